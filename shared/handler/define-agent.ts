@@ -1,0 +1,75 @@
+import type { z } from 'zod'
+import type { HandlerContext } from './context.ts'
+import type { Output } from './output.ts'
+
+/**
+ * What an author writes: a name, skills and a handler. Everything else of an agent server comes from the library.
+ *
+ * ```ts
+ * export default defineAgent({
+ *   name: 'echo',
+ *   description: 'Says what you say',
+ *   skills: [{ id: 'echo', name: 'Echo', description: 'Repeats a text', tags: ['text'] }],
+ *   handle: ({ text }) => text,
+ * })
+ * ```
+ */
+export interface AgentDefinition {
+  /** Shown on the card; in lower case, with `-` for anything else, it is the agent's slug at the gateway. */
+  name: string
+  description: string
+  /** Version of the agent, shown on the card. Default `1.0.0`. */
+  version?: string
+  /** Who makes the agent; part of its DID. Default `parley`. */
+  author?: string
+  /** At least one. A skill may also stand in a file `skills/<id>.md` with front matter beside `agent.ts`. */
+  skills?: SkillDefinition[]
+  /** Both default to true. */
+  capabilities?: { streaming?: boolean; pushNotifications?: boolean }
+  /** Tasks of this agent that run at the same time. Default 16. */
+  concurrency?: number
+  /** Longest working time of a task in milliseconds (pauses do not count). Default 10 minutes; 0 = none. */
+  deadlineMs?: number
+  /** What happens to a task whose process died while it ran: run it again (at most 3 starts) or fail it. Default `run`. */
+  onRestart?: 'run' | 'fail'
+  /** More than the public card, for callers with agent:read (`agent/getAuthenticatedExtendedCard`). */
+  extendedCard?: { description?: string; skills?: SkillDefinition[]; [key: string]: unknown }
+  handle: Handler
+}
+
+/** Specification, "Skills" (payload of the design gaps, "Discovery"). */
+export interface SkillDefinition {
+  id: string
+  name: string
+  description: string
+  version?: string
+  tags?: string[]
+  /** MIME types the skill reads and makes. Default `text/plain` both. */
+  inputModes?: string[]
+  outputModes?: string[]
+  /** Sentences a caller would write. */
+  examples?: string[]
+  /** What a message must carry. The data parts (merged) are parsed with it; a misfit rejects the task with the reason. */
+  input?: z.ZodType
+  /** Free description of what the skill can do, by name. */
+  capabilitiesDetail?: Record<string, unknown>
+  performance?: { avgProcessingTimeMs?: number }
+  /** Tools the skill may use; negotiation matches `required_tools` and `forbidden_tools` against it. */
+  allowedTools?: string[]
+  assessment?: { keywords?: string[]; specializations?: string[]; antiPatterns?: string[] }
+  /** Markdown, served at `/agent/skills/{id}/documentation`. */
+  documentation?: string
+}
+
+/** Return or yield output, or call a pause of the context; a thrown error is a failed task. */
+export type Handler = (
+  context: HandlerContext,
+) => Output | Promise<Output> | AsyncIterable<Output> | Iterable<Output>
+
+/** Marks the default export of an `agent.ts`. Checks nothing by itself: the process that runs it does, at its start. */
+export function defineAgent(definition: AgentDefinition): AgentDefinition {
+  return definition
+}
+
+export { type Artifact, artifact, data, file, type Output } from './output.ts'
+export type { HandlerContext, Reference } from './context.ts'

@@ -1,0 +1,66 @@
+import path from 'node:path'
+import { agentSettings, commonSettings, readSettings, type Values } from './settings.ts'
+
+/** What every server of the house knows, frozen. Secrets stand in an object of their own, which is never logged. */
+export interface CommonConfig {
+  host: string
+  port: number
+  /** Without a slash at the end; undefined = made from host and port once the server listens. */
+  publicUrl: string | undefined
+  dataDir: string
+  /** Folder of the embedded databases. */
+  storeDir: string
+  oauth: { issuer: string | undefined; introspectionUrl: string | undefined; clientId: string | undefined }
+  taskQueueMax: number
+  artifactMaxBytes: number
+  retentionDays: number
+  logLevel: string
+  production: boolean
+}
+
+export interface AgentConfig extends CommonConfig {
+  gatewayUrl: string | undefined
+}
+
+export interface AgentSecrets {
+  oauthClientSecret: string | undefined
+  gatewayToken: string | undefined
+}
+
+/** @throws ConfigError */
+export function agentConfig(env: NodeJS.ProcessEnv): { config: AgentConfig; secrets: AgentSecrets } {
+  const values = readSettings({ ...commonSettings, ...agentSettings }, env)
+  return {
+    config: Object.freeze({ ...commonConfig(values), gatewayUrl: trimSlash(values.GATEWAY_URL) }),
+    secrets: Object.freeze({
+      oauthClientSecret: values.OAUTH_CLIENT_SECRET,
+      gatewayToken: values.GATEWAY_TOKEN,
+    }),
+  }
+}
+
+export function commonConfig(values: Values<typeof commonSettings>): CommonConfig {
+  const dataDir = path.resolve(values.DATA_DIR)
+  return {
+    host: values.HOST,
+    port: values.PORT,
+    publicUrl: trimSlash(values.PUBLIC_URL),
+    dataDir,
+    storeDir:
+      values.STORE_URL === undefined ? dataDir : path.resolve(values.STORE_URL.slice('sqlite:'.length)),
+    oauth: {
+      issuer: trimSlash(values.OAUTH_ISSUER),
+      introspectionUrl: values.OAUTH_INTROSPECTION_URL,
+      clientId: values.OAUTH_CLIENT_ID,
+    },
+    taskQueueMax: values.TASK_QUEUE_MAX,
+    artifactMaxBytes: values.ARTIFACT_MAX_BYTES,
+    retentionDays: values.RETENTION_DAYS,
+    logLevel: values.LOG_LEVEL,
+    production: values.NODE_ENV === 'production',
+  }
+}
+
+export function trimSlash(url: string | undefined): string | undefined {
+  return url?.replace(/\/+$/, '')
+}

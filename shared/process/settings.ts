@@ -1,0 +1,131 @@
+import { z } from 'zod'
+
+/**
+ * Every setting of the environment that the house reads, with its default and meaning. `.env.example` is held equal to
+ * these tables by a test. A setting is read here and nowhere else.
+ */
+export interface Setting {
+  schema: z.ZodType
+  /** As it stands in `.env.example`; empty = unset. */
+  example: string
+  meaning: string
+  secret?: true
+}
+
+const text = z.string().trim()
+const optional = text.optional()
+const optionalUrl = z.url({ protocol: /^https?$/, error: 'must be an http or https URL' }).optional()
+const wholeNumber = (fallback: number) =>
+  z.coerce.number({ error: 'must be a whole number' }).int().min(0).default(fallback)
+const yesNo = z.enum(['yes', 'no'], { error: 'must be yes or no' }).transform((value) => value === 'yes')
+
+/** What gateway and agents both read. */
+export const commonSettings = {
+  HOST: { schema: text.default('127.0.0.1'), example: '127.0.0.1', meaning: 'address to listen on' },
+  PORT: {
+    schema: z.coerce.number({ error: 'must be a port number' }).int().min(0).max(65535).default(7400),
+    example: '7400',
+    meaning: 'port of the gateway; agents take the ports after it or their own',
+  },
+  PUBLIC_URL: {
+    schema: optionalUrl,
+    example: '',
+    meaning: 'address that others use; stands in cards (default http://HOST:PORT)',
+  },
+  DATA_DIR: {
+    schema: text.default('.parley'),
+    example: '.parley',
+    meaning: 'keys, embedded database, development credentials',
+  },
+  STORE_URL: {
+    schema: text.regex(/^sqlite:/, 'must begin with sqlite:').optional(),
+    example: '',
+    meaning: 'sqlite:<folder> (default sqlite: + DATA_DIR)',
+  },
+  OAUTH_ISSUER: {
+    schema: optionalUrl,
+    example: '',
+    meaning: 'OAuth 2.0 server with discovery by RFC 8414 (default: the embedded one)',
+  },
+  OAUTH_INTROSPECTION_URL: {
+    schema: optionalUrl,
+    example: '',
+    meaning: 'introspection endpoint (RFC 7662), where discovery does not say it',
+  },
+  OAUTH_CLIENT_ID: { schema: optional, example: '', meaning: 'our own client at that server' },
+  OAUTH_CLIENT_SECRET: { schema: optional, example: '', meaning: 'and its secret', secret: true },
+  TASK_QUEUE_MAX: {
+    schema: wholeNumber(10_000),
+    example: '10000',
+    meaning: 'waiting tasks per agent; more are answered 503',
+  },
+  ARTIFACT_MAX_BYTES: {
+    schema: wholeNumber(32 * 1024 * 1024),
+    example: '33554432',
+    meaning: 'largest output of a task in bytes',
+  },
+  RETENTION_DAYS: {
+    schema: wholeNumber(0),
+    example: '0',
+    meaning: 'days that ended tasks are kept; 0 = for ever',
+  },
+  LOG_LEVEL: {
+    schema: z.enum(['fatal', 'error', 'warn', 'info', 'debug', 'trace', 'silent']).default('info'),
+    example: 'info',
+    meaning: 'pino level',
+  },
+  NODE_ENV: {
+    schema: text.default('development'),
+    example: '',
+    meaning: 'production makes the defaults strict',
+  },
+} as const satisfies Record<string, Setting>
+
+/** What only an agent reads. */
+export const agentSettings = {
+  GATEWAY_URL: {
+    schema: optionalUrl,
+    example: '',
+    meaning: 'gateway to send heartbeats to (the supervisor sets it for its agents)',
+  },
+  GATEWAY_TOKEN: {
+    schema: optional,
+    example: '',
+    meaning: 'bearer token for it (default: one of the OAuth client above)',
+    secret: true,
+  },
+} as const satisfies Record<string, Setting>
+
+/** What only the gateway reads. */
+export const gatewaySettings = {
+  PARLEY_EMBEDDED_OAUTH: {
+    schema: yesNo.optional(),
+    example: '',
+    meaning: 'yes lets the embedded OAuth server start with NODE_ENV=production',
+  },
+} as const satisfies Record<string, Setting>
+
+type Table = Record<string, Setting>
+export type Values<T extends Table> = { [K in keyof T]: z.output<T[K]['schema']> }
+
+/** @throws ConfigError with one sentence per fault; values of secrets never stand in it. */
+export function readSettings<T extends Table>(table: T, env: NodeJS.ProcessEnv): Values<T> {
+  const faults: string[] = []
+  const values: Record<string, unknown> = {}
+  for (const [name, setting] of Object.entries(table)) {
+    const given = env[name] === '' ? undefined : env[name]
+    const parsed = setting.schema.safeParse(given)
+    if (parsed.success) values[name] = parsed.data
+    else faults.push(`${name} ${parsed.error.issues[0]?.message ?? 'is not valid'}.`)
+  }
+  if (faults.length > 0) throw new ConfigError(faults)
+  return values as Values<T>
+}
+
+/** The environment does not make sense; `message` has one readable sentence per fault. */
+export class ConfigError extends Error {
+  override readonly name = 'ConfigError'
+  constructor(faults: string[]) {
+    super(faults.join('\n'))
+  }
+}

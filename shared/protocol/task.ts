@@ -1,0 +1,70 @@
+import type { Timestamp } from './timestamp.ts'
+
+/** The one model of the house, in one spelling. The wire's spelling stands in `wire-in.ts` and `wire-out.ts`. */
+
+export type JsonValue = string | number | boolean | null | JsonValue[] | { [key: string]: JsonValue }
+export type JsonObject = { [key: string]: JsonValue }
+
+export const terminalStates = ['completed', 'failed', 'canceled', 'rejected'] as const
+export const pausedStates = [
+  'input-required',
+  'auth-required',
+  'payment-required',
+  'negotiation-bid-submitted',
+] as const
+export const taskStates = ['submitted', 'working', ...pausedStates, ...terminalStates] as const
+
+export type TerminalState = (typeof terminalStates)[number]
+export type PausedState = (typeof pausedStates)[number]
+export type TaskState = (typeof taskStates)[number]
+
+export const isTerminal = (state: TaskState): state is TerminalState =>
+  (terminalStates as readonly string[]).includes(state)
+export const isPaused = (state: TaskState): state is PausedState =>
+  (pausedStates as readonly string[]).includes(state)
+
+/** Specification, Part; `file` from the design gaps. `bytes` is base64. */
+export type Part =
+  | { kind: 'text'; text: string; metadata?: JsonObject }
+  | { kind: 'data'; data: JsonObject; metadata?: JsonObject }
+  | { kind: 'file'; file: FileContent; metadata?: JsonObject }
+
+export interface FileContent {
+  name?: string
+  mimeType?: string
+  bytes?: string
+  uri?: string
+}
+
+export type Role = 'user' | 'agent' | 'assistant' | 'system'
+
+export interface Message {
+  role: Role
+  parts: Part[]
+  messageId: string
+  contextId: string
+  taskId: string
+  referenceTaskIds?: string[]
+  metadata?: JsonObject
+}
+
+export interface Artifact {
+  artifactId: string
+  name: string
+  parts: Part[]
+}
+
+export interface TaskStatus {
+  state: TaskState
+  timestamp: Timestamp
+  message?: Message
+}
+
+/** What a caller sees of a task. */
+export interface Task {
+  id: string
+  contextId: string
+  status: TaskStatus
+  history: Message[]
+  artifacts: Artifact[]
+}
