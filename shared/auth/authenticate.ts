@@ -1,0 +1,93 @@
+import type { IncomingHttpHeaders } from 'node:http'
+import { ParleyError } from '../jsonrpc/errors.ts'
+import { type Caller, mayUse, type Scope } from './caller.ts'
+import type { Introspection, Introspector } from './introspection.ts'
+import { jwtExpiry } from './jwt-expiry.ts'
+
+/** What the checks look at and find out, in order. */
+interface Attempt {
+  headers: IncomingHttpHeaders
+  token: string
+  introspection: Introspection
+  caller: Caller
+}
+
+type Check = (attempt: Partial<Attempt>, authenticator: Authenticator) => void | Promise<void>
+
+/** Design gaps, "Tokens": each check in the order in which it may refuse. */
+const checks: Check[] = [tokenIsPresent, introspect, tokenIsActive, tokenIsForUs, callerIsNamed]
+
+export class Authenticator {
+  readonly introspector: Introspector
+  /** Addresses by which a token's audience may name this server. Undefined = not known yet. */
+  readonly #audiences: () => readonly string[]
+
+  constructor(introspector: Introspector, audiences: () => readonly string[]) {
+    this.introspector = introspector
+    this.#audiences = audiences
+  }
+
+  /** @throws ParleyError AuthenticationRequired, InvalidToken, TokenExpired, Unavailable */
+  async authenticate(headers: IncomingHttpHeaders): Promise<Caller> {
+    const attempt: Partial<Attempt> = { headers }
+    for (const check of checks) await check(attempt, this)
+    return (attempt as Attempt).caller
+  }
+
+  names(audience: string): boolean {
+    return this.#audiences().includes(audience.replace(/\/+$/, ''))
+  }
+}
+
+/** @throws ParleyError InsufficientPermissions */
+export function requireScope(caller: Caller, scope: Scope): void {
+  if (mayUse(caller, scope)) return
+  throw new ParleyError('InsufficientPermissions', {
+    data: { reason: 'scope', required: scope },
+    headers: { 'www-authenticate': `Bearer error="insufficient_scope", scope="${scope}"` },
+  })
+}
+
+function tokenIsPresent(attempt: Partial<Attempt>): void {
+  const token = /^bearer +([\w.~+/-]+=*)$/i.exec(attempt.headers?.authorization ?? '')?.[1]
+  if (token === undefined || token.length > 8192) {
+    throw new ParleyError('AuthenticationRequired', { headers: { 'www-authenticate': 'Bearer' } })
+  }
+  attempt.token = token
+}
+
+async function introspect(attempt: Partial<Attempt>, { introspector }: Authenticator): Promise<void> {
+  attempt.introspection = await introspector.introspect(attempt.token as string)
+}
+
+function tokenIsActive(attempt: Partial<Attempt>): void {
+  const { active, exp } = attempt.introspection as Introspection
+  const expiry = exp ?? (active ? undefined : jwtExpiry(attempt.token as string))
+  if (expiry !== undefined && expiry * 1000 <= Date.now())
+    throw refused('TokenExpired', 'The token has expired')
+  if (!active) throw refused('InvalidToken', 'The token is not active')
+}
+
+/** RFC 8707: a token with an audience is accepted only by a server that it names. */
+function tokenIsForUs(attempt: Partial<Attempt>, authenticator: Authenticator): void {
+  const audience = [attempt.introspection?.aud ?? []].flat()
+  if (audience.length > 0 && !audience.some((name) => authenticator.names(name))) {
+    throw refused('InvalidToken', 'The token is for another audience')
+  }
+}
+
+function callerIsNamed(attempt: Partial<Attempt>): void {
+  const { client_id, sub, scope } = attempt.introspection as Introspection
+  const id = client_id ?? sub
+  if (id === undefined) throw refused('InvalidToken', 'The token names no client')
+  const caller: Caller = { id, scopes: new Set(scope?.split(' ') ?? []) }
+  if (id.startsWith('did:')) caller.did = id
+  attempt.caller = caller
+}
+
+function refused(error: 'InvalidToken' | 'TokenExpired', description: string): ParleyError {
+  return new ParleyError(error, {
+    message: description,
+    headers: { 'www-authenticate': `Bearer error="invalid_token", error_description="${description}"` },
+  })
+}

@@ -1,0 +1,16 @@
+/** Specification, "Scopes". `agent:execute` implies read and write; `agent:admin` is the operator's. */
+export type Scope = 'agent:read' | 'agent:write' | 'agent:admin'
+
+/** Who calls, as the token says it. */
+export interface Caller {
+  /** Owner of what the caller makes: the token's `client_id`, else its `sub`. */
+  id: string
+  /** The same, where it is a DID. */
+  did?: string
+  scopes: ReadonlySet<string>
+}
+
+export function mayUse(caller: Caller, scope: Scope): boolean {
+  if (caller.scopes.has(scope)) return true
+  return scope !== 'agent:admin' && caller.scopes.has('agent:execute')
+}

@@ -1,0 +1,126 @@
+import { Pool } from 'undici'
+import { z } from 'zod'
+import { ParleyError } from '../jsonrpc/errors.ts'
+
+/** RFC 7662, section 2.2: what we read of an introspection answer. */
+const introspection = z.object({
+  active: z.boolean(),
+  client_id: z.string().min(1).max(512).optional(),
+  sub: z.string().min(1).max(512).optional(),
+  scope: z.string().max(4096).optional(),
+  exp: z.number().optional(),
+  aud: z.union([z.string(), z.array(z.string())]).optional(),
+})
+export type Introspection = z.infer<typeof introspection>
+
+/** Asks an OAuth 2.0 server about a token. */
+export interface Introspector {
+  /** @throws ParleyError Unavailable when the provider is down, slow or answers nonsense. */
+  introspect(token: string): Promise<Introspection>
+}
+
+export interface IntrospectionOptions {
+  /** The endpoint; a function is asked until it answers once (discovery). */
+  url: string | (() => Promise<string>)
+  clientId: string
+  clientSecret: string
+  /** Default 2 s. */
+  timeoutMs?: number
+}
+
+const answerMaxBytes = 64 * 1024
+
+/**
+ * RFC 7662 over HTTP. Nothing is cached in time; requests that arrive while an introspection of the same token is under
+ * way share its answer.
+ */
+export class HttpIntrospector implements Introspector, AsyncDisposable {
+  readonly #options: IntrospectionOptions
+  readonly #underWay = new Map<string, Promise<Introspection>>()
+  readonly #authorization: string
+  #endpoint: { pool: Pool; path: string } | undefined
+
+  constructor(options: IntrospectionOptions) {
+    this.#options = options
+    const credentials = [options.clientId, options.clientSecret].map(encodeURIComponent).join(':')
+    this.#authorization = `Basic ${Buffer.from(credentials).toString('base64')}`
+  }
+
+  introspect(token: string): Promise<Introspection> {
+    const shared = this.#underWay.get(token)
+    if (shared !== undefined) return shared
+    const asked = this.#ask(token).finally(() => this.#underWay.delete(token))
+    this.#underWay.set(token, asked)
+    return asked
+  }
+
+  /** Rejects when the provider does not answer. */
+  async ping(): Promise<void> {
+    await this.introspect('ping')
+  }
+
+  async [Symbol.asyncDispose](): Promise<void> {
+    await this.#endpoint?.pool.destroy()
+  }
+
+  async #ask(token: string): Promise<Introspection> {
+    try {
+      const { pool, path } = await this.#open()
+      const timeoutMs = this.#options.timeoutMs ?? 2000
+      const response = await pool.request({
+        method: 'POST',
+        path,
+        headers: {
+          authorization: this.#authorization,
+          'content-type': 'application/x-www-form-urlencoded',
+          accept: 'application/json',
+        },
+        body: `token=${encodeURIComponent(token)}&token_type_hint=access_token`,
+        headersTimeout: timeoutMs,
+        bodyTimeout: timeoutMs,
+      })
+      const text = await readBounded(response.body)
+      if (response.statusCode !== 200) throw new Error(`introspection answered ${response.statusCode}`)
+      return introspection.parse(JSON.parse(text))
+    } catch (error) {
+      throw unavailable(error)
+    }
+  }
+
+  async #open(): Promise<{ pool: Pool; path: string }> {
+    if (this.#endpoint !== undefined) return this.#endpoint
+    const { url } = this.#options
+    const address = new URL(typeof url === 'string' ? url : await url())
+    const timeoutMs = this.#options.timeoutMs ?? 2000
+    this.#endpoint ??= {
+      pool: new Pool(address.origin, {
+        connections: 32,
+        connect: { timeout: timeoutMs },
+        keepAliveTimeout: 30_000,
+      }),
+      path: address.pathname + address.search,
+    }
+    return this.#endpoint
+  }
+}
+
+async function readBounded(body: AsyncIterable<Buffer>): Promise<string> {
+  const chunks: Buffer[] = []
+  let size = 0
+  for await (const chunk of body) {
+    size += chunk.byteLength
+    if (size > answerMaxBytes) throw new Error('introspection answer is too large')
+    chunks.push(chunk)
+  }
+  return Buffer.concat(chunks).toString('utf8')
+}
+
+/** Never let through: without the provider nobody is known. */
+export function unavailable(cause: unknown): ParleyError {
+  return new ParleyError('Unavailable', {
+    message: 'The OAuth server does not answer',
+    data: { reason: 'oauth' },
+    headers: { 'retry-after': '2' },
+    cause,
+  })
+}

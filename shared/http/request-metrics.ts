@@ -1,0 +1,26 @@
+import type { FastifyInstance } from 'fastify'
+import type { Metrics } from '../process/metrics.ts'
+
+declare module 'fastify' {
+  interface FastifyRequest {
+    /** The JSON-RPC method, where it is one we know; a label of `http_requests_total`. */
+    rpcMethod?: string
+  }
+}
+
+/** Counts every request into the http_* series. The endpoint label is the route's pattern, so that it stays bounded. */
+export function watchRequests(app: FastifyInstance, metrics: Metrics): void {
+  app.addHook('onRequest', (_request, _reply, done) => {
+    metrics.httpInFlight.inc()
+    done()
+  })
+  app.addHook('onResponse', (request, reply, done) => {
+    metrics.httpInFlight.dec()
+    const route = { method: request.method, endpoint: request.routeOptions.url ?? 'none' }
+    metrics.httpRequests.inc({ ...route, status: reply.statusCode, rpc_method: request.rpcMethod ?? '' })
+    metrics.httpDuration.observe(route, reply.elapsedTime / 1000)
+    metrics.httpRequestSize.observe(route, Number(request.headers['content-length'] ?? 0))
+    metrics.httpResponseSize.observe(route, Number(reply.getHeader('content-length') ?? 0))
+    done()
+  })
+}

@@ -1,0 +1,26 @@
+import { createHash } from 'node:crypto'
+
+/** Design gaps, "Identity": `did:<method>:<author>:<name or kind>:<id>`. */
+export const didMethod = 'parley'
+
+/** @throws Error when a part holds what a DID must not. */
+export function makeDid(parts: { author: string; name: string; publicKey: Uint8Array }): string {
+  return `did:${didMethod}:${didPart(parts.author, 'author')}:${didPart(parts.name, 'name')}:${keyId(parts.publicKey)}`
+}
+
+/** UUID made of the first 16 bytes of SHA-256 of the raw (first) public key. */
+export function keyId(publicKey: Uint8Array): string {
+  const hex = createHash('sha256').update(publicKey).digest('hex')
+  return [hex.slice(0, 8), hex.slice(8, 12), hex.slice(12, 16), hex.slice(16, 20), hex.slice(20, 32)].join(
+    '-',
+  )
+}
+
+/** Lower case, ` `→`_`, `@`→`_at_`, `.`→`_`; anything outside `[a-z0-9_-]` after that is refused. */
+export function didPart(text: string, what: string): string {
+  const part = text.toLowerCase().replaceAll(' ', '_').replaceAll('@', '_at_').replaceAll('.', '_')
+  if (!/^[a-z0-9_-]{1,128}$/.test(part)) {
+    throw new Error(`The ${what} of a DID may hold letters, digits, _ and - only, 1 to 128 of them.`)
+  }
+  return part
+}

@@ -1,0 +1,52 @@
+import type { Log } from './log.ts'
+
+/** A started server: what it opened is closed by its disposal, in reverse. */
+export interface Running extends AsyncDisposable {
+  /** Resolves when the server must stop by itself, with the reason. */
+  readonly ended?: Promise<string>
+}
+
+/**
+ * Starts, waits for SIGINT or SIGTERM (or for the parent's IPC channel to close), disposes. Resolves with the exit code.
+ * A second signal, or a stop that takes longer than `stopLimitMs`, ends the process at once with 1.
+ */
+export async function run(
+  start: () => Promise<Running>,
+  options: { log: Log; stopLimitMs?: number },
+): Promise<number> {
+  const stop = stopRequested()
+  const running = await start()
+  const reason = await Promise.race([stop.promise, ...(running.ended === undefined ? [] : [running.ended])])
+  options.log.info({ reason }, 'stopping')
+  const limit = setTimeout(() => hardExit(options.log, 'stop took too long'), options.stopLimitMs ?? 30_000)
+  limit.unref()
+  process.once('SIGINT', () => hardExit(options.log, 'second signal'))
+  try {
+    await running[Symbol.asyncDispose]()
+    return 0
+  } catch (error) {
+    options.log.error({ err: error }, 'stop failed')
+    return 1
+  } finally {
+    clearTimeout(limit)
+    stop.release()
+  }
+}
+
+function stopRequested(): { promise: Promise<string>; release: () => void } {
+  const { promise, resolve } = Promise.withResolvers<string>()
+  const names = ['SIGINT', 'SIGTERM', 'disconnect'] as const
+  const listeners = names.map((name) => [name, () => resolve(name)] as const)
+  for (const [name, listener] of listeners) process.on(name, listener)
+  return {
+    promise,
+    release: () => {
+      for (const [name, listener] of listeners) process.off(name, listener)
+    },
+  }
+}
+
+function hardExit(log: Log, reason: string): void {
+  log.error({ reason }, 'ended without a clean stop')
+  process.exit(1)
+}
