@@ -1,0 +1,133 @@
+import { randomUUID } from 'node:crypto'
+import { setTimeout as sleep } from 'node:timers/promises'
+import { isPaused, isTerminal, type TaskState } from '../protocol/task.ts'
+import { type FollowLimits, followStream, type Opening } from './follow-stream.ts'
+import { RpcError } from './rpc-error.ts'
+import { type CallOptions, type ClientOptions, type Reply, Transport } from './transport.ts'
+import type { OutgoingMessage, SendConfiguration, WireEvent, WireTask } from './wire.ts'
+
+/** A caller of one agent, or of the gateway: the methods of the specification over HTTP. */
+export class AgentClient {
+  readonly url: string
+  readonly #transport: Transport
+  readonly #limits: Partial<FollowLimits>
+
+  constructor(options: ClientOptions & Partial<FollowLimits>) {
+    this.#transport = new Transport(options)
+    this.#limits = options
+    this.url = this.#transport.url
+  }
+
+  /**
+   * Any method, its result.
+   * @throws RpcError when the server answers with an error, ConnectionError when it does not answer
+   */
+  async call(method: string, params: unknown = {}, options?: CallOptions): Promise<unknown> {
+    return (await this.#transport.request(method, params, options)).result
+  }
+
+  /** As `call`, with status and headers (`X-Next-Cursor`, `X-Agent`) of the answer. */
+  request(method: string, params: unknown = {}, options?: CallOptions): Promise<Reply> {
+    return this.#transport.request(method, params, options)
+  }
+
+  async send(
+    message: string | OutgoingMessage,
+    configuration?: SendConfiguration,
+    options?: CallOptions,
+  ): Promise<WireTask> {
+    return (await this.call('message/send', sendParams(message, configuration), options)) as WireTask
+  }
+
+  async get(id: string, options?: CallOptions & { historyLength?: number }): Promise<WireTask> {
+    const length = options?.historyLength === undefined ? {} : { history_length: options.historyLength }
+    return (await this.call('tasks/get', { task_id: id, ...length }, options)) as WireTask
+  }
+
+  async list(params: Record<string, unknown> = {}, options?: CallOptions): Promise<WireTask[]> {
+    return (await this.call('tasks/list', params, options)) as WireTask[]
+  }
+
+  async cancel(id: string, options?: CallOptions): Promise<WireTask> {
+    return (await this.call('tasks/cancel', { task_id: id }, options)) as WireTask
+  }
+
+  /**
+   * `message/stream`: every numbered event once, in order, and the deltas as they come, until the task ends or pauses.
+   * A lost connection is taken up again with `tasks/resubscribe`; deltas of the gap are lost, numbered events are not.
+   */
+  stream(
+    message: string | OutgoingMessage,
+    configuration?: SendConfiguration,
+    options: CallOptions = {},
+  ): AsyncGenerator<WireEvent> {
+    const params = sendParams(message, configuration)
+    return followStream(this.#transport, { method: 'message/stream', params }, options, this.#limits)
+  }
+
+  /** The events of a task after the numbered one, then live, as `stream`. */
+  resubscribe(id: string, afterSequence?: number, options: CallOptions = {}): AsyncGenerator<WireEvent> {
+    const after = afterSequence === undefined ? {} : { after_sequence: afterSequence }
+    const params = { task_id: id, ...after }
+    const opening: Opening = { method: 'tasks/resubscribe', params, taskId: id, afterSequence }
+    return followStream(this.#transport, opening, options, this.#limits)
+  }
+
+  /**
+   * The task once it has ended or is in one of `untilStates` (default: any pause). Follows the stream, or asks
+   * again and again where the agent does not stream. Without an end of its own: give a `signal`.
+   */
+  async wait(
+    id: string,
+    options: CallOptions & { untilStates?: readonly TaskState[] } = {},
+  ): Promise<WireTask> {
+    const { untilStates, ...callOptions } = options
+    const reached = (state: TaskState): boolean =>
+      isTerminal(state) || (untilStates === undefined ? isPaused(state) : untilStates.includes(state))
+    let streams = true
+    for (let pauseMs = 20; ; pauseMs = Math.min(pauseMs * 2, 2000)) {
+      const task = await this.get(id, callOptions)
+      if (reached(task.status.state)) return task
+      if (streams) {
+        const told = await this.#followUntil(id, reached, callOptions)
+        // The state was there, even if the task has moved on since.
+        if (told === 'reached') return this.get(id, callOptions)
+        streams = told !== 'no stream'
+      }
+      await sleep(pauseMs, undefined, callOptions.signal === undefined ? {} : { signal: callOptions.signal })
+    }
+  }
+
+  async #followUntil(
+    id: string,
+    reached: (state: TaskState) => boolean,
+    options: CallOptions,
+  ): Promise<'reached' | 'ended' | 'no stream'> {
+    try {
+      for await (const event of this.resubscribe(id, undefined, options)) {
+        if (event.kind === 'status-update' && reached(event.status.state)) return 'reached'
+      }
+      return 'ended'
+    } catch (thrown) {
+      const noStream = thrown instanceof RpcError && (thrown.code === -32004 || thrown.code === -32601)
+      if (!noStream) throw thrown
+      return 'no stream'
+    }
+  }
+}
+
+function sendParams(message: string | OutgoingMessage, configuration: SendConfiguration | undefined): object {
+  const {
+    text,
+    parts = [],
+    ...rest
+  }: OutgoingMessage = typeof message === 'string' ? { text: message } : message
+  const all = text === undefined ? parts : [{ kind: 'text', text }, ...parts]
+  return {
+    message: { role: 'user', kind: 'message', messageId: randomUUID(), ...rest, parts: all },
+    ...(configuration === undefined ? {} : { configuration }),
+  }
+}
+
+export { ConnectionError, RpcError } from './rpc-error.ts'
+export type * from './wire.ts'

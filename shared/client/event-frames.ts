@@ -1,0 +1,75 @@
+import { createParser } from 'eventsource-parser'
+import { ConnectionError, RpcError } from './rpc-error.ts'
+import type { WireEvent } from './wire.ts'
+
+export interface FrameLimits {
+  /** Longest silence, comments included, before the connection counts as lost. */
+  idleTimeoutMs: number
+  /** Largest single frame in characters. */
+  frameMaxChars: number
+}
+
+/**
+ * The events of one server-sent stream, until it ends. Leaving the loop early closes the connection.
+ * @throws ConnectionError when the connection breaks or falls silent, RpcError (code 0) for a frame that is no event
+ */
+export async function* eventFrames(
+  body: ReadableStream<Uint8Array>,
+  url: string,
+  limits: FrameLimits,
+): AsyncGenerator<WireEvent> {
+  const ready: WireEvent[] = []
+  let tooLarge = false
+  const parser = createParser({
+    onEvent: (frame) => ready.push(eventOf(frame.data)),
+    onError: (error) => {
+      tooLarge ||= error.type === 'max-buffer-size-exceeded'
+    },
+    maxBufferSize: limits.frameMaxChars,
+  })
+  const decoder = new TextDecoder()
+  const reader = body.getReader()
+  try {
+    for (;;) {
+      const { done, value } = await next(reader, url, limits.idleTimeoutMs)
+      if (done) return
+      parser.feed(decoder.decode(value, { stream: true }))
+      if (tooLarge) throw malformed('a frame of the stream is too large')
+      yield* ready.splice(0)
+    }
+  } finally {
+    await reader.cancel().catch(() => undefined)
+  }
+}
+
+function eventOf(data: string): WireEvent {
+  let event: unknown
+  try {
+    event = JSON.parse(data)
+  } catch {
+    throw malformed('a frame of the stream is not JSON')
+  }
+  const { kind, task_id: taskId } = (event ?? {}) as Partial<WireEvent>
+  if ((kind !== 'status-update' && kind !== 'artifact-update') || typeof taskId !== 'string') {
+    throw malformed('a frame of the stream is no event')
+  }
+  return event as WireEvent
+}
+
+function malformed(message: string): RpcError {
+  return new RpcError({ code: 0, status: 200, message })
+}
+
+async function next(reader: ReadableStreamDefaultReader<Uint8Array>, url: string, idleTimeoutMs: number) {
+  let timer: NodeJS.Timeout | undefined
+  const silence = new Promise<never>((_, reject) => {
+    timer = setTimeout(() => reject(new Error('the stream fell silent')), idleTimeoutMs)
+  })
+  try {
+    return await Promise.race([reader.read(), silence])
+  } catch (thrown) {
+    throw new ConnectionError(url, thrown)
+  } finally {
+    clearTimeout(timer)
+  }
+}

@@ -1,0 +1,93 @@
+import type { FileContent, JsonObject, Role, TaskState } from '../protocol/task.ts'
+
+/** What an agent answers, in the wire's spelling (specification, "Resources and their fields" and "Events"). */
+
+export type WirePart =
+  | { kind: 'text'; text: string; metadata?: JsonObject }
+  | { kind: 'data'; data: JsonObject; metadata?: JsonObject }
+  | { kind: 'file'; file: WireFile; metadata?: JsonObject }
+
+/** The one object that keeps its camelCase name on the way out as well: `mimeType`. */
+export interface WireFile extends FileContent {
+  mime_type?: string
+}
+
+export interface WireMessage {
+  kind: 'message'
+  role: Role
+  parts: WirePart[]
+  message_id: string
+  context_id: string
+  task_id: string
+  reference_task_ids?: string[]
+  metadata?: JsonObject
+}
+
+export interface WireStatus {
+  state: TaskState
+  timestamp: string
+  message?: WireMessage
+}
+
+export interface WireArtifact {
+  artifact_id: string
+  name: string
+  parts: WirePart[]
+}
+
+export interface WireTask {
+  kind: 'task'
+  id: string
+  context_id: string
+  status: WireStatus
+  history: WireMessage[]
+  artifacts: WireArtifact[]
+}
+
+/** Numbered events carry `event_id` and `sequence`; the first frame of a new task has sequence 0. */
+export interface WireStatusUpdate {
+  kind: 'status-update'
+  event_id?: string
+  sequence?: number
+  timestamp: string
+  task_id: string
+  context_id: string
+  status: WireStatus
+  final: boolean
+}
+
+/** With `append: true` it is a delta for live readers: no number, replaced by the whole artifact that follows. */
+export interface WireArtifactUpdate {
+  kind: 'artifact-update'
+  event_id?: string
+  sequence?: number
+  timestamp: string
+  task_id: string
+  context_id: string
+  artifact: WireArtifact
+  append?: boolean
+  last_chunk?: boolean
+}
+
+export type WireEvent = WireStatusUpdate | WireArtifactUpdate
+
+/** A message to send. Fields are written as the specification shows them for `message/send`. */
+export interface OutgoingMessage {
+  /** Becomes a text part before `parts`. */
+  text?: string
+  parts?: WirePart[]
+  role?: Role
+  messageId?: string
+  contextId?: string
+  taskId?: string
+  referenceTaskIds?: string[]
+  metadata?: JsonObject
+}
+
+/** `configuration` of `message/send` and `message/stream`. */
+export interface SendConfiguration {
+  acceptedOutputModes?: string[]
+  long_running?: boolean
+  push_notification_config?: JsonObject
+  [key: string]: unknown
+}
