@@ -1,0 +1,56 @@
+/**
+ * Set up before every test file: nothing may leave this machine. A connection or a look-up of a name fails at once,
+ * with a sentence that names the host. It holds in the process of the test, not in processes that a test starts.
+ */
+import dns from 'node:dns'
+import { syncBuiltinESMExports } from 'node:module'
+import net from 'node:net'
+
+class OutsideNetworkBlocked extends Error {
+  override readonly name = 'OutsideNetworkBlocked'
+  readonly code = 'EACCES'
+  constructor(host: string) {
+    super(`The outside network is blocked in tests: ${host}`)
+  }
+}
+
+const local = /^(localhost|.+\.localhost|127(\.\d+){3}|0\.0\.0\.0|::1?|::ffff:127(\.\d+){3})$/i
+
+const connect = net.Socket.prototype.connect
+net.Socket.prototype.connect = function (this: net.Socket, ...args: unknown[]) {
+  const host = hostOf(args)
+  if (host !== undefined && !local.test(host)) return this.destroy(new OutsideNetworkBlocked(host))
+  return Reflect.apply(connect, this, args) as net.Socket
+} as typeof connect
+
+/** `connect(path)`, `connect(port, host?)`, `connect(options)`, or the array that `net.connect` makes of these. */
+function hostOf(args: unknown[]): string | undefined {
+  const [first, second] = Array.isArray(args[0]) ? (args[0] as unknown[]) : args
+  if (typeof first === 'object' && first !== null) return (first as { host?: string }).host
+  return typeof second === 'string' ? second : undefined
+}
+
+const lookup = dns.lookup
+dns.lookup = ((host: string, ...rest: unknown[]) => {
+  if (local.test(host) || net.isIP(host) > 0) return Reflect.apply(lookup, dns, [host, ...rest])
+  const done = rest.at(-1) as (error: Error) => void
+  process.nextTick(() => done(new OutsideNetworkBlocked(host)))
+}) as typeof lookup
+
+const lookupPromise = dns.promises.lookup
+dns.promises.lookup = ((host: string, ...rest: unknown[]) =>
+  local.test(host) || net.isIP(host) > 0
+    ? Reflect.apply(lookupPromise, dns.promises, [host, ...rest])
+    : Promise.reject(new OutsideNetworkBlocked(host))) as typeof lookupPromise
+
+for (const name of ['resolve', 'resolve4', 'resolve6', 'resolveTxt', 'resolveSrv', 'reverse'] as const) {
+  Object.assign(dns.promises, {
+    [name]: (host: string) => Promise.reject(new OutsideNetworkBlocked(host)),
+  })
+  Object.assign(dns, {
+    [name]: (host: string, ...rest: unknown[]) =>
+      process.nextTick(rest.at(-1) as (error: Error) => void, new OutsideNetworkBlocked(host)),
+  })
+}
+
+syncBuiltinESMExports()
