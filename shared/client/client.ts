@@ -1,6 +1,6 @@
 import { randomUUID } from 'node:crypto'
-import { setTimeout as sleep } from 'node:timers/promises'
 import { isPaused, isTerminal, type TaskState } from '../protocol/task.ts'
+import { delay } from './delay.ts'
 import { type FollowLimits, followStream, type Opening } from './follow-stream.ts'
 import { RpcError } from './rpc-error.ts'
 import { type CallOptions, type ClientOptions, type Reply, Transport } from './transport.ts'
@@ -94,7 +94,7 @@ export class AgentClient {
         if (told === 'reached') return this.get(id, callOptions)
         streams = told !== 'no stream'
       }
-      await sleep(pauseMs, undefined, callOptions.signal === undefined ? {} : { signal: callOptions.signal })
+      await delay(pauseMs, callOptions.signal)
     }
   }
 

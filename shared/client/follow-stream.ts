@@ -1,5 +1,5 @@
-import { setTimeout as sleep } from 'node:timers/promises'
 import { isPaused } from '../protocol/task.ts'
+import { delay } from './delay.ts'
 import { eventFrames, type FrameLimits } from './event-frames.ts'
 import { ConnectionError, RpcError } from './rpc-error.ts'
 import type { CallOptions, Transport } from './transport.ts'
@@ -66,7 +66,7 @@ export async function* followStream(
     losses += 1
     if (place.taskId === undefined || losses > limits.reconnectMax) throw loss
     const waitMs = Math.min(limits.reconnectDelayMs * 2 ** (losses - 1), 5000)
-    await sleep(waitMs, undefined, options.signal === undefined ? {} : { signal: options.signal })
+    await delay(waitMs, options.signal)
     next = resumption(place.taskId, place.sequence)
   }
 }

@@ -1,0 +1,108 @@
+import { expect, test } from 'vitest'
+import { scriptedAgent } from '../testing/scripted-agent.ts'
+import { artifactEvent, artifactOf, delta, status, taskId, textPart } from '../testing/wire-samples.ts'
+import { AgentClient, type WireEvent } from './client.ts'
+
+const fast = { reconnectDelayMs: 1, reconnectMax: 3 }
+const answer = artifactOf('a', 'answer', textPart('hi there'))
+
+async function all(events: AsyncIterable<WireEvent>): Promise<WireEvent[]> {
+  return Array.fromAsync(events)
+}
+
+test('a stream gives status, deltas and artifacts in order and ends with the task', async () => {
+  const frames = [
+    status(0, 'submitted'),
+    status(1, 'working'),
+    ': a comment\n\n',
+    delta('a', 'hi '),
+    delta('a', 'there'),
+    artifactEvent(2, answer),
+    status(3, 'completed'),
+  ]
+  await using agent = await scriptedAgent({ 'message/stream': () => ({ frames, after: 'silence' }) })
+  const told = await all(new AgentClient({ url: agent.url }).stream('hello'))
+  expect(told).toEqual(frames.filter((frame) => typeof frame === 'object'))
+})
+
+test('a lost connection is taken up after the last numbered event; nothing is missed, nothing told twice', async () => {
+  await using agent = await scriptedAgent({
+    'message/stream': () => ({
+      frames: [status(0, 'submitted'), status(1, 'working'), delta('a', 'hi ')],
+      after: 'break',
+    }),
+    'tasks/resubscribe': ({ earlier }) =>
+      earlier === 0
+        ? { frames: [status(1, 'working'), artifactEvent(2, answer)], after: 'end' }
+        : { frames: [status(2, 'working'), status(3, 'completed')] },
+  })
+  const told = await all(new AgentClient({ url: agent.url, ...fast }).stream('hello'))
+  expect(told.map((event) => event.sequence)).toEqual([0, 1, undefined, 2, 3])
+  expect(
+    agent.calls.map(({ method, params, headers }) => [
+      method,
+      params.after_sequence,
+      headers['last-event-id'],
+    ]),
+  ).toEqual([
+    ['message/stream', undefined, undefined],
+    ['tasks/resubscribe', 1, '1'],
+    ['tasks/resubscribe', 2, '2'],
+  ])
+})
+
+test('a pause ends the stream without another attempt', async () => {
+  const frames = [status(0, 'submitted'), status(1, 'working'), status(2, 'input-required', 'Which?')]
+  await using agent = await scriptedAgent({ 'message/stream': () => ({ frames }) })
+  expect(await all(new AgentClient({ url: agent.url }).stream('hello'))).toEqual(frames)
+  expect(agent.calls).toHaveLength(1)
+})
+
+test('a server that restarts (503) or falls silent is asked again, a bounded number of times', async () => {
+  await using agent = await scriptedAgent({
+    'tasks/resubscribe': ({ earlier }) =>
+      earlier === 1
+        ? { error: { code: -32042, message: 'Temporarily unavailable' }, status: 503 }
+        : { frames: [status(1, 'working')], after: 'silence' },
+  })
+  const client = new AgentClient({ url: agent.url, ...fast, idleTimeoutMs: 30 })
+  await expect(all(client.resubscribe(taskId))).rejects.toThrow(/fell silent/)
+  expect(agent.calls).toHaveLength(1 + fast.reconnectMax)
+})
+
+test('a message is never sent twice: a loss before the first event is the caller’s to judge', async () => {
+  await using agent = await scriptedAgent({ 'message/stream': () => ({ frames: [], after: 'break' }) })
+  const failed = all(new AgentClient({ url: agent.url, ...fast }).stream('hello'))
+  await expect(failed).rejects.toMatchObject({ name: 'ConnectionError' })
+  expect(agent.calls).toHaveLength(1)
+})
+
+test('an error before the first frame is an ordinary error', async () => {
+  const error = { code: -32008, message: 'Task has ended' }
+  await using agent = await scriptedAgent({ 'message/stream': () => ({ error, status: 400 }) })
+  await expect(all(new AgentClient({ url: agent.url }).stream('hello'))).rejects.toMatchObject(error)
+})
+
+test.each([
+  ['a result instead of a stream', { result: 1 }, /not answered with an event stream/],
+  ['a frame that is not JSON', { frames: ['data: {\n\n'] }, /not JSON/],
+  ['a frame that is no event', { frames: [{ kind: 'task' }] }, /no event/],
+  ['null as a frame', { frames: ['data: null\n\n'] }, /no event/],
+  ['a frame without end', { frames: [`data: ${'x'.repeat(5000)}`] }, /too large/],
+])('%s: a clear error, and no second attempt', async (_, answer, text) => {
+  await using agent = await scriptedAgent({ 'tasks/resubscribe': () => answer })
+  const client = new AgentClient({ url: agent.url, ...fast, frameMaxChars: 4000 })
+  await expect(all(client.resubscribe(taskId))).rejects.toThrow(text)
+  expect(agent.calls).toHaveLength(1)
+})
+
+test('the caller’s abort ends the stream at once', async () => {
+  await using agent = await scriptedAgent({
+    'tasks/resubscribe': () => ({ frames: [status(1, 'working')], after: 'silence' }),
+  })
+  const leave = new AbortController()
+  const events = new AgentClient({ url: agent.url }).resubscribe(taskId, undefined, { signal: leave.signal })
+  await events.next()
+  leave.abort(new Error('enough'))
+  await expect(events.next()).rejects.toThrow('enough')
+})
