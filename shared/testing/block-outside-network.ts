@@ -16,6 +16,7 @@ class OutsideNetworkBlocked extends Error {
 
 const local = /^(localhost|.+\.localhost|127(\.\d+){3}|0\.0\.0\.0|::1?|::ffff:127(\.\d+){3})$/i
 
+// oxlint-disable-next-line typescript/unbound-method -- called with its socket below
 const connect = net.Socket.prototype.connect
 net.Socket.prototype.connect = function (this: net.Socket, ...args: unknown[]) {
   const host = hostOf(args)
@@ -31,11 +32,10 @@ function hostOf(args: unknown[]): string | undefined {
 }
 
 const lookup = dns.lookup
-dns.lookup = ((host: string, ...rest: unknown[]) => {
-  if (local.test(host) || net.isIP(host) > 0) return Reflect.apply(lookup, dns, [host, ...rest])
-  const done = rest.at(-1) as (error: Error) => void
-  process.nextTick(() => done(new OutsideNetworkBlocked(host)))
-}) as typeof lookup
+dns.lookup = ((host: string, ...rest: unknown[]) =>
+  local.test(host) || net.isIP(host) > 0
+    ? Reflect.apply(lookup, dns, [host, ...rest])
+    : refuse(host, rest.at(-1))) as typeof lookup
 
 const lookupPromise = dns.promises.lookup
 dns.promises.lookup = ((host: string, ...rest: unknown[]) =>
@@ -48,9 +48,13 @@ for (const name of ['resolve', 'resolve4', 'resolve6', 'resolveTxt', 'resolveSrv
     [name]: (host: string) => Promise.reject(new OutsideNetworkBlocked(host)),
   })
   Object.assign(dns, {
-    [name]: (host: string, ...rest: unknown[]) =>
-      process.nextTick(rest.at(-1) as (error: Error) => void, new OutsideNetworkBlocked(host)),
+    [name]: (host: string, ...rest: unknown[]) => refuse(host, rest.at(-1)),
   })
 }
 
+function refuse(host: string, done: unknown): void {
+  process.nextTick(done as (error: Error) => void, new OutsideNetworkBlocked(host))
+}
+
+// What was imported by name before sees the change too.
 syncBuiltinESMExports()

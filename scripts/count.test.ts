@@ -1,0 +1,71 @@
+import { mkdtempSync, rmSync, writeFileSync } from 'node:fs'
+import os from 'node:os'
+import path from 'node:path'
+import { afterAll, expect, test } from 'vitest'
+import { countLine, countPlaywright, countVitest, wronglySkipped } from './count.ts'
+
+const folder = mkdtempSync(path.join(os.tmpdir(), 'parley-count-'))
+afterAll(() => rmSync(folder, { recursive: true }))
+
+const vitestReport = report('vitest.json', {
+  numPassedTests: 3,
+  numFailedTests: 1,
+  testResults: [
+    { name: 'a.test.ts', assertionResults: [{ status: 'passed', fullName: 'a' }] },
+    {
+      name: 'b.test.ts',
+      assertionResults: [{ status: 'skipped', fullName: 'redis (needs redis-server) works' }],
+    },
+    { name: 'c.test.ts', assertionResults: [{ status: 'todo', fullName: 'later' }] },
+  ],
+})
+const playwrightReport = report('playwright.json', {
+  suites: [
+    {
+      title: 'house.spec.ts',
+      specs: [
+        { title: 'starts', tests: [{ status: 'expected' }] },
+        { title: 'flaky', tests: [{ status: 'flaky' }] },
+      ],
+      suites: [{ title: 'browser', specs: [{ title: 'shows', tests: [{ status: 'skipped' }] }] }],
+    },
+  ],
+})
+
+test('the last line sums passed, failed and skipped over all suites', () => {
+  const counts = [countVitest(vitestReport, 1), countPlaywright(playwrightReport, 1)]
+  expect(countLine(counts)).toBe('4 passed, 2 failed, 3 skipped')
+  expect(counts.flatMap((count) => count.skipped)).toEqual([
+    'redis (needs redis-server) works',
+    'later',
+    'house.spec.ts browser shows',
+  ])
+})
+
+const green = { numPassedTests: 2, numFailedTests: 0, testResults: [] }
+const nothing = { numPassedTests: 0, numFailedTests: 0, testResults: [] }
+test.each([
+  ['left no report', path.join(folder, 'absent.json'), 0],
+  ['ended with an error outside of every test', report('green.json', green), 1],
+  ['ran no test', report('nothing.json', nothing), 0],
+])('a suite that %s counts as a failure', (_what, file, exitCode) => {
+  expect(countVitest(file, exitCode).failed).toBe(1)
+})
+
+test('an end-to-end suite that ran no test counts as a failure', () => {
+  expect(countPlaywright(report('empty.json', { suites: [] }), 0).failed).toBe(1)
+})
+
+test('a skipped test is right only where it names a program that is not here', () => {
+  const skipped = ['redis (needs redis-server) works', 'chat (needs chromium) shows', 'no reason']
+  expect(wronglySkipped(skipped, (program) => program === 'chromium')).toEqual([
+    'chat (needs chromium) shows',
+    'no reason',
+  ])
+})
+
+function report(name: string, content: object): string {
+  const file = path.join(folder, name)
+  writeFileSync(file, JSON.stringify(content))
+  return file
+}

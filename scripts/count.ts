@@ -1,0 +1,83 @@
+import { existsSync, readFileSync } from 'node:fs'
+
+/** How one suite ended. */
+export interface Count {
+  passed: number
+  failed: number
+  /** Full names of the tests that did not run. */
+  skipped: string[]
+}
+
+/** `N passed, N failed, N skipped`: the last line of `npm test`. */
+export function countLine(counts: Count[]): string {
+  const sum = (of: (count: Count) => number) => counts.reduce((total, count) => total + of(count), 0)
+  return `${sum((c) => c.passed)} passed, ${sum((c) => c.failed)} failed, ${sum((c) => c.skipped.length)} skipped`
+}
+
+interface VitestReport {
+  numPassedTests: number
+  numFailedTests: number
+  testResults: { name: string; assertionResults: { status: string; fullName: string }[] }[]
+}
+
+/** Reads vitest's JSON report. A run that failed without a failed test, or ran none, counts as one failure. */
+export function countVitest(reportFile: string, exitCode: number): Count {
+  const report = read(reportFile) as VitestReport | undefined
+  if (report === undefined) return { passed: 0, failed: 1, skipped: [] }
+  const skipped = report.testResults
+    .flatMap((file) => file.assertionResults)
+    .filter((result) => result.status !== 'passed' && result.status !== 'failed')
+    .map((result) => result.fullName)
+  return atLeastOneFailure(
+    { passed: report.numPassedTests, failed: report.numFailedTests, skipped },
+    exitCode,
+  )
+}
+
+interface PlaywrightSuite {
+  title: string
+  specs: { title: string; tests: { status: string }[] }[]
+  suites?: PlaywrightSuite[]
+}
+interface PlaywrightReport {
+  suites: PlaywrightSuite[]
+}
+
+/** Reads Playwright's JSON report, by the same rules. A flaky test is a failed one. */
+export function countPlaywright(reportFile: string, exitCode: number): Count {
+  const report = read(reportFile) as PlaywrightReport | undefined
+  if (report === undefined) return { passed: 0, failed: 1, skipped: [] }
+  const count: Count = { passed: 0, failed: 0, skipped: [] }
+  const walk = (suite: PlaywrightSuite, path: string) => {
+    for (const spec of suite.specs) {
+      for (const test of spec.tests) {
+        if (test.status === 'expected') count.passed++
+        else if (test.status === 'skipped') count.skipped.push(`${path} ${spec.title}`)
+        else count.failed++
+      }
+    }
+    for (const inner of suite.suites ?? []) walk(inner, `${path} ${inner.title}`)
+  }
+  for (const suite of report.suites) walk(suite, suite.title)
+  return atLeastOneFailure(count, exitCode)
+}
+
+function atLeastOneFailure(count: Count, exitCode: number): Count {
+  const ran = count.passed + count.failed
+  return count.failed === 0 && (exitCode !== 0 || ran === 0) ? { ...count, failed: 1 } : count
+}
+
+function read(file: string): unknown {
+  return existsSync(file) ? JSON.parse(readFileSync(file, 'utf8')) : undefined
+}
+
+/**
+ * Skipped tests that this machine could have run. A suite that wants a program names it, `(needs redis-server)`; a
+ * test skipped without naming one, or while the program is here, hides something.
+ */
+export function wronglySkipped(skipped: string[], installed: (program: string) => boolean): string[] {
+  return skipped.filter((name) => {
+    const program = /\(needs ([\w.-]+)\)/.exec(name)?.[1]
+    return program === undefined || installed(program)
+  })
+}
