@@ -1,0 +1,54 @@
+import type { AgentEntry } from './entry.ts'
+
+/** The entries in memory, found by id, slug and DID. An entry is never changed in place, only replaced. */
+export class EntryIndex {
+  readonly #byId = new Map<string, AgentEntry>()
+  readonly #idOfSlug = new Map<string, string>()
+  readonly #idOfDid = new Map<string, string>()
+  /** Kept until a slug comes or goes: a heartbeat changes an entry, not the order. */
+  #slugs: string[] | undefined
+
+  constructor(entries: readonly AgentEntry[]) {
+    for (const entry of entries) this.set(entry)
+  }
+
+  find(name: string): AgentEntry | undefined {
+    return this.bySlug(name) ?? (name.startsWith('did:') ? this.byDid(name) : this.byId(name))
+  }
+
+  byId(id: string): AgentEntry | undefined {
+    return this.#byId.get(id)
+  }
+
+  bySlug(slug: string): AgentEntry | undefined {
+    const id = this.#idOfSlug.get(slug)
+    return id === undefined ? undefined : this.#byId.get(id)
+  }
+
+  byDid(did: string): AgentEntry | undefined {
+    const id = this.#idOfDid.get(did)
+    return id === undefined ? undefined : this.#byId.get(id)
+  }
+
+  /** Ordered by slug. */
+  all(): readonly AgentEntry[] {
+    this.#slugs ??= [...this.#idOfSlug.keys()].sort()
+    return this.#slugs.flatMap((slug) => this.bySlug(slug) ?? [])
+  }
+
+  set(entry: AgentEntry): void {
+    if (!this.#idOfSlug.has(entry.slug)) this.#slugs = undefined
+    this.#byId.set(entry.id, entry)
+    this.#idOfSlug.set(entry.slug, entry.id)
+    if (entry.did !== undefined) this.#idOfDid.set(entry.did, entry.id)
+  }
+
+  delete(id: string): void {
+    const entry = this.#byId.get(id)
+    if (entry === undefined) return
+    this.#byId.delete(id)
+    this.#idOfSlug.delete(entry.slug)
+    if (entry.did !== undefined) this.#idOfDid.delete(entry.did)
+    this.#slugs = undefined
+  }
+}

@@ -1,0 +1,72 @@
+import type { JsonObject } from '../../shared/protocol/task.ts'
+import type { Timestamp } from '../../shared/protocol/timestamp.ts'
+
+/**
+ * `starting`: its process is being started (again). `ready`: its lease holds. `unreachable`: three leases were missed or
+ * its process is gone; it stays in the registry and comes back with its next heartbeat or probe.
+ */
+export const agentStatuses = ['starting', 'ready', 'unreachable'] as const
+export type AgentStatus = (typeof agentStatuses)[number]
+
+/** What an agent says of itself with each heartbeat. */
+export interface Load {
+  queueDepth?: number
+  activeTasks?: number
+  latencyP50Ms?: number
+  latencyP95Ms?: number
+  completed?: number
+  failed?: number
+}
+
+/** What the gateway itself saw of an agent's answers. */
+export interface Measurements {
+  samples: number
+  successShare: number
+  latencyP50Ms?: number
+}
+
+/** A skill as the registry keeps it; in the spelling of `GET /agent/skills`, for it is only passed on and searched. */
+export interface AgentSkill extends JsonObject {
+  id: string
+  name: string
+  description: string
+  tags: string[]
+  input_modes: string[]
+  output_modes: string[]
+}
+
+/** One agent. Its id never changes; slug and DID are unique. */
+export interface AgentEntry {
+  id: string
+  slug: string
+  name: string
+  description: string
+  /** Absent: an agent that is not ours and has none. */
+  did?: string
+  /** Where the gateway reaches it, without a slash at the end. */
+  url: string
+  /** As the agent serves it. */
+  card: JsonObject
+  skills: AgentSkill[]
+  /** The OAuth client that speaks for it. */
+  owner: string
+  /** Started by the supervisor, or registered from outside. */
+  origin: 'supervised' | 'registered'
+  /** Its key was proven. */
+  verified: boolean
+  /** It may be given work. */
+  admitted: boolean
+  /** Set aside after repeated failures, or by the operator. */
+  quarantine?: { since: Timestamp; reason: string; until?: number }
+  status: AgentStatus
+  /** Since when it has this status. */
+  since: Timestamp
+  registeredAt: Timestamp
+  lastSeen?: Timestamp
+  /** Milliseconds since 1970. */
+  leaseUntil: number
+  /** It has sent a heartbeat at least once; until then it is probed. */
+  sendsHeartbeats: boolean
+  load: Load
+  measurements?: Measurements
+}

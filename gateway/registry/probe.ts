@@ -1,0 +1,70 @@
+import type { Dispatcher } from 'undici'
+import type { JsonObject } from '../../shared/protocol/task.ts'
+import type { AgentEntry } from './entry.ts'
+
+export interface ProbeOptions {
+  dispatcher: Dispatcher
+  /** For the whole answer. Default 5 s. */
+  timeoutMs?: number
+  /** Default 1 MiB. */
+  answerMaxBytes?: number
+}
+
+/** Whether the agent is there: `/health` says so, or, where it has none, its card can be read. Never rejects. */
+export async function probeAgent(
+  entry: Pick<AgentEntry, 'url'>,
+  signal: AbortSignal,
+  options: ProbeOptions,
+): Promise<boolean> {
+  try {
+    const health = await get(`${entry.url}/health`, signal, options)
+    if (health.status === 200) return true
+    if (health.status !== 404 && health.status !== 405) return false
+    const card = await get(`${entry.url}/.well-known/agent.json`, signal, options)
+    return card.status === 200 && typeof parseObject(card.text)?.['name'] === 'string'
+  } catch {
+    return false
+  }
+}
+
+/**
+ * Reads a JSON object from an agent, bounded in time and size; redirects are not followed.
+ * @throws Error when there is none.
+ */
+export async function readJson(url: string, signal: AbortSignal, options: ProbeOptions): Promise<JsonObject> {
+  const { status, text } = await get(url, signal, options)
+  const object = status === 200 ? parseObject(text) : undefined
+  if (object === undefined) throw new Error(`${url} answered ${status} without a JSON object`)
+  return object
+}
+
+async function get(url: string, signal: AbortSignal, options: ProbeOptions) {
+  const { dispatcher, timeoutMs = 5000, answerMaxBytes = 1024 * 1024 } = options
+  const { origin, pathname } = new URL(url)
+  const response = await dispatcher.request({
+    origin,
+    path: pathname,
+    method: 'GET',
+    headers: { accept: 'application/json' },
+    signal: AbortSignal.any([signal, AbortSignal.timeout(timeoutMs)]),
+  })
+  const chunks: Buffer[] = []
+  let size = 0
+  for await (const chunk of response.body as AsyncIterable<Buffer>) {
+    size += chunk.byteLength
+    if (size > answerMaxBytes) throw new Error(`${url} answered more than ${answerMaxBytes} bytes`)
+    chunks.push(chunk)
+  }
+  return { status: response.statusCode, text: Buffer.concat(chunks).toString('utf8') }
+}
+
+function parseObject(text: string): JsonObject | undefined {
+  try {
+    const value: unknown = JSON.parse(text)
+    return typeof value === 'object' && value !== null && !Array.isArray(value)
+      ? (value as JsonObject)
+      : undefined
+  } catch {
+    return undefined
+  }
+}

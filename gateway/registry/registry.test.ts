@@ -1,0 +1,161 @@
+import { expect, test } from 'vitest'
+import { readCard } from './card.ts'
+import type { AgentEntry } from './entry.ts'
+import { type Announcement, Registry } from './registry.ts'
+import { slugOf } from './slug.ts'
+import type { RegistryStore } from './store.ts'
+
+const did = (id: string) => `did:parley:alice:agent:${id}`
+const uuid = '11111111-2222-4333-8444-555555555555'
+
+function announcement(changes: Partial<Announcement> = {}): Announcement {
+  const card = readCard({ name: 'Data Analyst', did: did(uuid), skills: [{ id: 'chart' }] })
+  return {
+    ...card,
+    url: 'http://127.0.0.1:7401',
+    owner: did(uuid),
+    origin: 'registered',
+    verified: false,
+    admitted: true,
+    ...changes,
+  } as Announcement
+}
+
+/** The store as memory, shared by two registries: what the first has written the second reads. */
+function storeInMemory(): RegistryStore & { entries: Map<string, AgentEntry> } {
+  const entries = new Map<string, AgentEntry>()
+  return {
+    entries,
+    all: async () => [...entries.values()],
+    save: async (list) => list.forEach((entry) => entries.set(entry.id, structuredClone(entry))),
+    remove: async (id) => void entries.delete(id),
+    ping: async () => undefined,
+  }
+}
+
+async function openRegistry() {
+  let clock = 1_000_000
+  const store = storeInMemory()
+  const registry = await Registry.open(store, { now: () => clock })
+  return { registry, store, pass: (ms: number) => (clock += ms) }
+}
+
+test.each([
+  ['calculator', 'calculator'],
+  ['Data Analyst', 'data-analyst'],
+  ['  Résumé_Maker 2.0! ', 'resume-maker-2-0'],
+  ['--a--', 'a'],
+  ['🙂', undefined],
+  ['../..', undefined],
+  ['x'.repeat(200), 'x'.repeat(63)],
+])('the slug of %j is %j', (name, slug) => {
+  expect(slugOf(name)).toBe(slug)
+})
+
+test('an agent is found by slug, DID and id; its id is the one of its DID', async () => {
+  const { registry } = await openRegistry()
+  const entry = await registry.register(announcement())
+  expect(entry).toMatchObject({ id: uuid, slug: 'data-analyst', status: 'ready', admitted: true })
+  for (const name of ['data-analyst', did(uuid), uuid]) expect(registry.find(name)).toEqual(entry)
+  expect(registry.find('nobody')).toBeUndefined()
+})
+
+test('the same agent again renews its entry, at its new address', async () => {
+  const { registry } = await openRegistry()
+  const first = await registry.register(announcement())
+  const again = await registry.register(announcement({ url: 'http://127.0.0.1:9999' }))
+  expect(again).toMatchObject({
+    id: first.id,
+    url: 'http://127.0.0.1:9999',
+    registeredAt: first.registeredAt,
+  })
+  expect(registry.all()).toHaveLength(1)
+})
+
+test('once verified or admitted stays so when the agent comes again', async () => {
+  const { registry } = await openRegistry()
+  await registry.register(announcement({ verified: true, admitted: true }))
+  const again = await registry.register(announcement({ verified: false, admitted: false }))
+  expect(again).toMatchObject({ verified: true, admitted: true })
+})
+
+test.each<[string, Partial<Announcement>]>([
+  ['another DID with the same name', { did: did('99999999-2222-4333-8444-555555555555') }],
+  ['no DID with the same name', { did: undefined as never }],
+  ['another owner with the same DID', { owner: 'mallory' }],
+])('taking over an entry is refused with -32043: %s', async (_what, changes) => {
+  const { registry } = await openRegistry()
+  const entry = await registry.register(announcement())
+  await expect(registry.register(announcement(changes))).rejects.toMatchObject({ code: -32043, status: 409 })
+  expect(registry.all()).toEqual([entry])
+})
+
+test('of two that want the same slug at the same time one gets it', async () => {
+  const { registry } = await openRegistry()
+  const other = announcement({ did: did('99999999-2222-4333-8444-555555555555') })
+  const results = await Promise.allSettled([registry.register(announcement()), registry.register(other)])
+  expect(results.map((result) => result.status)).toEqual(['fulfilled', 'rejected'])
+})
+
+test('three missed leases make an agent unreachable, never forgotten; a heartbeat brings it back', async () => {
+  const { registry, pass } = await openRegistry()
+  const entry = await registry.register(announcement())
+  pass(3 * registry.leaseMs - 1)
+  expect(registry.expireLeases()).toEqual([])
+  pass(1)
+  expect(registry.expireLeases().map(({ slug }) => slug)).toEqual(['data-analyst'])
+  expect(registry.find(entry.id)).toMatchObject({ status: 'unreachable' })
+  registry.heartbeat(entry.id, { queueDepth: 3 })
+  expect(registry.find(entry.id)).toMatchObject({
+    status: 'ready',
+    sendsHeartbeats: true,
+    load: { queueDepth: 3 },
+  })
+})
+
+test('a heartbeat keeps the figures that it does not name', async () => {
+  const { registry } = await openRegistry()
+  const { id } = await registry.register(announcement())
+  registry.heartbeat(id, { queueDepth: 3, latencyP50Ms: 20 })
+  expect(registry.heartbeat(id, { queueDepth: 0 }).load).toEqual({ queueDepth: 0, latencyP50Ms: 20 })
+})
+
+test('after a restart the registered agents have a new lease, those of the supervisor wait for it', async () => {
+  const { registry, store } = await openRegistry()
+  await registry.register(announcement())
+  await registry.register(announcement({ name: 'calc', did: did('x'), origin: 'supervised', owner: 'calc' }))
+  registry.heartbeat(uuid, { activeTasks: 2 })
+  await registry.flush()
+  const later = 50_000_000
+  const again = await Registry.open(store, { now: () => later })
+  expect(again.find(uuid)).toMatchObject({
+    status: 'ready',
+    leaseUntil: later + 30_000,
+    load: { activeTasks: 2 },
+  })
+  expect(again.bySlug('calc')).toMatchObject({ status: 'unreachable' })
+})
+
+test('the supervisor may give its agent another OAuth client', async () => {
+  const { registry } = await openRegistry()
+  await registry.register(announcement({ origin: 'supervised' }))
+  const again = await registry.register(announcement({ origin: 'supervised', owner: 'client-2' }))
+  expect(again.owner).toBe('client-2')
+})
+
+test('a name without letters or digits is refused', async () => {
+  const { registry } = await openRegistry()
+  await expect(registry.register(announcement({ name: '☃' }))).rejects.toMatchObject({ code: -32602 })
+})
+
+test('what could not be written is written with the next flush', async () => {
+  const { registry, store } = await openRegistry()
+  const { id } = await registry.register(announcement())
+  registry.heartbeat(id, { queueDepth: 7 })
+  const save = store.save
+  store.save = () => Promise.reject(new Error('disk full'))
+  await expect(registry.flush()).rejects.toThrow('disk full')
+  store.save = save
+  await registry.flush()
+  expect(store.entries.get(id)?.load).toEqual({ queueDepth: 7 })
+})

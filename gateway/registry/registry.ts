@@ -1,0 +1,210 @@
+import { randomUUID } from 'node:crypto'
+import { ParleyError } from '../../shared/jsonrpc/errors.ts'
+import { timestamp } from '../../shared/protocol/timestamp.ts'
+import type { AgentEntry, AgentStatus, Load } from './entry.ts'
+import { EntryIndex } from './entry-index.ts'
+import { slugOf } from './slug.ts'
+import type { RegistryStore } from './store.ts'
+
+/** What is known of an agent when it comes to the registry. */
+export type Announcement = Pick<
+  AgentEntry,
+  'name' | 'description' | 'url' | 'card' | 'skills' | 'owner' | 'origin' | 'verified' | 'admitted'
+> & { did?: string }
+
+export interface RegistryOptions {
+  /** How long a heartbeat holds. Default 30 s. */
+  leaseMs?: number
+  /** Leases that pass without a sign before an agent counts as unreachable. Default 3. */
+  leasesMissed?: number
+  /** The clock, in milliseconds since 1970. */
+  now?: () => number
+}
+
+/**
+ * The agents that the gateway knows. Reads are from memory; who an agent is and whether it may work is durable before the
+ * promise resolves; leases and load are written with `flush`, for a heartbeat lost in a crash is made good by the next.
+ */
+export class Registry {
+  readonly leaseMs: number
+  readonly #leasesMissed: number
+  readonly #now: () => number
+  readonly #store: RegistryStore
+  readonly #index: EntryIndex
+  readonly #unsaved = new Set<string>()
+  /** Registrations one after another: two that want the same slug must not both find it free. */
+  #turn: Promise<unknown> = Promise.resolve()
+
+  private constructor(store: RegistryStore, entries: AgentEntry[], options: RegistryOptions) {
+    this.#store = store
+    this.#index = new EntryIndex(entries)
+    this.leaseMs = options.leaseMs ?? 30_000
+    this.#leasesMissed = options.leasesMissed ?? 3
+    this.#now = options.now ?? Date.now
+  }
+
+  /** Reads the entries of an earlier run. Their leases begin anew: while the gateway was away nobody could renew one. */
+  static async open(store: RegistryStore, options: RegistryOptions = {}): Promise<Registry> {
+    const registry = new Registry(store, await store.all(), options)
+    for (const entry of registry.all()) {
+      if (entry.origin === 'supervised') registry.setStatus(entry.id, 'unreachable')
+      else registry.#replace({ ...registry.#get(entry.id), leaseUntil: registry.#leaseEnd() })
+    }
+    return registry
+  }
+
+  /** By slug, DID or id. */
+  find(name: string): AgentEntry | undefined {
+    return this.#index.find(name)
+  }
+
+  bySlug(slug: string): AgentEntry | undefined {
+    return this.#index.bySlug(slug)
+  }
+
+  /** Ordered by slug. */
+  all(): readonly AgentEntry[] {
+    return this.#index.all()
+  }
+
+  /** Agents that may be given work, whether they answer now or not. */
+  admitted(): AgentEntry[] {
+    return this.all().filter((entry) => entry.admitted)
+  }
+
+  /**
+   * Makes an entry, or renews the one of the same agent (the same DID; without DID the same slug and address).
+   * @throws ParleyError Conflict when another agent has the slug or another owner the DID, InvalidParams for a name
+   * without letters or digits.
+   */
+  register(announcement: Announcement): Promise<AgentEntry> {
+    const turn = this.#turn.then(() => this.#register(announcement))
+    this.#turn = turn.catch(() => undefined)
+    return turn
+  }
+
+  async #register(announcement: Announcement): Promise<AgentEntry> {
+    const slug = slugOf(announcement.name)
+    if (slug === undefined) {
+      throw new ParleyError('InvalidParams', { message: 'The name of an agent needs a letter or a digit' })
+    }
+    const known = this.#sameAgent(announcement, slug)
+    const entry: AgentEntry = {
+      ...(known ?? this.#blank(announcement, slug)),
+      ...announcement,
+      verified: announcement.verified || known?.verified === true,
+      admitted: announcement.admitted || known?.admitted === true,
+      status: 'ready',
+      since: known?.status === 'ready' ? known.since : timestamp(),
+      lastSeen: timestamp(),
+      leaseUntil: this.#leaseEnd(),
+    }
+    await this.#store.save([entry])
+    this.#replace(entry)
+    this.#unsaved.delete(entry.id)
+    return entry
+  }
+
+  #sameAgent(announcement: Announcement, slug: string): AgentEntry | undefined {
+    const { did, owner, origin, url } = announcement
+    const holder = (did === undefined ? undefined : this.#index.byDid(did)) ?? this.bySlug(slug)
+    if (holder === undefined) return undefined
+    if (holder.did !== did || (did === undefined && holder.url !== url)) {
+      throw new ParleyError('Conflict', {
+        message: `The slug ${slug} belongs to another agent`,
+        data: { reason: 'slug', slug },
+      })
+    }
+    // The supervisor speaks for whoever runs the gateway: it may give its agent another OAuth client.
+    if (holder.owner !== owner && !(origin === 'supervised' && holder.origin === 'supervised')) {
+      throw new ParleyError('Conflict', {
+        message: 'The agent belongs to another owner',
+        data: { reason: 'owner' },
+      })
+    }
+    return holder
+  }
+
+  #blank(announcement: Announcement, slug: string) {
+    const ownId = announcement.did?.split(':').at(-1) ?? ''
+    const id = /^[\da-f]{8}(-[\da-f]{4}){3}-[\da-f]{12}$/.test(ownId) ? ownId : randomUUID()
+    return { id, slug, registeredAt: timestamp(), sendsHeartbeats: false, load: {} }
+  }
+
+  /** Renews the lease. Figures that the heartbeat does not name keep their last value. */
+  heartbeat(id: string, load: Load): AgentEntry {
+    const entry = this.#get(id)
+    return this.#seen({ ...entry, sendsHeartbeats: true, load: { ...entry.load, ...load } })
+  }
+
+  /** It answered a probe: as good as a heartbeat. */
+  answered(id: string): void {
+    const entry = this.#index.byId(id)
+    if (entry !== undefined) this.#seen(entry)
+  }
+
+  setStatus(id: string, status: AgentStatus): void {
+    const entry = this.#index.byId(id)
+    if (entry === undefined || entry.status === status) return
+    this.#replace({ ...entry, status, since: timestamp() })
+  }
+
+  /** Marks the agents whose leases were missed; returns those that became unreachable by it. */
+  expireLeases(): AgentEntry[] {
+    const oldest = this.#now() - (this.#leasesMissed - 1) * this.leaseMs
+    const lost = this.all().filter((entry) => entry.status === 'ready' && entry.leaseUntil <= oldest)
+    for (const entry of lost) this.setStatus(entry.id, 'unreachable')
+    return lost
+  }
+
+  async remove(id: string): Promise<void> {
+    await this.#store.remove(id)
+    this.#index.delete(id)
+    this.#unsaved.delete(id)
+  }
+
+  /** Writes what only memory knows. */
+  async flush(): Promise<void> {
+    const ids = [...this.#unsaved]
+    this.#unsaved.clear()
+    const entries = ids.map((id) => this.#index.byId(id)).filter((entry) => entry !== undefined)
+    if (entries.length === 0) return
+    try {
+      await this.#store.save(entries)
+    } catch (error) {
+      for (const id of ids) this.#unsaved.add(id)
+      throw error
+    }
+  }
+
+  ping(): Promise<void> {
+    return this.#store.ping()
+  }
+
+  #get(id: string): AgentEntry {
+    const entry = this.#index.byId(id)
+    if (entry === undefined) throw new ParleyError('NotFound', { data: { reason: 'agent' } })
+    return entry
+  }
+
+  #seen(entry: AgentEntry): AgentEntry {
+    const back = entry.status !== 'ready'
+    return this.#replace({
+      ...entry,
+      status: 'ready',
+      since: back ? timestamp() : entry.since,
+      lastSeen: timestamp(),
+      leaseUntil: this.#leaseEnd(),
+    })
+  }
+
+  #leaseEnd(): number {
+    return this.#now() + this.leaseMs
+  }
+
+  #replace(entry: AgentEntry): AgentEntry {
+    this.#index.set(entry)
+    this.#unsaved.add(entry.id)
+    return entry
+  }
+}

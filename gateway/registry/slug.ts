@@ -1,0 +1,14 @@
+/** As long as a label of a host name. */
+const longest = 63
+
+/** Design gaps, "Registry": the agent's name in `[a-z0-9-]`. Undefined when nothing of the name is left. */
+export function slugOf(name: string): string | undefined {
+  const slug = name
+    .normalize('NFKD')
+    .replace(/\p{Mark}/gu, '')
+    .toLowerCase()
+    .replace(/[^a-z0-9]+/g, '-')
+    .slice(0, longest)
+    .replace(/^-+|-+$/g, '')
+  return slug === '' ? undefined : slug
+}
