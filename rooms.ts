@@ -1,0 +1,56 @@
+/**
+ * The floor plan as data; `rooms.test.ts` holds the house to it. A room is a folder or a single file, and the longest
+ * name that fits decides. A room sees itself and every floor below its own, never a neighbour on its floor.
+ */
+export const floors: string[][] = [
+  ['shared/jsonrpc/errors.ts'],
+  ['shared/protocol'],
+  ['shared/jsonrpc', 'shared/process', 'shared/net', 'shared/identity', 'shared/client'],
+  ['shared/store', 'shared/events', 'shared/scheduler', 'shared/auth'],
+  ['shared/handler', 'shared/negotiation'],
+  ['shared/tasks'],
+  ['shared/methods'],
+  ['shared/http'],
+  ['shared/app.ts', 'shared/main.ts'],
+  ['shared/testing'],
+
+  ['gateway/store', 'gateway/config.ts'],
+  ['gateway/registry', 'gateway/identity-provider', 'gateway/supervisor'],
+  ['gateway/routing'],
+  ['gateway/http'],
+  ['gateway/app.ts', 'gateway/main.ts'],
+
+  ['agents'],
+  ['cli'],
+  ['bench', 'e2e', 'scripts', 'docs', 'root'],
+]
+
+/** What a part of the house may see of the other parts, whatever the floors say. */
+export const parts: Record<string, string[]> = {
+  shared: [],
+  gateway: ['shared'],
+  // The author's API is all that an agent knows of the house.
+  agents: ['shared/handler/define-agent.ts'],
+  cli: ['shared', 'gateway'],
+  bench: ['shared', 'gateway', 'agents', 'cli'],
+  e2e: ['shared'],
+  scripts: ['shared'],
+  docs: ['shared'],
+  root: [],
+}
+
+/** A driver is known to its adapter alone. */
+export const drivers: Record<string, RegExp> = {
+  'node:sqlite': /sqlite[^/]*\.ts$/,
+  mongodb: /mongodb[^/]*\.ts$/,
+  bullmq: /\/bullmq\.ts$/,
+  ioredis: /\/(bullmq|redis)\.ts$/,
+  'oidc-provider': /^gateway\/identity-provider\//,
+}
+
+/** The environment is read here and handed on as one frozen object. */
+export const readsEnvironment = [/^shared\/process\//, /^gateway\/config\.ts$/, /^(cli|scripts|bench|e2e)\//]
+
+export const sizes = { medianMaxLines: 80, most: 0.95, mostMaxLines: 250, everyMaxLines: 400 }
+
+export const refusedNames = /(^|\/)index\.ts$|(^|[-/])(utils?|helpers?|common|managers?|services?)\.ts$/
