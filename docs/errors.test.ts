@@ -1,0 +1,58 @@
+import { execFileSync } from 'node:child_process'
+import { readFileSync } from 'node:fs'
+import path from 'node:path'
+import { expect, test } from 'vitest'
+import { errorTable } from '../shared/jsonrpc/errors.ts'
+
+type Row = { code: number; status: number; message?: string }
+
+const permanentFile = path.join(import.meta.dirname, 'permanent-errors.json')
+const permanent = JSON.parse(readFileSync(permanentFile, 'utf8')) as Record<string, Row>
+const table = Object.entries(errorTable) as [string, Row][]
+
+test('docs/errors.md says what the error table says', () => {
+  expect(documented()).toEqual(Object.fromEntries(table))
+})
+
+test('error codes are permanent: every code that was ever given out has its name, number and HTTP status', () => {
+  const now = Object.fromEntries(table.map(([name, { code, status }]) => [name, { code, status }]))
+  expect(now).toEqual(permanent)
+})
+
+test('no two errors share a code', () => {
+  const codes = table.map(([, { code }]) => code)
+  expect(new Set(codes).size).toBe(codes.length)
+})
+
+test('the list of permanent errors only grows: nothing of any earlier commit is missing or different', () => {
+  for (const earlier of earlierLists()) expect(permanent).toMatchObject(earlier)
+})
+
+/** The lists of earlier commits, as far as the clone reaches; none outside of a clone. */
+function earlierLists(): Record<string, Row>[] {
+  const git = (...args: string[]) =>
+    execFileSync('git', args, {
+      cwd: import.meta.dirname,
+      encoding: 'utf8',
+      stdio: ['ignore', 'pipe', 'ignore'],
+    })
+  try {
+    const commits = git('log', '--format=%H', '--diff-filter=AM', '--', 'permanent-errors.json').split('\n')
+    return commits
+      .filter(Boolean)
+      .map((commit) => JSON.parse(git('show', `${commit}:./permanent-errors.json`)) as never)
+  } catch {
+    return []
+  }
+}
+
+function documented(): Record<string, Row> {
+  const markdown = readFileSync(path.join(import.meta.dirname, 'errors.md'), 'utf8')
+  const rows = markdown.matchAll(/^\| (-\d+) \| (\w+) \| (\d+) \| ([^|]+) \|/gm)
+  return Object.fromEntries(
+    [...rows].map(([, code, name, status, message]) => [
+      name,
+      { code: Number(code), status: Number(status), message },
+    ]),
+  )
+}
