@@ -1,0 +1,52 @@
+/** Writes `.env.example` from the tables of settings: `npm run env-example`. */
+import { globSync, readFileSync, writeFileSync } from 'node:fs'
+import path from 'node:path'
+import { agentSettings, commonSettings, gatewaySettings, type Setting } from '../shared/process/settings.ts'
+
+type Row = Pick<Setting, 'meaning' | 'secret'> & { example?: string }
+
+/** One entry of an agent's `settings.json`. */
+interface AgentSetting {
+  env: string
+  meaning: string
+  required?: boolean
+  secret?: boolean
+  default?: string
+}
+
+const root = path.dirname(import.meta.dirname)
+export const envExampleFile = path.join(root, '.env.example')
+
+export function envExample(): string {
+  const sections = [
+    section('Gateway and agents', commonSettings),
+    section('The gateway alone', gatewaySettings),
+    section('An agent alone, where it runs without the gateway’s supervisor', agentSettings),
+    ...globSync('agents/*/settings.json', { cwd: root }).sort().map(agentSection),
+  ]
+  const head =
+    '# Settings, with their defaults. Copy to .env; the environment wins over it. Empty = not set.\n'
+  return [head, ...sections].join('\n')
+}
+
+function section(title: string, settings: Record<string, Row>): string {
+  const lines = Object.entries(settings).map(([name, { meaning, secret, example = '' }]) => {
+    return `# ${meaning}${secret === true ? ' (secret)' : ''}\n${name}=${example}\n`
+  })
+  return `## ${title}\n${lines.join('')}`
+}
+
+function agentSection(file: string): string {
+  const settings = JSON.parse(readFileSync(path.join(root, file), 'utf8')) as AgentSetting[]
+  const rows = settings.map(({ env, meaning, required, secret, default: example }): [string, Row] => [
+    env,
+    {
+      meaning: required === true ? `${meaning}; the agent starts only when it is set` : meaning,
+      ...(secret === true ? { secret } : {}),
+      ...(example === undefined ? {} : { example }),
+    },
+  ])
+  return section(`Agent ${path.basename(path.dirname(file))}`, Object.fromEntries(rows))
+}
+
+if (import.meta.main) writeFileSync(envExampleFile, envExample())
