@@ -1,0 +1,30 @@
+import { type Readable, Transform } from 'node:stream'
+import { ParleyError } from '../../shared/jsonrpc/errors.ts'
+
+/** @throws ParleyError InvalidRequest (413) when the announced length is over the limit. */
+export function checkLength(contentLength: string | undefined, maxBytes: number): void {
+  if (contentLength !== undefined && Number(contentLength) > maxBytes) throw tooLarge()
+}
+
+/** A body without announced length, cut off with a 413 once it grows over the limit. */
+export function limited(body: Readable, maxBytes: number): Readable {
+  let size = 0
+  const counter = new Transform({
+    transform(chunk: Buffer, _encoding, done) {
+      size += chunk.byteLength
+      if (size > maxBytes) done(tooLarge())
+      else done(null, chunk)
+    },
+  })
+  body.once('error', (error) => counter.destroy(error))
+  return body.pipe(counter)
+}
+
+function tooLarge(): ParleyError {
+  return new ParleyError('InvalidRequest', {
+    status: 413,
+    message: 'Request body is too large',
+    // What is left of the body is not read.
+    headers: { connection: 'close' },
+  })
+}

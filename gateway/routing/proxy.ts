@@ -1,0 +1,126 @@
+import type { Readable } from 'node:stream'
+import httpProxy from '@fastify/http-proxy'
+import type { FastifyInstance, FastifyReply, FastifyRequest } from 'fastify'
+import type { Agent } from 'undici'
+import { ParleyError } from '../../shared/jsonrpc/errors.ts'
+import type { AgentEntry } from '../registry/entry.ts'
+import { checkLength, limited } from './body-limit.ts'
+import { requestHeaders, responseHeaders } from './forward-headers.ts'
+import { forwardPath } from './forward-path.ts'
+import { abortable, signalKey } from './upstream.ts'
+import { agentIsDown, upstreamError } from './upstream-error.ts'
+
+export interface ProxyOptions {
+  /** The agent of a slug, where the registry knows one. */
+  find: (slug: string) => AgentEntry | undefined
+  upstream: Agent
+  /** Default 10 MiB. */
+  bodyMaxBytes?: number
+}
+
+/** Where a request goes; made by `prepare` before anything of it is forwarded. */
+interface Target {
+  entry: AgentEntry
+  origin: string
+  path: string
+  signal: AbortSignal
+}
+
+const targets = new WeakMap<FastifyRequest, Target>()
+
+/**
+ * `ANY /agents/{slug}/…`: the agent's own routes. Bytes, headers and event streams pass untouched; who may do what is for
+ * the agent to say. Nothing is sent twice.
+ */
+export async function proxyAgents(app: FastifyInstance, options: ProxyOptions): Promise<void> {
+  const maxBytes = options.bodyMaxBytes ?? 10 * 1024 * 1024
+  await app.register(async (scope) => {
+    scope.removeAllContentTypeParsers()
+    scope.addContentTypeParser('*', (request, body: Readable, done) => {
+      done(null, request.headers['content-length'] === undefined ? limited(body, maxBytes) : body)
+    })
+    await scope.register(httpProxy, {
+      prefix: '/agents/:slug',
+      upstream: '',
+      undici: abortable(options.upstream) as never,
+      proxyPayloads: false,
+      disableRequestLogging: true,
+      internalRewriteLocationHeader: false,
+      preHandler: (request, reply, done) => {
+        done(attempt(() => prepare(request, reply, options, maxBytes)))
+      },
+      handler: (request, reply, _destination, replyOptions) =>
+        reply.from(targetOf(request).path, replyOptions),
+      replyOptions: {
+        getUpstream: (request) => targetOf(request as FastifyRequest).origin,
+        retryDelay: () => null,
+        rewriteRequestHeaders: (request, headers) => outgoing(request as FastifyRequest, headers),
+        rewriteHeaders: (headers) => responseHeaders(headers) as typeof headers,
+        onError: (reply, { error }) => answerFailure(reply as FastifyReply, error),
+      },
+    })
+  })
+}
+
+function attempt(step: () => void): Error | undefined {
+  try {
+    step()
+    return undefined
+  } catch (error) {
+    return error as Error
+  }
+}
+
+function prepare(
+  request: FastifyRequest,
+  reply: FastifyReply,
+  options: ProxyOptions,
+  maxBytes: number,
+): void {
+  checkLength(request.headers['content-length'], maxBytes)
+  targets.set(request, resolve(request, reply, options))
+}
+
+function resolve(request: FastifyRequest, reply: FastifyReply, options: ProxyOptions): Target {
+  const path = forwardPath(request.url)
+  const { slug } = request.params as { slug: string }
+  const entry = options.find(slug)
+  if (entry === undefined) throw new ParleyError('NotFound', { data: { reason: 'agent' } })
+  if (entry.status !== 'ready') throw agentIsDown(entry.slug)
+  const { origin, pathname } = new URL(entry.url)
+  return { entry, origin, path: pathname.replace(/\/$/, '') + path, signal: clientLeft(reply) }
+}
+
+/** Aborted when the client closes its connection before it has the whole answer. */
+function clientLeft(reply: FastifyReply): AbortSignal {
+  const controller = new AbortController()
+  reply.raw.once('close', () => {
+    if (!reply.raw.writableFinished) controller.abort()
+  })
+  return controller.signal
+}
+
+function outgoing(request: FastifyRequest, headers: FastifyRequest['headers']) {
+  const { entry, signal } = targetOf(request)
+  const forwarded = requestHeaders(headers, {
+    slug: entry.slug,
+    address: request.socket.remoteAddress ?? '',
+    host: request.headers.host,
+    protocol: request.protocol,
+    requestId: request.id,
+    hasBody: request.method !== 'GET' && request.method !== 'HEAD',
+  })
+  return Object.assign(forwarded, { [signalKey]: signal })
+}
+
+function answerFailure(reply: FastifyReply, error: Error): void {
+  // Nobody is there to read an answer.
+  if (reply.raw.destroyed) return
+  void reply.send(upstreamError(targetOf(reply.request).entry.slug, error))
+}
+
+function targetOf(request: FastifyRequest): Target {
+  const target = targets.get(request)
+  if (target === undefined) throw new ParleyError('InternalError')
+  return target
+}

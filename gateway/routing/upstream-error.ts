@@ -1,0 +1,35 @@
+import { ParleyError } from '../../shared/jsonrpc/errors.ts'
+
+const notReached = new Set([
+  'ECONNREFUSED',
+  'EHOSTUNREACH',
+  'ENETUNREACH',
+  'ENOTFOUND',
+  'EAI_AGAIN',
+  'UND_ERR_CONNECT_TIMEOUT',
+])
+
+/** An agent that is known not to answer, or whose connection failed, as callers see it. */
+export function agentIsDown(slug: string, cause?: unknown): ParleyError {
+  return new ParleyError('Unavailable', {
+    message: `Agent ${slug} does not answer`,
+    data: { reason: 'agent_down', agent: slug },
+    headers: { 'retry-after': '2' },
+    cause,
+  })
+}
+
+/** What went wrong between gateway and agent; `reason` tells whether the agent can have seen the request. */
+export function upstreamError(slug: string, error: Error): ParleyError {
+  const cause = error.cause instanceof Error ? error.cause : error
+  if (cause instanceof ParleyError) return cause
+  const code = (cause as NodeJS.ErrnoException).code ?? ''
+  if (notReached.has(code)) return agentIsDown(slug, cause)
+  const slow = code === 'UND_ERR_HEADERS_TIMEOUT'
+  return new ParleyError('Unavailable', {
+    message: `Agent ${slug} ${slow ? 'took too long' : 'broke off'}; whether it took the request is not known`,
+    data: { reason: slow ? 'agent_slow' : 'agent_broke_off', agent: slug },
+    headers: { 'retry-after': '2' },
+    cause,
+  })
+}
