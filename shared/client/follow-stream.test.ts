@@ -1,6 +1,14 @@
 import { expect, test } from 'vitest'
 import { scriptedAgent } from '../testing/scripted-agent.ts'
-import { artifactEvent, artifactOf, delta, status, taskId, textPart } from '../testing/wire-samples.ts'
+import {
+  artifactEvent,
+  artifactOf,
+  delta,
+  present,
+  status,
+  taskId,
+  textPart,
+} from '../testing/wire-samples.ts'
 import { AgentClient, type WireEvent } from './client.ts'
 
 const fast = { reconnectDelayMs: 1, reconnectMax: 3 }
@@ -12,7 +20,7 @@ async function all(events: AsyncIterable<WireEvent>): Promise<WireEvent[]> {
 
 test('a stream gives status, deltas and artifacts in order and ends with the task', async () => {
   const frames = [
-    status(0, 'submitted'),
+    present(0, 'submitted'),
     status(1, 'working'),
     ': a comment\n\n',
     delta('a', 'hi '),
@@ -28,13 +36,13 @@ test('a stream gives status, deltas and artifacts in order and ends with the tas
 test('a lost connection is taken up after the last numbered event; nothing is missed, nothing told twice', async () => {
   await using agent = await scriptedAgent({
     'message/stream': () => ({
-      frames: [status(0, 'submitted'), status(1, 'working'), delta('a', 'hi ')],
+      frames: [present(0, 'submitted'), status(1, 'working'), delta('a', 'hi ')],
       after: 'break',
     }),
     'tasks/resubscribe': ({ earlier }) =>
       earlier === 0
-        ? { frames: [status(1, 'working'), artifactEvent(2, answer)], after: 'end' }
-        : { frames: [status(2, 'working'), status(3, 'completed')] },
+        ? { frames: [present(2, 'working'), artifactEvent(2, answer)], after: 'end' }
+        : { frames: [present(2, 'working'), status(3, 'completed')] },
   })
   const told = await all(new AgentClient({ url: agent.url, ...fast }).stream('hello'))
   expect(told.map((event) => event.sequence)).toEqual([0, 1, undefined, 2, 3])
@@ -51,8 +59,38 @@ test('a lost connection is taken up after the last numbered event; nothing is mi
   ])
 })
 
+test.each([
+  [
+    'that has ended meanwhile',
+    3,
+    [present(3, 'completed'), artifactEvent(2, answer), status(3, 'completed')],
+  ],
+  ['that has ended and is known', 3, [present(3, 'completed')]],
+  [
+    'that goes on after a pause',
+    3,
+    [present(1, 'submitted'), artifactEvent(2, answer), status(3, 'completed')],
+  ],
+])(
+  'a stream taken up again begins with the present status of a task %s: no event is lost',
+  async (_, last, frames) => {
+    const known = frames.length === 1 ? last : 1
+    await using agent = await scriptedAgent({ 'tasks/resubscribe': () => ({ frames }) })
+    const told = await all(new AgentClient({ url: agent.url, ...fast }).resubscribe(taskId, known))
+    expect(told).toEqual(frames.slice(1))
+    expect(agent.calls).toHaveLength(1)
+  },
+)
+
+test('a first frame with the present status of an ended task ends the stream', async () => {
+  await using agent = await scriptedAgent({
+    'tasks/resubscribe': () => ({ frames: [present(7, 'failed')], after: 'silence' }),
+  })
+  expect(await all(new AgentClient({ url: agent.url }).resubscribe(taskId))).toEqual([present(7, 'failed')])
+})
+
 test('a pause ends the stream without another attempt', async () => {
-  const frames = [status(0, 'submitted'), status(1, 'working'), status(2, 'input-required', 'Which?')]
+  const frames = [present(0, 'submitted'), status(1, 'working'), status(2, 'input-required', 'Which?')]
   await using agent = await scriptedAgent({ 'message/stream': () => ({ frames }) })
   expect(await all(new AgentClient({ url: agent.url }).stream('hello'))).toEqual(frames)
   expect(agent.calls).toHaveLength(1)

@@ -71,15 +71,22 @@ export async function* followStream(
   }
 }
 
-/** Notes where the stream stands; false for a numbered event that was already told. */
+/**
+ * Notes where the stream stands; false for what was told already. The frame without an event id is the task's present
+ * status: it may be ahead of the events that a resumed stream is about to repeat, so there it moves nothing forward.
+ */
 function isNew(event: WireEvent, place: Place): boolean {
+  const sequence = event.sequence ?? 0
+  const known = place.sequence
+  const told =
+    event.sequence !== undefined && known !== undefined && (sequence <= known || event.event_id === undefined)
   place.taskId = event.task_id
-  if (event.kind === 'status-update') place.ended = event.final || isPaused(event.status.state)
-  if (event.sequence !== undefined) {
-    if (place.sequence !== undefined && event.sequence <= place.sequence) return false
-    place.sequence = event.sequence
+  if (event.sequence !== undefined && !told) place.sequence = sequence
+  if (event.kind === 'status-update') {
+    const stands = event.final || isPaused(event.status.state)
+    place.ended = stands && sequence <= (place.sequence ?? 0)
   }
-  return true
+  return !told
 }
 
 function resumption(taskId: string, sequence: number | undefined) {

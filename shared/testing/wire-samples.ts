@@ -45,6 +45,12 @@ export function status(sequence: number, state: TaskState, text?: string): WireS
   return { kind: 'status-update', ...event, status: statusOf(state, text), final }
 }
 
+/** The first frame of a stream: where the task stands, no event of its own. */
+export function present(sequence: number, state: TaskState): WireStatusUpdate {
+  const { event_id: _, ...frame } = status(sequence, state)
+  return frame
+}
+
 export function artifactOf(id: string, name: string, ...parts: WirePart[]): WireArtifact {
   return { artifact_id: id, name, parts }
 }
