@@ -1,0 +1,83 @@
+import type { IncomingMessage, ServerResponse } from 'node:http'
+import type { FastifyInstance, FastifyReply, FastifyRequest } from 'fastify'
+import { type InteractionOptions, mountInteraction } from './interaction.ts'
+
+/** oidc-provider reads at most as much. */
+const bodyMaxBytes = 56 * 1024
+const wellKnown = '/.well-known/oauth-authorization-server'
+
+export type NodeListener = (request: IncomingMessage, response: ServerResponse) => void
+
+/** A request listener for the issuer's path; `callback` is the one of oidc-provider, which knows no path. */
+export function listenerFor(issuer: string, callback: NodeListener): NodeListener {
+  const { host, protocol, pathname } = new URL(issuer)
+  const prefix = pathname.replace(/\/+$/, '')
+  return (request, response) => {
+    pinOrigin(request, host, protocol)
+    const url = innerUrl(request.url ?? '/', prefix)
+    request.url = url
+    Object.assign(request, { originalUrl: prefix + url })
+    if (Number(request.headers['content-length'] ?? 0) > bodyMaxBytes) refuseTooLarge(response)
+    else callback(request, response)
+  }
+}
+
+/** Routes of the OAuth server: everything below the issuer's path, and its metadata (RFC 8414) on the root. */
+export function mountOAuth(
+  app: FastifyInstance,
+  options: InteractionOptions & { listener: NodeListener },
+): void {
+  const { prefix, listener } = options
+  void app.register(async (scope) => {
+    scope.removeAllContentTypeParsers()
+    void scope.register(async (pages) => {
+      pages.addHook('onRequest', async (request) => pinRaw(request, options.provider.issuer))
+      mountInteraction(pages, options)
+    })
+    // The body stays unread: oidc-provider reads it from the socket.
+    scope.addContentTypeParser('*', (_request, _body, done) => done(null))
+    const hand = (request: FastifyRequest, reply: FastifyReply) => {
+      for (const [name, value] of Object.entries(reply.getHeaders())) {
+        if (value !== undefined) reply.raw.setHeader(name, value)
+      }
+      reply.hijack()
+      listener(request.raw, reply.raw)
+    }
+    const method = ['GET', 'POST', 'PUT', 'DELETE', 'OPTIONS']
+    scope.route({ method, url: `${prefix}/*`, handler: hand })
+    scope.route({ method: ['GET', 'OPTIONS'], url: wellKnown, handler: hand })
+    if (prefix !== '') scope.route({ method: ['GET', 'OPTIONS'], url: wellKnown + prefix, handler: hand })
+  })
+}
+
+function pinRaw(request: FastifyRequest, issuer: string): void {
+  const { host, protocol } = new URL(issuer)
+  pinOrigin(request.raw, host, protocol)
+}
+
+/**
+ * Every address that the server gives out is made of its issuer. What the request says of host and protocol, itself or
+ * by way of a proxy, is dropped: oidc-provider would believe it.
+ */
+function pinOrigin(request: IncomingMessage, host: string, protocol: string): void {
+  const { headers } = request
+  for (const name of ['forwarded', 'x-forwarded-for', 'x-forwarded-prefix']) delete headers[name]
+  headers.host = host
+  headers['x-forwarded-host'] = host
+  headers['x-forwarded-proto'] = protocol.slice(0, -1)
+}
+
+function innerUrl(url: string, prefix: string): string {
+  const [path = '/', ...query] = url.split('?')
+  if (path === wellKnown || path === wellKnown + prefix) return wellKnown
+  const inner = path.startsWith(`${prefix}/`) ? path.slice(prefix.length) : '/'
+  return query.length === 0 ? inner : `${inner}?${query.join('?')}`
+}
+
+/** The rest of the body is not awaited. */
+function refuseTooLarge(response: ServerResponse): void {
+  const body = JSON.stringify({ error: 'invalid_request', error_description: 'request body is too large' })
+  response
+    .writeHead(413, { 'content-type': 'application/json; charset=utf-8', connection: 'close' })
+    .end(body)
+}

@@ -1,0 +1,274 @@
+import { afterAll, beforeAll, describe, expect, test, vi } from 'vitest'
+import {
+  basic,
+  type Credentials,
+  startIdentityProvider,
+  type TestIdentityProvider,
+  temporaryFolder,
+} from './testing.ts'
+
+let folder: Awaited<ReturnType<typeof temporaryFolder>>
+let server: TestIdentityProvider
+let agent: Credentials
+let checker: Credentials
+const did = 'did:parley:alice:agent:0b1c2d3e-1111-4222-8333-444455556666'
+const publicKey = '4zvwRjXUKGfvwnParsHAS3HuSVzV5cA4McphgmoCtajS'
+
+beforeAll(async () => {
+  folder = await temporaryFolder()
+  server = await startIdentityProvider({ dir: folder.dir })
+  agent = await server.provider.ensureClient({
+    clientId: did,
+    clientName: 'alice',
+    scope: 'agent:read agent:write',
+    publicKey,
+  })
+  checker = await server.provider.ensureClient({
+    clientId: 'gateway',
+    clientName: 'gateway',
+    scope: 'agent:read',
+    introspection: true,
+  })
+})
+afterAll(async () => {
+  await server[Symbol.asyncDispose]()
+  await folder[Symbol.asyncDispose]()
+})
+
+const introspect = async (token: string, as: Credentials = checker) =>
+  (await server.post('/oauth2/introspect', { token }, as)).body
+
+describe('metadata (RFC 8414)', () => {
+  const paths = [
+    '/.well-known/oauth-authorization-server',
+    '/.well-known/oauth-authorization-server/oauth2',
+    '/oauth2/.well-known/oauth-authorization-server',
+    '/oauth2/.well-known/openid-configuration',
+  ]
+  test.each(paths)('%s names every endpoint below the issuer', async (path) => {
+    const { status, body } = await server.fetch(path)
+    const issuer = `${server.origin}/oauth2`
+    expect(status).toBe(200)
+    expect(body).toMatchObject({
+      issuer,
+      authorization_endpoint: `${issuer}/authorize`,
+      token_endpoint: `${issuer}/token`,
+      introspection_endpoint: `${issuer}/introspect`,
+      revocation_endpoint: `${issuer}/revoke`,
+      registration_endpoint: `${issuer}/register`,
+      scopes_supported: ['agent:read', 'agent:write', 'agent:execute', 'agent:admin'],
+      response_types_supported: ['code'],
+      code_challenge_methods_supported: ['S256'],
+    })
+    expect([...(body['grant_types_supported'] as string[])].sort()).toEqual([
+      'authorization_code',
+      'client_credentials',
+      'refresh_token',
+    ])
+  })
+
+  test('Host and X-Forwarded-* of the request change no address', async () => {
+    const headers = { 'x-forwarded-host': 'evil.example', 'x-forwarded-proto': 'https' }
+    const { text } = await server.fetch('/.well-known/oauth-authorization-server', { headers })
+    expect(text).not.toContain('evil.example')
+    expect(text).not.toContain('https://127')
+  })
+})
+
+describe('client credentials', () => {
+  test('HTTP Basic with a DID as client id gives an opaque token for an hour', async () => {
+    const { status, body, headers } = await server.post(
+      '/oauth2/token',
+      { grant_type: 'client_credentials', scope: 'agent:read' },
+      agent,
+    )
+    expect(status).toBe(200)
+    expect(body).toMatchObject({ token_type: 'Bearer', expires_in: 3600, scope: 'agent:read' })
+    expect(body['access_token']).toMatch(/^[\w-]{43}$/)
+    expect(headers.get('cache-control')).toBe('no-store')
+  })
+
+  test('client_secret_post is taken too', async () => {
+    const { status } = await server.post('/oauth2/token', {
+      grant_type: 'client_credentials',
+      client_id: agent.clientId,
+      client_secret: agent.clientSecret,
+    })
+    expect(status).toBe(200)
+  })
+
+  test('without a scope the token has the scope of the client', async () => {
+    expect(await introspect(await server.token(agent))).toMatchObject({ scope: 'agent:read agent:write' })
+  })
+
+  test('agent:admin is given only to a client of the gateway, and only when it asks', async () => {
+    const operator = await server.provider.ensureClient({
+      clientId: 'operator-cli',
+      clientName: 'operator',
+      scope: 'agent:read agent:admin',
+    })
+    expect(await introspect(await server.token(operator))).toMatchObject({ scope: 'agent:read' })
+    const token = await server.token(operator, { scope: 'agent:admin' })
+    expect(await introspect(token)).toMatchObject({ scope: 'agent:admin' })
+  })
+
+  const refused: [string, Record<string, string>, Partial<Credentials> | undefined, number, string][] = [
+    ['a wrong secret', {}, { clientSecret: 'wrong' }, 401, 'invalid_client'],
+    ['an unknown client', {}, { clientId: 'nobody' }, 401, 'invalid_client'],
+    ['no client at all', {}, undefined, 400, 'invalid_request'],
+    ['a scope that the client has not', { scope: 'agent:execute' }, {}, 400, 'invalid_scope'],
+    ['the operator scope', { scope: 'agent:admin' }, {}, 400, 'invalid_scope'],
+    ['a grant that does not exist', { grant_type: 'password' }, {}, 400, 'unsupported_grant_type'],
+    ['a resource that is no address', { resource: 'here' }, {}, 400, 'invalid_target'],
+    ['a resource of another scheme', { resource: 'file:///etc/passwd' }, {}, 400, 'invalid_target'],
+  ]
+  test.each(refused)('%s is refused as RFC 6749 says', async (_title, form, as, status, error) => {
+    const credentials = as === undefined ? undefined : { ...agent, ...as }
+    const answer = await server.post(
+      '/oauth2/token',
+      { grant_type: 'client_credentials', ...form },
+      credentials,
+    )
+    expect(answer.status).toBe(status)
+    expect(answer.body['error']).toBe(error)
+    expect(answer.headers.get('content-type')).toContain('application/json')
+  })
+
+  test('an error is JSON also for a browser', async () => {
+    const { body } = await server.fetch('/oauth2/token', { method: 'POST', headers: { accept: 'text/html' } })
+    expect(body['error']).toBe('invalid_request')
+  })
+
+  test('a secret of a failed try is in no log line', async () => {
+    await server.post(
+      '/oauth2/token',
+      { grant_type: 'client_credentials' },
+      { ...agent, clientSecret: 'sEcReT-x' },
+    )
+    await server.fetch('/oauth2/register', {
+      method: 'POST',
+      headers: { 'content-type': 'application/json', authorization: 'Bearer wRoNg-token' },
+      body: 'sEcReT-x {',
+    })
+    expect(server.logged()).toContain('invalid_client')
+    expect(server.logged()).not.toMatch(/sEcReT-x|wRoNg-token/)
+  })
+})
+
+describe('introspection (RFC 7662)', () => {
+  test('shows client, scope and expiry; over HTTP and in the process alike', async () => {
+    const token = await server.token(agent, { scope: 'agent:read' })
+    const answer = await introspect(token)
+    expect(answer).toMatchObject({
+      active: true,
+      client_id: did,
+      scope: 'agent:read',
+      exp: expect.any(Number),
+    })
+    expect(answer).not.toHaveProperty('aud')
+    expect(await server.provider.introspect(token)).toEqual({
+      active: true,
+      client_id: did,
+      scope: 'agent:read',
+      exp: answer['exp'],
+    })
+  })
+
+  test('a token for a resource says so in aud (RFC 8707)', async () => {
+    const token = await server.token(agent, { resource: 'https://agents.example/a' })
+    expect(await introspect(token)).toMatchObject({ active: true, aud: 'https://agents.example/a' })
+    expect(await server.provider.introspect(token)).toMatchObject({ aud: 'https://agents.example/a' })
+  })
+
+  const unknown = ['nope', 'x'.repeat(10_000), 'a b', "' OR 1=1 --", 'é']
+  test.each(unknown)('an unknown token is inactive and nothing more: %#', async (token) => {
+    expect(await introspect(token)).toEqual({ active: false })
+    expect(await server.provider.introspect(token)).toEqual({ active: false })
+  })
+
+  test('who did not authenticate is refused', async () => {
+    const token = await server.token(agent)
+    expect((await server.post('/oauth2/introspect', { token })).status).toBe(400)
+    expect(
+      (await server.post('/oauth2/introspect', { token }, { ...checker, clientSecret: 'x' })).status,
+    ).toBe(401)
+  })
+
+  test('a client without the introspection flag sees its own tokens alone', async () => {
+    const own = await server.token(agent)
+    const other = await server.token(checker)
+    expect(await introspect(own, agent)).toMatchObject({ active: true })
+    expect(await introspect(other, agent)).toEqual({ active: false })
+  })
+
+  test('an expired token is inactive and, for the servers that check, comes with its exp', async () => {
+    const token = await server.token(agent)
+    const { exp } = await server.provider.introspect(token)
+    vi.useFakeTimers({ toFake: ['Date'], now: Date.now() + 3_600_000 })
+    try {
+      expect(await introspect(token)).toEqual({ active: false, exp })
+      expect(await introspect(token, agent)).toEqual({ active: false })
+      expect(await server.provider.introspect(token)).toEqual({ active: false, exp })
+      expect(await server.provider.sweep()).toBe(0)
+      vi.setSystemTime(Date.now() + 3_601_000)
+      expect(await server.provider.sweep()).toBeGreaterThan(0)
+      expect(await server.provider.introspect(token)).toEqual({ active: false })
+    } finally {
+      vi.useRealTimers()
+    }
+  })
+})
+
+describe('revocation (RFC 7009)', () => {
+  test('takes effect at once', async () => {
+    const token = await server.token(agent)
+    expect((await server.post('/oauth2/revoke', { token }, agent)).status).toBe(200)
+    expect(await introspect(token)).toEqual({ active: false })
+    expect(await server.provider.introspect(token)).toEqual({ active: false })
+  })
+
+  test('of another client changes nothing', async () => {
+    const token = await server.token(agent)
+    await server.post('/oauth2/revoke', { token }, checker)
+    expect(await server.provider.introspect(token)).toMatchObject({ active: true })
+  })
+})
+
+describe('the house around it', () => {
+  test('an unknown path below the issuer is 404 as JSON, other routes of the server are untouched', async () => {
+    expect(await server.fetch('/oauth2/nope')).toMatchObject({
+      status: 404,
+      body: { error: 'invalid_request' },
+    })
+    expect((await server.fetch('/oauth2/interaction/x/y')).status).toBe(404)
+    expect((await server.fetch('/other')).text).toBe('other')
+  })
+
+  test('every answer carries the request id', async () => {
+    const { headers } = await server.fetch('/oauth2/jwks', { headers: { 'x-request-id': 'r-1' } })
+    expect(headers.get('x-request-id')).toBe('r-1')
+  })
+
+  test('a body over 56 KiB is refused, whether its length is told or not', async () => {
+    const big = 'a'.repeat(60_000)
+    expect((await server.post('/oauth2/token', { grant_type: big }, agent)).status).toBe(413)
+    const stream = new Blob([`grant_type=${big}`]).stream()
+    const init = {
+      method: 'POST',
+      body: stream,
+      duplex: 'half',
+      headers: { authorization: basic(agent), 'content-type': 'application/x-www-form-urlencoded' },
+    }
+    expect((await server.fetch('/oauth2/token', init as RequestInit)).status).toBe(400)
+  })
+
+  test('clientMetadata shows the public key', async () => {
+    expect(await server.provider.clientMetadata(did)).toEqual({
+      clientId: did,
+      clientName: 'alice',
+      scope: 'agent:read agent:write',
+      publicKey,
+    })
+    expect(await server.provider.clientMetadata('nobody')).toBeUndefined()
+  })
+})

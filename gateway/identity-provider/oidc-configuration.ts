@@ -1,0 +1,127 @@
+import type { Configuration } from 'oidc-provider'
+import { defaultScope, extraMetadata, requestedClientId, scopes } from './client-rules.ts'
+import { newSecret, type OAuthKeys } from './key-files.ts'
+import type { OAuthStore } from './oauth-store.ts'
+import { oidcAdapter } from './oidc-adapter.ts'
+import {
+  applyDefaultScope,
+  approvalPolicy,
+  mayIntrospect,
+  renderError,
+  resourceServer,
+  validateClient,
+} from './oidc-policies.ts'
+
+/** The one account: whoever has the machine's sign-in code. */
+export const operatorAccount = 'operator'
+
+const hourSeconds = 3600
+const daySeconds = 24 * hourSeconds
+
+export interface ConfigurationOptions {
+  /** Path of the issuer, for example `/oauth2`. */
+  prefix: string
+  store: OAuthStore
+  keys: OAuthKeys
+  initialAccessToken: string
+}
+
+/** What oidc-provider is told. Everything that it does by default and that we do not need is switched off. */
+export function oidcConfiguration(options: ConfigurationOptions): Configuration {
+  return {
+    adapter: oidcAdapter(options.store),
+    jwks: options.keys.jwks as NonNullable<Configuration['jwks']>,
+    cookies: cookies(options),
+    routes: {
+      authorization: '/authorize',
+      token: '/token',
+      introspection: '/introspect',
+      revocation: '/revoke',
+      registration: '/register',
+      jwks: '/jwks',
+    },
+    features: features(options),
+    scopes: [...scopes],
+    claims: {},
+    responseTypes: ['code'],
+    clientAuthMethods: ['client_secret_basic', 'client_secret_post', 'none'],
+    clientDefaults: { scope: defaultScope, id_token_signed_response_alg: 'ES256' },
+    enabledJWA: { idTokenSigningAlgValues: ['ES256'] },
+    discovery: {
+      introspection_endpoint_auth_methods_supported: ['client_secret_basic', 'client_secret_post'],
+      revocation_endpoint_auth_methods_supported: ['client_secret_basic', 'client_secret_post', 'none'],
+    },
+    extraClientMetadata: { properties: extraMetadata, validator: validateClient },
+    pkce: { required: () => true },
+    interactions: {
+      policy: approvalPolicy(),
+      url: (_ctx, { uid }) => `${options.prefix}/interaction/${uid}`,
+    },
+    findAccount: (_ctx, id) =>
+      id === operatorAccount ? { accountId: id, claims: () => ({ sub: id }) } : undefined,
+    // No standing session: each authorization is approved by the person anew.
+    loadExistingGrant: async (ctx) => {
+      const grantId = ctx.oidc.result?.consent?.grantId
+      return grantId === undefined ? undefined : ctx.oidc.provider.Grant.find(grantId)
+    },
+    issueRefreshToken: (_ctx, client) => client.grantTypeAllowed('refresh_token'),
+    expiresWithSession: () => false,
+    rotateRefreshToken: true,
+    clientBasedCORS: () => false,
+    clockTolerance: 0,
+    ttl: {
+      AccessToken: hourSeconds,
+      ClientCredentials: hourSeconds,
+      AuthorizationCode: 60,
+      RefreshToken: 14 * daySeconds,
+      Grant: 30 * daySeconds,
+      Interaction: 600,
+      Session: 600,
+      IdToken: hourSeconds,
+    },
+    // Nothing in a client's metadata makes this server call out.
+    fetch: () => Promise.reject(new Error('outgoing requests are switched off')),
+    renderError,
+  }
+}
+
+function cookies({ prefix, keys }: ConfigurationOptions): NonNullable<Configuration['cookies']> {
+  return {
+    keys: keys.cookieKeys,
+    names: { session: 'parley_session', interaction: 'parley_interaction', resume: 'parley_resume' },
+    long: { httpOnly: true, sameSite: 'lax', path: prefix || '/' },
+    short: { httpOnly: true, sameSite: 'lax' },
+  }
+}
+
+function features({ initialAccessToken }: ConfigurationOptions): NonNullable<Configuration['features']> {
+  return {
+    devInteractions: { enabled: false },
+    userinfo: { enabled: false },
+    rpInitiatedLogout: { enabled: false },
+    pushedAuthorizationRequests: { enabled: false },
+    dPoP: { enabled: false },
+    clientCredentials: { enabled: true },
+    introspection: { enabled: true, allowedPolicy: mayIntrospect },
+    revocation: { enabled: true, allowedPolicy: (_ctx, client, token) => token.clientId === client.clientId },
+    registration: {
+      enabled: true,
+      initialAccessToken,
+      idFactory: (ctx) => requestedClientId(ctx) ?? newSecret().slice(0, 22),
+      secretFactory: newSecret,
+    },
+    registrationManagement: { enabled: true, rotateRegistrationAccessToken: false },
+    resourceIndicators: {
+      enabled: true,
+      // Of several granted resources none is picked: the client must say which, else it is refused.
+      defaultResource: (ctx, client, oneOf) => {
+        applyDefaultScope(ctx, client)
+        return oneOf
+      },
+      getResourceServerInfo: (ctx, resource, client) => {
+        applyDefaultScope(ctx, client)
+        return resourceServer(resource)
+      },
+    },
+  }
+}

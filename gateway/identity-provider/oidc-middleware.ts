@@ -1,0 +1,28 @@
+import type { KoaContextWithOIDC, Provider } from 'oidc-provider'
+import { scopes } from './client-rules.ts'
+import { introspect } from './introspect.ts'
+
+/** What is changed in the answers of oidc-provider before they leave. */
+export function amendAnswers(provider: Provider): void {
+  provider.use((ctx, next) => next().then(() => amend(ctx as KoaContextWithOIDC)))
+}
+
+async function amend(ctx: KoaContextWithOIDC): Promise<void> {
+  const body = ctx.body as Record<string, unknown> | undefined
+  if (ctx.status === 404 && body === undefined) {
+    ctx.status = 404
+    ctx.body = { error: 'invalid_request', error_description: 'no such endpoint' }
+  } else if (ctx._matchedRouteName === 'discovery') {
+    // oidc-provider always names "openid", which no client here can have.
+    ctx.body = { ...body, scopes_supported: scopes }
+  } else if (ctx._matchedRouteName === 'introspection' && body?.['active'] === false) {
+    await showExpiry(ctx)
+  }
+}
+
+/** Servers that check tokens learn that a token has expired, rather than that it is unknown. */
+async function showExpiry(ctx: KoaContextWithOIDC): Promise<void> {
+  if (ctx.oidc.client?.['introspection'] !== true) return
+  const { active, exp } = await introspect(ctx.oidc.provider, String(ctx.oidc.params?.['token']))
+  if (!active && exp !== undefined) ctx.body = { active: false, exp }
+}

@@ -1,0 +1,84 @@
+import {
+  type Client,
+  type Configuration,
+  errors,
+  type InteractionResults,
+  interactionPolicy,
+  type KoaContextWithOIDC,
+} from 'oidc-provider'
+import { checkClient, checkRegistration, extraMetadata, operatorScope, scopes } from './client-rules.ts'
+import { errorPage, pageHeaders } from './pages.ts'
+
+const resourceMaxChars = 2048
+/** Where a person looks at the answer, not a program. */
+const pageRoutes = ['authorization', 'resume']
+
+/**
+ * Servers that check tokens see every access token; any other client sees its own; who did not authenticate sees none. A
+ * refresh token is never shown as active to a server that checks: it must not pass as an access token.
+ */
+export function mayIntrospect(
+  _ctx: KoaContextWithOIDC,
+  client: Client,
+  token: { clientId?: string | undefined; kind: string },
+): boolean {
+  if (client.clientAuthMethod === 'none') return false
+  if (client['introspection'] === true && token.kind !== 'RefreshToken') return true
+  return token.clientId === client.clientId
+}
+
+/** RFC 6749, section 3.3: a request without a scope gets the client's scope, less the operator's. */
+export function applyDefaultScope(ctx: KoaContextWithOIDC, client: Client): void {
+  const { params, route } = ctx.oidc
+  if (params === undefined || params['scope'] !== undefined) return
+  if (route !== 'authorization' && params['grant_type'] !== 'client_credentials') return
+  const scope = client.scope?.split(' ').filter((name) => name !== operatorScope)
+  if (scope !== undefined && scope.length > 0) params['scope'] = scope.join(' ')
+}
+
+/** RFC 8707: any server may be named; the token then says so in `aud` and is good for nobody else. */
+export function resourceServer(resource: string): {
+  scope: string
+  audience: string
+  accessTokenFormat: 'opaque'
+} {
+  const protocol = resource.length <= resourceMaxChars ? URL.parse(resource)?.protocol : undefined
+  if (protocol === undefined || !['https:', 'http:', 'did:'].includes(protocol)) {
+    throw new errors.InvalidTarget('resource must be an http, https or did address')
+  }
+  return { scope: scopes.join(' '), audience: resource, accessTokenFormat: 'opaque' }
+}
+
+/** `ctx` is there when a client registers or updates itself, not when the gateway makes or reads one. */
+export const validateClient: NonNullable<NonNullable<Configuration['extraClientMetadata']>['validator']> = (
+  ctx,
+  key,
+  _value,
+  metadata,
+) => {
+  // Called once per extra property; the checks look at the whole.
+  if (key !== extraMetadata[0]) return
+  checkClient(metadata)
+  if (ctx !== undefined) checkRegistration(metadata)
+}
+
+/** Every authorization asks the person, whatever was approved before. */
+export function approvalPolicy(): interactionPolicy.DefaultPolicy {
+  const policy = interactionPolicy.base()
+  const approved = (result: InteractionResults | undefined) => result?.login !== undefined && result.consent
+  policy.get('login')?.checks.add(
+    new interactionPolicy.Check('not_approved', 'approval by the operator is required', (ctx) => {
+      return !approved(ctx.oidc.result)
+    }),
+  )
+  return policy
+}
+
+export const renderError: NonNullable<Configuration['renderError']> = (ctx, out) => {
+  if (pageRoutes.includes(ctx.oidc?.route)) {
+    ctx.set(pageHeaders())
+    ctx.body = errorPage(out.error_description ?? out.error)
+  } else {
+    ctx.body = out
+  }
+}
