@@ -1,0 +1,79 @@
+import { expect, test } from 'vitest'
+import type { HandlerContext } from '../../shared/handler/define-agent.ts'
+import agent from './agent.ts'
+
+type Said = { role: 'user' | 'assistant'; parts: object[] }
+
+/** What the handler is given, and what it made of it. */
+async function run(given: { text?: string; data?: object; history?: Said[]; references?: object[] }) {
+  const context = {
+    text: '',
+    data: {},
+    references: [],
+    context: { id: 'c', history: [] },
+    history: [],
+    signal: new AbortController().signal,
+    ask: (prompt: string, data?: object) => ({ asked: prompt, data }),
+    decline: (reason: string) => ({ declined: reason }),
+    ...given,
+  } as unknown as HandlerContext
+  return Array.fromAsync(agent.handle(context) as AsyncIterable<unknown>)
+}
+
+test('a question in words is answered as text and as data', async () => {
+  expect(await run({ text: 'What is 12 inch to cm?' })).toEqual([
+    '12 inch to cm = 30.48 cm',
+    {
+      expression: '12 inch to cm',
+      result: '30.48 cm',
+      type: 'Unit',
+      formatted: '30.48 cm',
+      value: 30.48,
+      unit: 'cm',
+    },
+  ])
+})
+
+test('a program of several lines is answered line by line', async () => {
+  const [text, data] = await run({ text: 'a = 3\nb = 4; f(x) = x^2\nsqrt(f(a) + f(b))' })
+  expect(text).toBe('a = 3\nb = 4\nf(x) = x^2 (defined)\nsqrt(f(a) + f(b)) = 5')
+  expect(data).toMatchObject({ result: 5, type: 'number', steps: { length: 4 } })
+})
+
+test('a wrong expression is asked back with what was wrong and how to write it', async () => {
+  const [asked] = await run({ text: '2 +* 3' })
+  expect(asked).toEqual({
+    asked: expect.stringMatching(/`2 \+\* 3`: value expected at character 4\. Write for example/),
+    data: { expression: '2 +* 3' },
+  })
+})
+
+test.each(['5', 'x = 5'])(
+  'a name without a value is asked back, and %j completes the expression',
+  async (answer) => {
+    const [asked] = (await run({ text: 'x^2 + 1' })) as { asked: string; data: object }[]
+    expect(asked?.asked).toContain('What is `x`?')
+    const question: Said = { role: 'assistant', parts: [{ kind: 'data', data: asked?.data }] }
+    expect((await run({ text: answer, history: [question] }))[1]).toMatchObject({ result: 26 })
+    expect((await run({ text: '7 * 7', history: [question] }))[1]).toMatchObject({ result: 49 })
+  },
+)
+
+test('ans goes on from the referenced task', async () => {
+  const references = [{ artifacts: [{ parts: [{ kind: 'data', data: { formatted: '49.05 N' } }] }] }]
+  expect((await run({ text: 'ans * 2', references }))[1]).toMatchObject({ result: '98.1 N' })
+})
+
+test.each([
+  ['nothing', '', 'Which expression'],
+  ['a currency', '100 USD to EUR', 'exchange rates'],
+  ['a refused function', 'evaluate("1")', 'is not available here'],
+])('%s is asked back with the reason', async (_name, text, reason) => {
+  expect(await run({ text })).toMatchObject([{ asked: expect.stringContaining(reason) }])
+})
+
+test('what needs too much is declined', async () => {
+  expect(await run({ text: 'ones(1e9)' })).toMatchObject([
+    { declined: expect.stringContaining('more memory') },
+  ])
+})

@@ -1,0 +1,108 @@
+import { createContext, Script } from 'node:vm'
+import type { MathNode } from 'mathjs'
+import { inspectTree } from './inspect-tree.ts'
+import { lockedDown } from './mathjs.ts'
+import type { Calculation, Fault, NotCalculated, Outcome, Step } from './outcome.ts'
+import { jsonOf, shown } from './show.ts'
+import { sourceStatements } from './source-statements.ts'
+
+/** Digits of a result that a number of 64 bits cannot hold exactly. */
+const exactDigits = 64
+const defaultDigits = 14
+
+type Language = ReturnType<typeof lockedDown>
+const languages = new Map<number | undefined, Language>()
+
+/** Calculates within `timeoutMs`. Wrong input is an outcome, never a throw. */
+export function evaluate(calculation: Calculation, timeoutMs: number): Outcome {
+  // The virtual machine's own watchdog ends a calculation that would block this process for ever.
+  const context = createContext({ run: () => calculate(calculation) })
+  try {
+    return new Script('run()').runInContext(context, { timeout: timeoutMs }) as Outcome
+  } catch (error) {
+    return outcomeOf(error)
+  }
+}
+
+function calculate(calculation: Calculation): Outcome {
+  const digits = calculation.precision ?? defaultDigits
+  const first = run(calculation, digits > 15 ? digits : undefined, digits)
+  return first.inexact
+    ? run(calculation, exactDigits, calculation.precision ?? exactDigits).outcome
+    : first.outcome
+}
+
+function run(calculation: Calculation, bigDigits: number | undefined, digits: number) {
+  const language = languageOf(bigDigits)
+  const scope = new Map<string, unknown>()
+  if (calculation.ans !== undefined && /\bans\b/.test(calculation.expression)) scope.set('ans', language.parse(calculation.ans).evaluate(scope))
+  const steps: Step[] = []
+  let value: unknown
+  const nodes = statements(language.parse(calculation.expression))
+  const written = sourceStatements(calculation.expression)
+  for (const [at, node] of nodes.entries()) {
+    inspectTree(node)
+    value = node.evaluate(scope)
+    const expression = written.length === nodes.length ? (written[at] ?? '') : node.toString()
+    steps.push({ expression, formatted: shown(language, value, digits) })
+  }
+  const last = steps.at(-1)
+  if (!last) throw new SyntaxError('There is nothing to calculate')
+  const type = language.typeOf(value)
+  const outcome: Outcome = { ok: true, ...last, type, steps, ...jsonOf(language, value, digits) }
+  return { outcome, inexact: bigDigits === undefined && isInexact(value) }
+}
+
+/** Beyond 2^53 a number no longer tells neighbours apart, and beyond 1e308 it is infinite. */
+function isInexact(value: unknown): boolean {
+  return typeof value === 'number' && (Math.abs(value) > Number.MAX_SAFE_INTEGER || Number.isNaN(value))
+}
+
+function languageOf(digits: number | undefined): Language {
+  const known = languages.get(digits)
+  if (known) return known
+  // One exact language at a time: each takes several megabytes.
+  for (const other of languages.keys()) if (other !== undefined) languages.delete(other)
+  const language = lockedDown(digits)
+  languages.set(digits, language)
+  return language
+}
+
+function statements(node: MathNode): MathNode[] {
+  const { blocks } = node as unknown as { blocks?: { node: MathNode }[] }
+  return blocks ? blocks.map((block) => block.node) : [node]
+}
+
+function outcomeOf(error: unknown): NotCalculated {
+  const detail = error instanceof Error || isErrorLike(error) ? error.message : String(error)
+  const name = /^Undefined (?:symbol|function) (\S+)/.exec(detail)?.[1]
+  const char = /\(char (\d+)\)/.exec(detail)?.[1]
+  return {
+    ok: false,
+    fault: faultOf(error, detail),
+    detail: detail.replace(/\s*\(char \d+\)/, '').slice(0, 300),
+    ...(char && { char: Number(char) }),
+    ...(name && detail.startsWith('Undefined symbol') && { missing: name }),
+  }
+}
+
+function isErrorLike(error: unknown): error is { message: string } {
+  return (
+    typeof error === 'object' &&
+    error !== null &&
+    typeof (error as { message?: unknown }).message === 'string'
+  )
+}
+
+function faultOf(error: unknown, detail: string): Fault {
+  const { code, fault } = error as { code?: unknown; fault?: Fault }
+  if (fault) return fault
+  if (code === 'ERR_SCRIPT_EXECUTION_TIMEOUT') return 'time'
+  if (/is not available here/.test(detail)) return 'refused'
+  if (/^Undefined (symbol|function)/.test(detail)) return 'unknown'
+  if (/Invalid array length|Invalid string length|BigInt (?:too big|size)|Maximum call stack/i.test(detail))
+    return 'size'
+  return error instanceof SyntaxError || (error as { name?: unknown }).name === 'SyntaxError'
+    ? 'syntax'
+    : 'mismatch'
+}

@@ -1,0 +1,86 @@
+import type { HandlerContext } from '../../shared/handler/define-agent.ts'
+import { toNotation } from './notation.ts'
+
+/** Longer input is not an expression that a person wrote. */
+export const expressionMaxChars = 4000
+const precisionMax = 64
+
+export interface Asked {
+  expression: string
+  /** Significant digits of the answer, 1 to 64. */
+  precision?: number
+}
+
+/** What is asked cannot be calculated, and the message says how to ask so that it can. */
+export class ExpressionFault extends Error {}
+
+/** The expression of a message: its data part `{expression, precision?}`, else its text without the words around it. */
+export function expressionFrom(text: string, data: HandlerContext['data']): Asked {
+  const given = data['expression']
+  if (given !== undefined && typeof given !== 'string') {
+    throw new ExpressionFault('`expression` must be a text, for example `{"expression": "2 + 2"}`.')
+  }
+  const source = given ?? text
+  if (source.length > expressionMaxChars) {
+    throw new ExpressionFault(
+      `The expression is longer than ${expressionMaxChars} characters. Please send a shorter one.`,
+    )
+  }
+  const expression = given?.trim() ?? withoutWords(source)
+  if (!expression) {
+    throw new ExpressionFault(
+      'Which expression shall I calculate? For example `2 + 2`, `12 inch to cm` or `det([1, 2; 3, 4])`.',
+    )
+  }
+  return { expression, ...precisionFrom(data['precision']) }
+}
+
+function precisionFrom(value: unknown): { precision?: number } {
+  if (value === undefined || value === null) return {}
+  if (typeof value !== 'number' || !Number.isInteger(value) || value < 1 || value > precisionMax) {
+    throw new ExpressionFault(
+      `\`precision\` must be a whole number from 1 to ${precisionMax}: the significant digits.`,
+    )
+  }
+  return { precision: value }
+}
+
+const fence = /```[a-z]*\s*\n?([\s\S]*?)```/i
+
+/** Phrases that may stand before an expression; several may follow each other ("please tell me what is"). */
+const leading = [
+  /^(?:hi|hello|hey|please|pls|ok|okay|so|now|then|and)\b[\s,:!]*/i,
+  /^(?:can|could|would|will) you (?:please )?/i,
+  /^i (?:want|need|would like|'d like) (?:to (?:know|have|get) )?/i,
+  /^(?:tell|give|show) me\b[\s:]*/i,
+  /^(?:what(?:'s|’s|s| is| are| does| do| would| will be| equals?)|how much (?:is|are|does|do|would)|how (?:long|far|big|heavy|hot|cold) is)\b[\s:]*/i,
+  /^(?:calculate|compute|evaluate|solve|work out|figure out|find(?: out)?|determine|convert|change|turn|do the math(?: for)?)\b(?!\()[\s:]*/i,
+  /^(?:the )?(?:result|value|answer|solution|outcome) (?:of|to|for)\b[\s:]*/i,
+  /^(?:the expression|expression|math|maths|q)\s*:\s*/i,
+]
+const trailing =
+  /(?:\s*(?:\?[?!]*|=\s*\??|\bplease\b|\bequals?(?:\s+what)?|\bfor me\b|\bthanks?(?: you)?\b)[\s.,!?]*)+$/i
+
+/** `what is 2 + 2?` → `2 + 2`. Each line is looked at by itself, so that a small program may follow a question. */
+function withoutWords(text: string): string {
+  const inside = fence.exec(text)?.[1] ?? text
+  return inside
+    .replaceAll('`', '')
+    .split(/\r?\n/)
+    .map((line) => toNotation(strip(line)))
+    .filter(Boolean)
+    .join('\n')
+}
+
+function strip(line: string): string {
+  let rest = line.trim()
+  for (let before = ''; before !== rest; ) {
+    before = rest
+    for (const phrase of leading) rest = rest.replace(phrase, '')
+  }
+  return rest
+    .replace(trailing, '')
+    .replace(/(?<=[\w)\]%])\.$/, '')
+    .replace(/:$/, '')
+    .trim()
+}

@@ -1,0 +1,97 @@
+/** Ways in which people write arithmetic, rewritten to the notation of the expression language. */
+
+const symbols: [RegExp, string][] = [
+  [/[×✕⋅·∙]/g, '*'],
+  [/[÷∕]/g, '/'],
+  [/[−–—]/g, '-'],
+  [/²/g, '^2'],
+  [/³/g, '^3'],
+  [/π/g, 'pi'],
+  [/∞/g, 'Infinity'],
+  [/≤/g, '<='],
+  [/≥/g, '>='],
+  [/≠/g, '!='],
+  [/√\s*\(/g, 'sqrt('],
+  [/√\s*(\d+(?:\.\d+)?)/g, 'sqrt($1)'],
+  [/°\s*([CF])\b/g, 'deg$1'],
+  [/°/g, ' deg'],
+  [/[“”„]/g, '"'],
+]
+
+const number = String.raw`-?\d+(?:\.\d+)?`
+const atom = String.raw`(?:${number}|[A-Za-z_]\w*)`
+
+const words: [RegExp, string][] = [
+  // "how many cm are there in 12 inches" is a conversion the other way round.
+  [
+    /^how many (.+?) (?:are there |are |is there |is |do you get |go |make (?:up )?)?(?:in|for|to|into) (?:an? |one )?(.+)$/i,
+    '$2 to $1',
+  ],
+  [/\b(?:the )?square root of (?:the )?/gi, 'sqrt of '],
+  [/\b(?:the )?cube root of (?:the )?/gi, 'cbrt of '],
+  [
+    new RegExp(
+      String.raw`\b(?:the )?(determinant|det|inverse|inv|transpose|median|sqrt|cbrt|factorial|logarithm|log|sine|sin|cosine|cos|tangent|tan) of (\[.*\]|${atom})`,
+      'gi',
+    ),
+    '$1($2)',
+  ],
+  [/\bdeterminant\(/gi, 'det('],
+  [/\binverse\(/gi, 'inv('],
+  [/\blogarithm\(/gi, 'log('],
+  [/\bsine\(/gi, 'sin('],
+  [/\bcosine\(/gi, 'cos('],
+  [/\btangent\(/gi, 'tan('],
+  [/(?<=\d),? and (?=-?[\d.]+\s*$)/gi, ', '],
+  [/\b(?:the )?(?:average|mean) of (\[.*\]|[-\d.,\s]*\d)/gi, 'mean($1)'],
+  [/\b(?:the )?sum of ([-\d.,\s]*\d)/gi, 'sum($1)'],
+  [/\bplus\b/gi, '+'],
+  [/\bminus\b/gi, '-'],
+  [/\b(?:multiplied by|times)\b/gi, '*'],
+  [/\b(?:divided by|over)\b/gi, '/'],
+  [/\b(?:to the power of|raised to(?: the)?|to the power)\b/gi, '^'],
+  [/\bsquared\b/gi, '^2'],
+  [/\bcubed\b/gi, '^3'],
+  [new RegExp(String.raw`(${number})\s*(?:%|percent|per cent)\s+of\b`, 'gi'), '$1% *'],
+  [new RegExp(String.raw`(${number})\s*(?:percent|per cent)\b`, 'gi'), '$1%'],
+  [/\bdegrees? (celsius|fahrenheit)\b/gi, '$1'],
+  [/\b(Celsius|Fahrenheit)\b/g, '$1'],
+  [/\bmiles? per hour\b/gi, 'mph'],
+  [/\bkilomet(?:er|re)s? per hour\b/gi, 'km/h'],
+  [/\bmet(?:er|re)s? per second\b/gi, 'm/s'],
+  [/\b(?:into|as)\b(?= )/gi, 'to'],
+]
+
+/** Pairs of units that people put side by side: `5 feet 3 inches`. */
+const compounds: [big: string, small: string][] = [
+  ['feet|foot|ft', 'inches|inch|in'],
+  ['pounds?|lbs?', 'ounces?|oz'],
+  ['hours?|hrs?|h', 'minutes?|mins?|min'],
+  ['minutes?|mins?|min', 'seconds?|secs?|s'],
+  ['days?', 'hours?|hrs?|h'],
+]
+
+/** The line as an expression. Text in quotes stays as it is. */
+export function toNotation(line: string): string {
+  if (/["']/.test(line)) return line
+  let text = line
+  for (const [pattern, by] of symbols) text = text.replace(pattern, by)
+  for (const [pattern, by] of words) text = text.replace(pattern, by)
+  for (const [big, small] of compounds) text = text.replace(compound(big, small), '($1 $2 + $3 $4)')
+  return withoutThousands(text)
+    .replaceAll(/\b(celsius|fahrenheit)\b/gi, (unit) => unit.toLowerCase())
+    .trim()
+}
+
+function compound(big: string, small: string): RegExp {
+  return new RegExp(
+    String.raw`(?<![\w.])(\d+(?:\.\d+)?)\s*(${big})(?:,? and|,)?\s+(\d+(?:\.\d+)?)\s*(${small})\b(?!\s*[\d(])`,
+    'gi',
+  )
+}
+
+/** `1,250,000 / 4` → `1250000 / 4`; inside brackets a comma parts the arguments and stays. */
+function withoutThousands(text: string): string {
+  if (/[()[\]{}]/.test(text)) return text
+  return text.replace(/(?<![\w.,])\d{1,3}(?:,\d{3})+(?![\d,])/g, (grouped) => grouped.replaceAll(',', ''))
+}

@@ -1,0 +1,58 @@
+import type { Output } from '../../shared/handler/define-agent.ts'
+import type { Calculated, Fault, NotCalculated } from './outcome.ts'
+
+/** The answer: a text to read, and the same as data. */
+export function* reply(expression: string, outcome: Calculated): Generator<Output> {
+  const { result, type, formatted, value, unit, steps } = outcome
+  yield steps.map(sentence).join('\n')
+  yield {
+    expression,
+    result,
+    type,
+    formatted,
+    ...(value !== undefined && { value }),
+    ...(unit && { unit }),
+    ...(steps.length > 1 && { steps: steps.map((step) => ({ ...step })) }),
+  }
+}
+
+function sentence({ expression, formatted }: { expression: string; formatted: string }): string {
+  const assigned = /^\s*[A-Za-z_]\w*(?:\(.*?\))?\s*=(?!=)/.exec(expression)
+  if (formatted === 'a function') return `${expression} (defined)`
+  // `a = 3` says its value already.
+  if (assigned && expression.endsWith(` = ${formatted}`)) return expression
+  return `${expression} = ${formatted}`
+}
+
+const examples: Partial<Record<Fault, string>> = {
+  syntax: 'Write for example `(2 + 3) * 4`, `12 inch to cm` or `det([1, 2; 3, 4])`.',
+  mismatch: 'Write for example `5 kg to lb`, `sqrt(2)` or `[1, 2; 3, 4] * [5; 6]`.',
+  refused: 'Numbers, units, matrices, functions such as `sqrt`, `sin`, `det` and your own variables are.',
+}
+
+/** Whether asking again would not help, because the expression is understood and beyond the bounds. */
+export function isBeyondBounds(fault: Fault): boolean {
+  return fault === 'time' || fault === 'memory' || fault === 'size'
+}
+
+/** What was wrong, where, and how to write it. */
+export function explain(expression: string, outcome: NotCalculated): string {
+  const shown = `\`${expression.length > 200 ? `${expression.slice(0, 200)}…` : expression}\``
+  if (outcome.fault === 'time') return `${shown} takes longer than a calculation may here (5 seconds).`
+  if (outcome.fault === 'memory') return `${shown} needs more memory than a calculation may have here.`
+  if (outcome.fault === 'size')
+    return `${shown} goes beyond what can be calculated here: ${lowerFirst(outcome.detail)}.`
+  if (outcome.missing) {
+    const { missing } = outcome
+    if (/^[A-Z]{3}$/.test(missing)) {
+      return `I do not know ${missing} in ${shown}. If it is a currency: exchange rates change daily and are not known here; give me the rate, for example \`100 * 0.92\`.`
+    }
+    return `${shown} has no value for \`${missing}\`. What is \`${missing}\`? Answer with a value such as \`${missing} = 5\`, or write the whole expression anew.`
+  }
+  const where = outcome.char === undefined ? '' : ` at character ${outcome.char}`
+  const example =
+    examples[outcome.fault] ?? 'Is it spelled as in `sqrt(2)`, `log(100, 10)` or `mean(1, 2, 3)`?'
+  return `I cannot calculate ${shown}: ${lowerFirst(outcome.detail)}${where}. ${example}`
+}
+
+const lowerFirst = (text: string) => text.charAt(0).toLowerCase() + text.slice(1)
