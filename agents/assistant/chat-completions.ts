@@ -1,0 +1,99 @@
+import { setTimeout as wait } from 'node:timers/promises'
+import type { ChatMessage } from './conversation.ts'
+import { endpointFailed, failureOfStatus } from './failure.ts'
+import type { AssistantSettings } from './settings.ts'
+import { type Silence, watchSilence } from './silence.ts'
+import { readChunks } from './stream.ts'
+
+/** What the endpoint says it counted. */
+export interface Spent {
+  inputTokens: number
+  outputTokens: number
+}
+
+export type Piece = { text: string } | { spent: Spent } | { cut: 'by-the-model' | 'by-us' }
+
+/** Longest answer, in characters. */
+export const maxAnswerCharacters = 200_000
+/** An endpoint that is busy for longer than this is not waited for. */
+const maxRetryAfterMs = 10_000
+
+type Endpoint = Pick<AssistantSettings, 'baseUrl' | 'apiKey' | 'model' | 'timeoutMs'>
+
+/**
+ * One answer of `POST {baseUrl}/chat/completions`, piece by piece. A 429 that says how long to wait is tried once more.
+ *
+ * @throws ChatFailure with a sentence for the caller, in which neither the key nor the endpoint's own words stand;
+ * the reason of `signal` once that is aborted
+ */
+export async function* chat(
+  endpoint: Endpoint,
+  messages: ChatMessage[],
+  signal: AbortSignal,
+): AsyncGenerator<Piece> {
+  const silence = watchSilence(endpoint.timeoutMs, signal)
+  try {
+    const response = await ask(endpoint, messages, silence)
+    silence.heard()
+    let characters = 0
+    for await (const chunk of readChunks(response, silence)) {
+      if (chunk.spent !== undefined) yield { spent: chunk.spent }
+      if (chunk.text !== undefined && chunk.text !== '') {
+        const fits = chunk.text.slice(0, maxAnswerCharacters - characters)
+        characters += fits.length
+        if (fits !== '') yield { text: fits }
+        if (fits.length < chunk.text.length) return yield { cut: 'by-us' }
+      }
+      if (chunk.finish === 'length') yield { cut: 'by-the-model' }
+    }
+  } catch (error) {
+    signal.throwIfAborted()
+    throw endpointFailed(error, silence.broken())
+  } finally {
+    silence.stop()
+  }
+  return undefined
+}
+
+async function ask(endpoint: Endpoint, messages: ChatMessage[], silence: Silence): Promise<Response> {
+  const { signal } = silence
+  const first = await post(endpoint, messages, signal)
+  if (first.ok) return first
+  const waitMs = retryAfterOf(first)
+  await first.body?.cancel()
+  if (waitMs === undefined) throw failureOfStatus(first.status)
+  silence.pause()
+  await wait(waitMs, undefined, { signal })
+  silence.heard()
+  const second = await post(endpoint, messages, signal)
+  if (second.ok) return second
+  await second.body?.cancel()
+  throw failureOfStatus(second.status)
+}
+
+async function post(
+  { baseUrl, apiKey, model }: Endpoint,
+  messages: ChatMessage[],
+  signal: AbortSignal,
+): Promise<Response> {
+  return fetch(`${baseUrl}/chat/completions`, {
+    method: 'POST',
+    // A redirect could carry the key to another host.
+    redirect: 'error',
+    headers: {
+      'content-type': 'application/json',
+      accept: 'text/event-stream',
+      ...(apiKey === undefined ? {} : { authorization: `Bearer ${apiKey}` }),
+    },
+    body: JSON.stringify({ model, messages, stream: true, stream_options: { include_usage: true } }),
+    signal,
+  })
+}
+
+/** Milliseconds to wait before the one retry; undefined = no retry. */
+function retryAfterOf(response: Response): number | undefined {
+  const header = response.headers.get('retry-after')
+  if (response.status !== 429 || header === null) return undefined
+  const ms = /^\d+(?:\.\d+)?$/.test(header) ? Number(header) * 1000 : Date.parse(header) - Date.now()
+  return ms <= maxRetryAfterMs ? Math.max(0, ms) : undefined
+}

@@ -1,0 +1,73 @@
+import type { HandlerContext } from '../../shared/handler/define-agent.ts'
+
+export interface ChatMessage {
+  role: 'system' | 'user' | 'assistant'
+  content: string
+}
+
+type Given = Pick<HandlerContext, 'history' | 'references' | 'files' | 'context'>
+type Message = HandlerContext['history'][number]
+type File = HandlerContext['files'][number]
+
+/**
+ * What the model is sent: the system prompt, as much of the conversation as fits in `limit` characters (the newest
+ * first, in their order), what the message refers to, and the message itself. The system prompt is the operator's: a
+ * caller's message in the role `system` is the caller's word like any other.
+ */
+export function messagesFor(
+  given: Given,
+  { systemPrompt, limit }: { systemPrompt: string; limit: number },
+): ChatMessage[] {
+  const newest = [...attachments(given), ...given.history.flatMap(chatMessage)]
+  const earlier = given.context.history
+    .filter(({ state }) => state === 'completed')
+    .flatMap(({ history }) => history.flatMap(chatMessage))
+  let left = limit - sizeOf(newest)
+  const remembered: ChatMessage[] = []
+  for (const message of earlier.toReversed()) {
+    left -= message.content.length
+    if (left < 0) break
+    remembered.unshift(message)
+  }
+  // An answer without its question is half a conversation.
+  while (remembered[0]?.role === 'assistant') remembered.shift()
+  const system: ChatMessage[] = systemPrompt === '' ? [] : [{ role: 'system', content: systemPrompt }]
+  return [...system, ...remembered, ...newest]
+}
+
+/** Why the message cannot be sent to the model; undefined = it can. */
+export function refusalOf(given: Given, limit: number): string | undefined {
+  const unreadable = given.files.find((file) => !isText(file))
+  if (unreadable !== undefined) return `I read text files; ${unreadable.name ?? 'the file'} is none.`
+  const size = sizeOf([...attachments(given), ...given.history.flatMap(chatMessage)])
+  return size > limit ? `The message is too long: ${size} characters, and ${limit} fit.` : undefined
+}
+
+function attachments({ files, references }: Given): ChatMessage[] {
+  const texts = [
+    ...references.map((reference) => ({ title: 'Result of an earlier task', text: reference.text })),
+    ...files.map((file) => ({ title: `File ${file.name ?? 'without a name'}`, text: file.text })),
+  ]
+  return texts
+    .filter(({ text }) => text.trim() !== '')
+    .map(({ title, text }) => ({ role: 'user', content: `${title}:\n\n${text}` }))
+}
+
+function chatMessage({ role, parts }: Message): ChatMessage[] {
+  const texts = parts.map((part) => {
+    if (part.kind === 'text') return part.text
+    return part.kind === 'data' ? JSON.stringify(part.data) : ''
+  })
+  const content = texts.filter((text) => text.trim() !== '').join('\n')
+  if (content === '') return []
+  return [{ role: role === 'assistant' || role === 'agent' ? 'assistant' : 'user', content }]
+}
+
+const sizeOf = (messages: ChatMessage[]): number =>
+  messages.reduce((sum, { content }) => sum + content.length, 0)
+
+function isText({ mimeType, bytes }: File): boolean {
+  const type = mimeType?.split(';')[0]?.trim().toLowerCase() ?? 'text/plain'
+  const textual = /^text\/|^application\/(?:json|xml|yaml|toml|octet-stream|.+\+(?:json|xml))$/.test(type)
+  return textual && !bytes.subarray(0, 4096).includes(0)
+}
