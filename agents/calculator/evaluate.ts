@@ -35,7 +35,8 @@ function calculate(calculation: Calculation): Outcome {
 function run(calculation: Calculation, bigDigits: number | undefined, digits: number) {
   const language = languageOf(bigDigits)
   const scope = new Map<string, unknown>()
-  if (calculation.ans !== undefined && /\bans\b/.test(calculation.expression)) scope.set('ans', language.parse(calculation.ans).evaluate(scope))
+  if (calculation.ans !== undefined && /\bans\b/.test(calculation.expression))
+    scope.set('ans', language.parse(calculation.ans).evaluate(scope))
   const steps: Step[] = []
   let value: unknown
   const nodes = statements(language.parse(calculation.expression))

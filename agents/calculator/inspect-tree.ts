@@ -22,14 +22,17 @@ export function inspectTree(root: MathNode): void {
     ) {
       throw refusal(`\`${String(name)}\` is not available here`)
     }
-    for (const key of Object.keys(properties ?? {})) {
-      if (key.startsWith('__') || key === 'constructor') throw refusal(`\`${key}\` is not available here`)
-    }
+    if (properties && oddKeys(properties)) throw refusal('such keys of an object are not available here')
     // Methods of values are the library's inside, not the language.
     if (type === 'FunctionNode' && fn?.type !== 'SymbolNode') {
       throw refusal('methods of values are not available here')
     }
   })
+}
+
+/** `__proto__` as a key does not become one: it changes what the object is. */
+function oddKeys(properties: object): boolean {
+  return Object.getPrototypeOf(properties) !== Object.prototype || Object.keys(properties).some(refused)
 }
 
 function refused(name: unknown): boolean {
