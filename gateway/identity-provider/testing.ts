@@ -66,6 +66,10 @@ export async function startIdentityProvider(options: {
     keysDir: path.join(options.dir, 'keys'),
     log,
     production: false,
+  }).catch((error: unknown) => {
+    http.close()
+    db.close()
+    throw error
   })
   const app = createServer({ log, metrics: createMetrics() })
   provider.mount(app)
