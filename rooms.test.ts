@@ -1,7 +1,7 @@
 import { globSync, readFileSync } from 'node:fs'
 import path from 'node:path'
 import { expect, test } from 'vitest'
-import { drivers, floors, parts, readsEnvironment, refusedNames, sizes } from './rooms.ts'
+import { drivers, floors, forTests, parts, readsEnvironment, refusedNames, sizes } from './rooms.ts'
 
 interface File {
   name: string
@@ -11,6 +11,8 @@ interface File {
   part: string
   /** Files of the house. */
   sees: string[]
+  /** Those of them that are there when the types are stripped. */
+  runsWith: string[]
   packages: string[]
 }
 
@@ -97,16 +99,16 @@ function readHouse(): File[] {
   return names.sort().map((name) => {
     const text = readFileSync(path.join(root, name), 'utf8')
     const specifiers = importsOf(text)
-    const sees = specifiers
-      .filter((to) => to.startsWith('.'))
-      .map((to) => path.posix.join(path.dirname(name), to))
+    const house = (all: string[]) =>
+      all.map((to) => path.posix.join(path.dirname(name), to)).filter((to) => known.has(to))
     return {
       name,
       text,
-      isTest: /\.(test|spec|cases)\.ts$/.test(name),
+      isTest: forTests.test(name),
       room: roomOf(name),
       part: name.includes('/') ? name.slice(0, name.indexOf('/')) : 'root',
-      sees: sees.filter((to) => known.has(to)),
+      sees: house(specifiers),
+      runsWith: house(importsOf(text.replace(/^\s*(import|export) type\b/gm, 'type'))),
       packages: specifiers.filter((to) => !to.startsWith('.')),
     }
   })
@@ -147,7 +149,7 @@ function cycles(): string[] {
   const walk = (name: string, trail: string[]) => {
     if (trail.includes(name)) found.push([...trail.slice(trail.indexOf(name)), name].join(' → '))
     if (trail.includes(name) || done.has(name)) return
-    for (const next of byName.get(name)?.sees ?? []) walk(next, [...trail, name])
+    for (const next of byName.get(name)?.runsWith ?? []) walk(next, [...trail, name])
     done.add(name)
   }
   for (const file of files) walk(file.name, [])

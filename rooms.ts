@@ -7,11 +7,12 @@ export const floors: string[][] = [
   ['shared/protocol'],
   ['shared/jsonrpc', 'shared/process', 'shared/net', 'shared/identity', 'shared/client'],
   ['shared/store', 'shared/events', 'shared/scheduler', 'shared/auth'],
-  ['shared/handler', 'shared/negotiation'],
-  ['shared/tasks'],
+  ['shared/handler'],
+  ['shared/discovery', 'shared/negotiation', 'shared/tasks'],
   ['shared/methods'],
   ['shared/http'],
-  ['shared/app.ts', 'shared/main.ts'],
+  ['shared/app.ts'],
+  ['shared/run-agent.ts'],
   ['shared/testing'],
 
   ['gateway/store', 'gateway/config.ts'],
@@ -49,7 +50,15 @@ export const drivers: Record<string, RegExp> = {
 }
 
 /** The environment is read here and handed on as one frozen object. */
-export const readsEnvironment = [/^shared\/process\//, /^gateway\/config\.ts$/, /^(cli|scripts|bench|e2e)\//]
+export const readsEnvironment = [
+  /^shared\/(process\/|run-agent\.ts$)/,
+  /^gateway\/config\.ts$/,
+  /^agents\/[^/]+\/agent\.ts$/,
+  /^(cli|scripts|bench|e2e)\//,
+]
+
+/** What only tests use. `shared/testing` is a room of its own: authors of agents import it. */
+export const forTests = /\.(test|spec|cases)\.ts$|^gateway\/.*\btesting\.ts$/
 
 export const sizes = { medianMaxLines: 80, most: 0.95, mostMaxLines: 250, everyMaxLines: 400 }
 

@@ -3,15 +3,14 @@ import { globSync, readFileSync, writeFileSync } from 'node:fs'
 import path from 'node:path'
 import { agentSettings, commonSettings, gatewaySettings, type Setting } from '../shared/process/settings.ts'
 
-type Row = Pick<Setting, 'meaning' | 'secret'> & { example?: string }
+type Row = Pick<Setting, 'meaning'> & { secret?: boolean; example?: string }
 
-/** One entry of an agent's `settings.json`. */
-interface AgentSetting {
-  env: string
-  meaning: string
-  required?: boolean
-  secret?: boolean
-  default?: string
+/** An agent's `settings.json`: the names that it is handed, and what they are for. */
+interface AgentSettings {
+  env: string[]
+  required?: string[]
+  secret?: string[]
+  meaning?: Record<string, string>
 }
 
 const root = path.dirname(import.meta.dirname)
@@ -37,15 +36,12 @@ function section(title: string, settings: Record<string, Row>): string {
 }
 
 function agentSection(file: string): string {
-  const settings = JSON.parse(readFileSync(path.join(root, file), 'utf8')) as AgentSetting[]
-  const rows = settings.map(({ env, meaning, required, secret, default: example }): [string, Row] => [
-    env,
-    {
-      meaning: required === true ? `${meaning}; the agent starts only when it is set` : meaning,
-      ...(secret === true ? { secret } : {}),
-      ...(example === undefined ? {} : { example }),
-    },
-  ])
+  const text = readFileSync(path.join(root, file), 'utf8')
+  const { env, required = [], secret = [], meaning = {} } = JSON.parse(text) as AgentSettings
+  const rows = env.map((name) => {
+    const condition = required.includes(name) ? '; without it the agent is not started' : ''
+    return [name, { meaning: `${meaning[name] ?? ''}${condition}`, secret: secret.includes(name) }]
+  })
   return section(`Agent ${path.basename(path.dirname(file))}`, Object.fromEntries(rows))
 }
 
