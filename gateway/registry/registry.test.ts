@@ -152,7 +152,7 @@ test('what could not be written is written with the next flush', async () => {
   const { registry, store } = await openRegistry()
   const { id } = await registry.register(announcement())
   registry.heartbeat(id, { queueDepth: 7 })
-  const save = store.save
+  const { save } = store
   store.save = () => Promise.reject(new Error('disk full'))
   await expect(registry.flush()).rejects.toThrow('disk full')
   store.save = save

@@ -42,7 +42,7 @@ export function requestHeaders(headers: IncomingHttpHeaders, from: Forwarding): 
 }
 
 export function responseHeaders(headers: IncomingHttpHeaders): IncomingHttpHeaders {
-  const named = String(headers.connection ?? '')
+  const named = (headers.connection ?? '')
     .toLowerCase()
     .split(',')
     .map((name) => name.trim())

@@ -11,7 +11,7 @@ import type { AgentEntry } from '../registry/entry.ts'
 import { proxyAgents } from './proxy.ts'
 import { createUpstream } from './upstream.ts'
 
-const open: (() => Promise<unknown> | unknown)[] = []
+const open: (() => unknown)[] = []
 afterEach(async () => {
   while (open.length > 0) await open.pop()?.()
 })

@@ -1,0 +1,24 @@
+export interface BackoffOptions {
+  /** Default 0.5 s. */
+  firstMs?: number
+  /** Default 30 s. */
+  longestMs?: number
+  /** A process that ran as long has shown that it can. Default 60 s. */
+  resetAfterMs?: number
+}
+
+/** How long to wait before the next start: doubling, until a run was long enough. */
+export class Backoff {
+  readonly #options: Required<BackoffOptions>
+  #failures = 0
+
+  constructor(options: BackoffOptions = {}) {
+    this.#options = { firstMs: 500, longestMs: 30_000, resetAfterMs: 60_000, ...options }
+  }
+
+  next(ranMs: number): number {
+    const { firstMs, longestMs, resetAfterMs } = this.#options
+    if (ranMs >= resetAfterMs) this.#failures = 0
+    return Math.min(firstMs * 2 ** Math.min(this.#failures++, 30), longestMs)
+  }
+}

@@ -1,0 +1,37 @@
+import type { AgentFolder } from './agent-folders.ts'
+
+/** What every agent may know of the machine and of the house. Everything else of our environment stays ours. */
+const passedOn = [
+  'PATH',
+  'HOME',
+  'LANG',
+  'LC_ALL',
+  'TZ',
+  'TMPDIR',
+  'XDG_CACHE_HOME',
+  'NODE_ENV',
+  'NODE_EXTRA_CA_CERTS',
+  'LOG_LEVEL',
+  'TASK_QUEUE_MAX',
+  'ARTIFACT_MAX_BYTES',
+  'RETENTION_DAYS',
+]
+
+/**
+ * The environment of an agent's process, made from nothing: what is on the list, what its `settings.json` names, and
+ * what is its own.
+ */
+export function agentEnvironment(
+  ours: NodeJS.ProcessEnv,
+  settings: AgentFolder['settings'],
+  own: Record<string, string>,
+): NodeJS.ProcessEnv {
+  const names = [...passedOn, ...settings.env, ...settings.required]
+  const passed = names.flatMap((name) => (ours[name] === undefined ? [] : [[name, ours[name]]]))
+  return { ...(Object.fromEntries(passed) as NodeJS.ProcessEnv), ...own }
+}
+
+/** Required settings that are not there. */
+export function missingSettings(ours: NodeJS.ProcessEnv, settings: AgentFolder['settings']): string[] {
+  return settings.required.filter((name) => (ours[name] ?? '') === '')
+}

@@ -1,0 +1,31 @@
+import { z } from 'zod'
+import type { JsonObject } from '../../shared/protocol/task.ts'
+
+/** What an agent's process tells its supervisor over the IPC channel. */
+const message = z.discriminatedUnion('type', [
+  /** Who it is, before it starts: the answer is its OAuth client, `{type: 'client', client_id, client_secret}`. */
+  z.object({
+    type: z.literal('identity'),
+    did: z.string().startsWith('did:').max(512),
+    public_key: z.string().max(64),
+    /** The key that the DID was made of, where the present one is a later one. */
+    first_public_key: z.string().max(64).optional(),
+  }),
+  /** It listens. */
+  z.object({
+    type: z.literal('ready'),
+    url: z.url({ protocol: /^https?$/ }),
+    card: z.custom<JsonObject>(
+      (value) => typeof value === 'object' && value !== null && !Array.isArray(value),
+    ),
+  }),
+])
+
+export type AgentMessage = z.infer<typeof message>
+export type IdentityMessage = Extract<AgentMessage, { type: 'identity' }>
+export type ReadyMessage = Extract<AgentMessage, { type: 'ready' }>
+
+/** Undefined for whatever else a process sends. */
+export function readAgentMessage(value: unknown): AgentMessage | undefined {
+  return message.safeParse(value).data
+}

@@ -1,0 +1,179 @@
+import { setTimeout as wait } from 'node:timers/promises'
+import type { Log } from '../../shared/process/log.ts'
+import type { AgentFolder } from './agent-folders.ts'
+import { AgentProcess, type Command, type Exit } from './agent-process.ts'
+import { Backoff, type BackoffOptions } from './backoff.ts'
+import type { AgentMessage, IdentityMessage, ReadyMessage } from './messages.ts'
+import { type WatchdogOptions, watchForHang } from './watchdog.ts'
+
+export interface ClientCredentials {
+  clientId: string
+  clientSecret: string
+}
+
+/** An agent that listens, as the registry wants to know it. */
+export interface ReadyAgent extends ReadyMessage {
+  /** Name of its folder. */
+  name: string
+  did: string
+  /** The OAuth client that it was given; its DID where it has none. */
+  owner: string
+}
+
+/** What the supervisor needs of the rest of the gateway. */
+export interface Surroundings {
+  command: (folder: string) => Command
+  environment: (agent: AgentFolder, port: number) => NodeJS.ProcessEnv
+  takePort: (preferred?: number) => Promise<number>
+  releasePort: (port: number) => void
+  /** The agent's OAuth client; undefined where the gateway cannot make one. @throws when the identity is another agent's. */
+  clientFor: (agent: AgentFolder, identity: IdentityMessage) => Promise<ClientCredentials | undefined>
+  onReady: (agent: ReadyAgent) => Promise<void>
+  /** Its process is gone; `back` tells whether it is started again. */
+  onGone: (name: string, back: boolean) => void
+  pass: (line: string) => void
+  log: Log
+}
+
+export interface Timing {
+  backoff?: BackoffOptions
+  watchdog?: WatchdogOptions
+  /** Time a process has until it listens. Default 60 s. */
+  startLimitMs?: number
+  /** Time a process has to stop. Default 15 s. */
+  stopLimitMs?: number
+}
+
+/** What came of the first start. */
+export type Outcome =
+  | { name: string; state: 'ready'; agent: ReadyAgent }
+  | { name: string; state: 'failed'; reason: string }
+  | { name: string; state: 'left-out'; reason: string }
+
+/** Keeps one agent running until it is stopped. */
+export class SupervisedAgent {
+  readonly folder: AgentFolder
+  /** Resolves once the first start has come to something. */
+  readonly settled: Promise<Outcome>
+  readonly #settle: (outcome: Outcome) => void
+  readonly #around: Surroundings
+  readonly #timing: Timing
+  readonly #log: Log
+  readonly #stopping = new AbortController()
+  readonly #ended: Promise<void>
+  #process: AgentProcess | undefined
+  #port: number | undefined
+
+  constructor(folder: AgentFolder, around: Surroundings, timing: Timing) {
+    this.folder = folder
+    this.#around = around
+    this.#timing = timing
+    this.#log = around.log.child({ agent: folder.name })
+    const { promise, resolve } = Promise.withResolvers<Outcome>()
+    this.settled = promise
+    this.#settle = resolve
+    this.#ended = this.#keepRunning()
+  }
+
+  get pid(): number | undefined {
+    return this.#process?.pid
+  }
+
+  async stop(): Promise<void> {
+    this.#stopping.abort()
+    await this.#process?.stop(this.#timing.stopLimitMs ?? 15_000)
+    await this.#ended
+  }
+
+  async #keepRunning(): Promise<void> {
+    const { name } = this.folder
+    const backoff = new Backoff(this.#timing.backoff)
+    const { signal } = this.#stopping
+    while (!signal.aborted) {
+      const startedAt = Date.now()
+      const reason = await this.#runOnce().catch((error: unknown) => `could not be started: ${String(error)}`)
+      this.#around.onGone(name, !signal.aborted)
+      this.#settle({ name, state: 'failed', reason })
+      if (signal.aborted) return
+      const restartInMs = backoff.next(Date.now() - startedAt)
+      this.#log.warn(
+        { ran_ms: Date.now() - startedAt, restart_in_ms: restartInMs },
+        `agent ${name} ${reason}`,
+      )
+      await wait(restartInMs, undefined, { signal }).catch(() => undefined)
+    }
+  }
+
+  /** From the start of a process to its end; resolves with why it ended, in words. */
+  async #runOnce(): Promise<string> {
+    const port = await this.#around.takePort(this.#port)
+    this.#port = port === 0 ? undefined : port
+    let why: string | undefined
+    const over = new AbortController()
+    const kill = (reason: string) => {
+      why ??= reason
+      this.#process?.kill()
+    }
+    const startLimitMs = this.#timing.startLimitMs ?? 60_000
+    const startLimit = setTimeout(() => kill(`did not listen within ${startLimitMs} ms`), startLimitMs)
+    try {
+      let identity: { did: string; owner: string } | undefined
+      let listens = false
+      const onMessage = async (message: AgentMessage, from: AgentProcess) => {
+        if (message.type === 'identity') {
+          identity ??= await this.#introduce(message, from)
+        } else if (!listens) {
+          listens = true
+          clearTimeout(startLimit)
+          await this.#announce(message, identity)
+          const hangs = await watchForHang(message.url, over.signal, this.#timing.watchdog)
+          if (hangs) kill('did not answer /health any more')
+        }
+      }
+      const exit = await this.#spawn(port, (message, from) => {
+        onMessage(message, from).catch((error: unknown) => kill(`was refused: ${String(error)}`))
+      })
+      return why ?? reasonOf(exit)
+    } finally {
+      clearTimeout(startLimit)
+      over.abort()
+      this.#process = undefined
+      this.#around.releasePort(port)
+    }
+  }
+
+  #spawn(port: number, onMessage: (message: AgentMessage, from: AgentProcess) => void): Promise<Exit> {
+    this.#process = new AgentProcess({
+      command: this.#around.command(this.folder.folder),
+      cwd: this.folder.folder,
+      env: this.#around.environment(this.folder, port),
+      pass: this.#around.pass,
+      onMessage,
+    })
+    // Stopped while the port was looked for: nobody else would tell this process.
+    if (this.#stopping.signal.aborted) void this.#process.stop(this.#timing.stopLimitMs ?? 15_000)
+    return this.#process.exited
+  }
+
+  async #introduce(message: IdentityMessage, from: AgentProcess): Promise<{ did: string; owner: string }> {
+    const client = await this.#around.clientFor(this.folder, message)
+    from.send({ type: 'client', client_id: client?.clientId, client_secret: client?.clientSecret })
+    return { did: message.did, owner: client?.clientId ?? message.did }
+  }
+
+  async #announce(
+    message: ReadyMessage,
+    identity: { did: string; owner: string } | undefined,
+  ): Promise<void> {
+    if (identity === undefined) throw new Error('it did not say who it is')
+    const agent: ReadyAgent = { ...message, ...identity, name: this.folder.name }
+    await this.#around.onReady(agent)
+    this.#log.info({ url: agent.url, pid: this.pid }, `agent ${this.folder.name} is ready`)
+    this.#settle({ name: this.folder.name, state: 'ready', agent })
+  }
+}
+
+function reasonOf({ code, signal, lastLines }: Exit): string {
+  const how = signal === null ? `ended with exit code ${code ?? 'none'}` : `was ended by ${signal}`
+  return lastLines.length === 0 ? how : `${how}; it said last: ${lastLines.join(' | ')}`
+}

@@ -1,0 +1,316 @@
+import { readFileSync } from 'node:fs'
+import { mkdir, mkdtemp, readFile, rm, writeFile } from 'node:fs/promises'
+import net from 'node:net'
+import os from 'node:os'
+import path from 'node:path'
+import { pathToFileURL } from 'node:url'
+import { afterEach, beforeEach, expect, test } from 'vitest'
+import { makeLog } from '../../shared/process/log.ts'
+import type { ReadyAgent } from './supervised-agent.ts'
+import { Supervisor, type SupervisorOptions } from './supervisor.ts'
+
+/** What every fixture begins with: the handshake, then a server that answers `/health`. */
+const prelude = `
+import http from 'node:http'
+import fs from 'node:fs'
+import path from 'node:path'
+import { keyId } from ${JSON.stringify(pathToFileURL(path.resolve('shared/identity/did.ts')).href)}
+import { loadOrCreateKeys } from ${JSON.stringify(pathToFileURL(path.resolve('shared/identity/keys.ts')).href)}
+const name = path.basename(process.argv[2])
+const [key] = await loadOrCreateKeys(path.join(process.env.DATA_DIR, 'key.json'))
+const did = 'did:parley:test:agent:' + keyId(key.publicKey)
+process.on('disconnect', () => process.exit(0))
+const introduce = (as = did) => new Promise((resolve) => {
+  process.once('message', resolve)
+  process.send({ type: 'identity', did: as, public_key: key.publicKeyBase58 })
+})
+const listen = (answer = (_request, response) => response.end('{}')) => new Promise((resolve) => {
+  const server = http.createServer(answer).listen(Number(process.env.PORT), process.env.HOST, () => {
+    const url = 'http://127.0.0.1:' + server.address().port
+    process.send({ type: 'ready', url, card: { name, did } })
+    resolve(server)
+  })
+})
+const starts = (() => {
+  const file = path.join(process.env.DATA_DIR, 'starts')
+  fs.appendFileSync(file, 'x')
+  return fs.statSync(file).size
+})()
+process.on('SIGTERM', () => { fs.writeFileSync(path.join(process.env.DATA_DIR, 'stopped'), 'yes'); process.exit(0) })
+`
+const healthy = 'await introduce(); await listen()'
+
+let folder: string
+let supervisor: Supervisor | undefined
+
+beforeEach(async () => {
+  folder = await mkdtemp(path.join(os.tmpdir(), 'parley-supervisor-'))
+})
+
+afterEach(async () => {
+  await supervisor?.[Symbol.asyncDispose]()
+  supervisor = undefined
+  await rm(folder, { recursive: true, force: true })
+})
+
+async function addAgent(name: string, script: string, settings?: unknown): Promise<void> {
+  await mkdir(path.join(folder, 'agents', name), { recursive: true })
+  await writeFile(path.join(folder, 'agents', name, 'agent.js'), '')
+  await writeFile(path.join(folder, 'agents', name, 'run.mjs'), prelude + script)
+  if (settings !== undefined) {
+    const text = typeof settings === 'string' ? settings : JSON.stringify(settings)
+    await writeFile(path.join(folder, 'agents', name, 'settings.json'), text)
+  }
+}
+
+/** Starts a supervisor over the agents of this test; `heard` holds all that it told. */
+async function start(options: Partial<SupervisorOptions> = {}) {
+  const heard = { ready: [] as ReadyAgent[], gone: [] as string[], lines: [] as string[], log: '' }
+  const waiting: { met: () => boolean; resolve: () => void }[] = []
+  const look = () => waiting.filter(({ met }) => met()).forEach(({ resolve }) => resolve())
+  const destination = {
+    write: (line: string) => {
+      heard.log += line
+      look()
+    },
+  }
+  const note =
+    <T>(list: T[]) =>
+    (item: T) => {
+      list.push(item)
+      look()
+    }
+  const onReady = note(heard.ready)
+  const onGone = note(heard.gone)
+  supervisor = await Supervisor.start({
+    agentsDir: path.join(folder, 'agents'),
+    dataDir: path.join(folder, 'data'),
+    host: '127.0.0.1',
+    firstPort: 0,
+    environment: { PATH: process.env['PATH'] ?? '' },
+    settings: () => ({ GATEWAY_URL: 'http://127.0.0.1:1' }),
+    clientFor: async ({ did }) => ({ clientId: did, clientSecret: `secret of ${did}` }),
+    onReady: async (agent) => onReady(agent),
+    onGone: (name, back) => onGone(`${name} ${back}`),
+    pass: note(heard.lines),
+    log: makeLog({ level: 'info', name: 'test', destination }),
+    command: (agent) => ({ file: process.execPath, args: [path.join(agent, 'run.mjs'), agent] }),
+    timing: { backoff: { firstMs: 10 }, watchdog: { everyMs: 50, missesMax: 2 }, stopLimitMs: 5000 },
+    ...options,
+  })
+  const until = (met: () => boolean) =>
+    met() ? Promise.resolve() : new Promise<void>((resolve) => waiting.push({ met, resolve }))
+  return { heard, until, supervisor }
+}
+
+const dataOf = (name: string, file: string) =>
+  readFile(path.join(folder, 'data', 'agents', name, file), 'utf8')
+/** A process that is dead but that nobody has asked about yet still has its number. */
+const isAlive = (pid: number) => {
+  try {
+    process.kill(pid, 0)
+    return !/\) [ZX] /.test(readFileSync(`/proc/${pid}/stat`, 'utf8'))
+  } catch (error) {
+    return (error as NodeJS.ErrnoException).path !== undefined && process.platform !== 'linux'
+  }
+}
+
+test('each folder with an agent runs as a process of its own, with its own key, client and data folder', async () => {
+  await addAgent(
+    'one',
+    `const client = await introduce(); console.log(JSON.stringify(client)); await listen()`,
+  )
+  await addAgent('two', healthy)
+  await mkdir(path.join(folder, 'agents', 'no-agent-here'))
+  const { heard, supervisor } = await start()
+  const outcomes = await supervisor.settled()
+  expect(outcomes.map(({ name, state }) => `${name} ${state}`)).toEqual(['one ready', 'two ready'])
+  const [one, two] = heard.ready.sort((a, b) => (a.name < b.name ? -1 : 1))
+  expect(one?.owner).toBe(one?.did)
+  expect(one?.did).not.toBe(two?.did)
+  expect(new Set(supervisor.pids()).size).toBe(2)
+  expect(heard.lines.join()).toContain(`"client_secret":"secret of ${one?.did}"`)
+  expect(await dataOf('one', 'key.json')).not.toBe(await dataOf('two', 'key.json'))
+})
+
+test('an agent gets its own settings only', async () => {
+  await addAgent('curious', `console.log(JSON.stringify(process.env)); ${healthy}`, {
+    env: ['OPENAI_BASE_URL'],
+  })
+  const { heard, supervisor } = await start({
+    environment: {
+      PATH: process.env['PATH'] ?? '',
+      LOG_LEVEL: 'warn',
+      OPENAI_BASE_URL: 'http://127.0.0.1:1/v1',
+      OPENAI_API_KEY: 'another agent needs it',
+      OAUTH_CLIENT_SECRET: 'of the gateway',
+      SERVICE_GATEWAY_DID_SEED: 'of the gateway',
+      NODE_OPTIONS: '--no-warnings',
+      STORE_URL: 'sqlite:/tmp/x',
+    },
+  })
+  await supervisor.settled()
+  const env = JSON.parse(heard.lines.find((line) => line.startsWith('{')) ?? '{}') as Record<string, string>
+  expect(
+    Object.keys(env)
+      .filter((name) => !name.startsWith('NODE_CHANNEL'))
+      .sort(),
+  ).toEqual(['DATA_DIR', 'GATEWAY_URL', 'HOST', 'LOG_LEVEL', 'OPENAI_BASE_URL', 'PATH', 'PORT'])
+  expect(env['DATA_DIR']).toBe(path.join(folder, 'data', 'agents', 'curious'))
+})
+
+test.each<[string, unknown, RegExp]>([
+  ['a required setting is missing', { required: ['OPENAI_API_KEY'] }, /needs OPENAI_API_KEY/],
+  ['it asks for a secret of the gateway', { env: ['SERVICE_GATEWAY_DID_SEED'] }, /belongs to the gateway/],
+  [
+    'it asks for the OAuth secret of the gateway',
+    { required: ['OAUTH_CLIENT_SECRET'] },
+    /belongs to the gateway/,
+  ],
+  ['it asks for what steers Node', { env: ['NODE_OPTIONS'] }, /belongs to the gateway/],
+  ['its settings.json is not JSON', '{', /is not JSON/],
+  ['its settings.json has another shape', { env: 'PATH' }, /env/],
+])('an agent is not started when %s: said once, and the others run', async (_what, settings, reason) => {
+  await addAgent('odd', healthy, settings)
+  await addAgent('fine', healthy)
+  const { heard, supervisor } = await start()
+  const [fine, odd] = await supervisor.settled()
+  expect(fine).toMatchObject({ name: 'fine', state: 'ready' })
+  expect(odd).toMatchObject({ name: 'odd', state: 'left-out', reason: expect.stringMatching(reason) })
+  expect(heard.log.match(/agent odd is not started/g)).toHaveLength(1)
+})
+
+test('a process that dies is started again, with the same key, and the log tells why it died', async () => {
+  await addAgent('weak', `${healthy}; if (starts === 1) { console.error('disk on fire'); process.exit(7) }`)
+  const { heard, until } = await start()
+  await until(() => heard.ready.length === 2)
+  expect(heard.log).toMatch(/agent weak ended with exit code 7; it said last: disk on fire/)
+  expect(heard.gone).toEqual(['weak true'])
+  expect(heard.ready[0]?.did).toBe(heard.ready[1]?.did)
+})
+
+test('a process killed by a signal is started again, and the log names the signal', async () => {
+  await addAgent('weak', healthy)
+  const { heard, until, supervisor } = await start()
+  await supervisor.settled()
+  process.kill(supervisor.pids()[0] as number, 'SIGKILL')
+  await until(() => heard.ready.length === 2)
+  expect(heard.log).toContain('was ended by SIGKILL')
+})
+
+test('an agent that fails at its start never stops the others; it is tried again', async () => {
+  await addAgent('broken', `throw new Error('no model file')`)
+  await addAgent('fine', healthy)
+  const { heard, until, supervisor } = await start()
+  const [broken, fine] = await supervisor.settled()
+  expect(broken).toMatchObject({ state: 'failed', reason: expect.stringContaining('no model file') })
+  expect(fine).toMatchObject({ state: 'ready' })
+  await until(() => heard.gone.filter((line) => line === 'broken true').length >= 3)
+})
+
+test('a process whose event loop is blocked is killed by the watchdog and started again', async () => {
+  await addAgent('stuck', `${healthy}; if (starts === 1) for (;;) {}`)
+  const { heard, until } = await start()
+  await until(() => heard.ready.length === 2)
+  expect(heard.log).toContain('did not answer /health any more')
+})
+
+test('a health answer of 503 is an answer: the process lives', async () => {
+  await addAgent(
+    'sick',
+    `let asked = 0
+    await introduce()
+    await listen((_request, response) => { response.statusCode = 503; response.end(); if (++asked === 5) console.log('asked 5 times') })`,
+  )
+  const { heard, until } = await start()
+  await until(() => heard.lines.includes('asked 5 times'))
+  expect(heard.gone).toEqual([])
+})
+
+test('a process that never listens is killed after its limit', async () => {
+  await addAgent('slow', 'setInterval(() => {}, 1000)')
+  const { supervisor } = await start({
+    timing: { startLimitMs: 300, backoff: { firstMs: 60_000, longestMs: 60_000 } },
+  })
+  expect(await supervisor.settled()).toMatchObject([
+    { state: 'failed', reason: expect.stringContaining('did not listen') },
+  ])
+})
+
+test.each([
+  [
+    'the DID of another key',
+    `await introduce('did:parley:test:agent:00000000-0000-0000-0000-000000000000')`,
+    'not of its key',
+  ],
+  ['no DID at all', 'await listen()', 'did not say who it is'],
+])('a process that comes with %s is not announced', async (_what, script, reason) => {
+  await addAgent('liar', script)
+  const { heard, supervisor } = await start({ timing: { backoff: { firstMs: 60_000, longestMs: 60_000 } } })
+  expect(await supervisor.settled()).toMatchObject([
+    { state: 'failed', reason: expect.stringContaining(reason) },
+  ])
+  expect(heard.ready).toEqual([])
+})
+
+test('two agents with one key: the second is refused', async () => {
+  await addAgent('a', healthy)
+  const first = await start()
+  await first.supervisor.settled()
+  await first.supervisor[Symbol.asyncDispose]()
+  await mkdir(path.join(folder, 'data', 'agents', 'b'), { recursive: true })
+  await writeFile(path.join(folder, 'data', 'agents', 'b', 'key.json'), await dataOf('a', 'key.json'))
+  await addAgent('b', healthy)
+  const { supervisor } = await start({ timing: { backoff: { firstMs: 60_000, longestMs: 60_000 } } })
+  const states = (await supervisor.settled()).map(({ state }) => state)
+  expect(states.sort()).toEqual(['failed', 'ready'])
+})
+
+test('a stop asks every process to stop and waits for it', async () => {
+  await addAgent('one', healthy)
+  await addAgent('two', healthy)
+  const { supervisor, heard } = await start()
+  await supervisor.settled()
+  const pids = supervisor.pids()
+  await supervisor[Symbol.asyncDispose]()
+  expect(pids.filter(isAlive)).toEqual([])
+  expect(await dataOf('one', 'stopped')).toBe('yes')
+  expect(heard.gone.sort()).toEqual(['one false', 'two false'])
+})
+
+test('a process that ignores the stop is killed after the limit, with what it started itself', async () => {
+  await addAgent(
+    'deaf',
+    `import { spawn } from 'node:child_process'
+     process.removeAllListeners('SIGTERM'); process.on('SIGTERM', () => {})
+     const child = spawn(process.execPath, ['-e', 'setInterval(() => {}, 1000)'], { stdio: 'inherit' })
+     console.log('child ' + child.pid); ${healthy}`,
+  )
+  const { supervisor, heard, until } = await start({ timing: { stopLimitMs: 200 } })
+  await supervisor.settled()
+  await until(() => heard.lines.some((line) => line.startsWith('child ')))
+  const pids = [...supervisor.pids(), Number(heard.lines.find((line) => line.startsWith('child '))?.slice(6))]
+  await supervisor[Symbol.asyncDispose]()
+  expect(pids.filter(isAlive)).toEqual([])
+})
+
+test('agents take the ports after the first in the order of their names, leaving out those in use', async () => {
+  for (const name of ['a', 'b', 'c']) await addAgent(name, healthy)
+  const taken = net.createServer().listen(0, '127.0.0.1')
+  await new Promise((resolve) => taken.once('listening', resolve))
+  const firstPort = (taken.address() as net.AddressInfo).port
+  const { heard, supervisor } = await start({ firstPort })
+  await supervisor.settled()
+  taken.close()
+  const ports = heard.ready
+    .sort((x, y) => (x.name < y.name ? -1 : 1))
+    .map(({ url }) => Number(new URL(url).port))
+  expect(ports).toEqual([...ports].sort((x, y) => x - y))
+  expect(ports).not.toContain(firstPort)
+  expect(Math.min(...ports)).toBeGreaterThan(firstPort)
+})
+
+test('a folder of agents that is not there holds none', async () => {
+  const { supervisor } = await start()
+  expect(await supervisor.settled()).toEqual([])
+})

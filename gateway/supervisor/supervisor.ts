@@ -1,0 +1,126 @@
+import { mkdir } from 'node:fs/promises'
+import path from 'node:path'
+import bs58 from 'bs58'
+import { keyId } from '../../shared/identity/did.ts'
+import type { Log } from '../../shared/process/log.ts'
+import { type AgentFolder, findAgentFolders } from './agent-folders.ts'
+import type { Command } from './agent-process.ts'
+import { agentEnvironment, missingSettings } from './environment.ts'
+import type { IdentityMessage } from './messages.ts'
+import { Ports } from './ports.ts'
+import {
+  type ClientCredentials,
+  type Outcome,
+  SupervisedAgent,
+  type Surroundings,
+  type Timing,
+} from './supervised-agent.ts'
+
+export interface SupervisorOptions {
+  agentsDir: string
+  /** The gateway's; an agent's own is `<dataDir>/agents/<name>`. */
+  dataDir: string
+  host: string
+  /** First port for an agent; 0 = any. */
+  firstPort: number
+  /** Our own environment; agents get a small part of it. */
+  environment: NodeJS.ProcessEnv
+  /** Settings for every agent: where the gateway and the OAuth server are. */
+  settings: (agent: AgentFolder) => Record<string, string>
+  /** Makes or finds the OAuth client of an agent. */
+  clientFor: (agent: {
+    name: string
+    did: string
+    publicKey: string
+  }) => Promise<ClientCredentials | undefined>
+  onReady: Surroundings['onReady']
+  onGone: Surroundings['onGone']
+  /** Gets every line that the agents write. */
+  pass: (line: string) => void
+  log: Log
+  command: (folder: string) => Command
+  timing?: Timing
+}
+
+/** Runs each folder of `agents/` as a process with its own key, OAuth client, port and database. */
+export class Supervisor implements AsyncDisposable {
+  readonly #options: SupervisorOptions
+  readonly #ports: Ports
+  readonly #nameOfDid = new Map<string, string>()
+  readonly #agents: SupervisedAgent[] = []
+  readonly #leftOut: Outcome[] = []
+
+  private constructor(options: SupervisorOptions) {
+    this.#options = options
+    this.#ports = new Ports(options.host, options.firstPort)
+  }
+
+  /** Starts all agents at the same time; waits for none. One that cannot be started does not keep the others. */
+  static async start(options: SupervisorOptions): Promise<Supervisor> {
+    const supervisor = new Supervisor(options)
+    for (const folder of await findAgentFolders(options.agentsDir)) await supervisor.#add(folder)
+    return supervisor
+  }
+
+  /** What came of the first start of each agent, in the order of their names. */
+  async settled(): Promise<Outcome[]> {
+    const outcomes = await Promise.all(this.#agents.map((agent) => agent.settled))
+    return [...outcomes, ...this.#leftOut].sort((a, b) => (a.name < b.name ? -1 : 1))
+  }
+
+  /** Process ids of the agents that run now. */
+  pids(): number[] {
+    return this.#agents.flatMap((agent) => agent.pid ?? [])
+  }
+
+  async [Symbol.asyncDispose](): Promise<void> {
+    await Promise.all(this.#agents.map((agent) => agent.stop()))
+  }
+
+  async #add(folder: AgentFolder): Promise<void> {
+    const { environment, log, dataDir } = this.#options
+    const missing = missingSettings(environment, folder.settings)
+    const reason = folder.fault ?? (missing.length === 0 ? undefined : `needs ${missing.join(', ')}`)
+    if (reason !== undefined) {
+      const level = folder.fault === undefined ? 'info' : 'error'
+      log[level]({ agent: folder.name }, `agent ${folder.name} is not started: ${reason}`)
+      this.#leftOut.push({ name: folder.name, state: 'left-out', reason })
+      return
+    }
+    await mkdir(path.join(dataDir, 'agents', folder.name), { recursive: true, mode: 0o700 })
+    this.#agents.push(new SupervisedAgent(folder, this.#surroundings(), this.#options.timing ?? {}))
+  }
+
+  #surroundings(): Surroundings {
+    const { host, dataDir, environment, command, onReady, onGone, pass, log } = this.#options
+    return {
+      command,
+      environment: (agent, port) =>
+        agentEnvironment(environment, agent.settings, {
+          ...this.#options.settings(agent),
+          HOST: host,
+          PORT: String(port),
+          DATA_DIR: path.join(dataDir, 'agents', agent.name),
+        }),
+      takePort: (preferred) => this.#ports.take(preferred),
+      releasePort: (port) => this.#ports.release(port),
+      clientFor: (agent, identity) => this.#clientFor(agent, identity),
+      onReady,
+      onGone,
+      pass,
+      log,
+    }
+  }
+
+  /** A process speaks for the DID of its own key alone, and no two agents for the same. */
+  async #clientFor(agent: AgentFolder, identity: IdentityMessage): Promise<ClientCredentials | undefined> {
+    const { did, public_key: publicKey } = identity
+    const key = bs58.decodeUnsafe(identity.first_public_key ?? publicKey)
+    if (key === undefined || did.split(':').at(-1) !== keyId(key))
+      throw new Error('its DID is not of its key')
+    const holder = this.#nameOfDid.get(did) ?? agent.name
+    if (holder !== agent.name) throw new Error(`its DID is that of agent ${holder}`)
+    this.#nameOfDid.set(did, agent.name)
+    return this.#options.clientFor({ name: agent.name, did, publicKey })
+  }
+}
