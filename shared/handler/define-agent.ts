@@ -71,5 +71,5 @@ export function defineAgent(definition: AgentDefinition): AgentDefinition {
   return definition
 }
 
-export { type Artifact, artifact, data, file, type Output } from './output.ts'
 export type { HandlerContext, Reference } from './context.ts'
+export { type Artifact, artifact, data, file, type Output } from './output.ts'

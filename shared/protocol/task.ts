@@ -22,6 +22,8 @@ export const isTerminal = (state: TaskState): state is TerminalState =>
   (terminalStates as readonly string[]).includes(state)
 export const isPaused = (state: TaskState): state is PausedState =>
   (pausedStates as readonly string[]).includes(state)
+/** Nothing more happens until a caller acts. */
+export const isResting = (state: TaskState): boolean => isTerminal(state) || isPaused(state)
 
 /** Specification, Part; `file` from the design gaps. `bytes` is base64. */
 export type Part =

@@ -1,0 +1,172 @@
+import path from 'node:path'
+import type { FastifyInstance } from 'fastify'
+import { Authenticator } from './auth/authenticate.ts'
+import type { Introspector } from './auth/introspection.ts'
+import { agentId } from './discovery/agent-card.ts'
+import { InProcessEventBus } from './events/in-process.ts'
+import type { Agent } from './handler/agent.ts'
+import { addDiscoveryRoutes } from './http/discovery-routes.ts'
+import { addHealthRoute } from './http/health-routes.ts'
+import { addMetricsRoute } from './http/metrics-route.ts'
+import { addNegotiationRoute } from './http/negotiation-route.ts'
+import { addRpcRoutes } from './http/rpc-routes.ts'
+import { createServer } from './http/server.ts'
+import { Dispatcher } from './methods/dispatch.ts'
+import type { Services } from './methods/method.ts'
+import type { AgentConfig } from './process/config.ts'
+import type { Log } from './process/log.ts'
+import { createMetrics, createTaskMetrics, type Metrics } from './process/metrics.ts'
+import { version } from './process/version.ts'
+import { InProcessScheduler } from './scheduler/in-process.ts'
+import { startRetention } from './store/retention.ts'
+import { openSqliteStore } from './store/sqlite.ts'
+import type { Store } from './store/store.ts'
+import { TaskEngine } from './tasks/engine.ts'
+import { startExpiry } from './tasks/expiry.ts'
+import { Leases } from './tasks/leases.ts'
+import { recover } from './tasks/recovery.ts'
+import { TaskRunner } from './tasks/run-task.ts'
+import { usageCounter } from './tasks/usage.ts'
+import { WorkFigures } from './tasks/work-figures.ts'
+
+export interface AgentAppOptions {
+  agent: Agent
+  did: string
+  config: AgentConfig
+  /** `ping` is asked by `/health`. */
+  introspector: Introspector & { ping(): Promise<void> }
+  log: Log
+  /** How long running handlers may go on when the agent stops. Default 10 s. */
+  drainMs?: number
+}
+
+/** A whole agent server, listening; disposing it stops it in good order. */
+export interface AgentApp extends AsyncDisposable {
+  /** Where it listens, for example `http://127.0.0.1:7401`. */
+  address: string
+  /** The address that clients use; stands in the card. */
+  baseUrl: string
+  services: Services
+}
+
+/** The composition root of an agent: every part is made here and handed to those who use it. */
+export async function startAgentApp(options: AgentAppOptions): Promise<AgentApp> {
+  const { agent, did, config, log } = options
+  await using stack = new AsyncDisposableStack()
+  const store = stack.use(await openSqliteStore({ file: path.join(config.storeDir, 'agent.db') }))
+  const metrics = createMetrics()
+  const parts = await assemble(options, store, metrics, stack)
+  const { services, authenticator } = parts
+  const dispatcher = new Dispatcher(services, authenticator)
+  const stopping = new AbortController()
+  const app = stack.adopt(createServer({ log, metrics }), (server) => server.close())
+  addRpcRoutes(app, { dispatcher, log, stopping: stopping.signal })
+  addDiscoveryRoutes(app, { agent, did, baseUrl: services.baseUrl })
+  addNegotiationRoute(app, () => ({ skills: agent.skills, queueDepth: services.scheduler.waiting }))
+  addMetricsRoute(app, metrics)
+  addHealthRoute(
+    app,
+    healthOptions(options, services, () => stopping.signal.aborted),
+  )
+  services.scheduler.start((job) => services.runner.run(job))
+  await recover({ ...services, log })
+  const address = await app.listen({ host: config.host, port: config.port })
+  parts.listensAt(address)
+  const open = stack.move()
+  return {
+    address,
+    baseUrl: services.baseUrl(),
+    services,
+    [Symbol.asyncDispose]: async () => {
+      dispatcher.drain()
+      await drain(services, options.drainMs ?? 10_000)
+      stopping.abort()
+      await closeServer(app)
+      await open.disposeAsync()
+    },
+  }
+}
+
+async function assemble(
+  options: AgentAppOptions,
+  store: Store,
+  metrics: Metrics,
+  stack: AsyncDisposableStack,
+) {
+  const { agent, did, config, log, introspector } = options
+  const taskMetrics = createTaskMetrics(metrics.registry)
+  const bus = stack.use(new InProcessEventBus())
+  const scheduler = stack.use(new InProcessScheduler(agent.concurrency))
+  const engine = new TaskEngine({ store, bus, metrics: taskMetrics, agentId: agentId(did) })
+  await engine.countUnfinished()
+  const leases = stack.use(new Leases(store, log))
+  const usage = usageCounter(taskMetrics, agentId(did))
+  const figures = new WorkFigures()
+  const runner = new TaskRunner({
+    engine,
+    bus,
+    agent,
+    leases,
+    log,
+    figures,
+    usage,
+    artifactMaxBytes: config.artifactMaxBytes,
+  })
+  stack.use(startExpiry(engine, log))
+  stack.use(startRetention({ store, days: config.retentionDays, log }))
+  let baseUrl = config.publicUrl ?? `http://${config.host}:${config.port}`
+  const services: Services = {
+    agent,
+    store,
+    engine,
+    runner,
+    scheduler,
+    bus,
+    figures,
+    taskQueueMax: config.taskQueueMax,
+    baseUrl: () => baseUrl,
+    did,
+  }
+  const authenticator = new Authenticator(introspector, () => [baseUrl, did])
+  const listensAt = (address: string) => {
+    baseUrl = config.publicUrl ?? address
+  }
+  return { services, authenticator, listensAt }
+}
+
+function healthOptions(options: AgentAppOptions, services: Services, draining: () => boolean) {
+  const { config, did, introspector } = options
+  return {
+    version,
+    id: agentId(did),
+    did,
+    environment: config.production ? 'production' : 'development',
+    storageBackend: 'sqlite',
+    schedulerBackend: 'in-process',
+    taskManagerRunning: () => services.scheduler.running,
+    draining,
+    mandatory: {
+      storage: () => services.store.ping(),
+      scheduler: () => services.scheduler.ping(),
+      bus: () => services.bus.ping(),
+      // No gRPC is configured anywhere yet.
+      grpc: async () => {},
+    },
+    shown: { oauth: () => introspector.ping() },
+  }
+}
+
+/** Running handlers may finish; those that do not are told to stop, and their tasks run again at the next start. */
+async function drain({ scheduler, runner }: Services, limitMs: number): Promise<void> {
+  await scheduler.drain(AbortSignal.timeout(limitMs))
+  if (scheduler.active === 0) return
+  runner.stop()
+  await scheduler.drain(AbortSignal.timeout(1000))
+}
+
+/** Answers under way may end; connections that stay open longer are cut. */
+async function closeServer(app: FastifyInstance): Promise<void> {
+  const cut = setTimeout(() => app.server.closeAllConnections(), 2000)
+  await app.close()
+  clearTimeout(cut)
+}

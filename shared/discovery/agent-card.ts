@@ -1,0 +1,63 @@
+import type { Agent, Skill } from '../handler/agent.ts'
+
+/** The card of design gaps, "Discovery": camelCase, public. */
+export function agentCard(agent: Agent, at: { did: string; url: string }) {
+  const id = agentId(at.did)
+  return {
+    id,
+    did: at.did,
+    name: agent.name,
+    description: agent.description,
+    url: at.url,
+    version: agent.version,
+    protocolVersion: '1.0.0',
+    kind: 'agent',
+    author: agent.author,
+    capabilities: {
+      streaming: agent.capabilities.streaming,
+      // Webhooks are not served yet; a card promises nothing that the server refuses.
+      pushNotifications: false,
+      stateTransitionHistory: true,
+      extensions: [
+        {
+          uri: at.did,
+          description: 'The DID by which this agent is known',
+          required: false,
+          params: { author: agent.author, agent_name: agent.name, agent_id: id },
+        },
+      ],
+    },
+    skills: agent.skills.map(cardSkill),
+    defaultInputModes: unique(agent.skills.flatMap((skill) => skill.inputModes)),
+    defaultOutputModes: unique(agent.skills.flatMap((skill) => skill.outputModes)),
+    securitySchemes: { bearer: { type: 'http', scheme: 'bearer', description: 'OAuth 2.0 access token' } },
+    security: [{ bearer: ['agent:read', 'agent:write'] }],
+  }
+}
+
+/** The last part of the DID. */
+export function agentId(did: string): string {
+  return did.slice(did.lastIndexOf(':') + 1)
+}
+
+export function documentationPath(skill: Skill): string {
+  return `/agent/skills/${encodeURIComponent(skill.id)}/documentation`
+}
+
+function cardSkill(skill: Skill) {
+  const { id, name, description, tags, version, inputModes, outputModes } = skill
+  return {
+    id,
+    name,
+    description,
+    tags,
+    version,
+    inputModes,
+    outputModes,
+    documentationPath: documentationPath(skill),
+  }
+}
+
+function unique(values: string[]): string[] {
+  return [...new Set(values)]
+}

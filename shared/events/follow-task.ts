@@ -1,0 +1,114 @@
+import type { TaskEvent } from '../protocol/event.ts'
+import { isResting } from '../protocol/task.ts'
+import type { EventBus, Published } from './event-bus.ts'
+
+export interface FollowOptions {
+  bus: EventBus
+  taskId: string
+  /** Events with a higher number than this are told. */
+  afterSequence: number
+  /** What the store holds behind this number; undefined when the task is gone. */
+  backfill: (afterSequence: number) => Promise<Backfill | undefined>
+  signal: AbortSignal
+  /** Items that may wait for a slow reader before it is cut off. Default 1,000. */
+  bufferMax?: number
+  /** How often the store is asked when the bus is silent (a lost hint is a delay of at most this). Default 2 s. */
+  recheckMs?: number
+}
+
+export interface Backfill {
+  events: TaskEvent[]
+  /** True when nothing more is to come until a caller acts: ended or paused. */
+  resting: boolean
+}
+
+/** The reader took longer than the events: it is cut off and may come back with the last number it saw. */
+export class SlowReaderError extends Error {
+  override readonly name = 'SlowReaderError'
+}
+
+/**
+ * Backfill → cut over → live: listens first, reads the store, then goes on with what arrives. No numbered event is
+ * missed and none told twice. Ends after a terminal status or a pause that is the task's last event.
+ * @throws SlowReaderError
+ */
+export async function* followTask(options: FollowOptions): AsyncGenerator<Published, void, void> {
+  const inbox = new Inbox(options.bufferMax ?? 1000)
+  using _subscription = options.bus.subscribe(options.taskId, (item) => inbox.push(item))
+  const wake = () => inbox.wake()
+  options.signal.addEventListener('abort', wake)
+  try {
+    yield* readOn(options, inbox)
+  } finally {
+    options.signal.removeEventListener('abort', wake)
+  }
+}
+
+async function* readOn(options: FollowOptions, inbox: Inbox): AsyncGenerator<Published, void, void> {
+  let last = options.afterSequence
+  let catchUp = true
+  while (!options.signal.aborted) {
+    if (catchUp) {
+      const stored = await options.backfill(last)
+      if (stored === undefined) return
+      for (const event of stored.events) yield event
+      last = stored.events.at(-1)?.sequence ?? last
+      if (stored.resting) return
+    }
+    const item = await inbox.next(options.recheckMs ?? 2000)
+    catchUp = item === undefined
+    if (item === undefined || options.signal.aborted) continue
+    if (item.kind === 'artifact-delta') {
+      yield item
+      continue
+    }
+    if (item.sequence <= last) continue
+    if (item.sequence > last + 1) {
+      catchUp = true
+      continue
+    }
+    last = item.sequence
+    yield item
+    if (item.kind === 'status-update' && isResting(item.status.state)) return
+  }
+}
+
+/** What arrived and was not read yet, bounded. */
+class Inbox {
+  readonly #items: Published[] = []
+  readonly #max: number
+  #wake: () => void = () => {}
+  #overflowed = false
+
+  constructor(max: number) {
+    this.#max = max
+  }
+
+  push(item: Published): void {
+    if (this.#items.length >= this.#max) this.#overflowed = true
+    else this.#items.push(item)
+    this.#wake()
+  }
+
+  wake(): void {
+    this.#wake()
+  }
+
+  /** The next item, or undefined after `waitMs` or a wake-up. */
+  async next(waitMs: number): Promise<Published | undefined> {
+    if (this.#overflowed) throw new SlowReaderError('the reader is slower than the events')
+    if (this.#items.length === 0) await this.#arrival(waitMs)
+    return this.#items.shift()
+  }
+
+  #arrival(waitMs: number): Promise<void> {
+    const { promise, resolve } = Promise.withResolvers<void>()
+    const timer = setTimeout(resolve, waitMs)
+    this.#wake = () => {
+      clearTimeout(timer)
+      this.#wake = () => {}
+      resolve()
+    }
+    return promise
+  }
+}

@@ -1,0 +1,37 @@
+import type { EventBus, Published } from './event-bus.ts'
+
+type Listener = (item: Published) => void
+
+/** The bus of an agent that is one process. */
+export class InProcessEventBus implements EventBus {
+  readonly #listeners = new Map<string, Set<Listener>>()
+
+  async ping(): Promise<void> {}
+
+  publish(taskId: string, items: readonly Published[]): void {
+    const listeners = this.#listeners.get(taskId)
+    if (listeners === undefined) return
+    for (const item of items) for (const listener of listeners) listener(item)
+  }
+
+  subscribe(taskId: string, listener: Listener): Disposable {
+    const listeners = this.#listeners.get(taskId) ?? new Set()
+    this.#listeners.set(taskId, listeners)
+    listeners.add(listener)
+    return {
+      [Symbol.dispose]: () => {
+        listeners.delete(listener)
+        if (listeners.size === 0 && this.#listeners.get(taskId) === listeners) this.#listeners.delete(taskId)
+      },
+    }
+  }
+
+  /** Topics with a listener; for tests that look for leaks. */
+  get topics(): number {
+    return this.#listeners.size
+  }
+
+  async [Symbol.asyncDispose](): Promise<void> {
+    this.#listeners.clear()
+  }
+}

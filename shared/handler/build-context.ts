@@ -1,0 +1,110 @@
+import type { Caller } from '../auth/caller.ts'
+import type { JsonObject, Message, Part, Task } from '../protocol/task.ts'
+import type { TaskRecord } from '../store/store.ts'
+import type { HandlerContext, HandlerLog, InputFile, Reference } from './context.ts'
+import { pause } from './output.ts'
+
+export interface ContextParts {
+  record: TaskRecord
+  references: TaskRecord[]
+  contextHistory: TaskRecord[]
+  skillId: string | undefined
+  input: unknown
+  signal: AbortSignal
+  log: HandlerLog
+  usage: HandlerContext['usage']
+}
+
+/** What the handler is given, made from the task's record. */
+export function buildContext(parts: ContextParts): HandlerContext {
+  const { record } = parts
+  const message = newestMessage(record)
+  return {
+    text: textOf(message.parts),
+    data: dataOf(message.parts),
+    files: filesOf(message.parts),
+    input: parts.input,
+    message,
+    history: record.history,
+    references: parts.references.map(referenceOf),
+    context: { id: record.contextId, history: parts.contextHistory.map(referenceOf) },
+    task: { id: record.id, contextId: record.contextId, starts: record.starts },
+    caller: callerOf(record.owner),
+    skillId: parts.skillId,
+    acceptedOutputModes: record.acceptedOutputModes,
+    signal: parts.signal,
+    log: parts.log,
+    usage: parts.usage,
+    ...pauses,
+  }
+}
+
+const pauses: Pick<HandlerContext, 'ask' | 'requireAuth' | 'requirePayment' | 'bid' | 'decline'> = {
+  ask: (prompt, data) => pause('ask', promptParts(prompt, data)),
+  requireAuth: (prompt, data) => pause('auth', promptParts(prompt, data)),
+  requirePayment: ({ amount, reason }) => pause('payment', promptParts(reason, { amount, reason })),
+  bid: ({ amount, latencyMs, note }) => {
+    const offer: JsonObject = { amount }
+    if (latencyMs !== undefined) offer['latency_ms'] = latencyMs
+    if (note !== undefined) offer['note'] = note
+    return pause('bid', promptParts(note, offer))
+  },
+  decline: (reason) => pause('decline', promptParts(reason)),
+}
+
+function promptParts(text: string | undefined, data?: JsonObject): Part[] {
+  const parts: Part[] = text === undefined ? [] : [{ kind: 'text', text }]
+  if (data !== undefined) parts.push({ kind: 'data', data })
+  return parts
+}
+
+/** What a run is about: when a task is taken up, the last that was said is the caller's. */
+export function newestMessage(record: TaskRecord): Message {
+  const message = record.history.at(-1)
+  if (message === undefined) throw new Error(`task ${record.id} has no message`)
+  return message
+}
+
+function callerOf(owner: string): Omit<Caller, 'scopes'> {
+  return owner.startsWith('did:') ? { id: owner, did: owner } : { id: owner }
+}
+
+function referenceOf(task: Task): Reference {
+  const parts = task.artifacts.flatMap((artifact) => artifact.parts)
+  return {
+    id: task.id,
+    state: task.status.state,
+    text: textOf(parts),
+    artifacts: task.artifacts,
+    history: task.history,
+    files: filesOf(parts),
+  }
+}
+
+export function textOf(parts: readonly Part[]): string {
+  return parts.flatMap((part) => (part.kind === 'text' ? [part.text] : [])).join('\n')
+}
+
+export function dataOf(parts: readonly Part[]): JsonObject {
+  return Object.assign({}, ...parts.map((part) => (part.kind === 'data' ? part.data : {}))) as JsonObject
+}
+
+function filesOf(parts: readonly Part[]): InputFile[] {
+  return parts.flatMap((part) => (part.kind === 'file' ? [inputFile(part.file)] : []))
+}
+
+/** Bytes are decoded when they are asked for. */
+function inputFile(file: { name?: string; mimeType?: string; bytes?: string }): InputFile {
+  let bytes: Buffer | undefined
+  return {
+    name: file.name,
+    mimeType: file.mimeType,
+    get bytes() {
+      bytes ??= Buffer.from(file.bytes ?? '', 'base64')
+      return bytes
+    },
+    get text() {
+      return this.bytes.toString('utf8')
+    },
+  }
+}

@@ -1,0 +1,47 @@
+import { createHash } from 'node:crypto'
+import type { FastifyInstance, FastifyReply, FastifyRequest } from 'fastify'
+import { agentCard } from '../discovery/agent-card.ts'
+import { findSkill, skillDetail, skillSummary } from '../discovery/skill-out.ts'
+import type { Agent, Skill } from '../handler/agent.ts'
+import { ParleyError } from '../jsonrpc/errors.ts'
+
+interface Discovered {
+  agent: Agent
+  did: string
+  baseUrl: () => string
+}
+
+/** Card, skills and their documentation (design gaps, "Discovery"); public. */
+export function addDiscoveryRoutes(app: FastifyInstance, { agent, did, baseUrl }: Discovered): void {
+  app.get('/.well-known/agent.json', (request, reply) =>
+    sendCacheable(request, reply, JSON.stringify(agentCard(agent, { did, url: baseUrl() }))),
+  )
+  app.get('/agent/skills', async () => ({
+    skills: agent.skills.map(skillSummary),
+    total: agent.skills.length,
+  }))
+  app.get<{ Params: { id: string } }>('/agent/skills/:id', async (request) =>
+    skillDetail(requireSkill(agent.skills, request.params.id)),
+  )
+  app.get<{ Params: { id: string } }>('/agent/skills/:id/documentation', async (request, reply) => {
+    const { documentation } = requireSkill(agent.skills, request.params.id)
+    if (documentation === undefined) throw skillNotFound('documentation')
+    return reply.type('text/markdown; charset=utf-8').send(documentation)
+  })
+}
+
+/** With an ETag; 304 where the client has it already. */
+export function sendCacheable(request: FastifyRequest, reply: FastifyReply, json: string): FastifyReply {
+  const etag = `"${createHash('sha256').update(json).digest('base64url').slice(0, 22)}"`
+  reply.headers({ etag, 'cache-control': 'public, max-age=60' })
+  if (request.headers['if-none-match'] === etag) return reply.code(304).send()
+  return reply.type('application/json; charset=utf-8').send(json)
+}
+
+function requireSkill(skills: readonly Skill[], idOrName: string): Skill {
+  const skill = findSkill(skills, idOrName)
+  if (skill === undefined) throw skillNotFound('skill')
+  return skill
+}
+
+const skillNotFound = (reason: string) => new ParleyError('SkillNotFound', { data: { reason } })

@@ -1,0 +1,49 @@
+import type { FastifyInstance, FastifyReply, FastifyRequest } from 'fastify'
+import { ParleyError } from '../jsonrpc/errors.ts'
+import type { Dispatcher, Reply } from '../methods/dispatch.ts'
+import { methods } from '../methods/table.ts'
+import type { Log } from '../process/log.ts'
+import { requestLog } from './server.ts'
+import { sendEventStream } from './sse.ts'
+
+const noBytes = Buffer.alloc(0)
+
+/** `POST /` and every method name as a path; all take the same body (specification, "Endpoints"). */
+export function addRpcRoutes(
+  app: FastifyInstance,
+  parts: { dispatcher: Dispatcher; log: Log; stopping: AbortSignal },
+): void {
+  const answer = async (request: FastifyRequest, reply: FastifyReply, pathMethod: string | undefined) => {
+    requireJson(request)
+    const answered = await parts.dispatcher.dispatch({
+      bytes: (request.body as Buffer | undefined) ?? noBytes,
+      headers: request.headers,
+      pathMethod,
+      signal: () => callerLeaves(reply),
+      log: () => requestLog(parts.log, request),
+    })
+    if (answered.method !== undefined) request.rpcMethod = answered.method
+    return send(reply, answered, parts.stopping)
+  }
+  app.post('/', (request, reply) => answer(request, reply, undefined))
+  for (const name of methods.keys()) app.post(`/${name}`, (request, reply) => answer(request, reply, name))
+}
+
+function send(reply: FastifyReply, answered: Reply, stopping: AbortSignal): FastifyReply {
+  reply.code(answered.status).headers(answered.headers)
+  if ('frames' in answered) return sendEventStream(reply, answered.frames, stopping)
+  return reply.type('application/json; charset=utf-8').send(answered.body)
+}
+
+/** @throws ParleyError InvalidRequest with status 415 for a content type that is present and not JSON */
+export function requireJson(request: FastifyRequest): void {
+  const type = request.headers['content-type']
+  if (type === undefined || /^application\/([\w.-]+\+)?json\s*(;|$)/i.test(type)) return
+  throw new ParleyError('InvalidRequest', { status: 415, message: 'Content type must be application/json' })
+}
+
+function callerLeaves(reply: FastifyReply): AbortSignal {
+  const abort = new AbortController()
+  reply.raw.once('close', () => abort.abort())
+  return abort.signal
+}

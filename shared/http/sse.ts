@@ -1,0 +1,79 @@
+import { Readable } from 'node:stream'
+import type { FastifyReply } from 'fastify'
+import { SlowReaderError } from '../events/follow-task.ts'
+import type { Frame } from '../methods/method.ts'
+
+const heartbeatMs = 15_000
+
+/** Server-sent events: one `data` line of JSON per frame, `id` on numbered ones, a comment every 15 s. */
+export function sendEventStream(
+  reply: FastifyReply,
+  frames: AsyncIterable<Frame>,
+  stopping: AbortSignal,
+): FastifyReply {
+  reply.headers({
+    'content-type': 'text/event-stream; charset=utf-8',
+    'cache-control': 'no-store',
+    'x-accel-buffering': 'no',
+  })
+  // A small buffer: what a slow reader does not take waits where it is counted.
+  const stream = Readable.from(eventStream(frames, stopping), { objectMode: false, highWaterMark: 16 * 1024 })
+  return reply.send(stream)
+}
+
+type Step = IteratorResult<Frame, unknown> | 'heartbeat' | 'stopping'
+
+export async function* eventStream(
+  frames: AsyncIterable<Frame>,
+  stopping: AbortSignal,
+): AsyncGenerator<string> {
+  const iterator = frames[Symbol.asyncIterator]()
+  const timer = new Heartbeat()
+  const { promise: stopped, resolve } = Promise.withResolvers<Step>()
+  const stop = () => resolve('stopping')
+  stopping.addEventListener('abort', stop)
+  if (stopping.aborted) stop()
+  try {
+    let next = iterator.next()
+    for (;;) {
+      const step = await Promise.race<Step>([next, timer.wait(), stopped])
+      if (step === 'heartbeat') yield ': still here\n\n'
+      else if (step === 'stopping') {
+        yield ': the server is stopping\n\n'
+        return
+      } else if (step.done === true) return
+      else {
+        yield textOf(step.value)
+        next = iterator.next()
+      }
+    }
+  } catch (error) {
+    if (!(error instanceof SlowReaderError)) throw error
+    yield ': too slow, come back with Last-Event-ID\n\n'
+  } finally {
+    timer.clear()
+    stopping.removeEventListener('abort', stop)
+    // Not awaited: a generator that waits for its next event ends when that wait is over.
+    void Promise.resolve(iterator.return?.()).catch(() => {})
+  }
+}
+
+function textOf({ id, data }: Frame): string {
+  const text = `data: ${JSON.stringify(data)}\n\n`
+  return id === undefined ? text : `id: ${id}\n${text}`
+}
+
+class Heartbeat {
+  #timer: NodeJS.Timeout | undefined
+
+  wait(): Promise<'heartbeat'> {
+    this.clear()
+    return new Promise((resolve) => {
+      this.#timer = setTimeout(() => resolve('heartbeat'), heartbeatMs)
+    })
+  }
+
+  clear(): void {
+    clearTimeout(this.#timer)
+  }
+}

@@ -1,0 +1,58 @@
+import { dataOf } from '../handler/build-context.ts'
+import { ParleyError } from '../jsonrpc/errors.ts'
+import type { MessageSend } from '../protocol/params.ts'
+import { isPaused, isTerminal, type Message, type Part } from '../protocol/task.ts'
+import type { TaskRecord } from '../store/store.ts'
+import { ourText } from '../tasks/our-message.ts'
+import type { Change } from '../tasks/transitions.ts'
+import type { Services } from './method.ts'
+import { type Accepted, messageOf } from './new-record.ts'
+
+/**
+ * A message to a task that exists: it continues a paused one (back to `submitted`, no event). Any other state refuses.
+ * @throws ParleyError TaskImmutable, UnsupportedOperation, InvalidParams (another context; a bid answered without `accept`)
+ */
+export async function continueTask(
+  services: Services,
+  task: TaskRecord,
+  message: MessageSend['message'],
+): Promise<Accepted> {
+  if (message.contextId !== undefined && message.contextId !== task.contextId) {
+    throw new ParleyError('InvalidParams', {
+      message: 'The task belongs to another context',
+      data: { taskId: task.id, contextId: message.contextId },
+    })
+  }
+  const said = messageOf(message, task.id, task.contextId)
+  const record = await services.engine.change(task, (now) => answerTo(now, said))
+  const start = () => {
+    if (record.status.state === 'submitted')
+      services.scheduler.enqueue({ taskId: task.id, owner: task.owner })
+  }
+  return { record, start }
+}
+
+function answerTo(task: TaskRecord, said: Message): Change {
+  const { state } = task.status
+  if (state === 'negotiation-bid-submitted') return answerToBid(task, said)
+  if (isPaused(state) || isTerminal(state)) return { kind: 'continue', message: said }
+  throw new ParleyError('UnsupportedOperation', {
+    message: `Task is ${state}: wait until it asks for input or has ended`,
+    data: { taskId: task.id, state },
+  })
+}
+
+/** Design gaps: data `{accept: true}` continues, `{accept: false}` ends in `rejected`. */
+function answerToBid(task: TaskRecord, said: Message): Change {
+  const accept = dataOf(said.parts as Part[])['accept']
+  if (accept === true) return { kind: 'continue', message: said }
+  if (accept === false)
+    return { kind: 'reject', message: ourText(task, 'The caller did not accept the bid.') }
+  const issues = [
+    {
+      path: 'message.parts',
+      message: 'a bid is answered with a data part {"accept": true} or {"accept": false}',
+    },
+  ]
+  throw new ParleyError('InvalidParams', { data: { taskId: task.id, issues } })
+}

@@ -1,0 +1,114 @@
+import { createHash } from 'node:crypto'
+import type { IncomingHttpHeaders } from 'node:http'
+import { type Authenticator, requireScope } from '../auth/authenticate.ts'
+import { errorEnvelope, type RequestId, readId, readRequest, resultEnvelope } from '../jsonrpc/envelope.ts'
+import { ParleyError } from '../jsonrpc/errors.ts'
+import { parseJson } from '../jsonrpc/parse-json.ts'
+import type { Log } from '../process/log.ts'
+import type { Frame, Method, Services } from './method.ts'
+import { methods } from './table.ts'
+
+/** A JSON-RPC request as it came in. */
+export interface Incoming {
+  bytes: Buffer
+  headers: IncomingHttpHeaders
+  /** The method that the path names (`POST /tasks/get`); undefined for `POST /`. */
+  pathMethod: string | undefined
+  /** Made when a method asks for it: most calls end before their caller could leave. */
+  signal: () => AbortSignal
+  log: () => Log
+}
+
+export type Reply = { status: number; headers: Record<string, string>; method: string | undefined } & (
+  | { body: string }
+  | { frames: AsyncIterable<Frame> }
+)
+
+/** Bodies up to this size are read for their id when the caller is refused before the body was looked at. */
+const idFromRefusedMaxBytes = 64 * 1024
+
+/** Bytes → caller → method → reply. The only place that catches (house rules); never rejects. */
+export class Dispatcher {
+  readonly #services: Services
+  readonly #authenticator: Authenticator
+  #draining = false
+
+  constructor(services: Services, authenticator: Authenticator) {
+    this.#services = services
+    this.#authenticator = authenticator
+  }
+
+  /** From now on new work is refused; tasks can still be read. */
+  drain(): void {
+    this.#draining = true
+  }
+
+  async dispatch(incoming: Incoming): Promise<Reply> {
+    const seen: { id: RequestId; method: string | undefined; body?: unknown } = {
+      id: null,
+      method: undefined,
+    }
+    try {
+      return await this.#answer(incoming, seen)
+    } catch (thrown) {
+      const error = ParleyError.from(thrown)
+      if (error.status >= 500)
+        incoming.log().error({ err: error.cause ?? error, method: seen.method }, error.message)
+      const { status, headers } = error
+      return { status, headers, method: seen.method, body: errorEnvelope(seen.id, error) }
+    }
+  }
+
+  /** Design gaps, "Tokens": the caller first, then the body, then the scope. */
+  async #answer(incoming: Incoming, seen: { id: RequestId; method: string | undefined }): Promise<Reply> {
+    const { bytes, headers } = incoming
+    const caller = await this.#authenticator.authenticate(headers).catch((refusal: unknown) => {
+      seen.id = idOfRefused(bytes)
+      throw refusal
+    })
+    const body = parseJson(bytes)
+    seen.id = readId(body)
+    const request = readRequest(body)
+    if (incoming.pathMethod !== undefined && incoming.pathMethod !== request.method) {
+      throw new ParleyError('InvalidRequest', { message: 'method differs from the path' })
+    }
+    const method = methods.get(request.method)
+    if (method === undefined) throw new ParleyError('MethodNotFound')
+    seen.method = request.method
+    requireScope(caller, method.scope)
+    this.#requireService(method)
+    const answer = await method.run(this.#services, {
+      caller,
+      params: request.params,
+      headers,
+      bodyHash: () => createHash('sha256').update(bytes).digest('base64url'),
+      get signal() {
+        return incoming.signal()
+      },
+      get log() {
+        return incoming.log()
+      },
+    })
+    const reply = { status: 200, headers: answer.headers ?? {}, method: request.method }
+    if ('frames' in answer) return { ...reply, frames: answer.frames }
+    return { ...reply, body: resultEnvelope(request.id, JSON.stringify(answer.result)) }
+  }
+
+  #requireService(method: Method): void {
+    if (!this.#draining || method.scope === 'agent:read') return
+    throw new ParleyError('Unavailable', {
+      message: 'The agent is stopping',
+      data: { reason: 'draining' },
+      headers: { 'retry-after': '5' },
+    })
+  }
+}
+
+function idOfRefused(bytes: Buffer): RequestId {
+  if (bytes.byteLength > idFromRefusedMaxBytes) return null
+  try {
+    return readId(parseJson(bytes))
+  } catch {
+    return null
+  }
+}

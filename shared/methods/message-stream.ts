@@ -1,0 +1,92 @@
+import type { Published } from '../events/event-bus.ts'
+import { type Backfill, followTask } from '../events/follow-task.ts'
+import { ParleyError } from '../jsonrpc/errors.ts'
+import { messageSend, parseParams, taskResubscribe } from '../protocol/params.ts'
+import { isResting, isTerminal } from '../protocol/task.ts'
+import { deltaOut, eventOut, presentStatusOut } from '../protocol/wire-out.ts'
+import type { TaskRecord } from '../store/store.ts'
+import { eventsAfter } from '../tasks/task-events.ts'
+import { acceptMessage } from './accept-message.ts'
+import type { Answer, Call, Frame, Services } from './method.ts'
+import { requireTask } from './tasks.ts'
+
+/** Design gaps, "message/stream": the task's present status, then its events and deltas until it ends or pauses. */
+export async function streamMessage(services: Services, call: Call): Promise<Answer> {
+  requireStreaming(services)
+  const params = parseParams(messageSend, call.params)
+  const { record, start } = await acceptMessage(services, call, params)
+  const live = follow(services, call, record, record.events.length)
+  // The generator runs to its first wait here, so that it listens before the task begins.
+  const first = live.next()
+  start()
+  return { frames: chain([presentFrame(record)], first, live) }
+}
+
+/** `after_sequence` or `Last-Event-ID`: what came after that number; else the present status and what comes after it. */
+export async function resubscribe(services: Services, call: Call): Promise<Answer> {
+  requireStreaming(services)
+  const params = parseParams(taskResubscribe, call.params)
+  const record = await requireTask(services, call, params.taskId)
+  const after = params.afterSequence ?? lastEventId(call)
+  if (after !== undefined) {
+    const live = follow(services, call, record, Math.min(after, record.events.length))
+    return { frames: chain([], live.next(), live) }
+  }
+  const live = follow(services, call, record, record.events.length)
+  return { frames: chain([presentFrame(record)], live.next(), live) }
+}
+
+function requireStreaming({ agent }: Services): void {
+  if (!agent.capabilities.streaming) {
+    throw new ParleyError('UnsupportedOperation', {
+      message: 'This agent does not stream',
+      data: { reason: 'streaming' },
+    })
+  }
+}
+
+function lastEventId(call: Call): number | undefined {
+  const given = call.headers['last-event-id']
+  return typeof given === 'string' && /^\d{1,9}$/.test(given) ? Number(given) : undefined
+}
+
+/** A status that has an event is told as that event; `submitted` has none. */
+function presentFrame(record: TaskRecord): Frame {
+  const sequence = record.events.length
+  const last = eventsAfter(record, sequence - 1)[0]
+  if (sequence > 0 && last?.kind === 'status-update' && last.status.state === record.status.state) {
+    return { id: sequence, data: eventOut(last) }
+  }
+  return { id: sequence, data: presentStatusOut(record, sequence, isTerminal(record.status.state)) }
+}
+
+function follow(services: Services, call: Call, record: TaskRecord, afterSequence: number) {
+  const backfill = async (after: number): Promise<Backfill | undefined> => {
+    const now = await services.store.findTask(record.id, record.owner)
+    return now && { events: eventsAfter(now, after), resting: isResting(now.status.state) }
+  }
+  return followTask({ bus: services.bus, taskId: record.id, afterSequence, backfill, signal: call.signal })
+}
+
+type Live = AsyncGenerator<Published, void, void>
+
+async function* chain(
+  before: Frame[],
+  first: Promise<IteratorResult<Published, void>>,
+  live: Live,
+): AsyncGenerator<Frame> {
+  try {
+    yield* before
+    for (let step = await first; step.done !== true; step = await live.next()) yield frameOf(step.value)
+  } finally {
+    // The reader may leave before the first event is there.
+    first.catch(() => {})
+    await live.return()
+  }
+}
+
+function frameOf(item: Published): Frame {
+  return item.kind === 'artifact-delta'
+    ? { data: deltaOut(item) }
+    : { id: item.sequence, data: eventOut(item) }
+}

@@ -1,0 +1,53 @@
+import type { Caller, Scope } from '../auth/caller.ts'
+import type { EventBus } from '../events/event-bus.ts'
+import type { Agent } from '../handler/agent.ts'
+import type { Log } from '../process/log.ts'
+import type { Scheduler } from '../scheduler/scheduler.ts'
+import type { Store } from '../store/store.ts'
+import type { TaskEngine } from '../tasks/engine.ts'
+import type { TaskRunner } from '../tasks/run-task.ts'
+import type { WorkFigures } from '../tasks/work-figures.ts'
+
+/** What the methods of an agent stand on. */
+export interface Services {
+  agent: Agent
+  store: Store
+  engine: TaskEngine
+  runner: TaskRunner
+  scheduler: Scheduler
+  bus: EventBus
+  figures: WorkFigures
+  taskQueueMax: number
+  /** The address that clients use. */
+  baseUrl: () => string
+  did: string
+}
+
+/** One call of one method. */
+export interface Call {
+  caller: Caller
+  params: Record<string, unknown>
+  /** Request headers, lower case. */
+  headers: Readonly<Record<string, string | string[] | undefined>>
+  /** SHA-256 of the body, made when asked for. */
+  bodyHash: () => string
+  /** Aborted when the caller leaves. */
+  signal: AbortSignal
+  log: Log
+}
+
+/** What a method answers: a result, perhaps with headers, or a stream of frames. */
+export type Answer =
+  | { result: unknown; headers?: Record<string, string> }
+  | { frames: AsyncIterable<Frame>; headers?: Record<string, string> }
+
+/** One server-sent event. Only numbered ones carry an id. */
+export interface Frame {
+  id?: number
+  data: unknown
+}
+
+export interface Method {
+  scope: Scope
+  run: (services: Services, call: Call) => Promise<Answer>
+}

@@ -1,0 +1,25 @@
+import { clearContext, listContexts } from './contexts.ts'
+import { getExtendedCard } from './extended-card.ts'
+import { sendMessage } from './message-send.ts'
+import { resubscribe, streamMessage } from './message-stream.ts'
+import type { Method } from './method.ts'
+import { pushNotSupported } from './push-config.ts'
+import { cancelTask, getTask, giveFeedback, listTasks } from './tasks.ts'
+
+/** The JSON-RPC API on one screen (specification, "What the service does", and "Scopes"). */
+export const methods: ReadonlyMap<string, Method> = new Map<string, Method>([
+  ['message/send', { scope: 'agent:write', run: sendMessage }],
+  ['message/stream', { scope: 'agent:write', run: streamMessage }],
+  ['tasks/get', { scope: 'agent:read', run: getTask }],
+  ['tasks/list', { scope: 'agent:read', run: listTasks }],
+  ['tasks/cancel', { scope: 'agent:write', run: cancelTask }],
+  ['tasks/feedback', { scope: 'agent:write', run: giveFeedback }],
+  ['tasks/resubscribe', { scope: 'agent:read', run: resubscribe }],
+  ['tasks/pushNotificationConfig/set', { scope: 'agent:write', run: pushNotSupported }],
+  ['tasks/pushNotificationConfig/get', { scope: 'agent:read', run: pushNotSupported }],
+  ['tasks/pushNotificationConfig/list', { scope: 'agent:read', run: pushNotSupported }],
+  ['tasks/pushNotificationConfig/delete', { scope: 'agent:write', run: pushNotSupported }],
+  ['contexts/list', { scope: 'agent:read', run: listContexts }],
+  ['contexts/clear', { scope: 'agent:write', run: clearContext }],
+  ['agent/getAuthenticatedExtendedCard', { scope: 'agent:read', run: getExtendedCard }],
+])

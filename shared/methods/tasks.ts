@@ -1,0 +1,58 @@
+import { ParleyError } from '../jsonrpc/errors.ts'
+import { parseParams, taskCancel, taskGet, tasksFeedback, tasksList } from '../protocol/params.ts'
+import { timestamp } from '../protocol/timestamp.ts'
+import { taskOut } from '../protocol/wire-out.ts'
+import type { Feedback, TaskRecord } from '../store/store.ts'
+import type { Answer, Call, Services } from './method.ts'
+
+/** @throws ParleyError TaskNotFound, the same for a task that is not there and one of another owner */
+export async function requireTask({ store }: Services, call: Call, taskId: string): Promise<TaskRecord> {
+  const task = await store.findTask(taskId, call.caller.id)
+  if (task === undefined) throw new ParleyError('TaskNotFound', { data: { taskId } })
+  return task
+}
+
+export async function getTask(services: Services, call: Call): Promise<Answer> {
+  const { taskId, historyLength } = parseParams(taskGet, call.params)
+  return { result: taskOut(await requireTask(services, call, taskId), historyLength) }
+}
+
+export async function listTasks({ store }: Services, call: Call): Promise<Answer> {
+  const { historyLength, limit, cursor, contextId, state } = parseParams(tasksList, call.params)
+  const page = await store.listTasks({
+    owner: call.caller.id,
+    limit,
+    ...(cursor === undefined ? {} : { cursor }),
+    ...(contextId === undefined ? {} : { contextId }),
+    ...(state === undefined ? {} : { state }),
+  })
+  return { result: page.items.map((task) => taskOut(task, historyLength)), headers: nextCursor(page) }
+}
+
+/** The next page's cursor travels in a header, because the result is an array (specification, `tasks/list`). */
+export function nextCursor(page: { nextCursor?: string }): Record<string, string> {
+  return page.nextCursor === undefined ? {} : { 'x-next-cursor': page.nextCursor }
+}
+
+export async function cancelTask(services: Services, call: Call): Promise<Answer> {
+  const { taskId } = parseParams(taskCancel, call.params)
+  const task = await requireTask(services, call, taskId)
+  return { result: taskOut(await services.engine.change(task, () => ({ kind: 'cancel' }))) }
+}
+
+/** Design gaps: it changes nothing of the task; again by the same caller replaces. */
+export async function giveFeedback(services: Services, call: Call): Promise<Answer> {
+  const { taskId, feedback, rating, metadata } = parseParams(tasksFeedback, call.params)
+  const task = await requireTask(services, call, taskId)
+  if (task.status.state !== 'completed') {
+    throw new ParleyError('UnsupportedOperation', {
+      message: 'Only a completed task can be rated',
+      data: { taskId, state: task.status.state },
+    })
+  }
+  const given: Feedback = { taskId, owner: call.caller.id, feedback, at: timestamp() }
+  if (rating !== undefined) given.rating = rating
+  if (metadata !== undefined) given.metadata = metadata
+  await services.store.saveFeedback(given)
+  return { result: { success: true, task_id: taskId, message: 'Feedback was recorded' } }
+}

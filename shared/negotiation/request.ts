@@ -1,0 +1,37 @@
+import { z } from 'zod'
+import { parseParams } from '../protocol/params.ts'
+import { wireObject } from '../protocol/spelling.ts'
+
+const share = z.number().min(0).max(1)
+const names = z.array(z.string().max(256)).max(100).optional()
+/** A decimal amount in whole units; no sign, no exponent, no currency. */
+export const amount = z.string().regex(/^\d{1,30}(\.\d{1,30})?$/, 'must be a decimal number')
+
+/** The five weights (design gaps, "Negotiation"): one that is missing is 0. */
+const weights = wireObject({
+  skillMatch: share.default(0),
+  ioCompatibility: share.default(0),
+  performance: share.default(0),
+  load: share.default(0),
+  cost: share.default(0),
+})
+export type Weights = z.output<typeof weights>
+
+const request = wireObject({
+  taskSummary: z.string().min(1).max(100_000),
+  taskDetails: z.string().max(1_000_000).optional(),
+  inputMimeTypes: names,
+  outputMimeTypes: names,
+  maxLatencyMs: z.int().min(0).optional(),
+  maxCostAmount: amount.optional(),
+  requiredTools: names,
+  forbiddenTools: names,
+  minScore: share.optional(),
+  weights,
+})
+export type NegotiationRequest = z.output<typeof request>
+
+/** @throws ParleyError InvalidParams */
+export function parseNegotiation(body: unknown): NegotiationRequest {
+  return parseParams(request, body)
+}

@@ -1,0 +1,21 @@
+/** Words that clients of the reference implementation send where MIME types belong. */
+const words: Record<string, string> = {
+  '*': '*/*',
+  text: 'text/*',
+  json: 'application/json',
+  'text/event-stream': '*/*',
+}
+
+/** Lower case, without parameters. */
+export function normalMode(mode: string): string {
+  const bare = mode.split(';', 1)[0]?.trim().toLowerCase() ?? ''
+  return Object.hasOwn(words, bare) ? (words[bare] as string) : bare
+}
+
+/** Wildcards on either side are understood; parameters are ignored. */
+export function modesMatch(a: string, b: string): boolean {
+  const [typeA, subA] = normalMode(a).split('/')
+  const [typeB, subB] = normalMode(b).split('/')
+  const typeFits = typeA === '*' || typeB === '*' || typeA === typeB
+  return typeFits && (subA === '*' || subB === '*' || subA === subB)
+}

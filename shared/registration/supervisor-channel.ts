@@ -1,0 +1,53 @@
+import { z } from 'zod'
+import type { KeyPair } from '../identity/keys.ts'
+
+const clientMessage = z.object({
+  type: z.literal('client'),
+  client_id: z.string().min(1),
+  client_secret: z.string().min(1),
+})
+
+/** The OAuth client that a supervisor gives to its agent. */
+export interface SuppliedClient {
+  clientId: string
+  clientSecret: string
+}
+
+/** True when a supervisor holds the other end. */
+export const isSupervised = (): boolean => process.send !== undefined
+
+/**
+ * Tells the supervisor who this agent is and waits for the OAuth client that it made for it.
+ * @throws Error when no answer comes within `waitMs` (default 15 s)
+ */
+export async function askForClient(
+  did: string,
+  keys: [KeyPair, ...KeyPair[]],
+  waitMs = 15_000,
+): Promise<SuppliedClient> {
+  const { promise, resolve, reject } = Promise.withResolvers<SuppliedClient>()
+  const timer = setTimeout(() => reject(new Error('the supervisor gave no OAuth client')), waitMs)
+  const listen = (message: unknown) => {
+    const read = clientMessage.safeParse(message)
+    if (read.success) resolve({ clientId: read.data.client_id, clientSecret: read.data.client_secret })
+  }
+  process.on('message', listen)
+  const newest = keys.at(-1) ?? keys[0]
+  process.send?.({
+    type: 'identity',
+    did,
+    public_key: newest.publicKeyBase58,
+    first_public_key: keys[0].publicKeyBase58,
+  })
+  try {
+    return await promise
+  } finally {
+    clearTimeout(timer)
+    process.off('message', listen)
+  }
+}
+
+/** Tells the supervisor that the agent listens. */
+export function tellReady(url: string, card: object): void {
+  process.send?.({ type: 'ready', url, card })
+}

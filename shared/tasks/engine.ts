@@ -1,0 +1,118 @@
+import type { EventBus } from '../events/event-bus.ts'
+import { ParleyError } from '../jsonrpc/errors.ts'
+import type { TaskMetrics } from '../process/metrics.ts'
+import { isTerminal } from '../protocol/task.ts'
+import type { Store, TaskRecord } from '../store/store.ts'
+import { eventsAfter } from './task-events.ts'
+import { apply, type Change } from './transitions.ts'
+
+/** Races over one task end after a few rounds; more means that something is wrong. */
+const attemptsMax = 20
+
+/**
+ * The only writer of tasks. Every change is computed by the table of transitions and committed together with its events,
+ * or not at all; only after the commit do followers hear of it.
+ */
+export class TaskEngine {
+  readonly store: Store
+  readonly #bus: EventBus
+  readonly #metrics: TaskMetrics
+  readonly #agentId: string
+
+  constructor(parts: { store: Store; bus: EventBus; metrics: TaskMetrics; agentId: string }) {
+    this.store = parts.store
+    this.#bus = parts.bus
+    this.#metrics = parts.metrics
+    this.#agentId = parts.agentId
+  }
+
+  /** False when the id is taken. Resolves when the task is durable. */
+  async create(record: TaskRecord): Promise<boolean> {
+    const created = await this.store.createTask(record)
+    if (created) this.#count(undefined, record)
+    return created
+  }
+
+  /**
+   * Applies the change to the task as it is now and commits it, again and again while others change it at the same time.
+   * @throws ParleyError TaskNotFound when it is gone, and what `apply` throws when the change is not allowed
+   */
+  async change(known: TaskRecord, makeChange: (record: TaskRecord) => Change): Promise<TaskRecord> {
+    let record = known
+    for (let attempt = 0; attempt < attemptsMax; attempt += 1) {
+      const draft = this.draft(record)
+      draft.apply(makeChange(record))
+      if (await draft.commit()) return draft.record
+      const fresh = await this.store.loadTask(known.id)
+      if (fresh === undefined) throw new ParleyError('TaskNotFound', { data: { taskId: known.id } })
+      record = fresh
+    }
+    throw new ParleyError('Unavailable', {
+      message: 'Task is changed by too many at once',
+      data: { taskId: known.id },
+    })
+  }
+
+  /** Changes that follow each other within one turn and share a commit. */
+  draft(base: TaskRecord): TaskDraft {
+    return new TaskDraft(base, (before, after) => this.#commit(before, after))
+  }
+
+  /** Sets the gauge of tasks that have not ended from the store; at a start. */
+  async countUnfinished(): Promise<void> {
+    const counts = await this.store.countByState()
+    for (const [state, count] of Object.entries(counts)) {
+      if (isTerminal(state as TaskRecord['status']['state'])) continue
+      this.#metrics.active.set({ agent_id: this.#agentId, state }, count)
+    }
+  }
+
+  async #commit(before: TaskRecord, after: TaskRecord): Promise<boolean> {
+    if (!(await this.store.commitTask(after))) return false
+    this.#count(before, after)
+    this.#bus.publish(after.id, eventsAfter(after, before.events.length))
+    return true
+  }
+
+  #count(before: TaskRecord | undefined, after: TaskRecord): void {
+    const agent = { agent_id: this.#agentId }
+    const from = before?.status.state
+    const to = after.status.state
+    if (from === to) return
+    if (from !== undefined) this.#metrics.active.dec({ ...agent, state: from })
+    if (isTerminal(to)) this.#metrics.completed.inc({ ...agent, state: to })
+    else this.#metrics.active.inc({ ...agent, state: to })
+  }
+}
+
+/** Changes in memory, on the way to one compare-and-set commit. */
+export class TaskDraft {
+  #base: TaskRecord
+  #record: TaskRecord
+  readonly #commit: (before: TaskRecord, after: TaskRecord) => Promise<boolean>
+
+  constructor(base: TaskRecord, commit: (before: TaskRecord, after: TaskRecord) => Promise<boolean>) {
+    this.#base = base
+    this.#record = base
+    this.#commit = commit
+  }
+
+  /** The task with the changes so far, committed or not. */
+  get record(): TaskRecord {
+    return this.#record
+  }
+
+  /** @throws ParleyError what the table of transitions refuses */
+  apply(change: Change): void {
+    const version = this.#base.version + 1
+    this.#record = { ...apply(this.#record, change), version }
+  }
+
+  /** False when someone else changed the task since: nothing of the draft is stored then. */
+  async commit(): Promise<boolean> {
+    const [before, after] = [this.#base, this.#record]
+    if (before === after) return true
+    this.#base = after
+    return this.#commit(before, after)
+  }
+}

@@ -1,0 +1,35 @@
+import { ParleyError } from '../jsonrpc/errors.ts'
+import type { Log } from '../process/log.ts'
+import type { TaskEngine } from './engine.ts'
+import { failed } from './outcome.ts'
+
+/** How often paused tasks are looked at, and how many at a time. */
+const everyMs = 30_000
+const batch = 100
+
+/** Ends pauses that have lasted too long. */
+export function startExpiry(engine: TaskEngine, log: Log): Disposable {
+  const timer = setInterval(() => {
+    expirePauses(engine, Date.now()).catch((error: unknown) =>
+      log.error({ err: error }, 'pauses could not be ended'),
+    )
+  }, everyMs)
+  timer.unref()
+  return { [Symbol.dispose]: () => clearInterval(timer) }
+}
+
+export async function expirePauses(engine: TaskEngine, now: number): Promise<void> {
+  for (const id of await engine.store.listDue(now, batch)) {
+    const record = await engine.store.loadTask(id)
+    if (record?.dueAt === undefined || record.dueAt > now) continue
+    try {
+      await engine.change(record, (task) => {
+        // The caller answered in the meantime.
+        if (task.dueAt === undefined || task.dueAt > now) throw new ParleyError('UnsupportedOperation')
+        return failed(task, 'Nobody answered within 7 days.')
+      })
+    } catch (error) {
+      if (!(error instanceof ParleyError)) throw error
+    }
+  }
+}

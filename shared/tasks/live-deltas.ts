@@ -1,0 +1,39 @@
+import type { EventBus } from '../events/event-bus.ts'
+import type { Part } from '../protocol/task.ts'
+import { timestamp } from '../protocol/timestamp.ts'
+
+/**
+ * Pieces of the main artifact, for readers of a stream while it is made. They wait until the `working` event is out; of a
+ * task that ends before that, the finished artifact tells all.
+ */
+export class LiveDeltas {
+  readonly artifactId: string
+  readonly #bus: EventBus
+  readonly #task: { id: string; contextId: string }
+  #waiting: Part[] | undefined = []
+
+  constructor(bus: EventBus, task: { id: string; contextId: string }, artifactId: string) {
+    this.#bus = bus
+    this.#task = task
+    this.artifactId = artifactId
+  }
+
+  add(part: Part): void {
+    if (this.#waiting === undefined) this.#publish(part)
+    else this.#waiting.push(part)
+  }
+
+  goLive(): void {
+    const waiting = this.#waiting ?? []
+    this.#waiting = undefined
+    for (const part of waiting) this.#publish(part)
+  }
+
+  #publish(part: Part): void {
+    const artifact = { artifactId: this.artifactId, name: 'result', parts: [{ ...part }] }
+    const { id, contextId } = this.#task
+    this.#bus.publish(id, [
+      { kind: 'artifact-delta', taskId: id, contextId, timestamp: timestamp(), artifact },
+    ])
+  }
+}

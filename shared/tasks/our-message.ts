@@ -1,0 +1,11 @@
+import { randomUUID } from 'node:crypto'
+import type { Message, Part } from '../protocol/task.ts'
+
+/** What the agent says of a task: a prompt, a reason, an answer. In a status it has the role `agent`. */
+export function ourMessage(task: { id: string; contextId: string }, parts: Part[]): Message {
+  return { role: 'agent', parts, messageId: randomUUID(), contextId: task.contextId, taskId: task.id }
+}
+
+export function ourText(task: { id: string; contextId: string }, text: string): Message {
+  return ourMessage(task, [{ kind: 'text', text }])
+}

@@ -1,0 +1,74 @@
+import { randomUUID } from 'node:crypto'
+import { type Collected, MalformedOutputError, OutputTooLargeError } from '../handler/collect-output.ts'
+import type { Pause } from '../handler/output.ts'
+import { errorTable } from '../jsonrpc/errors.ts'
+import type { Artifact, Part, PausedState } from '../protocol/task.ts'
+import type { TaskRecord } from '../store/store.ts'
+import { ourMessage, ourText } from './our-message.ts'
+import type { Change } from './transitions.ts'
+
+/** A pause lasts at most this long (design gaps, "message/send"). */
+const pauseMaxMs = 7 * 24 * 60 * 60 * 1000
+const reasonMax = 2000
+
+const pausedStateOf: Record<'ask' | 'auth' | 'bid', PausedState> = {
+  ask: 'input-required',
+  auth: 'auth-required',
+  bid: 'negotiation-bid-submitted',
+}
+
+/** What the handler's output means for its task. `mainArtifactId` is the id that deltas of the main artifact carried. */
+export function changeOfOutput(
+  record: TaskRecord,
+  collected: Collected,
+  run: { mainArtifactId: string; workedMs: number },
+): Change {
+  if (collected.pause !== undefined) return changeOfPause(record, collected.pause, run.workedMs)
+  const artifacts = collected.artifacts.map(({ name, parts }, i): Artifact => {
+    const streamed = i === 0 && name === 'result'
+    return { artifactId: streamed ? run.mainArtifactId : randomUUID(), name, parts }
+  })
+  const texts = artifacts.flatMap((made) => made.parts).filter((part) => part.kind === 'text')
+  const message = texts.length > 0 ? ourMessage(record, texts) : undefined
+  return { kind: 'complete', artifacts, message, workedMs: run.workedMs }
+}
+
+function changeOfPause(record: TaskRecord, pause: Pause, workedMs: number): Change {
+  if (pause.kind === 'decline') return { kind: 'reject', message: ourMessage(record, pause.parts) }
+  if (pause.kind === 'payment') {
+    return failed(record, 'The agent asked for a payment, and payments are not configured on this server.')
+  }
+  const state = pausedStateOf[pause.kind]
+  return {
+    kind: 'pause',
+    state,
+    message: ourMessage(record, pause.parts),
+    dueAt: Date.now() + pauseMaxMs,
+    workedMs,
+  }
+}
+
+/** What a thrown error means for the task. No stack, no path, no driver's text. */
+export function changeOfError(record: TaskRecord, error: unknown): Change {
+  if (error instanceof MalformedOutputError) {
+    const code = errorTable.InvalidAgentResponse.code
+    const data: Part = { kind: 'data', data: { code, message: error.message } }
+    return {
+      kind: 'fail',
+      message: ourMessage(record, [{ kind: 'text', text: `Invalid agent response: ${error.message}` }, data]),
+    }
+  }
+  if (error instanceof OutputTooLargeError) return failed(record, `The task failed: ${error.message}`)
+  return failed(record, reasonOf(error))
+}
+
+export function failed(record: TaskRecord, reason: string): Change {
+  return { kind: 'fail', message: ourText(record, reason) }
+}
+
+/** The author's own words; what the system or a library threw tells of paths and drivers and stays in the log. */
+function reasonOf(error: unknown): string {
+  if (!(error instanceof Error) || error.message === '') return 'The agent failed.'
+  const ofTheSystem = 'syscall' in error || ('code' in error && /^(E[A-Z]+$|ERR_)/.test(String(error.code)))
+  return ofTheSystem ? 'The agent failed.' : error.message.slice(0, reasonMax)
+}

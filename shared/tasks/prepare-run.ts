@@ -1,0 +1,55 @@
+import type { Agent, Skill } from '../handler/agent.ts'
+import { buildContext, dataOf, newestMessage } from '../handler/build-context.ts'
+import type { HandlerContext, HandlerLog } from '../handler/context.ts'
+import type { Message } from '../protocol/task.ts'
+import type { Store, TaskRecord } from '../store/store.ts'
+import { ourText } from './our-message.ts'
+import type { Change } from './transitions.ts'
+
+/** Design gaps: a handler sees the newest 50 tasks of its context. */
+const contextHistoryMax = 50
+
+interface Run {
+  agent: Agent
+  store: Store
+  record: TaskRecord
+  firstOfContext: boolean
+  signal: AbortSignal
+  log: HandlerLog
+  usage: HandlerContext['usage']
+}
+
+/** Everything a handler is given; or the rejection of a message that does not fit the skill's input. */
+export async function prepareRun(run: Run): Promise<{ context: HandlerContext } | { rejected: Change }> {
+  const { agent, store, record } = run
+  const message = newestMessage(record)
+  const skill = skillOf(agent, message)
+  const parsed = skill?.input?.safeParse(dataOf(message.parts))
+  if (skill !== undefined && parsed !== undefined && !parsed.success) {
+    const faults = parsed.error.issues.map(({ path, message }) => `${path.join('.') || 'data'}: ${message}`)
+    const reason = `The message does not fit the skill ${skill.id}: ${faults.slice(0, 20).join('; ')}`
+    return { rejected: { kind: 'reject', message: ourText(record, reason) } }
+  }
+  const references = await Promise.all(record.referenceTaskIds.map((id) => store.findTask(id, record.owner)))
+  const contextHistory = run.firstOfContext
+    ? []
+    : await store.contextHistory(record.contextId, record.owner, contextHistoryMax)
+  const context = buildContext({
+    record,
+    references: references.filter((found) => found !== undefined),
+    contextHistory,
+    skillId: skill?.id,
+    input: parsed?.data,
+    signal: run.signal,
+    log: run.log,
+    usage: run.usage,
+  })
+  return { context }
+}
+
+/** The skill that the message names, else the only one. */
+function skillOf(agent: Agent, message: Message): Skill | undefined {
+  const named = message.metadata?.['skill_id'] ?? message.metadata?.['skillId']
+  if (typeof named === 'string') return agent.skills.find(({ id }) => id === named)
+  return agent.skills.length === 1 ? agent.skills[0] : undefined
+}

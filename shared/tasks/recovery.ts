@@ -1,0 +1,61 @@
+import type { EventBus } from '../events/event-bus.ts'
+import type { Agent } from '../handler/agent.ts'
+import type { Log } from '../process/log.ts'
+import type { Scheduler } from '../scheduler/scheduler.ts'
+import type { TaskRecord } from '../store/store.ts'
+import type { TaskEngine } from './engine.ts'
+import { failed } from './outcome.ts'
+import type { TaskRunner } from './run-task.ts'
+
+interface RecoveryParts {
+  engine: TaskEngine
+  scheduler: Scheduler
+  runner: TaskRunner
+  bus: EventBus
+  agent: Agent
+  log: Log
+  /** How long one suspect runs alone before the next may start. Default 3 s. */
+  suspectAloneMs?: number
+}
+
+/**
+ * Takes up what an earlier process left behind. Tasks that ran when it died may be what killed it: they run one after
+ * the other, fewest starts first, so that one of them cannot use up the starts of its neighbours.
+ */
+export async function recover(parts: RecoveryParts): Promise<void> {
+  const { engine, scheduler, runner, agent, log } = parts
+  const unfinished = await engine.store.listUnfinished(Date.now(), runner.holder)
+  if (unfinished.length === 0) return
+  const suspects: TaskRecord[] = []
+  for (const record of unfinished) {
+    if (record.status.state === 'submitted' || record.lease === undefined) enqueue(scheduler, record)
+    else if (agent.onRestart === 'run') suspects.push(record)
+    else await engine.change(record, (task) => failed(task, 'The agent restarted while this task ran.'))
+  }
+  log.info(
+    { tasks: unfinished.length, suspects: suspects.length },
+    'taking up what an earlier process left behind',
+  )
+  void runAlone(
+    parts,
+    suspects.sort((a, b) => a.starts - b.starts),
+  )
+}
+
+async function runAlone(parts: RecoveryParts, suspects: TaskRecord[]): Promise<void> {
+  const waitMs = parts.suspectAloneMs ?? 3000
+  for (const suspect of suspects) {
+    const ended = Promise.withResolvers<void>()
+    using _end = parts.bus.subscribe(suspect.id, (item) => {
+      if (item.kind === 'status-update' && item.status.state !== 'working') ended.resolve()
+    })
+    const timer = setTimeout(() => ended.resolve(), waitMs)
+    enqueue(parts.scheduler, suspect)
+    await ended.promise
+    clearTimeout(timer)
+  }
+}
+
+function enqueue(scheduler: Scheduler, record: TaskRecord): void {
+  scheduler.enqueue({ taskId: record.id, owner: record.owner })
+}

@@ -1,0 +1,204 @@
+import { randomUUID } from 'node:crypto'
+import { setImmediate as nextTurn } from 'node:timers/promises'
+import type { EventBus } from '../events/event-bus.ts'
+import type { Agent } from '../handler/agent.ts'
+import { OutputCollector } from '../handler/collect-output.ts'
+import type { HandlerContext } from '../handler/context.ts'
+import type { Log } from '../process/log.ts'
+import type { Part } from '../protocol/task.ts'
+import type { Job } from '../scheduler/scheduler.ts'
+import type { TaskRecord } from '../store/store.ts'
+import type { TaskDraft, TaskEngine } from './engine.ts'
+import { executeHandler } from './execute-handler.ts'
+import { type Leases, leaseOf } from './leases.ts'
+import { LiveDeltas } from './live-deltas.ts'
+import { changeOfError, changeOfOutput, failed } from './outcome.ts'
+import { prepareRun } from './prepare-run.ts'
+import type { Change } from './transitions.ts'
+import type { WorkFigures } from './work-figures.ts'
+
+export interface RunnerParts {
+  engine: TaskEngine
+  bus: EventBus
+  agent: Agent
+  leases: Leases
+  log: Log
+  figures: WorkFigures
+  usage: HandlerContext['usage']
+  artifactMaxBytes: number
+  /** How long a handler that was told to stop keeps its place. Default 5 s. */
+  abortGraceMs?: number
+}
+
+/** How often a task is started before it counts as one that brings its process down. */
+export const startsMax = 3
+/** Records kept in memory from their creation to their start. */
+const freshMax = 1000
+
+/** Takes tasks up and brings each to its next rest: ended, paused, or taken from us. */
+export class TaskRunner {
+  readonly #parts: RunnerParts
+  readonly #fresh = new Map<string, { record: TaskRecord; firstOfContext: boolean }>()
+  readonly #running = new Map<string, AbortController>()
+
+  constructor(parts: RunnerParts) {
+    this.#parts = parts
+  }
+
+  get holder(): string {
+    return this.#parts.leases.holder
+  }
+
+  /** Spares the first run of a task the read of what was just written. */
+  remember(record: TaskRecord, firstOfContext: boolean): void {
+    if (this.#fresh.size < freshMax) this.#fresh.set(record.id, { record, firstOfContext })
+  }
+
+  /** Never rejects: a failure of our own is logged, and the task waits for recovery. */
+  async run(job: Job): Promise<void> {
+    const known = this.#fresh.get(job.taskId)
+    this.#fresh.delete(job.taskId)
+    try {
+      const record = known?.record ?? (await this.#parts.engine.store.loadTask(job.taskId))
+      if (record !== undefined) await this.#takeUp(record, known?.firstOfContext ?? false)
+    } catch (error) {
+      this.#parts.log.error({ err: error, task_id: job.taskId }, 'task could not be run')
+    }
+  }
+
+  /** Tells every running handler to stop; their tasks stay `working`, are nobody's, and run again at the next start. */
+  stop(): void {
+    for (const abort of this.#running.values()) abort.abort(new Stopped('stopping'))
+  }
+
+  async #takeUp(record: TaskRecord, firstOfContext: boolean): Promise<void> {
+    const { engine, agent, leases } = this.#parts
+    const { state } = record.status
+    if ((state !== 'submitted' && state !== 'working') || leases.heldByAnother(record)) return
+    const claimed = record.lease?.holder === leases.holder
+    if (!claimed && record.starts >= startsMax) {
+      const reason = `The agent's process ended ${startsMax} times while this task ran.`
+      await engine.change(record, (task) => failed(task, reason))
+      return
+    }
+    const draft = engine.draft(record)
+    draft.apply({ kind: 'pick-up', lease: leaseOf(leases.holder) })
+    // The start must be known to the store before the handler runs: it was counted with the creation, or is now.
+    if ((!claimed || agent.onRestart === 'fail') && !(await draft.commit())) return
+    await this.#execute(draft, firstOfContext)
+  }
+
+  async #execute(draft: TaskDraft, firstOfContext: boolean): Promise<void> {
+    const { bus, agent, leases, log } = this.#parts
+    const { id } = draft.record
+    const abort = new AbortController()
+    const deltas = new LiveDeltas(bus, draft.record, randomUUID())
+    const began = performance.now()
+    this.#running.set(id, abort)
+    const handled = this.#handle(draft.record, firstOfContext, abort.signal, deltas, began)
+    let settled = false
+    const outcome = handled.finally(() => (settled = true))
+    try {
+      await Promise.race([outcome, nextTurn()])
+      if (settled) {
+        await this.#finish(draft, await outcome)
+        return
+      }
+      // Listening begins before the commit: a cancel comes either before it, and the commit fails, or is heard.
+      using _cancel = bus.subscribe(id, (item) => {
+        if (item.kind === 'status-update' && item.final) abort.abort(new Stopped('canceled'))
+      })
+      using _lease = leases.keep(id)
+      using _deadline = deadline(agent.deadlineMs - draft.record.workedMs, agent.deadlineMs, abort)
+      if (await draft.commit()) deltas.goLive()
+      else abort.abort(new Stopped('taken'))
+      await Promise.race([outcome, aborted(abort.signal)])
+      await this.#settle(draft, outcome, abort)
+    } finally {
+      this.#running.delete(id)
+      log.debug({ task_id: id, state: draft.record.status.state }, 'task run ended')
+    }
+  }
+
+  async #settle(draft: TaskDraft, outcome: Promise<Change>, abort: AbortController): Promise<void> {
+    const why: unknown = abort.signal.aborted ? abort.signal.reason : undefined
+    if (!(why instanceof Stopped)) return this.#finish(draft, await outcome)
+    if (why.cause === 'deadline') {
+      const { deadlineMs } = this.#parts.agent
+      await this.#finish(
+        draft,
+        failed(draft.record, `The task took longer than its deadline of ${deadlineMs} ms.`),
+      )
+    }
+    if (why.cause === 'stopping') await this.#finish(draft, { kind: 'release' })
+    const grace = setTimeoutPromise(this.#parts.abortGraceMs ?? 5000)
+    await Promise.race([outcome.catch(() => {}), grace.promise])
+    grace.clear()
+  }
+
+  /** A lost race (canceled meanwhile, taken over by another) is nothing to do: whoever won has told. */
+  async #finish(draft: TaskDraft, change: Change): Promise<void> {
+    draft.apply(change)
+    if (!(await draft.commit())) return
+    const { status, workedMs } = draft.record
+    if (status.state === 'completed' || status.state === 'failed')
+      this.#parts.figures.ended(status.state, workedMs)
+  }
+
+  /** What the handler's run means for the task; never rejects. */
+  async #handle(
+    record: TaskRecord,
+    firstOfContext: boolean,
+    signal: AbortSignal,
+    deltas: LiveDeltas,
+    began: number,
+  ): Promise<Change> {
+    const { agent, engine, artifactMaxBytes, usage } = this.#parts
+    const log = this.#parts.log.child({ task_id: record.id, context_id: record.contextId })
+    try {
+      const prepared = await prepareRun({
+        agent,
+        store: engine.store,
+        record,
+        firstOfContext,
+        signal,
+        log,
+        usage,
+      })
+      if ('rejected' in prepared) return prepared.rejected
+      const collector = new OutputCollector(artifactMaxBytes)
+      const onPart = (part: Part) => deltas.add(part)
+      const collected = await executeHandler(agent.handle, prepared.context, collector, onPart)
+      const workedMs = Math.round(performance.now() - began)
+      return changeOfOutput(record, collected, { mainArtifactId: deltas.artifactId, workedMs })
+    } catch (error) {
+      if (!signal.aborted) log.warn({ err: error }, 'handler failed')
+      return changeOfError(record, error)
+    }
+  }
+}
+
+/** Why a handler was told to stop. */
+class Stopped extends Error {
+  override readonly name = 'AbortError'
+  constructor(why: 'canceled' | 'deadline' | 'stopping' | 'taken') {
+    super(`the task was stopped: ${why}`, { cause: why })
+  }
+}
+
+function deadline(ms: number, configuredMs: number, abort: AbortController): Disposable {
+  if (configuredMs === 0) return { [Symbol.dispose]: () => {} }
+  const timer = setTimeout(() => abort.abort(new Stopped('deadline')), Math.max(ms, 1))
+  return { [Symbol.dispose]: () => clearTimeout(timer) }
+}
+
+function aborted(signal: AbortSignal): Promise<void> {
+  if (signal.aborted) return Promise.resolve()
+  return new Promise((resolve) => signal.addEventListener('abort', () => resolve(), { once: true }))
+}
+
+function setTimeoutPromise(ms: number): { promise: Promise<void>; clear: () => void } {
+  const { promise, resolve } = Promise.withResolvers<void>()
+  const timer = setTimeout(resolve, ms)
+  return { promise, clear: () => clearTimeout(timer) }
+}
