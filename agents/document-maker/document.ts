@@ -1,0 +1,53 @@
+/** What is to be set, without a word about how it looks. */
+export interface Document {
+  meta: Meta
+  blocks: Block[]
+  /** The title, or the first heading; for the file's properties and the foot of the pages. */
+  name: string | undefined
+}
+
+export interface Meta {
+  title?: string | undefined
+  subtitle?: string | undefined
+  author?: string | undefined
+  date?: string | undefined
+  subject?: string | undefined
+  keywords?: string | undefined
+  lang?: string | undefined
+  pageSize?: 'a4' | 'letter' | undefined
+}
+
+export type Block =
+  | { kind: 'heading'; level: number; spans: Span[]; anchor: string }
+  | { kind: 'paragraph'; spans: Span[] }
+  | { kind: 'list'; ordered: boolean; start: number; loose: boolean; items: ListItem[] }
+  | { kind: 'table'; align: Align[]; rows: Span[][][] }
+  | { kind: 'code'; text: string }
+  | { kind: 'quote'; blocks: Block[] }
+  | { kind: 'image'; source: string; alt: string }
+  | { kind: 'rule' }
+
+export type Align = 'left' | 'center' | 'right'
+
+export interface ListItem {
+  /** Set on entries of a task list. */
+  done?: boolean
+  blocks: Block[]
+}
+
+/** A piece of text in one style; a text of '\n' is a forced line break. */
+export interface Span {
+  text: string
+  bold?: true
+  italic?: true
+  mono?: true
+  strike?: true
+  /** `http:`, `https:`, `mailto:` or `#anchor`. */
+  link?: string
+}
+
+/** An image that came with the message, found by the name that the Markdown gives as its address. */
+export interface Attachment {
+  name: string
+  bytes: Uint8Array
+}
