@@ -38,8 +38,8 @@ async function start(folder: string, config: AgentConfig, secrets: AgentSecrets,
   const agent = await loadAgent(folder)
   const keys = await loadOrCreateKeys(path.join(config.dataDir, 'agent.key.json'))
   const did = makeDid({ author: agent.author, name: 'agent', publicKey: keys[0].publicKey })
-  const client =
-    configuredClient(config, secrets) ?? (isSupervised() ? await askForClient(did, keys) : undefined)
+  const supplied = isSupervised() ? await askForClient(did, keys) : undefined
+  const client = supplied ?? configuredClient(config, secrets)
   const introspector = stack.use(introspectorOf(config, client))
   const app = stack.use(await startAgentApp({ agent, did, config, introspector, log }))
   const heartbeat = heartbeatOf(app, { config, secrets, client, did, log })

@@ -3,8 +3,8 @@ import type { KeyPair } from '../identity/keys.ts'
 
 const clientMessage = z.object({
   type: z.literal('client'),
-  client_id: z.string().min(1),
-  client_secret: z.string().min(1),
+  client_id: z.string().min(1).optional(),
+  client_secret: z.string().min(1).optional(),
 })
 
 /** The OAuth client that a supervisor gives to its agent. */
@@ -13,23 +13,26 @@ export interface SuppliedClient {
   clientSecret: string
 }
 
-/** True when a supervisor holds the other end. */
+/** True when a supervisor holds the other end of the IPC channel. */
 export const isSupervised = (): boolean => process.send !== undefined
 
 /**
- * Tells the supervisor who this agent is and waits for the OAuth client that it made for it.
+ * Tells the supervisor who this agent is and waits for the OAuth client that it made for it: known to nobody before the
+ * agent's key exists, and never in an environment that others can read. Undefined where the operator configures clients.
  * @throws Error when no answer comes within `waitMs` (default 15 s)
  */
 export async function askForClient(
   did: string,
   keys: [KeyPair, ...KeyPair[]],
   waitMs = 15_000,
-): Promise<SuppliedClient> {
-  const { promise, resolve, reject } = Promise.withResolvers<SuppliedClient>()
+): Promise<SuppliedClient | undefined> {
+  const { promise, resolve, reject } = Promise.withResolvers<SuppliedClient | undefined>()
   const timer = setTimeout(() => reject(new Error('the supervisor gave no OAuth client')), waitMs)
   const listen = (message: unknown) => {
     const read = clientMessage.safeParse(message)
-    if (read.success) resolve({ clientId: read.data.client_id, clientSecret: read.data.client_secret })
+    if (!read.success) return
+    const { client_id: clientId, client_secret: clientSecret } = read.data
+    resolve(clientId === undefined || clientSecret === undefined ? undefined : { clientId, clientSecret })
   }
   process.on('message', listen)
   const newest = keys.at(-1) ?? keys[0]

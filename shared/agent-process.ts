@@ -1,0 +1,9 @@
+/** What the supervisor runs, one process for each agent: `node agent-process.ts <folder>`. */
+import { runAgent } from './run-agent.ts'
+
+/** Longer than a clean stop takes. */
+const orphanLimitMs = 15_000
+
+// No agent outlives its supervisor: `runAgent` stops when the channel closes; this is for one that cannot.
+process.once('disconnect', () => setTimeout(() => process.exit(1), orphanLimitMs).unref())
+process.exitCode = await runAgent(process.argv[2] ?? '.')
