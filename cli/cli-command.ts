@@ -1,0 +1,12 @@
+import { Command } from 'commander'
+
+/** A command whose action gives the exit code back (nothing = 0). */
+export class CliCommand extends Command {
+  exitCode = 0
+
+  run(action: (...args: never[]) => Promise<number | undefined | void>): this {
+    return this.action(async (...args: unknown[]) => {
+      this.exitCode = (await action(...(args as never[]))) ?? 0
+    })
+  }
+}

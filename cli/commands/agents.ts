@@ -1,0 +1,81 @@
+import { CliCommand } from '../cli-command.ts'
+import { type Io, print, printJson } from '../io.ts'
+import { oneLine } from '../printable.ts'
+import { connect, type ServerOptions, withServerOptions } from '../server-connection.ts'
+
+interface AgentsOptions extends ServerOptions {
+  query?: string
+  skill?: string
+  tag?: string
+  status?: string
+  json?: true
+}
+
+interface ListedAgent {
+  slug?: string
+  status?: string
+  admitted?: boolean
+  quarantined?: boolean
+  skills?: ({ id?: string } | string)[]
+  url?: string
+}
+
+const pageSize = 200
+const pagesMax = 100
+
+export default function agentsCommand(io: Io): CliCommand {
+  return withServerOptions(new CliCommand('agents'))
+    .option('--query <text>', 'only agents with these words in name, description or skills')
+    .option('--skill <id>', 'only agents with this skill')
+    .option('--tag <tag>', 'only agents with a skill of this tag')
+    .option('--status <status>', 'only agents with this status: starting, ready, unreachable')
+    .option('--json', 'print the registry’s answer as JSON')
+    .run((options: AgentsOptions) => listAgents(io, options))
+}
+
+async function listAgents(io: Io, options: AgentsOptions): Promise<void> {
+  const agents = await allAgents(io, options)
+  if (options.json) return printJson(io, { agents, total: agents.length })
+  if (agents.length === 0) return print(io, 'No agents.\n')
+  const rows = agents.map((agent) => [
+    oneLine(agent.slug ?? '', 40),
+    oneLine(agent.admitted === false ? `${agent.status}, not admitted` : (agent.status ?? ''), 40),
+    oneLine(
+      (agent.skills ?? []).map((skill) => (typeof skill === 'string' ? skill : skill.id)).join(', '),
+      60,
+    ),
+    oneLine(agent.url ?? '', 120),
+  ])
+  print(io, table([['AGENT', 'STATUS', 'SKILLS', 'ADDRESS'], ...rows]))
+}
+
+async function allAgents(io: Io, options: AgentsOptions): Promise<ListedAgent[]> {
+  const server = await connect(io, options)
+  const { query: q, skill, tag, status } = options
+  const filters = Object.entries({ q, skill, tag, status }).filter(([, value]) => value !== undefined)
+  const agents: ListedAgent[] = []
+  let cursor: string | undefined
+  for (let page = 0; page < pagesMax; page += 1) {
+    const place = cursor === undefined ? {} : { cursor }
+    const query = new URLSearchParams({ ...Object.fromEntries(filters), ...place, limit: String(pageSize) })
+    const { body, headers } = await server.getJson(`/registry/agents?${query.toString()}`)
+    const answer = body as { agents?: ListedAgent[]; next_cursor?: string }
+    agents.push(...(answer.agents ?? []))
+    const next = answer.next_cursor ?? headers.get('x-next-cursor') ?? undefined
+    if (next === undefined || next === cursor) break
+    cursor = next
+  }
+  return agents
+}
+
+/** Columns as wide as their longest cell. */
+function table(rows: string[][]): string {
+  const widths = (rows[0] ?? []).map((_, column) => Math.max(...rows.map((row) => row[column]?.length ?? 0)))
+  const lines = rows.map((row) =>
+    row
+      .map((cell, column) => cell.padEnd(widths[column] ?? 0))
+      .join('  ')
+      .trimEnd(),
+  )
+  return `${lines.join('\n')}\n`
+}

@@ -1,0 +1,40 @@
+import path from 'node:path'
+import { InvalidArgumentError } from 'commander'
+import { CliCommand } from '../cli-command.ts'
+import { type Io, print, printJson, say } from '../io.ts'
+import { completeProject } from '../scaffold/project.ts'
+import { writeAgent } from '../scaffold/write-agent.ts'
+
+export default function newCommand(io: Io): CliCommand {
+  return new CliCommand('new')
+    .argument('<name>', 'name of the agent: lower-case letters, digits and "-", a letter first', agentName)
+    .option('--json', 'print the files written as JSON')
+    .addHelpText(
+      'after',
+      `
+Writes agents/<name>/ into the working folder: the agent, its skill, its test and a README. In a folder that is no
+project yet, package.json, tsconfig.json and .gitignore as well. Never writes over a file.`,
+    )
+    .run((name: string, options: { json?: true }) => scaffold(io, name, options))
+}
+
+async function scaffold(io: Io, name: string, options: { json?: true }): Promise<void> {
+  const project = await completeProject(io.cwd)
+  const written = [...project.written, ...(await writeAgent(io.cwd, name, project.testRunner))]
+  const files = written.map((file) => path.relative(io.cwd, file))
+  if (options.json) return printJson(io, { name, files, completed: project.completed })
+  for (const file of files) print(io, `${file}\n`)
+  for (const file of project.completed) say(io, `completed ${file}`)
+  for (const hint of project.hints) say(io, hint)
+  say(io, '\nRun it with:  npx parley up')
+  say(io, `Ask it with:  npx parley send ${name} "Ada"`)
+}
+
+function agentName(text: string): string {
+  if (!/^[a-z][a-z0-9-]{0,39}$/.test(text)) {
+    throw new InvalidArgumentError(
+      'It must be lower-case letters, digits and "-", a letter first, at most 40.',
+    )
+  }
+  return text
+}

@@ -1,0 +1,267 @@
+import { readdirSync, readFileSync, writeFileSync } from 'node:fs'
+import path from 'node:path'
+import { expect, test } from 'vitest'
+import { scriptedAgent } from '../../shared/testing/scripted-agent.ts'
+import {
+  artifactEvent,
+  artifactOf,
+  contextId,
+  delta,
+  filePart,
+  present,
+  status,
+  task,
+  taskId,
+  textPart,
+} from '../../shared/testing/wire-samples.ts'
+import { runCli, temporaryFolder } from '../testing.ts'
+
+const answer = artifactOf('a', 'answer', textPart('Hello, Ada!'))
+const begun = [present(0, 'submitted'), status(1, 'working')]
+const completed = [
+  ...begun,
+  delta('a', 'Hello'),
+  delta('a', ', Ada!'),
+  artifactEvent(2, answer),
+  status(3, 'completed'),
+]
+const asks = [...begun, status(2, 'input-required', 'Which column?')]
+
+test('the answer goes to stdout, progress to stderr; exit code 0', async () => {
+  await using server = await scriptedAgent({ 'message/stream': () => ({ frames: completed }) })
+  const said = await runCli(['send', 'greeter', 'Ada', '--url', server.url, '--token', 'secret'])
+  expect(said).toEqual({ code: 0, stdout: 'Hello, Ada!\n', stderr: '· submitted\n· working\n· completed\n' })
+  expect(server.calls[0]).toMatchObject({
+    path: '/agents/greeter/',
+    headers: { authorization: 'Bearer secret' },
+    params: { message: { role: 'user', parts: [{ kind: 'text', text: 'Ada' }] } },
+  })
+})
+
+test('on a terminal the text appears as it is made, once, and without escape sequences', async () => {
+  const frames = [
+    ...begun,
+    delta('a', 'Hel\u001b[2Jlo'),
+    delta('a', ', Ada!'),
+    artifactEvent(2, artifactOf('a', 'answer', textPart('Hel\u001b[2Jlo, Ada!'))),
+    status(3, 'completed'),
+  ]
+  await using server = await scriptedAgent({ 'message/stream': () => ({ frames }) })
+  const said = await runCli(['send', 'greeter', 'Ada', '--url', server.url], { tty: true })
+  expect(said.stdout).toBe('Hello, Ada!\n')
+})
+
+test('on a terminal, deltas that were lost are made good by the whole text', async () => {
+  const frames = [...begun, delta('a', ', Ada!'), artifactEvent(2, answer), status(3, 'completed')]
+  await using server = await scriptedAgent({ 'message/stream': () => ({ frames }) })
+  const said = await runCli(['send', 'greeter', 'Ada', '--url', server.url], { tty: true })
+  expect(said.stdout).toBe(', Ada!\nHello, Ada!\n')
+})
+
+test.each([
+  ['failed', 'the disk is full'],
+  ['rejected', 'I do not do that'],
+  ['canceled', undefined],
+] as const)('a task that ends in %s: exit code 1, the reason on stderr', async (state, reason) => {
+  const frames = [...begun, status(2, state, reason)]
+  await using server = await scriptedAgent({ 'message/stream': () => ({ frames }) })
+  const said = await runCli(['send', 'greeter', 'Ada', '--url', server.url])
+  expect(said).toMatchObject({ code: 1, stdout: '' })
+  expect(said.stderr).toContain(reason ?? 'canceled')
+})
+
+test('--file, --data, --context, --task and --reference become the message', async () => {
+  using folder = temporaryFolder()
+  writeFileSync(path.join(folder.path, 'some.csv'), 'a,b\n1,2\n')
+  await using server = await scriptedAgent({ 'message/stream': () => ({ frames: completed }) })
+  const given = ['--file', 'some.csv', '--data', '{"n": 1}', '--context', contextId, '--task', taskId]
+  const argv = ['send', 'greeter', 'look', ...given, '--reference', taskId, '--url', server.url]
+  expect((await runCli(argv, { cwd: folder.path })).code).toBe(0)
+  expect(server.calls[0]?.params.message).toMatchObject({
+    contextId,
+    taskId,
+    referenceTaskIds: [taskId],
+    parts: [
+      { kind: 'text', text: 'look' },
+      { kind: 'file', file: { name: 'some.csv', mimeType: 'text/csv', bytes: 'YSxiCjEsMgo=' } },
+      { kind: 'data', data: { n: 1 } },
+    ],
+  })
+})
+
+test('"-" as the text reads it from stdin', async () => {
+  await using server = await scriptedAgent({ 'message/stream': () => ({ frames: completed }) })
+  await runCli(['send', 'greeter', '-', '--url', server.url], { stdin: 'Ada\n' })
+  expect(server.calls[0]?.params.message).toMatchObject({ parts: [{ kind: 'text', text: 'Ada\n' }] })
+})
+
+test('files of the answer are saved in the folder, whatever their names say', async () => {
+  using folder = temporaryFolder()
+  const files = artifactOf('f', 'files', filePart('../../evil.sh', 'x'), filePart('chart.svg', '<svg/>'))
+  const frames = [...begun, artifactEvent(2, files), status(3, 'completed')]
+  await using server = await scriptedAgent({ 'message/stream': () => ({ frames }) })
+  const argv = ['send', 'greeter', 'draw', '--out', 'made', '--url', server.url]
+  const said = await runCli(argv, { cwd: folder.path })
+  expect(said).toMatchObject({ code: 0, stdout: '' })
+  expect(said.stderr).toContain('saved made/chart.svg (6 bytes)\n')
+  expect(readdirSync(path.join(folder.path, 'made')).sort()).toEqual(['chart.svg', 'evil.sh'])
+  expect(readFileSync(path.join(folder.path, 'made', 'chart.svg'), 'utf8')).toBe('<svg/>')
+})
+
+test('data is printed when the answer has no text, and only then', async () => {
+  const withData = (...text: string[]) => [
+    ...begun,
+    artifactEvent(2, artifactOf('a', 'answer', ...text.map(textPart), { kind: 'data', data: { n: 4 } })),
+    status(3, 'completed'),
+  ]
+  await using server = await scriptedAgent({
+    'message/stream': ({ earlier }) => ({ frames: earlier === 0 ? withData() : withData('four') }),
+  })
+  const argv = ['send', 'greeter', '2+2', '--url', server.url]
+  expect((await runCli(argv)).stdout).toBe('{\n  "n": 4\n}\n')
+  expect((await runCli(argv)).stdout).toBe('four\n')
+})
+
+test('--json prints the task, its state decides the exit code, and nothing is saved', async () => {
+  using folder = temporaryFolder()
+  const ended = task('completed', { artifacts: [artifactOf('f', 'x', filePart('x.txt', 'x'))] })
+  await using server = await scriptedAgent({
+    'message/stream': ({ earlier }) => ({ frames: earlier === 0 ? completed : asks }),
+    'tasks/get': ({ earlier }) => ({ result: earlier === 0 ? ended : task('input-required') }),
+  })
+  const argv = ['send', 'greeter', 'Ada', '--json', '--url', server.url]
+  expect(await runCli(argv, { cwd: folder.path })).toEqual({
+    code: 0,
+    stdout: `${JSON.stringify(ended)}\n`,
+    stderr: '',
+  })
+  const paused = await runCli(argv, { cwd: folder.path })
+  expect(paused.code).toBe(1)
+  expect(JSON.parse(paused.stdout)).toMatchObject({ id: taskId, status: { state: 'input-required' } })
+  expect(readdirSync(folder.path)).toEqual([])
+})
+
+test('a question without a terminal: the question, the task and the command to answer with; exit code 1', async () => {
+  await using server = await scriptedAgent({ 'message/stream': () => ({ frames: asks }) })
+  const said = await runCli(['send', 'data-analyst', 'look', '--url', server.url])
+  expect(said).toMatchObject({ code: 1, stdout: '' })
+  expect(said.stderr).toContain('Which column?')
+  expect(said.stderr).toContain(`npx parley send data-analyst --task ${taskId} "…"`)
+})
+
+test('a question on a terminal is answered there, and the same task goes on', async () => {
+  await using server = await scriptedAgent({
+    'message/stream': ({ earlier }) => ({ frames: earlier === 0 ? asks : completed }),
+  })
+  const said = await runCli(['send', 'data-analyst', 'look', '--url', server.url], {
+    tty: true,
+    stdin: 'sales\n',
+  })
+  expect(said).toMatchObject({ code: 0, stdout: 'Hello, Ada!\n' })
+  expect(said.stderr).toContain('Which column?')
+  expect(server.calls[1]?.params.message).toMatchObject({ taskId, contextId, parts: [{ text: 'sales' }] })
+})
+
+test('an empty answer leaves the question open', async () => {
+  await using server = await scriptedAgent({ 'message/stream': () => ({ frames: asks }) })
+  const said = await runCli(['send', 'data-analyst', 'look', '--url', server.url], { tty: true, stdin: '\n' })
+  expect(said.code).toBe(1)
+  expect(said.stderr).toContain(`--task ${taskId}`)
+})
+
+test('a bid is accepted or refused as data', async () => {
+  const bids = [...begun, status(2, 'negotiation-bid-submitted', '5 for it')]
+  await using server = await scriptedAgent({
+    'message/stream': ({ earlier }) => ({ frames: earlier === 0 ? bids : completed }),
+  })
+  await runCli(['send', 'trader', 'do it', '--url', server.url], { tty: true, stdin: 'yes\n' })
+  expect(server.calls[1]?.params.message).toMatchObject({ parts: [{ kind: 'data', data: { accept: true } }] })
+})
+
+test('an agent that does not stream is sent the message and waited for', async () => {
+  const noStream = () => ({ error: { code: -32004, message: 'Unsupported operation' }, status: 400 })
+  await using server = await scriptedAgent({
+    'message/stream': noStream,
+    'message/send': () => ({ result: task('submitted') }),
+    'tasks/get': ({ earlier }) => ({
+      result: earlier < 2 ? task('working') : task('completed', { artifacts: [answer] }),
+    }),
+    'tasks/resubscribe': noStream,
+  })
+  const said = await runCli(['send', 'greeter', 'Ada', '--url', server.url])
+  expect(said).toMatchObject({ code: 0, stdout: 'Hello, Ada!\n' })
+})
+
+test('--no-wait prints the id of the new task', async () => {
+  await using server = await scriptedAgent({ 'message/send': () => ({ result: task('submitted') }) })
+  const argv = ['send', 'greeter', 'Ada', '--no-wait', '--url', server.url]
+  expect(await runCli(argv)).toEqual({ code: 0, stdout: `${taskId}\n`, stderr: '' })
+  expect((await runCli([...argv, '--json'])).stdout).toBe(`${JSON.stringify(task('submitted'))}\n`)
+})
+
+test.each([
+  ['-32601', { error: { code: -32601, message: 'Method not found' }, status: 404 }],
+  ['-32004', { error: { code: -32004, message: 'No agent can do it' }, status: 400 }],
+  ['404 without an envelope', { status: 404, body: 'nothing here' }],
+])('"-" at a server that chooses no agent (%s): a sentence that says what to do', async (_, refusal) => {
+  await using server = await scriptedAgent({ 'message/stream': () => refusal, 'message/send': () => refusal })
+  const said = await runCli(['send', '-', 'hello', '--url', server.url])
+  expect(said.code).toBe(1)
+  expect(said.stderr).toMatch(/^parley: No agent was chosen: .+ Name one instead of "-"/)
+  expect(server.calls[0]?.path).toBe('/')
+})
+
+test('an error of the server is one sentence, with --json one object; exit code 1', async () => {
+  const error = {
+    code: -32602,
+    message: 'Invalid params',
+    data: { issues: [{ path: 'a', message: 'is bad' }] },
+  }
+  await using server = await scriptedAgent({ 'message/stream': () => ({ error, status: 400 }) })
+  const argv = ['send', 'greeter', 'Ada', '--url', server.url]
+  expect(await runCli(argv)).toEqual({
+    code: 1,
+    stdout: '',
+    stderr: 'parley: Invalid params (-32602). a: is bad.\n',
+  })
+  const said = await runCli([...argv, '--json'])
+  expect(said).toMatchObject({ code: 1, stdout: '' })
+  expect(JSON.parse(said.stderr)).toMatchObject({ error: { code: -32602, status: 400, data: error.data } })
+})
+
+test('no server: a sentence that names the address and says what to do', async () => {
+  const server = await scriptedAgent({})
+  await server[Symbol.asyncDispose]()
+  const said = await runCli(['send', 'greeter', 'Ada', '--url', server.url])
+  expect(said.code).toBe(1)
+  expect(said.stderr).toBe(
+    `parley: Cannot reach ${server.url}/agents/greeter/: nothing listens there. Is the server running (npx parley up), and is --url right?\n`,
+  )
+})
+
+test.each([
+  ['nothing to send', ['send', 'greeter']],
+  ['an agent that cannot be a name', ['send', '../x', 'hi']],
+  ['no agent', ['send']],
+  ['a task that is no UUID', ['send', 'greeter', 'hi', '--task', '7']],
+  ['data that is not JSON', ['send', 'greeter', '--data', '{']],
+  ['data that is no object', ['send', 'greeter', '--data', '[1]']],
+  ['a file that is not there', ['send', 'greeter', '--file', 'missing.csv']],
+  ['a folder as file', ['send', 'greeter', '--file', '.']],
+  ['an address that is none', ['send', 'greeter', 'hi', '--url', 'ftp://x']],
+  ['an unknown option', ['send', 'greeter', 'hi', '--frob']],
+])('%s: exit code 2, nothing on stdout', async (_, argv) => {
+  using folder = temporaryFolder()
+  const said = await runCli(argv, { cwd: folder.path })
+  expect(said).toMatchObject({ code: 2, stdout: '' })
+  expect(said.stderr).not.toBe('')
+})
+
+test('files that are too large for a message are refused before anything is sent', async () => {
+  using folder = temporaryFolder()
+  for (const name of ['a.bin', 'b.bin'])
+    writeFileSync(path.join(folder.path, name), Buffer.alloc(4 * 1024 * 1024))
+  const said = await runCli(['send', 'greeter', '--file', 'a.bin', '--file', 'b.bin'], { cwd: folder.path })
+  expect(said.code).toBe(2)
+  expect(said.stderr).toContain('b.bin has 4.0 MiB; the files of one message may have 7.0 MiB together')
+})

@@ -1,0 +1,142 @@
+import path from 'node:path'
+import {
+  type AgentClient,
+  type OutgoingMessage,
+  RpcError,
+  type WireEvent,
+} from '../../shared/client/client.ts'
+import { isPaused } from '../../shared/protocol/task.ts'
+import { CliCommand } from '../cli-command.ts'
+import { CommandFailed, sentenceOf } from '../faults.ts'
+import { conclude, concludeJson, followEvents, type Standing, sayInterrupted } from '../follow-task.ts'
+import { interruption } from '../interrupt.ts'
+import { type Io, print, printJson } from '../io.ts'
+import { type MessageOptions, messageOf, messageOptions } from '../message.ts'
+import { askOnTerminal, isInteractive } from '../question.ts'
+import { connect, type ServerOptions, withServerOptions } from '../server-connection.ts'
+import { TaskView } from '../task-view.ts'
+
+interface SendOptions extends ServerOptions, MessageOptions {
+  out?: string
+  wait: boolean
+  json?: true
+}
+
+export default function sendCommand(io: Io): CliCommand {
+  const command = new CliCommand('send')
+    .argument(
+      '<agent>',
+      'name of the agent (npx parley agents lists them), or "-": the server at --url itself',
+    )
+    .argument(
+      '[text]',
+      'what to say ("--" before a text that begins with "-"); "-" alone reads it from stdin',
+    )
+  return withServerOptions(messageOptions(command))
+    .option('--out <folder>', 'where files of the answer are saved (default: here; with --json: nowhere)')
+    .option('--no-wait', 'print the id of the new task and leave')
+    .option('--json', 'print the task as JSON instead of its answer')
+    .addHelpText(
+      'after',
+      `
+The text of the answer goes to stdout, progress and questions to stderr. On a terminal the text appears as it is made.
+Data objects are printed (as JSON) when the answer has no text. Files are saved under the last component of their name,
+never over a file that exists. When the agent asks back, the question is put on the terminal; without one the command
+prints it and ends: answer with --task.
+
+Exit codes: 0 the task completed (with --no-wait: was accepted); 1 it failed, was rejected or canceled, or waits for an
+answer (--json shows its state); 2 wrong use.`,
+    )
+    .run((agent: string, text: string | undefined, options: SendOptions) => send(io, agent, text, options))
+}
+
+async function send(io: Io, agent: string, text: string | undefined, options: SendOptions): Promise<number> {
+  const client = (await connect(io, options)).agent(agent)
+  const message = await messageOf(io, text, options)
+  try {
+    if (options.wait) return await converse(io, client, message, agent, options)
+    const task = await client.send(message)
+    if (options.json) printJson(io, task)
+    else print(io, `${task.id}\n`)
+    return 0
+  } catch (thrown) {
+    throw agent === '-' ? unrouted(thrown) : thrown
+  }
+}
+
+/** Sends, shows, asks, and sends the answer, until the task ends or nobody answers. */
+async function converse(
+  io: Io,
+  client: AgentClient,
+  first: OutgoingMessage,
+  agent: string,
+  options: SendOptions,
+) {
+  using leave = interruption()
+  const view = new TaskView(io, folderOf(io, options))
+  const show = options.json && options.out === undefined ? () => {} : (event: WireEvent) => view.event(event)
+  let known: Standing | undefined
+  try {
+    for (let message = first; ; ) {
+      const standing = await follow(client, message, view, {
+        show,
+        signal: leave.signal,
+        noted: (at) => (known = at),
+      })
+      if (options.json) return await concludeJson(io, standing, client)
+      view.finish()
+      if (!isPaused(standing.status.state) || !isInteractive(io)) return conclude(io, standing, agent)
+      const answer = await askOnTerminal(io, standing.status, leave.signal)
+      if (answer === undefined) return conclude(io, standing, agent)
+      message = { ...answer, taskId: standing.taskId, contextId: standing.contextId }
+    }
+  } catch (thrown) {
+    view.finish()
+    sayInterrupted(io, thrown, known?.taskId, agent)
+    return 1
+  }
+}
+
+interface Following {
+  show: (event: WireEvent) => void | Promise<void>
+  noted: (standing: Standing) => void
+  signal: AbortSignal
+}
+
+/** By stream; an agent that does not stream is sent the message and waited for. */
+async function follow(client: AgentClient, message: OutgoingMessage, view: TaskView, following: Following) {
+  const { show, noted, signal } = following
+  let told = false
+  const events = client.stream(message, undefined, { signal })
+  try {
+    return await followEvents(events, show, (standing) => {
+      told = true
+      noted(standing)
+    })
+  } catch (thrown) {
+    if (told || !(thrown instanceof RpcError) || thrown.code !== -32004) throw thrown
+  }
+  const accepted = await client.send(message, undefined, { signal })
+  noted({ taskId: accepted.id, contextId: accepted.context_id, status: accepted.status })
+  view.state(accepted.status.state)
+  const task = await client.wait(accepted.id, { signal })
+  view.state(task.status.state)
+  for (const artifact of task.artifacts) await view.artifact(artifact)
+  return { taskId: task.id, contextId: task.context_id, status: task.status }
+}
+
+/** Undefined: a program that reads the task as JSON has the files in it. */
+function folderOf(io: Io, options: SendOptions): string | undefined {
+  if (options.out === undefined && options.json) return undefined
+  return path.resolve(io.cwd, options.out ?? '.')
+}
+
+/** The server has nobody for a message without an agent's name. */
+function unrouted(thrown: unknown): unknown {
+  const code = thrown instanceof RpcError ? thrown.code : undefined
+  const status = thrown instanceof RpcError ? thrown.status : undefined
+  if (status !== 404 && code !== -32601 && code !== -32004) return thrown
+  return new CommandFailed(
+    `No agent was chosen: ${sentenceOf(thrown)} Name one instead of "-"; npx parley agents lists them.`,
+  )
+}

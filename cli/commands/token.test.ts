@@ -1,0 +1,136 @@
+import { mkdirSync, writeFileSync } from 'node:fs'
+import path from 'node:path'
+import { expect, test } from 'vitest'
+import { type ScriptedCall, scriptedAgent } from '../../shared/testing/scripted-agent.ts'
+import { runCli, temporaryFolder } from '../testing.ts'
+
+const issued = {
+  access_token: 'the-token',
+  token_type: 'Bearer',
+  expires_in: 3600,
+  scope: 'agent:read agent:write',
+}
+const issue = () => ({ status: 200, type: 'application/json', body: JSON.stringify(issued) })
+
+function writeClient(folder: string, url: string): void {
+  mkdirSync(path.join(folder, '.parley'))
+  const client = { client_id: 'dev', client_secret: 'hidden-secret', token_url: `${url}/oauth2/token` }
+  writeFileSync(path.join(folder, '.parley', 'dev-client.json'), JSON.stringify(client))
+}
+
+test('prints a token of the development client, by client credentials', async () => {
+  using folder = temporaryFolder()
+  await using server = await scriptedAgent({ 'POST /oauth2/token': issue })
+  writeClient(folder.path, server.url)
+  expect(await runCli(['token'], { cwd: folder.path })).toEqual({
+    code: 0,
+    stdout: 'the-token\n',
+    stderr: '',
+  })
+  expect(server.calls[0]?.params).toEqual({
+    grant_type: 'client_credentials',
+    client_id: 'dev',
+    client_secret: 'hidden-secret',
+    scope: 'agent:read agent:write',
+  })
+})
+
+test('--scope asks for these scopes, --json prints the whole answer', async () => {
+  using folder = temporaryFolder()
+  await using server = await scriptedAgent({ 'POST /oauth2/token': issue })
+  writeClient(folder.path, server.url)
+  const said = await runCli(['token', '--scope', 'agent:read', '--json'], { cwd: folder.path })
+  expect(JSON.parse(said.stdout)).toEqual(issued)
+  expect(server.calls[0]?.params.scope).toBe('agent:read')
+})
+
+test('--initial prints the token with which clients are registered', async () => {
+  using folder = temporaryFolder()
+  const file = path.join(folder.path, 'data', 'oauth', 'initial-access-token')
+  mkdirSync(path.dirname(file), { recursive: true })
+  writeFileSync(file, 'initial-token\n')
+  const given = { cwd: folder.path, env: { DATA_DIR: 'data' } }
+  expect(await runCli(['token', '--initial'], given)).toEqual({
+    code: 0,
+    stdout: 'initial-token\n',
+    stderr: '',
+  })
+})
+
+test.each([
+  ['no client file', undefined, /holds no dev-client\.json/],
+  ['a file that is not JSON', '{"client_secret": "hidden-secret', /is not a client file/],
+  ['a file of something else', '{"client_secret": "hidden-secret"}', /is not a client file/],
+])('%s: exit code 1, and no secret in the sentence', async (_, content, text) => {
+  using folder = temporaryFolder()
+  if (content !== undefined) writeFileSync(path.join(folder.path, 'dev-client.json'), content)
+  const said = await runCli(['token'], { cwd: folder.path, env: { DATA_DIR: '.' } })
+  expect(said).toMatchObject({ code: 1, stdout: '' })
+  expect(said.stderr).toMatch(text)
+  expect(said.stderr).not.toContain('hidden-secret')
+})
+
+test('the initial access token is not there: exit code 1 and when it will be', async () => {
+  using folder = temporaryFolder()
+  const said = await runCli(['token', '--initial'], { cwd: folder.path })
+  expect(said.code).toBe(1)
+  expect(said.stderr).toContain('the server writes it at its first start')
+})
+
+test('a refusal of the token server is told, without the secret', async () => {
+  using folder = temporaryFolder()
+  const refusal = { error: 'invalid_scope', error_description: 'scope not allowed' }
+  await using server = await scriptedAgent({
+    'POST /oauth2/token': () => ({ status: 400, type: 'application/json', body: JSON.stringify(refusal) }),
+  })
+  writeClient(folder.path, server.url)
+  const said = await runCli(['token', '--scope', 'agent:admin'], { cwd: folder.path })
+  expect(said).toMatchObject({
+    code: 1,
+    stderr: 'parley: The token server refused: invalid_scope scope not allowed\n',
+  })
+})
+
+test('commands ask the server with a token of that client, fetched once', async () => {
+  using folder = temporaryFolder()
+  await using server = await scriptedAgent({
+    'POST /oauth2/token': issue,
+    'GET /registry/agents': () => ({ result: 0 }),
+  })
+  writeClient(folder.path, server.url)
+  await runCli(['agents', '--url', server.url], { cwd: folder.path })
+  const authorization = ({ headers }: ScriptedCall) => headers.authorization
+  expect(server.calls.map(authorization)).toEqual([undefined, 'Bearer the-token'])
+})
+
+test('the development client’s tokens are never sent to another host than its own', async () => {
+  using folder = temporaryFolder()
+  await using server = await scriptedAgent({ 'POST /oauth2/token': issue })
+  writeClient(folder.path, 'http://oauth.example')
+  const said = await runCli(['send', 'greeter', 'hi', '--url', server.url], { cwd: folder.path })
+  expect(said.code).toBe(1)
+  expect(server.calls.map(({ method, headers }) => [method, headers.authorization])).toEqual([
+    ['message/stream', undefined],
+  ])
+})
+
+test('.env of the working folder is read, the environment wins over it, --token over both', async () => {
+  using folder = temporaryFolder()
+  await using server = await scriptedAgent({ 'GET /registry/agents': () => ({ result: 0 }) })
+  writeFileSync(path.join(folder.path, '.env'), `PUBLIC_URL=${server.url}/\nPARLEY_TOKEN=of-the-file\n`)
+  await runCli(['agents'], { cwd: folder.path })
+  await runCli(['agents'], { cwd: folder.path, env: { PARLEY_TOKEN: 'of-the-environment' } })
+  await runCli(['agents', '--token', 'typed'], { cwd: folder.path })
+  expect(server.calls.map(({ headers }) => headers.authorization)).toEqual([
+    'Bearer of-the-file',
+    'Bearer of-the-environment',
+    'Bearer typed',
+  ])
+})
+
+test('settings that make no sense are said in a sentence each', async () => {
+  const said = await runCli(['agents'], { env: { PORT: 'seven', PUBLIC_URL: 'nowhere' } })
+  expect(said).toMatchObject({ code: 1, stdout: '' })
+  expect(said.stderr).toContain('PORT must be a port number.')
+  expect(said.stderr).toContain('PUBLIC_URL must be an http or https URL.')
+})

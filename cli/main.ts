@@ -1,0 +1,92 @@
+import { Command, CommanderError } from 'commander'
+import type { CliCommand } from './cli-command.ts'
+import { loadDotEnv } from './environment.ts'
+import { faultOf, sentenceOf, UsageError } from './faults.ts'
+import { type Io, processIo, say } from './io.ts'
+import { ownVersion } from './own-package.ts'
+
+type Make = (io: Io) => CliCommand
+
+/** Every command, with what `parley --help` says of it. Only the one that was typed is loaded. */
+const commands: Record<string, { usage?: string; summary: string; load: () => Promise<{ default: Make }> }> =
+  {
+    up: { summary: 'run the gateway and every agent of ./agents', load: () => import('./commands/up.ts') },
+    gateway: { summary: 'run the gateway alone', load: () => import('./commands/gateway.ts') },
+    agent: { usage: '<folder>', summary: 'run one agent alone', load: () => import('./commands/agent.ts') },
+    agents: { summary: 'list the agents of the gateway', load: () => import('./commands/agents.ts') },
+    send: {
+      usage: '<agent> [text]',
+      summary: 'send a message to an agent and show its answer',
+      load: () => import('./commands/send.ts'),
+    },
+    watch: {
+      usage: '<task>',
+      summary: 'follow a task until it ends',
+      load: () => import('./commands/watch.ts'),
+    },
+    token: { summary: 'print an access token', load: () => import('./commands/token.ts') },
+    new: {
+      usage: '<name>',
+      summary: 'write the beginnings of an agent',
+      load: () => import('./commands/new.ts'),
+    },
+  }
+
+/** The command line. Resolves with the exit code: 0 done, 1 failed, 2 wrong use. */
+export async function main(argv: string[], io: Io = processIo): Promise<number> {
+  if (io.stdout === process.stdout) process.stdout.on('error', endWithoutReader)
+  try {
+    // A supervised agent gets its settings from the supervisor: what stands in .env is the gateway's.
+    const supervised = argv[0] === 'agent' && process.channel !== undefined
+    if (!supervised) loadDotEnv(io)
+    const program = programWith(io)
+    const command = await addCommands(program, argv, io)
+    await program.parseAsync(argv, { from: 'user' })
+    return command?.exitCode ?? 0
+  } catch (thrown) {
+    if (thrown instanceof CommanderError) return thrown.exitCode === 0 ? 0 : 2
+    if (argv.includes('--json')) io.stderr.write(`${JSON.stringify({ error: faultOf(thrown) })}\n`)
+    else say(io, `parley: ${sentenceOf(thrown)}`)
+    return thrown instanceof UsageError ? 2 : 1
+  }
+}
+
+function programWith(io: Io): Command {
+  return new Command('parley')
+    .description('A front door to many agents: runs them, sends them work, follows it.')
+    .version(ownVersion())
+    .showHelpAfterError('(--help says more)')
+    .addHelpText(
+      'after',
+      `
+parley <command> --help says more. Exit codes: 0 done, 1 failed, 2 wrong use. With --json, results on stdout and errors on
+stderr are JSON. .env in the working folder is read; the environment wins over it.`,
+    )
+    .exitOverride()
+    .configureOutput({
+      writeOut: (text) => io.stdout.write(text),
+      writeErr: (text) => io.stderr.write(text),
+    })
+}
+
+/** The command that was typed in full, the others by name. */
+async function addCommands(program: Command, argv: string[], io: Io): Promise<CliCommand | undefined> {
+  const typed = argv.find((word) => !word.startsWith('-') && word !== 'help')
+  let found: CliCommand | undefined
+  for (const [name, { usage = '', summary, load }] of Object.entries(commands)) {
+    const described = `${summary.slice(0, 1).toUpperCase()}${summary.slice(1)}.`
+    if (name === typed) {
+      found = (await load()).default(io).summary(summary).description(described)
+      program.addCommand(found.copyInheritedSettings(program))
+    } else {
+      program.command(`${name} ${usage}`.trim()).summary(summary)
+    }
+  }
+  return found
+}
+
+/** `parley agents | head -1`: whoever read our output has enough. */
+function endWithoutReader(error: NodeJS.ErrnoException): void {
+  if (error.code === 'EPIPE') process.exit(0)
+  throw error
+}

@@ -1,0 +1,21 @@
+import { expect, test } from 'vitest'
+import { oneLine, printable } from './printable.ts'
+
+test.each([
+  ['colours', '\u001b[31mred\u001b[0m', 'red'],
+  ['a new window title', 'a\u001b]0;owned\u0007b', 'ab'],
+  ['an escape that was cut in two', 'a\u001b', 'a'],
+  ['an 8-bit escape', 'a\u009b2Jb', 'ab'],
+  ['a line that overwrites itself', 'good\rbad', 'goodbad'],
+  ['backspaces', 'x\b\by', 'xy'],
+  ['text that turns around', 'a\u202etxt.exe', 'atxt.exe'],
+  ['NUL and bell', '\u0000\u0007', ''],
+  ['line breaks, tabs and other alphabets', 'é\n\tž 日本 🎉', 'é\n\tž 日本 🎉'],
+])('%s: nothing is left that could move a terminal', (_, text, harmless) => {
+  expect(printable(text)).toBe(harmless)
+})
+
+test('a cell of a table stays on its line and within its width', () => {
+  expect(oneLine(' a\n\n b\t c ')).toBe('a b c')
+  expect(oneLine('x'.repeat(500), 10)).toBe(`${'x'.repeat(9)}…`)
+})

@@ -1,0 +1,34 @@
+import { mkdir } from 'node:fs/promises'
+import path from 'node:path'
+import { CommandFailed } from '../faults.ts'
+import { agentSource, readmeSource, skillSource, type TestRunner, testSource } from './templates.ts'
+import { writeNew } from './write-new.ts'
+
+/** The folder of a new agent. @throws CommandFailed when there is something of that name */
+export async function writeAgent(cwd: string, name: string, runner: TestRunner): Promise<string[]> {
+  const folder = path.join(cwd, 'agents', name)
+  await makeFolder(folder)
+  const files: [string, string][] = [
+    [path.join(folder, 'agent.ts'), agentSource(name)],
+    [path.join(folder, 'agent.test.ts'), testSource(runner)],
+    [path.join(folder, 'skills', `${name}.md`), skillSource(name)],
+    [path.join(folder, 'README.md'), readmeSource(name)],
+  ]
+  for (const [file, text] of files) {
+    if (!(await writeNew(file, text))) throw new CommandFailed(`${file} exists already.`)
+  }
+  return files.map(([file]) => file)
+}
+
+async function makeFolder(folder: string): Promise<void> {
+  try {
+    await mkdir(path.dirname(folder), { recursive: true })
+    await mkdir(folder)
+    await mkdir(path.join(folder, 'skills'))
+  } catch (thrown) {
+    const { code } = thrown as NodeJS.ErrnoException
+    throw new CommandFailed(
+      code === 'EEXIST' ? `${folder} exists already.` : `${folder} cannot be made (${code}).`,
+    )
+  }
+}

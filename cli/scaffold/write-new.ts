@@ -1,0 +1,16 @@
+import { open } from 'node:fs/promises'
+import { CommandFailed } from '../faults.ts'
+
+/** Writes a file that is not there yet; false when it is. */
+export async function writeNew(file: string, content: string | object): Promise<boolean> {
+  const text = typeof content === 'string' ? content : `${JSON.stringify(content, null, 2)}\n`
+  try {
+    await using handle = await open(file, 'wx')
+    await handle.writeFile(text)
+    return true
+  } catch (thrown) {
+    const { code } = thrown as NodeJS.ErrnoException
+    if (code === 'EEXIST') return false
+    throw new CommandFailed(`${file} cannot be written (${code}).`)
+  }
+}

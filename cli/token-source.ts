@@ -1,0 +1,106 @@
+import { readFile } from 'node:fs/promises'
+import path from 'node:path'
+import { z } from 'zod'
+import { CommandFailed } from './faults.ts'
+import { oneLine } from './printable.ts'
+
+export interface IssuedToken {
+  access_token: string
+  token_type: string
+  expires_in: number
+  scope: string
+}
+
+const devClient = z.object({ client_id: z.string(), client_secret: z.string(), token_url: z.url() })
+type DevClient = z.infer<typeof devClient>
+
+const issued = z.object({
+  access_token: z.string().min(1),
+  token_type: z.string().default('Bearer'),
+  expires_in: z.number().default(0),
+  scope: z.string().default(''),
+})
+
+/** The client that the server wrote for whoever works in this folder; undefined when there is none. */
+export async function readDevClient(dataDir: string): Promise<DevClient | undefined> {
+  const file = path.join(dataDir, 'dev-client.json')
+  let text: string
+  try {
+    text = await readFile(file, 'utf8')
+  } catch (thrown) {
+    const { code } = thrown as NodeJS.ErrnoException
+    if (code === 'ENOENT' || code === 'ENOTDIR') return undefined
+    throw new CommandFailed(`${file} cannot be read (${code}).`)
+  }
+  // The parser's own message would quote the file, and with it the secret.
+  const parsed = devClient.safeParse(jsonOrUndefined(text))
+  if (!parsed.success) throw new CommandFailed(`${file} is not a client file.`)
+  return parsed.data
+}
+
+/** A token by client credentials (RFC 6749, section 4.4). */
+export async function issueToken(client: DevClient, scope = 'agent:read agent:write'): Promise<IssuedToken> {
+  const { client_id, client_secret, token_url } = client
+  let response: Response
+  try {
+    response = await fetch(token_url, {
+      method: 'POST',
+      redirect: 'error',
+      body: new URLSearchParams({ grant_type: 'client_credentials', client_id, client_secret, scope }),
+      signal: AbortSignal.timeout(10_000),
+    })
+  } catch {
+    throw new CommandFailed(
+      `The token server does not answer (${token_url}). Is the server running (npx parley up)?`,
+    )
+  }
+  const body = jsonOrUndefined(await response.text())
+  const parsed = issued.safeParse(body)
+  if (response.ok && parsed.success) return parsed.data
+  const { error = `HTTP ${response.status}`, error_description: why = '' } = (body ?? {}) as Record<
+    string,
+    string
+  >
+  throw new CommandFailed(oneLine(`The token server refused: ${error} ${why}`))
+}
+
+/**
+ * The bearer token of each request: the one that was given, else one of the folder's development client, renewed before
+ * it ends. That client's tokens go to its own server alone, never to another address that was typed.
+ */
+export async function tokenSource(options: {
+  token: string | undefined
+  dataDir: string
+  url: string
+}): Promise<(() => Promise<string>) | undefined> {
+  const { token } = options
+  if (token !== undefined) return async () => token
+  const client = await readDevClient(options.dataDir)
+  return client !== undefined && isSameHost(client.token_url, options.url) ? renewing(client) : undefined
+}
+
+function renewing(client: DevClient): () => Promise<string> {
+  let current: { token: string; until: number } | undefined
+  return async () => {
+    if (current === undefined || Date.now() > current.until) {
+      const fresh = await issueToken(client)
+      current = { token: fresh.access_token, until: Date.now() + (fresh.expires_in - 30) * 1000 }
+    }
+    return current.token
+  }
+}
+
+const loopback = /^(localhost|127\.\d+\.\d+\.\d+|\[::1\])$/
+
+function isSameHost(one: string, other: string): boolean {
+  const [a, b] = [new URL(one).hostname, new URL(other).hostname]
+  return a === b || (loopback.test(a) && loopback.test(b))
+}
+
+function jsonOrUndefined(text: string): unknown {
+  try {
+    return JSON.parse(text)
+  } catch {
+    return undefined
+  }
+}
