@@ -58,7 +58,7 @@ export const readsEnvironment = [
 ]
 
 /** What only tests use. `shared/testing` is a room of its own: authors of agents import it. */
-export const forTests = /\.(test|spec|cases)\.ts$|^gateway\/.*\btesting\.ts$/
+export const forTests = /\.(test|spec|cases)\.ts$|^(gateway|cli|agents)\/.*\btesting\.ts$/
 
 export const sizes = { medianMaxLines: 80, most: 0.95, mostMaxLines: 250, everyMaxLines: 400 }
 

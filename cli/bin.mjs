@@ -13,10 +13,12 @@ if (Number.parseInt(process.versions.node, 10) >= oldestNode) await run()
 else startAgain()
 
 async function run() {
-  // Without it each start strips the types of every module again: twice the start time, a quarter more memory.
-  // The folder is the user's own: what it holds is executed, so the shared temporary folder will not do.
+  // Without a compile cache each start strips the types of every module again: twice the start time, a quarter more
+  // memory. The folder is the user's own: what it holds is executed, so the shared temporary folder will not do.
   const caches = process.env.XDG_CACHE_HOME || path.join(os.homedir(), '.cache')
-  module.enableCompileCache(process.env.NODE_COMPILE_CACHE || path.join(caches, 'parley', 'compiled'))
+  // In the environment, so that processes started from here have it too.
+  process.env.NODE_COMPILE_CACHE ||= path.join(caches, 'parley', 'compiled')
+  module.enableCompileCache(process.env.NODE_COMPILE_CACHE)
   const { main } = await import('#main')
   process.exitCode = await main(process.argv.slice(2))
   // What a command forgot to close must not keep it running.
