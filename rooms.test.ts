@@ -123,7 +123,8 @@ function importsOf(text: string): string[] {
 
 function roomOf(name: string): string {
   if (!name.includes('/')) return 'root'
-  const rooms = floors.flat().filter((room) => isIn(name, room))
+  const tested = name.replace(forTests, '.ts')
+  const rooms = floors.flat().filter((room) => isIn(name, room) || tested === room)
   return rooms.sort((a, b) => b.length - a.length)[0] ?? ''
 }
 

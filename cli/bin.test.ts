@@ -14,13 +14,15 @@ const bare = path.join(folder, 'bare')
 const older = `data:text/javascript,Object.defineProperty(process,'versions',{value:{...process.versions,node:'20.9.0'}})`
 const main = `
 export async function main(args) {
-  console.log('ready', process.versions.node, ...args)
+  const ready = () => console.log('ready', process.versions.node, ...args)
+  if (args[0] !== 'serve') ready()
   if (args[0] === 'exit') return Number(args[1])
   if (args[0] === 'die') process.kill(process.pid, 'SIGKILL')
   if (args[0] === 'forget') return setInterval(() => {}, 1000) && 3
   const keep = setInterval(() => {}, 1000)
   const signal = await new Promise((resolve) => {
     for (const name of ['SIGINT', 'SIGTERM', 'SIGHUP']) process.once(name, resolve)
+    ready()
   })
   clearInterval(keep)
   console.log('stopped by', signal)

@@ -75,7 +75,9 @@ test('every module of the package finds what it imports', async () => {
   const missing: string[] = []
   for (const name of modules) {
     const text = readFileSync(inPackage(name), 'utf8')
-    const imports = text.matchAll(/(?:\bfrom|\bimport\(?|new URL\()\s*['"](\.{1,2}\/[^'"]+\.\w+)['"]/g)
+    const imports = text.matchAll(
+      /(?:\bfrom|\bimport\(?|new URL\()\s*['"](\.{1,2}\/[^'"]+\.(?:m?js|json|md))['"]/g,
+    )
     for (const [, to = ''] of imports) {
       if (!existsSync(path.join(path.dirname(inPackage(name)), to))) missing.push(`${name} → ${to}`)
     }
