@@ -1,0 +1,113 @@
+import { expect, test } from 'vitest'
+import type { Message, TaskState } from '../protocol/task.ts'
+import { isPaused, isTerminal, taskStates } from '../protocol/task.ts'
+import type { TaskRecord } from '../store/store.ts'
+import { apply, type Change } from './transitions.ts'
+
+const message: Message = {
+  role: 'agent',
+  parts: [{ kind: 'text', text: 'x' }],
+  messageId: 'm',
+  contextId: 'c',
+  taskId: 't',
+}
+const artifact = { artifactId: 'a', name: 'result', parts: message.parts }
+const changes = {
+  'pick-up': { kind: 'pick-up', lease: { holder: 'us', until: 1 } },
+  release: { kind: 'release' },
+  continue: { kind: 'continue', message },
+  pause: { kind: 'pause', state: 'input-required', message, dueAt: 1, workedMs: 5 },
+  complete: {
+    kind: 'complete',
+    artifacts: [artifact, { ...artifact, artifactId: 'b' }],
+    message,
+    workedMs: 5,
+  },
+  fail: { kind: 'fail', message },
+  reject: { kind: 'reject', message },
+  cancel: { kind: 'cancel' },
+} satisfies Record<Change['kind'], Change>
+
+function taskIn(state: TaskState): TaskRecord {
+  return {
+    id: 't',
+    contextId: 'c',
+    owner: 'o',
+    status: { state, timestamp: '' },
+    history: [],
+    artifacts: [],
+    version: 3,
+    events: [],
+    createdAt: '',
+    updatedAt: '',
+    starts: 1,
+    workedMs: 0,
+    referenceTaskIds: [],
+    acceptedOutputModes: [],
+  }
+}
+
+const allowed: Partial<Record<TaskState, Partial<Record<Change['kind'], TaskState>>>> = {
+  submitted: { 'pick-up': 'working', cancel: 'canceled', fail: 'failed', reject: 'rejected' },
+  working: {
+    'pick-up': 'working',
+    release: 'working',
+    pause: 'input-required',
+    complete: 'completed',
+    fail: 'failed',
+    reject: 'rejected',
+    cancel: 'canceled',
+  },
+}
+const afterPause = { continue: 'submitted', cancel: 'canceled', fail: 'failed', reject: 'rejected' } as const
+
+for (const state of taskStates) {
+  for (const change of Object.values(changes)) {
+    const to = (isPaused(state) ? afterPause : allowed[state])?.[change.kind as 'cancel']
+    test(`${state} + ${change.kind}: ${to ?? 'refused'}`, () => {
+      const before = taskIn(state)
+      if (to !== undefined) expect(apply(before, change).status.state).toBe(to)
+      else {
+        const code = !isTerminal(state) ? -32004 : change.kind === 'cancel' ? -32002 : -32008
+        expect(() => apply(before, change)).toThrow(expect.objectContaining({ code }) as Error)
+      }
+      expect(before).toEqual(taskIn(state))
+    })
+  }
+}
+
+test('a completed task: artifact-update events first, then the terminal status-update, numbered on', () => {
+  const working = apply(taskIn('submitted'), changes['pick-up'])
+  const { events } = apply(working, changes.complete)
+  expect(events.map((event) => [event.sequence, event.kind])).toEqual([
+    [1, 'status-update'],
+    [2, 'artifact-update'],
+    [3, 'artifact-update'],
+    [4, 'status-update'],
+  ])
+  expect(new Set(events.map((event) => event.eventId)).size).toBe(4)
+  expect(events.at(-1)).toMatchObject({ final: true })
+  expect(events[0]).toMatchObject({ final: false })
+})
+
+test('no event for submitted, and no second working event when a task runs again after a crash', () => {
+  const working = apply(taskIn('submitted'), changes['pick-up'])
+  expect(apply(working, { kind: 'pick-up', lease: { holder: 'other', until: 9 } }).events).toHaveLength(1)
+  expect(apply(taskIn('input-required'), changes.continue).events).toHaveLength(0)
+})
+
+test('starts count per holder; a release takes the start back; an answer begins anew', () => {
+  const claimed = { ...taskIn('submitted'), lease: { holder: 'us', until: 0 } }
+  expect(apply(claimed, changes['pick-up']).starts).toBe(1)
+  const again = apply(claimed, { kind: 'pick-up', lease: { holder: 'other', until: 9 } })
+  expect(again.starts).toBe(2)
+  expect(apply(again, changes.release)).toMatchObject({ starts: 1 })
+  expect(apply(again, changes.release).lease).toBeUndefined()
+  expect(apply(taskIn('auth-required'), changes.continue).starts).toBe(0)
+})
+
+test('what we say stands in the history as assistant, in the status as agent', () => {
+  const failed = apply(taskIn('working'), changes.fail)
+  expect(failed.history.at(-1)).toMatchObject({ role: 'assistant' })
+  expect(failed.status.message).toMatchObject({ role: 'agent' })
+})
