@@ -2,8 +2,8 @@
 import { runAgent } from './run-agent.ts'
 
 /** Longer than a clean stop takes. */
-const orphanLimitMs = 15_000
+const orphanLimitMs = 35_000
 
-// No agent outlives its supervisor: `runAgent` stops when the channel closes; this is for one that cannot.
+// No agent outlives its supervisor: `runAgent` stops when the channel closes; this is for one that cannot stop.
 process.once('disconnect', () => setTimeout(() => process.exit(1), orphanLimitMs).unref())
 process.exitCode = await runAgent(process.argv[2] ?? '.')

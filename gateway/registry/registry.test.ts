@@ -1,9 +1,12 @@
-import { expect, test } from 'vitest'
+import { mkdtemp, rm } from 'node:fs/promises'
+import os from 'node:os'
+import path from 'node:path'
+import { afterEach, beforeEach, expect, test } from 'vitest'
+import { openDatabase } from '../../shared/store/sqlite-database.ts'
 import { readCard } from './card.ts'
-import type { AgentEntry } from './entry.ts'
 import { type Announcement, Registry } from './registry.ts'
+import { registryMigrations, SqliteRegistryStore } from './registry-sqlite.ts'
 import { slugOf } from './slug.ts'
-import type { RegistryStore } from './store.ts'
 
 const did = (id: string) => `did:parley:alice:agent:${id}`
 const uuid = '11111111-2222-4333-8444-555555555555'
@@ -21,23 +24,26 @@ function announcement(changes: Partial<Announcement> = {}): Announcement {
   } as Announcement
 }
 
-/** The store as memory, shared by two registries: what the first has written the second reads. */
-function storeInMemory(): RegistryStore & { entries: Map<string, AgentEntry> } {
-  const entries = new Map<string, AgentEntry>()
-  return {
-    entries,
-    all: async () => [...entries.values()],
-    save: async (list) => list.forEach((entry) => entries.set(entry.id, structuredClone(entry))),
-    remove: async (id) => void entries.delete(id),
-    ping: async () => undefined,
-  }
-}
+let folder: string
+const open: AsyncDisposable[] = []
 
-async function openRegistry() {
-  let clock = 1_000_000
-  const store = storeInMemory()
-  const registry = await Registry.open(store, { now: () => clock })
-  return { registry, store, pass: (ms: number) => (clock += ms) }
+beforeEach(async () => {
+  folder = await mkdtemp(path.join(os.tmpdir(), 'parley-registry-'))
+})
+
+afterEach(async () => {
+  while (open.length > 0) await open.pop()?.[Symbol.asyncDispose]()
+  await rm(folder, { recursive: true, force: true })
+})
+
+/** A registry over the one file of this test, after an earlier one was closed. */
+async function openRegistry(now = 1_000_000) {
+  await open.pop()?.[Symbol.asyncDispose]()
+  const database = await openDatabase(path.join(folder, 'gateway.db'), registryMigrations)
+  open.push(database)
+  let clock = now
+  const registry = await Registry.open(new SqliteRegistryStore(database), { now: () => clock })
+  return { registry, database, pass: (ms: number) => (clock += ms) }
 }
 
 test.each([
@@ -121,13 +127,13 @@ test('a heartbeat keeps the figures that it does not name', async () => {
 })
 
 test('after a restart the registered agents have a new lease, those of the supervisor wait for it', async () => {
-  const { registry, store } = await openRegistry()
+  const { registry } = await openRegistry()
   await registry.register(announcement())
   await registry.register(announcement({ name: 'calc', did: did('x'), origin: 'supervised', owner: 'calc' }))
   registry.heartbeat(uuid, { activeTasks: 2 })
   await registry.flush()
   const later = 50_000_000
-  const again = await Registry.open(store, { now: () => later })
+  const { registry: again } = await openRegistry(later)
   expect(again.find(uuid)).toMatchObject({
     status: 'ready',
     leaseUntil: later + 30_000,
@@ -148,14 +154,23 @@ test('a name without letters or digits is refused', async () => {
   await expect(registry.register(announcement({ name: '☃' }))).rejects.toMatchObject({ code: -32602 })
 })
 
-test('what could not be written is written with the next flush', async () => {
-  const { registry, store } = await openRegistry()
+test('what could not be written is said, and kept for the next flush', async () => {
+  const { registry, database } = await openRegistry()
   const { id } = await registry.register(announcement())
   registry.heartbeat(id, { queueDepth: 7 })
-  const { save } = store
-  store.save = () => Promise.reject(new Error('disk full'))
-  await expect(registry.flush()).rejects.toThrow('disk full')
-  store.save = save
+  database.statement('ALTER TABLE registry_agents RENAME TO away').run()
+  await expect(registry.flush()).rejects.toMatchObject({ name: 'Error' })
+  database.statement('ALTER TABLE away RENAME TO registry_agents').run()
   await registry.flush()
-  expect(store.entries.get(id)?.load).toEqual({ queueDepth: 7 })
+  const { registry: again } = await openRegistry()
+  expect(again.find(id)?.load).toEqual({ queueDepth: 7 })
+})
+
+test('an agent that was removed is gone after a restart too', async () => {
+  const { registry } = await openRegistry()
+  const { id } = await registry.register(announcement())
+  await registry.remove(id)
+  expect(registry.find('data-analyst')).toBeUndefined()
+  const { registry: again } = await openRegistry()
+  expect(again.all()).toEqual([])
 })

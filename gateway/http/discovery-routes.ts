@@ -1,0 +1,63 @@
+import type { FastifyInstance } from 'fastify'
+import { sendCacheable } from '../../shared/http/discovery-routes.ts'
+import { ParleyError } from '../../shared/jsonrpc/errors.ts'
+import type { Registry } from '../registry/registry.ts'
+import { cardOut, skillOut } from './entry-out.ts'
+
+export interface GatewayIdentity {
+  version: string
+  gatewayUrl: string
+}
+
+/** Card and skills of the gateway itself, and the cards of its agents with its own address in `url`; public. */
+export function addDiscoveryRoutes(app: FastifyInstance, registry: Registry, gateway: GatewayIdentity): void {
+  const { gatewayUrl } = gateway
+  app.get('/.well-known/agent.json', (request, reply) =>
+    sendCacheable(request, reply, JSON.stringify(gatewayCard(registry, gateway))),
+  )
+  app.get('/agent/skills', async () => {
+    const skills = allSkills(registry)
+    return { skills, total: skills.length }
+  })
+  app.get<{ Params: { slug: string } }>('/agents/:slug/.well-known/agent.json', (request, reply) => {
+    const entry = registry.bySlug(request.params.slug)
+    if (entry === undefined) throw new ParleyError('NotFound', { data: { reason: 'agent' } })
+    return sendCacheable(request, reply, JSON.stringify(cardOut(entry, gatewayUrl)))
+  })
+}
+
+/** The skills of all admitted agents; `agent` says whose each is. */
+function allSkills(registry: Registry) {
+  return registry
+    .admitted()
+    .flatMap((entry) => entry.skills.map((skill) => ({ ...skillOut(entry, skill), agent: entry.slug })))
+}
+
+function gatewayCard(registry: Registry, { version, gatewayUrl }: GatewayIdentity) {
+  const skills = registry.admitted().flatMap((entry) => entry.skills.map((skill) => ({ entry, skill })))
+  const modes = (name: 'input_modes' | 'output_modes') => [
+    ...new Set(skills.flatMap(({ skill }) => skill[name])),
+  ]
+  return {
+    name: 'parley',
+    description: 'A gateway to many agents',
+    url: gatewayUrl,
+    version,
+    protocolVersion: '1.0.0',
+    kind: 'agent',
+    capabilities: { streaming: true, pushNotifications: false, stateTransitionHistory: true, extensions: [] },
+    skills: skills.map(({ entry, skill }) => ({
+      id: skill.id,
+      name: skill.name,
+      description: skill.description,
+      tags: skill.tags,
+      inputModes: skill.input_modes,
+      outputModes: skill.output_modes,
+      agent: entry.slug,
+    })),
+    defaultInputModes: modes('input_modes'),
+    defaultOutputModes: modes('output_modes'),
+    securitySchemes: { bearer: { type: 'http', scheme: 'bearer', description: 'OAuth 2.0 access token' } },
+    security: [{ bearer: ['agent:read', 'agent:write'] }],
+  }
+}

@@ -1,0 +1,72 @@
+import { timestampOf } from '../../shared/protocol/timestamp.ts'
+import type { AgentEntry, Load } from '../registry/entry.ts'
+
+/** An entry as the list shows it (interfaces, `GET /registry/agents`): snake_case. */
+export function entrySummary(entry: AgentEntry, gatewayUrl: string) {
+  return {
+    slug: entry.slug,
+    id: entry.id,
+    name: entry.name,
+    description: entry.description,
+    did: entry.did ?? null,
+    url: agentUrl(entry.slug, gatewayUrl),
+    status: entry.status,
+    verified: entry.verified,
+    admitted: entry.admitted,
+    quarantined: entry.quarantine !== undefined,
+    since: entry.since,
+    last_seen: entry.lastSeen ?? null,
+    skills: entry.skills.map(({ id, name, tags }) => ({ id, name, tags })),
+  }
+}
+
+/** One entry in full (`GET /registry/agents/{id}`). */
+export function entryDetail(entry: AgentEntry, gatewayUrl: string) {
+  return {
+    ...entrySummary(entry, gatewayUrl),
+    registered_at: entry.registeredAt,
+    lease_until: timestampOf(entry.leaseUntil * 1000),
+    load: loadOut(entry.load),
+    measurements:
+      entry.measurements === undefined
+        ? null
+        : {
+            samples: entry.measurements.samples,
+            success_share: entry.measurements.successShare,
+            latency_p50_ms: entry.measurements.latencyP50Ms ?? null,
+          },
+    skills: entry.skills.map((skill) => skillOut(entry, skill)),
+    card: cardOut(entry, gatewayUrl),
+  }
+}
+
+/** A skill in a list over all agents says whose it is; its documentation is read through the gateway. */
+export function skillOut(entry: AgentEntry, skill: AgentEntry['skills'][number]) {
+  const documentation = skill['documentation_path']
+  return {
+    ...skill,
+    ...(typeof documentation === 'string' && {
+      documentation_path: `/agents/${entry.slug}/${documentation.replace(/^\/+/, '')}`,
+    }),
+  }
+}
+
+/** The agent's card with the address under which clients of the gateway reach it. */
+export function cardOut(entry: AgentEntry, gatewayUrl: string) {
+  return { ...entry.card, url: agentUrl(entry.slug, gatewayUrl) }
+}
+
+export function agentUrl(slug: string, gatewayUrl: string): string {
+  return `${gatewayUrl}/agents/${slug}`
+}
+
+function loadOut(load: Load) {
+  return {
+    queue_depth: load.queueDepth ?? null,
+    active_tasks: load.activeTasks ?? null,
+    latency_p50_ms: load.latencyP50Ms ?? null,
+    latency_p95_ms: load.latencyP95Ms ?? null,
+    completed: load.completed ?? null,
+    failed: load.failed ?? null,
+  }
+}

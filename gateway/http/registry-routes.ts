@@ -1,0 +1,100 @@
+import type { FastifyInstance, FastifyRequest } from 'fastify'
+import { z } from 'zod'
+import type { Authenticator } from '../../shared/auth/authenticate.ts'
+import { requireScope } from '../../shared/auth/authenticate.ts'
+import { ParleyError } from '../../shared/jsonrpc/errors.ts'
+import { parseJson } from '../../shared/jsonrpc/parse-json.ts'
+import { parseParams } from '../../shared/protocol/params.ts'
+import { wireObject } from '../../shared/protocol/spelling.ts'
+import { type AgentEntry, agentStatuses, type Load } from '../registry/entry.ts'
+import type { Registry } from '../registry/registry.ts'
+import { searchAgents } from '../registry/search.ts'
+import { entryDetail, entrySummary } from './entry-out.ts'
+
+export interface RegistryRoutes {
+  registry: Registry
+  authenticator: Authenticator
+  gatewayUrl: string
+}
+
+const word = z.string().max(256)
+const listQuery = z.object({
+  q: word.optional(),
+  skill: word.optional(),
+  tag: word.optional(),
+  status: z.enum(agentStatuses).optional(),
+  limit: z.coerce.number().int().min(1).max(1000).default(100),
+  cursor: z.string().max(256).optional(),
+})
+
+const count = z.int().min(0).max(1_000_000_000).optional()
+const milliseconds = z.number().min(0).max(1_000_000_000).optional()
+const heartbeat = wireObject({
+  queueDepth: count,
+  activeTasks: count,
+  latencyP50Ms: milliseconds,
+  latencyP95Ms: milliseconds,
+  completed: count,
+  failed: count,
+})
+
+/** `GET /registry/agents`, `GET /registry/agents/{id}`, `PUT /registry/agents/{id}/heartbeat`. */
+export function addRegistryRoutes(app: FastifyInstance, routes: RegistryRoutes): void {
+  const { registry, gatewayUrl } = routes
+  app.get('/registry/agents', async (request, reply) => {
+    const query = parseParams(listQuery, request.query)
+    const found = searchAgents(registry.all(), withoutUndefined(query))
+    const from = query.cursor === undefined ? '' : slugOfCursor(query.cursor)
+    const rest = found.filter(({ slug }) => slug > from)
+    const page = rest.slice(0, query.limit)
+    const last = page.at(-1)
+    const cursor = last !== undefined && rest.length > page.length ? cursorOf(last.slug) : undefined
+    if (cursor !== undefined) reply.header('x-next-cursor', cursor)
+    return {
+      agents: page.map((entry) => entrySummary(entry, gatewayUrl)),
+      total: found.length,
+      next_cursor: cursor ?? null,
+    }
+  })
+  app.get<{ Params: { id: string } }>('/registry/agents/:id', async (request) => {
+    const entry = registry.find(request.params.id)
+    if (entry === undefined) throw agentNotFound()
+    return entryDetail(entry, gatewayUrl)
+  })
+  app.put<{ Params: { id: string } }>('/registry/agents/:id/heartbeat', async (request) => {
+    const entry = await ownEntry(routes, request)
+    const load = parseParams(heartbeat, parseJson(request.body as Uint8Array))
+    const renewed = registry.heartbeat(entry.id, withoutUndefined(load) as Load)
+    return { ...entrySummary(renewed, gatewayUrl), lease_seconds: registry.leaseMs / 1000 }
+  })
+}
+
+/** The entry of the caller; another's is a missing one. */
+async function ownEntry(
+  { registry, authenticator }: RegistryRoutes,
+  request: FastifyRequest<{ Params: { id: string } }>,
+): Promise<AgentEntry> {
+  const caller = await authenticator.authenticate(request.headers)
+  requireScope(caller, 'agent:write')
+  const entry = registry.find(request.params.id)
+  if (entry === undefined || entry.owner !== caller.id) throw agentNotFound()
+  return entry
+}
+
+const agentNotFound = () =>
+  new ParleyError('NotFound', { message: 'Agent not found', data: { reason: 'agent' } })
+
+const cursorOf = (slug: string) => Buffer.from(slug).toString('base64url')
+
+function slugOfCursor(cursor: string): string {
+  const slug = Buffer.from(cursor, 'base64url').toString('utf8')
+  if (/^[a-z0-9-]{1,63}$/.test(slug) && cursorOf(slug) === cursor) return slug
+  const issues = [{ path: 'cursor', message: 'is not one of ours' }]
+  throw new ParleyError('InvalidParams', { data: { issues } })
+}
+
+type Given<T> = { [K in keyof T]?: Exclude<T[K], undefined> }
+
+function withoutUndefined<T extends object>(object: T): Given<T> {
+  return Object.fromEntries(Object.entries(object).filter(([, value]) => value !== undefined)) as Given<T>
+}

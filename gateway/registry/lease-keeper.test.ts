@@ -1,0 +1,165 @@
+import { mkdtemp, rm } from 'node:fs/promises'
+import http from 'node:http'
+import type { AddressInfo } from 'node:net'
+import os from 'node:os'
+import path from 'node:path'
+import { Agent } from 'undici'
+import { afterEach, beforeEach, expect, test } from 'vitest'
+import { makeLog } from '../../shared/process/log.ts'
+import { openDatabase } from '../../shared/store/sqlite-database.ts'
+import { LeaseKeeper } from './lease-keeper.ts'
+import { probeAgent, readJson } from './probe.ts'
+import { Registry } from './registry.ts'
+import { registryMigrations, SqliteRegistryStore } from './registry-sqlite.ts'
+
+let folder: string
+let stack: AsyncDisposableStack
+const never = new AbortController().signal
+
+beforeEach(async () => {
+  folder = await mkdtemp(path.join(os.tmpdir(), 'parley-leases-'))
+  stack = new AsyncDisposableStack()
+})
+
+afterEach(async () => {
+  await stack.disposeAsync()
+  await rm(folder, { recursive: true, force: true })
+})
+
+async function serve(listener: http.RequestListener): Promise<string> {
+  const server = http.createServer(listener).listen(0, '127.0.0.1')
+  await new Promise((resolve) => server.once('listening', resolve))
+  stack.defer(() => {
+    server.closeAllConnections()
+    server.close()
+  })
+  return `http://127.0.0.1:${(server.address() as AddressInfo).port}`
+}
+
+function dispatcher(): Agent {
+  return stack.adopt(new Agent(), (agent) => agent.destroy())
+}
+
+/** A registry with one agent at `url`, its keeper, and the clock of both. */
+async function keeperOf(url: string) {
+  let clock = 1_000_000
+  const now = () => clock
+  const database = stack.use(await openDatabase(path.join(folder, 'gateway.db'), registryMigrations))
+  const registry = await Registry.open(new SqliteRegistryStore(database), { now })
+  const entry = await registry.register({
+    name: 'stranger',
+    description: '',
+    url,
+    card: {},
+    skills: [],
+    owner: 'someone',
+    origin: 'registered',
+    verified: false,
+    admitted: true,
+  })
+  const agent = dispatcher()
+  const log = makeLog({ level: 'silent', name: 'test' })
+  const probe = (one: { url: string }, signal: AbortSignal) => probeAgent(one, signal, { dispatcher: agent })
+  const keeper = stack.use(new LeaseKeeper({ registry, log, probe, now }))
+  const passLease = async (leases = 1) => {
+    clock += leases * registry.leaseMs
+    await keeper.round()
+  }
+  return { registry, keeper, id: entry.id, passLease }
+}
+
+test('an agent that never sent a heartbeat is probed once a lease and stays ready while it answers', async () => {
+  let asked = 0
+  const url = await serve((_request, response) => {
+    asked++
+    response.end('{}')
+  })
+  const { registry, keeper, id, passLease } = await keeperOf(url)
+  for (let lease = 0; lease < 5; lease++) await passLease()
+  await keeper.round()
+  expect(asked).toBe(5)
+  expect(registry.find(id)).toMatchObject({ status: 'ready', sendsHeartbeats: false })
+})
+
+test('one that stops answering is unreachable after three leases, and ready again when it answers', async () => {
+  let up = true
+  const url = await serve((_request, response) => {
+    response.statusCode = up ? 200 : 503
+    response.end('{}')
+  })
+  const { registry, id, passLease } = await keeperOf(url)
+  await passLease()
+  up = false
+  await passLease()
+  await passLease()
+  expect(registry.find(id)?.status).toBe('ready')
+  await passLease()
+  expect(registry.find(id)?.status).toBe('unreachable')
+  up = true
+  await passLease()
+  expect(registry.find(id)?.status).toBe('ready')
+})
+
+test('an agent that sends heartbeats is not probed', async () => {
+  let asked = 0
+  const url = await serve((_request, response) => {
+    asked++
+    response.end('{}')
+  })
+  const { registry, id, passLease } = await keeperOf(url)
+  registry.heartbeat(id, {})
+  await passLease(3)
+  expect(asked).toBe(0)
+  expect(registry.find(id)?.status).toBe('unreachable')
+})
+
+test('the keeper counts as dead when its rounds stop coming', async () => {
+  const { keeper, registry, passLease } = await keeperOf('http://127.0.0.1:1')
+  await passLease()
+  expect(keeper.alive).toBe(true)
+  expect(registry.all()).toHaveLength(1)
+})
+
+test.each<[string, http.RequestListener, boolean]>([
+  ['200 of /health', (_request, response) => response.end(), true],
+  ['503 of /health', (_request, response) => response.writeHead(503).end(), false],
+  [
+    'no /health but a card',
+    (request, response) => {
+      if (request.url === '/health') response.writeHead(404).end()
+      else response.end('{"name":"x"}')
+    },
+    true,
+  ],
+  [
+    'no /health and a card that is none',
+    (request, response) => {
+      if (request.url === '/health') response.writeHead(404).end()
+      else response.end('[]')
+    },
+    false,
+  ],
+  ['a redirect', (_request, response) => response.writeHead(302, { location: '/elsewhere' }).end(), false],
+  [
+    'an answer without end',
+    (_request, response) => {
+      const more = () => response.write('x'.repeat(65_536), () => response.destroyed || more())
+      more()
+    },
+    false,
+  ],
+  ['no answer', () => undefined, false],
+])('a probe that meets %s', async (_what, listener, there) => {
+  const url = await serve(listener)
+  const options = { dispatcher: dispatcher(), timeoutMs: 500, answerMaxBytes: 100_000 }
+  expect(await probeAgent({ url }, never, options)).toBe(there)
+})
+
+test.each<[string, string]>([
+  ['no JSON', 'hello'],
+  ['no object', '[1]'],
+  ['too much', `{"a":"${'x'.repeat(1000)}"}`],
+])('reading JSON from an agent fails when there is %s', async (_what, body) => {
+  const url = await serve((_request, response) => response.end(body))
+  await expect(readJson(url, never, { dispatcher: dispatcher(), answerMaxBytes: 500 })).rejects.toThrow(url)
+})

@@ -1,0 +1,52 @@
+import type { SqliteDatabase } from '../../shared/store/sqlite-database.ts'
+import type { AgentEntry } from './entry.ts'
+import type { RegistryStore } from './store.ts'
+
+/** Each entry brings the schema one step forward; entries are added, never changed. */
+export const registryMigrations: readonly [string] = [
+  `CREATE TABLE registry_agents (
+     id TEXT PRIMARY KEY,
+     slug TEXT NOT NULL UNIQUE,
+     did TEXT UNIQUE,
+     entry TEXT NOT NULL
+   ) STRICT, WITHOUT ROWID;`,
+]
+
+const statements = {
+  all: 'SELECT entry FROM registry_agents',
+  save: `INSERT INTO registry_agents (id, slug, did, entry) VALUES (?, ?, ?, ?)
+    ON CONFLICT (id) DO UPDATE SET slug = excluded.slug, did = excluded.did, entry = excluded.entry`,
+  remove: 'DELETE FROM registry_agents WHERE id = ?',
+}
+
+/** The registry in an opened database that has `registryMigrations`. */
+export class SqliteRegistryStore implements RegistryStore {
+  readonly #database: SqliteDatabase
+
+  constructor(database: SqliteDatabase) {
+    this.#database = database
+  }
+
+  async all(): Promise<AgentEntry[]> {
+    const rows = await this.#database.read(() => this.#database.statement(statements.all).all())
+    return rows.map((row) => JSON.parse(row['entry'] as string) as AgentEntry)
+  }
+
+  async save(entries: readonly AgentEntry[]): Promise<void> {
+    const rows = entries.map(({ id, slug, did, ...rest }) => {
+      return [id, slug, did ?? null, JSON.stringify({ id, slug, did, ...rest })] as const
+    })
+    await this.#database.write(() => {
+      const save = this.#database.statement(statements.save)
+      for (const row of rows) save.run(...row)
+    })
+  }
+
+  async remove(id: string): Promise<void> {
+    await this.#database.write(() => this.#database.statement(statements.remove).run(id))
+  }
+
+  ping(): Promise<void> {
+    return this.#database.ping()
+  }
+}
