@@ -3,12 +3,12 @@
  * prints a table and writes `bench/results/<name>.json`; what a bench needs beside itself stands in a folder of `bench/`.
  */
 import { spawnSync } from 'node:child_process'
-import { mkdirSync, readdirSync } from 'node:fs'
+import { globSync, mkdirSync } from 'node:fs'
 import path from 'node:path'
 
 const folder = path.join(path.dirname(import.meta.dirname), 'bench')
-const all = readdirSync(folder)
-  .filter((file) => file.endsWith('.ts') && !file.endsWith('.test.ts'))
+const all = globSync('*.ts', { cwd: folder })
+  .filter((file) => !file.endsWith('.test.ts'))
   .map((file) => path.basename(file, '.ts'))
   .sort()
 const wanted = process.argv.slice(2)

@@ -17,7 +17,7 @@ import path from 'node:path'
 
 const root = path.dirname(import.meta.dirname)
 const rooms = ['shared', 'gateway', 'agents', 'cli']
-const papers = ['README.md', 'LICENSE', 'NOTICE', 'CHANGELOG.md']
+const papers = ['README.md', 'LICENSE', 'CHANGELOG.md']
 
 /** Builds into `buildDir` (emptied first) and returns the path of the tarball in `destination`. */
 export function pack(buildDir: string, destination: string): string {

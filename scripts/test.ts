@@ -3,7 +3,7 @@
  * an earlier one fails. The last line says how many passed, failed and were skipped.
  */
 import { spawnSync } from 'node:child_process'
-import { existsSync, mkdtempSync, readdirSync, rmSync } from 'node:fs'
+import { existsSync, globSync, mkdtempSync, rmSync } from 'node:fs'
 import os from 'node:os'
 import path from 'node:path'
 import { type Count, countLine, countPlaywright, countVitest, wronglySkipped } from './count.ts'
@@ -39,8 +39,7 @@ function unit(): Count {
 }
 
 function endToEnd(): Count[] {
-  const files = readdirSync(path.join(root, 'e2e'), { encoding: 'utf8', recursive: true })
-  if (!files.some((file) => /\.(spec|test)\.ts$/.test(file))) return []
+  if (globSync('e2e/**/*.{spec,test}.ts', { cwd: root }).length === 0) return []
   const report = path.join(reports, 'playwright.json')
   const env = { PLAYWRIGHT_JSON_OUTPUT_FILE: report }
   return [countPlaywright(report, run('End to end', 'playwright', ['test', '--reporter=list,json'], env))]
