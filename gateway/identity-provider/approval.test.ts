@@ -1,5 +1,6 @@
 import { readFile, stat } from 'node:fs/promises'
 import path from 'node:path'
+import { DatabaseSync } from 'node:sqlite'
 import { afterAll, beforeAll, describe, expect, test } from 'vitest'
 import {
   type Answer,
@@ -185,6 +186,16 @@ describe('authorization code with PKCE', () => {
     expect((await redeem(authorizationCode, { client_id: other })).body['error']).toBe('invalid_grant')
   })
 
+  test('a token whose approval is gone is inactive', async () => {
+    const back = await authorize()
+    const { body } = await redeem(back.searchParams.get('code') ?? '')
+    const token = String(body['access_token'])
+    using database = new DatabaseSync(server.databaseFile, { readOnly: true })
+    const grants = database.prepare("SELECT id FROM oauth_entries WHERE model = 'Grant'").all()
+    for (const { id } of grants) await server.store.destroy('Grant', String(id))
+    expect(await server.provider.introspect(token)).toEqual({ active: false })
+  })
+
   test('a code that comes twice is refused, and its tokens end', async () => {
     const authorizationCode = (await authorize()).searchParams.get('code') ?? ''
     const first = await redeem(authorizationCode)
@@ -193,10 +204,14 @@ describe('authorization code with PKCE', () => {
     expect((await refresh(String(first.body['refresh_token']))).body['error']).toBe('invalid_grant')
   })
 
-  test('of many who come with one code at once, at most one is served', async () => {
+  test('of many who come with one code at once at most one is served, and its token ends', async () => {
     const authorizationCode = (await authorize()).searchParams.get('code') ?? ''
     const answers = await Promise.all(Array.from({ length: 8 }, () => redeem(authorizationCode)))
-    expect(answers.filter(({ status }) => status === 200).length).toBeLessThanOrEqual(1)
+    const served = answers.filter(({ status }) => status === 200)
+    expect(served.length).toBeLessThanOrEqual(1)
+    for (const { body } of served) {
+      expect(await server.provider.introspect(String(body['access_token']))).toEqual({ active: false })
+    }
   })
 })
 
@@ -256,12 +271,22 @@ describe('the approval page', () => {
     expect(headers.get('cache-control')).toBe('no-store')
   })
 
-  test('is asked anew each time, also in the same browser', async () => {
-    const { browser, page } = await openPage()
-    const approved = await browser.go(page, { decision: 'approve', code })
-    await browser.go(location(approved))
-    expect(location(await browser.go(request()))).toContain('/oauth2/interaction/')
-  })
+  test.each(['http://127.0.0.1/cb', 'https://app.example/cb'])(
+    'is asked anew each time, also in the same browser, by the application at %s',
+    async (redirect_uri) => {
+      const { clientId } = await server.provider.ensureClient({
+        clientId: redirect_uri,
+        clientName: 'again',
+        scope: 'agent:read',
+        redirectUris: [redirect_uri],
+      })
+      const change = { client_id: clientId, redirect_uri }
+      const { browser, page } = await openPage(change)
+      const approved = await browser.go(page, { decision: 'approve', code })
+      expect(location(await browser.go(location(approved)))).toContain('code=')
+      expect(location(await browser.go(request(change)))).toContain('/oauth2/interaction/')
+    },
+  )
 
   test('refused by the person: access_denied', async () => {
     const { browser, page } = await openPage()
@@ -278,9 +303,19 @@ describe('the approval page', () => {
   })
 
   test('the page of one request does not approve another', async () => {
-    const { browser } = await openPage()
-    const other = await openPage()
-    expect((await browser.go(other.page, { decision: 'approve', code })).status).toBe(400)
+    const asked = await new Browser().go(request())
+    const cookie = asked.headers
+      .getSetCookie()
+      .map((line) => line.split(';')[0])
+      .join('; ')
+    const post = (page: string) =>
+      server.fetch(page, {
+        method: 'POST',
+        headers: { cookie },
+        body: new URLSearchParams({ decision: 'approve', code }),
+      })
+    expect((await post((await openPage()).page)).status).toBe(400)
+    expect((await post(location(asked))).status).toBe(303)
   })
 
   test.each([

@@ -1,9 +1,12 @@
+import path from 'node:path'
 import { afterEach, beforeEach, describe, expect, test } from 'vitest'
-import { SqliteOAuthStore } from './oauth-sqlite.ts'
+import { openDatabase, type SqliteDatabase } from '../../shared/store/sqlite-database.ts'
+import { oauthMigrations, SqliteOAuthStore } from './oauth-sqlite.ts'
 import type { OAuthEntry } from './oauth-store.ts'
-import { openTestDatabase } from './testing.ts'
+import { temporaryFolder } from './testing.ts'
 
-let opened: ReturnType<typeof openTestDatabase>
+let folder: Awaited<ReturnType<typeof temporaryFolder>>
+let database: SqliteDatabase
 let store: SqliteOAuthStore
 const entry = (change: Partial<OAuthEntry> = {}): OAuthEntry => ({
   model: 'AccessToken',
@@ -12,11 +15,15 @@ const entry = (change: Partial<OAuthEntry> = {}): OAuthEntry => ({
   ...change,
 })
 
-beforeEach(() => {
-  opened = openTestDatabase(':memory:')
-  store = new SqliteOAuthStore(opened.database)
+beforeEach(async () => {
+  folder = await temporaryFolder()
+  database = await openDatabase(path.join(folder.dir, 'gateway.db'), oauthMigrations)
+  store = new SqliteOAuthStore(database)
 })
-afterEach(() => opened.db.close())
+afterEach(async () => {
+  await database[Symbol.asyncDispose]()
+  await folder[Symbol.asyncDispose]()
+})
 
 describe('SqliteOAuthStore', () => {
   test('upsert writes and writes over; models do not meet', async () => {

@@ -1,14 +1,8 @@
-import type { DatabaseSync, StatementSync } from 'node:sqlite'
+import type { SqliteDatabase } from '../../shared/store/sqlite-database.ts'
 import type { OAuthEntry, OAuthStore } from './oauth-store.ts'
 
-/** What this adapter needs of an opened database. `write` commits, alone or with others, before it resolves. */
-export interface WritableDatabase {
-  readonly db: DatabaseSync
-  write<T>(change: () => T): Promise<T>
-}
-
 /** Each entry brings the schema one step forward; entries are added, never changed. */
-export const oauthMigrations: readonly string[] = [
+export const oauthMigrations: readonly [string] = [
   `CREATE TABLE oauth_entries (
      model TEXT NOT NULL,
      id TEXT NOT NULL,
@@ -29,7 +23,7 @@ export const oauthMigrations: readonly string[] = [
 ]
 
 const columns = 'model, id, payload, client_id, grant_id, uid, user_code, expires_at'
-const statements = {
+const sql = {
   insert: `INSERT INTO oauth_entries (${columns}) VALUES (?, ?, ?, ?, ?, ?, ?, ?) ON CONFLICT DO NOTHING`,
   upsert: `INSERT INTO oauth_entries (${columns}) VALUES (?, ?, ?, ?, ?, ?, ?, ?)
     ON CONFLICT (model, id) DO UPDATE SET payload = excluded.payload, client_id = excluded.client_id,
@@ -44,62 +38,69 @@ const statements = {
   sweep: `DELETE FROM oauth_entries WHERE (model, id) IN
     (SELECT model, id FROM oauth_entries WHERE expires_at < ? ORDER BY expires_at LIMIT ?)`,
 }
-type Statements = { [K in keyof typeof statements]: StatementSync }
 type Value = string | number | null
 
 /** The OAuth server's state in an opened SQLite database that has `oauthMigrations`. */
 export class SqliteOAuthStore implements OAuthStore {
-  readonly #database: WritableDatabase
-  readonly #sql: Statements
+  readonly #database: SqliteDatabase
 
-  constructor(database: WritableDatabase) {
+  constructor(database: SqliteDatabase) {
     this.#database = database
-    const prepared = Object.entries(statements).map(([name, sql]) => [name, database.db.prepare(sql)])
-    this.#sql = Object.fromEntries(prepared) as Statements
   }
 
   async upsert(entry: OAuthEntry): Promise<void> {
-    await this.#change('upsert', row(entry))
+    await this.#change(sql.upsert, row(entry))
   }
 
   async insert(entry: OAuthEntry): Promise<boolean> {
-    return (await this.#change('insert', row(entry))) === 1
+    return (await this.#change(sql.insert, row(entry))) === 1
   }
 
-  async find(model: string, id: string): Promise<Record<string, unknown> | undefined> {
-    return payload(this.#sql.find.get(model, id))
+  find(model: string, id: string): Promise<Record<string, unknown> | undefined> {
+    return this.#payload(sql.find, model, id)
   }
 
-  async findByUid(model: string, uid: string): Promise<Record<string, unknown> | undefined> {
-    return payload(this.#sql.findByUid.get(model, uid))
+  findByUid(model: string, uid: string): Promise<Record<string, unknown> | undefined> {
+    return this.#payload(sql.findByUid, model, uid)
   }
 
-  async findByUserCode(model: string, userCode: string): Promise<Record<string, unknown> | undefined> {
-    return payload(this.#sql.findByUserCode.get(model, userCode))
+  findByUserCode(model: string, userCode: string): Promise<Record<string, unknown> | undefined> {
+    return this.#payload(sql.findByUserCode, model, userCode)
   }
 
   async consume(model: string, id: string, at: number): Promise<boolean> {
-    return (await this.#change('consume', [at, model, id])) === 1
+    return (await this.#change(sql.consume, [at, model, id])) === 1
   }
 
   async destroy(model: string, id: string): Promise<void> {
-    await this.#change('destroy', [model, id])
+    await this.#change(sql.destroy, [model, id])
   }
 
   async revokeByGrantId(grantId: string): Promise<void> {
-    await this.#change('revokeByGrantId', [grantId])
+    await this.#change(sql.revokeByGrantId, [grantId])
   }
 
   async revokeByClientId(clientId: string): Promise<void> {
-    await this.#change('revokeByClientId', [clientId])
+    await this.#change(sql.revokeByClientId, [clientId])
   }
 
   sweepExpired(before: number, limit: number): Promise<number> {
-    return this.#change('sweep', [before, limit])
+    return this.#change(sql.sweep, [before, limit])
   }
 
-  #change(name: keyof Statements, values: Value[]): Promise<number> {
-    return this.#database.write(() => Number(this.#sql[name].run(...values).changes))
+  #change(statement: string, values: Value[]): Promise<number> {
+    return this.#database.write(() => Number(this.#database.statement(statement).run(...values).changes))
+  }
+
+  async #payload(
+    statement: string,
+    model: string,
+    key: string,
+  ): Promise<Record<string, unknown> | undefined> {
+    const found = await this.#database.read(() => this.#database.statement(statement).get(model, key))
+    if (found === undefined) return undefined
+    const stored = JSON.parse(found['payload'] as string) as Record<string, unknown>
+    return found['consumed_at'] === null ? stored : { ...stored, consumed: found['consumed_at'] }
   }
 }
 
@@ -114,10 +115,4 @@ function row(entry: OAuthEntry): Value[] {
     entry.userCode ?? null,
     entry.expiresAt ?? null,
   ]
-}
-
-function payload(found: Record<string, unknown> | undefined): Record<string, unknown> | undefined {
-  if (found === undefined) return undefined
-  const stored = JSON.parse(found['payload'] as string) as Record<string, unknown>
-  return found['consumed_at'] === null ? stored : { ...stored, consumed: found['consumed_at'] }
 }

@@ -5,7 +5,6 @@ import type { OAuthStore } from './oauth-store.ts'
 import { oidcAdapter } from './oidc-adapter.ts'
 import {
   applyDefaultScope,
-  approvalPolicy,
   mayIntrospect,
   renderError,
   resourceServer,
@@ -53,13 +52,10 @@ export function oidcConfiguration(options: ConfigurationOptions): Configuration 
     },
     extraClientMetadata: { properties: extraMetadata, validator: validateClient },
     pkce: { required: () => true },
-    interactions: {
-      policy: approvalPolicy(),
-      url: (_ctx, { uid }) => `${options.prefix}/interaction/${uid}`,
-    },
+    interactions: { url: (_ctx, { uid }) => `${options.prefix}/interaction/${uid}` },
     findAccount: (_ctx, id) =>
       id === operatorAccount ? { accountId: id, claims: () => ({ sub: id }) } : undefined,
-    // No standing session: each authorization is approved by the person anew.
+    // What was approved before does not count: each authorization asks the person anew.
     loadExistingGrant: async (ctx) => {
       const grantId = ctx.oidc.result?.consent?.grantId
       return grantId === undefined ? undefined : ctx.oidc.provider.Grant.find(grantId)

@@ -1,11 +1,4 @@
-import {
-  type Client,
-  type Configuration,
-  errors,
-  type InteractionResults,
-  interactionPolicy,
-  type KoaContextWithOIDC,
-} from 'oidc-provider'
+import { type Client, type Configuration, errors, type KoaContextWithOIDC } from 'oidc-provider'
 import { checkClient, checkRegistration, extraMetadata, operatorScope, scopes } from './client-rules.ts'
 import { errorPage, pageHeaders } from './pages.ts'
 
@@ -60,18 +53,6 @@ export const validateClient: NonNullable<NonNullable<Configuration['extraClientM
   if (key !== extraMetadata[0]) return
   checkClient(metadata)
   if (ctx !== undefined) checkRegistration(metadata)
-}
-
-/** Every authorization asks the person, whatever was approved before. */
-export function approvalPolicy(): interactionPolicy.DefaultPolicy {
-  const policy = interactionPolicy.base()
-  const approved = (result: InteractionResults | undefined) => result?.login !== undefined && result.consent
-  policy.get('login')?.checks.add(
-    new interactionPolicy.Check('not_approved', 'approval by the operator is required', (ctx) => {
-      return !approved(ctx.oidc.result)
-    }),
-  )
-  return policy
 }
 
 export const renderError: NonNullable<Configuration['renderError']> = (ctx, out) => {

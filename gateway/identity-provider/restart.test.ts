@@ -1,5 +1,6 @@
 import { chmod, readFile, stat, writeFile } from 'node:fs/promises'
 import path from 'node:path'
+import { DatabaseSync } from 'node:sqlite'
 import { expect, test, vi } from 'vitest'
 import { startIdentityProvider, temporaryFolder } from './testing.ts'
 
@@ -31,7 +32,8 @@ test('no token can be read out of the database file', async () => {
   await using server = await startIdentityProvider({ dir: folder.dir })
   const token = await server.token(await server.provider.ensureClient(asked))
   const { body } = await server.register({ grant_types: ['client_credentials'] })
-  const stored = JSON.stringify(server.db.prepare('SELECT * FROM oauth_entries').all())
+  using database = new DatabaseSync(server.databaseFile, { readOnly: true })
+  const stored = JSON.stringify(database.prepare('SELECT * FROM oauth_entries').all())
   expect(stored).toContain('ClientCredentials')
   expect(stored).not.toContain(token)
   expect(stored).not.toContain(String(body['registration_access_token']))

@@ -4,10 +4,10 @@ import { createServer as createHttpServer } from 'node:http'
 import type { AddressInfo } from 'node:net'
 import { tmpdir } from 'node:os'
 import path from 'node:path'
-import { DatabaseSync } from 'node:sqlite'
 import { createServer } from '../../shared/http/server.ts'
 import { makeLog } from '../../shared/process/log.ts'
 import { createMetrics } from '../../shared/process/metrics.ts'
+import { openDatabase } from '../../shared/store/sqlite-database.ts'
 import { createIdentityProvider, type IdentityProvider } from './identity-provider.ts'
 import { oauthMigrations, SqliteOAuthStore } from './oauth-sqlite.ts'
 
@@ -22,8 +22,8 @@ export interface Answer {
 /** The OAuth server of the gateway on a free port, with its state in a folder that may outlive it. */
 export interface TestIdentityProvider extends AsyncDisposable {
   provider: IdentityProvider
-  db: DatabaseSync
-  dir: string
+  store: SqliteOAuthStore
+  databaseFile: string
   origin: string
   logged: () => string
   fetch(path: string, init?: RequestInit): Promise<Answer>
@@ -50,7 +50,9 @@ export async function startIdentityProvider(options: {
   port?: number
   issuer?: string
 }): Promise<TestIdentityProvider> {
-  const { db, database } = openTestDatabase(path.join(options.dir, 'gateway.db'))
+  const databaseFile = path.join(options.dir, 'gateway.db')
+  const database = await openDatabase(databaseFile, oauthMigrations)
+  const store = new SqliteOAuthStore(database)
   const http = createHttpServer()
   await new Promise<void>((done) => http.listen(options.port ?? 0, '127.0.0.1', done))
   const origin = `http://127.0.0.1:${(http.address() as AddressInfo).port}`
@@ -62,13 +64,13 @@ export async function startIdentityProvider(options: {
   })
   const provider = await createIdentityProvider({
     issuer: options.issuer ?? `${origin}/oauth2`,
-    store: new SqliteOAuthStore(database),
+    store,
     keysDir: path.join(options.dir, 'keys'),
     log,
     production: false,
-  }).catch((error: unknown) => {
+  }).catch(async (error: unknown) => {
     http.close()
-    db.close()
+    await database[Symbol.asyncDispose]()
     throw error
   })
   const app = createServer({ log, metrics: createMetrics() })
@@ -79,8 +81,8 @@ export async function startIdentityProvider(options: {
   return {
     ...client(origin, provider),
     provider,
-    db,
-    dir: options.dir,
+    store,
+    databaseFile,
     origin,
     logged: () => lines.join(''),
     [Symbol.asyncDispose]: async () => {
@@ -88,17 +90,9 @@ export async function startIdentityProvider(options: {
       await new Promise((done) => http.close(done))
       await app.close()
       await provider[Symbol.asyncDispose]()
-      db.close()
+      await database[Symbol.asyncDispose]()
     },
   }
-}
-
-export function openTestDatabase(file: string) {
-  const db = new DatabaseSync(file)
-  const { user_version } = db.prepare('PRAGMA user_version').get() as { user_version: number }
-  for (const migration of oauthMigrations.slice(user_version)) db.exec(migration)
-  db.exec(`PRAGMA user_version = ${oauthMigrations.length}`)
-  return { db, database: { db, write: async <T>(change: () => T) => change() } }
 }
 
 function client(origin: string, provider: IdentityProvider) {
