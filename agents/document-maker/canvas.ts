@@ -30,7 +30,7 @@ export class Canvas {
   readonly height: number
   pages = 0
   /** Characters that no face has. */
-  missing = 0
+  readonly missing = new Set<string>()
 
   constructor(meta: Meta, name: string | undefined) {
     const [width, height] = pageSizes[meta.pageSize ?? 'a4']
@@ -56,7 +56,9 @@ export class Canvas {
       },
     })
     // The library wants a date to make the file's id; the same text shall give the same bytes, today and tomorrow.
+    // A PDF of version 1.3 has no XMP block; the library prepares it all the same, and trips over the missing date.
     if (!dated) delete this.#pdf.info.CreationDate
+    Object.assign(this.#pdf, { endMetadata: () => undefined })
     this.#pdf.on('data', (chunk: Buffer) => this.#chunks.push(chunk))
     this.#finished = new Promise((resolve, reject) => {
       this.#pdf.on('end', resolve)
@@ -80,7 +82,7 @@ export class Canvas {
     for (const character of text) {
       const found = this.#faceWith(character, face)
       const drawn = found === undefined ? missingSign : character
-      if (found === undefined) this.missing += 1
+      if (found === undefined) this.missing.add(character)
       const last = runs.at(-1)
       const use = found ?? spareOf(face)
       if (last?.face === use) last.text += drawn

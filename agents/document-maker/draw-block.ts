@@ -24,7 +24,7 @@ export function drawBlocks(sheet: Sheet, blocks: Block[], column: Column, where:
   let onFirstLine = where.onFirstLine
   for (const [place, block] of blocks.entries()) {
     if (block.kind === 'heading') beforeHeading(sheet, block, blocks[place + 1], column)
-    else sheet.need(leastHeight(sheet, block, column))
+    else sheet.need(leastHeight(sheet, block, column) + introduced(sheet, block, blocks[place + 1], column))
     onFirstLine?.()
     onFirstLine = undefined
     drawBlock(sheet, block, column, where)
@@ -120,6 +120,12 @@ function drawQuote(sheet: Sheet, blocks: Block[], column: Column, where: Where):
     sheet.y -= Math.min(body.after, 6)
   })
   sheet.y += body.after + 6
+}
+
+/** “The following:” at the foot of a page announces nothing. */
+function introduced(sheet: Sheet, block: Block, next: Block | undefined, column: Column): number {
+  const announces = block.kind === 'paragraph' && /:\s*$/.test(block.spans.at(-1)?.text ?? '')
+  return announces && next !== undefined ? body.after + leastHeight(sheet, next, column) : 0
 }
 
 /** What of a block must stand together with the heading before it. */

@@ -19,7 +19,7 @@ export function drawCode(sheet: Sheet, text: string, column: Column): void {
     sheet.canvas.box(column.x, sheet.y, column.width, 2 * padding.y + part.length * code.leading, 'panel', 4)
     sheet.y += padding.y
     for (const line of part) {
-      drawLine(sheet, line, inner, { style: { ...style, leading: code.leading } })
+      drawLine(sheet, line, inner, { style, inPanel: true })
       sheet.y += code.leading
     }
     sheet.y += padding.y

@@ -7,6 +7,8 @@ export interface TextLook {
   style: TextStyle
   color?: Color
   align?: Align
+  /** Code in its own panel needs none behind its words. */
+  inPanel?: true
 }
 
 /** Lines on the page, with at least two of a paragraph on either side of a page break. */
@@ -36,7 +38,7 @@ function drawRun(sheet: Sheet, run: Line['runs'][number], x: number, baseline: n
   const { canvas } = sheet
   const { span, size, face, text, width } = run
   const { size: textSize, leading } = look.style
-  if (span.mono === true)
+  if (span.mono === true && look.inPanel !== true)
     canvas.box(x - 1.2, baseline - textSize * 0.83, width + 2.4, textSize * 1.12, 'panel', 2)
   const color = span.link === undefined ? (look.color ?? 'ink') : 'link'
   canvas.text(text, { x, baseline, face, size, color })

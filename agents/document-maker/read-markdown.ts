@@ -1,11 +1,12 @@
 import { lexer, type Token, type Tokens } from 'marked'
-import type { Align, Block, Document, ListItem, Meta } from './document.ts'
+import type { Align, Block, Document, ListItem, Meta, Span } from './document.ts'
 import { decodeEntities } from './entities.ts'
 import { defined, splitFrontMatter } from './front-matter.ts'
 import { inlineOf, plainText } from './inline.ts'
 
 /** Lists and quotes inside each other beyond this depth are set as their text. */
 const deepest = 12
+const mostColumns = 14
 
 /** Reads Markdown (CommonMark with GitHub's tables, task lists and strike-through) into blocks. */
 export function readMarkdown(source: string, wishes: Meta = {}): Document {
@@ -34,7 +35,7 @@ function blocksOf(tokens: Token[], anchor: (text: string) => string, depth: numb
           ? flat(token)
           : [{ kind: 'quote', blocks: blocksOf(token.tokens ?? [], anchor, depth + 1) }]
       case 'table':
-        return [tableOf(token as Tokens.Table)]
+        return tableOf(token as Tokens.Table)
       case 'code':
         return [{ kind: 'code', text: (token as Tokens.Code).text }]
       case 'hr':
@@ -66,14 +67,27 @@ function listOf(token: Tokens.List, anchor: (text: string) => string, depth: num
     const blocks = blocksOf(item.tokens, anchor, depth + 1)
     return item.task ? { blocks, done: item.checked === true } : { blocks }
   })
-  const start = Number(token.start === '' ? 1 : token.start)
+  const start = token.start === '' ? 1 : token.start
   return { kind: 'list', ordered: token.ordered, start, loose: token.loose, items }
 }
 
-function tableOf(token: Tokens.Table): Block {
+function tableOf(token: Tokens.Table): Block[] {
   const align = token.align.map((side): Align => side ?? 'left')
   const cells = (row: Tokens.TableCell[]) => row.map(({ tokens }) => inlineOf(tokens).spans)
-  return { kind: 'table', align, rows: [cells(token.header), ...token.rows.map(cells)] }
+  const rows = [cells(token.header), ...token.rows.map(cells)]
+  return align.length > mostColumns ? records(rows) : [{ kind: 'table', align, rows }]
+}
+
+/** A table that no page is wide enough for: a paragraph per row, each value after the name of its column. */
+function records([header = [], ...rows]: Span[][][]): Block[] {
+  return rows.map((row): Block => {
+    const spans = row.flatMap((cell, column): Span[] => {
+      const name = plainText(header[column] ?? [])
+      const between = column === 0 ? '' : '; '
+      return plainText(cell) === '' ? [] : [{ text: between }, { text: `${name}: `, bold: true }, ...cell]
+    })
+    return { kind: 'paragraph', spans }
+  })
 }
 
 /** The text between tags; comments, scripts and styles are left out. */

@@ -23,8 +23,8 @@ export interface Typeset {
   /** Title or first heading. */
   name: string | undefined
   pages: number
-  /** Characters that no font has; they stand as boxes. */
-  missing: number
+  /** Characters that no font has, at most 20 of them; they stand as boxes. */
+  missing: string[]
 }
 
 /** @throws TooManyPages */
@@ -43,7 +43,7 @@ export async function typeset(job: Job): Promise<Typeset> {
     },
   })
   drawFooters(sheet, document)
-  const { missing } = canvas
+  const missing = [...canvas.missing].slice(0, 20)
   return { pdf: await canvas.finish(), name: document.name, pages: canvas.pages, missing }
 }
 
@@ -58,7 +58,7 @@ function drawTitle(sheet: Sheet, { meta }: Document): void {
   if (meta.subtitle !== undefined) sheet.y += subtitle.after
   if (below !== '') drawText(sheet, [{ text: below }], column, { style: body, color: 'soft' })
   sheet.canvas.box(column.x, sheet.y + 10, 46, 2.4, 'accent')
-  sheet.y += 34
+  sheet.y += 26
 }
 
 function drawFooters({ canvas, column }: Sheet, { name }: Document): void {
@@ -78,7 +78,5 @@ function drawFooters({ canvas, column }: Sheet, { name }: Document): void {
   }
 }
 
-const shortened = (text: string): string => {
-  const characters = [...text]
-  return characters.length > 80 ? `${characters.slice(0, 79).join('')}…` : text
-}
+const shortened = (text: string): string =>
+  text.length > 80 ? `${text.slice(0, 79).toWellFormed().replace('\uFFFD', '')}…` : text
