@@ -1,9 +1,9 @@
 import { Command, CommanderError } from 'commander'
+import { version } from '../shared/process/version.ts'
 import type { CliCommand } from './cli-command.ts'
 import { loadDotEnv } from './environment.ts'
 import { faultOf, sentenceOf, UsageError } from './faults.ts'
 import { type Io, processIo, say } from './io.ts'
-import { ownVersion } from './own-package.ts'
 
 type Make = (io: Io) => CliCommand
 
@@ -54,7 +54,7 @@ export async function main(argv: string[], io: Io = processIo): Promise<number> 
 function programWith(io: Io): Command {
   return new Command('parley')
     .description('A front door to many agents: runs them, sends them work, follows it.')
-    .version(ownVersion())
+    .version(version)
     .showHelpAfterError('(--help says more)')
     .addHelpText(
       'after',

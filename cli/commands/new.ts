@@ -2,8 +2,8 @@ import path from 'node:path'
 import { InvalidArgumentError } from 'commander'
 import { CliCommand } from '../cli-command.ts'
 import { type Io, print, printJson, say } from '../io.ts'
-import { completeProject } from '../scaffold/project.ts'
-import { writeAgent } from '../scaffold/write-agent.ts'
+import { completeProject, readManifest } from '../scaffold/project.ts'
+import { makeAgentFolder, writeAgent } from '../scaffold/write-agent.ts'
 
 export default function newCommand(io: Io): CliCommand {
   return new CliCommand('new')
@@ -19,8 +19,10 @@ project yet, package.json, tsconfig.json and .gitignore as well. Never writes ov
 }
 
 async function scaffold(io: Io, name: string, options: { json?: true }): Promise<void> {
-  const project = await completeProject(io.cwd)
-  const written = [...project.written, ...(await writeAgent(io.cwd, name, project.testRunner))]
+  const manifest = await readManifest(io.cwd)
+  const folder = await makeAgentFolder(io.cwd, name)
+  const project = await completeProject(io.cwd, manifest)
+  const written = [...project.written, ...(await writeAgent(folder, name, project.testRunner))]
   const files = written.map((file) => path.relative(io.cwd, file))
   if (options.json) return printJson(io, { name, files, completed: project.completed })
   for (const file of files) print(io, `${file}\n`)

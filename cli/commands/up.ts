@@ -3,17 +3,15 @@ import path from 'node:path'
 import { CliCommand } from '../cli-command.ts'
 import { CommandFailed } from '../faults.ts'
 import type { Io } from '../io.ts'
-import { portOption } from '../port-option.ts'
+import { applyListenOptions, type ListenOptions, withListenOptions } from '../server-options.ts'
 
-interface UpOptions {
+interface UpOptions extends ListenOptions {
   agents: string
-  port?: string
 }
 
 export default function upCommand(io: Io): CliCommand {
-  return new CliCommand('up')
+  return withListenOptions(new CliCommand('up'))
     .option('--agents <folder>', 'folder that holds one folder per agent', 'agents')
-    .addOption(portOption())
     .addHelpText(
       'after',
       `
@@ -29,7 +27,7 @@ async function up(io: Io, options: UpOptions): Promise<number> {
   if (there?.isDirectory() !== true) {
     throw new CommandFailed(`There is no folder ${agentsDir}. "npx parley new hello" makes a first agent.`)
   }
-  if (options.port !== undefined) io.env.PORT = options.port
+  applyListenOptions(io, options)
   const { runGateway } = await import('../../gateway/main.ts')
   return runGateway({ supervise: true, agentsDir })
 }

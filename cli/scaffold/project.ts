@@ -23,9 +23,8 @@ export interface Project {
 }
 
 /** Makes the working folder a project that runs agents, where it is none yet. */
-export async function completeProject(cwd: string): Promise<Project> {
+export async function completeProject(cwd: string, found: Manifest | undefined): Promise<Project> {
   const file = path.join(cwd, 'package.json')
-  const found = await readManifest(file)
   if (found === undefined) {
     const manifest = projectManifest(packageName(cwd), parleySpecifier(cwd))
     return {
@@ -48,7 +47,9 @@ export async function completeProject(cwd: string): Promise<Project> {
   }
 }
 
-async function readManifest(file: string): Promise<Manifest | undefined> {
+/** Undefined: there is none yet. @throws CommandFailed when it cannot be understood */
+export async function readManifest(cwd: string): Promise<Manifest | undefined> {
+  const file = path.join(cwd, 'package.json')
   const text = await readFile(file, 'utf8').catch((thrown: NodeJS.ErrnoException) => {
     if (thrown.code === 'ENOENT') return undefined
     throw new CommandFailed(`${file} cannot be read (${thrown.code}).`)

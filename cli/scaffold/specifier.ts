@@ -1,6 +1,6 @@
 import { existsSync, readFileSync } from 'node:fs'
 import path from 'node:path'
-import { ownVersion } from '../own-package.ts'
+import { version } from '../../shared/process/version.ts'
 
 export function isInstalled(cwd: string): boolean {
   return existsSync(path.join(cwd, 'node_modules', 'parley', 'package.json'))
@@ -8,7 +8,7 @@ export function isInstalled(cwd: string): boolean {
 
 /** What a new package.json asks for: what npm installed here (a tarball, say), else this version. */
 export function parleySpecifier(cwd: string): string {
-  return installedFrom(cwd) ?? `^${ownVersion()}`
+  return installedFrom(cwd) ?? `^${version.split('+')[0]}`
 }
 
 function installedFrom(cwd: string): string | undefined {

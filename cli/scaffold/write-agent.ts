@@ -4,10 +4,8 @@ import { CommandFailed } from '../faults.ts'
 import { agentSource, readmeSource, skillSource, type TestRunner, testSource } from './templates.ts'
 import { writeNew } from './write-new.ts'
 
-/** The folder of a new agent. @throws CommandFailed when there is something of that name */
-export async function writeAgent(cwd: string, name: string, runner: TestRunner): Promise<string[]> {
-  const folder = path.join(cwd, 'agents', name)
-  await makeFolder(folder)
+/** The files of a new agent, in its folder. */
+export async function writeAgent(folder: string, name: string, runner: TestRunner): Promise<string[]> {
   const files: [string, string][] = [
     [path.join(folder, 'agent.ts'), agentSource(name)],
     [path.join(folder, 'agent.test.ts'), testSource(runner)],
@@ -20,11 +18,14 @@ export async function writeAgent(cwd: string, name: string, runner: TestRunner):
   return files.map(([file]) => file)
 }
 
-async function makeFolder(folder: string): Promise<void> {
+/** The folder of a new agent. @throws CommandFailed when there is something of that name */
+export async function makeAgentFolder(cwd: string, name: string): Promise<string> {
+  const folder = path.join(cwd, 'agents', name)
   try {
     await mkdir(path.dirname(folder), { recursive: true })
     await mkdir(folder)
     await mkdir(path.join(folder, 'skills'))
+    return folder
   } catch (thrown) {
     const { code } = thrown as NodeJS.ErrnoException
     throw new CommandFailed(

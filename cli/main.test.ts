@@ -1,0 +1,52 @@
+import { readdirSync } from 'node:fs'
+import path from 'node:path'
+import { expect, test } from 'vitest'
+import { runCli, temporaryFolder } from './testing.ts'
+
+const names = readdirSync(path.join(import.meta.dirname, 'commands'))
+  .filter((file) => !file.endsWith('.test.ts'))
+  .map((file) => path.basename(file, '.ts'))
+
+test('parley --help names every command there is, and no other', async () => {
+  const { code, stdout } = await runCli(['--help'])
+  expect(code).toBe(0)
+  const listed = stdout.split('Commands:')[1]?.match(/^ {2}[a-z]+/gm)
+  expect(listed?.map((name) => name.trim()).sort()).toEqual([...names, 'help'].sort())
+})
+
+test.each(names)('parley %s --help explains it, with exit code 0 and nothing done', async (name) => {
+  using folder = temporaryFolder()
+  const said = await runCli([name, '--help'], { cwd: folder.path })
+  expect(said).toMatchObject({ code: 0, stderr: '' })
+  expect(said.stdout).toContain(`Usage: parley ${name}`)
+  expect(said.stdout).toContain('--json')
+  expect((await runCli(['help', name])).stdout).toBe(said.stdout)
+  expect(readdirSync(folder.path)).toEqual([])
+})
+
+test.each([
+  ['no command', []],
+  ['an unknown command', ['frob']],
+  ['a command of Object', ['constructor']],
+  ['an unknown option', ['--frob']],
+  ['one argument too many', ['token', 'x']],
+  ['a missing argument', ['watch']],
+  ['a folder that is none', ['agent', 'nowhere']],
+  ['a port that is none', ['gateway', '--port', '70000']],
+])('%s is wrong use: exit code 2, and help on stderr alone', async (_, argv) => {
+  using folder = temporaryFolder()
+  const said = await runCli(argv, { cwd: folder.path })
+  expect(said).toMatchObject({ code: 2, stdout: '' })
+  expect(said.stderr).not.toBe('')
+})
+
+test('parley --version is that of the package', async () => {
+  expect((await runCli(['--version'])).stdout).toMatch(/^\d+\.\d+\.\d+(\+\w+)?\n$/)
+})
+
+test('up without a folder of agents says how to make one: exit code 1', async () => {
+  using folder = temporaryFolder()
+  const said = await runCli(['up'], { cwd: folder.path })
+  expect(said.code).toBe(1)
+  expect(said.stderr).toContain('npx parley new hello')
+})
