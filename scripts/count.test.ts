@@ -11,12 +11,12 @@ const vitestReport = report('vitest.json', {
   numPassedTests: 3,
   numFailedTests: 1,
   testResults: [
-    { name: 'a.test.ts', assertionResults: [{ status: 'passed', fullName: 'a' }] },
+    { status: 'passed', assertionResults: [{ status: 'passed', fullName: 'a' }] },
     {
-      name: 'b.test.ts',
+      status: 'passed',
       assertionResults: [{ status: 'skipped', fullName: 'redis (needs redis-server) works' }],
     },
-    { name: 'c.test.ts', assertionResults: [{ status: 'todo', fullName: 'later' }] },
+    { status: 'passed', assertionResults: [{ status: 'todo', fullName: 'later' }] },
   ],
 })
 const playwrightReport = report('playwright.json', {
@@ -50,6 +50,13 @@ test.each([
   ['ran no test', report('nothing.json', nothing), 0],
 ])('a suite that %s counts as a failure', (_what, file, exitCode) => {
   expect(countVitest(file, exitCode).failed).toBe(1)
+})
+
+test('a file that could not be loaded counts as a failure beside the failed tests', () => {
+  const failedTest = { status: 'failed', assertionResults: [{ status: 'failed', fullName: 'a' }] }
+  const unloadable = { status: 'failed', assertionResults: [] }
+  const content = { numPassedTests: 1, numFailedTests: 1, testResults: [failedTest, unloadable] }
+  expect(countVitest(report('unloadable.json', content), 1)).toEqual({ passed: 1, failed: 2, skipped: [] })
 })
 
 test('an end-to-end suite that ran no test counts as a failure', () => {

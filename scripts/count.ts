@@ -17,21 +17,25 @@ export function countLine(counts: Count[]): string {
 interface VitestReport {
   numPassedTests: number
   numFailedTests: number
-  testResults: { name: string; assertionResults: { status: string; fullName: string }[] }[]
+  testResults: { status: string; assertionResults: { status: string; fullName: string }[] }[]
 }
 
-/** Reads vitest's JSON report. A run that failed without a failed test, or ran none, counts as one failure. */
+/**
+ * Reads vitest's JSON report. A file that failed without a failed test counts as one failure, and so does a run that
+ * failed without a failed file, or ran no test.
+ */
 export function countVitest(reportFile: string, exitCode: number): Count {
   const report = read(reportFile) as VitestReport | undefined
   if (report === undefined) return { passed: 0, failed: 1, skipped: [] }
+  const broken = report.testResults.filter(
+    (file) => file.status === 'failed' && file.assertionResults.every((result) => result.status !== 'failed'),
+  )
   const skipped = report.testResults
     .flatMap((file) => file.assertionResults)
     .filter((result) => result.status !== 'passed' && result.status !== 'failed')
     .map((result) => result.fullName)
-  return atLeastOneFailure(
-    { passed: report.numPassedTests, failed: report.numFailedTests, skipped },
-    exitCode,
-  )
+  const failed = report.numFailedTests + broken.length
+  return atLeastOneFailure({ passed: report.numPassedTests, failed, skipped }, exitCode)
 }
 
 interface PlaywrightSuite {
