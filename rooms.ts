@@ -21,7 +21,9 @@ export const floors: string[][] = [
   ['gateway/registry', 'gateway/identity-provider', 'gateway/supervisor'],
   ['gateway/routing'],
   ['gateway/http'],
-  ['gateway/app.ts', 'gateway/main.ts'],
+  ['gateway/start'],
+  ['gateway/app.ts'],
+  ['gateway/main.ts'],
 
   ['agents'],
   ['cli'],
