@@ -1,5 +1,5 @@
-import type { Message, PausedState, Task, TaskState } from '../protocol/task.ts'
 import type { StoredEvent } from '../protocol/event.ts'
+import type { Message, PausedState, Task, TaskState } from '../protocol/task.ts'
 import type { Timestamp } from '../protocol/timestamp.ts'
 
 /** A task with what the server alone knows of it. One record is one document: it changes in one atomic commit. */
@@ -37,6 +37,15 @@ export interface Page<T> {
   /** Opaque; give it back to read on. Absent at the end. */
   nextCursor?: string
 }
+
+export type ContextPage = Page<
+  ContextRecord & {
+    /** Oldest first; of a context with more than 1,000 tasks the newest 1,000. */
+    taskIds: string[]
+    /** True while a task of it has not ended. */
+    busy: boolean
+  }
+>
 
 export interface TaskQuery {
   owner: string
@@ -77,33 +86,49 @@ export interface Store extends AsyncDisposable {
   /** Asks the storage itself; rejects when it does not answer or cannot be written. */
   ping(): Promise<void>
 
-  /** False when the id exists already (whoever owns it). */
+  /**
+   * False when the id exists already (whoever owns it). The task's context moves to its `createdAt`, and is made where it
+   * is not there (never opened, or cleared in between).
+   * @throws ParleyError ContextNotFound when the context is another owner's
+   */
   createTask(record: TaskRecord): Promise<boolean>
   findTask(id: string, owner: string): Promise<TaskRecord | undefined>
   /** For the engine alone: whoever owns it. */
   loadTask(id: string): Promise<TaskRecord | undefined>
-  /** Replaces the record if its version is still `record.version - 1`; false otherwise. */
+  /**
+   * Replaces the record if its version is still `record.version - 1`; false otherwise. Never shortens the lease of the
+   * same holder.
+   */
   commitTask(record: TaskRecord): Promise<boolean>
-  /** Newest first. @throws ParleyError InvalidParams for a cursor that is not one of ours. */
+  /**
+   * Newest first. A page of large tasks may be shorter than `limit` (at most 64 MiB and one task); read on by its cursor.
+   * @throws ParleyError InvalidParams for a cursor that is not one of ours.
+   */
   listTasks(query: TaskQuery): Promise<Page<TaskRecord>>
-  /** Tasks to take up at a start: submitted, and working with no lease or one that ended before `now`; oldest first. */
+  /**
+   * Tasks to take up at a start, oldest first: submitted, and working with no lease or one that ended before `now`. In an
+   * `exclusive` store the lease of any other holder has ended.
+   */
   listUnfinished(now: number, ourHolder: string): Promise<TaskRecord[]>
   /** Ids of paused tasks whose `dueAt` has passed. */
   listDue(now: number, limit: number): Promise<string[]>
   /** Prolongs the leases of the holder on these tasks. No version is raised. */
   renewLeases(holder: string, taskIds: string[], until: number): Promise<void>
+  /**
+   * Tasks that have not ended: how many there are now. Ended ones: how many ever ended in that state, also those removed
+   * since. States without any are left out.
+   */
   countByState(): Promise<Partial<Record<TaskState, number>>>
 
-  /** Makes the context unless it exists; returns the one that is there, whoever owns it. */
+  /** Makes the context unless it exists; returns the one that is there, whoever owns it. Changes nothing of that one. */
   openContext(record: ContextRecord): Promise<ContextRecord>
   findContext(id: string, owner: string): Promise<ContextRecord | undefined>
-  /** Newest change first, with the ids of their tasks, oldest first; contexts without tasks are left out. */
-  listContexts(query: {
-    owner: string
-    limit: number
-    cursor?: string
-  }): Promise<Page<ContextRecord & { taskIds: string[]; busy: boolean }>>
-  /** The newest `limit` ended tasks of the context, oldest first. */
+  /**
+   * Newest change first, with the ids of their tasks; contexts without tasks are left out. A page may be shorter than
+   * `limit`; read on by its cursor. @throws ParleyError InvalidParams for a cursor that is not one of ours.
+   */
+  listContexts(query: { owner: string; limit: number; cursor?: string }): Promise<ContextPage>
+  /** The newest `limit` ended tasks of the context, oldest first; fewer where they are large (64 MiB and one task). */
   contextHistory(contextId: string, owner: string, limit: number): Promise<TaskRecord[]>
   /**
    * Removes the context with its tasks and all that belongs to them. `busy` when a task of it has not ended: nothing
@@ -113,10 +138,13 @@ export interface Store extends AsyncDisposable {
 
   /** Remembers the key; returns the record that was there before (not expired), else undefined. */
   claimIdempotencyKey(record: IdempotencyRecord): Promise<IdempotencyRecord | undefined>
-  /** Replaces earlier feedback of the same owner on the task. */
+  /** Replaces earlier feedback of the same owner on the task; nothing is kept when the task is gone. */
   saveFeedback(feedback: Feedback): Promise<void>
   findFeedback(taskId: string, owner: string): Promise<Feedback | undefined>
-  /** Removes ended tasks last changed before `before`, at most `limit`, and expired keys. Returns how many tasks. */
+  /**
+   * Removes ended tasks last changed before `before`, oldest first, at most `limit`, with all that belongs to them (a
+   * context with its last task), and expired keys. Returns how many tasks.
+   */
   removeEnded(before: Timestamp, limit: number): Promise<number>
 }
 

@@ -1,0 +1,119 @@
+import { ParleyError } from '../jsonrpc/errors.ts'
+
+/** The verbs of one connection. Each throws when the storage refuses. */
+export interface Transactions {
+  begin(): void
+  commit(): void
+  /** Undoes what is open, if anything is. */
+  rollback(): void
+  savepoint(): void
+  release(): void
+  rollbackToSavepoint(): void
+}
+
+interface Write {
+  run: () => unknown
+  resolve: (value: unknown) => void
+  reject: (reason: unknown) => void
+}
+
+type Outcome = { ok: true; value: unknown } | { ok: false; error: unknown }
+
+/** One transaction holds at most so many writes and takes no further one after so long: the others wait one turn. */
+const writesMax = 1000
+const transactionMaxMs = 25
+
+/**
+ * All writes asked for in one turn of the event loop share one transaction, so one wait for the disk serves them all.
+ * A write that throws fails alone. Savepoints would cost every write; so a transaction in which one throws is undone and
+ * run again with them. A write may therefore run twice, and only its last run counts: it must change the database alone.
+ */
+export class GroupCommit {
+  readonly #transactions: Transactions
+  readonly #queue: Write[] = []
+  #scheduled = false
+
+  constructor(transactions: Transactions) {
+    this.#transactions = transactions
+  }
+
+  /** Settles after the commit. Rejects with what `run` threw, or with what the storage said at the commit. */
+  write<T>(run: () => T): Promise<T> {
+    const { promise, resolve, reject } = Promise.withResolvers<T>()
+    this.#queue.push({ run, resolve: resolve as (value: unknown) => void, reject })
+    this.#schedule()
+    return promise
+  }
+
+  /** Runs what still waits, at once. */
+  drain(): void {
+    while (this.#queue.length > 0) this.#commitSome()
+  }
+
+  #schedule(): void {
+    if (this.#scheduled) return
+    this.#scheduled = true
+    setImmediate(() => {
+      this.#scheduled = false
+      if (this.#queue.length > 0) this.#commitSome()
+      if (this.#queue.length > 0) this.#schedule()
+    })
+  }
+
+  #commitSome(): void {
+    const outcomes: Outcome[] = []
+    let failure: unknown
+    try {
+      if (!this.#attempt(outcomes, false)) this.#attempt(outcomes, true)
+    } catch (error) {
+      failure = error
+      this.#undo()
+    }
+    // A transaction that could not even begin fails all that waits, rather than one after the other.
+    const writes = this.#queue.splice(0, outcomes.length === 0 ? this.#queue.length : outcomes.length)
+    for (const [index, write] of writes.entries()) {
+      const outcome = outcomes[index]
+      if (outcome?.ok === false) write.reject(outcome.error)
+      else if (failure !== undefined || outcome === undefined) write.reject(failure)
+      else write.resolve(outcome.value)
+    }
+  }
+
+  #undo(): void {
+    try {
+      this.#transactions.rollback()
+    } catch {
+      // The next transaction finds out whether the storage works again.
+    }
+  }
+
+  /** One transaction of what waits. False when a write threw: nothing is changed then, unless each has its savepoint. */
+  #attempt(outcomes: Outcome[], isolated: boolean): boolean {
+    const transactions = this.#transactions
+    outcomes.length = 0
+    transactions.begin()
+    const endsAt = performance.now() + transactionMaxMs
+    for (const write of this.#queue) {
+      if (outcomes.length >= writesMax || (outcomes.length > 0 && performance.now() > endsAt)) break
+      if (isolated) transactions.savepoint()
+      try {
+        outcomes.push({ ok: true, value: write.run() })
+      } catch (error) {
+        if (!isolated) {
+          transactions.rollback()
+          return false
+        }
+        outcomes.push({ ok: false, error })
+        transactions.rollbackToSavepoint()
+      }
+      if (isolated) transactions.release()
+    }
+    transactions.commit()
+    return true
+  }
+}
+
+/** What a caller may hear when the storage itself is at fault. The driver's words stay in the cause. */
+export function unavailable(message: string, cause?: unknown): ParleyError {
+  return new ParleyError('Unavailable', { message, headers: { 'retry-after': '5' }, cause })
+}

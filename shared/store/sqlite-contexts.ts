@@ -1,0 +1,128 @@
+import { pausedStates } from '../protocol/task.ts'
+import type { Inside } from './sqlite-record.ts'
+import type { ContextPage, ContextRecord } from './store.ts'
+
+interface ContextRow {
+  id: string
+  owner: string
+  created_at: string
+  updated_at: string
+}
+
+/** What is read at once is bounded: ids of one context, and of a page. */
+const [idsPerContextMax, idsPerPageMax] = [1000, 10_000]
+
+const columns = 'id, owner, created_at, updated_at'
+const openStates = ['submitted', 'working', ...pausedStates].map((state) => `'${state}'`).join(', ')
+const anyOpen = `SELECT 1 FROM tasks INDEXED BY tasks_open WHERE open_state IN (${openStates}) AND context_id = ? LIMIT 1`
+
+export async function openContext(inside: Inside, record: ContextRecord): Promise<ContextRecord> {
+  const { database } = inside
+  const select = `SELECT ${columns} FROM contexts WHERE id = ?`
+  const there = await database.read(() => database.statement(select).get(record.id))
+  if (there !== undefined) return contextOf(there)
+  const { id, owner, createdAt, updatedAt } = record
+  return database.write(() => {
+    const insert =
+      'INSERT OR IGNORE INTO contexts (id, owner, created_at, updated_at, task_count) VALUES (?, ?, ?, ?, 0)'
+    database.statement(insert).run(id, owner, createdAt, updatedAt)
+    return contextOf(database.statement(select).get(id))
+  })
+}
+
+export function findContext(
+  { database }: Inside,
+  id: string,
+  owner: string,
+): Promise<ContextRecord | undefined> {
+  return database.read(() => {
+    const row = database
+      .statement(`SELECT ${columns} FROM contexts WHERE id = ? AND owner = ?`)
+      .get(id, owner)
+    return row === undefined ? undefined : contextOf(row)
+  })
+}
+
+export function listContexts(
+  inside: Inside,
+  query: { owner: string; limit: number; cursor?: string },
+): Promise<ContextPage> {
+  const { database, cursors } = inside
+  const { owner, limit, cursor } = query
+  const sql = `SELECT ${columns} FROM contexts INDEXED BY contexts_of_owner
+    WHERE owner = ? AND task_count > 0 AND (updated_at, id) < (?, ?) ORDER BY updated_at DESC, id DESC LIMIT ?`
+  return database.read(() => {
+    // U+FFFF sorts after every time.
+    const before = cursor === undefined ? ['\uffff', ''] : cursors.open('contexts', owner, cursor)
+    const [updatedAt, id] = before as [string, string]
+    const items: ContextPage['items'] = []
+    let ids = 0
+    for (const row of database.statement(sql).iterate(owner, updatedAt, id, limit + 1)) {
+      const last = items.at(-1)
+      if (last !== undefined && (items.length >= limit || ids >= idsPerPageMax)) {
+        return { items, nextCursor: cursors.seal('contexts', owner, [last.updatedAt, last.id]) }
+      }
+      const context = contextOf(row)
+      const taskIds = taskIdsOf(inside, context.id)
+      const busy = database.statement(anyOpen).get(context.id) !== undefined
+      items.push({ ...context, taskIds, busy })
+      ids += taskIds.length
+    }
+    return { items }
+  })
+}
+
+function taskIdsOf({ database }: Inside, contextId: string): string[] {
+  const sql =
+    'SELECT id FROM tasks INDEXED BY tasks_of_context WHERE context_id = ? ORDER BY seq DESC LIMIT ?'
+  const rows = database.statement(sql).all(contextId, idsPerContextMax)
+  return rows.map((row) => row['id'] as string).reverse()
+}
+
+export function clearContext(
+  { database }: Inside,
+  id: string,
+  owner: string,
+): Promise<'cleared' | 'busy' | 'absent'> {
+  const theirs = '(SELECT id FROM tasks INDEXED BY tasks_of_context WHERE context_id = ?)'
+  return database.write(() => {
+    const found = database.statement('SELECT 1 FROM contexts WHERE id = ? AND owner = ?').get(id, owner)
+    if (found === undefined) return 'absent'
+    if (database.statement(anyOpen).get(id) !== undefined) return 'busy'
+    for (const table of ['parts', 'feedback', 'idempotency_keys']) {
+      database.statement(`DELETE FROM ${table} WHERE task_id IN ${theirs}`).run(id)
+    }
+    database.statement('DELETE FROM tasks INDEXED BY tasks_of_context WHERE context_id = ?').run(id)
+    database.statement('DELETE FROM contexts WHERE id = ?').run(id)
+    return 'cleared'
+  })
+}
+
+export function removeEnded({ database, now }: Inside, before: string, limit: number): Promise<number> {
+  const oldest =
+    'SELECT seq, id, context_id FROM tasks INDEXED BY tasks_ended WHERE ended_at < ? ORDER BY ended_at LIMIT ?'
+  const expired = `DELETE FROM idempotency_keys WHERE (owner, key) IN
+    (SELECT owner, key FROM idempotency_keys INDEXED BY idempotency_keys_expiry WHERE expires_at <= ? LIMIT ?)`
+  return database.write(() => {
+    database.statement(expired).run(now(), limit)
+    const rows = database.statement(oldest).all(before, limit) as unknown as {
+      seq: number
+      id: string
+      context_id: string
+    }[]
+    for (const row of rows) {
+      for (const table of ['parts', 'feedback', 'idempotency_keys']) {
+        database.statement(`DELETE FROM ${table} WHERE task_id = ?`).run(row.id)
+      }
+      database.statement('DELETE FROM tasks WHERE seq = ?').run(row.seq)
+      database.statement('UPDATE contexts SET task_count = task_count - 1 WHERE id = ?').run(row.context_id)
+      database.statement('DELETE FROM contexts WHERE id = ? AND task_count = 0').run(row.context_id)
+    }
+    return rows.length
+  })
+}
+
+function contextOf(row: unknown): ContextRecord {
+  const { id, owner, created_at, updated_at } = row as ContextRow
+  return { id, owner, createdAt: created_at, updatedAt: updated_at }
+}

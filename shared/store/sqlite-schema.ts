@@ -1,0 +1,82 @@
+/**
+ * The embedded store of an agent. Rules: one row per task, the newest has the highest `seq`; what is looked for or changes
+ * often is a column before `body`, so that it is read and compared without the rest; every index ends in `seq`, which
+ * SQLite appends. No question of the port may scan `tasks` (held by a test).
+ *
+ * Migration n brings version n to n + 1. A migration that has been released never changes: write the next one.
+ */
+export const agentMigrations: readonly string[] = [
+  `
+  CREATE TABLE tasks (
+    seq INTEGER PRIMARY KEY,
+    id TEXT NOT NULL UNIQUE,
+    owner TEXT NOT NULL,
+    context_id TEXT NOT NULL,
+    state TEXT NOT NULL,
+    created_at TEXT NOT NULL,
+    updated_at TEXT NOT NULL,
+    version INTEGER NOT NULL,
+    lease_holder TEXT,
+    lease_until INTEGER,
+    due_at INTEGER,
+    -- 1 when the body refers to rows of parts.
+    large INTEGER NOT NULL,
+    body TEXT NOT NULL,
+    open_state TEXT AS (
+      CASE WHEN state IN ('completed', 'failed', 'canceled', 'rejected') THEN NULL ELSE state END
+    ) VIRTUAL,
+    ended_at TEXT AS (
+      CASE WHEN state IN ('completed', 'failed', 'canceled', 'rejected') THEN updated_at END
+    ) VIRTUAL
+  ) STRICT;
+  CREATE INDEX tasks_of_owner ON tasks (owner);
+  CREATE INDEX tasks_of_owner_in_state ON tasks (owner, state);
+  CREATE INDEX tasks_of_context ON tasks (context_id);
+  CREATE INDEX tasks_open ON tasks (open_state, context_id) WHERE open_state IS NOT NULL;
+  CREATE INDEX tasks_ended ON tasks (ended_at) WHERE ended_at IS NOT NULL;
+  CREATE INDEX tasks_due ON tasks (due_at) WHERE due_at IS NOT NULL;
+
+  -- Large parts, each written once. hash: SHA-256 of body, which is the part as JSON.
+  CREATE TABLE parts (
+    task_id TEXT NOT NULL,
+    hash TEXT NOT NULL,
+    body TEXT NOT NULL,
+    UNIQUE (task_id, hash)
+  ) STRICT;
+
+  -- How many tasks ever ended in each state, whether they are still here or not.
+  CREATE TABLE ended_counts (state TEXT PRIMARY KEY, count INTEGER NOT NULL) STRICT, WITHOUT ROWID;
+  INSERT INTO ended_counts VALUES ('completed', 0), ('failed', 0), ('canceled', 0), ('rejected', 0);
+
+  CREATE TABLE contexts (
+    id TEXT PRIMARY KEY,
+    owner TEXT NOT NULL,
+    created_at TEXT NOT NULL,
+    updated_at TEXT NOT NULL,
+    task_count INTEGER NOT NULL
+  ) STRICT, WITHOUT ROWID;
+  CREATE INDEX contexts_of_owner ON contexts (owner, updated_at, id) WHERE task_count > 0;
+
+  CREATE TABLE idempotency_keys (
+    owner TEXT NOT NULL,
+    key TEXT NOT NULL,
+    body_hash TEXT NOT NULL,
+    task_id TEXT NOT NULL,
+    expires_at INTEGER NOT NULL,
+    PRIMARY KEY (owner, key)
+  ) STRICT, WITHOUT ROWID;
+  CREATE INDEX idempotency_keys_of_task ON idempotency_keys (task_id);
+  CREATE INDEX idempotency_keys_expiry ON idempotency_keys (expires_at);
+
+  CREATE TABLE feedback (
+    task_id TEXT NOT NULL,
+    owner TEXT NOT NULL,
+    body TEXT NOT NULL,
+    PRIMARY KEY (task_id, owner)
+  ) STRICT, WITHOUT ROWID;
+
+  -- Seals cursors; made here so that a cursor outlives a restart.
+  CREATE TABLE cursor_key (key BLOB NOT NULL) STRICT;
+  INSERT INTO cursor_key VALUES (randomblob(32));
+  `,
+]

@@ -1,0 +1,214 @@
+import { ParleyError } from '../jsonrpc/errors.ts'
+import { isTerminal, pausedStates, type TaskState } from '../protocol/task.ts'
+import {
+  decodePage,
+  decodeTask,
+  encodeTask,
+  type Inside,
+  saveParts,
+  type TaskRow,
+  taskColumns,
+} from './sqlite-record.ts'
+import type { Page, TaskQuery, TaskRecord } from './store.ts'
+
+const quoted = (states: readonly TaskState[]) => states.map((state) => `'${state}'`).join(', ')
+
+const insertTask = `INSERT INTO tasks
+  (id, owner, context_id, state, created_at, updated_at, version, lease_holder, lease_until, due_at, large, body)
+  VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)`
+
+/** Counts the task in its context, which is made where it is not there. No change: the context is another owner's. */
+const countInContext = `INSERT INTO contexts (id, owner, created_at, updated_at, task_count) VALUES (?, ?, ?, ?, 1)
+  ON CONFLICT (id) DO UPDATE SET task_count = task_count + 1, updated_at = max(updated_at, excluded.updated_at)
+  WHERE owner = excluded.owner`
+
+export async function createTask(inside: Inside, record: TaskRecord): Promise<boolean> {
+  const { database } = inside
+  const { id, owner, contextId, status, createdAt, updatedAt, version, lease, dueAt } = record
+  const { body, large, parts } = encodeTask(inside, record)
+  return database.write(() => {
+    if (database.statement('SELECT 1 FROM tasks WHERE id = ?').get(id) !== undefined) return false
+    const { changes } = database.statement(countInContext).run(contextId, owner, createdAt, createdAt)
+    if (changes !== 1) throw new ParleyError('ContextNotFound', { data: { contextId } })
+    saveParts(inside, id, parts)
+    const holder = lease?.holder ?? null
+    const until = lease?.until ?? null
+    database
+      .statement(insertTask)
+      .run(
+        id,
+        owner,
+        contextId,
+        status.state,
+        createdAt,
+        updatedAt,
+        version,
+        holder,
+        until,
+        dueAt ?? null,
+        large,
+        body,
+      )
+    if (isTerminal(status.state)) countEnded(inside, status.state)
+    return true
+  })
+}
+
+/** A holder's lease is only prolonged: the record may have been read before `renewLeases`. */
+const updateTask = `UPDATE tasks SET state = ?, updated_at = ?, version = ?,
+  lease_until = CASE WHEN lease_holder = ? THEN max(lease_until, ?) ELSE ? END, lease_holder = ?,
+  due_at = ?, large = ?, body = ? WHERE seq = ?`
+
+export async function commitTask(inside: Inside, record: TaskRecord): Promise<boolean> {
+  const { database } = inside
+  const { id, status, updatedAt, version, lease, dueAt } = record
+  const { body, large, parts } = encodeTask(inside, record)
+  const holder = lease?.holder ?? null
+  const until = lease?.until ?? null
+  return database.write(() => {
+    const there = database.statement('SELECT seq, version, state FROM tasks WHERE id = ?').get(id) as
+      | { seq: number; version: number; state: TaskState }
+      | undefined
+    if (there === undefined || there.version !== version - 1) return false
+    saveParts(inside, id, parts)
+    database
+      .statement(updateTask)
+      .run(
+        status.state,
+        updatedAt,
+        version,
+        holder,
+        until,
+        until,
+        holder,
+        dueAt ?? null,
+        large,
+        body,
+        there.seq,
+      )
+    if (isTerminal(status.state) && !isTerminal(there.state)) countEnded(inside, status.state)
+    return true
+  })
+}
+
+function countEnded({ database }: Inside, state: TaskState): void {
+  database.statement('UPDATE ended_counts SET count = count + 1 WHERE state = ?').run(state)
+}
+
+export function findTask(inside: Inside, id: string, owner: string): Promise<TaskRecord | undefined> {
+  const { database } = inside
+  return database.read(() => {
+    const row = database
+      .statement(`SELECT ${taskColumns} FROM tasks WHERE id = ? AND owner = ?`)
+      .get(id, owner)
+    return row === undefined ? undefined : decodeTask(inside, row as unknown as TaskRow).record
+  })
+}
+
+export function loadTask(inside: Inside, id: string): Promise<TaskRecord | undefined> {
+  const { database } = inside
+  return database.read(() => {
+    const row = database.statement(`SELECT ${taskColumns} FROM tasks WHERE id = ?`).get(id)
+    return row === undefined ? undefined : decodeTask(inside, row as unknown as TaskRow).record
+  })
+}
+
+/** Named by hand: without statistics SQLite may take the index of the owner, who can have every task there is. */
+function chosenBy({ owner, contextId, state }: TaskQuery): { where: string; values: string[] } {
+  if (contextId === undefined) {
+    if (state === undefined) return { where: 'INDEXED BY tasks_of_owner WHERE owner = ?', values: [owner] }
+    return {
+      where: 'INDEXED BY tasks_of_owner_in_state WHERE owner = ? AND state = ?',
+      values: [owner, state],
+    }
+  }
+  const values = [contextId, owner]
+  if (state === undefined)
+    return { where: 'INDEXED BY tasks_of_context WHERE context_id = ? AND owner = ?', values }
+  const where = isTerminal(state)
+    ? 'INDEXED BY tasks_of_context WHERE context_id = ? AND owner = ? AND state = ?'
+    : 'INDEXED BY tasks_open WHERE context_id = ? AND owner = ? AND open_state = ?'
+  return { where, values: [...values, state] }
+}
+
+export function listTasks(inside: Inside, query: TaskQuery): Promise<Page<TaskRecord>> {
+  const { database, cursors } = inside
+  const { owner, cursor, limit } = query
+  return database.read(() => {
+    const before =
+      cursor === undefined ? Number.MAX_SAFE_INTEGER : Number(cursors.open('tasks', owner, cursor))
+    const { where, values } = chosenBy(query)
+    const rows = database
+      .statement(`SELECT ${taskColumns} FROM tasks ${where} AND seq < ? ORDER BY seq DESC LIMIT ?`)
+      .iterate(...values, before, limit + 1)
+    const { records, lastSeq, more } = decodePage(inside, rows, limit)
+    return more ? { items: records, nextCursor: cursors.seal('tasks', owner, lastSeq) } : { items: records }
+  })
+}
+
+export function contextHistory(
+  inside: Inside,
+  contextId: string,
+  owner: string,
+  limit: number,
+): Promise<TaskRecord[]> {
+  const { database } = inside
+  const sql = `SELECT ${taskColumns} FROM tasks INDEXED BY tasks_of_context
+    WHERE context_id = ? AND owner = ? AND open_state IS NULL ORDER BY seq DESC LIMIT ?`
+  return database.read(() => {
+    const rows = database.statement(sql).iterate(contextId, owner, limit)
+    return decodePage(inside, rows, limit).records.reverse()
+  })
+}
+
+export function listUnfinished(inside: Inside, now: number, ourHolder: string): Promise<TaskRecord[]> {
+  const { database } = inside
+  const abandoned = `SELECT seq FROM tasks INDEXED BY tasks_open WHERE open_state = 'submitted'
+    UNION ALL SELECT seq FROM tasks INDEXED BY tasks_open WHERE open_state = 'working'
+      AND (lease_holder IS NULL OR lease_holder <> ? OR lease_until < ?)`
+  return database.read(() => {
+    // Sorted without their bodies.
+    const rows = database.statement(abandoned).all(ourHolder, now) as unknown as { seq: number }[]
+    const one = database.statement(`SELECT ${taskColumns} FROM tasks WHERE seq = ?`)
+    return rows
+      .sort((a, b) => a.seq - b.seq)
+      .map(({ seq }) => decodeTask(inside, one.get(seq) as unknown as TaskRow).record)
+  })
+}
+
+export function listDue({ database }: Inside, now: number, limit: number): Promise<string[]> {
+  const sql = `SELECT id FROM tasks INDEXED BY tasks_due
+    WHERE due_at <= ? AND state IN (${quoted(pausedStates)}) ORDER BY due_at LIMIT ?`
+  return database.read(() =>
+    database
+      .statement(sql)
+      .all(now, limit)
+      .map((row) => row['id'] as string),
+  )
+}
+
+export function renewLeases(
+  { database }: Inside,
+  holder: string,
+  taskIds: string[],
+  until: number,
+): Promise<void> {
+  const sql = 'UPDATE tasks SET lease_until = ? WHERE id = ? AND lease_holder = ?'
+  return database.write(() => {
+    const renew = database.statement(sql)
+    for (const id of taskIds) renew.run(until, id, holder)
+  })
+}
+
+export function countByState({ database }: Inside): Promise<Partial<Record<TaskState, number>>> {
+  const open = `SELECT open_state AS state, count(*) AS count FROM tasks INDEXED BY tasks_open
+    WHERE open_state IN (${quoted(['submitted', 'working', ...pausedStates])}) GROUP BY open_state`
+  return database.read(() => {
+    const ended = database.statement('SELECT state, count FROM ended_counts WHERE count > 0').all()
+    const rows = [...database.statement(open).all(), ...ended] as unknown as {
+      state: TaskState
+      count: number
+    }[]
+    return Object.fromEntries(rows.map(({ state, count }) => [state, count]))
+  })
+}

@@ -1,0 +1,71 @@
+import { Cursors } from './cursor.ts'
+import { LargeParts } from './large-parts.ts'
+import { claimIdempotencyKey, findFeedback, saveFeedback } from './sqlite-beside-tasks.ts'
+import { clearContext, findContext, listContexts, openContext, removeEnded } from './sqlite-contexts.ts'
+import { openDatabase } from './sqlite-database.ts'
+import type { Inside } from './sqlite-record.ts'
+import { agentMigrations } from './sqlite-schema.ts'
+import {
+  commitTask,
+  contextHistory,
+  countByState,
+  createTask,
+  findTask,
+  listDue,
+  listTasks,
+  listUnfinished,
+  loadTask,
+  renewLeases,
+} from './sqlite-tasks.ts'
+import type { Store } from './store.ts'
+
+export interface SqliteStoreOptions {
+  /** Made where it is not there, with the folders above it. */
+  file: string
+  /** Parts larger than this are kept beside the task. Default 256 KiB. */
+  largePartBytes?: number
+  /** Milliseconds since 1970; the expiry of idempotency keys goes by it. Default: the system's. */
+  clock?: () => number
+}
+
+/**
+ * The embedded store: one file, written by this process alone, every promise kept on the disk (`synchronous=FULL`).
+ * @throws DatabaseRefused when another process has the file open or a newer version wrote it
+ */
+export async function openSqliteStore(options: SqliteStoreOptions): Promise<Store> {
+  const database = await openDatabase(options.file, agentMigrations)
+  const key = await database.read(() => database.statement('SELECT key FROM cursor_key').get()?.['key'])
+  const inside: Inside = {
+    database,
+    largeParts: new LargeParts(options.largePartBytes ?? 256 * 1024),
+    cursors: new Cursors(key as Uint8Array),
+    now: options.clock ?? Date.now,
+  }
+  return {
+    exclusive: true,
+    ping: () => database.ping(),
+
+    createTask: (record) => createTask(inside, record),
+    findTask: (id, owner) => findTask(inside, id, owner),
+    loadTask: (id) => loadTask(inside, id),
+    commitTask: (record) => commitTask(inside, record),
+    listTasks: (query) => listTasks(inside, query),
+    listUnfinished: (now, ourHolder) => listUnfinished(inside, now, ourHolder),
+    listDue: (now, limit) => listDue(inside, now, limit),
+    renewLeases: (holder, taskIds, until) => renewLeases(inside, holder, taskIds, until),
+    countByState: () => countByState(inside),
+
+    openContext: (record) => openContext(inside, record),
+    findContext: (id, owner) => findContext(inside, id, owner),
+    listContexts: (query) => listContexts(inside, query),
+    contextHistory: (contextId, owner, limit) => contextHistory(inside, contextId, owner, limit),
+    clearContext: (id, owner) => clearContext(inside, id, owner),
+
+    claimIdempotencyKey: (record) => claimIdempotencyKey(inside, record),
+    saveFeedback: (feedback) => saveFeedback(inside, feedback),
+    findFeedback: (taskId, owner) => findFeedback(inside, taskId, owner),
+    removeEnded: (before, limit) => removeEnded(inside, before, limit),
+
+    [Symbol.asyncDispose]: () => database[Symbol.asyncDispose](),
+  }
+}
