@@ -13,6 +13,7 @@ const stranger = {
   slug: 'stranger',
   status: 'unreachable',
   admitted: false,
+  quarantined: true,
   skills: [{ id: 'x\u001b[2J\n' }],
   url: 'http://b.example/',
 }
@@ -27,9 +28,9 @@ test('lists the agents as a table, whatever their names hold', async () => {
   const { code, stdout } = await runCli(['agents', '--url', server.url])
   expect(code).toBe(0)
   expect(stdout.split('\n')).toEqual([
-    'AGENT       STATUS                     SKILLS                    ADDRESS',
-    'calculator  ready                      calculate, convert-units  http://127.0.0.1:7400/agents/calculator/',
-    'stranger    unreachable, not admitted  x                         http://b.example/',
+    'AGENT       STATUS                                  SKILLS                    ADDRESS',
+    'calculator  ready                                   calculate, convert-units  http://127.0.0.1:7400/agents/calculator/',
+    'stranger    unreachable, not admitted, quarantined  x                         http://b.example/',
     '',
   ])
 })

@@ -39,7 +39,7 @@ async function listAgents(io: Io, options: AgentsOptions): Promise<void> {
   if (agents.length === 0) return print(io, 'No agents.\n')
   const rows = agents.map((agent) => [
     oneLine(agent.slug ?? '', 40),
-    oneLine(agent.admitted === false ? `${agent.status}, not admitted` : (agent.status ?? ''), 40),
+    oneLine(statusOf(agent), 60),
     oneLine(
       (agent.skills ?? []).map((skill) => (typeof skill === 'string' ? skill : skill.id)).join(', '),
       60,
@@ -47,6 +47,14 @@ async function listAgents(io: Io, options: AgentsOptions): Promise<void> {
     oneLine(agent.url ?? '', 120),
   ])
   print(io, table([['AGENT', 'STATUS', 'SKILLS', 'ADDRESS'], ...rows]))
+}
+
+function statusOf({ status = '', admitted, quarantined }: ListedAgent): string {
+  const set = [
+    ...(admitted === false ? ['not admitted'] : []),
+    ...(quarantined === true ? ['quarantined'] : []),
+  ]
+  return [status, ...set].join(', ')
 }
 
 async function allAgents(io: Io, options: AgentsOptions): Promise<ListedAgent[]> {

@@ -211,6 +211,14 @@ test.each([
   expect(server.calls[0]?.path).toBe('/')
 })
 
+test('a name that no agent has: a sentence that says where the names are', async () => {
+  const error = { code: -32040, message: 'Not found', data: { reason: 'agent' } }
+  await using server = await scriptedAgent({ 'message/stream': () => ({ error, status: 404 }) })
+  const said = await runCli(['send', 'nobody', 'hello', '--url', server.url])
+  expect(said).toMatchObject({ code: 1, stdout: '' })
+  expect(said.stderr).toBe('parley: There is no agent "nobody" here; npx parley agents lists them.\n')
+})
+
 test('an error of the server is one sentence, with --json one object; exit code 1', async () => {
   const error = {
     code: -32602,

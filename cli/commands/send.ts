@@ -7,11 +7,11 @@ import {
 } from '../../shared/client/client.ts'
 import { isPaused } from '../../shared/protocol/task.ts'
 import { CliCommand } from '../cli-command.ts'
-import { CommandFailed, sentenceOf } from '../faults.ts'
 import { conclude, concludeJson, followEvents, type Standing, sayInterrupted } from '../follow-task.ts'
 import { interruption } from '../interrupt.ts'
 import { type Io, print, printJson } from '../io.ts'
 import { type MessageOptions, messageOf, messageOptions } from '../message.ts'
+import { explained } from '../no-agent.ts'
 import { askOnTerminal, isInteractive } from '../question.ts'
 import { connect, type ServerOptions, withServerOptions } from '../server-connection.ts'
 import { TaskView } from '../task-view.ts'
@@ -60,7 +60,7 @@ async function send(io: Io, agent: string, text: string | undefined, options: Se
     else print(io, `${task.id}\n`)
     return 0
   } catch (thrown) {
-    throw agent === '-' ? unrouted(thrown) : thrown
+    throw explained(thrown, agent)
   }
 }
 
@@ -129,14 +129,4 @@ async function follow(client: AgentClient, message: OutgoingMessage, view: TaskV
 function folderOf(io: Io, options: SendOptions): string | undefined {
   if (options.out === undefined && options.json) return undefined
   return path.resolve(io.cwd, options.out ?? '.')
-}
-
-/** The server has nobody for a message without an agent's name. */
-function unrouted(thrown: unknown): unknown {
-  const code = thrown instanceof RpcError ? thrown.code : undefined
-  const status = thrown instanceof RpcError ? thrown.status : undefined
-  if (status !== 404 && code !== -32601 && code !== -32004) return thrown
-  return new CommandFailed(
-    `No agent was chosen: ${sentenceOf(thrown)} Name one instead of "-"; npx parley agents lists them.`,
-  )
 }

@@ -76,6 +76,14 @@ test('a task that is not there: exit code 1; an id that is none: exit code 2', a
   expect((await runCli(['watch', 'seven', '--url', server.url])).code).toBe(2)
 })
 
+test('without --agent, at a server that has no tasks itself: a sentence that asks for it', async () => {
+  const error = { code: -32040, message: 'Not found', data: { reason: 'route' } }
+  await using server = await scriptedAgent({ 'tasks/resubscribe': () => ({ error, status: 404 }) })
+  const said = await runCli(['watch', taskId, '--url', server.url])
+  expect(said).toMatchObject({ code: 1, stdout: '' })
+  expect(said.stderr).toContain('Name one with --agent')
+})
+
 test('Ctrl-C leaves at once with exit code 0', async () => {
   await using server = await scriptedAgent({
     'tasks/resubscribe': () => ({ frames: [present(1, 'working'), status(1, 'working')], after: 'silence' }),

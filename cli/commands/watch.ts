@@ -3,6 +3,7 @@ import { CliCommand } from '../cli-command.ts'
 import { conclude, followEvents, sayInterrupted } from '../follow-task.ts'
 import { interruption } from '../interrupt.ts'
 import { type Io, printJson } from '../io.ts'
+import { explained } from '../no-agent.ts'
 import { connect, type ServerOptions, withServerOptions } from '../server-connection.ts'
 import { TaskView } from '../task-view.ts'
 import { uuid } from '../uuid.ts'
@@ -45,7 +46,7 @@ async function watch(io: Io, task: string, options: WatchOptions): Promise<numbe
     return conclude(io, standing, options.agent)
   } catch (thrown) {
     view.finish()
-    sayInterrupted(io, thrown, undefined, options.agent)
+    sayInterrupted(io, explained(thrown, options.agent, 'with --agent'), undefined, options.agent)
     return 0
   }
 }

@@ -1,0 +1,17 @@
+import { RpcError } from '../shared/client/rpc-error.ts'
+import { CommandFailed, sentenceOf } from './faults.ts'
+
+/** A refusal that means "no such agent" or "name one", with what to do about it; anything else as it is. */
+export function explained(thrown: unknown, agent: string, how = 'instead of "-"'): unknown {
+  if (!(thrown instanceof RpcError)) return thrown
+  if (agent !== '-') {
+    if (thrown.code !== -32040 || thrown.data.reason !== 'agent') return thrown
+    return new CommandFailed(`There is no agent "${agent}" here; npx parley agents lists them.`)
+  }
+  const nobody =
+    [-32601, -32004, -32040].includes(thrown.code) || (thrown.status === 404 && thrown.code === 0)
+  if (!nobody) return thrown
+  return new CommandFailed(
+    `No agent was chosen: ${sentenceOf(thrown)} Name one ${how}; npx parley agents lists them.`,
+  )
+}
