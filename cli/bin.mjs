@@ -21,6 +21,8 @@ async function run() {
   module.enableCompileCache(process.env.NODE_COMPILE_CACHE)
   const { main } = await import('#main')
   process.exitCode = await main(process.argv.slice(2))
+  // Ctrl-C under `npm start` arrives twice; the second one must not turn a good end into a bad one.
+  for (const signal of ['SIGINT', 'SIGTERM']) process.on(signal, () => {})
   // What a command forgot to close must not keep it running.
   setTimeout(() => process.exit(), 1000).unref()
 }

@@ -93,6 +93,15 @@ test('on a Node new enough, the command runs in this process, and what it forgot
   expect(await ended(child)).toMatchObject({ code: 3, signal: null })
 })
 
+test('a signal that arrives once the command has ended changes nothing', async () => {
+  const child = parley({ from: bare, args: ['forget'], old: false })
+  await once(child.stdout as never, 'data')
+  const again = setInterval(() => child.kill('SIGINT'), 50)
+  const result = await ended(child)
+  clearInterval(again)
+  expect(result).toMatchObject({ code: 3, signal: null })
+})
+
 function parley(run: { from: string; args: string[]; cwd?: string; old?: boolean }): ChildProcess {
   const bin = path.join(run.from, 'cli', 'bin.mjs')
   const flags = run.old === false ? [] : ['--import', older]

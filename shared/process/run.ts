@@ -6,9 +6,12 @@ export interface Running extends AsyncDisposable {
   readonly ended?: Promise<string>
 }
 
+/** Ctrl-C under `npm start` arrives twice: from the terminal and from npm. What comes within this time is the same wish. */
+const sameSignalMs = 1000
+
 /**
  * Starts, waits for SIGINT or SIGTERM (or for the parent's IPC channel to close), disposes. Resolves with the exit code.
- * A second signal, or a stop that takes longer than `stopLimitMs`, ends the process at once with 1.
+ * A second Ctrl-C, or a stop that takes longer than `stopLimitMs`, ends the process at once with 1.
  */
 export async function run(
   start: () => Promise<Running>,
@@ -20,7 +23,8 @@ export async function run(
   options.log.info({ reason }, 'stopping')
   const limit = setTimeout(() => hardExit(options.log, 'stop took too long'), options.stopLimitMs ?? 30_000)
   limit.unref()
-  process.once('SIGINT', () => hardExit(options.log, 'second signal'))
+  const secondSignal = () => hardExit(options.log, 'second signal')
+  const patience = setTimeout(() => process.once('SIGINT', secondSignal), sameSignalMs).unref()
   try {
     await running[Symbol.asyncDispose]()
     return 0
@@ -29,6 +33,8 @@ export async function run(
     return 1
   } finally {
     clearTimeout(limit)
+    clearTimeout(patience)
+    process.off('SIGINT', secondSignal)
     stop.release()
   }
 }
