@@ -30,8 +30,3 @@ export function agentEnvironment(
   const passed = names.flatMap((name) => (ours[name] === undefined ? [] : [[name, ours[name]]]))
   return { ...(Object.fromEntries(passed) as NodeJS.ProcessEnv), ...own }
 }
-
-/** Required settings that are not there. */
-export function missingSettings(ours: NodeJS.ProcessEnv, settings: AgentFolder['settings']): string[] {
-  return settings.required.filter((name) => (ours[name] ?? '') === '')
-}

@@ -168,7 +168,7 @@ export class SupervisedAgent {
     if (identity === undefined) throw new Error('it did not say who it is')
     const agent: ReadyAgent = { ...message, ...identity, name: this.folder.name }
     await this.#around.onReady(agent)
-    this.#log.info({ url: agent.url, pid: this.pid }, `agent ${this.folder.name} is ready`)
+    this.#log.info({ url: agent.url, agent_pid: this.pid }, `agent ${this.folder.name} is ready`)
     this.#settle({ name: this.folder.name, state: 'ready', agent })
   }
 }

@@ -5,7 +5,7 @@ import { keyId } from '../../shared/identity/did.ts'
 import type { Log } from '../../shared/process/log.ts'
 import { type AgentFolder, findAgentFolders } from './agent-folders.ts'
 import type { Command } from './agent-process.ts'
-import { agentEnvironment, missingSettings } from './environment.ts'
+import { agentEnvironment } from './environment.ts'
 import type { IdentityMessage } from './messages.ts'
 import { Ports } from './ports.ts'
 import {
@@ -27,6 +27,8 @@ export interface SupervisorOptions {
   environment: NodeJS.ProcessEnv
   /** Settings for every agent: where the gateway and the OAuth server are. */
   settings: (agent: AgentFolder) => Record<string, string>
+  /** Names that the environment must have for an agent, besides those of its `settings.json`. */
+  alsoRequired?: (agent: AgentFolder) => string[]
   /** Makes or finds the OAuth client of an agent. */
   clientFor: (agent: {
     name: string
@@ -79,7 +81,8 @@ export class Supervisor implements AsyncDisposable {
 
   async #add(folder: AgentFolder): Promise<void> {
     const { environment, log, dataDir } = this.#options
-    const missing = missingSettings(environment, folder.settings)
+    const required = [...folder.settings.required, ...(this.#options.alsoRequired?.(folder) ?? [])]
+    const missing = required.filter((name) => (environment[name] ?? '') === '')
     const reason = folder.fault ?? (missing.length === 0 ? undefined : `needs ${missing.join(', ')}`)
     if (reason !== undefined) {
       const level = folder.fault === undefined ? 'info' : 'error'

@@ -1,0 +1,146 @@
+import path from 'node:path'
+import type { FastifyInstance } from 'fastify'
+import { Authenticator } from '../shared/auth/authenticate.ts'
+import { addHealthRoute } from '../shared/http/health-routes.ts'
+import { addMetricsRoute } from '../shared/http/metrics-route.ts'
+import { createServer } from '../shared/http/server.ts'
+import type { Log } from '../shared/process/log.ts'
+import { createMetrics } from '../shared/process/metrics.ts'
+import { version } from '../shared/process/version.ts'
+import { openDatabase, type SqliteDatabase } from '../shared/store/sqlite-database.ts'
+import type { GatewayConfig, Settings } from './config.ts'
+import { addDiscoveryRoutes } from './http/discovery-routes.ts'
+import { refuseWhileDraining } from './http/draining.ts'
+import { addRegistryRoutes } from './http/registry-routes.ts'
+import { oauthMigrations } from './identity-provider/oauth-sqlite.ts'
+import { LeaseKeeper } from './registry/lease-keeper.ts'
+import { probeAgent } from './registry/probe.ts'
+import { Registry } from './registry/registry.ts'
+import { registryMigrations, SqliteRegistryStore } from './registry/registry-sqlite.ts'
+import { proxyAgents } from './routing/proxy.ts'
+import { createUpstream } from './routing/upstream.ts'
+import { type Addresses, decideAddresses } from './start/addresses.ts'
+import { type OAuth, startOAuth } from './start/oauth.ts'
+import { superviseAgents } from './start/supervised-agents.ts'
+import type { Supervisor, SupervisorOptions } from './supervisor/supervisor.ts'
+
+export interface GatewayAppOptions {
+  settings: Settings
+  /** Folder of the agents to run; absent: none are run. */
+  agentsDir?: string
+  log: Log
+  /** For tests. */
+  supervisor?: Partial<SupervisorOptions>
+}
+
+/** A whole gateway, listening; disposing it stops it, and its agents, in good order. */
+export interface GatewayApp extends AsyncDisposable {
+  addresses: Addresses
+  oauthIssuer: string
+  registry: Registry
+  supervisor: Supervisor | undefined
+}
+
+/** What the parts of one gateway share. */
+interface Parts {
+  config: GatewayConfig
+  database: SqliteDatabase
+  addresses: Addresses
+  oauth: OAuth
+  registry: Registry
+  keeper: LeaseKeeper
+  draining: () => boolean
+}
+
+/** The steps of the schema of `gateway.db` in the order in which they came; steps are added, never changed or moved. */
+const migrations = [oauthMigrations[0] as string, registryMigrations[0]]
+
+/** Connections that stay open for longer, after the agents have stopped, are cut. */
+const closeLimitMs = 2000
+
+/** The composition root: every part is made here and handed to those who use it. */
+export async function startGatewayApp(options: GatewayAppOptions): Promise<GatewayApp> {
+  const { settings, log } = options
+  const { config, secrets, environment } = settings
+  await using stack = new AsyncDisposableStack()
+  const database = stack.use(await openDatabases(config, stack))
+  const addresses = await decideAddresses(config)
+  const oauth = stack.use(await startOAuth({ config, secrets, database, addresses, log }))
+  const registry = await Registry.open(new SqliteRegistryStore(database))
+  const upstream = stack.adopt(createUpstream(), (agent) => agent.destroy())
+  const probe = (entry: { url: string }, signal: AbortSignal) =>
+    probeAgent(entry, signal, { dispatcher: upstream })
+  const keeper = stack.use(new LeaseKeeper({ registry, log, probe }))
+  const metrics = createMetrics()
+  const app = stack.adopt(createServer({ log, metrics }), closeServer)
+  let draining = false
+  addRoutes(app, { config, database, addresses, oauth, registry, keeper, draining: () => draining })
+  addMetricsRoute(app, metrics)
+  await proxyAgents(app, { find: (slug) => registry.bySlug(slug), upstream })
+  await app.listen({ host: config.host, port: addresses.port })
+  const { agentsDir, supervisor: overrides = {} } = options
+  const { provider } = oauth
+  const around = { config, environment, addresses, provider, registry, upstream, log, overrides }
+  const supervisor = agentsDir === undefined ? undefined : await superviseAgents({ agentsDir, ...around })
+  if (supervisor !== undefined) stack.use(supervisor)
+  const open = stack.move()
+  return {
+    addresses,
+    oauthIssuer: oauth.issuer,
+    registry,
+    supervisor,
+    [Symbol.asyncDispose]: async () => {
+      draining = true
+      await open.disposeAsync()
+    },
+  }
+}
+
+/** One gateway per data folder: the database is the lock, also where it stands elsewhere (STORE_URL). */
+async function openDatabases(config: GatewayConfig, stack: AsyncDisposableStack): Promise<SqliteDatabase> {
+  if (config.storeDir !== config.dataDir)
+    stack.use(await openDatabase(path.join(config.dataDir, 'in-use.db'), []))
+  return openDatabase(path.join(config.storeDir, 'gateway.db'), migrations)
+}
+
+function addRoutes(app: FastifyInstance, parts: Parts): void {
+  const { addresses, oauth, registry, draining } = parts
+  const gatewayUrl = addresses.public
+  refuseWhileDraining(app, draining)
+  oauth.provider?.mount(app)
+  const authenticator = new Authenticator(oauth.introspector, () => [gatewayUrl])
+  addRegistryRoutes(app, { registry, authenticator, gatewayUrl })
+  addDiscoveryRoutes(app, registry, { version, gatewayUrl })
+  addHealthRoute(app, healthOptions(parts))
+}
+
+function healthOptions({ config, database, oauth, registry, keeper, draining }: Parts) {
+  return {
+    version,
+    id: 'gateway',
+    did: '',
+    environment: config.production ? 'production' : 'development',
+    storageBackend: 'sqlite',
+    schedulerBackend: 'in-process',
+    taskManagerRunning: () => keeper.alive,
+    draining,
+    mandatory: {
+      storage: () => database.ping(),
+      scheduler: async () => {
+        if (!keeper.alive) throw new Error('the rounds over the leases have stopped')
+      },
+      // Neither a bus nor gRPC is configured: nothing of the gateway waits for them.
+      bus: async () => {},
+      grpc: async () => {},
+      registry: () => registry.ping(),
+    },
+    shown: { oauth: () => oauth.ping() },
+  }
+}
+
+/** Answers under way may end; connections that stay open longer are cut. */
+async function closeServer(app: FastifyInstance): Promise<void> {
+  const cut = setTimeout(() => app.server.closeAllConnections(), closeLimitMs)
+  await app.close()
+  clearTimeout(cut)
+}

@@ -1,0 +1,77 @@
+import path from 'node:path'
+import { type Log, makeLog } from '../shared/process/log.ts'
+import { run } from '../shared/process/run.ts'
+import { ConfigError } from '../shared/process/settings.ts'
+import { DatabaseRefused } from '../shared/store/sqlite-database.ts'
+import { type GatewayApp, startGatewayApp } from './app.ts'
+import { type GatewayConfig, gatewayConfig, type Settings } from './config.ts'
+import { announcement } from './start/announcement.ts'
+import type { Outcome } from './supervisor/supervised-agent.ts'
+
+export interface GatewayOptions {
+  /** Runs the agents of `agentsDir` as well. */
+  supervise: boolean
+  /** Default `agents` in the working folder. */
+  agentsDir?: string
+}
+
+/** Runs the gateway until a signal comes; resolves with the exit code. What it needs comes from `process.env`. */
+export async function runGateway(options: GatewayOptions): Promise<number> {
+  let log: Log | undefined
+  try {
+    const settings = gatewayConfig()
+    log = makeLog({ level: settings.config.logLevel, name: 'gateway' })
+    return await run(() => start(options, settings, log as Log), { log })
+  } catch (error) {
+    const sentence = sentenceOf(error)
+    if (sentence === undefined)
+      (log ?? makeLog({ level: 'info', name: 'gateway' })).fatal({ err: error }, 'cannot start')
+    else process.stderr.write(`parley: ${sentence}\n`)
+    return 1
+  }
+}
+
+async function start(options: GatewayOptions, settings: Settings, log: Log): Promise<GatewayApp> {
+  const agentsDir = path.resolve(options.agentsDir ?? 'agents')
+  const app = await startGatewayApp({ settings, log, ...(options.supervise && { agentsDir }) })
+  void announce(app, settings.config, log)
+  return app
+}
+
+/** Once every agent's first start has come to something. */
+async function announce(app: GatewayApp, config: GatewayConfig, log: Log): Promise<void> {
+  const outcomes = (await app.supervisor?.settled()) ?? []
+  const { addresses, oauthIssuer } = app
+  const withToken = config.embeddedOAuth && !config.production
+  process.stdout.write(
+    announcement({
+      gatewayUrl: addresses.public,
+      oauthIssuer,
+      agents: outcomes.map((outcome) => lineOf(outcome, app)),
+      ...(withToken && { dataDir: config.dataDir === path.resolve('.parley') ? '' : config.dataDir }),
+    }),
+  )
+  log.info(
+    { url: addresses.public, agents: outcomes.filter(({ state }) => state === 'ready').length },
+    'gateway is ready',
+  )
+}
+
+function lineOf(outcome: Outcome, app: GatewayApp) {
+  const { name } = outcome
+  if (outcome.state !== 'ready') return { name, reason: outcome.reason }
+  const entry = app.registry.find(outcome.agent.did)
+  return entry === undefined ? { name, reason: 'left the registry' } : { name, entry }
+}
+
+/** What the operator can mend, in one sentence; undefined for what is our own fault. */
+function sentenceOf(error: unknown): string | undefined {
+  if (error instanceof ConfigError || error instanceof DatabaseRefused) return error.message
+  const { code, syscall, port, address } = error as NodeJS.ErrnoException & {
+    port?: number
+    address?: string
+  }
+  if (syscall !== 'listen') return undefined
+  if (code === 'EADDRINUSE') return `Port ${port} is in use: stop what listens there, or set another PORT.`
+  return `Cannot listen on ${address ?? 'HOST'} (${code}): check HOST and PORT.`
+}

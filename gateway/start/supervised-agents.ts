@@ -1,0 +1,121 @@
+import { getCompileCacheDir } from 'node:module'
+import path from 'node:path'
+import { fileURLToPath } from 'node:url'
+import type { Agent as UpstreamAgent } from 'undici'
+import type { Log } from '../../shared/process/log.ts'
+import type { GatewayConfig } from '../config.ts'
+import type { IdentityProvider } from '../identity-provider/identity-provider.ts'
+import { readCard, readSkills } from '../registry/card.ts'
+import { readJson } from '../registry/probe.ts'
+import type { Registry } from '../registry/registry.ts'
+import type { AgentFolder } from '../supervisor/agent-folders.ts'
+import type { ReadyAgent } from '../supervisor/supervised-agent.ts'
+import { Supervisor, type SupervisorOptions } from '../supervisor/supervisor.ts'
+import type { Addresses } from './addresses.ts'
+import { agentLines } from './agent-lines.ts'
+
+export interface SupervisedAgentsOptions {
+  agentsDir: string
+  config: GatewayConfig
+  environment: NodeJS.ProcessEnv
+  addresses: Addresses
+  /** Absent: the agents' clients are at OAUTH_ISSUER, and named in the environment. */
+  provider: IdentityProvider | undefined
+  registry: Registry
+  upstream: UpstreamAgent
+  log: Log
+  /** For tests. */
+  overrides?: Partial<SupervisorOptions>
+}
+
+/** The supervisor with everything of the gateway that it needs: registry, OAuth clients, addresses. */
+export async function superviseAgents(options: SupervisedAgentsOptions): Promise<Supervisor> {
+  const { config, environment, provider, registry, log } = options
+  const idOf = new Map<string, string>()
+  return Supervisor.start({
+    agentsDir: options.agentsDir,
+    dataDir: config.dataDir,
+    host: config.host,
+    firstPort: config.port === 0 ? 0 : config.port + 1,
+    environment,
+    settings: (agent) => settingsOf(agent, options),
+    alsoRequired: (agent) => (provider === undefined ? Object.values(clientSettings(agent.name)) : []),
+    clientFor: async ({ name, did, publicKey }) => {
+      if (provider === undefined) return clientOf(name, environment)
+      const scope = 'agent:read agent:write'
+      return provider.ensureClient({ clientId: did, clientName: name, scope, publicKey, introspection: true })
+    },
+    onReady: async (agent) => {
+      idOf.set(agent.name, await enter(agent, options))
+    },
+    onGone: (name, back) => {
+      const id = idOf.get(name)
+      if (id !== undefined) registry.setStatus(id, back ? 'starting' : 'unreachable')
+    },
+    pass: await agentLines(process.stderr),
+    log,
+    command: agentCommand,
+    ...options.overrides,
+  })
+}
+
+/** The entry beside this file, in the language of this file: TypeScript in the sources, JavaScript in the package. */
+function agentCommand(folder: string) {
+  const here = fileURLToPath(import.meta.url)
+  const entry = path.resolve(path.dirname(here), `../../shared/agent-process${path.extname(here)}`)
+  return { file: process.execPath, args: ['--disable-warning=ExperimentalWarning', entry, folder] }
+}
+
+function settingsOf(agent: AgentFolder, options: SupervisedAgentsOptions): Record<string, string> {
+  const { config, addresses, provider } = options
+  const issuer = provider?.issuer ?? config.oauth.issuer
+  const introspection =
+    provider === undefined ? config.oauth.introspectionUrl : `${addresses.local}/oauth2/introspect`
+  const compiled = getCompileCacheDir()
+  return {
+    GATEWAY_URL: addresses.local,
+    ...(issuer !== undefined && { OAUTH_ISSUER: issuer }),
+    ...(introspection !== undefined && { OAUTH_INTROSPECTION_URL: introspection }),
+    ...(config.storeDir !== config.dataDir && {
+      STORE_URL: `sqlite:${path.join(config.storeDir, 'agents', agent.name)}`,
+    }),
+    ...(compiled !== undefined && { NODE_COMPILE_CACHE: path.dirname(compiled) }),
+  }
+}
+
+/** Enters the agent into the registry, with what it says of its skills; resolves with the id of its entry. */
+async function enter(agent: ReadyAgent, { registry, upstream }: SupervisedAgentsOptions): Promise<string> {
+  const card = readCard(agent.card)
+  if (card.did !== agent.did) throw new Error('its card names another DID')
+  const url = agent.url.replace(/\/+$/, '')
+  const list = await readJson(`${url}/agent/skills`, AbortSignal.timeout(5000), {
+    dispatcher: upstream,
+  }).catch(() => undefined)
+  const skills = readSkills(list?.['skills'])
+  const entry = await registry.register({
+    name: card.name,
+    description: card.description,
+    did: agent.did,
+    url,
+    card: card.card,
+    skills: skills.length > 0 ? skills : card.skills,
+    owner: agent.owner,
+    origin: 'supervised',
+    // The supervisor saw the key that it started the process with.
+    verified: true,
+    admitted: true,
+  })
+  return entry.id
+}
+
+/** Names of the settings of an agent's own client at another OAuth server. */
+function clientSettings(name: string) {
+  const prefix = name.toUpperCase().replace(/[^A-Z0-9]+/g, '_')
+  return { id: `${prefix}_OAUTH_CLIENT_ID`, secret: `${prefix}_OAUTH_CLIENT_SECRET` }
+}
+
+function clientOf(name: string, environment: NodeJS.ProcessEnv) {
+  const names = clientSettings(name)
+  const [clientId, clientSecret] = [environment[names.id], environment[names.secret]]
+  return clientId === undefined || clientSecret === undefined ? undefined : { clientId, clientSecret }
+}
