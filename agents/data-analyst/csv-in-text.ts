@@ -1,0 +1,65 @@
+import { delimiters, fieldsOf } from './delimiter.ts'
+
+export interface TextWithCsv {
+  /** The words around the table. */
+  question: string
+  csv?: string
+}
+
+const fence = /```[a-z]*[ \t]*\r?\n([\s\S]*?)\r?\n?```/i
+
+/** A message may hold a table and a question about it: the table is the longest run of lines that have the same shape. */
+export function splitText(text: string): TextWithCsv {
+  const fenced = fence.exec(text)
+  if (fenced?.[1]?.includes('\n')) {
+    return { question: text.replace(fenced[0], ' ').trim(), csv: fenced[1] }
+  }
+  const lines = text.split(/\r?\n/)
+  const run = longestTable(lines)
+  if (!run) return { question: text.trim() }
+  const question = [...lines.slice(0, run.from), ...lines.slice(run.to)].join('\n').trim()
+  return { question, csv: lines.slice(run.from, run.to).join('\n') }
+}
+
+interface Run {
+  from: number
+  to: number
+}
+
+function longestTable(lines: string[]): Run | undefined {
+  const runs = [...delimiters.flatMap((sign) => runsOf(lines, sign)), ...singleColumnRuns(lines)]
+  return runs.sort((a, b) => b.to - b.from - (a.to - a.from))[0]
+}
+
+function runsOf(lines: string[], delimiter: string): Run[] {
+  const counts = lines.map((line) => (line.trim() ? fieldsOf(line, delimiter) : 0))
+  return runsWhere(lines.length, (at, from) => (counts[at] ?? 0) > 1 && counts[at] === counts[from])
+    .map(({ from, to }) => ({ from: isSentence(lines[from] ?? '') ? from + 1 : from, to }))
+    .filter(({ from, to }) => to - from >= 2 && !lines.slice(from, to).every(isSentence))
+}
+
+/** A column of numbers, with or without its name: at least three of them, else they may be anything. */
+function singleColumnRuns(lines: string[]): Run[] {
+  return runsWhere(lines.length, (at) => /^\s*[-+]?[\d.,]+\s*$/.test(lines[at] ?? ''))
+    .filter(({ from, to }) => to - from >= 3)
+    .map(({ from, to }) => {
+      const named = from > 0 && /^\s*[\p{L}_][\p{L}\w ]{0,40}\s*$/u.test(lines[from - 1] ?? '')
+      return { from: named ? from - 1 : from, to }
+    })
+}
+
+function runsWhere(length: number, belongs: (at: number, from: number) => boolean): Run[] {
+  const runs: Run[] = []
+  for (let from = 0; from < length; ) {
+    let to = from
+    while (to < length && belongs(to, from)) to += 1
+    if (to > from) runs.push({ from, to })
+    from = Math.max(to, from + 1)
+  }
+  return runs
+}
+
+/** "Hello, what stands out?" has a comma and is no row. */
+function isSentence(line: string): boolean {
+  return /[?:!.]\s*$/.test(line) && /\p{L}{2,} \p{L}{2,}/u.test(line)
+}

@@ -1,0 +1,19 @@
+import type { Chart } from './chart.ts'
+
+export type ChartOf<Kind extends Chart['kind']> = Extract<Chart, { kind: Kind }>
+
+/** A picture: its size in points, and how the library is told to draw it. */
+export interface Drawing {
+  width: number
+  height: number
+  option: object
+}
+
+export const size = { width: 960, height: 540 }
+
+/** Whether the axis may begin above zero: only where zero would hide the course. */
+export function scaled(values: number[], ratio = 2): boolean {
+  const least = values.reduce((a, b) => Math.min(a, b), Infinity)
+  const most = values.reduce((a, b) => Math.max(a, b), -Infinity)
+  return least > 0 && least > (most - least) * ratio
+}

@@ -1,0 +1,51 @@
+/** How a column writes its numbers. */
+export type NumberStyle = 'point' | 'comma'
+
+const shape =
+  /^[-+]?(?:\d{1,3}(?:[ .,'\u00a0\u202f]\d{3})+(?:[.,]\d+)?|\d+(?:[.,]\d+)?|[.,]\d+)(?:e[-+]?\d+)?$/i
+
+/** The cell without what may stand around a number: currency, percent sign, brackets of a negative. */
+function bare(cell: string): string {
+  const negative = /^\((.+)\)$/.exec(cell)
+  const text = (negative?.[1] ?? cell)
+    .replace(/^([-+]?)\s*(?:[$€£¥₹]|USD|EUR|GBP|CHF)\s*/i, '$1')
+    .replace(/\s*(?:%|[$€£¥₹]|USD|EUR|GBP|CHF)$/i, '')
+    .trim()
+  return negative ? `-${text}` : text.replace(/^−/, '-')
+}
+
+export const looksNumeric = (cell: string) => shape.test(bare(cell))
+
+/** Which of `1,234.5` and `1.234,5` a column writes; where nothing decides it, the point is decimal. */
+export function numberStyle(cells: string[]): NumberStyle {
+  const votes = { point: 0, comma: 0, neither: 0 }
+  for (const cell of cells) votes[vote(bare(cell))] += 1
+  return votes.comma > votes.point ? 'comma' : 'point'
+}
+
+function vote(text: string): NumberStyle | 'neither' {
+  const lastComma = text.lastIndexOf(',')
+  const lastPoint = text.lastIndexOf('.')
+  if (lastComma < 0 && lastPoint < 0) return 'neither'
+  if (lastComma >= 0 && lastPoint >= 0) return lastComma > lastPoint ? 'comma' : 'point'
+  const sign = lastComma >= 0 ? ',' : '.'
+  const decimal = lastComma >= 0 ? 'comma' : 'point'
+  // What cannot be groups of thousands is a decimal sign; what repeats must be groups; "1,234" alone may be either.
+  if (!isGroup(text, sign)) return decimal
+  if (text.indexOf(sign) === text.lastIndexOf(sign)) return 'neither'
+  return decimal === 'comma' ? 'point' : 'comma'
+}
+
+const isGroup = (text: string, sign: string) => new RegExp(`^[-+]?[1-9]\\d{0,2}(?:\\${sign}\\d{3})+$`).test(text)
+
+/** The number of a cell, or undefined when it is none in this style. */
+export function numberOf(cell: string, style: NumberStyle): number | undefined {
+  const text = bare(cell)
+  if (!shape.test(text)) return undefined
+  const decimal = style === 'comma' ? ',' : '.'
+  const parts = text.replace(/[ '\u00a0\u202f]/g, '').split(decimal)
+  if (parts.length > 2) return undefined
+  const whole = parts[0]?.replace(/[.,]/g, '')
+  const number = Number(parts.length === 2 ? `${whole}.${parts[1]}` : whole)
+  return Number.isFinite(number) ? number : undefined
+}
