@@ -16,9 +16,14 @@ export default defineAgent({
 })
 `
 
+/** In the order that formatters want. */
+const testImports = (runner: TestRunner) =>
+  runner === 'vitest'
+    ? "import { testAgent } from 'parley/testing'\nimport { test } from 'vitest'"
+    : "import { test } from 'node:test'\nimport { testAgent } from 'parley/testing'"
+
 export const testSource = (runner: TestRunner) => `import assert from 'node:assert/strict'
-import { test } from '${runner}'
-import { testAgent } from 'parley/testing'
+${testImports(runner)}
 import agent from './agent.ts'
 
 test('greets by name', async () => {

@@ -32,17 +32,17 @@ export interface HandlerContext<Input = unknown> {
   /** A logger that carries the ids of task and context. */
   log: HandlerLog
   /** Pause: the task waits in `input-required` for the caller's next message. `return ask(…)` or `yield ask(…)`. */
-  ask(prompt: string, data?: JsonObject): Pause
+  ask: (prompt: string, data?: JsonObject) => Pause
   /** Pause in `auth-required`. */
-  requireAuth(prompt: string, data?: JsonObject): Pause
+  requireAuth: (prompt: string, data?: JsonObject) => Pause
   /** Pause in `payment-required`; amount in whole units, for example `"0.01"`. */
-  requirePayment(price: { amount: string; reason: string }): Pause
+  requirePayment: (price: { amount: string; reason: string }) => Pause
   /** Pause in `negotiation-bid-submitted`; the caller answers with data `{accept: true}` or `{accept: false}`. */
-  bid(offer: { amount: string; latencyMs?: number; note?: string }): Pause
+  bid: (offer: { amount: string; latencyMs?: number; note?: string }) => Pause
   /** The task ends in `rejected` with the reason. */
-  decline(reason: string): Pause
+  decline: (reason: string) => Pause
   /** Adds to `agent_llm_tokens_total`. */
-  usage(spent: { model: string; inputTokens: number; outputTokens: number }): void
+  usage: (spent: { model: string; inputTokens: number; outputTokens: number }) => void
 }
 
 export interface InputFile {
