@@ -1,4 +1,4 @@
-import PDFDocument from 'pdfkit'
+import Pdf from 'pdfkit'
 import type { Meta } from './document.ts'
 import { type Face, fileOf, missingSign, spareOf } from './faces.ts'
 import { type Color, colors, pageSizes } from './style.ts'
@@ -38,7 +38,7 @@ export class Canvas {
     this.height = height
     const date = new Date(meta.date ?? Number.NaN)
     const dated = !Number.isNaN(date.getTime())
-    this.#pdf = new PDFDocument({
+    this.#pdf = new Pdf({
       size: [width, height],
       margin: 0,
       autoFirstPage: false,
@@ -140,7 +140,7 @@ export class Canvas {
 
   link(x: number, y: number, width: number, height: number, target: string): void {
     if (target.startsWith('#')) this.#pdf.goTo(x, y, width, height, target.slice(1))
-    else this.#pdf.link(x, y, width, height, encodeURI(decodable(target)))
+    else this.#pdf.link(x, y, width, height, asciiOf(target))
   }
 
   /** A place that links and the outline lead to. */
@@ -180,10 +180,6 @@ export class Canvas {
   }
 }
 
-function decodable(target: string): string {
-  try {
-    return decodeURI(target)
-  } catch {
-    return target.toWellFormed()
-  }
-}
+/** Addresses in a PDF are ASCII; what is escaped already stays so. */
+const asciiOf = (address: string): string =>
+  address.toWellFormed().replace(/[^\x21-\x7e]/gu, (character) => encodeURIComponent(character))

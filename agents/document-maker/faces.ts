@@ -34,10 +34,7 @@ export const spareOf = (face: Face): Face => (/bold/i.test(face) ? 'spareBold' :
 export const missingSign = '\u25A1'
 
 /** Signs that say how to show others, and leave no ink: they would come out as boxes. */
+const invisible = /(?![\t\n])\p{Cc}|\p{Default_Ignorable_Code_Point}|\p{Emoji_Modifier}/gu
+
 export const withoutInvisible = (text: string): string =>
-  text
-    .normalize('NFC')
-    .replace(
-      /[\u0000-\u0008\u000B-\u001F\u007F-\u009F\u00AD\u200B-\u200F\u202A-\u202E\u2060-\u2069\uFE00-\uFE0F\uFEFF\uFFF9-\uFFFB]|\p{Emoji_Modifier}|[\u{E0000}-\u{E01EF}]/gu,
-      '',
-    )
+  text.toWellFormed().normalize('NFC').replace(invisible, '')

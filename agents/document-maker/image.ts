@@ -18,7 +18,7 @@ export function findImage(source: string, attachments: Attachment[]): Image {
 export function problemOf(bytes: Uint8Array): string | undefined {
   const buffer = Buffer.from(bytes.buffer, bytes.byteOffset, bytes.byteLength)
   if (buffer.subarray(0, 8).equals(pngSignature)) return problemOfPng(buffer)
-  if (buffer.readUInt16BE(0) === 0xffd8) return problemOfJpeg(buffer)
+  if (buffer.length > 2 && buffer.readUInt16BE(0) === 0xffd8) return problemOfJpeg(buffer)
   return 'neither PNG nor JPEG'
 }
 

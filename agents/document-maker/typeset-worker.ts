@@ -11,4 +11,4 @@ const answer = await typeset(workerData as Job).then(
     throw error
   },
 )
-parentPort?.postMessage(answer)
+parentPort?.postMessage(answer, [])

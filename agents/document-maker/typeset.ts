@@ -31,20 +31,25 @@ export interface Typeset {
 export async function typeset(job: Job): Promise<Typeset> {
   const document = readMarkdown(job.markdown, job.wishes)
   const canvas = new Canvas(document.meta, document.name)
+  draw(document, canvas, job.attachments)
+  const missing = [...canvas.missing].slice(0, 20)
+  return { pdf: await canvas.finish(), name: document.name, pages: canvas.pages, missing }
+}
+
+/** @throws TooManyPages */
+export function draw(document: Document, canvas: Canvas, attachments: Attachment[]): void {
   const sheet = new Sheet(canvas, maxPages)
   drawTitle(sheet, document)
   const outline = new Outline(canvas)
   drawBlocks(sheet, document.blocks, sheet.column, {
     depth: 0,
-    attachments: job.attachments,
+    attachments,
     onHeading: ({ spans, level, anchor }) => {
       canvas.anchor(anchor, sheet.y - 8)
       outline.add(plainText(spans), level)
     },
   })
   drawFooters(sheet, document)
-  const missing = [...canvas.missing].slice(0, 20)
-  return { pdf: await canvas.finish(), name: document.name, pages: canvas.pages, missing }
 }
 
 function drawTitle(sheet: Sheet, { meta }: Document): void {
