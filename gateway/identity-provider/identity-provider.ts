@@ -88,7 +88,7 @@ export async function createIdentityProvider(options: IdentityProviderOptions): 
   return {
     issuer,
     callback,
-    mount: (app) => mountOAuth(app, { provider, signIn, log, prefix, listener: callback }),
+    mount: (app) => mountOAuth(app, { provider, store, signIn, log, prefix, listener: callback }),
     ensureClient: (client) => clients.ensure(client),
     initialAccessToken: async () => initialAccessToken,
     introspect: (token) => introspect(provider, token),

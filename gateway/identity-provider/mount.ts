@@ -1,6 +1,7 @@
 import type { IncomingMessage, ServerResponse } from 'node:http'
 import type { FastifyInstance, FastifyReply, FastifyRequest } from 'fastify'
 import { type InteractionOptions, mountInteraction } from './interaction.ts'
+import { type IntrospectionRouteOptions, mountIntrospection } from './introspection-route.ts'
 
 /** oidc-provider reads at most as much. */
 const bodyMaxBytes = 56 * 1024
@@ -25,7 +26,7 @@ export function listenerFor(issuer: string, callback: NodeListener): NodeListene
 /** Routes of the OAuth server: everything below the issuer's path, and its metadata (RFC 8414) on the root. */
 export function mountOAuth(
   app: FastifyInstance,
-  options: InteractionOptions & { listener: NodeListener },
+  options: InteractionOptions & IntrospectionRouteOptions & { listener: NodeListener },
 ): void {
   const { prefix, listener } = options
   void app.register(async (scope) => {
@@ -43,6 +44,7 @@ export function mountOAuth(
       reply.hijack()
       listener(request.raw, reply.raw)
     }
+    mountIntrospection(scope, options, hand)
     const method = ['GET', 'POST', 'PUT', 'DELETE', 'OPTIONS']
     scope.route({ method, url: `${prefix}/*`, handler: hand })
     scope.route({ method: ['GET', 'OPTIONS'], url: wellKnown, handler: hand })

@@ -174,6 +174,79 @@ describe('introspection (RFC 7662)', () => {
     })
   })
 
+  test('answers the same to HTTP Basic and to client_secret_post', async () => {
+    const live = await server.token(agent)
+    const form = { client_id: checker.clientId, client_secret: checker.clientSecret }
+    for (const token of [live, 'nope']) {
+      const posted = (await server.post('/oauth2/introspect', { token, ...form })).body
+      expect(posted).toMatchObject(await introspect(token))
+    }
+  })
+
+  const faults: [string, [string, string][], number][] = [
+    ['no token', [], 400],
+    ['an empty token', [['token', '']], 400],
+    [
+      'two tokens',
+      [
+        ['token', 'a'],
+        ['token', 'b'],
+      ],
+      400,
+    ],
+    [
+      'a second secret',
+      [
+        ['token', 'a'],
+        ['client_secret', 'x'],
+      ],
+      400,
+    ],
+    [
+      'a form of 20 KiB',
+      [
+        ['token', 'a'],
+        ['more', 'x'.repeat(20_000)],
+      ],
+      400,
+    ],
+  ]
+  test.each(faults)('%s is refused', async (_title, form, status) => {
+    const answer = await server.post('/oauth2/introspect', form, checker)
+    expect(answer).toMatchObject({ status, body: { error: 'invalid_request' } })
+  })
+
+  test.each([
+    'Basic',
+    'Basic !!!',
+    'Basic YQ==',
+    `Basic ${'A'.repeat(5000)}`,
+    'Bearer x',
+    'Basic JTow',
+    'Basic OjpB',
+  ])('the Authorization header %j is refused', async (authorization) => {
+    const init = { method: 'POST', headers: { authorization }, body: new URLSearchParams({ token: 'x' }) }
+    expect([400, 401]).toContain((await server.fetch('/oauth2/introspect', init)).status)
+  })
+
+  test('a changed secret counts at once', async () => {
+    const first = await server.provider.ensureClient({
+      clientId: 'rotating',
+      clientName: 'r',
+      scope: 'agent:read',
+      introspection: true,
+    })
+    const token = await server.token(agent)
+    expect(await introspect(token, first)).toMatchObject({ active: true })
+    const clientSecret = 'another secret of the operator'
+    const asked = { clientId: 'rotating', clientName: 'r', scope: 'agent:read', introspection: true }
+    const second = await server.provider.ensureClient({ ...asked, clientSecret })
+    expect((await server.post('/oauth2/introspect', { token }, first)).status).toBe(401)
+    expect(await introspect(token, second)).toMatchObject({ active: true })
+    await server.provider.ensureClient({ ...asked, introspection: false })
+    expect(await introspect(token, second)).toEqual({ active: false })
+  })
+
   test('a token for a resource says so in aud (RFC 8707)', async () => {
     const token = await server.token(agent, { resource: 'https://agents.example/a' })
     expect(await introspect(token)).toMatchObject({ active: true, aud: 'https://agents.example/a' })
@@ -207,6 +280,8 @@ describe('introspection (RFC 7662)', () => {
     vi.useFakeTimers({ toFake: ['Date'], now: Date.now() + 3_600_000 })
     try {
       expect(await introspect(token)).toEqual({ active: false, exp })
+      const form = { token, client_id: checker.clientId, client_secret: checker.clientSecret }
+      expect((await server.post('/oauth2/introspect', form)).body).toEqual({ active: false, exp })
       expect(await introspect(token, agent)).toEqual({ active: false })
       expect(await server.provider.introspect(token)).toEqual({ active: false, exp })
       expect(await server.provider.sweep()).toBe(0)
