@@ -36,7 +36,8 @@ function vote(text: string): NumberStyle | 'neither' {
   return decimal === 'comma' ? 'point' : 'comma'
 }
 
-const isGroup = (text: string, sign: string) => new RegExp(`^[-+]?[1-9]\\d{0,2}(?:\\${sign}\\d{3})+$`).test(text)
+const isGroup = (text: string, sign: string) =>
+  new RegExp(`^[-+]?[1-9]\\d{0,2}(?:\\${sign}\\d{3})+$`).test(text)
 
 /** The number of a cell, or undefined when it is none in this style. */
 export function numberOf(cell: string, style: NumberStyle): number | undefined {
