@@ -60,7 +60,7 @@ test('the package.json that npm install leaves behind is completed, its dependen
   const dependencies = { parley: 'file:parley-0.1.0.tgz' }
   writeFileSync(path.join(folder.path, 'package.json'), JSON.stringify({ dependencies }))
   const said = await runCli(['new', 'hello'], { cwd: folder.path })
-  expect(said.stderr).toContain('completed')
+  expect(said.stderr).toContain('completed package.json\n')
   expect(json(folder.path, 'package.json')).toMatchObject({ type: 'module', private: true, dependencies })
 })
 

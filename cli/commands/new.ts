@@ -26,7 +26,7 @@ async function scaffold(io: Io, name: string, options: { json?: true }): Promise
   const files = written.map((file) => path.relative(io.cwd, file))
   if (options.json) return printJson(io, { name, files, completed: project.completed })
   for (const file of files) print(io, `${file}\n`)
-  for (const file of project.completed) say(io, `completed ${file}`)
+  for (const file of project.completed) say(io, `completed ${path.relative(io.cwd, file)}`)
   for (const hint of project.hints) say(io, hint)
   say(io, '\nRun it with:  npx parley up')
   say(io, `Ask it with:  npx parley send ${name} "Ada"`)
