@@ -4,7 +4,7 @@ import type { Job, Typeset } from './typeset.ts'
 export type Answer = { made: Typeset } | { declined: string }
 
 /** A document that takes longer is given up: 500 pages take some seconds. */
-const longestMs = 90_000
+const longestMs = 60_000
 const memoryMb = 512
 
 /**

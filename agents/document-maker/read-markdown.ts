@@ -3,6 +3,7 @@ import type { Align, Block, Document, ListItem, Meta, Span } from './document.ts
 import { decodeEntities } from './entities.ts'
 import { defined, splitFrontMatter } from './front-matter.ts'
 import { inlineOf, plainText } from './inline.ts'
+import { shallow } from './shallow.ts'
 
 /** Lists and quotes inside each other beyond this depth are set as their text. */
 const deepest = 12
@@ -11,7 +12,7 @@ const mostColumns = 14
 /** Reads Markdown (CommonMark with GitHub's tables, task lists and strike-through) into blocks. */
 export function readMarkdown(source: string, wishes: Meta = {}): Document {
   const { meta, markdown } = splitFrontMatter(source)
-  const blocks = blocksOf(lexer(markdown.replace(/\r\n?/g, '\n')), anchors(), 0)
+  const blocks = blocksOf(lexer(shallow(markdown.replace(/\r\n?/g, '\n'))), anchors(), 0)
   const first = blocks.find((block) => block.kind === 'heading')
   const heading = first?.kind === 'heading' && first.level <= 2 ? plainText(first.spans) : undefined
   const said = { ...meta, ...defined(wishes) }

@@ -1,0 +1,48 @@
+import { expect, test } from 'vitest'
+import { testAgent } from '../../shared/testing/test-agent.ts'
+import agent from './agent.ts'
+
+const article =
+  'The mill was built in 1840 by two brothers. It ground flour for the whole valley of the Arn. The flood of 1911 destroyed the wheel of the mill. Nobody rebuilt the mill, and the valley bought its flour elsewhere.'
+
+test('over HTTP: the summary streams sentence by sentence, and the artifact is the whole', async () => {
+  await using server = await testAgent(agent)
+  const deltas: string[] = []
+  let whole = ''
+  for await (const event of server.caller('alice').stream(`In two sentences, sum this up: ${article}`)) {
+    if (event.kind !== 'artifact-update') continue
+    const text = event.artifact.parts.map((part) => (part.kind === 'text' ? part.text : '')).join('')
+    if (event.append === true) deltas.push(text)
+    else whole = text
+  }
+  expect(deltas).toHaveLength(2)
+  expect(whole).toBe(deltas.join(''))
+})
+
+test('over HTTP: it asks for the text, keeps the wish, and sums up the result of another task', async () => {
+  await using server = await testAgent(agent)
+  const alice = server.caller('alice')
+  const asked = await alice.sendAndWait('Please summarize in one sentence')
+  expect(asked.status).toMatchObject({
+    state: 'input-required',
+    message: { parts: [{ text: 'Which text shall I sum up?' }] },
+  })
+  const long = await alice.sendAndWait({
+    text: article,
+    taskId: asked.id,
+    parts: [{ kind: 'data', data: { sentences: 4 } }],
+  })
+  expect(long.artifacts).toMatchObject([{ parts: [{ text: article }] }])
+  const short = await alice.sendAndWait({ text: 'One sentence!', referenceTaskIds: [long.id] })
+  const [part] = short.artifacts[0]?.parts ?? []
+  expect(article).toContain(part?.kind === 'text' ? part.text : 'nothing')
+})
+
+test('over HTTP: a length that makes no sense is rejected with the reason', async () => {
+  await using server = await testAgent(agent)
+  const task = await server
+    .caller('alice')
+    .sendAndWait({ text: article, parts: [{ kind: 'data', data: { sentences: 0 } }] })
+  expect(task.status.state).toBe('rejected')
+  expect(JSON.stringify(task.status.message)).toContain('whole number from 1 to 100')
+})
