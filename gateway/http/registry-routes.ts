@@ -63,7 +63,10 @@ export function addRegistryRoutes(app: FastifyInstance, routes: RegistryRoutes):
   })
   app.put<{ Params: { id: string } }>('/registry/agents/:id/heartbeat', async (request) => {
     const entry = await ownEntry(routes, request)
-    const load = parseParams(heartbeat, parseJson(request.body as Uint8Array))
+    const load = parseParams(
+      heartbeat,
+      parseJson((request.body as Uint8Array | undefined) ?? new Uint8Array()),
+    )
     const renewed = registry.heartbeat(entry.id, withoutUndefined(load) as Load)
     return { ...entrySummary(renewed, gatewayUrl), lease_seconds: registry.leaseMs / 1000 }
   })

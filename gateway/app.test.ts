@@ -1,0 +1,343 @@
+import { mkdir, mkdtemp, readFile, rm, stat, writeFile } from 'node:fs/promises'
+import os from 'node:os'
+import path from 'node:path'
+import { pathToFileURL } from 'node:url'
+import { afterEach, beforeEach, expect, test } from 'vitest'
+import { makeLog } from '../shared/process/log.ts'
+import { type GatewayApp, startGatewayApp } from './app.ts'
+import { gatewayConfig } from './config.ts'
+
+let folder: string
+let gateway: GatewayApp | undefined
+
+beforeEach(async () => {
+  folder = await mkdtemp(path.join(os.tmpdir(), 'parley-gateway-'))
+})
+
+afterEach(async () => {
+  await gateway?.[Symbol.asyncDispose]()
+  gateway = undefined
+  await rm(folder, { recursive: true, force: true })
+})
+
+const defineAgent = pathToFileURL(path.resolve('shared/handler/define-agent.ts')).href
+
+async function addAgent(name: string, handle: string): Promise<void> {
+  await mkdir(path.join(folder, 'agents', name), { recursive: true })
+  await writeFile(
+    path.join(folder, 'agents', name, 'agent.js'),
+    `import { existsSync } from 'node:fs'
+     import { defineAgent } from ${JSON.stringify(defineAgent)}
+     export default defineAgent({
+       name: ${JSON.stringify(name)}, description: 'An agent of a test',
+       skills: [{ id: 'echo', name: 'Echo', description: 'Repeats', tags: ['text'], examples: ['Say it'] }],
+       handle: ${handle},
+     })`,
+  )
+}
+
+const echo = 'async function* ({ text }) { yield text; yield "!" }'
+
+async function start(env: NodeJS.ProcessEnv = {}, agents = true): Promise<GatewayApp> {
+  const settings = gatewayConfig({
+    PATH: process.env['PATH'],
+    HOME: folder,
+    PORT: '0',
+    LOG_LEVEL: 'silent',
+    DATA_DIR: path.join(folder, 'data'),
+    ...env,
+  })
+  const log = makeLog({ level: 'silent', name: 'test' })
+  gateway = await startGatewayApp({
+    settings,
+    log,
+    ...(agents && { agentsDir: path.join(folder, 'agents') }),
+  })
+  await gateway.supervisor?.settled()
+  return gateway
+}
+
+async function devClient() {
+  const text = await readFile(path.join(folder, 'data', 'dev-client.json'), 'utf8')
+  return JSON.parse(text) as { client_id: string; client_secret: string; token_url: string }
+}
+
+async function token(scope = 'agent:read agent:write'): Promise<string> {
+  const { token_url, ...client } = await devClient()
+  const body = new URLSearchParams({ ...client, scope, grant_type: 'client_credentials' })
+  const response = await fetch(token_url, { method: 'POST', body })
+  return ((await response.json()) as { access_token: string }).access_token
+}
+
+async function get(route: string, init?: RequestInit) {
+  const response = await fetch(`${gateway?.addresses.public}${route}`, init)
+  const text = await response.text()
+  const json = (text.startsWith('{') ? JSON.parse(text) : {}) as Record<string, unknown>
+  return { status: response.status, headers: response.headers, text, json }
+}
+
+async function call(slug: string, method: string, params: object, bearer: string) {
+  const answer = await get(`/agents/${slug}/`, {
+    method: 'POST',
+    headers: { authorization: `Bearer ${bearer}`, 'content-type': 'application/json' },
+    body: JSON.stringify({ jsonrpc: '2.0', id: '1', method, params }),
+  })
+  return { ...answer, result: answer.json['result'] as Record<string, unknown> }
+}
+
+const message = (text: string) => ({
+  message: { role: 'user', kind: 'message', messageId: crypto.randomUUID(), parts: [{ kind: 'text', text }] },
+})
+
+async function until(met: () => Promise<boolean>): Promise<void> {
+  while (!(await met())) await new Promise((resolve) => setTimeout(resolve, 50))
+}
+
+test('work sent through the gateway is done by the agent, and its stream comes through', async () => {
+  await addAgent('echo', echo)
+  await start()
+  const bearer = await token()
+  const sent = await call('echo', 'message/send', message('hello'), bearer)
+  expect(sent.result).toMatchObject({ kind: 'task', status: { state: 'submitted' } })
+  const params = { task_id: sent.result['id'] }
+  await until(async () => (await call('echo', 'tasks/get', params, bearer)).text.includes('"completed"'))
+  const stream = await call('echo', 'message/stream', message('hello'), bearer)
+  expect(stream.headers.get('content-type')).toContain('text/event-stream')
+  expect(stream.text).toContain('"final":true')
+})
+
+test('the agent itself asks for the token: without one -32009 comes through the gateway', async () => {
+  await addAgent('echo', echo)
+  await start()
+  const { status, json, headers } = await get('/agents/echo/', {
+    method: 'POST',
+    headers: { 'content-type': 'application/json' },
+    body: '{}',
+  })
+  expect([status, headers.get('www-authenticate')]).toEqual([401, 'Bearer'])
+  expect(json).toMatchObject({ error: { code: -32009 } })
+})
+
+test('what the gateway tells of itself and its agents', async () => {
+  await addAgent('echo', echo)
+  const { addresses } = await start()
+  const list = await get('/registry/agents?q=repeats&tag=TEXT&skill=echo&status=ready')
+  expect(list.json).toMatchObject({
+    agents: [{ slug: 'echo', status: 'ready', verified: true, admitted: true, skills: [{ id: 'echo' }] }],
+    total: 1,
+    next_cursor: null,
+  })
+  const [entry] = list.json['agents'] as [{ did: string; id: string }]
+  for (const name of ['echo', entry.id, encodeURIComponent(entry.did)]) {
+    const one = await get(`/registry/agents/${name}`)
+    expect(one.json).toMatchObject({ did: entry.did, card: { url: `${addresses.public}/agents/echo` } })
+    expect(one.json).toMatchObject({
+      skills: [{ documentation_path: '/agents/echo/agent/skills/echo/documentation' }],
+    })
+  }
+  expect((await get('/registry/agents?q=nothing')).json).toMatchObject({ agents: [], total: 0 })
+  const card = await get('/agents/echo/.well-known/agent.json')
+  expect(card.json).toMatchObject({ did: entry.did, url: `${addresses.public}/agents/echo` })
+  const again = await get('/agents/echo/.well-known/agent.json', {
+    headers: { 'if-none-match': card.headers.get('etag') ?? '' },
+  })
+  expect(again.status).toBe(304)
+  expect((await get('/.well-known/agent.json')).json).toMatchObject({
+    url: addresses.public,
+    skills: [{ id: 'echo' }],
+  })
+  expect((await get('/agent/skills')).json).toMatchObject({
+    total: 1,
+    skills: [{ id: 'echo', agent: 'echo' }],
+  })
+  expect((await get('/health')).json).toMatchObject({
+    ready: true,
+    checks: { registry: 'ok', oauth: 'ok', storage: 'ok' },
+  })
+  expect((await get('/metrics')).text).toContain('http_requests_total')
+})
+
+test.each([
+  ['/docs', 404, -32040, 'route'],
+  ['/registry/agents/nobody', 404, -32040, 'agent'],
+  ['/agents/nobody/', 404, -32040, 'agent'],
+  ['/agents/nobody/.well-known/agent.json', 404, -32040, 'agent'],
+  ['/registry/agents?limit=0', 400, -32602, undefined],
+  ['/registry/agents?limit=1001', 400, -32602, undefined],
+  ['/registry/agents?status=dead', 400, -32602, undefined],
+  ['/registry/agents?cursor=@@', 400, -32602, undefined],
+  [`/registry/agents?q=${'x'.repeat(300)}`, 400, -32602, undefined],
+  ['/registry/agents?q=a&q=b', 400, -32602, undefined],
+])('GET %s: %i with the envelope', async (route, status, code, reason) => {
+  await start({}, false)
+  const answer = await get(route)
+  expect(answer.status).toBe(status)
+  expect(answer.json).toMatchObject({ jsonrpc: '2.0', id: null, error: { code } })
+  expect((answer.json['error'] as { data: { reason?: string } }).data.reason).toBe(reason)
+})
+
+test('the list is read page by page with the cursor', async () => {
+  for (const name of ['a', 'b', 'c']) await addAgent(name, echo)
+  await start()
+  const first = await get('/registry/agents?limit=2')
+  expect(first.json).toMatchObject({ agents: [{ slug: 'a' }, { slug: 'b' }], total: 3 })
+  const second = await get(`/registry/agents?limit=2&cursor=${first.headers.get('x-next-cursor')}`)
+  expect(second.json).toMatchObject({ agents: [{ slug: 'c' }], total: 3, next_cursor: null })
+})
+
+test.each<[string, { scope?: string; bearer?: string; body?: string; name?: string }, number, number]>([
+  ['without a token', { bearer: '' }, 401, -32009],
+  ['with a token that nobody gave', { bearer: 'x' }, 401, -32010],
+  ['with a token for reading', { scope: 'agent:read' }, 403, -32013],
+  ['by a client that is not the owner', {}, 404, -32040],
+  ['for an agent that is not there', { name: 'nobody' }, 404, -32040],
+])(
+  'a heartbeat %s is refused',
+  async (_what, { scope, bearer, body = '{}', name = 'stranger' }, status, code) => {
+    const { registry } = await start({}, false)
+    await registry.register({ ...stranger, owner: 'someone-else' })
+    const authorization = bearer === '' ? {} : { authorization: `Bearer ${bearer ?? (await token(scope))}` }
+    const answer = await get(`/registry/agents/${name}/heartbeat`, {
+      method: 'PUT',
+      headers: authorization,
+      body,
+    })
+    expect(answer.status).toBe(status)
+    expect(answer.json).toMatchObject({ error: { code } })
+  },
+)
+
+const stranger = {
+  name: 'stranger',
+  description: '',
+  url: 'http://127.0.0.1:1',
+  card: {},
+  skills: [],
+  origin: 'registered' as const,
+  verified: false,
+  admitted: false,
+}
+
+test.each([
+  ['no JSON', 'x', -32700],
+  ['no body', '', -32700],
+  ['a list', '[]', -32602],
+  ['a negative figure', '{"queue_depth":-1}', -32602],
+  ['a figure that is text', '{"latency_p50_ms":"5"}', -32602],
+  ['a huge figure', '{"active_tasks":1e300}', -32602],
+  ['a hostile key', '{"__proto__":{"a":1}}', -32600],
+])('a heartbeat of the owner with %s is refused', async (_what, body, code) => {
+  const { registry } = await start({}, false)
+  await registry.register({ ...stranger, owner: 'dev-client' })
+  const headers = { authorization: `Bearer ${await token()}` }
+  const answer = await get('/registry/agents/stranger/heartbeat', {
+    method: 'PUT',
+    headers,
+    ...(body && { body }),
+  })
+  expect(answer.json).toMatchObject({ error: { code } })
+})
+
+test('a heartbeat of the owner renews the lease and tells the figures; what is not known is ignored', async () => {
+  const { registry } = await start({}, false)
+  const { id } = await registry.register({ ...stranger, owner: 'dev-client' })
+  registry.setStatus(id, 'unreachable')
+  const body = JSON.stringify({
+    queue_depth: 3,
+    activeTasks: 2,
+    latency_p50_ms: 12.5,
+    verified: true,
+    admitted: true,
+  })
+  const headers = { authorization: `Bearer ${await token()}` }
+  const answer = await get('/registry/agents/stranger/heartbeat', { method: 'PUT', headers, body })
+  expect(answer.status).toBe(200)
+  expect((await get('/registry/agents/stranger')).json).toMatchObject({
+    status: 'ready',
+    verified: false,
+    admitted: false,
+    load: { queue_depth: 3, active_tasks: 2, latency_p50_ms: 12.5, completed: null },
+  })
+})
+
+test('agents that nobody admitted are listed, but their skills are not offered', async () => {
+  const { registry } = await start({}, false)
+  const skill = { id: 's', name: 's', description: '', tags: [], input_modes: [], output_modes: [] }
+  await registry.register({ ...stranger, owner: 'someone', skills: [skill] })
+  expect((await get('/registry/agents')).json).toMatchObject({ total: 1, agents: [{ admitted: false }] })
+  expect((await get('/agent/skills')).json).toEqual({ skills: [], total: 0 })
+})
+
+test('an agent whose process dies is 503 with Retry-After at once, and answers again once it is started again', async () => {
+  await addAgent('echo', echo)
+  const { supervisor } = await start()
+  process.kill(supervisor?.pids()[0] as number, 'SIGKILL')
+  await until(async () => (await get('/agents/echo/health')).status === 503)
+  const down = await get('/agents/echo/health')
+  expect(down.json).toMatchObject({ error: { code: -32042, data: { reason: 'agent_down', agent: 'echo' } } })
+  expect(down.headers.get('retry-after')).toBe('2')
+  expect((await get('/agents/echo/.well-known/agent.json')).status).toBe(200)
+  await until(async () => (await get('/agents/echo/health')).status === 200)
+})
+
+test('while it drains: work under way ends, new requests are 503, health says not ready', async () => {
+  const go = path.join(folder, 'go')
+  await addAgent(
+    'slow',
+    `async ({ text }) => { while (!existsSync(${JSON.stringify(go)})) await new Promise((r) => setTimeout(r, 20)); return text }`,
+  )
+  await start()
+  const bearer = await token()
+  const stream = call('slow', 'message/stream', message('hello'), bearer)
+  await until(async () => (await call('slow', 'tasks/list', {}, bearer)).text.includes('"working"'))
+  const stopped = gateway?.[Symbol.asyncDispose]()
+  expect(await get('/health')).toMatchObject({ status: 503, json: { ready: false } })
+  const refused = await get('/registry/agents')
+  expect(refused).toMatchObject({
+    status: 503,
+    json: { error: { code: -32042, data: { reason: 'draining' } } },
+  })
+  await writeFile(go, '')
+  expect((await stream).text).toContain('"last_chunk":true')
+  await stopped
+  gateway = undefined
+})
+
+test('entries, clients and tokens outlive a restart; the agents keep their DIDs', async () => {
+  await addAgent('echo', echo)
+  const first = await start()
+  const bearer = await token()
+  const sent = await call('echo', 'message/send', message('hello'), bearer)
+  const { did, registeredAt } = first.registry.bySlug('echo') ?? {}
+  const { port } = first.addresses
+  await first[Symbol.asyncDispose]()
+  const second = await start({ PORT: String(port) })
+  expect(second.registry.bySlug('echo')).toMatchObject({ did, registeredAt, status: 'ready' })
+  expect((await call('echo', 'tasks/get', { task_id: sent.result['id'] }, bearer)).status).toBe(200)
+})
+
+test('a second gateway on the same data folder is refused in a sentence', async () => {
+  const first = await start({}, false)
+  await expect(start({}, false)).rejects.toThrow(/is open in another process/)
+  gateway = first
+  expect((await get('/health')).status).toBe(200)
+})
+
+test('the development client is a file that nobody else can read; in production it ends', async () => {
+  await start({}, false)
+  expect((await stat(path.join(folder, 'data', 'dev-client.json'))).mode & 0o777).toBe(0o600)
+  const client = await devClient()
+  const bearer = await token()
+  const { port } = gateway?.addresses ?? {}
+  await gateway?.[Symbol.asyncDispose]()
+  const env = { NODE_ENV: 'production', PARLEY_EMBEDDED_OAUTH: 'yes', PORT: String(port) }
+  const { registry } = await start(env, false)
+  await expect(devClient()).rejects.toMatchObject({ code: 'ENOENT' })
+  const { token_url, ...credentials } = client
+  const body = new URLSearchParams({ ...credentials, grant_type: 'client_credentials' })
+  expect((await fetch(token_url, { method: 'POST', body })).status).toBe(401)
+  await registry.register({ ...stranger, owner: 'dev-client' })
+  const headers = { authorization: `Bearer ${bearer}` }
+  const beat = await get('/registry/agents/stranger/heartbeat', { method: 'PUT', headers, body: '{}' })
+  expect(beat.json).toMatchObject({ error: { code: -32010 } })
+})

@@ -1,0 +1,124 @@
+import { type ChildProcess, spawn } from 'node:child_process'
+import { once } from 'node:events'
+import { readdirSync, readFileSync } from 'node:fs'
+import { mkdir, mkdtemp, rm, writeFile } from 'node:fs/promises'
+import net from 'node:net'
+import os from 'node:os'
+import path from 'node:path'
+import { pathToFileURL } from 'node:url'
+import { afterEach, beforeEach, expect, test } from 'vitest'
+
+let folder: string
+const children: ChildProcess[] = []
+
+beforeEach(async () => {
+  folder = await mkdtemp(path.join(os.tmpdir(), 'parley-main-'))
+  await mkdir(path.join(folder, 'agents', 'echo'), { recursive: true })
+  await writeFile(
+    path.join(folder, 'agents', 'echo', 'agent.js'),
+    `import { defineAgent } from ${JSON.stringify(urlOf('shared/handler/define-agent.ts'))}
+     const skill = { id: 'echo', name: 'Echo', description: 'Repeats', examples: ['Say it'] }
+     export default defineAgent({ name: 'echo', description: 'Echo', skills: [skill], handle: ({ text }) => text })`,
+  )
+})
+
+afterEach(async () => {
+  for (const child of children.splice(0)) child.kill('SIGKILL')
+  await rm(folder, { recursive: true, force: true, maxRetries: 20, retryDelay: 100 })
+})
+
+const urlOf = (file: string) => pathToFileURL(path.resolve(file)).href
+
+/** The gateway as a process of its own. */
+function run(env: NodeJS.ProcessEnv, supervise = true) {
+  const script = `const { runGateway } = await import(${JSON.stringify(urlOf('gateway/main.ts'))})
+    process.exitCode = await runGateway({ supervise: ${supervise}, agentsDir: ${JSON.stringify(path.join(folder, 'agents'))} })`
+  const child = spawn(process.execPath, ['--input-type=module', '-e', script], {
+    cwd: folder,
+    env: { PATH: process.env['PATH'], HOME: folder, DATA_DIR: 'data', PORT: '0', LOG_LEVEL: 'warn', ...env },
+    stdio: ['ignore', 'pipe', 'pipe'],
+  })
+  children.push(child)
+  const said = { out: '', err: '' }
+  const { promise: ready, resolve } = Promise.withResolvers<void>()
+  child.stdout.on('data', (text: Buffer) => {
+    said.out += text.toString()
+    if (said.out.includes('OAuth server')) resolve()
+  })
+  child.stderr.on('data', (text: Buffer) => (said.err += text.toString()))
+  const ended = once(child, 'close').then(([code]) => code as number | null)
+  return { child, said, ready, ended }
+}
+
+/** Ids of processes that run the agents of this test. */
+function agentPids(): number[] {
+  const names = process.platform === 'linux' ? readdirSync('/proc') : []
+  const pids = names.filter((name) => /^\d+$/.test(name))
+  return pids.filter((pid) => commandOf(pid).includes(path.join(folder, 'agents'))).map(Number)
+}
+
+function commandOf(pid: string): string {
+  try {
+    const command = readFileSync(`/proc/${pid}/cmdline`, 'utf8')
+    return command.includes('agent-process') ? command : ''
+  } catch {
+    return ''
+  }
+}
+
+test('prints the table and the line to paste on stdout; a SIGTERM stops everything and the exit code is 0', async () => {
+  const gateway = run({})
+  await gateway.ready
+  expect(gateway.said.out).toMatch(/^echo +ready +http:\/\/127\.0\.0\.1:\d+\/agents\/echo/m)
+  expect(gateway.said.out).toMatch(/^curl .*\$\(DATA_DIR='.*' npx parley token\)/m)
+  gateway.child.kill('SIGTERM')
+  expect(await gateway.ended).toBe(0)
+  expect(agentPids()).toEqual([])
+  expect(gateway.said.err).toBe('')
+})
+
+test.runIf(process.platform === 'linux')('no agent survives a gateway that was killed with -9', async () => {
+  const gateway = run({})
+  await gateway.ready
+  expect(agentPids()).toHaveLength(1)
+  gateway.child.kill('SIGKILL')
+  await gateway.ended
+  while (agentPids().length > 0) await new Promise((resolve) => setTimeout(resolve, 50))
+  const again = run({})
+  await again.ready
+  expect(again.said.out).toMatch(/^echo +ready/m)
+})
+
+test('a second gateway on the same data folder is refused in a sentence, exit code 1', async () => {
+  const first = run({}, false)
+  await first.ready
+  const second = run({}, false)
+  expect(await second.ended).toBe(1)
+  expect(second.said.err).toMatch(/^parley: The database .* is open in another process\. .*\n$/)
+  expect(second.said.out).toBe('')
+})
+
+test('a port in use is refused in a sentence, exit code 1', async () => {
+  const taken = net.createServer().listen(0, '127.0.0.1')
+  await once(taken, 'listening')
+  const { port } = taken.address() as net.AddressInfo
+  const gateway = run({ PORT: String(port) })
+  expect(await gateway.ended).toBe(1)
+  expect(gateway.said.err).toBe(
+    `parley: Port ${port} is in use: stop what listens there, or set another PORT.\n`,
+  )
+  taken.close()
+})
+
+test('settings that make no sense are refused in a sentence each, without the values of secrets', async () => {
+  const gateway = run({ PORT: 'x', LOG_LEVEL: 'loud', OAUTH_CLIENT_SECRET: 'hush' })
+  expect(await gateway.ended).toBe(1)
+  expect(gateway.said.err).toMatch(/^parley: PORT .*\nLOG_LEVEL .*\n$/)
+  expect(gateway.said.err).not.toContain('hush')
+})
+
+test('in production the embedded OAuth server needs a yes', async () => {
+  const gateway = run({ NODE_ENV: 'production' }, false)
+  expect(await gateway.ended).toBe(1)
+  expect(gateway.said.err).toContain('PARLEY_EMBEDDED_OAUTH=yes')
+})
