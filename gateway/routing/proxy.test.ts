@@ -29,7 +29,13 @@ async function listen(server: http.Server | net.Server): Promise<number> {
 /** A gateway before one agent, `calc`, that answers with `handle`. */
 async function gatewayBefore(
   handle: http.RequestListener,
-  options: { status?: AgentEntry['status']; base?: string; bodyMaxBytes?: number; port?: number } = {},
+  options: {
+    status?: AgentEntry['status']
+    base?: string
+    bodyMaxBytes?: number
+    port?: number
+    slowMs?: number
+  } = {},
 ) {
   const port = options.port ?? (await listen(http.createServer(handle)))
   const entry = {
@@ -40,7 +46,7 @@ async function gatewayBefore(
   const log = makeLog({ level: 'silent', name: 'test' })
   const metrics = createMetrics()
   const app = createServer({ log, metrics })
-  const upstream = createUpstream({ connectTimeoutMs: 500, headersTimeoutMs: 500 })
+  const upstream = createUpstream({ connectTimeoutMs: 500, headersTimeoutMs: options.slowMs ?? 60_000 })
   await proxyAgents(app, {
     find: (slug) => (slug === 'calc' ? entry : undefined),
     upstream,
@@ -63,9 +69,10 @@ async function raw(port: number, path: string, options: http.RequestOptions = {}
   return { status: response.statusCode, headers: response.headers, body: await text(response) }
 }
 
-const echo: http.RequestListener = async (request, response) => {
-  const body = await text(request)
-  response.end(JSON.stringify({ method: request.method, url: request.url, headers: request.headers, body }))
+const echo: http.RequestListener = (request, response) => {
+  const { method, url, headers } = request
+  const answer = async () => response.end(JSON.stringify({ method, url, headers, body: await text(request) }))
+  void answer()
 }
 
 test.each([
@@ -288,7 +295,7 @@ test.each([
       })
     }),
   )
-  const gateway = await gatewayBefore(echo, { port })
+  const gateway = await gatewayBefore(echo, { port, slowMs: 500 })
   const response = await fetch(`${gateway.url}/agents/calc/tasks`)
   expect(response.status).toBe(503)
   expect(await response.json()).toMatchObject({ error: { code: -32042, data: { reason } } })
