@@ -1,5 +1,8 @@
+import path from 'node:path'
 import { expect, test } from 'vitest'
 import type { HandlerContext } from '../../shared/handler/define-agent.ts'
+import { readSkillFiles } from '../../shared/handler/skill-file.ts'
+import { testAgent } from '../../shared/testing/test-agent.ts'
 import agent from './agent.ts'
 
 type Said = { role: 'user' | 'assistant'; parts: object[] }
@@ -76,4 +79,25 @@ test('what needs too much is declined', async () => {
   expect(await run({ text: 'ones(1e9)' })).toMatchObject([
     { declined: expect.stringMatching(/more memory|takes longer/) },
   ])
+})
+
+test('over the wire: asked back, answered, calculated', async () => {
+  const skills = await readSkillFiles(path.join(import.meta.dirname, 'skills'))
+  expect(skills.map(({ id }) => id)).toEqual(['calculate', 'convert-units', 'matrices'])
+  await using server = await testAgent(agent, { moreSkills: skills })
+  const ann = server.caller('ann')
+  const asked = await ann.sendAndWait('x^2 + 1')
+  expect(asked.status.state).toBe('input-required')
+  const done = await ann.sendAndWait({
+    parts: [{ kind: 'text', text: '5' }],
+    taskId: asked.id,
+    contextId: asked.context_id,
+  })
+  expect(done.status.state).toBe('completed')
+  expect(done.artifacts[0]?.parts).toMatchObject([{ text: 'x = 5\nx^2 + 1 = 26' }, { data: { result: 26 } }])
+  const next = await ann.sendAndWait({
+    parts: [{ kind: 'text', text: 'ans * 2' }],
+    contextId: asked.context_id,
+  })
+  expect(next.artifacts[0]?.parts[1]).toMatchObject({ data: { result: 52 } })
 })

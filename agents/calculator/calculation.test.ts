@@ -16,7 +16,9 @@ test('endless work ends at the time limit, and work beside it is not held up', a
 })
 
 test('a matrix larger than the memory ends its process alone', async () => {
-  expect(await calculate({ expression: 'ones(1e9)' }, never, { memoryMb: 64, timeoutMs: 60_000 })).toMatchObject({
+  expect(
+    await calculate({ expression: 'ones(1e9)' }, never, { memoryMb: 64, timeoutMs: 60_000 }),
+  ).toMatchObject({
     ok: false,
     fault: 'memory',
   })

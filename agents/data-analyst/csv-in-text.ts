@@ -18,7 +18,14 @@ export function splitText(text: string): TextWithCsv {
   const run = longestTable(lines)
   if (!run) return { question: text.trim() }
   const question = [...lines.slice(0, run.from), ...lines.slice(run.to)].join('\n').trim()
-  return { question, csv: lines.slice(run.from, run.to).join('\n') }
+  return { question, csv: withoutFrame(lines.slice(run.from, run.to)).join('\n') }
+}
+
+/** A Markdown table has a pipe at both ends of each row and a line of dashes below its header. */
+function withoutFrame(lines: string[]): string[] {
+  if (!lines.every((line) => /^\s*\|.*\|\s*$/.test(line))) return lines
+  const rows = lines.filter((line) => !/^[\s|:-]+$/.test(line))
+  return rows.map((line) => line.trim().slice(1, -1))
 }
 
 interface Run {
@@ -61,5 +68,5 @@ function runsWhere(length: number, belongs: (at: number, from: number) => boolea
 
 /** "Hello, what stands out?" has a comma and is no row. */
 function isSentence(line: string): boolean {
-  return /[?:!.]\s*$/.test(line) && /\p{L}{2,} \p{L}{2,}/u.test(line)
+  return /[?:!.]\s*$/.test(line) && (/\p{L}{2,} \p{L}{2,}/u.test(line) || !/\d/.test(line))
 }

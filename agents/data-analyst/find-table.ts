@@ -60,11 +60,10 @@ const joined = (said: Said[]) =>
 
 function earlierTable(tasks: HandlerContext['references']): Said['table'] {
   for (const task of tasks.toReversed()) {
-    const parts = [
-      ...task.history.filter(isCallers).flatMap((message) => message.parts),
-      ...task.artifacts.flatMap((artifact) => artifact.parts),
-    ]
-    const table = tableOf(parts)
+    // What the caller gave comes before what was made of it; our own reports hold tables too, and they are no data.
+    const given = task.history.filter(isCallers).flatMap((message) => message.parts)
+    const made = task.artifacts.flatMap((artifact) => artifact.parts).filter((part) => part.kind !== 'text')
+    const table = tableOf(given) ?? tableOf(made)
     if (table) return table
   }
   return undefined

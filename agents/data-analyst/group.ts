@@ -65,13 +65,17 @@ export function fittingPeriod(date: DateColumn): Period {
   if (grain === 'year' || grain === 'quarter' || grain === 'month')
     return days > 31 * pointsMax ? 'year' : grain
   if (grain === 'time' && days <= 4) return 'hour'
+  // One date in each month is how monthly figures are written.
+  if (days > 45 && distinctDays(date) === distinct(date, 'month')) return 'month'
   if (days <= 92) return 'day'
   if (days <= 500 && distinctDays(date) > 150) return 'week'
   if (days <= 500 && distinctDays(date) <= 60) return 'day'
   return days <= 30 * pointsMax ? 'month' : 'year'
 }
 
-const distinctDays = (date: DateColumn) => new Set(date.values.map((at) => at && Math.floor(at / dayMs))).size
+const distinct = (date: DateColumn, period: Period) =>
+  new Set(date.values.flatMap((at) => (at === null ? [] : [startOf(at, period)]))).size
+const distinctDays = (date: DateColumn) => distinct(date, 'day')
 
 /** One point per period, in time. */
 export function byPeriod(

@@ -1,6 +1,9 @@
 /** How a column writes its numbers. */
 export type NumberStyle = 'point' | 'comma'
 
+/** Squares of larger numbers are infinite; as a measurement they are a mistake. */
+const numberMax = 1e100
+
 const shape =
   /^[-+]?(?:\d{1,3}(?:[ .,'\u00a0\u202f]\d{3})+(?:[.,]\d+)?|\d+(?:[.,]\d+)?|[.,]\d+)(?:e[-+]?\d+)?$/i
 
@@ -48,5 +51,5 @@ export function numberOf(cell: string, style: NumberStyle): number | undefined {
   if (parts.length > 2) return undefined
   const whole = parts[0]?.replace(/[.,]/g, '')
   const number = Number(parts.length === 2 ? `${whole}.${parts[1]}` : whole)
-  return Number.isFinite(number) ? number : undefined
+  return Math.abs(number) <= numberMax ? number : undefined
 }

@@ -20,7 +20,6 @@ export function histogram(chart: ChartOf<'histogram'>): object {
         data: chart.bins.map(({ from, to, count }) => [from, to, count]),
         encode: { x: [0, 1], y: 2 },
         renderItem: binShape,
-        itemStyle: { color: palette[0] },
       },
       {
         type: 'line',
@@ -41,7 +40,6 @@ export function histogram(chart: ChartOf<'histogram'>): object {
 interface CustomApi {
   value(dimension: number): number
   coord(point: [number, number]): [number, number]
-  style(): object
 }
 
 /** A bar from border to border: the axis is one of numbers, so that its ticks are the borders. */
@@ -55,7 +53,7 @@ function binShape(_params: unknown, api: CustomApi) {
     height: bottom - top,
     r: [3, 3, 0, 0],
   }
-  return { type: 'rect', shape, style: api.style() }
+  return { type: 'rect', shape, style: { fill: palette[0] } }
 }
 
 export function scatter(chart: ChartOf<'scatter'>): object {

@@ -50,7 +50,7 @@ export function pearson(a: (number | null)[], b: (number | null)[]): { r?: numbe
     squareB += fromB * (y - meanB)
     product += fromA * (y - meanB)
   }
-  const scale = Math.sqrt(squareA * squareB)
+  const scale = Math.sqrt(squareA) * Math.sqrt(squareB)
   return scale > 0 ? { r: Math.max(-1, Math.min(1, product / scale)), rows } : { rows }
 }
 

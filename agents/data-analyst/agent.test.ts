@@ -1,0 +1,62 @@
+import path from 'node:path'
+import { expect, test } from 'vitest'
+import { readSkillFiles } from '../../shared/handler/skill-file.ts'
+import { testAgent } from '../../shared/testing/test-agent.ts'
+import agent from './agent.ts'
+import { people, sales } from './sample-tables.ts'
+
+const skills = await readSkillFiles(path.join(import.meta.dirname, 'skills'))
+const base64 = (text: string) => Buffer.from(text).toString('base64')
+const csvFile = (text: string, name = 'sales.csv', mimeType = 'text/csv') => ({
+  kind: 'file' as const,
+  file: { name, mimeType, bytes: base64(text) },
+})
+const text = (said: string) => ({ kind: 'text' as const, text: said })
+
+test('every skill says what a caller needs to choose it', () => {
+  expect(skills.map(({ id }) => id)).toEqual(['analyze-table', 'draw-chart'])
+  for (const skill of skills) {
+    expect(skill.description.length).toBeGreaterThan(200)
+    expect(skill.examples?.length).toBeGreaterThan(4)
+    expect(skill.inputModes).toContain('text/csv')
+    expect(skill.outputModes).toContain('image/png')
+    expect(skill.assessment?.keywords?.length).toBeGreaterThan(10)
+    expect(skill.documentation).toMatch(/^# /)
+  }
+})
+
+test('a file is answered with a report, the figures and a chart as SVG and PNG', async () => {
+  await using server = await testAgent(agent, { moreSkills: skills })
+  const task = await server.caller('ann').sendAndWait({ parts: [text('what stands out?'), csvFile(sales)] })
+  expect(task.status.state).toBe('completed')
+  const parts = task.artifacts.flatMap((artifact) => artifact.parts)
+  expect(parts.find((part) => part.kind === 'text')?.text).toMatch(
+    /sales\.csv: 24 rows[\s\S]*clearly rises over Date/,
+  )
+  expect(parts.find((part) => part.kind === 'data')?.data).toMatchObject({
+    rows: 24,
+    chart: { kind: 'line' },
+  })
+  const files = parts.flatMap((part) => (part.kind === 'file' ? [part.file] : []))
+  expect(files.map(({ name }) => name)).toEqual(['chart.svg', 'chart.png'])
+  const [svg, png] = files.map(({ bytes }) => Buffer.from(bytes ?? '', 'base64'))
+  expect(svg?.toString()).toMatch(/^<svg[\s\S]*Total Units by month/)
+  expect(png?.subarray(1, 4).toString()).toBe('PNG')
+})
+
+test('asks back which column; the answer on the same task needs no table', async () => {
+  await using server = await testAgent(agent, { moreSkills: skills })
+  const ann = server.caller('ann')
+  const asked = await ann.sendAndWait({ parts: [text('draw a histogram'), csvFile(people, 'people.csv')] })
+  expect(asked.status.state).toBe('input-required')
+  expect(JSON.stringify(asked.status.message)).toMatch(/1\. alter.*2\. größe/)
+  const done = await ann.sendAndWait({
+    parts: [text('the größe')],
+    taskId: asked.id,
+    contextId: asked.context_id,
+  })
+  expect(done.status.state).toBe('completed')
+  expect(JSON.stringify(done.artifacts)).toContain('Distribution of größe')
+  const next = await ann.sendAndWait({ parts: [text('alter vs größe')], contextId: asked.context_id })
+  expect(JSON.stringify(next.artifacts)).toContain('alter and größe')
+})

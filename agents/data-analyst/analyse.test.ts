@@ -1,0 +1,135 @@
+import { expect, test } from 'vitest'
+import { analyse } from './analyse.ts'
+import type { Outcome } from './outcome.ts'
+import { months, people, sales } from './sample-tables.ts'
+
+const asked = (csv: string, question: string, answer?: string) =>
+  analyse({ csv, name: 'table', question, ...(answer !== undefined && { answer }) })
+
+test.each([
+  [sales, 'what stands out?', 'line', 'Total Units by month'],
+  [sales, '', 'line', 'Total Units by month'],
+  [sales, 'sales by month', 'line', 'Total Sales (USD) by month'],
+  [sales, 'average sales per quarter', 'line', 'Average Sales (USD) by quarter'],
+  [sales, 'sales by month and region', 'line', 'Total Sales (USD) by month and Region'],
+  [sales, 'sales by region', 'bar', 'Total Sales (USD) by Region'],
+  [sales, 'how many rows per region', 'bar', 'Rows by Region'],
+  [sales, 'share of sales by region', 'pie', 'Total Sales (USD) by Region'],
+  [sales, 'histogram of units', 'histogram', 'Distribution of Units'],
+  [sales, 'distribution of units by region', 'box', 'Units by Region'],
+  [sales, 'units vs sales', 'scatter', 'Units and Sales (USD)'],
+  [sales, 'trend of units', 'line', 'Total Units by month'],
+  [months, 'sales by month', 'bar', 'Sales by month'],
+  [months, 'sales and cost by month', 'bar', 'Sales and cost by month'],
+  [people, 'größe vs alter', 'scatter', 'größe and alter'],
+  [people, 'histogram of alter', 'histogram', 'Distribution of alter'],
+])('the question picks the chart (%#)', (csv, question, kind, title) => {
+  expect(asked(csv, question)).toMatchObject({ kind: 'answer', chart: { kind, title } })
+})
+
+test.each([
+  [sales, 'draw a chart'],
+  [sales, 'draw a histogram'],
+  [sales, 'what is the mean of the column?'],
+  [sales, 'show the trend'],
+  [sales, 'histogram of foo'],
+  [months, 'pizza'],
+])('asks back which column, and lists them (%#)', (csv, question) => {
+  const columns = csv === sales ? ['Units', 'Sales (USD)'] : ['sales', 'cost']
+  expect(asked(csv, question)).toMatchObject({
+    kind: 'ask',
+    columns,
+    prompt: expect.stringContaining(`1. ${columns[0]}`),
+  })
+})
+
+test.each([
+  ['draw a histogram', 'units', 'histogram', 'Distribution of Units'],
+  ['draw a histogram', '2', 'histogram', 'Distribution of Sales (USD)'],
+  ['draw a chart', 'sales by region', 'bar', 'Total Sales (USD) by Region'],
+  ['show the trend', 'Sales', 'line', 'Total Sales (USD) by month'],
+  ['draw a chart', 'you choose', 'line', 'Total Units by month'],
+])('the answer decides: %s, %s', (question, answer, kind, title) => {
+  expect(asked(sales, question, answer)).toMatchObject({ kind: 'answer', chart: { kind, title } })
+})
+
+test('an answer that names no column is asked again', () => {
+  expect(asked(sales, 'draw a histogram', 'bananas')).toMatchObject({
+    kind: 'ask',
+    prompt: expect.stringContaining('no column "bananas"'),
+  })
+})
+
+test('the figures are those of the table', () => {
+  expect(
+    figures(asked('x,y\n1,2\n2,4\n3,6\n4,8\n5,10\n6,12\n7,14\n8,16\n9,18\n100,200\n,', '')),
+  ).toMatchObject({
+    rows: 10,
+    columns: [
+      {
+        name: 'x',
+        count: 10,
+        mean: 14.5,
+        median: 5.5,
+        q1: 3.25,
+        q3: 7.75,
+        min: 1,
+        max: 100,
+        outliers: { count: 1, examples: [{ row: 10, value: 100 }] },
+      },
+      { name: 'y' },
+    ],
+    correlations: [{ a: 'x', b: 'y', r: 1, rows: 10 }],
+  })
+})
+
+test('trend, difference and missing values are found and said', () => {
+  const { findings, trends, differences } = figures(
+    asked(`${sales}\n2024-12-05,,Kettle,,`, 'what stands out?'),
+  )
+  expect(trends[0]).toMatchObject({ date: 'Date', period: 'month', periods: 12, aggregate: 'sum' })
+  expect(differences[0]).toMatchObject({
+    category: 'Region',
+    highest: { value: 'South' },
+    lowest: { value: 'North' },
+  })
+  expect(findings.join('\n')).toMatch(
+    /clearly rises over Date[\s\S]*differs by Region[\s\S]*missing in 1 of 25 rows/,
+  )
+})
+
+test.each([
+  ['one row', 'a,b\n1,x'],
+  ['empty columns', 'a,b\n,x\n,y'],
+  ['equal numbers', 'a,b\n5,5\n5,5\n5,5'],
+  ['only texts', 'name,city\nAnn,Rome\nBob,Oslo'],
+  ['only dates', 'day\n2024-01-01\n2024-01-02\n2024-01-03'],
+  ['all missing', 'a,b\nNA,NA\nNA,'],
+  ['huge numbers', 'a,b\n1e99,1\n-1e99,2\n1e308,3'],
+])('no number of the answer is NaN or infinite: %s', (_name, csv) => {
+  const outcome = asked(csv, '')
+  expect(outcome.kind).toBe('answer')
+  const numberless: string[] = []
+  JSON.stringify(outcome, (key, value) => {
+    if (typeof value === 'number' && !Number.isFinite(value)) numberless.push(key)
+    return value
+  })
+  expect(numberless).toEqual([])
+})
+
+test('markup in a table stays text in the report', () => {
+  const outcome = asked('<b>x</b>,n\n<script>a|b</script>,1\ny,2', '')
+  expect(outcome.kind === 'answer' && outcome.markdown).not.toMatch(/(?<!\\)<script|(?<!\\)<b>/)
+})
+
+test('what is no table is declined with the reason', () => {
+  expect(asked('a,b\n"1,2', '')).toMatchObject({
+    kind: 'decline',
+    reason: expect.stringContaining('never closed'),
+  })
+})
+
+function figures(outcome: Outcome) {
+  if (outcome.kind !== 'answer') throw new Error(`not answered: ${JSON.stringify(outcome)}`)
+  return outcome.analysis
+}

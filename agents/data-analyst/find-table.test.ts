@@ -1,0 +1,87 @@
+import { expect, test } from 'vitest'
+import type { HandlerContext } from '../../shared/handler/define-agent.ts'
+import { TableFault } from './bounds.ts'
+import { findTable } from './find-table.ts'
+
+type Part = HandlerContext['message']['parts'][number]
+
+const text = (said: string): Part => ({ kind: 'text', text: said })
+const csv = 'a,b\n1,2\n3,4'
+const file = (name: string, mimeType: string, content = csv): Part => ({
+  kind: 'file',
+  file: { name, mimeType, bytes: Buffer.from(content).toString('base64') },
+})
+const user = (...parts: Part[]) => ({ role: 'user', parts })
+const asked = {
+  role: 'assistant',
+  parts: [text('Which column?'), { kind: 'data', data: { columns: ['a', 'b'] } }],
+}
+const find = (history: object[], more: { references?: object[]; earlier?: object[] } = {}) =>
+  findTable({
+    history,
+    references: more.references ?? [],
+    context: { id: 'c', history: more.earlier ?? [] },
+  } as never)
+
+test.each([
+  ['a CSV file', [text('plot a'), file('t.csv', 'text/csv')], 't.csv'],
+  ['a TSV file by its name', [text('plot a'), file('t.tsv', 'application/octet-stream')], 't.tsv'],
+  ['a path is cut to its name', [text('plot a'), file('../../t.csv', 'text/csv')], 't.csv'],
+  ['data', [text('plot a'), { kind: 'data', data: { csv } } as Part], 'table'],
+  [
+    'data with its own question',
+    [{ kind: 'data', data: { csv, question: 'plot a', name: 'mine' } } as Part],
+    'mine',
+  ],
+  ['text', [text(`plot a\n\n${csv}`)], 'table'],
+])('the table is found as %s', (_name, parts, name) => {
+  expect(find([user(...parts)])).toEqual({ csv, name, question: 'plot a' })
+})
+
+test('after a question back the table and the question are those before it', () => {
+  expect(find([user(text('plot it'), file('t.csv', 'text/csv')), asked, user(text('a'))])).toEqual({
+    csv,
+    name: 't.csv',
+    question: 'plot it',
+    answer: 'a',
+  })
+})
+
+test('a table that was asked for comes later, and the question holds', () => {
+  const history = [
+    user(text('plot a')),
+    { role: 'assistant', parts: [text('Which table?')] },
+    user(file('t.csv', 'text/csv')),
+  ]
+  expect(find(history)).toEqual({ csv, name: 't.csv', question: 'plot a' })
+})
+
+test('a new table after a question back is a new question', () => {
+  const history = [
+    user(text('plot it'), file('old.csv', 'text/csv')),
+    asked,
+    user(text('plot a'), file('t.csv', 'text/csv')),
+  ]
+  expect(find(history)).toEqual({ csv, name: 't.csv', question: 'plot a' })
+})
+
+test('the table of a referenced task or of an earlier one in the conversation is used', () => {
+  const earlier = { history: [user(file('t.csv', 'text/csv'))], artifacts: [] }
+  const made = { history: [], artifacts: [{ parts: [file('made.csv', 'text/csv')] }] }
+  expect(find([user(text('plot a'))], { earlier: [earlier] })).toMatchObject({
+    name: 't.csv',
+    question: 'plot a',
+  })
+  expect(find([user(text('plot a'))], { earlier: [earlier], references: [made] })).toMatchObject({
+    name: 'made.csv',
+  })
+})
+
+test('without any table there is only the question', () => {
+  expect(find([user(text('what stands out?'))])).toEqual({ question: 'what stands out?' })
+})
+
+test('a spreadsheet is refused with what to do', () => {
+  const type = 'application/vnd.openxmlformats-officedocument.spreadsheetml.sheet'
+  expect(() => find([user(file('t.xlsx', type))])).toThrow(TableFault)
+})
