@@ -1,0 +1,174 @@
+import { readdirSync, readFileSync, writeFileSync } from 'node:fs'
+import path from 'node:path'
+import { expect, test } from '@playwright/test'
+import { House, until } from './house.ts'
+
+test.describe.configure({ mode: 'serial' })
+
+let house: House
+
+test.beforeAll(async () => {
+  house = await House.start()
+})
+test.afterAll(async () => {
+  await house.remove()
+})
+
+interface WireTask {
+  id: string
+  status: { state: string; message?: { parts: { text?: string }[] } }
+  artifacts: { name: string; parts: { text?: string; file?: { name: string; mime_type: string } }[] }[]
+}
+
+const tokens: string[] = []
+async function token(): Promise<string> {
+  tokens[0] ??= (await house.parley('token')).stdout.trim()
+  return tokens[0]
+}
+
+async function rpc(agent: string, method: string, params: object): Promise<{ status: number; body: Rpc }> {
+  const response = await fetch(`${house.url}/agents/${agent}/`, {
+    method: 'POST',
+    headers: { authorization: `Bearer ${await token()}`, 'content-type': 'application/json' },
+    body: JSON.stringify({ jsonrpc: '2.0', id: '1', method, params }),
+  })
+  return { status: response.status, body: (await response.json()) as Rpc }
+}
+interface Rpc {
+  result?: WireTask
+  error?: { code: number; data: Record<string, unknown> }
+}
+
+test('npm start brings up the gateway and every agent that needs no account', async () => {
+  const response = await fetch(`${house.url}/registry/agents`)
+  const { agents, total } = (await response.json()) as {
+    agents: { slug: string; status: string }[]
+    total: number
+  }
+  expect(agents.map(({ slug, status }) => [slug, status])).toEqual([
+    ['calculator', 'ready'],
+    ['data-analyst', 'ready'],
+    ['document-maker', 'ready'],
+    ['summarizer', 'ready'],
+  ])
+  expect(total).toBe(4)
+  expect((await fetch(`${house.url}/health`)).status).toBe(200)
+  expect(await (await fetch(`${house.url}/metrics`)).text()).toContain('http_requests_total')
+})
+
+test('the printed curl line, pasted, answers with a Task in submitted', async () => {
+  const { stdout, code } = await house.shell(house.curlLine)
+  expect(code).toBe(0)
+  expect(JSON.parse(stdout)).toMatchObject({
+    jsonrpc: '2.0',
+    result: { kind: 'task', status: { state: 'submitted' } },
+  })
+})
+
+test('without a token: 401, -32009, and how to authenticate', async () => {
+  const body = '{"jsonrpc":"2.0","id":"7","method":"tasks/list"}'
+  const headers = { 'content-type': 'application/json' }
+  const response = await fetch(`${house.url}/agents/calculator/`, { method: 'POST', headers, body })
+  expect(response.status).toBe(401)
+  expect(response.headers.get('www-authenticate')).toContain('Bearer')
+  expect(await response.json()).toMatchObject({ id: '7', error: { code: -32009 } })
+})
+
+test('parley agents lists them', async () => {
+  const { stdout, code } = await house.parley('agents')
+  expect(code).toBe(0)
+  for (const name of ['calculator', 'data-analyst', 'document-maker', 'summarizer'])
+    expect(stdout).toContain(name)
+})
+
+test('parley send streams an answer', async () => {
+  const { stdout, code } = await house.parley('send', 'calculator', '12 inch in cm')
+  expect(code).toBe(0)
+  expect(stdout).toContain('30.48')
+})
+
+test('parley send --file: statistics and a chart as SVG and PNG, saved beside', async () => {
+  const folder = path.join(house.dataDir, 'files')
+  const csv = path.join(house.dataDir, 'sales.csv')
+  const rows = Array.from(
+    { length: 12 },
+    (_, i) => `2026-${String(i + 1).padStart(2, '0')},${100 + i * 20},${7 + (i % 3)}`,
+  )
+  writeFileSync(csv, ['month,revenue,returns', ...rows].join('\n'))
+  const sent = await house.parley('send', 'data-analyst', '--file', csv, '--out', folder, 'what stands out?')
+  expect(sent.code, sent.stderr).toBe(0)
+  expect(sent.stdout).toContain('revenue')
+  const saved = readdirSync(folder)
+  expect(saved.filter((name) => name.endsWith('.svg'))).toHaveLength(1)
+  const png = saved.find((name) => name.endsWith('.png')) ?? ''
+  expect(readFileSync(path.join(folder, png)).subarray(1, 4).toString()).toBe('PNG')
+})
+
+test('a question and its answer: the task pauses, and the next message continues it', async () => {
+  const csv = 'day,revenue,returns\n1,10,3\n2,20,1\n3,15,2\n4,30,5\n'
+  const asked = await house.parley('send', 'data-analyst', '--json', `draw a chart of the column\n${csv}`)
+  const task = lastTask(asked.stdout)
+  expect(task.status.state).toBe('input-required')
+  const answered = await house.parley('send', 'data-analyst', '--json', '--task', task.id, 'returns')
+  const ended = lastTask(answered.stdout)
+  expect(ended.id).toBe(task.id)
+  expect(ended.status.state).toBe('completed')
+  expect(JSON.stringify(ended.artifacts)).toContain('returns')
+})
+
+test('cancel: the task is canceled, and a second cancel is -32002', async () => {
+  const csv = 'day,revenue,returns\n1,10,3\n2,20,1\n3,15,2\n'
+  const asked = await house.parley('send', 'data-analyst', '--json', `draw a chart of the column\n${csv}`)
+  const { id } = lastTask(asked.stdout)
+  expect((await rpc('data-analyst', 'tasks/cancel', { task_id: id })).body.result?.status.state).toBe(
+    'canceled',
+  )
+  expect(await rpc('data-analyst', 'tasks/cancel', { task_id: id })).toMatchObject({
+    status: 400,
+    body: { error: { code: -32002 } },
+  })
+})
+
+test('Markdown becomes a PDF, as a file artifact', async () => {
+  const made = await house.parley('send', 'document-maker', '--json', '# Hello\n\nA page.')
+  const file = lastTask(made.stdout)
+    .artifacts.flatMap(({ parts }) => parts)
+    .find(({ file }) => file)?.file
+  expect(file).toMatchObject({ mime_type: 'application/pdf' })
+})
+
+test('an agent that dies comes back, and meanwhile its address answers 503 at once', async () => {
+  const pid = house.processes().find((id) => commandLine(id).includes('agents/calculator'))
+  expect(pid).toBeDefined()
+  process.kill(pid as number, 'SIGKILL')
+  const health = async () => (await fetch(`${house.url}/agents/calculator/health`)).status
+  await expect(async () => expect(await health()).toBe(503)).toPass({ timeout: 5000, intervals: [20] })
+  await expect(async () => expect(await health()).toBe(200)).toPass({ timeout: 20_000 })
+})
+
+test('SIGTERM: exit code 0, and no process is left', async () => {
+  expect(house.processes().length).toBeGreaterThan(4)
+  expect(await house.stop()).toBe(0)
+  await until(
+    () => house.processes().length === 0,
+    10_000,
+    () => `left: ${house.processes().join(' ')}`,
+  )
+})
+
+function commandLine(pid: number): string {
+  return readFileSync(`/proc/${pid}/cmdline`, 'utf8')
+}
+
+/** `--json` prints one JSON value a line; the last one with an id is the task. */
+function lastTask(stdout: string): WireTask {
+  const values = stdout
+    .trim()
+    .split('\n')
+    .map((line) => JSON.parse(line) as WireTask & { task?: WireTask })
+  const task = values
+    .map((value) => value.task ?? value)
+    .findLast(({ id, artifacts }) => id !== undefined && artifacts !== undefined)
+  if (task === undefined) throw new Error(`no task in ${stdout}`)
+  return task
+}

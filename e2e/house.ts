@@ -1,0 +1,128 @@
+import { type ChildProcess, execFile, spawn } from 'node:child_process'
+import { globSync, mkdtempSync, readFileSync, rmSync } from 'node:fs'
+import { createServer } from 'node:net'
+import { tmpdir } from 'node:os'
+import path from 'node:path'
+
+const root = path.resolve(import.meta.dirname, '..')
+
+/** What a command printed, and how it ended. */
+export interface Ran {
+  code: number
+  stdout: string
+  stderr: string
+}
+
+/** A house started by `npm start` as a stranger would, in a DATA_DIR of its own. */
+export class House {
+  readonly url: string
+  readonly dataDir: string
+  readonly output: string[] = []
+  readonly #process: ChildProcess
+  readonly #env: NodeJS.ProcessEnv
+  readonly #exited: Promise<number | null>
+
+  private constructor(port: number, dataDir: string, env: NodeJS.ProcessEnv) {
+    this.url = `http://127.0.0.1:${port}`
+    this.dataDir = dataDir
+    this.#env = env
+    this.#process = spawn('npm', ['start', '--silent'], {
+      cwd: root,
+      env,
+      stdio: ['ignore', 'pipe', 'pipe'],
+      detached: true,
+    })
+    for (const stream of [this.#process.stdout, this.#process.stderr]) {
+      stream?.on('data', (chunk: Buffer) => this.output.push(chunk.toString()))
+    }
+    this.#exited = new Promise((resolve) => this.#process.once('exit', (code) => resolve(code)))
+  }
+
+  /** Resolves when the house has printed its `curl` line. */
+  static async start(more: Record<string, string> = {}): Promise<House> {
+    const dataDir = mkdtempSync(path.join(tmpdir(), 'parley-e2e-'))
+    const port = await freePorts()
+    const { NODE_ENV: _ours, ...env } = process.env
+    const house = new House(port, dataDir, { ...env, DATA_DIR: dataDir, PORT: String(port), ...more })
+    await until(
+      () => /^curl /m.test(house.output.join('')),
+      60_000,
+      () => house.output.join(''),
+    )
+    return house
+  }
+
+  /** The line that `npm start` offers to paste. */
+  get curlLine(): string {
+    return /^curl .*$/m.exec(this.output.join(''))?.[0] ?? ''
+  }
+
+  /** A command of the command line, as typed in the clone. */
+  parley(...args: string[]): Promise<Ran> {
+    return run('npx', ['parley', ...args], this.#env)
+  }
+
+  shell(line: string): Promise<Ran> {
+    return run('sh', ['-c', line], this.#env)
+  }
+
+  /** As `interfaces` promise: SIGTERM, drain, exit code. */
+  async stop(): Promise<number | null> {
+    this.#process.kill('SIGTERM')
+    return this.#exited
+  }
+
+  /** For the end of a test, whatever happened. */
+  async remove(): Promise<void> {
+    for (const pid of this.processes()) process.kill(pid, 'SIGKILL')
+    await this.#exited
+    rmSync(this.dataDir, { recursive: true, force: true })
+  }
+
+  /** Processes of this machine that were started for this house and still live. */
+  processes(): number[] {
+    return globSync('/proc/[0-9]*/environ').flatMap((file) => {
+      try {
+        const ours = readFileSync(file, 'utf8').includes(`DATA_DIR=${this.dataDir}`)
+        return ours ? [Number(file.split('/')[2])] : []
+      } catch {
+        return []
+      }
+    })
+  }
+}
+
+export async function until(
+  holds: () => boolean,
+  limitMs: number,
+  say: () => string = () => '',
+): Promise<void> {
+  const end = Date.now() + limitMs
+  while (!holds()) {
+    if (Date.now() > end) throw new Error(`did not happen within ${limitMs} ms: ${say()}`)
+    await new Promise((resolve) => setTimeout(resolve, 50))
+  }
+}
+
+function run(file: string, args: string[], env: NodeJS.ProcessEnv): Promise<Ran> {
+  return new Promise((resolve) => {
+    execFile(
+      file,
+      args,
+      { cwd: root, env, timeout: 60_000, maxBuffer: 64 * 1024 * 1024 },
+      (error, stdout, stderr) => {
+        const code = error === null ? 0 : typeof error.code === 'number' ? error.code : 1
+        resolve({ code, stdout, stderr })
+      },
+    )
+  })
+}
+
+/** A port such that the few after it are likely free too: agents take them. */
+async function freePorts(): Promise<number> {
+  const server = createServer()
+  await new Promise<void>((resolve) => server.listen(0, '127.0.0.1', resolve))
+  const { port } = server.address() as { port: number }
+  await new Promise((resolve) => server.close(resolve))
+  return port > 65_000 ? freePorts() : port
+}
