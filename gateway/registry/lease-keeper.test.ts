@@ -41,7 +41,7 @@ function dispatcher(): Agent {
 }
 
 /** A registry with one agent at `url`, its keeper, and the clock of both. */
-async function keeperOf(url: string) {
+async function keeperOf(url: string, origin: 'registered' | 'supervised' = 'registered') {
   let clock = 1_000_000
   const now = () => clock
   const database = stack.use(await openDatabase(path.join(folder, 'gateway.db'), registryMigrations))
@@ -53,7 +53,7 @@ async function keeperOf(url: string) {
     card: {},
     skills: [],
     owner: 'someone',
-    origin: 'registered',
+    origin,
     verified: false,
     admitted: true,
   })
@@ -110,6 +110,14 @@ test('an agent that sends heartbeats is not probed', async () => {
   registry.heartbeat(id, {})
   await passLease(3)
   expect(asked).toBe(0)
+  expect(registry.find(id)?.status).toBe('unreachable')
+})
+
+test('an agent of the supervisor whose process is gone is not taken for whoever answers at its old address', async () => {
+  const url = await serve((_request, response) => response.end('{}'))
+  const { registry, id, passLease } = await keeperOf(url, 'supervised')
+  registry.setStatus(id, 'unreachable')
+  await passLease()
   expect(registry.find(id)?.status).toBe('unreachable')
 })
 

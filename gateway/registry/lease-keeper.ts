@@ -84,7 +84,9 @@ export class LeaseKeeper implements AsyncDisposable {
   }
 
   #isDue(entry: AgentEntry): boolean {
-    if (entry.sendsHeartbeats || entry.status === 'starting') return false
+    if (entry.sendsHeartbeats) return false
+    // The port of a process that is gone may be another's by now: only the supervisor brings its agents back.
+    if (entry.origin === 'supervised' && entry.status !== 'ready') return false
     return (this.#probedAt.get(entry.id) ?? 0) + this.#options.registry.leaseMs <= this.#now()
   }
 
