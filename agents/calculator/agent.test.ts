@@ -1,7 +1,5 @@
-import path from 'node:path'
 import { expect, test } from 'vitest'
 import type { HandlerContext } from '../../shared/handler/define-agent.ts'
-import { readSkillFiles } from '../../shared/handler/skill-file.ts'
 import { testAgent } from '../../shared/testing/test-agent.ts'
 import agent from './agent.ts'
 
@@ -82,9 +80,7 @@ test('what needs too much is declined', async () => {
 })
 
 test('over the wire: asked back, answered, calculated', async () => {
-  const skills = await readSkillFiles(path.join(import.meta.dirname, 'skills'))
-  expect(skills.map(({ id }) => id)).toEqual(['calculate', 'convert-units', 'matrices'])
-  await using server = await testAgent(agent, { moreSkills: skills })
+  await using server = await testAgent(agent)
   const ann = server.caller('ann')
   const asked = await ann.sendAndWait('x^2 + 1')
   expect(asked.status.state).toBe('input-required')

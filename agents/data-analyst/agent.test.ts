@@ -1,11 +1,8 @@
-import path from 'node:path'
 import { expect, test } from 'vitest'
-import { readSkillFiles } from '../../shared/handler/skill-file.ts'
 import { testAgent } from '../../shared/testing/test-agent.ts'
 import agent from './agent.ts'
 import { people, sales } from './sample-tables.ts'
 
-const skills = await readSkillFiles(path.join(import.meta.dirname, 'skills'))
 const base64 = (text: string) => Buffer.from(text).toString('base64')
 const csvFile = (text: string, name = 'sales.csv', mimeType = 'text/csv') => ({
   kind: 'file' as const,
@@ -13,20 +10,8 @@ const csvFile = (text: string, name = 'sales.csv', mimeType = 'text/csv') => ({
 })
 const text = (said: string) => ({ kind: 'text' as const, text: said })
 
-test('every skill says what a caller needs to choose it', () => {
-  expect(skills.map(({ id }) => id)).toEqual(['analyze-table', 'draw-chart'])
-  for (const skill of skills) {
-    expect(skill.description.length).toBeGreaterThan(200)
-    expect(skill.examples?.length).toBeGreaterThan(4)
-    expect(skill.inputModes).toContain('text/csv')
-    expect(skill.outputModes).toContain('image/png')
-    expect(skill.assessment?.keywords?.length).toBeGreaterThan(10)
-    expect(skill.documentation).toMatch(/^# /)
-  }
-})
-
 test('a file is answered with a report, the figures and a chart as SVG and PNG', async () => {
-  await using server = await testAgent(agent, { moreSkills: skills })
+  await using server = await testAgent(agent)
   const task = await server.caller('ann').sendAndWait({ parts: [text('what stands out?'), csvFile(sales)] })
   expect(task.status.state).toBe('completed')
   const parts = task.artifacts.flatMap((artifact) => artifact.parts)
@@ -45,7 +30,7 @@ test('a file is answered with a report, the figures and a chart as SVG and PNG',
 })
 
 test('asks back which column; the answer on the same task needs no table', async () => {
-  await using server = await testAgent(agent, { moreSkills: skills })
+  await using server = await testAgent(agent)
   const ann = server.caller('ann')
   const asked = await ann.sendAndWait({ parts: [text('draw a histogram'), csvFile(people, 'people.csv')] })
   expect(asked.status.state).toBe('input-required')

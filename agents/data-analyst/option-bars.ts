@@ -18,7 +18,7 @@ export function bar(chart: ChartOf<'bar'>): Drawing {
     series: chart.series.map((series) => ({
       type: 'bar',
       name: series.name,
-      data: order(series.values),
+      data: order(series.values).map((value) => (value !== null && value < 0 ? below(value, lying) : value)),
       barMaxWidth: lying ? 22 : 64,
       barCategoryGap: '35%',
       itemStyle: { borderRadius: lying ? [0, 4, 4, 0] : [4, 4, 0, 0] },
@@ -37,6 +37,15 @@ export function bar(chart: ChartOf<'bar'>): Drawing {
     width: size.width,
     height: lying ? Math.max(360, Math.round(160 + rows * 30)) : size.height,
     option,
+  }
+}
+
+/** Bars of negative values end, and are labelled, on the other side. */
+function below(value: number, lying: boolean) {
+  return {
+    value,
+    itemStyle: { borderRadius: lying ? [4, 0, 0, 4] : [0, 0, 4, 4] },
+    label: { position: lying ? 'left' : 'bottom' },
   }
 }
 
