@@ -44,7 +44,8 @@ test('shared sees neither gateway nor agents nor cli; gateway and agents never s
 
 test('what is for tests is imported by tests alone', () => {
   const seen = imports(code).filter(
-    ([from, to]) => to.room === 'shared/testing' && !['shared/testing', 'bench', 'e2e'].includes(from.room),
+    ([from, to]) =>
+      to.room === 'shared/testing' && !['shared/testing', 'bench', 'e2e', 'scripts'].includes(from.room),
   )
   expect([...seen, ...imports(code).filter(([, to]) => to.isTest)].map(arrow)).toEqual([])
 })

@@ -1,0 +1,107 @@
+import { type ChildProcess, spawn } from 'node:child_process'
+import { once } from 'node:events'
+import { mkdir, mkdtemp, rm, writeFile } from 'node:fs/promises'
+import { createServer } from 'node:net'
+import { tmpdir } from 'node:os'
+import path from 'node:path'
+import { setTimeout as pause } from 'node:timers/promises'
+import { TestIdentityProvider } from './identity-provider.ts'
+
+const program = path.join(import.meta.dirname, '..', 'agent-process.ts')
+
+/** An agent in a process of its own, which can be killed as often as one likes; its data stays where it is. */
+export class KillableAgent implements AsyncDisposable {
+  readonly url: string
+  readonly dataDir: string
+  readonly identityProvider: TestIdentityProvider
+  readonly #folder: string
+  readonly #port: number
+  #process: ChildProcess | undefined
+  /** What the newest process wrote, for those who look for the reason of a failure. */
+  output = ''
+
+  private constructor(folder: string, port: number, identityProvider: TestIdentityProvider) {
+    this.#folder = folder
+    this.#port = port
+    this.identityProvider = identityProvider
+    this.url = `http://127.0.0.1:${port}`
+    this.dataDir = path.join(folder, 'data')
+  }
+
+  /** @param source text of its `agent.mjs` */
+  static async start(source: string): Promise<KillableAgent> {
+    const folder = await mkdtemp(path.join(tmpdir(), 'parley-crash-'))
+    await mkdir(path.join(folder, 'agent'))
+    await writeFile(path.join(folder, 'agent', 'agent.mjs'), source)
+    const agent = new KillableAgent(folder, await freePort(), await TestIdentityProvider.start())
+    await agent.start()
+    return agent
+  }
+
+  /** Resolves when `/health` says that it is ready. */
+  async start(): Promise<void> {
+    const child = spawn(process.execPath, [program, path.join(this.#folder, 'agent')], {
+      stdio: ['ignore', 'pipe', 'pipe'],
+      env: {
+        PATH: process.env['PATH'] ?? '',
+        PORT: String(this.#port),
+        DATA_DIR: this.dataDir,
+        OAUTH_INTROSPECTION_URL: this.identityProvider.url,
+        OAUTH_CLIENT_ID: 'agent',
+        OAUTH_CLIENT_SECRET: 'secret',
+        LOG_LEVEL: 'warn',
+      },
+    })
+    this.#process = child
+    this.output = ''
+    for (const stream of [child.stdout, child.stderr]) {
+      stream?.on('data', (chunk: Buffer) => (this.output = (this.output + chunk.toString()).slice(-20_000)))
+    }
+    while (!(await this.#isReady())) {
+      if (child.exitCode !== null) throw new Error(`the agent ended by itself: ${this.output}`)
+      await pause(20)
+    }
+  }
+
+  /** SIGKILL: no handler of the process runs, nothing is flushed. */
+  async kill(): Promise<void> {
+    const child = this.#process
+    this.#process = undefined
+    if (child === undefined || child.exitCode !== null || child.signalCode !== null) return
+    child.kill('SIGKILL')
+    await once(child, 'exit')
+  }
+
+  /** SIGTERM; resolves with the exit code. */
+  async stop(): Promise<number | null> {
+    const child = this.#process
+    this.#process = undefined
+    if (child === undefined) return null
+    child.kill('SIGTERM')
+    await once(child, 'exit')
+    return child.exitCode
+  }
+
+  async [Symbol.asyncDispose](): Promise<void> {
+    await this.kill()
+    await this.identityProvider[Symbol.asyncDispose]()
+    await rm(this.#folder, { recursive: true, force: true })
+  }
+
+  async #isReady(): Promise<boolean> {
+    const signal = AbortSignal.timeout(2000)
+    return fetch(`${this.url}/health`, { signal }).then(
+      (response) => response.ok,
+      () => false,
+    )
+  }
+}
+
+async function freePort(): Promise<number> {
+  const server = createServer().listen(0, '127.0.0.1')
+  await once(server, 'listening')
+  const { port } = server.address() as { port: number }
+  server.close()
+  await once(server, 'close')
+  return port
+}
