@@ -1,7 +1,14 @@
 import { createHash } from 'node:crypto'
 import type { IncomingHttpHeaders } from 'node:http'
 import { type Authenticator, requireScope } from '../auth/authenticate.ts'
-import { errorEnvelope, type RequestId, readId, readRequest, resultEnvelope } from '../jsonrpc/envelope.ts'
+import {
+  errorEnvelope,
+  type RequestId,
+  type RpcRequest,
+  readId,
+  readRequest,
+  resultEnvelope,
+} from '../jsonrpc/envelope.ts'
 import { ParleyError } from '../jsonrpc/errors.ts'
 import { parseJson } from '../jsonrpc/parse-json.ts'
 import type { Log } from '../process/log.ts'
@@ -81,7 +88,7 @@ export class Dispatcher {
       caller,
       params: request.params,
       headers,
-      bodyHash: () => createHash('sha256').update(bytes).digest('base64url'),
+      bodyHash: () => hashOf(request),
       get signal() {
         return incoming.signal()
       },
@@ -102,6 +109,13 @@ export class Dispatcher {
       headers: { 'retry-after': '5' },
     })
   }
+}
+
+/** What is asked, without the envelope's id: a client that repeats a call numbers it anew. */
+function hashOf({ method, params }: RpcRequest): string {
+  return createHash('sha256')
+    .update(JSON.stringify([method, params]))
+    .digest('base64url')
 }
 
 function idOfRefused(bytes: Buffer): RequestId {

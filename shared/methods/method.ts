@@ -29,7 +29,7 @@ export interface Call {
   params: Record<string, unknown>
   /** Request headers, lower case. */
   headers: Readonly<Record<string, string | string[] | undefined>>
-  /** SHA-256 of the body, made when asked for. */
+  /** SHA-256 of method and params, made when asked for. */
   bodyHash: () => string
   /** Aborted when the caller leaves. */
   signal: AbortSignal
