@@ -1,13 +1,13 @@
-import { randomUUID } from 'node:crypto'
 import { ParleyError } from '../jsonrpc/errors.ts'
 import type { MessageSend } from '../protocol/params.ts'
 import { timestamp } from '../protocol/timestamp.ts'
 import type { Slot } from '../scheduler/scheduler.ts'
-import type { ContextRecord, TaskRecord } from '../store/store.ts'
+import type { TaskRecord } from '../store/store.ts'
 import { leaseOf } from '../tasks/leases.ts'
 import { continueTask } from './continue-task.ts'
 import { claimKey } from './idempotency.ts'
 import type { Call, Services } from './method.ts'
+import { newId } from './new-id.ts'
 import { type Accepted, type NewTask, newRecord } from './new-record.ts'
 import { requireCommonMode } from './output-modes.ts'
 import { requireReferences } from './references.ts'
@@ -35,15 +35,15 @@ export async function acceptMessage(services: Services, call: Call, params: Mess
       return { record: existing, start: () => {} }
     return continueTask(services, existing, message)
   }
-  return createTask(services, call, { ...params, taskId: taskId ?? randomUUID(), acceptedOutputModes })
+  return createTask(services, call, { ...params, taskId: taskId ?? newId(), acceptedOutputModes })
 }
 
 async function createTask(services: Services, call: Call, wanted: NewTask): Promise<Accepted> {
   requireRoom(services)
   const owner = call.caller.id
   const at = timestamp()
-  const contextId = wanted.message.contextId ?? randomUUID()
-  const context = await openContext(services, { id: contextId, owner, createdAt: at, updatedAt: at })
+  const contextId = wanted.message.contextId ?? newId()
+  const firstOfContext = !(await isOurContext(services, wanted.message.contextId, owner))
   const slot = services.scheduler.claimSlot()
   const record = newRecord({ owner, at, contextId, wanted })
   if (slot !== undefined) Object.assign(record, { lease: leaseOf(services.runner.holder), starts: 1 })
@@ -55,7 +55,7 @@ async function createTask(services: Services, call: Call, wanted: NewTask): Prom
   return {
     record,
     start: () => {
-      services.runner.remember(record, context.createdAt === at)
+      services.runner.remember(record, firstOfContext)
       services.scheduler.enqueue({ taskId: record.id, owner }, slot)
     },
   }
@@ -93,8 +93,11 @@ function requireRoom({ scheduler, taskQueueMax }: Services): void {
   })
 }
 
-async function openContext(services: Services, wanted: ContextRecord): Promise<ContextRecord> {
-  const context = await services.store.openContext(wanted)
-  if (context.owner === wanted.owner) return context
-  throw new ParleyError('ContextNotFound', { data: { contextId: wanted.id } })
+/** A context that is not there is made with its first task; one of another owner is refused there. */
+async function isOurContext(
+  services: Services,
+  contextId: string | undefined,
+  owner: string,
+): Promise<boolean> {
+  return contextId !== undefined && (await services.store.findContext(contextId, owner)) !== undefined
 }

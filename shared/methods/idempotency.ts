@@ -1,7 +1,7 @@
-import { randomUUID } from 'node:crypto'
 import { ParleyError } from '../jsonrpc/errors.ts'
 import type { Store } from '../store/store.ts'
 import type { Call } from './method.ts'
+import { newId } from './new-id.ts'
 
 const keptMs = 24 * 60 * 60 * 1000
 
@@ -21,7 +21,7 @@ export async function claimKey(
     throw new ParleyError('InvalidParams', { message: 'Idempotency-Key must have 1 to 255 characters' })
   }
   const bodyHash = call.bodyHash()
-  const taskId = wantedTaskId ?? randomUUID()
+  const taskId = wantedTaskId ?? newId()
   const before = await store.claimIdempotencyKey({
     owner: call.caller.id,
     key,
