@@ -1,0 +1,40 @@
+/**
+ * `message/send` to an echo agent: each token introspected, each task durable and run to `completed`. Beside it the
+ * official A2A server, in memory and without authentication, whose tasks are completed as well. The processes are new in
+ * each round, so that nobody suffers from what was kept of the round before.
+ */
+import { AgentUnderTest, callsOf, sendParams, text } from './support/agent-under-test.ts'
+import { measure } from './support/measure.ts'
+import { compare, printFigures, saveResults } from './support/report.ts'
+import { inRounds, type Subject } from './support/rounds.ts'
+import { SdkServer, sdkLoad } from './support/sdk-server.ts'
+
+const ours =
+  (tokens: number): Subject =>
+  async (generator) => {
+    await using agent = await AgentUnderTest.start()
+    const requests = callsOf(tokens, 'message/send', sendParams())
+    const { figures, accepted } = await measure(generator, agent.server, {
+      requests,
+      mustHold: '"state":"submitted"',
+    })
+    await agent.waitForCompleted(accepted)
+    return figures
+  }
+
+const theirs: Subject = async (generator) => {
+  await using sdk = await SdkServer.start()
+  const { figures, accepted } = await measure(generator, sdk.server, sdkLoad(text))
+  await sdk.waitForCompleted(accepted)
+  return figures
+}
+
+const found = await inRounds({
+  'parley, one token': ours(1),
+  'parley, 100 tokens': ours(100),
+  '@a2a-js/sdk': theirs,
+})
+printFigures(found.medians)
+// The aim is 2.
+compare(found.medians, '@a2a-js/sdk', 1.2)
+await saveResults('message-send', found)

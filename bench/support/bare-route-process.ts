@@ -1,0 +1,25 @@
+/**
+ * The least that Fastify and zod can do for `tasks/get`: one route that reads the body, checks it and answers prepared
+ * bytes (`ANSWER`). No token, no store.
+ */
+import Fastify from 'fastify'
+import { z } from 'zod'
+import { tellAddress } from './tell-address.ts'
+
+const answer = process.env['ANSWER'] ?? ''
+const body = z.object({
+  jsonrpc: z.literal('2.0'),
+  id: z.union([z.string(), z.int()]),
+  method: z.literal('tasks/get'),
+  params: z.object({ task_id: z.uuid(), history_length: z.int().min(0).optional() }),
+})
+
+const app = Fastify({ logger: false })
+app.post('/', (request, reply) => {
+  const parsed = body.safeParse(request.body)
+  if (!parsed.success) return reply.code(400).send(parsed.error.issues)
+  return reply.type('application/json; charset=utf-8').send(answer)
+})
+await app.listen({ host: '127.0.0.1', port: 0 })
+tellAddress(app.server)
+process.on('SIGTERM', () => process.exit(0))

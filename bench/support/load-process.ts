@@ -1,0 +1,48 @@
+/**
+ * Sends prepared requests over raw sockets, one at a time on each connection, and measures each. Raw, because an HTTP
+ * client that costs as much as the server would measure itself.
+ */
+import { Connection } from './connection.ts'
+import type { Load, LoadResult } from './load.ts'
+
+process.on('message', (load: Load) => {
+  run(load).then(
+    (result) => process.send?.(result),
+    (error: unknown) => process.send?.({ error: String(error) }),
+  )
+})
+process.on('disconnect', () => process.exit(0))
+
+async function run(load: Load): Promise<LoadResult> {
+  const bytes = load.requests.map((request) => Buffer.from(request))
+  const latencies: number[] = []
+  let [sent, accepted, refused] = [0, 0, 0]
+  let refusal: string | undefined
+  const began = performance.now()
+  const endsAt = began + (load.seconds ?? Number.POSITIVE_INFINITY) * 1000
+  const total = load.total ?? Number.POSITIVE_INFINITY
+
+  const drive = async (connection: Connection) => {
+    while (sent < total && performance.now() < endsAt) {
+      const request = bytes[sent % bytes.length] as Buffer
+      sent += 1
+      const start = performance.now()
+      const answer = await connection.ask(request)
+      latencies.push(performance.now() - start)
+      if (answer.ok && answer.body.includes(load.mustHold)) accepted += 1
+      else {
+        refused += 1
+        refusal ??= answer.body
+      }
+    }
+    connection.close()
+  }
+  const connections = await Promise.all(
+    Array.from({ length: load.connections }, () => Connection.open(load.address)),
+  )
+  await Promise.all(connections.map(drive))
+  const seconds = (performance.now() - began) / 1000
+  const sorted = Float64Array.from(latencies).sort()
+  const at = (share: number) => sorted[Math.min(sorted.length - 1, Math.floor(sorted.length * share))] ?? 0
+  return { accepted, refused, refusal, seconds, p50Ms: at(0.5), p99Ms: at(0.99) }
+}

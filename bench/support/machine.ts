@@ -1,0 +1,61 @@
+import { spawnSync } from 'node:child_process'
+import { readFileSync } from 'node:fs'
+import os from 'node:os'
+
+/** Where the processes of a bench run: the server under test has a core of its own. */
+export const cores = { server: 0, load: 1 } as const
+
+/** False: the processes share the cores as the system likes, and figures vary more. */
+export const pinned = os.availableParallelism() >= 2 && spawnSync('taskset', ['-c', '0', 'true']).status === 0
+
+/** The command that runs Node with these arguments on the core. */
+export function nodeOn(core: number, args: string[]): { file: string; args: string[] } {
+  if (!pinned) return { file: process.execPath, args }
+  return { file: 'taskset', args: ['-c', String(core), process.execPath, ...args] }
+}
+
+/** What a machine must tell of itself beside its figures. */
+export function machine() {
+  const [cpu] = os.cpus()
+  return {
+    cpu: cpu?.model.trim() ?? 'unknown',
+    cores: os.availableParallelism(),
+    node: process.version,
+    system: `${os.type()} ${os.release()}`,
+    pinned,
+  }
+}
+
+/** CPU time of a process and all its threads so far, in microseconds. Ticks of 10 ms. */
+export function cpuMicrosOf(pid: number): number {
+  const stat = readFileSync(`/proc/${pid}/stat`, 'latin1')
+  // The name of the program, in brackets, may hold anything.
+  const fields = stat.slice(stat.lastIndexOf(')') + 2).split(' ')
+  return (Number(fields[11]) + Number(fields[12])) * 10_000
+}
+
+/** Resident memory in bytes. */
+export function rssOf(pid: number): number {
+  const match = /^VmRSS:\s+(\d+) kB$/m.exec(readFileSync(`/proc/${pid}/status`, 'latin1'))
+  return Number(match?.[1] ?? 0) * 1024
+}
+
+export interface CoreTimes {
+  idle: number
+  total: number
+}
+
+/** Ticks of a core since the machine started. Waiting for the disk is idle. */
+export function coreTimes(core: number): CoreTimes {
+  const line = readFileSync('/proc/stat', 'latin1')
+    .split('\n')
+    .find((text) => text.startsWith(`cpu${core} `))
+  const ticks = (line ?? '').split(/\s+/).slice(1, 9).map(Number)
+  return { idle: (ticks[3] ?? 0) + (ticks[4] ?? 0), total: ticks.reduce((sum, value) => sum + value, 0) }
+}
+
+/** The share of a core, 0 to 1, that nobody used between two moments. */
+export function idleShare(before: CoreTimes, after: CoreTimes): number {
+  const total = after.total - before.total
+  return total === 0 ? 0 : (after.idle - before.idle) / total
+}

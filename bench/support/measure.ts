@@ -1,0 +1,71 @@
+import { setTimeout as wait } from 'node:timers/promises'
+import type { Load, LoadGenerator } from './load.ts'
+import { cores, coreTimes, idleShare } from './machine.ts'
+import type { ServerProcess } from './server-process.ts'
+
+/** Shorter runs for a look while working: `BENCH_QUICK=yes`. Their figures are not for keeping. */
+export const quick = process.env['BENCH_QUICK'] === 'yes'
+
+/** Enough for the compiler to have done its work. */
+const warmUpRequests = quick ? 6000 : 15_000
+const measuredSeconds = quick ? 2 : 5
+export const rounds = quick ? 1 : 5
+export const connections = 32
+
+/** What one run of load found out. */
+export interface Figures {
+  requestsPerSecond: number
+  cpuMicrosPerRequest: number
+  p50Ms: number
+  p99Ms: number
+  /** How much of its core the load generator and the OAuth server left unused. */
+  loadIdle: number
+  /** How much of the server's core other programs took. */
+  othersOnServerCore: number
+}
+
+/** Warms the server up, then measures. `accepted` counts both. */
+export async function measure(
+  generator: LoadGenerator,
+  server: ServerProcess,
+  load: Pick<Load, 'requests' | 'mustHold'>,
+): Promise<{ figures: Figures; accepted: number }> {
+  const whole = { ...load, address: server.address, connections }
+  const warmUp = await generator.run({ ...whole, total: warmUpRequests })
+  await wait(200)
+  const [cpu, own, theirs] = [server.cpuMicros, coreTimes(cores.server), coreTimes(cores.load)]
+  const result = await generator.run({ ...whole, seconds: measuredSeconds })
+  const cpuMicros = server.cpuMicros - cpu
+  const used = cpuMicros / (result.seconds * 1_000_000)
+  return {
+    accepted: warmUp.accepted + result.accepted,
+    figures: {
+      requestsPerSecond: result.accepted / result.seconds,
+      cpuMicrosPerRequest: cpuMicros / result.accepted,
+      p50Ms: result.p50Ms,
+      p99Ms: result.p99Ms,
+      loadIdle: idleShare(theirs, coreTimes(cores.load)),
+      othersOnServerCore: Math.max(0, 1 - idleShare(own, coreTimes(cores.server)) - used),
+    },
+  }
+}
+
+/** The median of each figure by itself. */
+export function medians(all: Figures[]): Figures {
+  const of = (pick: (figures: Figures) => number) => median(all.map(pick))
+  return {
+    requestsPerSecond: of((one) => one.requestsPerSecond),
+    cpuMicrosPerRequest: of((one) => one.cpuMicrosPerRequest),
+    p50Ms: of((one) => one.p50Ms),
+    p99Ms: of((one) => one.p99Ms),
+    loadIdle: of((one) => one.loadIdle),
+    othersOnServerCore: of((one) => one.othersOnServerCore),
+  }
+}
+
+export function median(values: number[]): number {
+  const sorted = values.toSorted((a, b) => a - b)
+  const middle = Math.floor(sorted.length / 2)
+  const upper = sorted[middle] ?? Number.NaN
+  return sorted.length % 2 === 1 ? upper : ((sorted[middle - 1] ?? upper) + upper) / 2
+}

@@ -1,0 +1,35 @@
+/**
+ * An OAuth 2.0 server that does nothing but answer introspections (RFC 7662) from memory. It stands in for a real one so
+ * that the agent sets the limit of a bench and not its provider; every request is asked for over HTTP all the same.
+ */
+import { createServer } from 'node:http'
+import { tellAddress } from './tell-address.ts'
+import { clientOf, tokenPattern } from './tokens.ts'
+
+const inactive = JSON.stringify({ active: false })
+
+const server = createServer((request, response) => {
+  let body = ''
+  request.setEncoding('latin1')
+  request.on('data', (chunk: string) => (body += chunk))
+  request.on('end', () => {
+    const token = tokenPattern.exec(body)?.[0]
+    const answer = token === undefined ? inactive : activeAnswer(token)
+    response.writeHead(200, { 'content-type': 'application/json', 'content-length': answer.length })
+    response.end(answer)
+  })
+})
+server.keepAliveTimeout = 120_000
+server.listen(0, '127.0.0.1', () => tellAddress(server))
+process.on('SIGTERM', () => process.exit(0))
+
+function activeAnswer(token: string): string {
+  const exp = Math.floor(Date.now() / 1000) + 3600
+  return JSON.stringify({
+    active: true,
+    client_id: clientOf(token),
+    scope: 'agent:read agent:write',
+    token_type: 'Bearer',
+    exp,
+  })
+}

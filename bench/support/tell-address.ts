@@ -1,0 +1,5 @@
+/** What a server of the benches writes to stderr once it listens. */
+export function tellAddress(server: { address(): unknown }): void {
+  const { port } = server.address() as { port: number }
+  console.error(JSON.stringify({ address: `http://127.0.0.1:${port}` }))
+}

@@ -1,0 +1,8 @@
+/** Tokens that the OAuth server of the benches knows: 43 characters, as 256 random bits have in base64url. */
+export const tokenPattern = /bench-token-\d{4}-[x]{26}/
+
+export function tokenOf(number: number): string {
+  return `bench-token-${String(number).padStart(4, '0')}-${'x'.repeat(26)}`
+}
+
+export const clientOf = (token: string) => `bench-client-${token.slice(12, 16)}`

@@ -1,0 +1,54 @@
+/**
+ * `tasks/get` of completed tasks, each token introspected. Beside it a bare Fastify route that checks the same body with
+ * zod and answers the same bytes: what the house costs on top of its framework.
+ */
+import { AgentUnderTest, callsOf, sendParams } from './support/agent-under-test.ts'
+import { httpRequest } from './support/load.ts'
+import { cores } from './support/machine.ts'
+import { measure } from './support/measure.ts'
+import { compare, printFigures, saveResults } from './support/report.ts'
+import { inRounds, type Subject } from './support/rounds.ts'
+import { ServerProcess } from './support/server-process.ts'
+
+const mustHold = '"state":"completed"'
+
+/** What an agent answered, and the id of the task it is about. */
+let sample = { answer: '', taskId: '' }
+
+const ours =
+  (tokens: number): Subject =>
+  async (generator) => {
+    await using agent = await AgentUnderTest.start()
+    const requests: string[] = []
+    for (let number = 0; number < tokens; number += 1) {
+      const sent = await agent.call('message/send', sendParams(), number)
+      const { id } = (JSON.parse(sent) as { result: { id: string } }).result
+      requests.push(callsOf(tokens, 'tasks/get', { task_id: id })[number] as string)
+      sample.taskId = id
+    }
+    await agent.waitForCompleted(tokens)
+    sample.answer = await agent.call('tasks/get', { task_id: sample.taskId }, tokens - 1)
+    return (await measure(generator, agent.server, { requests, mustHold })).figures
+  }
+
+const theirs: Subject = async (generator) => {
+  await using server = await ServerProcess.start({
+    args: [`${import.meta.dirname}/support/bare-route-process.ts`],
+    core: cores.server,
+    env: { ANSWER: sample.answer },
+  })
+  const params = { task_id: sample.taskId }
+  const body = { jsonrpc: '2.0', id: '1', method: 'tasks/get', params }
+  const requests = [httpRequest({ path: '/', headers: {}, body })]
+  return (await measure(generator, server, { requests, mustHold })).figures
+}
+
+const found = await inRounds({
+  'parley, one token': ours(1),
+  'parley, 100 tokens': ours(100),
+  'bare Fastify route': theirs,
+})
+printFigures(found.medians)
+// The aim is 0.5.
+compare(found.medians, 'bare Fastify route', 0.3)
+await saveResults('tasks-get', found)
