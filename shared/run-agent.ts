@@ -57,8 +57,8 @@ function configuredClient({ oauth }: AgentConfig, { oauthClientSecret }: AgentSe
 
 /** @throws ConfigError when it is not said who knows the tokens */
 function introspectorOf({ oauth }: AgentConfig, client: Client | undefined): HttpIntrospector {
-  const { issuer, introspectionUrl } = oauth
-  if (introspectionUrl === undefined && issuer === undefined) {
+  const url = endpoint(oauth.introspectionUrl, oauth.issuer, 'introspection_endpoint')
+  if (url === undefined) {
     throw new ConfigError([
       'OAUTH_ISSUER or OAUTH_INTROSPECTION_URL must be set: an agent checks every token there.',
     ])
@@ -68,16 +68,21 @@ function introspectorOf({ oauth }: AgentConfig, client: Client | undefined): Htt
       'OAUTH_CLIENT_ID and OAUTH_CLIENT_SECRET must be set: introspection needs a client.',
     ])
   }
-  return new HttpIntrospector({
-    url: introspectionUrl ?? (() => introspectionEndpoint(issuer as string)),
-    ...client,
-  })
+  return new HttpIntrospector({ url, ...client })
 }
 
-async function introspectionEndpoint(issuer: string): Promise<string> {
-  const { introspection_endpoint } = await discover(issuer)
-  if (introspection_endpoint === undefined) throw new Error('the OAuth server has no introspection endpoint')
-  return introspection_endpoint
+type Endpoint = 'introspection_endpoint' | 'token_endpoint'
+
+async function endpointOf(issuer: string, name: Endpoint): Promise<string> {
+  const endpoint = (await discover(issuer))[name]
+  if (endpoint === undefined) throw new Error(`the OAuth server names no ${name}`)
+  return endpoint
+}
+
+/** The configured address, else what discovery says; undefined when neither is set. */
+function endpoint(configured: string | undefined, issuer: string | undefined, name: Endpoint) {
+  if (configured !== undefined || issuer === undefined) return configured
+  return () => endpointOf(issuer, name)
 }
 
 interface HeartbeatParts {
@@ -93,9 +98,10 @@ function heartbeatOf({ services }: AgentApp, parts: HeartbeatParts): Disposable 
   const { config, secrets, client, did, log } = parts
   const { gatewayUrl, oauth } = config
   if (gatewayUrl === undefined) return undefined
+  const tokenUrl = endpoint(oauth.tokenUrl, oauth.issuer, 'token_endpoint')
   const own =
-    client !== undefined && oauth.issuer !== undefined
-      ? new ClientToken({ issuer: oauth.issuer, scope: 'agent:write', ...client })
+    client !== undefined && tokenUrl !== undefined
+      ? new ClientToken({ tokenUrl, scope: 'agent:write', ...client })
       : undefined
   const given = secrets.gatewayToken
   if (given === undefined && own === undefined) return undefined

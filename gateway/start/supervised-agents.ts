@@ -69,13 +69,16 @@ function agentCommand(folder: string) {
 function settingsOf(agent: AgentFolder, options: SupervisedAgentsOptions): Record<string, string> {
   const { config, addresses, provider } = options
   const issuer = provider?.issuer ?? config.oauth.issuer
+  // PUBLIC_URL need not be reachable from the machine itself: the embedded server is asked where it listens.
   const introspection =
     provider === undefined ? config.oauth.introspectionUrl : `${addresses.local}/oauth2/introspect`
+  const token = provider === undefined ? config.oauth.tokenUrl : `${addresses.local}/oauth2/token`
   const compiled = getCompileCacheDir()
   return {
     GATEWAY_URL: addresses.local,
     ...(issuer !== undefined && { OAUTH_ISSUER: issuer }),
     ...(introspection !== undefined && { OAUTH_INTROSPECTION_URL: introspection }),
+    ...(token !== undefined && { OAUTH_TOKEN_URL: token }),
     ...(config.storeDir !== config.dataDir && {
       STORE_URL: `sqlite:${path.join(config.storeDir, 'agents', agent.name)}`,
     }),

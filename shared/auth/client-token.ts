@@ -1,16 +1,23 @@
 import { request } from 'undici'
 import { z } from 'zod'
-import { discover } from './discovery.ts'
 
 const answer = z.object({ access_token: z.string().min(1), expires_in: z.number().positive().default(300) })
 
+export interface TokenClient {
+  /** The token endpoint; a function is asked with each request (discovery). */
+  tokenUrl: string | (() => Promise<string>)
+  clientId: string
+  clientSecret: string
+  scope: string
+}
+
 /** Our own access token by client credentials (RFC 6749, section 4.4): kept while it lasts, one request at a time. */
 export class ClientToken {
-  readonly #client: { issuer: string; clientId: string; clientSecret: string; scope: string }
+  readonly #client: TokenClient
   #token: { text: string; renewAt: number } | undefined
   #underWay: Promise<string> | undefined
 
-  constructor(client: { issuer: string; clientId: string; clientSecret: string; scope: string }) {
+  constructor(client: TokenClient) {
     this.#client = client
   }
 
@@ -30,11 +37,10 @@ export class ClientToken {
   }
 
   async #fetch(): Promise<string> {
-    const { issuer, clientId, clientSecret, scope } = this.#client
-    const { token_endpoint } = await discover(issuer)
-    if (token_endpoint === undefined) throw new Error('the OAuth server has no token endpoint')
+    const { tokenUrl, clientId, clientSecret, scope } = this.#client
+    const address = typeof tokenUrl === 'string' ? tokenUrl : await tokenUrl()
     const credentials = { client_id: clientId, client_secret: clientSecret }
-    const response = await request(token_endpoint, {
+    const response = await request(address, {
       method: 'POST',
       headers: { 'content-type': 'application/x-www-form-urlencoded', accept: 'application/json' },
       body: new URLSearchParams({ grant_type: 'client_credentials', scope, ...credentials }).toString(),

@@ -1,9 +1,12 @@
 import { Readable } from 'node:stream'
+import { setTimeout as delay } from 'node:timers/promises'
 import type { FastifyReply } from 'fastify'
 import { SlowReaderError } from '../events/follow-task.ts'
 import type { Frame } from '../methods/method.ts'
 
 const heartbeatMs = 15_000
+/** A stream of a stopping server that has been quiet for so long has nothing more to tell. */
+const stopQuietMs = 100
 
 /** Server-sent events: one `data` line of JSON per frame, `id` on numbered ones, a comment every 15 s. */
 export function sendEventStream(
@@ -39,6 +42,7 @@ export async function* eventStream(
       const step = await Promise.race<Step>([next, timer.wait(), stopped])
       if (step === 'heartbeat') yield ': still here\n\n'
       else if (step === 'stopping') {
+        yield* lastFrames(iterator, next)
         yield ': the server is stopping\n\n'
         return
       } else if (step.done === true) return
@@ -55,6 +59,18 @@ export async function* eventStream(
     stopping.removeEventListener('abort', stop)
     // Not awaited: a generator that waits for its next event ends when that wait is over.
     void Promise.resolve(iterator.return?.()).catch(() => {})
+  }
+}
+
+/** What was committed before the stop is told still. */
+async function* lastFrames(
+  iterator: AsyncIterator<Frame>,
+  first: Promise<IteratorResult<Frame, unknown>>,
+): AsyncGenerator<string> {
+  for (let next = first; ; next = iterator.next()) {
+    const step = await Promise.race([next, delay(stopQuietMs, undefined, { ref: false })])
+    if (step === undefined || step.done === true) return
+    yield textOf(step.value)
   }
 }
 

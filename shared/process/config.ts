@@ -10,7 +10,12 @@ export interface CommonConfig {
   dataDir: string
   /** Folder of the embedded databases. */
   storeDir: string
-  oauth: { issuer: string | undefined; introspectionUrl: string | undefined; clientId: string | undefined }
+  oauth: {
+    issuer: string | undefined
+    introspectionUrl: string | undefined
+    tokenUrl: string | undefined
+    clientId: string | undefined
+  }
   taskQueueMax: number
   artifactMaxBytes: number
   retentionDays: number
@@ -51,6 +56,7 @@ export function commonConfig(values: Values<typeof commonSettings>): CommonConfi
     oauth: {
       issuer: trimSlash(values.OAUTH_ISSUER),
       introspectionUrl: values.OAUTH_INTROSPECTION_URL,
+      tokenUrl: values.OAUTH_TOKEN_URL,
       clientId: values.OAUTH_CLIENT_ID,
     },
     taskQueueMax: values.TASK_QUEUE_MAX,

@@ -52,6 +52,12 @@ export const commonSettings = {
     example: '',
     meaning: 'introspection endpoint (RFC 7662), where discovery does not say it',
   },
+  OAUTH_TOKEN_URL: {
+    schema: optionalUrl,
+    example: '',
+    meaning:
+      'token endpoint, where discovery does not say it or says an address that is not reachable from here',
+  },
   OAUTH_CLIENT_ID: { schema: optional, example: '', meaning: 'our own client at that server' },
   OAUTH_CLIENT_SECRET: { schema: optional, example: '', meaning: 'and its secret', secret: true },
   TASK_QUEUE_MAX: {
