@@ -1,4 +1,5 @@
-import { pausedStates } from '../protocol/task.ts'
+import { isTerminal, taskStates, terminalStates } from '../protocol/task.ts'
+import { newest } from './sqlite-lists.ts'
 import type { Inside } from './sqlite-record.ts'
 import type { ContextPage, ContextRecord } from './store.ts'
 
@@ -12,21 +13,16 @@ interface ContextRow {
 /** What is read at once is bounded: ids of one context, and of a page. */
 const [idsPerContextMax, idsPerPageMax] = [1000, 10_000]
 
+/** Tables whose rows belong to a task. */
+const besideTasks = ['parts', 'feedback', 'idempotency_keys']
 const columns = 'id, owner, created_at, updated_at'
-const openStates = ['submitted', 'working', ...pausedStates].map((state) => `'${state}'`).join(', ')
-const anyOpen = `SELECT 1 FROM tasks INDEXED BY tasks_open WHERE open_state IN (${openStates}) AND context_id = ? LIMIT 1`
+const openStates = taskStates.filter((state) => !isTerminal(state))
 
-export async function openContext(inside: Inside, record: ContextRecord): Promise<ContextRecord> {
-  const { database } = inside
-  const select = `SELECT ${columns} FROM contexts WHERE id = ?`
-  const there = await database.read(() => database.statement(select).get(record.id))
-  if (there !== undefined) return contextOf(there)
-  const { id, owner, createdAt, updatedAt } = record
-  return database.write(() => {
-    const insert =
-      'INSERT OR IGNORE INTO contexts (id, owner, created_at, updated_at, task_count) VALUES (?, ?, ?, ?, 0)'
-    database.statement(insert).run(id, owner, createdAt, updatedAt)
-    return contextOf(database.statement(select).get(id))
+/** Reads only: a context is made with its first task, in the same commit, so that a send waits for the disk once. */
+export function openContext({ database }: Inside, record: ContextRecord): Promise<ContextRecord> {
+  return database.read(() => {
+    const row = database.statement(`SELECT ${columns} FROM contexts WHERE id = ?`).get(record.id)
+    return row === undefined ? record : contextOf(row)
   })
 }
 
@@ -50,7 +46,7 @@ export function listContexts(
   const { database, cursors } = inside
   const { owner, limit, cursor } = query
   const sql = `SELECT ${columns} FROM contexts INDEXED BY contexts_of_owner
-    WHERE owner = ? AND task_count > 0 AND (updated_at, id) < (?, ?) ORDER BY updated_at DESC, id DESC LIMIT ?`
+    WHERE owner = ? AND (updated_at, id) < (?, ?) ORDER BY updated_at DESC, id DESC LIMIT ?`
   return database.read(() => {
     // U+FFFF sorts after every time.
     const before = cursor === undefined ? ['\uffff', ''] : cursors.open('contexts', owner, cursor)
@@ -64,7 +60,7 @@ export function listContexts(
       }
       const context = contextOf(row)
       const taskIds = taskIdsOf(inside, context.id)
-      const busy = database.statement(anyOpen).get(context.id) !== undefined
+      const busy = isBusy(inside, context.id)
       items.push({ ...context, taskIds, busy })
       ids += taskIds.length
     }
@@ -72,35 +68,40 @@ export function listContexts(
   })
 }
 
-function taskIdsOf({ database }: Inside, contextId: string): string[] {
-  const sql =
-    'SELECT id FROM tasks INDEXED BY tasks_of_context WHERE context_id = ? ORDER BY seq DESC LIMIT ?'
-  const rows = database.statement(sql).all(contextId, idsPerContextMax)
-  return rows.map((row) => row['id'] as string).reverse()
+function taskIdsOf(inside: Inside, contextId: string): string[] {
+  const one = inside.database.statement('SELECT id FROM tasks WHERE seq = ?')
+  const seqs = newest(inside, { contextId }, { limit: idsPerContextMax }).reverse()
+  return seqs.map((seq) => one.get(seq)?.['id'] as string)
+}
+
+function isBusy(inside: Inside, contextId: string): boolean {
+  return newest(inside, { contextId }, { states: openStates, limit: 1 }).length > 0
 }
 
 export function clearContext(
-  { database }: Inside,
+  inside: Inside,
   id: string,
   owner: string,
 ): Promise<'cleared' | 'busy' | 'absent'> {
-  const theirs = '(SELECT id FROM tasks INDEXED BY tasks_of_context WHERE context_id = ?)'
+  const { database } = inside
+  const all = terminalStates.map((state) => `'${state}'`).join(', ')
+  const theirs = `tasks INDEXED BY tasks_ended_of_context WHERE ended_state IN (${all}) AND context_id = ?`
   return database.write(() => {
     const found = database.statement('SELECT 1 FROM contexts WHERE id = ? AND owner = ?').get(id, owner)
     if (found === undefined) return 'absent'
-    if (database.statement(anyOpen).get(id) !== undefined) return 'busy'
-    for (const table of ['parts', 'feedback', 'idempotency_keys']) {
-      database.statement(`DELETE FROM ${table} WHERE task_id IN ${theirs}`).run(id)
+    if (isBusy(inside, id)) return 'busy'
+    for (const table of besideTasks) {
+      database.statement(`DELETE FROM ${table} WHERE task_id IN (SELECT id FROM ${theirs})`).run(id)
     }
-    database.statement('DELETE FROM tasks INDEXED BY tasks_of_context WHERE context_id = ?').run(id)
+    database.statement(`DELETE FROM ${theirs}`).run(id)
     database.statement('DELETE FROM contexts WHERE id = ?').run(id)
     return 'cleared'
   })
 }
 
 export function removeEnded({ database, now }: Inside, before: string, limit: number): Promise<number> {
-  const oldest =
-    'SELECT seq, id, context_id FROM tasks INDEXED BY tasks_ended WHERE ended_at < ? ORDER BY ended_at LIMIT ?'
+  const oldest = `SELECT seq, id, context_id FROM tasks INDEXED BY tasks_ended WHERE ended_state IS NOT NULL AND updated_at < ?
+    ORDER BY updated_at LIMIT ?`
   const expired = `DELETE FROM idempotency_keys WHERE (owner, key) IN
     (SELECT owner, key FROM idempotency_keys INDEXED BY idempotency_keys_expiry WHERE expires_at <= ? LIMIT ?)`
   return database.write(() => {
@@ -111,7 +112,7 @@ export function removeEnded({ database, now }: Inside, before: string, limit: nu
       context_id: string
     }[]
     for (const row of rows) {
-      for (const table of ['parts', 'feedback', 'idempotency_keys']) {
+      for (const table of besideTasks) {
         database.statement(`DELETE FROM ${table} WHERE task_id = ?`).run(row.id)
       }
       database.statement('DELETE FROM tasks WHERE seq = ?').run(row.seq)

@@ -32,7 +32,7 @@ export class DatabaseRefused extends Error {
  */
 const pragmas = `
   PRAGMA synchronous = FULL;
-  PRAGMA wal_autocheckpoint = 1000;
+  PRAGMA wal_autocheckpoint = 2000;
   PRAGMA journal_size_limit = 67108864;
   PRAGMA cache_size = -16384;
   PRAGMA temp_store = MEMORY;

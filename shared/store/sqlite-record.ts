@@ -97,24 +97,3 @@ function loadPart({ database }: Inside, taskId: string, hash: string): string {
   if (row === undefined) throw new Error(`A large part of task ${taskId} is missing in the store`)
   return row['body'] as string
 }
-
-/** Rows and their large parts may be large: what is read at once is bounded by this many characters of JSON. */
-const pageMaxLength = 64 * 1024 * 1024
-
-/** Decodes rows until `limit` of them or the bound on their size is reached; at least one. `more` = rows were left. */
-export function decodePage(
-  inside: Inside,
-  rows: Iterable<unknown>,
-  limit: number,
-): { records: TaskRecord[]; lastSeq: number; more: boolean } {
-  const records: TaskRecord[] = []
-  let [length, lastSeq] = [0, 0]
-  for (const row of rows as Iterable<TaskRow>) {
-    if (records.length >= limit || length > pageMaxLength) return { records, lastSeq, more: true }
-    const { record, size } = decodeTask(inside, row)
-    records.push(record)
-    length += size
-    lastSeq = row.seq
-  }
-  return { records, lastSeq, more: false }
-}

@@ -1,15 +1,8 @@
 import { ParleyError } from '../jsonrpc/errors.ts'
 import { isTerminal, pausedStates, type TaskState } from '../protocol/task.ts'
-import {
-  decodePage,
-  decodeTask,
-  encodeTask,
-  type Inside,
-  saveParts,
-  type TaskRow,
-  taskColumns,
-} from './sqlite-record.ts'
-import type { Page, TaskQuery, TaskRecord } from './store.ts'
+import { loadBySeq } from './sqlite-lists.ts'
+import { decodeTask, encodeTask, type Inside, saveParts, type TaskRow, taskColumns } from './sqlite-record.ts'
+import type { TaskRecord } from './store.ts'
 
 const quoted = (states: readonly TaskState[]) => states.map((state) => `'${state}'`).join(', ')
 
@@ -113,66 +106,15 @@ export function loadTask(inside: Inside, id: string): Promise<TaskRecord | undef
   })
 }
 
-/** Named by hand: without statistics SQLite may take the index of the owner, who can have every task there is. */
-function chosenBy({ owner, contextId, state }: TaskQuery): { where: string; values: string[] } {
-  if (contextId === undefined) {
-    if (state === undefined) return { where: 'INDEXED BY tasks_of_owner WHERE owner = ?', values: [owner] }
-    return {
-      where: 'INDEXED BY tasks_of_owner_in_state WHERE owner = ? AND state = ?',
-      values: [owner, state],
-    }
-  }
-  const values = [contextId, owner]
-  if (state === undefined)
-    return { where: 'INDEXED BY tasks_of_context WHERE context_id = ? AND owner = ?', values }
-  const where = isTerminal(state)
-    ? 'INDEXED BY tasks_of_context WHERE context_id = ? AND owner = ? AND state = ?'
-    : 'INDEXED BY tasks_open WHERE context_id = ? AND owner = ? AND open_state = ?'
-  return { where, values: [...values, state] }
-}
-
-export function listTasks(inside: Inside, query: TaskQuery): Promise<Page<TaskRecord>> {
-  const { database, cursors } = inside
-  const { owner, cursor, limit } = query
-  return database.read(() => {
-    const before =
-      cursor === undefined ? Number.MAX_SAFE_INTEGER : Number(cursors.open('tasks', owner, cursor))
-    const { where, values } = chosenBy(query)
-    const rows = database
-      .statement(`SELECT ${taskColumns} FROM tasks ${where} AND seq < ? ORDER BY seq DESC LIMIT ?`)
-      .iterate(...values, before, limit + 1)
-    const { records, lastSeq, more } = decodePage(inside, rows, limit)
-    return more ? { items: records, nextCursor: cursors.seal('tasks', owner, lastSeq) } : { items: records }
-  })
-}
-
-export function contextHistory(
-  inside: Inside,
-  contextId: string,
-  owner: string,
-  limit: number,
-): Promise<TaskRecord[]> {
-  const { database } = inside
-  const sql = `SELECT ${taskColumns} FROM tasks INDEXED BY tasks_of_context
-    WHERE context_id = ? AND owner = ? AND open_state IS NULL ORDER BY seq DESC LIMIT ?`
-  return database.read(() => {
-    const rows = database.statement(sql).iterate(contextId, owner, limit)
-    return decodePage(inside, rows, limit).records.reverse()
-  })
-}
-
 export function listUnfinished(inside: Inside, now: number, ourHolder: string): Promise<TaskRecord[]> {
   const { database } = inside
-  const abandoned = `SELECT seq FROM tasks INDEXED BY tasks_open WHERE open_state = 'submitted'
-    UNION ALL SELECT seq FROM tasks INDEXED BY tasks_open WHERE open_state = 'working'
+  const abandoned = `SELECT seq FROM tasks INDEXED BY tasks_open_of_owner WHERE open_state = 'submitted'
+    UNION ALL SELECT seq FROM tasks INDEXED BY tasks_open_of_owner WHERE open_state = 'working'
       AND (lease_holder IS NULL OR lease_holder <> ? OR lease_until < ?)`
   return database.read(() => {
     // Sorted without their bodies.
     const rows = database.statement(abandoned).all(ourHolder, now) as unknown as { seq: number }[]
-    const one = database.statement(`SELECT ${taskColumns} FROM tasks WHERE seq = ?`)
-    return rows
-      .sort((a, b) => a.seq - b.seq)
-      .map(({ seq }) => decodeTask(inside, one.get(seq) as unknown as TaskRow).record)
+    return rows.sort((a, b) => a.seq - b.seq).map(({ seq }) => loadBySeq(inside, seq).record)
   })
 }
 
@@ -201,7 +143,7 @@ export function renewLeases(
 }
 
 export function countByState({ database }: Inside): Promise<Partial<Record<TaskState, number>>> {
-  const open = `SELECT open_state AS state, count(*) AS count FROM tasks INDEXED BY tasks_open
+  const open = `SELECT open_state AS state, count(*) AS count FROM tasks INDEXED BY tasks_open_of_owner
     WHERE open_state IN (${quoted(['submitted', 'working', ...pausedStates])}) GROUP BY open_state`
   return database.read(() => {
     const ended = database.statement('SELECT state, count FROM ended_counts WHERE count > 0').all()

@@ -3,16 +3,15 @@ import { LargeParts } from './large-parts.ts'
 import { claimIdempotencyKey, findFeedback, saveFeedback } from './sqlite-beside-tasks.ts'
 import { clearContext, findContext, listContexts, openContext, removeEnded } from './sqlite-contexts.ts'
 import { openDatabase } from './sqlite-database.ts'
+import { contextHistory, listTasks } from './sqlite-lists.ts'
 import type { Inside } from './sqlite-record.ts'
 import { agentMigrations } from './sqlite-schema.ts'
 import {
   commitTask,
-  contextHistory,
   countByState,
   createTask,
   findTask,
   listDue,
-  listTasks,
   listUnfinished,
   loadTask,
   renewLeases,

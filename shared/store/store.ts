@@ -87,8 +87,8 @@ export interface Store extends AsyncDisposable {
   ping(): Promise<void>
 
   /**
-   * False when the id exists already (whoever owns it). The task's context moves to its `createdAt`, and is made where it
-   * is not there (never opened, or cleared in between).
+   * False when the id exists already (whoever owns it). The task's context moves to its `createdAt`; one that is not there
+   * (or was cleared just now) is made.
    * @throws ParleyError ContextNotFound when the context is another owner's
    */
   createTask(record: TaskRecord): Promise<boolean>
@@ -120,12 +120,15 @@ export interface Store extends AsyncDisposable {
    */
   countByState(): Promise<Partial<Record<TaskState, number>>>
 
-  /** Makes the context unless it exists; returns the one that is there, whoever owns it. Changes nothing of that one. */
+  /**
+   * The context that is there, whoever owns it, else the given one. Nothing is stored: a context lasts from its first
+   * task, which makes it, to its last.
+   */
   openContext(record: ContextRecord): Promise<ContextRecord>
   findContext(id: string, owner: string): Promise<ContextRecord | undefined>
   /**
-   * Newest change first, with the ids of their tasks; contexts without tasks are left out. A page may be shorter than
-   * `limit`; read on by its cursor. @throws ParleyError InvalidParams for a cursor that is not one of ours.
+   * Newest change first, with the ids of their tasks. A page may be shorter than `limit`; read on by its cursor.
+   * @throws ParleyError InvalidParams for a cursor that is not one of ours.
    */
   listContexts(query: { owner: string; limit: number; cursor?: string }): Promise<ContextPage>
   /** The newest `limit` ended tasks of the context, oldest first; fewer where they are large (64 MiB and one task). */

@@ -1,0 +1,133 @@
+import { mkdtemp, rm } from 'node:fs/promises'
+import os from 'node:os'
+import path from 'node:path'
+import { DatabaseSync } from 'node:sqlite'
+import { afterEach, expect, onTestFinished, test, vi } from 'vitest'
+import { taskStates } from '../protocol/task.ts'
+import { alice, artifactOf, created, createdIn, next } from './sample-record.cases.ts'
+import { openSqliteStore } from './sqlite.ts'
+import { storeCases } from './store.cases.ts'
+
+const folders: string[] = []
+
+async function newFile(): Promise<string> {
+  const folder = await mkdtemp(path.join(os.tmpdir(), 'parley-store-'))
+  folders.push(folder)
+  return path.join(folder, 'agent.db')
+}
+
+afterEach(async () => {
+  for (const folder of folders.splice(0)) await rm(folder, { recursive: true })
+})
+
+storeCases('the embedded store', async (options = {}) =>
+  openSqliteStore({ file: await newFile(), largePartBytes: 1000, ...options }),
+)
+
+test('everything is there again after a restart, cursors too', async () => {
+  const file = await newFile()
+  const first = await openSqliteStore({ file })
+  const [one, two] = [await createdIn(first, 'completed'), await created(first)]
+  const page = await first.listTasks({ owner: alice, limit: 1 })
+  await first[Symbol.asyncDispose]()
+  await using second = await openSqliteStore({ file })
+  expect(page.items).toEqual([two])
+  const cursor = page.nextCursor ?? ''
+  expect(await second.listTasks({ owner: alice, limit: 1, cursor })).toEqual({ items: [one] })
+  expect(await second.countByState()).toEqual({ completed: 1, submitted: 1 })
+})
+
+test('a large part is written once, however often its task is committed, and goes with its task', async () => {
+  const file = await newFile()
+  await using store = await openSqliteStore({ file, largePartBytes: 1000 })
+  using reader = new DatabaseSync(file, { readOnly: true })
+  const rows = () => reader.prepare('SELECT rowid, length(body) AS length FROM parts').all()
+  const text = 'x'.repeat(5000)
+  const record = await created(store, { artifacts: [artifactOf({ kind: 'text', text })] })
+  const written = rows()
+  expect(written).toHaveLength(1)
+  const again = artifactOf({ kind: 'text', text })
+  await store.commitTask(next(record, 'working', { artifacts: [...record.artifacts, again] }))
+  const found = await store.loadTask(record.id)
+  await store.commitTask(next(found ?? record, 'completed'))
+  expect(rows()).toEqual(written)
+  const bodies = reader.prepare('SELECT length(body) AS length FROM tasks').all()
+  expect(Number(bodies[0]?.['length'])).toBeLessThan(2000)
+  await store.clearContext(record.contextId, alice)
+  expect(rows()).toEqual([])
+})
+
+test('parts of a removed task are removed', async () => {
+  const file = await newFile()
+  await using store = await openSqliteStore({ file, largePartBytes: 1000 })
+  using reader = new DatabaseSync(file, { readOnly: true })
+  await createdIn(store, 'completed', { artifacts: [artifactOf({ kind: 'text', text: 'x'.repeat(5000) })] })
+  expect(await store.removeEnded('9999', 10)).toBe(1)
+  expect(reader.prepare('SELECT * FROM parts').all()).toEqual([])
+  expect(reader.prepare('SELECT * FROM contexts').all()).toEqual([])
+})
+
+test('expired keys are removed with old tasks, also when no task is old', async () => {
+  const file = await newFile()
+  await using store = await openSqliteStore({ file, clock: () => 1000 })
+  using reader = new DatabaseSync(file, { readOnly: true })
+  for (const expiresAt of [999, 1000, 1001]) {
+    await store.claimIdempotencyKey({
+      owner: alice,
+      key: `k${expiresAt}`,
+      bodyHash: 'h',
+      taskId: 't',
+      expiresAt,
+    })
+  }
+  expect(await store.removeEnded('', 100)).toBe(0)
+  expect(reader.prepare('SELECT key FROM idempotency_keys').all()).toEqual([{ key: 'k1001' }])
+})
+
+test('no question of the port scans the tasks, the contexts or what stands beside them', async () => {
+  const prepare = vi.spyOn(DatabaseSync.prototype, 'prepare')
+  onTestFinished(() => prepare.mockRestore())
+  const file = await newFile()
+  await using store = await openSqliteStore({ file, largePartBytes: 1000 })
+  const artifacts = [artifactOf({ kind: 'text', text: 'x'.repeat(5000) })]
+  const { id, contextId } = await createdIn(store, 'completed', {
+    artifacts,
+    lease: { holder: 'h', until: 1 },
+  })
+  await store.findTask(id, alice)
+  await store.listUnfinished(0, 'h')
+  await store.listDue(0, 1)
+  await store.renewLeases('h', [id], 1)
+  await store.countByState()
+  for (const state of [undefined, ...taskStates]) {
+    const byState = state === undefined ? {} : { state }
+    await store.listTasks({ owner: alice, limit: 1, ...byState })
+    await store.listTasks({ owner: alice, limit: 1, contextId, ...byState })
+  }
+  await store.openContext({ id: contextId, owner: alice, createdAt: '', updatedAt: '' })
+  await store.findContext(contextId, alice)
+  await store.listContexts({ owner: alice, limit: 1 })
+  await store.contextHistory(contextId, alice, 1)
+  await store.claimIdempotencyKey({ owner: alice, key: 'k', bodyHash: 'h', taskId: id, expiresAt: 1 })
+  await store.saveFeedback({ taskId: id, owner: alice, feedback: 'f', at: 't' })
+  await store.findFeedback(id, alice)
+  await store.removeEnded('9999', 1)
+  await createdIn(store, 'completed', { contextId })
+  await store.clearContext(contextId, alice)
+
+  const asked = prepare.mock.calls
+    .map(([sql]) => sql)
+    .filter((sql) => /^(SELECT|UPDATE|DELETE|INSERT)/.test(sql))
+  using reader = new DatabaseSync(file, { readOnly: true })
+  const plans = [...new Set(asked)].map((sql) => {
+    const steps = reader.prepare(`EXPLAIN QUERY PLAN ${sql}`).all()
+    return { sql, plan: steps.map((step) => String(step['detail'])) }
+  })
+  expect(plans.length).toBeGreaterThan(30)
+  const scans = plans.filter(({ plan }) =>
+    plan.some((step) => /SCAN (?!ended_counts|cursor_key|CONSTANT ROW)/.test(step)),
+  )
+  expect(scans).toEqual([])
+  // A sort would first read all that it sorts.
+  expect(plans.filter(({ plan }) => plan.some((step) => step.includes('TEMP B-TREE')))).toEqual([])
+})

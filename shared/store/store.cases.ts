@@ -1,0 +1,19 @@
+import { describe } from 'vitest'
+import type { Store } from './store.ts'
+import { contextCases } from './store-contexts.cases.ts'
+import { taskListCases } from './store-lists.cases.ts'
+import { taskCases } from './store-tasks.cases.ts'
+
+/**
+ * What every adapter of the port promises.
+ * @param open a new, empty store that keeps parts over 1,000 characters beside their task; the clock as given, where it is
+ */
+export type OpenStore = (options?: { clock?: () => number }) => Promise<Store>
+
+export function storeCases(name: string, open: OpenStore): void {
+  describe(name, () => {
+    describe('a task', () => taskCases(open))
+    describe('lists of tasks', () => taskListCases(open))
+    describe('contexts and what stands beside a task', () => contextCases(open))
+  })
+}
