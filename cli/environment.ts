@@ -1,8 +1,7 @@
 import { readFileSync } from 'node:fs'
 import path from 'node:path'
 import { parseEnv } from 'node:util'
-import { z } from 'zod'
-import { commonSettings, readSettings } from '../shared/process/settings.ts'
+import { cliSettings, commonSettings, readSettings } from '../shared/process/settings.ts'
 import { UsageError } from './faults.ts'
 import type { Io } from './io.ts'
 
@@ -19,18 +18,7 @@ export function loadDotEnv(io: Io): void {
 }
 
 const { HOST, PORT, PUBLIC_URL, DATA_DIR } = commonSettings
-const settings = {
-  HOST,
-  PORT,
-  PUBLIC_URL,
-  DATA_DIR,
-  PARLEY_TOKEN: {
-    schema: z.string().trim().optional(),
-    example: '',
-    meaning: 'bearer token of the command line',
-    secret: true,
-  },
-} as const
+const settings = { HOST, PORT, PUBLIC_URL, DATA_DIR, ...cliSettings }
 
 /** What the commands that ask a running server need to know. @throws ConfigError */
 export function clientSettings(io: Io): { url: string; dataDir: string; token: string | undefined } {

@@ -1,7 +1,13 @@
 /** Writes `.env.example` from the tables of settings: `npm run env-example`. */
 import { globSync, readFileSync, writeFileSync } from 'node:fs'
 import path from 'node:path'
-import { agentSettings, commonSettings, gatewaySettings, type Setting } from '../shared/process/settings.ts'
+import {
+  agentSettings,
+  cliSettings,
+  commonSettings,
+  gatewaySettings,
+  type Setting,
+} from '../shared/process/settings.ts'
 
 type Row = Pick<Setting, 'meaning'> & { secret?: boolean; example?: string }
 
@@ -21,6 +27,7 @@ export function envExample(): string {
     section('Gateway and agents', commonSettings),
     section('The gateway alone', gatewaySettings),
     section('An agent alone, where it runs without the gateway’s supervisor', agentSettings),
+    section('The command line', cliSettings),
     ...globSync('agents/*/settings.json', { cwd: root }).sort().map(agentSection),
   ]
   const head =

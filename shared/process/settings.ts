@@ -111,6 +111,16 @@ export const gatewaySettings = {
   },
 } as const satisfies Record<string, Setting>
 
+/** What only the command line reads. */
+export const cliSettings = {
+  PARLEY_TOKEN: {
+    schema: optional,
+    example: '',
+    meaning: 'bearer token of the command line (default: one of the development client)',
+    secret: true,
+  },
+} as const satisfies Record<string, Setting>
+
 type Table = Record<string, Setting>
 export type Values<T extends Table> = { [K in keyof T]: z.output<T[K]['schema']> }
 
