@@ -4,6 +4,7 @@ import { ParleyError } from '../jsonrpc/errors.ts'
 export interface Transactions {
   begin(): void
   commit(): void
+  isOpen(): boolean
   /** Undoes what is open, if anything is. */
   rollback(): void
   savepoint(): void
@@ -62,20 +63,19 @@ export class GroupCommit {
 
   #commitSome(): void {
     const outcomes: Outcome[] = []
-    let failure: unknown
     try {
       if (!this.#attempt(outcomes, false)) this.#attempt(outcomes, true)
     } catch (error) {
-      failure = error
       this.#undo()
+      // Without any outcome it could not even begin: all that waits fails, rather than one after the other.
+      const failed = outcomes.length === 0 ? this.#queue.length : outcomes.length
+      for (const write of this.#queue.splice(0, failed)) write.reject(error)
+      return
     }
-    // A transaction that could not even begin fails all that waits, rather than one after the other.
-    const writes = this.#queue.splice(0, outcomes.length === 0 ? this.#queue.length : outcomes.length)
-    for (const [index, write] of writes.entries()) {
+    for (const [index, write] of this.#queue.splice(0, outcomes.length).entries()) {
       const outcome = outcomes[index]
-      if (outcome?.ok === false) write.reject(outcome.error)
-      else if (failure !== undefined || outcome === undefined) write.reject(failure)
-      else write.resolve(outcome.value)
+      if (outcome?.ok === true) write.resolve(outcome.value)
+      else write.reject(outcome?.error)
     }
   }
 
@@ -103,12 +103,21 @@ export class GroupCommit {
           transactions.rollback()
           return false
         }
+        if (!transactions.isOpen()) return this.#dropLost(outcomes, error)
         outcomes.push({ ok: false, error })
         transactions.rollbackToSavepoint()
       }
       if (isolated) transactions.release()
     }
     transactions.commit()
+    return true
+  }
+
+  /** A full or failing disk undid the whole transaction at this write: it fails, the others wait for the next turn. */
+  #dropLost(outcomes: Outcome[], error: unknown): true {
+    const [lost] = this.#queue.splice(outcomes.length, 1)
+    lost?.reject(error)
+    outcomes.length = 0
     return true
   }
 }

@@ -11,9 +11,15 @@ import { taskCases } from './store-tasks.cases.ts'
 export type OpenStore = (options?: { clock?: () => number }) => Promise<Store>
 
 export function storeCases(name: string, open: OpenStore): void {
-  describe(name, () => {
-    describe('a task', () => taskCases(open))
-    describe('lists of tasks', () => taskListCases(open))
-    describe('contexts and what stands beside a task', () => contextCases(open))
+  describe(`${name} as a store`, () => {
+    describe('a task', () => {
+      taskCases(open)
+    })
+    describe('lists of tasks', () => {
+      taskListCases(open)
+    })
+    describe('contexts and what stands beside a task', () => {
+      contextCases(open)
+    })
   })
 }
