@@ -18,12 +18,16 @@ export class OutputTooLargeError extends Error {
   override readonly name = 'OutputTooLargeError'
 }
 
+/** Small ones cost memory as well: no output has more parts, or artifacts, than this. */
+const [partsMax, artifactsMax, nameMax] = [100_000, 10_000, 1024]
+
 /** Takes a handler's outputs one by one. Strings and data make the main artifact; named ones stand behind it. */
 export class OutputCollector {
   readonly #maxBytes: number
   readonly #main: Part[] = []
   readonly #named: { name: string; parts: Part[] }[] = []
   #bytes = 0
+  #parts = 0
   #pause: Pause | undefined
 
   constructor(maxBytes: number) {
@@ -38,11 +42,11 @@ export class OutputCollector {
       return true
     }
     if (isArtifact(output)) {
-      this.#named.push({ name: output.name, parts: output.parts.map((part) => this.#checked(part)) })
+      this.#addNamed(output.name, output.parts)
       return undefined
     }
     if (isFile(output)) {
-      this.#named.push({ name: output.file.name ?? 'file', parts: [this.#checked(partOf(output))] })
+      this.#addNamed(output.file.name ?? 'file', [partOf(output)])
       return undefined
     }
     if (typeof output !== 'string' && !isPlainObject(output)) {
@@ -62,11 +66,28 @@ export class OutputCollector {
     return { artifacts: [...main, ...this.#named] }
   }
 
+  #addNamed(name: unknown, parts: readonly Part[]): void {
+    if (typeof name !== 'string' || name.length > nameMax)
+      throw new MalformedOutputError(
+        `the name of an artifact must be a text of at most ${nameMax} characters`,
+      )
+    if (this.#named.length >= artifactsMax)
+      throw new OutputTooLargeError(`the output has more than ${artifactsMax} artifacts`)
+    // Copies: what the handler does with its own afterwards changes nothing.
+    this.#named.push({ name, parts: parts.map((part) => this.#counted({ ...this.#checked(part) })) })
+  }
+
   /** Texts that follow each other are one text. */
   #append(part: Part): void {
     const last = this.#main.at(-1)
     if (part.kind === 'text' && last?.kind === 'text') last.text += part.text
-    else this.#main.push({ ...part })
+    else this.#main.push(this.#counted({ ...part }))
+  }
+
+  #counted(part: Part): Part {
+    this.#parts += 1
+    if (this.#parts > partsMax) throw new OutputTooLargeError(`the output has more than ${partsMax} parts`)
+    return part
   }
 
   #checked(part: Part): Part {
@@ -80,12 +101,15 @@ export class OutputCollector {
 
   /** As JSON gives it back: dates are texts, functions are gone, and nothing changes it afterwards. */
   #checkedData(data: JsonObject): Part {
-    let text: string
+    let text: string | undefined
     try {
-      text = JSON.stringify(data)
+      text = JSON.stringify(data) as string | undefined
     } catch (error) {
       throw new MalformedOutputError('a handler returned data that is not JSON', { cause: error })
     }
+    // `toJSON` may make anything of an object.
+    if (text?.startsWith('{') !== true)
+      throw new MalformedOutputError('a handler returned data that is not a JSON object')
     this.#grow(Buffer.byteLength(text))
     return { kind: 'data', data: JSON.parse(text) as JsonObject }
   }

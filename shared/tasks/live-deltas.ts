@@ -19,6 +19,7 @@ export class LiveDeltas {
   }
 
   add(part: Part): void {
+    if (part.kind === 'text' && part.text === '') return
     if (this.#waiting === undefined) this.#publish(part)
     else this.#waiting.push(part)
   }
