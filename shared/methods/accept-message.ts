@@ -35,23 +35,26 @@ export async function acceptMessage(services: Services, call: Call, params: Mess
       return { record: existing, start: () => {} }
     return continueTask(services, existing, message)
   }
-  return createTask(services, call, { ...params, taskId: taskId ?? newId(), acceptedOutputModes })
+  const wanted = { ...params, taskId: taskId ?? newId(), acceptedOutputModes }
+  const created = await createTask(services, call, wanted)
+  if (created !== undefined) return created
+  // The id was taken meanwhile: by the same request at the same time (then that task is the answer), or by another one.
+  const taken = await services.store.findTask(wanted.taskId, owner)
+  if (taken === undefined) throw new ParleyError('TaskNotFound', { data: { taskId: wanted.taskId } })
+  if (key !== undefined && wasTaken(taken, message.messageId)) return { record: taken, start: () => {} }
+  return continueTask(services, taken, message)
 }
 
-async function createTask(services: Services, call: Call, wanted: NewTask): Promise<Accepted> {
-  requireRoom(services)
+/** Undefined when the id is taken. */
+async function createTask(services: Services, call: Call, wanted: NewTask): Promise<Accepted | undefined> {
   const owner = call.caller.id
   const at = timestamp()
   const contextId = wanted.message.contextId ?? newId()
   const firstOfContext = !(await isOurContext(services, wanted.message.contextId, owner))
-  const slot = services.scheduler.claimSlot()
+  const slot = claimRoom(services)
   const record = newRecord({ owner, at, contextId, wanted })
-  if (slot !== undefined) Object.assign(record, { lease: leaseOf(services.runner.holder), starts: 1 })
-  const created = await create(services, record, slot)
-  if (!created) {
-    slot?.release()
-    return takenMeanwhile(services, record)
-  }
+  if (slot.runs) Object.assign(record, { lease: leaseOf(services.runner.holder), starts: 1 })
+  if (!(await create(services, record, slot))) return undefined
   return {
     record,
     start: () => {
@@ -61,31 +64,24 @@ async function createTask(services: Services, call: Call, wanted: NewTask): Prom
   }
 }
 
-async function create(services: Services, record: TaskRecord, slot: Slot | undefined): Promise<boolean> {
+async function create(services: Services, record: TaskRecord, slot: Slot): Promise<boolean> {
+  let created = false
   try {
-    return await services.engine.create(record)
-  } catch (error) {
-    slot?.release()
-    throw error
+    created = await services.engine.create(record)
+    return created
+  } finally {
+    if (!created) slot.release()
   }
-}
-
-/** The id is taken: by the same request at the same time (then that task is the answer) or by another owner. */
-async function takenMeanwhile(services: Services, wanted: TaskRecord): Promise<Accepted> {
-  const existing = await services.store.findTask(wanted.id, wanted.owner)
-  if (existing === undefined) throw new ParleyError('TaskNotFound', { data: { taskId: wanted.id } })
-  if (wasTaken(existing, wanted.history[0]?.messageId ?? '')) return { record: existing, start: () => {} }
-  throw new ParleyError('UnsupportedOperation', {
-    message: `Task is ${existing.status.state}: wait until it asks for input or has ended`,
-    data: { taskId: wanted.id, state: existing.status.state },
-  })
 }
 
 const wasTaken = (record: TaskRecord, messageId: string) =>
   record.history.some((said) => said.messageId === messageId)
 
-function requireRoom({ scheduler, taskQueueMax }: Services): void {
-  if (scheduler.waiting < taskQueueMax) return
+/** A worker, or a place in the line: held from here on, so that sends at the same time do not share the last one. */
+function claimRoom({ scheduler, taskQueueMax }: Services): Slot {
+  const slot = scheduler.claimSlot()
+  if (slot !== undefined) return slot
+  if (scheduler.waiting < taskQueueMax) return scheduler.claimPlace()
   throw new ParleyError('Unavailable', {
     message: 'Too many tasks are waiting',
     data: { reason: 'queue_full' },

@@ -36,17 +36,16 @@ export class InProcessScheduler implements Scheduler {
   claimSlot(): Slot | undefined {
     if (!this.running || this.#waiting > 0 || this.#taken >= this.#concurrency) return undefined
     this.#taken += 1
-    let held = true
-    return {
-      release: () => {
-        if (held) this.#leave()
-        held = false
-      },
-    }
+    return slotOf(true, () => this.#leave())
+  }
+
+  claimPlace(): Slot {
+    this.#waiting += 1
+    return slotOf(false, () => (this.#waiting -= 1))
   }
 
   enqueue(job: Job, slot?: Slot): void {
-    if (slot !== undefined && this.#work !== undefined) {
+    if (slot?.runs === true && this.#work !== undefined) {
       void this.#work(job).finally(() => slot.release())
       return
     }
@@ -103,5 +102,16 @@ export class InProcessScheduler implements Scheduler {
     this.#taken -= 1
     if (this.#taken === 0) this.#idle?.()
     this.#takeUp()
+  }
+}
+
+function slotOf(runs: boolean, free: () => void): Slot {
+  let held = true
+  return {
+    runs,
+    release: () => {
+      if (held) free()
+      held = false
+    },
   }
 }

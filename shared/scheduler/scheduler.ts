@@ -15,6 +15,8 @@ export interface Scheduler extends AsyncDisposable {
   readonly active: number
   /** A place to run at once, when one is free and nobody waits; undefined otherwise. Give it to `enqueue` or release it. */
   claimSlot(): Slot | undefined
+  /** A place in the line, counted as waiting from now on. Give it to `enqueue` or release it. */
+  claimPlace(): Slot
   enqueue(job: Job, slot?: Slot): void
   /** Begins to take up tasks; `work` must not reject. */
   start(work: (job: Job) => Promise<void>): void
@@ -23,5 +25,7 @@ export interface Scheduler extends AsyncDisposable {
 }
 
 export interface Slot {
+  /** True: a worker is free for the task. False: a place in the line. */
+  readonly runs: boolean
   release(): void
 }
