@@ -32,13 +32,14 @@ export interface RunnerParts {
 
 /** How often a task is started before it counts as one that brings its process down. */
 export const startsMax = 3
-/** Records kept in memory from their creation to their start. */
-const freshMax = 1000
+/** Records kept in memory from their creation to their start: so many, and small ones. */
+const [freshMax, freshMaxChars] = [1000, 16 * 1024]
 
 /** Takes tasks up and brings each to its next rest: ended, paused, or taken from us. */
 export class TaskRunner {
   readonly #parts: RunnerParts
   readonly #fresh = new Map<string, { record: TaskRecord; firstOfContext: boolean }>()
+  readonly #underWay = new Map<string, Promise<void>>()
   readonly #running = new Map<string, AbortController>()
 
   constructor(parts: RunnerParts) {
@@ -51,11 +52,21 @@ export class TaskRunner {
 
   /** Spares the first run of a task the read of what was just written. */
   remember(record: TaskRecord, firstOfContext: boolean): void {
-    if (this.#fresh.size < freshMax) this.#fresh.set(record.id, { record, firstOfContext })
+    if (this.#fresh.size < freshMax && isSmall(record)) this.#fresh.set(record.id, { record, firstOfContext })
   }
 
   /** Never rejects: a failure of our own is logged, and the task waits for recovery. */
-  async run(job: Job): Promise<void> {
+  run(job: Job): Promise<void> {
+    // Delivery is at least once: a task that is delivered while it runs is looked at when that run is over.
+    const before = this.#underWay.get(job.taskId)
+    const run = before === undefined ? this.#run(job) : before.then(() => this.#run(job))
+    this.#underWay.set(job.taskId, run)
+    return run.finally(() => {
+      if (this.#underWay.get(job.taskId) === run) this.#underWay.delete(job.taskId)
+    })
+  }
+
+  async #run(job: Job): Promise<void> {
     const known = this.#fresh.get(job.taskId)
     this.#fresh.delete(job.taskId)
     try {
@@ -176,6 +187,16 @@ export class TaskRunner {
       return changeOfError(record, error)
     }
   }
+}
+
+/** Texts alone are looked at: data may be large in many ways, and a file is. */
+function isSmall({ history }: TaskRecord): boolean {
+  let chars = 0
+  for (const { parts, metadata } of history) {
+    if (metadata !== undefined) return false
+    for (const part of parts) chars += part.kind === 'text' ? part.text.length : freshMaxChars
+  }
+  return chars <= freshMaxChars
 }
 
 /** Why a handler was told to stop. */
