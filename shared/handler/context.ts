@@ -9,7 +9,7 @@ export interface HandlerContext<Input = unknown> {
   data: JsonObject
   /** The file parts of the newest message. */
   files: InputFile[]
-  /** The data parsed by the skill's `input` schema, where the skill has one. */
+  /** The data of all the caller's messages to this task, merged, parsed by the skill's `input` schema where it has one. */
   input: Input
   /** The newest message as it came. */
   message: Message

@@ -22,9 +22,9 @@ interface Run {
 /** Everything a handler is given; or the rejection of a message that does not fit the skill's input. */
 export async function prepareRun(run: Run): Promise<{ context: HandlerContext } | { rejected: Change }> {
   const { agent, store, record } = run
-  const message = newestMessage(record)
-  const skill = skillOf(agent, message)
-  const parsed = skill?.input?.safeParse(dataOf(message.parts))
+  const said = saidByCaller(record)
+  const skill = skillOf(agent, said)
+  const parsed = await skill?.input?.safeParseAsync(dataOf(said.flatMap(({ parts }) => parts)))
   if (skill !== undefined && parsed !== undefined && !parsed.success) {
     const faults = parsed.error.issues.map(({ path, message }) => `${path.join('.') || 'data'}: ${message}`)
     const reason = `The message does not fit the skill ${skill.id}: ${faults.slice(0, 20).join('; ')}`
@@ -47,9 +47,16 @@ export async function prepareRun(run: Run): Promise<{ context: HandlerContext } 
   return { context }
 }
 
-/** The skill that the message names, else the only one. */
-function skillOf(agent: Agent, message: Message): Skill | undefined {
-  const named = message.metadata?.['skill_id'] ?? message.metadata?.['skillId']
-  if (typeof named === 'string') return agent.skills.find(({ id }) => id === named)
+/** The first message and the answers to our questions: an answer need not repeat the data, or the skill, of the first. */
+function saidByCaller(record: TaskRecord): Message[] {
+  const newest = newestMessage(record)
+  return record.history.filter((message) => message === newest || message.role !== 'assistant')
+}
+
+/** The skill that the caller named last, else the only one. */
+function skillOf(agent: Agent, said: Message[]): Skill | undefined {
+  const names = said.map(({ metadata }) => metadata?.['skill_id'] ?? metadata?.['skillId'])
+  const named = names.findLast((name) => typeof name === 'string')
+  if (named !== undefined) return agent.skills.find(({ id }) => id === named)
   return agent.skills.length === 1 ? agent.skills[0] : undefined
 }
