@@ -68,10 +68,11 @@ export async function startAgentApp(options: AgentAppOptions): Promise<AgentApp>
     app,
     healthOptions(options, services, () => stopping.signal.aborted),
   )
-  services.scheduler.start((job) => services.runner.run(job))
   await recover({ ...services, log })
   const address = await app.listen({ host: config.host, port: config.port })
   parts.listensAt(address)
+  // Last: a start that fails (the port is taken) must not use up the starts of the tasks that wait.
+  services.scheduler.start((job) => services.runner.run(job))
   const open = stack.move()
   return {
     address,
@@ -98,7 +99,7 @@ async function assemble(
   const bus = stack.use(new InProcessEventBus())
   const scheduler = stack.use(new InProcessScheduler(agent.concurrency))
   const engine = new TaskEngine({ store, bus, metrics: taskMetrics, agentId: agentId(did) })
-  await engine.countUnfinished()
+  await engine.countStored()
   const leases = stack.use(new Leases(store, log))
   const usage = usageCounter(taskMetrics, agentId(did))
   const figures = new WorkFigures()

@@ -58,12 +58,13 @@ export class TaskEngine {
     return new TaskDraft(base, (before, after) => this.#commit(before, after))
   }
 
-  /** Sets the gauge of tasks that have not ended from the store; at a start. */
-  async countUnfinished(): Promise<void> {
+  /** At a start: the gauge of tasks that have not ended and the lifetime counts of those that have, from the store. */
+  async countStored(): Promise<void> {
     const counts = await this.store.countByState()
     for (const [state, count] of Object.entries(counts)) {
-      if (isTerminal(state as TaskRecord['status']['state'])) continue
-      this.#metrics.active.set({ agent_id: this.#agentId, state }, count)
+      const labels = { agent_id: this.#agentId, state }
+      if (isTerminal(state as TaskRecord['status']['state'])) this.#metrics.completed.inc(labels, count)
+      else this.#metrics.active.set(labels, count)
     }
   }
 

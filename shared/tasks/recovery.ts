@@ -28,8 +28,10 @@ export async function recover(parts: RecoveryParts): Promise<void> {
   if (unfinished.length === 0) return
   const suspects: TaskRecord[] = []
   for (const record of unfinished) {
-    if (record.status.state === 'submitted' || record.lease === undefined) enqueue(scheduler, record)
+    if (record.lease === undefined) enqueue(scheduler, record)
+    // One with a lease may have run, though its `working` was not committed yet; `fail` commits that first.
     else if (agent.onRestart === 'run') suspects.push(record)
+    else if (record.status.state === 'submitted') enqueue(scheduler, record)
     else await engine.change(record, (task) => failed(task, 'The agent restarted while this task ran.'))
   }
   log.info(
@@ -44,7 +46,8 @@ export async function recover(parts: RecoveryParts): Promise<void> {
 
 async function runAlone(parts: RecoveryParts, suspects: TaskRecord[]): Promise<void> {
   const waitMs = parts.suspectAloneMs ?? 3000
-  for (const suspect of suspects) {
+  for (const [i, suspect] of suspects.entries()) {
+    if (i > 0 && !parts.scheduler.running) return
     const ended = Promise.withResolvers<void>()
     using _end = parts.bus.subscribe(suspect.id, (item) => {
       if (item.kind === 'status-update' && item.status.state !== 'working') ended.resolve()
