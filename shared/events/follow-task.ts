@@ -53,7 +53,7 @@ async function* readOn(options: FollowOptions, inbox: Inbox): AsyncGenerator<Pub
       if (stored === undefined) return
       for (const event of stored.events) yield event
       last = stored.events.at(-1)?.sequence ?? last
-      if (stored.resting) return
+      if (stored.resting || options.signal.aborted) return
     }
     const item = await inbox.next(options.recheckMs ?? 2000)
     catchUp = item === undefined

@@ -44,6 +44,8 @@ export function requireJson(request: FastifyRequest): void {
 
 function callerLeaves(reply: FastifyReply): AbortSignal {
   const abort = new AbortController()
-  reply.raw.once('close', () => abort.abort())
+  // The caller may have left before anybody asked.
+  if (reply.raw.destroyed) abort.abort()
+  else reply.raw.once('close', () => abort.abort())
   return abort.signal
 }

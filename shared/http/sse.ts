@@ -5,6 +5,7 @@ import { SlowReaderError } from '../events/follow-task.ts'
 import type { Frame } from '../methods/method.ts'
 
 const heartbeatMs = 15_000
+const stallMs = 60_000
 /** A stream of a stopping server that has been quiet for so long has nothing more to tell. */
 const stopQuietMs = 100
 
@@ -20,6 +21,8 @@ export function sendEventStream(
     'x-accel-buffering': 'no',
   })
   // A small buffer: what a slow reader does not take waits where it is counted.
+  // A reader that takes nothing, not even the heartbeats, holds a place for nobody.
+  reply.raw.setTimeout(stallMs, () => reply.raw.destroy())
   const stream = Readable.from(eventStream(frames, stopping), { objectMode: false, highWaterMark: 16 * 1024 })
   return reply.send(stream)
 }
