@@ -92,7 +92,9 @@ function requestId(headers: NodeJS.Dict<string | string[]>): string {
   if (typeof given === 'string' && /^[\w.:/+=-]{1,128}$/.test(given)) return given
   const trace = headers['traceparent']
   const match =
-    typeof trace === 'string' ? /^[\da-f]{2}-([\da-f]{32})-[\da-f]{16}-[\da-f]{2}$/.exec(trace) : null
+    typeof trace === 'string'
+      ? /^(?!ff)[\da-f]{2}-(?!0{32})([\da-f]{32})-[\da-f]{16}-[\da-f]{2}$/.exec(trace)
+      : null
   return match?.[1] ?? randomUUID()
 }
 

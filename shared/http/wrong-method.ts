@@ -15,7 +15,9 @@ export function watchRoutes(app: FastifyInstance): (request: FastifyRequest) => 
   return (request) => {
     const path = request.url.split('?', 1)[0] ?? ''
     const allowed = [...methodsOf].find(([pattern]) => matches(pattern, path))?.[1]
-    if (allowed === undefined) return new ParleyError('NotFound', { data: { reason: 'route' } })
+    // A route that has this method did not want the path: a parameter is empty, or longer than any name.
+    if (allowed === undefined || allowed.has(request.method))
+      return new ParleyError('NotFound', { data: { reason: 'route' } })
     return new ParleyError('InvalidRequest', {
       status: 405,
       message: 'HTTP method not allowed here',
