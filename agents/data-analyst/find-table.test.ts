@@ -77,6 +77,13 @@ test('the table of a referenced task or of an earlier one in the conversation is
   })
 })
 
+test('a report of ours is no table, also where it is newer', () => {
+  const given = { history: [user(file('t.csv', 'text/csv'))], artifacts: [] }
+  const report = text('| column | type |\n|---|---|\n| a | number |\n| b | number |')
+  const asked = { history: [user(text('and b?'))], artifacts: [{ parts: [report] }] }
+  expect(find([user(text('plot a'))], { earlier: [given, asked] })).toMatchObject({ name: 't.csv' })
+})
+
 test('without any table there is only the question', () => {
   expect(find([user(text('what stands out?'))])).toEqual({ question: 'what stands out?' })
 })
