@@ -1,6 +1,7 @@
 import { Pool } from 'undici'
 import { z } from 'zod'
 import { ParleyError } from '../jsonrpc/errors.ts'
+import { SmallAnswer } from './small-answer.ts'
 
 /** RFC 7662, section 2.2: what we read of an introspection answer. */
 const introspection = z.object({
@@ -64,10 +65,13 @@ export class HttpIntrospector implements Introspector, AsyncDisposable {
   }
 
   async #ask(token: string): Promise<Introspection> {
+    const answer = new SmallAnswer(answerMaxBytes)
+    const timeoutMs = this.#options.timeoutMs ?? 2000
+    // One limit for the whole: a free connection, the first byte, and a body that drips.
+    const timer = setTimeout(() => answer.giveUp(new Error('no answer in time')), timeoutMs)
     try {
       const { pool, path } = await this.#open()
-      const timeoutMs = this.#options.timeoutMs ?? 2000
-      const response = await pool.request({
+      const request = {
         method: 'POST',
         path,
         headers: {
@@ -76,14 +80,15 @@ export class HttpIntrospector implements Introspector, AsyncDisposable {
           accept: 'application/json',
         },
         body: `token=${encodeURIComponent(token)}&token_type_hint=access_token`,
-        headersTimeout: timeoutMs,
-        bodyTimeout: timeoutMs,
-      })
-      const text = await readBounded(response.body)
-      if (response.statusCode !== 200) throw new Error(`introspection answered ${response.statusCode}`)
+      } as const
+      pool.dispatch(request, answer)
+      const { status, text } = await answer.received
+      if (status !== 200) throw new Error(`introspection answered ${status}`)
       return introspection.parse(JSON.parse(text))
     } catch (error) {
       throw unavailable(error)
+    } finally {
+      clearTimeout(timer)
     }
   }
 
@@ -102,17 +107,6 @@ export class HttpIntrospector implements Introspector, AsyncDisposable {
     }
     return this.#endpoint
   }
-}
-
-async function readBounded(body: AsyncIterable<Buffer>): Promise<string> {
-  const chunks: Buffer[] = []
-  let size = 0
-  for await (const chunk of body) {
-    size += chunk.byteLength
-    if (size > answerMaxBytes) throw new Error('introspection answer is too large')
-    chunks.push(chunk)
-  }
-  return Buffer.concat(chunks).toString('utf8')
 }
 
 /** Never let through: without the provider nobody is known. */
