@@ -51,8 +51,9 @@ export function build(buildDir: string): void {
   }
 }
 
-/** Fonts, skills, settings, `bin.mjs`: all that the compiler does not carry over. */
+/** Fonts, skills, settings, `bin.mjs`: all that the compiler does not carry over. Vectors are for tests. */
 function isAsset(file: string): boolean {
+  if (path.basename(file) === 'vectors') return false
   return statSync(file).isDirectory() || !file.endsWith('.ts')
 }
 

@@ -4,6 +4,7 @@ import path from 'node:path'
 import bs58 from 'bs58'
 import nacl from 'tweetnacl'
 import { z } from 'zod'
+import { signerOf } from './ed25519.ts'
 
 /** An Ed25519 key pair. The seed never leaves its file and this object. */
 export interface KeyPair {
@@ -25,7 +26,7 @@ export function keyPairFromSeed(seed: Uint8Array): KeyPair {
   return {
     publicKey: pair.publicKey,
     publicKeyBase58: bs58.encode(pair.publicKey),
-    sign: (bytes) => nacl.sign.detached(bytes, pair.secretKey),
+    sign: signerOf(seed),
   }
 }
 
