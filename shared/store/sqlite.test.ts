@@ -3,7 +3,7 @@ import os from 'node:os'
 import path from 'node:path'
 import { DatabaseSync } from 'node:sqlite'
 import { afterEach, expect, onTestFinished, test, vi } from 'vitest'
-import { taskStates } from '../protocol/task.ts'
+import { type Part, taskStates } from '../protocol/task.ts'
 import { alice, artifactOf, created, createdIn, next } from './sample-record.cases.ts'
 import { openSqliteStore } from './sqlite.ts'
 import { storeCases } from './store.cases.ts'
@@ -55,6 +55,25 @@ test('a large part is written once, however often its task is committed, and goe
   expect(Number(bodies[0]?.['length'])).toBeLessThan(2000)
   await store.clearContext(record.contextId, alice)
   expect(rows()).toEqual([])
+})
+
+test.each<[string, Part]>([
+  ['text', { kind: 'text', text: 'x'.repeat(5000) }],
+  ['file', { kind: 'file', file: { name: 'a', bytes: 'x'.repeat(5000) } }],
+  ['data', { kind: 'data', data: { rows: Array.from({ length: 1000 }, () => 1) } }],
+  ['metadata', { kind: 'text', text: 'x', metadata: { note: 'x'.repeat(5000) } }],
+])('a part with large %s stands beside its task, a small one in it', async (_title, part) => {
+  const file = await newFile()
+  await using store = await openSqliteStore({ file, largePartBytes: 1000 })
+  using reader = new DatabaseSync(file, { readOnly: true })
+  await created(store, { artifacts: [artifactOf({ kind: 'text', text: 'x'.repeat(900) }, part)] })
+  expect(reader.prepare('SELECT body FROM parts').all()).toEqual([{ body: JSON.stringify(part) }])
+})
+
+test('a part that looks like our reference to one is refused', async () => {
+  await using store = await openSqliteStore({ file: await newFile() })
+  const part = { kind: 'stored', hash: 'x' } as unknown as Part
+  await expect(created(store, { artifacts: [artifactOf(part)] })).rejects.toThrow('kind "stored"')
 })
 
 test('parts of a removed task are removed', async () => {
