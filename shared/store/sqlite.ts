@@ -6,6 +6,7 @@ import { openDatabase } from './sqlite-database.ts'
 import { contextHistory, listTasks } from './sqlite-lists.ts'
 import type { Inside } from './sqlite-record.ts'
 import { agentMigrations } from './sqlite-schema.ts'
+import { takeSignature } from './sqlite-signatures.ts'
 import {
   commitTask,
   countByState,
@@ -64,6 +65,8 @@ export async function openSqliteStore(options: SqliteStoreOptions): Promise<Stor
     saveFeedback: (feedback) => saveFeedback(inside, feedback),
     findFeedback: (taskId, owner) => findFeedback(inside, taskId, owner),
     removeEnded: (before, limit) => removeEnded(inside, before, limit),
+
+    takeSignature: (did, signature, until) => takeSignature(inside, did, signature, until),
 
     [Symbol.asyncDispose]: () => database[Symbol.asyncDispose](),
   }

@@ -2,6 +2,7 @@ import { describe } from 'vitest'
 import type { Store } from './store.ts'
 import { contextCases } from './store-contexts.cases.ts'
 import { taskListCases } from './store-lists.cases.ts'
+import { signatureCases } from './store-signatures.cases.ts'
 import { taskCases } from './store-tasks.cases.ts'
 
 /**
@@ -20,6 +21,9 @@ export function storeCases(name: string, open: OpenStore): void {
     })
     describe('contexts and what stands beside a task', () => {
       contextCases(open)
+    })
+    describe('signatures that were seen', () => {
+      signatureCases(open)
     })
   })
 }

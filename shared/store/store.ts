@@ -149,6 +149,12 @@ export interface Store extends AsyncDisposable {
    * context with its last task), and expired keys. Returns how many tasks.
    */
   removeEnded(before: Timestamp, limit: number): Promise<number>
+
+  /**
+   * Takes a signature of a DID: true the first time, false until `until` (milliseconds since 1970) has passed. Of two
+   * that come at the same time, in whatever process, one is the first.
+   */
+  takeSignature(did: string, signature: Uint8Array, until: number): Promise<boolean>
 }
 
 export type { Message }
