@@ -1,11 +1,15 @@
-/** Task lives a second on the embedded store, empty and with 100,000 tasks in it. Every step waits for the disk. */
+/**
+ * Task lives a second on the embedded store (create, one commit, find), empty and with 100,000 tasks in it. Every write
+ * waits for the disk. Ids of ours stand beside each other in the indexes, those that clients make at random do not.
+ */
 import { randomUUID } from 'node:crypto'
 import { mkdtempSync, rmSync, statSync, writeFileSync } from 'node:fs'
 import os from 'node:os'
 import path from 'node:path'
+import { newId } from '../shared/methods/new-id.ts'
 import { timestamp } from '../shared/protocol/timestamp.ts'
 import { openSqliteStore } from '../shared/store/sqlite.ts'
-import type { Store, TaskRecord } from '../shared/store/store.ts'
+import type { TaskRecord } from '../shared/store/store.ts'
 
 const clients = 64
 const lives = 20_000
@@ -16,17 +20,15 @@ const folder = mkdtempSync(path.join(os.tmpdir(), 'parley-bench-'))
 const file = path.join(folder, 'agent.db')
 const store = await openSqliteStore({ file })
 
-await measure(2000, (owner) => life(store, owner))
+await measure(2000, (owner) => life(owner, newId))
 const rows = {
-  'empty store': await measure(lives, (owner) => life(store, owner)),
-  'empty store, no openContext': await measure(lives, (owner) => life(store, owner, false)),
-  [`fill to ${existing}`]: await measure(existing, (owner) => fill(store, owner)),
-  [`with ${existing} tasks`]: await measure(lives, (owner) => life(store, owner)),
-  [`with ${existing} tasks, no openContext`]: await measure(lives, (owner) => life(store, owner, false)),
-  'tasks/list of 100': await measure(
-    500,
-    async (owner) => void (await store.listTasks({ owner, limit: 100 })),
-  ),
+  'empty store, our ids': await measure(lives, (owner) => life(owner, newId)),
+  'empty store, random ids': await measure(lives, (owner) => life(owner, randomUUID)),
+  [`fill to ${existing}`]: await measure(existing, fill),
+  [`${existing} tasks, our ids`]: await measure(lives, (owner) => life(owner, newId)),
+  [`${existing} tasks, random ids`]: await measure(lives, (owner) => life(owner, randomUUID)),
+  [`${existing} tasks, our ids, one owner`]: await measure(lives, () => life(owners[0] ?? '', newId)),
+  'list of 100': await measure(500, async (owner) => void (await store.listTasks({ owner, limit: 100 }))),
   'find one': await measure(50_000, async (owner, last) => void (await store.findTask(last, owner))),
 }
 const fileMb = Math.round(statSync(file).size / 1e6)
@@ -35,7 +37,7 @@ await store[Symbol.asyncDispose]()
 rmSync(folder, { recursive: true })
 
 console.log(
-  `Embedded store, ${clients} clients, ${bodyLength()} characters a task, Node ${process.versions.node}`,
+  `Embedded store, ${clients} clients, ${owners.length} owners, ${bodyLength()} characters a task, Node ${process.versions.node}`,
 )
 console.table(rows)
 console.log(`File ${fileMb} MB, RSS ${rssMb} MB`)
@@ -71,22 +73,20 @@ async function measure(count: number, run: (owner: string, last: string) => Prom
 }
 
 /** As `message/send` and one run of a quick handler do it. */
-async function life(on: Store, owner: string, opensContext = true): Promise<string> {
-  const task = record(owner)
-  const { contextId: id, createdAt, updatedAt } = task
-  if (opensContext) await on.openContext({ id, owner, createdAt, updatedAt })
-  await on.createTask(task)
-  await on.commitTask({ ...task, version: 2, status: { state: 'completed', timestamp: timestamp() } })
-  await on.findTask(task.id, owner)
+async function life(owner: string, makeId: () => string): Promise<string> {
+  const task = record(owner, makeId)
+  await store.createTask(task)
+  await store.commitTask({ ...task, version: 2, status: { state: 'completed', timestamp: timestamp() } })
+  await store.findTask(task.id, owner)
   return task.id
 }
 
-async function fill(on: Store, owner: string): Promise<void> {
-  await on.createTask({ ...record(owner), status: { state: 'completed', timestamp: timestamp() } })
+async function fill(owner: string): Promise<void> {
+  await store.createTask({ ...record(owner, newId), status: { state: 'completed', timestamp: timestamp() } })
 }
 
-function record(owner: string): TaskRecord {
-  const [id, contextId, now] = [randomUUID(), randomUUID(), timestamp()]
+function record(owner: string, makeId: () => string): TaskRecord {
+  const [id, contextId, now] = [makeId(), makeId(), timestamp()]
   const parts = [{ kind: 'text' as const, text: 'words '.repeat(100) }]
   return {
     id,
@@ -110,5 +110,5 @@ function record(owner: string): TaskRecord {
 }
 
 function bodyLength(): number {
-  return JSON.stringify(record('')).length
+  return JSON.stringify(record('', newId)).length
 }
