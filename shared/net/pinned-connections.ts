@@ -1,0 +1,186 @@
+import type { Socket } from 'node:net'
+import { Client } from 'undici'
+import { OutgoingFailed } from './outgoing-errors.ts'
+import type { OutgoingUrl } from './outgoing-url.ts'
+import { openPinned } from './pinned-socket.ts'
+
+export interface PinnedConnectionsOptions {
+  /** Connections open to one origin, in use or idle. Default 8. */
+  perHostMax?: number
+  /** Connections open in all. Default 256. */
+  totalMax?: number
+  /** Requests that wait for a connection; one more fails with `busy`. Default 1000. */
+  waitingMax?: number
+  /** How long an unused connection is kept. Default 10 s. */
+  idleMs?: number
+  /** Certificates (PEM) that are trusted instead of the well-known ones. */
+  ca?: string | undefined
+}
+
+/** One connection to one address that was checked. It never connects again: when it is closed, it is over. */
+export interface PinnedConnection {
+  client: Client
+  origin: string
+  address: string
+  socket: Socket
+}
+
+export const headerMaxBytes = 16 * 1024
+
+/**
+ * Keep-alive for outgoing requests. An idle connection is used again only by a request whose own resolution has just
+ * found, and checked, the address it goes to.
+ */
+export class PinnedConnections implements AsyncDisposable {
+  readonly #perHostMax: number
+  readonly #totalMax: number
+  readonly #waitingMax: number
+  readonly #idleMs: number
+  readonly #ca: string | undefined
+  /** Oldest first. */
+  readonly #idle = new Set<PinnedConnection>()
+  readonly #all = new Set<PinnedConnection>()
+  /** Per origin, with those that are being opened. */
+  readonly #open = new Map<string, number>()
+  readonly #waiting = new Set<{ origin: string; wake: () => void }>()
+  #total = 0
+  #disposed = false
+
+  constructor(options: PinnedConnectionsOptions = {}) {
+    this.#perHostMax = options.perHostMax ?? 8
+    this.#totalMax = options.totalMax ?? 256
+    this.#waitingMax = options.waitingMax ?? 1000
+    this.#idleMs = options.idleMs ?? 10_000
+    this.#ca = options.ca
+  }
+
+  /**
+   * A connection for one request; hand it back with `release`.
+   * @param addresses all those that the host resolves to now, checked
+   * @throws OutgoingFailed; the signal's reason
+   */
+  async lease(
+    target: OutgoingUrl,
+    addresses: readonly string[],
+    signal: AbortSignal,
+  ): Promise<PinnedConnection> {
+    const { origin } = target.url
+    for (;;) {
+      signal.throwIfAborted()
+      if (this.#disposed) throw new OutgoingFailed('aborted', 'The connections are closed')
+      const kept = this.#takeIdle(origin, addresses)
+      if (kept !== undefined) return kept
+      if (this.#mayOpen(origin)) return await this.#openOne(target, addresses, signal)
+      await this.#wait(origin, signal)
+    }
+  }
+
+  /** @param reusable the answer was read to its end */
+  release(connection: PinnedConnection, reusable: boolean): void {
+    const keep = reusable && this.#idleMs > 0 && !this.#disposed && !connection.socket.destroyed
+    if (!keep) return this.#close(connection)
+    this.#idle.add(connection)
+    this.#wakeOne()
+  }
+
+  async [Symbol.asyncDispose](): Promise<void> {
+    this.#disposed = true
+    for (const { wake } of this.#waiting) wake()
+    await Promise.all([...this.#all].map(({ client }) => client.destroy()))
+  }
+
+  #takeIdle(origin: string, addresses: readonly string[]): PinnedConnection | undefined {
+    for (const connection of this.#idle) {
+      if (connection.origin !== origin) continue
+      this.#idle.delete(connection)
+      if (addresses.includes(connection.address) && !connection.socket.destroyed) return connection
+      // The host has moved.
+      this.#close(connection)
+    }
+    return undefined
+  }
+
+  #mayOpen(origin: string): boolean {
+    if ((this.#open.get(origin) ?? 0) >= this.#perHostMax) return false
+    const [oldest] = this.#idle
+    if (this.#total >= this.#totalMax && oldest !== undefined) this.#close(oldest)
+    return this.#total < this.#totalMax
+  }
+
+  async #openOne(
+    target: OutgoingUrl,
+    addresses: readonly string[],
+    signal: AbortSignal,
+  ): Promise<PinnedConnection> {
+    const { origin } = target.url
+    this.#count(origin, 1)
+    try {
+      const { socket, address } = await openPinned(target, addresses, { ca: this.#ca, signal })
+      const connection = { client: this.#clientOver(socket, origin), origin, address, socket }
+      this.#all.add(connection)
+      socket.once('close', () => this.#close(connection))
+      if (this.#disposed) this.#close(connection)
+      return connection
+    } catch (error) {
+      this.#count(origin, -1)
+      this.#wakeOne()
+      throw error
+    }
+  }
+
+  /** A client that has this one socket and can make no other. */
+  #clientOver(socket: Socket, origin: string): Client {
+    return new Client(origin, {
+      connect: (_options, done) =>
+        socket.destroyed ? done(new Error('the connection is closed'), null) : done(null, socket),
+      pipelining: 1,
+      keepAliveTimeout: Math.max(this.#idleMs, 1),
+      keepAliveMaxTimeout: Math.max(this.#idleMs, 1),
+      maxHeaderSize: headerMaxBytes,
+      // The whole request has one deadline.
+      headersTimeout: 0,
+      bodyTimeout: 0,
+    })
+  }
+
+  #close(connection: PinnedConnection): void {
+    if (!this.#all.delete(connection)) return
+    this.#idle.delete(connection)
+    this.#count(connection.origin, -1)
+    connection.socket.destroy()
+    connection.client.destroy().catch(() => {})
+    this.#wakeOne()
+  }
+
+  #count(origin: string, by: 1 | -1): void {
+    const open = (this.#open.get(origin) ?? 0) + by
+    this.#total += by
+    if (open > 0) this.#open.set(origin, open)
+    else this.#open.delete(origin)
+  }
+
+  async #wait(origin: string, signal: AbortSignal): Promise<void> {
+    if (this.#waiting.size >= this.#waitingMax)
+      throw new OutgoingFailed('busy', 'Too many outgoing requests are waiting')
+    const { promise, resolve } = Promise.withResolvers<void>()
+    const waiter = { origin, wake: resolve }
+    this.#waiting.add(waiter)
+    signal.addEventListener('abort', resolve as () => void, { once: true })
+    await promise
+    this.#waiting.delete(waiter)
+    signal.removeEventListener('abort', resolve as () => void)
+    // Woken and too late: whoever waits next may go.
+    if (signal.aborted) this.#wakeOne()
+  }
+
+  /** The one that has waited longest among those that could go on now. */
+  #wakeOne(): void {
+    for (const waiter of this.#waiting) {
+      const hasIdle = [...this.#idle].some(({ origin }) => origin === waiter.origin)
+      if (!hasIdle && (this.#open.get(waiter.origin) ?? 0) >= this.#perHostMax) continue
+      this.#waiting.delete(waiter)
+      waiter.wake()
+      return
+    }
+  }
+}

@@ -1,0 +1,160 @@
+import { type IncomingHttpHeaders, validateHeaderName, validateHeaderValue } from 'node:http'
+import { type AllowedHosts, noExceptions } from './allowed-hosts.ts'
+import { BoundedAnswer } from './bounded-answer.ts'
+import { OutgoingFailed, OutgoingRefused } from './outgoing-errors.ts'
+import { type OutgoingUrl, outgoingUrl } from './outgoing-url.ts'
+import { type PinnedConnection, PinnedConnections } from './pinned-connections.ts'
+import { type Resolver, resolvePublic, systemResolver } from './resolve-public.ts'
+
+export interface GuardedFetchOptions {
+  method?: 'GET' | 'HEAD' | 'POST' | 'PUT' | 'DELETE'
+  /** Not those of the connection itself (`host`, `content-length`, `connection` …). */
+  headers?: Record<string, string>
+  body?: string | Buffer
+  /** Largest body of the answer. Default 1 MiB. */
+  maxBytes?: number
+  /** The status is all that is wanted: the body is read up to `maxBytes`, then cut, and given back empty. */
+  discardBody?: boolean
+  /** For all of it: resolve, connect, send, read. Default 5 s. */
+  timeoutMs?: number
+  /** Exceptions to the guard. Default none. */
+  allowed?: AllowedHosts
+  resolver?: Resolver
+  signal?: AbortSignal
+  /** Keeps connections for later requests. Default: a connection of its own, closed after the answer. */
+  connections?: PinnedConnections
+  /** Certificates (PEM) that are trusted instead of the well-known ones; with `connections`, theirs count. */
+  ca?: string
+}
+
+export interface GuardedAnswer {
+  /** Any status: redirects are answers like others, and are not followed. */
+  status: number
+  headers: IncomingHttpHeaders
+  body: Buffer
+  /** The address that answered. */
+  address: string
+}
+
+const bodyMaxBytes = 1024 * 1024
+const totalMs = 5000
+
+/**
+ * The one way out for every URL that a stranger gave: the name is resolved once, every answer is checked, and the
+ * connection goes to a checked address with the original name for TLS and `Host`. No redirects, no proxies, nothing is
+ * unpacked; time, headers and body are bounded.
+ * @throws OutgoingRefused never to be tried again, OutgoingFailed a later attempt may succeed
+ */
+export async function guardedFetch(url: string, options: GuardedFetchOptions = {}): Promise<GuardedAnswer> {
+  const allowed = options.allowed ?? noExceptions
+  const target = outgoingUrl(url, allowed)
+  const headers = checkedHeaders(options.headers ?? {})
+  using deadline = deadlineOf(options.timeoutMs ?? totalMs, options.signal)
+  const { signal } = deadline
+  const resolver = options.resolver ?? systemResolver
+  const addresses = await resolvePublic(target, { allowed, resolver, signal })
+  if (options.connections !== undefined)
+    return await exchange(options.connections, target, addresses, { ...options, headers, signal })
+  await using own = new PinnedConnections({ perHostMax: 1, totalMax: 1, idleMs: 0, ca: options.ca })
+  return await exchange(own, target, addresses, { ...options, headers, signal })
+}
+
+async function exchange(
+  connections: PinnedConnections,
+  target: OutgoingUrl,
+  addresses: readonly string[],
+  options: GuardedFetchOptions & { headers: Record<string, string>; signal: AbortSignal },
+): Promise<GuardedAnswer> {
+  const connection = await connections.lease(target, addresses, options.signal)
+  let reusable = false
+  try {
+    const { complete, ...answer } = await ask(connection, target, options)
+    reusable = complete
+    return { ...answer, address: connection.address }
+  } finally {
+    connections.release(connection, reusable)
+  }
+}
+
+async function ask(
+  { client }: PinnedConnection,
+  { url }: OutgoingUrl,
+  options: GuardedFetchOptions & { headers: Record<string, string>; signal: AbortSignal },
+) {
+  const answer = new BoundedAnswer({
+    maxBytes: options.maxBytes ?? bodyMaxBytes,
+    discardBody: options.discardBody ?? false,
+  })
+  const stop = () => answer.giveUp(options.signal.reason as Error)
+  options.signal.addEventListener('abort', stop, { once: true })
+  try {
+    const { method = 'GET', body = null, headers } = options
+    client.dispatch({ method, path: url.pathname + url.search, headers, body }, answer)
+    return await answer.received
+  } catch (error) {
+    throw failureOf(error)
+  } finally {
+    options.signal.removeEventListener('abort', stop)
+  }
+}
+
+const ofTheConnection = new Set([
+  'accept-encoding',
+  'connection',
+  'content-length',
+  'expect',
+  'host',
+  'keep-alive',
+  'proxy-authorization',
+  'proxy-connection',
+  'te',
+  'trailer',
+  'transfer-encoding',
+  'upgrade',
+])
+
+/** @throws OutgoingRefused for line breaks, control characters, and headers that are not the caller's to set */
+function checkedHeaders(given: Record<string, string>): Record<string, string> {
+  const headers: Record<string, string> = { 'user-agent': 'parley', 'accept-encoding': 'identity' }
+  for (const [name, value] of Object.entries(given)) {
+    const key = name.toLowerCase()
+    try {
+      validateHeaderName(name)
+      validateHeaderValue(name, value)
+    } catch {
+      throw new OutgoingRefused('request', 'A header of the request holds characters that are not allowed')
+    }
+    if (ofTheConnection.has(key)) throw new OutgoingRefused('request', `The header ${key} cannot be set`)
+    headers[key] = value
+  }
+  return headers
+}
+
+/** What the driver says about an exchange, in our words; its text may hold addresses. */
+function failureOf(error: unknown): Error {
+  if (error instanceof OutgoingFailed || error instanceof OutgoingRefused) return error
+  const code = (error as { code?: unknown } | undefined)?.code
+  if (code === 'UND_ERR_HEADERS_OVERFLOW')
+    return new OutgoingFailed('too_large', 'The headers of the answer are too large', error)
+  if (typeof code === 'string' && /^HPE_|^UND_ERR_(RES|REQ)_CONTENT_LENGTH/.test(code))
+    return new OutgoingFailed('protocol', 'The answer is not HTTP', error)
+  return new OutgoingFailed('connection', 'The connection was lost before the answer ended', error)
+}
+
+function deadlineOf(ms: number, outer: AbortSignal | undefined): Disposable & { signal: AbortSignal } {
+  const abort = new AbortController()
+  const leave = () => abort.abort(new OutgoingFailed('aborted', 'The request was given up', outer?.reason))
+  const timer = setTimeout(
+    () => abort.abort(new OutgoingFailed('timeout', `No whole answer within ${ms} ms`)),
+    ms,
+  )
+  if (outer?.aborted === true) leave()
+  else outer?.addEventListener('abort', leave, { once: true })
+  return {
+    signal: abort.signal,
+    [Symbol.dispose]() {
+      clearTimeout(timer)
+      outer?.removeEventListener('abort', leave)
+    },
+  }
+}
