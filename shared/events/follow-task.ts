@@ -62,7 +62,11 @@ async function* readOn(options: FollowOptions, inbox: Inbox): AsyncGenerator<Pub
       yield item
       continue
     }
-    if (item.sequence <= last) continue
+    if (item.sequence <= last) {
+      // A reader may ask for what comes after a number that the task will never reach.
+      catchUp = item.kind === 'status-update' && isResting(item.status.state)
+      continue
+    }
     if (item.sequence > last + 1) {
       catchUp = true
       continue

@@ -29,7 +29,7 @@ export async function resubscribe(services: Services, call: Call): Promise<Answe
   const record = await requireTask(services, call, params.taskId)
   const after = params.afterSequence ?? lastEventId(call)
   if (after !== undefined) {
-    const live = follow(services, call, record, Math.min(after, record.events.length))
+    const live = follow(services, call, record, after)
     return { frames: chain([], live.next(), live) }
   }
   const live = follow(services, call, record, record.events.length)
