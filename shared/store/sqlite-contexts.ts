@@ -18,14 +18,6 @@ const besideTasks = ['parts', 'feedback', 'idempotency_keys']
 const columns = 'id, owner, created_at, updated_at'
 const openStates = taskStates.filter((state) => !isTerminal(state))
 
-/** Reads only: a context is made with its first task, in the same commit, so that a send waits for the disk once. */
-export function openContext({ database }: Inside, record: ContextRecord): Promise<ContextRecord> {
-  return database.read(() => {
-    const row = database.statement(`SELECT ${columns} FROM contexts WHERE id = ?`).get(record.id)
-    return row === undefined ? record : contextOf(row)
-  })
-}
-
 export function findContext(
   { database }: Inside,
   id: string,

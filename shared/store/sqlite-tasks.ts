@@ -1,8 +1,7 @@
 import { ParleyError } from '../jsonrpc/errors.ts'
 import { isTerminal, pausedStates, type TaskState } from '../protocol/task.ts'
-import { loadBySeq } from './sqlite-lists.ts'
 import { decodeTask, encodeTask, type Inside, saveParts, type TaskRow, taskColumns } from './sqlite-record.ts'
-import type { TaskRecord } from './store.ts'
+import type { TaskRecord, UnfinishedTask } from './store.ts'
 
 const quoted = (states: readonly TaskState[]) => states.map((state) => `'${state}'`).join(', ')
 
@@ -106,15 +105,19 @@ export function loadTask(inside: Inside, id: string): Promise<TaskRecord | undef
   })
 }
 
-export function listUnfinished(inside: Inside, now: number, ourHolder: string): Promise<TaskRecord[]> {
+const columnsOfUnfinished = 'seq, id, owner, state, lease_holder IS NOT NULL AS leased'
+
+export function listUnfinished(inside: Inside, now: number, ourHolder: string): Promise<UnfinishedTask[]> {
   const { database } = inside
-  const abandoned = `SELECT seq FROM tasks INDEXED BY tasks_open_of_owner WHERE open_state = 'submitted'
-    UNION ALL SELECT seq FROM tasks INDEXED BY tasks_open_of_owner WHERE open_state = 'working'
-      AND (lease_holder IS NULL OR lease_holder <> ? OR lease_until < ?)`
+  const abandoned = `SELECT ${columnsOfUnfinished} FROM tasks INDEXED BY tasks_open_of_owner
+    WHERE open_state = 'submitted'
+    UNION ALL SELECT ${columnsOfUnfinished} FROM tasks INDEXED BY tasks_open_of_owner
+    WHERE open_state = 'working' AND (lease_holder IS NULL OR lease_holder <> ? OR lease_until < ?)`
+  type Row = Omit<UnfinishedTask, 'leased'> & { seq: number; leased: number }
   return database.read(() => {
-    // Sorted without their bodies.
-    const rows = database.statement(abandoned).all(ourHolder, now) as unknown as { seq: number }[]
-    return rows.sort((a, b) => a.seq - b.seq).map(({ seq }) => loadBySeq(inside, seq).record)
+    const rows = database.statement(abandoned).all(ourHolder, now) as unknown as Row[]
+    rows.sort((a, b) => a.seq - b.seq)
+    return rows.map(({ id, owner, state, leased }) => ({ id, owner, state, leased: leased === 1 }))
   })
 }
 

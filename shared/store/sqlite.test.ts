@@ -123,7 +123,6 @@ test('no question of the port scans the tasks, the contexts or what stands besid
     await store.listTasks({ owner: alice, limit: 1, ...byState })
     await store.listTasks({ owner: alice, limit: 1, contextId, ...byState })
   }
-  await store.openContext({ id: contextId, owner: alice, createdAt: '', updatedAt: '' })
   await store.findContext(contextId, alice)
   await store.listContexts({ owner: alice, limit: 1 })
   await store.contextHistory(contextId, alice, 1)

@@ -1,7 +1,7 @@
 import { Cursors } from './cursor.ts'
 import { LargeParts } from './large-parts.ts'
 import { claimIdempotencyKey, findFeedback, saveFeedback } from './sqlite-beside-tasks.ts'
-import { clearContext, findContext, listContexts, openContext, removeEnded } from './sqlite-contexts.ts'
+import { clearContext, findContext, listContexts, removeEnded } from './sqlite-contexts.ts'
 import { openDatabase } from './sqlite-database.ts'
 import { contextHistory, listTasks } from './sqlite-lists.ts'
 import type { Inside } from './sqlite-record.ts'
@@ -55,7 +55,6 @@ export async function openSqliteStore(options: SqliteStoreOptions): Promise<Stor
     renewLeases: (holder, taskIds, until) => renewLeases(inside, holder, taskIds, until),
     countByState: () => countByState(inside),
 
-    openContext: (record) => openContext(inside, record),
     findContext: (id, owner) => findContext(inside, id, owner),
     listContexts: (query) => listContexts(inside, query),
     contextHistory: (contextId, owner, limit) => contextHistory(inside, contextId, owner, limit),

@@ -18,15 +18,6 @@ export function contextCases(open: OpenStore): void {
     expect(await store.findContext(contextId, alice)).toEqual({ ...context, updatedAt: second.createdAt })
   })
 
-  test('opening gives the context that is there, whoever owns it, and changes nothing', async () => {
-    await using store = await open()
-    const wanted = { id: contextId, owner: bob, createdAt: 'b', updatedAt: 'b' }
-    expect(await store.openContext(wanted)).toEqual(wanted)
-    const task = await created(store, { contextId })
-    const there = { id: contextId, owner: alice, createdAt: task.createdAt, updatedAt: task.createdAt }
-    expect(await store.openContext(wanted)).toEqual(there)
-  })
-
   test('a task in another owner’s context is refused and not stored', async () => {
     await using store = await open()
     await created(store, { contextId })

@@ -25,6 +25,15 @@ export interface TaskRecord extends Task {
   pausedIn?: PausedState
 }
 
+/** What a start must know of a task that an earlier process left behind; its record may be large. */
+export interface UnfinishedTask {
+  id: string
+  owner: string
+  state: 'submitted' | 'working'
+  /** A worker had taken it: it may have run. */
+  leased: boolean
+}
+
 export interface ContextRecord {
   id: string
   owner: string
@@ -109,7 +118,7 @@ export interface Store extends AsyncDisposable {
    * Tasks to take up at a start, oldest first: submitted, and working with no lease or one that ended before `now`. In an
    * `exclusive` store the lease of any other holder has ended.
    */
-  listUnfinished(now: number, ourHolder: string): Promise<TaskRecord[]>
+  listUnfinished(now: number, ourHolder: string): Promise<UnfinishedTask[]>
   /** Ids of paused tasks whose `dueAt` has passed. */
   listDue(now: number, limit: number): Promise<string[]>
   /** Prolongs the leases of the holder on these tasks. No version is raised. */
@@ -120,11 +129,7 @@ export interface Store extends AsyncDisposable {
    */
   countByState(): Promise<Partial<Record<TaskState, number>>>
 
-  /**
-   * The context that is there, whoever owns it, else the given one. Nothing is stored: a context lasts from its first
-   * task, which makes it, to its last.
-   */
-  openContext(record: ContextRecord): Promise<ContextRecord>
+  /** A context lasts from its first task, which makes it, to its last. */
   findContext(id: string, owner: string): Promise<ContextRecord | undefined>
   /**
    * Newest change first, with the ids of their tasks. A page may be shorter than `limit`; read on by its cursor.

@@ -2,7 +2,7 @@ import type { EventBus } from '../events/event-bus.ts'
 import type { Agent } from '../handler/agent.ts'
 import type { Log } from '../process/log.ts'
 import type { Scheduler } from '../scheduler/scheduler.ts'
-import type { TaskRecord } from '../store/store.ts'
+import type { TaskRecord, UnfinishedTask } from '../store/store.ts'
 import type { TaskEngine } from './engine.ts'
 import { failed } from './outcome.ts'
 import type { TaskRunner } from './run-task.ts'
@@ -27,12 +27,13 @@ export async function recover(parts: RecoveryParts): Promise<void> {
   const unfinished = await engine.store.listUnfinished(Date.now(), runner.holder)
   if (unfinished.length === 0) return
   const suspects: TaskRecord[] = []
-  for (const record of unfinished) {
-    if (record.lease === undefined) enqueue(scheduler, record)
+  for (const task of unfinished) {
     // One with a lease may have run, though its `working` was not committed yet; `fail` commits that first.
+    const mayHaveRun = task.leased && (agent.onRestart === 'run' || task.state === 'working')
+    const record = mayHaveRun ? await engine.store.loadTask(task.id) : undefined
+    if (record === undefined) enqueue(scheduler, task)
     else if (agent.onRestart === 'run') suspects.push(record)
-    else if (record.status.state === 'submitted') enqueue(scheduler, record)
-    else await engine.change(record, (task) => failed(task, 'The agent restarted while this task ran.'))
+    else await engine.change(record, (now) => failed(now, 'The agent restarted while this task ran.'))
   }
   log.info(
     { tasks: unfinished.length, suspects: suspects.length },
@@ -59,6 +60,6 @@ async function runAlone(parts: RecoveryParts, suspects: TaskRecord[]): Promise<v
   }
 }
 
-function enqueue(scheduler: Scheduler, record: TaskRecord): void {
-  scheduler.enqueue({ taskId: record.id, owner: record.owner })
+function enqueue(scheduler: Scheduler, { id, owner }: Pick<UnfinishedTask, 'id' | 'owner'>): void {
+  scheduler.enqueue({ taskId: id, owner })
 }
