@@ -24,6 +24,43 @@ test('PARLEY_EMBEDDED_OAUTH=yes lets the embedded OAuth server start in producti
   expect(config).toMatchObject({ embeddedOAuth: true, production: true })
 })
 
+const seed = Buffer.alloc(32, 7).toString('base64')
+function identity(given: { seed?: string; author?: string; name?: string }): NodeJS.ProcessEnv {
+  return {
+    SERVICE_GATEWAY_DID_SEED: given.seed ?? seed,
+    SERVICE_GATEWAY_AUTHOR: given.author ?? 'ada@example.com',
+    SERVICE_GATEWAY_NAME: given.name ?? 'Front Door',
+  }
+}
+
+test('the three settings of the identity: base64 and base64url alike, and the seed stays out of the configuration', () => {
+  const urlSafe = Buffer.alloc(32, 255).toString('base64url')
+  for (const text of [urlSafe, Buffer.alloc(32, 255).toString('base64')]) {
+    const { config, secrets } = gatewayConfig(identity({ seed: text }))
+    expect(secrets.identity).toMatchObject({ author: 'ada@example.com', name: 'Front Door' })
+    expect(secrets.identity?.seed).toEqual(Buffer.alloc(32, 255))
+    expect(JSON.stringify(config)).not.toContain(urlSafe)
+  }
+  expect(gatewayConfig({}).secrets.identity).toBeUndefined()
+})
+
+test('a fault in the identity never repeats the seed', () => {
+  const wrong = Buffer.alloc(33, 9).toString('base64')
+  try {
+    gatewayConfig(identity({ seed: wrong }))
+    expect.unreachable()
+  } catch (error) {
+    expect(String(error)).not.toContain(wrong)
+  }
+})
+
+test('the registry is open in development and closed in production, unless it is said', () => {
+  const production = { NODE_ENV: 'production', PARLEY_EMBEDDED_OAUTH: 'yes' }
+  const open = (env: NodeJS.ProcessEnv) => gatewayConfig(env).config.registryOpen
+  expect([{}, production].map(open)).toEqual([true, false])
+  expect([{ REGISTRY_OPEN: 'no' }, { ...production, REGISTRY_OPEN: 'yes' }].map(open)).toEqual([false, true])
+})
+
 test.each<[string, NodeJS.ProcessEnv, RegExp]>([
   [
     'production without an OAuth server',
@@ -42,6 +79,25 @@ test.each<[string, NodeJS.ProcessEnv, RegExp]>([
     /OAUTH_ISSUER must be an http or https URL/,
   ],
   ['a port that is none', { PORT: '70000' }, /PORT/],
+  [
+    'a seed alone',
+    { SERVICE_GATEWAY_DID_SEED: seed },
+    /SERVICE_GATEWAY_AUTHOR and SERVICE_GATEWAY_NAME must be set too/,
+  ],
+  [
+    'an author and a name without a seed',
+    { SERVICE_GATEWAY_AUTHOR: 'a', SERVICE_GATEWAY_NAME: 'b' },
+    /SERVICE_GATEWAY_DID_SEED must be set too/,
+  ],
+  ['a seed of 31 bytes', identity({ seed: Buffer.alloc(31).toString('base64') }), /exactly 32 bytes/],
+  ['a seed of 33 bytes', identity({ seed: Buffer.alloc(33).toString('base64') }), /exactly 32 bytes/],
+  ['a seed that is no base64', identity({ seed: `${'a'.repeat(42)}!!` }), /exactly 32 bytes/],
+  ['an author with a colon', identity({ author: 'a:b' }), /SERVICE_GATEWAY_AUTHOR may hold/],
+  ['an author with a slash', identity({ author: 'a/b' }), /SERVICE_GATEWAY_AUTHOR may hold/],
+  ['an author with an emoji', identity({ author: 'a🙂' }), /SERVICE_GATEWAY_AUTHOR may hold/],
+  ['a name with a colon', identity({ name: 'a:b' }), /SERVICE_GATEWAY_NAME may hold/],
+  ['hosts that are none', { REGISTRY_ALLOWED_HOSTS: '127.0.0.1,http://x' }, /REGISTRY_ALLOWED_HOSTS: "http/],
+  ['an open that is none', { REGISTRY_OPEN: '1' }, /REGISTRY_OPEN must be yes or no/],
   ['a yes that is none', { PARLEY_EMBEDDED_OAUTH: 'true' }, /PARLEY_EMBEDDED_OAUTH must be yes or no/],
 ])('refused with a sentence: %s', (_what, env, sentence) => {
   expect(() => gatewayConfig(env)).toThrow(sentence)

@@ -1,14 +1,36 @@
+import { didPart } from '../shared/identity/did.ts'
+import { type AllowedHosts, parseAllowedHosts } from '../shared/net/allowed-hosts.ts'
 import { type CommonConfig, commonConfig, trimSlash } from '../shared/process/config.ts'
-import { ConfigError, commonSettings, gatewaySettings, readSettings } from '../shared/process/settings.ts'
+import {
+  ConfigError,
+  commonSettings,
+  gatewaySettings,
+  readSettings,
+  type Values,
+} from '../shared/process/settings.ts'
 
 /** What the gateway knows, frozen. */
 export interface GatewayConfig extends CommonConfig {
   /** The OAuth server of its own; absent where OAUTH_ISSUER names another. */
   embeddedOAuth: boolean
+  /** Registered agents get work before an operator admitted them. */
+  registryOpen: boolean
+  /** Exceptions to the private-address guard for agents that register. */
+  registryAllowedHosts: AllowedHosts
+}
+
+/** What the gateway's DID is made of. */
+export interface IdentitySettings {
+  /** 32 bytes. */
+  seed: Uint8Array
+  author: string
+  name: string
 }
 
 export interface GatewaySecrets {
   oauthClientSecret: string | undefined
+  /** Undefined: the gateway has no identity. */
+  identity: IdentitySettings | undefined
 }
 
 export interface Settings {
@@ -18,9 +40,12 @@ export interface Settings {
   environment: NodeJS.ProcessEnv
 }
 
+const table = { ...commonSettings, ...gatewaySettings }
+type GatewayValues = Values<typeof table>
+
 /** @throws ConfigError with one sentence per fault */
 export function gatewayConfig(environment: NodeJS.ProcessEnv = process.env): Settings {
-  const values = readSettings({ ...commonSettings, ...gatewaySettings }, environment)
+  const values = readSettings(table, environment)
   const common = commonConfig(values)
   const { issuer, clientId } = common.oauth
   if (issuer === undefined && common.production && values.PARLEY_EMBEDDED_OAUTH !== true) {
@@ -38,8 +63,58 @@ export function gatewayConfig(environment: NodeJS.ProcessEnv = process.env): Set
       ...common,
       publicUrl: trimSlash(common.publicUrl),
       embeddedOAuth: issuer === undefined,
+      registryOpen: values.REGISTRY_OPEN ?? !common.production,
+      registryAllowedHosts: allowedHosts(values.REGISTRY_ALLOWED_HOSTS),
     }),
-    secrets: Object.freeze({ oauthClientSecret: values.OAUTH_CLIENT_SECRET }),
+    secrets: Object.freeze({
+      oauthClientSecret: values.OAUTH_CLIENT_SECRET,
+      identity: identitySettings(values),
+    }),
     environment: { ...environment },
+  }
+}
+
+function allowedHosts(list: string | undefined): AllowedHosts {
+  try {
+    return parseAllowedHosts(list ?? '')
+  } catch (error) {
+    throw new ConfigError([`REGISTRY_ALLOWED_HOSTS: ${(error as Error).message}.`])
+  }
+}
+
+/** All three or none (specification, "GET /.well-known/did.json"). The seed stands in no sentence. */
+function identitySettings(values: GatewayValues): IdentitySettings | undefined {
+  const { SERVICE_GATEWAY_DID_SEED, SERVICE_GATEWAY_AUTHOR, SERVICE_GATEWAY_NAME } = values
+  const given = { SERVICE_GATEWAY_DID_SEED, SERVICE_GATEWAY_AUTHOR, SERVICE_GATEWAY_NAME }
+  const missing = Object.entries(given).flatMap(([name, value]) => (value === undefined ? [name] : []))
+  if (missing.length === 3) return undefined
+  if (missing.length > 0) {
+    throw new ConfigError([
+      `The gateway's identity is incomplete: ${missing.join(' and ')} must be set too, or none of the three.`,
+    ])
+  }
+  const seed = seedOf(SERVICE_GATEWAY_DID_SEED ?? '')
+  const faults = [
+    ...(seed === undefined ? ['SERVICE_GATEWAY_DID_SEED must be base64 of exactly 32 bytes.'] : []),
+    ...partFaults('SERVICE_GATEWAY_AUTHOR', SERVICE_GATEWAY_AUTHOR ?? ''),
+    ...partFaults('SERVICE_GATEWAY_NAME', SERVICE_GATEWAY_NAME ?? ''),
+  ]
+  if (seed === undefined || faults.length > 0) throw new ConfigError(faults)
+  return { seed, author: SERVICE_GATEWAY_AUTHOR ?? '', name: SERVICE_GATEWAY_NAME ?? '' }
+}
+
+/** Base64 or base64url; anything that is not wholly one of them is none. */
+function seedOf(text: string): Uint8Array | undefined {
+  const urlSafe = text.replaceAll('+', '-').replaceAll('/', '_').replace(/=+$/, '')
+  const seed = Buffer.from(urlSafe, 'base64url')
+  return seed.byteLength === 32 && seed.toString('base64url') === urlSafe ? seed : undefined
+}
+
+function partFaults(setting: string, text: string): string[] {
+  try {
+    didPart(text, setting)
+    return []
+  } catch {
+    return [`${setting} may hold letters, digits, "_", "-", ".", "@" and spaces only, at most 128.`]
   }
 }

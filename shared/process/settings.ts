@@ -60,6 +60,14 @@ export const commonSettings = {
   },
   OAUTH_CLIENT_ID: { schema: optional, example: '', meaning: 'our own client at that server' },
   OAUTH_CLIENT_SECRET: { schema: optional, example: '', meaning: 'and its secret', secret: true },
+  OAUTH_CLIENT_METADATA_URL: {
+    schema: optionalUrl.refine(
+      (url) => url === undefined || url.includes('{client_id}'),
+      'must hold {client_id}',
+    ),
+    example: '',
+    meaning: 'metadata of a client, with its public_key, for signed requests; {client_id} is filled in',
+  },
   TASK_QUEUE_MAX: {
     schema: wholeNumber(10_000),
     example: '10000',
@@ -104,6 +112,27 @@ export const agentSettings = {
 
 /** What only the gateway reads. */
 export const gatewaySettings = {
+  SERVICE_GATEWAY_DID_SEED: {
+    schema: optional,
+    example: '',
+    meaning:
+      'seed of the gateway’s key, base64 of 32 bytes; with the two below its identity (npx parley did new --gateway)',
+    secret: true,
+  },
+  SERVICE_GATEWAY_AUTHOR: { schema: optional, example: '', meaning: 'who runs it, in its DID' },
+  SERVICE_GATEWAY_NAME: { schema: optional, example: '', meaning: 'what it is called, in its DID' },
+  REGISTRY_OPEN: {
+    schema: yesNo.optional(),
+    example: '',
+    meaning:
+      'whether registered agents get work before an operator admitted them (default yes; no with NODE_ENV=production)',
+  },
+  REGISTRY_ALLOWED_HOSTS: {
+    schema: optional,
+    example: '',
+    meaning:
+      'hosts, addresses or CIDR blocks that agents may register at although they are not public, divided by commas',
+  },
   PARLEY_EMBEDDED_OAUTH: {
     schema: yesNo.optional(),
     example: '',
