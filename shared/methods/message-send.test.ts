@@ -110,7 +110,10 @@ test.each<[string, object]>([
   ['no parts', { message: message({ parts: [] }) }],
   ['absent parts', { message: message({ parts: undefined }) }],
   ['parts as object', { message: message({ parts: { kind: 'text', text: 'a' } }) }],
-  ['1,001 parts', { message: message({ parts: Array(1001).fill({ kind: 'text', text: 'a' }) }) }],
+  [
+    '1,001 parts',
+    { message: message({ parts: Array.from({ length: 1001 }, () => ({ kind: 'text', text: 'a' })) }) },
+  ],
   ['a part of unknown kind', { message: message({ parts: [{ kind: 'video', text: 'a' }] }) }],
   ['a part without kind', { message: message({ parts: [{ text: 'a' }] }) }],
   ['a text part without text', { message: message({ parts: [{ kind: 'text' }] }) }],

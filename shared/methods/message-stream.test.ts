@@ -17,8 +17,7 @@ beforeAll(async () => {
         }
       if (kind === 'ask' && history.length === 1) return ask('what?')
       if (kind === 'auth') return requireAuth('log in')
-      if (kind === 'bid' && history.length === 1)
-        return bid({ amount: '1.50', latencyMs: 10, note: 'cheap' })
+      if (kind === 'bid' && history.length === 1) return bid({ amount: '1.50', latencyMs: 10, note: 'cheap' })
       if (kind === 'decline') return decline('not today')
       if (kind === 'wait') await new Promise((resolve) => signal.addEventListener('abort', resolve))
       if (kind === 'throw') throw new Error('it broke')
@@ -235,7 +234,7 @@ test('a reader who leaves frees everything, and its task goes on', async () => {
         if (event.kind === 'status-update' && event.status.state === 'working') abort.abort()
       }
     })(),
-  ).rejects.toThrow()
+  ).rejects.toMatchObject({ name: 'AbortError' })
   await expect.poll(topics).toBeLessThanOrEqual(1)
   expect((await alice.get(taskId)).status.state).toBe('working')
   await alice.cancel(taskId)

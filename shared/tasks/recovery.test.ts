@@ -1,0 +1,223 @@
+import { randomUUID } from 'node:crypto'
+import { mkdtemp, rm } from 'node:fs/promises'
+import { tmpdir } from 'node:os'
+import path from 'node:path'
+import { afterAll, beforeAll, expect, test } from 'vitest'
+import type { WireEvent } from '../client/client.ts'
+import { startedTask } from '../testing/stored-task.ts'
+import { type TestCaller, testAgent } from '../testing/test-agent.ts'
+import { expirePauses } from './expiry.ts'
+
+let root: string
+beforeAll(async () => {
+  root = await mkdtemp(path.join(tmpdir(), 'parley-recovery-'))
+})
+afterAll(() => rm(root, { recursive: true, force: true }))
+const folder = () => path.join(root, randomUUID())
+
+const events = (alice: TestCaller, id: string) => Array.fromAsync(alice.resubscribe(id, 0))
+const brief = (all: WireEvent[]) =>
+  all.map((event) => [event.sequence, event.kind === 'status-update' ? event.status.state : 'artifact'])
+
+test.each([
+  ['submitted, taken by nobody', 0, false, 1],
+  ['submitted, taken when its process died', 1, false, 2],
+  ['working when its process died', 1, true, 2],
+  ['working, for the second time', 2, true, 3],
+])(
+  'a task that is %s runs again; no `working` event is repeated',
+  async (_name, starts, working, expectedStarts) => {
+    const dataDir = folder()
+    const id = await startedTask(dataDir, { owner: 'alice', starts, working })
+    await using agent = await testAgent({ handle: ({ task }) => `start ${task.starts}` }, { dataDir })
+    const alice = agent.caller('alice')
+    const done = await alice.wait(id)
+    expect(done.artifacts[0]?.parts).toEqual([{ kind: 'text', text: `start ${expectedStarts}` }])
+    expect(brief(await events(alice, id))).toEqual([
+      [1, 'working'],
+      [2, 'artifact'],
+      [3, 'completed'],
+    ])
+  },
+)
+
+test('after 3 starts: `failed` with the reason, and the handler is not asked', async () => {
+  const dataDir = folder()
+  const id = await startedTask(dataDir, { owner: 'alice', starts: 3, working: true })
+  let runs = 0
+  await using agent = await testAgent(
+    {
+      handle: () => {
+        runs += 1
+        return 'x'
+      },
+    },
+    { dataDir },
+  )
+  const { status } = await agent.caller('alice').wait(id)
+  expect(status).toMatchObject({
+    state: 'failed',
+    message: { parts: [{ text: expect.stringContaining('3 times') }] },
+  })
+  expect(runs).toBe(0)
+})
+
+test("onRestart 'fail': a task that ran is failed with the reason; one that had not begun runs", async () => {
+  const dataDir = folder()
+  const ran = await startedTask(dataDir, { owner: 'alice', starts: 1, working: true })
+  const waited = await startedTask(dataDir, { owner: 'alice', starts: 0, working: false })
+  await using agent = await testAgent({ onRestart: 'fail', handle: () => 'ran' }, { dataDir })
+  const alice = agent.caller('alice')
+  expect((await alice.wait(ran)).status).toMatchObject({
+    state: 'failed',
+    message: { parts: [{ text: expect.stringContaining('restarted') }] },
+  })
+  expect((await alice.wait(waited)).status.state).toBe('completed')
+})
+
+test('tasks that ran when the process died run one after the other, fewest starts first', async () => {
+  const dataDir = folder()
+  const twice = await startedTask(dataDir, { owner: 'alice', starts: 2, working: true })
+  const once = await startedTask(dataDir, { owner: 'alice', starts: 1, working: true })
+  const order: string[] = []
+  let atOnce = 0
+  let most = 0
+  await using agent = await testAgent(
+    {
+      handle: async ({ task }) => {
+        order.push(task.id)
+        most = Math.max(most, ++atOnce)
+        await new Promise((resolve) => setTimeout(resolve, 50))
+        atOnce -= 1
+        return 'x'
+      },
+    },
+    { dataDir },
+  )
+  for (const id of [once, twice]) await agent.caller('alice').wait(id)
+  expect([order, most]).toEqual([[once, twice], 1])
+})
+
+test('a stop in good order: running handlers finish, new work is refused with 503, streams end', async () => {
+  const dataDir = folder()
+  const release = Promise.withResolvers<void>()
+  let id: string
+  {
+    await using agent = await testAgent(
+      {
+        handle: async () => {
+          await release.promise
+          return 'finished'
+        },
+      },
+      { dataDir },
+    )
+    const alice = agent.caller('alice')
+    id = (await alice.send('go')).id
+    await alice.wait(id, { untilStates: ['working'] })
+    const health = async () => (await fetch(`${agent.url}/health`)).status
+    expect(await health()).toBe(200)
+    const stopping = agent.app[Symbol.asyncDispose]()
+    await expect(alice.send('more')).rejects.toMatchObject({
+      code: -32042,
+      status: 503,
+      data: { reason: 'draining' },
+    })
+    expect((await alice.get(id)).status.state).toBe('working')
+    expect(await health()).toBe(503)
+    release.resolve()
+    await stopping
+  }
+  await using again = await testAgent({ handle: () => 'must not run again' }, { dataDir })
+  expect((await again.caller('alice').get(id)).artifacts[0]?.parts).toEqual([
+    { kind: 'text', text: 'finished' },
+  ])
+})
+
+test('a handler that outlives the stop is released: its stream ends with a comment, it runs again and that start does not count', async () => {
+  const dataDir = folder()
+  let id = ''
+  let reason: unknown
+  {
+    await using agent = await testAgent(
+      {
+        handle: ({ signal }) =>
+          new Promise((resolve) =>
+            signal.addEventListener('abort', () => {
+              reason = signal.reason
+              resolve('too late')
+            }),
+          ),
+      },
+      { dataDir, drainMs: 50 },
+    )
+    const alice = agent.caller('alice')
+    id = (await alice.send('go')).id
+    await alice.wait(id, { untilStates: ['working'] })
+    const stream = await fetch(agent.url, {
+      method: 'POST',
+      headers: { authorization: `Bearer ${alice.token}` },
+      body: Buffer.from(
+        JSON.stringify({ jsonrpc: '2.0', id: 1, method: 'tasks/resubscribe', params: { task_id: id } }),
+      ),
+    })
+    const rest = stream.text()
+    await agent.app[Symbol.asyncDispose]()
+    expect(await rest).toMatch(/: the server is stopping\n\n$/)
+  }
+  expect(reason).toMatchObject({ name: 'AbortError', cause: 'stopping' })
+  await using again = await testAgent({ handle: ({ task }) => `start ${task.starts}` }, { dataDir })
+  const alice = again.caller('alice')
+  expect((await alice.wait(id)).artifacts[0]?.parts).toEqual([{ kind: 'text', text: 'start 1' }])
+  expect(brief(await events(alice, id))).toEqual([
+    [1, 'working'],
+    [2, 'artifact'],
+    [3, 'completed'],
+  ])
+})
+
+test('a pause lasts at most 7 days, then `failed`; one that was answered goes on', async () => {
+  await using agent = await testAgent({
+    handle: ({ ask, history }) => (history.length === 1 ? ask('what?') : 'thanks'),
+  })
+  const alice = agent.caller('alice')
+  const [forgotten, answered] = [await alice.sendAndWait('a'), await alice.sendAndWait('b')]
+  await alice.send({ text: 'that', taskId: answered.id })
+  await alice.wait(answered.id)
+  const day = 24 * 60 * 60 * 1000
+  await expirePauses(agent.app.services.engine, Date.now() + 6.9 * day)
+  expect((await alice.get(forgotten.id)).status.state).toBe('input-required')
+  await expirePauses(agent.app.services.engine, Date.now() + 7.1 * day)
+  expect((await alice.get(forgotten.id)).status).toMatchObject({
+    state: 'failed',
+    message: { parts: [{ text: expect.stringContaining('7 days') }] },
+  })
+  expect((await alice.get(answered.id)).status.state).toBe('completed')
+})
+
+test('paused tasks and all that ended outlive a restart; the lifetime counts go on', async () => {
+  const dataDir = folder()
+  const handle = ({
+    text,
+    ask,
+    history,
+  }: {
+    text: string
+    ask: (prompt: string) => unknown
+    history: unknown[]
+  }) => (text === 'ask' && history.length === 1 ? ask('what?') : 'done') as string
+  let ids: string[]
+  {
+    await using agent = await testAgent({ handle }, { dataDir })
+    const alice = agent.caller('alice')
+    ids = [(await alice.sendAndWait('ask')).id, (await alice.sendAndWait('x')).id]
+  }
+  await using again = await testAgent({ handle }, { dataDir })
+  const alice = again.caller('alice')
+  const [paused, ended] = ids as [string, string]
+  await alice.send({ text: 'that', taskId: paused })
+  expect((await alice.wait(paused)).status.state).toBe('completed')
+  expect((await alice.get(ended)).status.state).toBe('completed')
+  const metrics = await (await fetch(`${again.url}/metrics`)).text()
+  expect(metrics).toMatch(/agent_tasks_completed_total\{agent_id="[^"]+",state="completed"\} 2\n/)
+})
