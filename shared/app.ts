@@ -1,6 +1,8 @@
 import path from 'node:path'
 import type { FastifyInstance } from 'fastify'
 import { Authenticator } from './auth/authenticate.ts'
+import type { ClientKeys } from './auth/client-keys.ts'
+import type { SignatureRules } from './auth/did-signature.ts'
 import type { Introspector } from './auth/introspection.ts'
 import { agentId } from './discovery/agent-card.ts'
 import { InProcessEventBus } from './events/in-process.ts'
@@ -35,6 +37,8 @@ export interface AgentAppOptions {
   config: AgentConfig
   /** `ping` is asked by `/health`. */
   introspector: Introspector & { ping(): Promise<void> }
+  /** Absent: nobody can sign, for nobody's key is known. */
+  clientKeys?: ClientKeys
   log: Log
   /** How long running handlers may go on when the agent stops. Default 10 s. */
   drainMs?: number
@@ -128,11 +132,18 @@ async function assemble(
     baseUrl: () => baseUrl,
     did,
   }
-  const authenticator = new Authenticator(introspector, () => [baseUrl, did])
+  const authenticator = new Authenticator(introspector, () => [baseUrl, did], signatureRules(options, store))
   const listensAt = (address: string) => {
     baseUrl = config.publicUrl ?? address
   }
   return { services, authenticator, listensAt }
+}
+
+function signatureRules({ agent, clientKeys }: AgentAppOptions, store: Store): SignatureRules {
+  return {
+    ...(clientKeys !== undefined && { clientKeys }),
+    ...(agent.signatures === 'required' && { required: { seen: store } }),
+  }
 }
 
 function healthOptions(options: AgentAppOptions, services: Services, draining: () => boolean) {

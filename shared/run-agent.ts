@@ -1,5 +1,6 @@
 import path from 'node:path'
 import { type AgentApp, startAgentApp } from './app.ts'
+import { HttpClientKeys } from './auth/client-keys.ts'
 import { ClientToken } from './auth/client-token.ts'
 import { discover } from './auth/discovery.ts'
 import { HttpIntrospector } from './auth/introspection.ts'
@@ -41,7 +42,15 @@ async function start(folder: string, config: AgentConfig, secrets: AgentSecrets,
   const supplied = isSupervised() ? await askForClient(did, keys) : undefined
   const client = supplied ?? configuredClient(config, secrets)
   const introspector = stack.use(introspectorOf(config, client))
-  const app = stack.use(await startAgentApp({ agent, did, config, introspector, log }))
+  const clientKeys = clientKeysOf(config, client)
+  if (clientKeys !== undefined) stack.use(clientKeys)
+  else if (agent.signatures === 'required') {
+    throw new ConfigError([
+      'OAUTH_CLIENT_METADATA_URL must be set: this agent requires signatures, and asks there for the keys.',
+    ])
+  }
+  const known = clientKeys === undefined ? {} : { clientKeys }
+  const app = stack.use(await startAgentApp({ agent, did, config, introspector, log, ...known }))
   const heartbeat = heartbeatOf(app, { config, secrets, client, did, log })
   if (heartbeat !== undefined) stack.use(heartbeat)
   log.info({ url: app.baseUrl, address: app.address, did }, 'agent is ready')
@@ -69,6 +78,11 @@ function introspectorOf({ oauth }: AgentConfig, client: Client | undefined): Htt
     ])
   }
   return new HttpIntrospector({ url, ...client })
+}
+
+function clientKeysOf({ oauth }: AgentConfig, client: Client | undefined): HttpClientKeys | undefined {
+  if (oauth.clientMetadataUrl === undefined || client === undefined) return undefined
+  return new HttpClientKeys({ url: oauth.clientMetadataUrl, ...client })
 }
 
 type Endpoint = 'introspection_endpoint' | 'token_endpoint'

@@ -77,7 +77,7 @@ async function ownEntry(
   { registry, authenticator }: RegistryRoutes,
   request: FastifyRequest<{ Params: { id: string } }>,
 ): Promise<AgentEntry> {
-  const caller = await authenticator.authenticate(request.headers)
+  const caller = await authenticator.authenticate(request.headers, request.body as Uint8Array | undefined)
   requireScope(caller, 'agent:write')
   const entry = registry.find(request.params.id)
   if (entry === undefined || entry.owner !== caller.id) throw agentNotFound()

@@ -1,12 +1,14 @@
 import type { IncomingHttpHeaders } from 'node:http'
 import { ParleyError } from '../jsonrpc/errors.ts'
 import { type Caller, mayUse, type Scope } from './caller.ts'
+import { checkDidSignature, type SignatureRules, takeOnce } from './did-signature.ts'
 import type { Introspection, Introspector } from './introspection.ts'
 import { jwtExpiry } from './jwt-expiry.ts'
 
 /** What the checks look at and find out, in order. */
 interface Attempt {
   headers: IncomingHttpHeaders
+  body: Uint8Array
   token: string
   introspection: Introspection
   caller: Caller
@@ -15,23 +17,50 @@ interface Attempt {
 type Check = (attempt: Partial<Attempt>, authenticator: Authenticator) => void | Promise<void>
 
 /** Design gaps, "Tokens": each check in the order in which it may refuse. */
-const checks: Check[] = [tokenIsPresent, introspect, tokenIsActive, tokenIsForUs, callerIsNamed]
+const checks: Check[] = [
+  tokenIsPresent,
+  introspect,
+  tokenIsActive,
+  tokenIsForUs,
+  callerIsNamed,
+  signatureIsTheCallers,
+]
+
+const noBody = new Uint8Array()
 
 export class Authenticator {
   readonly introspector: Introspector
+  readonly signatures: SignatureRules
   /** Addresses by which a token's audience may name this server. Undefined = not known yet. */
   readonly #audiences: () => readonly string[]
 
-  constructor(introspector: Introspector, audiences: () => readonly string[]) {
+  constructor(
+    introspector: Introspector,
+    audiences: () => readonly string[],
+    signatures: SignatureRules = {},
+  ) {
     this.introspector = introspector
+    this.signatures = signatures
     this.#audiences = audiences
   }
 
-  /** @throws ParleyError AuthenticationRequired, InvalidToken, TokenExpired, Unavailable */
-  async authenticate(headers: IncomingHttpHeaders): Promise<Caller> {
-    const attempt: Partial<Attempt> = { headers }
+  /**
+   * @param body the raw bytes, which a signature is over; none for a GET
+   * @throws ParleyError AuthenticationRequired, InvalidToken, TokenExpired, InvalidTokenSignature, Unavailable
+   */
+  async authenticate(headers: IncomingHttpHeaders, body: Uint8Array = noBody): Promise<Caller> {
+    const attempt: Partial<Attempt> = { headers, body }
     for (const check of checks) await check(attempt, this)
     return (attempt as Attempt).caller
+  }
+
+  /**
+   * For what writes, after all other checks: where signatures are required, each counts once (design gaps, "Identity").
+   * @throws ParleyError InvalidTokenSignature `replayed`
+   */
+  async takeOnce({ id, signature }: Caller): Promise<void> {
+    const { required } = this.signatures
+    if (required !== undefined && signature !== undefined) await takeOnce(id, signature, required.seen)
   }
 
   names(audience: string): boolean {
@@ -83,6 +112,16 @@ function callerIsNamed(attempt: Partial<Attempt>): void {
   const caller: Caller = { id, scopes: new Set(scope?.split(' ') ?? []) }
   if (id.startsWith('did:')) caller.did = id
   attempt.caller = caller
+}
+
+async function signatureIsTheCallers(
+  attempt: Partial<Attempt>,
+  { signatures }: Authenticator,
+): Promise<void> {
+  const { headers, body, introspection, caller } = attempt as Attempt
+  const clientId = introspection.client_id ?? ''
+  const signature = await checkDidSignature({ headers, body, clientId }, signatures)
+  if (signature !== undefined) caller.signature = signature
 }
 
 function refused(error: 'InvalidToken' | 'TokenExpired', description: string): ParleyError {

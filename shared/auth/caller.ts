@@ -7,6 +7,8 @@ export interface Caller {
   id: string
   /** The same, where it is a DID. */
   did?: string
+  /** The request's own, where it is signed (specification, "Layer 2: DID signatures"). */
+  signature?: Uint8Array
   scopes: ReadonlySet<string>
 }
 

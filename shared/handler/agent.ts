@@ -27,6 +27,7 @@ export interface Agent {
   author: string
   skills: Skill[]
   capabilities: { streaming: boolean; pushNotifications: boolean }
+  signatures: 'optional' | 'required'
   concurrency: number
   deadlineMs: number
   onRestart: 'run' | 'fail'
@@ -76,6 +77,7 @@ const definition = z.object({
   capabilities: z
     .object({ streaming: z.boolean().default(true), pushNotifications: z.boolean().default(true) })
     .default({ streaming: true, pushNotifications: true }),
+  signatures: z.enum(['optional', 'required']).default('optional'),
   concurrency: z.int().min(1).max(10_000).default(32),
   deadlineMs: z.int().min(0).default(600_000),
   onRestart: z.enum(['run', 'fail']).default('run'),

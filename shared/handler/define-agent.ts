@@ -26,6 +26,11 @@ export interface AgentDefinition {
   skills?: SkillDefinition[]
   /** Both default to true. */
   capabilities?: { streaming?: boolean; pushNotifications?: boolean }
+  /**
+   * Whether callers that are DIDs must sign their requests. Default `optional`: a signature is checked where there is one.
+   * `required`: such a caller without one is refused, and each signed request that writes is taken once.
+   */
+  signatures?: 'optional' | 'required'
   /** Tasks of this agent that run at the same time. Default 16. */
   concurrency?: number
   /** Longest working time of a task in milliseconds (pauses do not count). Default 10 minutes; 0 = none. */

@@ -69,7 +69,7 @@ export class Dispatcher {
   /** Design gaps, "Tokens": the caller first, then the body, then the scope. */
   async #answer(incoming: Incoming, seen: { id: RequestId; method: string | undefined }): Promise<Reply> {
     const { bytes, headers } = incoming
-    const caller = await this.#authenticator.authenticate(headers).catch((refusal: unknown) => {
+    const caller = await this.#authenticator.authenticate(headers, bytes).catch((refusal: unknown) => {
       seen.id = idOfRefused(bytes)
       throw refusal
     })
@@ -84,6 +84,7 @@ export class Dispatcher {
     seen.method = request.method
     requireScope(caller, method.scope)
     this.#requireService(method)
+    if (method.scope === 'agent:write') await this.#authenticator.takeOnce(caller)
     const answer = await method.run(this.#services, {
       caller,
       params: request.params,

@@ -14,11 +14,19 @@ export interface CommonConfig {
     issuer: string | undefined
     introspectionUrl: string | undefined
     tokenUrl: string | undefined
+    /** With `{client_id}` in it. */
+    clientMetadataUrl: string | undefined
     clientId: string | undefined
   }
   taskQueueMax: number
   artifactMaxBytes: number
   retentionDays: number
+  /** Requests of one caller, or of one address where no caller is known; 0 = not limited. */
+  rateLimitPerMinute: number
+  /** Addresses and networks whose X-Forwarded-* headers are believed. */
+  trustedProxies: readonly string[]
+  /** Origins whose pages may call from a browser; `*` = all. */
+  corsOrigins: readonly string[]
   logLevel: string
   production: boolean
 }
@@ -46,6 +54,7 @@ export function agentConfig(env: NodeJS.ProcessEnv): { config: AgentConfig; secr
 
 export function commonConfig(values: Values<typeof commonSettings>): CommonConfig {
   const dataDir = path.resolve(values.DATA_DIR)
+  const production = values.NODE_ENV === 'production'
   return {
     host: values.HOST,
     port: values.PORT,
@@ -57,13 +66,17 @@ export function commonConfig(values: Values<typeof commonSettings>): CommonConfi
       issuer: trimSlash(values.OAUTH_ISSUER),
       introspectionUrl: values.OAUTH_INTROSPECTION_URL,
       tokenUrl: values.OAUTH_TOKEN_URL,
+      clientMetadataUrl: values.OAUTH_CLIENT_METADATA_URL,
       clientId: values.OAUTH_CLIENT_ID,
     },
     taskQueueMax: values.TASK_QUEUE_MAX,
     artifactMaxBytes: values.ARTIFACT_MAX_BYTES,
     retentionDays: values.RETENTION_DAYS,
+    rateLimitPerMinute: values.RATE_LIMIT_PER_MINUTE ?? (production ? 600 : 0),
+    trustedProxies: values.TRUSTED_PROXIES ?? [],
+    corsOrigins: values.CORS_ORIGINS ?? [],
     logLevel: values.LOG_LEVEL,
-    production: values.NODE_ENV === 'production',
+    production,
   }
 }
 

@@ -1,3 +1,4 @@
+import { isIP } from 'node:net'
 import { z } from 'zod'
 
 /**
@@ -15,9 +16,16 @@ export interface Setting {
 const text = z.string().trim()
 const optional = text.optional()
 const optionalUrl = z.url({ protocol: /^https?$/, error: 'must be an http or https URL' }).optional()
-const wholeNumber = (fallback: number) =>
-  z.coerce.number({ error: 'must be a whole number' }).int().min(0).default(fallback)
+const count = z.coerce.number({ error: 'must be a whole number' }).int().min(0)
+const wholeNumber = (fallback: number) => count.default(fallback)
 const yesNo = z.enum(['yes', 'no'], { error: 'must be yes or no' }).transform((value) => value === 'yes')
+
+/** Commas between the items; each is checked by itself. */
+const listOf = (isItem: (item: string) => boolean, error: string) =>
+  text
+    .transform((value) => value.split(',').map((item) => item.trim()))
+    .refine((items) => items.every(isItem), error)
+    .optional()
 
 /** What gateway and agents both read. */
 export const commonSettings = {
@@ -82,6 +90,24 @@ export const commonSettings = {
     schema: wholeNumber(0),
     example: '0',
     meaning: 'days that ended tasks are kept; 0 = for ever',
+  },
+  RATE_LIMIT_PER_MINUTE: {
+    schema: count.optional(),
+    example: '',
+    meaning:
+      'requests per minute of one caller, or of one address where no caller is known (default 600 in production, else 0); 0 = off',
+  },
+  TRUSTED_PROXIES: {
+    schema: listOf(isAddressOrNetwork, 'must be IP addresses or networks like 10.0.0.0/8, with commas between'),
+    example: '',
+    meaning:
+      'addresses or networks whose X-Forwarded-* headers are believed, comma list (the supervisor adds the gateway for its agents)',
+  },
+  CORS_ORIGINS: {
+    schema: listOf(isOrigin, 'must be origins like https://app.example, with commas between, or *'),
+    example: '',
+    meaning:
+      'origins whose pages may call from a browser, comma list; * = all; never with cookies (empty = none)',
   },
   LOG_LEVEL: {
     schema: z.enum(['fatal', 'error', 'warn', 'info', 'debug', 'trace', 'silent']).default('info'),
@@ -149,6 +175,18 @@ export const cliSettings = {
     secret: true,
   },
 } as const satisfies Record<string, Setting>
+
+function isAddressOrNetwork(item: string): boolean {
+  const [address = '', prefix, ...more] = item.split('/')
+  const family = isIP(address)
+  if (family === 0 || more.length > 0 || address.includes('%')) return false
+  return prefix === undefined || (/^\d{1,3}$/.test(prefix) && Number(prefix) <= (family === 4 ? 32 : 128))
+}
+
+/** As a browser writes it in `Origin`: no path, no slash at the end, no default port, lower case. */
+function isOrigin(item: string): boolean {
+  return item === '*' || (/^https?:/.test(item) && URL.parse(item)?.origin === item)
+}
 
 type Table = Record<string, Setting>
 export type Values<T extends Table> = { [K in keyof T]: z.output<T[K]['schema']> }

@@ -1,5 +1,5 @@
 import { randomUUID } from 'node:crypto'
-import { createServer, type Server } from 'node:http'
+import { createServer, type IncomingMessage, type Server, type ServerResponse } from 'node:http'
 import type { AddressInfo } from 'node:net'
 import type { Introspection } from '../auth/introspection.ts'
 
@@ -10,6 +10,9 @@ export class TestIdentityProvider implements AsyncDisposable {
   readonly #tokens: Map<string, Introspection>
   /** Introspections asked so far. */
   asked = 0
+  /** Metadata of clients, with their `public_key`, at `/clients/<id>`; and how often it was asked for. */
+  readonly clients = new Map<string, object>()
+  clientsAsked = 0
   /** What it does instead of answering as it should. */
   fault: 'none' | 'status 500' | 'not json' | 'silence' = 'none'
 
@@ -21,6 +24,7 @@ export class TestIdentityProvider implements AsyncDisposable {
       const chunks: Buffer[] = []
       request.on('data', (chunk: Buffer) => chunks.push(chunk))
       request.on('end', () => {
+        if (request.method === 'GET') return this.#answerMetadata(request, response)
         this.asked += 1
         const token = new URLSearchParams(Buffer.concat(chunks).toString()).get('token') ?? ''
         if (this.fault === 'silence') return
@@ -51,6 +55,15 @@ export class TestIdentityProvider implements AsyncDisposable {
       ...fields,
     })
     return token
+  }
+
+  #answerMetadata(request: IncomingMessage, response: ServerResponse): void {
+    this.clientsAsked += 1
+    if (this.fault === 'silence') return
+    const found = this.clients.get(decodeURIComponent(request.url?.split('/').at(-1) ?? ''))
+    response.statusCode = this.fault === 'status 500' ? 500 : found === undefined ? 404 : 200
+    response.setHeader('content-type', 'application/json')
+    response.end(this.fault === 'not json' ? '<html>' : JSON.stringify(found ?? {}))
   }
 
   revoke(token: string): void {

@@ -2,6 +2,7 @@ import { mkdtemp, rm } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
 import path from 'node:path'
 import { type AgentApp, type AgentAppOptions, startAgentApp } from '../app.ts'
+import { HttpClientKeys } from '../auth/client-keys.ts'
 import { HttpIntrospector } from '../auth/introspection.ts'
 import { AgentClient, type OutgoingMessage, type SendConfiguration, type WireTask } from '../client/client.ts'
 import { resolveAgent } from '../handler/agent.ts'
@@ -42,13 +43,10 @@ export async function testAgent(
   await using stack = new AsyncDisposableStack()
   const dataDir = options.dataDir ?? (await temporaryFolder(stack))
   const identityProvider = stack.use(await TestIdentityProvider.start())
-  const introspector = stack.use(
-    new HttpIntrospector({
-      url: identityProvider.url,
-      clientId: 'agent',
-      clientSecret: 'secret',
-      timeoutMs: 500,
-    }),
+  const client = { clientId: 'agent', clientSecret: 'secret', timeoutMs: 500 }
+  const introspector = stack.use(new HttpIntrospector({ url: identityProvider.url, ...client }))
+  const clientKeys = stack.use(
+    new HttpClientKeys({ url: `${identityProvider.url}/clients/{client_id}`, ...client }),
   )
   const agent = resolveAgent(
     { name: 'test agent', description: 'An agent under test', skills: [echoSkill], ...definition },
@@ -58,7 +56,7 @@ export async function testAgent(
   const did = makeDid({ author: agent.author, name: 'agent', publicKey: key.publicKey })
   const { config } = agentConfig({ PORT: '0', DATA_DIR: dataDir, LOG_LEVEL: 'silent', ...options.env })
   const log = makeLog({ level: config.logLevel, name: agent.name })
-  const appOptions: AgentAppOptions = { agent, did, config, introspector, log }
+  const appOptions: AgentAppOptions = { agent, did, config, introspector, clientKeys, log }
   if (options.drainMs !== undefined) appOptions.drainMs = options.drainMs
   const app = stack.use(await startAgentApp(appOptions))
   return new TestAgent({ app, did, identityProvider, open: stack.move() })
