@@ -34,8 +34,14 @@ export function addDiscoveryRoutes(app: FastifyInstance, { agent, did, baseUrl }
 export function sendCacheable(request: FastifyRequest, reply: FastifyReply, json: string): FastifyReply {
   const etag = `"${createHash('sha256').update(json).digest('base64url').slice(0, 22)}"`
   reply.headers({ etag, 'cache-control': 'public, max-age=60' })
-  if (request.headers['if-none-match'] === etag) return reply.code(304).send()
+  if (isKnown(request.headers['if-none-match'], etag)) return reply.code(304).send()
   return reply.type('application/json; charset=utf-8').send(json)
+}
+
+/** RFC 9110, section 13.1.2: a list, compared weakly, or `*`. */
+function isKnown(given: string | undefined, etag: string): boolean {
+  const known = given?.split(',').map((one) => one.trim().replace(/^W\//, '')) ?? []
+  return known.includes(etag) || known.includes('*')
 }
 
 function requireSkill(skills: readonly Skill[], idOrName: string): Skill {

@@ -1,7 +1,7 @@
 import type { EventBus } from '../events/event-bus.ts'
 import { ParleyError } from '../jsonrpc/errors.ts'
 import type { TaskMetrics } from '../process/metrics.ts'
-import { isTerminal } from '../protocol/task.ts'
+import { isTerminal, taskStates } from '../protocol/task.ts'
 import type { Store, TaskRecord } from '../store/store.ts'
 import { eventsAfter } from './task-events.ts'
 import { apply, type Change } from './transitions.ts'
@@ -61,9 +61,11 @@ export class TaskEngine {
   /** At a start: the gauge of tasks that have not ended and the lifetime counts of those that have, from the store. */
   async countStored(): Promise<void> {
     const counts = await this.store.countByState()
-    for (const [state, count] of Object.entries(counts)) {
+    // A state without tasks is shown as 0, not left out.
+    for (const state of taskStates) {
       const labels = { agent_id: this.#agentId, state }
-      if (isTerminal(state as TaskRecord['status']['state'])) this.#metrics.completed.inc(labels, count)
+      const count = counts[state] ?? 0
+      if (isTerminal(state)) this.#metrics.completed.inc(labels, count)
       else this.#metrics.active.set(labels, count)
     }
   }

@@ -1,0 +1,122 @@
+import { expect, test } from 'vitest'
+import { testAgent } from '../testing/test-agent.ts'
+import { InProcessScheduler } from './in-process.ts'
+
+/** A scheduler whose work ends when the test says so. */
+function heldScheduler(concurrency: number) {
+  const scheduler = new InProcessScheduler(concurrency)
+  const begun: string[] = []
+  const ends = new Map<string, () => void>()
+  const start = () =>
+    scheduler.start((job) => {
+      begun.push(job.taskId)
+      return new Promise((resolve) => ends.set(job.taskId, resolve))
+    })
+  const end = async (taskId: string) => {
+    ends.get(taskId)?.()
+    await new Promise((resolve) => setImmediate(resolve))
+  }
+  return { scheduler, begun, start, end }
+}
+
+test('as many tasks run at once as the agent allows, the others wait', async () => {
+  const { scheduler, begun, start, end } = heldScheduler(2)
+  start()
+  for (const taskId of ['a', 'b', 'c', 'd']) scheduler.enqueue({ taskId, owner: 'x' })
+  expect([begun, scheduler.active, scheduler.waiting]).toEqual([['a', 'b'], 2, 2])
+  await end('a')
+  expect([begun, scheduler.active, scheduler.waiting]).toEqual([['a', 'b', 'c'], 2, 1])
+})
+
+test('callers take turns: many tasks of one do not hold up another', async () => {
+  const { scheduler, begun, start, end } = heldScheduler(1)
+  for (const taskId of ['a1', 'a2', 'a3', 'a4']) scheduler.enqueue({ taskId, owner: 'alice' })
+  scheduler.enqueue({ taskId: 'b1', owner: 'bob' })
+  scheduler.enqueue({ taskId: 'c1', owner: 'carol' })
+  scheduler.enqueue({ taskId: 'b2', owner: 'bob' })
+  start()
+  for (const taskId of ['a1', 'b1', 'c1', 'a2', 'b2', 'a3', 'a4']) await end(taskId)
+  expect(begun).toEqual(['a1', 'b1', 'c1', 'a2', 'b2', 'a3', 'a4'])
+})
+
+test('a slot is given when a worker is free and nobody waits; released, it is free again', async () => {
+  const { scheduler, begun, start } = heldScheduler(1)
+  expect(scheduler.claimSlot()).toBeUndefined()
+  start()
+  const slot = scheduler.claimSlot()
+  expect(slot?.runs).toBe(true)
+  expect(scheduler.claimSlot()).toBeUndefined()
+  scheduler.enqueue({ taskId: 'waits', owner: 'x' })
+  expect(begun).toEqual([])
+  slot?.release()
+  slot?.release()
+  expect([begun, scheduler.active]).toEqual([['waits'], 1])
+})
+
+test('a place in the line counts as waiting until it is used or released', () => {
+  const { scheduler } = heldScheduler(1)
+  const [used, released] = [scheduler.claimPlace(), scheduler.claimPlace()]
+  expect(scheduler.waiting).toBe(2)
+  released.release()
+  scheduler.enqueue({ taskId: 'a', owner: 'x' }, used)
+  expect(scheduler.waiting).toBe(1)
+})
+
+test('drain: no task is taken up any more; it resolves when those under way have ended, or with the signal', async () => {
+  const { scheduler, begun, start, end } = heldScheduler(1)
+  start()
+  scheduler.enqueue({ taskId: 'a', owner: 'x' })
+  scheduler.enqueue({ taskId: 'b', owner: 'x' })
+  await scheduler.drain(AbortSignal.timeout(1))
+  expect([scheduler.active, scheduler.running]).toEqual([1, false])
+  const drained = scheduler.drain(new AbortController().signal)
+  await end('a')
+  await drained
+  expect([begun, scheduler.active, scheduler.waiting]).toEqual([['a'], 0, 1])
+  await expect(scheduler.ping()).rejects.toThrow('not running')
+})
+
+test('one slow task never holds up another', async () => {
+  await using agent = await testAgent({
+    concurrency: 2,
+    handle: ({ text, signal }) =>
+      text === 'slow'
+        ? new Promise<string>((resolve) => signal.addEventListener('abort', () => resolve('')))
+        : text,
+  })
+  const slow = await agent.caller('alice').send('slow')
+  for (const text of ['a', 'b', 'c'])
+    expect((await agent.caller('bob').sendAndWait(text)).status.state).toBe('completed')
+  await agent.caller('alice').cancel(slow.id)
+})
+
+test('TASK_QUEUE_MAX: then 503 with Retry-After, and no task; a continuation is no new task', async () => {
+  const release = Promise.withResolvers<void>()
+  await using agent = await testAgent(
+    {
+      concurrency: 1,
+      handle: async ({ text, ask, history }) => {
+        if (text === 'ask' && history.length === 1) return ask('what?')
+        await release.promise
+        return text
+      },
+    },
+    { env: { TASK_QUEUE_MAX: '3' } },
+  )
+  const alice = agent.caller('alice')
+  const paused = await alice.sendAndWait('ask')
+  await alice.send('runs')
+  // All at the same time: the bound holds between the check and the commit as well.
+  const all = await Promise.allSettled(Array.from({ length: 20 }, () => alice.send('waits')))
+  const refused = all.filter((outcome) => outcome.status === 'rejected')
+  expect(refused).toHaveLength(17)
+  for (const { reason } of refused) {
+    expect(reason).toMatchObject({ code: -32042, status: 503, data: { reason: 'queue_full' } })
+    expect((reason as { headers: Headers }).headers.get('retry-after')).toMatch(/^\d+$/)
+  }
+  expect(await alice.list()).toHaveLength(5)
+  await alice.send({ text: 'that', taskId: paused.id })
+  release.resolve()
+  for (const { id } of await alice.list()) expect((await alice.wait(id)).status.state).toBe('completed')
+  expect(agent.app.services.scheduler.waiting).toBe(0)
+})
