@@ -1,0 +1,137 @@
+import { expect, test } from 'vitest'
+import type { StatusUpdate } from '../protocol/event.ts'
+import type { TaskState } from '../protocol/task.ts'
+import { followTask, SlowReaderError } from './follow-task.ts'
+import { InProcessEventBus } from './in-process.ts'
+
+const event = (sequence: number, state: TaskState = 'working'): StatusUpdate => ({
+  eventId: `e${sequence}`,
+  sequence,
+  timestamp: '',
+  taskId: 't',
+  contextId: 'c',
+  kind: 'status-update',
+  status: { state, timestamp: '' },
+  final: state === 'completed',
+})
+
+/** A store and a bus that a test may hurry, delay and let forget. */
+function scene(afterSequence = 0, more: { bufferMax?: number; recheckMs?: number } = {}) {
+  const bus = new InProcessEventBus()
+  const stored: StatusUpdate[] = []
+  const abort = new AbortController()
+  let onRead: () => void = () => {}
+  const backfill = async (after: number) => {
+    const events = stored.slice(after)
+    const last = stored.at(-1)
+    onRead()
+    return {
+      events,
+      resting: last !== undefined && ['completed', 'input-required'].includes(last.status.state),
+    }
+  }
+  const follower = followTask({
+    bus,
+    taskId: 't',
+    afterSequence,
+    backfill,
+    signal: abort.signal,
+    recheckMs: 20,
+    ...more,
+  })
+  const commit = (...events: StatusUpdate[]) => {
+    stored.push(...events)
+    bus.publish('t', events)
+  }
+  const whileReading = (act: () => void) => {
+    onRead = () => {
+      onRead = () => {}
+      act()
+    }
+  }
+  return { bus, stored, abort, follower, commit, whileReading }
+}
+
+const numbers = async (follower: AsyncIterable<unknown>) =>
+  (await Array.fromAsync(follower as AsyncIterable<StatusUpdate>)).map(({ sequence }) => sequence)
+
+test('what is committed while the store is read is told once', async () => {
+  const { follower, commit, whileReading } = scene()
+  commit(event(1), event(2))
+  whileReading(() => commit(event(3), event(4, 'completed')))
+  expect(await numbers(follower)).toEqual([1, 2, 3, 4])
+})
+
+test('an event that is read and arrives as well is told once', async () => {
+  const { follower, stored, bus } = scene()
+  const reading = follower.next()
+  stored.push(event(1))
+  bus.publish('t', [event(1)])
+  stored.push(event(2, 'completed'))
+  bus.publish('t', [event(1), event(2, 'completed')])
+  expect([(await reading).value, ...(await Array.fromAsync(follower))]).toMatchObject([
+    { sequence: 1 },
+    { sequence: 2 },
+  ])
+})
+
+test('a hint that is lost is found in the store', async () => {
+  const { follower, stored } = scene()
+  const all = numbers(follower)
+  await new Promise((resolve) => setImmediate(resolve))
+  stored.push(event(1), event(2, 'completed'))
+  expect(await all).toEqual([1, 2])
+})
+
+test('a gap in what arrives is filled from the store', async () => {
+  const { follower, stored, bus } = scene(0, { recheckMs: 60_000 })
+  const all = numbers(follower)
+  await new Promise((resolve) => setImmediate(resolve))
+  stored.push(event(1), event(2), event(3, 'completed'))
+  bus.publish('t', [event(3, 'completed')])
+  expect(await all).toEqual([1, 2, 3])
+})
+
+test('a pause that was answered already does not end the stream', async () => {
+  const { follower, commit } = scene()
+  commit(event(1), event(2, 'input-required'), event(3))
+  const all = numbers(follower)
+  await new Promise((resolve) => setImmediate(resolve))
+  commit(event(4, 'completed'))
+  expect(await all).toEqual([1, 2, 3, 4])
+})
+
+test('a number that the task never reaches: nothing is told, and the end is the end', async () => {
+  const { follower, commit } = scene(99, { recheckMs: 60_000 })
+  const all = numbers(follower)
+  await new Promise((resolve) => setImmediate(resolve))
+  commit(event(1), event(2, 'completed'))
+  expect(await all).toEqual([])
+})
+
+test('a reader slower than the buffer is cut off', async () => {
+  const { follower, bus, commit } = scene(0, { bufferMax: 5 })
+  commit(event(1))
+  await follower.next()
+  for (let i = 0; i < 6; i += 1)
+    bus.publish('t', [
+      {
+        kind: 'artifact-delta',
+        taskId: 't',
+        contextId: 'c',
+        timestamp: '',
+        artifact: { artifactId: 'a', name: 'n', parts: [] },
+      },
+    ])
+  await expect(Array.fromAsync(follower)).rejects.toBeInstanceOf(SlowReaderError)
+  expect(bus.topics).toBe(0)
+})
+
+test('a reader who leaves, even before it began, frees everything', async () => {
+  const { follower, abort, bus } = scene(0, { recheckMs: 60_000 })
+  const next = follower.next()
+  expect(bus.topics).toBe(1)
+  abort.abort()
+  expect((await next).done).toBe(true)
+  expect(bus.topics).toBe(0)
+})
