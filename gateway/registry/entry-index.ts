@@ -1,10 +1,11 @@
 import type { AgentEntry } from './entry.ts'
 
-/** The entries in memory, found by id, slug and DID. An entry is never changed in place, only replaced. */
+/** The entries in memory, found by id, slug, DID and address. An entry is never changed in place, only replaced. */
 export class EntryIndex {
   readonly #byId = new Map<string, AgentEntry>()
   readonly #idOfSlug = new Map<string, string>()
   readonly #idOfDid = new Map<string, string>()
+  readonly #idOfUrl = new Map<string, string>()
   /** Kept until a slug comes or goes: a heartbeat changes an entry, not the order. */
   #slugs: string[] | undefined
 
@@ -30,6 +31,11 @@ export class EntryIndex {
     return id === undefined ? undefined : this.#byId.get(id)
   }
 
+  byUrl(url: string): AgentEntry | undefined {
+    const id = this.#idOfUrl.get(url)
+    return id === undefined ? undefined : this.#byId.get(id)
+  }
+
   /** Ordered by slug. */
   all(): readonly AgentEntry[] {
     this.#slugs ??= [...this.#idOfSlug.keys()].sort()
@@ -38,8 +44,11 @@ export class EntryIndex {
 
   set(entry: AgentEntry): void {
     if (!this.#idOfSlug.has(entry.slug)) this.#slugs = undefined
+    const before = this.#byId.get(entry.id)
+    if (before !== undefined && before.url !== entry.url) this.#forgetUrl(before)
     this.#byId.set(entry.id, entry)
     this.#idOfSlug.set(entry.slug, entry.id)
+    this.#idOfUrl.set(entry.url, entry.id)
     if (entry.did !== undefined) this.#idOfDid.set(entry.did, entry.id)
   }
 
@@ -48,7 +57,13 @@ export class EntryIndex {
     if (entry === undefined) return
     this.#byId.delete(id)
     this.#idOfSlug.delete(entry.slug)
+    this.#forgetUrl(entry)
     if (entry.did !== undefined) this.#idOfDid.delete(entry.did)
     this.#slugs = undefined
+  }
+
+  /** Two agents of the supervisor may have had the same port one after the other. */
+  #forgetUrl({ id, url }: AgentEntry): void {
+    if (this.#idOfUrl.get(url) === id) this.#idOfUrl.delete(url)
   }
 }

@@ -1,4 +1,4 @@
-import type { JsonObject } from '../../shared/protocol/task.ts'
+import type { JsonObject, JsonValue } from '../../shared/protocol/task.ts'
 import type { Timestamp } from '../../shared/protocol/timestamp.ts'
 
 /**
@@ -35,6 +35,15 @@ export interface AgentSkill extends JsonObject {
   output_modes: string[]
 }
 
+/** One difference between two cards of an agent: a skill (`skills.<id>`) or another field. */
+export interface CardChange {
+  at: Timestamp
+  field: string
+  /** Absent: it was not there, or is too long to keep. */
+  before?: JsonValue
+  after?: JsonValue
+}
+
 /** One agent. Its id never changes; slug and DID are unique. */
 export interface AgentEntry {
   id: string
@@ -54,10 +63,20 @@ export interface AgentEntry {
   origin: 'supervised' | 'registered'
   /** Its key was proven. */
   verified: boolean
+  /** Its DID document as it came with the registration; absent where it has none. */
+  document?: JsonObject
+  /** Keys of the document, base58, oldest first; the last one is that of the proof. */
+  keys?: string[]
   /** It may be given work. */
   admitted: boolean
-  /** Set aside after repeated failures, or by the operator. */
-  quarantine?: { since: Timestamp; reason: string; until?: number }
+  /** `supervisor`, `open` (the registry was), or the client of the operator who said so. */
+  admittedBy?: string
+  /** How the card has changed since it was admitted, oldest first; bounded. */
+  cardChanges?: CardChange[]
+  /** Set aside after repeated failures, or by the operator (`by`: the operator's client). */
+  quarantine?: { since: Timestamp; reason: string; until?: number; by?: string }
+  /** It said goodbye. Who was admitted by an operator keeps slug and admission until it comes again. */
+  left?: Timestamp
   status: AgentStatus
   /** Since when it has this status. */
   since: Timestamp

@@ -18,6 +18,7 @@ function announcement(changes: Partial<Announcement> = {}): Announcement {
     url: 'http://127.0.0.1:7401',
     owner: did(uuid),
     origin: 'registered',
+    keys: ['key-1'],
     verified: false,
     admitted: true,
     ...changes,

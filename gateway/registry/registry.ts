@@ -1,8 +1,11 @@
 import { randomUUID } from 'node:crypto'
 import { ParleyError } from '../../shared/jsonrpc/errors.ts'
 import { timestamp } from '../../shared/protocol/timestamp.ts'
+import { admission, isDecided, stillAdmitted } from './admission.ts'
+import { cardChanges } from './card-changes.ts'
 import type { AgentEntry, AgentStatus, Load } from './entry.ts'
 import { EntryIndex } from './entry-index.ts'
+import { sameAgent } from './same-agent.ts'
 import { slugOf } from './slug.ts'
 import type { RegistryStore } from './store.ts'
 
@@ -10,16 +13,21 @@ import type { RegistryStore } from './store.ts'
 export type Announcement = Pick<
   AgentEntry,
   'name' | 'description' | 'url' | 'card' | 'skills' | 'owner' | 'origin' | 'verified' | 'admitted'
-> & { did?: string }
+> &
+  Partial<Pick<AgentEntry, 'did' | 'document' | 'keys' | 'admittedBy'>>
 
 export interface RegistryOptions {
   /** How long a heartbeat holds. Default 30 s. */
   leaseMs?: number
   /** Leases that pass without a sign before an agent counts as unreachable. Default 3. */
   leasesMissed?: number
+  /** Whether agents that were admitted because the registry was open stay so. Default yes. */
+  open?: boolean
   /** The clock, in milliseconds since 1970. */
   now?: () => number
 }
+
+type Blank = Pick<AgentEntry, 'id' | 'slug' | 'registeredAt' | 'sendsHeartbeats' | 'load' | 'left'>
 
 /**
  * The agents that the gateway knows. Reads are from memory; who an agent is and whether it may work is durable before the
@@ -32,7 +40,7 @@ export class Registry {
   readonly #store: RegistryStore
   readonly #index: EntryIndex
   readonly #unsaved = new Set<string>()
-  /** Registrations one after another: two that want the same slug must not both find it free. */
+  /** Changes one after another: two that want the same slug must not both find it free. */
   #turn: Promise<unknown> = Promise.resolve()
 
   private constructor(store: RegistryStore, entries: AgentEntry[], options: RegistryOptions) {
@@ -47,24 +55,28 @@ export class Registry {
   static async open(store: RegistryStore, options: RegistryOptions = {}): Promise<Registry> {
     const registry = new Registry(store, await store.all(), options)
     for (const entry of registry.all()) {
-      if (entry.origin === 'supervised') registry.setStatus(entry.id, 'unreachable')
-      else registry.#replace({ ...registry.#get(entry.id), leaseUntil: registry.#leaseEnd() })
+      if (entry.origin === 'supervised') {
+        registry.setStatus(entry.id, 'unreachable')
+        continue
+      }
+      const admitted = stillAdmitted(entry, options.open !== false)
+      registry.#replace({ ...entry, admitted, leaseUntil: registry.#leaseEnd() })
     }
     return registry
   }
 
   /** By slug, DID or id. */
   find(name: string): AgentEntry | undefined {
-    return this.#index.find(name)
+    return present(this.#index.find(name))
   }
 
   bySlug(slug: string): AgentEntry | undefined {
-    return this.#index.bySlug(slug)
+    return present(this.#index.bySlug(slug))
   }
 
   /** Ordered by slug. */
   all(): readonly AgentEntry[] {
-    return this.#index.all()
+    return this.#index.all().filter((entry) => entry.left === undefined)
   }
 
   /** Agents that may be given work, whether they answer now or not. */
@@ -74,13 +86,11 @@ export class Registry {
 
   /**
    * Makes an entry, or renews the one of the same agent (the same DID; without DID the same slug and address).
-   * @throws ParleyError Conflict when another agent has the slug or another owner the DID, InvalidParams for a name
-   * without letters or digits.
+   * @throws ParleyError Conflict when DID, slug or address are another agent's, InvalidParams for a name without letters
+   * or digits.
    */
   register(announcement: Announcement): Promise<AgentEntry> {
-    const turn = this.#turn.then(() => this.#register(announcement))
-    this.#turn = turn.catch(() => undefined)
-    return turn
+    return this.#inTurn(() => this.#register(announcement))
   }
 
   async #register(announcement: Announcement): Promise<AgentEntry> {
@@ -88,44 +98,65 @@ export class Registry {
     if (slug === undefined) {
       throw new ParleyError('InvalidParams', { message: 'The name of an agent needs a letter or a digit' })
     }
-    const known = this.#sameAgent(announcement, slug)
-    const entry: AgentEntry = {
-      ...(known ?? this.#blank(announcement, slug)),
+    const known = sameAgent(this.#index, announcement, slug)
+    const { left: _, ...before } = known ?? this.#blank(announcement, slug)
+    return this.#save({
+      ...before,
       ...announcement,
+      ...admission(known, announcement),
+      ...(known !== undefined && { cardChanges: cardChanges(known, announcement) }),
       verified: announcement.verified || known?.verified === true,
-      admitted: announcement.admitted || known?.admitted === true,
       status: 'ready',
-      since: known?.status === 'ready' ? known.since : timestamp(),
+      since: known?.status === 'ready' && known.left === undefined ? known.since : timestamp(),
       lastSeen: timestamp(),
       leaseUntil: this.#leaseEnd(),
-    }
+    })
+  }
+
+  /** From now on it gets work: whoever says so has seen its card as it is now. */
+  admit(id: string, by: string): Promise<AgentEntry> {
+    return this.#change(id, { admitted: true, admittedBy: by, cardChanges: [] })
+  }
+
+  quarantine(id: string, by: string, reason: string): Promise<AgentEntry> {
+    return this.#change(id, { quarantine: { since: timestamp(), reason, by } })
+  }
+
+  release(id: string): Promise<AgentEntry> {
+    return this.#inTurn(() => {
+      const { quarantine: _, ...entry } = this.#get(id)
+      return this.#save(entry)
+    })
+  }
+
+  /** It says goodbye by itself. What an operator decided about it holds when it comes again. */
+  leave(id: string): Promise<void> {
+    return this.#inTurn(async () => {
+      const entry = this.#get(id)
+      if (isDecided(entry)) await this.#save({ ...entry, left: timestamp(), status: 'unreachable' })
+      else await this.remove(id)
+    })
+  }
+
+  #change(id: string, fields: Partial<AgentEntry>): Promise<AgentEntry> {
+    return this.#inTurn(() => this.#save({ ...this.#get(id), ...fields }))
+  }
+
+  /** Durable before the promise resolves. */
+  async #save(entry: AgentEntry): Promise<AgentEntry> {
     await this.#store.save([entry])
-    this.#replace(entry)
+    this.#index.set(entry)
     this.#unsaved.delete(entry.id)
     return entry
   }
 
-  #sameAgent(announcement: Announcement, slug: string): AgentEntry | undefined {
-    const { did, owner, origin, url } = announcement
-    const holder = (did === undefined ? undefined : this.#index.byDid(did)) ?? this.bySlug(slug)
-    if (holder === undefined) return undefined
-    if (holder.did !== did || (did === undefined && holder.url !== url)) {
-      throw new ParleyError('Conflict', {
-        message: `The slug ${slug} belongs to another agent`,
-        data: { reason: 'slug', slug },
-      })
-    }
-    // The supervisor speaks for whoever runs the gateway: it may give its agent another OAuth client.
-    if (holder.owner !== owner && !(origin === 'supervised' && holder.origin === 'supervised')) {
-      throw new ParleyError('Conflict', {
-        message: 'The agent belongs to another owner',
-        data: { reason: 'owner' },
-      })
-    }
-    return holder
+  #inTurn<T>(step: () => Promise<T>): Promise<T> {
+    const turn = this.#turn.then(step)
+    this.#turn = turn.catch(() => undefined)
+    return turn
   }
 
-  #blank(announcement: Announcement, slug: string) {
+  #blank(announcement: Announcement, slug: string): Blank {
     const ownId = announcement.did?.split(':').at(-1) ?? ''
     const id = /^[\da-f]{8}(-[\da-f]{4}){3}-[\da-f]{12}$/.test(ownId) ? ownId : randomUUID()
     return { id, slug, registeredAt: timestamp(), sendsHeartbeats: false, load: {} }
@@ -207,4 +238,8 @@ export class Registry {
     this.#unsaved.add(entry.id)
     return entry
   }
+}
+
+function present(entry: AgentEntry | undefined): AgentEntry | undefined {
+  return entry?.left === undefined ? entry : undefined
 }

@@ -1,0 +1,30 @@
+import type { AgentEntry } from './entry.ts'
+
+type Admission = Pick<AgentEntry, 'admitted' | 'admittedBy'>
+type Facts = Admission & Pick<AgentEntry, 'url' | 'verified'>
+
+/** How an agent was admitted that nobody looked at: the registry was open. */
+export const byOpenRegistry = 'open'
+
+/**
+ * Whether an agent that registers may be given work. An operator's word counts at once; who was admitted before stays so
+ * where it is, and elsewhere when it proved its key both times.
+ */
+export function admission(known: Facts | undefined, next: Facts): Admission {
+  if (next.admitted && next.admittedBy !== byOpenRegistry) return { admitted: true }
+  const same = known?.url === next.url || (known?.verified === true && next.verified)
+  if (known?.admitted !== true || !same) return { admitted: next.admitted }
+  return known.admittedBy === undefined
+    ? { admitted: true }
+    : { admitted: true, admittedBy: known.admittedBy }
+}
+
+/** What is left of an admission at a start: that of an open registry ends when the registry is closed. */
+export function stillAdmitted({ admitted, admittedBy }: Admission, open: boolean): boolean {
+  return admitted && (open || admittedBy !== byOpenRegistry)
+}
+
+/** A person decided something about it, which must not be lost when it goes and comes again. */
+export function isDecided(entry: Pick<AgentEntry, 'admitted' | 'admittedBy' | 'quarantine'>): boolean {
+  return entry.quarantine !== undefined || (entry.admitted && entry.admittedBy !== byOpenRegistry)
+}

@@ -1,0 +1,170 @@
+import { mkdtemp, rm } from 'node:fs/promises'
+import os from 'node:os'
+import path from 'node:path'
+import { afterEach, beforeEach, expect, test } from 'vitest'
+import { openDatabase, type SqliteDatabase } from '../../shared/store/sqlite-database.ts'
+import { type Announcement, Registry } from './registry.ts'
+import { registryMigrations, SqliteRegistryStore } from './registry-sqlite.ts'
+
+const did = 'did:parley:alice:agent:11111111-2222-4333-8444-555555555555'
+const other = 'did:parley:bob:agent:99999999-2222-4333-8444-555555555555'
+const skill = { id: 'chart', name: 'Chart', description: '', tags: [], input_modes: [], output_modes: [] }
+
+const proven: Announcement = {
+  name: 'Analyst',
+  description: '',
+  did,
+  url: 'https://alice.example',
+  card: { name: 'Analyst', executionCost: { amount: '0.01' } },
+  skills: [skill],
+  owner: did,
+  origin: 'registered',
+  keys: ['key-1'],
+  verified: true,
+  admitted: false,
+}
+const { did: _did, keys: _keys, ...without } = proven
+const withoutDid: Announcement = { ...without, verified: false, owner: 'carol' }
+const unproven: Announcement = { ...proven, verified: false, owner: 'carol' }
+
+let folder: string
+let database: SqliteDatabase | undefined
+
+beforeEach(async () => {
+  folder = await mkdtemp(path.join(os.tmpdir(), 'parley-joining-'))
+})
+
+afterEach(async () => {
+  await database?.[Symbol.asyncDispose]()
+  await rm(folder, { recursive: true, force: true })
+})
+
+async function openRegistry(options: { open?: boolean } = {}): Promise<Registry> {
+  await database?.[Symbol.asyncDispose]()
+  database = await openDatabase(path.join(folder, 'gateway.db'), registryMigrations)
+  return Registry.open(new SqliteRegistryStore(database), options)
+}
+
+test.each<[string, Announcement, Partial<Announcement>, string]>([
+  ['its slug, under another DID', proven, { did: other, url: 'https://m.example' }, 'slug'],
+  ['its address, under another DID and name', proven, { did: other, name: 'Mallory' }, 'url'],
+  ['its DID without a proof', proven, { verified: false, owner: 'mallory' }, 'owner'],
+  ['its DID with a proof, by another client', proven, { owner: 'mallory' }, 'owner'],
+  ['its address, by its owner without a proof', proven, { verified: false, url: 'https://b.example' }, 'did'],
+  ['its key, by its owner without a proof', proven, { verified: false, keys: ['key-2'] }, 'did'],
+  ['its key, with a proof by a key that the old one did not sign', proven, { keys: ['key-2'] }, 'key'],
+  ['its key, and no document any more', proven, { keys: [] }, 'key'],
+  ['the slug of one without DID, elsewhere', withoutDid, { ...withoutDid, url: 'https://m.example' }, 'slug'],
+  ['one without DID, by another client', withoutDid, { ...withoutDid, owner: 'mallory' }, 'owner'],
+  ['the DID of an agent that the gateway runs', { ...proven, origin: 'supervised' }, {}, 'did'],
+])('-32043 for whoever takes over %s', async (_what, first, changes, reason) => {
+  const registry = await openRegistry()
+  const entry = await registry.register(first)
+  const second = { ...(first.did === undefined ? {} : proven), ...changes } as Announcement
+  await expect(registry.register(second)).rejects.toMatchObject({ code: -32043, data: { reason } })
+  expect(registry.all()).toEqual([entry])
+})
+
+test.each<[string, Announcement, Announcement]>([
+  ['the agent itself after whoever registered it', { ...proven, owner: 'carol' }, proven],
+  ['one with proof after one without', unproven, { ...proven, owner: 'dave', url: 'https://d.example' }],
+  ['a later key that the old one signed', proven, { ...proven, keys: ['key-1', 'key-2'] }],
+  ['another address with a proof', proven, { ...proven, url: 'https://b.example' }],
+  ['the supervisor, who saw its key', proven, { ...proven, origin: 'supervised', owner: 'client-2' }],
+])('the same agent renews its entry: %s', async (_what, first, second) => {
+  const registry = await openRegistry()
+  const { id } = await registry.register(first)
+  const { owner, url, keys } = second
+  expect(await registry.register(second)).toMatchObject({ id, owner, url, keys, verified: true })
+  expect(registry.all()).toHaveLength(1)
+})
+
+test('admission holds for the agent where it is, and elsewhere when it proved its key both times', async () => {
+  const registry = await openRegistry()
+  const { id } = await registry.register(proven)
+  await registry.admit(id, 'operator')
+  expect(await registry.register(proven)).toMatchObject({ admitted: true, admittedBy: 'operator' })
+  const moved = await registry.register({ ...proven, url: 'https://b.example' })
+  expect(moved).toMatchObject({ admitted: true, admittedBy: 'operator' })
+})
+
+test('admission of an agent without proof ends when one with proof takes its DID elsewhere', async () => {
+  const registry = await openRegistry()
+  const { id } = await registry.register(unproven)
+  await registry.admit(id, 'operator')
+  expect(await registry.register({ ...proven, url: 'https://b.example' })).toMatchObject({ admitted: false })
+})
+
+test('who was admitted because the registry was open is not when it is closed', async () => {
+  const registry = await openRegistry()
+  await registry.register({ ...proven, admitted: true, admittedBy: 'open' })
+  expect((await openRegistry({ open: false })).find(did)).toMatchObject({ admitted: false })
+})
+
+test('a changed card is kept as a difference: skills, price, other fields; admitting it again clears them', async () => {
+  const registry = await openRegistry()
+  const { id } = await registry.register(proven)
+  const more = { ...skill, id: 'table' }
+  const card = { name: 'Analyst', executionCost: { amount: '9' }, version: '2', url: 'https://x.example' }
+  const changed = { ...proven, card, skills: [{ ...skill, description: 'Other' }, more] }
+  const { cardChanges } = await registry.register(changed)
+  expect(cardChanges).toMatchObject([
+    { field: 'executionCost', before: { amount: '0.01' }, after: { amount: '9' } },
+    { field: 'version', after: '2' },
+    { field: 'skills.chart', before: skill },
+    { field: 'skills.table', after: more },
+  ])
+  expect((await registry.register(changed)).cardChanges).toEqual(cardChanges)
+  expect((await registry.admit(id, 'operator')).cardChanges).toEqual([])
+})
+
+test('differences are bounded in number and size', async () => {
+  const registry = await openRegistry()
+  for (let version = 0; version < 30; version++) {
+    const card = { name: 'Analyst', version: String(version), extra: 'x'.repeat(3000 + version) }
+    await registry.register({ ...proven, card })
+  }
+  const changes = registry.find(did)?.cardChanges ?? []
+  expect(changes).toHaveLength(50)
+  expect(JSON.stringify(changes).length).toBeLessThan(10_000)
+})
+
+test('who leaves is gone; what an operator decided holds when it comes again, and nobody gets its slug meanwhile', async () => {
+  const registry = await openRegistry()
+  const { id } = await registry.register(proven)
+  await registry.leave(id)
+  await registry.register(proven)
+  await registry.admit(id, 'operator')
+  await registry.leave(id)
+  const again = await openRegistry()
+  expect([again.find(id), again.bySlug('analyst'), again.find(did), again.all()]).toEqual([
+    undefined,
+    undefined,
+    undefined,
+    [],
+  ])
+  const mallory = { ...proven, did: other, owner: other, url: 'https://m.example' }
+  await expect(again.register(mallory)).rejects.toMatchObject({ code: -32043 })
+  const back = await again.register(proven)
+  expect(back).toMatchObject({ id, admitted: true, admittedBy: 'operator', status: 'ready' })
+  expect(back.left).toBeUndefined()
+})
+
+test('quarantine holds through renewal, leaving and a restart, until it is released', async () => {
+  const registry = await openRegistry()
+  const { id } = await registry.register(proven)
+  await registry.quarantine(id, 'operator', 'lies')
+  await registry.register(proven)
+  await registry.leave(id)
+  const again = await openRegistry()
+  expect(await again.register(proven)).toMatchObject({ quarantine: { by: 'operator', reason: 'lies' } })
+  expect((await again.release(id)).quarantine).toBeUndefined()
+})
+
+test('what is removed is forgotten, whatever was decided', async () => {
+  const registry = await openRegistry()
+  const { id } = await registry.register(proven)
+  await registry.admit(id, 'operator')
+  await registry.remove(id)
+  expect(await registry.register(proven)).toMatchObject({ admitted: false })
+})

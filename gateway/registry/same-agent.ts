@@ -1,0 +1,53 @@
+import { ParleyError } from '../../shared/jsonrpc/errors.ts'
+import type { AgentEntry } from './entry.ts'
+import type { EntryIndex } from './entry-index.ts'
+
+type Coming = Pick<AgentEntry, 'url' | 'owner' | 'origin' | 'verified' | 'did' | 'keys'>
+
+/**
+ * The entry of the agent that registers: that of its DID; without DID that of its slug and address. Nobody speaks for
+ * another: who comes with a DID, slug or address of another agent is refused.
+ * @throws ParleyError Conflict; `data.reason` is `did`, `owner`, `key`, `slug` or `url`
+ */
+export function sameAgent(index: EntryIndex, coming: Coming, slug: string): AgentEntry | undefined {
+  const known = coming.did === undefined ? undefined : index.byDid(coming.did)
+  const holder = known ?? index.bySlug(slug)
+  if (known === undefined && holder !== undefined && !isSameWithoutDid(holder, coming)) {
+    throw conflict('slug', `The slug ${slug} belongs to another agent`, { slug })
+  }
+  const neighbour = index.byUrl(coming.url)
+  // The supervisor bound the port itself: whoever was there before is gone.
+  if (neighbour !== undefined && neighbour.id !== holder?.id && coming.origin === 'registered') {
+    throw conflict('url', 'Another agent is registered at this address')
+  }
+  if (holder !== undefined && coming.origin === 'registered') mayRenew(holder, coming)
+  return holder
+}
+
+function isSameWithoutDid(holder: AgentEntry, coming: Coming): boolean {
+  return holder.did === undefined && coming.did === undefined && holder.url === coming.url
+}
+
+function mayRenew(holder: AgentEntry, coming: Coming): void {
+  if (holder.origin === 'supervised')
+    throw conflict('did', 'The agent is one that the gateway runs by itself')
+  if (holder.owner !== coming.owner && !takesItsPlace(holder, coming))
+    throw conflict('owner', 'The agent belongs to another owner')
+  if (!holder.verified) return
+  const newest = holder.keys?.at(-1)
+  const sameKey = newest !== undefined && newest === coming.keys?.at(-1)
+  if (!coming.verified && (!sameKey || holder.url !== coming.url))
+    throw conflict('did', 'The agent is verified: another key or address needs a proof with its key')
+  // The document lists each later key with a signature by the one before it.
+  if (newest !== undefined && coming.keys?.includes(newest) !== true)
+    throw conflict('key', 'The key of the agent has changed without a proof by the one before it')
+}
+
+/** The agent itself, by its DID, comes before whoever registered it; one with proof before one without. */
+function takesItsPlace(holder: AgentEntry, coming: Coming): boolean {
+  return coming.verified && (coming.owner === coming.did || !holder.verified)
+}
+
+function conflict(reason: string, message: string, more: Record<string, string> = {}): ParleyError {
+  return new ParleyError('Conflict', { message, data: { reason, ...more } })
+}
