@@ -108,7 +108,8 @@ function addRoutes(app: FastifyInstance, parts: Parts): void {
   const gatewayUrl = addresses.public
   refuseWhileDraining(app, draining)
   oauth.provider?.mount(app)
-  const authenticator = new Authenticator(oauth.introspector, () => [gatewayUrl])
+  const { introspector, clientKeys } = oauth
+  const authenticator = new Authenticator(introspector, () => [gatewayUrl], clientKeys && { clientKeys })
   addRegistryRoutes(app, { registry, authenticator, gatewayUrl })
   addDiscoveryRoutes(app, registry, { version, gatewayUrl })
   addHealthRoute(app, healthOptions(parts))

@@ -2,6 +2,7 @@ import type { FastifyInstance } from 'fastify'
 import { Provider } from 'oidc-provider'
 import type { Introspection, Introspector } from '../../shared/auth/introspection.ts'
 import type { Log } from '../../shared/process/log.ts'
+import type { ClientMetadata } from './client-route.ts'
 import { isLoopback } from './client-rules.ts'
 import { type ClientCredentials, Clients, type EnsureClient } from './clients.ts'
 import { introspect } from './introspect.ts'
@@ -26,15 +27,6 @@ export interface IdentityProviderOptions {
   keysDir: string
   log: Log
   production: boolean
-}
-
-/** What the gateway may know of a client. */
-export interface ClientMetadata {
-  clientId: string
-  clientName?: string
-  scope: string
-  /** Base58 of a raw Ed25519 key. */
-  publicKey?: string
 }
 
 /** The OAuth 2.0 server for a machine that has none, in the gateway's own process. */
@@ -79,6 +71,7 @@ export async function createIdentityProvider(options: IdentityProviderOptions): 
   }
   const signIn = new SignIn(signInCode)
   const clients = new Clients(provider, store)
+  const metadataOf = (clientId: string) => clientMetadata(provider, clientId)
   const handle = provider.callback()
   const callback = listenerFor(issuer, (request, response) => void handle(request, response))
   const sweep = () => sweepAll(store)
@@ -88,11 +81,11 @@ export async function createIdentityProvider(options: IdentityProviderOptions): 
   return {
     issuer,
     callback,
-    mount: (app) => mountOAuth(app, { provider, store, signIn, log, prefix, listener: callback }),
+    mount: (app) => mountOAuth(app, { provider, store, signIn, log, prefix, listener: callback, metadataOf }),
     ensureClient: (client) => clients.ensure(client),
     initialAccessToken: async () => initialAccessToken,
     introspect: (token) => introspect(provider, token),
-    clientMetadata: (clientId) => clientMetadata(provider, clientId),
+    clientMetadata: metadataOf,
     sweep,
     [Symbol.asyncDispose]: async () => clearInterval(timer),
   }

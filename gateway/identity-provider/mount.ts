@@ -1,5 +1,6 @@
 import type { IncomingMessage, ServerResponse } from 'node:http'
 import type { FastifyInstance, FastifyReply, FastifyRequest } from 'fastify'
+import { type ClientRouteOptions, mountClientMetadata } from './client-route.ts'
 import { type InteractionOptions, mountInteraction } from './interaction.ts'
 import { type IntrospectionRouteOptions, mountIntrospection } from './introspection-route.ts'
 
@@ -26,7 +27,7 @@ export function listenerFor(issuer: string, callback: NodeListener): NodeListene
 /** Routes of the OAuth server: everything below the issuer's path, and its metadata (RFC 8414) on the root. */
 export function mountOAuth(
   app: FastifyInstance,
-  options: InteractionOptions & IntrospectionRouteOptions & { listener: NodeListener },
+  options: InteractionOptions & IntrospectionRouteOptions & ClientRouteOptions & { listener: NodeListener },
 ): void {
   const { prefix, listener } = options
   void app.register(async (scope) => {
@@ -45,6 +46,7 @@ export function mountOAuth(
       listener(request.raw, reply.raw)
     }
     mountIntrospection(scope, options, hand)
+    mountClientMetadata(scope, options)
     const method = ['GET', 'POST', 'PUT', 'DELETE', 'OPTIONS']
     scope.route({ method, url: `${prefix}/*`, handler: hand })
     scope.route({ method: ['GET', 'OPTIONS'], url: wellKnown, handler: hand })

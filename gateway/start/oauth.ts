@@ -1,4 +1,5 @@
 import path from 'node:path'
+import { type ClientKeys, HttpClientKeys, readPublicKey } from '../../shared/auth/client-keys.ts'
 import { discover } from '../../shared/auth/discovery.ts'
 import { HttpIntrospector, type Introspector } from '../../shared/auth/introspection.ts'
 import type { Log } from '../../shared/process/log.ts'
@@ -13,6 +14,8 @@ import { provideDevClient } from './dev-client.ts'
 export interface OAuth extends AsyncDisposable {
   issuer: string
   introspector: Introspector
+  /** Undefined where nobody says (OAUTH_CLIENT_METADATA_URL). */
+  clientKeys: ClientKeys | undefined
   ping(): Promise<void>
   provider: IdentityProvider | undefined
 }
@@ -40,6 +43,10 @@ export async function startOAuth(options: OAuthOptions): Promise<OAuth> {
   return {
     issuer: provider.issuer,
     introspector: provider,
+    clientKeys: {
+      publicKey: async (clientId) =>
+        readPublicKey((await provider.clientMetadata(clientId))?.publicKey ?? ''),
+    },
     provider,
     // It lives in this process and in this database.
     ping: () => database.ping(),
@@ -48,18 +55,24 @@ export async function startOAuth(options: OAuthOptions): Promise<OAuth> {
 }
 
 function remote({ config, secrets }: OAuthOptions): OAuth {
-  const { issuer = '', introspectionUrl, clientId = '' } = config.oauth
+  const { issuer = '', introspectionUrl, clientMetadataUrl, clientId = '' } = config.oauth
+  const client = { clientId, clientSecret: secrets.oauthClientSecret ?? '' }
   const introspector = new HttpIntrospector({
     url: introspectionUrl ?? (() => introspectionEndpoint(issuer)),
-    clientId,
-    clientSecret: secrets.oauthClientSecret ?? '',
+    ...client,
   })
+  const clientKeys =
+    clientMetadataUrl === undefined ? undefined : new HttpClientKeys({ url: clientMetadataUrl, ...client })
   return {
     issuer,
     introspector,
+    clientKeys,
     provider: undefined,
     ping: () => introspector.ping(),
-    [Symbol.asyncDispose]: () => introspector[Symbol.asyncDispose](),
+    [Symbol.asyncDispose]: async () => {
+      await introspector[Symbol.asyncDispose]()
+      await clientKeys?.[Symbol.asyncDispose]()
+    },
   }
 }
 

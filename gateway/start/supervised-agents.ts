@@ -73,12 +73,15 @@ function settingsOf(agent: AgentFolder, options: SupervisedAgentsOptions): Recor
   const introspection =
     provider === undefined ? config.oauth.introspectionUrl : `${addresses.local}/oauth2/introspect`
   const token = provider === undefined ? config.oauth.tokenUrl : `${addresses.local}/oauth2/token`
+  const clients =
+    provider === undefined ? config.oauth.clientMetadataUrl : `${addresses.local}/oauth2/clients/{client_id}`
   const compiled = getCompileCacheDir()
   return {
     GATEWAY_URL: addresses.local,
     ...(issuer !== undefined && { OAUTH_ISSUER: issuer }),
     ...(introspection !== undefined && { OAUTH_INTROSPECTION_URL: introspection }),
     ...(token !== undefined && { OAUTH_TOKEN_URL: token }),
+    ...(clients !== undefined && { OAUTH_CLIENT_METADATA_URL: clients }),
     ...(config.storeDir !== config.dataDir && {
       STORE_URL: `sqlite:${path.join(config.storeDir, 'agents', agent.name)}`,
     }),

@@ -1,0 +1,30 @@
+import { createHash, timingSafeEqual } from 'node:crypto'
+import type { OAuthStore } from './oauth-store.ts'
+
+/**
+ * Whether a request comes from a server that checks tokens: a client of the gateway with `introspection` that
+ * authenticates by HTTP Basic. Read anew each time, so that a changed secret or a removed client counts at once.
+ */
+export async function isChecker(store: OAuthStore, authorization: string | undefined): Promise<boolean> {
+  const encoded = /^basic +([\w+/=-]{1,1024})$/i.exec(authorization ?? '')?.[1]
+  if (encoded === undefined) return false
+  const [id = '', secret = '', more] = Buffer.from(encoded, 'base64').toString('utf8').split(':')
+  if (more !== undefined) return false
+  const client = await store.find('Client', formDecode(id))
+  if (client?.['managed'] !== true || client['introspection'] !== true) return false
+  const known = client['client_secret']
+  return typeof known === 'string' && timingSafeEqual(digest(known), digest(formDecode(secret)))
+}
+
+/** RFC 6749, section 2.3.1. What cannot be decoded is nobody's. */
+function formDecode(text: string): string {
+  try {
+    return decodeURIComponent(text.replaceAll('+', ' '))
+  } catch {
+    return ''
+  }
+}
+
+function digest(text: string): Buffer {
+  return createHash('sha256').update(text).digest()
+}
