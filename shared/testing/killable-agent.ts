@@ -72,6 +72,13 @@ export class KillableAgent implements AsyncDisposable {
     await once(child, 'exit')
   }
 
+  /** Resolves when the process has ended by itself. */
+  async ended(): Promise<void> {
+    const child = this.#process
+    if (child === undefined || child.exitCode !== null || child.signalCode !== null) return
+    await once(child, 'exit')
+  }
+
   /** SIGTERM; resolves with the exit code. */
   async stop(): Promise<number | null> {
     const child = this.#process
