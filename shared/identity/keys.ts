@@ -1,5 +1,5 @@
-import { randomBytes } from 'node:crypto'
-import { mkdir, open, readFile } from 'node:fs/promises'
+import { randomBytes, randomUUID } from 'node:crypto'
+import { link, mkdir, open, readFile, rm } from 'node:fs/promises'
 import path from 'node:path'
 import bs58 from 'bs58'
 import nacl from 'tweetnacl'
@@ -43,16 +43,24 @@ async function createKeyFile(file: string): Promise<string> {
   await mkdir(path.dirname(file), { recursive: true, mode: 0o700 })
   const seed = randomBytes(seedBytes).toString('base64url')
   const text = `${JSON.stringify({ keys: [{ type: 'Ed25519', seed }] })}\n`
+  // Whole or not at all, and never over another: a process may be killed here, and two may start together.
+  const whole = `${file}.${randomUUID()}`
   try {
-    // wx: two processes that start together must not each make a key.
-    await using handle = await open(file, 'wx', 0o600)
-    await handle.writeFile(text)
-    await handle.sync()
+    await writeSecret(whole, text)
+    await link(whole, file)
     return text
   } catch (error) {
     if ((error as NodeJS.ErrnoException).code !== 'EEXIST') throw error
     return readFile(file, 'utf8')
+  } finally {
+    await rm(whole, { force: true })
   }
+}
+
+async function writeSecret(file: string, text: string): Promise<void> {
+  await using handle = await open(file, 'wx', 0o600)
+  await handle.writeFile(text)
+  await handle.sync()
 }
 
 async function readIfThere(file: string): Promise<string | undefined> {
