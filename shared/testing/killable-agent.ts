@@ -43,7 +43,6 @@ export class KillableAgent implements AsyncDisposable {
     const child = spawn(process.execPath, [program, path.join(this.#folder, 'agent')], {
       stdio: ['ignore', 'pipe', 'pipe'],
       env: {
-        PATH: process.env['PATH'] ?? '',
         PORT: String(this.#port),
         DATA_DIR: this.dataDir,
         OAUTH_INTROSPECTION_URL: this.identityProvider.url,
