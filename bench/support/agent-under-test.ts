@@ -44,6 +44,8 @@ export class AgentUnderTest implements AsyncDisposable {
         env: {
           PORT: '0',
           LOG_LEVEL: 'info',
+          // Counted, and never reached.
+          RATE_LIMIT_PER_MINUTE: '999999999',
           DATA_DIR: dataDir,
           OAUTH_INTROSPECTION_URL: `${oauth.address}/introspect`,
           OAUTH_CLIENT_ID: 'agent',
