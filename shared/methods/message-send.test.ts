@@ -335,8 +335,11 @@ test('Idempotency-Key: 20 at the same time make one task that runs once', async 
 
 test('without a key: the same taskId 20 times at once is one task; the others are told so', async () => {
   const taskId = randomUUID()
+  const { token } = agent.caller('dave')
   const same = message({ taskId, parts: [{ kind: 'text', text: 'wait' }] })
-  const all = await Promise.all(Array.from({ length: 20 }, () => send({ message: same }, {}, 'dave')))
+  const all = await Promise.all(
+    Array.from({ length: 20 }, () => rpc(agent, 'message/send', { message: same }, { token })),
+  )
   expect(all.filter(({ status }) => status === 200)).toHaveLength(1)
   expect(new Set(all.flatMap(({ json }) => json.error?.code ?? []))).toEqual(new Set([-32004]))
   await agent.caller('dave').cancel(taskId)
