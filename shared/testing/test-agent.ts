@@ -43,7 +43,7 @@ export async function testAgent(
   await using stack = new AsyncDisposableStack()
   const dataDir = options.dataDir ?? (await temporaryFolder(stack))
   const identityProvider = stack.use(await TestIdentityProvider.start())
-  const client = { clientId: 'agent', clientSecret: 'secret', timeoutMs: 500 }
+  const client = { clientId: 'agent', clientSecret: 'secret', timeoutMs: 3000 }
   const introspector = stack.use(new HttpIntrospector({ url: identityProvider.url, ...client }))
   const clientKeys = stack.use(
     new HttpClientKeys({ url: `${identityProvider.url}/clients/{client_id}`, ...client }),
