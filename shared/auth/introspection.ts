@@ -65,10 +65,25 @@ export class HttpIntrospector implements Introspector, AsyncDisposable {
   }
 
   async #ask(token: string): Promise<Introspection> {
+    try {
+      const { status, text } = await this.#post(token).catch((error: unknown) => {
+        // A kept connection that the provider closed as we wrote to it: asking changes nothing there, so ask again.
+        if ((error as { code?: unknown }).code !== 'UND_ERR_SOCKET') throw error
+        return this.#post(token)
+      })
+      if (status !== 200) throw new Error(`introspection answered ${status}`)
+      return introspection.parse(JSON.parse(text))
+    } catch (error) {
+      throw unavailable(error)
+    }
+  }
+
+  async #post(token: string): Promise<{ status: number; text: string }> {
     const answer = new SmallAnswer(answerMaxBytes)
-    const timeoutMs = this.#options.timeoutMs ?? 2000
-    // One limit for the whole: a free connection, the first byte, and a body that drips.
-    const timer = setTimeout(() => answer.giveUp(new Error('no answer in time')), timeoutMs)
+    // One limit for the whole: a free connection, the first byte, and a body that drips. After a stall of our own the
+    // answer may be in the socket already: it is read before the limit counts.
+    const late = () => setImmediate(() => answer.giveUp(new Error('no answer in time')))
+    const timer = setTimeout(late, this.#options.timeoutMs ?? 2000)
     try {
       const { pool, path } = await this.#open()
       const request = {
@@ -82,11 +97,7 @@ export class HttpIntrospector implements Introspector, AsyncDisposable {
         body: `token=${encodeURIComponent(token)}&token_type_hint=access_token`,
       } as const
       pool.dispatch(request, answer)
-      const { status, text } = await answer.received
-      if (status !== 200) throw new Error(`introspection answered ${status}`)
-      return introspection.parse(JSON.parse(text))
-    } catch (error) {
-      throw unavailable(error)
+      return await answer.received
     } finally {
       clearTimeout(timer)
     }
