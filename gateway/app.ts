@@ -3,6 +3,7 @@ import type { FastifyInstance } from 'fastify'
 import { Authenticator } from '../shared/auth/authenticate.ts'
 import { addHealthRoute } from '../shared/http/health-routes.ts'
 import { addMetricsRoute } from '../shared/http/metrics-route.ts'
+import { type RequestLimits, requestLimits } from '../shared/http/request-limits.ts'
 import { createServer } from '../shared/http/server.ts'
 import type { Log } from '../shared/process/log.ts'
 import { createMetrics } from '../shared/process/metrics.ts'
@@ -49,6 +50,7 @@ interface Parts {
   oauth: OAuth
   registry: Registry
   keeper: LeaseKeeper
+  limits: RequestLimits | undefined
   draining: () => boolean
 }
 
@@ -72,9 +74,11 @@ export async function startGatewayApp(options: GatewayAppOptions): Promise<Gatew
     probeAgent(entry, signal, { dispatcher: upstream })
   const keeper = stack.use(new LeaseKeeper({ registry, log, probe }))
   const metrics = createMetrics()
-  const app = stack.adopt(createServer({ log, metrics }), closeServer)
+  const limits = requestLimits({ perMinute: config.rateLimitPerMinute })
+  const publicUrl = addresses.public
+  const app = stack.adopt(createServer({ ...config, publicUrl, log, metrics, limits }), closeServer)
   let draining = false
-  addRoutes(app, { config, database, addresses, oauth, registry, keeper, draining: () => draining })
+  addRoutes(app, { config, database, addresses, oauth, registry, keeper, limits, draining: () => draining })
   addMetricsRoute(app, metrics)
   await proxyAgents(app, { find: (slug) => registry.bySlug(slug), upstream })
   await app.listen({ host: config.host, port: addresses.port })
@@ -104,11 +108,12 @@ async function openDatabases(config: GatewayConfig, stack: AsyncDisposableStack)
 }
 
 function addRoutes(app: FastifyInstance, parts: Parts): void {
-  const { addresses, oauth, registry, draining } = parts
+  const { addresses, oauth, registry, limits, draining } = parts
   const gatewayUrl = addresses.public
   refuseWhileDraining(app, draining)
-  oauth.provider?.mount(app)
-  const { introspector, clientKeys } = oauth
+  oauth.provider?.mount(app, { checkerIsKnown: (credentials) => limits?.trust(credentials) })
+  const { clientKeys } = oauth
+  const introspector = limits?.watch(oauth.introspector) ?? oauth.introspector
   const authenticator = new Authenticator(introspector, () => [gatewayUrl], clientKeys && { clientKeys })
   addRegistryRoutes(app, { registry, authenticator, gatewayUrl })
   addDiscoveryRoutes(app, registry, { version, gatewayUrl })

@@ -11,6 +11,7 @@ import { addDiscoveryRoutes } from './http/discovery-routes.ts'
 import { addHealthRoute } from './http/health-routes.ts'
 import { addMetricsRoute } from './http/metrics-route.ts'
 import { addNegotiationRoute } from './http/negotiation-route.ts'
+import { requestLimits } from './http/request-limits.ts'
 import { addRpcRoutes } from './http/rpc-routes.ts'
 import { createServer } from './http/server.ts'
 import { Dispatcher } from './methods/dispatch.ts'
@@ -60,10 +61,10 @@ export async function startAgentApp(options: AgentAppOptions): Promise<AgentApp>
   const store = stack.use(await openSqliteStore({ file: path.join(config.storeDir, 'agent.db') }))
   const metrics = createMetrics()
   const parts = await assemble(options, store, metrics, stack)
-  const { services, authenticator } = parts
+  const { services, authenticator, limits } = parts
   const dispatcher = new Dispatcher(services, authenticator)
   const stopping = new AbortController()
-  const app = stack.adopt(createServer({ log, metrics }), (server) => server.close())
+  const app = stack.adopt(createServer({ ...config, log, metrics, limits }), (server) => server.close())
   addRpcRoutes(app, { dispatcher, log, stopping: stopping.signal })
   addDiscoveryRoutes(app, { agent, did, baseUrl: services.baseUrl })
   addNegotiationRoute(app, () => ({ skills: agent.skills, queueDepth: services.scheduler.waiting }))
@@ -132,11 +133,13 @@ async function assemble(
     baseUrl: () => baseUrl,
     did,
   }
-  const authenticator = new Authenticator(introspector, () => [baseUrl, did], signatureRules(options, store))
+  const limits = requestLimits({ perMinute: config.rateLimitPerMinute })
+  const asked = limits?.watch(introspector) ?? introspector
+  const authenticator = new Authenticator(asked, () => [baseUrl, did], signatureRules(options, store))
   const listensAt = (address: string) => {
     baseUrl = config.publicUrl ?? address
   }
-  return { services, authenticator, listensAt }
+  return { services, authenticator, limits, listensAt }
 }
 
 function signatureRules({ agent, clientKeys }: AgentAppOptions, store: Store): SignatureRules {

@@ -1,11 +1,13 @@
 import type { FastifyInstance } from 'fastify'
 import { Provider } from 'oidc-provider'
 import type { Introspection, Introspector } from '../../shared/auth/introspection.ts'
+import { Audit } from '../../shared/process/audit.ts'
 import type { Log } from '../../shared/process/log.ts'
 import type { ClientMetadata } from './client-route.ts'
 import { isLoopback } from './client-rules.ts'
 import { type ClientCredentials, Clients, type EnsureClient } from './clients.ts'
 import { introspect } from './introspect.ts'
+import type { IntrospectionRouteOptions } from './introspection-route.ts'
 import { loadInitialAccessToken, loadOAuthKeys, loadSignInCode } from './key-files.ts'
 import { listenerFor, mountOAuth, type NodeListener } from './mount.ts'
 import type { OAuthStore } from './oauth-store.ts'
@@ -34,8 +36,11 @@ export interface IdentityProvider extends Introspector, AsyncDisposable {
   readonly issuer: string
   /** For requests to the issuer's path and to the well-known paths; the body must still be unread. */
   readonly callback: NodeListener
-  /** Adds the routes to the gateway's server, before it listens. */
-  mount(app: FastifyInstance): void
+  /**
+   * Adds the routes to the gateway's server, before it listens.
+   * @param watch `checkerIsKnown` is told the credentials of servers that introspect, each time
+   */
+  mount(app: FastifyInstance, watch?: Pick<IntrospectionRouteOptions, 'checkerIsKnown'>): void
   /** Makes or updates a client of the gateway's own; the same call again changes nothing and gives the same secret. */
   ensureClient(client: EnsureClient): Promise<ClientCredentials>
   /** What a registration must show; the same at every start. */
@@ -65,7 +70,8 @@ export async function createIdentityProvider(options: IdentityProviderOptions): 
   // Believes the X-Forwarded-* headers that mount.ts writes; those of the request never get here.
   provider.proxy = true
   amendAnswers(provider)
-  logEvents(provider, log)
+  const audit = new Audit(log)
+  logEvents(provider, log, audit)
   if (options.production && issuer.startsWith('http:') && !isLoopback(issuer)) {
     log.warn({ issuer }, 'OAuth without TLS: secrets and tokens can be read on the way')
   }
@@ -81,7 +87,18 @@ export async function createIdentityProvider(options: IdentityProviderOptions): 
   return {
     issuer,
     callback,
-    mount: (app) => mountOAuth(app, { provider, store, signIn, log, prefix, listener: callback, metadataOf }),
+    mount: (app, watch) =>
+      mountOAuth(app, {
+        provider,
+        store,
+        signIn,
+        audit,
+        log,
+        prefix,
+        listener: callback,
+        metadataOf,
+        ...watch,
+      }),
     ensureClient: (client) => clients.ensure(client),
     initialAccessToken: async () => initialAccessToken,
     introspect: (token) => introspect(provider, token),

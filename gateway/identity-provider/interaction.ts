@@ -1,5 +1,6 @@
 import type { FastifyInstance, FastifyReply, FastifyRequest } from 'fastify'
 import type { Interaction, Provider } from 'oidc-provider'
+import type { Audit } from '../../shared/process/audit.ts'
 import type { Log } from '../../shared/process/log.ts'
 import { operatorAccount } from './oidc-configuration.ts'
 import { type Approval, approvalPage, errorPage, pageHeaders } from './pages.ts'
@@ -10,6 +11,7 @@ const formMaxBytes = 4096
 export interface InteractionOptions {
   provider: Provider
   signIn: SignIn
+  audit: Audit
   log: Log
   /** Path below which the pages stand. */
   prefix: string
@@ -39,7 +41,8 @@ export function mountInteraction(scope: FastifyInstance, options: InteractionOpt
     const form = request.body instanceof URLSearchParams ? request.body : new URLSearchParams()
     if (form.get('decision') === 'approve') return approve(options, interaction, form, request, reply)
     if (form.get('decision') !== 'refuse') throw Object.assign(new Error(gone), { statusCode: 400 })
-    log.info({ client_id: interaction.params['client_id'] }, 'authorization refused by the operator')
+    const target = String(interaction.params['client_id'])
+    options.audit.decided({ ...operatorAt(request), target, allowed: false, reason: 'refused' })
     const result = { error: 'access_denied', error_description: 'the operator refused' }
     return finish(provider, request, reply, result)
   })
@@ -48,7 +51,7 @@ export function mountInteraction(scope: FastifyInstance, options: InteractionOpt
 const gone = 'This request has expired or belongs to another browser. Start again from the application.'
 
 async function approve(
-  { provider, signIn, log }: InteractionOptions,
+  { provider, signIn, audit }: InteractionOptions,
   interaction: Interaction,
   form: URLSearchParams,
   request: FastifyRequest,
@@ -58,7 +61,8 @@ async function approve(
   const clientId = approval.clientId
   const answer = signIn.check(form.get('code') ?? '')
   if (!answer.accepted) {
-    log.warn({ client_id: clientId, wait_seconds: answer.waitSeconds }, 'wrong sign-in code')
+    const wish = { ...operatorAt(request), who: undefined, target: clientId }
+    audit.decided({ ...wish, allowed: false, reason: 'wrong sign-in code' })
     const wait = answer.waitSeconds > 0
     if (wait) void reply.header('retry-after', String(answer.waitSeconds))
     const error = wait ? `Too many wrong codes. Wait ${answer.waitSeconds} seconds.` : 'The code is wrong.'
@@ -68,9 +72,19 @@ async function approve(
   grant.addOIDCScope(approval.scopes.join(' '))
   for (const resource of approval.resources) grant.addResourceScope(resource, approval.scopes.join(' '))
   const grantId = await grant.save()
-  log.info({ client_id: clientId, scope: approval.scopes }, 'authorization approved by the operator')
+  audit.decided({
+    ...operatorAt(request),
+    target: clientId,
+    allowed: true,
+    reason: approval.scopes.join(' '),
+  })
   const login = { accountId: operatorAccount, remember: false }
   return finish(provider, request, reply, { login, consent: { grantId } })
+}
+
+/** Whoever knows the sign-in code. */
+function operatorAt(request: FastifyRequest) {
+  return { who: operatorAccount, address: request.ip, action: 'oauth.approve', requestId: request.id }
 }
 
 /** @throws Error with a 4xx status when cookie and address do not belong together. */

@@ -12,6 +12,8 @@ export interface IntrospectionRouteOptions {
   provider: Provider
   store: OAuthStore
   prefix: string
+  /** Told the credentials of a server that may introspect: it asks with each request of its own callers. */
+  checkerIsKnown?: (credentials: string) => void
 }
 
 /**
@@ -24,13 +26,14 @@ export function mountIntrospection(
   options: IntrospectionRouteOptions,
   otherwise: (request: FastifyRequest, reply: FastifyReply) => void,
 ): void {
-  const { provider, store, prefix } = options
+  const { provider, store, prefix, checkerIsKnown } = options
   scope.post(`${prefix}/introspect`, async (request, reply) => {
     const { authorization, 'content-type': type } = request.headers
     if (type?.startsWith(formType) !== true || !(await isChecker(store, authorization))) {
       otherwise(request, reply)
       return reply
     }
+    checkerIsKnown?.(authorization?.replace(/^basic +/i, '') ?? '')
     void reply.header('cache-control', 'no-store').type('application/json; charset=utf-8')
     const form = await readForm(request.raw)
     const token = form?.get('token') ?? ''

@@ -8,6 +8,13 @@ import { type IntrospectionRouteOptions, mountIntrospection } from './introspect
 const bodyMaxBytes = 56 * 1024
 const wellKnown = '/.well-known/oauth-authorization-server'
 
+const addresses = new WeakMap<IncomingMessage, string>()
+
+/** Where a request came from; what it says itself of that is dropped below. */
+export function addressOf(request: IncomingMessage): string | undefined {
+  return addresses.get(request) ?? request.socket.remoteAddress
+}
+
 export type NodeListener = (request: IncomingMessage, response: ServerResponse) => void
 
 /** A request listener for the issuer's path; `callback` is the one of oidc-provider, which knows no path. */
@@ -40,9 +47,11 @@ export function mountOAuth(
     scope.addContentTypeParser('*', (_request, _body, done) => done(null))
     const hand = (request: FastifyRequest, reply: FastifyReply) => {
       for (const [name, value] of Object.entries(reply.getHeaders())) {
-        if (value !== undefined) reply.raw.setHeader(name, value)
+        // oidc-provider has pages with a script of their own (`response_mode=form_post`).
+        if (value !== undefined && name !== 'content-security-policy') reply.raw.setHeader(name, value)
       }
       reply.hijack()
+      addresses.set(request.raw, request.ip)
       listener(request.raw, reply.raw)
     }
     mountIntrospection(scope, options, hand)

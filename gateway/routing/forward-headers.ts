@@ -14,12 +14,13 @@ const hopByHop = [
   'upgrade',
 ]
 
-/** Where a request came from is for us to say, never for the caller. */
+/** Where a request came from is for us to say: nothing of this is passed on as it came. */
 const claimed = /^(x-forwarded-.*|forwarded|x-real-ip|x-original-.*)$/
 
 export interface Forwarding {
   slug: string
-  address: string
+  /** The client and the proxies that are believed, as X-Forwarded-For lists them. */
+  addresses: string
   host: string | undefined
   protocol: string
   requestId: string
@@ -33,7 +34,7 @@ export function requestHeaders(headers: IncomingHttpHeaders, from: Forwarding): 
     if (!hopByHop.includes(name) && !claimed.test(name)) forwarded[name] = value
   }
   if (!from.hasBody) delete forwarded['content-length']
-  forwarded['x-forwarded-for'] = from.address
+  forwarded['x-forwarded-for'] = from.addresses
   forwarded['x-forwarded-proto'] = from.protocol
   forwarded['x-forwarded-prefix'] = `/agents/${from.slug}`
   if (from.host !== undefined) forwarded['x-forwarded-host'] = from.host

@@ -1,7 +1,9 @@
+import { isIP } from 'node:net'
 import type { Readable } from 'node:stream'
 import httpProxy from '@fastify/http-proxy'
 import type { FastifyInstance, FastifyReply, FastifyRequest } from 'fastify'
 import type { Agent } from 'undici'
+import { aboutTheAnswer } from '../../shared/http/security-headers.ts'
 import { ParleyError } from '../../shared/jsonrpc/errors.ts'
 import type { AgentEntry } from '../registry/entry.ts'
 import { checkLength, limited } from './body-limit.ts'
@@ -49,8 +51,11 @@ export async function proxyAgents(app: FastifyInstance, options: ProxyOptions): 
       preHandler: (request, reply, done) => {
         done(attempt(() => prepare(request, reply, options, maxBytes)))
       },
-      handler: (request, reply, _destination, replyOptions) =>
-        reply.from(targetOf(request).path, replyOptions),
+      handler: (request, reply, _destination, replyOptions) => {
+        // The answer is the agent's, and so is what it says of it. An error of ours gets them back.
+        for (const name of aboutTheAnswer) reply.removeHeader(name)
+        return reply.from(targetOf(request).path, replyOptions)
+      },
       replyOptions: {
         getUpstream: (request) => targetOf(request as FastifyRequest).origin,
         retryDelay: () => null,
@@ -104,13 +109,25 @@ function outgoing(request: FastifyRequest, headers: FastifyRequest['headers']) {
   const { entry, signal } = targetOf(request)
   const forwarded = requestHeaders(headers, {
     slug: entry.slug,
-    address: request.socket.remoteAddress ?? '',
-    host: request.headers.host,
+    addresses: addressesOf(request),
+    host: request.host === '' ? undefined : request.host,
     protocol: request.protocol,
     requestId: request.id,
     hasBody: request.method !== 'GET' && request.method !== 'HEAD',
   })
   return Object.assign(forwarded, { [signalKey]: signal })
+}
+
+/**
+ * Fastify lists them from our own peer outwards, up to the first that is not a trusted proxy: there the claims end, and
+ * without a trusted peer they are not even read. What is no address is left out.
+ */
+function addressesOf(request: FastifyRequest): string {
+  const addresses = request.ips ?? [request.ip]
+  return addresses
+    .filter((address) => isIP(address) !== 0)
+    .reverse()
+    .join(', ')
 }
 
 function answerFailure(reply: FastifyReply, error: Error): void {

@@ -1,4 +1,5 @@
 import { getCompileCacheDir } from 'node:module'
+import { isIP } from 'node:net'
 import path from 'node:path'
 import { fileURLToPath } from 'node:url'
 import type { Agent as UpstreamAgent } from 'undici'
@@ -78,6 +79,8 @@ function settingsOf(agent: AgentFolder, options: SupervisedAgentsOptions): Recor
   const compiled = getCompileCacheDir()
   return {
     GATEWAY_URL: addresses.local,
+    // The gateway stands before them, and hands on what it believes of those that stand before itself.
+    TRUSTED_PROXIES: [...ourAddresses(config.host), ...config.trustedProxies].join(','),
     ...(issuer !== undefined && { OAUTH_ISSUER: issuer }),
     ...(introspection !== undefined && { OAUTH_INTROSPECTION_URL: introspection }),
     ...(token !== undefined && { OAUTH_TOKEN_URL: token }),
@@ -87,6 +90,12 @@ function settingsOf(agent: AgentFolder, options: SupervisedAgentsOptions): Recor
     }),
     ...(compiled !== undefined && { NODE_COMPILE_CACHE: path.dirname(compiled) }),
   }
+}
+
+/** From where the gateway's connections to agents on this machine come. */
+function ourAddresses(host: string): string[] {
+  const own = isIP(host) !== 0 && host !== '0.0.0.0' && host !== '::' ? [host] : []
+  return [...new Set(['127.0.0.1', '::1', ...own])]
 }
 
 /** Enters the agent into the registry, with what it says of its skills; resolves with the id of its entry. */

@@ -15,6 +15,8 @@ const passedOn = [
   'TASK_QUEUE_MAX',
   'ARTIFACT_MAX_BYTES',
   'RETENTION_DAYS',
+  'RATE_LIMIT_PER_MINUTE',
+  'CORS_ORIGINS',
 ]
 
 /**

@@ -2,7 +2,9 @@ import type { FastifyInstance, FastifyReply, FastifyRequest } from 'fastify'
 import { ParleyError } from '../jsonrpc/errors.ts'
 import type { Dispatcher, Reply } from '../methods/dispatch.ts'
 import { methods } from '../methods/table.ts'
+import { Audit } from '../process/audit.ts'
 import type { Log } from '../process/log.ts'
+import { isRefusal, reasonOf } from './audit-routes.ts'
 import { requestLog } from './server.ts'
 import { sendEventStream } from './sse.ts'
 
@@ -13,6 +15,7 @@ export function addRpcRoutes(
   app: FastifyInstance,
   parts: { dispatcher: Dispatcher; log: Log; stopping: AbortSignal },
 ): void {
+  const audit = new Audit(parts.log)
   const answer = async (request: FastifyRequest, reply: FastifyReply, pathMethod: string | undefined) => {
     requireJson(request)
     const answered = await parts.dispatcher.dispatch({
@@ -23,14 +26,24 @@ export function addRpcRoutes(
       log: () => requestLog(parts.log, request),
     })
     if (answered.method !== undefined) request.rpcMethod = answered.method
+    tell(audit, request, answered)
     return send(reply, answered, parts.stopping)
   }
   app.post('/', (request, reply) => answer(request, reply, undefined))
   for (const name of methods.keys()) app.post(`/${name}`, (request, reply) => answer(request, reply, name))
 }
 
+/** Refusals and, for those who want to see them, the writes that were taken. */
+function tell(audit: Audit, request: FastifyRequest, { method, caller, error }: Reply): void {
+  if (error !== undefined && !isRefusal(error.error)) return
+  if (error === undefined && (!audit.tellsWork || methods.get(method ?? '')?.scope !== 'agent:write')) return
+  const wish = { who: caller, address: request.ip, action: method ?? 'JSON-RPC', requestId: request.id }
+  if (error === undefined) audit.worked({ ...wish, allowed: true })
+  else audit.decided({ ...wish, allowed: false, reason: reasonOf(error) })
+}
+
 function send(reply: FastifyReply, answered: Reply, stopping: AbortSignal): FastifyReply {
-  reply.code(answered.status).headers(answered.headers)
+  reply.code(answered.status).header('cache-control', 'no-store').headers(answered.headers)
   if ('frames' in answered) return sendEventStream(reply, answered.frames, stopping)
   return reply.type('application/json; charset=utf-8').send(answered.body)
 }

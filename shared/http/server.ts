@@ -7,9 +7,14 @@ import Fastify, {
 } from 'fastify'
 import { errorEnvelope } from '../jsonrpc/envelope.ts'
 import { ParleyError } from '../jsonrpc/errors.ts'
+import { Audit } from '../process/audit.ts'
 import type { Log } from '../process/log.ts'
 import type { Metrics } from '../process/metrics.ts'
+import { auditError, auditRoutes } from './audit-routes.ts'
+import { allowOrigins } from './cors.ts'
+import type { RequestLimits } from './request-limits.ts'
 import { watchRequests } from './request-metrics.ts'
+import { securityHeaders } from './security-headers.ts'
 import { watchRoutes } from './wrong-method.ts'
 
 export interface ServerOptions {
@@ -17,39 +22,87 @@ export interface ServerOptions {
   metrics: Metrics
   /** Longest request body. Default 10 MiB. */
   bodyMaxBytes?: number
+  /** Time a client may take to send the head of a request. Default 20 s. */
+  headersTimeoutMs?: number
   /** Time a client may take to send a whole request. Default 60 s. */
   requestTimeoutMs?: number
+  /** How often the two are looked at. Default 5 s. */
+  timeoutsCheckMs?: number
+  /** Connections that are open at the same time; more are closed at once. Default 10,000. */
+  connectionsMax?: number
+  /**
+   * A connection on which nothing moves in either direction. Default 16 minutes: a minute more than the gateway lets an
+   * agent be silent in the middle of an answer.
+   */
+  idleTimeoutMs?: number
+  /** Requests of a caller and of an address; absent: as many as they like. */
+  limits?: RequestLimits | undefined
+  /** Addresses and networks whose X-Forwarded-* headers are believed. Default: nobody's. */
+  trustedProxies?: readonly string[]
+  /** Origins whose pages may call from a browser; `*` = all. Default: none. */
+  corsOrigins?: readonly string[]
+  /** The address that clients use, where it is known from the start. */
+  publicUrl?: string | undefined
 }
+
+/** Between requests, a connection waits so long for the next: longer than the balancers that may stand before us. */
+const keepAliveTimeoutMs = 72_000
+const headersMaxBytes = 32 * 1024
 
 /**
  * A Fastify server of the house: bodies arrive as bytes, every error of every route leaves as an envelope, each request
  * has an id that is returned, and the http_* series are counted. Routes come from the caller.
  */
 export function createServer(options: ServerOptions): FastifyInstance {
+  const { log, limits, corsOrigins = [] } = options
+  const audit = new Audit(log)
+  const headers = securityHeaders(options.publicUrl)
+  // Over what was set before: an answer that is an error is ours, whatever the route was about to answer.
+  const answerError = (error: unknown, request: FastifyRequest, reply: FastifyReply) =>
+    sendError({ log, audit }, error, request, reply.headers(headers))
   const app = Fastify({
     logger: false,
-    bodyLimit: options.bodyMaxBytes ?? 10 * 1024 * 1024,
-    requestTimeout: options.requestTimeoutMs ?? 60_000,
-    keepAliveTimeout: 72_000,
-    http: { maxHeaderSize: 32 * 1024 },
+    ...bounds(options),
+    trustProxy: options.trustedProxies?.length ? [...options.trustedProxies] : false,
     genReqId: (request) => requestId(request.headers),
     routerOptions: { maxParamLength: 256 },
     forceCloseConnections: 'idle',
     return503OnClosing: false,
-    frameworkErrors: (error, request, reply) => sendError(options.log, error, request, reply),
-    clientErrorHandler: (error, socket) => answerBrokenHttp(error, socket),
+    frameworkErrors: answerError,
+    clientErrorHandler: (error, socket) => answerBrokenHttp(error, socket, headers),
   })
+  app.server.maxConnections = options.connectionsMax ?? 10_000
   app.removeAllContentTypeParsers()
   app.addContentTypeParser('*', { parseAs: 'buffer' }, (_request, body, done) => done(null, body))
   app.addHook('onRequest', (request, reply, done) => {
-    reply.header('x-request-id', request.id)
+    reply.headers(headers).header('x-request-id', request.id)
     done()
   })
   watchRequests(app, options.metrics)
-  app.setErrorHandler<FastifyError>((error, request, reply) => sendError(options.log, error, request, reply))
+  app.setErrorHandler<FastifyError>(answerError)
   const refuse = watchRoutes(app)
-  app.setNotFoundHandler((request, reply) => sendError(options.log, refuse(request), request, reply))
+  app.setNotFoundHandler((request, reply) => answerError(refuse(request), request, reply))
+  auditRoutes(app, audit)
+  // Before the limits: a page must be able to read that it has asked too often.
+  allowOrigins(app, corsOrigins)
+  limits?.attach(app, audit)
   return app
+}
+
+/** What a client may take of the server: bytes and time. */
+function bounds(options: ServerOptions) {
+  const requestTimeoutMs = options.requestTimeoutMs ?? 60_000
+  return {
+    bodyLimit: options.bodyMaxBytes ?? 10 * 1024 * 1024,
+    requestTimeout: requestTimeoutMs,
+    keepAliveTimeout: keepAliveTimeoutMs,
+    connectionTimeout: options.idleTimeoutMs ?? 16 * 60_000,
+    http: {
+      maxHeaderSize: headersMaxBytes,
+      headersTimeout: Math.min(options.headersTimeoutMs ?? 20_000, requestTimeoutMs),
+      connectionsCheckingInterval: options.timeoutsCheckMs ?? 5000,
+    },
+  }
 }
 
 /** The log of one request: every line carries its id. */
@@ -58,11 +111,18 @@ export function requestLog(log: Log, request: FastifyRequest): Log {
 }
 
 /** The only place that turns a thrown value into an answer; `id` is null on everything that is not JSON-RPC. */
-function sendError(log: Log, thrown: unknown, request: FastifyRequest, reply: FastifyReply): void {
+function sendError(
+  { log, audit }: { log: Log; audit: Audit },
+  thrown: unknown,
+  request: FastifyRequest,
+  reply: FastifyReply,
+): void {
   const error = fromFramework(thrown)
   if (error.status >= 500) requestLog(log, request).error({ err: error.cause ?? error }, error.message)
+  auditError(audit, request, error)
   void reply
     .code(error.status)
+    .header('cache-control', 'no-store')
     .headers(error.headers)
     .type('application/json; charset=utf-8')
     .send(errorEnvelope(null, error))
@@ -99,7 +159,11 @@ function requestId(headers: NodeJS.Dict<string | string[]>): string {
 }
 
 /** What arrives here is not HTTP that Node can read: answer by hand and close. */
-function answerBrokenHttp(error: NodeJS.ErrnoException, socket: import('node:net').Socket): void {
+function answerBrokenHttp(
+  error: NodeJS.ErrnoException,
+  socket: import('node:net').Socket,
+  headers: Record<string, string>,
+): void {
   if (error.code === 'ECONNRESET' || !socket.writable) {
     socket.destroy()
     return
@@ -111,7 +175,8 @@ function answerBrokenHttp(error: NodeJS.ErrnoException, socket: import('node:net
         ? ['408 Request Timeout', 'Request took too long']
         : ['400 Bad Request', 'Request is not valid HTTP']
   const body = errorEnvelope(null, new ParleyError('InvalidRequest', { message: text }))
+  const lines = Object.entries(headers).map(([name, value]) => `${name}: ${value}\r\n`)
   socket.end(
-    `HTTP/1.1 ${status}\r\nContent-Type: application/json\r\nContent-Length: ${Buffer.byteLength(body)}\r\nConnection: close\r\n\r\n${body}`,
+    `HTTP/1.1 ${status}\r\n${lines.join('')}Content-Type: application/json\r\nContent-Length: ${Buffer.byteLength(body)}\r\nConnection: close\r\n\r\n${body}`,
   )
 }

@@ -8,6 +8,8 @@ import { ParleyError } from '../jsonrpc/errors.ts'
 export function watchRoutes(app: FastifyInstance): (request: FastifyRequest) => ParleyError {
   const methodsOf = new Map<string, Set<string>>()
   app.addHook('onRoute', (route) => {
+    // The catch-all of @fastify/cors answers preflights; it is no path.
+    if (route.url === '*') return
     const methods = methodsOf.get(route.url) ?? new Set()
     for (const method of [route.method].flat()) methods.add(method)
     methodsOf.set(route.url, methods)

@@ -26,10 +26,22 @@ export interface Incoming {
   log: () => Log
 }
 
-export type Reply = { status: number; headers: Record<string, string>; method: string | undefined } & (
-  | { body: string }
-  | { frames: AsyncIterable<Frame> }
-)
+export type Reply = {
+  status: number
+  headers: Record<string, string>
+  method: string | undefined
+  /** Who called, where the token said it. */
+  caller: string | undefined
+  /** Absent: the call was answered. */
+  error?: ParleyError
+} & ({ body: string } | { frames: AsyncIterable<Frame> })
+
+/** What is known of a request so far. */
+interface Seen {
+  id: RequestId
+  method: string | undefined
+  caller: string | undefined
+}
 
 /** Bodies up to this size are read for their id when the caller is refused before the body was looked at. */
 const idFromRefusedMaxBytes = 64 * 1024
@@ -51,10 +63,7 @@ export class Dispatcher {
   }
 
   async dispatch(incoming: Incoming): Promise<Reply> {
-    const seen: { id: RequestId; method: string | undefined; body?: unknown } = {
-      id: null,
-      method: undefined,
-    }
+    const seen: Seen = { id: null, method: undefined, caller: undefined }
     try {
       return await this.#answer(incoming, seen)
     } catch (thrown) {
@@ -62,17 +71,19 @@ export class Dispatcher {
       if (error.status >= 500)
         incoming.log().error({ err: error.cause ?? error, method: seen.method }, error.message)
       const { status, headers } = error
-      return { status, headers, method: seen.method, body: errorEnvelope(seen.id, error) }
+      const { id, method, caller } = seen
+      return { status, headers, method, caller, error, body: errorEnvelope(id, error) }
     }
   }
 
   /** Design gaps, "Tokens": the caller first, then the body, then the scope. */
-  async #answer(incoming: Incoming, seen: { id: RequestId; method: string | undefined }): Promise<Reply> {
+  async #answer(incoming: Incoming, seen: Seen): Promise<Reply> {
     const { bytes, headers } = incoming
     const caller = await this.#authenticator.authenticate(headers, bytes).catch((refusal: unknown) => {
       seen.id = idOfRefused(bytes)
       throw refusal
     })
+    seen.caller = caller.id
     const body = parseJson(bytes)
     seen.id = readId(body)
     const request = readRequest(body)
@@ -97,7 +108,7 @@ export class Dispatcher {
         return incoming.log()
       },
     })
-    const reply = { status: 200, headers: answer.headers ?? {}, method: request.method }
+    const reply = { status: 200, headers: answer.headers ?? {}, method: request.method, caller: caller.id }
     if ('frames' in answer) return { ...reply, frames: answer.frames }
     return { ...reply, body: resultEnvelope(request.id, JSON.stringify(answer.result)) }
   }

@@ -16,8 +16,8 @@ export interface Setting {
 const text = z.string().trim()
 const optional = text.optional()
 const optionalUrl = z.url({ protocol: /^https?$/, error: 'must be an http or https URL' }).optional()
-const count = z.coerce.number({ error: 'must be a whole number' }).int().min(0)
-const wholeNumber = (fallback: number) => count.default(fallback)
+const wholeNumber = (fallback: number) =>
+  z.coerce.number({ error: 'must be a whole number' }).int().min(0).default(fallback)
 const yesNo = z.enum(['yes', 'no'], { error: 'must be yes or no' }).transform((value) => value === 'yes')
 
 /** Commas between the items; each is checked by itself. */
@@ -92,13 +92,20 @@ export const commonSettings = {
     meaning: 'days that ended tasks are kept; 0 = for ever',
   },
   RATE_LIMIT_PER_MINUTE: {
-    schema: count.optional(),
+    // No blank that would count as 0: the limit is not switched off by accident.
+    schema: text
+      .regex(/^\d{1,12}$/, 'must be a whole number')
+      .transform(Number)
+      .optional(),
     example: '',
     meaning:
       'requests per minute of one caller, or of one address where no caller is known (default 600 in production, else 0); 0 = off',
   },
   TRUSTED_PROXIES: {
-    schema: listOf(isAddressOrNetwork, 'must be IP addresses or networks like 10.0.0.0/8, with commas between'),
+    schema: listOf(
+      isAddressOrNetwork,
+      'must be IP addresses or networks like 10.0.0.0/8, with commas between',
+    ),
     example: '',
     meaning:
       'addresses or networks whose X-Forwarded-* headers are believed, comma list (the supervisor adds the gateway for its agents)',

@@ -1,0 +1,65 @@
+import type { FastifyInstance, FastifyRequest } from 'fastify'
+import type { ErrorName, ParleyError } from '../jsonrpc/errors.ts'
+import type { Audit, Decision } from '../process/audit.ts'
+
+declare module 'fastify' {
+  interface FastifyRequest {
+    /** Who calls, where a route has asked; stands in the audit log. */
+    callerId?: string
+  }
+  interface FastifyContextConfig {
+    /** The route changes something that an operator wants to know of: every use is told to the audit log, by this name. */
+    audit?: string
+  }
+}
+
+const refusals = new Set<ErrorName>([
+  'AuthenticationRequired',
+  'InvalidToken',
+  'TokenExpired',
+  'InvalidTokenSignature',
+  'InsufficientPermissions',
+])
+
+/** Who may not, whatever the route. Too many requests are told where they are counted, once. */
+export function isRefusal(error: ErrorName): boolean {
+  return refusals.has(error)
+}
+
+/** Tells the audit log what routes with `config.audit` have done. The others cost nothing. */
+export function auditRoutes(app: FastifyInstance, audit: Audit): void {
+  app.addHook('onRoute', (route) => {
+    if (route.config?.audit === undefined) return
+    route.onResponse = [
+      ...[route.onResponse ?? []].flat(),
+      (request, reply, done) => {
+        if (reply.statusCode < 400) audit.decided({ ...wishOf(request), allowed: true })
+        done()
+      },
+    ]
+  })
+}
+
+/** Tells the audit log of an error that a route has thrown, where it is a refusal. */
+export function auditError(audit: Audit, request: FastifyRequest, error: ParleyError): void {
+  const changes = request.routeOptions.config.audit !== undefined
+  const refused = changes ? error.status < 500 && error.error !== 'TooManyRequests' : isRefusal(error.error)
+  if (refused) audit.decided({ ...wishOf(request), allowed: false, reason: reasonOf(error) })
+}
+
+function wishOf(request: FastifyRequest): Omit<Decision, 'allowed'> {
+  const { config, url } = request.routeOptions
+  return {
+    who: request.callerId,
+    address: request.ip,
+    action: config.audit ?? `${request.method} ${url ?? 'none'}`,
+    target: Object.values((request.params ?? {}) as Record<string, string>).join('/') || undefined,
+    requestId: request.id,
+  }
+}
+
+/** Which refusal, and the reason that the caller is told too. */
+export function reasonOf({ error, data }: ParleyError): string {
+  const { reason } = data
+  return typeof reason === 'string' ? `${error}: ${reason}` : error
+}
