@@ -131,8 +131,11 @@ export class PinnedConnections implements AsyncDisposable {
   /** A client that has this one socket and can make no other. */
   #clientOver(socket: Socket, origin: string): Client {
     return new Client(origin, {
+      // The client does not expect an answer before it has finished asking.
       connect: (_options, done) =>
-        socket.destroyed ? done(new Error('the connection is closed'), null) : done(null, socket),
+        queueMicrotask(() =>
+          socket.destroyed ? done(new Error('the connection is closed'), null) : done(null, socket),
+        ),
       pipelining: 1,
       keepAliveTimeout: Math.max(this.#idleMs, 1),
       keepAliveMaxTimeout: Math.max(this.#idleMs, 1),
@@ -148,7 +151,8 @@ export class PinnedConnections implements AsyncDisposable {
     this.#idle.delete(connection)
     this.#count(connection.origin, -1)
     connection.socket.destroy()
-    connection.client.destroy().catch(() => {})
+    // Later than the client's own listener, which knows why the socket was closed.
+    queueMicrotask(() => void connection.client.destroy().catch(() => {}))
     this.#wakeOne()
   }
 

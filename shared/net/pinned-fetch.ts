@@ -133,10 +133,10 @@ function checkedHeaders(given: Record<string, string>): Record<string, string> {
 /** What the driver says about an exchange, in our words; its text may hold addresses. */
 function failureOf(error: unknown): Error {
   if (error instanceof OutgoingFailed || error instanceof OutgoingRefused) return error
-  const code = (error as { code?: unknown } | undefined)?.code
+  const { code, name } = error as NodeJS.ErrnoException
   if (code === 'UND_ERR_HEADERS_OVERFLOW')
     return new OutgoingFailed('too_large', 'The headers of the answer are too large', error)
-  if (typeof code === 'string' && /^HPE_|^UND_ERR_(RES|REQ)_CONTENT_LENGTH/.test(code))
+  if (name === 'HTTPParserError' || code === 'UND_ERR_RES_CONTENT_LENGTH_MISMATCH')
     return new OutgoingFailed('protocol', 'The answer is not HTTP', error)
   return new OutgoingFailed('connection', 'The connection was lost before the answer ended', error)
 }
