@@ -7,6 +7,7 @@ import type { Introspector } from './auth/introspection.ts'
 import { agentId } from './discovery/agent-card.ts'
 import { InProcessEventBus } from './events/in-process.ts'
 import type { Agent } from './handler/agent.ts'
+import { addDidRoutes } from './http/did-routes.ts'
 import { addDiscoveryRoutes } from './http/discovery-routes.ts'
 import { addHealthRoute } from './http/health-routes.ts'
 import { addMetricsRoute } from './http/metrics-route.ts'
@@ -14,6 +15,7 @@ import { addNegotiationRoute } from './http/negotiation-route.ts'
 import { requestLimits } from './http/request-limits.ts'
 import { addRpcRoutes } from './http/rpc-routes.ts'
 import { createServer } from './http/server.ts'
+import type { Identity } from './identity/identity.ts'
 import { Dispatcher } from './methods/dispatch.ts'
 import type { Services } from './methods/method.ts'
 import type { AgentConfig } from './process/config.ts'
@@ -34,7 +36,7 @@ import { WorkFigures } from './tasks/work-figures.ts'
 
 export interface AgentAppOptions {
   agent: Agent
-  did: string
+  identity: Identity
   config: AgentConfig
   /** `ping` is asked by `/health`. */
   introspector: Introspector & { ping(): Promise<void> }
@@ -56,7 +58,8 @@ export interface AgentApp extends AsyncDisposable {
 
 /** The composition root of an agent: every part is made here and handed to those who use it. */
 export async function startAgentApp(options: AgentAppOptions): Promise<AgentApp> {
-  const { agent, did, config, log } = options
+  const { agent, config, log } = options
+  const { did, document } = options.identity
   await using stack = new AsyncDisposableStack()
   const store = stack.use(await openSqliteStore({ file: path.join(config.storeDir, 'agent.db') }))
   const metrics = createMetrics()
@@ -66,6 +69,7 @@ export async function startAgentApp(options: AgentAppOptions): Promise<AgentApp>
   const stopping = new AbortController()
   const app = stack.adopt(createServer({ ...config, log, metrics, limits }), (server) => server.close())
   addRpcRoutes(app, { dispatcher, log, stopping: stopping.signal })
+  addDidRoutes(app, (asked) => (asked === did ? document : undefined))
   addDiscoveryRoutes(app, { agent, did, baseUrl: services.baseUrl })
   addNegotiationRoute(app, () => ({ skills: agent.skills, queueDepth: services.scheduler.waiting }))
   addMetricsRoute(app, metrics)
@@ -99,7 +103,8 @@ async function assemble(
   metrics: Metrics,
   stack: AsyncDisposableStack,
 ) {
-  const { agent, did, config, log, introspector } = options
+  const { agent, config, log, introspector } = options
+  const { did } = options.identity
   const taskMetrics = createTaskMetrics(metrics.registry)
   const bus = stack.use(new InProcessEventBus())
   const scheduler = stack.use(new InProcessScheduler(agent.concurrency))
@@ -150,7 +155,8 @@ function signatureRules({ agent, clientKeys }: AgentAppOptions, store: Store): S
 }
 
 function healthOptions(options: AgentAppOptions, services: Services, draining: () => boolean) {
-  const { config, did, introspector } = options
+  const { config, introspector } = options
+  const { did } = options.identity
   return {
     version,
     id: agentId(did),

@@ -6,8 +6,7 @@ import { discover } from './auth/discovery.ts'
 import { HttpIntrospector } from './auth/introspection.ts'
 import { agentCard } from './discovery/agent-card.ts'
 import { loadAgent } from './handler/load-agent.ts'
-import { makeDid } from './identity/did.ts'
-import { loadOrCreateKeys } from './identity/keys.ts'
+import { agentIdentity } from './identity/identity.ts'
 import { type AgentConfig, type AgentSecrets, agentConfig } from './process/config.ts'
 import { type Log, makeLog } from './process/log.ts'
 import { type Running, run } from './process/run.ts'
@@ -37,9 +36,9 @@ export async function runAgent(folder: string): Promise<number> {
 async function start(folder: string, config: AgentConfig, secrets: AgentSecrets, log: Log): Promise<Running> {
   await using stack = new AsyncDisposableStack()
   const agent = await loadAgent(folder)
-  const keys = await loadOrCreateKeys(path.join(config.dataDir, 'agent.key.json'))
-  const did = makeDid({ author: agent.author, name: 'agent', publicKey: keys[0].publicKey })
-  const supplied = isSupervised() ? await askForClient(did, keys) : undefined
+  const identity = await agentIdentity(agent.author, path.join(config.dataDir, 'agent.key.json'))
+  const { did } = identity
+  const supplied = isSupervised() ? await askForClient(identity) : undefined
   const client = supplied ?? configuredClient(config, secrets)
   const introspector = stack.use(introspectorOf(config, client))
   const clientKeys = clientKeysOf(config, client)
@@ -50,7 +49,7 @@ async function start(folder: string, config: AgentConfig, secrets: AgentSecrets,
     ])
   }
   const known = clientKeys === undefined ? {} : { clientKeys }
-  const app = stack.use(await startAgentApp({ agent, did, config, introspector, log, ...known }))
+  const app = stack.use(await startAgentApp({ agent, identity, config, introspector, log, ...known }))
   const heartbeat = heartbeatOf(app, { config, secrets, client, did, log })
   if (heartbeat !== undefined) stack.use(heartbeat)
   log.info({ url: app.baseUrl, address: app.address, did }, 'agent is ready')

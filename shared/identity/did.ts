@@ -8,6 +8,15 @@ export function makeDid(parts: { author: string; name: string; publicKey: Uint8A
   return `did:${didMethod}:${didPart(parts.author, 'author')}:${didPart(parts.name, 'name')}:${keyId(parts.publicKey)}`
 }
 
+/** Longer ones are nobody's. */
+const didMaxChars = 512
+
+/** W3C DID Core, "DID Syntax", without path, query and fragment. */
+export function isDid(text: string): boolean {
+  if (text.length > didMaxChars) return false
+  return /^did:[a-z0-9]+:(?:[\w.:-]|%[\dA-Fa-f]{2})*(?:[\w.-]|%[\dA-Fa-f]{2})$/.test(text)
+}
+
 /** UUID made of the first 16 bytes of SHA-256 of the raw (first) public key. */
 export function keyId(publicKey: Uint8Array): string {
   const hex = createHash('sha256').update(publicKey).digest('hex')

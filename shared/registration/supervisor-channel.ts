@@ -1,5 +1,5 @@
 import { z } from 'zod'
-import type { KeyPair } from '../identity/keys.ts'
+import type { Identity } from '../identity/identity.ts'
 
 const clientMessage = z.object({
   type: z.literal('client'),
@@ -22,8 +22,7 @@ export const isSupervised = (): boolean => process.send !== undefined
  * @throws Error when no answer comes within `waitMs` (default 15 s)
  */
 export async function askForClient(
-  did: string,
-  keys: [KeyPair, ...KeyPair[]],
+  { did, key, document }: Identity,
   waitMs = 15_000,
 ): Promise<SuppliedClient | undefined> {
   const { promise, resolve, reject } = Promise.withResolvers<SuppliedClient | undefined>()
@@ -35,12 +34,11 @@ export async function askForClient(
     resolve(clientId === undefined || clientSecret === undefined ? undefined : { clientId, clientSecret })
   }
   process.on('message', listen)
-  const newest = keys.at(-1) ?? keys[0]
   process.send?.({
     type: 'identity',
     did,
-    public_key: newest.publicKeyBase58,
-    first_public_key: keys[0].publicKeyBase58,
+    public_key: key.publicKeyBase58,
+    first_public_key: (document.keyHistory ?? document.authentication)[0]?.publicKeyBase58,
   })
   try {
     return await promise

@@ -7,8 +7,7 @@ import { HttpIntrospector } from '../auth/introspection.ts'
 import { AgentClient, type OutgoingMessage, type SendConfiguration, type WireTask } from '../client/client.ts'
 import { resolveAgent } from '../handler/agent.ts'
 import type { AgentDefinition, SkillDefinition } from '../handler/define-agent.ts'
-import { makeDid } from '../identity/did.ts'
-import { loadOrCreateKeys } from '../identity/keys.ts'
+import { agentIdentity } from '../identity/identity.ts'
 import { agentConfig } from '../process/config.ts'
 import { makeLog } from '../process/log.ts'
 import { TestIdentityProvider } from './identity-provider.ts'
@@ -24,6 +23,8 @@ export interface TestAgentOptions {
   /** Skills read from files (`readSkillFiles`). */
   moreSkills?: SkillDefinition[]
   drainMs?: number
+  /** Takes the lines of the log; LOG_LEVEL is `silent` unless `env` says otherwise. */
+  logTo?: { write(line: string): void }
 }
 
 const echoSkill: SkillDefinition = { id: 'test', name: 'Test', description: 'What the test needs' }
@@ -52,14 +53,14 @@ export async function testAgent(
     { name: 'test agent', description: 'An agent under test', skills: [echoSkill], ...definition },
     options.moreSkills,
   )
-  const [key] = await loadOrCreateKeys(path.join(dataDir, 'agent.key.json'))
-  const did = makeDid({ author: agent.author, name: 'agent', publicKey: key.publicKey })
+  const identity = await agentIdentity(agent.author, path.join(dataDir, 'agent.key.json'))
   const { config } = agentConfig({ PORT: '0', DATA_DIR: dataDir, LOG_LEVEL: 'silent', ...options.env })
-  const log = makeLog({ level: config.logLevel, name: agent.name })
-  const appOptions: AgentAppOptions = { agent, did, config, introspector, clientKeys, log }
+  const destination = options.logTo === undefined ? {} : { destination: options.logTo }
+  const log = makeLog({ level: config.logLevel, name: agent.name, ...destination })
+  const appOptions: AgentAppOptions = { agent, identity, config, introspector, clientKeys, log }
   if (options.drainMs !== undefined) appOptions.drainMs = options.drainMs
   const app = stack.use(await startAgentApp(appOptions))
-  return new TestAgent({ app, did, identityProvider, open: stack.move() })
+  return new TestAgent({ app, did: identity.did, identityProvider, open: stack.move() })
 }
 
 async function temporaryFolder(stack: AsyncDisposableStack): Promise<string> {

@@ -1,0 +1,33 @@
+import type { FastifyInstance } from 'fastify'
+import { z } from 'zod'
+import { isDid } from '../identity/did.ts'
+import { type DidDocument, didDocumentType } from '../identity/document.ts'
+import { ParleyError } from '../jsonrpc/errors.ts'
+import { parseJson } from '../jsonrpc/parse-json.ts'
+import { parseParams } from '../protocol/params.ts'
+import { requireJson } from './rpc-routes.ts'
+
+const asked = z.object({ did: z.string().refine(isDid, 'must be a DID') })
+const noBytes = Buffer.alloc(0)
+
+/** The document of a DID; undefined where it is not known here. */
+export type ResolveDid = (did: string) => DidDocument | undefined | Promise<DidDocument | undefined>
+
+/** `POST /did/resolve {did}` and `GET /did/resolve?did=` (design gaps, "Discovery"). Public. */
+export function addDidRoutes(app: FastifyInstance, resolve: ResolveDid): void {
+  const answer = async (given: unknown) => {
+    const { did } = parseParams(asked, given)
+    const document = await resolve(did)
+    if (document === undefined) throw new ParleyError('NotFound', { data: { reason: 'did' } })
+    return JSON.stringify(document)
+  }
+  app.get('/did/resolve', async (request, reply) => {
+    const document = await answer(request.query)
+    return reply.type(didDocumentType).send(document)
+  })
+  app.post('/did/resolve', async (request, reply) => {
+    requireJson(request)
+    const document = await answer(parseJson((request.body as Buffer | undefined) ?? noBytes))
+    return reply.type(didDocumentType).send(document)
+  })
+}

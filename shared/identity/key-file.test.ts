@@ -1,0 +1,75 @@
+import { mkdtemp, readdir, readFile, rm, stat, writeFile } from 'node:fs/promises'
+import { tmpdir } from 'node:os'
+import path from 'node:path'
+import { afterAll, beforeAll, expect, test } from 'vitest'
+import { verifyDocument } from './document.ts'
+import { agentIdentity } from './identity.ts'
+import { loadOrCreateKeys, retireOldKeys, rotateKeys } from './key-file.ts'
+
+let folder: string
+beforeAll(async () => {
+  folder = await mkdtemp(path.join(tmpdir(), 'parley-keys-'))
+})
+afterAll(() => rm(folder, { recursive: true, force: true }))
+
+test('the key is made on the first start, mode 0600, and is the same ever after', async () => {
+  const file = path.join(folder, 'new', 'agent.key.json')
+  const { key: first } = await loadOrCreateKeys(file)
+  expect((await stat(file)).mode & 0o777).toBe(0o600)
+  expect((await stat(path.dirname(file))).mode & 0o777).toBe(0o700)
+  expect((await loadOrCreateKeys(file)).key.publicKeyBase58).toBe(first.publicKeyBase58)
+})
+
+test('two that start at the same time have one key', async () => {
+  const file = path.join(folder, 'race.key.json')
+  const all = await Promise.all(Array.from({ length: 8 }, () => loadOrCreateKeys(file)))
+  expect(new Set(all.map(({ key }) => key.publicKeyBase58)).size).toBe(1)
+  expect((await readdir(folder)).filter((name) => name.startsWith('race'))).toEqual(['race.key.json'])
+})
+
+test.each([
+  ['empty', ''],
+  ['not JSON', '{"keys":[{"type":"Ed25519","seed":"c2VjcmV0LXNlZWQ"'],
+  ['of no key', '{"keys":[]}'],
+  ['of another type', '{"keys":[{"type":"RSA","seed":"c2VjcmV0LXNlZWQ"}]}'],
+])('a key file that is %s is refused, stays as it is, and none of it is in the error', async (name, text) => {
+  const file = path.join(folder, `${name}.json`)
+  await writeFile(file, text)
+  const error = await loadOrCreateKeys(file).then(
+    String,
+    (thrown: Error) => `${thrown.stack} ${thrown.message}`,
+  )
+  expect(error).toContain('is not a key file')
+  expect(error).not.toContain('c2VjcmV0')
+  expect(await readFile(file, 'utf8')).toBe(text)
+})
+
+test('a rotated key signs from now on; the old one is listed until it is retired; the DID stays', async () => {
+  const file = path.join(folder, 'rotating.key.json')
+  const first = await agentIdentity('alice', file)
+  const { key } = await rotateKeys(file)
+  const rotated = await agentIdentity('alice', file)
+  expect((await stat(file)).mode & 0o777).toBe(0o600)
+  expect(rotated.did).toBe(first.did)
+  expect(rotated.key.publicKeyBase58).toBe(key.publicKeyBase58)
+  expect(verifyDocument(rotated.document, first.did)).toEqual([
+    first.key.publicKeyBase58,
+    key.publicKeyBase58,
+  ])
+  const { key: third } = await rotateKeys(file)
+  await retireOldKeys(file)
+  const retired = await agentIdentity('alice', file)
+  expect(verifyDocument(retired.document, first.did)).toEqual([third.publicKeyBase58])
+  expect(retired.document.keyHistory).toHaveLength(3)
+  expect((await readFile(file, 'utf8')).match(/"seed"/g)).toHaveLength(1)
+  await rotateKeys(file)
+  expect(verifyDocument((await agentIdentity('alice', file)).document, first.did)).toHaveLength(2)
+  expect((await readdir(folder)).filter((name) => name.startsWith('rotating'))).toEqual(['rotating.key.json'])
+})
+
+test('a key file whose last key is retired is refused', async () => {
+  const file = path.join(folder, 'none-left.json')
+  const text = JSON.stringify({ keys: [{ type: 'Ed25519', retired: true, public_key: 'x' }] })
+  await writeFile(file, text)
+  await expect(loadOrCreateKeys(file)).rejects.toThrow('holds no key that may sign')
+})
