@@ -2,7 +2,7 @@ import { ParleyError } from '../../shared/jsonrpc/errors.ts'
 import type { AgentEntry } from './entry.ts'
 import type { EntryIndex } from './entry-index.ts'
 
-type Coming = Pick<AgentEntry, 'url' | 'owner' | 'origin' | 'verified' | 'did' | 'keys'>
+type Coming = Pick<AgentEntry, 'url' | 'owner' | 'origin' | 'verified' | 'did' | 'keys' | 'document'>
 
 /**
  * The entry of the agent that registers: that of its DID; without DID that of its slug and address. Nobody speaks for
@@ -38,9 +38,14 @@ function mayRenew(holder: AgentEntry, coming: Coming): void {
   const sameKey = newest !== undefined && newest === coming.keys?.at(-1)
   if (!coming.verified && (!sameKey || holder.url !== coming.url))
     throw conflict('did', 'The agent is verified: another key or address needs a proof with its key')
-  // The document lists each later key with a signature by the one before it.
-  if (newest !== undefined && coming.keys?.includes(newest) !== true)
+  if (newest !== undefined && !keysEver(coming).includes(newest))
     throw conflict('key', 'The key of the agent has changed without a proof by the one before it')
+}
+
+/** Its document lists every key that there was, each later one signed by the one before it; that was verified. */
+function keysEver({ keys = [], document }: Coming): string[] {
+  const history = document?.['keyHistory'] as { publicKeyBase58: string }[] | undefined
+  return [...keys, ...(history ?? []).map(({ publicKeyBase58 }) => publicKeyBase58)]
 }
 
 /** The agent itself, by its DID, comes before whoever registered it; one with proof before one without. */

@@ -5,9 +5,12 @@ import net from 'node:net'
 import { text } from 'node:stream/consumers'
 import { afterEach, expect, test } from 'vitest'
 import { createServer } from '../../shared/http/server.ts'
+import { parseAllowedHosts } from '../../shared/net/allowed-hosts.ts'
+import type { Resolver } from '../../shared/net/resolve-public.ts'
 import { makeLog } from '../../shared/process/log.ts'
 import { createMetrics } from '../../shared/process/metrics.ts'
 import type { AgentEntry } from '../registry/entry.ts'
+import { createOutsideUpstream } from './outside-upstream.ts'
 import { proxyAgents } from './proxy.ts'
 import { createUpstream } from './upstream.ts'
 
@@ -35,6 +38,9 @@ async function gatewayBefore(
     bodyMaxBytes?: number
     port?: number
     slowMs?: number
+    entry?: Partial<AgentEntry>
+    allowed?: string
+    resolver?: Resolver
   } = {},
 ) {
   const port = options.port ?? (await listen(http.createServer(handle)))
@@ -42,14 +48,23 @@ async function gatewayBefore(
     slug: 'calc',
     url: `http://127.0.0.1:${port}${options.base ?? ''}`,
     status: options.status ?? 'ready',
+    origin: 'supervised',
+    admitted: true,
+    ...options.entry,
   } as AgentEntry
   const log = makeLog({ level: 'silent', name: 'test' })
   const metrics = createMetrics()
   const app = createServer({ log, metrics })
   const upstream = createUpstream({ connectTimeoutMs: 500, headersTimeoutMs: options.slowMs ?? 60_000 })
+  const outside = createOutsideUpstream({
+    connectTimeoutMs: 500,
+    allowed: parseAllowedHosts(options.allowed ?? ''),
+    ...(options.resolver !== undefined && { resolver: options.resolver }),
+  })
   await proxyAgents(app, {
     find: (slug) => (slug === 'calc' ? entry : undefined),
     upstream,
+    outside,
     ...(options.bodyMaxBytes !== undefined && { bodyMaxBytes: options.bodyMaxBytes }),
   })
   const url = await app.listen({ port: 0, host: '127.0.0.1' })
@@ -57,6 +72,7 @@ async function gatewayBefore(
     app.server.closeAllConnections()
     await app.close()
     await upstream.destroy()
+    await outside.destroy()
   })
   return { url, port: Number(new URL(url).port), metrics }
 }
@@ -333,4 +349,52 @@ test('a redirect is passed on, not followed', async () => {
   })
   const response = await fetch(`${gateway.url}/agents/calc/x`, { redirect: 'manual' })
   expect([response.status, response.headers.get('location')]).toEqual([302, '/elsewhere'])
+})
+
+test.each<[string, Partial<AgentEntry>, string]>([
+  ['that nobody admitted', { admitted: false }, 'not_admitted'],
+  [
+    'that an operator set aside',
+    { quarantine: { since: '', reason: 'lies', by: 'operator' } },
+    'quarantined',
+  ],
+])('an agent %s is 503 -32042 and sees neither work nor tokens', async (_what, entry, reason) => {
+  let reached = 0
+  const gateway = await gatewayBefore((_request, response) => response.end(String(++reached)), { entry })
+  const headers = { authorization: 'Bearer secret' }
+  const answer = await raw(gateway.port, '/agents/calc/', { method: 'POST', headers }, '{}')
+  expect(answer.status).toBe(503)
+  expect(answer.headers['retry-after']).toBe('60')
+  expect(JSON.parse(answer.body)).toMatchObject({ error: { code: -32042, data: { reason, agent: 'calc' } } })
+  expect(reached).toBe(0)
+})
+
+const fromOutside = { origin: 'registered' as const }
+
+test('an agent from outside is reached where the exceptions allow it', async () => {
+  const gateway = await gatewayBefore(echo, { entry: fromOutside, allowed: '127.0.0.1' })
+  const answer = await raw(gateway.port, '/agents/calc/x', { method: 'POST' }, 'hello')
+  expect(JSON.parse(answer.body)).toMatchObject({ url: '/x', body: 'hello' })
+})
+
+test('an agent from outside at a private address is not reached, whatever the registry holds', async () => {
+  let reached = 0
+  const gateway = await gatewayBefore((_request, response) => response.end(String(++reached)), {
+    entry: fromOutside,
+  })
+  expect((await raw(gateway.port, '/agents/calc/')).status).toBe(503)
+  expect(reached).toBe(0)
+})
+
+test('a name that resolves to a private address by now is not followed there', async () => {
+  let reached = 0
+  const port = await listen(http.createServer((_request, response) => response.end(String(++reached))))
+  const gateway = await gatewayBefore(echo, {
+    entry: { ...fromOutside, url: `http://moved.example:${port}` },
+    resolver: async () => ['203.0.113.7', '127.0.0.1'],
+  })
+  const answer = await raw(gateway.port, '/agents/calc/')
+  expect(JSON.parse(answer.body)).toMatchObject({ error: { code: -32042, data: { reason: 'agent_down' } } })
+  expect(answer.body).not.toContain('127.0.0.1')
+  expect(reached).toBe(0)
 })

@@ -2,20 +2,23 @@ import { isIP } from 'node:net'
 import type { Readable } from 'node:stream'
 import httpProxy from '@fastify/http-proxy'
 import type { FastifyInstance, FastifyReply, FastifyRequest } from 'fastify'
-import type { Agent } from 'undici'
+import type { Dispatcher } from 'undici'
 import { aboutTheAnswer } from '../../shared/http/security-headers.ts'
 import { ParleyError } from '../../shared/jsonrpc/errors.ts'
 import type { AgentEntry } from '../registry/entry.ts'
 import { checkLength, limited } from './body-limit.ts'
 import { requestHeaders, responseHeaders } from './forward-headers.ts'
 import { forwardPath } from './forward-path.ts'
-import { abortable, signalKey } from './upstream.ts'
-import { agentIsDown, upstreamError } from './upstream-error.ts'
+import { abortable, type Way, wayKey } from './upstream.ts'
+import { agentIsDown, agentIsNotTrusted, upstreamError } from './upstream-error.ts'
 
 export interface ProxyOptions {
   /** The agent of a slug, where the registry knows one. */
   find: (slug: string) => AgentEntry | undefined
-  upstream: Agent
+  /** To the agents that the gateway runs. */
+  upstream: Dispatcher
+  /** To those that registered from outside, behind the private-address guard. */
+  outside: Dispatcher
   /** Default 10 MiB. */
   bodyMaxBytes?: number
 }
@@ -25,7 +28,7 @@ interface Target {
   entry: AgentEntry
   origin: string
   path: string
-  signal: AbortSignal
+  way: Way
 }
 
 const targets = new WeakMap<FastifyRequest, Target>()
@@ -44,7 +47,7 @@ export async function proxyAgents(app: FastifyInstance, options: ProxyOptions): 
     await scope.register(httpProxy, {
       prefix: '/agents/:slug',
       upstream: '',
-      undici: abortable(options.upstream) as never,
+      undici: abortable as never,
       proxyPayloads: false,
       disableRequestLogging: true,
       internalRewriteLocationHeader: false,
@@ -91,9 +94,14 @@ function resolve(request: FastifyRequest, reply: FastifyReply, options: ProxyOpt
   const { slug } = request.params as { slug: string }
   const entry = options.find(slug)
   if (entry === undefined) throw new ParleyError('NotFound', { data: { reason: 'agent' } })
+  // With the request its bearer token would go there.
+  if (!entry.admitted) throw agentIsNotTrusted(entry.slug, 'not_admitted')
+  if (entry.quarantine?.by !== undefined) throw agentIsNotTrusted(entry.slug, 'quarantined')
   if (entry.status !== 'ready') throw agentIsDown(entry.slug)
   const { origin, pathname } = new URL(entry.url)
-  return { entry, origin, path: pathname.replace(/\/$/, '') + path, signal: clientLeft(reply) }
+  const upstream = entry.origin === 'supervised' ? options.upstream : options.outside
+  const way = { upstream, signal: clientLeft(reply) }
+  return { entry, origin, path: pathname.replace(/\/$/, '') + path, way }
 }
 
 /** Aborted when the client closes its connection before it has the whole answer. */
@@ -106,7 +114,7 @@ function clientLeft(reply: FastifyReply): AbortSignal {
 }
 
 function outgoing(request: FastifyRequest, headers: FastifyRequest['headers']) {
-  const { entry, signal } = targetOf(request)
+  const { entry, way } = targetOf(request)
   const forwarded = requestHeaders(headers, {
     slug: entry.slug,
     addresses: addressesOf(request),
@@ -115,7 +123,7 @@ function outgoing(request: FastifyRequest, headers: FastifyRequest['headers']) {
     requestId: request.id,
     hasBody: request.method !== 'GET' && request.method !== 'HEAD',
   })
-  return Object.assign(forwarded, { [signalKey]: signal })
+  return Object.assign(forwarded, { [wayKey]: way })
 }
 
 /**

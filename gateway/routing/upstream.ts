@@ -15,26 +15,35 @@ export interface UpstreamOptions {
  */
 export function createUpstream(options: UpstreamOptions = {}): Agent {
   return new Agent({
-    connections: null,
-    pipelining: 1,
+    ...upstreamLimits(options),
     connect: { timeout: options.connectTimeoutMs ?? 2000 },
-    headersTimeout: options.headersTimeoutMs ?? 120_000,
-    bodyTimeout: options.silenceTimeoutMs ?? 15 * 60_000,
-    keepAliveTimeout: 30_000,
   })
 }
 
-/** Under this key the request's headers carry its abort signal: @fastify/reply-from hands nothing else through. */
-export const signalKey = Symbol('signal')
+export function upstreamLimits(options: UpstreamOptions) {
+  return {
+    connections: null,
+    pipelining: 1,
+    headersTimeout: options.headersTimeoutMs ?? 120_000,
+    bodyTimeout: options.silenceTimeoutMs ?? 15 * 60_000,
+    keepAliveTimeout: 30_000,
+  }
+}
+
+/** Under this key the request's headers carry where and how it goes: @fastify/reply-from hands nothing else through. */
+export const wayKey = Symbol('way')
+
+export interface Way {
+  upstream: Dispatcher
+  signal: AbortSignal
+}
 
 type Done = (error: Error | null, response: Dispatcher.ResponseData) => void
 
-/** The upstream as @fastify/reply-from wants it; a request whose client has left is closed at the agent too. */
-export function abortable(upstream: Agent) {
-  return {
-    request(options: Dispatcher.RequestOptions, done: Done): void {
-      const { [signalKey]: signal = null } = options.headers as { [signalKey]?: AbortSignal }
-      upstream.request({ ...options, signal }, done)
-    },
-  }
+/** The upstreams as @fastify/reply-from wants them; a request whose client has left is closed at the agent too. */
+export const abortable = {
+  request(options: Dispatcher.RequestOptions, done: Done): void {
+    const { upstream, signal } = (options.headers as unknown as { [wayKey]: Way })[wayKey]
+    upstream.request({ ...options, signal }, done)
+  },
 }

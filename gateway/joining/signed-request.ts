@@ -1,0 +1,23 @@
+import { readBase58, verifySigned } from '../../shared/identity/signature.ts'
+
+export interface SignedBy {
+  did: string
+  /** The header, as it came. */
+  timestamp: unknown
+  body: Uint8Array
+  /** Present once the request was verified by the key that the OAuth server knows. */
+  signature: Uint8Array | undefined
+}
+
+/** Whether one of the keys (base58) signed the request too: the OAuth server's key need not be that of the document. */
+export function signedByOneOf(
+  keys: readonly string[],
+  { did, timestamp, body, signature }: SignedBy,
+): boolean {
+  if (signature === undefined) return false
+  const signed = { did, body: Buffer.from(body).toString('utf8'), timestamp: Number(timestamp) }
+  return keys.some((base58) => {
+    const key = readBase58(base58, 32)
+    return key !== undefined && verifySigned(signed, signature, key)
+  })
+}
