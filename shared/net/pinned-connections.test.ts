@@ -2,6 +2,7 @@ import http from 'node:http'
 import type { AddressInfo, Socket } from 'node:net'
 import { afterEach, beforeEach, expect, test } from 'vitest'
 import { parseAllowedHosts } from './allowed-hosts.ts'
+import { outgoingUrl } from './outgoing-url.ts'
 import { PinnedConnections } from './pinned-connections.ts'
 import { type GuardedFetchOptions, guardedFetch } from './pinned-fetch.ts'
 
@@ -134,6 +135,21 @@ test('waiting for a connection counts against the deadline, and whoever gives up
   held.shift()?.()
   await first
   expect((await next).status).toBe(200)
+})
+
+test('whoever gives up at the moment of its turn passes the turn on', async () => {
+  await using connections = new PinnedConnections({ perHostMax: 1 })
+  const target = outgoingUrl(`http://127.0.0.1:${port}/`, allowed)
+  const lease = (signal: AbortSignal) => connections.lease(target, ['127.0.0.1'], signal)
+  const { signal } = new AbortController()
+  const leaving = new AbortController()
+  const first = await lease(signal)
+  const second = lease(leaving.signal).catch((error: unknown) => error)
+  const third = lease(signal)
+  connections.release(first, true)
+  leaving.abort(new Error('gone'))
+  expect(await second).toEqual(new Error('gone'))
+  expect(await third).toBe(first)
 })
 
 test('a connection that cannot be opened gives its place back', async () => {
