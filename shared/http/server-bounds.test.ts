@@ -1,0 +1,89 @@
+import { once } from 'node:events'
+import { connect, type Socket } from 'node:net'
+import { setTimeout as delay } from 'node:timers/promises'
+import { afterEach, expect, test } from 'vitest'
+import { makeLog } from '../process/log.ts'
+import { createMetrics } from '../process/metrics.ts'
+import { bareSocket } from '../testing/raw-http.ts'
+import { createServer, type ServerOptions } from './server.ts'
+
+const open: (() => unknown)[] = []
+afterEach(async () => {
+  while (open.length > 0) await open.pop()?.()
+})
+
+async function server(options: Partial<ServerOptions>) {
+  const app = createServer({
+    log: makeLog({ level: 'silent', name: 'test' }),
+    metrics: createMetrics(),
+    timeoutsCheckMs: 20,
+    ...options,
+  })
+  app.post('/', async (request) => `${(request.body as Buffer).byteLength}`)
+  app.get('/never', () => new Promise(() => {}))
+  const url = await app.listen({ port: 0, host: '127.0.0.1' })
+  open.push(() => {
+    app.server.closeAllConnections()
+    return app.close()
+  })
+  return { url, port: Number(new URL(url).port) }
+}
+
+test.each([
+  ['says nothing', ''],
+  ['never ends its head', 'POST / HTTP/1.1\r\nHost: a\r\nX-More: '],
+])('a connection that %s is closed after the time for headers', async (_name, bytes) => {
+  const { url } = await server({ headersTimeoutMs: 100 })
+  expect(await bareSocket(url, bytes)).toMatch(/^(HTTP\/1.1 408 [\s\S]*-32600[\s\S]*)?$/)
+})
+
+test('a body that does not come is cut with 408 after the time for a request', async () => {
+  const { url } = await server({ requestTimeoutMs: 150 })
+  const answer = await bareSocket(url, 'POST / HTTP/1.1\r\nHost: a\r\nContent-Length: 10\r\n\r\nabc')
+  expect(answer).toMatch(/^HTTP\/1.1 408 [\s\S]*-32600/)
+})
+
+test('a body that drips is cut with 408: each byte does not begin the time anew', async () => {
+  const { port } = await server({ requestTimeoutMs: 200 })
+  const socket = connect(port, '127.0.0.1')
+  socket.on('error', () => {})
+  const closed = once(socket, 'close')
+  const chunks: Buffer[] = []
+  socket.on('data', (chunk: Buffer) => chunks.push(chunk))
+  socket.write('POST / HTTP/1.1\r\nHost: a\r\nContent-Length: 1000000\r\n\r\n')
+  const dripping = setInterval(() => socket.write('a'), 20)
+  open.push(() => clearInterval(dripping))
+  await closed
+  expect(Buffer.concat(chunks).toString()).toMatch(/^HTTP\/1.1 408 /)
+})
+
+test('a connection on which nothing moves is closed', async () => {
+  const { url } = await server({ idleTimeoutMs: 100 })
+  expect(await bareSocket(url, 'GET /never HTTP/1.1\r\nHost: a\r\n\r\n')).toBe('')
+})
+
+test('more connections than allowed are closed at once; when one ends there is room again', async () => {
+  const { url, port } = await server({ connectionsMax: 2 })
+  const held: Socket[] = []
+  for (let number = 0; number < 2; number += 1) {
+    const socket = connect(port, '127.0.0.1')
+    await once(socket, 'connect')
+    held.push(socket)
+  }
+  open.push(() => held.forEach((socket) => socket.destroy()))
+  const request = 'POST / HTTP/1.1\r\nHost: a\r\nContent-Length: 3\r\nConnection: close\r\n\r\nabc'
+  expect(await bareSocket(url, request)).toBe('')
+  held.pop()?.destroy()
+  let answer = ''
+  while (answer === '') {
+    await delay(10)
+    answer = await bareSocket(url, request)
+  }
+  expect(answer).toMatch(/^HTTP\/1.1 200 /)
+})
+
+test('a head over 32 KiB: 431', async () => {
+  const { url } = await server({})
+  const answer = await bareSocket(url, `GET / HTTP/1.1\r\nHost: a\r\nX-Long: ${'a'.repeat(40_000)}\r\n\r\n`)
+  expect(answer).toMatch(/^HTTP\/1.1 431 [\s\S]*-32600/)
+})
