@@ -10,11 +10,13 @@ import { type AgentEntry, agentStatuses, type Load } from '../registry/entry.ts'
 import type { Registry } from '../registry/registry.ts'
 import { searchAgents } from '../registry/search.ts'
 import { entryDetail, entrySummary } from './entry-out.ts'
+import type { Vouch } from './vouch-entry.ts'
 
 export interface RegistryRoutes {
   registry: Registry
   authenticator: Authenticator
   gatewayUrl: string
+  vouch: Vouch
 }
 
 const word = z.string().max(256)
@@ -40,7 +42,7 @@ const heartbeat = wireObject({
 
 /** `GET /registry/agents`, `GET /registry/agents/{id}`, `PUT /registry/agents/{id}/heartbeat`. */
 export function addRegistryRoutes(app: FastifyInstance, routes: RegistryRoutes): void {
-  const { registry, gatewayUrl } = routes
+  const { registry, gatewayUrl, vouch } = routes
   app.get('/registry/agents', async (request, reply) => {
     const query = parseParams(listQuery, request.query)
     const found = searchAgents(registry.all(), withoutUndefined(query))
@@ -51,7 +53,9 @@ export function addRegistryRoutes(app: FastifyInstance, routes: RegistryRoutes):
     const cursor = last !== undefined && rest.length > page.length ? cursorOf(last.slug) : undefined
     if (cursor !== undefined) reply.header('x-next-cursor', cursor)
     return {
-      agents: page.map((entry) => entrySummary(entry, gatewayUrl)),
+      agents: await Promise.all(
+        page.map(async (entry) => ({ ...entrySummary(entry, gatewayUrl), proof: await vouch(entry) })),
+      ),
       total: found.length,
       next_cursor: cursor ?? null,
     }
@@ -59,7 +63,7 @@ export function addRegistryRoutes(app: FastifyInstance, routes: RegistryRoutes):
   app.get<{ Params: { id: string } }>('/registry/agents/:id', async (request) => {
     const entry = registry.find(request.params.id)
     if (entry === undefined) throw agentNotFound()
-    return entryDetail(entry, gatewayUrl)
+    return detailOf(routes, entry)
   })
   app.put<{ Params: { id: string } }>('/registry/agents/:id/heartbeat', async (request) => {
     const entry = await ownEntry(routes, request)
@@ -72,19 +76,25 @@ export function addRegistryRoutes(app: FastifyInstance, routes: RegistryRoutes):
   })
 }
 
+/** One entry in full, with the gateway's proof. */
+export async function detailOf({ gatewayUrl, vouch }: RegistryRoutes, entry: AgentEntry) {
+  return { ...entryDetail(entry, gatewayUrl), proof: await vouch(entry) }
+}
+
 /** The entry of the caller; another's is a missing one. */
 async function ownEntry(
   { registry, authenticator }: RegistryRoutes,
   request: FastifyRequest<{ Params: { id: string } }>,
 ): Promise<AgentEntry> {
   const caller = await authenticator.authenticate(request.headers, request.body as Uint8Array | undefined)
+  request.callerId = caller.id
   requireScope(caller, 'agent:write')
   const entry = registry.find(request.params.id)
   if (entry === undefined || entry.owner !== caller.id) throw agentNotFound()
   return entry
 }
 
-const agentNotFound = () =>
+export const agentNotFound = () =>
   new ParleyError('NotFound', { message: 'Agent not found', data: { reason: 'agent' } })
 
 const cursorOf = (slug: string) => Buffer.from(slug).toString('base64url')

@@ -130,6 +130,12 @@ export const commonSettings = {
 
 /** What only an agent reads. */
 export const agentSettings = {
+  FILE_ALLOWED_HOSTS: {
+    schema: text.default(''),
+    example: '',
+    meaning:
+      'hosts, addresses or CIDR blocks that files may be fetched from (file parts with a uri) although they are not public, divided by commas',
+  },
   GATEWAY_URL: {
     schema: optionalUrl,
     example: '',
@@ -192,7 +198,7 @@ function isAddressOrNetwork(item: string): boolean {
 
 /** As a browser writes it in `Origin`: no path, no slash at the end, no default port, lower case. */
 function isOrigin(item: string): boolean {
-  return item === '*' || (/^https?:/.test(item) && URL.parse(item)?.origin === item)
+  return item === '*' || (/^https?:\/\/[^*]+$/.test(item) && URL.parse(item)?.origin === item)
 }
 
 type Table = Record<string, Setting>

@@ -1,0 +1,50 @@
+import { expect, test } from 'vitest'
+import { Audit } from './audit.ts'
+import { makeLog } from './log.ts'
+
+function auditTo(lines: string[], level = 'info'): Audit {
+  return new Audit(makeLog({ level, name: 'test', destination: { write: (line) => void lines.push(line) } }))
+}
+
+test('one line per decision: who, from where, what, allowed or why not', () => {
+  const lines: string[] = []
+  const audit = auditTo(lines)
+  audit.decided({
+    who: 'alice',
+    address: '203.0.113.1',
+    action: 'tasks/get',
+    allowed: false,
+    reason: 'InvalidToken',
+  })
+  expect(lines).toHaveLength(1)
+  expect(JSON.parse(lines[0] ?? '')).toMatchObject({
+    level: 30,
+    audit: true,
+    who: 'alice',
+    address: '203.0.113.1',
+    action: 'tasks/get',
+    allowed: false,
+    reason: 'InvalidToken',
+    msg: 'decision',
+  })
+})
+
+test.each([
+  ['line breaks', 'alice\n{"audit":true,"allowed":true}'],
+  ['terminal escapes', 'a\u001b[2Jb'],
+  ['turned text', 'a\u202eb\u2028c'],
+])('values from outside stay on their line and in their bounds: %s', (_name, who) => {
+  const lines: string[] = []
+  auditTo(lines).decided({ who, action: 'x'.repeat(10_000), allowed: false })
+  const told = JSON.parse(lines.join('')) as Record<string, string>
+  expect(told['who']).not.toMatch(/[\p{C}\p{Zl}\p{Zp}]/u)
+  expect(told['action']).toHaveLength(257)
+})
+
+test('ordinary work is told at debug alone', () => {
+  const lines: string[] = []
+  auditTo(lines).worked({ who: 'alice', action: 'message/send', allowed: true })
+  expect(lines).toEqual([])
+  auditTo(lines, 'debug').worked({ who: 'alice', action: 'message/send', allowed: true })
+  expect(JSON.parse(lines.join(''))).toMatchObject({ level: 20, audit: true, action: 'message/send' })
+})

@@ -1,0 +1,52 @@
+import { expect, test } from 'vitest'
+import { agentConfig } from './config.ts'
+import { ConfigError } from './settings.ts'
+
+const read = (env: Record<string, string>) => agentConfig(env).config
+
+test('in production a caller may ask 600 times a minute, in development as often as it likes', () => {
+  expect(read({}).rateLimitPerMinute).toBe(0)
+  expect(read({ NODE_ENV: 'production' }).rateLimitPerMinute).toBe(600)
+  expect(read({ NODE_ENV: 'production', RATE_LIMIT_PER_MINUTE: '0' }).rateLimitPerMinute).toBe(0)
+  expect(read({ RATE_LIMIT_PER_MINUTE: '5' }).rateLimitPerMinute).toBe(5)
+})
+
+test('nobody is a trusted proxy and no other origin may call unless it is said', () => {
+  expect(read({})).toMatchObject({ trustedProxies: [], corsOrigins: [] })
+  const said = read({
+    TRUSTED_PROXIES: ' 10.0.0.0/8, ::1 ',
+    CORS_ORIGINS: 'https://a.example,http://b.example:81',
+  })
+  expect(said.trustedProxies).toEqual(['10.0.0.0/8', '::1'])
+  expect(said.corsOrigins).toEqual(['https://a.example', 'http://b.example:81'])
+})
+
+test.each([
+  ['RATE_LIMIT_PER_MINUTE', '-1'],
+  ['RATE_LIMIT_PER_MINUTE', '1.5'],
+  ['RATE_LIMIT_PER_MINUTE', ' '],
+  ['RATE_LIMIT_PER_MINUTE', 'off'],
+  ['RATE_LIMIT_PER_MINUTE', '1e3'],
+  ['TRUSTED_PROXIES', 'true'],
+  ['TRUSTED_PROXIES', '1'],
+  ['TRUSTED_PROXIES', 'proxy.example'],
+  ['TRUSTED_PROXIES', '10.0.0.0/33'],
+  ['TRUSTED_PROXIES', '10.0.0.0/'],
+  ['TRUSTED_PROXIES', '10.0.0.0/8/8'],
+  ['TRUSTED_PROXIES', '10.0.0.1,'],
+  ['TRUSTED_PROXIES', 'fe80::1%eth0'],
+  ['TRUSTED_PROXIES', '*'],
+  ['CORS_ORIGINS', 'app.example'],
+  ['CORS_ORIGINS', 'https://app.example/'],
+  ['CORS_ORIGINS', 'https://app.example/path'],
+  ['CORS_ORIGINS', 'https://app.example:443'],
+  ['CORS_ORIGINS', 'https://App.example'],
+  ['CORS_ORIGINS', 'https://*.example'],
+  ['CORS_ORIGINS', 'https://user@app.example'],
+  ['CORS_ORIGINS', 'null'],
+  ['CORS_ORIGINS', 'file://'],
+  ['CORS_ORIGINS', 'https://a.example https://b.example'],
+])('%s=%s is refused in one sentence', (name, value) => {
+  expect(() => read({ [name]: value })).toThrow(ConfigError)
+  expect(() => read({ [name]: value })).toThrow(new RegExp(`^${name} must be [^\n]+\\.$`))
+})
