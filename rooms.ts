@@ -4,8 +4,8 @@
  */
 export const floors: string[][] = [
   ['shared/jsonrpc/errors.ts'],
-  ['shared/protocol'],
-  ['shared/jsonrpc', 'shared/process', 'shared/net', 'shared/identity', 'shared/client'],
+  ['shared/protocol', 'shared/net'],
+  ['shared/jsonrpc', 'shared/process', 'shared/identity', 'shared/client'],
   ['shared/store', 'shared/events', 'shared/scheduler', 'shared/auth'],
   ['shared/handler'],
   ['shared/discovery', 'shared/negotiation', 'shared/tasks'],
@@ -18,7 +18,8 @@ export const floors: string[][] = [
   ['shared/testing'],
 
   ['gateway/store', 'gateway/config.ts'],
-  ['gateway/registry', 'gateway/identity-provider', 'gateway/supervisor'],
+  ['gateway/registry', 'gateway/identity-provider', 'gateway/supervisor', 'gateway/resolution'],
+  ['gateway/joining'],
   ['gateway/routing'],
   ['gateway/http'],
   ['gateway/start'],

@@ -1,6 +1,7 @@
 import path from 'node:path'
 import type { FastifyInstance } from 'fastify'
 import { Authenticator } from '../shared/auth/authenticate.ts'
+import { addDidRoutes } from '../shared/http/did-routes.ts'
 import { addHealthRoute } from '../shared/http/health-routes.ts'
 import { addMetricsRoute } from '../shared/http/metrics-route.ts'
 import { type RequestLimits, requestLimits } from '../shared/http/request-limits.ts'
@@ -12,8 +13,12 @@ import { openDatabase, type SqliteDatabase } from '../shared/store/sqlite-databa
 import type { GatewayConfig, Settings } from './config.ts'
 import { addDiscoveryRoutes } from './http/discovery-routes.ts'
 import { refuseWhileDraining } from './http/draining.ts'
+import { addIdentityRoute } from './http/identity-route.ts'
+import { addJoiningRoutes } from './http/joining-routes.ts'
 import { addRegistryRoutes } from './http/registry-routes.ts'
 import { oauthMigrations } from './identity-provider/oauth-sqlite.ts'
+import type { OutsideOptions } from './joining/outside.ts'
+import type { AgentEntry } from './registry/entry.ts'
 import { LeaseKeeper } from './registry/lease-keeper.ts'
 import { probeAgent } from './registry/probe.ts'
 import { Registry } from './registry/registry.ts'
@@ -23,6 +28,7 @@ import { createUpstream } from './routing/upstream.ts'
 import { type Addresses, decideAddresses } from './start/addresses.ts'
 import { type OAuth, startOAuth } from './start/oauth.ts'
 import { superviseAgents } from './start/supervised-agents.ts'
+import { startTrust, type Trust } from './start/trust.ts'
 import type { Supervisor, SupervisorOptions } from './supervisor/supervisor.ts'
 
 export interface GatewayAppOptions {
@@ -32,6 +38,8 @@ export interface GatewayAppOptions {
   log: Log
   /** For tests. */
   supervisor?: Partial<SupervisorOptions>
+  /** For tests. */
+  outside?: Partial<OutsideOptions>
 }
 
 /** A whole gateway, listening; disposing it stops it, and its agents, in good order. */
@@ -50,6 +58,7 @@ interface Parts {
   oauth: OAuth
   registry: Registry
   keeper: LeaseKeeper
+  trust: Trust
   limits: RequestLimits | undefined
   draining: () => boolean
 }
@@ -68,19 +77,23 @@ export async function startGatewayApp(options: GatewayAppOptions): Promise<Gatew
   const database = stack.use(await openDatabases(config, stack))
   const addresses = await decideAddresses(config)
   const oauth = stack.use(await startOAuth({ config, secrets, database, addresses, log }))
-  const registry = await Registry.open(new SqliteRegistryStore(database))
+  const registry = await Registry.open(new SqliteRegistryStore(database), { open: config.registryOpen })
+  const publicUrl = addresses.public
+  const { outside = {} } = options
+  const trust = stack.use(startTrust({ config, secrets, registry, gatewayUrl: publicUrl, outside }))
   const upstream = stack.adopt(createUpstream(), (agent) => agent.destroy())
-  const probe = (entry: { url: string }, signal: AbortSignal) =>
-    probeAgent(entry, signal, { dispatcher: upstream })
+  const wayTo = ({ origin }: AgentEntry) => (origin === 'supervised' ? upstream : trust.upstream)
+  const probe = (entry: AgentEntry, signal: AbortSignal) =>
+    probeAgent(entry, signal, { dispatcher: wayTo(entry) })
   const keeper = stack.use(new LeaseKeeper({ registry, log, probe }))
   const metrics = createMetrics()
   const limits = requestLimits({ perMinute: config.rateLimitPerMinute })
-  const publicUrl = addresses.public
   const app = stack.adopt(createServer({ ...config, publicUrl, log, metrics, limits }), closeServer)
   let draining = false
-  addRoutes(app, { config, database, addresses, oauth, registry, keeper, limits, draining: () => draining })
+  const parts = { config, database, addresses, oauth, registry, keeper, trust, limits }
+  addRoutes(app, { ...parts, draining: () => draining })
   addMetricsRoute(app, metrics)
-  await proxyAgents(app, { find: (slug) => registry.bySlug(slug), upstream })
+  await proxyAgents(app, { find: (slug) => registry.bySlug(slug), wayTo })
   await app.listen({ host: config.host, port: addresses.port })
   const { agentsDir, supervisor: overrides = {} } = options
   const { provider } = oauth
@@ -108,23 +121,28 @@ async function openDatabases(config: GatewayConfig, stack: AsyncDisposableStack)
 }
 
 function addRoutes(app: FastifyInstance, parts: Parts): void {
-  const { addresses, oauth, registry, limits, draining } = parts
+  const { addresses, oauth, registry, trust, limits, draining } = parts
   const gatewayUrl = addresses.public
   refuseWhileDraining(app, draining)
   oauth.provider?.mount(app, { checkerIsKnown: (credentials) => limits?.trust(credentials) })
   const { clientKeys } = oauth
   const introspector = limits?.watch(oauth.introspector) ?? oauth.introspector
-  const authenticator = new Authenticator(introspector, () => [gatewayUrl], clientKeys && { clientKeys })
-  addRegistryRoutes(app, { registry, authenticator, gatewayUrl })
+  const audiences = [gatewayUrl, ...(trust.identity === undefined ? [] : [trust.identity.did])]
+  const authenticator = new Authenticator(introspector, () => audiences, clientKeys && { clientKeys })
+  const { identity, vouch, joining } = trust
+  addIdentityRoute(app, identity)
+  addDidRoutes(app, trust.resolve)
+  addRegistryRoutes(app, { registry, authenticator, gatewayUrl, vouch })
+  addJoiningRoutes(app, { registry, authenticator, gatewayUrl, vouch, joining })
   addDiscoveryRoutes(app, registry, { version, gatewayUrl })
   addHealthRoute(app, healthOptions(parts))
 }
 
-function healthOptions({ config, database, oauth, registry, keeper, draining }: Parts) {
+function healthOptions({ config, database, oauth, registry, keeper, trust, draining }: Parts) {
   return {
     version,
     id: 'gateway',
-    did: '',
+    did: trust.identity?.did ?? '',
     environment: config.production ? 'production' : 'development',
     storageBackend: 'sqlite',
     schedulerBackend: 'in-process',

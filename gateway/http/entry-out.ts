@@ -20,11 +20,28 @@ export function entrySummary(entry: AgentEntry, gatewayUrl: string) {
   }
 }
 
+/** A difference between the card that was admitted and the one of now. */
+function changesOut(entry: AgentEntry) {
+  return (entry.cardChanges ?? []).map(({ at, field, before, after }) => ({
+    at,
+    field,
+    before: before ?? null,
+    after: after ?? null,
+  }))
+}
+
 /** One entry in full (`GET /registry/agents/{id}`). */
 export function entryDetail(entry: AgentEntry, gatewayUrl: string) {
   return {
     ...entrySummary(entry, gatewayUrl),
     registered_at: entry.registeredAt,
+    origin: entry.origin,
+    keys: entry.keys ?? [],
+    card_changes: changesOut(entry),
+    quarantine:
+      entry.quarantine === undefined
+        ? null
+        : { since: entry.quarantine.since, reason: entry.quarantine.reason },
     lease_until: timestampOf(entry.leaseUntil * 1000),
     load: loadOut(entry.load),
     measurements:

@@ -40,10 +40,10 @@ export async function readJson(url: string, signal: AbortSignal, options: ProbeO
 
 async function get(url: string, signal: AbortSignal, options: ProbeOptions) {
   const { dispatcher, timeoutMs = 5000, answerMaxBytes = 1024 * 1024 } = options
-  const { origin, pathname } = new URL(url)
+  const { origin, pathname, search } = new URL(url)
   const response = await dispatcher.request({
     origin,
-    path: pathname,
+    path: pathname + search,
     method: 'GET',
     headers: { accept: 'application/json' },
     signal: AbortSignal.any([signal, AbortSignal.timeout(timeoutMs)]),

@@ -63,8 +63,7 @@ async function gatewayBefore(
   })
   await proxyAgents(app, {
     find: (slug) => (slug === 'calc' ? entry : undefined),
-    upstream,
-    outside,
+    wayTo: ({ origin }) => (origin === 'supervised' ? upstream : outside),
     ...(options.bodyMaxBytes !== undefined && { bodyMaxBytes: options.bodyMaxBytes }),
   })
   const url = await app.listen({ port: 0, host: '127.0.0.1' })

@@ -15,10 +15,8 @@ import { agentIsDown, agentIsNotTrusted, upstreamError } from './upstream-error.
 export interface ProxyOptions {
   /** The agent of a slug, where the registry knows one. */
   find: (slug: string) => AgentEntry | undefined
-  /** To the agents that the gateway runs. */
-  upstream: Dispatcher
-  /** To those that registered from outside, behind the private-address guard. */
-  outside: Dispatcher
+  /** Connections to the agent: those that registered from outside are behind the private-address guard. */
+  wayTo: (entry: AgentEntry) => Dispatcher
   /** Default 10 MiB. */
   bodyMaxBytes?: number
 }
@@ -99,8 +97,7 @@ function resolve(request: FastifyRequest, reply: FastifyReply, options: ProxyOpt
   if (entry.quarantine?.by !== undefined) throw agentIsNotTrusted(entry.slug, 'quarantined')
   if (entry.status !== 'ready') throw agentIsDown(entry.slug)
   const { origin, pathname } = new URL(entry.url)
-  const upstream = entry.origin === 'supervised' ? options.upstream : options.outside
-  const way = { upstream, signal: clientLeft(reply) }
+  const way = { upstream: options.wayTo(entry), signal: clientLeft(reply) }
   return { entry, origin, path: pathname.replace(/\/$/, '') + path, way }
 }
 

@@ -3,6 +3,7 @@ import { isIP } from 'node:net'
 import path from 'node:path'
 import { fileURLToPath } from 'node:url'
 import type { Agent as UpstreamAgent } from 'undici'
+import { verifyDocument } from '../../shared/identity/document.ts'
 import type { Log } from '../../shared/process/log.ts'
 import type { GatewayConfig } from '../config.ts'
 import type { IdentityProvider } from '../identity-provider/identity-provider.ts'
@@ -103,9 +104,10 @@ async function enter(agent: ReadyAgent, { registry, upstream }: SupervisedAgents
   const card = readCard(agent.card)
   if (card.did !== agent.did) throw new Error('its card names another DID')
   const url = agent.url.replace(/\/+$/, '')
-  const list = await readJson(`${url}/agent/skills`, AbortSignal.timeout(5000), {
-    dispatcher: upstream,
-  }).catch(() => undefined)
+  const read = (path: string) =>
+    readJson(`${url}${path}`, AbortSignal.timeout(5000), { dispatcher: upstream })
+  const list = await read('/agent/skills').catch(() => undefined)
+  const document = await read(`/did/resolve?did=${encodeURIComponent(agent.did)}`)
   const skills = readSkills(list?.['skills'])
   const entry = await registry.register({
     name: card.name,
@@ -116,9 +118,12 @@ async function enter(agent: ReadyAgent, { registry, upstream }: SupervisedAgents
     skills: skills.length > 0 ? skills : card.skills,
     owner: agent.owner,
     origin: 'supervised',
+    document,
+    keys: verifyDocument(document, agent.did),
     // The supervisor saw the key that it started the process with.
     verified: true,
     admitted: true,
+    admittedBy: 'supervisor',
   })
   return entry.id
 }

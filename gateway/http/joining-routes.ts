@@ -1,0 +1,91 @@
+import type { FastifyInstance, FastifyRequest } from 'fastify'
+import { z } from 'zod'
+import { requireScope } from '../../shared/auth/authenticate.ts'
+import { type Caller, mayUse, type Scope } from '../../shared/auth/caller.ts'
+import { requireJson } from '../../shared/http/rpc-routes.ts'
+import { ParleyError } from '../../shared/jsonrpc/errors.ts'
+import { parseJson } from '../../shared/jsonrpc/parse-json.ts'
+import { parseParams } from '../../shared/protocol/params.ts'
+import type { Joining } from '../joining/join.ts'
+import type { AgentEntry } from '../registry/entry.ts'
+import { agentNotFound, detailOf, type RegistryRoutes } from './registry-routes.ts'
+
+type Request = FastifyRequest<{ Params: { id: string } }>
+
+const registration = z.object({ url: z.string().min(1) })
+const quarantine = z.object({ reason: z.string().max(500).default('set aside by the operator') })
+
+/**
+ * `POST /registry/agents`, `DELETE /registry/agents/{id}` and the operator's `/admit`, `/quarantine`, `/release`; what
+ * each did, and who was refused, is told to the audit log.
+ */
+export function addJoiningRoutes(app: FastifyInstance, routes: RegistryRoutes & { joining: Joining }): void {
+  const { registry, joining } = routes
+  const told = (action: string) => ({ config: { audit: action } })
+  app.post('/registry/agents', told('registry.register'), async (request, reply) => {
+    requireJson(request)
+    const caller = await callerOf(routes, request)
+    const body = bytesOf(request)
+    const { url } = parseParams(registration, parseJson(body))
+    requireScope(caller, 'agent:write')
+    const signed = { timestamp: request.headers['x-did-timestamp'], body }
+    const { entry, isNew } = await joining.join({ url, caller, signed })
+    return reply.code(isNew ? 201 : 200).send(await detailOf(routes, entry))
+  })
+  app.delete<{ Params: { id: string } }>('/registry/agents/:id', told('registry.leave'), async (request) => {
+    const caller = await callerOf(routes, request)
+    const operator = mayUse(caller, 'agent:admin')
+    if (!operator) requireScope(caller, 'agent:write')
+    const entry = registry.find(request.params.id)
+    if (entry === undefined || !(operator || entry.owner === caller.id)) throw agentNotFound()
+    if (entry.origin === 'supervised') throw isSupervised()
+    // The operator forgets it altogether; of one that leaves by itself, what was decided is kept.
+    await (operator ? registry.remove(entry.id) : registry.leave(entry.id))
+    return { success: true, id: entry.id, slug: entry.slug }
+  })
+  addOperatorRoutes(app, routes)
+}
+
+function addOperatorRoutes(app: FastifyInstance, routes: RegistryRoutes): void {
+  const { registry } = routes
+  const operate = (
+    action: string,
+    change: (entry: AgentEntry, by: string, request: Request) => Promise<AgentEntry>,
+  ) => {
+    const options = { config: { audit: `registry.${action}` } }
+    app.post<{ Params: { id: string } }>(`/registry/agents/:id/${action}`, options, async (request) => {
+      const caller = await callerOf(routes, request, 'agent:admin')
+      const entry = registry.find(request.params.id)
+      if (entry === undefined) throw agentNotFound()
+      return detailOf(routes, await change(entry, caller.id, request))
+    })
+  }
+  operate('admit', ({ id }, by) => registry.admit(id, by))
+  operate('quarantine', ({ id }, by, request) => {
+    const body = bytesOf(request)
+    const { reason } = parseParams(quarantine, body.byteLength === 0 ? {} : parseJson(body))
+    return registry.quarantine(id, by, reason)
+  })
+  operate('release', ({ id }) => registry.release(id))
+}
+
+async function callerOf(
+  { authenticator }: RegistryRoutes,
+  request: FastifyRequest,
+  scope?: Scope,
+): Promise<Caller> {
+  const caller = await authenticator.authenticate(request.headers, bytesOf(request))
+  request.callerId = caller.id
+  if (scope !== undefined) requireScope(caller, scope)
+  return caller
+}
+
+function bytesOf(request: FastifyRequest): Uint8Array {
+  return (request.body as Uint8Array | undefined) ?? new Uint8Array()
+}
+
+const isSupervised = () =>
+  new ParleyError('Conflict', {
+    message: 'The gateway runs this agent by itself: take its folder away to remove it',
+    data: { reason: 'supervised' },
+  })

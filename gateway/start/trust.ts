@@ -1,0 +1,63 @@
+import type { Agent } from 'undici'
+import type { DidDocument } from '../../shared/identity/document.ts'
+import { gatewayIdentity, type Identity } from '../../shared/identity/identity.ts'
+import { Voucher } from '../../shared/identity/vouch.ts'
+import type { JsonObject } from '../../shared/protocol/task.ts'
+import type { GatewayConfig, GatewaySecrets } from '../config.ts'
+import { type Vouch, vouchFor } from '../http/vouch-entry.ts'
+import { Joining } from '../joining/join.ts'
+import { Outside, type OutsideOptions } from '../joining/outside.ts'
+import type { Registry } from '../registry/registry.ts'
+import { DidDocuments } from '../resolution/did-documents.ts'
+import { createOutsideUpstream } from '../routing/outside-upstream.ts'
+
+export interface TrustOptions {
+  config: GatewayConfig
+  secrets: GatewaySecrets
+  registry: Registry
+  /** Where clients reach the gateway. */
+  gatewayUrl: string
+  /** For tests: another resolver, certificates, shorter times. */
+  outside: Partial<OutsideOptions>
+}
+
+/** Who the gateway is, whom it vouches for, and how agents from outside come in and are reached. */
+export interface Trust extends AsyncDisposable {
+  /** Undefined without the three settings. */
+  identity: Identity | undefined
+  vouch: Vouch
+  joining: Joining
+  resolve: (did: string) => Promise<DidDocument | undefined>
+  /** Connections to agents from outside. */
+  upstream: Agent
+}
+
+export function startTrust({ config, secrets, registry, gatewayUrl, outside: more }: TrustOptions): Trust {
+  const settings = secrets.identity
+  const identity = settings && gatewayIdentity(settings)
+  const voucher = settings && identity && new Voucher({ did: identity.did, seed: settings.seed })
+  const guard = { allowed: config.registryAllowedHosts, ...more }
+  const outside = new Outside(guard)
+  const upstream = createOutsideUpstream(guard)
+  const own = (did: string) =>
+    did === identity?.did ? (identity.document as unknown as JsonObject) : registry.find(did)?.document
+  const documents = new DidDocuments({ own, outside: (url) => outside.getObject(url, 'The DID document') })
+  const joining = new Joining({
+    registry,
+    outside,
+    gatewayUrl,
+    open: config.registryOpen,
+    resolve: (did) => documents.resolve(did),
+  })
+  return {
+    identity,
+    vouch: vouchFor(voucher, gatewayUrl),
+    joining,
+    resolve: async (did) => (await documents.resolve(did)) as DidDocument | undefined,
+    upstream,
+    [Symbol.asyncDispose]: async () => {
+      await upstream.destroy()
+      await outside[Symbol.asyncDispose]()
+    },
+  }
+}
