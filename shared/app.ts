@@ -7,6 +7,7 @@ import type { Introspector } from './auth/introspection.ts'
 import { agentId } from './discovery/agent-card.ts'
 import { InProcessEventBus } from './events/in-process.ts'
 import type { Agent } from './handler/agent.ts'
+import { addChallengeRoute } from './http/challenge-route.ts'
 import { addDidRoutes } from './http/did-routes.ts'
 import { addDiscoveryRoutes } from './http/discovery-routes.ts'
 import { addHealthRoute } from './http/health-routes.ts'
@@ -59,7 +60,7 @@ export interface AgentApp extends AsyncDisposable {
 /** The composition root of an agent: every part is made here and handed to those who use it. */
 export async function startAgentApp(options: AgentAppOptions): Promise<AgentApp> {
   const { agent, config, log } = options
-  const { did, document } = options.identity
+  const { did, document, key } = options.identity
   await using stack = new AsyncDisposableStack()
   const store = stack.use(await openSqliteStore({ file: path.join(config.storeDir, 'agent.db') }))
   const metrics = createMetrics()
@@ -67,9 +68,11 @@ export async function startAgentApp(options: AgentAppOptions): Promise<AgentApp>
   const { services, authenticator, limits } = parts
   const dispatcher = new Dispatcher(services, authenticator)
   const stopping = new AbortController()
+  const listening: string[] = []
   const app = stack.adopt(createServer({ ...config, log, metrics, limits }), (server) => server.close())
   addRpcRoutes(app, { dispatcher, log, stopping: stopping.signal })
   addDidRoutes(app, (asked) => (asked === did ? document : undefined))
+  addChallengeRoute(app, { did, key, addresses: () => [services.baseUrl(), ...listening] })
   addDiscoveryRoutes(app, { agent, did, baseUrl: services.baseUrl })
   addNegotiationRoute(app, () => ({ skills: agent.skills, queueDepth: services.scheduler.waiting }))
   addMetricsRoute(app, metrics)
@@ -80,6 +83,7 @@ export async function startAgentApp(options: AgentAppOptions): Promise<AgentApp>
   await recover({ ...services, log })
   const address = await app.listen({ host: config.host, port: config.port })
   parts.listensAt(address)
+  listening.push(address)
   // Last: a start that fails (the port is taken) must not use up the starts of the tasks that wait.
   services.scheduler.start((job) => services.runner.run(job))
   const open = stack.move()
