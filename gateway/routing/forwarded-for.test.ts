@@ -1,0 +1,137 @@
+import { once } from 'node:events'
+import http from 'node:http'
+import type { AddressInfo } from 'node:net'
+import { afterEach, expect, test } from 'vitest'
+import { RequestLimits } from '../../shared/http/request-limits.ts'
+import { createServer, type ServerOptions } from '../../shared/http/server.ts'
+import { makeLog } from '../../shared/process/log.ts'
+import { createMetrics } from '../../shared/process/metrics.ts'
+import type { AgentEntry } from '../registry/entry.ts'
+import { proxyAgents } from './proxy.ts'
+import { createUpstream } from './upstream.ts'
+
+const open: (() => unknown)[] = []
+afterEach(async () => {
+  while (open.length > 0) await open.pop()?.()
+})
+
+const log = makeLog({ level: 'silent', name: 'test' })
+
+/** A gateway before an agent; what the agent answers is for `handle` to say. */
+async function gatewayBefore(agent: string, options: Partial<ServerOptions> = {}) {
+  const app = createServer({ log, metrics: createMetrics(), ...options })
+  const upstream = createUpstream()
+  const entry = { slug: 'calc', url: agent, status: 'ready', admitted: true } as AgentEntry
+  await proxyAgents(app, { find: (slug) => (slug === 'calc' ? entry : undefined), wayTo: () => upstream })
+  const url = await app.listen({ port: 0, host: '127.0.0.1' })
+  open.push(async () => {
+    app.server.closeAllConnections()
+    await app.close()
+    await upstream.destroy()
+  })
+  return `${url}/agents/calc`
+}
+
+async function plainAgent(handle: http.RequestListener): Promise<string> {
+  const server = http.createServer(handle).listen(0, '127.0.0.1')
+  await once(server, 'listening')
+  open.push(() => {
+    server.closeAllConnections()
+    server.close()
+  })
+  return `http://127.0.0.1:${(server.address() as AddressInfo).port}`
+}
+
+const echoHeaders: http.RequestListener = (request, response) => response.end(JSON.stringify(request.headers))
+
+const spoofed = {
+  'x-forwarded-for': '203.0.113.1, 203.0.113.2',
+  'x-forwarded-proto': 'https',
+  'x-forwarded-host': 'evil.example',
+  'x-forwarded-user': 'operator',
+  'x-real-ip': '203.0.113.1',
+  forwarded: 'for=203.0.113.1',
+}
+
+async function seen(url: string, headers: Record<string, string>) {
+  return (await (await fetch(`${url}/`, { headers })).json()) as Record<string, string>
+}
+
+test('the gateway says itself where a request comes from: what a stranger claims is replaced', async () => {
+  const gateway = await gatewayBefore(await plainAgent(echoHeaders))
+  const headers = await seen(gateway, spoofed)
+  expect(headers).toMatchObject({
+    'x-forwarded-for': '127.0.0.1',
+    'x-forwarded-proto': 'http',
+    'x-forwarded-host': new URL(gateway).host,
+    'x-forwarded-prefix': '/agents/calc',
+  })
+  for (const name of ['x-forwarded-user', 'x-real-ip', 'forwarded']) expect(headers).not.toHaveProperty(name)
+})
+
+test.each([
+  ['the client', '203.0.113.1', '203.0.113.1, 127.0.0.1'],
+  ['what the client claimed is cut off', '192.0.2.9, 203.0.113.1', '203.0.113.1, 127.0.0.1'],
+  [
+    'the client behind two trusted proxies',
+    '192.0.2.9, 203.0.113.1, 10.1.2.3',
+    '203.0.113.1, 10.1.2.3, 127.0.0.1',
+  ],
+  ['nothing', '', '127.0.0.1'],
+  ['what is no address', 'unknown', '127.0.0.1'],
+  ['what is no address before the client', '<script>, 203.0.113.1', '203.0.113.1, 127.0.0.1'],
+  ['IPv6', '2001:db8::1', '2001:db8::1, 127.0.0.1'],
+])('a trusted proxy is believed, and added: %s', async (_name, claimed, handedOn) => {
+  const gateway = await gatewayBefore(await plainAgent(echoHeaders), {
+    trustedProxies: ['127.0.0.1', '10.0.0.0/8'],
+  })
+  const headers = await seen(gateway, { ...spoofed, 'x-forwarded-for': claimed })
+  expect(headers).toMatchObject({
+    'x-forwarded-for': handedOn,
+    'x-forwarded-proto': 'https',
+    'x-forwarded-host': 'evil.example',
+  })
+})
+
+test('an agent behind the gateway counts each client by its own address', async () => {
+  const app = createServer({
+    log,
+    metrics: createMetrics(),
+    trustedProxies: ['127.0.0.1'],
+    limits: new RequestLimits({ perMinute: 1 }),
+  })
+  app.get('/', async (request) => request.ip)
+  open.push(() => app.close())
+  const agent = await app.listen({ port: 0, host: '127.0.0.1' })
+  const gateway = await gatewayBefore(agent, { trustedProxies: ['127.0.0.1'] })
+  const ask = async (chain: string) => {
+    const response = await fetch(`${gateway}/`, { headers: { 'x-forwarded-for': chain } })
+    return [response.status, (await response.text()).slice(0, 12)]
+  }
+  expect(await ask('203.0.113.1')).toEqual([200, '203.0.113.1'])
+  expect(await ask('203.0.113.2')).toEqual([200, '203.0.113.2'])
+  expect((await ask('198.51.100.1, 203.0.113.1'))[0]).toBe(429)
+})
+
+test('an answer that is handed through says of itself what the agent says, and no more', async () => {
+  const page = "default-src 'self'"
+  const agent = await plainAgent((request, response) => {
+    if (request.url === '/page') response.setHeader('content-security-policy', page)
+    response.end('<p>hello')
+  })
+  const gateway = await gatewayBefore(agent, { publicUrl: 'https://agents.example' })
+  const [plain, own] = [await fetch(`${gateway}/plain`), await fetch(`${gateway}/page`)]
+  expect(own.headers.get('content-security-policy')).toBe(page)
+  for (const name of ['content-security-policy', 'x-content-type-options', 'referrer-policy'])
+    expect(plain.headers.has(name)).toBe(false)
+  // What is said of the gateway's address stays.
+  expect(plain.headers.get('strict-transport-security')).toBe('max-age=31536000')
+})
+
+test('where the gateway itself answers, it says so for itself', async () => {
+  const gateway = await gatewayBefore('http://127.0.0.1:1')
+  for (const path of ['/', '/../x%2f', '/agents/none/']) {
+    const answer = await fetch(`${gateway}${path}`)
+    expect(answer.headers.get('content-security-policy')).toBe("default-src 'none'; frame-ancestors 'none'")
+  }
+})
