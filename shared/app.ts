@@ -126,6 +126,7 @@ async function assemble(
     figures,
     usage,
     artifactMaxBytes: config.artifactMaxBytes,
+    fileAllowedHosts: config.fileAllowedHosts,
   })
   stack.use(startExpiry(engine, log))
   stack.use(startRetention({ store, days: config.retentionDays, log }))

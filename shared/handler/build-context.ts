@@ -1,5 +1,5 @@
 import type { Caller } from '../auth/caller.ts'
-import type { JsonObject, Message, Part, Task } from '../protocol/task.ts'
+import type { FileContent, JsonObject, Message, Part, Task } from '../protocol/task.ts'
 import type { TaskRecord } from '../store/store.ts'
 import type { HandlerContext, HandlerLog, InputFile, Reference } from './context.ts'
 import { pause } from './output.ts'
@@ -13,6 +13,13 @@ export interface ContextParts {
   signal: AbortSignal
   log: HandlerLog
   usage: HandlerContext['usage']
+  /** The contents of the newest message's file parts that name a `uri`. */
+  fetched?: ReadonlyMap<Part, FetchedFile>
+}
+
+export interface FetchedFile {
+  bytes: Buffer
+  mimeType: string | undefined
 }
 
 /** What the handler is given, made from the task's record. */
@@ -22,7 +29,7 @@ export function buildContext(parts: ContextParts): HandlerContext {
   return {
     text: textOf(message.parts),
     data: dataOf(message.parts),
-    files: filesOf(message.parts),
+    files: filesOf(message.parts, parts.fetched),
     input: parts.input,
     message,
     history: record.history,
@@ -89,16 +96,16 @@ export function dataOf(parts: readonly Part[]): JsonObject {
   return Object.assign({}, ...parts.map((part) => (part.kind === 'data' ? part.data : {}))) as JsonObject
 }
 
-function filesOf(parts: readonly Part[]): InputFile[] {
-  return parts.flatMap((part) => (part.kind === 'file' ? [inputFile(part.file)] : []))
+function filesOf(parts: readonly Part[], fetched?: ReadonlyMap<Part, FetchedFile>): InputFile[] {
+  return parts.flatMap((part) => (part.kind === 'file' ? [inputFile(part.file, fetched?.get(part))] : []))
 }
 
 /** Bytes are decoded when they are asked for. */
-function inputFile(file: { name?: string; mimeType?: string; bytes?: string }): InputFile {
-  let bytes: Buffer | undefined
+function inputFile(file: FileContent, fetched: FetchedFile | undefined): InputFile {
+  let bytes = fetched?.bytes
   return {
     name: file.name,
-    mimeType: file.mimeType,
+    mimeType: file.mimeType ?? fetched?.mimeType,
     get bytes() {
       bytes ??= Buffer.from(file.bytes ?? '', 'base64')
       return bytes

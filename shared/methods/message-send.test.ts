@@ -122,10 +122,13 @@ test.each<[string, object]>([
   ['data that is a text', { message: message({ parts: [{ kind: 'data', data: '{}' }] }) }],
   ['data that is null', { message: message({ parts: [{ kind: 'data', data: null }] }) }],
   ['a file without bytes', { message: message({ parts: [{ kind: 'file', file: { name: 'a' } }] }) }],
-  ['a file by uri', { message: message({ parts: [{ kind: 'file', file: { uri: 'https://x.example/' } }] }) }],
+  [
+    'a file by another scheme',
+    { message: message({ parts: [{ kind: 'file', file: { uri: 'file:///etc/passwd' } }] }) },
+  ],
   [
     'a file by bytes and uri',
-    { message: message({ parts: [{ kind: 'file', file: { bytes: '', uri: 'file:///etc/passwd' } }] }) },
+    { message: message({ parts: [{ kind: 'file', file: { bytes: '', uri: 'https://x.example/' } }] }) },
   ],
   ['bytes of odd letters', { message: message({ parts: [{ kind: 'file', file: { bytes: 'a*==' } }] }) }],
   ['bytes in base64url', { message: message({ parts: [{ kind: 'file', file: { bytes: '-_-_' } }] }) }],

@@ -1,5 +1,6 @@
 import path from 'node:path'
-import { agentSettings, commonSettings, readSettings, type Values } from './settings.ts'
+import { type AllowedHosts, parseAllowedHosts } from '../net/allowed-hosts.ts'
+import { agentSettings, ConfigError, commonSettings, readSettings, type Values } from './settings.ts'
 
 /** What every server of the house knows, frozen. Secrets stand in an object of their own, which is never logged. */
 export interface CommonConfig {
@@ -33,6 +34,8 @@ export interface CommonConfig {
 
 export interface AgentConfig extends CommonConfig {
   gatewayUrl: string | undefined
+  /** Where files named by `uri` may come from although it is not public. */
+  fileAllowedHosts: AllowedHosts
 }
 
 export interface AgentSecrets {
@@ -44,11 +47,24 @@ export interface AgentSecrets {
 export function agentConfig(env: NodeJS.ProcessEnv): { config: AgentConfig; secrets: AgentSecrets } {
   const values = readSettings({ ...commonSettings, ...agentSettings }, env)
   return {
-    config: Object.freeze({ ...commonConfig(values), gatewayUrl: trimSlash(values.GATEWAY_URL) }),
+    config: Object.freeze({
+      ...commonConfig(values),
+      gatewayUrl: trimSlash(values.GATEWAY_URL),
+      fileAllowedHosts: allowedHosts('FILE_ALLOWED_HOSTS', values.FILE_ALLOWED_HOSTS),
+    }),
     secrets: Object.freeze({
       oauthClientSecret: values.OAUTH_CLIENT_SECRET,
       gatewayToken: values.GATEWAY_TOKEN,
     }),
+  }
+}
+
+/** @throws ConfigError */
+export function allowedHosts(setting: string, list: string | undefined): AllowedHosts {
+  try {
+    return parseAllowedHosts(list ?? '')
+  } catch (error) {
+    throw new ConfigError([`${setting}: ${(error as Error).message}.`])
   }
 }
 

@@ -21,12 +21,15 @@ const fileContent = wireObject({
   name: z.string().max(1024).optional(),
   mimeType: z.string().max(256).optional(),
   bytes: base64.optional(),
-  uri: z.string().optional(),
+  uri: z
+    .string()
+    .max(2048)
+    .regex(/^https?:\/\//i, 'must begin with http:// or https://')
+    .optional(),
 }).superRefine((file, context) => {
-  // A uri is fetched through the guard against private addresses alone, and there is none yet.
-  if (file.uri !== undefined)
-    context.addIssue({ code: 'custom', path: ['uri'], message: 'is not supported, send bytes' })
-  else if (file.bytes === undefined)
+  if (file.uri !== undefined && file.bytes !== undefined)
+    context.addIssue({ code: 'custom', path: ['uri'], message: 'must not stand beside bytes' })
+  else if (file.uri === undefined && file.bytes === undefined)
     context.addIssue({ code: 'custom', path: ['bytes'], message: 'is missing' })
 })
 

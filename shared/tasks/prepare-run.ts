@@ -3,6 +3,7 @@ import { buildContext, dataOf, newestMessage } from '../handler/build-context.ts
 import type { HandlerContext, HandlerLog } from '../handler/context.ts'
 import type { Message } from '../protocol/task.ts'
 import type { Store, TaskRecord } from '../store/store.ts'
+import { type FileFetching, FileNotFetchedError, fetchFiles } from './fetch-files.ts'
 import { ourText } from './our-message.ts'
 import type { Change } from './transitions.ts'
 
@@ -17,10 +18,11 @@ interface Run {
   signal: AbortSignal
   log: HandlerLog
   usage: HandlerContext['usage']
+  files: FileFetching
 }
 
-/** Everything a handler is given; or the rejection of a message that does not fit the skill's input. */
-export async function prepareRun(run: Run): Promise<{ context: HandlerContext } | { rejected: Change }> {
+/** Everything a handler is given; or the end of a task whose message does not fit the skill's input, or whose files cannot be had. */
+export async function prepareRun(run: Run): Promise<{ context: HandlerContext } | { ends: Change }> {
   const { agent, store, record } = run
   const said = saidByCaller(record)
   const skill = skillOf(agent, said)
@@ -28,7 +30,12 @@ export async function prepareRun(run: Run): Promise<{ context: HandlerContext } 
   if (skill !== undefined && parsed !== undefined && !parsed.success) {
     const faults = parsed.error.issues.map(({ path, message }) => `${path.join('.') || 'data'}: ${message}`)
     const reason = `The message does not fit the skill ${skill.id}: ${faults.slice(0, 20).join('; ')}`
-    return { rejected: { kind: 'reject', message: ourText(record, reason) } }
+    return { ends: { kind: 'reject', message: ourText(record, reason) } }
+  }
+  const fetched = await fetchFiles(newestMessage(record).parts, run.files, run.signal).catch(notFetched)
+  if (fetched instanceof FileNotFetchedError) {
+    const message = ourText(record, fetched.message)
+    return { ends: fetched.refused ? { kind: 'reject', message } : { kind: 'fail', message } }
   }
   const references = await Promise.all(record.referenceTaskIds.map((id) => store.findTask(id, record.owner)))
   const contextHistory = run.firstOfContext
@@ -43,8 +50,14 @@ export async function prepareRun(run: Run): Promise<{ context: HandlerContext } 
     signal: run.signal,
     log: run.log,
     usage: run.usage,
+    fetched,
   })
   return { context }
+}
+
+function notFetched(error: unknown): FileNotFetchedError {
+  if (error instanceof FileNotFetchedError) return error
+  throw error
 }
 
 /** The first message and the answers to our questions: an answer need not repeat the data, or the skill, of the first. */

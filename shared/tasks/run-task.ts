@@ -4,6 +4,7 @@ import type { EventBus } from '../events/event-bus.ts'
 import type { Agent } from '../handler/agent.ts'
 import { OutputCollector } from '../handler/collect-output.ts'
 import type { HandlerContext } from '../handler/context.ts'
+import type { AllowedHosts } from '../net/allowed-hosts.ts'
 import type { Log } from '../process/log.ts'
 import type { Part } from '../protocol/task.ts'
 import type { Job } from '../scheduler/scheduler.ts'
@@ -26,6 +27,8 @@ export interface RunnerParts {
   figures: WorkFigures
   usage: HandlerContext['usage']
   artifactMaxBytes: number
+  /** Exceptions to the private-address guard for files named by `uri`. Default none. */
+  fileAllowedHosts?: AllowedHosts
   /** How long a handler that was told to stop keeps its place. Default 5 s. */
   abortGraceMs?: number
 }
@@ -164,7 +167,7 @@ export class TaskRunner {
     deltas: LiveDeltas,
     began: number,
   ): Promise<Change> {
-    const { agent, engine, artifactMaxBytes, usage } = this.#parts
+    const { agent, engine, artifactMaxBytes, fileAllowedHosts, usage } = this.#parts
     const log = this.#parts.log.child({ task_id: record.id, context_id: record.contextId })
     try {
       const prepared = await prepareRun({
@@ -175,8 +178,9 @@ export class TaskRunner {
         signal,
         log,
         usage,
+        files: { maxBytes: artifactMaxBytes, allowed: fileAllowedHosts },
       })
-      if ('rejected' in prepared) return prepared.rejected
+      if ('ends' in prepared) return prepared.ends
       const collector = new OutputCollector(artifactMaxBytes)
       const onPart = (part: Part) => deltas.add(part)
       const collected = await executeHandler(agent.handle, prepared.context, collector, onPart)
