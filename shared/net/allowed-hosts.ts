@@ -1,7 +1,7 @@
 import { type AddressBlock, addressBlock, addressValue, isInBlock, withoutMapping } from './address-block.ts'
 import { hostName } from './host-name.ts'
 
-/** Exceptions to the private-address guard: WEBHOOK_ALLOWED_HOSTS, REGISTRY_ALLOWED_HOSTS. */
+/** Exceptions to the private-address guard: WEBHOOK_ALLOWED_HOSTS, REGISTRY_ALLOWED_HOSTS, FILE_ALLOWED_HOSTS. */
 export interface AllowedHosts {
   /** Exactly these names, whatever they resolve to. */
   names: ReadonlySet<string>
