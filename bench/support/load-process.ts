@@ -18,6 +18,7 @@ async function run(load: Load): Promise<LoadResult> {
   const latencies: number[] = []
   let [sent, accepted, refused] = [0, 0, 0]
   let refusal: string | undefined
+  const cpu = process.cpuUsage()
   const began = performance.now()
   const endsAt = began + (load.seconds ?? Number.POSITIVE_INFINITY) * 1000
   const total = load.total ?? Number.POSITIVE_INFINITY
@@ -42,7 +43,9 @@ async function run(load: Load): Promise<LoadResult> {
   )
   await Promise.all(connections.map(drive))
   const seconds = (performance.now() - began) / 1000
+  const { user, system } = process.cpuUsage(cpu)
+  const generatorUse = (user + system) / 1_000_000 / seconds
   const sorted = Float64Array.from(latencies).sort()
   const at = (share: number) => sorted[Math.min(sorted.length - 1, Math.floor(sorted.length * share))] ?? 0
-  return { accepted, refused, refusal, seconds, p50Ms: at(0.5), p99Ms: at(0.99) }
+  return { accepted, refused, refusal, seconds, p50Ms: at(0.5), p99Ms: at(0.99), generatorUse }
 }

@@ -24,6 +24,8 @@ export interface LoadResult {
   seconds: number
   p50Ms: number
   p99Ms: number
+  /** How much of a core the generator used itself, 0 to 1. Near 1 it measures itself. */
+  generatorUse: number
 }
 
 /** The load generator, in a process on a core of its own. */

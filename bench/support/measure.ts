@@ -18,7 +18,9 @@ export interface Figures {
   cpuMicrosPerRequest: number
   p50Ms: number
   p99Ms: number
-  /** How much of its core the load generator and the OAuth server left unused. */
+  /** How much of a core the load generator used itself. */
+  generatorUse: number
+  /** How much of that core nobody used: neither the generator and the OAuth server nor other programs. */
   loadIdle: number
   /** How much of the server's core other programs took. */
   othersOnServerCore: number
@@ -44,6 +46,7 @@ export async function measure(
       cpuMicrosPerRequest: cpuMicros / result.accepted,
       p50Ms: result.p50Ms,
       p99Ms: result.p99Ms,
+      generatorUse: result.generatorUse,
       loadIdle: idleShare(theirs, coreTimes(cores.load)),
       othersOnServerCore: Math.max(0, 1 - idleShare(own, coreTimes(cores.server)) - used),
     },
@@ -58,6 +61,7 @@ export function medians(all: Figures[]): Figures {
     cpuMicrosPerRequest: of((one) => one.cpuMicrosPerRequest),
     p50Ms: of((one) => one.p50Ms),
     p99Ms: of((one) => one.p99Ms),
+    generatorUse: of((one) => one.generatorUse),
     loadIdle: of((one) => one.loadIdle),
     othersOnServerCore: of((one) => one.othersOnServerCore),
   }

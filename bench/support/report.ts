@@ -26,6 +26,7 @@ export function printFigures(named: Record<string, Figures>): void {
     'CPU µs/request',
     'p50 ms',
     'p99 ms',
+    'generator',
     'load core idle',
     'others on its core',
   ]
@@ -35,6 +36,7 @@ export function printFigures(named: Record<string, Figures>): void {
     figures.cpuMicrosPerRequest.toFixed(1),
     figures.p50Ms.toFixed(2),
     figures.p99Ms.toFixed(2),
+    percent(figures.generatorUse),
     percent(figures.loadIdle),
     percent(figures.othersOnServerCore),
   ])
