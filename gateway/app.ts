@@ -76,8 +76,9 @@ export async function startGatewayApp(options: GatewayAppOptions): Promise<Gatew
   await using stack = new AsyncDisposableStack()
   const database = stack.use(await openDatabases(config, stack))
   const addresses = await decideAddresses(config)
-  const oauth = stack.use(await startOAuth({ config, secrets, database, addresses, log }))
   const registry = await Registry.open(new SqliteRegistryStore(database), { open: config.registryOpen })
+  const isTrusted = (clientId: string) => registry.isTrusted(clientId)
+  const oauth = stack.use(await startOAuth({ config, secrets, database, addresses, log, isTrusted }))
   const publicUrl = addresses.public
   const { outside = {} } = options
   const trust = stack.use(startTrust({ config, secrets, registry, gatewayUrl: publicUrl, outside }))

@@ -1,18 +1,30 @@
 import { createHash, timingSafeEqual } from 'node:crypto'
 import type { OAuthStore } from './oauth-store.ts'
 
+export interface CheckerOptions {
+  store: OAuthStore
+  /** Clients that registered themselves and may check tokens all the same: agents that were admitted. */
+  isTrusted?: ((clientId: string) => boolean) | undefined
+}
+
 /**
- * Whether a request comes from a server that checks tokens: a client of the gateway with `introspection` that
- * authenticates by HTTP Basic. Read anew each time, so that a changed secret or a removed client counts at once.
+ * Whether a request comes from a server that checks tokens: a client of the gateway with `introspection`, or one that is
+ * trusted, that authenticates by HTTP Basic. Read anew each time, so that a changed secret or a removed client counts at
+ * once.
  */
-export async function isChecker(store: OAuthStore, authorization: string | undefined): Promise<boolean> {
+export async function isChecker(
+  { store, isTrusted }: CheckerOptions,
+  authorization: string | undefined,
+): Promise<boolean> {
   const encoded = /^basic +([\w+/=-]{1,1024})$/i.exec(authorization ?? '')?.[1]
   if (encoded === undefined) return false
   const [id = '', secret = '', more] = Buffer.from(encoded, 'base64').toString('utf8').split(':')
   if (more !== undefined) return false
-  const client = await store.find('Client', formDecode(id))
-  if (client?.['managed'] !== true || client['introspection'] !== true) return false
-  const known = client['client_secret']
+  const clientId = formDecode(id)
+  const client = await store.find('Client', clientId)
+  const checks = client?.['managed'] === true && client['introspection'] === true
+  if (!checks && isTrusted?.(clientId) !== true) return false
+  const known = client?.['client_secret']
   return typeof known === 'string' && timingSafeEqual(digest(known), digest(formDecode(secret)))
 }
 

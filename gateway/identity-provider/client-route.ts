@@ -1,6 +1,5 @@
 import type { FastifyInstance } from 'fastify'
-import { isChecker } from './checker.ts'
-import type { OAuthStore } from './oauth-store.ts'
+import { type CheckerOptions, isChecker } from './checker.ts'
 
 /** What the gateway may know of a client. */
 export interface ClientMetadata {
@@ -11,8 +10,7 @@ export interface ClientMetadata {
   publicKey?: string
 }
 
-export interface ClientRouteOptions {
-  store: OAuthStore
+export interface ClientRouteOptions extends CheckerOptions {
   prefix: string
   metadataOf: (clientId: string) => Promise<ClientMetadata | undefined>
 }
@@ -22,11 +20,11 @@ export interface ClientRouteOptions {
  * API gives it. For whoever may introspect, and nothing more than they need.
  */
 export function mountClientMetadata(scope: FastifyInstance, options: ClientRouteOptions): void {
-  const { store, prefix, metadataOf } = options
+  const { prefix, metadataOf } = options
   // A wildcard: a DID in percent-encoding is longer than a parameter may be.
   scope.get<{ Params: { '*': string } }>(`${prefix}/clients/*`, async (request, reply) => {
     void reply.header('cache-control', 'no-store').type('application/json; charset=utf-8')
-    if (!(await isChecker(store, request.headers.authorization))) {
+    if (!(await isChecker(options, request.headers.authorization))) {
       void reply.code(401).header('www-authenticate', 'Basic realm="clients"')
       return JSON.stringify({ error: 'invalid_client' })
     }

@@ -29,6 +29,8 @@ export interface IdentityProviderOptions {
   keysDir: string
   log: Log
   production: boolean
+  /** Clients that registered themselves and may check tokens all the same: agents that were admitted. */
+  isTrusted?: (clientId: string) => boolean
 }
 
 /** The OAuth 2.0 server for a machine that has none, in the gateway's own process. */
@@ -91,6 +93,7 @@ export async function createIdentityProvider(options: IdentityProviderOptions): 
       mountOAuth(app, {
         provider,
         store,
+        isTrusted: options.isTrusted,
         signIn,
         audit,
         log,

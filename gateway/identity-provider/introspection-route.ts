@@ -1,16 +1,14 @@
 import type { IncomingMessage } from 'node:http'
 import type { FastifyInstance, FastifyReply, FastifyRequest } from 'fastify'
 import type { Provider } from 'oidc-provider'
-import { isChecker } from './checker.ts'
+import { type CheckerOptions, isChecker } from './checker.ts'
 import { introspect } from './introspect.ts'
-import type { OAuthStore } from './oauth-store.ts'
 
 const formMaxBytes = 16 * 1024
 const formType = 'application/x-www-form-urlencoded'
 
-export interface IntrospectionRouteOptions {
+export interface IntrospectionRouteOptions extends CheckerOptions {
   provider: Provider
-  store: OAuthStore
   prefix: string
   /** Told the credentials of a server that may introspect: it asks with each request of its own callers. */
   checkerIsKnown?: (credentials: string) => void
@@ -18,18 +16,17 @@ export interface IntrospectionRouteOptions {
 
 /**
  * The short way for the servers that introspect a token with each of their requests: less than half of the work that
- * oidc-provider does for it. It is only for a client of the gateway with `introspection` that authenticates by HTTP
- * Basic; whatever else comes, faults included, goes to oidc-provider by `otherwise`, with the body unread.
+ * oidc-provider does for it. It is only for clients that may check tokens and authenticate by HTTP Basic; whatever else comes, faults included, goes to oidc-provider by `otherwise`, with the body unread.
  */
 export function mountIntrospection(
   scope: FastifyInstance,
   options: IntrospectionRouteOptions,
   otherwise: (request: FastifyRequest, reply: FastifyReply) => void,
 ): void {
-  const { provider, store, prefix, checkerIsKnown } = options
+  const { provider, prefix, checkerIsKnown } = options
   scope.post(`${prefix}/introspect`, async (request, reply) => {
     const { authorization, 'content-type': type } = request.headers
-    if (type?.startsWith(formType) !== true || !(await isChecker(store, authorization))) {
+    if (type?.startsWith(formType) !== true || !(await isChecker(options, authorization))) {
       otherwise(request, reply)
       return reply
     }

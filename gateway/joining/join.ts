@@ -64,8 +64,10 @@ export class Joining {
   async #isProven({ caller, signed }: JoinRequest, url: string, found: FetchedAgent): Promise<boolean> {
     const { did, identity } = found
     if (did === undefined || identity === undefined) return false
-    if (caller.did === did && signedByOneOf(identity.keys, { did, ...signed, signature: caller.signature })) {
-      return true
+    if (caller.did === did) {
+      // An OAuth client may have been named after a DID by anybody: the key alone makes it that of the agent.
+      if (signedByOneOf(identity.keys, { did, ...signed, signature: caller.signature })) return true
+      throw notTheAgent(caller.signature === undefined ? 'missing_signature_headers' : 'crypto_mismatch')
     }
     return challengeAgent({ url, did, keys: identity.keys }, this.#options)
   }
@@ -97,6 +99,13 @@ export class Joining {
       })
     }
   }
+}
+
+function notTheAgent(reason: string): ParleyError {
+  return new ParleyError('InvalidTokenSignature', {
+    message: 'A client that is the DID of the agent signs its registration with the key of that DID',
+    data: { reason },
+  })
 }
 
 function busy(): ParleyError {

@@ -84,6 +84,12 @@ export class Registry {
     return this.all().filter((entry) => entry.admitted)
   }
 
+  /** Whether this client is an agent that proved its key, was admitted and is not set aside. */
+  isTrusted(clientId: string): boolean {
+    const entry = clientId.startsWith('did:') ? this.find(clientId) : undefined
+    return entry?.owner === clientId && entry.verified && entry.admitted && entry.quarantine === undefined
+  }
+
   /**
    * Makes an entry, or renews the one of the same agent (the same DID; without DID the same slug and address).
    * @throws ParleyError Conflict when DID, slug or address are another agent's, InvalidParams for a name without letters

@@ -1,8 +1,14 @@
 import { randomBytes, randomUUID } from 'node:crypto'
 import { rename, rm, stat, writeFile } from 'node:fs/promises'
 import path from 'node:path'
+import type { EnsureClient } from '../identity-provider/clients.ts'
 import type { IdentityProvider } from '../identity-provider/identity-provider.ts'
 
+const operator = {
+  clientId: 'operator',
+  clientName: 'Operator',
+  scope: 'agent:read agent:write agent:admin',
+}
 const client = { clientId: 'dev-client', clientName: 'Development', scope: 'agent:read agent:write' }
 
 /**
@@ -18,7 +24,19 @@ export async function provideDevClient(
     if (await isThere(file)) await endDevClient(provider, file)
     return
   }
-  const { clientId, clientSecret } = await provider.ensureClient(client)
+  await writeClient(provider, client, file)
+}
+
+/**
+ * `DATA_DIR/oauth/operator-client.json`: the operator's client, with `agent:admin`. Whoever reads that folder is the
+ * operator: it holds the signing keys too.
+ */
+export function provideOperatorClient(provider: IdentityProvider, dataDir: string): Promise<void> {
+  return writeClient(provider, operator, path.join(dataDir, 'oauth', 'operator-client.json'))
+}
+
+async function writeClient(provider: IdentityProvider, asked: EnsureClient, file: string): Promise<void> {
+  const { clientId, clientSecret } = await provider.ensureClient(asked)
   const text = { client_id: clientId, client_secret: clientSecret, token_url: `${provider.issuer}/token` }
   await writeSecretFile(file, `${JSON.stringify(text, null, 2)}\n`)
 }

@@ -8,7 +8,7 @@ import type { GatewayConfig, GatewaySecrets } from '../config.ts'
 import { createIdentityProvider, type IdentityProvider } from '../identity-provider/identity-provider.ts'
 import { SqliteOAuthStore } from '../identity-provider/oauth-sqlite.ts'
 import type { Addresses } from './addresses.ts'
-import { provideDevClient } from './dev-client.ts'
+import { provideDevClient, provideOperatorClient } from './dev-client.ts'
 
 /** Who knows the tokens: the embedded OAuth server, or the one of OAUTH_ISSUER. */
 export interface OAuth extends AsyncDisposable {
@@ -26,6 +26,8 @@ export interface OAuthOptions {
   database: SqliteDatabase
   addresses: Addresses
   log: Log
+  /** Agents that may check tokens. */
+  isTrusted: (clientId: string) => boolean
 }
 
 export async function startOAuth(options: OAuthOptions): Promise<OAuth> {
@@ -38,8 +40,10 @@ export async function startOAuth(options: OAuthOptions): Promise<OAuth> {
     keysDir: path.join(dataDir, 'oauth'),
     log,
     production,
+    isTrusted: options.isTrusted,
   })
   await provideDevClient(provider, { dataDir, production })
+  await provideOperatorClient(provider, dataDir)
   return {
     issuer: provider.issuer,
     introspector: provider,

@@ -4,6 +4,7 @@ import path from 'node:path'
 import { fileURLToPath } from 'node:url'
 import type { Agent as UpstreamAgent } from 'undici'
 import { verifyDocument } from '../../shared/identity/document.ts'
+import { Audit } from '../../shared/process/audit.ts'
 import type { Log } from '../../shared/process/log.ts'
 import type { GatewayConfig } from '../config.ts'
 import type { IdentityProvider } from '../identity-provider/identity-provider.ts'
@@ -100,7 +101,10 @@ function ourAddresses(host: string): string[] {
 }
 
 /** Enters the agent into the registry, with what it says of its skills; resolves with the id of its entry. */
-async function enter(agent: ReadyAgent, { registry, upstream }: SupervisedAgentsOptions): Promise<string> {
+async function enter(
+  agent: ReadyAgent,
+  { registry, upstream, log }: SupervisedAgentsOptions,
+): Promise<string> {
   const card = readCard(agent.card)
   if (card.did !== agent.did) throw new Error('its card names another DID')
   const url = agent.url.replace(/\/+$/, '')
@@ -124,6 +128,13 @@ async function enter(agent: ReadyAgent, { registry, upstream }: SupervisedAgents
     verified: true,
     admitted: true,
     admittedBy: 'supervisor',
+  })
+  new Audit(log).decided({
+    who: 'supervisor',
+    action: 'registry.register',
+    target: entry.slug,
+    allowed: true,
+    reason: agent.did,
   })
   return entry.id
 }
