@@ -100,6 +100,12 @@ test('* lets every page call, and never with cookies', async () => {
   }
 })
 
+test('OPTIONS of an allowed page that is half a preflight is answered without fault', async () => {
+  const to = await agentFor('*')
+  const asked = await raw(to, { method: 'OPTIONS', path: '/', headers: { origin: 'https://app.example' } })
+  expect([asked.status, asked.text]).toEqual([204, ''])
+})
+
 test('where CORS is on, paths and methods that do not exist are told as ever', async () => {
   const to = await agentFor('*')
   expect((await raw(to, { method: 'GET', path: '/nothing' })).status).toBe(404)
