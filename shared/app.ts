@@ -126,6 +126,8 @@ async function assemble(
     figures,
     usage,
     artifactMaxBytes: config.artifactMaxBytes,
+    key: options.identity.key,
+    ...(options.clientKeys !== undefined && { clientKeys: options.clientKeys }),
     fileAllowedHosts: config.fileAllowedHosts,
   })
   stack.use(startExpiry(engine, log))

@@ -20,7 +20,7 @@ test('Markdown in the message becomes a PDF file, named after its title', async 
     .sendAndWait('Turn this into a PDF: # Third Quarter\n\nAll is well.')
   expect(task.status.state).toBe('completed')
   expect(task.artifacts.map(({ name }) => name)).toEqual(['result', 'third-quarter.pdf'])
-  expect(task.artifacts[0]?.parts).toEqual([{ kind: 'text', text: 'third-quarter.pdf: 1 page.' }])
+  expect(task.artifacts[0]?.parts).toMatchObject([{ kind: 'text', text: 'third-quarter.pdf: 1 page.' }])
   expect(pdfOf(task)).toMatch(/^%PDF-/)
 })
 

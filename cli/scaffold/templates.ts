@@ -30,7 +30,7 @@ test('greets by name', async () => {
   await using server = await testAgent(agent)
   const task = await server.caller('alice').sendAndWait('Ada')
   assert.equal(task.status.state, 'completed')
-  assert.deepEqual(task.artifacts[0]?.parts, [{ kind: 'text', text: 'Hello, Ada!' }])
+  assert.partialDeepStrictEqual(task.artifacts[0]?.parts, [{ kind: 'text', text: 'Hello, Ada!' }])
 })
 
 test('asks for a name that was not given, and goes on with the answer', async () => {

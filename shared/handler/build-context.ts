@@ -1,7 +1,6 @@
-import type { Caller } from '../auth/caller.ts'
 import type { FileContent, JsonObject, Message, Part, Task } from '../protocol/task.ts'
 import type { TaskRecord } from '../store/store.ts'
-import type { HandlerContext, HandlerLog, InputFile, Reference } from './context.ts'
+import type { HandlerContext, HandlerLog, InputFile, InputPart, Reference } from './context.ts'
 import { pause } from './output.ts'
 
 export interface ContextParts {
@@ -15,6 +14,8 @@ export interface ContextParts {
   usage: HandlerContext['usage']
   /** The contents of the newest message's file parts that name a `uri`. */
   fetched?: ReadonlyMap<Part, FetchedFile>
+  /** What the signatures of the newest message's parts are worth. */
+  verified?: ReadonlyMap<Part, boolean>
 }
 
 export interface FetchedFile {
@@ -29,14 +30,14 @@ export function buildContext(parts: ContextParts): HandlerContext {
   return {
     text: textOf(message.parts),
     data: dataOf(message.parts),
-    files: filesOf(message.parts, parts.fetched),
+    files: filesOf(message.parts, parts),
     input: parts.input,
-    message,
+    message: { ...message, parts: message.parts.map((part) => inputPart(part, parts.verified?.get(part))) },
     history: record.history,
     references: parts.references.map(referenceOf),
     context: { id: record.contextId, history: parts.contextHistory.map(referenceOf) },
     task: { id: record.id, contextId: record.contextId, starts: record.starts },
-    caller: callerOf(record.owner),
+    caller: callerOf(record),
     skillId: parts.skillId,
     acceptedOutputModes: record.acceptedOutputModes,
     signal: parts.signal,
@@ -72,8 +73,9 @@ export function newestMessage(record: TaskRecord): Message {
   return message
 }
 
-function callerOf(owner: string): Omit<Caller, 'scopes'> {
-  return owner.startsWith('did:') ? { id: owner, did: owner } : { id: owner }
+function callerOf({ owner, signed: isSigned }: TaskRecord): HandlerContext['caller'] {
+  const signed = isSigned === true
+  return owner.startsWith('did:') ? { id: owner, did: owner, signed } : { id: owner, signed }
 }
 
 function referenceOf(task: Task): Reference {
@@ -96,16 +98,29 @@ export function dataOf(parts: readonly Part[]): JsonObject {
   return Object.assign({}, ...parts.map((part) => (part.kind === 'data' ? part.data : {}))) as JsonObject
 }
 
-function filesOf(parts: readonly Part[], fetched?: ReadonlyMap<Part, FetchedFile>): InputFile[] {
-  return parts.flatMap((part) => (part.kind === 'file' ? [inputFile(part.file, fetched?.get(part))] : []))
+function inputPart(part: Part, verified: boolean | undefined): InputPart {
+  return verified === undefined ? part : { ...part, verified }
+}
+
+type Known = Pick<ContextParts, 'fetched' | 'verified'>
+
+function filesOf(parts: readonly Part[], { fetched, verified }: Known = {}): InputFile[] {
+  return parts.flatMap((part) =>
+    part.kind === 'file' ? [inputFile(part.file, fetched?.get(part), verified?.get(part))] : [],
+  )
 }
 
 /** Bytes are decoded when they are asked for. */
-function inputFile(file: FileContent, fetched: FetchedFile | undefined): InputFile {
+function inputFile(
+  file: FileContent,
+  fetched: FetchedFile | undefined,
+  verified: boolean | undefined,
+): InputFile {
   let bytes = fetched?.bytes
   return {
     name: file.name,
     mimeType: file.mimeType ?? fetched?.mimeType,
+    ...(verified !== undefined && { verified }),
     get bytes() {
       bytes ??= Buffer.from(file.bytes ?? '', 'base64')
       return bytes

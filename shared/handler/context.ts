@@ -1,4 +1,4 @@
-import type { Artifact, FileContent, JsonObject, Message, Task } from '../protocol/task.ts'
+import type { Artifact, FileContent, JsonObject, Message, Part, Task } from '../protocol/task.ts'
 import type { Pause } from './output.ts'
 
 /** What a handler is given. Everything in it is read-only for the handler. */
@@ -11,8 +11,8 @@ export interface HandlerContext<Input = unknown> {
   files: InputFile[]
   /** The data of all the caller's messages to this task, merged, parsed by the skill's `input` schema where it has one. */
   input: Input
-  /** The newest message as it came. */
-  message: Message
+  /** The newest message as it came; its parts say whether they are `verified`. */
+  message: InputMessage
   /** Everything said in this task so far, the newest message last: after `ask` it holds the question and the answer. */
   history: Message[]
   /** The tasks named by `referenceTaskIds`, in that order. */
@@ -21,8 +21,8 @@ export interface HandlerContext<Input = unknown> {
   context: { id: string; history: Reference[] }
   /** Id and context of the task itself, and how often it was started (more than 1 after a crash). */
   task: { id: string; contextId: string; starts: number }
-  /** Who asks: the token's client, and its DID where it is one. */
-  caller: { id: string; did?: string }
+  /** Who asks: the token's client, its DID where it is one, and whether it signed the request with the DID's key. */
+  caller: { id: string; did?: string; signed: boolean }
   /** The skill that the message names in `metadata.skill_id`, else the only one, else undefined. */
   skillId: string | undefined
   /** MIME types the caller accepts; empty = anything. */
@@ -45,9 +45,16 @@ export interface HandlerContext<Input = unknown> {
   usage: (spent: { model: string; inputTokens: number; outputTokens: number }) => void
 }
 
+export type InputMessage = Omit<Message, 'parts'> & { parts: InputPart[] }
+
+/** `verified`: the part carries a signature, and it is (or is not) one by the caller's key. Absent: no signature, or no key. */
+export type InputPart = Part & { verified?: boolean }
+
 export interface InputFile {
   name: string | undefined
   mimeType: string | undefined
+  /** As of its part. */
+  verified?: boolean
   bytes: Buffer
   /** The bytes as UTF-8 text. */
   text: string

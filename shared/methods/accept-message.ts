@@ -33,7 +33,7 @@ export async function acceptMessage(services: Services, call: Call, params: Mess
   if (existing !== undefined) {
     if (key?.seen === true && wasTaken(existing, message.messageId))
       return { record: existing, start: () => {} }
-    return continueTask(services, existing, message)
+    return continueTask(services, call, existing, message)
   }
   const wanted = { ...params, taskId: taskId ?? newId(), acceptedOutputModes }
   const created = await createTask(services, call, wanted)
@@ -42,7 +42,7 @@ export async function acceptMessage(services: Services, call: Call, params: Mess
   const taken = await services.store.findTask(wanted.taskId, owner)
   if (taken === undefined) throw new ParleyError('TaskNotFound', { data: { taskId: wanted.taskId } })
   if (key !== undefined && wasTaken(taken, message.messageId)) return { record: taken, start: () => {} }
-  return continueTask(services, taken, message)
+  return continueTask(services, call, taken, message)
 }
 
 /** Undefined when the id is taken. */
@@ -52,7 +52,7 @@ async function createTask(services: Services, call: Call, wanted: NewTask): Prom
   const contextId = wanted.message.contextId ?? newId()
   const firstOfContext = !(await isOurContext(services, wanted.message.contextId, owner))
   const slot = claimRoom(services)
-  const record = newRecord({ owner, at, contextId, wanted })
+  const record = newRecord({ owner, signed: call.caller.signature !== undefined, at, contextId, wanted })
   if (slot.runs) Object.assign(record, { lease: leaseOf(services.runner.holder), starts: 1 })
   if (!(await create(services, record, slot))) return undefined
   return {

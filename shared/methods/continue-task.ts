@@ -5,7 +5,7 @@ import { isPaused, isTerminal, type Message, type Part } from '../protocol/task.
 import type { TaskRecord } from '../store/store.ts'
 import { ourText } from '../tasks/our-message.ts'
 import type { Change } from '../tasks/transitions.ts'
-import type { Services } from './method.ts'
+import type { Call, Services } from './method.ts'
 import { type Accepted, messageOf } from './new-record.ts'
 
 /**
@@ -14,6 +14,7 @@ import { type Accepted, messageOf } from './new-record.ts'
  */
 export async function continueTask(
   services: Services,
+  { caller }: Pick<Call, 'caller'>,
   task: TaskRecord,
   message: MessageSend['message'],
 ): Promise<Accepted> {
@@ -24,7 +25,9 @@ export async function continueTask(
     })
   }
   const said = messageOf(message, task.id, task.contextId)
-  const record = await services.engine.change(task, (now) => answerTo(now, said))
+  const record = await services.engine.change(task, (now) =>
+    answerTo(now, said, caller.signature !== undefined),
+  )
   const start = () => {
     if (record.status.state === 'submitted')
       services.scheduler.enqueue({ taskId: task.id, owner: task.owner })
@@ -32,10 +35,10 @@ export async function continueTask(
   return { record, start }
 }
 
-function answerTo(task: TaskRecord, said: Message): Change {
+function answerTo(task: TaskRecord, said: Message, signed: boolean): Change {
   const { state } = task.status
-  if (state === 'negotiation-bid-submitted') return answerToBid(task, said)
-  if (isPaused(state) || isTerminal(state)) return { kind: 'continue', message: said }
+  if (state === 'negotiation-bid-submitted') return answerToBid(task, said, signed)
+  if (isPaused(state) || isTerminal(state)) return { kind: 'continue', message: said, signed }
   throw new ParleyError('UnsupportedOperation', {
     message: `Task is ${state}: wait until it asks for input or has ended`,
     data: { taskId: task.id, state },
@@ -43,9 +46,9 @@ function answerTo(task: TaskRecord, said: Message): Change {
 }
 
 /** Design gaps: data `{accept: true}` continues, `{accept: false}` ends in `rejected`. */
-function answerToBid(task: TaskRecord, said: Message): Change {
+function answerToBid(task: TaskRecord, said: Message, signed: boolean): Change {
   const accept = dataOf(said.parts as Part[])['accept']
-  if (accept === true) return { kind: 'continue', message: said }
+  if (accept === true) return { kind: 'continue', message: said, signed }
   if (accept === false)
     return { kind: 'reject', message: ourText(task, 'The caller did not accept the bid.') }
   const issues = [

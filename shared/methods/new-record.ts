@@ -14,11 +14,12 @@ export type NewTask = MessageSend & { taskId: string; acceptedOutputModes: strin
 /** A task in `submitted`, as it is first stored. */
 export function newRecord(parts: {
   owner: string
+  signed: boolean
   at: string
   contextId: string
   wanted: NewTask
 }): TaskRecord {
-  const { owner, at, contextId, wanted } = parts
+  const { owner, signed, at, contextId, wanted } = parts
   return {
     id: wanted.taskId,
     contextId,
@@ -34,6 +35,7 @@ export function newRecord(parts: {
     workedMs: 0,
     referenceTaskIds: wanted.message.referenceTaskIds ?? [],
     acceptedOutputModes: wanted.acceptedOutputModes,
+    ...(signed && { signed }),
   }
 }
 

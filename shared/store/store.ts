@@ -21,6 +21,8 @@ export interface TaskRecord extends Task {
   dueAt?: number
   referenceTaskIds: string[]
   acceptedOutputModes: string[]
+  /** The request that brought the newest message was signed by its caller. */
+  signed?: true
   /** What a bid or payment offered, kept while the task is paused. */
   pausedIn?: PausedState
 }

@@ -1,6 +1,8 @@
 import { randomUUID } from 'node:crypto'
 import { type Collected, MalformedOutputError, OutputTooLargeError } from '../handler/collect-output.ts'
 import type { Pause } from '../handler/output.ts'
+import type { KeyPair } from '../identity/keys.ts'
+import { signPart } from '../identity/part-signature.ts'
 import { errorTable } from '../jsonrpc/errors.ts'
 import type { Artifact, Part, PausedState } from '../protocol/task.ts'
 import type { TaskRecord } from '../store/store.ts'
@@ -17,14 +19,18 @@ const pausedStateOf: Record<'ask' | 'auth' | 'bid', PausedState> = {
   bid: 'negotiation-bid-submitted',
 }
 
-/** What the handler's output means for its task. `mainArtifactId` is the id that deltas of the main artifact carried. */
+/**
+ * What the handler's output means for its task: `mainArtifactId` is the id that deltas of the main artifact carried, `key`
+ * signs every part.
+ */
 export function changeOfOutput(
   record: TaskRecord,
   collected: Collected,
-  run: { mainArtifactId: string; workedMs: number },
+  run: { mainArtifactId: string; workedMs: number; key: KeyPair },
 ): Change {
   if (collected.pause !== undefined) return changeOfPause(record, collected.pause, run.workedMs)
-  const artifacts = collected.artifacts.map(({ name, parts }, i): Artifact => {
+  const artifacts = collected.artifacts.map(({ name, parts: made }, i): Artifact => {
+    const parts = made.map((part) => signPart(part, run.key))
     const streamed = i === 0 && name === 'result'
     return { artifactId: streamed ? run.mainArtifactId : randomUUID(), name, parts }
   })

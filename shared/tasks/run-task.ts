@@ -1,9 +1,11 @@
 import { randomUUID } from 'node:crypto'
 import { setImmediate as nextTurn } from 'node:timers/promises'
+import type { ClientKeys } from '../auth/client-keys.ts'
 import type { EventBus } from '../events/event-bus.ts'
 import type { Agent } from '../handler/agent.ts'
 import { OutputCollector } from '../handler/collect-output.ts'
 import type { HandlerContext } from '../handler/context.ts'
+import type { KeyPair } from '../identity/keys.ts'
 import type { AllowedHosts } from '../net/allowed-hosts.ts'
 import type { Log } from '../process/log.ts'
 import type { Part } from '../protocol/task.ts'
@@ -27,6 +29,10 @@ export interface RunnerParts {
   figures: WorkFigures
   usage: HandlerContext['usage']
   artifactMaxBytes: number
+  /** Signs what tasks make. */
+  key: KeyPair
+  /** Absent: nobody's key is known. */
+  clientKeys?: ClientKeys
   /** Exceptions to the private-address guard for files named by `uri`. Default none. */
   fileAllowedHosts?: AllowedHosts
   /** How long a handler that was told to stop keeps its place. Default 5 s. */
@@ -167,7 +173,7 @@ export class TaskRunner {
     deltas: LiveDeltas,
     began: number,
   ): Promise<Change> {
-    const { agent, engine, artifactMaxBytes, fileAllowedHosts, usage } = this.#parts
+    const { agent, engine, artifactMaxBytes, fileAllowedHosts, usage, key } = this.#parts
     const log = this.#parts.log.child({ task_id: record.id, context_id: record.contextId })
     try {
       const prepared = await prepareRun({
@@ -178,6 +184,7 @@ export class TaskRunner {
         signal,
         log,
         usage,
+        clientKeys: this.#parts.clientKeys,
         files: { maxBytes: artifactMaxBytes, allowed: fileAllowedHosts },
       })
       if ('ends' in prepared) return prepared.ends
@@ -185,7 +192,7 @@ export class TaskRunner {
       const onPart = (part: Part) => deltas.add(part)
       const collected = await executeHandler(agent.handle, prepared.context, collector, onPart)
       const workedMs = Math.round(performance.now() - began)
-      return changeOfOutput(record, collected, { mainArtifactId: deltas.artifactId, workedMs })
+      return changeOfOutput(record, collected, { mainArtifactId: deltas.artifactId, workedMs, key })
     } catch (error) {
       if (!signal.aborted) log.warn({ err: error }, 'handler failed')
       return changeOfError(record, error)

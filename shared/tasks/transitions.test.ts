@@ -16,7 +16,7 @@ const artifact = { artifactId: 'a', name: 'result', parts: message.parts }
 const changes = {
   'pick-up': { kind: 'pick-up', lease: { holder: 'us', until: 1 } },
   release: { kind: 'release' },
-  continue: { kind: 'continue', message },
+  continue: { kind: 'continue', message, signed: true },
   pause: { kind: 'pause', state: 'input-required', message, dueAt: 1, workedMs: 5 },
   complete: {
     kind: 'complete',

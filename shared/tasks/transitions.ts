@@ -13,7 +13,7 @@ export type Change =
   /** The process stops in good order: the task is nobody's again, and this start does not count. */
   | { kind: 'release' }
   /** The caller's next message to a paused task. */
-  | { kind: 'continue'; message: Message }
+  | { kind: 'continue'; message: Message; signed: boolean }
   | { kind: 'pause'; state: PausedState; message: Message; dueAt: number; workedMs: number }
   | { kind: 'complete'; artifacts: Artifact[]; message: Message | undefined; workedMs: number }
   | { kind: 'fail'; message: Message }
@@ -76,7 +76,11 @@ function fillIn(next: TaskRecord, change: Change): void {
     return
   }
   delete next.lease
-  if (change.kind === 'continue') next.starts = 0
+  if (change.kind === 'continue') {
+    next.starts = 0
+    delete next.signed
+    if (change.signed) next.signed = true
+  }
   if (change.kind === 'release') next.starts -= 1
   if (change.kind === 'pause') next.dueAt = change.dueAt
   if (change.kind === 'pause' || change.kind === 'complete') next.workedMs += change.workedMs
