@@ -5,7 +5,8 @@ import { ParleyError } from '../../shared/jsonrpc/errors.ts'
 
 /** `GET /.well-known/did.json` (specification): who the gateway is, or 404; the same for the life of the process. */
 export function addIdentityRoute(app: FastifyInstance, identity: Identity | undefined): void {
-  const document = identity && JSON.stringify(identity.document)
+  // Bytes: to a text Fastify would add a charset.
+  const document = identity && Buffer.from(JSON.stringify(identity.document))
   app.get('/.well-known/did.json', (_request, reply) => {
     if (document === undefined) throw new ParleyError('NotFound', { data: { reason: 'did' } })
     return reply.type(didDocumentType).header('cache-control', 'public, max-age=300').send(document)

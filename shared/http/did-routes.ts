@@ -19,7 +19,8 @@ export function addDidRoutes(app: FastifyInstance, resolve: ResolveDid): void {
     const { did } = parseParams(asked, given)
     const document = await resolve(did)
     if (document === undefined) throw new ParleyError('NotFound', { data: { reason: 'did' } })
-    return JSON.stringify(document)
+    // Bytes: to a text Fastify would add a charset.
+    return Buffer.from(JSON.stringify(document))
   }
   app.get('/did/resolve', async (request, reply) => {
     const document = await answer(request.query)
