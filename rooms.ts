@@ -5,9 +5,9 @@
 export const floors: string[][] = [
   ['shared/jsonrpc/errors.ts'],
   ['shared/protocol', 'shared/net'],
-  ['shared/jsonrpc', 'shared/process', 'shared/identity', 'shared/client'],
+  ['shared/jsonrpc', 'shared/process', 'shared/identity'],
   ['shared/store', 'shared/events', 'shared/scheduler', 'shared/auth'],
-  ['shared/handler'],
+  ['shared/handler', 'shared/client'],
   ['shared/discovery', 'shared/negotiation', 'shared/tasks'],
   ['shared/methods'],
   ['shared/http'],

@@ -7,10 +7,21 @@ export interface ClientOptions {
   /** Bearer token, or how to come by one; asked before every request. */
   token?: string | (() => string | Promise<string>)
   headers?: Record<string, string>
+  /** Sends the requests; a `signedFetch` brings token and signature along. Default: `fetch`. */
+  fetch?: (url: string, init: OutgoingRequest) => Promise<Response>
   /** Longest wait for an ordinary answer. Default 60,000. */
   requestTimeoutMs?: number
   /** Largest ordinary answer. Default 256 MiB. */
   responseMaxBytes?: number
+}
+
+/** What is handed to `fetch`. */
+export interface OutgoingRequest {
+  method: 'POST'
+  redirect: 'manual'
+  headers: Record<string, string>
+  body: string
+  signal?: AbortSignal
 }
 
 export interface CallOptions {
@@ -82,7 +93,7 @@ export class Transport {
     const { token } = this.#options
     const bearer = typeof token === 'function' ? await token() : token
     try {
-      const response = await fetch(this.url, {
+      const response = await (this.#options.fetch ?? fetch)(this.url, {
         method: 'POST',
         redirect: 'manual',
         headers: {
