@@ -5,9 +5,10 @@ import { createServer } from 'node:net'
 import { tmpdir } from 'node:os'
 import path from 'node:path'
 import { setTimeout as pause } from 'node:timers/promises'
+import { fileURLToPath } from 'node:url'
 import { TestIdentityProvider } from './identity-provider.ts'
 
-const program = path.join(import.meta.dirname, '..', 'agent-process.ts')
+const program = fileURLToPath(new URL('../agent-process.ts', import.meta.url))
 
 /** An agent in a process of its own, which can be killed as often as one likes; its data stays where it is. */
 export class KillableAgent implements AsyncDisposable {
