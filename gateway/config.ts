@@ -1,6 +1,6 @@
 import { didPart } from '../shared/identity/did.ts'
-import { type AllowedHosts, parseAllowedHosts } from '../shared/net/allowed-hosts.ts'
-import { type CommonConfig, commonConfig, trimSlash } from '../shared/process/config.ts'
+import type { AllowedHosts } from '../shared/net/allowed-hosts.ts'
+import { allowedHosts, type CommonConfig, commonConfig, trimSlash } from '../shared/process/config.ts'
 import {
   ConfigError,
   commonSettings,
@@ -64,21 +64,13 @@ export function gatewayConfig(environment: NodeJS.ProcessEnv = process.env): Set
       publicUrl: trimSlash(common.publicUrl),
       embeddedOAuth: issuer === undefined,
       registryOpen: values.REGISTRY_OPEN ?? !common.production,
-      registryAllowedHosts: allowedHosts(values.REGISTRY_ALLOWED_HOSTS),
+      registryAllowedHosts: allowedHosts('REGISTRY_ALLOWED_HOSTS', values.REGISTRY_ALLOWED_HOSTS),
     }),
     secrets: Object.freeze({
       oauthClientSecret: values.OAUTH_CLIENT_SECRET,
       identity: identitySettings(values),
     }),
     environment: { ...environment },
-  }
-}
-
-function allowedHosts(list: string | undefined): AllowedHosts {
-  try {
-    return parseAllowedHosts(list ?? '')
-  } catch (error) {
-    throw new ConfigError([`REGISTRY_ALLOWED_HOSTS: ${(error as Error).message}.`])
   }
 }
 

@@ -6,12 +6,13 @@ import { discover } from './auth/discovery.ts'
 import { HttpIntrospector } from './auth/introspection.ts'
 import { agentCard } from './discovery/agent-card.ts'
 import { loadAgent } from './handler/load-agent.ts'
-import { agentIdentity } from './identity/identity.ts'
+import { agentIdentity, type Identity } from './identity/identity.ts'
 import { type AgentConfig, type AgentSecrets, agentConfig } from './process/config.ts'
 import { type Log, makeLog } from './process/log.ts'
 import { type Running, run } from './process/run.ts'
 import { ConfigError } from './process/settings.ts'
-import { startHeartbeat } from './registration/heartbeat.ts'
+import { Membership, type TokenSource } from './registration/membership.ts'
+import { ownClient } from './registration/own-client.ts'
 import { askForClient, isSupervised, tellReady } from './registration/supervisor-channel.ts'
 
 interface Client {
@@ -38,8 +39,7 @@ async function start(folder: string, config: AgentConfig, secrets: AgentSecrets,
   const agent = await loadAgent(folder)
   const identity = await agentIdentity(agent.author, path.join(config.dataDir, 'agent.key.json'))
   const { did } = identity
-  const supplied = isSupervised() ? await askForClient(identity) : undefined
-  const client = supplied ?? configuredClient(config, secrets)
+  const client = await clientOf(agent.name, identity, config, secrets)
   const introspector = stack.use(introspectorOf(config, client))
   const clientKeys = clientKeysOf(config, client)
   if (clientKeys !== undefined) stack.use(clientKeys)
@@ -49,13 +49,37 @@ async function start(folder: string, config: AgentConfig, secrets: AgentSecrets,
     ])
   }
   const known = clientKeys === undefined ? {} : { clientKeys }
+  // Before the app: it leaves the gateway once its work is done.
+  const membership = membershipOf(identity, { config, secrets, client, log })
+  if (membership !== undefined) stack.use(membership)
   const app = stack.use(await startAgentApp({ agent, identity, config, introspector, log, ...known }))
-  const heartbeat = heartbeatOf(app, { config, secrets, client, did, log })
-  if (heartbeat !== undefined) stack.use(heartbeat)
+  membership?.start({ url: app.baseUrl, figures: () => figuresOf(app) })
   log.info({ url: app.baseUrl, address: app.address, did }, 'agent is ready')
   tellReady(app.address, agentCard(agent, { did, url: app.baseUrl }))
   const open = stack.move()
   return { [Symbol.asyncDispose]: () => open.disposeAsync() }
+}
+
+/** The supervisor's, the one of the settings, or the agent's own at the OAuth server. */
+async function clientOf(
+  name: string,
+  identity: Identity,
+  config: AgentConfig,
+  secrets: AgentSecrets,
+): Promise<Client | undefined> {
+  const supplied = isSupervised() ? await askForClient(identity) : undefined
+  const given = supplied ?? configuredClient(config, secrets)
+  const { issuer } = config.oauth
+  if (given !== undefined || issuer === undefined) return given
+  return ownClient({
+    issuer,
+    endpoint: () => endpointOf(issuer, 'registration_endpoint'),
+    initialToken: secrets.initialToken,
+    did: identity.did,
+    publicKey: identity.key.publicKeyBase58,
+    name,
+    file: path.join(config.dataDir, 'oauth-client.json'),
+  })
 }
 
 function configuredClient({ oauth }: AgentConfig, { oauthClientSecret }: AgentSecrets): Client | undefined {
@@ -73,7 +97,7 @@ function introspectorOf({ oauth }: AgentConfig, client: Client | undefined): Htt
   }
   if (client === undefined) {
     throw new ConfigError([
-      'OAUTH_CLIENT_ID and OAUTH_CLIENT_SECRET must be set: introspection needs a client.',
+      'OAUTH_CLIENT_ID and OAUTH_CLIENT_SECRET, or OAUTH_INITIAL_TOKEN, must be set: introspection needs a client.',
     ])
   }
   return new HttpIntrospector({ url, ...client })
@@ -84,7 +108,7 @@ function clientKeysOf({ oauth }: AgentConfig, client: Client | undefined): HttpC
   return new HttpClientKeys({ url: oauth.clientMetadataUrl, ...client })
 }
 
-type Endpoint = 'introspection_endpoint' | 'token_endpoint'
+type Endpoint = 'introspection_endpoint' | 'token_endpoint' | 'registration_endpoint'
 
 async function endpointOf(issuer: string, name: Endpoint): Promise<string> {
   const endpoint = (await discover(issuer))[name]
@@ -98,40 +122,45 @@ function endpoint(configured: string | undefined, issuer: string | undefined, na
   return () => endpointOf(issuer, name)
 }
 
-interface HeartbeatParts {
+interface MembershipParts {
   config: AgentConfig
   secrets: AgentSecrets
   client: Client | undefined
-  did: string
   log: Log
 }
 
 /** Undefined without a gateway, or without a token for it. */
-function heartbeatOf({ services }: AgentApp, parts: HeartbeatParts): Disposable | undefined {
-  const { config, secrets, client, did, log } = parts
-  const { gatewayUrl, oauth } = config
-  if (gatewayUrl === undefined) return undefined
-  const tokenUrl = endpoint(oauth.tokenUrl, oauth.issuer, 'token_endpoint')
-  const own =
-    client !== undefined && tokenUrl !== undefined
-      ? new ClientToken({ tokenUrl, scope: 'agent:write', ...client })
-      : undefined
-  const given = secrets.gatewayToken
-  if (given === undefined && own === undefined) return undefined
-  const { scheduler, figures } = services
-  return startHeartbeat({
+function membershipOf(identity: Identity, parts: MembershipParts): Membership | undefined {
+  const { config, log } = parts
+  const { gatewayUrl } = config
+  const source = tokenSource(parts)
+  if (gatewayUrl === undefined || source === undefined) return undefined
+  const clientIsDid = parts.secrets.gatewayToken === undefined && parts.client?.clientId === identity.did
+  return new Membership({
     gatewayUrl,
-    did,
+    signer: identity,
+    tokens: source,
+    clientIsDid,
+    registers: !isSupervised(),
     log,
-    token: () => (given === undefined ? (own as ClientToken).get() : Promise.resolve(given)),
-    refused: () => own?.forget(),
-    figures: () => ({
-      queue_depth: scheduler.waiting,
-      active_tasks: scheduler.active,
-      completed: figures.completed,
-      failed: figures.failed,
-      latency_p50_ms: figures.percentile(0.5),
-      latency_p95_ms: figures.percentile(0.95),
-    }),
   })
+}
+
+function tokenSource({ config, secrets, client }: MembershipParts): TokenSource | undefined {
+  const given = secrets.gatewayToken
+  if (given !== undefined) return { get: async () => given, forget: () => {} }
+  const tokenUrl = endpoint(config.oauth.tokenUrl, config.oauth.issuer, 'token_endpoint')
+  if (client === undefined || tokenUrl === undefined) return undefined
+  return new ClientToken({ tokenUrl, scope: 'agent:write', ...client })
+}
+
+function figuresOf({ services: { scheduler, figures } }: AgentApp) {
+  return {
+    queue_depth: scheduler.waiting,
+    active_tasks: scheduler.active,
+    completed: figures.completed,
+    failed: figures.failed,
+    latency_p50_ms: figures.percentile(0.5),
+    latency_p95_ms: figures.percentile(0.95),
+  }
 }

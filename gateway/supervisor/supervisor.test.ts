@@ -15,9 +15,9 @@ import http from 'node:http'
 import fs from 'node:fs'
 import path from 'node:path'
 import { keyId } from ${JSON.stringify(pathToFileURL(path.resolve('shared/identity/did.ts')).href)}
-import { loadOrCreateKeys } from ${JSON.stringify(pathToFileURL(path.resolve('shared/identity/keys.ts')).href)}
+import { loadOrCreateKeys } from ${JSON.stringify(pathToFileURL(path.resolve('shared/identity/key-file.ts')).href)}
 const name = path.basename(process.argv[2])
-const [key] = await loadOrCreateKeys(path.join(process.env.DATA_DIR, 'key.json'))
+const { key } = await loadOrCreateKeys(path.join(process.env.DATA_DIR, 'key.json'))
 const did = 'did:parley:test:agent:' + keyId(key.publicKey)
 process.on('disconnect', () => process.exit(0))
 const introduce = (as = did) => new Promise((resolve) => {

@@ -5,6 +5,7 @@ const metadata = z.object({
   issuer: z.string(),
   introspection_endpoint: z.url().optional(),
   token_endpoint: z.url().optional(),
+  registration_endpoint: z.url().optional(),
 })
 export type ServerMetadata = z.infer<typeof metadata>
 

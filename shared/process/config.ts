@@ -41,22 +41,35 @@ export interface AgentConfig extends CommonConfig {
 export interface AgentSecrets {
   oauthClientSecret: string | undefined
   gatewayToken: string | undefined
+  /** To register an OAuth client with. */
+  initialToken: string | undefined
 }
 
 /** @throws ConfigError */
 export function agentConfig(env: NodeJS.ProcessEnv): { config: AgentConfig; secrets: AgentSecrets } {
   const values = readSettings({ ...commonSettings, ...agentSettings }, env)
+  const common = commonConfig(values)
+  const gatewayUrl = trimSlash(values.GATEWAY_URL)
   return {
     config: Object.freeze({
-      ...commonConfig(values),
-      gatewayUrl: trimSlash(values.GATEWAY_URL),
+      ...common,
+      oauth: gatewayUrl === undefined ? common.oauth : oauthOfGateway(common.oauth, gatewayUrl),
+      gatewayUrl,
       fileAllowedHosts: allowedHosts('FILE_ALLOWED_HOSTS', values.FILE_ALLOWED_HOSTS),
     }),
     secrets: Object.freeze({
       oauthClientSecret: values.OAUTH_CLIENT_SECRET,
       gatewayToken: values.GATEWAY_TOKEN,
+      initialToken: values.OAUTH_INITIAL_TOKEN,
     }),
   }
+}
+
+/** Where nothing else is said, the OAuth server is the one that the gateway has. */
+function oauthOfGateway(oauth: CommonConfig['oauth'], gatewayUrl: string): CommonConfig['oauth'] {
+  if (oauth.issuer !== undefined || oauth.introspectionUrl !== undefined) return oauth
+  const issuer = `${gatewayUrl}/oauth2`
+  return { ...oauth, issuer, clientMetadataUrl: oauth.clientMetadataUrl ?? `${issuer}/clients/{client_id}` }
 }
 
 /** @throws ConfigError */

@@ -139,12 +139,20 @@ export const agentSettings = {
   GATEWAY_URL: {
     schema: optionalUrl,
     example: '',
-    meaning: 'gateway to send heartbeats to (the supervisor sets it for its agents)',
+    meaning:
+      'gateway to register at (the supervisor sets it for its agents); its OAuth server is asked where OAUTH_ISSUER is not set',
   },
   GATEWAY_TOKEN: {
     schema: optional,
     example: '',
     meaning: 'bearer token for it (default: one of the OAuth client above)',
+    secret: true,
+  },
+  OAUTH_INITIAL_TOKEN: {
+    schema: optional,
+    example: '',
+    meaning:
+      'initial access token (npx parley token --initial); with it an agent without OAuth client registers one for its DID',
     secret: true,
   },
 } as const satisfies Record<string, Setting>

@@ -1,0 +1,172 @@
+import { request } from 'undici'
+import type { KeyPair } from '../identity/keys.ts'
+import { signRequest } from '../identity/signature.ts'
+import type { Log } from '../process/log.ts'
+
+/** Where the bearer token comes from; a `ClientToken` is one. */
+export interface TokenSource {
+  get(): Promise<string>
+  /** The gateway refused it. */
+  forget(): void
+}
+
+export interface MembershipOptions {
+  gatewayUrl: string
+  /** Signs the registration; its DID names the agent. */
+  signer: { did: string; key: Pick<KeyPair, 'sign'> }
+  tokens: TokenSource
+  /** The token's client is the agent's DID: the registration is signed at once. */
+  clientIsDid: boolean
+  /** False under a supervisor, which enters its agents by itself. */
+  registers: boolean
+  log: Log
+  /** Default 10 s. */
+  everyMs?: number
+}
+
+/** Of the agent, once it listens. */
+export interface Presence {
+  /** The address that others use. */
+  url: string
+  figures: () => Record<string, number | undefined>
+}
+
+interface Answer {
+  status: number
+  json: Record<string, unknown>
+}
+
+const requestLimitMs = 20_000
+const leaveLimitMs = 3000
+
+/**
+ * An agent at its gateway: registers, tells every 10 s that it lives and how busy it is, comes back when the gateway has
+ * forgotten it, and leaves when it is disposed. A gateway that is away is tried again; the agent works without it.
+ */
+export class Membership implements AsyncDisposable {
+  readonly #options: MembershipOptions
+  readonly #left = new AbortController()
+  #presence: Presence | undefined
+  #timer: NodeJS.Timeout | undefined
+  #round: Promise<void> = Promise.resolve()
+  #registered: boolean
+  #signs: boolean
+  /** Once per outage: a gateway that is away for an hour is one line, not three hundred. */
+  #trouble = ''
+
+  constructor(options: MembershipOptions) {
+    this.#options = options
+    this.#registered = !options.registers
+    this.#signs = options.clientIsDid
+  }
+
+  start(presence: Presence): void {
+    this.#presence = presence
+    // A supervisor has to enter the agent first.
+    this.#next(this.#options.registers ? 0 : 500)
+  }
+
+  /** Leaves: a gateway that does not answer finds out by itself. */
+  async [Symbol.asyncDispose](): Promise<void> {
+    clearTimeout(this.#timer)
+    this.#left.abort()
+    await this.#round
+    if (!this.#options.registers || !this.#registered) return
+    const signal = AbortSignal.timeout(leaveLimitMs)
+    await this.#ask('DELETE', this.#entryPath(), undefined, signal).catch((error: unknown) => {
+      this.#options.log.warn({ err: error }, 'could not leave the gateway')
+    })
+  }
+
+  #next(inMs: number): void {
+    if (this.#left.signal.aborted) return
+    this.#timer = setTimeout(() => {
+      this.#round = this.#oneRound().finally(() => this.#next(this.#options.everyMs ?? 10_000))
+    }, inMs)
+    this.#timer.unref()
+  }
+
+  async #oneRound(): Promise<void> {
+    try {
+      if (!this.#registered) await this.#register()
+      if (this.#registered) await this.#beat()
+      if (this.#trouble !== '') this.#options.log.info('the gateway is reached again')
+      this.#trouble = ''
+    } catch (error) {
+      if (this.#left.signal.aborted) return
+      const trouble = (error as Error).message
+      if (trouble !== this.#trouble) this.#options.log.warn({ err: error }, 'trouble with the gateway')
+      this.#trouble = trouble
+    }
+  }
+
+  async #register(): Promise<void> {
+    const { url = '' } = this.#presence ?? {}
+    let answer = await this.#ask('POST', '/registry/agents', { url })
+    if (!this.#signs && answer.status === 403 && reasonOf(answer) === 'missing_signature_headers') {
+      this.#signs = true
+      answer = await this.#ask('POST', '/registry/agents', { url })
+    }
+    if (answer.status >= 300) throw new Error(`the gateway refused the registration: ${sentenceOf(answer)}`)
+    this.#registered = true
+    const { slug, verified, admitted } = answer.json
+    const waits = admitted === true ? '' : '; it gets no work before an operator admits it'
+    this.#options.log.info({ slug, verified, admitted }, `registered at the gateway${waits}`)
+  }
+
+  async #beat(): Promise<void> {
+    const answer = await this.#ask('PUT', `${this.#entryPath()}/heartbeat`, this.#presence?.figures() ?? {})
+    if (answer.status === 404 && this.#options.registers) this.#registered = false
+    if (answer.status >= 300) throw new Error(`the gateway refused the heartbeat: ${sentenceOf(answer)}`)
+  }
+
+  #entryPath(): string {
+    return `/registry/agents/${encodeURIComponent(this.#options.signer.did)}`
+  }
+
+  async #ask(method: 'POST' | 'PUT' | 'DELETE', path: string, given?: object, signal = this.#limit()) {
+    const { gatewayUrl, signer, tokens } = this.#options
+    const body = given === undefined ? '' : JSON.stringify(given)
+    const response = await request(`${gatewayUrl}${path}`, {
+      method,
+      headers: {
+        authorization: `Bearer ${await tokens.get()}`,
+        ...(given !== undefined && { 'content-type': 'application/json' }),
+        ...(this.#signs && method === 'POST' && signRequest({ ...signer, body })),
+      },
+      ...(given !== undefined && { body }),
+      signal,
+    })
+    const text = await response.body.text()
+    if (response.statusCode === 401) tokens.forget()
+    return { status: response.statusCode, json: objectIn(text) }
+  }
+
+  #limit(): AbortSignal {
+    return AbortSignal.any([this.#left.signal, AbortSignal.timeout(requestLimitMs)])
+  }
+}
+
+function objectIn(text: string): Record<string, unknown> {
+  try {
+    const value: unknown = JSON.parse(text)
+    return typeof value === 'object' && value !== null ? (value as Record<string, unknown>) : {}
+  } catch {
+    return {}
+  }
+}
+
+interface Envelope {
+  message?: unknown
+  data?: { reason?: unknown; issues?: { message?: unknown }[] }
+}
+
+function reasonOf({ json }: Answer): unknown {
+  return (json['error'] as Envelope | undefined)?.data?.reason
+}
+
+function sentenceOf({ status, json }: Answer): string {
+  const { message, data } = (json['error'] ?? {}) as Envelope
+  const said = [message, data?.reason, data?.issues?.[0]?.message].filter((one) => typeof one === 'string')
+  return [`HTTP ${status}`, ...said].join(', ')
+}

@@ -1,0 +1,110 @@
+import { randomUUID } from 'node:crypto'
+import { readFile, rename, writeFile } from 'node:fs/promises'
+import { request } from 'undici'
+import { z } from 'zod'
+import type { SuppliedClient } from './supervisor-channel.ts'
+
+const clientFile = z.object({
+  client_id: z.string().min(1),
+  client_secret: z.string().min(1),
+  public_key: z.string(),
+  issuer: z.string(),
+  registration_client_uri: z.url(),
+  registration_access_token: z.string().min(1),
+})
+type StoredClient = z.infer<typeof clientFile>
+
+export interface OwnClientOptions {
+  issuer: string
+  /** `registration_endpoint` of the OAuth server. */
+  endpoint: () => Promise<string>
+  /** What the server wants to see of whoever registers. */
+  initialToken: string | undefined
+  did: string
+  /** Base58 of the key of now. */
+  publicKey: string
+  name: string
+  /** Where the client is kept, mode 0600. */
+  file: string
+}
+
+/**
+ * The agent's own OAuth client (RFC 7591): named after its DID, with its key, made once and kept. After a rotation it is
+ * told the new key (RFC 7592). Undefined: there is none, and no initial access token to make one with.
+ * @throws Error when the server refuses; its text holds no secret
+ */
+export async function ownClient(options: OwnClientOptions): Promise<SuppliedClient | undefined> {
+  const known = await storedClient(options)
+  if (known === undefined && options.initialToken === undefined) return undefined
+  const client =
+    known === undefined
+      ? await register(options)
+      : known.public_key === options.publicKey
+        ? known
+        : await update(known, options)
+  if (client !== known) await store(options.file, client)
+  return { clientId: client.client_id, clientSecret: client.client_secret }
+}
+
+async function storedClient({ file, issuer, did }: OwnClientOptions): Promise<StoredClient | undefined> {
+  const text = await readFile(file, 'utf8').catch((error: NodeJS.ErrnoException) => {
+    if (error.code === 'ENOENT') return undefined
+    throw error
+  })
+  if (text === undefined) return undefined
+  const parsed = clientFile.safeParse(jsonOf(text)).data
+  if (parsed === undefined) throw new Error(`${file} is not a client file`)
+  // Of another server, or of a key that was thrown away.
+  return parsed.issuer === issuer && parsed.client_id === did ? parsed : undefined
+}
+
+async function register(options: OwnClientOptions): Promise<StoredClient> {
+  const answer = await ask('POST', await options.endpoint(), options.initialToken ?? '', metadataOf(options))
+  return readAnswer(answer, options)
+}
+
+async function update(known: StoredClient, options: OwnClientOptions): Promise<StoredClient> {
+  const { client_secret, registration_access_token: token } = known
+  const metadata = { ...metadataOf(options), client_secret }
+  const answer = await ask('PUT', known.registration_client_uri, token, metadata)
+  return readAnswer({ ...known, ...answer }, options)
+}
+
+function metadataOf({ did, name, publicKey }: OwnClientOptions) {
+  return { client_id: did, client_name: name, grant_types: ['client_credentials'], public_key: publicKey }
+}
+
+function readAnswer(answer: object, { did, issuer, publicKey }: OwnClientOptions): StoredClient {
+  const client = clientFile.safeParse({ ...answer, issuer, public_key: publicKey }).data
+  if (client?.client_id !== did) throw new Error('the OAuth server made no client of the agent’s DID')
+  return client
+}
+
+async function ask(method: 'POST' | 'PUT', url: string, token: string, body: object): Promise<object> {
+  const response = await request(url, {
+    method,
+    headers: { authorization: `Bearer ${token}`, 'content-type': 'application/json' },
+    body: JSON.stringify(body),
+    headersTimeout: 5000,
+    bodyTimeout: 5000,
+  })
+  const answer = jsonOf(await response.body.text()) as { error_description?: unknown } | undefined
+  if (response.statusCode < 300 && typeof answer === 'object') return answer
+  const why = typeof answer?.error_description === 'string' ? `: ${answer.error_description}` : ''
+  throw new Error(`the OAuth server refused to register the agent (HTTP ${response.statusCode})${why}`)
+}
+
+/** Whole or not at all, and readable by nobody else. */
+async function store(file: string, client: StoredClient): Promise<void> {
+  const draft = `${file}.${randomUUID()}`
+  await writeFile(draft, `${JSON.stringify(client, null, 2)}\n`, { mode: 0o600, flag: 'wx' })
+  await rename(draft, file)
+}
+
+function jsonOf(text: string): unknown {
+  try {
+    return JSON.parse(text)
+  } catch {
+    return undefined
+  }
+}
