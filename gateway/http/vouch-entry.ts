@@ -2,7 +2,7 @@ import { cardHash, type Voucher } from '../../shared/identity/vouch.ts'
 import type { AgentEntry } from '../registry/entry.ts'
 import { agentUrl, cardOut } from './entry-out.ts'
 
-/** The `proof` of an entry; null where the gateway has no identity. */
+/** The `proof` of an entry; null where the gateway has no identity, or the card no form that could be hashed. */
 export type Vouch = (entry: AgentEntry) => Promise<string | null>
 
 interface Made {
@@ -10,7 +10,7 @@ interface Made {
   url: string
   verified: boolean
   keys: readonly string[] | undefined
-  proof: Promise<string>
+  proof: Promise<string | null>
 }
 
 /**
@@ -26,14 +26,18 @@ export function vouchFor(voucher: Voucher | undefined, gatewayUrl: string): Vouc
     const same =
       before?.did === did && before?.url === url && before?.verified === verified && before.keys === keys
     if (before !== undefined && same) return before.proof
-    const proof = voucher.sign({
-      sub: did ?? null,
-      keys: [...(keys ?? [])],
-      url: agentUrl(entry.slug, gatewayUrl),
-      card_hash: cardHash(cardOut(entry, gatewayUrl)),
-      verified,
-    })
+    const proof = signed(voucher, entry, gatewayUrl).catch(() => null)
     made.set(card, { did, url, verified, keys, proof })
     return proof
   }
+}
+
+async function signed(voucher: Voucher, entry: AgentEntry, gatewayUrl: string): Promise<string> {
+  return voucher.sign({
+    sub: entry.did ?? null,
+    keys: [...(entry.keys ?? [])],
+    url: agentUrl(entry.slug, gatewayUrl),
+    card_hash: cardHash(cardOut(entry, gatewayUrl)),
+    verified: entry.verified,
+  })
 }

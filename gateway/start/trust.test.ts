@@ -131,6 +131,12 @@ test('a proof is made when the entry changes, not with each request or heartbeat
   expect((await proven()).proof).not.toBe(proof)
 })
 
+test('a card with half a character in it gets no proof, and breaks nothing', async () => {
+  const { registry } = await start(identity)
+  await registry.register({ ...announcement, card: { name: 'x', version: '\ud800' } })
+  expect((await get('/registry/agents')).json).toMatchObject({ agents: [{ proof: null }] })
+})
+
 test.each<[string, (proof: string, document: DidDocument) => [string, unknown]]>([
   ['a byte of what it says is another', (proof, document) => [flipped(proof, 1), document]],
   ['a byte of its signature is another', (proof, document) => [flipped(proof, 2), document]],

@@ -1,8 +1,8 @@
 import { createHash, createPrivateKey, type KeyObject } from 'node:crypto'
+import canonicalize from 'canonicalize'
 import { CompactSign, compactVerify, importJWK } from 'jose'
 import { z } from 'zod'
 import type { JsonObject } from '../protocol/task.ts'
-import { canonicalJson } from './canonical-json.ts'
 import { type DidDocument, verifyDocument } from './document.ts'
 import { readBase58 } from './signature.ts'
 
@@ -34,9 +34,14 @@ const vouched = z.object({
 })
 const type = 'parley-entry+jws'
 
-/** SHA-256, base64url, of the card in the form of RFC 8785. */
+/**
+ * SHA-256, base64url, of the card in the form of RFC 8785.
+ * @throws Error for a card that has no such form: one with half a character in it
+ */
 export function cardHash(card: JsonObject): string {
-  return createHash('sha256').update(canonicalJson(card)).digest('base64url')
+  return createHash('sha256')
+    .update(canonicalize(card) ?? '')
+    .digest('base64url')
 }
 
 /** Signs with the gateway's only key: JWS compact, EdDSA, `kid` = its DID + `#key-1`. */
