@@ -8,6 +8,7 @@ import { agentCard } from './discovery/agent-card.ts'
 import { loadAgent } from './handler/load-agent.ts'
 import { agentIdentity, type Identity } from './identity/identity.ts'
 import { type AgentConfig, type AgentSecrets, agentConfig } from './process/config.ts'
+import { giveBackIdleMemory } from './process/idle-memory.ts'
 import { type Log, makeLog } from './process/log.ts'
 import { type Running, run } from './process/run.ts'
 import { ConfigError } from './process/settings.ts'
@@ -53,6 +54,7 @@ async function start(folder: string, config: AgentConfig, secrets: AgentSecrets,
   const membership = membershipOf(identity, { config, secrets, client, log })
   if (membership !== undefined) stack.use(membership)
   const app = stack.use(await startAgentApp({ agent, identity, config, introspector, log, ...known }))
+  stack.use(giveBackIdleMemory(() => app.services.figures.completed + app.services.figures.failed))
   membership?.start({ url: app.baseUrl, figures: () => figuresOf(app) })
   log.info({ url: app.baseUrl, address: app.address, did }, 'agent is ready')
   tellReady(app.address, agentCard(agent, { did, url: app.baseUrl }))

@@ -10,7 +10,8 @@ export interface ContextParts {
   skillId: string | undefined
   input: unknown
   signal: AbortSignal
-  log: HandlerLog
+  /** Made when the handler asks for it: a logger of its own costs more than most tasks use it. */
+  log: () => HandlerLog
   usage: HandlerContext['usage']
   /** The contents of the newest message's file parts that name a `uri`. */
   fetched?: ReadonlyMap<Part, FetchedFile>
@@ -41,7 +42,9 @@ export function buildContext(parts: ContextParts): HandlerContext {
     skillId: parts.skillId,
     acceptedOutputModes: record.acceptedOutputModes,
     signal: parts.signal,
-    log: parts.log,
+    get log() {
+      return parts.log()
+    },
     usage: parts.usage,
     ...pauses,
   }

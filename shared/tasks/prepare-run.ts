@@ -18,7 +18,7 @@ interface Run {
   record: TaskRecord
   firstOfContext: boolean
   signal: AbortSignal
-  log: HandlerLog
+  log: () => HandlerLog
   usage: HandlerContext['usage']
   clientKeys: ClientKeys | undefined
   files: FileFetching

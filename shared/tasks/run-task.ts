@@ -174,7 +174,8 @@ export class TaskRunner {
     began: number,
   ): Promise<Change> {
     const { agent, engine, artifactMaxBytes, fileAllowedHosts, usage, key } = this.#parts
-    const log = this.#parts.log.child({ task_id: record.id, context_id: record.contextId })
+    let ours: Log | undefined
+    const log = () => (ours ??= this.#parts.log.child({ task_id: record.id, context_id: record.contextId }))
     try {
       const prepared = await prepareRun({
         agent,
@@ -194,7 +195,7 @@ export class TaskRunner {
       const workedMs = Math.round(performance.now() - began)
       return changeOfOutput(record, collected, { mainArtifactId: deltas.artifactId, workedMs, key })
     } catch (error) {
-      if (!signal.aborted) log.warn({ err: error }, 'handler failed')
+      if (!signal.aborted) log().warn({ err: error }, 'handler failed')
       return changeOfError(record, error)
     }
   }
