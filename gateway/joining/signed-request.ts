@@ -1,4 +1,5 @@
-import { readBase58, verifySigned } from '../../shared/identity/signature.ts'
+import { readBase58 } from '../../shared/identity/base58.ts'
+import { verifySigned } from '../../shared/identity/signature.ts'
 
 export interface SignedBy {
   did: string

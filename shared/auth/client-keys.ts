@@ -1,8 +1,8 @@
 import { Pool } from 'undici'
 import { z } from 'zod'
+import { readBase58 } from '../identity/base58.ts'
 import { isAcceptableKey, publicKeyBytes } from '../identity/ed25519.ts'
 import { RecentMap } from '../identity/recent-map.ts'
-import { readBase58 } from '../identity/signature.ts'
 import { unavailable } from './introspection.ts'
 import { SmallAnswer } from './small-answer.ts'
 

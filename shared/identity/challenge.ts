@@ -1,7 +1,8 @@
 import bs58 from 'bs58'
+import { readBase58 } from './base58.ts'
 import { verifyEd25519 } from './ed25519.ts'
 import type { KeyPair } from './keys.ts'
-import { readBase58, readSignature } from './signature.ts'
+import { readSignature } from './signature.ts'
 
 /**
  * What a gateway asks of an agent that registers without a signed request. The agent signs who asks and where it is

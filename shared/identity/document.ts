@@ -1,8 +1,8 @@
 import { z } from 'zod'
+import { readBase58 } from './base58.ts'
 import { keyId } from './did.ts'
 import { isAcceptableKey } from './ed25519.ts'
 import { isLinked, type KeyHistory } from './key-link.ts'
-import { readBase58 } from './signature.ts'
 
 /** W3C DID Core, the part that we use (specification, "GET /.well-known/did.json"). No `created`. */
 export interface DidDocument {

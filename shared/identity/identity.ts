@@ -1,8 +1,8 @@
+import { readBase58 } from './base58.ts'
 import { makeDid } from './did.ts'
 import { type DidDocument, didDocument } from './document.ts'
 import { type KeyRing, loadOrCreateKeys } from './key-file.ts'
 import { type KeyPair, keyPairFromSeed } from './keys.ts'
-import { readBase58 } from './signature.ts'
 
 /** Who a server is: what it signs with and what it shows of itself. */
 export interface Identity {

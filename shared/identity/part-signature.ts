@@ -1,9 +1,10 @@
 import bs58 from 'bs58'
 import canonicalize from 'canonicalize'
 import type { FileContent, JsonObject, Part } from '../protocol/task.ts'
+import { readBase58 } from './base58.ts'
 import { verifyEd25519 } from './ed25519.ts'
 import type { KeyPair } from './keys.ts'
-import { readBase58, readSignature } from './signature.ts'
+import { readSignature } from './signature.ts'
 
 /** Where the signature of a part and its key stand in `metadata`, both base58. */
 export const partSignature = 'did.message.signature'

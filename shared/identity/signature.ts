@@ -1,4 +1,5 @@
 import bs58 from 'bs58'
+import { readBase58 } from './base58.ts'
 import { signatureBytes, verifyEd25519 } from './ed25519.ts'
 import type { KeyPair } from './keys.ts'
 
@@ -60,13 +61,6 @@ export function verifySigned(signed: SignedText, signature: Uint8Array, publicKe
 /** Undefined unless it is base58 of exactly 64 bytes. */
 export function readSignature(base58: string): Uint8Array | undefined {
   return readBase58(base58, signatureBytes)
-}
-
-/** Undefined unless it is base58 of exactly so many bytes. Longer texts are not looked at: decoding costs their square. */
-export function readBase58(text: string, bytes: number): Uint8Array | undefined {
-  if (text.length > Math.ceil(bytes * 1.37)) return undefined
-  const decoded = bs58.decodeUnsafe(text)
-  return decoded?.byteLength === bytes ? decoded : undefined
 }
 
 export function unixNow(): number {

@@ -3,8 +3,8 @@ import canonicalize from 'canonicalize'
 import { CompactSign, compactVerify, importJWK } from 'jose'
 import { z } from 'zod'
 import type { JsonObject } from '../protocol/task.ts'
+import { readBase58 } from './base58.ts'
 import { type DidDocument, verifyDocument } from './document.ts'
-import { readBase58 } from './signature.ts'
 
 /** What a gateway says of an agent with its own key: the `proof` of a registry entry. */
 export interface Vouched {
