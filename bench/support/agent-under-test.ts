@@ -44,10 +44,11 @@ export class AgentUnderTest implements AsyncDisposable {
         env: {
           PORT: '0',
           LOG_LEVEL: 'info',
-          // Counted, and never reached.
-          RATE_LIMIT_PER_MINUTE: '999999999',
+          // The other side counts none either.
+          RATE_LIMIT_PER_MINUTE: '0',
           DATA_DIR: dataDir,
           OAUTH_INTROSPECTION_URL: `${oauth.address}/introspect`,
+          OAUTH_CLIENT_METADATA_URL: `${oauth.address}/clients/{client_id}`,
           OAUTH_CLIENT_ID: 'agent',
           OAUTH_CLIENT_SECRET: 'secret',
         },

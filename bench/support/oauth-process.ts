@@ -1,12 +1,14 @@
 /**
- * An OAuth 2.0 server that does nothing but answer introspections (RFC 7662) from memory. It stands in for a real one so
- * that the agent sets the limit of a bench and not its provider; every request is asked for over HTTP all the same.
+ * An OAuth 2.0 server that does nothing but answer introspections (RFC 7662), and what key its clients have, from memory. It
+ * stands in for a real one so that the agent sets the limit of a bench and not its provider; every request is asked for over
+ * HTTP all the same.
  */
 import { createServer } from 'node:http'
 import { tellAddress } from './tell-address.ts'
-import { clientOf, tokenPattern } from './tokens.ts'
+import { benchKey, clientOf, tokenPattern } from './tokens.ts'
 
 const inactive = JSON.stringify({ active: false })
+const metadata = JSON.stringify({ metadata: { public_key: benchKey.publicKeyBase58 } })
 
 const server = createServer((request, response) => {
   let body = ''
@@ -14,7 +16,7 @@ const server = createServer((request, response) => {
   request.on('data', (chunk: string) => (body += chunk))
   request.on('end', () => {
     const token = tokenPattern.exec(body)?.[0]
-    const answer = token === undefined ? inactive : activeAnswer(token)
+    const answer = request.method === 'GET' ? metadata : token === undefined ? inactive : activeAnswer(token)
     response.writeHead(200, { 'content-type': 'application/json', 'content-length': answer.length })
     response.end(answer)
   })

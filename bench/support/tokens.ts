@@ -1,3 +1,5 @@
+import { keyPairFromSeed } from '../../shared/identity/keys.ts'
+
 /** Tokens that the OAuth server of the benches knows: 43 characters, as 256 random bits have in base64url. */
 export const tokenPattern = /bench-token-\d{4}-[x]{26}/
 
@@ -5,4 +7,6 @@ export function tokenOf(number: number): string {
   return `bench-token-${String(number).padStart(4, '0')}-${'x'.repeat(26)}`
 }
 
-export const clientOf = (token: string) => `bench-client-${token.slice(12, 16)}`
+/** Every client of the benches is a DID with the same key. */
+export const clientOf = (token: string) => `did:parley:bench:agent:${token.slice(12, 16)}`
+export const benchKey = keyPairFromSeed(Buffer.alloc(32, 7))
