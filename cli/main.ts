@@ -24,6 +24,46 @@ const commands: Record<string, { usage?: string; summary: string; load: () => Pr
       summary: 'follow a task until it ends',
       load: () => import('./commands/watch.ts'),
     },
+    register: {
+      usage: '<agent url>',
+      summary: 'register an agent that runs elsewhere',
+      load: () => import('./commands/register.ts'),
+    },
+    check: {
+      usage: '<agent url>',
+      summary: 'say what is well with an agent and what to mend',
+      load: () => import('./commands/check.ts'),
+    },
+    admit: {
+      usage: '<agent>',
+      summary: 'let a registered agent have work (operator)',
+      load: () => import('./commands/admit.ts'),
+    },
+    quarantine: {
+      usage: '<agent>',
+      summary: 'set an agent aside (operator)',
+      load: () => import('./commands/quarantine.ts'),
+    },
+    release: {
+      usage: '<agent>',
+      summary: 'take an agent back from quarantine (operator)',
+      load: () => import('./commands/release.ts'),
+    },
+    remove: {
+      usage: '<agent>',
+      summary: 'take an agent out of the registry (operator)',
+      load: () => import('./commands/remove.ts'),
+    },
+    verify: {
+      usage: '[task]',
+      summary: 'verify an agent, and its answers, from the gateway’s document on',
+      load: () => import('./commands/verify.ts'),
+    },
+    did: {
+      usage: '[action] [agent]',
+      summary: 'show, make and rotate identities',
+      load: () => import('./commands/did.ts'),
+    },
     token: { summary: 'print an access token', load: () => import('./commands/token.ts') },
     new: {
       usage: '<name>',

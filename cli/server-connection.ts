@@ -32,38 +32,55 @@ export interface ServerConnection {
   agent(slug: string): AgentClient
   /** GET of a path below the address, its JSON. */
   getJson(path: string): Promise<{ body: unknown; headers: Headers }>
+  /** Another method on such a path, with a body of JSON or none. */
+  send(method: 'POST' | 'DELETE', path: string, body?: object): Promise<{ body: unknown; status: number }>
 }
 
 /** @throws UsageError, ConfigError, CommandFailed */
-export async function connect(io: Io, options: ServerOptions): Promise<ServerConnection> {
+export async function connect(
+  io: Io,
+  options: ServerOptions,
+  as: 'developer' | 'operator' = 'developer',
+): Promise<ServerConnection> {
   const settings = clientSettings(io)
   const url = (options.url === undefined ? settings.url : httpUrl(options.url)).replace(/\/+$/, '')
-  const token = await tokenSource({ ...settings, token: options.token ?? settings.token, url })
+  const token = await tokenSource({ ...settings, token: options.token ?? settings.token, url, as })
   const given = token === undefined ? {} : { token }
   return {
     url,
     agent: (slug) => new AgentClient({ url: slug === '-' ? url : `${url}/agents/${slugOf(slug)}`, ...given }),
     async getJson(path) {
-      const authorization = token === undefined ? {} : { authorization: `Bearer ${await token()}` }
-      return fetchJson(`${url}${path}`, authorization)
+      return fetchJson(`${url}${path}`, { headers: await bearer(token) })
+    },
+    async send(method, path, body) {
+      const headers = { ...(await bearer(token)), ...(body && { 'content-type': 'application/json' }) }
+      const sent = body === undefined ? {} : { body: JSON.stringify(body) }
+      return fetchJson(`${url}${path}`, { method, headers, ...sent })
     },
   }
 }
 
-async function fetchJson(url: string, headers: Record<string, string>) {
+async function bearer(token: (() => Promise<string>) | undefined): Promise<Record<string, string>> {
+  return token === undefined ? {} : { authorization: `Bearer ${await token()}` }
+}
+
+async function fetchJson(url: string, init: RequestInit) {
   let response: Response
   let text: string
   try {
-    response = await fetch(url, { headers, redirect: 'manual', signal: AbortSignal.timeout(30_000) })
+    response = await fetch(url, { ...init, redirect: 'manual', signal: AbortSignal.timeout(30_000) })
     text = await response.text()
   } catch (thrown) {
     throw new ConnectionError(url, thrown)
   }
   const body = parsed(text)
-  if (response.ok && body !== undefined) return { body, headers: response.headers }
-  const { code = 0, message = `${url}: HTTP ${response.status}` } =
-    (body as { error?: { code?: number; message?: string } } | undefined)?.error ?? {}
-  throw new RpcError({ code, status: response.status, message, headers: response.headers })
+  if (response.ok && body !== undefined) return { body, headers: response.headers, status: response.status }
+  const {
+    code = 0,
+    message = `${url}: HTTP ${response.status}`,
+    data = {},
+  } = (body as { error?: Partial<Pick<RpcError, 'code' | 'message' | 'data'>> } | undefined)?.error ?? {}
+  throw new RpcError({ code, status: response.status, message, data, headers: response.headers })
 }
 
 function parsed(text: string): unknown {
@@ -81,7 +98,7 @@ function httpUrl(text: string): string {
   return text
 }
 
-function slugOf(text: string): string {
+export function slugOf(text: string): string {
   if (!/^[a-z0-9][a-z0-9-]*$/.test(text)) {
     throw new UsageError(
       `"${text}" is no agent's name: lower-case letters, digits and "-" (npx parley agents).`,

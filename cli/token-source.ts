@@ -21,9 +21,15 @@ const issued = z.object({
   scope: z.string().default(''),
 })
 
-/** The client that the server wrote for whoever works in this folder; undefined when there is none. */
-export async function readDevClient(dataDir: string): Promise<DevClient | undefined> {
-  const file = path.join(dataDir, 'dev-client.json')
+/** The clients that the server writes: for whoever works in this folder, and for its operator. */
+const clientFiles = { developer: 'dev-client.json', operator: 'oauth/operator-client.json' } as const
+export type Role = keyof typeof clientFiles
+/** The operator's scope is never given unless it is asked for. */
+const scopes = { developer: 'agent:read agent:write', operator: 'agent:read agent:write agent:admin' }
+
+/** The client that the server wrote; undefined when there is none. */
+export async function readClient(dataDir: string, as: Role): Promise<DevClient | undefined> {
+  const file = path.join(dataDir, clientFiles[as])
   let text: string
   try {
     text = await readFile(file, 'utf8')
@@ -39,7 +45,7 @@ export async function readDevClient(dataDir: string): Promise<DevClient | undefi
 }
 
 /** A token by client credentials (RFC 6749, section 4.4). */
-export async function issueToken(client: DevClient, scope = 'agent:read agent:write'): Promise<IssuedToken> {
+export async function issueToken(client: DevClient, scope: string = scopes.developer): Promise<IssuedToken> {
   const { client_id, client_secret, token_url } = client
   let response: Response
   try {
@@ -65,25 +71,27 @@ export async function issueToken(client: DevClient, scope = 'agent:read agent:wr
 }
 
 /**
- * The bearer token of each request: the one that was given, else one of the folder's development client, renewed before
+ * The bearer token of each request: the one that was given, else one of the folder's client for this role, renewed before
  * it ends. That client's tokens go to its own server alone, never to another address that was typed.
  */
 export async function tokenSource(options: {
   token: string | undefined
   dataDir: string
   url: string
+  as: Role
 }): Promise<(() => Promise<string>) | undefined> {
   const { token } = options
   if (token !== undefined) return async () => token
-  const client = await readDevClient(options.dataDir)
-  return client !== undefined && isSameHost(client.token_url, options.url) ? renewing(client) : undefined
+  const client = await readClient(options.dataDir, options.as)
+  if (client === undefined || !isSameHost(client.token_url, options.url)) return undefined
+  return renewing(client, scopes[options.as])
 }
 
-function renewing(client: DevClient): () => Promise<string> {
+function renewing(client: DevClient, scope: string): () => Promise<string> {
   let current: { token: string; until: number } | undefined
   return async () => {
     if (current === undefined || Date.now() > current.until) {
-      const fresh = await issueToken(client)
+      const fresh = await issueToken(client, scope)
       current = { token: fresh.access_token, until: Date.now() + (fresh.expires_in - 30) * 1000 }
     }
     return current.token

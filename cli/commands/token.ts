@@ -4,11 +4,12 @@ import { CliCommand } from '../cli-command.ts'
 import { clientSettings } from '../environment.ts'
 import { CommandFailed } from '../faults.ts'
 import { type Io, print, printJson } from '../io.ts'
-import { issueToken, readDevClient } from '../token-source.ts'
+import { type IssuedToken, issueToken, readClient } from '../token-source.ts'
 
 interface TokenOptions {
   scope?: string
   initial?: true
+  operator?: true
   json?: true
 }
 
@@ -19,6 +20,7 @@ export default function tokenCommand(io: Io): CliCommand {
       '--initial',
       'print the initial access token, with which clients are registered at /oauth2/register',
     )
+    .option('--operator', 'a token of the operator, with agent:admin')
     .option('--json', 'print the whole answer of the token server as JSON')
     .addHelpText(
       'after',
@@ -33,13 +35,26 @@ async function printToken(io: Io, options: TokenOptions): Promise<void> {
     const token = await initialAccessToken(dataDir)
     return options.json ? printJson(io, { initial_access_token: token }) : print(io, `${token}\n`)
   }
-  const client = await readDevClient(dataDir)
+  if (options.operator) return printOperatorToken(io, options, dataDir)
+  const client = await readClient(dataDir, 'developer')
   if (client === undefined) {
     throw new CommandFailed(
       `${dataDir} holds no dev-client.json. "npx parley up" writes one at its first start (not in production).`,
     )
   }
-  const issued = await issueToken(client, options.scope)
+  printIssued(io, options, await issueToken(client, options.scope))
+}
+
+async function printOperatorToken(io: Io, options: TokenOptions, dataDir: string): Promise<void> {
+  const client = await readClient(dataDir, 'operator')
+  if (client === undefined)
+    throw new CommandFailed(
+      `${dataDir} holds no oauth/operator-client.json: is the OAuth server another one?`,
+    )
+  printIssued(io, options, await issueToken(client, options.scope ?? 'agent:admin'))
+}
+
+function printIssued(io: Io, options: TokenOptions, issued: IssuedToken): void {
   if (options.json) printJson(io, issued)
   else print(io, `${issued.access_token}\n`)
 }

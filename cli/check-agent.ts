@@ -1,0 +1,180 @@
+import { AgentClient } from '../shared/client/client.ts'
+import { DocumentFault, verifyDocument } from '../shared/identity/document.ts'
+import type { JsonObject } from '../shared/protocol/task.ts'
+
+/** One line of `parley check`. `mend` is absent when it is well. */
+export interface Finding {
+  what: string
+  mend?: string
+  /** Worth knowing, not wrong. */
+  note?: string
+}
+
+interface Answer {
+  status: number
+  headers: Headers
+  json: JsonObject | undefined
+}
+
+const limitMs = 10_000
+const answerMaxBytes = 1024 * 1024
+
+/** Looks at an agent from outside, as a gateway and a caller do. */
+export async function checkAgent(url: string, token: string | undefined): Promise<Finding[]> {
+  const base = url.replace(/\/+$/, '')
+  const card = await get(`${base}/.well-known/agent.json`).catch((error: Error) => error)
+  if (card instanceof Error) {
+    return [
+      {
+        what: 'reachable',
+        mend: `It does not answer: ${reasonOf(card)}. Does it run, and is the address right?`,
+      },
+    ]
+  }
+  const findings = [{ what: 'reachable' }, cardFinding(card)]
+  const did = card.json?.['did']
+  const rest = [
+    skills(base),
+    identity(base, did),
+    health(base),
+    malformed(base),
+    withoutToken(base),
+    ...(token === undefined ? [] : [oneTask(base, token)]),
+  ]
+  for (const [i, finding] of (await Promise.allSettled(rest)).entries()) {
+    findings.push(
+      finding.status === 'fulfilled'
+        ? finding.value
+        : { what: names[i] ?? '', mend: `No answer: ${reasonOf(finding.reason as Error)}.` },
+    )
+  }
+  if (token === undefined) findings.push({ what: 'task', note: 'Not tried: give a token with --token.' })
+  return findings
+}
+
+const names = ['skills', 'DID document', 'health', 'error answers', 'asks for a token', 'task']
+
+function cardFinding({ status, json }: Answer): Finding {
+  const what = 'card'
+  if (status !== 200 || json === undefined)
+    return { what, mend: `/.well-known/agent.json must answer 200 with a JSON object; it answers ${status}.` }
+  if (typeof json['name'] !== 'string' || json['name'] === '')
+    return { what, mend: 'The card needs a `name`.' }
+  if (typeof json['url'] !== 'string')
+    return { what, mend: 'The card needs a `url`: where callers reach the agent.' }
+  return { what }
+}
+
+async function skills(base: string): Promise<Finding> {
+  const what = 'skills'
+  const { status, json } = await get(`${base}/agent/skills`)
+  const list = json?.['skills']
+  if (status !== 200 || !Array.isArray(list))
+    return { what, mend: `/agent/skills must answer 200 with {skills, total}; it answers ${status}.` }
+  if (list.length === 0) return { what, mend: 'It has no skills: nobody will send it work.' }
+  return { what }
+}
+
+async function identity(base: string, did: unknown): Promise<Finding> {
+  const what = 'DID document'
+  if (typeof did !== 'string')
+    return { what, note: 'The card names no DID: it can be registered, never verified.' }
+  if (!did.startsWith('did:parley:'))
+    return { what, note: `${did} is not of our method: it is not checked here.` }
+  const { status, json } = await get(`${base}/did/resolve?did=${encodeURIComponent(did)}`)
+  if (status !== 200) return { what, mend: `/did/resolve must answer 200 for ${did}; it answers ${status}.` }
+  try {
+    verifyDocument(json, did)
+    return { what }
+  } catch (error) {
+    if (error instanceof DocumentFault) return { what, mend: error.message }
+    throw error
+  }
+}
+
+async function health(base: string): Promise<Finding> {
+  const what = 'health'
+  const { status, json } = await get(`${base}/health`)
+  if (status === 200) return { what }
+  const checks = Object.entries((json?.['checks'] ?? {}) as JsonObject).filter(([, value]) => value !== 'ok')
+  const failing = checks.map(([name, value]) => `${name}: ${String(value)}`).join('; ')
+  return { what, mend: `/health answers ${status}${failing === '' ? '' : ` (${failing})`}.` }
+}
+
+/** Specification, "Errors": every error is an envelope. */
+async function malformed(base: string): Promise<Finding> {
+  const what = 'error answers'
+  const missing = await get(`${base}/no-such-route`)
+  if (missing.status !== 404 || codeOf(missing) === undefined)
+    return {
+      what,
+      mend: `A path that does not exist must be 404 with a JSON-RPC error; it is ${missing.status}.`,
+    }
+  return { what }
+}
+
+async function withoutToken(base: string): Promise<Finding> {
+  const what = 'asks for a token'
+  const body = JSON.stringify({ jsonrpc: '2.0', id: '1', method: 'tasks/list', params: {} })
+  const answer = await read(`${base}/`, {
+    method: 'POST',
+    body,
+    headers: { 'content-type': 'application/json' },
+  })
+  if (answer.status === 401 && codeOf(answer) === -32009 && answer.headers.has('www-authenticate'))
+    return { what }
+  return {
+    what,
+    mend: `Without a token it must answer 401, -32009 and WWW-Authenticate; it answers ${answer.status}, ${codeOf(answer) ?? 'no code'}.`,
+  }
+}
+
+async function oneTask(base: string, token: string): Promise<Finding> {
+  const what = 'task'
+  const client = new AgentClient({ url: base, token })
+  const task = await client.send('Hello')
+  const ended = await client.wait(task.id, { signal: AbortSignal.timeout(60_000) })
+  const { state } = ended.status
+  if (state === 'completed') return { what }
+  return { what, note: `A message “Hello” ended as ${state}.` }
+}
+
+function codeOf({ json }: Answer): unknown {
+  return (json?.['error'] as JsonObject | undefined)?.['code']
+}
+
+function get(url: string): Promise<Answer> {
+  return read(url, {})
+}
+
+async function read(url: string, init: RequestInit): Promise<Answer> {
+  const response = await fetch(url, { ...init, redirect: 'manual', signal: AbortSignal.timeout(limitMs) })
+  const chunks: Uint8Array[] = []
+  let size = 0
+  for await (const chunk of response.body ?? []) {
+    size += chunk.byteLength
+    if (size > answerMaxBytes) throw new Error(`it answers more than ${answerMaxBytes} bytes`)
+    chunks.push(chunk)
+  }
+  return {
+    status: response.status,
+    headers: response.headers,
+    json: objectIn(Buffer.concat(chunks).toString('utf8')),
+  }
+}
+
+function objectIn(text: string): JsonObject | undefined {
+  try {
+    const value: unknown = JSON.parse(text)
+    return typeof value === 'object' && value !== null && !Array.isArray(value)
+      ? (value as JsonObject)
+      : undefined
+  } catch {
+    return undefined
+  }
+}
+
+function reasonOf(error: Error): string {
+  const cause = error.cause as NodeJS.ErrnoException | undefined
+  return cause?.code ?? error.message
+}

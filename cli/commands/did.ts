@@ -1,0 +1,153 @@
+import { randomBytes } from 'node:crypto'
+import { access, readdir } from 'node:fs/promises'
+import path from 'node:path'
+import { loadAgent } from '../../shared/handler/load-agent.ts'
+import { agentIdentity, gatewayIdentity, type Identity } from '../../shared/identity/identity.ts'
+import { retireOldKeys, rotateKeys } from '../../shared/identity/key-file.ts'
+import { CliCommand } from '../cli-command.ts'
+import { clientSettings } from '../environment.ts'
+import { CommandFailed, UsageError } from '../faults.ts'
+import { type Io, print, printJson, say } from '../io.ts'
+
+interface DidOptions {
+  gateway?: true
+  author?: string
+  name?: string
+  json?: true
+}
+
+export default function didCommand(io: Io): CliCommand {
+  return new CliCommand('did')
+    .argument('[action]', 'show, new, rotate or retire', 'show')
+    .argument('[agent]', 'for rotate and retire: name of the agent’s folder in ./agents')
+    .option('--gateway', 'with new: print the three settings of a gateway’s identity, for .env')
+    .option('--author <author>', 'with new: who runs the gateway', 'parley')
+    .option('--name <name>', 'with new: what the gateway is called', 'gateway')
+    .option('--json', 'print the result as JSON')
+    .addHelpText(
+      'after',
+      `
+show            the DIDs of the gateway and of the agents of this folder, with their keys
+new --gateway   a new seed, with author and name; the same three settings give the same DID everywhere
+rotate <agent>  adds a key that signs from the agent’s next start on; the document lists old and new
+retire <agent>  takes the old keys out of the document and forgets them`,
+    )
+    .run((action: string, agent: string | undefined, options: DidOptions) => {
+      if (action === 'show') return show(io, options)
+      if (action === 'new') return makeGateway(io, options)
+      if (action === 'rotate' || action === 'retire') return changeKeys(io, action, agent, options)
+      throw new UsageError(`"${action}" is not one of show, new, rotate, retire.`)
+    })
+}
+
+async function makeGateway(io: Io, options: DidOptions): Promise<void> {
+  if (!options.gateway)
+    throw new UsageError(
+      'An agent makes its key at its first start. For the gateway: npx parley did new --gateway',
+    )
+  const { author = '', name = '' } = options
+  const seed = randomBytes(32)
+  const { did } = identity(() => gatewayIdentity({ seed, author, name }))
+  const settings = {
+    SERVICE_GATEWAY_DID_SEED: seed.toString('base64'),
+    SERVICE_GATEWAY_AUTHOR: author,
+    SERVICE_GATEWAY_NAME: name,
+  }
+  if (options.json) return printJson(io, { did, ...settings })
+  for (const [setting, value] of Object.entries(settings)) {
+    print(io, `${setting}=${/^[\w@.+/=-]*$/.test(value) ? value : JSON.stringify(value)}\n`)
+  }
+  say(io, `${did}\nThe seed is the gateway’s private key: keep it as you keep a password.`)
+}
+
+function identity(make: () => Identity): Identity {
+  try {
+    return make()
+  } catch (error) {
+    throw new UsageError((error as Error).message)
+  }
+}
+
+async function show(io: Io, options: DidOptions): Promise<void> {
+  const { dataDir, gatewayIdentity: settings } = await didSettings(io)
+  const found: { name: string; identity: Identity }[] = []
+  if (settings !== undefined) found.push({ name: 'gateway', identity: gatewayIdentity(settings) })
+  for (const name of await agentNames(io.cwd)) {
+    const file = await keyFileOf(dataDir, name, io.cwd)
+    if (file === undefined) continue
+    const { author } = await loadAgent(path.join(io.cwd, 'agents', name))
+    found.push({ name, identity: await agentIdentity(author, file) })
+  }
+  const list = found.map((one) => ({ name: one.name, did: one.identity.did, keys: keysOf(one.identity) }))
+  if (options.json) return printJson(io, list)
+  if (list.length === 0) return print(io, 'No identities: an agent makes its key at its first start.\n')
+  for (const { name, did, keys } of list) {
+    print(io, `${name}  ${did}\n`)
+    for (const { id, key, state } of keys) print(io, `  ${id}  ${key}  ${state}\n`)
+  }
+}
+
+function keysOf({ document, key }: Identity) {
+  const history: { id: string; publicKeyBase58: string; retired?: true }[] =
+    document.keyHistory ?? document.authentication
+  return history.map(({ id, publicKeyBase58, retired }) => ({
+    id: id.slice(id.indexOf('#') + 1),
+    key: publicKeyBase58,
+    state: retired ? 'retired' : publicKeyBase58 === key.publicKeyBase58 ? 'signs' : 'listed',
+  }))
+}
+
+async function changeKeys(
+  io: Io,
+  action: 'rotate' | 'retire',
+  agent: string | undefined,
+  options: DidOptions,
+): Promise<void> {
+  if (agent === undefined || !/^[\w-]+$/.test(agent))
+    throw new UsageError(`Name the agent: npx parley did ${action} <agent>`)
+  const { dataDir } = clientSettings(io)
+  const file = await keyFileOf(dataDir, agent, io.cwd)
+  if (file === undefined)
+    throw new CommandFailed(`${agent} has no key in ${dataDir} yet: an agent makes it at its first start.`)
+  const { key, history } = await (action === 'rotate' ? rotateKeys(file) : retireOldKeys(file))
+  if (options.json) return printJson(io, { agent, public_key: key.publicKeyBase58, keys: history })
+  const said =
+    action === 'rotate'
+      ? `has a new key, signed by the one before it: ${key.publicKeyBase58}`
+      : `has one key left: ${key.publicKeyBase58}`
+  print(io, `${agent} ${said}\n`)
+  say(io, 'Start the agent again: it reads its keys at its start.')
+}
+
+async function didSettings(io: Io) {
+  const { gatewayConfig } = await import('../../gateway/config.ts')
+  const { dataDir } = clientSettings(io)
+  // The rest of the gateway's settings is not looked at: only whether these three make an identity.
+  const names = ['SERVICE_GATEWAY_DID_SEED', 'SERVICE_GATEWAY_AUTHOR', 'SERVICE_GATEWAY_NAME']
+  const env = Object.fromEntries(names.map((name) => [name, io.env[name]]))
+  return { dataDir, gatewayIdentity: gatewayConfig(env).secrets.identity }
+}
+
+async function agentNames(cwd: string): Promise<string[]> {
+  const found = await readdir(path.join(cwd, 'agents'), { withFileTypes: true }).catch(() => [])
+  return found
+    .filter((one) => one.isDirectory())
+    .map(({ name }) => name)
+    .sort()
+}
+
+/** That of an agent under the supervisor, else that of the one agent that runs alone in this folder. */
+async function keyFileOf(dataDir: string, name: string, cwd: string): Promise<string | undefined> {
+  const supervised = path.join(dataDir, 'agents', name, 'agent.key.json')
+  if (await isThere(supervised)) return supervised
+  const alone = path.join(dataDir, 'agent.key.json')
+  const names = await agentNames(cwd)
+  return names.length === 1 && names[0] === name && (await isThere(alone)) ? alone : undefined
+}
+
+function isThere(file: string): Promise<boolean> {
+  return access(file).then(
+    () => true,
+    () => false,
+  )
+}

@@ -1,0 +1,7 @@
+import type { CliCommand } from '../cli-command.ts'
+import type { Io } from '../io.ts'
+import { operatorCommand } from '../operate.ts'
+
+export default function releaseCommand(io: Io): CliCommand {
+  return operatorCommand(io, 'release')
+}

@@ -1,0 +1,152 @@
+import { mkdir, readFile, writeFile } from 'node:fs/promises'
+import path from 'node:path'
+import { RpcError } from '../../shared/client/rpc-error.ts'
+import type { WireTask } from '../../shared/client/wire.ts'
+import { verifyDocument } from '../../shared/identity/document.ts'
+import { verifyParts } from '../../shared/identity/part-signature.ts'
+import type { JsonObject } from '../../shared/protocol/task.ts'
+import { CliCommand } from '../cli-command.ts'
+import { CommandFailed, UsageError } from '../faults.ts'
+import { type Io, print, printJson } from '../io.ts'
+import { oneLine } from '../printable.ts'
+import {
+  connect,
+  type ServerConnection,
+  type ServerOptions,
+  slugOf,
+  withServerOptions,
+} from '../server-connection.ts'
+import { type Evidence, type Step, verifyEntry } from '../verify-entry.ts'
+
+interface VerifyOptions extends ServerOptions {
+  agent?: string
+  from?: string
+  save?: string
+  json?: true
+}
+
+const files = {
+  entry: 'entry.json',
+  gateway: 'gateway.json',
+  agent: 'agent.json',
+  task: 'task.json',
+} as const
+
+export default function verifyCommand(io: Io): CliCommand {
+  return withServerOptions(new CliCommand('verify'))
+    .argument('[task]', 'id of a task: its artifacts are verified too')
+    .option('--agent <agent>', 'name of the agent')
+    .option('--save <folder>', 'keep what was looked at there, as files')
+    .option('--from <folder>', 'look at the files of such a folder; nothing is asked')
+    .option('--json', 'print the steps as JSON')
+    .addHelpText(
+      'after',
+      `
+Follows the entry of the registry to the gateway’s DID document and to the agent’s; with a task, to the signature of every
+part of its artifacts. Which gateway is the right one is for you to know: compare its DID.
+
+Exit codes: 0 everything holds; 1 something does not, and it is said what; 2 wrong use.`,
+    )
+    .run((task: string | undefined, options: VerifyOptions) => verify(io, task, options))
+}
+
+async function verify(io: Io, taskId: string | undefined, options: VerifyOptions): Promise<number> {
+  if (options.from === undefined && options.agent === undefined)
+    throw new UsageError('Name the agent with --agent, or a folder of saved files with --from.')
+  const seen =
+    options.from === undefined
+      ? await ask(io, taskId, options)
+      : await readSaved(path.resolve(io.cwd, options.from))
+  if (options.save !== undefined) await save(path.resolve(io.cwd, options.save), seen)
+  const steps = await verifyEntry(seen)
+  if (seen.task !== undefined) steps.push(...taskSteps(seen.task, seen))
+  if (options.json) printJson(io, { gateway: seen.gateway['id'], agent: seen.entry['did'], steps })
+  else {
+    print(io, `gateway  ${oneLine(String(seen.gateway['id']))}\n`)
+    print(io, `agent    ${oneLine(String(seen.entry['did'] ?? 'no DID'))}\n`)
+    for (const { step, fault } of steps)
+      print(io, `${fault === undefined ? 'ok  ' : 'NO  '}  ${lineOf(step, fault)}\n`)
+  }
+  return steps.every(({ fault }) => fault === undefined) ? 0 : 1
+}
+
+const lineOf = (step: string, fault: string | undefined) =>
+  oneLine(fault === undefined ? step : `${step}: ${fault}`, 400)
+
+type Seen = Evidence & { task?: WireTask }
+
+async function ask(io: Io, taskId: string | undefined, options: VerifyOptions): Promise<Seen> {
+  const slug = slugOf(options.agent ?? '')
+  const server = await connect(io, options)
+  const entry = await get(server, `/registry/agents/${slug}`)
+  const gateway = await gatewayDocument(server)
+  const did = entry['did']
+  // The agent itself says who it is; the gateway only hands it on.
+  const agent =
+    typeof did === 'string'
+      ? await get(server, `/agents/${slug}/did/resolve?did=${encodeURIComponent(did)}`)
+      : undefined
+  const task = taskId === undefined ? undefined : await server.agent(slug).get(taskId)
+  return { entry, gateway, ...(agent && { agent }), ...(task && { task }) }
+}
+
+async function gatewayDocument(server: ServerConnection): Promise<JsonObject> {
+  try {
+    return await get(server, '/.well-known/did.json')
+  } catch (error) {
+    if (!(error instanceof RpcError) || error.status !== 404) throw error
+    throw new CommandFailed(
+      'The gateway has no identity: it vouches for nothing (npx parley did new --gateway).',
+    )
+  }
+}
+
+async function get(server: ServerConnection, path: string): Promise<JsonObject> {
+  return (await server.getJson(path)).body as JsonObject
+}
+
+function taskSteps(task: WireTask, { agent, entry }: Seen): Step[] {
+  const step = (artifact: string, part: number) =>
+    `artifact “${artifact}”, part ${part + 1}, is signed by the agent`
+  try {
+    const keys = verifyDocument(agent, String(entry['did']))
+    const verdicts = verifyParts(task as never, keys)
+    if (verdicts.length === 0) return [{ step: 'the task has artifacts', fault: 'It has none.' }]
+    return verdicts.map(({ artifact, part, verdict }) => ({
+      step: step(artifact, part),
+      ...(verdict !== 'verified' && { fault: verdict }),
+    }))
+  } catch (error) {
+    return [{ step: 'the parts of the task are signed by the agent', fault: (error as Error).message }]
+  }
+}
+
+async function save(folder: string, seen: Seen): Promise<void> {
+  await mkdir(folder, { recursive: true })
+  for (const [name, file] of Object.entries(files)) {
+    const value = seen[name as keyof Seen]
+    if (value !== undefined) await writeFile(path.join(folder, file), `${JSON.stringify(value, null, 2)}\n`)
+  }
+}
+
+async function readSaved(folder: string): Promise<Seen> {
+  const [entry, gateway] = [await saved(folder, files.entry), await saved(folder, files.gateway)]
+  if (entry === undefined || gateway === undefined)
+    throw new CommandFailed(`${folder} must hold ${files.entry} and ${files.gateway}.`)
+  const [agent, task] = [await saved(folder, files.agent), await saved(folder, files.task)]
+  return { entry, gateway, ...(agent && { agent }), ...(task && { task: task as unknown as WireTask }) }
+}
+
+async function saved(folder: string, name: string): Promise<JsonObject | undefined> {
+  const file = path.join(folder, name)
+  const text = await readFile(file, 'utf8').catch((error: NodeJS.ErrnoException) => {
+    if (error.code === 'ENOENT') return undefined
+    throw new CommandFailed(`${file} cannot be read (${error.code}).`)
+  })
+  if (text === undefined) return undefined
+  try {
+    const value: unknown = JSON.parse(text)
+    if (typeof value === 'object' && value !== null && !Array.isArray(value)) return value as JsonObject
+  } catch {}
+  throw new CommandFailed(`${file} holds no JSON object.`)
+}

@@ -1,0 +1,36 @@
+import { type Io, print, printJson } from './io.ts'
+import { oneLine } from './printable.ts'
+
+/** An entry of the registry, as far as it is shown. */
+export interface ShownEntry {
+  slug?: string
+  name?: string
+  did?: string | null
+  url?: string
+  status?: string
+  verified?: boolean
+  admitted?: boolean
+  quarantine?: { reason?: string } | null
+  skills?: { id?: string }[]
+  card_changes?: { field?: string }[]
+}
+
+/** One entry in lines, or as JSON. */
+export function printEntry(io: Io, entry: unknown, json: true | undefined): void {
+  if (json) return printJson(io, entry)
+  const { slug, did, url, status, verified, admitted, quarantine, skills, card_changes } = entry as ShownEntry
+  const rows: [string, string][] = [
+    ['agent', slug ?? ''],
+    ['did', did ?? 'none'],
+    ['address', url ?? ''],
+    ['status', status ?? ''],
+    ['verified', verified === true ? 'yes' : 'no'],
+    ['admitted', admitted === true ? 'yes' : `no: npx parley admit ${slug ?? ''}`],
+    ...(quarantine ? ([['quarantine', quarantine.reason ?? '']] as [string, string][]) : []),
+    ['skills', (skills ?? []).map(({ id }) => id).join(', ')],
+    ...(card_changes?.length
+      ? ([['changed', card_changes.map(({ field }) => field).join(', ')]] as [string, string][])
+      : []),
+  ]
+  for (const [name, value] of rows) print(io, `${name.padEnd(10)}  ${oneLine(value, 200)}\n`)
+}

@@ -1,0 +1,66 @@
+import { type DidDocument, verifyDocument } from '../shared/identity/document.ts'
+import { cardHash, type Vouched, verifyProof } from '../shared/identity/vouch.ts'
+import type { JsonObject } from '../shared/protocol/task.ts'
+
+/** What is compared: from the gateway, or from files that were saved before. */
+export interface Evidence {
+  /** `GET /registry/agents/{id}` of the gateway. */
+  entry: JsonObject
+  /** `GET /.well-known/did.json` of the gateway. */
+  gateway: JsonObject
+  /** The agent's DID document; absent where it has no DID. */
+  agent?: JsonObject
+}
+
+/** One step; `fault` is absent when it holds. */
+export interface Step {
+  step: string
+  fault?: string
+}
+
+/** Entry → gateway document → agent document. Everything after a fault in what it stands on is left out. */
+export async function verifyEntry({ entry, gateway, agent }: Evidence): Promise<Step[]> {
+  const steps: Step[] = []
+  const holds = async (step: string, check: () => unknown) => {
+    const fault = await Promise.resolve()
+      .then(check)
+      .then(
+        () => undefined,
+        (error: Error) => error.message,
+      )
+    steps.push({ step, ...(fault !== undefined && { fault }) })
+    return fault === undefined
+  }
+  const document = gateway as unknown as DidDocument
+  let said: Vouched | undefined
+  const known = await holds('the gateway’s document is that of its DID', () =>
+    verifyDocument(gateway, String(gateway['id'])),
+  )
+  if (!known) return steps
+  const signed = await holds('the entry’s proof is signed by the gateway', async () => {
+    if (typeof entry['proof'] !== 'string') throw new Error('The entry carries no proof.')
+    said = await verifyProof(entry['proof'], document)
+  })
+  if (!signed || said === undefined) return steps
+  const vouched = said
+  await holds('the proof is about this DID', () => same(entry['did'] ?? null, vouched.sub))
+  await holds('the proof is about this address', () => same(entry['url'], vouched.url))
+  await holds('the proof is about this card', () =>
+    same(cardHash((entry['card'] ?? {}) as JsonObject), vouched.card_hash),
+  )
+  await holds('the proof says of “verified” what the entry says', () =>
+    same(entry['verified'], vouched.verified),
+  )
+  await holds('the gateway has seen the agent prove its key', () => {
+    if (!vouched.verified) throw new Error('It has not: the entry is not verified.')
+  })
+  await holds('the agent’s document is that of its DID, with the keys of the proof', () => {
+    if (agent === undefined || vouched.sub === null) throw new Error('The agent has no DID.')
+    same(verifyDocument(agent, vouched.sub).join(), vouched.keys.join())
+  })
+  return steps
+}
+
+function same(given: unknown, wanted: unknown): void {
+  if (given !== wanted) throw new Error(`It is about another: ${String(wanted)}`)
+}
