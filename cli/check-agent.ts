@@ -1,4 +1,5 @@
 import { AgentClient } from '../shared/client/client.ts'
+import { RpcError } from '../shared/client/rpc-error.ts'
 import { DocumentFault, verifyDocument } from '../shared/identity/document.ts'
 import type { JsonObject } from '../shared/protocol/task.ts'
 
@@ -132,7 +133,15 @@ async function withoutToken(base: string): Promise<Finding> {
 async function oneTask(base: string, token: string): Promise<Finding> {
   const what = 'task'
   const client = new AgentClient({ url: base, token })
-  const task = await client.send('Hello')
+  const task = await client.send('Hello').catch((error: unknown) => {
+    if (error instanceof RpcError && error.status === 401) return undefined
+    throw error
+  })
+  if (task === undefined) {
+    const mend =
+      'It does not take the token: it asks another OAuth server, or no operator has admitted it yet.'
+    return { what, mend }
+  }
   const ended = await client.wait(task.id, { signal: AbortSignal.timeout(60_000) })
   const { state } = ended.status
   if (state === 'completed') return { what }

@@ -1,0 +1,238 @@
+import { type ChildProcess, spawn } from 'node:child_process'
+import { once } from 'node:events'
+import { mkdir, mkdtemp, readFile, rm, stat, writeFile } from 'node:fs/promises'
+import os from 'node:os'
+import path from 'node:path'
+import { pathToFileURL } from 'node:url'
+import { parseEnv } from 'node:util'
+import { afterAll, beforeAll, describe, expect, test } from 'vitest'
+import { type GatewayApp, startGatewayApp } from '../gateway/app.ts'
+import { gatewayConfig } from '../gateway/config.ts'
+import { makeLog } from '../shared/process/log.ts'
+import { scriptedAgent } from '../shared/testing/scripted-agent.ts'
+import { runCli, temporaryFolder } from './testing.ts'
+
+let folder: string
+let gateway: GatewayApp
+let env: Record<string, string>
+let agent: ChildProcess | undefined
+const inHouse = () => path.join(folder, 'house')
+const outside = () => path.join(folder, 'outside')
+
+const cli = (...argv: string[]) => runCli(argv, { cwd: inHouse(), env })
+const cliOutside = (...argv: string[]) => runCli(argv, { cwd: outside(), env: { DATA_DIR: '.parley' } })
+
+beforeAll(async () => {
+  folder = await mkdtemp(path.join(os.tmpdir(), 'parley-joining-'))
+  await mkdir(inHouse())
+  await mkdir(path.join(outside(), 'agents', 'hello'), { recursive: true })
+  const defineAgent = pathToFileURL(path.resolve('shared/handler/define-agent.ts')).href
+  await writeFile(
+    path.join(outside(), 'agents', 'hello', 'agent.js'),
+    `import { defineAgent } from ${JSON.stringify(defineAgent)}
+     const skill = { id: 'greet', name: 'Greet', description: 'Greets' }
+     export default defineAgent({ name: 'hello', description: 'Greets', skills: [skill], handle: ({ text }) => 'Hello, ' + text })`,
+  )
+  const identity = await runCli([
+    'did',
+    'new',
+    '--gateway',
+    '--author',
+    'ada@example.com',
+    '--name',
+    'Front Door',
+  ])
+  const settings = gatewayConfig({
+    ...parseEnv(identity.stdout),
+    PORT: '0',
+    DATA_DIR: path.join(inHouse(), '.parley'),
+    NODE_ENV: 'production',
+    PARLEY_EMBEDDED_OAUTH: 'yes',
+    REGISTRY_ALLOWED_HOSTS: '127.0.0.1',
+  })
+  gateway = await startGatewayApp({ settings, log: makeLog({ level: 'silent', name: 'test' }) })
+  env = { PUBLIC_URL: gateway.addresses.public, DATA_DIR: '.parley' }
+})
+
+afterAll(async () => {
+  agent?.kill('SIGKILL')
+  await gateway[Symbol.asyncDispose]()
+  await rm(folder, { recursive: true, force: true })
+})
+
+/** The agent of the second folder, as `parley agent agents/hello` runs it; resolves once it is registered. */
+async function runAgent(more: Record<string, string> = {}): Promise<string> {
+  const child = spawn(
+    process.execPath,
+    [path.resolve('cli/bin.mjs'), 'agent', 'agents/hello', '--port', '0'],
+    {
+      cwd: outside(),
+      env: { PATH: process.env['PATH'], HOME: folder, GATEWAY_URL: gateway.addresses.public, ...more },
+      stdio: ['ignore', 'ignore', 'pipe'],
+    },
+  )
+  agent = child
+  let said = ''
+  for await (const chunk of child.stderr) {
+    said += String(chunk)
+    if (said.includes('registered at the gateway')) break
+  }
+  child.stderr.resume()
+  return said
+}
+
+async function stopAgent(): Promise<void> {
+  const ended = once(agent as ChildProcess, 'exit')
+  agent?.kill('SIGTERM')
+  expect((await ended)[0]).toBe(0)
+}
+
+describe('an agent of another folder', () => {
+  let taskId = ''
+  let operatorToken = ''
+
+  test('joins with proof under a client of its own, and waits for an operator', async () => {
+    const initial = await readFile(path.join(inHouse(), '.parley', 'oauth', 'initial-access-token'), 'utf8')
+    const said = await runAgent({ OAUTH_INITIAL_TOKEN: initial.trim() })
+    expect(said).toContain('it gets no work before an operator admits it')
+    expect((await cli('agents')).stdout).toContain('ready, not admitted')
+    const file = path.join(outside(), '.parley', 'oauth-client.json')
+    expect((await stat(file)).mode & 0o777).toBe(0o600)
+    expect(said).not.toContain(initial.trim())
+    operatorToken = (await cli('token', '--operator', '--scope', 'agent:read agent:write')).stdout.trim()
+    const refused = await cli('send', 'hello', 'Ada', '--token', operatorToken)
+    expect(refused).toMatchObject({ code: 1, stdout: '' })
+    expect(refused.stderr).toContain('not_admitted')
+  })
+
+  test('works once it is admitted', async () => {
+    expect((await cli('admit', 'hello')).stdout).toMatch(/^admitted +yes$/m)
+    const sent = await cli('send', 'hello', 'Ada', '--json', '--token', operatorToken)
+    expect(sent.stdout).toContain('Hello, Ada')
+    taskId =
+      /"task_id":"([\da-f-]{36})"|"id":"([\da-f-]{36})"/.exec(sent.stdout)?.slice(1).find(Boolean) ?? ''
+  })
+
+  test('is verified from the gateway’s document to its answer, online and from files; not with another byte', async () => {
+    const saved = path.join(folder, 'saved')
+    const online = await cli('verify', taskId, '--agent', 'hello', '--save', saved, '--token', operatorToken)
+    expect(online).toMatchObject({ code: 0 })
+    expect(online.stdout.match(/^ok /gm)).toHaveLength(9)
+    expect((await runCli(['verify', '--from', saved])).code).toBe(0)
+    for (const [file, from, to, fault] of [
+      ['task.json', 'Hello, Ada', 'Hello, Eve', 'crypto_mismatch'],
+      ['entry.json', '"Greets"', '"greets"', 'about this card'],
+      ['entry.json', '"verified": true', '"verified": false', 'verified'],
+      ['agent.json', 'key-1', 'key-2', 'numbered'],
+      ['gateway.json', 'front_door', 'back_door', 'another DID|not made|proof|numbered'],
+    ] as const) {
+      const text = await readFile(path.join(saved, file), 'utf8')
+      await writeFile(path.join(saved, file), text.replaceAll(from, to))
+      const offline = await runCli(['verify', '--from', saved])
+      expect(offline.code).toBe(1)
+      expect(offline.stdout).toMatch(new RegExp(`^NO .*(${fault})`, 'm'))
+      await writeFile(path.join(saved, file), text)
+    }
+  })
+
+  test('keeps its admission when it leaves and comes again with a rotated key', async () => {
+    await stopAgent()
+    expect((await cli('agents')).stdout).toBe('No agents.\n')
+    expect((await cliOutside('did', 'rotate', 'hello')).code).toBe(0)
+    const shown = await cliOutside('did')
+    expect(shown.stdout).toMatch(/key-1 .* listed\n.*key-2 .* signs/)
+    await runAgent()
+    expect((await cli('agents')).stdout).toMatch(/hello +ready +greet/)
+    expect((await cli('verify', taskId, '--agent', 'hello', '--token', operatorToken)).code).toBe(0)
+  })
+
+  test('comes again after the old key was retired too', async () => {
+    await stopAgent()
+    expect((await cliOutside('did', 'retire', 'hello')).code).toBe(0)
+    expect((await cliOutside('did')).stdout).toMatch(/key-1 .* retired\n.*key-2 .* signs/)
+    await runAgent()
+    expect((await cli('verify', '--agent', 'hello')).code).toBe(0)
+  })
+
+  test('is looked at from outside by `parley check`', async () => {
+    const url = gateway.registry.bySlug('hello')?.url ?? ''
+    const checked = await runCli(['check', url, '--token', operatorToken])
+    expect(checked.stdout.match(/^ok /gm)).toHaveLength(8)
+    expect(checked.code).toBe(0)
+  })
+
+  test('is set aside, taken back and removed by the operator', async () => {
+    expect((await cli('quarantine', 'hello', '--reason', 'lies')).stdout).toMatch(/^quarantine +lies$/m)
+    expect((await cli('send', 'hello', 'Ada', '--token', operatorToken)).stderr).toContain('quarantined')
+    expect((await cli('release', 'hello')).stdout).not.toContain('quarantine')
+    expect((await cli('remove', 'hello')).stdout).toBe('hello is no longer registered.\n')
+    expect(await cli('admit', 'hello')).toMatchObject({ code: 1, stdout: '' })
+  })
+})
+
+test('parley register prints the entry of an A2A agent; as the operator it is admitted', async () => {
+  const card = { status: 200, type: 'application/json', body: '{"name":"Far Away"}' }
+  await using far = await scriptedAgent({ 'GET /.well-known/agent.json': () => card })
+  const said = await cli('register', far.url, '--operator')
+  expect(said.stdout).toMatch(/^agent +far-away\ndid +none\n/)
+  expect(said.stdout).toMatch(/^verified +no\nadmitted +yes$/m)
+  const refused = await cli('register', 'http://10.0.0.1', '--operator')
+  expect(refused).toMatchObject({ code: 1, stdout: '' })
+  expect(refused.stderr).toContain('not on the public internet')
+})
+
+test('parley check says what to mend', async () => {
+  const json =
+    (body: string, status = 200) =>
+    () => ({ status, type: 'application/json', body })
+  await using odd = await scriptedAgent({
+    'GET /.well-known/agent.json': json('{"did":"did:parley:a:agent:1"}'),
+    'GET /agent/skills': json('{"skills":[]}'),
+    'GET /health': json('{"checks":{"storage":"error: full"}}', 503),
+  })
+  const { code, stdout } = await runCli(['check', odd.url], { cwd: os.tmpdir() })
+  expect(code).toBe(1)
+  expect(stdout.split('\n').map((line) => line.slice(0, 24).trimEnd())).toEqual(
+    [
+      'ok    reachable',
+      'MEND  card',
+      'MEND  skills',
+      'MEND  DID document',
+      'MEND  health',
+      'ok    error answers',
+      'MEND  asks for a token',
+      '–     task',
+      '',
+    ].map((line) => line.slice(0, 24).trimEnd()),
+  )
+  expect(stdout).toContain('storage: error: full')
+  const away = await runCli(['check', 'http://127.0.0.1:1'])
+  expect(away).toMatchObject({ code: 1, stdout: expect.stringMatching(/^MEND {2}reachable .*ECONNREFUSED/) })
+})
+
+test('parley did new --gateway: three lines for .env, another seed each time', async () => {
+  const [one, two] = [await runCli(['did', 'new', '--gateway']), await runCli(['did', 'new', '--gateway'])]
+  const settings = parseEnv(one.stdout)
+  expect(Object.keys(settings).sort()).toEqual([
+    'SERVICE_GATEWAY_AUTHOR',
+    'SERVICE_GATEWAY_DID_SEED',
+    'SERVICE_GATEWAY_NAME',
+  ])
+  expect(gatewayConfig(settings as NodeJS.ProcessEnv).secrets.identity?.seed).toHaveLength(32)
+  expect(parseEnv(two.stdout)['SERVICE_GATEWAY_DID_SEED']).not.toBe(settings['SERVICE_GATEWAY_DID_SEED'])
+})
+
+test.each([
+  ['did', 'turn'],
+  ['did', 'new'],
+  ['did', 'rotate'],
+  ['did', 'rotate', '../x'],
+  ['did', 'new', '--gateway', '--author', 'a:b'],
+  ['verify'],
+  ['verify', 'no-uuid', '--agent', 'Not A Slug'],
+  ['check', 'ftp://x'],
+  ['admit', '../x'],
+])('wrong use of %s %s: exit code 2', async (...argv) => {
+  using empty = temporaryFolder()
+  expect(await runCli(argv, { cwd: empty.path })).toMatchObject({ code: 2, stdout: '' })
+})
