@@ -32,7 +32,7 @@ test.each([
     await using agent = await testAgent({ handle: ({ task }) => `start ${task.starts}` }, { dataDir })
     const alice = agent.caller('alice')
     const done = await alice.wait(id)
-    expect(done.artifacts[0]?.parts).toEqual([{ kind: 'text', text: `start ${expectedStarts}` }])
+    expect(done.artifacts[0]?.parts).toMatchObject([{ kind: 'text', text: `start ${expectedStarts}` }])
     expect(brief(await events(alice, id))).toEqual([
       [1, 'working'],
       [2, 'artifact'],
@@ -168,7 +168,7 @@ test('a handler that outlives the stop is released: its stream ends with a comme
   expect(reason).toMatchObject({ name: 'AbortError', cause: 'stopping' })
   await using again = await testAgent({ handle: ({ task }) => `start ${task.starts}` }, { dataDir })
   const alice = again.caller('alice')
-  expect((await alice.wait(id)).artifacts[0]?.parts).toEqual([{ kind: 'text', text: 'start 1' }])
+  expect((await alice.wait(id)).artifacts[0]?.parts).toMatchObject([{ kind: 'text', text: 'start 1' }])
   expect(brief(await events(alice, id))).toEqual([
     [1, 'working'],
     [2, 'artifact'],
