@@ -98,7 +98,9 @@ async function health(base: string): Promise<Finding> {
   const { status, json } = await get(`${base}/health`)
   if (status === 200) return { what }
   const checks = Object.entries((json?.['checks'] ?? {}) as JsonObject).filter(([, value]) => value !== 'ok')
-  const failing = checks.map(([name, value]) => `${name}: ${String(value)}`).join('; ')
+  const failing = checks
+    .map(([name, value]) => `${name}: ${typeof value === 'string' ? value : JSON.stringify(value)}`)
+    .join('; ')
   return { what, mend: `/health answers ${status}${failing === '' ? '' : ` (${failing})`}.` }
 }
 
@@ -148,8 +150,9 @@ async function oneTask(base: string, token: string): Promise<Finding> {
   return { what, note: `A message “Hello” ended as ${state}.` }
 }
 
-function codeOf({ json }: Answer): unknown {
-  return (json?.['error'] as JsonObject | undefined)?.['code']
+function codeOf({ json }: Answer): number | undefined {
+  const code = (json?.['error'] as JsonObject | undefined)?.['code']
+  return typeof code === 'number' ? code : undefined
 }
 
 function get(url: string): Promise<Answer> {
@@ -185,5 +188,5 @@ function objectIn(text: string): JsonObject | undefined {
 
 function reasonOf(error: Error): string {
   const cause = error.cause as NodeJS.ErrnoException | undefined
-  return cause?.code ?? error.message
+  return cause?.code ?? cause?.message ?? error.message
 }

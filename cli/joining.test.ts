@@ -185,7 +185,7 @@ test('parley check says what to mend', async () => {
   const json =
     (body: string, status = 200) =>
     () => ({ status, type: 'application/json', body })
-  await using odd = await scriptedAgent({
+  const odd = await scriptedAgent({
     'GET /.well-known/agent.json': json('{"did":"did:parley:a:agent:1"}'),
     'GET /agent/skills': json('{"skills":[]}'),
     'GET /health': json('{"checks":{"storage":"error: full"}}', 503),
@@ -206,7 +206,8 @@ test('parley check says what to mend', async () => {
     ].map((line) => line.slice(0, 24).trimEnd()),
   )
   expect(stdout).toContain('storage: error: full')
-  const away = await runCli(['check', 'http://127.0.0.1:1'])
+  await odd[Symbol.asyncDispose]()
+  const away = await runCli(['check', odd.url])
   expect(away).toMatchObject({ code: 1, stdout: expect.stringMatching(/^MEND {2}reachable .*ECONNREFUSED/) })
 })
 

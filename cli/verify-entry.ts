@@ -34,7 +34,7 @@ export async function verifyEntry({ entry, gateway, agent }: Evidence): Promise<
   const document = gateway as unknown as DidDocument
   let said: Vouched | undefined
   const known = await holds('the gateway’s document is that of its DID', () =>
-    verifyDocument(gateway, String(gateway['id'])),
+    verifyDocument(gateway, didIn(gateway, 'id') ?? ''),
   )
   if (!known) return steps
   const signed = await holds('the entry’s proof is signed by the gateway', async () => {
@@ -59,6 +59,12 @@ export async function verifyEntry({ entry, gateway, agent }: Evidence): Promise<
     same(verifyDocument(agent, vouched.sub).join(), vouched.keys.join())
   })
   return steps
+}
+
+/** Of a document or an entry that may be anything. */
+export function didIn(object: JsonObject, field: 'id' | 'did'): string | undefined {
+  const did = object[field]
+  return typeof did === 'string' ? did : undefined
 }
 
 function same(given: unknown, wanted: unknown): void {

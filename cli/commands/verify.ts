@@ -16,7 +16,7 @@ import {
   slugOf,
   withServerOptions,
 } from '../server-connection.ts'
-import { type Evidence, type Step, verifyEntry } from '../verify-entry.ts'
+import { didIn, type Evidence, type Step, verifyEntry } from '../verify-entry.ts'
 
 interface VerifyOptions extends ServerOptions {
   agent?: string
@@ -62,8 +62,8 @@ async function verify(io: Io, taskId: string | undefined, options: VerifyOptions
   if (seen.task !== undefined) steps.push(...taskSteps(seen.task, seen))
   if (options.json) printJson(io, { gateway: seen.gateway['id'], agent: seen.entry['did'], steps })
   else {
-    print(io, `gateway  ${oneLine(String(seen.gateway['id']))}\n`)
-    print(io, `agent    ${oneLine(String(seen.entry['did'] ?? 'no DID'))}\n`)
+    print(io, `gateway  ${oneLine(didIn(seen.gateway, 'id') ?? 'no DID')}\n`)
+    print(io, `agent    ${oneLine(didIn(seen.entry, 'did') ?? 'no DID')}\n`)
     for (const { step, fault } of steps)
       print(io, `${fault === undefined ? 'ok  ' : 'NO  '}  ${lineOf(step, fault)}\n`)
   }
@@ -109,7 +109,7 @@ function taskSteps(task: WireTask, { agent, entry }: Seen): Step[] {
   const step = (artifact: string, part: number) =>
     `artifact “${artifact}”, part ${part + 1}, is signed by the agent`
   try {
-    const keys = verifyDocument(agent, String(entry['did']))
+    const keys = verifyDocument(agent, didIn(entry, 'did') ?? '')
     const verdicts = verifyParts(task as never, keys)
     if (verdicts.length === 0) return [{ step: 'the task has artifacts', fault: 'It has none.' }]
     return verdicts.map(({ artifact, part, verdict }) => ({

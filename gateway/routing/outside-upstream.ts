@@ -1,4 +1,4 @@
-import { Agent } from 'undici'
+import { Agent, type buildConnector } from 'undici'
 import type { AllowedHosts } from '../../shared/net/allowed-hosts.ts'
 import { outgoingUrl } from '../../shared/net/outgoing-url.ts'
 import { openPinned } from '../../shared/net/pinned-socket.ts'
@@ -25,13 +25,13 @@ export function createOutsideUpstream(options: OutsideUpstreamOptions): Agent {
     const addresses = await resolvePublic(target, { allowed, resolver, signal })
     return openPinned(target, addresses, { ca, signal })
   }
+  const connectFor = async (address: string, done: buildConnector.Callback) => {
+    const opened = await open(address).catch((error: Error) => error)
+    if (opened instanceof Error) done(opened, null)
+    else done(null, opened.socket)
+  }
   return new Agent({
     ...upstreamLimits(options),
-    connect: ({ protocol, host = '' }, done) => {
-      open(`${protocol}//${host}`).then(
-        ({ socket }) => done(null, socket),
-        (error: Error) => done(error, null),
-      )
-    },
+    connect: ({ protocol, host = '' }, done) => void connectFor(`${protocol}//${host}`, done),
   })
 }

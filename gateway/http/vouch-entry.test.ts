@@ -1,0 +1,42 @@
+import { expect, test } from 'vitest'
+import { Voucher } from '../../shared/identity/vouch.ts'
+import type { AgentEntry } from '../registry/entry.ts'
+import { vouchFor } from './vouch-entry.ts'
+
+class CountingVoucher extends Voucher {
+  signed = 0
+  override sign(...asked: Parameters<Voucher['sign']>): Promise<string> {
+    this.signed += 1
+    return super.sign(...asked)
+  }
+}
+
+const entry = {
+  slug: 'x',
+  url: 'http://x',
+  verified: true,
+  keys: ['k'],
+  card: { name: 'x' },
+} as unknown as AgentEntry
+
+test('a proof is signed once, also for many who ask at once and after heartbeats', async () => {
+  const voucher = new CountingVoucher({ did: 'did:parley:a:b:c', seed: Buffer.alloc(32, 1) })
+  const vouch = vouchFor(voucher, 'http://gateway')
+  const proofs = await Promise.all([vouch(entry), vouch(entry), vouch({ ...entry, load: { queueDepth: 3 } })])
+  expect(new Set(proofs).size).toBe(1)
+  expect(voucher.signed).toBe(1)
+})
+
+test.each<[string, Partial<AgentEntry>]>([
+  ['card', { card: { name: 'y' } }],
+  ['keys', { keys: ['k', 'l'] }],
+  ['address', { url: 'http://y' }],
+  ['DID', { did: 'did:parley:x:agent:y' }],
+  ['“verified”', { verified: false }],
+])('another %s is signed anew', async (_what, changes) => {
+  const voucher = new CountingVoucher({ did: 'did:parley:a:b:c', seed: Buffer.alloc(32, 1) })
+  const vouch = vouchFor(voucher, 'http://gateway')
+  await vouch(entry)
+  await vouch({ ...entry, ...changes })
+  expect(voucher.signed).toBe(2)
+})
