@@ -61,11 +61,11 @@ test('every file that the package’s manifest names is in it', () => {
   expect(manifest).not.toHaveProperty('devDependencies')
 })
 
-test('the package holds no sources, no tests, and every asset', () => {
+test('the package holds no sources, no tests and their vectors, and every asset', () => {
   const packed = globSync('**/*', { cwd: inPackage() })
   expect(packed.filter((name) => /(?<!\.d)\.ts$|\.(test|cases)\./.test(name))).toEqual([])
   const assets = globSync('{shared,gateway,agents,cli}/**/*.*', { cwd: root }).filter(
-    (name) => !name.endsWith('.ts'),
+    (name) => !name.endsWith('.ts') && !name.includes('/vectors/'),
   )
   expect(assets.filter((name) => !packed.includes(name))).toEqual([])
 })

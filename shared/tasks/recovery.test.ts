@@ -129,7 +129,7 @@ test('a stop in good order: running handlers finish, new work is refused with 50
     await stopping
   }
   await using again = await testAgent({ handle: () => 'must not run again' }, { dataDir })
-  expect((await again.caller('alice').get(id)).artifacts[0]?.parts).toEqual([
+  expect((await again.caller('alice').get(id)).artifacts[0]?.parts).toMatchObject([
     { kind: 'text', text: 'finished' },
   ])
 })
