@@ -78,7 +78,7 @@ const definition = z.object({
     .object({ streaming: z.boolean().default(true), pushNotifications: z.boolean().default(true) })
     .default({ streaming: true, pushNotifications: true }),
   signatures: z.enum(['optional', 'required']).default('optional'),
-  concurrency: z.int().min(1).max(10_000).default(32),
+  concurrency: z.int().min(1).max(10_000).default(64),
   deadlineMs: z.int().min(0).default(600_000),
   onRestart: z.enum(['run', 'fail']).default('run'),
   extendedCard: z.looseObject({ description: z.string().optional(), skills: skills.optional() }).optional(),

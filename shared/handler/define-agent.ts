@@ -31,7 +31,7 @@ export interface AgentDefinition {
    * `required`: such a caller without one is refused, and each signed request that writes is taken once.
    */
   signatures?: 'optional' | 'required'
-  /** Tasks of this agent that run at the same time. Default 16. */
+  /** Tasks of this agent that run at the same time. Default 64; each waits for the disk, too, before it gives its place to the next. */
   concurrency?: number
   /** Longest working time of a task in milliseconds (pauses do not count). Default 10 minutes; 0 = none. */
   deadlineMs?: number
