@@ -6,12 +6,17 @@ import { SmallAnswer } from './small-answer.ts'
 /** RFC 7662, section 2.2: what we read of an introspection answer. */
 const introspection = z.object({
   active: z.boolean(),
-  client_id: z.string().min(1).max(512).optional(),
-  sub: z.string().min(1).max(512).optional(),
+  client_id: z.string().max(512).optional(),
+  sub: z.string().max(512).optional(),
   scope: z.string().max(4096).optional(),
   exp: z.number().optional(),
   aud: z.union([z.string(), z.array(z.string())]).optional(),
 })
+/** Providers write what they do not know as null or as an empty text. */
+const answer = z.preprocess((given) => {
+  if (typeof given !== 'object' || given === null) return given
+  return Object.fromEntries(Object.entries(given).filter(([, value]) => value !== null && value !== ''))
+}, introspection)
 export type Introspection = z.infer<typeof introspection>
 
 /** Asks an OAuth 2.0 server about a token. */
@@ -72,17 +77,17 @@ export class HttpIntrospector implements Introspector, AsyncDisposable {
         return this.#post(token)
       })
       if (status !== 200) throw new Error(`introspection answered ${status}`)
-      return introspection.parse(JSON.parse(text))
+      return answer.parse(JSON.parse(text))
     } catch (error) {
       throw unavailable(error)
     }
   }
 
   async #post(token: string): Promise<{ status: number; text: string }> {
-    const answer = new SmallAnswer(answerMaxBytes)
+    const received = new SmallAnswer(answerMaxBytes)
     // One limit for the whole: a free connection, the first byte, and a body that drips. After a stall of our own the
     // answer may be in the socket already: it is read before the limit counts.
-    const late = () => setImmediate(() => answer.giveUp(new Error('no answer in time')))
+    const late = () => setImmediate(() => received.giveUp(new Error('no answer in time')))
     const timer = setTimeout(late, this.#options.timeoutMs ?? 2000)
     try {
       const { pool, path } = await this.#open()
@@ -96,8 +101,8 @@ export class HttpIntrospector implements Introspector, AsyncDisposable {
         },
         body: `token=${encodeURIComponent(token)}&token_type_hint=access_token`,
       } as const
-      pool.dispatch(request, answer)
-      return await answer.received
+      pool.dispatch(request, received)
+      return await received.received
     } finally {
       clearTimeout(timer)
     }

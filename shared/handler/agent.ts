@@ -79,7 +79,8 @@ const definition = z.object({
     .default({ streaming: true, pushNotifications: true }),
   signatures: z.enum(['optional', 'required']).default('optional'),
   concurrency: z.int().min(1).max(10_000).default(64),
-  deadlineMs: z.int().min(0).default(600_000),
+  // Timers hold no more.
+  deadlineMs: z.int().min(0).max(2_147_483_647).default(600_000),
   onRestart: z.enum(['run', 'fail']).default('run'),
   extendedCard: z.looseObject({ description: z.string().optional(), skills: skills.optional() }).optional(),
   handle: z.custom<Handler>((value) => typeof value === 'function', 'must be a function'),

@@ -34,7 +34,8 @@ export function buildContext(parts: ContextParts): HandlerContext {
     files: filesOf(message.parts, parts),
     input: parts.input,
     message: { ...message, parts: message.parts.map((part) => inputPart(part, parts.verified?.get(part))) },
-    history: record.history,
+    // Copies: what a handler does to them must not reach the stored task.
+    history: record.history.map((said) => ({ ...said, parts: [...said.parts] })),
     references: parts.references.map(referenceOf),
     context: { id: record.contextId, history: parts.contextHistory.map(referenceOf) },
     task: { id: record.id, contextId: record.contextId, starts: record.starts },

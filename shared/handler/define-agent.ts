@@ -33,7 +33,7 @@ export interface AgentDefinition {
   signatures?: 'optional' | 'required'
   /** Tasks of this agent that run at the same time. Default 64; each waits for the disk, too, before it gives its place to the next. */
   concurrency?: number
-  /** Longest working time of a task in milliseconds (pauses do not count). Default 10 minutes; 0 = none. */
+  /** Longest working time of a task in milliseconds (pauses do not count). Default 10 minutes; at most 24 days; 0 = none. */
   deadlineMs?: number
   /** What happens to a task whose process died while it ran: run it again (at most 3 starts) or fail it. Default `run`. */
   onRestart?: 'run' | 'fail'

@@ -24,8 +24,9 @@ const pingTimeoutMs = 1000
 /** Specification, "GET /health"; both bodies hold the union of the shapes of 200 and 503 (design gaps). */
 export function addHealthRoute(app: FastifyInstance, options: HealthOptions): void {
   const started = process.hrtime.bigint()
+  const ask = shared(() => Promise.all([askAll(options.mandatory), askAll(options.shown)]))
   app.get('/health', async (_request, reply) => {
-    const [mandatory, shown] = await Promise.all([askAll(options.mandatory), askAll(options.shown)])
+    const [mandatory, shown] = await ask()
     const well = Object.values(mandatory).every((answer) => answer === 'ok')
     const ready = well && !options.draining()
     const uptime = Number((process.hrtime.bigint() - started) / 1_000_000_000n)
@@ -63,6 +64,17 @@ function healthBody(
       environment: options.environment,
     },
     checks: now.checks,
+  }
+}
+
+/** Anybody may ask for the health: those who ask while an answer is under way share it, so that the disk is asked once. */
+function shared<T>(ask: () => Promise<T>): () => Promise<T> {
+  let underWay: Promise<T> | undefined
+  return () => {
+    underWay ??= ask().finally(() => {
+      underWay = undefined
+    })
+    return underWay
   }
 }
 

@@ -20,9 +20,9 @@ export function sendEventStream(
     'cache-control': 'no-store',
     'x-accel-buffering': 'no',
   })
-  // A small buffer: what a slow reader does not take waits where it is counted.
   // A reader that takes nothing, not even the heartbeats, holds a place for nobody.
   reply.raw.setTimeout(stallMs, () => reply.raw.destroy())
+  // A small buffer: what a slow reader does not take waits where it is counted.
   const stream = Readable.from(eventStream(frames, stopping), { objectMode: false, highWaterMark: 16 * 1024 })
   return reply.send(stream)
 }
@@ -34,15 +34,11 @@ export async function* eventStream(
   stopping: AbortSignal,
 ): AsyncGenerator<string> {
   const iterator = frames[Symbol.asyncIterator]()
-  const timer = new Heartbeat()
-  const { promise: stopped, resolve } = Promise.withResolvers<Step>()
-  const stop = () => resolve('stopping')
-  stopping.addEventListener('abort', stop)
-  if (stopping.aborted) stop()
+  const interruption = new Interruption(stopping)
   try {
     let next = iterator.next()
     for (;;) {
-      const step = await Promise.race<Step>([next, timer.wait(), stopped])
+      const step = await Promise.race<Step>([next, interruption.wait()])
       if (step === 'heartbeat') yield ': still here\n\n'
       else if (step === 'stopping') {
         yield* lastFrames(iterator, next)
@@ -58,8 +54,7 @@ export async function* eventStream(
     if (!(error instanceof SlowReaderError)) throw error
     yield ': too slow, come back with Last-Event-ID\n\n'
   } finally {
-    timer.clear()
-    stopping.removeEventListener('abort', stop)
+    interruption.dispose()
     // Not awaited: a generator that waits for its next event ends when that wait is over.
     void Promise.resolve(iterator.return?.()).catch(() => {})
   }
@@ -82,17 +77,29 @@ function textOf({ id, data }: Frame): string {
   return id === undefined ? text : `id: ${id}\n${text}`
 }
 
-class Heartbeat {
+/** What ends the wait for a frame. Each wait has a promise of its own: one that outlived them would keep every frame. */
+class Interruption {
+  readonly #stopping: AbortSignal
   #timer: NodeJS.Timeout | undefined
+  #end: (why: 'heartbeat' | 'stopping') => void = () => {}
+  readonly #stop = () => this.#end('stopping')
 
-  wait(): Promise<'heartbeat'> {
-    this.clear()
-    return new Promise((resolve) => {
-      this.#timer = setTimeout(() => resolve('heartbeat'), heartbeatMs)
-    })
+  constructor(stopping: AbortSignal) {
+    this.#stopping = stopping
+    stopping.addEventListener('abort', this.#stop)
   }
 
-  clear(): void {
+  wait(): Promise<'heartbeat' | 'stopping'> {
     clearTimeout(this.#timer)
+    const { promise, resolve } = Promise.withResolvers<'heartbeat' | 'stopping'>()
+    this.#end = resolve
+    this.#timer = setTimeout(() => resolve('heartbeat'), heartbeatMs)
+    if (this.#stopping.aborted) resolve('stopping')
+    return promise
+  }
+
+  dispose(): void {
+    clearTimeout(this.#timer)
+    this.#stopping.removeEventListener('abort', this.#stop)
   }
 }

@@ -4,6 +4,7 @@ import { timestamp } from '../protocol/timestamp.ts'
 import type { Slot } from '../scheduler/scheduler.ts'
 import type { TaskRecord } from '../store/store.ts'
 import { leaseOf } from '../tasks/leases.ts'
+import { claimRoom } from './claim-room.ts'
 import { continueTask } from './continue-task.ts'
 import { claimKey } from './idempotency.ts'
 import type { Call, Services } from './method.ts'
@@ -76,18 +77,6 @@ async function create(services: Services, record: TaskRecord, slot: Slot): Promi
 
 const wasTaken = (record: TaskRecord, messageId: string) =>
   record.history.some((said) => said.messageId === messageId)
-
-/** A worker, or a place in the line: held from here on, so that sends at the same time do not share the last one. */
-function claimRoom({ scheduler, taskQueueMax }: Services): Slot {
-  const slot = scheduler.claimSlot()
-  if (slot !== undefined) return slot
-  if (scheduler.waiting < taskQueueMax) return scheduler.claimPlace()
-  throw new ParleyError('Unavailable', {
-    message: 'Too many tasks are waiting',
-    data: { reason: 'queue_full' },
-    headers: { 'retry-after': '5' },
-  })
-}
 
 /** A context that is not there is made with its first task; one of another owner is refused there. */
 async function isOurContext(

@@ -17,7 +17,7 @@ export async function listContexts({ store }: Services, call: Call): Promise<Ans
     created_at: context.createdAt,
     updated_at: context.updatedAt,
     status: context.busy ? 'active' : 'idle',
-    task_count: context.taskIds.length,
+    task_count: context.taskCount,
     task_ids: context.taskIds,
     tasks: context.taskIds,
   }))

@@ -5,6 +5,7 @@ import { isPaused, isTerminal, type Message, type Part } from '../protocol/task.
 import type { TaskRecord } from '../store/store.ts'
 import { ourText } from '../tasks/our-message.ts'
 import type { Change } from '../tasks/transitions.ts'
+import { claimRoom } from './claim-room.ts'
 import type { Call, Services } from './method.ts'
 import { type Accepted, messageOf } from './new-record.ts'
 
@@ -25,14 +26,22 @@ export async function continueTask(
     })
   }
   const said = messageOf(message, task.id, task.contextId)
-  const record = await services.engine.change(task, (now) =>
-    answerTo(now, said, caller.signature !== undefined),
-  )
-  const start = () => {
-    if (record.status.state === 'submitted')
-      services.scheduler.enqueue({ taskId: task.id, owner: task.owner })
+  const makeChange = (now: TaskRecord) => answerTo(now, said, caller.signature !== undefined)
+  // Refused before room is asked for: an ended task is that, however long the line.
+  makeChange(task)
+  const slot = claimRoom(services)
+  try {
+    const record = await services.engine.change(task, makeChange)
+    const start = () => {
+      if (record.status.state === 'submitted')
+        services.scheduler.enqueue({ taskId: task.id, owner: task.owner }, slot)
+      else slot.release()
+    }
+    return { record, start }
+  } catch (error) {
+    slot.release()
+    throw error
   }
-  return { record, start }
 }
 
 function answerTo(task: TaskRecord, said: Message, signed: boolean): Change {

@@ -1,11 +1,13 @@
-import { setFlagsFromString } from 'node:v8'
+import { getHeapStatistics, setFlagsFromString } from 'node:v8'
 import { runInNewContext } from 'node:vm'
 
 const lookEveryMs = 2000
+/** A smaller heap is left alone. */
+const worthBytes = 80 * 1024 * 1024
 
 /**
  * Gives memory back after work: V8 keeps the heap of its busiest hour until it needs to collect again, and a machine runs
- * many agents of which few are busy. Collects once when `worked()` stands still and the heap is much larger than its use.
+ * many agents of which few are busy. Collects once when `worked()` stands still and the heap has grown.
  */
 export function giveBackIdleMemory(worked: () => number): Disposable {
   let seen = worked()
@@ -14,7 +16,7 @@ export function giveBackIdleMemory(worked: () => number): Disposable {
     const now = worked()
     const idle = now === seen
     seen = now
-    if (!idle || collectedAt === now) return
+    if (!idle || collectedAt === now || getHeapStatistics().total_heap_size < worthBytes) return
     collectedAt = now
     collect()
   }, lookEveryMs)

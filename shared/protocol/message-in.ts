@@ -3,9 +3,13 @@ import { wireObject } from './spelling.ts'
 import type { JsonObject } from './task.ts'
 
 /** Specification, Message and Part, as a caller sends them. */
-export const uuid = z
+/** As it was sent. */
+const sentUuid = z
   .string()
   .regex(/^[\da-f]{8}-[\da-f]{4}-[\da-f]{4}-[\da-f]{4}-[\da-f]{12}$/i, 'must be a UUID')
+
+/** An id that is looked up: one UUID in two spellings is one thing. */
+export const uuid = sentUuid.toLowerCase()
 
 /** `z.record` would copy; the parser has refused hostile keys and deep nesting already. */
 export const jsonObject = z.custom<JsonObject>(
@@ -55,7 +59,7 @@ export const messageIn = wireObject({
   role: z.enum(['user', 'agent', 'assistant', 'system']),
   parts: z.array(part).min(1, 'must hold at least one part').max(1000),
   kind: z.literal('message').optional(),
-  messageId: uuid,
+  messageId: sentUuid,
   contextId: uuid.optional(),
   taskId: uuid.optional(),
   referenceTaskIds: z.array(uuid).max(100).optional(),

@@ -1,6 +1,6 @@
 import type { Timestamp } from './timestamp.ts'
 
-/** The one model of the house, in one spelling. The wire's spelling stands in `wire-in.ts` and `wire-out.ts`. */
+/** The one model of the house, in one spelling. The wire's shapes stand in `message-in.ts`, `params.ts` and `wire-out.ts`. */
 
 export type JsonValue = string | number | boolean | null | JsonValue[] | { [key: string]: JsonValue }
 export type JsonObject = { [key: string]: JsonValue }

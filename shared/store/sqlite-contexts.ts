@@ -37,7 +37,7 @@ export function listContexts(
 ): Promise<ContextPage> {
   const { database, cursors } = inside
   const { owner, limit, cursor } = query
-  const sql = `SELECT ${columns} FROM contexts INDEXED BY contexts_of_owner
+  const sql = `SELECT ${columns}, task_count FROM contexts INDEXED BY contexts_of_owner
     WHERE owner = ? AND (updated_at, id) < (?, ?) ORDER BY updated_at DESC, id DESC LIMIT ?`
   return database.read(() => {
     // U+FFFF sorts after every time.
@@ -53,7 +53,7 @@ export function listContexts(
       const context = contextOf(row)
       const taskIds = taskIdsOf(inside, context.id)
       const busy = isBusy(inside, context.id)
-      items.push({ ...context, taskIds, busy })
+      items.push({ ...context, taskIds, taskCount: row['task_count'] as number, busy })
       ids += taskIds.length
     }
     return { items }

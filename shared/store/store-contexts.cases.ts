@@ -42,6 +42,7 @@ export function contextCases(open: OpenStore): void {
         createdAt: one.createdAt,
         updatedAt: three.createdAt,
         taskIds: [one.id, three.id],
+        taskCount: 2,
         busy: true,
       },
       {
@@ -50,6 +51,7 @@ export function contextCases(open: OpenStore): void {
         createdAt: two.createdAt,
         updatedAt: two.createdAt,
         taskIds: [two.id],
+        taskCount: 1,
         busy: false,
       },
     ]

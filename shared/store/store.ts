@@ -1,5 +1,5 @@
 import type { StoredEvent } from '../protocol/event.ts'
-import type { Message, PausedState, Task, TaskState } from '../protocol/task.ts'
+import type { Task, TaskState } from '../protocol/task.ts'
 import type { Timestamp } from '../protocol/timestamp.ts'
 
 /** A task with what the server alone knows of it. One record is one document: it changes in one atomic commit. */
@@ -23,8 +23,6 @@ export interface TaskRecord extends Task {
   acceptedOutputModes: string[]
   /** The request that brought the newest message was signed by its caller. */
   signed?: true
-  /** What a bid or payment offered, kept while the task is paused. */
-  pausedIn?: PausedState
 }
 
 /** What a start must know of a task that an earlier process left behind; its record may be large. */
@@ -53,6 +51,8 @@ export type ContextPage = Page<
   ContextRecord & {
     /** Oldest first; of a context with more than 1,000 tasks the newest 1,000. */
     taskIds: string[]
+    /** How many tasks it has. */
+    taskCount: number
     /** True while a task of it has not ended. */
     busy: boolean
   }
@@ -163,5 +163,3 @@ export interface Store extends AsyncDisposable {
    */
   takeSignature(did: string, signature: Uint8Array, until: number): Promise<boolean>
 }
-
-export type { Message }

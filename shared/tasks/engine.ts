@@ -115,7 +115,9 @@ export class TaskDraft {
   async commit(): Promise<boolean> {
     const [before, after] = [this.#base, this.#record]
     if (before === after) return true
+    const committed = await this.#commit(before, after)
+    // A commit that the storage refused may be tried again.
     this.#base = after
-    return this.#commit(before, after)
+    return committed
   }
 }

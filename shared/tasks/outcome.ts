@@ -75,6 +75,7 @@ export function failed(record: TaskRecord, reason: string): Change {
 /** The author's own words; what the system or a library threw tells of paths and drivers and stays in the log. */
 function reasonOf(error: unknown): string {
   if (!(error instanceof Error) || error.message === '') return 'The agent failed.'
-  const ofTheSystem = 'syscall' in error || ('code' in error && /^(E[A-Z]+$|ERR_)/.test(String(error.code)))
-  return ofTheSystem ? 'The agent failed.' : error.message.slice(0, reasonMax)
+  // A code is the mark of an error of the system, of Node or of a library.
+  if ('code' in error && typeof error.code === 'string') return 'The agent failed.'
+  return (error.message.split('\n', 1)[0] ?? '').slice(0, reasonMax)
 }

@@ -28,7 +28,12 @@ interface Run {
 export async function prepareRun(run: Run): Promise<{ context: HandlerContext } | { ends: Change }> {
   const { agent, store, record } = run
   const said = saidByCaller(record)
-  const skill = skillOf(agent, said)
+  const named = skillNamed(said)
+  const skill = named === undefined ? onlySkill(agent) : agent.skills.find(({ id }) => id === named)
+  if (named !== undefined && skill === undefined) {
+    const reason = `This agent has no skill of that id; it has ${agent.skills.map(({ id }) => id).join(', ')}.`
+    return { ends: { kind: 'reject', message: ourText(record, reason) } }
+  }
   const parsed = await skill?.input?.safeParseAsync(dataOf(said.flatMap(({ parts }) => parts)))
   if (skill !== undefined && parsed !== undefined && !parsed.success) {
     const faults = parsed.error.issues.map(({ path, message }) => `${path.join('.') || 'data'}: ${message}`)
@@ -70,10 +75,10 @@ function saidByCaller(record: TaskRecord): Message[] {
   return record.history.filter((message) => message === newest || message.role !== 'assistant')
 }
 
-/** The skill that the caller named last, else the only one. */
-function skillOf(agent: Agent, said: Message[]): Skill | undefined {
+/** The skill that the caller named last. */
+function skillNamed(said: Message[]): string | undefined {
   const names = said.map(({ metadata }) => metadata?.['skill_id'] ?? metadata?.['skillId'])
-  const named = names.findLast((name) => typeof name === 'string')
-  if (named !== undefined) return agent.skills.find(({ id }) => id === named)
-  return agent.skills.length === 1 ? agent.skills[0] : undefined
+  return names.findLast((name) => typeof name === 'string')
 }
+
+const onlySkill = ({ skills }: Agent): Skill | undefined => (skills.length === 1 ? skills[0] : undefined)

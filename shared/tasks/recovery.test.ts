@@ -221,3 +221,18 @@ test('paused tasks and all that ended outlive a restart; the lifetime counts go 
   const metrics = await (await fetch(`${again.url}/metrics`)).text()
   expect(metrics).toMatch(/agent_tasks_completed_total\{agent_id="[^"]+",state="completed"\} 2\n/)
 })
+
+test("onRestart 'fail': a handler that outlived an orderly stop does not run again either", async () => {
+  const dataDir = folder()
+  const never = () => new Promise<string>(() => {})
+  let id = ''
+  {
+    await using agent = await testAgent({ onRestart: 'fail', handle: never }, { dataDir, drainMs: 50 })
+    const alice = agent.caller('alice')
+    id = (await alice.send('go')).id
+    await alice.wait(id, { untilStates: ['working'] })
+    await agent.app[Symbol.asyncDispose]()
+  }
+  await using again = await testAgent({ onRestart: 'fail', handle: () => 'twice' }, { dataDir })
+  expect((await again.caller('alice').wait(id)).status.state).toBe('failed')
+}, 20_000)

@@ -28,8 +28,9 @@ export async function recover(parts: RecoveryParts): Promise<void> {
   if (unfinished.length === 0) return
   const suspects: TaskRecord[] = []
   for (const task of unfinished) {
-    // One with a lease may have run, though its `working` was not committed yet; `fail` commits that first.
-    const mayHaveRun = task.leased && (agent.onRestart === 'run' || task.state === 'working')
+    // One with a lease may have run, though its `working` was not committed yet; `fail` commits that first, and what
+    // was released in good order ran as well.
+    const mayHaveRun = agent.onRestart === 'run' ? task.leased : task.state === 'working'
     const record = mayHaveRun ? await engine.store.loadTask(task.id) : undefined
     if (record === undefined) enqueue(scheduler, task)
     else if (agent.onRestart === 'run') suspects.push(record)

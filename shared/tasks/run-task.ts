@@ -1,5 +1,5 @@
 import { randomUUID } from 'node:crypto'
-import { setImmediate as nextTurn } from 'node:timers/promises'
+import { setImmediate as nextTurn, setTimeout as wait } from 'node:timers/promises'
 import type { ClientKeys } from '../auth/client-keys.ts'
 import type { EventBus } from '../events/event-bus.ts'
 import type { Agent } from '../handler/agent.ts'
@@ -39,6 +39,8 @@ export interface RunnerParts {
   abortGraceMs?: number
 }
 
+/** Longest wait before a commit that the storage refused is tried again. */
+const retryMaxMs = 10_000
 /** How often a task is started before it counts as one that brings its process down. */
 export const startsMax = 3
 /** Records kept in memory from their creation to their start: so many, and small ones. */
@@ -50,6 +52,8 @@ export class TaskRunner {
   readonly #fresh = new Map<string, { record: TaskRecord; firstOfContext: boolean }>()
   readonly #underWay = new Map<string, Promise<void>>()
   readonly #running = new Map<string, AbortController>()
+  readonly #stop = new AbortController()
+  readonly #stopping = this.#stop.signal
 
   constructor(parts: RunnerParts) {
     this.#parts = parts
@@ -88,6 +92,7 @@ export class TaskRunner {
 
   /** Tells every running handler to stop; their tasks stay `working`, are nobody's, and run again at the next start. */
   stop(): void {
+    this.#stop.abort()
     for (const abort of this.#running.values()) abort.abort(new Stopped('stopping'))
   }
 
@@ -104,7 +109,7 @@ export class TaskRunner {
     const draft = engine.draft(record)
     draft.apply({ kind: 'pick-up', lease: leaseOf(leases.holder) })
     // The start must be known to the store before the handler runs: it was counted with the creation, or is now.
-    if ((!claimed || agent.onRestart === 'fail') && !(await draft.commit())) return
+    if ((!claimed || agent.onRestart === 'fail') && !(await this.#commit(draft))) return
     await this.#execute(draft, firstOfContext)
   }
 
@@ -130,7 +135,7 @@ export class TaskRunner {
       })
       using _lease = leases.keep(id)
       using _deadline = deadline(agent.deadlineMs - draft.record.workedMs, agent.deadlineMs, abort)
-      if (await draft.commit()) deltas.goLive()
+      if (await this.#commit(draft)) deltas.goLive()
       else abort.abort(new Stopped('taken'))
       await Promise.race([outcome, aborted(abort.signal)])
       await this.#settle(draft, outcome, abort)
@@ -159,10 +164,23 @@ export class TaskRunner {
   /** A lost race (canceled meanwhile, taken over by another) is nothing to do: whoever won has told. */
   async #finish(draft: TaskDraft, change: Change): Promise<void> {
     draft.apply(change)
-    if (!(await draft.commit())) return
+    if (!(await this.#commit(draft))) return
     const { status, workedMs } = draft.record
     if (status.state === 'completed' || status.state === 'failed')
       this.#parts.figures.ended(status.state, workedMs)
+  }
+
+  /** Tries again while the storage refuses (a full disk): what a handler has made is not lost, nor its task left behind. */
+  async #commit(draft: TaskDraft): Promise<boolean> {
+    for (let waitMs = 250; ; waitMs = Math.min(waitMs * 2, retryMaxMs)) {
+      try {
+        return await draft.commit()
+      } catch (error) {
+        if (this.#stopping.aborted) throw error
+        this.#parts.log.error({ err: error, task_id: draft.record.id, again_in_ms: waitMs }, 'commit failed')
+        await wait(waitMs, undefined, { signal: this.#stopping, ref: false }).catch(() => {})
+      }
+    }
   }
 
   /** What the handler's run means for the task; never rejects. */
