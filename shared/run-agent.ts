@@ -79,6 +79,7 @@ async function clientOf(
     initialToken: secrets.initialToken,
     did: identity.did,
     publicKey: identity.key.publicKeyBase58,
+    keyHistory: identity.document.keyHistory,
     name,
     file: path.join(config.dataDir, 'oauth-client.json'),
   })

@@ -10,10 +10,11 @@ export const operatorScope = 'agent:admin'
 const registrableScopes: ReadonlySet<string> = new Set(scopes.filter((scope) => scope !== operatorScope))
 
 /**
- * Client metadata beyond RFC 7591. `public_key`: base58 of a raw Ed25519 key. `introspection`: may introspect every
- * token. `managed`: made by the gateway itself. The last two are never taken from a registration.
+ * Client metadata beyond RFC 7591. `public_key`: base58 of a raw Ed25519 key. `key_history`: the keys that led to it, each
+ * signed by the one before it. `introspection`: may introspect every token. `managed`: made by the gateway itself. The
+ * last two are never taken from a registration.
  */
-export const extraMetadata = ['public_key', 'introspection', 'managed']
+export const extraMetadata = ['public_key', 'key_history', 'introspection', 'managed']
 
 const metadataMaxChars = 16 * 1024
 const nameMaxChars = 120

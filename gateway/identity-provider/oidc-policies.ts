@@ -1,5 +1,6 @@
 import { type Client, type Configuration, errors, type KoaContextWithOIDC } from 'oidc-provider'
 import { checkClient, checkRegistration, extraMetadata, operatorScope, scopes } from './client-rules.ts'
+import { checkKeys } from './key-rules.ts'
 import { errorPage, pageHeaders } from './pages.ts'
 
 const resourceMaxChars = 2048
@@ -52,7 +53,9 @@ export const validateClient: NonNullable<NonNullable<Configuration['extraClientM
   // Called once per extra property; the checks look at the whole.
   if (key !== extraMetadata[0]) return
   checkClient(metadata)
-  if (ctx !== undefined) checkRegistration(metadata)
+  if (ctx === undefined) return
+  checkRegistration(metadata)
+  checkKeys(metadata, ctx.oidc.client?.['public_key'])
 }
 
 export const renderError: NonNullable<Configuration['renderError']> = (ctx, out) => {

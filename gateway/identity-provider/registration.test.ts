@@ -1,4 +1,8 @@
+import bs58 from 'bs58'
 import { afterAll, beforeAll, describe, expect, test } from 'vitest'
+import { makeDid } from '../../shared/identity/did.ts'
+import { signNextKey } from '../../shared/identity/key-link.ts'
+import { type KeyPair, keyPairFromSeed } from '../../shared/identity/keys.ts'
 import { type Answer, startIdentityProvider, type TestIdentityProvider, temporaryFolder } from './testing.ts'
 
 let folder: Awaited<ReturnType<typeof temporaryFolder>>
@@ -12,7 +16,18 @@ const native = {
   token_endpoint_auth_method: 'none',
 }
 let count = 0
-const newDid = () => `did:parley:bob:agent:${String(++count).padStart(8, '0')}-1111-4222-8333-444455556666`
+const newKey = () => keyPairFromSeed(Buffer.alloc(32, ++count))
+const didOf = (key: KeyPair) => makeDid({ author: 'bob', name: 'agent', publicKey: key.publicKey })
+/** A DID that nobody has, with the key that it is made of. */
+const newIdentity = (key = newKey()) => ({ client_id: didOf(key), public_key: key.publicKeyBase58 })
+const newDid = () => newIdentity().client_id
+const didKeyOf = (key: KeyPair) => `did:key:z${bs58.encode(Buffer.from([0xed, 1, ...key.publicKey]))}`
+const historyOf = (...keys: KeyPair[]) =>
+  keys.map((key, i) => {
+    const before = keys[i - 1]
+    const next = { publicKeyBase58: key.publicKeyBase58 }
+    return before === undefined ? next : { ...next, signature: signNextKey(before, key.publicKeyBase58) }
+  })
 const credentials = ({ body }: Answer) => ({
   clientId: String(body['client_id']),
   clientSecret: String(body['client_secret']),
@@ -42,10 +57,11 @@ describe('registration (RFC 7591)', () => {
   })
 
   test('a DID becomes the client id, with its public key', async () => {
-    const did = newDid()
-    const answer = await server.register({ ...machine, client_id: did, public_key: publicKey })
-    expect(answer.body).toMatchObject({ client_id: did, public_key: publicKey })
-    expect(await server.provider.clientMetadata(did)).toMatchObject({ publicKey })
+    const identity = newIdentity()
+    const { client_id: did, public_key } = identity
+    const answer = await server.register({ ...machine, ...identity })
+    expect(answer.body).toMatchObject(identity)
+    expect(await server.provider.clientMetadata(did)).toMatchObject({ publicKey: public_key })
     expect(await server.provider.introspect(await server.token(credentials(answer)))).toMatchObject({
       active: true,
       client_id: did,
@@ -53,9 +69,12 @@ describe('registration (RFC 7591)', () => {
   })
 
   test('a DID of 255 characters works at every endpoint', async () => {
-    const did = `did:web:${'a:'.repeat(123)}b`
+    const key = newKey()
+    const [author, name] = ['a', 'b'].map((letter) => letter.repeat(103)) as [string, string]
+    const did = makeDid({ author, name, publicKey: key.publicKey })
     expect(did).toHaveLength(255)
-    const { status, body } = await server.register({ ...machine, client_id: did })
+    const identity = { client_id: did, public_key: key.publicKeyBase58 }
+    const { status, body } = await server.register({ ...machine, ...identity })
     expect(status).toBe(201)
     const headers = { authorization: `Bearer ${String(body['registration_access_token'])}` }
     expect((await server.fetch(String(body['registration_client_uri']), { headers })).body).toMatchObject({
@@ -64,18 +83,65 @@ describe('registration (RFC 7591)', () => {
   })
 
   test('a taken DID is refused, whoever took it, also when two come at once', async () => {
-    const taken = newDid()
+    const taken = newIdentity()
     const first = await server.provider.ensureClient({
-      clientId: taken,
+      clientId: taken.client_id,
       clientName: 'x',
       scope: 'agent:read',
     })
-    const refused = await server.register({ ...machine, client_id: taken })
+    const refused = await server.register({ ...machine, ...taken })
     expect(refused).toMatchObject({ status: 400, body: { error: 'invalid_client_metadata' } })
     expect(await server.token(first)).toMatch(/^[\w-]{43}$/)
-    const did = newDid()
-    const both = await Promise.all([1, 2].map(() => server.register({ ...machine, client_id: did })))
+    const identity = newIdentity()
+    const both = await Promise.all([1, 2].map(() => server.register({ ...machine, ...identity })))
     expect(both.map(({ status }) => status).toSorted((a, b) => a - b)).toEqual([201, 400])
+  })
+
+  test('a DID of did:key is for its key; that of a rotated key for whoever has the signatures', async () => {
+    const [first, second] = [newKey(), newKey()]
+    const ofKey = { client_id: didKeyOf(first), public_key: first.publicKeyBase58 }
+    const rotated = {
+      client_id: didOf(first),
+      public_key: second.publicKeyBase58,
+      key_history: historyOf(first, second),
+    }
+    for (const identity of [ofKey, rotated]) {
+      const answer = await server.register({ ...machine, ...identity })
+      expect([answer.status, answer.body]).toMatchObject([201, identity])
+    }
+  })
+
+  const [mine, theirs] = [keyPairFromSeed(Buffer.alloc(32, 201)), keyPairFromSeed(Buffer.alloc(32, 202))]
+  const foreign: [string, Record<string, unknown>][] = [
+    ['without a key', { client_id: didOf(theirs) }],
+    ['with another key', { client_id: didOf(theirs), public_key: mine.publicKeyBase58 }],
+    [
+      'with another key that the first did not sign',
+      {
+        client_id: didOf(theirs),
+        public_key: mine.publicKeyBase58,
+        key_history: [
+          ...historyOf(theirs),
+          { publicKeyBase58: mine.publicKeyBase58, signature: signNextKey(mine, mine.publicKeyBase58) },
+        ],
+      },
+    ],
+    [
+      'with a history that ends in another key',
+      { client_id: didOf(theirs), public_key: mine.publicKeyBase58, key_history: historyOf(theirs) },
+    ],
+    [
+      'with a history that is none',
+      { client_id: didOf(theirs), public_key: theirs.publicKeyBase58, key_history: 'x' },
+    ],
+    ['of did:key with another key', { client_id: didKeyOf(theirs), public_key: mine.publicKeyBase58 }],
+    ['of did:key without a key', { client_id: didKeyOf(theirs) }],
+    ['of did:web', { client_id: 'did:web:example.com', public_key: mine.publicKeyBase58 }],
+    ['of another method', { client_id: 'did:example:1', public_key: mine.publicKeyBase58 }],
+  ]
+  test.each(foreign)('somebody else’s DID is refused: %s', async (_title, identity) => {
+    const answer = await server.register({ ...machine, ...identity })
+    expect(answer).toMatchObject({ status: 400, body: { error: 'invalid_client_metadata' } })
   })
 
   test('an id that is no DID is not taken over: the server makes one', async () => {
@@ -182,6 +248,35 @@ describe('management (RFC 7592)', () => {
     }
   })
 
+  test('a key gives way to the one that it signed for alone, and never comes back', async () => {
+    const [first, second, third] = [newKey(), newKey(), newKey()]
+    const registered = await server.register({ ...machine, ...newIdentity(first) })
+    const change = async (key: KeyPair | undefined, history?: object) => {
+      const change = { public_key: key?.publicKeyBase58, key_history: history }
+      return (await manage(registered, 'PUT', change)).status
+    }
+    expect(await change(second)).toBe(400)
+    expect(await change(second, historyOf(second))).toBe(400)
+    expect(await change(undefined)).toBe(400)
+    expect(await change(second, historyOf(first, second))).toBe(200)
+    expect(await change(second, historyOf(first, second))).toBe(200)
+    expect(await change(first)).toBe(400)
+    expect(await change(third, historyOf(first, third))).toBe(400)
+    expect(await change(third, historyOf(first, second, third))).toBe(200)
+    expect(await server.provider.clientMetadata(didOf(first))).toMatchObject({
+      publicKey: third.publicKeyBase58,
+    })
+  })
+
+  test('the key of a client that is no DID gives way in the same way', async () => {
+    const [first, second] = [newKey(), newKey()]
+    const registered = await server.register({ ...machine, public_key: first.publicKeyBase58 })
+    const public_key = second.publicKeyBase58
+    expect((await manage(registered, 'PUT', { public_key })).status).toBe(400)
+    const key_history = historyOf(first, second)
+    expect((await manage(registered, 'PUT', { public_key, key_history })).status).toBe(200)
+  })
+
   test('a removed client has no tokens any more', async () => {
     const registered = await server.register(machine)
     const token = await server.token(credentials(registered))
@@ -241,8 +336,9 @@ describe('clients of the gateway', () => {
   )
 
   test('a stranger who registered the id before loses it, with token and management', async () => {
-    const did = newDid()
-    const stranger = await server.register({ ...machine, client_id: did })
+    const identity = newIdentity()
+    const did = identity.client_id
+    const stranger = await server.register({ ...machine, ...identity })
     const token = await server.token(credentials(stranger))
     const owner = await server.provider.ensureClient({
       clientId: did,

@@ -2,6 +2,7 @@ import { randomUUID } from 'node:crypto'
 import { readFile, rename, writeFile } from 'node:fs/promises'
 import { request } from 'undici'
 import { z } from 'zod'
+import type { DidDocument } from '../identity/document.ts'
 import type { SuppliedClient } from './supervisor-channel.ts'
 
 const clientFile = z.object({
@@ -23,6 +24,8 @@ export interface OwnClientOptions {
   did: string
   /** Base58 of the key of now. */
   publicKey: string
+  /** Every key so far, each signed by the one before it; absent while there was one alone. */
+  keyHistory: DidDocument['keyHistory'] | undefined
   name: string
   /** Where the client is kept, mode 0600. */
   file: string
@@ -70,8 +73,15 @@ async function update(known: StoredClient, options: OwnClientOptions): Promise<S
   return readAnswer({ ...known, ...answer }, options)
 }
 
-function metadataOf({ did, name, publicKey }: OwnClientOptions) {
-  return { client_id: did, client_name: name, grant_types: ['client_credentials'], public_key: publicKey }
+function metadataOf({ did, name, publicKey, keyHistory }: OwnClientOptions) {
+  return {
+    client_id: did,
+    client_name: name,
+    grant_types: ['client_credentials'],
+    public_key: publicKey,
+    // What the server believes another key by.
+    key_history: keyHistory?.map(({ publicKeyBase58, signature }) => ({ publicKeyBase58, signature })),
+  }
 }
 
 function readAnswer(answer: object, { did, issuer, publicKey }: OwnClientOptions): StoredClient {
