@@ -14,7 +14,7 @@ export class EntryIndex {
   }
 
   find(name: string): AgentEntry | undefined {
-    return this.bySlug(name) ?? (name.startsWith('did:') ? this.byDid(name) : this.byId(name))
+    return this.byId(name) ?? (name.startsWith('did:') ? this.byDid(name) : this.bySlug(name))
   }
 
   byId(id: string): AgentEntry | undefined {

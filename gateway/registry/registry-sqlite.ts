@@ -14,6 +14,7 @@ export const registryMigrations: readonly [string] = [
 
 const statements = {
   all: 'SELECT entry FROM registry_agents',
+  add: 'INSERT INTO registry_agents (id, slug, did, entry) VALUES (?, ?, ?, ?)',
   save: `INSERT INTO registry_agents (id, slug, did, entry) VALUES (?, ?, ?, ?)
     ON CONFLICT (id) DO UPDATE SET slug = excluded.slug, did = excluded.did, entry = excluded.entry`,
   remove: 'DELETE FROM registry_agents WHERE id = ?',
@@ -32,10 +33,13 @@ export class SqliteRegistryStore implements RegistryStore {
     return rows.map((row) => JSON.parse(row['entry'] as string) as AgentEntry)
   }
 
+  async add(entry: AgentEntry): Promise<void> {
+    const row = rowOf(entry)
+    await this.#database.write(() => this.#database.statement(statements.add).run(...row))
+  }
+
   async save(entries: readonly AgentEntry[]): Promise<void> {
-    const rows = entries.map(({ id, slug, did, ...rest }) => {
-      return [id, slug, did ?? null, JSON.stringify({ id, slug, did, ...rest })] as const
-    })
+    const rows = entries.map(rowOf)
     await this.#database.write(() => {
       const save = this.#database.statement(statements.save)
       for (const row of rows) save.run(...row)
@@ -49,4 +53,8 @@ export class SqliteRegistryStore implements RegistryStore {
   ping(): Promise<void> {
     return this.#database.ping()
   }
+}
+
+function rowOf({ id, slug, did, ...rest }: AgentEntry) {
+  return [id, slug, did ?? null, JSON.stringify({ id, slug, did, ...rest })] as const
 }

@@ -4,6 +4,8 @@ import path from 'node:path'
 import { afterEach, beforeEach, expect, test } from 'vitest'
 import { openDatabase } from '../../shared/store/sqlite-database.ts'
 import { readCard } from './card.ts'
+import type { AgentEntry } from './entry.ts'
+import { EntryIndex } from './entry-index.ts'
 import { type Announcement, Registry } from './registry.ts'
 import { registryMigrations, SqliteRegistryStore } from './registry-sqlite.ts'
 import { slugOf } from './slug.ts'
@@ -54,6 +56,7 @@ test.each([
   ['--a--', 'a'],
   ['🙂', undefined],
   ['../..', undefined],
+  [uuid.toUpperCase(), undefined],
   ['x'.repeat(200), 'x'.repeat(63)],
 ])('the slug of %j is %j', (name, slug) => {
   expect(slugOf(name)).toBe(slug)
@@ -65,6 +68,38 @@ test('an agent is found by slug, DID and id; its id is the one of its DID', asyn
   expect(entry).toMatchObject({ id: uuid, slug: 'data-analyst', status: 'ready', admitted: true })
   for (const name of ['data-analyst', did(uuid), uuid]) expect(registry.find(name)).toEqual(entry)
   expect(registry.find('nobody')).toBeUndefined()
+})
+
+test.each<[string, Partial<Announcement>]>([
+  ['a DID of another method', { did: `did:x:${uuid}` }],
+  ['a DID of ours with the same key', { did: `did:parley:mallory:agent:${uuid}` }],
+])('%s that ends like that of another agent gets an id of its own', async (_what, changes) => {
+  const { registry } = await openRegistry()
+  const victim = await registry.register(announcement())
+  const other = { name: 'Mallory', owner: 'mallory', url: 'http://127.0.0.1:9999', ...changes }
+  expect((await registry.register(announcement(other))).id).not.toBe(uuid)
+  expect(registry.find(uuid)).toEqual(victim)
+  const { registry: again } = await openRegistry()
+  expect(again.find(did(uuid))).toMatchObject({ id: uuid, url: victim.url })
+})
+
+test('an id of another method is not taken, though it is free', async () => {
+  const { registry } = await openRegistry()
+  expect((await registry.register(announcement({ did: `did:x:${uuid}` }))).id).not.toBe(uuid)
+})
+
+test('a new entry never takes the place of a stored one', async () => {
+  const { registry, database } = await openRegistry()
+  const entry = await registry.register(announcement())
+  const store = new SqliteRegistryStore(database)
+  await expect(store.add({ ...entry, slug: 'other', did: 'did:x:y' })).rejects.toThrow('UNIQUE')
+  expect(await store.all()).toMatchObject([{ slug: 'data-analyst' }])
+})
+
+test('an id is looked for before a slug', () => {
+  const entry = { ...announcement(), id: uuid, slug: 'victim' } as AgentEntry
+  const named = { ...entry, id: 'other', slug: uuid, did: did('other'), url: 'http://127.0.0.1:9999' }
+  expect(new EntryIndex([entry, named]).find(uuid)).toBe(entry)
 })
 
 test('the same agent again renews its entry, at its new address', async () => {

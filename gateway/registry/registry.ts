@@ -6,7 +6,7 @@ import { cardChanges } from './card-changes.ts'
 import type { AgentEntry, AgentStatus, Load } from './entry.ts'
 import { EntryIndex } from './entry-index.ts'
 import { sameAgent } from './same-agent.ts'
-import { slugOf } from './slug.ts'
+import { isUuid, slugOf } from './slug.ts'
 import type { RegistryStore } from './store.ts'
 
 /** What is known of an agent when it comes to the registry. */
@@ -93,7 +93,7 @@ export class Registry {
   /**
    * Makes an entry, or renews the one of the same agent (the same DID; without DID the same slug and address).
    * @throws ParleyError Conflict when DID, slug or address are another agent's, InvalidParams for a name without letters
-   * or digits.
+   * or digits, or one that is a UUID.
    */
   register(announcement: Announcement): Promise<AgentEntry> {
     return this.#inTurn(() => this.#register(announcement))
@@ -102,11 +102,13 @@ export class Registry {
   async #register(announcement: Announcement): Promise<AgentEntry> {
     const slug = slugOf(announcement.name)
     if (slug === undefined) {
-      throw new ParleyError('InvalidParams', { message: 'The name of an agent needs a letter or a digit' })
+      throw new ParleyError('InvalidParams', {
+        message: 'The name of an agent needs a letter or a digit, and is no UUID',
+      })
     }
     const known = sameAgent(this.#index, announcement, slug)
     const { left: _, ...before } = known ?? this.#blank(announcement, slug)
-    return this.#save({
+    const entry: AgentEntry = {
       ...before,
       ...announcement,
       ...admission(known, announcement),
@@ -116,7 +118,8 @@ export class Registry {
       since: known?.status === 'ready' && known.left === undefined ? known.since : timestamp(),
       lastSeen: timestamp(),
       leaseUntil: this.#leaseEnd(),
-    })
+    }
+    return known === undefined ? this.#add(entry) : this.#save(entry)
   }
 
   /** From now on it gets work: whoever says so has seen its card as it is now. */
@@ -156,6 +159,12 @@ export class Registry {
     return entry
   }
 
+  async #add(entry: AgentEntry): Promise<AgentEntry> {
+    await this.#store.add(entry)
+    this.#index.set(entry)
+    return entry
+  }
+
   #inTurn<T>(step: () => Promise<T>): Promise<T> {
     const turn = this.#turn.then(step)
     this.#turn = turn.catch(() => undefined)
@@ -163,8 +172,9 @@ export class Registry {
   }
 
   #blank(announcement: Announcement, slug: string): Blank {
-    const ownId = announcement.did?.split(':').at(-1) ?? ''
-    const id = /^[\da-f]{8}(-[\da-f]{4}){3}-[\da-f]{12}$/.test(ownId) ? ownId : randomUUID()
+    const ownId = idOfKey(announcement)
+    const isFree = ownId !== undefined && this.#index.byId(ownId) === undefined
+    const id = isFree ? ownId : randomUUID()
     return { id, slug, registeredAt: timestamp(), sendsHeartbeats: false, load: {} }
   }
 
@@ -244,6 +254,12 @@ export class Registry {
     this.#unsaved.add(entry.id)
     return entry
   }
+}
+
+/** The end of a DID of ours is made of its first key, which its document has shown. Of another method it is any text. */
+function idOfKey({ did, keys }: Announcement): string | undefined {
+  const id = did?.startsWith('did:parley:') && keys !== undefined ? did.split(':').at(-1) : undefined
+  return id !== undefined && isUuid(id) ? id : undefined
 }
 
 function present(entry: AgentEntry | undefined): AgentEntry | undefined {

@@ -1,7 +1,10 @@
 /** As long as a label of a host name. */
 const longest = 63
 
-/** Design gaps, "Registry": the agent's name in `[a-z0-9-]`. Undefined when nothing of the name is left. */
+/**
+ * Design gaps, "Registry": the agent's name in `[a-z0-9-]`. Undefined when nothing of the name is left,
+ * and for a UUID: an entry is found by its id too.
+ */
 export function slugOf(name: string): string | undefined {
   const slug = name
     .normalize('NFKD')
@@ -10,5 +13,10 @@ export function slugOf(name: string): string | undefined {
     .replace(/[^a-z0-9]+/g, '-')
     .slice(0, longest)
     .replace(/^-+|-+$/g, '')
-  return slug === '' ? undefined : slug
+  return slug === '' || isUuid(slug) ? undefined : slug
+}
+
+/** The form of an id. */
+export function isUuid(text: string): boolean {
+  return /^[\da-f]{8}(-[\da-f]{4}){3}-[\da-f]{12}$/.test(text)
 }
