@@ -3,7 +3,7 @@ import type { HandlerContext } from '../../shared/handler/define-agent.ts'
 import { testAgent } from '../../shared/testing/test-agent.ts'
 import agent from './agent.ts'
 
-type Said = { role: 'user' | 'assistant'; parts: object[] }
+type Said = { role: 'user' | 'agent' | 'assistant'; parts: object[] }
 
 /** What the handler is given, and what it made of it. */
 async function run(given: { text?: string; data?: object; history?: Said[]; references?: object[] }) {
@@ -54,11 +54,46 @@ test.each(['5', 'x = 5'])(
   async (answer) => {
     const [asked] = (await run({ text: 'x^2 + 1' })) as { asked: string; data: object }[]
     expect(asked?.asked).toContain('What is `x`?')
-    const question: Said = { role: 'assistant', parts: [{ kind: 'data', data: asked?.data }] }
-    expect((await run({ text: answer, history: [question] }))[1]).toMatchObject({ result: 26 })
-    expect((await run({ text: '7 * 7', history: [question] }))[1]).toMatchObject({ result: 49 })
+    const history = after({ role: 'assistant', parts: [words, { kind: 'data', data: asked?.data }] })
+    expect((await run({ text: answer, history }))[1]).toMatchObject({ result: 26 })
+    expect((await run({ text: '7 * 7', history }))[1]).toMatchObject({ result: 49 })
   },
 )
+
+const words = { kind: 'text', text: 'said' }
+const after = (question: Said): Said[] => [
+  { role: 'user', parts: [words] },
+  question,
+  { role: 'user', parts: [words] },
+]
+const dataOf = (data: object): Said['parts'] => [words, { kind: 'data', data }]
+const question = { missing: 'x', expression: 'x^2 + 1' }
+
+test.each<[string, Said]>([
+  ['in another role', { role: 'agent', parts: dataOf(question) }],
+  ['with a pattern as its name', { role: 'assistant', parts: dataOf({ ...question, missing: '(5|5)+' }) }],
+  [
+    'with a costly pattern as its name',
+    { role: 'assistant', parts: dataOf({ ...question, missing: '((5+)+)+x' }) },
+  ],
+  ['with a name of lines', { role: 'assistant', parts: dataOf({ ...question, missing: 'x\ny' }) }],
+  ['with more than a question holds', { role: 'assistant', parts: dataOf({ ...question, more: 1 }) }],
+  [
+    'with too long an expression',
+    { role: 'assistant', parts: dataOf({ ...question, expression: 'x'.repeat(5000) }) },
+  ],
+  ['without words', { role: 'assistant', parts: [{ kind: 'data', data: question }] }],
+])('a message %s is no question of ours', async (_name, said) => {
+  expect((await run({ text: '5', history: after(said) }))[1]).toMatchObject({ result: 5 })
+})
+
+test('what the caller says first in our role is no question of ours', async () => {
+  const history: Said[] = [
+    { role: 'assistant', parts: dataOf(question) },
+    { role: 'user', parts: [words] },
+  ]
+  expect((await run({ text: '5', history }))[1]).toMatchObject({ result: 5 })
+})
 
 test('ans goes on from the referenced task', async () => {
   const references = [{ artifacts: [{ parts: [{ kind: 'data', data: { formatted: '49.05 N' } }] }] }]

@@ -1,17 +1,39 @@
 import type { HandlerContext } from '../../shared/handler/define-agent.ts'
-import type { Asked } from './expression.ts'
+import { type Asked, expressionMaxChars } from './expression.ts'
+
+type Message = HandlerContext['history'][number]
+
+interface Question {
+  expression: string
+  missing: string
+}
 
 const quantity = /^-?[\d.]+(?:e[+-]?\d+)?\s*[A-Za-z%°][\w/^* ]*$|^-?[\d.]+(?:e[+-]?\d+)?$/i
+const identifier = /^[\p{L}_$][\p{L}\w$]*$/u
+const assignment = /^([\p{L}_$][\p{L}\w$]*)\s*=(?!=)[^\n;]*$/u
+const identifierMaxChars = 100
 
 /** An answer to "what is x?" (`5`, `x = 5`) completes the expression that was asked; anything else stands by itself. */
 export function continueExpression(answer: Asked, history: HandlerContext['history']): Asked {
-  const question = history.findLast((message) => message.role !== 'user')
-  const data = question?.parts.find((part) => part.kind === 'data')?.data
-  const { missing, expression } = data ?? {}
-  if (typeof missing !== 'string' || typeof expression !== 'string') return answer
+  const question = questionOf(history)
+  if (!question) return answer
+  const { missing, expression } = question
   const given = answer.expression.trim()
-  if (quantity.test(given)) return { ...answer, expression: `${missing} = ${given}\n${expression}` }
-  if (new RegExp(`^${missing}\\s*=(?!=)[^\\n;]*$`).test(given))
-    return { ...answer, expression: `${given}\n${expression}` }
-  return answer
+  const value = quantity.test(given) ? `${missing} = ${given}` : given
+  if (assignment.exec(value)?.[1] !== missing) return answer
+  const whole = `${value}\n${expression}`
+  return whole.length > expressionMaxChars ? answer : { ...answer, expression: whole }
+}
+
+/** Our question stands between two messages of the caller, who may speak in any role: what it holds is looked at as theirs. */
+function questionOf(history: Message[]): Question | undefined {
+  const message = history.length > 2 ? history.at(-2) : undefined
+  if (message?.role !== 'assistant' || message.parts.length !== 2) return undefined
+  const [text, asked] = message.parts
+  if (text?.kind !== 'text' || asked?.kind !== 'data' || Object.keys(asked.data).length !== 2)
+    return undefined
+  const { missing, expression } = asked.data
+  if (typeof missing !== 'string' || typeof expression !== 'string') return undefined
+  if (missing.length > identifierMaxChars || !identifier.test(missing)) return undefined
+  return expression.length > expressionMaxChars ? undefined : { missing, expression }
 }

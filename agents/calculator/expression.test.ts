@@ -48,3 +48,9 @@ test.each([
 ])('is asked back with how to say it: %s', (_name, text, data) => {
   expect(() => expressionFrom(text, data)).toThrow(ExpressionFault)
 })
+
+test('marks without number do not hold up the reading', () => {
+  const hostile = `${'?'.repeat(1900)}a${'= ?! '.repeat(380)}b`
+  expect(expressionFrom(hostile, {}).expression).toContain('b')
+  expect(expressionFrom(`2 + 2 ${'= ? please! '.repeat(300)}`, {}).expression).toBe('2 + 2')
+})

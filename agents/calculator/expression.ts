@@ -58,8 +58,10 @@ const leading = [
   /^(?:the )?(?:result|value|answer|solution|outcome) (?:of|to|for)\b[\s:]*/i,
   /^(?:the expression|expression|math|maths|q)\s*:\s*/i,
 ]
-const trailing =
-  /(?:\s*(?:\?[?!]*|=\s*\??|\bplease\b|\bequals?(?:\s+what)?|\bfor me\b|\bthanks?(?: you)?\b)[\s.,!?]*)+$/i
+/** What may stand at the end, with marks of a sentence behind it; several may follow each other ("= ? please"). */
+const ending = /(?:=|\bplease|\bequals?(?:\s+what)?|\bfor me|\bthanks?(?: you)?)$/i
+const endingMaxChars = 60
+const marks = new Set(' \t\n\r\u00a0.,!?')
 
 /** `what is 2 + 2?` → `2 + 2`. Each line is looked at by itself, so that a small program may follow a question. */
 function withoutWords(text: string): string {
@@ -78,9 +80,23 @@ function strip(line: string): string {
     before = rest
     for (const phrase of leading) rest = rest.replace(phrase, '')
   }
-  return rest
-    .replace(trailing, '')
+  return withoutEnding(rest)
     .replace(/(?<=[\w)\]%])\.$/, '')
     .replace(/:$/, '')
     .trim()
+}
+
+/** From the end backwards, so that the work grows with the length alone. */
+function withoutEnding(text: string): string {
+  for (let rest = text; ; ) {
+    let end = rest.length
+    while (end > 0 && marks.has(rest.charAt(end - 1))) end -= 1
+    const found = ending.exec(rest.slice(Math.max(0, end - endingMaxChars), end))
+    if (found) {
+      rest = rest.slice(0, end - found[0].length)
+      continue
+    }
+    const question = rest.indexOf('?', end)
+    return (question === -1 ? rest : rest.slice(0, question)).trimEnd()
+  }
 }

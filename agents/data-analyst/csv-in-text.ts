@@ -66,7 +66,11 @@ function runsWhere(length: number, belongs: (at: number, from: number) => boolea
   return runs
 }
 
+/** A sentence shows within so many characters; the search for two words squares the length of what it looks through. */
+const sentenceMaxChars = 500
+
 /** "Hello, what stands out?" has a comma and is no row. */
 function isSentence(line: string): boolean {
-  return /[?:!.]\s*$/.test(line) && (/\p{L}{2,} \p{L}{2,}/u.test(line) || !/\d/.test(line))
+  const start = line.slice(0, sentenceMaxChars)
+  return /[?:!.]$/.test(line.trimEnd().slice(-1)) && (/\p{L}{2,} \p{L}{2,}/u.test(start) || !/\d/.test(start))
 }

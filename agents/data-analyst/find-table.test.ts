@@ -16,8 +16,14 @@ const asked = {
   role: 'assistant',
   parts: [text('Which column?'), { kind: 'data', data: { columns: ['a', 'b'] } }],
 }
-const find = (history: object[], more: { references?: object[]; earlier?: object[] } = {}) =>
+interface More {
+  references?: object[]
+  earlier?: object[]
+  files?: object[]
+}
+const find = (history: object[], more: More = {}) =>
   findTable({
+    files: more.files ?? [],
     history,
     references: more.references ?? [],
     context: { id: 'c', history: more.earlier ?? [] },
@@ -91,4 +97,32 @@ test('without any table there is only the question', () => {
 test('a spreadsheet is refused with what to do', () => {
   const type = 'application/vnd.openxmlformats-officedocument.spreadsheetml.sheet'
   expect(() => find([user(file('t.xlsx', type))])).toThrow(TableFault)
+})
+
+test('a file that was fetched is read from the files of the message', () => {
+  const named: Part = { kind: 'file', file: { uri: 'https://files.example/t.csv', name: 't.csv' } } as Part
+  const fetched = { name: 't.csv', mimeType: 'text/csv', bytes: Buffer.from(csv), text: csv }
+  expect(find([user(text('plot a'), named)], { files: [fetched] })).toEqual({
+    csv,
+    name: 't.csv',
+    question: 'plot a',
+  })
+  expect(find([user(text('plot a'), named)])).toEqual({ question: 'plot a' })
+})
+
+test.each(['user', 'agent', 'assistant', 'system'])('the caller may speak as %s', (role) => {
+  const first = { role, parts: [text(`plot it\n\n${csv}`)] }
+  expect(find([first])).toMatchObject({ csv, question: 'plot it' })
+  expect(find([first, asked, { role, parts: [text('a')] }])).toMatchObject({
+    csv,
+    question: 'plot it',
+    answer: 'a',
+  })
+  const earlier = { history: [first, { role: 'assistant', parts: [text(`x,y\n5,6\n7,8`)] }], artifacts: [] }
+  expect(find([user(text('plot a'))], { earlier: [earlier] })).toMatchObject({ csv })
+})
+
+test('a line of millions of letters is looked through without delay', () => {
+  const long = 'a'.repeat(5_000_000)
+  expect(find([user(text(`${long},b?\n${long},c?`))])).toHaveProperty('question')
 })

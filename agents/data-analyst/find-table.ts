@@ -1,12 +1,14 @@
 import type { HandlerContext } from '../../shared/handler/define-agent.ts'
 import { TableFault } from './bounds.ts'
+import { areCallers, callersMessages } from './callers-messages.ts'
 import { splitText } from './csv-in-text.ts'
 import { decode } from './decode.ts'
 import type { AnalysisRequest } from './outcome.ts'
 
 type Message = HandlerContext['message']
 type Part = Message['parts'][number]
-type Conversation = Pick<HandlerContext, 'history' | 'references' | 'context'>
+type File = HandlerContext['files'][number]
+type Conversation = Pick<HandlerContext, 'files' | 'history' | 'references' | 'context'>
 
 interface Said {
   text: string
@@ -18,21 +20,19 @@ interface Said {
  * with a referenced task, or with an earlier task of the conversation; the newest counts.
  */
 export function findTable({
+  files,
   history,
   references,
   context,
 }: Conversation): AnalysisRequest | { question: string } {
-  const asked = lastQuestion(history)
-  const before = history.slice(0, asked).filter(isCallers).map(read)
-  const after =
-    asked === -1
-      ? []
-      : history
-          .slice(asked + 1)
-          .filter(isCallers)
-          .map(read)
-  const own = [...(asked === -1 ? history.filter(isCallers).map(read) : before), ...after]
-  const table = own.findLast((said) => said.table)?.table ?? earlierTable([...context.history, ...references])
+  const callers = areCallers(history)
+  const asked = lastQuestion(history, callers)
+  const newest = history.length - 1
+  const said = history.map((message, at) => callers[at] && read(message, at === newest ? files : []))
+  const own = said.filter((one) => typeof one === 'object')
+  const before = asked === -1 ? [] : said.slice(0, asked).filter((one) => typeof one === 'object')
+  const after = own.slice(before.length)
+  const table = own.findLast((one) => one.table)?.table ?? earlierTable([...context.history, ...references])
   // A new table is a new question; what was asked about the one before does not hold for it.
   if (asked !== -1 && !after.some((said) => said.table) && before.some((said) => said.table || said.text)) {
     const answer = joined(after)
@@ -42,13 +42,11 @@ export function findTable({
   return table ? { ...table, question } : { question }
 }
 
-const isCallers = ({ role }: Message) => role === 'user' || role === 'system'
-
 /** Where we asked which column, -1 where we did not. Asking for the table itself does not count: its answer is a beginning. */
-function lastQuestion(history: Message[]): number {
+function lastQuestion(history: Message[], callers: boolean[]): number {
   return history.findLastIndex(
-    ({ role, parts }) =>
-      role !== 'user' && parts.some((part) => part.kind === 'data' && 'columns' in part.data),
+    ({ parts }, at) =>
+      !callers[at] && parts.some((part) => part.kind === 'data' && Array.isArray(part.data['columns'])),
   )
 }
 
@@ -61,7 +59,7 @@ const joined = (said: Said[]) =>
 function earlierTable(tasks: HandlerContext['references']): Said['table'] {
   for (const task of tasks.toReversed()) {
     // What the caller gave comes before what was made of it; our own reports hold tables too, and they are no data.
-    const given = task.history.filter(isCallers).flatMap((message) => message.parts)
+    const given = callersMessages(task.history).flatMap((message) => message.parts)
     const made = task.artifacts.flatMap((artifact) => artifact.parts).filter((part) => part.kind !== 'text')
     const table = tableOf(given) ?? tableOf(made)
     if (table) return table
@@ -69,8 +67,11 @@ function earlierTable(tasks: HandlerContext['references']): Said['table'] {
   return undefined
 }
 
-function read(message: Message): Said {
-  const file = tableOf(message.parts.filter((part) => part.kind !== 'text'))
+function read(message: Message, files: File[]): Said {
+  const file = tableOf(
+    message.parts.filter((part) => part.kind !== 'text'),
+    files,
+  )
   const text = message.parts.flatMap((part) => (part.kind === 'text' ? [part.text] : [])).join('\n')
   const asked = questionIn(message.parts)
   if (file) return { text: joined([{ text: asked }, { text: text.trim() }]), table: file }
@@ -89,11 +90,15 @@ function questionIn(parts: Part[]): string {
     .join('\n')
 }
 
-function tableOf(parts: Part[]): Said['table'] {
-  return parts.map(tableOfPart).findLast((table) => table !== undefined)
+/** `files` are those of the parts, in their order, where they are known: what a part names by `uri` stands only there. */
+function tableOf(parts: Part[], files: File[] = []): Said['table'] {
+  let at = 0
+  return parts
+    .map((part) => tableOfPart(part, part.kind === 'file' ? files[at++] : undefined))
+    .findLast((table) => table !== undefined)
 }
 
-function tableOfPart(part: Part): Said['table'] {
+function tableOfPart(part: Part, known: File | undefined): Said['table'] {
   if (part.kind === 'data') {
     const { csv, name } = part.data
     return typeof csv === 'string'
@@ -104,9 +109,13 @@ function tableOfPart(part: Part): Said['table'] {
     const { csv } = splitText(part.text)
     return csv === undefined ? undefined : { csv, name: 'table' }
   }
-  const { name, mimeType, bytes } = part.file
-  if (bytes === undefined || !isTable(name, mimeType)) return undefined
-  return { csv: decode(Buffer.from(bytes, 'base64')), name: name?.split(/[\\/]/).at(-1) ?? 'table' }
+  const { name, mimeType } = known ?? part.file
+  const given = part.file.bytes
+  if ((given === undefined && !known?.bytes.length) || !isTable(name, mimeType)) return undefined
+  return {
+    csv: decode(known?.bytes ?? Buffer.from(given ?? '', 'base64')),
+    name: name?.split(/[\\/]/).at(-1) ?? 'table',
+  }
 }
 
 function isTable(name = '', mimeType = ''): boolean {

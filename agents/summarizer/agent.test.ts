@@ -3,7 +3,7 @@ import type { HandlerContext } from '../../shared/handler/define-agent.ts'
 import agent from './agent.ts'
 import { maxSourceBytes } from './sources.ts'
 
-type Said = { role: 'user' | 'assistant'; text: string }
+type Said = { role: 'user' | 'agent' | 'assistant' | 'system'; text: string }
 type File = HandlerContext['files'][number]
 
 const article =
@@ -104,4 +104,18 @@ test('“now in one sentence” is about the text of the earlier task in the con
   const summary = await answer({ text: 'Now in one sentence', context: { id: 'context', history } })
   expect(sentences(summary)).toBe(1)
   expect(article).toContain(summary)
+})
+
+test.each(['user', 'agent', 'assistant', 'system'] as const)('the caller may speak as %s', async (role) => {
+  const asked: Said = { role: 'assistant', text: 'Which text shall I sum up?' }
+  const wish: Said = { role, text: 'Please summarize in one sentence' }
+  expect(sentences(await answer({ text: article }, [wish, asked]))).toBe(1)
+  const told = [wish, asked, { role, text: article }]
+  const context = { id: 'context', history: [earlier('a summary', told)] }
+  expect(article).toContain(await answer({ text: 'Now in one sentence', context }))
+})
+
+test('a line of blanks without end is read without delay', async () => {
+  const text = `Sum this up in one sentence: ${article}\n${' '.repeat(1_000_000)}x`
+  expect(await answer({ text })).toMatch(/mill|valley/)
 })

@@ -31,7 +31,7 @@ const isNoProse = (line: string): boolean =>
   line.trim() === '' ||
   /^\s{0,3}#{1,6}\s/.test(line) ||
   /^\s*\|.*\|\s*$/.test(line) ||
-  /^\s*[-=_*:|+\s]{3,}$/.test(line)
+  /^[-=_*:|+\s]{3,}$/.test(line)
 
 function* linesOf(text: string): Generator<string> {
   let start = 0

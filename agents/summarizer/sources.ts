@@ -1,4 +1,5 @@
 import type { HandlerContext } from '../../shared/handler/define-agent.ts'
+import { callersMessages } from './callers-messages.ts'
 import { instructionBeside, type Request, splitRequest } from './request.ts'
 
 /** Largest text that is summed up, in bytes of UTF-8. */
@@ -42,16 +43,11 @@ function* bodies({ files, references, context }: Given, newest: Request): Genera
 
 /** The wish of a message that was answered by the question for the text. */
 const earlierInstructions = (history: Message[]): string[] =>
-  history
-    .slice(0, -1)
-    .filter((message) => message.role === 'user')
-    .map((message) => splitRequest(textOf(message)).instruction)
+  callersMessages(history.slice(0, -1)).map((message) => splitRequest(textOf(message)).instruction)
 
 /** “Now in one sentence” means the text of the task before. */
 function requestIn(history: Message[]): Request {
-  const said = history
-    .filter((message) => message.role === 'user')
-    .map((message) => splitRequest(textOf(message)))
+  const said = callersMessages(history).map((message) => splitRequest(textOf(message)))
   return said.findLast(({ body }) => body !== '') ?? { instruction: '', body: '' }
 }
 
