@@ -1,9 +1,21 @@
+import bs58 from 'bs58'
 import { z } from 'zod'
 import { readPublicKey } from '../../shared/auth/client-keys.ts'
+import { readBase58 } from '../../shared/identity/base58.ts'
 import { DocumentFault, verifyDocument } from '../../shared/identity/document.ts'
 import type { JsonObject } from '../../shared/protocol/task.ts'
 
-const method = z.looseObject({ id: z.string(), type: z.string(), publicKeyBase58: z.string().optional() })
+const method = z.looseObject({
+  id: z.string(),
+  type: z.string(),
+  publicKeyBase58: z.string().optional(),
+  publicKeyMultibase: z.string().optional(),
+  publicKeyJwk: z.looseObject({ kty: z.string(), crv: z.string(), x: z.string().length(43) }).optional(),
+})
+type Method = z.infer<typeof method>
+/** Multicodec `ed25519-pub`, before the 32 bytes of the key. */
+const multicodec = [0xed, 0x01]
+
 const document = z.looseObject({
   id: z.string(),
   verificationMethod: z.array(z.unknown()).max(100).default([]),
@@ -28,12 +40,32 @@ export function documentKeys(given: JsonObject, did: string): string[] | undefin
 function keysOfOthers(given: JsonObject, did: string): string[] | undefined {
   const parsed = document.safeParse(given).data
   if (parsed?.id !== did) return undefined
-  const named = new Set(parsed.authentication.filter((one) => typeof one === 'string'))
+  const named = new Set(
+    parsed.authentication.flatMap((one) => (typeof one === 'string' ? absolute(one, did) : [])),
+  )
   const keys = [...parsed.verificationMethod, ...parsed.authentication].flatMap((one) => {
-    const { id, type, publicKeyBase58 } = method.safeParse(one).data ?? {}
-    if (type?.startsWith('Ed25519') !== true || publicKeyBase58 === undefined) return []
-    const counts = parsed.authentication.includes(one) || named.has(id ?? '')
-    return counts && readPublicKey(publicKeyBase58) !== undefined ? [publicKeyBase58] : []
+    const given = method.safeParse(one).data
+    const key = given && keyOf(given)
+    if (key === undefined || readPublicKey(key) === undefined) return []
+    const counts = parsed.authentication.includes(one) || named.has(absolute(given?.id ?? '', did))
+    return counts ? [key] : []
   })
   return keys.length === 0 ? undefined : [...new Set(keys)]
+}
+
+/** `#1` is short for the DID and `#1`. */
+function absolute(id: string, did: string): string {
+  return id.startsWith('#') ? did + id : id
+}
+
+/** The Ed25519 key of a method in base58, however it is written. */
+function keyOf({ type, publicKeyBase58, publicKeyMultibase, publicKeyJwk }: Method): string | undefined {
+  if (publicKeyBase58 !== undefined) return type.startsWith('Ed25519') ? publicKeyBase58 : undefined
+  if (publicKeyMultibase !== undefined) {
+    const bytes = publicKeyMultibase.startsWith('z') ? readBase58(publicKeyMultibase.slice(1), 34) : undefined
+    const isEd25519 = bytes !== undefined && multicodec.every((byte, at) => bytes[at] === byte)
+    return isEd25519 ? bs58.encode(bytes.subarray(2)) : undefined
+  }
+  if (publicKeyJwk?.kty !== 'OKP' || publicKeyJwk.crv !== 'Ed25519') return undefined
+  return bs58.encode(Buffer.from(publicKeyJwk.x, 'base64url'))
 }

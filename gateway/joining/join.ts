@@ -51,37 +51,43 @@ export class Joining {
     this.#underWay += 1
     try {
       const found = await fetchAgent(url, this.#options)
-      const verified = await this.#isProven(request, url, found)
+      const proof = await this.#proof(request, url, found)
       const began = timestamp()
-      const entry = await registry.register(this.#announcement(request.caller, url, found, verified))
+      const entry = await registry.register(this.#announcement(request.caller, url, found, proof))
       return { entry, isNew: entry.registeredAt > began }
     } finally {
       this.#underWay -= 1
     }
   }
 
-  /** A request signed by the agent's key, or a challenge answered with it. */
-  async #isProven({ caller, signed }: JoinRequest, url: string, found: FetchedAgent): Promise<boolean> {
+  /** The key that signed the request, or with which a challenge was answered; undefined when none did. */
+  async #proof(
+    { caller, signed }: JoinRequest,
+    url: string,
+    found: FetchedAgent,
+  ): Promise<string | undefined> {
     const { did, identity } = found
-    if (did === undefined || identity === undefined) return false
+    if (did === undefined || identity === undefined) return undefined
     if (caller.did === did) {
       // An OAuth client may have been named after a DID by anybody: the key alone makes it that of the agent.
-      if (signedByOneOf(identity.keys, { did, ...signed, signature: caller.signature })) return true
+      const key = signedByOneOf(identity.keys, { did, ...signed, signature: caller.signature })
+      if (key !== undefined) return key
       throw notTheAgent(caller.signature === undefined ? 'missing_signature_headers' : 'crypto_mismatch')
     }
     return challengeAgent({ url, did, keys: identity.keys }, this.#options)
   }
 
-  #announcement(caller: Caller, url: string, found: FetchedAgent, verified: boolean) {
+  #announcement(caller: Caller, url: string, found: FetchedAgent, proof: string | undefined) {
     const { identity, ...agent } = found
     const operator = mayUse(caller, 'agent:admin')
     return {
       ...agent,
       ...identity,
+      ...(proof !== undefined && { keys: inOrder(found, proof) }),
       url,
       owner: caller.id,
       origin: 'registered' as const,
-      verified,
+      verified: proof !== undefined,
       admitted: operator || this.#options.open,
       ...((operator || this.#options.open) && { admittedBy: operator ? caller.id : byOpenRegistry }),
     }
@@ -99,6 +105,12 @@ export class Joining {
       })
     }
   }
+}
+
+/** Documents of other methods are in no order: there the key of the proof comes last, to be asked for the next time. */
+function inOrder({ did, identity }: FetchedAgent, proof: string): string[] {
+  const keys = identity?.keys ?? []
+  return did?.startsWith('did:parley:') ? keys : [...keys.filter((key) => key !== proof), proof]
 }
 
 function notTheAgent(reason: string): ParleyError {

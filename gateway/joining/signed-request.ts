@@ -10,14 +10,14 @@ export interface SignedBy {
   signature: Uint8Array | undefined
 }
 
-/** Whether one of the keys (base58) signed the request too: the OAuth server's key need not be that of the document. */
+/** Which of the keys (base58) signed the request too, if one did: the OAuth server's key need not be that of the document. */
 export function signedByOneOf(
   keys: readonly string[],
   { did, timestamp, body, signature }: SignedBy,
-): boolean {
-  if (signature === undefined) return false
+): string | undefined {
+  if (signature === undefined) return undefined
   const signed = { did, body: Buffer.from(body).toString('utf8'), timestamp: Number(timestamp) }
-  return keys.some((base58) => {
+  return keys.find((base58) => {
     const key = readBase58(base58, 32)
     return key !== undefined && verifySigned(signed, signature, key)
   })

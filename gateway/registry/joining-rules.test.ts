@@ -65,6 +65,33 @@ test.each<[string, Announcement, Partial<Announcement>, string]>([
   expect(registry.all()).toEqual([entry])
 })
 
+const web = { ...proven, did: 'did:web:alice.example' }
+const history = { keyHistory: [{ publicKeyBase58: 'key-1' }, { publicKeyBase58: 'key-2' }] }
+
+test.each<[string, Partial<Announcement>]>([
+  ['a history that nothing binds', { keys: ['key-2'], document: history }],
+  ['a history that is none', { keys: ['key-2'], document: { keyHistory: 5 } }],
+  ['the old key beside the one of the proof', { keys: ['key-1', 'key-2'] }],
+])('a changed key of did:web is refused with %s', async (_what, changes) => {
+  const registry = await openRegistry()
+  const entry = await registry.register(web)
+  await expect(registry.register({ ...web, ...changes })).rejects.toMatchObject({ data: { reason: 'key' } })
+  expect(registry.all()).toEqual([entry])
+})
+
+test('another key beside that of the proof is no change', async () => {
+  const registry = await openRegistry()
+  await registry.register(web)
+  expect(await registry.register({ ...web, keys: ['key-2', 'key-1'] })).toMatchObject({ verified: true })
+})
+
+test('a history of did:parley that is none is a missing one', async () => {
+  const registry = await openRegistry()
+  await registry.register(proven)
+  const changed = { ...proven, keys: ['key-2'], document: { keyHistory: 5 } }
+  await expect(registry.register(changed)).rejects.toMatchObject({ data: { reason: 'key' } })
+})
+
 test.each<[string, Announcement, Announcement]>([
   ['the agent itself after whoever registered it', { ...proven, owner: 'carol' }, proven],
   ['one with proof after one without', unproven, { ...proven, owner: 'dave', url: 'https://d.example' }],

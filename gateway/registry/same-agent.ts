@@ -42,10 +42,15 @@ function mayRenew(holder: AgentEntry, coming: Coming): void {
     throw conflict('key', 'The key of the agent has changed without a proof by the one before it')
 }
 
-/** Its document lists every key that there was, each later one signed by the one before it; that was verified. */
-function keysEver({ keys = [], document }: Coming): string[] {
-  const history = document?.['keyHistory'] as { publicKeyBase58: string }[] | undefined
-  return [...keys, ...(history ?? []).map(({ publicKeyBase58 }) => publicKeyBase58)]
+/**
+ * The keys that the newest one goes back to. A document of ours lists every key that there was, each later one signed by
+ * the one before it; that was verified. In those of other methods nothing binds one key to another.
+ */
+function keysEver({ did, keys = [], document }: Coming): string[] {
+  if (did?.startsWith('did:parley:') !== true) return keys.slice(-1)
+  const history = document?.['keyHistory']
+  if (!Array.isArray(history)) return keys
+  return [...keys, ...(history as { publicKeyBase58: string }[]).map((key) => key.publicKeyBase58)]
 }
 
 /** The agent itself, by its DID, comes before whoever registered it; one with proof before one without. */

@@ -204,6 +204,13 @@ test('/did/resolve knows the gateway and every registered agent, by GET and POST
   }
 })
 
+test('/did/resolve answers for did:web from where it is, not from the registry', async () => {
+  const { registry } = await start(identity)
+  const did = 'did:web:127.0.0.1'
+  await registry.register({ ...announcement, did, owner: did, document: { id: did } })
+  expect((await get(`/did/resolve?did=${did}`)).status).toBe(404)
+})
+
 test.each<[string, number, number]>([
   ['did:parley:bob:agent:11111111-2222-4333-8444-555555555555', 404, -32040],
   ['did:ion:abc', 404, -32040],
