@@ -83,7 +83,7 @@ export async function tokenSource(options: {
   const { token } = options
   if (token !== undefined) return async () => token
   const client = await readClient(options.dataDir, options.as)
-  if (client === undefined || !isSameHost(client.token_url, options.url)) return undefined
+  if (client === undefined || !isSameOrigin(client.token_url, options.url)) return undefined
   return renewing(client, scopes[options.as])
 }
 
@@ -100,9 +100,15 @@ function renewing(client: DevClient, scope: string): () => Promise<string> {
 
 const loopback = /^(localhost|127\.\d+\.\d+\.\d+|\[::1\])$/
 
-function isSameHost(one: string, other: string): boolean {
-  const [a, b] = [new URL(one).hostname, new URL(other).hostname]
-  return a === b || (loopback.test(a) && loopback.test(b))
+/** The names of this machine are one; another port is another server. */
+function isSameOrigin(one: string, other: string): boolean {
+  const [a, b] = [new URL(one), new URL(other)]
+  if (a.origin === b.origin) return true
+  return a.protocol === b.protocol && a.port === b.port && [a, b].every(isLoopback)
+}
+
+function isLoopback({ hostname }: URL): boolean {
+  return loopback.test(hostname)
 }
 
 function jsonOrUndefined(text: string): unknown {

@@ -16,7 +16,7 @@ export default function checkCommand(io: Io): CliCommand {
     .argument('<agent url>', 'address of the agent')
     .option(
       '--token <token>',
-      'send it one task as well (default: PARLEY_TOKEN, else one of the development client)',
+      'send it one task as well (default: one of the development client, to its own server alone)',
     )
     .option('--json', 'print the findings as JSON')
     .addHelpText(
@@ -30,13 +30,9 @@ Says line by line what is well and what to mend. Exit codes: 0 all is well; 1 so
 async function check(io: Io, url: string, options: CheckOptions): Promise<number> {
   if (!/^https?:$/.test(URL.parse(url)?.protocol ?? ''))
     throw new UsageError(`It must be an http or https address, not "${url}".`)
-  const settings = clientSettings(io)
-  const token = await tokenSource({
-    ...settings,
-    token: options.token ?? settings.token,
-    url,
-    as: 'developer',
-  })
+  // PARLEY_TOKEN is for the server of the settings: it does not go to whatever address is typed here.
+  const { dataDir } = clientSettings(io)
+  const token = await tokenSource({ dataDir, token: options.token, url, as: 'developer' })
   const findings = await checkAgent(url, await token?.().catch(() => undefined))
   if (options.json) printJson(io, findings)
   else {

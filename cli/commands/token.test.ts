@@ -114,6 +114,39 @@ test('the development client’s tokens are never sent to another host than its 
   ])
 })
 
+test.each([
+  ['another port of the same machine', (url: string) => url.replace(/\d+$/, '1')],
+  ['another scheme', (url: string) => url.replace('http:', 'https:')],
+])('nor to %s', async (_what, other) => {
+  using folder = temporaryFolder()
+  await using server = await scriptedAgent({ 'POST /oauth2/token': issue })
+  writeClient(folder.path, other(server.url))
+  await runCli(['send', 'greeter', 'hi', '--url', server.url], { cwd: folder.path })
+  expect(server.calls.map(({ headers }) => headers.authorization)).toEqual([undefined])
+})
+
+test('the names of this machine are one host', async () => {
+  using folder = temporaryFolder()
+  await using server = await scriptedAgent({
+    'POST /oauth2/token': issue,
+    'GET /registry/agents': () => ({ result: 0 }),
+  })
+  writeClient(folder.path, server.url)
+  const url = server.url.replace('127.0.0.1', 'localhost')
+  await runCli(['agents', '--url', url], { cwd: folder.path })
+  expect(server.calls.at(-1)?.headers.authorization).toBe('Bearer the-token')
+})
+
+test('check sends PARLEY_TOKEN to no address that is typed, --token as told', async () => {
+  using folder = temporaryFolder()
+  await using server = await scriptedAgent({})
+  const given = { cwd: folder.path, env: { PARLEY_TOKEN: 'of-the-environment' } }
+  await runCli(['check', server.url], given)
+  expect(server.calls.filter(({ headers }) => headers.authorization !== undefined)).toEqual([])
+  await runCli(['check', server.url, '--token', 'typed'], given)
+  expect(server.calls.map(({ headers }) => headers.authorization)).toContain('Bearer typed')
+})
+
 test('.env of the working folder is read, the environment wins over it, --token over both', async () => {
   using folder = temporaryFolder()
   await using server = await scriptedAgent({ 'GET /registry/agents': () => ({ result: 0 }) })
