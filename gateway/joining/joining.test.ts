@@ -497,3 +497,38 @@ test('agents that nobody knows: 404 for the operator', async () => {
     expect((await send('POST', `/registry/agents/x/${route}`, await operator())).error.code).toBe(-32040)
   }
 })
+
+test('the operator sees who left, and forgets it; others do not see it', async () => {
+  await start()
+  const agent = await playAgent({ identity: alice })
+  const bearer = await registered(alice)
+  await join(agent.url, bearer, alice)
+  const admin = await operator()
+  await send('POST', '/registry/agents/stranger/admit', admin)
+  await send('DELETE', '/registry/agents/stranger', bearer)
+  const left = (token: string) => send('GET', '/registry/agents?status=left', token)
+  expect([(await left('')).status, (await left(bearer)).status]).toEqual([401, 403])
+  expect((await left(admin)).json).toMatchObject({
+    agents: [{ slug: 'stranger', left: expect.any(String) }],
+    total: 1,
+  })
+  expect((await send('DELETE', '/registry/agents/stranger', bearer)).status).toBe(404)
+  expect((await send('POST', '/registry/agents/stranger/quarantine', admin)).status).toBe(200)
+  expect((await send('DELETE', '/registry/agents/stranger', admin)).status).toBe(200)
+  expect((await left(admin)).json).toMatchObject({ agents: [], total: 0 })
+})
+
+test('the client that is the DID takes the entry over from whoever posted its address', async () => {
+  await start()
+  const agent = await playAgent({ identity: alice })
+  const stranger = await carol()
+  await join(agent.url, stranger)
+  const beat = (token: string) => send('PUT', '/registry/agents/stranger/heartbeat', token, {})
+  expect((await beat(stranger)).status).toBe(200)
+  const own = await registered(alice)
+  expect((await join(agent.url, own, alice)).status).toBe(200)
+  expect((await beat(stranger)).status).toBe(404)
+  expect((await send('DELETE', '/registry/agents/stranger', stranger)).status).toBe(404)
+  expect((await join(agent.url, stranger)).error.data.reason).toBe('owner')
+  expect((await beat(own)).status).toBe(200)
+})
