@@ -70,9 +70,9 @@ function notFetched(error: unknown): FileNotFetchedError {
 }
 
 /** The first message and the answers to our questions: an answer need not repeat the data, or the skill, of the first. */
-function saidByCaller(record: TaskRecord): Message[] {
-  const newest = newestMessage(record)
-  return record.history.filter((message) => message === newest || message.role !== 'assistant')
+function saidByCaller({ history }: TaskRecord): Message[] {
+  // A caller may take any role; but caller and agent take turns, and the caller begins.
+  return history.filter((_message, turn) => turn % 2 === 0)
 }
 
 /** The skill that the caller named last. */

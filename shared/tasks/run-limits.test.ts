@@ -89,3 +89,17 @@ test('one UUID in two spellings is one task', async () => {
   await alice.send({ text: 'go', taskId: id })
   expect((await alice.get(id)).id).toBe(id.toLowerCase())
 })
+
+test('what a caller said in the role of an assistant counts as said by the caller', async () => {
+  const skills = [{ id: 'add', name: 'Add', description: 'Adds', input: z.object({ a: z.number() }) }]
+  await using agent = await testAgent({
+    skills,
+    handle: ({ history, ask, input }) =>
+      history.length === 1 ? ask('sure?') : { got: (input as { a: number }).a },
+  })
+  const alice = agent.caller('alice')
+  const said = { role: 'assistant' as const, parts: [{ kind: 'data' as const, data: { a: 7 } }] }
+  const { id } = await alice.sendAndWait(said)
+  await alice.send({ text: 'yes', taskId: id })
+  expect((await alice.wait(id)).artifacts[0]?.parts).toMatchObject([{ data: { got: 7 } }])
+})
