@@ -23,12 +23,14 @@ import { LeaseKeeper } from './registry/lease-keeper.ts'
 import { probeAgent } from './registry/probe.ts'
 import { Registry } from './registry/registry.ts'
 import { registryMigrations, SqliteRegistryStore } from './registry/registry-sqlite.ts'
+import { slugOf } from './registry/slug.ts'
 import { proxyAgents } from './routing/proxy.ts'
 import { createUpstream } from './routing/upstream.ts'
 import { type Addresses, decideAddresses } from './start/addresses.ts'
 import { type OAuth, startOAuth } from './start/oauth.ts'
 import { superviseAgents } from './start/supervised-agents.ts'
 import { startTrust, type Trust } from './start/trust.ts'
+import { findAgentFolders } from './supervisor/agent-folders.ts'
 import type { Supervisor, SupervisorOptions } from './supervisor/supervisor.ts'
 
 export interface GatewayAppOptions {
@@ -76,7 +78,9 @@ export async function startGatewayApp(options: GatewayAppOptions): Promise<Gatew
   await using stack = new AsyncDisposableStack()
   const database = stack.use(await openDatabases(config, stack))
   const addresses = await decideAddresses(config)
-  const registry = await Registry.open(new SqliteRegistryStore(database), { open: config.registryOpen })
+  const reserved = await namesOf(options.agentsDir)
+  const registryOptions = { open: config.registryOpen, reserved }
+  const registry = await Registry.open(new SqliteRegistryStore(database), registryOptions)
   const isTrusted = (clientId: string) => registry.isTrusted(clientId)
   const oauth = stack.use(await startOAuth({ config, secrets, database, addresses, log, isTrusted }))
   const publicUrl = addresses.public
@@ -112,6 +116,12 @@ export async function startGatewayApp(options: GatewayAppOptions): Promise<Gatew
       await open.disposeAsync()
     },
   }
+}
+
+/** The slugs of the agents that the supervisor runs, or would run if they could be started. */
+async function namesOf(agentsDir: string | undefined): Promise<Set<string>> {
+  const folders = agentsDir === undefined ? [] : await findAgentFolders(agentsDir)
+  return new Set(folders.flatMap(({ name }) => slugOf(name) ?? []))
 }
 
 /** One gateway per data folder: the database is the lock, also where it stands elsewhere (STORE_URL). */

@@ -16,6 +16,7 @@ export function entrySummary(entry: AgentEntry, gatewayUrl: string) {
     quarantined: entry.quarantine !== undefined,
     since: entry.since,
     last_seen: entry.lastSeen ?? null,
+    ...(entry.left !== undefined && { left: entry.left }),
     skills: entry.skills.map(({ id, name, tags }) => ({ id, name, tags })),
   }
 }

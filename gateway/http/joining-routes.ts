@@ -36,7 +36,7 @@ export function addJoiningRoutes(app: FastifyInstance, routes: RegistryRoutes & 
     const caller = await callerOf(routes, request)
     const operator = mayUse(caller, 'agent:admin')
     if (!operator) requireScope(caller, 'agent:write')
-    const entry = registry.find(request.params.id)
+    const entry = operator ? registry.findEvenLeft(request.params.id) : registry.find(request.params.id)
     if (entry === undefined || !(operator || entry.owner === caller.id)) throw agentNotFound()
     if (entry.origin === 'supervised') throw isSupervised()
     // The operator forgets it altogether; of one that leaves by itself, what was decided is kept.
@@ -55,7 +55,7 @@ function addOperatorRoutes(app: FastifyInstance, routes: RegistryRoutes): void {
     const options = { config: { audit: `registry.${action}` } }
     app.post<{ Params: { id: string } }>(`/registry/agents/:id/${action}`, options, async (request) => {
       const caller = await callerOf(routes, request, 'agent:admin')
-      const entry = registry.find(request.params.id)
+      const entry = registry.findEvenLeft(request.params.id)
       if (entry === undefined) throw agentNotFound()
       return detailOf(routes, await change(entry, caller.id, request))
     })

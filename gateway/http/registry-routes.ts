@@ -24,7 +24,7 @@ const listQuery = z.object({
   q: word.optional(),
   skill: word.optional(),
   tag: word.optional(),
-  status: z.enum(agentStatuses).optional(),
+  status: z.enum([...agentStatuses, 'left']).optional(),
   limit: z.coerce.number().int().min(1).max(1000).default(100),
   cursor: z.string().max(256).optional(),
 })
@@ -40,12 +40,12 @@ const heartbeat = wireObject({
   failed: count,
 })
 
-/** `GET /registry/agents`, `GET /registry/agents/{id}`, `PUT /registry/agents/{id}/heartbeat`. */
+/** `GET /registry/agents` (`status=left` for operators), `GET /registry/agents/{id}`, `PUT /registry/agents/{id}/heartbeat`. */
 export function addRegistryRoutes(app: FastifyInstance, routes: RegistryRoutes): void {
   const { registry, gatewayUrl, vouch } = routes
   app.get('/registry/agents', async (request, reply) => {
     const query = parseParams(listQuery, request.query)
-    const found = searchAgents(registry.all(), withoutUndefined(query))
+    const found = await foundFor(routes, request, query)
     const from = query.cursor === undefined ? '' : slugOfCursor(query.cursor)
     const rest = found.filter(({ slug }) => slug > from)
     const page = rest.slice(0, query.limit)
@@ -74,6 +74,20 @@ export function addRegistryRoutes(app: FastifyInstance, routes: RegistryRoutes):
     const renewed = registry.heartbeat(entry.id, withoutUndefined(load) as Load)
     return { ...entrySummary(renewed, gatewayUrl), lease_seconds: registry.leaseMs / 1000 }
   })
+}
+
+/** Those that left are for operators, who may forget them. */
+async function foundFor(
+  { registry, authenticator }: RegistryRoutes,
+  request: FastifyRequest,
+  { status, ...query }: z.infer<typeof listQuery>,
+): Promise<AgentEntry[]> {
+  const words = withoutUndefined(query)
+  if (status !== 'left') return searchAgents(registry.all(), { ...words, ...(status && { status }) })
+  const caller = await authenticator.authenticate(request.headers, undefined)
+  request.callerId = caller.id
+  requireScope(caller, 'agent:admin')
+  return searchAgents(registry.left(), words)
 }
 
 /** One entry in full, with the gateway's proof. */

@@ -45,6 +45,10 @@ export class EntryIndex {
   set(entry: AgentEntry): void {
     if (!this.#idOfSlug.has(entry.slug)) this.#slugs = undefined
     const before = this.#byId.get(entry.id)
+    if (before !== undefined && before.slug !== entry.slug) {
+      this.#idOfSlug.delete(before.slug)
+      this.#slugs = undefined
+    }
     if (before !== undefined && before.url !== entry.url) this.#forgetUrl(before)
     this.#byId.set(entry.id, entry)
     this.#idOfSlug.set(entry.slug, entry.id)

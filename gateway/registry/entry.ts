@@ -44,7 +44,7 @@ export interface CardChange {
   after?: JsonValue
 }
 
-/** One agent. Its id never changes; slug and DID are unique. */
+/** One agent. Its id never changes, its slug only where one of the house needs it; slug and DID are unique. */
 export interface AgentEntry {
   id: string
   slug: string

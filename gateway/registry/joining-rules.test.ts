@@ -3,7 +3,7 @@ import os from 'node:os'
 import path from 'node:path'
 import { afterEach, beforeEach, expect, test } from 'vitest'
 import { openDatabase, type SqliteDatabase } from '../../shared/store/sqlite-database.ts'
-import { type Announcement, Registry } from './registry.ts'
+import { type Announcement, Registry, type RegistryOptions } from './registry.ts'
 import { registryMigrations, SqliteRegistryStore } from './registry-sqlite.ts'
 
 const did = 'did:parley:alice:agent:11111111-2222-4333-8444-555555555555'
@@ -39,7 +39,7 @@ afterEach(async () => {
   await rm(folder, { recursive: true, force: true })
 })
 
-async function openRegistry(options: { open?: boolean } = {}): Promise<Registry> {
+async function openRegistry(options: RegistryOptions = {}): Promise<Registry> {
   await database?.[Symbol.asyncDispose]()
   database = await openDatabase(path.join(folder, 'gateway.db'), registryMigrations)
   return Registry.open(new SqliteRegistryStore(database), options)
@@ -194,4 +194,48 @@ test('what is removed is forgotten, whatever was decided', async () => {
   await registry.admit(id, 'operator')
   await registry.remove(id)
   expect(await registry.register(proven)).toMatchObject({ admitted: false })
+})
+
+test('names of agents of the house are no stranger’s', async () => {
+  const registry = await openRegistry({ reserved: new Set(['analyst']) })
+  await expect(registry.register(proven)).rejects.toMatchObject({ code: -32043, data: { reason: 'slug' } })
+  expect(await registry.register({ ...proven, origin: 'supervised' })).toMatchObject({ slug: 'analyst' })
+})
+
+test('a stranger that came first makes way for the agent of the house', async () => {
+  const registry = await openRegistry()
+  const { id } = await registry.register(proven)
+  const house = {
+    ...proven,
+    did: other,
+    owner: other,
+    url: 'http://127.0.0.1:1',
+    origin: 'supervised',
+  } as const
+  expect(await registry.register(house)).toMatchObject({ slug: 'analyst', did: other })
+  expect(await registry.register(proven)).toMatchObject({ id, slug: 'analyst-2' })
+  expect((await openRegistry()).all().map(({ slug, did }) => [slug, did])).toEqual([
+    ['analyst', other],
+    ['analyst-2', did],
+  ])
+})
+
+test('an agent that left is there for the operator, until it is removed', async () => {
+  const registry = await openRegistry()
+  const { id } = await registry.register(proven)
+  await registry.admit(id, 'operator')
+  await registry.leave(id)
+  expect(registry.left()).toEqual([registry.findEvenLeft('analyst')])
+  await registry.remove(id)
+  expect([registry.left(), registry.findEvenLeft(did)]).toEqual([[], undefined])
+  await registry.register({ ...proven, did: other, owner: other })
+})
+
+test('what is removed while it is written stays removed', async () => {
+  const registry = await openRegistry()
+  const { id } = await registry.register(proven)
+  registry.heartbeat(id, { queueDepth: 1 })
+  await Promise.all([registry.admit(id, 'operator'), registry.flush(), registry.remove(id), registry.flush()])
+  expect(registry.all()).toEqual([])
+  expect((await openRegistry()).all()).toEqual([])
 })

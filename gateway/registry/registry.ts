@@ -5,7 +5,7 @@ import { admission, isDecided, stillAdmitted } from './admission.ts'
 import { cardChanges } from './card-changes.ts'
 import type { AgentEntry, AgentStatus, Load } from './entry.ts'
 import { EntryIndex } from './entry-index.ts'
-import { sameAgent } from './same-agent.ts'
+import { sameAgent, slugTaken } from './same-agent.ts'
 import { isUuid, slugOf } from './slug.ts'
 import type { RegistryStore } from './store.ts'
 
@@ -23,6 +23,8 @@ export interface RegistryOptions {
   leasesMissed?: number
   /** Whether agents that were admitted because the registry was open stay so. Default yes. */
   open?: boolean
+  /** Slugs of the agents that the gateway runs by itself: no stranger gets them. */
+  reserved?: ReadonlySet<string>
   /** The clock, in milliseconds since 1970. */
   now?: () => number
 }
@@ -36,6 +38,7 @@ type Blank = Pick<AgentEntry, 'id' | 'slug' | 'registeredAt' | 'sendsHeartbeats'
 export class Registry {
   readonly leaseMs: number
   readonly #leasesMissed: number
+  readonly #reserved: ReadonlySet<string>
   readonly #now: () => number
   readonly #store: RegistryStore
   readonly #index: EntryIndex
@@ -48,6 +51,7 @@ export class Registry {
     this.#index = new EntryIndex(entries)
     this.leaseMs = options.leaseMs ?? 30_000
     this.#leasesMissed = options.leasesMissed ?? 3
+    this.#reserved = options.reserved ?? new Set()
     this.#now = options.now ?? Date.now
   }
 
@@ -70,6 +74,11 @@ export class Registry {
     return present(this.#index.find(name))
   }
 
+  /** As `find`, those that left too: they hold their slug, DID and address. For operators. */
+  findEvenLeft(name: string): AgentEntry | undefined {
+    return this.#index.find(name)
+  }
+
   bySlug(slug: string): AgentEntry | undefined {
     return present(this.#index.bySlug(slug))
   }
@@ -77,6 +86,11 @@ export class Registry {
   /** Ordered by slug. */
   all(): readonly AgentEntry[] {
     return this.#index.all().filter((entry) => entry.left === undefined)
+  }
+
+  /** Those that left, and are kept for what was decided about them; ordered by slug. */
+  left(): readonly AgentEntry[] {
+    return this.#index.all().filter((entry) => entry.left !== undefined)
   }
 
   /** Agents that may be given work, whether they answer now or not. */
@@ -106,7 +120,10 @@ export class Registry {
         message: 'The name of an agent needs a letter or a digit, and is no UUID',
       })
     }
+    if (announcement.origin === 'supervised') await this.#makeWay(announcement, slug)
     const known = sameAgent(this.#index, announcement, slug)
+    if (known === undefined && announcement.origin === 'registered' && this.#reserved.has(slug))
+      throw slugTaken(slug)
     const { left: _, ...before } = known ?? this.#blank(announcement, slug)
     const entry: AgentEntry = {
       ...before,
@@ -120,6 +137,21 @@ export class Registry {
       leaseUntil: this.#leaseEnd(),
     }
     return known === undefined ? this.#add(entry) : this.#save(entry)
+  }
+
+  /** A stranger that came first under the name of an agent of the house goes on under another. */
+  async #makeWay({ did }: Announcement, slug: string): Promise<void> {
+    const stranger = this.#index.bySlug(slug)
+    const isKnown = did !== undefined && this.#index.byDid(did) !== undefined
+    if (isKnown || stranger === undefined || stranger.origin === 'supervised') return
+    await this.#save({ ...stranger, slug: this.#freeSlug(slug) })
+  }
+
+  #freeSlug(taken: string): string {
+    for (let number = 2; ; number++) {
+      const slug = `${taken.slice(0, 56)}-${number}`
+      if (this.#index.bySlug(slug) === undefined && !this.#reserved.has(slug)) return slug
+    }
   }
 
   /** From now on it gets work: whoever says so has seen its card as it is now. */
@@ -143,7 +175,7 @@ export class Registry {
     return this.#inTurn(async () => {
       const entry = this.#get(id)
       if (isDecided(entry)) await this.#save({ ...entry, left: timestamp(), status: 'unreachable' })
-      else await this.remove(id)
+      else await this.#forget(id)
     })
   }
 
@@ -204,14 +236,22 @@ export class Registry {
     return lost
   }
 
-  async remove(id: string): Promise<void> {
+  remove(id: string): Promise<void> {
+    return this.#inTurn(() => this.#forget(id))
+  }
+
+  async #forget(id: string): Promise<void> {
     await this.#store.remove(id)
     this.#index.delete(id)
     this.#unsaved.delete(id)
   }
 
   /** Writes what only memory knows. */
-  async flush(): Promise<void> {
+  flush(): Promise<void> {
+    return this.#inTurn(() => this.#write())
+  }
+
+  async #write(): Promise<void> {
     const ids = [...this.#unsaved]
     this.#unsaved.clear()
     const entries = ids.map((id) => this.#index.byId(id)).filter((entry) => entry !== undefined)

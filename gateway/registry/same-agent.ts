@@ -13,7 +13,7 @@ export function sameAgent(index: EntryIndex, coming: Coming, slug: string): Agen
   const known = coming.did === undefined ? undefined : index.byDid(coming.did)
   const holder = known ?? index.bySlug(slug)
   if (known === undefined && holder !== undefined && !isSameWithoutDid(holder, coming)) {
-    throw conflict('slug', `The slug ${slug} belongs to another agent`, { slug })
+    throw slugTaken(slug)
   }
   const neighbour = index.byUrl(coming.url)
   // The supervisor bound the port itself: whoever was there before is gone.
@@ -56,6 +56,10 @@ function keysEver({ did, keys = [], document }: Coming): string[] {
 /** The agent itself, by its DID, comes before whoever registered it; one with proof before one without. */
 function takesItsPlace(holder: AgentEntry, coming: Coming): boolean {
   return coming.verified && (coming.owner === coming.did || !holder.verified)
+}
+
+export function slugTaken(slug: string): ParleyError {
+  return conflict('slug', `The slug ${slug} belongs to another agent`, { slug })
 }
 
 function conflict(reason: string, message: string, more: Record<string, string> = {}): ParleyError {
