@@ -41,7 +41,7 @@ function dispatcher(): Agent {
 }
 
 /** A registry with one agent at `url`, its keeper, and the clock of both. */
-async function keeperOf(url: string, origin: 'registered' | 'supervised' = 'registered') {
+async function keeperOf(url: string, origin: 'registered' | 'supervised' = 'registered', admitted = true) {
   let clock = 1_000_000
   const now = () => clock
   const database = stack.use(await openDatabase(path.join(folder, 'gateway.db'), registryMigrations))
@@ -55,7 +55,7 @@ async function keeperOf(url: string, origin: 'registered' | 'supervised' = 'regi
     owner: 'someone',
     origin,
     verified: false,
-    admitted: true,
+    admitted,
   })
   const agent = dispatcher()
   const log = makeLog({ level: 'silent', name: 'test' })
@@ -64,8 +64,12 @@ async function keeperOf(url: string, origin: 'registered' | 'supervised' = 'regi
   const passLease = async (leases = 1) => {
     clock += leases * registry.leaseMs
     await keeper.round()
+    await keeper.probed()
   }
-  return { registry, keeper, id: entry.id, passLease }
+  const pass = (leases: number) => {
+    clock += leases * registry.leaseMs
+  }
+  return { registry, keeper, id: entry.id, passLease, pass }
 }
 
 test('an agent that never sent a heartbeat is probed once a lease and stays ready while it answers', async () => {
@@ -77,6 +81,7 @@ test('an agent that never sent a heartbeat is probed once a lease and stays read
   const { registry, keeper, id, passLease } = await keeperOf(url)
   for (let lease = 0; lease < 5; lease++) await passLease()
   await keeper.round()
+  await keeper.probed()
   expect(asked).toBe(5)
   expect(registry.find(id)).toMatchObject({ status: 'ready', sendsHeartbeats: false })
 })
@@ -98,6 +103,50 @@ test('one that stops answering is unreachable after three leases, and ready agai
   up = true
   await passLease()
   expect(registry.find(id)?.status).toBe('ready')
+})
+
+test('rounds do not wait for agents that take their time', async () => {
+  const answers: http.ServerResponse[] = []
+  const { promise: asked, resolve } = Promise.withResolvers<void>()
+  const url = await serve((_request, response) => {
+    answers.push(response)
+    resolve()
+  })
+  const { registry, keeper, id, pass } = await keeperOf(url)
+  pass(1)
+  await keeper.round()
+  await asked
+  pass(2)
+  await keeper.round()
+  expect(registry.find(id)?.status).toBe('unreachable')
+  for (const answer of answers) answer.end('{}')
+})
+
+test('an agent that is long gone is asked seldom', async () => {
+  let asked = 0
+  const url = await serve((_request, response) => {
+    asked++
+    response.writeHead(503).end()
+  })
+  const { passLease } = await keeperOf(url)
+  for (let lease = 0; lease < 10; lease++) await passLease()
+  expect(asked).toBe(10)
+  for (let lease = 0; lease < 30; lease++) await passLease()
+  expect(asked).toBe(13)
+})
+
+test('an agent that waits for its admission is asked once it has it', async () => {
+  let asked = 0
+  const url = await serve((_request, response) => {
+    asked++
+    response.end('{}')
+  })
+  const { registry, id, passLease } = await keeperOf(url, 'registered', false)
+  await passLease(4)
+  expect([asked, registry.find(id)?.status]).toEqual([0, 'unreachable'])
+  await registry.admit(id, 'operator')
+  await passLease()
+  expect([asked, registry.find(id)?.status]).toEqual([1, 'ready'])
 })
 
 test('an agent that sends heartbeats is not probed', async () => {

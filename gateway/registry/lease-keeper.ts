@@ -14,14 +14,20 @@ export interface LeaseKeeperOptions {
   now?: () => number
 }
 
+/** An agent that has been silent for so many leases is asked only once in as many. */
+const longSilent = 10
+
 /**
  * Watches the leases: marks agents that fell silent, probes those that never sent a heartbeat once a lease, and writes
- * what only memory knows.
+ * what only memory knows. Probes run beside the rounds: agents that take their time hold up nobody.
  */
 export class LeaseKeeper implements AsyncDisposable {
   readonly #options: LeaseKeeperOptions
   readonly #now: () => number
   readonly #probedAt = new Map<string, number>()
+  /** Agents that wait for their probe, in order. */
+  readonly #waiting = new Set<string>()
+  readonly #probes = new Set<Promise<void>>()
   readonly #stopped = new AbortController()
   readonly #timer: NodeJS.Timeout
   #round: Promise<void> = Promise.resolve()
@@ -45,7 +51,7 @@ export class LeaseKeeper implements AsyncDisposable {
   /** One round; the timer calls it. */
   async round(): Promise<void> {
     const { registry, log } = this.#options
-    await this.#probeSilent()
+    this.#probeSilent()
     for (const entry of registry.expireLeases()) {
       log.warn({ agent: entry.slug, last_seen: entry.lastSeen }, 'agent is unreachable: three leases missed')
     }
@@ -53,10 +59,16 @@ export class LeaseKeeper implements AsyncDisposable {
     this.#lastRound = this.#now()
   }
 
+  /** When the probes that wait or run have come to an end. */
+  async probed(): Promise<void> {
+    while (this.#probes.size > 0) await Promise.all(this.#probes)
+  }
+
   async [Symbol.asyncDispose](): Promise<void> {
     clearInterval(this.#timer)
     this.#stopped.abort()
     await this.#round
+    await this.probed()
     await this.#options.registry.flush()
   }
 
@@ -70,29 +82,52 @@ export class LeaseKeeper implements AsyncDisposable {
       })
   }
 
-  async #probeSilent(): Promise<void> {
+  #probeSilent(): void {
     const { registry, probesAtOnce = 16 } = this.#options
-    const due = registry.all().filter((entry) => this.#isDue(entry))
-    const next = due.values()
-    const line = async () => {
-      for (const entry of next) await this.#probeOne(entry)
-    }
-    await Promise.all(Array.from({ length: Math.min(probesAtOnce, due.length) }, line))
     for (const id of this.#probedAt.keys()) {
       if (registry.find(id) === undefined) this.#probedAt.delete(id)
+    }
+    for (const entry of registry.all()) {
+      if (!this.#isDue(entry)) continue
+      // From now on, so that none is asked twice while it waits.
+      this.#probedAt.set(entry.id, this.#now())
+      this.#waiting.add(entry.id)
+    }
+    const free = Math.min(probesAtOnce - this.#probes.size, this.#waiting.size)
+    for (let line = 0; line < free; line++) this.#startLine()
+  }
+
+  #startLine(): void {
+    const line: Promise<void> = this.#probeWaiting()
+      .catch((error: unknown) => this.#options.log.error({ err: error }, 'agents could not be probed'))
+      .finally(() => this.#probes.delete(line))
+    this.#probes.add(line)
+  }
+
+  async #probeWaiting(): Promise<void> {
+    for (const id of this.#waiting) {
+      this.#waiting.delete(id)
+      if (this.#stopped.signal.aborted) return
+      await this.#probeOne(id)
     }
   }
 
   #isDue(entry: AgentEntry): boolean {
-    if (entry.sendsHeartbeats) return false
+    if (entry.sendsHeartbeats || !entry.admitted || this.#waiting.has(entry.id)) return false
     // The port of a process that is gone may be another's by now: only the supervisor brings its agents back.
     if (entry.origin === 'supervised' && entry.status !== 'ready') return false
-    return (this.#probedAt.get(entry.id) ?? 0) + this.#options.registry.leaseMs <= this.#now()
+    const { leaseMs } = this.#options.registry
+    const isLongSilent = entry.leaseUntil + longSilent * leaseMs <= this.#now()
+    const every = isLongSilent ? longSilent * leaseMs : leaseMs
+    return (this.#probedAt.get(entry.id) ?? 0) + every <= this.#now()
   }
 
-  async #probeOne(entry: AgentEntry): Promise<void> {
-    if (this.#stopped.signal.aborted) return
-    this.#probedAt.set(entry.id, this.#now())
-    if (await this.#options.probe(entry, this.#stopped.signal)) this.#options.registry.answered(entry.id)
+  async #probeOne(id: string): Promise<void> {
+    const { registry, probe } = this.#options
+    const entry = registry.find(id)
+    if (entry === undefined) return
+    const answers = await probe(entry, this.#stopped.signal)
+    // It may have moved meanwhile: what answered is no longer where it is.
+    if (answers && registry.find(id)?.url === entry.url) registry.answered(id)
   }
 }
