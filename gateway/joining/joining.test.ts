@@ -394,6 +394,7 @@ test('a stranger joins in production: no work and no token before an operator ad
     status: 503,
     error: { code: -32042, data: { reason: 'not_admitted' } },
   })
+  expect(logged.some((line) => line.includes('"Unavailable: not_admitted"'))).toBe(true)
   expect(agent.calls.some(({ authorization }) => authorization !== undefined)).toBe(false)
   for (const route of ['admit', 'quarantine', 'release']) {
     const refused = await send('POST', `/registry/agents/stranger/${route}`, bearer)
@@ -408,6 +409,7 @@ test('a stranger joins in production: no work and no token before an operator ad
   const set = await send('POST', '/registry/agents/stranger/quarantine', admin, { reason: 'lies' })
   expect(set.json).toMatchObject({ quarantined: true, quarantine: { reason: 'lies' } })
   expect((await work()).error.data.reason).toBe('quarantined')
+  expect(logged.some((line) => line.includes('"Unavailable: quarantined"'))).toBe(true)
   expect((await send('POST', '/registry/agents/stranger/release', admin)).json).toMatchObject({
     quarantine: null,
   })

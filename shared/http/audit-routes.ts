@@ -21,6 +21,9 @@ const refusals = new Set<ErrorName>([
   'InsufficientPermissions',
 ])
 
+/** Why nothing is handed on to an agent: a decision of the operators, not a failure. */
+const decisions = new Set<unknown>(['not_admitted', 'quarantined'])
+
 /** Who may not, whatever the route. Too many requests are told where they are counted, once. */
 export function isRefusal(error: ErrorName): boolean {
   return refusals.has(error)
@@ -44,7 +47,8 @@ export function auditRoutes(app: FastifyInstance, audit: Audit): void {
 export function auditError(audit: Audit, request: FastifyRequest, error: ParleyError): void {
   const changes = request.routeOptions.config.audit !== undefined
   const refused = changes ? error.status < 500 && error.error !== 'TooManyRequests' : isRefusal(error.error)
-  if (refused) audit.decided({ ...wishOf(request), allowed: false, reason: reasonOf(error) })
+  if (refused || decisions.has(error.data['reason']))
+    audit.decided({ ...wishOf(request), allowed: false, reason: reasonOf(error) })
 }
 
 function wishOf(request: FastifyRequest): Omit<Decision, 'allowed'> {
