@@ -184,7 +184,9 @@ test.each(['status 500', 'not json', 'silence'] as const)(
     ])
     expect(answer.headers.get('retry-after')).toMatch(/^\d+$/)
     expect(answer.text).not.toContain('127.0.0.1')
-    expect((await rpc(agent, 'tasks/list', {}, { token })).status).toBe(200)
+    // It is left alone for a second first.
+    const again = () => rpc(agent, 'tasks/list', {}, { token })
+    await expect.poll(async () => (await again()).status, { timeout: 5000 }).toBe(200)
   },
 )
 
@@ -252,6 +254,47 @@ test('a silent provider keeps nobody longer than the limit, however many ask', a
   const all = Array.from({ length: 100 }, (_, i) => provider.introspector.introspect(`token-${i}`))
   const outcomes = await Promise.allSettled(all)
   expect(outcomes.every(({ status }) => status === 'rejected')).toBe(true)
+})
+
+test.each<[string, RequestListener]>([
+  ['fails', (_request, response) => response.writeHead(500).end()],
+  ['breaks off', (request) => request.socket.destroy()],
+])('a provider that %s is not hammered: it is left alone for a second', async (_name, listener) => {
+  let asked = 0
+  await using provider = await providerThat((request, response) => {
+    asked += 1
+    listener(request, response)
+  })
+  await expect(provider.introspector.introspect('token')).rejects.toMatchObject({ status: 503 })
+  const before = asked
+  for (let i = 0; i < 20; i += 1)
+    await expect(provider.introspector.introspect(`token-${i}`)).rejects.toMatchObject({ status: 503 })
+  expect(asked).toBe(before)
+})
+
+test('a provider that refuses us is asked on: it is reached', async () => {
+  let asked = 0
+  await using provider = await providerThat((_request, response) => {
+    asked += 1
+    response.writeHead(401).end()
+  })
+  for (const token of ['one', 'two'])
+    await expect(provider.introspector.introspect(token)).rejects.toMatchObject({ status: 503 })
+  expect(asked).toBe(2)
+})
+
+test('its address is looked for once, however many ask, and not at once again when it is not found', async () => {
+  let looked = 0
+  const lost = async () => {
+    looked += 1
+    await new Promise((resolve) => setImmediate(resolve))
+    throw new Error('no metadata')
+  }
+  await using introspector = new HttpIntrospector({ url: lost, clientId: 'agent', clientSecret: 'secret' })
+  const ask = (token: string) => expect(introspector.introspect(token)).rejects.toMatchObject({ status: 503 })
+  await Promise.all(['one', 'two', 'three'].map(ask))
+  await ask('four')
+  expect(looked).toBe(1)
 })
 
 async function providerThat(listener: RequestListener) {

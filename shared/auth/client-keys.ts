@@ -4,6 +4,7 @@ import { readBase58 } from '../identity/base58.ts'
 import { isAcceptableKey, publicKeyBytes } from '../identity/ed25519.ts'
 import { RecentMap } from '../identity/recent-map.ts'
 import { unavailable } from './introspection.ts'
+import { Rest } from './rest.ts'
 import { SmallAnswer } from './small-answer.ts'
 
 /** The keys that the OAuth server knows its clients by. */
@@ -33,8 +34,6 @@ const clientMetadata = holder.extend({ client_id: z.string().optional(), metadat
 
 const answerMaxBytes = 64 * 1024
 const keptMax = 1000
-/** A provider that is down is left alone for so long. */
-const restMs = 1000
 
 export class HttpClientKeys implements ClientKeys, AsyncDisposable {
   readonly #options: ClientKeysOptions
@@ -42,7 +41,7 @@ export class HttpClientKeys implements ClientKeys, AsyncDisposable {
   readonly #authorization: string
   readonly #kept = new RecentMap<string, { key: Uint8Array; until: number }>(keptMax)
   readonly #underWay = new Map<string, Promise<Uint8Array | undefined>>()
-  #down: { error: unknown; until: number } | undefined
+  readonly #rest = new Rest()
 
   constructor(options: ClientKeysOptions) {
     this.#options = options
@@ -84,14 +83,13 @@ export class HttpClientKeys implements ClientKeys, AsyncDisposable {
     const { pathname, search } = new URL(
       this.#options.url.replaceAll('{client_id}', encodeURIComponent(clientId)),
     )
-    const { status, text } = await this.#get(pathname + search)
+    const { status, text } = await this.#rest.outside(() => this.#get(pathname + search))
     if (status === 404) return undefined
     if (status !== 200) throw new Error(`client metadata answered ${status}`)
     return keyIn(clientMetadata.parse(JSON.parse(text)), clientId)
   }
 
   async #get(path: string): Promise<{ status: number; text: string }> {
-    if (this.#down !== undefined && this.#down.until > performance.now()) throw this.#down.error
     const answer = new SmallAnswer(answerMaxBytes)
     const { timeoutMs = 2000 } = this.#options
     const timer = setTimeout(() => answer.giveUp(new Error('no answer in time')), timeoutMs)
@@ -100,11 +98,7 @@ export class HttpClientKeys implements ClientKeys, AsyncDisposable {
       this.#pool.dispatch({ method: 'GET', path, headers }, answer)
       const answered = await answer.received
       if (answered.status >= 500) throw new Error(`client metadata answered ${answered.status}`)
-      this.#down = undefined
       return answered
-    } catch (error) {
-      this.#down = { error, until: performance.now() + restMs }
-      throw error
     } finally {
       clearTimeout(timer)
     }

@@ -1,5 +1,6 @@
 import { request } from 'undici'
 import { z } from 'zod'
+import { boundedText } from './bounded-text.ts'
 
 const answer = z.object({ access_token: z.string().min(1), expires_in: z.number().positive().default(300) })
 
@@ -47,7 +48,7 @@ export class ClientToken {
       headersTimeout: 5000,
       bodyTimeout: 5000,
     })
-    const text = await response.body.text()
+    const text = await boundedText(response.body)
     if (response.statusCode !== 200) throw new Error(`the token endpoint answered ${response.statusCode}`)
     const { access_token, expires_in } = answer.parse(JSON.parse(text))
     // Renewed after four fifths of its life.

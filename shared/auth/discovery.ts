@@ -1,5 +1,6 @@
 import { request } from 'undici'
 import { z } from 'zod'
+import { boundedText } from './bounded-text.ts'
 
 const metadata = z.object({
   issuer: z.string(),
@@ -38,7 +39,7 @@ async function fetchMetadata(address: string, issuer: string, timeoutMs: number)
     bodyTimeout: timeoutMs,
     headers: { accept: 'application/json' },
   })
-  const body = await response.body.text()
+  const body = await boundedText(response.body)
   if (response.statusCode !== 200) throw new Error(`metadata answered ${response.statusCode}`)
   const found = metadata.parse(JSON.parse(body))
   if (found.issuer.replace(/\/+$/, '') !== issuer.replace(/\/+$/, '')) {

@@ -1,6 +1,7 @@
 import { Pool } from 'undici'
 import { z } from 'zod'
 import { ParleyError } from '../jsonrpc/errors.ts'
+import { Rest } from './rest.ts'
 import { SmallAnswer } from './small-answer.ts'
 
 /** RFC 7662, section 2.2: what we read of an introspection answer. */
@@ -38,13 +39,15 @@ const answerMaxBytes = 64 * 1024
 
 /**
  * RFC 7662 over HTTP. Nothing is cached in time; requests that arrive while an introspection of the same token is under
- * way share its answer.
+ * way share its answer. A provider that cannot be reached is left alone for a second: until then nobody is let through.
  */
 export class HttpIntrospector implements Introspector, AsyncDisposable {
   readonly #options: IntrospectionOptions
   readonly #underWay = new Map<string, Promise<Introspection>>()
   readonly #authorization: string
+  readonly #rest = new Rest()
   #endpoint: { pool: Pool; path: string } | undefined
+  #discovery: Promise<string> | undefined
 
   constructor(options: IntrospectionOptions) {
     this.#options = options
@@ -71,16 +74,22 @@ export class HttpIntrospector implements Introspector, AsyncDisposable {
 
   async #ask(token: string): Promise<Introspection> {
     try {
-      const { status, text } = await this.#post(token).catch((error: unknown) => {
-        // A kept connection that the provider closed as we wrote to it: asking changes nothing there, so ask again.
-        if ((error as { code?: unknown }).code !== 'UND_ERR_SOCKET') throw error
-        return this.#post(token)
-      })
+      const { status, text } = await this.#rest.outside(() => this.#reach(token))
       if (status !== 200) throw new Error(`introspection answered ${status}`)
       return answer.parse(JSON.parse(text))
     } catch (error) {
       throw unavailable(error)
     }
+  }
+
+  async #reach(token: string): Promise<{ status: number; text: string }> {
+    const answered = await this.#post(token).catch((error: unknown) => {
+      // A kept connection that the provider closed as we wrote to it: asking changes nothing there, so ask again.
+      if ((error as { code?: unknown }).code !== 'UND_ERR_SOCKET') throw error
+      return this.#post(token)
+    })
+    if (answered.status >= 500) throw new Error(`introspection answered ${answered.status}`)
+    return answered
   }
 
   async #post(token: string): Promise<{ status: number; text: string }> {
@@ -110,8 +119,7 @@ export class HttpIntrospector implements Introspector, AsyncDisposable {
 
   async #open(): Promise<{ pool: Pool; path: string }> {
     if (this.#endpoint !== undefined) return this.#endpoint
-    const { url } = this.#options
-    const address = new URL(typeof url === 'string' ? url : await url())
+    const address = new URL(await this.#address())
     const timeoutMs = this.#options.timeoutMs ?? 2000
     this.#endpoint ??= {
       pool: new Pool(address.origin, {
@@ -122,6 +130,16 @@ export class HttpIntrospector implements Introspector, AsyncDisposable {
       path: address.pathname + address.search,
     }
     return this.#endpoint
+  }
+
+  /** Those who ask while it is looked for wait for the same answer. */
+  #address(): Promise<string> | string {
+    const { url } = this.#options
+    if (typeof url === 'string') return url
+    this.#discovery ??= url().finally(() => {
+      this.#discovery = undefined
+    })
+    return this.#discovery
   }
 }
 

@@ -1,4 +1,5 @@
 import { request } from 'undici'
+import { boundedText } from '../auth/bounded-text.ts'
 import type { KeyPair } from '../identity/keys.ts'
 import { signRequest } from '../identity/signature.ts'
 import type { Log } from '../process/log.ts'
@@ -36,6 +37,8 @@ interface Answer {
   json: Record<string, unknown>
 }
 
+/** An entry of the registry holds the agent's card. */
+const answerMaxBytes = 1024 * 1024
 const requestLimitMs = 20_000
 const leaveLimitMs = 3000
 
@@ -137,7 +140,7 @@ export class Membership implements AsyncDisposable {
       ...(given !== undefined && { body }),
       signal,
     })
-    const text = await response.body.text()
+    const text = await boundedText(response.body, answerMaxBytes)
     if (response.statusCode === 401) tokens.forget()
     return { status: response.statusCode, json: objectIn(text) }
   }

@@ -2,6 +2,7 @@ import { randomUUID } from 'node:crypto'
 import { readFile, rename, writeFile } from 'node:fs/promises'
 import { request } from 'undici'
 import { z } from 'zod'
+import { boundedText } from '../auth/bounded-text.ts'
 import type { DidDocument } from '../identity/document.ts'
 import type { SuppliedClient } from './supervisor-channel.ts'
 
@@ -98,7 +99,7 @@ async function ask(method: 'POST' | 'PUT', url: string, token: string, body: obj
     headersTimeout: 5000,
     bodyTimeout: 5000,
   })
-  const answer = jsonOf(await response.body.text()) as { error_description?: unknown } | undefined
+  const answer = jsonOf(await boundedText(response.body)) as { error_description?: unknown } | undefined
   if (response.statusCode < 300 && typeof answer === 'object') return answer
   const why = typeof answer?.error_description === 'string' ? `: ${answer.error_description}` : ''
   throw new Error(`the OAuth server refused to register the agent (HTTP ${response.statusCode})${why}`)
