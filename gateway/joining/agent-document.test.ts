@@ -17,7 +17,11 @@ test.each<[string, JsonObject, string[] | undefined]>([
   ['Multikey', { type: 'Multikey', publicKeyMultibase: multibase(0xed, 1) }, [key]],
   ['multibase of another codec', { type: 'Multikey', publicKeyMultibase: multibase(0xec, 1) }, undefined],
   ['multibase too short', { type: 'Multikey', publicKeyMultibase: multibase(0xed) }, undefined],
-  ['multibase in another base', { type: 'Multikey', publicKeyMultibase: multibase(0xed, 1).replace('z', 'Q') }, undefined],
+  [
+    'multibase in another base',
+    { type: 'Multikey', publicKeyMultibase: multibase(0xed, 1).replace('z', 'Q') },
+    undefined,
+  ],
   ['a JWK', { type: 'JsonWebKey2020', publicKeyJwk: okp }, [key]],
   ['a JWK of another curve', { type: 'JsonWebKey2020', publicKeyJwk: { ...okp, crv: 'X25519' } }, undefined],
   ['a JWK that is too short', { type: 'JsonWebKey2020', publicKeyJwk: { ...okp, x: 'AA' } }, undefined],

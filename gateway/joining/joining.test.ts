@@ -1,4 +1,4 @@
-import { mkdtemp, readFile, rm } from 'node:fs/promises'
+import { mkdir, mkdtemp, readFile, rm, writeFile } from 'node:fs/promises'
 import http from 'node:http'
 import type { AddressInfo } from 'node:net'
 import os from 'node:os'
@@ -32,6 +32,7 @@ afterEach(async () => {
 async function start(
   env: NodeJS.ProcessEnv = {},
   outside: Partial<OutsideOptions> = {},
+  more: { agentsDir?: string } = {},
 ): Promise<GatewayApp> {
   const settings = gatewayConfig({
     PORT: '0',
@@ -41,7 +42,9 @@ async function start(
   })
   const destination = { write: (line: string) => void logged.push(line) }
   const log = makeLog({ level: 'info', name: 'test', destination })
-  gateway = stack.use(await startGatewayApp({ settings, log, outside: { timeoutMs: 500, ...outside } }))
+  gateway = stack.use(
+    await startGatewayApp({ settings, log, outside: { timeoutMs: 500, ...outside }, ...more }),
+  )
   return gateway
 }
 
@@ -533,4 +536,15 @@ test('the client that is the DID takes the entry over from whoever posted its ad
   expect((await send('DELETE', '/registry/agents/stranger', stranger)).status).toBe(404)
   expect((await join(agent.url, stranger)).error.data.reason).toBe('owner')
   expect((await beat(own)).status).toBe(200)
+})
+
+test('the name of a folder of agents/ is no stranger’s, though its agent cannot be started', async () => {
+  const agentsDir = path.join(folder, 'agents')
+  await mkdir(path.join(agentsDir, 'Stranger'), { recursive: true })
+  await writeFile(path.join(agentsDir, 'Stranger', 'agent.ts'), '')
+  await writeFile(path.join(agentsDir, 'Stranger', 'settings.json'), '{"required":["NEVER_SET"]}')
+  await start({}, {}, { agentsDir })
+  const agent = await playAgent({ identity: alice })
+  const { status, error } = await join(agent.url, await carol())
+  expect([status, error.data.reason]).toEqual([409, 'slug'])
 })
