@@ -135,7 +135,7 @@ function addRoutes(app: FastifyInstance, parts: Parts): void {
   const { addresses, oauth, registry, trust, limits, draining } = parts
   const gatewayUrl = addresses.public
   refuseWhileDraining(app, draining)
-  oauth.provider?.mount(app, { checkerIsKnown: (credentials) => limits?.trust(credentials) })
+  oauth.provider?.mount(app, { checkerIsKnown: (credentials, checks) => limits?.trust(credentials, checks) })
   const { clientKeys } = oauth
   const introspector = limits?.watch(oauth.introspector) ?? oauth.introspector
   const audiences = [gatewayUrl, ...(trust.identity === undefined ? [] : [trust.identity.did])]

@@ -5,6 +5,8 @@ export interface CheckerOptions {
   store: OAuthStore
   /** Clients that registered themselves and may check tokens all the same: agents that were admitted. */
   isTrusted?: ((clientId: string) => boolean) | undefined
+  /** Told of credentials whether they are those of such a server: it asks with each request of its own callers. */
+  checkerIsKnown?: (credentials: string, checks: boolean) => void
 }
 
 /**
@@ -13,11 +15,17 @@ export interface CheckerOptions {
  * once.
  */
 export async function isChecker(
-  { store, isTrusted }: CheckerOptions,
+  options: CheckerOptions,
   authorization: string | undefined,
 ): Promise<boolean> {
   const encoded = /^basic +([\w+/=-]{1,1024})$/i.exec(authorization ?? '')?.[1]
   if (encoded === undefined) return false
+  const checks = await areOfChecker(options, encoded)
+  options.checkerIsKnown?.(encoded, checks)
+  return checks
+}
+
+async function areOfChecker({ store, isTrusted }: CheckerOptions, encoded: string): Promise<boolean> {
   const [id = '', secret = '', more] = Buffer.from(encoded, 'base64').toString('utf8').split(':')
   if (more !== undefined) return false
   const clientId = formDecode(id)

@@ -40,7 +40,7 @@ export interface IdentityProvider extends Introspector, AsyncDisposable {
   readonly callback: NodeListener
   /**
    * Adds the routes to the gateway's server, before it listens.
-   * @param watch `checkerIsKnown` is told the credentials of servers that introspect, each time
+   * @param watch `checkerIsKnown` is told of credentials whether they may introspect, each time
    */
   mount(app: FastifyInstance, watch?: Pick<IntrospectionRouteOptions, 'checkerIsKnown'>): void
   /** Makes or updates a client of the gateway's own; the same call again changes nothing and gives the same secret. */

@@ -10,27 +10,25 @@ const formType = 'application/x-www-form-urlencoded'
 export interface IntrospectionRouteOptions extends CheckerOptions {
   provider: Provider
   prefix: string
-  /** Told the credentials of a server that may introspect: it asks with each request of its own callers. */
-  checkerIsKnown?: (credentials: string) => void
 }
 
 /**
  * The short way for the servers that introspect a token with each of their requests: less than half of the work that
- * oidc-provider does for it. It is only for clients that may check tokens and authenticate by HTTP Basic; whatever else comes, faults included, goes to oidc-provider by `otherwise`, with the body unread.
+ * oidc-provider does for it. It is only for clients that may check tokens and authenticate by HTTP Basic; whatever else
+ * comes, faults included, goes to oidc-provider by `otherwise`, with the body unread.
  */
 export function mountIntrospection(
   scope: FastifyInstance,
   options: IntrospectionRouteOptions,
   otherwise: (request: FastifyRequest, reply: FastifyReply) => void,
 ): void {
-  const { provider, prefix, checkerIsKnown } = options
+  const { provider, prefix } = options
   scope.post(`${prefix}/introspect`, async (request, reply) => {
     const { authorization, 'content-type': type } = request.headers
     if (type?.startsWith(formType) !== true || !(await isChecker(options, authorization))) {
       otherwise(request, reply)
       return reply
     }
-    checkerIsKnown?.(authorization?.replace(/^basic +/i, '') ?? '')
     void reply.header('cache-control', 'no-store').type('application/json; charset=utf-8')
     const form = await readForm(request.raw)
     const token = form?.get('token') ?? ''

@@ -75,7 +75,7 @@ test('servers that check tokens may ask as often as they are asked; who has no s
   const limits = new RequestLimits({ perMinute: 3 })
   const log = makeLog({ level: 'silent', name: 'test' })
   const app = createServer({ log, metrics: createMetrics(), limits })
-  server.provider.mount(app, { checkerIsKnown: (credentials) => limits.trust(credentials) })
+  server.provider.mount(app, { checkerIsKnown: (credentials, checks) => limits.trust(credentials, checks) })
   const url = await app.listen({ port: 0, host: '127.0.0.1' })
   const ask = async (clientSecret: string) => {
     const authorization = basic({ clientId: checker.clientId, clientSecret })
@@ -88,6 +88,15 @@ test('servers that check tokens may ask as often as they are asked; who has no s
   for (let number = 0; number < 4; number += 1) guesses.push(await ask(`guess-${number}`))
   expect(guesses).toEqual([401, 401, 429, 429])
   expect(await ask(checker.clientSecret)).toBe(200)
+  // The address has had its three: elsewhere the checker is one that asks from there, and so it is once it may not check.
+  const headers = { authorization: basic(checker) }
+  const at = async (path: string) => (await fetch(`${url}${path}`, { headers })).status
+  expect([await at('/oauth2/clients/nobody'), await at('/oauth2/jwks'), await at('/other')]).toEqual([
+    404, 429, 429,
+  ])
+  await server.store.destroy('Client', checker.clientId)
+  const removed = [await ask(checker.clientSecret), await ask(checker.clientSecret)]
+  expect(removed).toEqual([401, 429])
   await app.close()
 })
 

@@ -27,7 +27,10 @@ const windowMs = 60_000
 /** Answered whoever asks how often: those who watch the server must not be the ones who find it shut. */
 const exempt = /^\/(health|metrics)(\?|$)/
 
-/** Nobody: counted nowhere. */
+/** What servers ask with each request of their own callers. */
+const checkerPath = /^\/oauth2\/(introspect(\?|$)|clients\/)/
+
+/** Nobody: not counted at `checkerPath`. */
 const uncounted = ''
 
 /** Undefined where `perMinute` is 0: without a limit nothing is counted, and nothing costs anything. */
@@ -87,17 +90,22 @@ export class RequestLimits {
     }
   }
 
-  /** Requests with these credentials (what follows the scheme in `Authorization`) are counted nowhere from now on. */
-  trust(credentials: string): void {
-    this.#known.set(printOf(credentials), uncounted)
+  /**
+   * Whether these credentials (what follows the scheme in `Authorization`) are of a server that checks tokens: until it is
+   * said otherwise it may ask the OAuth server about tokens and clients as often as it likes. Elsewhere it counts.
+   */
+  trust(credentials: string, checks: boolean): void {
+    const print = printOf(credentials)
+    if (checks) this.#known.set(print, uncounted)
+    else if (this.#known.get(print) === uncounted) this.#known.delete(print)
   }
 
   async #arrives(request: FastifyRequest): Promise<void> {
     if (exempt.test(request.url)) return
     const credentials = credentialsOf(request.headers.authorization)
     const client = credentials === undefined ? undefined : this.#known.get(printOf(credentials))
-    if (client === uncounted) return
-    if (client !== undefined) await this.#count({ key: keyOf(client), client })
+    if (client === uncounted && checkerPath.test(request.url)) return
+    if (client !== undefined && client !== uncounted) await this.#count({ key: keyOf(client), client })
     else await this.#count({ key: `address:${addressOf(request)}`, address: request.ip })
   }
 
