@@ -7,9 +7,8 @@ const message = z.discriminatedUnion('type', [
   z.object({
     type: z.literal('identity'),
     did: z.string().startsWith('did:').max(512),
-    public_key: z.string().max(64),
-    /** The key that the DID was made of, where the present one is a later one. */
-    first_public_key: z.string().max(64).optional(),
+    /** The DID document: how its key of now follows from the one that the DID was made of. */
+    document: z.unknown(),
   }),
   /** It listens. */
   z.object({

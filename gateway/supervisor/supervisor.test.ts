@@ -14,15 +14,18 @@ const prelude = `
 import http from 'node:http'
 import fs from 'node:fs'
 import path from 'node:path'
-import { keyId } from ${JSON.stringify(pathToFileURL(path.resolve('shared/identity/did.ts')).href)}
-import { loadOrCreateKeys } from ${JSON.stringify(pathToFileURL(path.resolve('shared/identity/key-file.ts')).href)}
+import { agentIdentity } from ${JSON.stringify(pathToFileURL(path.resolve('shared/identity/identity.ts')).href)}
+import { keyPairFromSeed } from ${JSON.stringify(pathToFileURL(path.resolve('shared/identity/keys.ts')).href)}
+import { retireOldKeys, rotateKeys } from ${JSON.stringify(pathToFileURL(path.resolve('shared/identity/key-file.ts')).href)}
 const name = path.basename(process.argv[2])
-const { key } = await loadOrCreateKeys(path.join(process.env.DATA_DIR, 'key.json'))
-const did = 'did:parley:test:agent:' + keyId(key.publicKey)
+const keyFile = path.join(process.env.DATA_DIR, 'key.json')
+const identify = () => agentIdentity('test', keyFile)
+const { did, document } = await identify()
+const otherKey = keyPairFromSeed(new Uint8Array(32)).publicKeyBase58
 process.on('disconnect', () => process.exit(0))
-const introduce = (as = did) => new Promise((resolve) => {
+const introduce = (as = did, by = document) => new Promise((resolve) => {
   process.once('message', resolve)
-  process.send({ type: 'identity', did: as, public_key: key.publicKeyBase58 })
+  process.send({ type: 'identity', did: as, document: by })
 })
 const listen = (answer = (_request, response) => response.end('{}')) => new Promise((resolve) => {
   const server = http.createServer(answer).listen(Number(process.env.PORT), process.env.HOST, () => {
@@ -240,9 +243,19 @@ test('a process that never listens is killed after its limit', async () => {
 test.each([
   [
     'the DID of another key',
-    `await introduce('did:parley:test:agent:00000000-0000-0000-0000-000000000000')`,
+    `const other = 'did:parley:test:agent:00000000-0000-0000-0000-000000000000'
+    await introduce(other, JSON.parse(JSON.stringify(document).replaceAll(did, other)))`,
     'not of its key',
   ],
+  [
+    'a key that the first one did not sign',
+    `await rotateKeys(keyFile)
+    const rotated = (await identify()).document
+    const { publicKeyBase58 } = rotated.keyHistory[1]
+    await introduce(did, JSON.parse(JSON.stringify(rotated).replaceAll(publicKeyBase58, otherKey)))`,
+    'not signed by the one before it',
+  ],
+  ['no document', 'await introduce(did, null)', 'not a DID document'],
   ['no DID at all', 'await listen()', 'did not say who it is'],
 ])('a process that comes with %s is not announced', async (_what, script, reason) => {
   await addAgent('liar', script)
@@ -251,6 +264,27 @@ test.each([
     { state: 'failed', reason: expect.stringContaining(reason) },
   ])
   expect(heard.ready).toEqual([])
+})
+
+test('an agent whose key was rotated gets a client for the key of now', async () => {
+  await addAgent(
+    'rotated',
+    `await rotateKeys(keyFile)
+    await retireOldKeys(keyFile)
+    const { key, document: now } = await identify()
+    console.log('key of now ' + key.publicKeyBase58)
+    await introduce(did, now)
+    await listen()`,
+  )
+  const keys: string[] = []
+  const clientFor: SupervisorOptions['clientFor'] = async ({ did, publicKey }) => {
+    keys.push(publicKey)
+    return { clientId: did, clientSecret: 'secret' }
+  }
+  const { heard, supervisor } = await start({ clientFor })
+  expect(await supervisor.settled()).toMatchObject([{ state: 'ready' }])
+  expect(keys).toHaveLength(1)
+  expect(heard.lines).toContain(`key of now ${keys[0]}`)
 })
 
 test('two agents with one key: the second is refused', async () => {

@@ -1,7 +1,6 @@
 import { mkdir } from 'node:fs/promises'
 import path from 'node:path'
-import bs58 from 'bs58'
-import { keyId } from '../../shared/identity/did.ts'
+import { verifyDocument } from '../../shared/identity/document.ts'
 import type { Log } from '../../shared/process/log.ts'
 import { type AgentFolder, findAgentFolders } from './agent-folders.ts'
 import type { Command } from './agent-process.ts'
@@ -117,13 +116,20 @@ export class Supervisor implements AsyncDisposable {
 
   /** A process speaks for the DID of its own key alone, and no two agents for the same. */
   async #clientFor(agent: AgentFolder, identity: IdentityMessage): Promise<ClientCredentials | undefined> {
-    const { did, public_key: publicKey } = identity
-    const key = bs58.decodeUnsafe(identity.first_public_key ?? publicKey)
-    if (key === undefined || did.split(':').at(-1) !== keyId(key))
-      throw new Error('its DID is not of its key')
+    const { did, document } = identity
+    const publicKey = keyOf(document, did)
     const holder = this.#nameOfDid.get(did) ?? agent.name
     if (holder !== agent.name) throw new Error(`its DID is that of agent ${holder}`)
     this.#nameOfDid.set(did, agent.name)
     return this.#options.clientFor({ name: agent.name, did, publicKey })
+  }
+}
+
+/** The key that signs now. @throws Error unless the document leads to it from the key that the DID was made of */
+function keyOf(document: unknown, did: string): string {
+  try {
+    return verifyDocument(document, did).at(-1) as string
+  } catch (cause) {
+    throw new Error(`its DID is not of its key: ${(cause as Error).message}`, { cause })
   }
 }

@@ -22,7 +22,7 @@ export const isSupervised = (): boolean => process.send !== undefined
  * @throws Error when no answer comes within `waitMs` (default 15 s)
  */
 export async function askForClient(
-  { did, key, document }: Identity,
+  { did, document }: Identity,
   waitMs = 15_000,
 ): Promise<SuppliedClient | undefined> {
   const { promise, resolve, reject } = Promise.withResolvers<SuppliedClient | undefined>()
@@ -34,12 +34,7 @@ export async function askForClient(
     resolve(clientId === undefined || clientSecret === undefined ? undefined : { clientId, clientSecret })
   }
   process.on('message', listen)
-  process.send?.({
-    type: 'identity',
-    did,
-    public_key: key.publicKeyBase58,
-    first_public_key: (document.keyHistory ?? document.authentication)[0]?.publicKeyBase58,
-  })
+  process.send?.({ type: 'identity', did, document })
   try {
     return await promise
   } finally {
