@@ -28,7 +28,8 @@ export default function didCommand(io: Io): CliCommand {
       'after',
       `
 show            the DIDs of the gateway and of the agents of this folder, with their keys
-new --gateway   a new seed, with author and name; the same three settings give the same DID everywhere
+new --gateway   a new seed, with author and name; the same three settings give the same DID everywhere. Another seed is
+                another DID: it does not rotate the key of a gateway that has one
 rotate <agent>  adds a key that signs from the agent’s next start on; the document lists old and new
 retire <agent>  takes the old keys out of the document and forgets them`,
     )
