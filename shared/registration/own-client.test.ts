@@ -1,0 +1,74 @@
+import { mkdtemp, readFile, rm } from 'node:fs/promises'
+import { createServer } from 'node:http'
+import type { AddressInfo } from 'node:net'
+import { tmpdir } from 'node:os'
+import path from 'node:path'
+import { expect, test } from 'vitest'
+import { agentIdentity } from '../identity/identity.ts'
+import { rotateKeys } from '../identity/key-file.ts'
+import { isLinked } from '../identity/key-link.ts'
+import { ownClient } from './own-client.ts'
+
+/** An OAuth server that makes every client it is asked for, and keeps what it was told. */
+async function registrar(answer?: string) {
+  const told: { method: string | undefined; body: Record<string, unknown> }[] = []
+  const server = createServer((request, response) => {
+    const chunks: Buffer[] = []
+    request.on('data', (chunk: Buffer) => chunks.push(chunk))
+    request.on('end', () => {
+      const body = JSON.parse(Buffer.concat(chunks).toString()) as Record<string, unknown>
+      told.push({ method: request.method, body })
+      const made = { client_secret: 's', registration_client_uri: url, registration_access_token: 't' }
+      response.end(answer ?? JSON.stringify({ ...body, ...made }))
+    })
+  })
+  await new Promise<void>((done) => server.listen(0, '127.0.0.1', done))
+  const url = `http://127.0.0.1:${(server.address() as AddressInfo).port}`
+  const dir = await mkdtemp(path.join(tmpdir(), 'parley-own-client-'))
+  const keyFile = path.join(dir, 'agent.key.json')
+  const ask = async () => {
+    const { did, key, document } = await agentIdentity('bob', keyFile)
+    return ownClient({
+      issuer: url,
+      endpoint: async () => url,
+      initialToken: 'initial',
+      did,
+      publicKey: key.publicKeyBase58,
+      keyHistory: document.keyHistory,
+      name: 'bob',
+      file: path.join(dir, 'oauth-client.json'),
+    })
+  }
+  return {
+    told,
+    keyFile,
+    dir,
+    ask,
+    [Symbol.asyncDispose]: async () => {
+      server.closeAllConnections()
+      await new Promise((done) => server.close(done))
+      await rm(dir, { recursive: true })
+    },
+  }
+}
+
+test('after a rotation the server is told the new key, with the signatures that lead to it', async () => {
+  await using server = await registrar()
+  const first = await server.ask()
+  expect(server.told[0]).toMatchObject({ method: 'POST', body: { client_id: first?.clientId } })
+  expect(server.told[0]?.body).not.toHaveProperty('key_history')
+  const { history } = await rotateKeys(server.keyFile)
+  expect(await server.ask()).toEqual(first)
+  const { method, body } = server.told[1] ?? {}
+  expect(method).toBe('PUT')
+  expect(body).toMatchObject({ public_key: history.at(-1)?.publicKeyBase58, key_history: history })
+  expect(isLinked(body?.['key_history'] as typeof history)).toBe(true)
+  await server.ask()
+  expect(server.told).toHaveLength(2)
+})
+
+test('a huge answer is not read to its end, and nothing is kept', async () => {
+  await using server = await registrar(`"${'x'.repeat(100_000)}"`)
+  await expect(server.ask()).rejects.toThrow('too large')
+  await expect(readFile(path.join(server.dir, 'oauth-client.json'))).rejects.toThrow('ENOENT')
+})
