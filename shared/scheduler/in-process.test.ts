@@ -90,7 +90,7 @@ test('one slow task never holds up another', async () => {
   await agent.caller('alice').cancel(slow.id)
 })
 
-test('TASK_QUEUE_MAX: then 503 with Retry-After, and no task; a continuation is no new task', async () => {
+test('TASK_QUEUE_MAX: then 503 with Retry-After, and no task; an answer to a paused task waits like any other', async () => {
   const release = Promise.withResolvers<void>()
   await using agent = await testAgent(
     {
@@ -115,8 +115,12 @@ test('TASK_QUEUE_MAX: then 503 with Retry-After, and no task; a continuation is 
     expect((reason as { headers: Headers }).headers.get('retry-after')).toMatch(/^\d+$/)
   }
   expect(await alice.list()).toHaveLength(5)
-  await alice.send({ text: 'that', taskId: paused.id })
+  const answer = { text: 'that', taskId: paused.id }
+  await expect(alice.send(answer)).rejects.toMatchObject({ code: -32042, status: 503 })
   release.resolve()
-  for (const { id } of await alice.list()) expect((await alice.wait(id)).status.state).toBe('completed')
+  const others = (await alice.list()).filter(({ id }) => id !== paused.id)
+  for (const { id } of others) expect((await alice.wait(id)).status.state).toBe('completed')
+  await alice.send(answer)
+  expect((await alice.wait(paused.id)).status.state).toBe('completed')
   expect(agent.app.services.scheduler.waiting).toBe(0)
 })
