@@ -1,6 +1,5 @@
-import type { HandlerContext } from '../../shared/handler/define-agent.ts'
+import { areCallers, callersMessages, type HandlerContext } from '../../shared/handler/define-agent.ts'
 import { TableFault } from './bounds.ts'
-import { areCallers, callersMessages } from './callers-messages.ts'
 import { splitText } from './csv-in-text.ts'
 import { decode } from './decode.ts'
 import type { AnalysisRequest } from './outcome.ts'

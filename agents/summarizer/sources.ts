@@ -1,5 +1,4 @@
-import type { HandlerContext } from '../../shared/handler/define-agent.ts'
-import { callersMessages } from './callers-messages.ts'
+import { callersMessages, type HandlerContext } from '../../shared/handler/define-agent.ts'
 import { instructionBeside, type Request, splitRequest } from './request.ts'
 
 /** Largest text that is summed up, in bytes of UTF-8. */

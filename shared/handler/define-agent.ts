@@ -76,5 +76,6 @@ export function defineAgent(definition: AgentDefinition): AgentDefinition {
   return definition
 }
 
+export { areCallers, callersMessages } from './callers-messages.ts'
 export type { HandlerContext, Reference } from './context.ts'
 export { type Artifact, artifact, data, file, type Output } from './output.ts'

@@ -1,6 +1,7 @@
 import type { ClientKeys } from '../auth/client-keys.ts'
 import type { Agent, Skill } from '../handler/agent.ts'
 import { buildContext, dataOf, newestMessage } from '../handler/build-context.ts'
+import { callersMessages } from '../handler/callers-messages.ts'
 import type { HandlerContext, HandlerLog } from '../handler/context.ts'
 import type { Message } from '../protocol/task.ts'
 import type { Store, TaskRecord } from '../store/store.ts'
@@ -27,7 +28,8 @@ interface Run {
 /** Everything a handler is given; or the end of a task whose message does not fit the skill's input, or whose files cannot be had. */
 export async function prepareRun(run: Run): Promise<{ context: HandlerContext } | { ends: Change }> {
   const { agent, store, record } = run
-  const said = saidByCaller(record)
+  // An answer to our question need not repeat the data, or the skill, of the first message.
+  const said = callersMessages(record.history)
   const named = skillNamed(said)
   const skill = named === undefined ? onlySkill(agent) : agent.skills.find(({ id }) => id === named)
   if (named !== undefined && skill === undefined) {
@@ -67,12 +69,6 @@ export async function prepareRun(run: Run): Promise<{ context: HandlerContext } 
 function notFetched(error: unknown): FileNotFetchedError {
   if (error instanceof FileNotFetchedError) return error
   throw error
-}
-
-/** The first message and the answers to our questions: an answer need not repeat the data, or the skill, of the first. */
-function saidByCaller({ history }: TaskRecord): Message[] {
-  // A caller may take any role; but caller and agent take turns, and the caller begins.
-  return history.filter((_message, turn) => turn % 2 === 0)
 }
 
 /** The skill that the caller named last. */

@@ -68,7 +68,7 @@ export class TaskRunner {
     if (this.#fresh.size < freshMax && isSmall(record)) this.#fresh.set(record.id, { record, firstOfContext })
   }
 
-  /** Never rejects: a failure of our own is logged, and the task waits for recovery. */
+  /** Never rejects: a failure of our own is logged. A commit that the storage refuses is tried again until the stop. */
   run(job: Job): Promise<void> {
     // Delivery is at least once: a task that is delivered while it runs is looked at when that run is over.
     const before = this.#underWay.get(job.taskId)

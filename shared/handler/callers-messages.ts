@@ -1,12 +1,12 @@
-import type { HandlerContext } from '../../shared/handler/define-agent.ts'
+import type { Message } from '../protocol/task.ts'
 
-type Message = HandlerContext['history'][number]
+type Said = Pick<Message, 'role'>
 
 /**
  * Which messages of a task are the caller's. The caller may speak in any role, also in ours; but a task begins with the
  * caller, and takes the next message only after we have said something.
  */
-function areCallers(history: readonly Message[]): boolean[] {
+export function areCallers(history: readonly Said[]): boolean[] {
   const callers: boolean[] = []
   for (const [at, { role }] of history.entries())
     callers.push(role !== 'assistant' || callers[at - 1] !== true)
@@ -14,7 +14,7 @@ function areCallers(history: readonly Message[]): boolean[] {
 }
 
 /** The caller's messages of a task, oldest first. */
-export function callersMessages(history: readonly Message[]): Message[] {
+export function callersMessages<T extends Said>(history: readonly T[]): T[] {
   const callers = areCallers(history)
-  return history.filter((_, at) => callers[at])
+  return history.filter((_message, at) => callers[at])
 }
