@@ -17,7 +17,7 @@ export const floors: string[][] = [
   ['shared/agent-process.ts'],
   ['shared/testing'],
 
-  ['gateway/store', 'gateway/config.ts'],
+  ['gateway/store', 'gateway/config.ts', 'gateway/ranking'],
   ['gateway/registry', 'gateway/identity-provider', 'gateway/supervisor', 'gateway/resolution'],
   ['gateway/joining'],
   ['gateway/routing'],

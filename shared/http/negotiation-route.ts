@@ -1,7 +1,8 @@
 import type { FastifyInstance } from 'fastify'
 import { parseJson } from '../jsonrpc/parse-json.ts'
 import { negotiationOut } from '../negotiation/answer.ts'
-import { negotiate, type Offer } from '../negotiation/negotiate.ts'
+import { negotiate } from '../negotiation/negotiate.ts'
+import type { Offer } from '../negotiation/offer.ts'
 import { parseNegotiation } from '../negotiation/request.ts'
 import { requireJson } from './rpc-routes.ts'
 

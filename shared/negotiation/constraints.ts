@@ -1,5 +1,5 @@
 import { modesMatch } from '../protocol/mime.ts'
-import type { Offer } from './negotiate.ts'
+import type { Offer } from './offer.ts'
 import type { NegotiationRequest } from './request.ts'
 
 /** The hard constraint that the offer breaks, in words; undefined when it breaks none (design gaps, "Negotiation"). */

@@ -1,27 +1,28 @@
-import type { Skill } from '../handler/agent.ts'
 import { brokenConstraint } from './constraints.ts'
+import type { Offer, OfferedSkill } from './offer.ts'
 import type { NegotiationRequest, Weights } from './request.ts'
 import { type SkillMatch, skillMatches } from './skill-match.ts'
 import { ioCompatibility, loadScore, performanceScore } from './sub-scores.ts'
-
-/** What an agent brings to a negotiation. */
-export interface Offer {
-  skills: readonly Skill[]
-  queueDepth: number
-}
 
 export type Subscores = { [K in keyof Weights]: number }
 
 export interface Negotiated {
   canHandle: boolean
+  /** 0..1, at most 4 decimals. */
   score: number
+  /** What `score` is rounded from: it decides between equal scores. */
+  exactScore: number
   confidence: number
   rejectionReason?: string
+  /** The hard constraint that the agent breaks; it is then no candidate at all. */
+  brokenConstraint?: string
   reasons: string[]
   subscores: Subscores
   skillMatches: SkillMatch[]
   queueDepth: number
   estimatedLatencyMs?: number
+  /** In whole units, as the agent says it. */
+  estimatedCostAmount?: string
 }
 
 const noScores: Subscores = { skillMatch: 0, ioCompatibility: 0, performance: 0, load: 0, cost: 0 }
@@ -33,8 +34,22 @@ export function negotiate(offer: Offer, wanted: NegotiationRequest): Negotiated 
   const { queueDepth } = offer
   const broken = brokenConstraint(offer, wanted, estimate)
   if (broken !== undefined) {
-    const none = { canHandle: false, score: 0, confidence: 1, subscores: noScores, skillMatches: [] }
-    return { ...none, rejectionReason: broken, reasons: [broken], queueDepth, ...latency }
+    const none = {
+      canHandle: false,
+      score: 0,
+      exactScore: 0,
+      confidence: 1,
+      subscores: noScores,
+      skillMatches: [],
+    }
+    return {
+      ...none,
+      brokenConstraint: broken,
+      rejectionReason: broken,
+      reasons: [broken],
+      queueDepth,
+      ...latency,
+    }
   }
   const matches = skillMatches(offer.skills, `${wanted.taskSummary}\n${wanted.taskDetails ?? ''}`)
   const subscores: Subscores = {
@@ -45,7 +60,8 @@ export function negotiate(offer: Offer, wanted: NegotiationRequest): Negotiated 
     // Agents that charge arrive with payments; until then everything is free.
     cost: 1,
   }
-  const score = round(weighted(subscores, wanted.weights))
+  const exactScore = weighted(subscores, wanted.weights)
+  const score = round(exactScore)
   const minScore = wanted.minScore ?? 0
   const canHandle = subscores.skillMatch > 0 && score >= minScore
   const reasons = reasonsOf(subscores, matches, queueDepth)
@@ -54,6 +70,7 @@ export function negotiate(offer: Offer, wanted: NegotiationRequest): Negotiated 
   return {
     canHandle,
     score,
+    exactScore,
     confidence: round(subscores.skillMatch),
     reasons,
     subscores,
@@ -82,7 +99,7 @@ function reasonsOf(subscores: Subscores, matches: SkillMatch[], queueDepth: numb
   return [skill, `input and output types fit ${Math.round(subscores.ioCompatibility * 100)} %`, queue]
 }
 
-function estimatedLatency(skills: readonly Skill[]): number | undefined {
+function estimatedLatency(skills: readonly OfferedSkill[]): number | undefined {
   const declared = skills.flatMap((skill) => skill.performance.avgProcessingTimeMs ?? [])
   return declared.length === 0 ? undefined : Math.round(Math.min(...declared))
 }

@@ -1,4 +1,4 @@
-import type { Skill } from '../handler/agent.ts'
+import type { OfferedSkill } from './offer.ts'
 
 export interface SkillMatch {
   skillId: string
@@ -16,7 +16,7 @@ const stopWords = new Set(
 const wordsMax = 10_000
 
 /** Skills that share words with the task, best first. */
-export function skillMatches(skills: readonly Skill[], task: string): SkillMatch[] {
+export function skillMatches(skills: readonly OfferedSkill[], task: string): SkillMatch[] {
   const asked = new Set(wordsOf(task))
   return skills
     .map((skill) => matchOf(skill, asked))
@@ -24,7 +24,7 @@ export function skillMatches(skills: readonly Skill[], task: string): SkillMatch
     .sort((a, b) => b.score - a.score || (a.skillId < b.skillId ? -1 : 1))
 }
 
-function matchOf(skill: Skill, asked: ReadonlySet<string>): SkillMatch {
+function matchOf(skill: OfferedSkill, asked: ReadonlySet<string>): SkillMatch {
   const { name, description, tags, examples, assessment } = skill
   const own = new Set(wordsOf([name, description, ...tags, ...examples, ...assessment.keywords].join(' ')))
   const shared = [...asked].filter((word) => own.has(word))

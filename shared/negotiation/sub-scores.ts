@@ -1,9 +1,9 @@
-import type { Skill } from '../handler/agent.ts'
 import { modesMatch } from '../protocol/mime.ts'
+import type { OfferedSkill } from './offer.ts'
 import type { NegotiationRequest } from './request.ts'
 
 /** 1 when one skill reads every input type and makes an output type, 0.5 when it takes several skills. */
-export function ioCompatibility(skills: readonly Skill[], wanted: NegotiationRequest): number {
+export function ioCompatibility(skills: readonly OfferedSkill[], wanted: NegotiationRequest): number {
   const inputs = wanted.inputMimeTypes ?? []
   const outputs = wanted.outputMimeTypes ?? []
   const oneDoesAll = skills.some((skill) => {
