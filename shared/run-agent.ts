@@ -1,6 +1,7 @@
 import path from 'node:path'
 import { type AgentApp, startAgentApp } from './app.ts'
 import { HttpClientKeys } from './auth/client-keys.ts'
+import { clientMetadataUrl, nobodySaysWhere } from './auth/client-metadata-url.ts'
 import { ClientToken } from './auth/client-token.ts'
 import { discover } from './auth/discovery.ts'
 import { HttpIntrospector } from './auth/introspection.ts'
@@ -42,11 +43,11 @@ async function start(folder: string, config: AgentConfig, secrets: AgentSecrets,
   const { did } = identity
   const client = await clientOf(agent.name, identity, config, secrets)
   const introspector = stack.use(introspectorOf(config, client))
-  const clientKeys = clientKeysOf(config, client)
+  const clientKeys = clientKeysOf(config, client, log)
   if (clientKeys !== undefined) stack.use(clientKeys)
   else if (agent.signatures === 'required') {
     throw new ConfigError([
-      'OAUTH_CLIENT_METADATA_URL must be set: this agent requires signatures, and asks there for the keys.',
+      'OAUTH_CLIENT_METADATA_URL or OAUTH_ISSUER must be set: this agent requires signatures, and asks there for the keys.',
     ])
   }
   const known = clientKeys === undefined ? {} : { clientKeys }
@@ -106,9 +107,14 @@ function introspectorOf({ oauth }: AgentConfig, client: Client | undefined): Htt
   return new HttpIntrospector({ url, ...client })
 }
 
-function clientKeysOf({ oauth }: AgentConfig, client: Client | undefined): HttpClientKeys | undefined {
-  if (oauth.clientMetadataUrl === undefined || client === undefined) return undefined
-  return new HttpClientKeys({ url: oauth.clientMetadataUrl, ...client })
+function clientKeysOf(
+  { oauth }: AgentConfig,
+  client: Client | undefined,
+  log: Log,
+): HttpClientKeys | undefined {
+  const url = clientMetadataUrl(oauth, () => log.warn(nobodySaysWhere))
+  if (url === undefined || client === undefined) return undefined
+  return new HttpClientKeys({ url, ...client })
 }
 
 type Endpoint = 'introspection_endpoint' | 'token_endpoint' | 'registration_endpoint'

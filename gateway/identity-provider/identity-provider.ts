@@ -68,7 +68,10 @@ export async function createIdentityProvider(options: IdentityProviderOptions): 
     loadSignInCode(keysDir),
     loadInitialAccessToken(keysDir),
   ])
-  const provider = new Provider(issuer, oidcConfiguration({ prefix, store, keys, initialAccessToken }))
+  const provider = new Provider(
+    issuer,
+    oidcConfiguration({ issuer, prefix, store, keys, initialAccessToken }),
+  )
   // Believes the X-Forwarded-* headers that mount.ts writes; those of the request never get here.
   provider.proxy = true
   amendAnswers(provider)

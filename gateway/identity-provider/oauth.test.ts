@@ -56,6 +56,7 @@ describe('metadata (RFC 8414)', () => {
       introspection_endpoint: `${issuer}/introspect`,
       revocation_endpoint: `${issuer}/revoke`,
       registration_endpoint: `${issuer}/register`,
+      parley_client_metadata_uri_template: `${issuer}/clients/{client_id}`,
       scopes_supported: ['agent:read', 'agent:write', 'agent:execute', 'agent:admin'],
       response_types_supported: ['code'],
       code_challenge_methods_supported: ['S256'],

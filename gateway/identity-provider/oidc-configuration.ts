@@ -18,6 +18,7 @@ const hourSeconds = 3600
 const daySeconds = 24 * hourSeconds
 
 export interface ConfigurationOptions {
+  issuer: string
   /** Path of the issuer, for example `/oauth2`. */
   prefix: string
   store: OAuthStore
@@ -49,6 +50,8 @@ export function oidcConfiguration(options: ConfigurationOptions): Configuration 
     discovery: {
       introspection_endpoint_auth_methods_supported: ['client_secret_basic', 'client_secret_post'],
       revocation_endpoint_auth_methods_supported: ['client_secret_basic', 'client_secret_post', 'none'],
+      // Not of RFC 8414: where the servers that check signed requests read the keys of clients.
+      parley_client_metadata_uri_template: `${options.issuer}/clients/{client_id}`,
     },
     extraClientMetadata: { properties: extraMetadata, validator: validateClient },
     pkce: { required: () => true },

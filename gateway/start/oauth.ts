@@ -1,5 +1,6 @@
 import path from 'node:path'
 import { type ClientKeys, HttpClientKeys, readPublicKey } from '../../shared/auth/client-keys.ts'
+import { clientMetadataUrl, nobodySaysWhere } from '../../shared/auth/client-metadata-url.ts'
 import { discover } from '../../shared/auth/discovery.ts'
 import { HttpIntrospector, type Introspector } from '../../shared/auth/introspection.ts'
 import type { Log } from '../../shared/process/log.ts'
@@ -14,7 +15,7 @@ import { provideDevClient, provideOperatorClient } from './dev-client.ts'
 export interface OAuth extends AsyncDisposable {
   issuer: string
   introspector: Introspector
-  /** Undefined where nobody says (OAUTH_CLIENT_METADATA_URL). */
+  /** Undefined where nobody can be asked. */
   clientKeys: ClientKeys | undefined
   ping(): Promise<void>
   provider: IdentityProvider | undefined
@@ -58,15 +59,15 @@ export async function startOAuth(options: OAuthOptions): Promise<OAuth> {
   }
 }
 
-function remote({ config, secrets }: OAuthOptions): OAuth {
-  const { issuer = '', introspectionUrl, clientMetadataUrl, clientId = '' } = config.oauth
+function remote({ config, secrets, log }: OAuthOptions): OAuth {
+  const { issuer = '', introspectionUrl, clientId = '' } = config.oauth
   const client = { clientId, clientSecret: secrets.oauthClientSecret ?? '' }
   const introspector = new HttpIntrospector({
     url: introspectionUrl ?? (() => introspectionEndpoint(issuer)),
     ...client,
   })
-  const clientKeys =
-    clientMetadataUrl === undefined ? undefined : new HttpClientKeys({ url: clientMetadataUrl, ...client })
+  const keysUrl = clientMetadataUrl(config.oauth, () => log.warn(nobodySaysWhere))
+  const clientKeys = keysUrl === undefined ? undefined : new HttpClientKeys({ url: keysUrl, ...client })
   return {
     issuer,
     introspector,

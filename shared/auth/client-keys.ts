@@ -3,6 +3,7 @@ import { z } from 'zod'
 import { readBase58 } from '../identity/base58.ts'
 import { isAcceptableKey, publicKeyBytes } from '../identity/ed25519.ts'
 import { RecentMap } from '../identity/recent-map.ts'
+import type { ClientMetadataUrl } from './client-metadata-url.ts'
 import { unavailable } from './introspection.ts'
 import { Rest } from './rest.ts'
 import { SmallAnswer } from './small-answer.ts'
@@ -17,8 +18,11 @@ export interface ClientKeys {
 }
 
 export interface ClientKeysOptions {
-  /** Client metadata, as RFC 7592 or Ory Hydra's admin API give it; `{client_id}` is filled in. */
-  url: string
+  /**
+   * Client metadata, as RFC 7592 or Ory Hydra's admin API give it; `{client_id}` is filled in. A function is asked until
+   * it says an address (discovery); while it says that there is none, nobody has a key.
+   */
+  url: ClientMetadataUrl
   /** Our own client there. */
   clientId: string
   clientSecret: string
@@ -34,21 +38,24 @@ const clientMetadata = holder.extend({ client_id: z.string().optional(), metadat
 
 const answerMaxBytes = 64 * 1024
 const keptMax = 1000
+/** That the provider says no address is believed for so long. */
+const noneMs = 60_000
+
+interface Endpoint {
+  pool: Pool
+  template: string
+}
 
 export class HttpClientKeys implements ClientKeys, AsyncDisposable {
   readonly #options: ClientKeysOptions
-  readonly #pool: Pool
   readonly #authorization: string
   readonly #kept = new RecentMap<string, { key: Uint8Array; until: number }>(keptMax)
   readonly #underWay = new Map<string, Promise<Uint8Array | undefined>>()
   readonly #rest = new Rest()
+  #endpoint: Promise<Endpoint | undefined> | undefined
 
   constructor(options: ClientKeysOptions) {
     this.#options = options
-    this.#pool = new Pool(new URL(options.url).origin, {
-      connections: 8,
-      connect: { timeout: options.timeoutMs ?? 2000 },
-    })
     const credentials = [options.clientId, options.clientSecret].map(encodeURIComponent).join(':')
     this.#authorization = `Basic ${Buffer.from(credentials).toString('base64')}`
   }
@@ -64,7 +71,8 @@ export class HttpClientKeys implements ClientKeys, AsyncDisposable {
   }
 
   async [Symbol.asyncDispose](): Promise<void> {
-    await this.#pool.destroy()
+    const endpoint = await this.#endpoint?.catch(() => undefined)
+    await endpoint?.pool.destroy()
   }
 
   async #ask(clientId: string): Promise<Uint8Array | undefined> {
@@ -80,22 +88,45 @@ export class HttpClientKeys implements ClientKeys, AsyncDisposable {
   }
 
   async #read(clientId: string): Promise<Uint8Array | undefined> {
-    const { pathname, search } = new URL(
-      this.#options.url.replaceAll('{client_id}', encodeURIComponent(clientId)),
-    )
-    const { status, text } = await this.#rest.outside(() => this.#get(pathname + search))
-    if (status === 404) return undefined
+    const answered = await this.#rest.outside(async () => {
+      const endpoint = await this.#open()
+      return endpoint === undefined ? undefined : this.#get(endpoint, clientId)
+    })
+    if (answered === undefined || answered.status === 404) return undefined
+    const { status, text } = answered
     if (status !== 200) throw new Error(`client metadata answered ${status}`)
     return keyIn(clientMetadata.parse(JSON.parse(text)), clientId)
   }
 
-  async #get(path: string): Promise<{ status: number; text: string }> {
+  /** Those who ask while the address is looked for wait for the same answer. */
+  #open(): Promise<Endpoint | undefined> {
+    this.#endpoint ??= this.#look().catch((error: unknown) => {
+      this.#endpoint = undefined
+      throw error
+    })
+    return this.#endpoint
+  }
+
+  async #look(): Promise<Endpoint | undefined> {
+    const { url, timeoutMs: timeout = 2000 } = this.#options
+    const template = typeof url === 'string' ? url : await url()
+    if (template !== undefined)
+      return { pool: new Pool(new URL(template).origin, { connections: 8, connect: { timeout } }), template }
+    setTimeout(() => {
+      this.#endpoint = undefined
+    }, noneMs).unref()
+    return undefined
+  }
+
+  async #get({ pool, template }: Endpoint, clientId: string): Promise<{ status: number; text: string }> {
+    const { pathname, search } = new URL(template.replaceAll('{client_id}', encodeURIComponent(clientId)))
+    const path = pathname + search
     const answer = new SmallAnswer(answerMaxBytes)
     const { timeoutMs = 2000 } = this.#options
     const timer = setTimeout(() => answer.giveUp(new Error('no answer in time')), timeoutMs)
     try {
       const headers = { authorization: this.#authorization, accept: 'application/json' }
-      this.#pool.dispatch({ method: 'GET', path, headers }, answer)
+      pool.dispatch({ method: 'GET', path, headers }, answer)
       const answered = await answer.received
       if (answered.status >= 500) throw new Error(`client metadata answered ${answered.status}`)
       return answered

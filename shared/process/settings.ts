@@ -74,7 +74,8 @@ export const commonSettings = {
       'must hold {client_id}',
     ),
     example: '',
-    meaning: 'metadata of a client, with its public_key, for signed requests; {client_id} is filled in',
+    meaning:
+      'metadata of a client, with its public_key, for signed requests; {client_id} is filled in (default: as discovery says, or beside the introspection endpoint of Ory Hydra)',
   },
   TASK_QUEUE_MAX: {
     schema: wholeNumber(10_000),
