@@ -44,15 +44,23 @@ export async function readClient(dataDir: string, as: Role): Promise<DevClient |
   return parsed.data
 }
 
-/** A token by client credentials (RFC 6749, section 4.4). */
-export async function issueToken(client: DevClient, scope: string = scopes.developer): Promise<IssuedToken> {
+/**
+ * A token by client credentials (RFC 6749, section 4.4).
+ * @param resource the one server that it shall be good for (RFC 8707)
+ */
+export async function issueToken(
+  client: DevClient,
+  scope: string = scopes.developer,
+  resource?: string,
+): Promise<IssuedToken> {
   const { client_id, client_secret, token_url } = client
+  const form = { grant_type: 'client_credentials', client_id, client_secret, scope }
   let response: Response
   try {
     response = await fetch(token_url, {
       method: 'POST',
       redirect: 'error',
-      body: new URLSearchParams({ grant_type: 'client_credentials', client_id, client_secret, scope }),
+      body: new URLSearchParams({ ...form, ...(resource !== undefined && { resource }) }),
       signal: AbortSignal.timeout(10_000),
     })
   } catch {

@@ -8,6 +8,7 @@ import { type IssuedToken, issueToken, readClient } from '../token-source.ts'
 
 interface TokenOptions {
   scope?: string
+  resource?: string
   initial?: true
   operator?: true
   json?: true
@@ -16,6 +17,10 @@ interface TokenOptions {
 export default function tokenCommand(io: Io): CliCommand {
   return new CliCommand('token')
     .option('--scope <scopes>', 'scopes, divided by spaces (default: "agent:read agent:write")')
+    .option(
+      '--resource <address>',
+      'address or DID of the one server that takes the token (default: every one)',
+    )
     .option(
       '--initial',
       'print the initial access token, with which clients are registered at /oauth2/register',
@@ -42,7 +47,7 @@ async function printToken(io: Io, options: TokenOptions): Promise<void> {
       `${dataDir} holds no dev-client.json. "npx parley up" writes one at its first start (not in production).`,
     )
   }
-  printIssued(io, options, await issueToken(client, options.scope))
+  printIssued(io, options, await issueToken(client, options.scope, options.resource))
 }
 
 async function printOperatorToken(io: Io, options: TokenOptions, dataDir: string): Promise<void> {
@@ -51,7 +56,7 @@ async function printOperatorToken(io: Io, options: TokenOptions, dataDir: string
     throw new CommandFailed(
       `${dataDir} holds no oauth/operator-client.json: is the OAuth server another one?`,
     )
-  printIssued(io, options, await issueToken(client, options.scope ?? 'agent:admin'))
+  printIssued(io, options, await issueToken(client, options.scope ?? 'agent:admin', options.resource))
 }
 
 function printIssued(io: Io, options: TokenOptions, issued: IssuedToken): void {

@@ -1,6 +1,7 @@
 import { request } from 'undici'
 import { z } from 'zod'
 import { boundedText } from './bounded-text.ts'
+import { Rest } from './rest.ts'
 
 const answer = z.object({ access_token: z.string().min(1), expires_in: z.number().positive().default(300) })
 
@@ -10,13 +11,24 @@ export interface TokenClient {
   clientId: string
   clientSecret: string
   scope: string
+  /**
+   * Address or DID of the one server that the token shall be good for (RFC 8707): another that gets to see it cannot use
+   * it. Sent as `resource` and as `audience`, which is how Ory Hydra calls it (the client must be allowed it there).
+   */
+  resource?: string
 }
 
-/** Our own access token by client credentials (RFC 6749, section 4.4): kept while it lasts, one request at a time. */
+const limitMs = 5000
+
+/**
+ * Our own access token by client credentials (RFC 6749, section 4.4): kept while it lasts, one request at a time. An OAuth
+ * server that cannot be reached is left alone for a second.
+ */
 export class ClientToken {
   readonly #client: TokenClient
   #token: { text: string; renewAt: number } | undefined
   #underWay: Promise<string> | undefined
+  readonly #rest = new Rest()
 
   constructor(client: TokenClient) {
     this.#client = client
@@ -38,21 +50,30 @@ export class ClientToken {
   }
 
   async #fetch(): Promise<string> {
-    const { tokenUrl, clientId, clientSecret, scope } = this.#client
-    const address = typeof tokenUrl === 'string' ? tokenUrl : await tokenUrl()
-    const credentials = { client_id: clientId, client_secret: clientSecret }
-    const response = await request(address, {
-      method: 'POST',
-      headers: { 'content-type': 'application/x-www-form-urlencoded', accept: 'application/json' },
-      body: new URLSearchParams({ grant_type: 'client_credentials', scope, ...credentials }).toString(),
-      headersTimeout: 5000,
-      bodyTimeout: 5000,
-    })
-    const text = await boundedText(response.body)
-    if (response.statusCode !== 200) throw new Error(`the token endpoint answered ${response.statusCode}`)
+    const { status, text } = await this.#rest.outside(() => this.#ask())
+    if (status !== 200) throw new Error(`the token endpoint answered ${status}`)
     const { access_token, expires_in } = answer.parse(JSON.parse(text))
     // Renewed after four fifths of its life.
     this.#token = { text: access_token, renewAt: Date.now() + expires_in * 800 }
     return access_token
   }
+
+  async #ask(): Promise<{ status: number; text: string }> {
+    const { tokenUrl } = this.#client
+    const response = await request(typeof tokenUrl === 'string' ? tokenUrl : await tokenUrl(), {
+      method: 'POST',
+      headers: { 'content-type': 'application/x-www-form-urlencoded', accept: 'application/json' },
+      body: formOf(this.#client),
+      signal: AbortSignal.timeout(limitMs),
+    })
+    const text = await boundedText(response.body)
+    if (response.statusCode >= 500) throw new Error(`the token endpoint answered ${response.statusCode}`)
+    return { status: response.statusCode, text }
+  }
+}
+
+function formOf({ clientId, clientSecret, scope, resource }: TokenClient): string {
+  const form = { grant_type: 'client_credentials', scope, client_id: clientId, client_secret: clientSecret }
+  const bound = resource === undefined ? {} : { resource, audience: resource }
+  return new URLSearchParams({ ...form, ...bound }).toString()
 }
