@@ -1,6 +1,17 @@
 import type { ArtifactDelta, TaskEvent } from '../protocol/event.ts'
 
+/** Something happened that the bus cannot tell (it was too large, or was lost): the store knows. */
+export interface Changed {
+  kind: 'changed'
+}
+
 export type Published = TaskEvent | ArtifactDelta
+export type Heard = Published | Changed
+
+export interface Subscription extends Disposable {
+  /** Resolves when all that is published from now on will be heard. Never rejects. */
+  readonly ready: Promise<void>
+}
 
 /**
  * Tells followers of a task what was committed, and what is in the making. A hint, not the truth: what it loses is in the
@@ -10,5 +21,5 @@ export interface EventBus extends AsyncDisposable {
   ping(): Promise<void>
   publish(taskId: string, items: readonly Published[]): void
   /** The listener must not throw and not block. */
-  subscribe(taskId: string, listener: (item: Published) => void): Disposable
+  subscribe(taskId: string, listener: (item: Heard) => void): Subscription
 }

@@ -1,6 +1,6 @@
 import type { TaskEvent } from '../protocol/event.ts'
 import { isResting } from '../protocol/task.ts'
-import type { EventBus, Published } from './event-bus.ts'
+import type { EventBus, Heard, Published } from './event-bus.ts'
 
 export interface FollowOptions {
   bus: EventBus
@@ -34,10 +34,11 @@ export class SlowReaderError extends Error {
  */
 export async function* followTask(options: FollowOptions): AsyncGenerator<Published, void, void> {
   const inbox = new Inbox(options.bufferMax ?? 1000)
-  using _subscription = options.bus.subscribe(options.taskId, (item) => inbox.push(item))
+  using subscription = options.bus.subscribe(options.taskId, (item) => inbox.push(item))
   const wake = () => inbox.wake()
   options.signal.addEventListener('abort', wake)
   try {
+    await subscription.ready
     yield* readOn(options, inbox)
   } finally {
     options.signal.removeEventListener('abort', wake)
@@ -56,8 +57,8 @@ async function* readOn(options: FollowOptions, inbox: Inbox): AsyncGenerator<Pub
       if (stored.resting || options.signal.aborted) return
     }
     const item = await inbox.next(options.recheckMs ?? 2000)
-    catchUp = item === undefined
-    if (item === undefined || options.signal.aborted) continue
+    catchUp = item === undefined || item.kind === 'changed'
+    if (item === undefined || item.kind === 'changed' || options.signal.aborted) continue
     if (item.kind === 'artifact-delta') {
       yield item
       continue
@@ -79,7 +80,7 @@ async function* readOn(options: FollowOptions, inbox: Inbox): AsyncGenerator<Pub
 
 /** What arrived and was not read yet, bounded. */
 class Inbox {
-  readonly #items: Published[] = []
+  readonly #items: Heard[] = []
   readonly #max: number
   #wake: () => void = () => {}
   #overflowed = false
@@ -88,7 +89,7 @@ class Inbox {
     this.#max = max
   }
 
-  push(item: Published): void {
+  push(item: Heard): void {
     if (this.#items.length >= this.#max) this.#overflowed = true
     else this.#items.push(item)
     this.#wake()
@@ -99,7 +100,7 @@ class Inbox {
   }
 
   /** The next item, or undefined after `waitMs` or a wake-up. */
-  async next(waitMs: number): Promise<Published | undefined> {
+  async next(waitMs: number): Promise<Heard | undefined> {
     if (this.#overflowed) throw new SlowReaderError('the reader is slower than the events')
     if (this.#items.length === 0) await this.#arrival(waitMs)
     return this.#items.shift()

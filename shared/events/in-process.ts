@@ -1,6 +1,8 @@
-import type { EventBus, Published } from './event-bus.ts'
+import type { EventBus, Heard, Published, Subscription } from './event-bus.ts'
 
-type Listener = (item: Published) => void
+type Listener = (item: Heard) => void
+
+const ready = Promise.resolve()
 
 /** The bus of an agent that is one process. */
 export class InProcessEventBus implements EventBus {
@@ -14,11 +16,12 @@ export class InProcessEventBus implements EventBus {
     for (const item of items) for (const listener of listeners) listener(item)
   }
 
-  subscribe(taskId: string, listener: Listener): Disposable {
+  subscribe(taskId: string, listener: Listener): Subscription {
     const listeners = this.#listeners.get(taskId) ?? new Set()
     this.#listeners.set(taskId, listeners)
     listeners.add(listener)
     return {
+      ready,
       [Symbol.dispose]: () => {
         listeners.delete(listener)
         if (listeners.size === 0 && this.#listeners.get(taskId) === listeners) this.#listeners.delete(taskId)

@@ -1,0 +1,14 @@
+import { expect, test } from 'vitest'
+import { eventBusCases } from './event-bus.cases.ts'
+import { InProcessEventBus } from './in-process.ts'
+
+eventBusCases('in-process', async () => {
+  const bus = new InProcessEventBus()
+  return { here: bus, there: bus, [Symbol.asyncDispose]: () => bus[Symbol.asyncDispose]() }
+})
+
+test('nothing is kept of a task that nobody follows any more', () => {
+  const bus = new InProcessEventBus()
+  bus.subscribe('a', () => {})[Symbol.dispose]()
+  expect(bus.topics).toBe(0)
+})

@@ -1,0 +1,83 @@
+import { type ChildProcess, spawn, spawnSync } from 'node:child_process'
+import { once } from 'node:events'
+import { mkdtemp, rm } from 'node:fs/promises'
+import { createConnection, createServer } from 'node:net'
+import os from 'node:os'
+import path from 'node:path'
+import { setTimeout as wait } from 'node:timers/promises'
+
+/** False where tests that want Redis must be skipped, `(needs redis-server)` in their titles. */
+export const hasRedis = spawnSync('redis-server', ['--version']).status === 0
+
+export interface RedisServer extends AsyncDisposable {
+  url: string
+  port: number
+  /** Ends the process at once; nothing of what it held is kept. */
+  kill(): Promise<void>
+  /** Starts it again, empty, at the same port. */
+  restart(): Promise<void>
+  /** Stops its process from running without ending it (SIGSTOP), and lets it go on (SIGCONT). */
+  freeze(): void
+  thaw(): void
+}
+
+/** A real Redis on a free port of this machine, in memory alone. */
+export async function startRedis(): Promise<RedisServer> {
+  const port = await freePort()
+  const folder = await mkdtemp(path.join(os.tmpdir(), 'parley-redis-'))
+  let child = await start(port, folder)
+  const kill = async () => {
+    if (child.exitCode !== null || child.signalCode !== null) return
+    const ended = once(child, 'exit')
+    child.kill('SIGKILL')
+    await ended
+  }
+  return {
+    url: `redis://127.0.0.1:${port}`,
+    port,
+    kill,
+    restart: async () => {
+      await kill()
+      child = await start(port, folder)
+    },
+    freeze: () => void child.kill('SIGSTOP'),
+    thaw: () => void child.kill('SIGCONT'),
+    [Symbol.asyncDispose]: async () => {
+      await kill()
+      await rm(folder, { recursive: true, force: true })
+    },
+  }
+}
+
+async function start(port: number, folder: string): Promise<ChildProcess> {
+  const options = { bind: '127.0.0.1', port: String(port), save: '', appendonly: 'no', dir: folder }
+  const args = Object.entries(options).flatMap(([name, value]) => [`--${name}`, value])
+  const child = spawn('redis-server', args, { stdio: 'ignore' })
+  for (let attempt = 0; attempt < 200; attempt += 1) {
+    if (child.exitCode !== null) throw new Error(`redis-server ended with ${child.exitCode}`)
+    if (await answers(port)) return child
+    await wait(25)
+  }
+  throw new Error('redis-server does not listen')
+}
+
+async function answers(port: number): Promise<boolean> {
+  const socket = createConnection(port, '127.0.0.1')
+  try {
+    await once(socket, 'connect')
+    return true
+  } catch {
+    return false
+  } finally {
+    socket.destroy()
+  }
+}
+
+async function freePort(): Promise<number> {
+  const server = createServer().listen(0, '127.0.0.1')
+  await once(server, 'listening')
+  const { port } = server.address() as { port: number }
+  server.close()
+  await once(server, 'close')
+  return port
+}
