@@ -1,7 +1,7 @@
 import type { IncomingHttpHeaders } from 'node:http'
 
-/** RFC 9110, section 7.6.1: between two neighbours only. Those that `Connection` names are dropped before. */
-const hopByHop = [
+/** RFC 9110, section 7.6.1: between two neighbours only, as are those that `Connection` names. */
+const hopByHop = new Set([
   'connection',
   'expect',
   'keep-alive',
@@ -12,13 +12,14 @@ const hopByHop = [
   'trailer',
   'transfer-encoding',
   'upgrade',
-]
+])
 
 /** Where a request came from is for us to say: nothing of this is passed on as it came. */
 const claimed = /^(x-forwarded-.*|forwarded|x-real-ip|x-original-.*)$/
 
 export interface Forwarding {
-  slug: string
+  /** Absent where the agent was not named by a path. */
+  slug?: string
   /** The client and the proxies that are believed, as X-Forwarded-For lists them. */
   addresses: string
   host: string | undefined
@@ -29,24 +30,37 @@ export interface Forwarding {
 }
 
 export function requestHeaders(headers: IncomingHttpHeaders, from: Forwarding): IncomingHttpHeaders {
-  const forwarded: IncomingHttpHeaders = {}
-  for (const [name, value] of Object.entries(headers)) {
-    if (!hopByHop.includes(name) && !claimed.test(name)) forwarded[name] = value
+  const forwarded = withoutHops(headers)
+  for (const name in forwarded) {
+    if (claimed.test(name)) delete forwarded[name]
   }
   if (!from.hasBody) delete forwarded['content-length']
   forwarded['x-forwarded-for'] = from.addresses
   forwarded['x-forwarded-proto'] = from.protocol
-  forwarded['x-forwarded-prefix'] = `/agents/${from.slug}`
+  if (from.slug !== undefined) forwarded['x-forwarded-prefix'] = `/agents/${from.slug}`
   if (from.host !== undefined) forwarded['x-forwarded-host'] = from.host
   forwarded['x-request-id'] = from.requestId
   return forwarded
 }
 
 export function responseHeaders(headers: IncomingHttpHeaders): IncomingHttpHeaders {
-  const named = (headers.connection ?? '')
+  return withoutHops(headers)
+}
+
+function withoutHops(headers: IncomingHttpHeaders): IncomingHttpHeaders {
+  const named = namedHops(headers.connection)
+  const kept: IncomingHttpHeaders = {}
+  for (const name in headers) {
+    if (!hopByHop.has(name) && !named.includes(name)) kept[name] = headers[name]
+  }
+  return kept
+}
+
+/** Almost always there is nothing to read: `keep-alive` is dropped anyway. */
+function namedHops(connection: string | undefined): string[] {
+  if (connection === undefined || connection === 'keep-alive' || connection === 'close') return []
+  return connection
     .toLowerCase()
     .split(',')
     .map((name) => name.trim())
-  const kept = Object.entries(headers).filter(([name]) => !hopByHop.includes(name) && !named.includes(name))
-  return Object.fromEntries(kept)
 }

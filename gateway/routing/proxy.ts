@@ -1,35 +1,36 @@
-import { isIP } from 'node:net'
 import type { Readable } from 'node:stream'
 import httpProxy from '@fastify/http-proxy'
 import type { FastifyInstance, FastifyReply, FastifyRequest } from 'fastify'
-import type { Dispatcher } from 'undici'
 import { aboutTheAnswer } from '../../shared/http/security-headers.ts'
 import { ParleyError } from '../../shared/jsonrpc/errors.ts'
 import type { AgentEntry } from '../registry/entry.ts'
+import { type Target, targetOf, type WayTo } from './agent-target.ts'
 import { checkLength, limited } from './body-limit.ts'
-import { requestHeaders, responseHeaders } from './forward-headers.ts'
+import { responseHeaders } from './forward-headers.ts'
 import { forwardPath } from './forward-path.ts'
+import { headersFor, relay, type Seen } from './relay.ts'
 import { abortable, type Way, wayKey } from './upstream.ts'
-import { agentIsDown, agentIsNotTrusted, upstreamError } from './upstream-error.ts'
+import { upstreamError } from './upstream-error.ts'
 
 export interface ProxyOptions {
   /** The agent of a slug, where the registry knows one. */
   find: (slug: string) => AgentEntry | undefined
-  /** Connections to the agent: those that registered from outside are behind the private-address guard. */
-  wayTo: (entry: AgentEntry) => Dispatcher
+  wayTo: WayTo
+  /** Told of every POST that is handed on. */
+  seen?: Seen
   /** Default 10 MiB. */
   bodyMaxBytes?: number
 }
 
-/** Where a request goes; made by `prepare` before anything of it is forwarded. */
-interface Target {
-  entry: AgentEntry
-  origin: string
-  path: string
+/** Made by `prepare` before anything of the request is forwarded. */
+interface Prepared extends Target {
   way: Way
 }
 
-const targets = new WeakMap<FastifyRequest, Target>()
+/** Larger ones pass as a stream. */
+const wholeMaxBytes = 256 * 1024
+
+const targets = new WeakMap<FastifyRequest, Prepared>()
 
 /**
  * `ANY /agents/{slug}/…`: the agent's own routes. Bytes, headers and event streams pass untouched; who may do what is for
@@ -53,12 +54,14 @@ export async function proxyAgents(app: FastifyInstance, options: ProxyOptions): 
         done(attempt(() => prepare(request, reply, options, maxBytes)))
       },
       handler: (request, reply, _destination, replyOptions) => {
+        const target = preparedOf(request)
+        if (isSmallJsonPost(request)) return relayWhole(request, reply, target, options.seen)
         // The answer is the agent's, and so is what it says of it. An error of ours gets them back.
         for (const name of aboutTheAnswer) reply.removeHeader(name)
-        return reply.from(targetOf(request).path, replyOptions)
+        return reply.from(target.path, replyOptions)
       },
       replyOptions: {
-        getUpstream: (request) => targetOf(request as FastifyRequest).origin,
+        getUpstream: (request) => preparedOf(request as FastifyRequest).origin,
         retryDelay: () => null,
         rewriteRequestHeaders: (request, headers) => outgoing(request as FastifyRequest, headers),
         rewriteHeaders: (headers) => responseHeaders(headers) as typeof headers,
@@ -66,6 +69,29 @@ export async function proxyAgents(app: FastifyInstance, options: ProxyOptions): 
       },
     })
   })
+}
+
+/** Most of what comes: whole in a packet or two, and sent on as that. */
+function isSmallJsonPost({ method, headers }: FastifyRequest): boolean {
+  const length = headers['content-length']
+  const isJson = headers['content-type']?.startsWith('application/json') === true
+  return method === 'POST' && isJson && length !== undefined && Number(length) <= wholeMaxBytes
+}
+
+async function relayWhole(request: FastifyRequest, reply: FastifyReply, target: Prepared, seen?: Seen) {
+  const body = await bytesOf(request.body as Readable)
+  return body === undefined ? reply.hijack() : relay(request, reply, target, body, seen)
+}
+
+/** Undefined when the client left in the middle. */
+function bytesOf(body: Readable): Promise<Buffer | undefined> {
+  const { promise, resolve } = Promise.withResolvers<Buffer | undefined>()
+  const chunks: Buffer[] = []
+  body.on('data', (chunk: Buffer) => chunks.push(chunk))
+  body.once('end', () => resolve(chunks.length === 1 ? chunks[0] : Buffer.concat(chunks)))
+  body.once('error', () => resolve(undefined))
+  body.once('close', () => resolve(undefined))
+  return promise
 }
 
 function attempt(step: () => void): Error | undefined {
@@ -87,18 +113,13 @@ function prepare(
   targets.set(request, resolve(request, reply, options))
 }
 
-function resolve(request: FastifyRequest, reply: FastifyReply, options: ProxyOptions): Target {
+function resolve(request: FastifyRequest, reply: FastifyReply, options: ProxyOptions): Prepared {
   const path = forwardPath(request.url)
   const { slug } = request.params as { slug: string }
   const entry = options.find(slug)
   if (entry === undefined) throw new ParleyError('NotFound', { data: { reason: 'agent' } })
-  // With the request its bearer token would go there.
-  if (!entry.admitted) throw agentIsNotTrusted(entry.slug, 'not_admitted')
-  if (entry.quarantine?.by !== undefined) throw agentIsNotTrusted(entry.slug, 'quarantined')
-  if (entry.status !== 'ready') throw agentIsDown(entry.slug)
-  const { origin, pathname } = new URL(entry.url)
-  const way = { upstream: options.wayTo(entry), signal: clientLeft(reply) }
-  return { entry, origin, path: pathname.replace(/\/$/, '') + path, way }
+  const target = targetOf(entry, path, options.wayTo)
+  return { ...target, way: { upstream: target.upstream, signal: clientLeft(reply) } }
 }
 
 /** Aborted when the client closes its connection before it has the whole answer. */
@@ -111,37 +132,18 @@ function clientLeft(reply: FastifyReply): AbortSignal {
 }
 
 function outgoing(request: FastifyRequest, headers: FastifyRequest['headers']) {
-  const { entry, way } = targetOf(request)
-  const forwarded = requestHeaders(headers, {
-    slug: entry.slug,
-    addresses: addressesOf(request),
-    host: request.host === '' ? undefined : request.host,
-    protocol: request.protocol,
-    requestId: request.id,
-    hasBody: request.method !== 'GET' && request.method !== 'HEAD',
-  })
-  return Object.assign(forwarded, { [wayKey]: way })
-}
-
-/**
- * Fastify lists them from our own peer outwards, up to the first that is not a trusted proxy: there the claims end, and
- * without a trusted peer they are not even read. What is no address is left out.
- */
-function addressesOf(request: FastifyRequest): string {
-  const addresses = request.ips ?? [request.ip]
-  return addresses
-    .filter((address) => isIP(address) !== 0)
-    .reverse()
-    .join(', ')
+  const { entry, way } = preparedOf(request)
+  const hasBody = request.method !== 'GET' && request.method !== 'HEAD'
+  return Object.assign(headersFor(request, { slug: entry.slug, hasBody }, headers), { [wayKey]: way })
 }
 
 function answerFailure(reply: FastifyReply, error: Error): void {
   // Nobody is there to read an answer.
   if (reply.raw.destroyed) return
-  void reply.send(upstreamError(targetOf(reply.request).entry.slug, error))
+  void reply.send(upstreamError(preparedOf(reply.request).entry.slug, error))
 }
 
-function targetOf(request: FastifyRequest): Target {
+function preparedOf(request: FastifyRequest): Prepared {
   const target = targets.get(request)
   if (target === undefined) throw new ParleyError('InternalError')
   return target

@@ -1,0 +1,104 @@
+import { isIP } from 'node:net'
+import type { FastifyReply, FastifyRequest } from 'fastify'
+import { aboutTheAnswer } from '../../shared/http/security-headers.ts'
+import type { Target } from './agent-target.ts'
+import { Exchange, type Head } from './exchange.ts'
+import { type Forwarding, requestHeaders, responseHeaders } from './forward-headers.ts'
+import { upstreamError } from './upstream-error.ts'
+
+/** What the gateway saw of an agent: it answered, or it failed for a reason of its own. */
+export type Sign = 'answered' | 'failed'
+export type Seen = (agentId: string, sign: Sign) => void
+
+/** The client closed its connection before it had the whole answer. */
+export class ClientLeft extends Error {
+  override readonly name = 'ClientLeft'
+}
+
+/** Sends the bytes to the agent as they are, with the caller's headers and ours. */
+export function exchangeWith(
+  target: Target,
+  request: FastifyRequest,
+  body: Buffer,
+  more?: Record<string, string>,
+): Exchange {
+  const exchange = new Exchange()
+  const headers = { ...headersFor(request, { slug: target.entry.slug, hasBody: true }), ...more }
+  delete headers['host']
+  headers['content-length'] = String(body.byteLength)
+  target.upstream.dispatch(
+    { origin: target.origin, path: target.path, method: 'POST', headers, body },
+    exchange,
+  )
+  return exchange
+}
+
+/** A POST whose bytes are here, and its answer as it comes. @throws ParleyError Unavailable before a byte was answered */
+export async function relay(
+  request: FastifyRequest,
+  reply: FastifyReply,
+  target: Target,
+  body: Buffer,
+  seen?: Seen,
+): Promise<FastifyReply> {
+  const exchange = exchangeWith(target, request, body)
+  abortWhenClientLeaves(reply, exchange)
+  let head: Head
+  try {
+    head = await exchange.head
+  } catch (error) {
+    if (reply.raw.destroyed) return reply.hijack()
+    seen?.(target.entry.id, 'failed')
+    throw upstreamError(target.entry.slug, error as Error)
+  }
+  seen?.(target.entry.id, signOf(head))
+  begin(reply, head)
+  exchange.pipe(reply.raw)
+  return reply
+}
+
+/** An agent that says that it is busy or stops is not one that fails. */
+export function signOf({ status }: Head): Sign {
+  return status >= 500 && status !== 503 ? 'failed' : 'answered'
+}
+
+/** Writes the head of the agent's answer; from here on the answer is on its way. */
+export function begin(reply: FastifyReply, { status, headers }: Head, more?: Record<string, string>): void {
+  // The answer is the agent's, and so is what it says of it. An error of ours has them.
+  for (const name of aboutTheAnswer) reply.removeHeader(name)
+  reply.headers(responseHeaders(headers)).hijack()
+  reply.raw.writeHead(status, { ...reply.getHeaders(), ...more } as Record<string, string>)
+}
+
+export function abortWhenClientLeaves(reply: FastifyReply, exchange: Exchange): void {
+  reply.raw.once('close', () => {
+    if (!reply.raw.writableFinished) exchange.abort(new ClientLeft('the client has left'))
+  })
+}
+
+/** The caller's headers as they go on to an agent; those that say where a request came from are ours. */
+export function headersFor(
+  request: FastifyRequest,
+  to: Pick<Forwarding, 'slug' | 'hasBody'>,
+  headers: FastifyRequest['headers'] = request.headers,
+) {
+  return requestHeaders(headers, {
+    ...to,
+    addresses: addressesOf(request),
+    host: request.host === '' ? undefined : request.host,
+    protocol: request.protocol,
+    requestId: request.id,
+  })
+}
+
+/**
+ * Fastify lists them from our own peer outwards, up to the first that is not a trusted proxy: there the claims end, and
+ * without a trusted peer they are not even read. What is no address is left out.
+ */
+function addressesOf(request: FastifyRequest): string {
+  const addresses = request.ips ?? [request.ip]
+  return addresses
+    .filter((address) => isIP(address) !== 0)
+    .reverse()
+    .join(', ')
+}
