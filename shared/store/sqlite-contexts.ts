@@ -14,7 +14,7 @@ interface ContextRow {
 const [idsPerContextMax, idsPerPageMax] = [1000, 10_000]
 
 /** Tables whose rows belong to a task. */
-const besideTasks = ['parts', 'feedback', 'idempotency_keys']
+const besideTasks = ['parts', 'feedback', 'idempotency_keys', 'push_configs']
 const columns = 'id, owner, created_at, updated_at'
 const openStates = taskStates.filter((state) => !isTerminal(state))
 

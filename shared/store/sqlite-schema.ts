@@ -89,4 +89,22 @@ export const agentMigrations: readonly string[] = [
   CREATE TABLE seen_signatures (hash BLOB PRIMARY KEY, until INTEGER NOT NULL) STRICT, WITHOUT ROWID;
   CREATE INDEX seen_signatures_until ON seen_signatures (until);
   `,
+  `
+  -- Where the events of a task go. What is owed stands in settled and in the events of the task; open: 1 while something is
+  -- owed or may be, else NULL.
+  CREATE TABLE push_configs (
+    seq INTEGER PRIMARY KEY,
+    task_id TEXT NOT NULL,
+    owner TEXT NOT NULL,
+    task_created_at TEXT NOT NULL,
+    id TEXT NOT NULL,
+    revision TEXT NOT NULL,
+    open INTEGER,
+    settled INTEGER NOT NULL,
+    body TEXT NOT NULL,
+    health TEXT NOT NULL,
+    UNIQUE (task_id, owner, task_created_at, id)
+  ) STRICT;
+  CREATE INDEX push_configs_open ON push_configs (open) WHERE open IS NOT NULL;
+  `,
 ]

@@ -7,6 +7,8 @@ import { type Part, taskStates } from '../protocol/task.ts'
 import { alice, artifactOf, created, createdIn, next } from './sample-record.cases.ts'
 import { openSqliteStore } from './sqlite.ts'
 import { storeCases } from './store.cases.ts'
+import type { Store, TaskRecord } from './store.ts'
+import { openPushConfigCases, samplePushConfig, webhookStoreCases } from './store-webhooks.cases.ts'
 
 const folders: string[] = []
 
@@ -23,6 +25,25 @@ afterEach(async () => {
 storeCases('the embedded store', async (options = {}) =>
   openSqliteStore({ file: await newFile(), largePartBytes: 1000, ...options }),
 )
+
+const openWebhooks = async () => {
+  const store = await openSqliteStore({ file: await newFile() })
+  return Object.assign(store.webhooks, { [Symbol.asyncDispose]: () => store[Symbol.asyncDispose]() })
+}
+webhookStoreCases('the embedded store', openWebhooks)
+openPushConfigCases(openWebhooks)
+
+test.each([
+  ['cleared', (store: Store, { contextId }: TaskRecord) => store.clearContext(contextId, alice)],
+  ['too old', (store: Store) => store.removeEnded('9999', 10)],
+])('a task that is %s takes its push configs with it', async (_how, remove) => {
+  await using store = await openSqliteStore({ file: await newFile() })
+  const record = await createdIn(store, 'completed')
+  const config = samplePushConfig({ task: record })
+  await store.webhooks.savePushConfig(config, 5)
+  await remove(store, record)
+  expect(await store.webhooks.listPushConfigs(record)).toEqual([])
+})
 
 test('everything is there again after a restart, cursors too', async () => {
   const file = await newFile()
@@ -129,6 +150,15 @@ test('no question of the port scans the tasks, the contexts or what stands besid
   await store.claimIdempotencyKey({ owner: alice, key: 'k', bodyHash: 'h', taskId: id, expiresAt: 1 })
   await store.saveFeedback({ taskId: id, owner: alice, feedback: 'f', at: 't' })
   await store.findFeedback(id, alice)
+  const task = { id, owner: alice, createdAt: '' }
+  const config = samplePushConfig({ task })
+  await store.webhooks.savePushConfig(config, 1)
+  await store.webhooks.savePushConfig(config, 1)
+  await store.webhooks.findPushConfig(task, config.id)
+  await store.webhooks.listPushConfigs(task)
+  await store.webhooks.settlePushConfig(config, { settled: 1, open: true, health: config.health })
+  await store.webhooks.listOpenPushConfigs({ limit: 1 })
+  await store.webhooks.removePushConfig(task, config.id)
   await store.removeEnded('9999', 1)
   await createdIn(store, 'completed', { contextId })
   await store.clearContext(contextId, alice)

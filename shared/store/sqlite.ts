@@ -17,6 +17,7 @@ import {
   loadTask,
   renewLeases,
 } from './sqlite-tasks.ts'
+import { sqliteWebhooks } from './sqlite-webhooks.ts'
 import type { Store } from './store.ts'
 
 export interface SqliteStoreOptions {
@@ -66,6 +67,8 @@ export async function openSqliteStore(options: SqliteStoreOptions): Promise<Stor
     removeEnded: (before, limit) => removeEnded(inside, before, limit),
 
     takeSignature: (did, signature, until) => takeSignature(inside, did, signature, until),
+
+    webhooks: sqliteWebhooks(inside),
 
     [Symbol.asyncDispose]: () => database[Symbol.asyncDispose](),
   }

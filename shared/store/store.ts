@@ -1,6 +1,7 @@
 import type { StoredEvent } from '../protocol/event.ts'
 import type { Task, TaskState } from '../protocol/task.ts'
 import type { Timestamp } from '../protocol/timestamp.ts'
+import type { WebhookStore } from './webhook-store.ts'
 
 /** A task with what the server alone knows of it. One record is one document: it changes in one atomic commit. */
 export interface TaskRecord extends Task {
@@ -28,6 +29,7 @@ export interface TaskRecord extends Task {
 /** What a start must know of a task that an earlier process left behind; its record may be large. */
 export interface UnfinishedTask {
   id: string
+  version: number
   owner: string
   state: 'submitted' | 'working'
   /** A worker had taken it: it may have run. */
@@ -162,4 +164,7 @@ export interface Store extends AsyncDisposable {
    * that come at the same time, in whatever process, one is the first.
    */
   takeSignature(did: string, signature: Uint8Array, until: number): Promise<boolean>
+
+  /** The push configs that outlive the process. */
+  readonly webhooks: WebhookStore
 }

@@ -1,0 +1,34 @@
+import { expect, test } from 'vitest'
+import { MemoryWebhooks } from './memory-webhooks.ts'
+import { samplePushConfig, sampleTask, webhookStoreCases } from './store-webhooks.cases.ts'
+
+webhookStoreCases('the memory', async () =>
+  Object.assign(new MemoryWebhooks(), { [Symbol.asyncDispose]: async () => {} }),
+)
+
+test('where there is no room, the config that owes nothing for longest goes', async () => {
+  const memory = new MemoryWebhooks({ max: 3 })
+  const configs = [1, 2, 3].map(() => samplePushConfig())
+  for (const config of configs) await memory.savePushConfig(config, 5)
+  const [one, two, three] = configs as [(typeof configs)[0], (typeof configs)[0], (typeof configs)[0]]
+  for (const config of [two, one])
+    await memory.settlePushConfig(config, { settled: 1, open: false, health: config.health })
+  expect(await memory.savePushConfig(samplePushConfig(), 5)).toBe(true)
+  const left = await Promise.all([one, two, three].map(({ task, id }) => memory.findPushConfig(task, id)))
+  expect(left.map((config) => config !== undefined)).toEqual([true, false, true])
+  expect(memory.size).toBe(3)
+})
+
+test('where all of them owe something, a new one is refused; one that is there may be replaced', async () => {
+  const memory = new MemoryWebhooks({ max: 2 })
+  const task = sampleTask()
+  const [one, two] = [samplePushConfig({ task }), samplePushConfig({ task })]
+  for (const config of [one, two]) await memory.savePushConfig(config, 5)
+  await expect(memory.savePushConfig(samplePushConfig(), 5)).rejects.toMatchObject({
+    error: 'Unavailable',
+    data: { reason: 'webhooks_full' },
+  })
+  expect(await memory.savePushConfig({ ...one, revision: 'new' }, 5)).toBe(true)
+  for (const { id } of [one, two]) await memory.removePushConfig(task, id)
+  expect(memory.size).toBe(0)
+})
