@@ -7,7 +7,7 @@ export const floors: string[][] = [
   ['shared/protocol', 'shared/net'],
   ['shared/jsonrpc', 'shared/process', 'shared/identity'],
   ['shared/store', 'shared/events', 'shared/scheduler', 'shared/auth'],
-  ['shared/handler', 'shared/client'],
+  ['shared/handler', 'shared/client', 'shared/webhooks'],
   ['shared/discovery', 'shared/negotiation', 'shared/tasks'],
   ['shared/methods'],
   ['shared/http'],

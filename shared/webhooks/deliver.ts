@@ -1,0 +1,204 @@
+import { setTimeout as waitMs } from 'node:timers/promises'
+import { type AllowedHosts, noExceptions } from '../net/allowed-hosts.ts'
+import { OutgoingFailed, OutgoingRefused } from '../net/outgoing-errors.ts'
+import { outgoingUrl } from '../net/outgoing-url.ts'
+import { PinnedConnections } from '../net/pinned-connections.ts'
+import { type GuardedAnswer, guardedFetch } from '../net/pinned-fetch.ts'
+import { type Resolver, systemResolver } from '../net/resolve-public.ts'
+import { attemptsMax, backoffMs, postTimeoutMs, retryAfterMs } from './backoff.ts'
+import { HostTurns } from './host-turns.ts'
+
+/** One event for one receiver. */
+export interface Delivery {
+  url: string
+  /** Sent verbatim, as the bearer credential and as `X-A2A-Notification-Token`. */
+  token?: string | undefined
+  /** The event as JSON, serialized once: every attempt sends these bytes. */
+  body: Buffer
+  /** Ends it before, between and during the attempts. */
+  signal?: AbortSignal | undefined
+  /** Told after each attempt. */
+  onAttempt?: ((attempt: Attempt) => void) | undefined
+}
+
+/** One POST, or one that the guard did not let out. */
+export interface Attempt {
+  /** From 1. */
+  number: number
+  durationMs: number
+  /** The receiver's answer, where there was one. */
+  status?: number
+  /** A sentence for the owner, without addresses, URL or token. */
+  error?: string
+}
+
+/**
+ * `refused`: the guard says no to the URL. `redirect`: 3xx, which is never followed. `rejected`: a 4xx other than 429.
+ * `exhausted`: every attempt failed.
+ */
+export type DropReason = 'refused' | 'redirect' | 'rejected' | 'exhausted'
+
+export interface DeliveryResult {
+  /** `aborted`: the signal ended it; nothing is decided about the event. */
+  outcome: 'delivered' | 'dropped' | 'aborted'
+  /** Attempts made. */
+  attempts: number
+  lastStatus?: number
+  lastError?: string
+  /** Of what was dropped. */
+  reason?: DropReason
+}
+
+export interface DelivererOptions {
+  /** WEBHOOK_ALLOWED_HOSTS. Default none. */
+  allowed?: AllowedHosts
+  resolver?: Resolver
+  /** Certificates (PEM) that are trusted instead of the well-known ones. */
+  ca?: string | undefined
+  /** Posts, and connections kept, to one origin. Default 8. */
+  perHostMax?: number
+  /** The same in all. Default 256. */
+  totalMax?: number
+  /** For one POST. Default 5 s. */
+  timeoutMs?: number
+  /** Waits between attempts; rejects when the signal aborts. */
+  wait?: (ms: number, signal: AbortSignal) => Promise<unknown>
+  /** 0 to 1. */
+  random?: () => number
+}
+
+/** What is read of an answer's body so that its connection can be used again. */
+const answerMaxBytes = 16 * 1024
+
+/** What an attempt came to. */
+interface Outcome {
+  attempt: Omit<Attempt, 'number'>
+  verdict: 'delivered' | 'retry' | DropReason
+  retryAfterMs: number
+}
+
+/**
+ * Brings events to receivers (specification, "Delivery" and "Limits"; design gaps, "Webhooks"). Any 2xx status is an
+ * acknowledgement, as soon as it is there: a body that is cut, endless or too large changes nothing. 5xx, 429, a failed
+ * connection and a time-out are tried again; any other status drops the event. Interim answers (1xx) are passed over;
+ * a 101 switches nothing and is a failed connection.
+ */
+export class Deliverer implements AsyncDisposable {
+  readonly #options: Required<Omit<DelivererOptions, 'ca' | 'perHostMax' | 'totalMax'>>
+  readonly #connections: PinnedConnections
+  readonly #turns: HostTurns
+
+  constructor(options: DelivererOptions = {}) {
+    const { perHostMax = 8, totalMax = 256, ca } = options
+    this.#options = {
+      allowed: options.allowed ?? noExceptions,
+      resolver: options.resolver ?? systemResolver,
+      timeoutMs: options.timeoutMs ?? postTimeoutMs,
+      wait: options.wait ?? ((ms, signal) => waitMs(ms, undefined, { signal })),
+      random: options.random ?? Math.random,
+    }
+    this.#turns = new HostTurns({ perHostMax, totalMax })
+    this.#connections = new PinnedConnections({ perHostMax, totalMax, ca })
+  }
+
+  /** Posts under way now. Deliveries that wait, for a turn or for their next attempt, are not counted. */
+  get underWay(): number {
+    return this.#turns.underWay
+  }
+
+  /** Never rejects. Waiting for a turn (bounds per host and in all) takes nothing of the time for the POST. */
+  async deliver(delivery: Delivery): Promise<DeliveryResult> {
+    const signal = delivery.signal ?? new AbortController().signal
+    let last: Omit<DeliveryResult, 'outcome' | 'reason'> = { attempts: 0 }
+    while (!signal.aborted) {
+      const outcome = await this.#attempt(delivery, signal)
+      if (outcome === undefined) break
+      const number = last.attempts + 1
+      last = resultOf(number, outcome.attempt)
+      delivery.onAttempt?.({ number, ...outcome.attempt })
+      if (outcome.verdict === 'delivered') return { outcome: 'delivered', ...last }
+      if (outcome.verdict !== 'retry') return { outcome: 'dropped', ...last, reason: outcome.verdict }
+      if (number === attemptsMax) return { outcome: 'dropped', ...last, reason: 'exhausted' }
+      const ms = backoffMs(number, this.#options.random(), outcome.retryAfterMs)
+      // What it rejects with is the signal's.
+      await this.#options.wait(ms, signal).catch(() => {})
+    }
+    return { outcome: 'aborted', ...last }
+  }
+
+  /** Closes every connection; deliveries under way fail and are tried again, so abort them first. */
+  async [Symbol.asyncDispose](): Promise<void> {
+    await this.#connections[Symbol.asyncDispose]()
+  }
+
+  /** Undefined: the signal ended it. */
+  async #attempt(delivery: Delivery, signal: AbortSignal): Promise<Outcome | undefined> {
+    let began = performance.now()
+    const timed = (result: Omit<Attempt, 'number' | 'durationMs'>) => ({
+      durationMs: performance.now() - began,
+      ...result,
+    })
+    try {
+      const { url } = outgoingUrl(delivery.url, this.#options.allowed)
+      const done = await this.#turns.take(url.origin, signal)
+      began = performance.now()
+      let answered = false
+      try {
+        const answer = await this.#post(delivery, signal)
+        answered = true
+        const wait = retryAfterMs(answer.headers['retry-after'], Date.now())
+        return {
+          attempt: timed(described(answer.status)),
+          verdict: verdictOn(answer.status),
+          retryAfterMs: wait,
+        }
+      } finally {
+        done(signal.aborted ? undefined : answered)
+      }
+    } catch (error) {
+      if (signal.aborted) return undefined
+      if (error instanceof OutgoingRefused)
+        return { attempt: timed({ error: error.message }), verdict: 'refused', retryAfterMs: 0 }
+      const sentence = error instanceof OutgoingFailed ? error.message : 'The request failed'
+      return { attempt: timed({ error: sentence }), verdict: 'retry', retryAfterMs: 0 }
+    }
+  }
+
+  #post({ url, token, body }: Delivery, signal: AbortSignal): Promise<GuardedAnswer> {
+    const { allowed, resolver, timeoutMs } = this.#options
+    return guardedFetch(url, {
+      method: 'POST',
+      headers: { 'content-type': 'application/json', ...credentials(token) },
+      body,
+      discardBody: true,
+      maxBytes: answerMaxBytes,
+      timeoutMs,
+      allowed,
+      resolver,
+      signal,
+      connections: this.#connections,
+    })
+  }
+}
+
+function credentials(token: string | undefined): Record<string, string> {
+  return token === undefined ? {} : { authorization: `Bearer ${token}`, 'x-a2a-notification-token': token }
+}
+
+function verdictOn(status: number): Outcome['verdict'] {
+  if (status < 300) return 'delivered'
+  if (status < 400) return 'redirect'
+  return status === 429 || status >= 500 ? 'retry' : 'rejected'
+}
+
+function described(status: number): { status: number; error?: string } {
+  return status < 300 ? { status } : { status, error: `The receiver answered with ${status}` }
+}
+
+function resultOf(attempts: number, { status, error }: Omit<Attempt, 'number'>) {
+  return {
+    attempts,
+    ...(status === undefined ? {} : { lastStatus: status }),
+    ...(error === undefined ? {} : { lastError: error }),
+  }
+}

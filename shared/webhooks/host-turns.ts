@@ -1,0 +1,119 @@
+export interface HostTurnsOptions {
+  /** Posts to one origin at a time. Default 8. */
+  perHostMax?: number
+  /** Posts in all at a time. Default 256. */
+  totalMax?: number
+}
+
+/** The right to one post. Give it back once, with whether the host answered; undefined: it was stopped before. */
+export type Turn = (answered: boolean | undefined) => void
+
+interface Host {
+  underWay: number
+  limit: number
+  waiting: Set<() => void>
+}
+
+/** Hosts that do not answer and whose smaller share is remembered while nothing goes to them. */
+const slowMax = 1000
+
+/**
+ * Who may post now. Hosts take turns for what there is in all. One that does not answer gets fewer turns at a time, down
+ * to one, and gets them back by answering: hundreds of dead receivers leave room for the others.
+ * What waits here is bounded by whoever hands it over.
+ */
+export class HostTurns {
+  readonly #perHostMax: number
+  readonly #totalMax: number
+  readonly #hosts = new Map<string, Host>()
+  /** Shares of hosts that have nothing under way now, oldest first. */
+  readonly #slow = new Map<string, number>()
+  /** Hosts with somebody waiting and room for one, in the order of their turns. */
+  readonly #line = new Set<string>()
+  #underWay = 0
+
+  constructor(options: HostTurnsOptions = {}) {
+    this.#perHostMax = options.perHostMax ?? 8
+    this.#totalMax = options.totalMax ?? 256
+  }
+
+  get underWay(): number {
+    return this.#underWay
+  }
+
+  /** @throws the signal's reason */
+  async take(origin: string, signal: AbortSignal): Promise<Turn> {
+    signal.throwIfAborted()
+    const host = this.#hostOf(origin)
+    const { promise, resolve, reject } = Promise.withResolvers<void>()
+    const leave = () => {
+      host.waiting.delete(resolve)
+      this.#settle(origin, host)
+      reject(signal.reason as Error)
+    }
+    signal.addEventListener('abort', leave, { once: true })
+    host.waiting.add(resolve)
+    this.#settle(origin, host)
+    this.#serve()
+    try {
+      await promise
+    } finally {
+      signal.removeEventListener('abort', leave)
+    }
+    return this.#turnOf(origin, host)
+  }
+
+  #turnOf(origin: string, host: Host): Turn {
+    let over = false
+    return (answered) => {
+      if (over) return
+      over = true
+      if (answered === true) host.limit = Math.min(this.#perHostMax, host.limit + 1)
+      if (answered === false) host.limit = Math.max(1, Math.floor(host.limit / 2))
+      host.underWay -= 1
+      this.#underWay -= 1
+      this.#settle(origin, host)
+      this.#serve()
+    }
+  }
+
+  #serve(): void {
+    for (const origin of this.#line) {
+      if (this.#underWay >= this.#totalMax) return
+      const host = this.#hosts.get(origin)
+      const [first] = host?.waiting ?? []
+      this.#line.delete(origin)
+      if (host === undefined || first === undefined) continue
+      host.waiting.delete(first)
+      host.underWay += 1
+      this.#underWay += 1
+      // At the end of the line again, where the iteration finds it.
+      this.#settle(origin, host)
+      first()
+    }
+  }
+
+  #hostOf(origin: string): Host {
+    const known = this.#hosts.get(origin)
+    if (known !== undefined) return known
+    const host = {
+      underWay: 0,
+      limit: this.#slow.get(origin) ?? this.#perHostMax,
+      waiting: new Set<() => void>(),
+    }
+    this.#slow.delete(origin)
+    this.#hosts.set(origin, host)
+    return host
+  }
+
+  /** Puts the host into the line or takes it out; forgets one that has nothing to do. */
+  #settle(origin: string, host: Host): void {
+    if (host.waiting.size > 0 && host.underWay < host.limit) this.#line.add(origin)
+    else this.#line.delete(origin)
+    if (host.waiting.size > 0 || host.underWay > 0) return
+    this.#hosts.delete(origin)
+    if (host.limit < this.#perHostMax) this.#slow.set(origin, host.limit)
+    const [oldest] = this.#slow.keys()
+    if (this.#slow.size > slowMax && oldest !== undefined) this.#slow.delete(oldest)
+  }
+}
