@@ -79,7 +79,7 @@ async function clientOf(
     endpoint: () => endpointOf(issuer, 'registration_endpoint'),
     initialToken: secrets.initialToken,
     did: identity.did,
-    publicKey: identity.key.publicKeyBase58,
+    key: identity.key,
     keyHistory: identity.document.keyHistory,
     name,
     file: path.join(config.dataDir, 'oauth-client.json'),

@@ -14,6 +14,7 @@ import type { OAuthStore } from './oauth-store.ts'
 import { oidcConfiguration } from './oidc-configuration.ts'
 import { logEvents } from './oidc-events.ts'
 import { amendAnswers } from './oidc-middleware.ts'
+import { keepRegistrationBytes } from './possession.ts'
 import { SignIn } from './sign-in.ts'
 
 export interface IdentityProviderOptions {
@@ -74,6 +75,7 @@ export async function createIdentityProvider(options: IdentityProviderOptions): 
   )
   // Believes the X-Forwarded-* headers that mount.ts writes; those of the request never get here.
   provider.proxy = true
+  keepRegistrationBytes(provider)
   amendAnswers(provider)
   const audit = new Audit(log)
   logEvents(provider, log, audit)

@@ -2,6 +2,7 @@ import { type Client, type Configuration, errors, type KoaContextWithOIDC } from
 import { checkClient, checkRegistration, extraMetadata, operatorScope, scopes } from './client-rules.ts'
 import { checkKeys } from './key-rules.ts'
 import { errorPage, pageHeaders } from './pages.ts'
+import { checkPossession } from './possession.ts'
 
 const resourceMaxChars = 2048
 /** Where a person looks at the answer, not a program. */
@@ -55,7 +56,9 @@ export const validateClient: NonNullable<NonNullable<Configuration['extraClientM
   checkClient(metadata)
   if (ctx === undefined) return
   checkRegistration(metadata)
-  checkKeys(metadata, ctx.oidc.client?.['public_key'])
+  const known = ctx.oidc.client?.['public_key']
+  checkKeys(metadata, known)
+  checkPossession(metadata, known, ctx)
 }
 
 export const renderError: NonNullable<Configuration['renderError']> = (ctx, out) => {

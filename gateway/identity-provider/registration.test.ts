@@ -3,6 +3,7 @@ import { afterAll, beforeAll, describe, expect, test } from 'vitest'
 import { makeDid } from '../../shared/identity/did.ts'
 import { signNextKey } from '../../shared/identity/key-link.ts'
 import { type KeyPair, keyPairFromSeed } from '../../shared/identity/keys.ts'
+import { signRequest } from '../../shared/identity/signature.ts'
 import { type Answer, startIdentityProvider, type TestIdentityProvider, temporaryFolder } from './testing.ts'
 
 let folder: Awaited<ReturnType<typeof temporaryFolder>>
@@ -16,7 +17,16 @@ const native = {
   token_endpoint_auth_method: 'none',
 }
 let count = 0
-const newKey = () => keyPairFromSeed(Buffer.alloc(32, ++count))
+const keys = new Map<string, KeyPair>()
+const keyOf = (seed: number) => {
+  const key = keyPairFromSeed(Buffer.alloc(32, seed))
+  keys.set(key.publicKeyBase58, key)
+  return key
+}
+const newKey = () => keyOf(++count)
+/** Signed with the key that is registered, where we have it. */
+const register = (metadata: Record<string, unknown>, token?: string) =>
+  server.register(metadata, token, keys.get(String(metadata['public_key'])))
 const didOf = (key: KeyPair) => makeDid({ author: 'bob', name: 'agent', publicKey: key.publicKey })
 /** A DID that nobody has, with the key that it is made of. */
 const newIdentity = (key = newKey()) => ({ client_id: didOf(key), public_key: key.publicKeyBase58 })
@@ -44,7 +54,7 @@ afterAll(async () => {
 
 describe('registration (RFC 7591)', () => {
   test('gives an id, a secret, the default scope and a token to manage the client', async () => {
-    const answer = await server.register(machine)
+    const answer = await register(machine)
     expect(answer.status).toBe(201)
     expect(answer.body).toMatchObject({
       client_name: 'bob',
@@ -59,7 +69,7 @@ describe('registration (RFC 7591)', () => {
   test('a DID becomes the client id, with its public key', async () => {
     const identity = newIdentity()
     const { client_id: did, public_key } = identity
-    const answer = await server.register({ ...machine, ...identity })
+    const answer = await register({ ...machine, ...identity })
     expect(answer.body).toMatchObject(identity)
     expect(await server.provider.clientMetadata(did)).toMatchObject({ publicKey: public_key })
     expect(await server.provider.introspect(await server.token(credentials(answer)))).toMatchObject({
@@ -74,7 +84,7 @@ describe('registration (RFC 7591)', () => {
     const did = makeDid({ author, name, publicKey: key.publicKey })
     expect(did).toHaveLength(255)
     const identity = { client_id: did, public_key: key.publicKeyBase58 }
-    const { status, body } = await server.register({ ...machine, ...identity })
+    const { status, body } = await register({ ...machine, ...identity })
     expect(status).toBe(201)
     const headers = { authorization: `Bearer ${String(body['registration_access_token'])}` }
     expect((await server.fetch(String(body['registration_client_uri']), { headers })).body).toMatchObject({
@@ -89,11 +99,11 @@ describe('registration (RFC 7591)', () => {
       clientName: 'x',
       scope: 'agent:read',
     })
-    const refused = await server.register({ ...machine, ...taken })
+    const refused = await register({ ...machine, ...taken })
     expect(refused).toMatchObject({ status: 400, body: { error: 'invalid_client_metadata' } })
     expect(await server.token(first)).toMatch(/^[\w-]{43}$/)
     const identity = newIdentity()
-    const both = await Promise.all([1, 2].map(() => server.register({ ...machine, ...identity })))
+    const both = await Promise.all([1, 2].map(() => register({ ...machine, ...identity })))
     expect(both.map(({ status }) => status).toSorted((a, b) => a - b)).toEqual([201, 400])
   })
 
@@ -106,12 +116,12 @@ describe('registration (RFC 7591)', () => {
       key_history: historyOf(first, second),
     }
     for (const identity of [ofKey, rotated]) {
-      const answer = await server.register({ ...machine, ...identity })
+      const answer = await register({ ...machine, ...identity })
       expect([answer.status, answer.body]).toMatchObject([201, identity])
     }
   })
 
-  const [mine, theirs] = [keyPairFromSeed(Buffer.alloc(32, 201)), keyPairFromSeed(Buffer.alloc(32, 202))]
+  const [mine, theirs] = [keyOf(201), keyOf(202)]
   const foreign: [string, Record<string, unknown>][] = [
     ['without a key', { client_id: didOf(theirs) }],
     ['with another key', { client_id: didOf(theirs), public_key: mine.publicKeyBase58 }],
@@ -140,13 +150,13 @@ describe('registration (RFC 7591)', () => {
     ['of another method', { client_id: 'did:example:1', public_key: mine.publicKeyBase58 }],
   ]
   test.each(foreign)('somebody else’s DID is refused: %s', async (_title, identity) => {
-    const answer = await server.register({ ...machine, ...identity })
+    const answer = await register({ ...machine, ...identity })
     expect(answer).toMatchObject({ status: 400, body: { error: 'invalid_client_metadata' } })
   })
 
   test('an id that is no DID is not taken over: the server makes one', async () => {
     for (const client_id of ['gateway', 'admin', 42, '']) {
-      const { status, body } = await server.register({ ...machine, client_id })
+      const { status, body } = await register({ ...machine, client_id })
       expect(status).toBe(201)
       expect(body['client_id']).toMatch(/^[\w-]{22}$/)
     }
@@ -162,7 +172,7 @@ describe('registration (RFC 7591)', () => {
     // RFC 6750, section 3.1: a request without a token gets no error code of its own; the status says it.
     expect(answer.status).toBe(401)
     for (const token of ['wrong', '', 'undefined']) {
-      const { status } = await server.register(machine, token)
+      const { status } = await register(machine, token)
       expect([400, 401]).toContain(status)
     }
   })
@@ -192,7 +202,7 @@ describe('registration (RFC 7591)', () => {
     ['too much', { contacts: Array.from({ length: 1000 }, (_, i) => `${i}@example.com`.padStart(30, 'a')) }],
   ]
   test.each(refused)('%s is refused', async (_title, metadata) => {
-    const answer = await server.register({ ...machine, ...metadata })
+    const answer = await register({ ...machine, ...metadata })
     expect(answer).toMatchObject({ status: 400, body: { error: 'invalid_client_metadata' } })
   })
 
@@ -211,7 +221,7 @@ describe('registration (RFC 7591)', () => {
     ['not an address', 400],
   ]
   test.each(redirects)('redirect address %s: %i', async (uri, status) => {
-    const answer = await server.register({ redirect_uris: [uri] })
+    const answer = await register({ redirect_uris: [uri] })
     expect(answer.status).toBe(status)
     expect(answer.body['error']).toBe(status === 400 ? 'invalid_redirect_uri' : undefined)
   })
@@ -230,15 +240,21 @@ describe('management (RFC 7592)', () => {
   const manage = (registered: Answer, method: string, change?: Record<string, unknown>, token?: string) => {
     const { registration_client_uri: uri, registration_access_token: own, ...rest } = registered.body
     const { client_secret_expires_at: _1, client_id_issued_at: _2, ...metadata } = rest
+    const body = JSON.stringify({ ...metadata, issuer: server.provider.issuer, ...change })
+    const key = keys.get(String(change?.['public_key']))
     return server.fetch(String(uri), {
       method,
-      headers: { 'content-type': 'application/json', authorization: `Bearer ${token ?? String(own)}` },
-      ...(change === undefined ? {} : { body: JSON.stringify({ ...metadata, ...change }) }),
+      headers: {
+        'content-type': 'application/json',
+        authorization: `Bearer ${token ?? String(own)}`,
+        ...(key && signRequest({ did: String(rest['client_id']), key, body })),
+      },
+      ...(change === undefined ? {} : { body }),
     })
   }
 
   test('a client reads and changes itself, and the same rules hold', async () => {
-    const registered = await server.register(machine)
+    const registered = await register(machine)
     expect((await manage(registered, 'GET')).body).toMatchObject({ client_name: 'bob' })
     expect((await manage(registered, 'PUT', { client_name: 'bobby' })).body).toMatchObject({
       client_name: 'bobby',
@@ -250,7 +266,7 @@ describe('management (RFC 7592)', () => {
 
   test('a key gives way to the one that it signed for alone, and never comes back', async () => {
     const [first, second, third] = [newKey(), newKey(), newKey()]
-    const registered = await server.register({ ...machine, ...newIdentity(first) })
+    const registered = await register({ ...machine, ...newIdentity(first) })
     const change = async (key: KeyPair | undefined, history?: object) => {
       const change = { public_key: key?.publicKeyBase58, key_history: history }
       return (await manage(registered, 'PUT', change)).status
@@ -270,7 +286,7 @@ describe('management (RFC 7592)', () => {
 
   test('the key of a client that is no DID gives way in the same way', async () => {
     const [first, second] = [newKey(), newKey()]
-    const registered = await server.register({ ...machine, public_key: first.publicKeyBase58 })
+    const registered = await register({ ...machine, public_key: first.publicKeyBase58 })
     const public_key = second.publicKeyBase58
     expect((await manage(registered, 'PUT', { public_key })).status).toBe(400)
     const key_history = historyOf(first, second)
@@ -278,7 +294,7 @@ describe('management (RFC 7592)', () => {
   })
 
   test('a removed client has no tokens any more', async () => {
-    const registered = await server.register(machine)
+    const registered = await register(machine)
     const token = await server.token(credentials(registered))
     expect((await manage(registered, 'DELETE')).status).toBe(204)
     expect(await server.provider.introspect(token)).toEqual({ active: false })
@@ -286,8 +302,8 @@ describe('management (RFC 7592)', () => {
   })
 
   test('the token of another client opens nothing', async () => {
-    const one = await server.register(machine)
-    const other = await server.register(native)
+    const one = await register(machine)
+    const other = await register(native)
     const stolen = String(other.body['registration_access_token'])
     expect((await manage(one, 'GET', undefined, stolen)).status).toBe(401)
   })
@@ -338,7 +354,7 @@ describe('clients of the gateway', () => {
   test('a stranger who registered the id before loses it, with token and management', async () => {
     const identity = newIdentity()
     const did = identity.client_id
-    const stranger = await server.register({ ...machine, ...identity })
+    const stranger = await register({ ...machine, ...identity })
     const token = await server.token(credentials(stranger))
     const owner = await server.provider.ensureClient({
       clientId: did,

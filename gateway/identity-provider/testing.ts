@@ -5,6 +5,8 @@ import type { AddressInfo } from 'node:net'
 import { tmpdir } from 'node:os'
 import path from 'node:path'
 import { createServer } from '../../shared/http/server.ts'
+import type { KeyPair } from '../../shared/identity/keys.ts'
+import { signRequest } from '../../shared/identity/signature.ts'
 import { makeLog } from '../../shared/process/log.ts'
 import { createMetrics } from '../../shared/process/metrics.ts'
 import { openDatabase } from '../../shared/store/sqlite-database.ts'
@@ -29,7 +31,8 @@ export interface TestIdentityProvider extends AsyncDisposable {
   fetch(path: string, init?: RequestInit): Promise<Answer>
   /** Posts a form, with HTTP Basic when `as` is given. */
   post(path: string, form: Record<string, string> | [string, string][], as?: Credentials): Promise<Answer>
-  register(metadata: Record<string, unknown>, token?: string): Promise<Answer>
+  /** Signed by `key`, where there is one, as for this server. */
+  register(metadata: Record<string, unknown>, token?: string, key?: KeyPair): Promise<Answer>
   /** A token by client credentials. */
   token(as: Credentials, form?: Record<string, string>): Promise<string>
 }
@@ -110,15 +113,18 @@ function client(origin: string, provider: IdentityProvider) {
   return {
     fetch: ask,
     post,
-    register: async (metadata: Record<string, unknown>, token?: string) =>
-      ask('/oauth2/register', {
+    register: async (metadata: Record<string, unknown>, token?: string, key?: KeyPair) => {
+      const body = JSON.stringify({ ...metadata, ...(key && { issuer: provider.issuer }) })
+      return ask('/oauth2/register', {
         method: 'POST',
         headers: {
           'content-type': 'application/json',
           authorization: `Bearer ${token ?? (await provider.initialAccessToken())}`,
+          ...(key && signRequest({ did: String(metadata['client_id']), key, body })),
         },
-        body: JSON.stringify(metadata),
-      }),
+        body,
+      })
+    },
     token: async (as: Credentials, form: Record<string, string> = {}) => {
       const { body, text } = await post('/oauth2/token', { grant_type: 'client_credentials', ...form }, as)
       if (typeof body['access_token'] !== 'string') throw new Error(text)

@@ -123,20 +123,31 @@ const operator = () => clientToken('oauth/operator-client.json', 'agent:admin')
 const carol = () => clientToken('dev-client.json')
 
 /** A client of its own at the OAuth server, named after a DID, with a key. */
-async function registered(identity: Identity): Promise<string> {
+async function register(identity: Identity): Promise<{ client_id: string; client_secret: string }> {
   const initial = await readFile(path.join(folder, 'data', 'oauth', 'initial-access-token'), 'utf8')
+  const body = JSON.stringify({
+    issuer: `${gateway.addresses.public}/oauth2`,
+    client_id: identity.did,
+    client_name: 'stranger',
+    grant_types: ['client_credentials'],
+    public_key: identity.key.publicKeyBase58,
+  })
   const answer = await fetch(`${gateway.addresses.public}/oauth2/register`, {
     method: 'POST',
-    headers: { authorization: `Bearer ${initial.trim()}`, 'content-type': 'application/json' },
-    body: JSON.stringify({
-      client_id: identity.did,
-      client_name: 'stranger',
-      grant_types: ['client_credentials'],
-      public_key: identity.key.publicKeyBase58,
-    }),
+    headers: {
+      authorization: `Bearer ${initial.trim()}`,
+      'content-type': 'application/json',
+      ...signRequest({ ...identity, body }),
+    },
+    body,
   })
   const { client_id, client_secret } = (await answer.json()) as Record<string, string>
-  return tokenFor(`${gateway.addresses.public}/oauth2/token`, { client_id, client_secret })
+  return { client_id: client_id ?? '', client_secret: client_secret ?? '' }
+}
+
+/** A token of such a client. */
+async function registered(identity: Identity): Promise<string> {
+  return tokenFor(`${gateway.addresses.public}/oauth2/token`, await register(identity))
 }
 
 async function send(method: string, route: string, bearer: string, body?: object, signer?: Identity) {
@@ -422,17 +433,7 @@ test('a stranger joins in production: no work and no token before an operator ad
 test('an agent that was admitted may ask about tokens, and not before', async () => {
   await start(production)
   const agent = await playAgent({ identity: alice })
-  const initial = await readFile(path.join(folder, 'data', 'oauth', 'initial-access-token'), 'utf8')
-  const answer = await fetch(`${gateway.addresses.public}/oauth2/register`, {
-    method: 'POST',
-    headers: { authorization: `Bearer ${initial.trim()}`, 'content-type': 'application/json' },
-    body: JSON.stringify({
-      client_id: alice.did,
-      grant_types: ['client_credentials'],
-      public_key: alice.key.publicKeyBase58,
-    }),
-  })
-  const { client_id, client_secret } = (await answer.json()) as { client_id: string; client_secret: string }
+  const { client_id, client_secret } = await register(alice)
   const bearer = await tokenFor(`${gateway.addresses.public}/oauth2/token`, { client_id, client_secret })
   await join(agent.url, bearer, alice)
   const admin = await operator()

@@ -81,6 +81,16 @@ export async function checkDidSignature(
   return attempt.signature
 }
 
+/**
+ * Whether this key signed the request: for whoever shows a key that nobody knows yet.
+ * @throws ParleyError InvalidTokenSignature with the reason
+ */
+export function checkSignedBy(request: SignedRequest, publicKey: Uint8Array): void {
+  const attempt = { ...request, publicKey } as Attempt
+  for (const step of [allHeadersAreThere, clientIsADid, didIsTheClients, timestampIsNear]) step(attempt)
+  if (!verifySigned(signedTextOf(attempt), attempt.signature, publicKey)) throw refused('crypto_mismatch')
+}
+
 /** @throws ParleyError InvalidTokenSignature `replayed` when it was taken before */
 export async function takeOnce(did: string, signature: Uint8Array, seen: SeenSignatures): Promise<void> {
   // A timestamp ahead of our clock is good for twice the window.
@@ -120,17 +130,23 @@ function timestampIsNear(attempt: Attempt): void {
 
 /** A key that changed since it was read is read once more. */
 async function signatureVerifies(attempt: Attempt, { clientKeys }: SignatureRules): Promise<void> {
-  const { headers, body, publicKey, clientId, timestamp } = attempt
-  const text = headers['x-did-signature']
-  const signature = typeof text === 'string' ? readSignature(text) : undefined
-  if (signature === undefined) throw refused('malformed_input')
-  attempt.signature = signature
-  const signed: SignedText = { did: clientId, body: textOf(body), timestamp }
+  const { publicKey, clientId } = attempt
+  const signed = signedTextOf(attempt)
+  const { signature } = attempt
   if (verifySigned(signed, signature, publicKey)) return
   const fresh = await clientKeys?.publicKey(clientId, true)
   if (fresh === undefined) throw refused('public_key_unavailable')
   const changed = Buffer.compare(fresh, publicKey) !== 0
   if (!changed || !verifySigned(signed, signature, fresh)) throw refused('crypto_mismatch')
+}
+
+/** Reads the signature as well. */
+function signedTextOf(attempt: Attempt): SignedText {
+  const text = attempt.headers['x-did-signature']
+  const signature = typeof text === 'string' ? readSignature(text) : undefined
+  if (signature === undefined) throw refused('malformed_input')
+  attempt.signature = signature
+  return { did: attempt.clientId, body: textOf(attempt.body), timestamp: attempt.timestamp }
 }
 
 /** Bytes that are no text cannot have been signed. */

@@ -1,23 +1,33 @@
 import { mkdtemp, readFile, rm } from 'node:fs/promises'
-import { createServer } from 'node:http'
+import { createServer, type IncomingHttpHeaders } from 'node:http'
 import type { AddressInfo } from 'node:net'
 import { tmpdir } from 'node:os'
 import path from 'node:path'
 import { expect, test } from 'vitest'
+import { readPublicKey } from '../auth/client-keys.ts'
+import { checkSignedBy } from '../auth/did-signature.ts'
 import { agentIdentity } from '../identity/identity.ts'
 import { rotateKeys } from '../identity/key-file.ts'
 import { isLinked } from '../identity/key-link.ts'
 import { ownClient } from './own-client.ts'
 
+/** By the key and the DID that it registers. */
+function isSigned(headers: IncomingHttpHeaders, text: Buffer, body: Record<string, unknown>): boolean {
+  const key = readPublicKey(String(body['public_key']))
+  checkSignedBy({ headers, body: text, clientId: String(body['client_id']) }, key ?? Buffer.alloc(32))
+  return true
+}
+
 /** An OAuth server that makes every client it is asked for, and keeps what it was told. */
 async function registrar(answer?: string) {
-  const told: { method: string | undefined; body: Record<string, unknown> }[] = []
+  const told: { method: string | undefined; body: Record<string, unknown>; isSigned: boolean }[] = []
   const server = createServer((request, response) => {
     const chunks: Buffer[] = []
     request.on('data', (chunk: Buffer) => chunks.push(chunk))
     request.on('end', () => {
-      const body = JSON.parse(Buffer.concat(chunks).toString()) as Record<string, unknown>
-      told.push({ method: request.method, body })
+      const text = Buffer.concat(chunks)
+      const body = JSON.parse(text.toString()) as Record<string, unknown>
+      told.push({ method: request.method, body, isSigned: isSigned(request.headers, text, body) })
       const made = { client_secret: 's', registration_client_uri: url, registration_access_token: 't' }
       response.end(answer ?? JSON.stringify({ ...body, ...made }))
     })
@@ -33,7 +43,7 @@ async function registrar(answer?: string) {
       endpoint: async () => url,
       initialToken: 'initial',
       did,
-      publicKey: key.publicKeyBase58,
+      key,
       keyHistory: document.keyHistory,
       name: 'bob',
       file: path.join(dir, 'oauth-client.json'),
@@ -55,12 +65,16 @@ async function registrar(answer?: string) {
 test('after a rotation the server is told the new key, with the signatures that lead to it', async () => {
   await using server = await registrar()
   const first = await server.ask()
-  expect(server.told[0]).toMatchObject({ method: 'POST', body: { client_id: first?.clientId } })
+  expect(server.told[0]).toMatchObject({
+    method: 'POST',
+    body: { client_id: first?.clientId, issuer: expect.stringMatching(/^http:/) },
+    isSigned: true,
+  })
   expect(server.told[0]?.body).not.toHaveProperty('key_history')
   const { history } = await rotateKeys(server.keyFile)
   expect(await server.ask()).toEqual(first)
-  const { method, body } = server.told[1] ?? {}
-  expect(method).toBe('PUT')
+  const { method, body, isSigned } = server.told[1] ?? {}
+  expect([method, isSigned]).toEqual(['PUT', true])
   expect(body).toMatchObject({ public_key: history.at(-1)?.publicKeyBase58, key_history: history })
   expect(isLinked(body?.['key_history'] as typeof history)).toBe(true)
   await server.ask()

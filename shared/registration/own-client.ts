@@ -4,6 +4,8 @@ import { request } from 'undici'
 import { z } from 'zod'
 import { boundedText } from '../auth/bounded-text.ts'
 import type { DidDocument } from '../identity/document.ts'
+import type { KeyPair } from '../identity/keys.ts'
+import { signRequest } from '../identity/signature.ts'
 import type { SuppliedClient } from './supervisor-channel.ts'
 
 const clientFile = z.object({
@@ -23,8 +25,8 @@ export interface OwnClientOptions {
   /** What the server wants to see of whoever registers. */
   initialToken: string | undefined
   did: string
-  /** Base58 of the key of now. */
-  publicKey: string
+  /** The key of now: it is registered, and signs that it is ours. */
+  key: Pick<KeyPair, 'publicKeyBase58' | 'sign'>
   /** Every key so far, each signed by the one before it; absent while there was one alone. */
   keyHistory: DidDocument['keyHistory'] | undefined
   name: string
@@ -43,7 +45,7 @@ export async function ownClient(options: OwnClientOptions): Promise<SuppliedClie
   const client =
     known === undefined
       ? await register(options)
-      : known.public_key === options.publicKey
+      : known.public_key === options.key.publicKeyBase58
         ? known
         : await update(known, options)
   if (client !== known) await store(options.file, client)
@@ -63,39 +65,49 @@ async function storedClient({ file, issuer, did }: OwnClientOptions): Promise<St
 }
 
 async function register(options: OwnClientOptions): Promise<StoredClient> {
-  const answer = await ask('POST', await options.endpoint(), options.initialToken ?? '', metadataOf(options))
+  const answer = await ask('POST', await options.endpoint(), options.initialToken ?? '', options)
   return readAnswer(answer, options)
 }
 
 async function update(known: StoredClient, options: OwnClientOptions): Promise<StoredClient> {
   const { client_secret, registration_access_token: token } = known
-  const metadata = { ...metadataOf(options), client_secret }
-  const answer = await ask('PUT', known.registration_client_uri, token, metadata)
+  const answer = await ask('PUT', known.registration_client_uri, token, options, { client_secret })
   return readAnswer({ ...known, ...answer }, options)
 }
 
-function metadataOf({ did, name, publicKey, keyHistory }: OwnClientOptions) {
+function metadataOf({ issuer, did, name, key, keyHistory }: OwnClientOptions) {
   return {
+    // What is signed is for this server: another that we register at cannot do so in our name here.
+    issuer,
     client_id: did,
     client_name: name,
     grant_types: ['client_credentials'],
-    public_key: publicKey,
+    public_key: key.publicKeyBase58,
     // What the server believes another key by.
     key_history: keyHistory?.map(({ publicKeyBase58, signature }) => ({ publicKeyBase58, signature })),
   }
 }
 
-function readAnswer(answer: object, { did, issuer, publicKey }: OwnClientOptions): StoredClient {
-  const client = clientFile.safeParse({ ...answer, issuer, public_key: publicKey }).data
+function readAnswer(answer: object, { did, issuer, key }: OwnClientOptions): StoredClient {
+  const client = clientFile.safeParse({ ...answer, issuer, public_key: key.publicKeyBase58 }).data
   if (client?.client_id !== did) throw new Error('the OAuth server made no client of the agent’s DID')
   return client
 }
 
-async function ask(method: 'POST' | 'PUT', url: string, token: string, body: object): Promise<object> {
+/** Signed with the key that is registered, as any other request of the agent. */
+async function ask(
+  method: 'POST' | 'PUT',
+  url: string,
+  token: string,
+  options: OwnClientOptions,
+  more: object = {},
+): Promise<object> {
+  const body = JSON.stringify({ ...metadataOf(options), ...more })
+  const signature = signRequest({ did: options.did, key: options.key, body })
   const response = await request(url, {
     method,
-    headers: { authorization: `Bearer ${token}`, 'content-type': 'application/json' },
-    body: JSON.stringify(body),
+    headers: { authorization: `Bearer ${token}`, 'content-type': 'application/json', ...signature },
+    body,
     headersTimeout: 5000,
     bodyTimeout: 5000,
   })
