@@ -10,7 +10,10 @@ export interface ReceivedAnswer {
   complete: boolean
 }
 
-/** Collects an answer of at most so many bytes, as they are sent: nothing is unpacked. */
+/**
+ * Collects an answer of at most so many bytes, as they are sent: nothing is unpacked. Where the body is discarded, the
+ * answer is known with its status: whatever becomes of the body, it is no failure.
+ */
 export class BoundedAnswer implements Dispatcher.DispatchHandler {
   readonly #maxBytes: number
   readonly #discardBody: boolean
@@ -36,7 +39,7 @@ export class BoundedAnswer implements Dispatcher.DispatchHandler {
 
   giveUp(error: Error): void {
     this.#givenUp ??= error
-    this.#received.reject(error)
+    this.#fail(error)
     this.#controller?.abort(error)
   }
 
@@ -75,7 +78,12 @@ export class BoundedAnswer implements Dispatcher.DispatchHandler {
   }
 
   onResponseError(_controller: Dispatcher.DispatchController | undefined, error: Error): void {
-    this.#received.reject(error)
+    this.#fail(error)
+  }
+
+  #fail(error: Error): void {
+    if (this.#discardBody && this.#status > 0) this.#resolve(false)
+    else this.#received.reject(error)
   }
 
   #resolve(complete: boolean): void {

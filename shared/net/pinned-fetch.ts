@@ -13,7 +13,10 @@ export interface GuardedFetchOptions {
   body?: string | Buffer
   /** Largest body of the answer. Default 1 MiB. */
   maxBytes?: number
-  /** The status is all that is wanted: the body is read up to `maxBytes`, then cut, and given back empty. */
+  /**
+   * The status is all that is wanted: the body is read up to `maxBytes`, then cut, and given back empty. An answer whose
+   * body is not whole when time is up, or is lost on the way, is an answer all the same.
+   */
   discardBody?: boolean
   /** For all of it: resolve, connect, send, read. Default 5 s. */
   timeoutMs?: number
