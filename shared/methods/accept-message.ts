@@ -60,7 +60,7 @@ async function createTask(services: Services, call: Call, wanted: NewTask): Prom
     record,
     start: () => {
       services.runner.remember(record, firstOfContext)
-      services.scheduler.enqueue({ taskId: record.id, owner }, slot)
+      services.scheduler.enqueue({ taskId: record.id, version: record.version, owner }, slot)
     },
   }
 }

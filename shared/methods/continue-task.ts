@@ -34,7 +34,7 @@ export async function continueTask(
     const record = await services.engine.change(task, makeChange)
     const start = () => {
       if (record.status.state === 'submitted')
-        services.scheduler.enqueue({ taskId: task.id, owner: task.owner }, slot)
+        services.scheduler.enqueue({ taskId: task.id, version: record.version, owner: task.owner }, slot)
       else slot.release()
     }
     return { record, start }

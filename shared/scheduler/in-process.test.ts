@@ -10,7 +10,7 @@ function heldScheduler(concurrency: number) {
   const start = () =>
     scheduler.start((job) => {
       begun.push(job.taskId)
-      return new Promise((resolve) => ends.set(job.taskId, resolve))
+      return new Promise((resolve) => ends.set(job.taskId, () => resolve(undefined)))
     })
   const end = async (taskId: string) => {
     ends.get(taskId)?.()
@@ -22,7 +22,7 @@ function heldScheduler(concurrency: number) {
 test('as many tasks run at once as the agent allows, the others wait', async () => {
   const { scheduler, begun, start, end } = heldScheduler(2)
   start()
-  for (const taskId of ['a', 'b', 'c', 'd']) scheduler.enqueue({ taskId, owner: 'x' })
+  for (const taskId of ['a', 'b', 'c', 'd']) scheduler.enqueue({ taskId, version: 0, owner: 'x' })
   expect([begun, scheduler.active, scheduler.waiting]).toEqual([['a', 'b'], 2, 2])
   await end('a')
   expect([begun, scheduler.active, scheduler.waiting]).toEqual([['a', 'b', 'c'], 2, 1])
@@ -30,10 +30,10 @@ test('as many tasks run at once as the agent allows, the others wait', async () 
 
 test('callers take turns: many tasks of one do not hold up another', async () => {
   const { scheduler, begun, start, end } = heldScheduler(1)
-  for (const taskId of ['a1', 'a2', 'a3', 'a4']) scheduler.enqueue({ taskId, owner: 'alice' })
-  scheduler.enqueue({ taskId: 'b1', owner: 'bob' })
-  scheduler.enqueue({ taskId: 'c1', owner: 'carol' })
-  scheduler.enqueue({ taskId: 'b2', owner: 'bob' })
+  for (const taskId of ['a1', 'a2', 'a3', 'a4']) scheduler.enqueue({ taskId, version: 0, owner: 'alice' })
+  scheduler.enqueue({ taskId: 'b1', version: 0, owner: 'bob' })
+  scheduler.enqueue({ taskId: 'c1', version: 0, owner: 'carol' })
+  scheduler.enqueue({ taskId: 'b2', version: 0, owner: 'bob' })
   start()
   for (const taskId of ['a1', 'b1', 'c1', 'a2', 'b2', 'a3', 'a4']) await end(taskId)
   expect(begun).toEqual(['a1', 'b1', 'c1', 'a2', 'b2', 'a3', 'a4'])
@@ -46,7 +46,7 @@ test('a slot is given when a worker is free and nobody waits; released, it is fr
   const slot = scheduler.claimSlot()
   expect(slot?.runs).toBe(true)
   expect(scheduler.claimSlot()).toBeUndefined()
-  scheduler.enqueue({ taskId: 'waits', owner: 'x' })
+  scheduler.enqueue({ taskId: 'waits', version: 0, owner: 'x' })
   expect(begun).toEqual([])
   slot?.release()
   slot?.release()
@@ -58,15 +58,15 @@ test('a place in the line counts as waiting until it is used or released', () =>
   const [used, released] = [scheduler.claimPlace(), scheduler.claimPlace()]
   expect(scheduler.waiting).toBe(2)
   released.release()
-  scheduler.enqueue({ taskId: 'a', owner: 'x' }, used)
+  scheduler.enqueue({ taskId: 'a', version: 0, owner: 'x' }, used)
   expect(scheduler.waiting).toBe(1)
 })
 
 test('drain: no task is taken up any more; it resolves when those under way have ended, or with the signal', async () => {
   const { scheduler, begun, start, end } = heldScheduler(1)
   start()
-  scheduler.enqueue({ taskId: 'a', owner: 'x' })
-  scheduler.enqueue({ taskId: 'b', owner: 'x' })
+  scheduler.enqueue({ taskId: 'a', version: 0, owner: 'x' })
+  scheduler.enqueue({ taskId: 'b', version: 0, owner: 'x' })
   await scheduler.drain(AbortSignal.timeout(1))
   expect([scheduler.active, scheduler.running]).toEqual([1, false])
   const drained = scheduler.drain(new AbortController().signal)

@@ -1,4 +1,4 @@
-import type { Job, Scheduler, Slot } from './scheduler.ts'
+import type { Job, Scheduler, Slot, Work } from './scheduler.ts'
 
 /**
  * Runs tasks in this process, `concurrency` at a time. Each owner has a queue of its own and the queues take turns, so
@@ -8,7 +8,7 @@ export class InProcessScheduler implements Scheduler {
   readonly #concurrency: number
   /** Insertion order is the order of turns: the owner served last stands last. */
   readonly #queues = new Map<string, Job[]>()
-  #work: ((job: Job) => Promise<void>) | undefined
+  #work: Work | undefined
   #taken = 0
   #waiting = 0
   #idle: (() => void) | undefined
@@ -57,7 +57,12 @@ export class InProcessScheduler implements Scheduler {
     this.#takeUp()
   }
 
-  start(work: (job: Job) => Promise<void>): void {
+  async restore(jobs: readonly Job[]): Promise<void> {
+    const known = new Set([...this.#queues.values()].flatMap((queue) => queue.map(({ taskId }) => taskId)))
+    for (const job of jobs) if (!known.has(job.taskId)) this.enqueue(job)
+  }
+
+  start(work: Work): void {
     this.#work = work
     this.#takeUp()
   }

@@ -1,6 +1,8 @@
 /** A task that waits for a worker. Only its name is kept: what it holds stays in the store. */
 export interface Job {
   taskId: string
+  /** Of the record that waits: the same task may wait again after a pause, and is another job then. */
+  version: number
   /** Whose turn it uses: callers take turns. */
   owner: string
 }
@@ -10,19 +12,31 @@ export interface Scheduler extends AsyncDisposable {
   ping(): Promise<void>
   /** True while tasks are taken up. */
   readonly running: boolean
-  /** Tasks that wait; the bound is the caller's (`TASK_QUEUE_MAX`). */
+  /** Tasks that wait, in all processes of the agent; the bound is the caller's (`TASK_QUEUE_MAX`). */
   readonly waiting: number
+  /** Tasks that this process runs. */
   readonly active: number
   /** A place to run at once, when one is free and nobody waits; undefined otherwise. Give it to `enqueue` or release it. */
   claimSlot(): Slot | undefined
-  /** A place in the line, counted as waiting from now on. Give it to `enqueue` or release it. */
+  /**
+   * A place in the line, counted as waiting from now on. Give it to `enqueue` or release it.
+   * @throws ParleyError Unavailable when the line cannot be reached
+   */
   claimPlace(): Slot
   enqueue(job: Job, slot?: Slot): void
-  /** Begins to take up tasks; `work` must not reject. */
-  start(work: (job: Job) => Promise<void>): void
+  /** Enqueues those that it does not know of: the store says that they wait, and a line may be lost. */
+  restore(jobs: readonly Job[]): Promise<void>
+  /** Begins to take up tasks. */
+  start(work: Work): void
   /** Takes up no more tasks; resolves when those under way have ended or the signal aborts. */
   drain(signal: AbortSignal): Promise<void>
 }
+
+/**
+ * Runs a task; must not reject. Resolves with the time (milliseconds since 1970) at which the task shall be delivered
+ * again, where another process has it until then.
+ */
+export type Work = (job: Job) => Promise<number | undefined>
 
 export interface Slot {
   /** True: a worker is free for the task. False: a place in the line. */

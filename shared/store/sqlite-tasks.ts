@@ -105,7 +105,7 @@ export function loadTask(inside: Inside, id: string): Promise<TaskRecord | undef
   })
 }
 
-const columnsOfUnfinished = 'seq, id, owner, state, lease_holder IS NOT NULL AS leased'
+const columnsOfUnfinished = 'seq, id, version, owner, state, lease_holder IS NOT NULL AS leased'
 
 export function listUnfinished(inside: Inside, now: number, ourHolder: string): Promise<UnfinishedTask[]> {
   const { database } = inside
@@ -117,7 +117,13 @@ export function listUnfinished(inside: Inside, now: number, ourHolder: string): 
   return database.read(() => {
     const rows = database.statement(abandoned).all(ourHolder, now) as unknown as Row[]
     rows.sort((a, b) => a.seq - b.seq)
-    return rows.map(({ id, owner, state, leased }) => ({ id, owner, state, leased: leased === 1 }))
+    return rows.map(({ id, version, owner, state, leased }) => ({
+      id,
+      version,
+      owner,
+      state,
+      leased: leased === 1,
+    }))
   })
 }
 

@@ -61,6 +61,8 @@ async function runAlone(parts: RecoveryParts, suspects: TaskRecord[]): Promise<v
   }
 }
 
-function enqueue(scheduler: Scheduler, { id, owner }: Pick<UnfinishedTask, 'id' | 'owner'>): void {
-  scheduler.enqueue({ taskId: id, owner })
+type Named = Pick<UnfinishedTask, 'id' | 'version' | 'owner'>
+
+function enqueue(scheduler: Scheduler, { id, version, owner }: Named): void {
+  scheduler.enqueue({ taskId: id, version, owner })
 }

@@ -50,7 +50,7 @@ const [freshMax, freshMaxChars] = [1000, 16 * 1024]
 export class TaskRunner {
   readonly #parts: RunnerParts
   readonly #fresh = new Map<string, { record: TaskRecord; firstOfContext: boolean }>()
-  readonly #underWay = new Map<string, Promise<void>>()
+  readonly #underWay = new Map<string, Promise<number | undefined>>()
   readonly #running = new Map<string, AbortController>()
   readonly #stop = new AbortController()
   readonly #stopping = this.#stop.signal
@@ -68,8 +68,11 @@ export class TaskRunner {
     if (this.#fresh.size < freshMax && isSmall(record)) this.#fresh.set(record.id, { record, firstOfContext })
   }
 
-  /** Never rejects: a failure of our own is logged. A commit that the storage refuses is tried again until the stop. */
-  run(job: Job): Promise<void> {
+  /**
+   * Never rejects: a failure of our own is logged. A commit that the storage refuses is tried again until the stop.
+   * Resolves with the time at which another process's lease on the task ends, where one has it.
+   */
+  run(job: Job): Promise<number | undefined> {
     // Delivery is at least once: a task that is delivered while it runs is looked at when that run is over.
     const before = this.#underWay.get(job.taskId)
     const run = before === undefined ? this.#run(job) : before.then(() => this.#run(job))
@@ -79,15 +82,18 @@ export class TaskRunner {
     })
   }
 
-  async #run(job: Job): Promise<void> {
+  async #run(job: Job): Promise<number | undefined> {
     const known = this.#fresh.get(job.taskId)
     this.#fresh.delete(job.taskId)
     try {
       const record = known?.record ?? (await this.#parts.engine.store.loadTask(job.taskId))
-      if (record !== undefined) await this.#takeUp(record, known?.firstOfContext ?? false)
+      if (record === undefined) return undefined
+      if (this.#parts.leases.heldByAnother(record)) return record.lease?.until
+      await this.#takeUp(record, known?.firstOfContext ?? false)
     } catch (error) {
       this.#parts.log.error({ err: error, task_id: job.taskId }, 'task could not be run')
     }
+    return undefined
   }
 
   /** Tells every running handler to stop; their tasks stay `working`, are nobody's, and run again at the next start. */
@@ -99,11 +105,15 @@ export class TaskRunner {
   async #takeUp(record: TaskRecord, firstOfContext: boolean): Promise<void> {
     const { engine, agent, leases } = this.#parts
     const { state } = record.status
-    if ((state !== 'submitted' && state !== 'working') || leases.heldByAnother(record)) return
+    if (state !== 'submitted' && state !== 'working') return
     const claimed = record.lease?.holder === leases.holder
     if (!claimed && record.starts >= startsMax) {
       const reason = `The agent's process ended ${startsMax} times while this task ran.`
       await engine.change(record, (task) => failed(task, reason))
+      return
+    }
+    if (!claimed && state === 'working' && agent.onRestart === 'fail') {
+      await engine.change(record, (task) => failed(task, 'The agent restarted while this task ran.'))
       return
     }
     const draft = engine.draft(record)
