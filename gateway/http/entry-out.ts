@@ -42,7 +42,12 @@ export function entryDetail(entry: AgentEntry, gatewayUrl: string) {
     quarantine:
       entry.quarantine === undefined
         ? null
-        : { since: entry.quarantine.since, reason: entry.quarantine.reason },
+        : {
+            since: entry.quarantine.since,
+            reason: entry.quarantine.reason,
+            by: entry.quarantine.by === undefined ? 'gateway' : 'operator',
+            until: entry.quarantine.until === undefined ? null : timestampOf(entry.quarantine.until * 1000),
+          },
     lease_until: timestampOf(entry.leaseUntil * 1000),
     load: loadOut(entry.load),
     measurements:
@@ -52,6 +57,7 @@ export function entryDetail(entry: AgentEntry, gatewayUrl: string) {
             samples: entry.measurements.samples,
             success_share: entry.measurements.successShare,
             latency_p50_ms: entry.measurements.latencyP50Ms ?? null,
+            latency_p95_ms: entry.measurements.latencyP95Ms ?? null,
           },
     skills: entry.skills.map((skill) => skillOut(entry, skill)),
     card: cardOut(entry, gatewayUrl),

@@ -4,6 +4,7 @@ import type { Authenticator } from '../../shared/auth/authenticate.ts'
 import { requireScope } from '../../shared/auth/authenticate.ts'
 import { ParleyError } from '../../shared/jsonrpc/errors.ts'
 import { parseJson } from '../../shared/jsonrpc/parse-json.ts'
+import { uuid } from '../../shared/protocol/message-in.ts'
 import { parseParams } from '../../shared/protocol/params.ts'
 import { wireObject } from '../../shared/protocol/spelling.ts'
 import { type AgentEntry, agentStatuses, type Load } from '../registry/entry.ts'
@@ -17,6 +18,8 @@ export interface RegistryRoutes {
   authenticator: Authenticator
   gatewayUrl: string
   vouch: Vouch
+  /** Told of each heartbeat: what was known of the agent's load, and what it says now. */
+  told?: (id: string, before: Load, now: Load, outcomes: readonly TaskOutcome[]) => void
 }
 
 const word = z.string().max(256)
@@ -38,7 +41,24 @@ const heartbeat = wireObject({
   latencyP95Ms: milliseconds,
   completed: count,
   failed: count,
+  outcomes: z
+    .array(
+      wireObject({
+        taskId: uuid,
+        state: z.enum(['completed', 'failed']),
+        rating: z.int().min(1).max(5).optional(),
+      }),
+    )
+    .max(1000)
+    .optional(),
 })
+
+/** How a task ended, or was rated, at the agent. */
+export interface TaskOutcome {
+  taskId: string
+  state: 'completed' | 'failed'
+  rating?: number | undefined
+}
 
 /** `GET /registry/agents` (`status=left` for operators), `GET /registry/agents/{id}`, `PUT /registry/agents/{id}/heartbeat`. */
 export function addRegistryRoutes(app: FastifyInstance, routes: RegistryRoutes): void {
@@ -67,11 +87,12 @@ export function addRegistryRoutes(app: FastifyInstance, routes: RegistryRoutes):
   })
   app.put<{ Params: { id: string } }>('/registry/agents/:id/heartbeat', async (request) => {
     const entry = await ownEntry(routes, request)
-    const load = parseParams(
+    const { outcomes = [], ...load } = parseParams(
       heartbeat,
       parseJson((request.body as Uint8Array | undefined) ?? new Uint8Array()),
     )
     const renewed = registry.heartbeat(entry.id, withoutUndefined(load) as Load)
+    routes.told?.(entry.id, entry.load, renewed.load, outcomes)
     return { ...entrySummary(renewed, gatewayUrl), lease_seconds: registry.leaseMs / 1000 }
   })
 }

@@ -9,6 +9,9 @@ export class EntryIndex {
   /** Kept until a slug comes or goes: a heartbeat changes an entry, not the order. */
   #slugs: string[] | undefined
 
+  /** Told of every entry as it is now, and of those that are gone by their id alone. */
+  changed: (id: string, entry: AgentEntry | undefined) => void = () => {}
+
   constructor(entries: readonly AgentEntry[]) {
     for (const entry of entries) this.set(entry)
   }
@@ -54,6 +57,7 @@ export class EntryIndex {
     this.#idOfSlug.set(entry.slug, entry.id)
     this.#idOfUrl.set(entry.url, entry.id)
     if (entry.did !== undefined) this.#idOfDid.set(entry.did, entry.id)
+    this.changed(entry.id, entry)
   }
 
   delete(id: string): void {
@@ -64,6 +68,7 @@ export class EntryIndex {
     this.#forgetUrl(entry)
     if (entry.did !== undefined) this.#idOfDid.delete(entry.did)
     this.#slugs = undefined
+    this.changed(id, undefined)
   }
 
   /** Two agents of the supervisor may have had the same port one after the other. */

@@ -18,11 +18,14 @@ export interface Load {
   failed?: number
 }
 
-/** What the gateway itself saw of an agent's answers. */
+/** What was seen of an agent's work, rather than what it says; older work counts less. */
 export interface Measurements {
+  /** Decayed count of ended tasks and of requests that it failed. */
   samples: number
+  /** 0..1 */
   successShare: number
   latencyP50Ms?: number
+  latencyP95Ms?: number
 }
 
 /** A skill as the registry keeps it; in the spelling of `GET /agent/skills`, for it is only passed on and searched. */

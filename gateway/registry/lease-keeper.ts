@@ -7,6 +7,8 @@ export interface LeaseKeeperOptions {
   log: Log
   /** Asks an agent that sends no heartbeats whether it is there. Never rejects; bounded in time and size. */
   probe: (entry: AgentEntry, signal: AbortSignal) => Promise<boolean>
+  /** Told what came of asking an agent that was set aside. Default: nobody. */
+  probed?: (id: string, answers: boolean) => Promise<void>
   /** How often leases are looked at. Default a sixth of a lease. */
   everyMs?: number
   /** Probes at the same time. Default 16. */
@@ -19,7 +21,7 @@ const longSilent = 10
 
 /**
  * Watches the leases: marks agents that fell silent, probes those that never sent a heartbeat once a lease, and writes
- * what only memory knows. Probes run beside the rounds: agents that take their time hold up nobody.
+ * what only memory knows. Agents that were set aside are asked once their time is over. Probes run beside the rounds: agents that take their time hold up nobody.
  */
 export class LeaseKeeper implements AsyncDisposable {
   readonly #options: LeaseKeeperOptions
@@ -113,6 +115,7 @@ export class LeaseKeeper implements AsyncDisposable {
   }
 
   #isDue(entry: AgentEntry): boolean {
+    if (this.#mayComeBack(entry)) return !this.#waiting.has(entry.id)
     if (entry.sendsHeartbeats || !entry.admitted || this.#waiting.has(entry.id)) return false
     // The port of a process that is gone may be another's by now: only the supervisor brings its agents back.
     if (entry.origin === 'supervised' && entry.status !== 'ready') return false
@@ -122,11 +125,20 @@ export class LeaseKeeper implements AsyncDisposable {
     return (this.#probedAt.get(entry.id) ?? 0) + every <= this.#now()
   }
 
+  /** Its time aside is over; whether it answers shall be known before it gets work. */
+  #mayComeBack({ quarantine, admitted, status }: AgentEntry): boolean {
+    const until = quarantine?.by === undefined ? quarantine?.until : undefined
+    return until !== undefined && admitted && status === 'ready' && until <= this.#now()
+  }
+
   async #probeOne(id: string): Promise<void> {
     const { registry, probe } = this.#options
     const entry = registry.find(id)
     if (entry === undefined) return
+    const wasAside = this.#mayComeBack(entry)
     const answers = await probe(entry, this.#stopped.signal)
+    if (this.#stopped.signal.aborted) return
+    if (wasAside) await this.#options.probed?.(id, answers)
     // It may have moved meanwhile: what answered is no longer where it is.
     if (answers && registry.find(id)?.url === entry.url) registry.answered(id)
   }

@@ -3,7 +3,7 @@ import { ParleyError } from '../../shared/jsonrpc/errors.ts'
 import { timestamp } from '../../shared/protocol/timestamp.ts'
 import { admission, isDecided, stillAdmitted } from './admission.ts'
 import { cardChanges } from './card-changes.ts'
-import type { AgentEntry, AgentStatus, Load } from './entry.ts'
+import type { AgentEntry, AgentStatus, Load, Measurements } from './entry.ts'
 import { EntryIndex } from './entry-index.ts'
 import { sameAgent, slugTaken } from './same-agent.ts'
 import { isUuid, slugOf } from './slug.ts'
@@ -67,6 +67,12 @@ export class Registry {
       registry.#replace({ ...entry, admitted, leaseUntil: registry.#leaseEnd() })
     }
     return registry
+  }
+
+  /** Calls `listen` with every entry there is, and with each change from now on; undefined: gone, or left. One listener. */
+  follow(listen: (id: string, entry: AgentEntry | undefined) => void): void {
+    this.#index.changed = (id, entry) => listen(id, present(entry))
+    for (const entry of this.all()) listen(entry.id, entry)
   }
 
   /** By slug, DID or id. */
@@ -161,6 +167,35 @@ export class Registry {
 
   quarantine(id: string, by: string, reason: string): Promise<AgentEntry> {
     return this.#change(id, { quarantine: { since: timestamp(), reason, by } })
+  }
+
+  /**
+   * Sets it aside until `until` (milliseconds since 1970), because it failed again and again. What an operator decided
+   * stays as it is. False when there is nothing to set aside.
+   */
+  async setAside(id: string, reason: string, until: number): Promise<boolean> {
+    return this.#inTurn(async () => {
+      const entry = this.#index.byId(id)
+      if (entry === undefined || entry.quarantine?.by !== undefined) return false
+      await this.#save({ ...entry, quarantine: { since: timestamp(), reason, until } })
+      return true
+    })
+  }
+
+  /** It answered its probe after a time aside that nobody but the gateway had decided. */
+  async takeBack(id: string): Promise<boolean> {
+    return this.#inTurn(async () => {
+      const { quarantine, ...entry } = this.#get(id)
+      if (quarantine === undefined || quarantine.by !== undefined) return false
+      await this.#save(entry)
+      return true
+    })
+  }
+
+  /** What was seen of it; written with `flush`. */
+  measured(id: string, measurements: Measurements): void {
+    const entry = this.#index.byId(id)
+    if (entry !== undefined) this.#replace({ ...entry, measurements })
   }
 
   release(id: string): Promise<AgentEntry> {

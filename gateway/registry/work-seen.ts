@@ -1,0 +1,221 @@
+import type { Log } from '../../shared/process/log.ts'
+import type { AgentEntry, Load, Measurements } from './entry.ts'
+import type { Registry } from './registry.ts'
+
+export interface WorkSeenOptions {
+  registry: Registry
+  log: Log
+  /** After so long a sample counts half. Default 30 minutes. */
+  halfLifeMs?: number
+  /** Requests in a row that an agent fails before it is set aside. Default 5. */
+  failuresInARow?: number
+  /** How long the first time aside lasts; each further one twice as long. Default 15 s. */
+  asideMs?: number
+  /** Default 10 minutes. */
+  asideMaxMs?: number
+  /** How often figures go to the registry. Default 1 s. */
+  everyMs?: number
+  now?: () => number
+}
+
+/** What is kept of one agent. */
+interface Work {
+  good: number
+  bad: number
+  /** When `good` and `bad` were last made less. */
+  at: number
+  /** Newest last, at most `latenciesMax`. */
+  latencies: { ms: number; at: number }[]
+  inARow: number
+  timesAside: number
+  /** Since it failed last. */
+  answers: number
+}
+
+/** So many answers in a row, and earlier times aside are forgotten. */
+const answersToForgive = 20
+const latenciesMax = 128
+/** Own measurements of the time a task takes count from so many on; before, those that the agent tells. */
+const latenciesMin = 5
+/** What one heartbeat may add: an agent that tells fables of itself does not drown what was seen. */
+const toldMax = 100
+
+/**
+ * The facts of the agents (design gaps, "Negotiation"): how their tasks end and how long they take, from what passes the
+ * gateway and what heartbeats tell, decayed in time. Who fails again and again is set aside for a time, and comes back by a
+ * probe; the first failure after that sets it aside for longer.
+ */
+export class WorkSeen implements Disposable {
+  readonly #options: Required<Omit<WorkSeenOptions, 'registry' | 'log'>>
+  readonly #registry: Registry
+  readonly #log: Log
+  readonly #works = new Map<string, Work>()
+  readonly #changed = new Set<string>()
+  readonly #timer: NodeJS.Timeout
+
+  constructor({ registry, log, ...options }: WorkSeenOptions) {
+    this.#registry = registry
+    this.#log = log
+    this.#options = {
+      halfLifeMs: 30 * 60_000,
+      failuresInARow: 5,
+      asideMs: 15_000,
+      asideMaxMs: 10 * 60_000,
+      everyMs: 1000,
+      now: Date.now,
+      ...options,
+    }
+    this.#timer = setInterval(() => this.tell(), this.#options.everyMs)
+    this.#timer.unref()
+  }
+
+  [Symbol.dispose](): void {
+    clearInterval(this.#timer)
+    this.tell()
+  }
+
+  /** It answered a request, whatever the answer. */
+  answered(id: string): void {
+    const work = this.#works.get(id)
+    if (work === undefined || (work.inARow === 0 && work.timesAside === 0)) return
+    work.inARow = 0
+    work.answers += 1
+    if (work.answers >= answersToForgive) work.timesAside = 0
+  }
+
+  /** It could not be reached, broke off, was silent, or failed by a fault of its own. */
+  failed(id: string): void {
+    const work = this.#workOf(id)
+    if (work === undefined) return
+    this.#count(id, work, 0, 1)
+    work.inARow += 1
+    work.answers = 0
+    if (work.inARow >= this.#options.failuresInARow) this.#setAside(id, work)
+  }
+
+  /** A task of it came to its end. Agents that send heartbeats count their tasks themselves. */
+  ended(id: string, outcome: 'completed' | 'failed', latencyMs?: number): void {
+    const work = this.#workOf(id)
+    if (work === undefined) return
+    if (latencyMs !== undefined && latencyMs >= 0) {
+      work.latencies.push({ ms: latencyMs, at: this.#options.now() })
+      if (work.latencies.length > latenciesMax) work.latencies.shift()
+      this.#changed.add(id)
+    }
+    if (this.#registry.find(id)?.sendsHeartbeats === true) return
+    if (outcome === 'completed') this.#count(id, work, 1, 0)
+    else this.#count(id, work, 0, 1)
+  }
+
+  /** What a heartbeat says, beside the one before it. */
+  told(id: string, before: Load, now: Load): void {
+    const work = this.#workOf(id)
+    if (work === undefined) return
+    const good = growth(before.completed, now.completed)
+    const bad = growth(before.failed, now.failed)
+    const share = Math.min(1, toldMax / Math.max(1, good + bad))
+    this.#count(id, work, good * share, bad * share)
+  }
+
+  /** An agent that was set aside was asked whether it is there. */
+  async probed(id: string, answers: boolean): Promise<void> {
+    const work = this.#workOf(id)
+    if (work === undefined) return
+    if (!answers) return this.#setAside(id, work)
+    work.inARow = this.#options.failuresInARow - 1
+    const slug = this.#registry.find(id)?.slug
+    if (await this.#registry.takeBack(id)) this.#log.info({ agent: slug }, 'agent is back from quarantine')
+  }
+
+  /** Hands the figures to the registry; the timer calls it. */
+  tell(): void {
+    for (const id of this.#changed) {
+      const work = this.#works.get(id)
+      const entry = this.#registry.find(id)
+      if (entry === undefined || work === undefined) this.#works.delete(id)
+      else this.#registry.measured(id, this.#figures(work, entry))
+    }
+    this.#changed.clear()
+  }
+
+  #figures(work: Work, { load }: AgentEntry): Measurements {
+    this.#decay(work)
+    const samples = work.good + work.bad
+    const p50 = this.#percentile(work, 0.5) ?? load.latencyP50Ms
+    const p95 = this.#percentile(work, 0.95) ?? load.latencyP95Ms
+    return {
+      samples: round(samples),
+      successShare: samples === 0 ? 1 : round(work.good / samples),
+      ...(p50 !== undefined && { latencyP50Ms: p50 }),
+      ...(p95 !== undefined && { latencyP95Ms: p95 }),
+    }
+  }
+
+  #percentile({ latencies }: Work, share: number): number | undefined {
+    const oldest = this.#options.now() - 4 * this.#options.halfLifeMs
+    const sorted = latencies
+      .filter(({ at }) => at >= oldest)
+      .map(({ ms }) => ms)
+      .sort((a, b) => a - b)
+    if (sorted.length < latenciesMin) return undefined
+    return sorted[Math.min(sorted.length - 1, Math.floor(sorted.length * share))]
+  }
+
+  #count(id: string, work: Work, good: number, bad: number): void {
+    if (good + bad > 0) {
+      this.#decay(work)
+      work.good += good
+      work.bad += bad
+    }
+    this.#changed.add(id)
+  }
+
+  #decay(work: Work): void {
+    const now = this.#options.now()
+    const factor = 0.5 ** ((now - work.at) / this.#options.halfLifeMs)
+    work.good *= factor
+    work.bad *= factor
+    work.at = now
+  }
+
+  #setAside(id: string, work: Work): void {
+    const { now, asideMs, asideMaxMs } = this.#options
+    const lastsMs = Math.min(asideMaxMs, asideMs * 2 ** Math.min(work.timesAside, 20))
+    work.timesAside += 1
+    work.inARow = 0
+    const slug = this.#registry.find(id)?.slug
+    void this.#registry
+      .setAside(id, 'it failed again and again', now() + lastsMs)
+      .then((done) => {
+        if (done)
+          this.#log.warn({ agent: slug, lasts_ms: lastsMs }, 'agent is set aside: it failed again and again')
+      })
+      .catch((error: unknown) => this.#log.error({ err: error, agent: slug }, 'agent could not be set aside'))
+  }
+
+  #workOf(id: string): Work | undefined {
+    const known = this.#works.get(id)
+    if (known !== undefined) return known
+    const entry = this.#registry.find(id)
+    if (entry === undefined) return undefined
+    const { samples, successShare } = entry.measurements ?? { samples: 0, successShare: 1 }
+    const work: Work = {
+      good: samples * successShare,
+      bad: samples * (1 - successShare),
+      at: this.#options.now(),
+      latencies: [],
+      inARow: 0,
+      answers: 0,
+      timesAside: entry.quarantine?.until === undefined ? 0 : 1,
+    }
+    this.#works.set(id, work)
+    return work
+  }
+}
+
+/** A counter that is lower than before began anew. */
+function growth(before = 0, now = 0): number {
+  return now >= before ? now - before : now
+}
+
+const round = (value: number) => Math.round(value * 10_000) / 10_000
