@@ -1,6 +1,9 @@
 import { expect, test } from 'vitest'
 import { testAgent } from '../testing/test-agent.ts'
 import { InProcessScheduler } from './in-process.ts'
+import { schedulerCases } from './scheduler.cases.ts'
+
+schedulerCases('in-process', async (concurrency) => new InProcessScheduler(concurrency))
 
 /** A scheduler whose work ends when the test says so. */
 function heldScheduler(concurrency: number) {
@@ -18,15 +21,6 @@ function heldScheduler(concurrency: number) {
   }
   return { scheduler, begun, start, end }
 }
-
-test('as many tasks run at once as the agent allows, the others wait', async () => {
-  const { scheduler, begun, start, end } = heldScheduler(2)
-  start()
-  for (const taskId of ['a', 'b', 'c', 'd']) scheduler.enqueue({ taskId, version: 0, owner: 'x' })
-  expect([begun, scheduler.active, scheduler.waiting]).toEqual([['a', 'b'], 2, 2])
-  await end('a')
-  expect([begun, scheduler.active, scheduler.waiting]).toEqual([['a', 'b', 'c'], 2, 1])
-})
 
 test('callers take turns: many tasks of one do not hold up another', async () => {
   const { scheduler, begun, start, end } = heldScheduler(1)
@@ -51,29 +45,6 @@ test('a slot is given when a worker is free and nobody waits; released, it is fr
   slot?.release()
   slot?.release()
   expect([begun, scheduler.active]).toEqual([['waits'], 1])
-})
-
-test('a place in the line counts as waiting until it is used or released', () => {
-  const { scheduler } = heldScheduler(1)
-  const [used, released] = [scheduler.claimPlace(), scheduler.claimPlace()]
-  expect(scheduler.waiting).toBe(2)
-  released.release()
-  scheduler.enqueue({ taskId: 'a', version: 0, owner: 'x' }, used)
-  expect(scheduler.waiting).toBe(1)
-})
-
-test('drain: no task is taken up any more; it resolves when those under way have ended, or with the signal', async () => {
-  const { scheduler, begun, start, end } = heldScheduler(1)
-  start()
-  scheduler.enqueue({ taskId: 'a', version: 0, owner: 'x' })
-  scheduler.enqueue({ taskId: 'b', version: 0, owner: 'x' })
-  await scheduler.drain(AbortSignal.timeout(1))
-  expect([scheduler.active, scheduler.running]).toEqual([1, false])
-  const drained = scheduler.drain(new AbortController().signal)
-  await end('a')
-  await drained
-  expect([begun, scheduler.active, scheduler.waiting]).toEqual([['a'], 0, 1])
-  await expect(scheduler.ping()).rejects.toThrow('not running')
 })
 
 test('one slow task never holds up another', async () => {

@@ -1,0 +1,212 @@
+import { type Job as BullJob, DelayedError, Queue, WaitingError, Worker } from 'bullmq'
+import type { Redis } from 'ioredis'
+import { ParleyError } from '../jsonrpc/errors.ts'
+import { connectRedis, type RedisConnection } from '../process/redis.ts'
+import { OwnerLines } from './redis.ts'
+import type { Job, Scheduler, Slot, Work } from './scheduler.ts'
+
+export interface BullmqSchedulerOptions extends RedisConnection {
+  /** Names the queue: all processes of an agent share one. */
+  agentId: string
+  /** Tasks that this process runs at a time. */
+  concurrency: number
+}
+
+/** A job whose process is gone comes back after lock and two checks: within 10 s. */
+const [lockMs, stalledCheckMs] = [5000, 2000]
+/** How often the length of the line is asked for. */
+const countEveryMs = 1000
+const pingMs = 1000
+/** Jobs of one owner in the queue, for each place that this process has. */
+const inQueuePerPlace = 4
+const restoreBatch = 500
+
+/**
+ * One queue for all processes of an agent, on Redis. A job is delivered at least once: that of a process that died, or
+ * lost its connection for longer than its lock, goes to another one, and compare-and-set on the task decides. What Redis
+ * loses is put back by `restore`.
+ * @throws Error when no Redis answers
+ */
+export async function openBullmqScheduler(options: BullmqSchedulerOptions): Promise<Scheduler> {
+  const redis = await connectRedis(options)
+  // The worker waits for as long as it takes, for jobs and for a connection.
+  const patient = { enableOfflineQueue: true, maxRetriesPerRequest: null, commandTimeout: undefined }
+  const workerRedis = await connectRedis({ ...options, options: patient }).catch((error: unknown) => {
+    redis.disconnect()
+    throw error
+  })
+  return new BullmqScheduler(redis, workerRedis, options)
+}
+
+type Running = { worker: Worker<Job, void>; work: Work }
+
+class BullmqScheduler implements Scheduler {
+  readonly #options: BullmqSchedulerOptions
+  readonly #redis: Redis
+  readonly #workerRedis: Redis
+  readonly #queue: Queue<Job, void>
+  readonly #lines: OwnerLines
+  readonly #counting: NodeJS.Timeout
+  #running: Running | undefined
+  #draining = false
+  #active = 0
+  /** The line as it was counted last, what joined it since, and places that are held. */
+  #counted = 0
+  #joined = 0
+  #held = 0
+  #idle: (() => void) | undefined
+
+  constructor(redis: Redis, workerRedis: Redis, options: BullmqSchedulerOptions) {
+    const { agentId, concurrency, log } = options
+    this.#options = options
+    this.#redis = redis
+    this.#workerRedis = workerRedis
+    this.#queue = new Queue(agentId, { connection: redis, prefix: 'parley', skipVersionCheck: true })
+    this.#queue.on('error', (error) => log.debug({ err: error }, 'queue'))
+    const inQueueMax = concurrency * inQueuePerPlace
+    this.#lines = new OwnerLines({ redis, prefix: `parley:{${agentId}}:line:`, inQueueMax })
+    this.#counting = setInterval(() => void this.#count(), countEveryMs)
+    this.#counting.unref()
+  }
+
+  async ping(): Promise<void> {
+    if (!this.running) throw new Error('scheduler is not running')
+    const late = Promise.withResolvers<never>()
+    const timer = setTimeout(() => late.reject(new Error(`no answer within ${pingMs} ms`)), pingMs)
+    try {
+      await Promise.race([this.#redis.ping(), late.promise])
+    } finally {
+      clearTimeout(timer)
+    }
+  }
+
+  get running(): boolean {
+    return this.#running !== undefined && !this.#draining
+  }
+
+  /** What other processes did within the last second is not in it. */
+  get waiting(): number {
+    return this.#counted + this.#joined + this.#held
+  }
+
+  get active(): number {
+    return this.#active
+  }
+
+  /** Never: what a process takes without the queue is lost to the others when it dies. */
+  claimSlot(): undefined {
+    return undefined
+  }
+
+  claimPlace(): Slot {
+    if (this.#redis.status !== 'ready') {
+      const data = { reason: 'scheduler' }
+      throw new ParleyError('Unavailable', { data, headers: { 'retry-after': '2' } })
+    }
+    this.#held += 1
+    let held = true
+    const release = () => {
+      if (held) this.#held -= 1
+      held = false
+    }
+    return { runs: false, release }
+  }
+
+  enqueue(job: Job, slot?: Slot): void {
+    slot?.release()
+    this.#joined += 1
+    this.#enqueue(job).catch((error: unknown) => {
+      // The task is in the store: `restore` brings it back.
+      this.#options.log.error({ err: error, task_id: job.taskId }, 'task could not be enqueued')
+    })
+  }
+
+  async restore(jobs: readonly Job[]): Promise<void> {
+    await this.#add(await this.#lines.refill())
+    for (let i = 0; i < jobs.length; i += restoreBatch) {
+      const batch = jobs.slice(i, i + restoreBatch)
+      const missing = await this.#lines.missing(batch, (job) => this.#queue.toKey(idOf(job)))
+      for (const job of missing) await this.#enqueue(job)
+    }
+  }
+
+  start(work: Work): void {
+    const { agentId, concurrency, log } = this.#options
+    const worker = new Worker<Job, void>(agentId, (job, token) => this.#process(job, token), {
+      connection: this.#workerRedis,
+      prefix: 'parley',
+      concurrency,
+      lockDuration: lockMs,
+      stalledInterval: stalledCheckMs,
+      // How often a task may be started is for the runner to say.
+      maxStalledCount: Number.MAX_SAFE_INTEGER,
+      skipVersionCheck: true,
+    })
+    worker.on('error', (error) => log.debug({ err: error }, 'worker'))
+    this.#running = { worker, work }
+  }
+
+  async drain(signal: AbortSignal): Promise<void> {
+    this.#draining = true
+    await this.#running?.worker.pause(true)
+    if (this.#active === 0 || signal.aborted) return
+    const { promise, resolve } = Promise.withResolvers<void>()
+    this.#idle = resolve
+    signal.addEventListener('abort', () => resolve(), { once: true })
+    await promise
+  }
+
+  async [Symbol.asyncDispose](): Promise<void> {
+    this.#draining = true
+    clearInterval(this.#counting)
+    await this.#running?.worker.close(true).catch(() => {})
+    await this.#queue.close().catch(() => {})
+    this.#redis.disconnect()
+    this.#workerRedis.disconnect()
+  }
+
+  async #enqueue(job: Job): Promise<void> {
+    await this.#add(await this.#lines.join(job))
+  }
+
+  async #add(jobs: readonly Job[]): Promise<void> {
+    for (const job of jobs)
+      await this.#queue.add('task', job, { jobId: idOf(job), removeOnComplete: true, removeOnFail: true })
+  }
+
+  async #process(job: BullJob<Job, void>, token: string | undefined): Promise<void> {
+    const { work } = this.#running as Running
+    this.#active += 1
+    const again = await work(job.data).finally(() => {
+      this.#active -= 1
+      if (this.#active === 0) this.#idle?.()
+    })
+    if (again !== undefined) {
+      await job.moveToDelayed(again, token)
+      throw new DelayedError()
+    }
+    if (this.#draining) {
+      // The run may have been cut off: another process looks at the task.
+      await job.moveToWait(token)
+      throw new WaitingError()
+    }
+    await this.#add(await this.#lines.leave(job.data))
+  }
+
+  async #count(): Promise<void> {
+    try {
+      const [queued, behind] = await Promise.all([
+        this.#queue.getJobCountByTypes('waiting', 'delayed'),
+        this.#lines.waiting(),
+      ])
+      this.#counted = queued + behind
+      this.#joined = 0
+    } catch {
+      // Counted again in a second; that Redis is away is said by `ping`.
+    }
+  }
+}
+
+function idOf({ taskId, version }: Job): string {
+  return `${taskId}-${version}`
+}
