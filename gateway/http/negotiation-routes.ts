@@ -1,0 +1,70 @@
+import type { FastifyInstance, FastifyRequest } from 'fastify'
+import { z } from 'zod'
+import { type Authenticator, requireScope } from '../../shared/auth/authenticate.ts'
+import type { Caller } from '../../shared/auth/caller.ts'
+import { requireJson } from '../../shared/http/rpc-routes.ts'
+import { ParleyError } from '../../shared/jsonrpc/errors.ts'
+import { parseJson } from '../../shared/jsonrpc/parse-json.ts'
+import { parseNegotiation } from '../../shared/negotiation/request.ts'
+import { parseParams } from '../../shared/protocol/params.ts'
+import type { Negotiator } from '../routing/negotiator.ts'
+import type { RoutingStore } from '../routing/routing-store.ts'
+
+export interface NegotiationRoutes {
+  negotiator: Negotiator
+  store: RoutingStore
+  authenticator: Authenticator
+}
+
+/** How long a decision can be read. */
+export const decisionsKeptMs = 7 * 24 * 60 * 60 * 1000
+
+const more = z.object({ limit: z.int().min(1).max(100).optional() })
+
+/** `POST /agent/negotiation` over all agents, and the records of what was decided (interfaces, "Gateway"). */
+export function addNegotiationRoutes(app: FastifyInstance, routes: NegotiationRoutes): void {
+  const { negotiator, store } = routes
+  app.post('/agent/negotiation', async (request, reply) => {
+    requireJson(request)
+    const bytes = (request.body as Buffer | undefined) ?? Buffer.alloc(0)
+    const caller = await callerOf(routes, request, bytes)
+    const body = parseJson(bytes)
+    const wanted = parseNegotiation(body)
+    const { limit } = parseParams(more, body)
+    const question = {
+      wanted,
+      owner: caller?.id,
+      method: 'agent/negotiation',
+      ...(limit !== undefined && { limit }),
+    }
+    const decision = negotiator.decide(question)
+    negotiator.recordBehind(decision, question)
+    void reply.header('x-negotiation-id', decision.id).header('cache-control', 'no-store')
+    return decision.answer
+  })
+  app.get<{ Params: { id: string } }>('/negotiations/:id', async (request, reply) => {
+    const caller = await callerOf(routes, request)
+    if (caller !== undefined) requireScope(caller, 'agent:read')
+    const { id } = request.params
+    const record = /^[\da-f]{32}$/.test(id) ? await store.findDecision(id) : undefined
+    const isTheirs = record?.owner === undefined || record.owner === caller?.id
+    if (record === undefined || !isTheirs || record.at + decisionsKeptMs <= Date.now()) throw notFound()
+    void reply.header('cache-control', 'no-store')
+    return record.body
+  })
+}
+
+/** Nobody has to say who they are; who does is held to it. */
+async function callerOf(
+  { authenticator }: NegotiationRoutes,
+  request: FastifyRequest,
+  bytes?: Buffer,
+): Promise<Caller | undefined> {
+  if (request.headers.authorization === undefined) return undefined
+  const caller = await authenticator.authenticate(request.headers, bytes)
+  request.callerId = caller.id
+  return caller
+}
+
+const notFound = () =>
+  new ParleyError('NotFound', { message: 'Negotiation not found', data: { reason: 'negotiation' } })

@@ -1,0 +1,41 @@
+import type { AgentIndex } from '../ranking/agent-index.ts'
+import type { AgentEntry } from '../registry/entry.ts'
+import type { Registry } from '../registry/registry.ts'
+import { factsOf, offerOf } from './offer.ts'
+
+/** Keeps the index as the registry is. A heartbeat changes figures, not words. */
+export function followRegistry(registry: Registry, index: AgentIndex): void {
+  const known = new Map<string, AgentEntry>()
+  registry.follow((id, entry) => {
+    const before = known.get(id)
+    if (entry === undefined) {
+      known.delete(id)
+      return index.remove(id)
+    }
+    known.set(id, entry)
+    if (before === undefined || saysOther(before, entry)) index.put(id, entry.slug, offerOf(entry))
+    else if (before.load !== entry.load || before.measurements !== entry.measurements)
+      index.setFacts(id, factsOf(entry))
+    const rule = exclusion(entry)
+    if (rule === undefined) index.include(id)
+    else index.exclude(id, rule)
+  })
+}
+
+/** Why an agent is no candidate, whatever is asked (design gaps, "Negotiation"). */
+export function exclusion({ admitted, quarantine, status }: AgentEntry): string | undefined {
+  if (!admitted) return 'not admitted'
+  if (quarantine !== undefined) return 'quarantined'
+  if (status === 'starting') return 'being started'
+  return status === 'ready' ? undefined : 'unreachable'
+}
+
+function saysOther(before: AgentEntry, now: AgentEntry): boolean {
+  return (
+    before.skills !== now.skills ||
+    before.card !== now.card ||
+    before.slug !== now.slug ||
+    before.name !== now.name ||
+    before.description !== now.description
+  )
+}

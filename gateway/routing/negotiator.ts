@@ -1,0 +1,168 @@
+import { randomBytes } from 'node:crypto'
+import { negotiationOut } from '../../shared/negotiation/answer.ts'
+import type { NegotiationRequest } from '../../shared/negotiation/request.ts'
+import type { Log } from '../../shared/process/log.ts'
+import type { JsonObject } from '../../shared/protocol/task.ts'
+import { timestampOf } from '../../shared/protocol/timestamp.ts'
+import type { AgentIndex, Ranked, Ranking } from '../ranking/agent-index.ts'
+import type { Registry } from '../registry/registry.ts'
+import type { RoutingStore } from './routing-store.ts'
+
+export interface NegotiatorOptions {
+  index: AgentIndex
+  registry: Registry
+  store: RoutingStore
+  /** Public address of the gateway. */
+  gatewayUrl: string
+  log: Log
+}
+
+/** What was asked, by whom, on which way. */
+export interface Question {
+  wanted: NegotiationRequest
+  owner: string | undefined
+  /** `agent/negotiation`, or the method whose message is routed. */
+  method: string
+  /** Candidates wanted. Default 10. */
+  limit?: number
+  /** As `RankOptions.refuse`. */
+  refuse?: (id: string) => string | undefined
+}
+
+/** An agent that was tried, and what came of it. */
+export interface Try {
+  agent: string
+  outcome: 'answered' | 'not reached' | 'busy' | 'unknown'
+}
+
+export interface Decision {
+  id: string
+  ranking: Ranking
+  /** The best that can do it; else the best that cannot. */
+  best: Ranked | undefined
+  /** Those that can do it, best first. */
+  able: Ranked[]
+  /** The specification's answer for the best one, with what the gateway knows beside it. */
+  answer: JsonObject
+  tried: Try[]
+}
+
+const candidatesDefault = 10
+const excludedMax = 100
+
+/** Asks the index, and keeps on record what it said and why; the texts that were asked are not kept. */
+export class Negotiator {
+  readonly #options: NegotiatorOptions
+
+  constructor(options: NegotiatorOptions) {
+    this.#options = options
+  }
+
+  decide({ wanted, limit = candidatesDefault, refuse }: Question): Decision {
+    const ranking = this.#options.index.rank(wanted, {
+      limit,
+      excludedLimit: excludedMax,
+      ...(refuse !== undefined && { refuse }),
+    })
+    const { candidates } = ranking
+    const able = candidates.filter(({ canHandle }) => canHandle)
+    const best = able[0] ?? candidates[0]
+    const id = randomBytes(16).toString('hex')
+    return { id, ranking, best, able, answer: this.#answer(id, ranking, best), tried: [] }
+  }
+
+  /** Durable when the promise resolves. */
+  async record(decision: Decision, question: Question): Promise<void> {
+    const { owner, method } = question
+    const at = Date.now()
+    const { best, tried } = decision
+    await this.#options.store.saveDecision({
+      id: decision.id,
+      at,
+      ...(owner !== undefined && { owner }),
+      body: {
+        ...decision.answer,
+        method,
+        decided_at: timestampOf(at * 1000),
+        chosen: method === 'agent/negotiation' ? (best?.slug ?? null) : (tried.at(-1)?.agent ?? null),
+        tried: tried.map(({ agent, outcome }) => ({ agent, outcome })),
+        asked: askedOut(question.wanted),
+      },
+    })
+  }
+
+  /** As `record`, for those who do not wait for the disk. */
+  recordBehind(decision: Decision, question: Question): void {
+    this.record(decision, question).catch((error: unknown) => {
+      this.#options.log.error({ err: error }, 'a decision could not be recorded')
+    })
+  }
+
+  /** The candidates in short, for an error's `data`. */
+  candidatesOut(candidates: readonly Ranked[]): JsonObject[] {
+    return candidates.map((ranked) => this.#candidate(ranked))
+  }
+
+  #answer(id: string, ranking: Ranking, best: Ranked | undefined): JsonObject {
+    return {
+      ...(best === undefined ? nobody : (negotiationOut(best) as unknown as JsonObject)),
+      agent: best === undefined ? null : this.#agent(best),
+      candidates: this.candidatesOut(ranking.candidates),
+      candidates_total: ranking.total,
+      excluded: ranking.excluded.map(({ slug, rule }) => ({ agent: slug, rule })),
+      excluded_total: ranking.excludedTotal,
+      negotiation_id: id,
+    }
+  }
+
+  #candidate(ranked: Ranked): JsonObject {
+    return { agent: this.#agent(ranked), ...(negotiationOut(ranked) as unknown as JsonObject) }
+  }
+
+  #agent({ id, slug }: Ranked): JsonObject {
+    const { registry, gatewayUrl } = this.#options
+    const entry = registry.find(id)
+    return {
+      slug,
+      name: entry?.name ?? slug,
+      did: entry?.did ?? null,
+      url: `${gatewayUrl}/agents/${slug}`,
+    }
+  }
+}
+
+const nobody: JsonObject = {
+  can_handle: false,
+  score: 0,
+  confidence: 1,
+  rejection_reason: 'no agent is a candidate',
+  reasons: ['no agent is a candidate'],
+  subscores: { skill_match: 0, io_compatibility: 0, performance: 0, load: 0, cost: 0 },
+  skill_matches: [],
+  queue_depth: 0,
+}
+
+/** Everything but the words. */
+function askedOut(wanted: NegotiationRequest): JsonObject {
+  const { weights } = wanted
+  const out: JsonObject = {
+    weights: {
+      skill_match: weights.skillMatch,
+      io_compatibility: weights.ioCompatibility,
+      performance: weights.performance,
+      load: weights.load,
+      cost: weights.cost,
+    },
+  }
+  const fields = {
+    input_mime_types: wanted.inputMimeTypes,
+    output_mime_types: wanted.outputMimeTypes,
+    max_latency_ms: wanted.maxLatencyMs,
+    max_cost_amount: wanted.maxCostAmount,
+    required_tools: wanted.requiredTools,
+    forbidden_tools: wanted.forbiddenTools,
+    min_score: wanted.minScore,
+  }
+  for (const [name, value] of Object.entries(fields)) if (value !== undefined) out[name] = value
+  return out
+}

@@ -1,0 +1,199 @@
+import type { Lesson } from '../../shared/negotiation/lesson.ts'
+import type { JsonObject } from '../../shared/protocol/task.ts'
+import type { SqliteDatabase } from '../../shared/store/sqlite-database.ts'
+import type { DecisionRecord, Route, RouteKind, RoutingStore } from './routing-store.ts'
+
+/** Steps of the schema; added, never changed. */
+export const routingMigrations: readonly [string] = [
+  `CREATE TABLE routes (
+     owner TEXT NOT NULL,
+     kind TEXT NOT NULL,
+     id TEXT NOT NULL,
+     agent TEXT NOT NULL,
+     context TEXT,
+     at INTEGER NOT NULL,
+     words TEXT,
+     PRIMARY KEY (owner, kind, id)
+   ) STRICT, WITHOUT ROWID;
+   CREATE INDEX routes_of_context ON routes (owner, context) WHERE context IS NOT NULL;
+   CREATE INDEX routes_waiting ON routes (id, agent) WHERE words IS NOT NULL;
+   CREATE INDEX routes_age ON routes (kind, at);
+   CREATE TABLE route_agents (
+     owner TEXT NOT NULL,
+     agent TEXT NOT NULL,
+     at INTEGER NOT NULL,
+     PRIMARY KEY (owner, agent)
+   ) STRICT, WITHOUT ROWID;
+   CREATE TABLE decisions (id TEXT PRIMARY KEY, owner TEXT, at INTEGER NOT NULL, body TEXT NOT NULL) STRICT, WITHOUT ROWID;
+   CREATE INDEX decisions_age ON decisions (at);
+   CREATE TABLE lessons (
+     context TEXT NOT NULL,
+     agent TEXT NOT NULL,
+     at INTEGER NOT NULL,
+     body TEXT NOT NULL,
+     PRIMARY KEY (context, agent)
+   ) STRICT, WITHOUT ROWID;
+   CREATE INDEX lessons_age ON lessons (at);
+   CREATE TABLE routing_key (key BLOB NOT NULL) STRICT;
+   INSERT INTO routing_key VALUES (randomblob(32));`,
+]
+
+const sql = {
+  find: 'SELECT agent, context, at, words FROM routes WHERE owner = ? AND kind = ? AND id = ?',
+  save: `INSERT INTO routes (owner, kind, id, agent, context, at, words) VALUES (?, ?, ?, ?, ?, ?, ?)
+    ON CONFLICT (owner, kind, id) DO UPDATE
+    SET agent = excluded.agent, context = excluded.context, at = excluded.at, words = excluded.words`,
+  touch: `INSERT INTO route_agents (owner, agent, at) VALUES (?, ?, ?)
+    ON CONFLICT (owner, agent) DO UPDATE SET at = excluded.at`,
+  remove: 'DELETE FROM routes WHERE owner = ? AND kind = ? AND id = ?',
+  removeContext: 'DELETE FROM routes WHERE owner = ? AND context = ?',
+  agentsOf: 'SELECT agent FROM route_agents WHERE owner = ? ORDER BY at DESC LIMIT ?',
+  waiting: `SELECT owner, kind, id, agent, context, at, words FROM routes INDEXED BY routes_waiting
+    WHERE id = ? AND agent = ? AND words IS NOT NULL`,
+  saveDecision: `INSERT INTO decisions (id, owner, at, body) VALUES (?, ?, ?, ?)
+    ON CONFLICT (id) DO UPDATE SET body = excluded.body`,
+  findDecision: 'SELECT owner, at, body FROM decisions WHERE id = ?',
+  lessons: 'SELECT body FROM lessons ORDER BY at',
+  findLesson: 'SELECT body FROM lessons WHERE context = ? AND agent = ?',
+  saveLesson: `INSERT INTO lessons (context, agent, at, body) VALUES (?, ?, ?, ?)
+    ON CONFLICT (context, agent) DO UPDATE SET at = excluded.at, body = excluded.body`,
+  removeLessons: 'DELETE FROM lessons WHERE context = ? RETURNING agent',
+  key: 'SELECT key FROM routing_key',
+}
+
+/** Of more, the oldest go. */
+const most = { decisions: 100_000, lessons: 100_000 }
+
+type Row = Record<string, unknown>
+
+/** The routing in an opened database that has `routingMigrations`. */
+export class SqliteRoutingStore implements RoutingStore {
+  readonly #database: SqliteDatabase
+
+  constructor(database: SqliteDatabase) {
+    this.#database = database
+  }
+
+  async find(owner: string, kind: RouteKind, id: string): Promise<Route | undefined> {
+    const row = await this.#get(sql.find, owner, kind, id)
+    return row && routeOf({ ...row, owner, kind, id })
+  }
+
+  async save(routes: readonly Route[]): Promise<void> {
+    await this.#database.write(() => {
+      const save = this.#database.statement(sql.save)
+      const touch = this.#database.statement(sql.touch)
+      for (const { owner, kind, id, agent, context, at, words } of routes) {
+        save.run(
+          owner,
+          kind,
+          id,
+          agent,
+          context ?? null,
+          at,
+          words === undefined ? null : JSON.stringify(words),
+        )
+        if (kind === 'task') touch.run(owner, agent, at)
+      }
+    })
+  }
+
+  async remove(owner: string, kind: RouteKind, id: string): Promise<void> {
+    await this.#run(sql.remove, owner, kind, id)
+  }
+
+  async removeContext(owner: string, context: string): Promise<void> {
+    await this.#database.write(() => {
+      this.#database.statement(sql.removeContext).run(owner, context)
+      this.#database.statement(sql.remove).run(owner, 'context', context)
+    })
+  }
+
+  async agentsOf(owner: string, limit: number): Promise<string[]> {
+    const rows = await this.#all(sql.agentsOf, owner, limit)
+    return rows.map((row) => row['agent'] as string)
+  }
+
+  async waiting(agent: string, taskIds: readonly string[]): Promise<Route[]> {
+    return this.#database.read(() => {
+      const ask = this.#database.statement(sql.waiting)
+      return taskIds.flatMap((id) => (ask.all(id, agent) as Row[]).map(routeOf))
+    })
+  }
+
+  async saveDecision({ id, owner, at, body }: DecisionRecord): Promise<void> {
+    await this.#run(sql.saveDecision, id, owner ?? null, at, JSON.stringify(body))
+  }
+
+  async findDecision(id: string): Promise<DecisionRecord | undefined> {
+    const row = await this.#get(sql.findDecision, id)
+    if (row === undefined) return undefined
+    const body = JSON.parse(row['body'] as string) as JsonObject
+    const { owner } = row
+    return { id, at: row['at'] as number, body, ...(typeof owner === 'string' && { owner }) }
+  }
+
+  async lessons(): Promise<Lesson[]> {
+    return (await this.#all(sql.lessons)).map(lessonOf)
+  }
+
+  async findLesson(context: string, agent: string): Promise<Lesson | undefined> {
+    const row = await this.#get(sql.findLesson, context, agent)
+    return row && lessonOf(row)
+  }
+
+  async saveLesson(lesson: Lesson): Promise<void> {
+    await this.#run(sql.saveLesson, lesson.context, lesson.agent, lesson.at, JSON.stringify(lesson))
+  }
+
+  async removeLessons(context: string): Promise<string[]> {
+    const rows = await this.#database.write(() => this.#database.statement(sql.removeLessons).all(context))
+    return rows.map((row) => row['agent'] as string)
+  }
+
+  async cursorKey(): Promise<Uint8Array> {
+    return (await this.#get(sql.key))?.['key'] as Uint8Array
+  }
+
+  async removeOld(before: Parameters<RoutingStore['removeOld']>[0], limit: number): Promise<number> {
+    return this.#database.write(() => {
+      const run = (text: string, ...values: (string | number)[]) =>
+        Number(this.#database.statement(text).run(...values).changes)
+      const old = `DELETE FROM routes WHERE (owner, kind, id) IN
+        (SELECT owner, kind, id FROM routes WHERE kind = ? AND at < ? LIMIT ?)`
+      const beyond = (table: keyof typeof most, column: string) =>
+        `DELETE FROM ${table} WHERE (${column}) IN (SELECT ${column} FROM ${table}
+         WHERE at < max(?, coalesce((SELECT at FROM ${table} ORDER BY at DESC LIMIT 1 OFFSET ${most[table]}), 0)) LIMIT ?)`
+      return (
+        run(old, 'task', before.routes, limit) +
+        run(old, 'context', before.routes, limit) +
+        run(old, 'key', before.keys, limit) +
+        run(beyond('decisions', 'id'), before.decisions, limit) +
+        run(beyond('lessons', 'context, agent'), before.lessons, limit) +
+        run('DELETE FROM route_agents WHERE at < ?', before.routes)
+      )
+    })
+  }
+
+  #get(text: string, ...values: (string | number)[]): Promise<Row | undefined> {
+    return this.#database.read(() => this.#database.statement(text).get(...values) as Row | undefined)
+  }
+
+  #all(text: string, ...values: (string | number)[]): Promise<Row[]> {
+    return this.#database.read(() => this.#database.statement(text).all(...values) as Row[])
+  }
+
+  async #run(text: string, ...values: (string | number | null)[]): Promise<void> {
+    await this.#database.write(() => this.#database.statement(text).run(...values))
+  }
+}
+
+function routeOf(row: Row): Route {
+  const { owner, kind, id, agent, context, at, words } = row
+  const route = { owner, kind, id, agent, at } as Route
+  if (typeof context === 'string') route.context = context
+  if (typeof words === 'string') route.words = JSON.parse(words) as Record<string, number>
+  return route
+}
+
+const lessonOf = (row: Row): Lesson => JSON.parse(row['body'] as string) as Lesson

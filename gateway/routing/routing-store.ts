@@ -1,0 +1,66 @@
+import type { Lesson } from '../../shared/negotiation/lesson.ts'
+import type { JsonObject } from '../../shared/protocol/task.ts'
+
+/** A task, a context, or an `Idempotency-Key`. */
+export type RouteKind = 'task' | 'context' | 'key'
+
+/** Where something of a caller lives. */
+export interface Route {
+  owner: string
+  kind: RouteKind
+  id: string
+  /** Id of the agent's entry. */
+  agent: string
+  /** The context of a task. */
+  context?: string
+  /** Milliseconds since 1970. */
+  at: number
+  /** Counted words of the message, as long as the task's end has taught nothing. */
+  words?: Record<string, number>
+}
+
+/** Why an agent was chosen, or none. */
+export interface DecisionRecord {
+  id: string
+  /** Absent: asked without a token; whoever holds the id may read it. */
+  owner?: string
+  /** Milliseconds since 1970. */
+  at: number
+  /** As `GET /negotiations/{id}` shows it. */
+  body: JsonObject
+}
+
+/**
+ * What the gateway remembers of its routing, shared by all its replicas. A resolved promise means that the change is
+ * durable. The owner is an argument of every question about a route: another's is not there.
+ */
+export interface RoutingStore {
+  find(owner: string, kind: RouteKind, id: string): Promise<Route | undefined>
+  /** New ones, or the same ones anew; all or none. */
+  save(routes: readonly Route[]): Promise<void>
+  remove(owner: string, kind: RouteKind, id: string): Promise<void>
+  /** The route of a context and those of its tasks. */
+  removeContext(owner: string, context: string): Promise<void>
+  /** Agents at which the caller has something, the newest first. */
+  agentsOf(owner: string, limit: number): Promise<string[]>
+  /** Of these tasks those of the agent whose words wait. */
+  waiting(agent: string, taskIds: readonly string[]): Promise<Route[]>
+
+  saveDecision(record: DecisionRecord): Promise<void>
+  findDecision(id: string): Promise<DecisionRecord | undefined>
+
+  lessons(): Promise<Lesson[]>
+  findLesson(context: string, agent: string): Promise<Lesson | undefined>
+  /** Replaces the one of the same context and agent. */
+  saveLesson(lesson: Lesson): Promise<void>
+  /** Returns the agents that had one. */
+  removeLessons(context: string): Promise<string[]>
+
+  /** 32 bytes, made with the store: seals cursors. */
+  cursorKey(): Promise<Uint8Array>
+  /** Removes what is older than its time, and the oldest of what are too many, at most `limit` of each; returns how many. */
+  removeOld(
+    before: { routes: number; keys: number; decisions: number; lessons: number },
+    limit: number,
+  ): Promise<number>
+}
