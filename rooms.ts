@@ -7,8 +7,9 @@ export const floors: string[][] = [
   ['shared/protocol', 'shared/net'],
   ['shared/jsonrpc', 'shared/process', 'shared/identity'],
   ['shared/store', 'shared/events', 'shared/scheduler', 'shared/auth'],
-  ['shared/handler', 'shared/client', 'shared/webhooks'],
+  ['shared/handler', 'shared/client'],
   ['shared/discovery', 'shared/negotiation', 'shared/tasks'],
+  ['shared/webhooks'],
   ['shared/methods'],
   ['shared/http'],
   ['shared/registration'],
@@ -56,7 +57,7 @@ export const drivers: Record<string, RegExp> = {
 
 /** The environment is read here and handed on as one frozen object. */
 export const readsEnvironment = [
-  /^shared\/(process\/|run-agent\.ts$)/,
+  /^shared\/(process\/|run-agent\.ts$|testing\/hydra\.ts$)/,
   /^gateway\/config\.ts$/,
   /^agents\/[^/]+\/agent\.ts$/,
   /^(cli|scripts|bench|e2e)\//,

@@ -3,7 +3,12 @@ import type { TaskRecord } from '../store/store.ts'
 
 /** Stored events name their artifact; here they are filled in from the task. */
 export function eventsAfter(record: TaskRecord, sequence: number): TaskEvent[] {
-  return record.events.slice(sequence).map((event) => filledIn(record, event))
+  return eventsBetween(record, sequence, record.events.length)
+}
+
+/** Those with a number above `after`, up to `last`. */
+export function eventsBetween(record: TaskRecord, after: number, last: number): TaskEvent[] {
+  return record.events.slice(after, last).map((event) => filledIn(record, event))
 }
 
 function filledIn(record: TaskRecord, event: StoredEvent): TaskEvent {

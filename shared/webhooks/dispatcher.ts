@@ -1,0 +1,396 @@
+import { setTimeout as pause } from 'node:timers/promises'
+import { ParleyError } from '../jsonrpc/errors.ts'
+import type { Log } from '../process/log.ts'
+import type { WebhookMetrics } from '../process/webhook-metrics.ts'
+import { isTerminal } from '../protocol/task.ts'
+import { millisOf } from '../protocol/timestamp.ts'
+import type { TaskRecord } from '../store/store.ts'
+import type { PushConfig, TaskKey } from '../store/webhook-store.ts'
+import type { Deliverer, DeliveryResult } from './deliver.ts'
+import { FairQueue, type FairQueueLimits } from './fair-queue.ts'
+import { bytesOf, hostOf, type Lane, Lanes, laneKey } from './lane.ts'
+import { type PreparedEvent, prepareEvents } from './prepare-events.ts'
+import type { Registrations } from './registrations.ts'
+import { reasonOf, settlementOf } from './settlement.ts'
+
+/** The operator's webhook, for tasks without a config of their own. */
+export interface GlobalWebhook {
+  url: string
+  token?: string | undefined
+}
+
+export interface DispatcherOptions {
+  registrations: Registrations
+  /** Of the store. */
+  loadTask: (id: string) => Promise<TaskRecord | undefined>
+  deliverer: Pick<Deliverer, 'deliver'>
+  globalWebhook?: GlobalWebhook | undefined
+  metrics: WebhookMetrics
+  log: Log
+  limits?: FairQueueLimits
+  /** Tasks and receivers with undelivered events that are kept in mind; others of stored configs are looked up later. Default 50,000. */
+  lanesMax?: number
+  /** Bytes of events held for sending before no further one is read. Default 64 MiB. */
+  bytesMax?: number
+  /** Before what the storage refused is tried again. Default 1 s. */
+  retryMs?: number
+}
+
+/** Records read at the same time. */
+const loadingMax = 8
+
+/**
+ * Brings each event to those who want it (specification, "Events"; design gaps, "Webhooks"): one under way per task and
+ * config, in order. The commit of the task is the obligation; what is told here is only that there may be something to do,
+ * so nothing is lost that the store knows of, and a commit never waits.
+ */
+export class WebhookDispatcher {
+  readonly #options: DispatcherOptions
+  readonly #lanesMax: number
+  readonly #bytesMax: number
+  readonly #retryMs: number
+  readonly #queue: FairQueue<Lane>
+  readonly #lanes = new Lanes()
+  readonly #turns = new Set<Promise<void>>()
+  readonly #stop = new AbortController()
+  #loading = 0
+  #bytes = 0
+  #draining = false
+  /** A stored config was passed over: it is found by looking through them again. */
+  #behind = false
+  #looking = false
+
+  constructor(options: DispatcherOptions) {
+    this.#options = options
+    this.#lanesMax = options.lanesMax ?? 50_000
+    this.#bytesMax = options.bytesMax ?? 64 * 1024 * 1024
+    this.#retryMs = options.retryMs ?? 1000
+    this.#queue = new FairQueue(options.limits)
+    options.metrics.watchQueue(() => this.#lanes.queued)
+    options.registrations.listen((task, id, config) => {
+      const lane = this.#lanes.get(laneKey(task, id))
+      // What is under way belongs to a config that is gone.
+      if (lane !== undefined) this.#interrupt(lane, config === undefined)
+      if (config?.open === true) this.#wake(task, config, config.settled, config.longRunning)
+    })
+  }
+
+  /** Events that wait or are under way. */
+  get queued(): number {
+    return this.#lanes.queued
+  }
+
+  /** To be called before tasks run: stored configs are known from then on, and what they still owe goes out. */
+  async start(): Promise<void> {
+    const open = await this.#options.registrations.loadOpen()
+    if (open === 0) return
+    this.#options.log.info({ configs: open }, 'webhooks of an earlier process go on')
+    this.#behind = true
+    this.#lookThrough()
+  }
+
+  /** After a commit. Costs nothing where nobody listens. */
+  committed(before: TaskRecord, after: TaskRecord): void {
+    const [from, known] = [before.events.length, after.events.length]
+    if (known === from) return
+    const { registrations, globalWebhook } = this.#options
+    const mayHave = registrations.mayHave(after.id)
+    if (!mayHave && globalWebhook === undefined) return
+    const { id, owner, createdAt } = after
+    const task = { id, owner, createdAt }
+    if (!mayHave) this.#wakeGlobal(task, from, known)
+    else this.#inBackground(this.#resolve(task, from, known))
+  }
+
+  /**
+   * Nothing of stored configs is begun any more; the rest goes on until all is sent or the time is over, which ends what is
+   * under way then.
+   */
+  async drain(limitMs: number): Promise<void> {
+    this.#draining = true
+    const limit = AbortSignal.timeout(limitMs)
+    const busy = () => this.#turns.size > 0 || [...this.#lanes.values()].some(({ stored }) => !stored)
+    while (busy() && !limit.aborted) await pause(20)
+    this.#stop.abort()
+    for (const lane of this.#lanes.values()) lane.abort.abort()
+    const waiting = this.#lanes.queued
+    await Promise.allSettled(this.#turns)
+    if (waiting > 0) this.#options.log.warn({ events: waiting }, 'stopped with undelivered webhook events')
+  }
+
+  /** Specification, "Resolution order": the task's own configs, else the global webhook, else nobody. */
+  async #resolve(task: TaskKey, from: number, known: number): Promise<void> {
+    const { registrations } = this.#options
+    const configs = await this.#persistently(() => registrations.list(task))
+    for (const config of configs ?? []) if (config.open) this.#wake(task, config, known, config.longRunning)
+    if (configs?.length !== 0) return
+    registrations.noneLeft(task.id)
+    this.#wakeGlobal(task, from, known)
+  }
+
+  #wake(task: TaskKey, config: { id: string; url: string; settled: number }, known: number, stored: boolean) {
+    const key = laneKey(task, config.id)
+    const there = this.#lanes.get(key)
+    if (there !== undefined) return this.#again(there, known)
+    if (this.#draining && stored) return
+    if (stored && this.#lanes.size >= this.#lanesMax) {
+      this.#behind = true
+      return
+    }
+    this.#add({
+      key,
+      task,
+      configId: config.id,
+      host: hostOf(config.url),
+      settled: config.settled,
+      known,
+      stored,
+    })
+  }
+
+  #wakeGlobal(task: TaskKey, from: number, known: number): void {
+    const { globalWebhook, metrics, log } = this.#options
+    if (globalWebhook === undefined) return
+    const key = laneKey(task, undefined)
+    const there = this.#lanes.get(key)
+    if (there !== undefined) return this.#again(there, known)
+    if (this.#lanes.size >= this.#lanesMax) {
+      metrics.ended('queue_full', known - from)
+      log.warn({ task_id: task.id, reason: 'queue_full', events: known - from }, 'webhook events are lost')
+      return
+    }
+    const host = hostOf(globalWebhook.url)
+    this.#add({ key, task, configId: undefined, host, settled: from, known, stored: false })
+  }
+
+  #add(of: Pick<Lane, 'key' | 'task' | 'configId' | 'host' | 'settled' | 'known' | 'stored'>): void {
+    const lane: Lane = {
+      ...{ running: false, again: false, batch: [], revision: '', abort: new AbortController() },
+      ...of,
+    }
+    this.#lanes.add(lane)
+    this.#queue.add(lane)
+    this.#pump()
+  }
+
+  #again(lane: Lane, known: number): void {
+    this.#lanes.move(lane, { known })
+    lane.again = true
+  }
+
+  /** What is under way ends; what comes next is read anew. */
+  #interrupt(lane: Lane, isGone: boolean): void {
+    lane.again = true
+    lane.abort.abort()
+    lane.abort = new AbortController()
+    this.#dropBatch(lane)
+    if (!isGone || lane.running) return
+    this.#queue.remove(lane)
+    this.#forget(lane)
+  }
+
+  #pump(): void {
+    while (this.#loading < loadingMax && this.#bytes < this.#bytesMax && !this.#stop.signal.aborted) {
+      const lane = this.#queue.take()
+      if (lane === undefined) return
+      this.#inBackground(this.#turn(lane))
+    }
+  }
+
+  #inBackground(work: Promise<void>): void {
+    this.#turns.add(work)
+    const over = () => {
+      this.#turns.delete(work)
+      this.#pump()
+    }
+    work.then(over, (error: unknown) => {
+      this.#options.log.error({ err: error }, 'webhook could not be handled')
+      over()
+    })
+  }
+
+  async #turn(lane: Lane): Promise<void> {
+    const { host, abort } = lane
+    lane.running = true
+    lane.again = false
+    const next = await this.#next(lane)
+    if (next === undefined || abort.signal.aborted) {
+      this.#queue.done(host, undefined)
+      return this.#leave(lane, false)
+    }
+    const { url, token, event } = next
+    const result = await this.#options.deliverer.deliver({
+      url,
+      token,
+      body: event.body,
+      signal: abort.signal,
+    })
+    // The place at the host is free before the storage has answered.
+    this.#queue.done(host, result.outcome === 'aborted' ? undefined : result.reason !== 'exhausted')
+    this.#pump()
+    if (result.outcome !== 'aborted') await this.#settle(lane, next, result)
+    this.#leave(lane, result.outcome !== 'aborted')
+  }
+
+  /** Undefined: nothing is to be sent, or no longer there. */
+  async #next(lane: Lane): Promise<NextEvent | undefined> {
+    this.#loading += 1
+    try {
+      return await this.#persistently(() => this.#read(lane))
+    } catch (error) {
+      this.#options.log.error({ err: error, task_id: lane.task.id }, 'webhook event could not be read')
+      return undefined
+    } finally {
+      this.#loading -= 1
+      this.#pump()
+    }
+  }
+
+  async #read(lane: Lane): Promise<NextEvent | undefined> {
+    const target = await this.#target(lane)
+    if (target === undefined) return undefined
+    const host = hostOf(target.url)
+    if (host !== lane.host) {
+      // Replaced while it waited: it takes its turn at the host where it goes now.
+      lane.host = host
+      lane.again = true
+      return undefined
+    }
+    if (lane.batch.length === 0 || lane.revision !== target.revision) await this.#fill(lane, target)
+    const [event] = lane.batch
+    return event === undefined ? undefined : { ...target, event }
+  }
+
+  async #target(lane: Lane): Promise<Target | undefined> {
+    const { registrations, globalWebhook } = this.#options
+    if (lane.configId === undefined) {
+      if (globalWebhook === undefined) return undefined
+      const { url, token } = globalWebhook
+      return { url, token, revision: '', settled: lane.settled, config: undefined }
+    }
+    const config = await registrations.find(lane.task, lane.configId)
+    if (config === undefined || !config.open || (this.#draining && config.longRunning)) return undefined
+    const { url, token, revision, settled } = config
+    return { url, token, revision, settled, config }
+  }
+
+  async #fill(lane: Lane, { revision, settled, config }: Target): Promise<void> {
+    this.#dropBatch(lane)
+    lane.revision = revision
+    const record = await this.#options.loadTask(lane.task.id)
+    if (record === undefined || !isOf(lane.task, record)) {
+      if (config !== undefined && isOld(lane.task))
+        await this.#options.registrations.remove(lane.task, config.id)
+      return
+    }
+    lane.batch = prepareEvents(record, settled)
+    this.#bytes += bytesOf(lane)
+    this.#lanes.move(lane, { settled, known: record.events.length })
+    if (lane.batch.length > 0 || config === undefined || !isTerminal(record.status.state)) return
+    this.#options.registrations.noneLeft(lane.task.id)
+    await this.#options.registrations.settle(config, { settled, open: false, health: config.health })
+  }
+
+  async #settle(lane: Lane, { event, config, url }: NextEvent, result: DeliveryResult): Promise<void> {
+    const { registrations, metrics, log } = this.#options
+    if (lane.batch[0] === event) {
+      lane.batch.shift()
+      this.#bytes -= event.body.byteLength
+    }
+    // What waits holds at most half of the bytes.
+    if (this.#bytes > this.#bytesMax / 2) this.#dropBatch(lane)
+    this.#lanes.move(lane, { settled: event.sequence })
+    if (result.outcome === 'delivered') {
+      metrics.ended('delivered', 1)
+      metrics.delivered(Math.max(0, Date.now() - event.at) / 1000)
+    } else {
+      metrics.ended(reasonOf(result), 1)
+      log.warn({ ...lossOf(lane, event, result), host: hostOf(url) }, 'webhook event is lost')
+    }
+    if (event.last) registrations.noneLeft(lane.task.id)
+    if (config === undefined) return
+    const settlement = settlementOf(config.health, event, result)
+    await this.#persistently(() => registrations.settle(config, settlement))
+  }
+
+  #leave(lane: Lane, more: boolean): void {
+    lane.running = false
+    if (this.#stop.signal.aborted) return
+    if (lane.again || (more && lane.known > lane.settled)) this.#queue.add(lane)
+    else this.#forget(lane)
+  }
+
+  #forget(lane: Lane): void {
+    this.#dropBatch(lane)
+    this.#lanes.remove(lane)
+    if (this.#behind && this.#lanes.size < this.#lanesMax / 2) this.#lookThrough()
+  }
+
+  #dropBatch(lane: Lane): void {
+    this.#bytes -= bytesOf(lane)
+    lane.batch = []
+  }
+
+  /** Wakes the stored configs that were not kept in mind, as room allows. */
+  #lookThrough(): void {
+    if (this.#looking || this.#draining) return
+    this.#looking = true
+    this.#inBackground(this.#look().finally(() => (this.#looking = false)))
+  }
+
+  async #look(): Promise<void> {
+    while (this.#behind && !this.#draining) {
+      this.#behind = false
+      for await (const open of this.#options.registrations.storedOpen()) {
+        while (this.#lanes.size >= this.#lanesMax / 2 && !this.#draining) await pause(50)
+        if (this.#draining) return
+        this.#wake(open.task, open, open.settled, true)
+      }
+    }
+  }
+
+  /** Again and again while the storage refuses; undefined when the dispatcher stops meanwhile. */
+  async #persistently<T>(ask: () => Promise<T>): Promise<T | undefined> {
+    for (;;) {
+      try {
+        return await ask()
+      } catch (error) {
+        if (!(error instanceof ParleyError) || error.error !== 'Unavailable') throw error
+        if (this.#stop.signal.aborted) return undefined
+        this.#options.log.warn({ err: error }, 'the storage refused what webhooks need; trying again')
+        await pause(this.#retryMs, undefined, { signal: this.#stop.signal }).catch(() => {})
+      }
+    }
+  }
+}
+
+interface Target {
+  url: string
+  token: string | undefined
+  revision: string
+  settled: number
+  /** Absent: the global webhook. */
+  config: PushConfig | undefined
+}
+
+type NextEvent = Target & { event: PreparedEvent }
+
+const isOf = (task: TaskKey, record: TaskRecord) =>
+  record.owner === task.owner && record.createdAt === task.createdAt
+
+/** A config is registered before its task is created; one whose task never came is left for so long. */
+const orphanAfterMs = 10 * 60 * 1000
+const isOld = ({ createdAt }: TaskKey) => millisOf(createdAt) < Date.now() - orphanAfterMs
+
+function lossOf({ task, configId }: Lane, { eventId, sequence }: PreparedEvent, result: DeliveryResult) {
+  return {
+    task_id: task.id,
+    config_id: configId ?? 'global',
+    event_id: eventId,
+    sequence,
+    reason: reasonOf(result),
+    attempts: result.attempts,
+    status: result.lastStatus,
+    error: result.lastError,
+  }
+}

@@ -1,0 +1,80 @@
+import type { TaskKey } from '../store/webhook-store.ts'
+import type { PreparedEvent } from './prepare-events.ts'
+
+/**
+ * The events of one task on their way to one receiver: one at a time, in the order of their numbers. It exists while there
+ * is something to send, and holds numbers; bytes only for what is sent next.
+ */
+export interface Lane {
+  key: string
+  task: TaskKey
+  /** Absent: the global webhook. */
+  configId: string | undefined
+  /** Whose turn it takes. */
+  host: string
+  /** Number of the last event that is settled, and of the last one that is known of. */
+  settled: number
+  known: number
+  /** Being looked at or delivered; `again`: something happened meanwhile. */
+  running: boolean
+  again: boolean
+  /** Kept on the disk, so that it may be left to the next start. */
+  stored: boolean
+  batch: PreparedEvent[]
+  /** Of the config that the batch was made for. */
+  revision: string
+  /** Ends what is under way. */
+  abort: AbortController
+}
+
+export function laneKey(task: TaskKey, configId: string | undefined): string {
+  return `${task.id} ${task.createdAt} ${configId ?? ''}`
+}
+
+export function hostOf(url: string): string {
+  return URL.parse(url)?.host ?? ''
+}
+
+export const bytesOf = ({ batch }: Lane): number => batch.reduce((sum, { body }) => sum + body.byteLength, 0)
+
+/** All lanes, with how many events wait in them. */
+export class Lanes {
+  readonly #lanes = new Map<string, Lane>()
+  #queued = 0
+
+  get size(): number {
+    return this.#lanes.size
+  }
+
+  /** Events that are known of and not settled. */
+  get queued(): number {
+    return this.#queued
+  }
+
+  get(key: string): Lane | undefined {
+    return this.#lanes.get(key)
+  }
+
+  values(): Iterable<Lane> {
+    return this.#lanes.values()
+  }
+
+  add(lane: Lane): void {
+    this.#lanes.set(lane.key, lane)
+    this.#queued += lane.known - lane.settled
+  }
+
+  remove(lane: Lane): void {
+    if (this.#lanes.get(lane.key) !== lane) return
+    this.#lanes.delete(lane.key)
+    this.#queued -= lane.known - lane.settled
+  }
+
+  /** Numbers only grow, unless the config was set anew. */
+  move(lane: Lane, to: { settled?: number; known?: number }): void {
+    const before = lane.known - lane.settled
+    lane.settled = to.settled ?? lane.settled
+    lane.known = Math.max(lane.known, to.known ?? 0, lane.settled)
+    if (this.#lanes.get(lane.key) === lane) this.#queued += lane.known - lane.settled - before
+  }
+}

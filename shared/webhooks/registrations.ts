@@ -1,0 +1,174 @@
+import { randomUUID } from 'node:crypto'
+import { ParleyError } from '../jsonrpc/errors.ts'
+import type { JsonObject } from '../protocol/task.ts'
+import type { PushConfig, Settlement, TaskKey, WebhookStore } from '../store/webhook-store.ts'
+import { OpenTasks } from './open-tasks.ts'
+
+/** A PushNotificationConfig as a caller sends it, read by its schema. */
+export interface WantedConfig {
+  id: string
+  url: string
+  token?: string | undefined
+  authentication?: JsonObject | undefined
+}
+
+export interface RegistrationsOptions {
+  /** For `long_running` configs: outlives the process. */
+  stored: WebhookStore
+  /** For the others: outlives nothing but their task. */
+  memory: WebhookStore
+  /** @throws ParleyError InvalidParams for a receiver that events may not go to */
+  check: (receiver: { url: string; token?: string | undefined }) => Promise<void>
+  /** Other processes register configs in the same stores. */
+  shared: boolean
+  /** Default 20. */
+  perTaskMax?: number
+  /** Tasks with configs whose ids are kept. Default 100,000; with more, the store is asked for each event. */
+  knownTasksMax?: number
+}
+
+/** A registration that may be taken back while its request can still fail. */
+export interface Registration {
+  config: PushConfig
+  undo: () => Promise<void>
+}
+
+type OnChange = (task: TaskKey, id: string, config: PushConfig | undefined) => void
+
+/** Who wants the events of which task. A config is in one of two stores; which one is decided by its `long_running`. */
+export class Registrations {
+  readonly #options: RegistrationsOptions
+  readonly #perTaskMax: number
+  readonly #openTasks: OpenTasks
+  #onChange: OnChange = () => {}
+
+  constructor(options: RegistrationsOptions) {
+    this.#options = options
+    this.#perTaskMax = options.perTaskMax ?? 20
+    this.#openTasks = new OpenTasks({ max: options.knownTasksMax ?? 100_000, everyTask: options.shared })
+  }
+
+  /** Told after each registration, replacement (with the new config) and removal (without one). */
+  listen(onChange: OnChange): void {
+    this.#onChange = onChange
+  }
+
+  /** @throws ParleyError InvalidParams for a receiver that events may not go to */
+  check(wanted: WantedConfig): Promise<void> {
+    return this.#options.check(wanted)
+  }
+
+  /** False: the task has no config. True: ask. */
+  mayHave(taskId: string): boolean {
+    return this.#openTasks.has(taskId)
+  }
+
+  /** Nobody waits for events of the task any more. */
+  noneLeft(taskId: string): void {
+    this.#openTasks.delete(taskId)
+  }
+
+  /**
+   * In force, and durable where it is `long_running`, once the promise resolves. The URL was checked before. It owes the
+   * events after `settled`; what an earlier config of the same id still owed is not sent.
+   * @throws ParleyError InvalidParams when the task has too many, Unavailable when there is no room
+   */
+  async set(
+    task: TaskKey,
+    wanted: WantedConfig,
+    at: { longRunning: boolean; settled: number; open: boolean },
+  ): Promise<Registration> {
+    const key = { id: task.id, owner: task.owner, createdAt: task.createdAt }
+    const config: PushConfig = {
+      task: key,
+      ...{ id: wanted.id, revision: randomUUID(), url: wanted.url, ...at },
+      health: { attempts: 0, delivered: 0, dropped: {} },
+    }
+    if (wanted.token !== undefined) config.token = wanted.token
+    if (wanted.authentication !== undefined) config.authentication = wanted.authentication
+    const before = await this.find(key, wanted.id)
+    await this.#save(config)
+    return { config, undo: () => this.#undo(config, before) }
+  }
+
+  async find(task: TaskKey, id: string): Promise<PushConfig | undefined> {
+    const { memory, stored } = this.#options
+    return (await memory.findPushConfig(task, id)) ?? stored.findPushConfig(task, id)
+  }
+
+  /** The one set last first; those of the memory before those of the store. */
+  async list(task: TaskKey): Promise<PushConfig[]> {
+    const { memory, stored } = this.#options
+    const [inMemory, inStore] = await Promise.all([
+      memory.listPushConfigs(task),
+      stored.listPushConfigs(task),
+    ])
+    const ids = new Set(inMemory.map(({ id }) => id))
+    return [...inMemory, ...inStore.filter(({ id }) => !ids.has(id))]
+  }
+
+  /** The config that was removed; what it still owed is not sent. */
+  async remove(task: TaskKey, id: string): Promise<PushConfig | undefined> {
+    const { memory, stored } = this.#options
+    const removed = [await memory.removePushConfig(task, id), await stored.removePushConfig(task, id)]
+    const found = removed.find((config) => config !== undefined)
+    if (found !== undefined) this.#onChange(task, id, undefined)
+    return found
+  }
+
+  /** False when the config was replaced or removed meanwhile. */
+  settle(config: PushConfig, settlement: Settlement): Promise<boolean> {
+    return this.#storeOf(config).settlePushConfig(config, settlement)
+  }
+
+  /** Reads which tasks have stored configs; to be called before tasks run. Returns how many there are. */
+  async loadOpen(): Promise<number> {
+    let count = 0
+    for await (const { task } of this.storedOpen()) {
+      this.#openTasks.add(task.id)
+      count += 1
+    }
+    return count
+  }
+
+  /** Every stored config that may owe something, a page at a time. */
+  async *storedOpen() {
+    let cursor: number | undefined
+    do {
+      const page = await this.#options.stored.listOpenPushConfigs({
+        limit: 500,
+        ...(cursor !== undefined && { cursor }),
+      })
+      yield* page.items
+      cursor = page.nextCursor
+    } while (cursor !== undefined)
+  }
+
+  #storeOf({ longRunning }: PushConfig): WebhookStore {
+    return longRunning ? this.#options.stored : this.#options.memory
+  }
+
+  async #save(config: PushConfig): Promise<void> {
+    const { memory, stored } = this.#options
+    const { task, id } = config
+    const [target, other] = config.longRunning ? [stored, memory] : [memory, stored]
+    const elsewhere = (await other.listPushConfigs(task)).filter((there) => there.id !== id).length
+    if (config.open) this.#openTasks.add(task.id)
+    if (!(await target.savePushConfig(config, this.#perTaskMax - elsewhere))) {
+      throw new ParleyError('InvalidParams', {
+        message: `A task may have at most ${this.#perTaskMax} push notification configs`,
+        data: { taskId: task.id },
+      })
+    }
+    await other.removePushConfig(task, id)
+    this.#onChange(task, id, config)
+  }
+
+  async #undo(config: PushConfig, before: PushConfig | undefined): Promise<void> {
+    const { task, id, revision } = config
+    const removed = await this.#storeOf(config).removePushConfig(task, id, revision)
+    if (removed === undefined) return
+    if (before !== undefined) await this.#save(before)
+    else this.#onChange(task, id, undefined)
+  }
+}
