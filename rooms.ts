@@ -13,6 +13,7 @@ export const floors: string[][] = [
   ['shared/methods'],
   ['shared/http'],
   ['shared/registration'],
+  ['shared/open-line.ts'],
   ['shared/app.ts'],
   ['shared/run-agent.ts'],
   ['shared/agent-process.ts'],

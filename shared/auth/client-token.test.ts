@@ -6,14 +6,14 @@ import { ClientToken } from './client-token.ts'
 const client = { clientId: 'did:parley:bob:agent:1', clientSecret: 's: %', scope: 'agent:read' }
 
 /** A token endpoint that answers with this status, and keeps the forms that it was sent. */
-async function tokenEndpoint(status = 200) {
+async function tokenEndpoint(status = 200, expiresIn = 60) {
   const forms: Record<string, string>[] = []
   const server = createServer((request, response) => {
     const chunks: Buffer[] = []
     request.on('data', (chunk: Buffer) => chunks.push(chunk))
     request.on('end', () => {
       forms.push(Object.fromEntries(new URLSearchParams(Buffer.concat(chunks).toString())))
-      response.writeHead(status).end('{"access_token":"t","expires_in":60}')
+      response.writeHead(status).end(`{"access_token":"t","expires_in":${expiresIn}}`)
     })
   })
   await new Promise<void>((done) => server.listen(0, '127.0.0.1', done))
@@ -50,6 +50,13 @@ test('without one the token is for every server', async () => {
     'grant_type',
     'scope',
   ])
+})
+
+test('a token that ends within its first second is taken, and the next is a new one', async () => {
+  await using server = await tokenEndpoint(200, 0)
+  const tokens = new ClientToken({ ...client, ...server })
+  expect([await tokens.get(), await tokens.get()]).toEqual(['t', 't'])
+  expect(server.forms).toHaveLength(2)
 })
 
 test('an OAuth server that fails is left alone for a second', async () => {

@@ -3,7 +3,10 @@ import { z } from 'zod'
 import { boundedText } from './bounded-text.ts'
 import { Rest } from './rest.ts'
 
-const answer = z.object({ access_token: z.string().min(1), expires_in: z.number().positive().default(300) })
+const answer = z.object({
+  access_token: z.string().min(1),
+  expires_in: z.number().nonnegative().default(300),
+})
 
 export interface TokenClient {
   /** The token endpoint; a function is asked with each request (discovery). */

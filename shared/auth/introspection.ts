@@ -12,13 +12,15 @@ const introspection = z.object({
   scope: z.string().max(4096).optional(),
   exp: z.number().optional(),
   aud: z.union([z.string(), z.array(z.string())]).optional(),
+  /** Ory Hydra's: it calls a refresh token active too. */
+  token_use: z.string().max(64).optional(),
 })
 /** Providers write what they do not know as null or as an empty text. */
 const answer = z.preprocess((given) => {
   if (typeof given !== 'object' || given === null) return given
   return Object.fromEntries(Object.entries(given).filter(([, value]) => value !== null && value !== ''))
 }, introspection)
-export type Introspection = z.infer<typeof introspection>
+export type Introspection = Omit<z.infer<typeof introspection>, 'token_use'>
 
 /** Asks an OAuth 2.0 server about a token. */
 export interface Introspector {
@@ -76,7 +78,9 @@ export class HttpIntrospector implements Introspector, AsyncDisposable {
     try {
       const { status, text } = await this.#rest.outside(() => this.#reach(token))
       if (status !== 200) throw new Error(`introspection answered ${status}`)
-      return answer.parse(JSON.parse(text))
+      const { token_use: use = 'access_token', ...said } = answer.parse(JSON.parse(text))
+      // Who is handed a refresh token is its OAuth server alone.
+      return use === 'access_token' ? said : { active: false }
     } catch (error) {
       throw unavailable(error)
     }
