@@ -1,4 +1,6 @@
 import { didPart } from '../shared/identity/did.ts'
+import { type GatewayIdentitySettings, gatewayIdentity } from '../shared/identity/identity.ts'
+import { readKeyList } from '../shared/identity/key-list.ts'
 import type { AllowedHosts } from '../shared/net/allowed-hosts.ts'
 import { allowedHosts, type CommonConfig, commonConfig, trimSlash } from '../shared/process/config.ts'
 import {
@@ -19,18 +21,10 @@ export interface GatewayConfig extends CommonConfig {
   registryAllowedHosts: AllowedHosts
 }
 
-/** What the gateway's DID is made of. */
-export interface IdentitySettings {
-  /** 32 bytes. */
-  seed: Uint8Array
-  author: string
-  name: string
-}
-
 export interface GatewaySecrets {
   oauthClientSecret: string | undefined
   /** Undefined: the gateway has no identity. */
-  identity: IdentitySettings | undefined
+  identity: GatewayIdentitySettings | undefined
 }
 
 export interface Settings {
@@ -75,11 +69,12 @@ export function gatewayConfig(environment: NodeJS.ProcessEnv = process.env): Set
 }
 
 /** All three or none (specification, "GET /.well-known/did.json"). The seed stands in no sentence. */
-function identitySettings(values: GatewayValues): IdentitySettings | undefined {
+function identitySettings(values: GatewayValues): GatewayIdentitySettings | undefined {
   const { SERVICE_GATEWAY_DID_SEED, SERVICE_GATEWAY_AUTHOR, SERVICE_GATEWAY_NAME } = values
   const given = { SERVICE_GATEWAY_DID_SEED, SERVICE_GATEWAY_AUTHOR, SERVICE_GATEWAY_NAME }
   const missing = Object.entries(given).flatMap(([name, value]) => (value === undefined ? [name] : []))
-  if (missing.length === 3) return undefined
+  const keys = values.SERVICE_GATEWAY_DID_KEYS
+  if (missing.length === 3 && keys === undefined) return undefined
   if (missing.length > 0) {
     throw new ConfigError([
       `The gateway's identity is incomplete: ${missing.join(' and ')} must be set too, or none of the three.`,
@@ -92,7 +87,22 @@ function identitySettings(values: GatewayValues): IdentitySettings | undefined {
     ...partFaults('SERVICE_GATEWAY_NAME', SERVICE_GATEWAY_NAME ?? ''),
   ]
   if (seed === undefined || faults.length > 0) throw new ConfigError(faults)
-  return { seed, author: SERVICE_GATEWAY_AUTHOR ?? '', name: SERVICE_GATEWAY_NAME ?? '' }
+  const identity = { seed, author: SERVICE_GATEWAY_AUTHOR ?? '', name: SERVICE_GATEWAY_NAME ?? '' }
+  return keys === undefined ? identity : withKeys(identity, keys)
+}
+
+/** Once its key was rotated: the DID stays that of the first key. */
+function withKeys(identity: GatewayIdentitySettings, keys: string): GatewayIdentitySettings {
+  const history = readKeyList(keys)
+  try {
+    if (history === undefined) throw new Error('It is no list of keys.')
+    gatewayIdentity({ ...identity, history })
+    return { ...identity, history }
+  } catch (error) {
+    throw new ConfigError([
+      `SERVICE_GATEWAY_DID_KEYS must be as npx parley did rotate --gateway printed it, with the seed of a key in it that is not retired: ${(error as Error).message}`,
+    ])
+  }
 }
 
 /** Base64 or base64url; anything that is not wholly one of them is none. */

@@ -4,9 +4,11 @@ import path from 'node:path'
 import { loadAgent } from '../../shared/handler/load-agent.ts'
 import { agentIdentity, gatewayIdentity, type Identity } from '../../shared/identity/identity.ts'
 import { retireOldKeys, rotateKeys } from '../../shared/identity/key-file.ts'
+import { gatewaySettings } from '../../shared/process/settings.ts'
 import { CliCommand } from '../cli-command.ts'
 import { clientSettings } from '../environment.ts'
 import { CommandFailed, UsageError } from '../faults.ts'
+import { keysOf, nextGatewayKey, retireGatewayKeys } from '../gateway-keys.ts'
 import { type Io, print, printJson, say } from '../io.ts'
 
 interface DidOptions {
@@ -20,7 +22,10 @@ export default function didCommand(io: Io): CliCommand {
   return new CliCommand('did')
     .argument('[action]', 'show, new, rotate or retire', 'show')
     .argument('[agent]', 'for rotate and retire: name of the agent’s folder in ./agents')
-    .option('--gateway', 'with new: print the three settings of a gateway’s identity, for .env')
+    .option(
+      '--gateway',
+      'with new, rotate and retire: print the settings of the gateway’s identity, for .env',
+    )
     .option('--author <author>', 'with new: who runs the gateway', 'parley')
     .option('--name <name>', 'with new: what the gateway is called', 'gateway')
     .option('--json', 'print the result as JSON')
@@ -28,15 +33,21 @@ export default function didCommand(io: Io): CliCommand {
       'after',
       `
 show            the DIDs of the gateway and of the agents of this folder, with their keys
-new --gateway   a new seed, with author and name; the same three settings give the same DID everywhere. Another seed is
-                another DID: it does not rotate the key of a gateway that has one
+new --gateway   a new seed, with author and name; the same three settings give the same DID everywhere. Another seed
+                alone is another DID
 rotate <agent>  adds a key that signs from the agent’s next start on; the document lists old and new
-retire <agent>  takes the old keys out of the document and forgets them`,
+retire <agent>  takes the old keys out of the document and forgets them
+rotate --gateway, retire --gateway
+                print the settings that take the place of those in .env; the DID stays. With several gateways, give
+                all of them the new SERVICE_GATEWAY_DID_KEYS first, with the old seed, and then the new seed`,
     )
     .run((action: string, agent: string | undefined, options: DidOptions) => {
       if (action === 'show') return show(io, options)
       if (action === 'new') return makeGateway(io, options)
-      if (action === 'rotate' || action === 'retire') return changeKeys(io, action, agent, options)
+      if (action === 'rotate' || action === 'retire')
+        return options.gateway
+          ? changeGatewayKeys(io, action, agent, options)
+          : changeKeys(io, action, agent, options)
       throw new UsageError(`"${action}" is not one of show, new, rotate, retire.`)
     })
 }
@@ -88,14 +99,26 @@ async function show(io: Io, options: DidOptions): Promise<void> {
   }
 }
 
-function keysOf({ document, key }: Identity) {
-  const history: { id: string; publicKeyBase58: string; retired?: true }[] =
-    document.keyHistory ?? document.authentication
-  return history.map(({ id, publicKeyBase58, retired }) => ({
-    id: id.slice(id.indexOf('#') + 1),
-    key: publicKeyBase58,
-    state: retired ? 'retired' : publicKeyBase58 === key.publicKeyBase58 ? 'signs' : 'listed',
-  }))
+async function changeGatewayKeys(
+  io: Io,
+  action: 'rotate' | 'retire',
+  agent: string | undefined,
+  options: DidOptions,
+): Promise<void> {
+  if (agent !== undefined) throw new UsageError('Name an agent or --gateway, not both.')
+  const { gatewayIdentity: settings } = await didSettings(io)
+  if (settings === undefined)
+    throw new CommandFailed('The gateway has no identity yet: npx parley did new --gateway')
+  const changed = action === 'rotate' ? nextGatewayKey(settings) : retireGatewayKeys(settings)
+  if (options.json) return printJson(io, { did: gatewayIdentity(settings).did, ...changed })
+  for (const [setting, value] of Object.entries(changed)) print(io, `${setting}=${value}\n`)
+  say(
+    io,
+    action === 'rotate'
+      ? `Put them in place of those in .env and start the gateway again. With several gateways: first SERVICE_GATEWAY_DID_KEYS
+everywhere, then the seed. The DID stays ${gatewayIdentity(settings).did}.`
+      : 'Put it in place of that in .env and start the gateway again. The seeds of the old keys can be forgotten.',
+  )
 }
 
 async function changeKeys(
@@ -123,8 +146,8 @@ async function changeKeys(
 async function didSettings(io: Io) {
   const { gatewayConfig } = await import('../../gateway/config.ts')
   const { dataDir } = clientSettings(io)
-  // The rest of the gateway's settings is not looked at: only whether these three make an identity.
-  const names = ['SERVICE_GATEWAY_DID_SEED', 'SERVICE_GATEWAY_AUTHOR', 'SERVICE_GATEWAY_NAME']
+  // The rest of the gateway's settings is not looked at: only whether these make an identity.
+  const names = Object.keys(gatewaySettings).filter((name) => name.startsWith('SERVICE_GATEWAY_'))
   const env = Object.fromEntries(names.map((name) => [name, io.env[name]]))
   return { dataDir, gatewayIdentity: gatewayConfig(env).secrets.identity }
 }

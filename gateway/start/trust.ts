@@ -1,6 +1,6 @@
 import type { Agent } from 'undici'
 import type { DidDocument } from '../../shared/identity/document.ts'
-import { gatewayIdentity, type Identity } from '../../shared/identity/identity.ts'
+import { gatewayIdentity, type Identity, signingKeyId } from '../../shared/identity/identity.ts'
 import { Voucher } from '../../shared/identity/vouch.ts'
 import type { JsonObject } from '../../shared/protocol/task.ts'
 import type { GatewayConfig, GatewaySecrets } from '../config.ts'
@@ -35,7 +35,10 @@ export interface Trust extends AsyncDisposable {
 export function startTrust({ config, secrets, registry, gatewayUrl, outside: more }: TrustOptions): Trust {
   const settings = secrets.identity
   const identity = settings && gatewayIdentity(settings)
-  const voucher = settings && identity && new Voucher({ did: identity.did, seed: settings.seed })
+  const voucher =
+    settings &&
+    identity &&
+    new Voucher({ did: identity.did, seed: settings.seed, kid: signingKeyId(identity) })
   const guard = { allowed: config.registryAllowedHosts, ...more }
   const outside = new Outside(guard)
   const upstream = createOutsideUpstream(guard)

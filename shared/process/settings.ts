@@ -50,6 +50,12 @@ export const commonSettings = {
     example: '',
     meaning: 'sqlite:<folder> (default sqlite: + DATA_DIR)',
   },
+  REDIS_URL: {
+    schema: z.url({ protocol: /^rediss?$/, error: 'must be a redis:// or rediss:// URL' }).optional(),
+    example: '',
+    meaning: 'Redis for the queue and the events that several processes share; empty: in this process',
+    secret: true,
+  },
   OAUTH_ISSUER: {
     schema: optionalUrl,
     example: '',
@@ -137,6 +143,18 @@ export const agentSettings = {
     meaning:
       'hosts, addresses or CIDR blocks that files may be fetched from (file parts with a uri) although they are not public, divided by commas',
   },
+  WEBHOOK_URL: {
+    schema: optionalUrl,
+    example: '',
+    meaning: 'webhook of every task that has none of its own (wins over globalWebhook of defineAgent)',
+  },
+  WEBHOOK_TOKEN: { schema: optional, example: '', meaning: 'bearer token sent to it', secret: true },
+  WEBHOOK_ALLOWED_HOSTS: {
+    schema: text.default(''),
+    example: '',
+    meaning:
+      'hosts, addresses or CIDR blocks that webhooks may go to although they are not public, divided by commas',
+  },
   GATEWAY_URL: {
     schema: optionalUrl,
     example: '',
@@ -169,6 +187,12 @@ export const gatewaySettings = {
   },
   SERVICE_GATEWAY_AUTHOR: { schema: optional, example: '', meaning: 'who runs it, in its DID' },
   SERVICE_GATEWAY_NAME: { schema: optional, example: '', meaning: 'what it is called, in its DID' },
+  SERVICE_GATEWAY_DID_KEYS: {
+    schema: optional,
+    example: '',
+    meaning:
+      'its public keys so far, once the first was followed by another: its DID stays that of the first (npx parley did rotate --gateway)',
+  },
   REGISTRY_OPEN: {
     schema: yesNo.optional(),
     example: '',
