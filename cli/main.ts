@@ -24,6 +24,10 @@ const commands: Record<string, { usage?: string; summary: string; load: () => Pr
       summary: 'follow a task until it ends',
       load: () => import('./commands/watch.ts'),
     },
+    listen: {
+      summary: 'receive webhooks and print their events',
+      load: () => import('./commands/listen.ts'),
+    },
     register: {
       usage: '<agent url>',
       summary: 'register an agent that runs elsewhere',

@@ -208,7 +208,9 @@ function flood(response: http.ServerResponse, bytes: number): void {
   const more = () => {
     while (sent < bytes && !response.destroyed) {
       sent += block.length
-      if (!response.write(block)) return void response.once('drain', more)
+      if (response.write(block)) continue
+      response.once('drain', more)
+      return
     }
     response.end()
   }

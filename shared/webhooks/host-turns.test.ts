@@ -8,11 +8,11 @@ function line(options: ConstructorParameters<typeof HostTurns>[0]) {
   const turns = new HostTurns(options)
   const got: string[] = []
   const held = new Map<string, Turn[]>()
-  const take = (origin: string, stop = signal) =>
-    turns.take(origin, stop).then((turn) => {
-      got.push(origin)
-      held.set(origin, [...(held.get(origin) ?? []), turn])
-    })
+  const take = async (origin: string, stop = signal) => {
+    const turn = await turns.take(origin, stop)
+    got.push(origin)
+    held.set(origin, [...(held.get(origin) ?? []), turn])
+  }
   const give = (origin: string, answered: boolean | undefined = true) => held.get(origin)?.shift()?.(answered)
   const settled = () => new Promise<void>((done) => setImmediate(done))
   return { turns, got, take, give, settled }

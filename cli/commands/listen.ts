@@ -1,0 +1,126 @@
+import { setTimeout as wait } from 'node:timers/promises'
+import { InvalidArgumentError } from 'commander'
+import { CliCommand } from '../cli-command.ts'
+import { type Entry, EventLedger } from '../event-ledger.ts'
+import { interruption } from '../interrupt.ts'
+import { type Io, print, printJson, say } from '../io.ts'
+import { eventLine, type NumberedEvent } from '../numbered-event.ts'
+import { oneLine } from '../printable.ts'
+import { uuid } from '../uuid.ts'
+import { WebhookServer } from '../webhook-server.ts'
+
+interface ListenOptions {
+  host: string
+  port: number
+  token?: string
+  fail?: number
+  times?: number
+  hang?: number
+  once?: string | true
+  json?: true
+}
+
+export default function listenCommand(io: Io): CliCommand {
+  return new CliCommand('listen')
+    .option('--port <port>', 'port to listen on; 0: any free one', wholeNumber(65_535), 7399)
+    .option('--host <host>', 'address to listen on', '127.0.0.1')
+    .option('--token <token>', 'take only posts that bring this token')
+    .option('--fail <status>', 'answer with this status on purpose', statusToFailWith)
+    .option('--hang <ms>', 'wait so long before the answer, on purpose', wholeNumber(3_600_000))
+    .option(
+      '--times <n>',
+      'fail and hang for the first n posts of each event only (default: all)',
+      wholeNumber(1e6),
+    )
+    .option('--once [task]', 'end when this task, or any, has ended', uuid)
+    .option('--json', 'print every post as one line of JSON: {event, post, answered, again, late, missing}')
+    .addHelpText(
+      'after',
+      `
+A receiver for webhooks: prints its address on stderr, then a line for each event on stdout. Register the address with
+tasks/pushNotificationConfig/set, with push_notification_config in message/send, or as WEBHOOK_URL. A server that listens
+elsewhere must reach it, and one on this machine must be told to: WEBHOOK_ALLOWED_HOSTS=127.0.0.1.
+Numbers that are missing, late or came twice are told as they are seen, and counted at the end (Ctrl-C).
+
+Exit codes: 0 every event came in order (with --once: and the task completed); 1 numbers are missing or came late (with
+--once: or the task did not complete); 2 wrong use.`,
+    )
+    .run((options: ListenOptions) => listen(io, options))
+}
+
+async function listen(io: Io, options: ListenOptions): Promise<number> {
+  using leave = interruption()
+  const ledger = new EventLedger()
+  const ended = Promise.withResolvers<boolean>()
+  leave.signal.addEventListener('abort', () => ended.resolve(true), { once: true })
+  await using server = await WebhookServer.start({
+    host: options.host,
+    port: options.port,
+    token: options.token,
+    async receive(event) {
+      // Whether it fails is known before it is counted: what is refused is not taken.
+      const failing = ledger.postsOf(event) < (options.times ?? Number.POSITIVE_INFINITY)
+      const status = failing ? (options.fail ?? 200) : 200
+      const entry = ledger.note(event, status < 300)
+      show(io, event, entry, status, options)
+      if (failing && options.hang !== undefined) await wait(options.hang, undefined, { signal: leave.signal })
+      if (status < 300 && endsIt(event, options.once)) ended.resolve(isCompleted(event))
+      return status
+    },
+    refuse: (why) => say(io, `! refused a post: ${why}`),
+  })
+  say(io, `Listening at ${server.url}`)
+  const well = await ended.promise
+  return conclude(io, ledger, options) && well ? 0 : 1
+}
+
+function show(io: Io, event: NumberedEvent, entry: Entry, status: number, options: ListenOptions): void {
+  const { post, again, late, missing } = entry
+  if (options.json) return printJson(io, { event, post, answered: status, again, late, missing })
+  const notes = [
+    ...(post > 1 ? [`post ${post} of it`] : []),
+    ...(again ? ['came before'] : []),
+    ...(status < 300 ? [] : [`answered with ${status}`]),
+  ]
+  print(io, `${eventLine(event)}${notes.length === 0 ? '' : ` [${notes.join(', ')}]`}\n`)
+  if (late) say(io, `! #${event.sequence} came after a higher number`)
+  if (missing.length > 0) say(io, `! before #${event.sequence} did not come: ${span(missing)}`)
+}
+
+function conclude(io: Io, ledger: EventLedger, options: ListenOptions): boolean {
+  const { tasks, events, posts, repeated, missing, outOfOrder } = ledger.totals
+  if (options.json) io.stderr.write(`${JSON.stringify({ totals: ledger.totals })}\n`)
+  else
+    say(
+      io,
+      `${events} events of ${tasks} tasks in ${posts} posts: ${missing} missing, ${outOfOrder} out of order, ${repeated} repeated.`,
+    )
+  return missing === 0 && outOfOrder === 0
+}
+
+function endsIt(event: NumberedEvent, once: string | true | undefined): boolean {
+  if (once === undefined || event.kind !== 'status-update' || !event.final) return false
+  return once === true || once.toLowerCase() === event.task_id.toLowerCase()
+}
+
+function isCompleted(event: NumberedEvent): boolean {
+  return event.kind === 'status-update' && event.status.state === 'completed'
+}
+
+function span(numbers: number[]): string {
+  const [first, last] = [numbers[0], numbers.at(-1)]
+  return oneLine(first === last ? `#${first}` : `#${first} to #${last}`)
+}
+
+function wholeNumber(max: number): (text: string) => number {
+  return (text) => {
+    if (!/^\d{1,9}$/.test(text) || Number(text) > max)
+      throw new InvalidArgumentError(`It is not a whole number of at most ${max}.`)
+    return Number(text)
+  }
+}
+
+function statusToFailWith(text: string): number {
+  if (!/^[345]\d\d$/.test(text)) throw new InvalidArgumentError('It is not a status from 300 to 599.')
+  return Number(text)
+}

@@ -1,0 +1,89 @@
+import type { NumberedEvent } from './numbered-event.ts'
+
+/** What a post was, among those before it. */
+export interface Entry {
+  /** Which post of this event it is, from 1. */
+  post: number
+  /** Numbers between the highest before and this one, which should have come first. */
+  missing: number[]
+  /** A higher number was taken before it. */
+  late: boolean
+  /** It was taken before: the same event once more. */
+  again: boolean
+}
+
+export interface Totals {
+  tasks: number
+  posts: number
+  events: number
+  repeated: number
+  missing: number
+  outOfOrder: number
+}
+
+interface Task {
+  highest: number
+  missing: Set<number>
+}
+
+/** What is kept in mind; the oldest is forgotten first. A number that jumps by more than so many counts as one gap. */
+const [tasksMax, eventsMax, gapMax] = [10_000, 100_000, 1000]
+
+/** Whether every event of every task comes once, in order. A task that is met in the middle counts from there. */
+export class EventLedger {
+  readonly #tasks = new Map<string, Task>()
+  /** Posts of each event, and whether one was taken. */
+  readonly #events = new Map<string, { posts: number; taken: boolean }>()
+  readonly #totals = { tasks: 0, posts: 0, events: 0, repeated: 0, outOfOrder: 0 }
+  #missing = 0
+
+  get totals(): Totals {
+    return { ...this.#totals, missing: this.#missing }
+  }
+
+  /** How often this event was posted so far. */
+  postsOf({ event_id: id }: NumberedEvent): number {
+    return this.#events.get(id)?.posts ?? 0
+  }
+
+  /** @param taken it is answered with 2xx; what is refused on purpose will come again */
+  note(event: NumberedEvent, taken: boolean): Entry {
+    this.#totals.posts += 1
+    const known = this.#events.get(event.event_id) ?? { posts: 0, taken: false }
+    known.posts += 1
+    this.#events.set(event.event_id, known)
+    forgetOldest(this.#events, eventsMax)
+    const entry: Entry = { post: known.posts, missing: [], late: false, again: known.taken }
+    if (known.taken) this.#totals.repeated += 1
+    else if (taken) {
+      known.taken = true
+      this.#totals.events += 1
+      this.#follow(event, entry)
+    }
+    return entry
+  }
+
+  #follow({ task_id: id, sequence }: NumberedEvent, entry: Entry): void {
+    const task = this.#tasks.get(id)
+    if (task === undefined) {
+      this.#totals.tasks += 1
+      this.#tasks.set(id, { highest: sequence, missing: new Set() })
+      forgetOldest(this.#tasks, tasksMax)
+    } else if (sequence <= task.highest) {
+      entry.late = true
+      this.#totals.outOfOrder += 1
+      if (task.missing.delete(sequence)) this.#missing -= 1
+    } else {
+      const gap = Math.min(sequence - task.highest - 1, gapMax)
+      entry.missing = Array.from({ length: gap }, (_, index) => sequence - gap + index)
+      for (const number of entry.missing) task.missing.add(number)
+      this.#missing += gap
+      task.highest = sequence
+    }
+  }
+}
+
+function forgetOldest(map: Map<string, unknown>, max: number): void {
+  const [oldest] = map.keys()
+  if (map.size > max && oldest !== undefined) map.delete(oldest)
+}
