@@ -13,7 +13,7 @@ export interface ContextParts {
   /** Made when the handler asks for it: a logger of its own costs more than most tasks use it. */
   log: () => HandlerLog
   usage: HandlerContext['usage']
-  /** The contents of the newest message's file parts that name a `uri`. */
+  /** The contents of the caller's file parts that name a `uri`, by the part. */
   fetched?: ReadonlyMap<Part, FetchedFile>
   /** What the signatures of the newest message's parts are worth. */
   verified?: ReadonlyMap<Part, boolean>
@@ -35,7 +35,10 @@ export function buildContext(parts: ContextParts): HandlerContext {
     input: parts.input,
     message: { ...message, parts: message.parts.map((part) => inputPart(part, parts.verified?.get(part))) },
     // Copies: what a handler does to them must not reach the stored task.
-    history: record.history.map((said) => ({ ...said, parts: [...said.parts] })),
+    history: record.history.map((said) => ({
+      ...said,
+      parts: said.parts.map((part) => withBytes(part, parts.fetched?.get(part))),
+    })),
     references: parts.references.map(referenceOf),
     context: { id: record.contextId, history: parts.contextHistory.map(referenceOf) },
     task: { id: record.id, contextId: record.contextId, starts: record.starts },
@@ -104,6 +107,22 @@ export function dataOf(parts: readonly Part[]): JsonObject {
 
 function inputPart(part: Part, verified: boolean | undefined): InputPart {
   return verified === undefined ? part : { ...part, verified }
+}
+
+/** A file that was named by `uri`, as if its bytes had come with the message; encoded when they are asked for. */
+function withBytes(part: Part, fetched: FetchedFile | undefined): Part {
+  if (part.kind !== 'file' || fetched === undefined) return part
+  const { bytes: whole, mimeType } = fetched
+  let encoded: string | undefined
+  const file: FileContent = {
+    ...part.file,
+    ...(part.file.mimeType === undefined && mimeType !== undefined && { mimeType }),
+    get bytes() {
+      encoded ??= whole.toString('base64')
+      return encoded
+    },
+  }
+  return { ...part, file }
 }
 
 type Known = Pick<ContextParts, 'fetched' | 'verified'>

@@ -13,7 +13,10 @@ export interface HandlerContext<Input = unknown> {
   input: Input
   /** The newest message as it came; its parts say whether they are `verified`. */
   message: InputMessage
-  /** Everything said in this task so far, the newest message last: after `ask` it holds the question and the answer. */
+  /**
+   * Everything said in this task so far, the newest message last: after `ask` it holds the question and the answer. File
+   * parts of the caller that name a `uri` carry its `bytes` too, earlier ones where they can still be had.
+   */
   history: Message[]
   /** The tasks named by `referenceTaskIds`, in that order. */
   references: Reference[]

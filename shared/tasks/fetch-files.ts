@@ -5,7 +5,7 @@ import { guardedFetch } from '../net/pinned-fetch.ts'
 import type { Part } from '../protocol/task.ts'
 
 export interface FileFetching {
-  /** For all files of a message together. */
+  /** For all files together. */
   maxBytes: number
   /** For all of them together. Default 30 s. */
   timeoutMs?: number
@@ -25,30 +25,56 @@ export class FileNotFetchedError extends Error {
   }
 }
 
+/** File parts that may name a `uri`. */
+export interface PartsWithFiles {
+  /** Of the newest message: each must be had. */
+  newest: readonly Part[]
+  /** Of those before it, the newest first: what can still be had within the same bounds; the rest is left out. */
+  earlier: readonly Part[]
+}
+
 /**
  * The contents of the file parts that name a `uri`, one after another, through the private-address guard.
  * @throws FileNotFetchedError
  */
 export async function fetchFiles(
-  parts: readonly Part[],
+  { newest, earlier }: PartsWithFiles,
   limits: FileFetching,
   signal: AbortSignal,
 ): Promise<Map<Part, FetchedFile>> {
-  const named = parts.filter((part) => part.kind === 'file' && part.file.uri !== undefined)
+  const named = newest.flatMap(uriOf)
   if (named.length > urisMax)
     throw new FileNotFetchedError(`A message may name at most ${urisMax} files by uri.`, true)
   const fetched = new Map<Part, FetchedFile>()
   const until = performance.now() + (limits.timeoutMs ?? 30_000)
   let maxBytes = limits.maxBytes
-  for (const [index, part] of named.entries()) {
-    if (part.kind !== 'file' || part.file.uri === undefined) continue
+  const fetchOne = async ({ part, uri }: Named, place: number) => {
     const timeoutMs = Math.max(1, Math.round(until - performance.now()))
     const options = { maxBytes, timeoutMs, signal, allowed: limits.allowed ?? noExceptions }
-    const file = await fetchFile(part.file.uri, index + 1, options)
+    const file = await fetchFile(uri, place, options)
     maxBytes -= file.bytes.byteLength
     fetched.set(part, file)
   }
+  for (const [index, one] of named.entries()) await fetchOne(one, index + 1)
+  for (const one of earlier.flatMap(uriOf).slice(0, urisMax - named.length)) {
+    if (maxBytes <= 0 || performance.now() >= until) break
+    await fetchOne(one, 0).catch(unlessNotFetched)
+  }
   return fetched
+}
+
+interface Named {
+  part: Part
+  uri: string
+}
+
+function uriOf(part: Part): Named[] {
+  return part.kind === 'file' && part.file.uri !== undefined ? [{ part, uri: part.file.uri }] : []
+}
+
+/** It was there when its message came; whether the handler still wants it is not known. */
+function unlessNotFetched(error: unknown): void {
+  if (!(error instanceof FileNotFetchedError)) throw error
 }
 
 async function fetchFile(

@@ -5,7 +5,7 @@ import { callersMessages } from '../handler/callers-messages.ts'
 import type { HandlerContext, HandlerLog } from '../handler/context.ts'
 import type { Message } from '../protocol/task.ts'
 import type { Store, TaskRecord } from '../store/store.ts'
-import { type FileFetching, FileNotFetchedError, fetchFiles } from './fetch-files.ts'
+import { type FileFetching, FileNotFetchedError, fetchFiles, type PartsWithFiles } from './fetch-files.ts'
 import { ourText } from './our-message.ts'
 import type { Change } from './transitions.ts'
 import { verifyCallersParts } from './verify-parts.ts'
@@ -42,7 +42,7 @@ export async function prepareRun(run: Run): Promise<{ context: HandlerContext } 
     const reason = `The message does not fit the skill ${skill.id}: ${faults.slice(0, 20).join('; ')}`
     return { ends: { kind: 'reject', message: ourText(record, reason) } }
   }
-  const fetched = await fetchFiles(newestMessage(record).parts, run.files, run.signal).catch(notFetched)
+  const fetched = await fetchFiles(partsWithFiles(record, said), run.files, run.signal).catch(notFetched)
   if (fetched instanceof FileNotFetchedError) {
     const message = ourText(record, fetched.message)
     return { ends: fetched.refused ? { kind: 'reject', message } : { kind: 'fail', message } }
@@ -64,6 +64,13 @@ export async function prepareRun(run: Run): Promise<{ context: HandlerContext } 
     verified: await verifyCallersParts(newestMessage(record).parts, record.owner, run.clientKeys),
   })
   return { context }
+}
+
+/** After a question of ours the files of the messages before it are still what the task is about. */
+function partsWithFiles(record: TaskRecord, said: Message[]): PartsWithFiles {
+  const newest = newestMessage(record)
+  const earlier = said.filter((message) => message !== newest).toReversed()
+  return { newest: newest.parts, earlier: earlier.flatMap(({ parts }) => parts) }
 }
 
 function notFetched(error: unknown): FileNotFetchedError {
