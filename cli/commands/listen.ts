@@ -8,6 +8,7 @@ import { eventLine, type NumberedEvent } from '../numbered-event.ts'
 import { oneLine } from '../printable.ts'
 import { uuid } from '../uuid.ts'
 import { WebhookServer } from '../webhook-server.ts'
+import { wholeNumber } from '../whole-number.ts'
 
 interface ListenOptions {
   host: string
@@ -110,14 +111,6 @@ function isCompleted(event: NumberedEvent): boolean {
 function span(numbers: number[]): string {
   const [first, last] = [numbers[0], numbers.at(-1)]
   return oneLine(first === last ? `#${first}` : `#${first} to #${last}`)
-}
-
-function wholeNumber(max: number): (text: string) => number {
-  return (text) => {
-    if (!/^\d{1,9}$/.test(text) || Number(text) > max)
-      throw new InvalidArgumentError(`It is not a whole number of at most ${max}.`)
-    return Number(text)
-  }
 }
 
 function statusToFailWith(text: string): number {

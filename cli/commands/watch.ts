@@ -1,16 +1,22 @@
 import path from 'node:path'
+import type { AgentClient, WireEvent } from '../../shared/client/client.ts'
 import { CliCommand } from '../cli-command.ts'
 import { conclude, followEvents, sayInterrupted } from '../follow-task.ts'
 import { interruption } from '../interrupt.ts'
-import { type Io, printJson } from '../io.ts'
+import { type Io, printJson, say } from '../io.ts'
 import { explained } from '../no-agent.ts'
 import { connect, type ServerOptions, withServerOptions } from '../server-connection.ts'
 import { TaskView } from '../task-view.ts'
 import { uuid } from '../uuid.ts'
+import { webhookEvents } from '../webhook-events.ts'
+import { wholeNumber } from '../whole-number.ts'
 
 interface WatchOptions extends ServerOptions {
   agent: string
   out?: string
+  webhook?: string | true
+  host: string
+  port: number
   json?: true
 }
 
@@ -19,11 +25,16 @@ export default function watchCommand(io: Io): CliCommand {
     .argument('<task>', 'id of the task', uuid)
     .option('--agent <agent>', 'name of the agent that has the task; "-": the server at --url itself', '-')
     .option('--out <folder>', 'save the files of the answer there (default: they are only named)')
+    .option('--webhook [url]', 'have the events posted here; url: how the agent reaches this machine')
+    .option('--host <host>', 'with --webhook: address to listen on', '127.0.0.1')
+    .option('--port <port>', 'with --webhook: port to listen on; 0: any free one', wholeNumber(65_535), 0)
     .option('--json', 'print every event as one line of JSON')
     .addHelpText(
       'after',
       `
 Tells all that happened to the task so far, then what happens, until it ends or pauses. Ctrl-C leaves; the task goes on.
+With --webhook a webhook is registered for as long as the command runs; what happened before, and what it does not bring,
+is read with tasks/events. An agent on this machine must allow it (WEBHOOK_ALLOWED_HOSTS=127.0.0.1).
 
 Exit codes: 0 the task completed, or you left; 1 it failed, was rejected or canceled, or waits for an answer;
 2 wrong use.`,
@@ -35,7 +46,7 @@ async function watch(io: Io, task: string, options: WatchOptions): Promise<numbe
   const client = (await connect(io, options)).agent(options.agent)
   using leave = interruption()
   const view = new TaskView(io, options.out === undefined ? undefined : path.resolve(io.cwd, options.out))
-  const events = client.resubscribe(task, 0, { signal: leave.signal })
+  const events = eventsOf(io, client, task, { ...options, signal: leave.signal })
   try {
     if (options.json) {
       const standing = await followEvents(events, (event) => printJson(io, event))
@@ -49,4 +60,17 @@ async function watch(io: Io, task: string, options: WatchOptions): Promise<numbe
     sayInterrupted(io, explained(thrown, options.agent, 'with --agent'), undefined, options.agent)
     return 0
   }
+}
+
+function eventsOf(
+  io: Io,
+  client: AgentClient,
+  task: string,
+  options: WatchOptions & { signal: AbortSignal },
+): AsyncIterable<WireEvent> {
+  const { webhook, signal } = options
+  if (webhook === undefined) return client.resubscribe(task, 0, { signal })
+  const publicUrl = webhook === true ? undefined : webhook
+  const note = (line: string) => options.json !== true && say(io, line)
+  return webhookEvents(client, task, { ...options, publicUrl, note })
 }

@@ -1,0 +1,53 @@
+import type { NumberedEvent } from './numbered-event.ts'
+
+/** Held although a lower number is missing; what is beyond is asked for again. */
+const heldMax = 1000
+
+/** The events of one task from two sources, each once, in the order of their numbers from 1. */
+export class OrderedEvents {
+  readonly counts = { webhook: 0, log: 0 }
+  readonly #ready: NumberedEvent[] = []
+  readonly #held = new Map<number, { event: NumberedEvent; source: 'webhook' | 'log' }>()
+  #last = 0
+  #wake = () => {}
+
+  /** The highest number up to which none is missing. */
+  get lastInOrder(): number {
+    return this.#last
+  }
+
+  get hasGap(): boolean {
+    return this.#held.size > 0
+  }
+
+  offer(event: NumberedEvent, source: 'webhook' | 'log'): void {
+    const { sequence } = event
+    if (sequence <= this.#last || this.#held.has(sequence)) return
+    if (sequence > this.#last + 1 && this.#held.size >= heldMax) return
+    this.#held.set(sequence, { event, source })
+    for (
+      let next = this.#held.get(this.#last + 1);
+      next !== undefined;
+      next = this.#held.get(this.#last + 1)
+    ) {
+      this.#last += 1
+      this.#held.delete(this.#last)
+      this.#ready.push(next.event)
+      this.counts[next.source] += 1
+    }
+    this.#wake()
+  }
+
+  /** What is in order and was not taken yet. */
+  take(): NumberedEvent[] {
+    return this.#ready.splice(0)
+  }
+
+  /** Resolves when something is offered, or the signal aborts. */
+  something(signal: AbortSignal): Promise<void> {
+    const { promise, resolve } = Promise.withResolvers<void>()
+    this.#wake = resolve
+    signal.addEventListener('abort', () => resolve(), { once: true })
+    return promise
+  }
+}

@@ -1,0 +1,119 @@
+import { randomBytes, randomUUID } from 'node:crypto'
+import { setTimeout as wait } from 'node:timers/promises'
+import type { AgentClient } from '../shared/client/client.ts'
+import { RpcError } from '../shared/client/rpc-error.ts'
+import { isPaused } from '../shared/protocol/task.ts'
+import { CommandFailed, sentenceOf } from './faults.ts'
+import { type NumberedEvent, numberedEvent } from './numbered-event.ts'
+import { OrderedEvents } from './ordered-events.ts'
+import { WebhookServer } from './webhook-server.ts'
+
+export interface WebhookEventsOptions {
+  host: string
+  port: number
+  /** Where the agent reaches this machine. Default: the address that is listened at. */
+  publicUrl?: string | undefined
+  signal: AbortSignal
+  /** Told at the end, and what did not go well. */
+  note: (line: string) => void
+  /** How long a missing number may take before the log is asked. Default 1 s; without any event 10 s. */
+  patienceMs?: number
+  silenceMs?: number
+}
+
+/**
+ * The events of a task from its first on, until it ends or pauses: what happened before comes from `tasks/events`, the
+ * rest by a webhook that is registered for as long. What the webhook does not bring is asked for.
+ */
+export async function* webhookEvents(
+  client: AgentClient,
+  task: string,
+  options: WebhookEventsOptions,
+): AsyncGenerator<NumberedEvent> {
+  const { signal } = options
+  const ordered = new OrderedEvents()
+  const token = randomBytes(32).toString('base64url')
+  await using server = await WebhookServer.start({
+    ...options,
+    token,
+    receive: (event) => {
+      if (event.task_id === task) ordered.offer(event, 'webhook')
+      return 200
+    },
+  })
+  const config = { id: randomUUID(), url: options.publicUrl ?? server.url, token }
+  await register(client, task, config, signal)
+  try {
+    for (;;) {
+      await catchUp(client, task, ordered, signal)
+      let last: NumberedEvent | undefined
+      for (const event of await whatComes(ordered, options)) yield (last = event)
+      if (last !== undefined && (await isAtRest(client, last, signal))) return
+    }
+  } finally {
+    await remove(client, task, config.id).catch((thrown: unknown) =>
+      options.note(`The webhook was not removed: ${sentenceOf(thrown)}`),
+    )
+    const { webhook, log } = ordered.counts
+    options.note(`${webhook} events by webhook, ${log} by tasks/events.`)
+  }
+}
+
+/** The next ones in order; empty where the log should be asked. */
+async function whatComes(ordered: OrderedEvents, options: WebhookEventsOptions): Promise<NumberedEvent[]> {
+  const there = ordered.take()
+  if (there.length > 0) return there
+  const { signal, patienceMs = 1000, silenceMs = 10_000 } = options
+  const ms = ordered.hasGap ? patienceMs : silenceMs
+  const over = new AbortController()
+  await Promise.race([
+    ordered.something(over.signal),
+    wait(ms, undefined, { signal: AbortSignal.any([signal, over.signal]) }).catch(() => {}),
+  ])
+  over.abort()
+  signal.throwIfAborted()
+  return ordered.take()
+}
+
+async function register(client: AgentClient, task: string, config: object, signal: AbortSignal) {
+  try {
+    await client.call(
+      'tasks/pushNotificationConfig/set',
+      { id: task, push_notification_config: config },
+      { signal },
+    )
+  } catch (thrown) {
+    if (!(thrown instanceof RpcError) || thrown.code !== -32602) throw thrown
+    const allow =
+      'One on this machine must be allowed where the agent runs (WEBHOOK_ALLOWED_HOSTS=127.0.0.1).'
+    throw new CommandFailed(`The agent refused the webhook: ${sentenceOf(thrown)} ${allow}`)
+  }
+}
+
+/** Not with the caller's signal: it is to be removed although the caller has left. */
+function remove(client: AgentClient, task: string, id: string): Promise<unknown> {
+  const params = { id: task, push_notification_config_id: id }
+  return client.call('tasks/pushNotificationConfig/delete', params, { signal: AbortSignal.timeout(5000) })
+}
+
+async function catchUp(client: AgentClient, task: string, ordered: OrderedEvents, signal: AbortSignal) {
+  for (let more = true; more; ) {
+    const params = { id: task, after_sequence: ordered.lastInOrder, limit: 1000 }
+    const page = (await client.call('tasks/events', params, { signal })) as {
+      events: unknown[]
+      more?: boolean
+    }
+    const before = ordered.lastInOrder
+    for (const event of page.events.map(numberedEvent)) if (event !== undefined) ordered.offer(event, 'log')
+    more = page.more === true && ordered.lastInOrder > before
+  }
+}
+
+/** A paused task that was answered meanwhile goes on, though no event says so yet. */
+async function isAtRest(client: AgentClient, last: NumberedEvent, signal: AbortSignal): Promise<boolean> {
+  if (last.kind !== 'status-update') return false
+  if (last.final) return true
+  if (!isPaused(last.status.state)) return false
+  const { status } = await client.get(last.task_id, { historyLength: 0, signal })
+  return isPaused(status.state)
+}
