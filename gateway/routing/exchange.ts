@@ -6,6 +6,12 @@ export interface Head {
   headers: IncomingHttpHeaders
 }
 
+/** Looks on as an answer passes. */
+export interface Watch {
+  chunk(chunk: Buffer): void
+  end(): void
+}
+
 /** Who takes the body of an answer. */
 interface Sink {
   data(chunk: Buffer): void
@@ -83,16 +89,19 @@ export class Exchange implements Dispatcher.DispatchHandler {
   }
 
   /** The body as it comes; a client that reads slowly slows the agent. An answer that breaks off breaks off for the client. */
-  pipe(raw: ServerResponse, watch?: (chunk: Buffer) => void): void {
+  pipe(raw: ServerResponse, watch?: Watch): void {
     const go = () => this.#controller?.resume()
     this.#take({
       data: (chunk) => {
-        watch?.(chunk)
+        watch?.chunk(chunk)
         if (raw.write(chunk) || raw.destroyed) return
         this.#controller?.pause()
         raw.once('drain', go)
       },
-      end: () => void raw.end(),
+      end: () => {
+        raw.end()
+        watch?.end()
+      },
       failed: () => void raw.destroy(),
     })
   }

@@ -80,7 +80,7 @@ function isSmallJsonPost({ method, headers }: FastifyRequest): boolean {
 
 async function relayWhole(request: FastifyRequest, reply: FastifyReply, target: Prepared, seen?: Seen) {
   const body = await bytesOf(request.body as Readable)
-  return body === undefined ? reply.hijack() : relay(request, reply, target, body, seen)
+  return body === undefined ? reply.hijack() : relay(request, reply, target, body, { seen })
 }
 
 /** Undefined when the client left in the middle. */

@@ -2,7 +2,7 @@ import { isIP } from 'node:net'
 import type { FastifyReply, FastifyRequest } from 'fastify'
 import { aboutTheAnswer } from '../../shared/http/security-headers.ts'
 import type { Target } from './agent-target.ts'
-import { Exchange, type Head } from './exchange.ts'
+import { Exchange, type Head, type Watch } from './exchange.ts'
 import { type Forwarding, requestHeaders, responseHeaders } from './forward-headers.ts'
 import { upstreamError } from './upstream-error.ts'
 
@@ -33,13 +33,21 @@ export function exchangeWith(
   return exchange
 }
 
+export interface RelayOptions {
+  seen?: Seen | undefined
+  /** Of ours, beside those of the agent. */
+  headers?: Record<string, string>
+  /** Makes whoever looks on as the answer passes; undefined: nobody. */
+  watch?: ((head: Head) => Watch | undefined) | undefined
+}
+
 /** A POST whose bytes are here, and its answer as it comes. @throws ParleyError Unavailable before a byte was answered */
 export async function relay(
   request: FastifyRequest,
   reply: FastifyReply,
   target: Target,
   body: Buffer,
-  seen?: Seen,
+  { seen, headers, watch }: RelayOptions = {},
 ): Promise<FastifyReply> {
   const exchange = exchangeWith(target, request, body)
   abortWhenClientLeaves(reply, exchange)
@@ -52,8 +60,8 @@ export async function relay(
     throw upstreamError(target.entry.slug, error as Error)
   }
   seen?.(target.entry.id, signOf(head))
-  begin(reply, head)
-  exchange.pipe(reply.raw)
+  begin(reply, head, headers)
+  exchange.pipe(reply.raw, watch?.(head))
   return reply
 }
 
@@ -70,10 +78,14 @@ export function begin(reply: FastifyReply, { status, headers }: Head, more?: Rec
   reply.raw.writeHead(status, { ...reply.getHeaders(), ...more } as Record<string, string>)
 }
 
-export function abortWhenClientLeaves(reply: FastifyReply, exchange: Exchange): void {
-  reply.raw.once('close', () => {
+/** Returns what takes the watch back: for answers that are here. */
+export function abortWhenClientLeaves(reply: FastifyReply, exchange: Exchange): () => void {
+  const left = () => {
     if (!reply.raw.writableFinished) exchange.abort(new ClientLeft('the client has left'))
-  })
+  }
+  reply.raw.once('close', left)
+  if (reply.raw.destroyed) left()
+  return () => void reply.raw.off('close', left)
 }
 
 /** The caller's headers as they go on to an agent; those that say where a request came from are ours. */

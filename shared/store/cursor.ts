@@ -4,7 +4,7 @@ import { ParleyError } from '../jsonrpc/errors.ts'
 const algorithm = 'aes-256-gcm'
 const [nonceBytes, tagBytes] = [12, 16]
 /** A position is a few ids and times. */
-const textMaxLength = 1024
+const textMaxLengthDefault = 1024
 
 /**
  * Where a page ended, as a text that says nothing (a position would tell how many tasks others have) and that nobody
@@ -12,10 +12,12 @@ const textMaxLength = 1024
  */
 export class Cursors {
   readonly #key: Uint8Array
+  readonly #textMaxLength: number
 
   /** @param key 32 bytes, the same for all who read the same store */
-  constructor(key: Uint8Array) {
+  constructor(key: Uint8Array, textMaxLength = textMaxLengthDefault) {
     this.#key = key
+    this.#textMaxLength = textMaxLength
   }
 
   seal(list: string, owner: string, position: unknown): string {
@@ -35,7 +37,7 @@ export class Cursors {
   /** @throws ParleyError InvalidParams for anything that `seal` did not make for this list and owner */
   open(list: string, owner: string, cursor: string): unknown {
     try {
-      if (cursor.length > textMaxLength || !/^[\w-]+$/.test(cursor)) throw new Error('not base64url')
+      if (cursor.length > this.#textMaxLength || !/^[\w-]+$/.test(cursor)) throw new Error('not base64url')
       const bytes = Buffer.from(cursor, 'base64url')
       const decipher = createDecipheriv(algorithm, this.#key, bytes.subarray(0, nonceBytes), {
         authTagLength: tagBytes,

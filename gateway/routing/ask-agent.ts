@@ -1,0 +1,81 @@
+import type { IncomingHttpHeaders } from 'node:http'
+import { isObject } from '../../shared/jsonrpc/envelope.ts'
+import type { Target } from './agent-target.ts'
+import { Exchange } from './exchange.ts'
+
+export interface Asked {
+  status: number
+  headers: IncomingHttpHeaders
+  /** Of a JSON-RPC answer; undefined where it is an error, or none. */
+  result: unknown
+  /** Bytes. */
+  size: number
+}
+
+export interface AskOptions {
+  /** Whose question it is: the caller's own headers, as they go on. */
+  headers: IncomingHttpHeaders
+  body: Buffer
+  signal: AbortSignal
+  answerMaxBytes: number
+}
+
+/** A question of the gateway's own to an agent, with the caller's token. Rejects when there is no answer in time. */
+export async function askAgent(target: Target, options: AskOptions): Promise<Asked> {
+  const { signal, body } = options
+  signal.throwIfAborted()
+  const exchange = new Exchange()
+  const stop = () => exchange.abort(signal.reason as Error)
+  signal.addEventListener('abort', stop, { once: true })
+  const headers = { ...options.headers, 'content-length': String(body.byteLength) }
+  try {
+    target.upstream.dispatch(
+      { origin: target.origin, path: target.path, method: 'POST', headers, body },
+      exchange,
+    )
+    const head = await exchange.head
+    const bytes = await exchange.collect(options.answerMaxBytes)
+    return { ...head, result: head.status === 200 ? resultIn(bytes) : undefined, size: bytes.byteLength }
+  } finally {
+    signal.removeEventListener('abort', stop)
+  }
+}
+
+/** The `result` of a JSON-RPC answer; undefined where there is none. */
+export function resultIn(bytes: Buffer): unknown {
+  try {
+    const envelope: unknown = JSON.parse(bytes.toString('utf8'))
+    return isObject(envelope) ? envelope['result'] : undefined
+  } catch {
+    return undefined
+  }
+}
+
+/** Of the caller's headers those that a question of ours takes along: a signature would be one over other bytes. */
+export function questionHeaders(headers: IncomingHttpHeaders, requestId: string): IncomingHttpHeaders {
+  const { authorization } = headers
+  return {
+    'content-type': 'application/json',
+    accept: 'application/json',
+    'x-request-id': requestId,
+    ...(authorization !== undefined && { authorization }),
+  }
+}
+
+export function rpcBody(method: string, params: object): Buffer {
+  return Buffer.from(JSON.stringify({ jsonrpc: '2.0', id: 'gateway', method, params }))
+}
+
+/** Runs over the items with so many at a time; stops taking new ones once `done` says so. */
+export async function atOnce<T>(
+  items: readonly T[],
+  limit: number,
+  run: (item: T) => Promise<void>,
+  done: () => boolean = () => false,
+): Promise<void> {
+  let next = 0
+  const line = async () => {
+    while (next < items.length && !done()) await run(items[next++] as T)
+  }
+  await Promise.all(Array.from({ length: Math.min(limit, items.length) }, line))
+}

@@ -1,0 +1,109 @@
+import { setTimeout as delay } from 'node:timers/promises'
+import type { FastifyReply, FastifyRequest } from 'fastify'
+import { isObject } from '../../shared/jsonrpc/envelope.ts'
+import type { Target } from './agent-target.ts'
+import type { Exchange, Head } from './exchange.ts'
+import { abortWhenClientLeaves, ClientLeft, exchangeWith, type Seen, signOf } from './relay.ts'
+
+export interface Delivery {
+  request: FastifyRequest
+  reply: FastifyReply
+  body: Buffer
+  /** Under which the agent takes the message once, however often it comes. */
+  key: string
+  seen: Seen
+  /** For the repetitions to an agent that may have seen the message. Default 10 s. */
+  repeatMs?: number
+}
+
+/** What an agent made of a message. */
+export type Delivered =
+  /** Nothing of it reached the agent, or it said that it takes none: another may be asked. */
+  | { kind: 'not taken'; why: 'not reached' | 'busy'; error?: Error; answer?: { head: Head; bytes: Buffer } }
+  /** The whole answer. */
+  | { kind: 'answered'; head: Head; bytes: Buffer }
+  /** A stream has begun; `first` is what has come of it. */
+  | { kind: 'streams'; head: Head; first: Buffer; exchange: Exchange }
+  /** It may have taken the message, or not. */
+  | { kind: 'unknown'; error: Error }
+
+const answerMaxBytes = 64 * 1024 * 1024
+const firstFrameMaxBytes = 1024 * 1024
+const repeatMs = 10_000
+const refusalMaxBytes = 64 * 1024
+
+/**
+ * A message to one agent. When its outcome is not known the same agent is asked again, under the same key, until it says
+ * what became of it or the time is up.
+ */
+export async function deliver(target: Target, delivery: Delivery): Promise<Delivered> {
+  const first = await attempt(target, delivery)
+  if (first.kind !== 'unknown') return first
+  const until = Date.now() + (delivery.repeatMs ?? repeatMs)
+  for (let pauseMs = 100; ; pauseMs = Math.min(2 * pauseMs, 1000)) {
+    const leftMs = until - Date.now()
+    if (leftMs <= 0 || delivery.reply.raw.destroyed) return first
+    await delay(Math.min(pauseMs, leftMs))
+    const again = await attempt(target, delivery)
+    if (again.kind === 'streams' || (again.kind === 'answered' && isConclusive(again.head))) return again
+  }
+}
+
+async function attempt(target: Target, { request, reply, body, key, seen }: Delivery): Promise<Delivered> {
+  const exchange = exchangeWith(target, request, body, { 'idempotency-key': key })
+  const forget = abortWhenClientLeaves(reply, exchange)
+  const { id } = target.entry
+  try {
+    const head = await exchange.head
+    seen(id, signOf(head))
+    if (isStream(head)) {
+      const first = await exchange.peek((sofar) => hasFrame(sofar) || sofar.byteLength > firstFrameMaxBytes)
+      return { kind: 'streams', head, first, exchange }
+    }
+    const bytes = await exchange.collect(answerMaxBytes)
+    forget()
+    if (isRefusedBefore(head, bytes)) return { kind: 'not taken', why: 'busy', answer: { head, bytes } }
+    return { kind: 'answered', head, bytes }
+  } catch (error) {
+    forget()
+    if (!(error instanceof ClientLeft)) seen(id, 'failed')
+    if (exchange.sent) return { kind: 'unknown', error: error as Error }
+    return { kind: 'not taken', why: 'not reached', error: error as Error }
+  }
+}
+
+export function isStream({ status, headers }: Head): boolean {
+  return status === 200 && headers['content-type']?.startsWith('text/event-stream') === true
+}
+
+/** The end of a frame with data; comments may come before it. */
+export function hasFrame(bytes: Buffer): boolean {
+  const text = bytes.toString('latin1')
+  return /(^|\n)data:[^\n]*\n\r?\n/.test(text)
+}
+
+/** Reasons of a 503 that our agents give before anything of the message is kept; other 503s may come after. */
+const before = new Set<unknown>(['draining', 'queue_full', 'oauth', 'limits'])
+
+/** -32042 with a reason that stands for a refusal at the door. A 503 of anybody else's may have come later. */
+function isRefusedBefore({ status }: Head, bytes: Buffer): boolean {
+  if (status !== 503 || bytes.byteLength > refusalMaxBytes) return false
+  const error = errorIn(bytes)
+  return error?.code === -32042 && before.has(error.reason)
+}
+
+/** A repetition that is refused at the door (a token that ran out, a signature that counts once) tells nothing of the first. */
+function isConclusive({ status }: Head): boolean {
+  return status < 500 && ![401, 403, 429].includes(status)
+}
+
+function errorIn(bytes: Buffer): { code: unknown; reason: unknown } | undefined {
+  try {
+    const envelope: unknown = JSON.parse(bytes.toString('utf8'))
+    const error = isObject(envelope) ? envelope['error'] : undefined
+    if (!isObject(error)) return undefined
+    return { code: error['code'], reason: isObject(error['data']) ? error['data']['reason'] : undefined }
+  } catch {
+    return undefined
+  }
+}

@@ -1,0 +1,16 @@
+/** Runs one after another what shares a name: two messages to the same new context must not find two homes for it. */
+export class InTurn {
+  readonly #last = new Map<string, Promise<unknown>>()
+
+  async run<T>(names: readonly string[], step: () => Promise<T>): Promise<T> {
+    if (names.length === 0) return step()
+    const before = names.map((name) => this.#last.get(name))
+    const turn = Promise.allSettled(before).then(step)
+    for (const name of names) this.#last.set(name, turn)
+    try {
+      return await turn
+    } finally {
+      for (const name of names) if (this.#last.get(name) === turn) this.#last.delete(name)
+    }
+  }
+}

@@ -1,0 +1,137 @@
+import { createHash } from 'node:crypto'
+import type { Lesson } from '../../shared/negotiation/lesson.ts'
+import type { Log } from '../../shared/process/log.ts'
+import { endOf } from './end-of.ts'
+import type { Route, RoutingStore } from './routing-store.ts'
+
+/** Takes lessons in; the index of the agents does. */
+export interface Pupil {
+  learn(lesson: Lesson): void
+  /** What this context taught about the agent is gone. */
+  forget(context: string, agent: string): void
+  /** The words of a text as they are learned, counted. */
+  count(text: string): Record<string, number>
+}
+
+export interface LessonsOptions {
+  store: RoutingStore
+  log: Log
+  /** ROUTE_LEARNING: absent where it is off. */
+  pupil: Pupil | undefined
+  /** Told how long a task took from its acceptance on, and how it ended. */
+  ended: (agent: string, outcome: 'completed' | 'failed', latencyMs: number) => void
+}
+
+export type EndState = 'completed' | 'failed'
+
+const notRated = 0.5
+const failed = -1
+const wordsMax = 200
+
+/**
+ * What finished tasks teach (issue "Negotiation", learning): counted words and how it went, never a text. A task's words
+ * wait with its route until its end is seen; the lessons of one context about one agent are one record.
+ */
+export class Lessons {
+  readonly #options: LessonsOptions
+
+  constructor(options: LessonsOptions) {
+    this.#options = options
+  }
+
+  /** Reads what earlier runs have learned. */
+  async open(): Promise<void> {
+    const { pupil, store } = this.#options
+    if (pupil === undefined) return
+    for (const lesson of await store.lessons()) pupil.learn(lesson)
+  }
+
+  /** What waits for the end of the task; undefined where nothing is learned. */
+  wordsOf(text: string): Record<string, number> | undefined {
+    const counted = Object.entries(this.#options.pupil?.count(text) ?? {})
+    return counted.length === 0 ? undefined : Object.fromEntries(counted.slice(0, wordsMax))
+  }
+
+  /** A task has ended; who saw it first teaches, the others come too late. */
+  ended(route: Route, state: EndState, rating?: number): void {
+    void this.#ended(route, state, rating).catch((error: unknown) => {
+      this.#options.log.error({ err: error }, 'a lesson could not be kept')
+    })
+  }
+
+  /** The caller was shown the task as it is now. */
+  saw(route: Route, task: unknown): void {
+    const state = endOf(task)
+    if (state !== undefined) this.ended(route, state)
+  }
+
+  /** The owner of a completed task rated it: 1 to 5. */
+  rated(route: Route, rating: number): void {
+    this.ended(route, 'completed', rating)
+  }
+
+  /** Outcomes that an agent tells with its heartbeat, of tasks that this gateway gave to it. */
+  async told(
+    agent: string,
+    outcomes: readonly { taskId: string; state: EndState; rating?: number | undefined }[],
+  ) {
+    if (outcomes.length === 0) return
+    const byId = new Map(outcomes.map((outcome) => [outcome.taskId, outcome]))
+    for (const route of await this.#options.store.waiting(agent, [...byId.keys()])) {
+      const outcome = byId.get(route.id)
+      if (outcome !== undefined) await this.#ended(route, outcome.state, outcome.rating)
+    }
+  }
+
+  /** `contexts/clear`: what the context taught is forgotten. */
+  async forget(owner: string, context: string): Promise<void> {
+    const key = keyOf(owner, context)
+    const agents = await this.#options.store.removeLessons(key)
+    for (const agent of agents) this.#options.pupil?.forget(key, agent)
+  }
+
+  async #ended(route: Route, state: EndState, rating: number | undefined): Promise<void> {
+    const { store, pupil } = this.#options
+    const now = await store.find(route.owner, 'task', route.id)
+    if (now === undefined) return
+    const { words, ...rest } = now
+    if (words === undefined && rating === undefined) return
+    if (words !== undefined) {
+      await store.save([rest])
+      this.#options.ended(now.agent, state, Date.now() - now.at)
+    }
+    if (pupil === undefined || now.context === undefined) return
+    const key = keyOf(now.owner, now.context)
+    const before = await store.findLesson(key, now.agent)
+    if (before === undefined && words === undefined) return
+    const outcome = rating === undefined ? (state === 'completed' ? notRated : failed) : (rating - 3) / 2
+    const lesson: Lesson = {
+      agent: now.agent,
+      context: key,
+      caller: keyOf(now.owner, ''),
+      at: Date.now(),
+      // A rating says more than that it came to an end; of several tasks the later ones count more.
+      outcome: before === undefined || rating !== undefined ? outcome : (before.outcome + outcome) / 2,
+      words: added(before?.words ?? {}, words ?? {}),
+    }
+    await store.saveLesson(lesson)
+    pupil.learn(lesson)
+  }
+}
+
+function added(before: Record<string, number>, more: Record<string, number>): Record<string, number> {
+  const sum = new Map(Object.entries(before))
+  for (const [word, count] of Object.entries(more)) {
+    const known = sum.get(word)
+    if (known !== undefined || sum.size < wordsMax) sum.set(word, (known ?? 0) + count)
+  }
+  return Object.fromEntries(sum)
+}
+
+/** Neither owner nor context stand in a lesson, only what tells them apart. */
+function keyOf(owner: string, context: string): string {
+  return createHash('sha256')
+    .update(JSON.stringify([owner, context]))
+    .digest('base64url')
+    .slice(0, 22)
+}

@@ -1,0 +1,234 @@
+import { randomUUID } from 'node:crypto'
+import type { FastifyReply, FastifyRequest } from 'fastify'
+import { isObject } from '../../shared/jsonrpc/envelope.ts'
+import { ParleyError } from '../../shared/jsonrpc/errors.ts'
+import type { Log } from '../../shared/process/log.ts'
+import { messageSend, parseParams } from '../../shared/protocol/params.ts'
+import type { AgentEntry } from '../registry/entry.ts'
+import type { Registry } from '../registry/registry.ts'
+import { targetOf, type WayTo } from './agent-target.ts'
+import { resultIn } from './ask-agent.ts'
+import { type Delivered, type Delivery, deliver } from './deliver.ts'
+import { InTurn } from './in-turn.ts'
+import type { Lessons } from './lessons.ts'
+import { type Home, homeOf } from './message-home.ts'
+import type { Decision, Negotiator, Question } from './negotiator.ts'
+import { begin, type Seen } from './relay.ts'
+import { noAgent, nobodyFree, outcomeUnknown } from './routing-errors.ts'
+import type { Route, RoutingStore } from './routing-store.ts'
+import { firstEventOf, StreamEnd } from './stream-end.ts'
+import { textOf, wantedBy } from './wanted.ts'
+import type { Whereabouts } from './whereabouts.ts'
+
+export interface MessageRouterOptions {
+  registry: Registry
+  store: RoutingStore
+  negotiator: Negotiator
+  whereabouts: Whereabouts
+  lessons: Lessons
+  wayTo: WayTo
+  seen: Seen
+  log: Log
+  /** ROUTE_MIN_SCORE. */
+  minScore: number
+  /** As in `Delivery`. */
+  repeatMs?: number
+}
+
+/** A message as it came, from a caller who may send it. */
+export interface Incoming {
+  request: FastifyRequest
+  reply: FastifyReply
+  body: Buffer
+  method: string
+  params: Record<string, unknown>
+  owner: string
+}
+
+/** Agents that get a chance at most, one after another. */
+const triesMax = 5
+
+/** `message/send` and `message/stream` without a named agent: to where their task or context lives, else by negotiation. */
+export class MessageRouter {
+  readonly #options: MessageRouterOptions
+  readonly #turns = new InTurn()
+
+  constructor(options: MessageRouterOptions) {
+    this.#options = options
+  }
+
+  /** @throws ParleyError */
+  route(incoming: Incoming): Promise<FastifyReply> {
+    const { request, params, owner } = incoming
+    const { message } = parseParams(messageSend, params)
+    const named = [message.taskId, message.contextId, keyOf(request)]
+    const names = named.flatMap((id, at) => (id === undefined ? [] : [JSON.stringify([owner, at, id])]))
+    return this.#turns.run(names, () => this.#route(incoming))
+  }
+
+  async #route(incoming: Incoming): Promise<FastifyReply> {
+    const { request, owner, params } = incoming
+    const sent = parseParams(messageSend, params)
+    const key = keyOf(request)
+    const asking = { owner, headers: request.headers, requestId: request.id }
+    const home = await homeOf(this.#options, sent.message, key, asking)
+    const words = this.#options.lessons.wordsOf(textOf(sent.message))
+    const sending: Sending = { ...incoming, key: key ?? randomUUID(), keyIsTheirs: key !== undefined, words }
+    if (home !== undefined) return this.#toHome(sending, home)
+    const configuration = params['configuration']
+    const wanted = wantedBy(
+      sent,
+      isObject(configuration) ? configuration['negotiation'] : undefined,
+      this.#options.minScore,
+    )
+    const refuse = incoming.method === 'message/stream' ? (id: string) => this.#cannotStream(id) : undefined
+    const question = { wanted, owner, method: incoming.method, ...(refuse && { refuse }) }
+    return this.#toBest(sending, question)
+  }
+
+  /** A message of a task or context stays with its agent, whatever happens there. */
+  async #toHome(sending: Sending, { entry, knownKey }: Home): Promise<FastifyReply> {
+    if (sending.keyIsTheirs && !knownKey) await this.#keepKey(sending, entry)
+    const delivered = await this.#deliver(sending, entry)
+    const headers = { 'x-agent': entry.slug }
+    if (delivered.kind === 'unknown') throw await this.#unknown(sending, entry, headers)
+    if (delivered.kind === 'not taken') {
+      if (delivered.answer !== undefined) return answer(sending.reply, delivered.answer, headers)
+      throw nobodyFree([{ agent: entry.slug, outcome: delivered.why }], headers)
+    }
+    return this.#finish(sending, entry, delivered, headers, [])
+  }
+
+  async #toBest(sending: Sending, question: Question): Promise<FastifyReply> {
+    const { negotiator, registry } = this.#options
+    const decision = negotiator.decide(question)
+    const named = { 'x-negotiation-id': decision.id }
+    const record = () => negotiator.record(decision, question)
+    if (decision.able.length === 0) {
+      await record()
+      throw noAgent(decision, negotiator.candidatesOut(decision.ranking.candidates.slice(0, 5)), named)
+    }
+    for (const { id } of decision.able.slice(0, triesMax)) {
+      const entry = registry.find(id)
+      if (entry === undefined) continue
+      // Before a byte of it leaves: a client that repeats it must find the same agent.
+      if (sending.keyIsTheirs) await this.#keepKey(sending, entry)
+      const delivered = await this.#deliver(sending, entry)
+      decision.tried.push({ agent: entry.slug, outcome: outcomeOf(delivered) })
+      if (delivered.kind === 'not taken') continue
+      const headers = { ...named, 'x-agent': entry.slug }
+      if (delivered.kind !== 'unknown') return this.#finish(sending, entry, delivered, headers, [record])
+      await this.#quietly(record())
+      throw await this.#unknown(sending, entry, headers)
+    }
+    if (sending.keyIsTheirs) await this.#options.store.remove(sending.owner, 'key', sending.key)
+    await record()
+    throw nobodyFree(decision.tried, named)
+  }
+
+  #deliver({ request, reply, body, key }: Sending, entry: AgentEntry): Promise<Delivered> {
+    const { seen, wayTo, repeatMs } = this.#options
+    const delivery: Delivery = {
+      request,
+      reply,
+      body,
+      key,
+      seen,
+      ...(repeatMs !== undefined && { repeatMs }),
+    }
+    // Its own way of saying the method: the path of the call, if it has one.
+    const path = request.url.split('?', 1)[0] ?? '/'
+    try {
+      return deliver(targetOf(entry, path, wayTo), delivery)
+    } catch (error) {
+      return Promise.resolve({ kind: 'not taken', why: 'not reached', error: error as Error })
+    }
+  }
+
+  /** Where the task lives is durable before its sender hears of it. */
+  async #finish(
+    sending: Sending,
+    entry: AgentEntry,
+    delivered: Extract<Delivered, { kind: 'answered' | 'streams' }>,
+    headers: Record<string, string>,
+    records: (() => Promise<void>)[],
+  ): Promise<FastifyReply> {
+    const task = delivered.kind === 'streams' ? firstEventOf(delivered.first) : resultIn(delivered.bytes)
+    const routes = routesOf(task, sending, entry)
+    const writes = [...records.map((record) => record()), this.#options.store.save(routes)]
+    await this.#quietly(Promise.all(writes))
+    const [route] = routes
+    if (route !== undefined) this.#options.whereabouts.appeared('task', route.id, sending.owner)
+    if (delivered.kind === 'answered') return answer(sending.reply, delivered, headers)
+    const { reply } = sending
+    begin(reply, delivered.head, headers)
+    reply.raw.write(delivered.first)
+    const taught = route?.words === undefined ? undefined : new StreamEnd(this.#options.lessons, route)
+    taught?.chunk(delivered.first)
+    delivered.exchange.pipe(reply.raw, taught)
+    return reply
+  }
+
+  #keepKey({ owner, key }: Sending, { id }: AgentEntry): Promise<void> {
+    return this.#options.store.save([{ owner, kind: 'key', id: key, agent: id, at: Date.now() }])
+  }
+
+  async #unknown(sending: Sending, entry: AgentEntry, headers: Record<string, string>): Promise<ParleyError> {
+    await this.#quietly(this.#keepKey(sending, entry))
+    return outcomeUnknown(entry.slug, sending.key, headers)
+  }
+
+  /** A task that an agent has taken is answered, even if it cannot be noted where it is: it is found by asking. */
+  async #quietly(write: Promise<unknown>): Promise<void> {
+    await write.catch((error: unknown) =>
+      this.#options.log.error({ err: error }, 'routes could not be written'),
+    )
+  }
+
+  #cannotStream(id: string): string | undefined {
+    const capabilities = this.#options.registry.find(id)?.card['capabilities']
+    return isObject(capabilities) && capabilities['streaming'] === false ? 'it does not stream' : undefined
+  }
+}
+
+interface Sending extends Incoming {
+  key: string
+  keyIsTheirs: boolean
+  words: Record<string, number> | undefined
+}
+
+/** @throws ParleyError InvalidParams */
+function keyOf({ headers }: FastifyRequest): string | undefined {
+  const key = headers['idempotency-key']
+  if (key === undefined) return undefined
+  if (typeof key === 'string' && key.length > 0 && key.length <= 255) return key
+  throw new ParleyError('InvalidParams', { message: 'Idempotency-Key must have 1 to 255 characters' })
+}
+
+function answer(
+  reply: FastifyReply,
+  { head, bytes }: { head: Parameters<typeof begin>[1]; bytes: Buffer },
+  headers: Record<string, string>,
+): FastifyReply {
+  begin(reply, head, headers)
+  reply.raw.end(bytes)
+  return reply
+}
+
+function outcomeOf(delivered: Delivered): Decision['tried'][number]['outcome'] {
+  if (delivered.kind === 'not taken') return delivered.why
+  return delivered.kind === 'unknown' ? 'unknown' : 'answered'
+}
+
+/** The task first, then its context; none where the answer is no task. */
+function routesOf(task: unknown, { owner, words }: Sending, { id: agent }: AgentEntry): Route[] {
+  if (!isObject(task)) return []
+  const id = task['id'] ?? task['task_id']
+  const context = task['context_id'] ?? task['contextId']
+  if (typeof id !== 'string' || id.length > 128) return []
+  const of = { owner, agent, at: Date.now() }
+  const isContext = typeof context === 'string' && context.length <= 128
+  const inContext = isContext ? { context } : {}
+  const taskRoute: Route = { ...of, kind: 'task', id, ...inContext, ...(words !== undefined && { words }) }
+  return isContext ? [taskRoute, { ...of, kind: 'context', id: context }] : [taskRoute]
+}

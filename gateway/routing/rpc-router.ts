@@ -1,0 +1,193 @@
+import type { FastifyReply, FastifyRequest } from 'fastify'
+import { z } from 'zod'
+import { type Authenticator, requireScope } from '../../shared/auth/authenticate.ts'
+import { type RequestId, readId, readRequest, resultEnvelope } from '../../shared/jsonrpc/envelope.ts'
+import { ParleyError } from '../../shared/jsonrpc/errors.ts'
+import { parseJson } from '../../shared/jsonrpc/parse-json.ts'
+import type { Log } from '../../shared/process/log.ts'
+import { uuid } from '../../shared/protocol/message-in.ts'
+import { contextsClear, parseParams } from '../../shared/protocol/params.ts'
+import { wireObject } from '../../shared/protocol/spelling.ts'
+import type { Registry } from '../registry/registry.ts'
+import { targetOf, type WayTo } from './agent-target.ts'
+import { resultIn } from './ask-agent.ts'
+import type { Watch } from './exchange.ts'
+import type { Gather } from './gather.ts'
+import type { Lessons } from './lessons.ts'
+import type { Incoming, MessageRouter } from './message-router.ts'
+import { relay, type Seen } from './relay.ts'
+import type { Route, RoutingStore } from './routing-store.ts'
+import { rpcMethods } from './rpc-methods.ts'
+import { StreamEnd } from './stream-end.ts'
+import { agentIsDown } from './upstream-error.ts'
+import type { Whereabouts } from './whereabouts.ts'
+import { WholeAnswer } from './whole-answer.ts'
+
+export interface RpcRouterOptions {
+  authenticator: Authenticator
+  registry: Registry
+  store: RoutingStore
+  messages: MessageRouter
+  whereabouts: Whereabouts
+  gather: Gather
+  lessons: Lessons
+  wayTo: WayTo
+  seen: Seen
+  log: Log
+}
+
+/** What is known of a request when it fails. */
+export interface Known {
+  id: RequestId
+}
+
+const taskIn = wireObject({ taskId: uuid }, { taskId: ['id'] })
+const feedbackIn = wireObject({ rating: z.int().min(1).max(5).optional().catch(undefined) })
+
+/** Bodies up to this size are read for their id when the caller is refused before the body was looked at. */
+const idFromRefusedMaxBytes = 64 * 1024
+
+/**
+ * JSON-RPC without a named agent (interfaces, `POST /`): the caller, the body and the scope are checked in the order of
+ * an agent's own checks; then the bytes go on as they came.
+ */
+export class RpcRouter {
+  readonly #options: RpcRouterOptions
+
+  constructor(options: RpcRouterOptions) {
+    this.#options = options
+  }
+
+  /** @throws ParleyError; `known.id` is then what the envelope of the error carries */
+  async answer(
+    request: FastifyRequest,
+    reply: FastifyReply,
+    pathMethod: string | undefined,
+    known: Known,
+  ): Promise<FastifyReply> {
+    const body = (request.body as Buffer | undefined) ?? Buffer.alloc(0)
+    const caller = await this.#options.authenticator
+      .authenticate(request.headers, body)
+      .catch((refusal: unknown) => {
+        known.id = idOfRefused(body)
+        throw refusal
+      })
+    request.callerId = caller.id
+    const json = parseJson(body)
+    known.id = readId(json)
+    const { id, method, params } = readRequest(json)
+    if (pathMethod !== undefined && pathMethod !== method)
+      throw new ParleyError('InvalidRequest', { message: 'method differs from the path' })
+    const row = rpcMethods.get(method)
+    if (row === undefined) throw new ParleyError('MethodNotFound')
+    request.rpcMethod = method
+    requireScope(caller, row.scope)
+    const incoming: Incoming = { request, reply, body, method, params, owner: caller.id }
+    if (row.aim === 'message') return this.#options.messages.route(incoming)
+    if (row.aim === 'task') return this.#toTask(incoming)
+    if (row.aim === 'context') return this.#clearContext(incoming)
+    if (row.aim === 'gateway') throw new ParleyError('AuthenticatedExtendedCardNotConfigured')
+    return this.#list(incoming, id, row.aim === 'tasks' ? 'tasks/list' : 'contexts/list')
+  }
+
+  async #toTask(incoming: Incoming): Promise<FastifyReply> {
+    const { taskId } = parseParams(taskIn, incoming.params)
+    const route = await this.#find('task', taskId, incoming)
+    return this.#relay(incoming, route, this.#watchOf(incoming, route))
+  }
+
+  async #clearContext(incoming: Incoming): Promise<FastifyReply> {
+    const { contextId } = parseParams(contextsClear, incoming.params)
+    const { owner } = incoming
+    const route = await this.#find('context', contextId, incoming)
+    return this.#relay(
+      incoming,
+      route,
+      () =>
+        new WholeAnswer((bytes) => {
+          if (isSuccess(resultIn(bytes))) void this.#forget(owner, contextId)
+        }),
+    )
+  }
+
+  async #forget(owner: string, contextId: string): Promise<void> {
+    try {
+      await this.#options.lessons.forget(owner, contextId)
+      await this.#options.store.removeContext(owner, contextId)
+    } catch (error) {
+      this.#options.log.error({ err: error }, 'a cleared context could not be forgotten')
+    }
+  }
+
+  async #find(kind: 'task' | 'context', id: string, { request, owner }: Incoming): Promise<Route> {
+    const asking = { owner, headers: request.headers, requestId: request.id }
+    const found = await this.#options.whereabouts.find(kind, id, asking)
+    if ('route' in found) return found.route
+    const { incomplete } = found
+    const headers =
+      incomplete.length === 0 ? {} : { 'x-parley-incomplete': incomplete.slice(0, 20).join(', ') }
+    if (kind === 'task') throw new ParleyError('TaskNotFound', { data: { taskId: id }, headers })
+    throw new ParleyError('ContextNotFound', { data: { contextId: id }, headers })
+  }
+
+  #relay(
+    { request, reply, body }: Incoming,
+    route: Route,
+    watch: (() => Watch) | undefined,
+  ): Promise<FastifyReply> {
+    const { registry, wayTo, seen } = this.#options
+    const entry = registry.find(route.agent)
+    if (entry === undefined) throw agentIsDown('that has it has left the registry and')
+    const target = targetOf(entry, request.url.split('?', 1)[0] ?? '/', wayTo)
+    return relay(request, reply, target, body, {
+      seen,
+      headers: { 'x-agent': entry.slug },
+      watch: watch && (({ status }) => (status === 200 ? watch() : undefined)),
+    })
+  }
+
+  /** Who looks on: ratings are learned from, and the ends of tasks whose words wait. */
+  #watchOf({ method, params }: Incoming, route: Route): (() => Watch) | undefined {
+    const { lessons } = this.#options
+    if (method === 'tasks/feedback') {
+      const { rating } = parseParams(feedbackIn, params)
+      if (rating === undefined) return undefined
+      return () =>
+        new WholeAnswer((bytes) => {
+          if (isSuccess(resultIn(bytes))) lessons.rated(route, rating)
+        })
+    }
+    if (route.words === undefined) return undefined
+    if (method === 'tasks/resubscribe') return () => new StreamEnd(lessons, route)
+    if (method !== 'tasks/get') return undefined
+    return () => new WholeAnswer((bytes) => lessons.saw(route, resultIn(bytes)))
+  }
+
+  async #list(
+    incoming: Incoming,
+    id: RequestId,
+    method: 'tasks/list' | 'contexts/list',
+  ): Promise<FastifyReply> {
+    const { reply } = incoming
+    const { items, cursor, incomplete } = await this.#options.gather.list({ ...incoming, method })
+    if (cursor !== undefined) void reply.header('x-next-cursor', cursor)
+    if (incomplete.length > 0) void reply.header('x-parley-incomplete', incomplete.join(', '))
+    return reply
+      .header('cache-control', 'no-store')
+      .type('application/json; charset=utf-8')
+      .send(resultEnvelope(id, JSON.stringify(items)))
+  }
+}
+
+function isSuccess(result: unknown): boolean {
+  return typeof result === 'object' && result !== null && (result as { success?: unknown }).success === true
+}
+
+function idOfRefused(bytes: Buffer): RequestId {
+  if (bytes.byteLength > idFromRefusedMaxBytes) return null
+  try {
+    return readId(parseJson(bytes))
+  } catch {
+    return null
+  }
+}

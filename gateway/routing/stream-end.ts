@@ -1,0 +1,49 @@
+import { isObject } from '../../shared/jsonrpc/envelope.ts'
+import { endOf } from './end-of.ts'
+import type { Watch } from './exchange.ts'
+import type { Lessons } from './lessons.ts'
+import type { Route } from './routing-store.ts'
+
+const lastMaxBytes = 64 * 1024
+
+/** The first event of a stream. */
+export function firstEventOf(bytes: Buffer): unknown {
+  const data = /(?:^|\n)data: ?([^\n]*)/.exec(bytes.toString('utf8'))?.[1]
+  return data === undefined ? undefined : parsed(data)
+}
+
+/** Keeps the last bytes of a stream, and teaches how it ended. */
+export class StreamEnd implements Watch {
+  readonly #lessons: Lessons
+  readonly #route: Route
+  #last: Buffer = Buffer.alloc(0)
+
+  constructor(lessons: Lessons, route: Route) {
+    this.#lessons = lessons
+    this.#route = route
+  }
+
+  chunk(chunk: Buffer): void {
+    this.#last = Buffer.concat([this.#last, chunk]).subarray(-lastMaxBytes)
+  }
+
+  end(): void {
+    const state = endIn(this.#last.toString('utf8'))
+    if (state !== undefined) this.#lessons.ended(this.#route, state)
+  }
+}
+
+/** The end that the last event of a stream tells; undefined for a pause, a cancel, or a stream that broke off. */
+function endIn(text: string): 'completed' | 'failed' | undefined {
+  const at = text.lastIndexOf('\ndata:')
+  const event = at === -1 ? undefined : parsed(text.slice(at + 6).split('\n', 1)[0] ?? '')
+  return isObject(event) && event['final'] === true ? endOf(event) : undefined
+}
+
+function parsed(text: string): unknown {
+  try {
+    return JSON.parse(text)
+  } catch {
+    return undefined
+  }
+}

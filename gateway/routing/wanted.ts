@@ -1,0 +1,77 @@
+import { ParleyError } from '../../shared/jsonrpc/errors.ts'
+import { type NegotiationRequest, parseNegotiation } from '../../shared/negotiation/request.ts'
+import type { MessageSend } from '../../shared/protocol/params.ts'
+
+/** As clients ask who leave it to the gateway (design gaps, "Negotiation"). */
+export const routingWeights = {
+  skill_match: 0.55,
+  io_compatibility: 0.2,
+  performance: 0.15,
+  load: 0.05,
+  cost: 0.05,
+}
+
+const textMaxLength = 10_000
+
+/**
+ * What a message asks for: its text, the types of its parts and those that the caller takes. `configuration.negotiation`
+ * may say it better.
+ * @throws ParleyError InvalidParams
+ */
+export function wantedBy(
+  { message, configuration }: MessageSend,
+  given: unknown,
+  minScore: number,
+): NegotiationRequest {
+  if (given !== undefined && (typeof given !== 'object' || given === null || Array.isArray(given)))
+    throw invalid([{ path: '', message: 'must be an object' }])
+  const outputs = configuration?.acceptedOutputModes ?? []
+  try {
+    return parseNegotiation({
+      task_summary: textOf(message) || 'a message without text',
+      input_mime_types: typesOf(message),
+      ...(outputs.length > 0 && { output_mime_types: outputs }),
+      weights: routingWeights,
+      min_score: minScore,
+      ...given,
+    })
+  } catch (error) {
+    if (!(error instanceof ParleyError)) throw error
+    throw invalid((error.data['issues'] as Issue[] | undefined) ?? [])
+  }
+}
+
+interface Issue {
+  path: string
+  message: string
+}
+
+function invalid(issues: Issue[]): ParleyError {
+  const below = 'configuration.negotiation'
+  return new ParleyError('InvalidParams', {
+    data: {
+      issues: issues.map(({ path, message }) => ({
+        path: path === '' ? below : `${below}.${path}`,
+        message,
+      })),
+    },
+  })
+}
+
+/** The first 10,000 characters of the text parts; of a message without any, what its files are called. */
+export function textOf({ parts }: MessageSend['message']): string {
+  const texts = parts.flatMap((part) => (part.kind === 'text' ? [part.text.slice(0, textMaxLength)] : []))
+  const text = texts.join('\n').slice(0, textMaxLength).trim()
+  if (text !== '') return text
+  const names = parts.flatMap((part) => (part.kind === 'file' ? [part.file.name, part.file.mimeType] : []))
+  return names.filter(Boolean).join(' ').slice(0, textMaxLength)
+}
+
+function typesOf({ parts }: MessageSend['message']): string[] {
+  const types = parts.flatMap((part) => {
+    if (part.kind === 'text') return ['text/plain']
+    if (part.kind === 'data') return ['application/json']
+    return part.file.mimeType === undefined ? [] : [part.file.mimeType]
+  })
+  return [...new Set(types)].slice(0, 100)
+}
