@@ -132,9 +132,9 @@ export class Gather {
     }
   }
 
-  #ask(
+  async #ask(
     line: Line,
-    { method, params, request, body }: List,
+    { room, ...list }: List & { room: Room },
     asItCame: boolean,
     signal: AbortSignal,
   ): Promise<Asked> {
