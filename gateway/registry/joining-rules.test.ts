@@ -106,6 +106,45 @@ test.each<[string, Announcement, Announcement]>([
   expect(registry.all()).toHaveLength(1)
 })
 
+const squatting = { ...withoutDid, owner: 'mallory' }
+
+test.each<[string, Announcement, Announcement]>([
+  ['its DID, at its address', { ...unproven, owner: 'mallory' }, proven],
+  ['its DID, at another address', { ...unproven, owner: 'mallory', url: 'https://m.example' }, proven],
+  ['its address and slug, without a DID', squatting, proven],
+  ['its address, under another name', { ...squatting, name: 'Mallory' }, proven],
+  ['its address, under another DID that nobody proved', { ...squatting, did: other }, proven],
+])('an unverified entry never blocks the owner of a DID: %s', async (_what, first, second) => {
+  const registry = await openRegistry()
+  const { id } = await registry.register({ ...first, admitted: true, admittedBy: 'operator' })
+  const entry = await registry.register(second)
+  expect(entry).toMatchObject({ did, owner: did, url: proven.url, verified: true })
+  expect(registry.all()).toEqual([entry])
+  expect((await openRegistry()).all()).toMatchObject([{ did, owner: did }])
+  // Another agent's admission is not handed on.
+  if (entry.id !== id) expect(entry.admitted).toBe(false)
+})
+
+test.each<[string, Announcement, Announcement]>([
+  ['an address that was proven', { ...proven, did: other, owner: other, keys: ['key-9'] }, proven],
+  ['a slug at another address', { ...squatting, url: 'https://m.example' }, proven],
+  ['an address, without a proof', squatting, { ...unproven, owner: did }],
+])('and yet is refused: %s', async (_what, first, second) => {
+  const registry = await openRegistry()
+  const entry = await registry.register(first)
+  await expect(registry.register(second)).rejects.toMatchObject({ code: -32043 })
+  expect(registry.all()).toEqual([entry])
+})
+
+test('what an operator set aside does not come back under a DID of its own at the same address', async () => {
+  const registry = await openRegistry()
+  const { id } = await registry.register(squatting)
+  await registry.quarantine(id, 'operator', 'lies')
+  await expect(registry.register({ ...proven, name: 'Another' })).rejects.toMatchObject({
+    data: { reason: 'url' },
+  })
+})
+
 test('admission holds for the agent where it is, and elsewhere when it proved its key both times', async () => {
   const registry = await openRegistry()
   const { id } = await registry.register(proven)

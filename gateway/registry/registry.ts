@@ -5,7 +5,7 @@ import { admission, isDecided, stillAdmitted } from './admission.ts'
 import { cardChanges } from './card-changes.ts'
 import type { AgentEntry, AgentStatus, Load, Measurements } from './entry.ts'
 import { EntryIndex } from './entry-index.ts'
-import { sameAgent, slugTaken } from './same-agent.ts'
+import { makesWay, sameAgent, slugTaken } from './same-agent.ts'
 import { isUuid, slugOf } from './slug.ts'
 import type { RegistryStore } from './store.ts'
 
@@ -127,6 +127,8 @@ export class Registry {
       })
     }
     if (announcement.origin === 'supervised') await this.#makeWay(announcement, slug)
+    const stale = this.#index.byUrl(announcement.url)
+    if (stale !== undefined && makesWay(stale, announcement)) await this.#forget(stale.id)
     const known = sameAgent(this.#index, announcement, slug)
     if (known === undefined && announcement.origin === 'registered' && this.#reserved.has(slug))
       throw slugTaken(slug)

@@ -28,6 +28,15 @@ function isSameWithoutDid(holder: AgentEntry, coming: Coming): boolean {
   return holder.did === undefined && coming.did === undefined && holder.url === coming.url
 }
 
+/**
+ * An entry that nobody has proven makes way for the agent that has proven its key at the same address: whoever that entry
+ * was about is not there any more. What an operator set aside stays in the way.
+ */
+export function makesWay(holder: AgentEntry, coming: Coming): boolean {
+  if (holder.verified || holder.origin === 'supervised' || holder.quarantine !== undefined) return false
+  return coming.verified && holder.url === coming.url && holder.did !== coming.did
+}
+
 function mayRenew(holder: AgentEntry, coming: Coming): void {
   if (holder.origin === 'supervised')
     throw conflict('did', 'The agent is one that the gateway runs by itself')
