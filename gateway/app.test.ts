@@ -62,9 +62,10 @@ async function devClient() {
   return JSON.parse(text) as { client_id: string; client_secret: string; token_url: string }
 }
 
-async function token(scope = 'agent:read agent:write'): Promise<string> {
+async function token(scope = 'agent:read agent:write', resource?: string): Promise<string> {
   const { token_url, ...client } = await devClient()
-  const body = new URLSearchParams({ ...client, scope, grant_type: 'client_credentials' })
+  const form = { ...client, scope, grant_type: 'client_credentials' }
+  const body = new URLSearchParams({ ...form, ...(resource !== undefined && { resource }) })
   const response = await fetch(token_url, { method: 'POST', body })
   return ((await response.json()) as { access_token: string }).access_token
 }
@@ -116,6 +117,24 @@ test('the agent itself asks for the token: without one -32009 comes through the 
   })
   expect([status, headers.get('www-authenticate')]).toEqual([401, 'Bearer'])
   expect(json).toMatchObject({ error: { code: -32009 } })
+})
+
+test('a token for one agent is taken by it alone, by its address at the gateway or its DID; one for the gateway by the gateway', async () => {
+  await addAgent('one', echo)
+  await addAgent('two', echo)
+  const { addresses } = await start()
+  const atGateway = (await get('/agents/one/.well-known/agent.json')).json
+  for (const resource of [String(atGateway['url']), String(atGateway['did'])]) {
+    const bound = await token(undefined, resource)
+    expect([resource, (await call('one', 'tasks/list', {}, bound)).status]).toEqual([resource, 200])
+    expect((await call('two', 'tasks/list', {}, bound)).json).toMatchObject({ error: { code: -32010 } })
+    const beat = { method: 'PUT', headers: { authorization: `Bearer ${bound}` } }
+    expect((await get('/registry/agents/one/heartbeat', beat)).status).toBe(401)
+  }
+  const forGateway = await token(undefined, addresses.public)
+  expect((await call('one', 'tasks/list', {}, forGateway)).json).toMatchObject({ error: { code: -32010 } })
+  const headers = { authorization: `Bearer ${forGateway}`, 'content-type': 'application/json' }
+  expect((await get('/registry/agents', { method: 'POST', headers, body: '{}' })).status).toBe(400)
 })
 
 test('what the gateway tells of itself and its agents', async () => {

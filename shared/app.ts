@@ -147,7 +147,8 @@ async function assemble(
   }
   const limits = requestLimits({ perMinute: config.rateLimitPerMinute })
   const asked = limits?.watch(introspector) ?? introspector
-  const authenticator = new Authenticator(asked, () => [baseUrl, did], signatureRules(options, store))
+  const audiences = () => [baseUrl, did, ...config.audiences]
+  const authenticator = new Authenticator(asked, audiences, signatureRules(options, store))
   const listensAt = (address: string) => {
     baseUrl = config.publicUrl ?? address
   }

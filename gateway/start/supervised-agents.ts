@@ -81,6 +81,8 @@ function settingsOf(agent: AgentFolder, options: SupervisedAgentsOptions): Recor
   const compiled = getCompileCacheDir()
   return {
     GATEWAY_URL: addresses.local,
+    // As its card says at the gateway.
+    OAUTH_AUDIENCES: `${addresses.public}/agents/${agent.name}`,
     // The gateway stands before them, and hands on what it believes of those that stand before itself.
     TRUSTED_PROXIES: [...ourAddresses(config.host), ...config.trustedProxies].join(','),
     ...(issuer !== undefined && { OAUTH_ISSUER: issuer }),

@@ -33,6 +33,8 @@ export interface CommonConfig {
 }
 
 export interface AgentConfig extends CommonConfig {
+  /** Names by which a token's audience may mean this agent, besides its address and DID; no slash at the end. */
+  audiences: readonly string[]
   gatewayUrl: string | undefined
   /** Where files named by `uri` may come from although it is not public. */
   fileAllowedHosts: AllowedHosts
@@ -55,6 +57,7 @@ export function agentConfig(env: NodeJS.ProcessEnv): { config: AgentConfig; secr
       ...common,
       oauth: gatewayUrl === undefined ? common.oauth : oauthOfGateway(common.oauth, gatewayUrl),
       gatewayUrl,
+      audiences: (values.OAUTH_AUDIENCES ?? []).map((name) => name.replace(/\/+$/, '')),
       fileAllowedHosts: allowedHosts('FILE_ALLOWED_HOSTS', values.FILE_ALLOWED_HOSTS),
     }),
     secrets: Object.freeze({

@@ -137,6 +137,15 @@ export const commonSettings = {
 
 /** What only an agent reads. */
 export const agentSettings = {
+  OAUTH_AUDIENCES: {
+    schema: listOf(
+      (item) => /^(https?|did):/.test(item) && URL.canParse(item),
+      'must be addresses or DIDs, with commas between',
+    ),
+    example: '',
+    meaning:
+      'more names by which a token’s audience may mean this agent, besides its own address and DID, comma list (the supervisor adds the address at the gateway)',
+  },
   FILE_ALLOWED_HOSTS: {
     schema: text.default(''),
     example: '',
