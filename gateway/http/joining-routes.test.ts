@@ -1,0 +1,76 @@
+import { afterEach, beforeEach, expect, test } from 'vitest'
+import { alice, JoiningHouse } from '../joining/testing.ts'
+
+let house: JoiningHouse
+
+beforeEach(async () => {
+  house = await JoiningHouse.open()
+})
+
+afterEach(() => house[Symbol.asyncDispose]())
+
+test('DELETE is for the owner and the operator; another sees no such agent', async () => {
+  await house.start()
+  const agent = await house.playAgent({ identity: alice })
+  const bearer = await house.registered(alice)
+  await house.join(agent.url, bearer, alice)
+  const remove = (token: string) => house.send('DELETE', '/registry/agents/stranger', token)
+  expect((await remove('')).status).toBe(401)
+  expect((await remove(await house.carol())).error).toMatchObject({ code: -32040 })
+  expect((await remove(bearer)).status).toBe(200)
+  expect(house.gateway.registry.all()).toEqual([])
+  await house.join(agent.url, bearer, alice)
+  expect((await remove(await house.operator())).status).toBe(200)
+  expect((await remove(await house.operator())).status).toBe(404)
+})
+
+test.each<[string, string, string | undefined, number, number]>([
+  ['without a token', 'POST /registry/agents', '', 401, -32009],
+  ['with a token for reading', 'POST /registry/agents', 'agent:read', 403, -32013],
+  ['without a token', 'DELETE /registry/agents/x', '', 401, -32009],
+  ['with a token for reading', 'DELETE /registry/agents/x', 'agent:read', 403, -32013],
+  ['without a token', 'POST /registry/agents/x/admit', '', 401, -32009],
+  ['with a token for writing', 'POST /registry/agents/x/admit', 'agent:write', 403, -32013],
+  ['with a token for writing', 'POST /registry/agents/x/quarantine', 'agent:write', 403, -32013],
+  ['with a token for writing', 'POST /registry/agents/x/release', 'agent:write', 403, -32013],
+])('%s %s is refused', async (_what, route, scope, status, code) => {
+  await house.start()
+  const [method = '', where = ''] = route.split(' ')
+  const bearer = scope === '' ? '' : await house.clientToken('dev-client.json', scope)
+  const answer = await house.send(
+    method,
+    where,
+    bearer,
+    method === 'POST' ? { url: 'http://x.example' } : undefined,
+  )
+  expect([answer.status, answer.error.code]).toEqual([status, code])
+})
+
+test('agents that nobody knows: 404 for the operator', async () => {
+  await house.start()
+  for (const route of ['admit', 'quarantine', 'release']) {
+    expect((await house.send('POST', `/registry/agents/x/${route}`, await house.operator())).error.code).toBe(
+      -32040,
+    )
+  }
+})
+
+test('the operator sees who left, and forgets it; others do not see it', async () => {
+  await house.start()
+  const agent = await house.playAgent({ identity: alice })
+  const bearer = await house.registered(alice)
+  await house.join(agent.url, bearer, alice)
+  const admin = await house.operator()
+  await house.send('POST', '/registry/agents/stranger/admit', admin)
+  await house.send('DELETE', '/registry/agents/stranger', bearer)
+  const left = (token: string) => house.send('GET', '/registry/agents?status=left', token)
+  expect([(await left('')).status, (await left(bearer)).status]).toEqual([401, 403])
+  expect((await left(admin)).json).toMatchObject({
+    agents: [{ slug: 'stranger', left: expect.any(String) }],
+    total: 1,
+  })
+  expect((await house.send('DELETE', '/registry/agents/stranger', bearer)).status).toBe(404)
+  expect((await house.send('POST', '/registry/agents/stranger/quarantine', admin)).status).toBe(200)
+  expect((await house.send('DELETE', '/registry/agents/stranger', admin)).status).toBe(200)
+  expect((await left(admin)).json).toMatchObject({ agents: [], total: 0 })
+})
