@@ -13,6 +13,8 @@ export interface AgentOptions {
   /** Default: the echo agent of the benches. */
   folder?: string
   nodeFlags?: string[]
+  /** Settings beside those that every bench needs. */
+  env?: Record<string, string>
 }
 
 /** An agent as the supervisor runs it, with an OAuth server beside it and a store of its own on the disk. */
@@ -51,6 +53,7 @@ export class AgentUnderTest implements AsyncDisposable {
           OAUTH_CLIENT_METADATA_URL: `${oauth.address}/clients/{client_id}`,
           OAUTH_CLIENT_ID: 'agent',
           OAUTH_CLIENT_SECRET: 'secret',
+          ...options.env,
         },
       }),
     )

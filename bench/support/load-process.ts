@@ -23,11 +23,12 @@ async function run(load: Load): Promise<LoadResult> {
   const endsAt = began + (load.seconds ?? Number.POSITIVE_INFINITY) * 1000
   const total = load.total ?? Number.POSITIVE_INFINITY
 
+  const due = load.perSecond === undefined ? closedLoop : openLoop(load.perSecond, began)
   const drive = async (connection: Connection) => {
     while (sent < total && performance.now() < endsAt) {
       const request = bytes[sent % bytes.length] as Buffer
       sent += 1
-      const start = performance.now()
+      const start = await due(sent)
       const answer = await connection.ask(request)
       latencies.push(performance.now() - start)
       if (answer.ok && answer.body.includes(load.mustHold)) accepted += 1
@@ -48,4 +49,20 @@ async function run(load: Load): Promise<LoadResult> {
   const sorted = Float64Array.from(latencies).sort()
   const at = (share: number) => sorted[Math.min(sorted.length - 1, Math.floor(sorted.length * share))] ?? 0
   return { accepted, refused, refusal, seconds, p50Ms: at(0.5), p99Ms: at(0.99), generatorUse }
+}
+
+const closedLoop = () => performance.now()
+
+/**
+ * Waits for the moment of the request with that number. What waits for a connection is late, and its latency counts from
+ * the moment that it was due; what the timer of the generator adds does not count.
+ */
+function openLoop(perSecond: number, began: number): (number: number) => number | Promise<number> {
+  return async (number) => {
+    const at = began + ((number - 1) * 1000) / perSecond
+    const early = at - performance.now()
+    if (early <= 0) return at
+    await new Promise((resolve) => setTimeout(resolve, early))
+    return performance.now()
+  }
 }

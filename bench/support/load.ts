@@ -11,6 +11,8 @@ export interface Load {
   /** Stops after so many seconds or so many requests. */
   seconds?: number
   total?: number
+  /** Begun a second, whatever the server does (open loop). Default: each connection asks again once it is answered. */
+  perSecond?: number
   /** Every body must hold this. */
   mustHold: string
 }

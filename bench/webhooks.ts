@@ -1,0 +1,179 @@
+/**
+ * Webhooks: 200 tasks a second with three events each to one receiver, `message/send` measured with and without; the same
+ * with ten receivers of which one hangs for 5 s; and the memory of 50,000 events that nobody takes. The load arrives at its
+ * rate whatever the server does.
+ */
+import { randomUUID } from 'node:crypto'
+import { setTimeout as wait } from 'node:timers/promises'
+import { AgentUnderTest, sendParams } from './support/agent-under-test.ts'
+import { httpRequest, LoadGenerator, type LoadResult } from './support/load.ts'
+import { median, quick, rounds } from './support/measure.ts'
+import { type Received, Receivers } from './support/receivers.ts'
+import { expectAtMost, printTable, saveResults } from './support/report.ts'
+import { tokenOf } from './support/tokens.ts'
+
+const perSecond = 200
+const eventsPerTask = 3
+const measured = perSecond * (quick ? 5 : 15)
+const warmUp = quick ? 2000 : 4000
+const undelivered = quick ? 6000 : 50_000
+const connections = 64
+const megabyte = 1024 * 1024
+const mustHold = '"state":"submitted"'
+
+interface Found {
+  sendP50Ms: number
+  sendP99Ms: number
+  deliveryP50Ms: number
+  deliveryP99Ms: number
+  lost: number
+  outOfOrder: number
+  repeated: number
+}
+
+using generator = new LoadGenerator()
+const found: Record<string, Found[]> = {}
+for (let round = 0; round < rounds; round += 1) {
+  for (const [name, subject] of Object.entries({
+    'without webhooks': () => atRate(undefined),
+    'one receiver': () => atRate({ count: 1, hanging: 0, hangMs: 0 }),
+    'ten receivers, one hangs': () => atRate({ count: 10, hanging: 1, hangMs: 5000 }),
+  })) {
+    ;(found[name] ??= []).push(await subject())
+  }
+}
+const medians = Object.fromEntries(Object.entries(found).map(([name, all]) => [name, mediansOf(all)]))
+printFound(medians)
+const memory = { none: await memoryWith(false), undelivered: await memoryWith(true) }
+printTable(
+  ['memory of the agent', 'RSS MB'],
+  [
+    [`${memory.none.tasks} tasks, no webhooks`, memory.none.rssMb.toFixed(0)],
+    [`the same, ${memory.undelivered.queued} events undelivered`, memory.undelivered.rssMb.toFixed(0)],
+  ],
+)
+const all = Object.values(found).flat()
+const sum = (pick: (one: Found) => number) => all.reduce((total, one) => total + pick(one), 0)
+expectAtMost(
+  'events lost, in all rounds',
+  sum(({ lost }) => lost),
+  0,
+)
+expectAtMost(
+  'events out of order, in all rounds',
+  sum(({ outOfOrder }) => outOfOrder),
+  0,
+)
+const p99 = (name: string, of: 'sendP99Ms' | 'deliveryP99Ms') => medians[name]?.[of] ?? Number.NaN
+const with_ = p99('one receiver', 'sendP99Ms')
+expectAtMost('message/send p99, with ÷ without webhooks', with_ / p99('without webhooks', 'sendP99Ms'), 1.3)
+const others = p99('ten receivers, one hangs', 'deliveryP99Ms')
+expectAtMost('delivery p99 to the others while one of ten hangs', others, 250, ' ms')
+const more = memory.undelivered.rssMb - memory.none.rssMb
+expectAtMost(`memory for ${memory.undelivered.queued} undelivered events`, more, 150, ' MB')
+await saveResults('webhooks', { perSecond, eventsPerTask, medians, rounds: found, memory })
+
+/** The load at its rate, to an agent and receivers that are new. */
+async function atRate(wanted: Parameters<typeof Receivers.start>[0] | undefined): Promise<Found> {
+  await using stack = new AsyncDisposableStack()
+  const receivers = wanted === undefined ? undefined : stack.use(await Receivers.start(wanted))
+  const agent = stack.use(await start())
+  const urls = (await receivers?.received())?.urls ?? []
+  const load = { address: agent.address, requests: requestsTo(urls), connections, mustHold, perSecond }
+  await generator.run({ ...load, total: warmUp, perSecond: 1000 })
+  const toOthers = 1 - (wanted === undefined ? 0 : wanted.hanging / wanted.count)
+  const warm = warmUp * eventsPerTask * toOthers
+  await receivers?.settled(warm)
+  await receivers?.forgetTimes()
+  const sent = await generator.run({ ...load, total: measured })
+  const expected = warm + measured * eventsPerTask * toOthers
+  return foundIn(sent, await receivers?.settled(expected), expected)
+}
+
+function foundIn(sent: LoadResult, received: Received | undefined, expected: number): Found {
+  return {
+    sendP50Ms: sent.p50Ms,
+    sendP99Ms: sent.p99Ms,
+    deliveryP50Ms: received?.p50Ms ?? Number.NaN,
+    deliveryP99Ms: received?.p99Ms ?? Number.NaN,
+    lost: received === undefined ? 0 : expected - received.events,
+    outOfOrder: received?.outOfOrder ?? 0,
+    repeated: received?.repeated ?? 0,
+  }
+}
+
+/** RSS after as many tasks as leave so many events, all of them to a receiver that never answers in time. */
+async function memoryWith(webhooks: boolean) {
+  await using stack = new AsyncDisposableStack()
+  const receivers = stack.use(await Receivers.start({ count: 1, hanging: 1, hangMs: 60_000 }))
+  const agent = stack.use(await start())
+  const tasks = Math.ceil(undelivered / eventsPerTask)
+  const requests = requestsTo(webhooks ? (await receivers.received()).urls : [])
+  const { accepted } = await generator.run({
+    address: agent.address,
+    requests,
+    connections,
+    mustHold,
+    total: tasks,
+  })
+  await agent.waitForCompleted(accepted)
+  const queued = await queuedEvents(agent)
+  await wait(quick ? 1000 : 5000)
+  return { tasks, queued, rssMb: agent.server.rssBytes / megabyte }
+}
+
+async function queuedEvents(agent: AgentUnderTest): Promise<number> {
+  const metrics = await (await fetch(`${agent.address}/metrics`)).text()
+  return Number(/^agent_webhook_events_queued\{[^}]*\} (\d+)$/m.exec(metrics)?.[1] ?? 0)
+}
+
+function start(): Promise<AgentUnderTest> {
+  return AgentUnderTest.start({ env: { WEBHOOK_ALLOWED_HOSTS: '127.0.0.1' } })
+}
+
+/** One request for each receiver, in turn; one without a webhook when there is none. */
+function requestsTo(urls: string[]): string[] {
+  const configurations =
+    urls.length === 0 ? [{}] : urls.map((url) => ({ push_notification_config: { id: randomUUID(), url } }))
+  return configurations.map((configuration) =>
+    httpRequest({
+      path: '/',
+      headers: { Authorization: `Bearer ${tokenOf(0)}` },
+      body: { jsonrpc: '2.0', id: '1', method: 'message/send', params: { ...sendParams(), configuration } },
+    }),
+  )
+}
+
+function mediansOf(all: Found[]): Found {
+  const of = (pick: (one: Found) => number) => median(all.map(pick))
+  return {
+    sendP50Ms: of((one) => one.sendP50Ms),
+    sendP99Ms: of((one) => one.sendP99Ms),
+    deliveryP50Ms: of((one) => one.deliveryP50Ms),
+    deliveryP99Ms: of((one) => one.deliveryP99Ms),
+    lost: of((one) => one.lost),
+    outOfOrder: of((one) => one.outOfOrder),
+    repeated: of((one) => one.repeated),
+  }
+}
+
+function printFound(named: Record<string, Found>): void {
+  const ms = (value: number) => (Number.isNaN(value) ? '' : value.toFixed(2))
+  printTable(
+    [
+      `${perSecond} tasks/s`,
+      'send p50 ms',
+      'send p99 ms',
+      'delivery p50 ms',
+      'delivery p99 ms',
+      'lost',
+      'out of order',
+    ],
+    Object.entries(named).map(([name, one]) => [
+      name,
+      ...[one.sendP50Ms, one.sendP99Ms, one.deliveryP50Ms, one.deliveryP99Ms].map(ms),
+      String(one.lost),
+      String(one.outOfOrder),
+    ]),
+  )
+}
