@@ -24,5 +24,6 @@ export function negotiationOut(result: Negotiated) {
     })),
     queue_depth: result.queueDepth,
     estimated_latency_ms: result.estimatedLatencyMs,
+    estimated_cost_amount: result.estimatedCostAmount,
   }
 }

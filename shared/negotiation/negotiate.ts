@@ -1,10 +1,15 @@
 import { brokenConstraint } from './constraints.ts'
-import type { Offer, OfferedSkill } from './offer.ts'
-import type { NegotiationRequest, Weights } from './request.ts'
-import { type SkillMatch, skillMatches } from './skill-match.ts'
-import { ioCompatibility, loadScore, performanceScore } from './sub-scores.ts'
-
-export type Subscores = { [K in keyof Weights]: number }
+import { type Estimate, estimateOf, successOf } from './estimate.ts'
+import type { Knowledge } from './knowledge.ts'
+import type { Offer } from './offer.ts'
+import { type Profile, profileOf } from './profile.ts'
+import { type Query, queryOf } from './query.ts'
+import { reasonsOf } from './reasons.ts'
+import type { NegotiationRequest } from './request.ts'
+import { rounded } from './rounded.ts'
+import { type SkillMatch, skillMatch, skillMatches } from './skill-match.ts'
+import { costScore, ioCompatibility, loadScore, performanceScore } from './sub-scores.ts'
+import { noScores, type Subscores, sharesOf, weightedSum } from './weighted.ts'
 
 export interface Negotiated {
   canHandle: boolean
@@ -18,92 +23,99 @@ export interface Negotiated {
   brokenConstraint?: string
   reasons: string[]
   subscores: Subscores
+  /** Best first, at most 20. */
   skillMatches: SkillMatch[]
   queueDepth: number
   estimatedLatencyMs?: number
-  /** In whole units, as the agent says it. */
+  /** In whole units, as the agent says it; "0" when it is free. */
   estimatedCostAmount?: string
 }
 
-const noScores: Subscores = { skillMatch: 0, ioCompatibility: 0, performance: 0, load: 0, cost: 0 }
-
-/** Scores the offer for the wanted task; pure. A broken hard constraint is score 0 and says which. */
-export function negotiate(offer: Offer, wanted: NegotiationRequest): Negotiated {
-  const estimate = estimatedLatency(offer.skills)
-  const latency = estimate === undefined ? {} : { estimatedLatencyMs: estimate }
-  const { queueDepth } = offer
-  const broken = brokenConstraint(offer, wanted, estimate)
-  if (broken !== undefined) {
-    const none = {
-      canHandle: false,
-      score: 0,
-      exactScore: 0,
-      confidence: 1,
-      subscores: noScores,
-      skillMatches: [],
-    }
-    return {
-      ...none,
-      brokenConstraint: broken,
-      rejectionReason: broken,
-      reasons: [broken],
-      queueDepth,
-      ...latency,
-    }
-  }
-  const matches = skillMatches(offer.skills, `${wanted.taskSummary}\n${wanted.taskDetails ?? ''}`)
-  const subscores: Subscores = {
-    skillMatch: matches[0]?.score ?? 0,
-    ioCompatibility: ioCompatibility(offer.skills, wanted),
-    performance: performanceScore(estimate, wanted.maxLatencyMs),
-    load: loadScore(queueDepth),
-    // Agents that charge arrive with payments; until then everything is free.
-    cost: 1,
-  }
-  const exactScore = weighted(subscores, wanted.weights)
-  const score = round(exactScore)
+/**
+ * Scores the offer for the wanted task; pure. A broken hard constraint is score 0 and says which. The same function
+ * answers on an agent and ranks on a gateway, which may know more.
+ */
+export function negotiate(offer: Offer, wanted: NegotiationRequest, knowledge: Knowledge = {}): Negotiated {
+  const estimate = estimateOf(offer)
+  const broken = brokenConstraint(offer, wanted)
+  if (broken !== undefined) return refused(broken, offer, estimate)
+  const query = queryOf(wanted)
+  const profile = profileOf(offer)
+  const subscores = subscoresOf(offer, profile, query, wanted, knowledge, estimate)
+  const exactScore = weightedSum(sharesOf(wanted.weights), subscores)
+  const score = rounded(exactScore)
+  const matches = skillMatches(profile, query, knowledge)
   const minScore = wanted.minScore ?? 0
   const canHandle = subscores.skillMatch > 0 && score >= minScore
-  const reasons = reasonsOf(subscores, matches, queueDepth)
   const refusal =
     subscores.skillMatch > 0 ? `score ${score} is below min_score ${minScore}` : 'no skill matches the task'
   return {
     canHandle,
     score,
     exactScore,
-    confidence: round(subscores.skillMatch),
-    reasons,
-    subscores,
+    confidence: rounded(subscores.skillMatch),
+    reasons: reasonsOf({ offer, subscores, matches, estimate, query, knowledge }),
+    subscores: roundedScores(subscores),
     skillMatches: matches,
-    queueDepth,
     ...(canHandle ? {} : { rejectionReason: refusal }),
-    ...latency,
+    ...figuresOf(offer, estimate),
   }
 }
 
-/** Divided by their sum; all zero = equal. */
-function weighted(subscores: Subscores, weights: Weights): number {
-  const names = Object.keys(noScores) as (keyof Weights)[]
-  const sum = names.reduce((total, name) => total + weights[name], 0)
-  const weightOf = (name: keyof Weights) => (sum === 0 ? 1 / names.length : weights[name] / sum)
-  return names.reduce((total, name) => total + weightOf(name) * subscores[name], 0)
+/** The unrounded score of an offer that breaks no hard constraint. */
+export function exactScoreOf(offer: Offer, wanted: NegotiationRequest, knowledge: Knowledge): number {
+  const profile = profileOf(offer)
+  const subscores = subscoresOf(offer, profile, queryOf(wanted), wanted, knowledge, estimateOf(offer))
+  return weightedSum(sharesOf(wanted.weights), subscores)
 }
 
-function reasonsOf(subscores: Subscores, matches: SkillMatch[], queueDepth: number): string[] {
-  const best = matches[0]
-  const skill =
-    best === undefined || best.score === 0
-      ? 'no skill matches the task'
-      : `skill ${best.skillId}: ${best.reasons.join(', ')}`
-  const queue = queueDepth === 0 ? 'nothing waits' : `${queueDepth} tasks wait`
-  return [skill, `input and output types fit ${Math.round(subscores.ioCompatibility * 100)} %`, queue]
+function subscoresOf(
+  offer: Offer,
+  profile: Profile,
+  query: Query,
+  wanted: NegotiationRequest,
+  knowledge: Knowledge,
+  estimate: Estimate,
+): Subscores {
+  return {
+    skillMatch: skillMatch(profile, query, knowledge),
+    ioCompatibility: ioCompatibility(offer.skills, wanted),
+    performance: performanceScore(estimate.latencyMs, wanted.maxLatencyMs, successOf(offer)),
+    load: loadScore(offer),
+    cost: costScore(offer.price?.amount, wanted.maxCostAmount),
+  }
 }
 
-function estimatedLatency(skills: readonly OfferedSkill[]): number | undefined {
-  const declared = skills.flatMap((skill) => skill.performance.avgProcessingTimeMs ?? [])
-  return declared.length === 0 ? undefined : Math.round(Math.min(...declared))
+function refused(broken: string, offer: Offer, estimate: Estimate): Negotiated {
+  return {
+    canHandle: false,
+    score: 0,
+    exactScore: 0,
+    confidence: 1,
+    brokenConstraint: broken,
+    rejectionReason: broken,
+    reasons: [broken],
+    subscores: noScores,
+    skillMatches: [],
+    ...figuresOf(offer, estimate),
+  }
 }
 
-function round(value: number): number {
-  return Math.round(value * 10_000) / 10_000
+function figuresOf({ queueDepth, price }: Offer, { latencyMs }: Estimate) {
+  return {
+    queueDepth,
+    estimatedCostAmount: price?.amount ?? '0',
+    ...(latencyMs === undefined ? {} : { estimatedLatencyMs: latencyMs }),
+  }
+}
+
+function roundedScores(subscores: Subscores): Subscores {
+  const { skillMatch: match, ioCompatibility: io, performance, load, cost } = subscores
+  return {
+    skillMatch: rounded(match),
+    ioCompatibility: rounded(io),
+    performance: rounded(performance),
+    load: rounded(load),
+    cost: rounded(cost),
+  }
 }

@@ -1,11 +1,17 @@
 import { z } from 'zod'
 import { parseParams } from '../protocol/params.ts'
 import { wireObject } from '../protocol/spelling.ts'
+import { amountPattern } from './amount.ts'
 
 const share = z.number().min(0).max(1)
 const names = z.array(z.string().max(256)).max(100).optional()
-/** A decimal amount in whole units; no sign, no exponent, no currency. */
-export const amount = z.string().regex(/^\d{1,30}(\.\d{1,30})?$/, 'must be a decimal number')
+export const amount = z
+  .string()
+  .max(61)
+  .regex(
+    amountPattern,
+    'must be a decimal number such as 0.05: no sign, exponent or currency, 30 digits a side',
+  )
 
 /** The five weights (design gaps, "Negotiation"): one that is missing is 0. */
 const weights = wireObject({

@@ -1,50 +1,81 @@
-import type { OfferedSkill } from './offer.ts'
+import { learnedEvidence, massOf, matchOf, nearnessEvidence, rarity, wordEvidence } from './evidence.ts'
+import type { Knowledge } from './knowledge.ts'
+import type { Profile, Unit } from './profile.ts'
+import type { Query, Term } from './query.ts'
+import { rounded } from './rounded.ts'
 
 export interface SkillMatch {
   skillId: string
   skillName: string
-  /** Share of the task's words that the skill's own texts hold, 0..1. */
+  /** 0..1, at most 4 decimals. */
   score: number
   reasons: string[]
 }
 
-const stopWords = new Set(
-  'a an and are as at be by can do for from give has have how i in is it me my of on or our please that the this to was we what which will with you your'.split(
-    ' ',
-  ),
-)
-const wordsMax = 10_000
+const namedSkillsMax = 20
+const namedWordsMax = 5
 
-/** Skills that share words with the task, best first. */
-export function skillMatches(skills: readonly OfferedSkill[], task: string): SkillMatch[] {
-  const asked = new Set(wordsOf(task))
-  return skills
-    .map((skill) => matchOf(skill, asked))
-    .filter(({ score }) => score > 0)
-    .sort((a, b) => b.score - a.score || (a.skillId < b.skillId ? -1 : 1))
-}
-
-function matchOf(skill: OfferedSkill, asked: ReadonlySet<string>): SkillMatch {
-  const { name, description, tags, examples, assessment } = skill
-  const own = new Set(wordsOf([name, description, ...tags, ...examples, ...assessment.keywords].join(' ')))
-  const shared = [...asked].filter((word) => own.has(word))
-  const score = asked.size === 0 ? 0 : Math.round((shared.length / asked.size) * 10_000) / 10_000
-  return {
-    skillId: skill.id,
-    skillName: name,
-    score,
-    reasons: shared.length === 0 ? [] : [`words in common: ${shared.slice(0, 5).join(', ')}`],
+/** How well the agent fits the text, 0..1: by its best skill, or by all of them together. */
+export function skillMatch({ units }: Profile, query: Query, knowledge: Knowledge): number {
+  const mass = massOf(query, knowledge)
+  let best = 0
+  for (let at = 0; at < units.length; at += 1) {
+    best = Math.max(best, unitEvidence(units[at] as Unit, at, query, knowledge, mass))
   }
+  return matchOf(best + learnedEvidence(query, knowledge, mass), mass)
 }
 
-function wordsOf(text: string): string[] {
-  const words = text.toLowerCase().match(/[\p{L}\p{N}]+/gu) ?? []
-  return words
-    .slice(0, wordsMax)
-    .filter((word) => !stopWords.has(word))
-    .map(bare)
+/** Skills that fit the task, best first, at most 20. */
+export function skillMatches({ units }: Profile, query: Query, knowledge: Knowledge): SkillMatch[] {
+  const mass = massOf(query, knowledge)
+  return units
+    .flatMap((unit, at) => {
+      const { skill } = unit
+      if (skill === undefined) return []
+      const score = rounded(matchOf(unitEvidence(unit, at, query, knowledge, mass), mass))
+      return score > 0 ? [{ unit, at, score, skill }] : []
+    })
+    .sort((a, b) => b.score - a.score || (a.skill.id < b.skill.id ? -1 : 1))
+    .slice(0, namedSkillsMax)
+    .map(({ unit, at, score, skill }) => ({
+      skillId: skill.id,
+      skillName: skill.name,
+      score,
+      reasons: reasonsOf(unit, at, query, knowledge),
+    }))
 }
 
-/** The plural counts as the word. */
-const bare = (word: string) =>
-  word.length > 3 && word.endsWith('s') && !word.endsWith('ss') ? word.slice(0, -1) : word
+function unitEvidence(unit: Unit, at: number, query: Query, knowledge: Knowledge, mass: number): number {
+  return wordEvidence(unit, query, knowledge) + nearnessEvidence(knowledge.nearness?.[at], mass)
+}
+
+function reasonsOf({ impacts }: Unit, at: number, { terms }: Query, knowledge: Knowledge): string[] {
+  const said = terms
+    .map((term) => ({ ...bestWord(term, impacts, knowledge), term }))
+    .filter(({ value }) => value > 0)
+    .sort((a, b) => b.value - a.value)
+    .slice(0, namedWordsMax)
+  const same = said.filter(({ term, word }) => word === term.stem).map(({ word }) => word)
+  const alike = said.filter(({ term, word }) => word !== term.stem)
+  const near = knowledge.nearness?.[at] ?? 0
+  return [
+    ...(same.length > 0 ? [`words in common: ${same.join(', ')}`] : []),
+    ...(alike.length > 0
+      ? [`related: ${alike.map(({ term, word }) => `${term.stem} ~ ${word}`).join(', ')}`]
+      : []),
+    ...(near > 0.5 ? [`near in meaning (${near.toFixed(2)})`] : []),
+  ]
+}
+
+function bestWord(
+  { stem, weight, related }: Term,
+  impacts: ReadonlyMap<string, number>,
+  knowledge: Knowledge,
+) {
+  let best = { word: stem, value: weight * (impacts.get(stem) ?? 0) * rarity(stem, knowledge) }
+  for (const [word, share] of related) {
+    const value = weight * share * (impacts.get(word) ?? 0) * rarity(word, knowledge)
+    if (value > best.value) best = { word, value }
+  }
+  return best
+}

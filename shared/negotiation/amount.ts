@@ -1,0 +1,16 @@
+/** A decimal amount in whole units; no sign, no exponent, no currency. */
+export const amountPattern = /^\d{1,30}(\.\d{1,30})?$/
+
+const decimals = 30
+
+/** The amount in its 10⁻³⁰ parts; undefined: it is no amount. */
+export function amountOf(text: string): bigint | undefined {
+  if (!amountPattern.test(text)) return undefined
+  const [whole = '', fraction = ''] = text.split('.')
+  return BigInt(whole + fraction.padEnd(decimals, '0'))
+}
+
+/** `a ÷ b` to twelve decimals, for `a` not above `b` and `b` not 0. */
+export function shareOf(a: bigint, b: bigint): number {
+  return Number((a * 1_000_000_000_000n) / b) / 1_000_000_000_000
+}

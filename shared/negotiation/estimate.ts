@@ -1,0 +1,30 @@
+import type { Facts, Measured, Offer } from './offer.ts'
+
+/** Fewer answers than this say nothing yet. */
+export const measuredSamplesMin = 5
+
+export interface Estimate {
+  latencyMs?: number
+  /** It was measured rather than declared. */
+  measured: boolean
+}
+
+/** What was measured, else the quickest that a skill declares. */
+export function estimateOf({ measured, skills }: Offer): Estimate {
+  const seen = enough(measured)?.latencyMs
+  if (seen !== undefined && Number.isFinite(seen) && seen >= 0)
+    return { latencyMs: Math.round(seen), measured: true }
+  let least = Number.POSITIVE_INFINITY
+  for (const { performance } of skills) least = Math.min(least, performance.avgProcessingTimeMs ?? least)
+  return Number.isFinite(least) ? { latencyMs: Math.round(least), measured: false } : { measured: false }
+}
+
+/** The share of tasks that ended well, where enough were seen. */
+export function successOf({ measured }: Facts): number | undefined {
+  const share = enough(measured)?.successShare
+  return share === undefined || Number.isNaN(share) ? undefined : Math.min(1, Math.max(0, share))
+}
+
+function enough(measured: Measured | undefined): Measured | undefined {
+  return measured !== undefined && measured.samples >= measuredSamplesMin ? measured : undefined
+}

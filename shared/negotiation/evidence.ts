@@ -1,0 +1,60 @@
+import type { Knowledge } from './knowledge.ts'
+import { usualRarity } from './knowledge.ts'
+import type { Unit } from './profile.ts'
+import type { Query } from './query.ts'
+
+/** Past work counts at most as much as all words of the text together. */
+const learnedWeight = 0.65
+const nearnessWeight = 1
+
+/** Where half of the way to 1 is, as a share of `mass` to the power of `massPower`. */
+const half = 0.9
+const massPower = 0.5
+
+/** All that the words of the text could say; what matches is measured against it. */
+export function massOf({ terms }: Query, knowledge: Knowledge): number {
+  let mass = 0
+  for (const { stem, weight } of terms) mass += weight * rarity(stem, knowledge)
+  return mass
+}
+
+/** What the unit's words say for the text. */
+export function wordEvidence({ impacts }: Unit, { terms }: Query, knowledge: Knowledge): number {
+  let sum = 0
+  for (const { stem, weight, related } of terms) {
+    let best = (impacts.get(stem) ?? 0) * rarity(stem, knowledge)
+    for (const [other, share] of related) {
+      const impact = impacts.get(other)
+      if (impact !== undefined) best = Math.max(best, share * impact * rarity(other, knowledge))
+    }
+    sum += weight * best
+  }
+  return sum
+}
+
+/** What past work says for the text (or against it), bounded by what its words could say. */
+export function learnedEvidence({ features }: Query, { learned }: Knowledge, mass: number): number {
+  if (learned === undefined) return 0
+  let sum = 0
+  for (const feature of features) sum += learned(feature)
+  return Math.max(-mass / 4, Math.min(mass, learnedWeight * sum))
+}
+
+/** What nearness in meaning says: below half it says nothing. */
+export function nearnessEvidence(nearness: number | undefined, mass: number): number {
+  return nearness === undefined ? 0 : nearnessWeight * mass * Math.max(0, 2 * nearness - 1)
+}
+
+/** Evidence as a skill match, 0..1. It grows with the evidence, so it never changes the order of agents. */
+export function matchOf(evidence: number, mass: number): number {
+  return evidence <= 0 || mass <= 0 ? 0 : evidence / (evidence + half * mass ** massPower)
+}
+
+/** The least evidence whose match is at least `match`, a little less for the rounding of numbers. */
+export function evidenceFor(match: number, mass: number): number {
+  if (match <= 0) return 0
+  if (match >= 1) return Number.POSITIVE_INFINITY
+  return (match / (1 - match)) * half * mass ** massPower * (1 - 1e-9)
+}
+
+export const rarity = (stem: string, { rarityOf }: Knowledge): number => rarityOf?.(stem) ?? usualRarity

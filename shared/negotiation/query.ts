@@ -1,0 +1,61 @@
+import type { NegotiationRequest } from './request.ts'
+import { backgroundRarity, relatedTo } from './words/english.ts'
+import { isStopWord, stemOf, wordsIn } from './words/split.ts'
+
+/** A word of the wanted text that counts. */
+export interface Term {
+  stem: string
+  /** By its rarity in English, 0.05 … 1. */
+  weight: number
+  related: readonly (readonly [stem: string, share: number])[]
+}
+
+/** The wanted text, read. */
+export interface Query {
+  terms: readonly Term[]
+  /** What learning looks at: the stems, and pairs of neighbouring words. */
+  features: readonly string[]
+}
+
+const wordsMax = 10_000
+const termsMax = 64
+const pairsMax = 64
+const kept = new WeakMap<NegotiationRequest, Query>()
+
+/** Reads the text of the request once, however many agents are asked. */
+export function queryOf(wanted: NegotiationRequest): Query {
+  const known = kept.get(wanted)
+  if (known !== undefined) return known
+  const query = readQuery(`${wanted.taskSummary}\n${wanted.taskDetails ?? ''}`)
+  kept.set(wanted, query)
+  return query
+}
+
+/** A long text counts by its 64 words that say most: those that are rare, and those that come again. */
+export function readQuery(text: string): Query {
+  const words = wordsIn(text, wordsMax)
+  const counts = new Map<string, number>()
+  for (const word of words) if (!isStopWord(word)) add(counts, stemOf(word))
+  let terms = [...counts].map(([stem, count]) => ({ stem, count, weight: backgroundRarity(stem) }))
+  if (terms.length > termsMax) {
+    terms = terms
+      .sort((a, b) => b.weight * (1 + Math.log(b.count)) - a.weight * (1 + Math.log(a.count)))
+      .slice(0, termsMax)
+  }
+  return {
+    terms: terms.map(({ stem, weight }) => ({ stem, weight, related: relatedTo(stem) })),
+    features: [...terms.map(({ stem }) => stem), ...pairsIn(words)],
+  }
+}
+
+function pairsIn(words: readonly string[]): string[] {
+  const pairs = new Set<string>()
+  for (let at = 1; at < words.length && pairs.size < pairsMax; at += 1) {
+    pairs.add(`${stemOf(words[at - 1] as string)} ${stemOf(words[at] as string)}`)
+  }
+  return [...pairs]
+}
+
+function add(counts: Map<string, number>, stem: string): void {
+  counts.set(stem, (counts.get(stem) ?? 0) + 1)
+}

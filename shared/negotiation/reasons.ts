@@ -1,0 +1,78 @@
+import { type Estimate, successOf } from './estimate.ts'
+import type { Knowledge } from './knowledge.ts'
+import type { Offer } from './offer.ts'
+import type { Query } from './query.ts'
+import type { SkillMatch } from './skill-match.ts'
+import type { Subscores } from './weighted.ts'
+
+interface Found {
+  offer: Offer
+  subscores: Subscores
+  matches: readonly SkillMatch[]
+  estimate: Estimate
+  query: Query
+  knowledge: Knowledge
+}
+
+const learnedNamedMax = 3
+
+/** Why the score is what it is, in short sentences; what only a gateway knows is named as such. */
+export function reasonsOf(found: Found): string[] {
+  const { offer, subscores, estimate, knowledge } = found
+  return [
+    ...skillReason(found),
+    ...learnedReason(found),
+    `input and output types fit ${Math.round(subscores.ioCompatibility * 100)} %`,
+    ...speedReason(estimate),
+    ...successReason(offer),
+    queueReason(offer),
+    ...costReason(offer),
+    ...(knowledge.withoutEmbeddings === undefined ? [] : [`words alone: ${knowledge.withoutEmbeddings}`]),
+  ]
+}
+
+function skillReason({ matches, subscores }: Found): string[] {
+  const best = matches[0]
+  if (best !== undefined) return [`skill ${best.skillId}: ${best.reasons.join('; ')}`]
+  return [
+    subscores.skillMatch > 0 ? 'no skill names it, the agent as a whole fits' : 'no skill matches the task',
+  ]
+}
+
+function learnedReason({ query, knowledge: { learned } }: Found): string[] {
+  if (learned === undefined) return []
+  const known = query.features.map((feature) => ({ feature, value: learned(feature) }))
+  const best = (sign: number) =>
+    known
+      .filter(({ value }) => value * sign > 0)
+      .sort((a, b) => (b.value - a.value) * sign)
+      .slice(0, learnedNamedMax)
+      .map(({ feature }) => `"${feature}"`)
+      .join(', ')
+  const good = best(1)
+  const bad = best(-1)
+  return [
+    ...(good === '' ? [] : [`learned: did well with tasks of ${good}`]),
+    ...(bad === '' ? [] : [`learned: did badly with tasks of ${bad}`]),
+  ]
+}
+
+function speedReason({ latencyMs, measured }: Estimate): string[] {
+  return latencyMs === undefined
+    ? []
+    : [`takes about ${latencyMs} ms (${measured ? 'measured' : 'declared'})`]
+}
+
+function successReason(offer: Offer): string[] {
+  const share = successOf(offer)
+  return share === undefined || share === 1
+    ? []
+    : [`${Math.round(share * 100)} % of its tasks ended well (measured)`]
+}
+
+function queueReason({ queueDepth, activeTasks }: Offer): string {
+  const running = activeTasks === undefined || activeTasks === 0 ? '' : `, ${activeTasks} run`
+  return `${queueDepth === 0 ? 'nothing waits' : `${queueDepth} tasks wait`}${running}`
+}
+
+const costReason = ({ price }: Offer): string[] => (price === undefined ? [] : [`costs ${price.amount}`])

@@ -1,0 +1,28 @@
+import type { Weights } from './request.ts'
+
+export type Subscores = { [K in keyof Weights]: number }
+
+export const noScores: Subscores = { skillMatch: 0, ioCompatibility: 0, performance: 0, load: 0, cost: 0 }
+
+/** The weights divided by their sum; all zero = equal. */
+export function sharesOf({ skillMatch, ioCompatibility, performance, load, cost }: Weights): Subscores {
+  const sum = skillMatch + ioCompatibility + performance + load + cost
+  if (sum === 0) return { skillMatch: 0.2, ioCompatibility: 0.2, performance: 0.2, load: 0.2, cost: 0.2 }
+  return {
+    skillMatch: skillMatch / sum,
+    ioCompatibility: ioCompatibility / sum,
+    performance: performance / sum,
+    load: load / sum,
+    cost: cost / sum,
+  }
+}
+
+/** Everything but the skill match comes first, so that an index can bound it. */
+export function weightedSum(shares: Subscores, subscores: Subscores): number {
+  const rest =
+    shares.ioCompatibility * subscores.ioCompatibility +
+    shares.performance * subscores.performance +
+    shares.load * subscores.load +
+    shares.cost * subscores.cost
+  return Math.min(1, rest + shares.skillMatch * subscores.skillMatch)
+}

@@ -1,0 +1,59 @@
+import { stemmer } from 'stemmer'
+import lists from 'stopword'
+
+const charsMax = 100_000
+const wordLettersMax = 40
+const stemsKept = 50_000
+const stopWords = new Set(lists.eng)
+const stems = new Map<string, string>()
+
+/** Scripts that are written without spaces: pairs of neighbours stand for words. */
+const pieces =
+  /[\p{Script=Han}\p{Script=Hiragana}\p{Script=Katakana}\p{Script=Thai}\p{Script=Lao}\p{Script=Khmer}\p{Script=Myanmar}]+|\p{Extended_Pictographic}|[\p{L}\p{N}]+/gu
+const unspaced =
+  /^[\p{Script=Han}\p{Script=Hiragana}\p{Script=Katakana}\p{Script=Thai}\p{Script=Lao}\p{Script=Khmer}\p{Script=Myanmar}]/u
+const unspacedRun =
+  /[\p{Script=Han}\p{Script=Hiragana}\p{Script=Katakana}\p{Script=Thai}\p{Script=Lao}\p{Script=Khmer}\p{Script=Myanmar}]+|[^\p{Script=Han}\p{Script=Hiragana}\p{Script=Katakana}\p{Script=Thai}\p{Script=Lao}\p{Script=Khmer}\p{Script=Myanmar}]+/gu
+
+/**
+ * The words of a text in its order, lower case, stop words among them: camelCase and snake_case are split, accents and the
+ * Arabic article fall away. Only the first 100,000 characters are read, and at most `max` words.
+ */
+export function wordsIn(text: string, max: number): string[] {
+  const plain = text
+    .slice(0, charsMax)
+    .normalize('NFKD')
+    .replace(/\p{M}+/gu, '')
+    .replace(/['’]s\b/g, '')
+    .replace(/([\p{Ll}\p{N}])(\p{Lu})/gu, '$1 $2')
+    .replace(/(\p{Lu}+)(\p{Lu}\p{Ll})/gu, '$1 $2')
+    .normalize('NFKC')
+    .toLowerCase()
+  const words: string[] = []
+  for (const [piece] of plain.matchAll(pieces)) {
+    if (words.length >= max) break
+    words.push(...wordsOfPiece(piece))
+  }
+  return words.length > max ? words.slice(0, max) : words
+}
+
+function wordsOfPiece(piece: string): string[] {
+  if (/^[a-z0-9]+$/.test(piece)) return [piece.slice(0, wordLettersMax)]
+  return (piece.match(unspacedRun) ?? []).flatMap((run) => {
+    if (!unspaced.test(run)) return [run.replace(/^ال(?=.{3})/u, '').slice(0, wordLettersMax)]
+    const letters = [...run]
+    return letters.length === 1 ? run : letters.slice(1).map((letter, at) => `${letters[at]}${letter}`)
+  })
+}
+
+export const isStopWord = (word: string): boolean => stopWords.has(word)
+
+/** By Porter's rules, which are those of English; a word in other letters is its own stem. */
+export function stemOf(word: string): string {
+  const known = stems.get(word)
+  if (known !== undefined) return known
+  const stem = /^[a-z]+$/.test(word) ? stemmer(word) : word
+  if (stems.size >= stemsKept) stems.clear()
+  stems.set(word, stem)
+  return stem
+}
