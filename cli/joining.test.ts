@@ -113,6 +113,19 @@ describe('an agent of another folder', () => {
       /"task_id":"([\da-f-]{36})"|"id":"([\da-f-]{36})"/.exec(sent.stdout)?.slice(1).find(Boolean) ?? ''
   })
 
+  test('takes a token that was made for it alone, and none that was made for another', async () => {
+    const tokenFor = async (resource: string) => {
+      const scopes = ['--scope', 'agent:read agent:write']
+      return (await cli('token', '--operator', ...scopes, '--resource', resource)).stdout.trim()
+    }
+    const did =
+      /did:parley:\S+/.exec((await cli('agents', '--json')).stdout)?.[0].replace(/[",].*$/, '') ?? ''
+    expect(await cli('send', 'hello', 'Ada', '--token', await tokenFor(did))).toMatchObject({ code: 0 })
+    const other = await cli('send', 'hello', 'Ada', '--token', await tokenFor('https://other.example'))
+    expect(other).toMatchObject({ code: 1, stdout: '' })
+    expect((await cli('token', '--operator', '--resource', 'here')).stderr).toContain('invalid_target')
+  })
+
   test('is verified from the gateway’s document to its answer, online and from files; not with another byte', async () => {
     const saved = path.join(folder, 'saved')
     const online = await cli('verify', taskId, '--agent', 'hello', '--save', saved, '--token', operatorToken)
