@@ -23,6 +23,7 @@ import type { AgentConfig } from './process/config.ts'
 import type { Log } from './process/log.ts'
 import { createMetrics, createTaskMetrics, type Metrics } from './process/metrics.ts'
 import { version } from './process/version.ts'
+import { createWebhookMetrics } from './process/webhook-metrics.ts'
 import { InProcessScheduler } from './scheduler/in-process.ts'
 import { startRetention } from './store/retention.ts'
 import { openSqliteStore } from './store/sqlite.ts'
@@ -34,6 +35,8 @@ import { recover } from './tasks/recovery.ts'
 import { TaskRunner } from './tasks/run-task.ts'
 import { usageCounter } from './tasks/usage.ts'
 import { WorkFigures } from './tasks/work-figures.ts'
+import { globalWebhookOf } from './webhooks/global-webhook.ts'
+import { startWebhooks } from './webhooks/start-webhooks.ts'
 
 export interface AgentAppOptions {
   agent: Agent
@@ -44,9 +47,14 @@ export interface AgentAppOptions {
   /** Absent: nobody can sign, for nobody's key is known. */
   clientKeys?: ClientKeys
   log: Log
+  /** Token of the global webhook, from the settings. */
+  webhookToken?: string | undefined
   /** How long running handlers may go on when the agent stops. Default 10 s. */
   drainMs?: number
 }
+
+/** What webhooks may still deliver when the agent stops. */
+const webhooksDrainMs = 3000
 
 /** A whole agent server, listening; disposing it stops it in good order. */
 export interface AgentApp extends AsyncDisposable {
@@ -94,6 +102,7 @@ export async function startAgentApp(options: AgentAppOptions): Promise<AgentApp>
     [Symbol.asyncDispose]: async () => {
       dispatcher.drain()
       await drain(services, options.drainMs ?? 10_000)
+      await parts.webhooks?.dispatcher.drain(webhooksDrainMs)
       stopping.abort()
       await closeServer(app)
       await open.disposeAsync()
@@ -112,7 +121,17 @@ async function assemble(
   const taskMetrics = createTaskMetrics(metrics.registry)
   const bus = stack.use(new InProcessEventBus())
   const scheduler = stack.use(new InProcessScheduler(agent.concurrency))
-  const engine = new TaskEngine({ store, bus, metrics: taskMetrics, agentId: agentId(did) })
+  const webhooks = await webhooksOf(options, store, metrics)
+  if (webhooks !== undefined) stack.use(webhooks)
+  const { registrations, dispatcher } = webhooks ?? {}
+  const committed = dispatcher?.committed.bind(dispatcher)
+  const engine = new TaskEngine({
+    store,
+    bus,
+    metrics: taskMetrics,
+    agentId: agentId(did),
+    ...(committed !== undefined && { committed }),
+  })
   await engine.countStored()
   const leases = stack.use(new Leases(store, log))
   const usage = usageCounter(taskMetrics, agentId(did))
@@ -141,6 +160,7 @@ async function assemble(
     scheduler,
     bus,
     figures,
+    registrations,
     taskQueueMax: config.taskQueueMax,
     baseUrl: () => baseUrl,
     did,
@@ -152,7 +172,23 @@ async function assemble(
   const listensAt = (address: string) => {
     baseUrl = config.publicUrl ?? address
   }
-  return { services, authenticator, limits, listensAt }
+  return { services, authenticator, limits, listensAt, webhooks }
+}
+
+/** Undefined when the agent has no push notifications: no event fires then, whatever is stored (specification, "Events"). */
+async function webhooksOf(
+  { agent, config, identity, log, webhookToken }: AgentAppOptions,
+  store: Store,
+  metrics: Metrics,
+) {
+  if (!agent.capabilities.pushNotifications) return undefined
+  return startWebhooks({
+    store,
+    allowed: config.webhookAllowedHosts,
+    globalWebhook: globalWebhookOf(agent.globalWebhook, { url: config.webhookUrl, token: webhookToken }),
+    metrics: createWebhookMetrics(metrics.registry, agentId(identity.did)),
+    log,
+  })
 }
 
 function signatureRules({ agent, clientKeys }: AgentAppOptions, store: Store): SignatureRules {

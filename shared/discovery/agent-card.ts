@@ -15,8 +15,7 @@ export function agentCard(agent: Agent, at: { did: string; url: string }) {
     author: agent.author,
     capabilities: {
       streaming: agent.capabilities.streaming,
-      // Webhooks are not served yet; a card promises nothing that the server refuses.
-      pushNotifications: false,
+      pushNotifications: agent.capabilities.pushNotifications,
       stateTransitionHistory: true,
       extensions: [
         {

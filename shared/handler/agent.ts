@@ -27,6 +27,7 @@ export interface Agent {
   author: string
   skills: Skill[]
   capabilities: { streaming: boolean; pushNotifications: boolean }
+  globalWebhook: { url: string; token?: string | undefined } | undefined
   signatures: 'optional' | 'required'
   concurrency: number
   deadlineMs: number
@@ -77,6 +78,12 @@ const definition = z.object({
   capabilities: z
     .object({ streaming: z.boolean().default(true), pushNotifications: z.boolean().default(true) })
     .default({ streaming: true, pushNotifications: true }),
+  globalWebhook: z
+    .object({
+      url: z.url({ protocol: /^https?$/, error: 'must be an http or https URL' }),
+      token: z.string().min(1).max(4096).optional(),
+    })
+    .optional(),
   signatures: z.enum(['optional', 'required']).default('optional'),
   concurrency: z.int().min(1).max(10_000).default(64),
   // Timers hold no more.

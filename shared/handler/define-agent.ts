@@ -27,6 +27,11 @@ export interface AgentDefinition {
   /** Both default to true. */
   capabilities?: { streaming?: boolean; pushNotifications?: boolean }
   /**
+   * Where events of tasks go that have no webhook of their own, while `capabilities.pushNotifications` is on. WEBHOOK_URL and
+   * WEBHOOK_TOKEN win over it. `token` is sent as the bearer credential.
+   */
+  globalWebhook?: { url: string; token?: string }
+  /**
    * Whether callers that are DIDs must sign their requests. Default `optional`: a signature is checked where there is one.
    * `required`: such a caller without one is refused, and each signed request that writes is taken once.
    */

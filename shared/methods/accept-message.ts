@@ -4,9 +4,11 @@ import { timestamp } from '../protocol/timestamp.ts'
 import type { Slot } from '../scheduler/scheduler.ts'
 import type { TaskRecord } from '../store/store.ts'
 import { leaseOf } from '../tasks/leases.ts'
+import type { Registration } from '../webhooks/registrations.ts'
 import { claimRoom } from './claim-room.ts'
 import { continueTask } from './continue-task.ts'
 import { claimKey } from './idempotency.ts'
+import { type InlineWebhook, inlineWebhook } from './inline-webhook.ts'
 import type { Call, Services } from './method.ts'
 import { newId } from './new-id.ts'
 import { type Accepted, type NewTask, newRecord } from './new-record.ts'
@@ -24,8 +26,7 @@ export async function acceptMessage(services: Services, call: Call, params: Mess
     acceptedOutputModes,
     services.agent.skills.flatMap((skill) => skill.outputModes),
   )
-  if (configuration?.pushNotificationConfig !== undefined)
-    throw new ParleyError('PushNotificationNotSupported')
+  const webhook = await inlineWebhook(services, configuration)
   const owner = call.caller.id
   await requireReferences(services.store, owner, message.referenceTaskIds ?? [])
   const key = await claimKey(services.store, call, message.taskId)
@@ -34,20 +35,24 @@ export async function acceptMessage(services: Services, call: Call, params: Mess
   if (existing !== undefined) {
     if (key?.seen === true && wasTaken(existing, message.messageId))
       return { record: existing, start: () => {} }
-    return continueTask(services, call, existing, message)
+    return continueTask(services, call, existing, { message, webhook })
   }
-  const wanted = { ...params, taskId: taskId ?? newId(), acceptedOutputModes }
+  const wanted = { ...params, taskId: taskId ?? newId(), acceptedOutputModes, webhook }
   const created = await createTask(services, call, wanted)
   if (created !== undefined) return created
   // The id was taken meanwhile: by the same request at the same time (then that task is the answer), or by another one.
   const taken = await services.store.findTask(wanted.taskId, owner)
   if (taken === undefined) throw new ParleyError('TaskNotFound', { data: { taskId: wanted.taskId } })
   if (key !== undefined && wasTaken(taken, message.messageId)) return { record: taken, start: () => {} }
-  return continueTask(services, call, taken, message)
+  return continueTask(services, call, taken, { message, webhook })
 }
 
 /** Undefined when the id is taken. */
-async function createTask(services: Services, call: Call, wanted: NewTask): Promise<Accepted | undefined> {
+async function createTask(
+  services: Services,
+  call: Call,
+  wanted: NewTask & { webhook: InlineWebhook | undefined },
+): Promise<Accepted | undefined> {
   const owner = call.caller.id
   const at = timestamp()
   const contextId = wanted.message.contextId ?? newId()
@@ -55,7 +60,7 @@ async function createTask(services: Services, call: Call, wanted: NewTask): Prom
   const slot = claimRoom(services)
   const record = newRecord({ owner, signed: call.caller.signature !== undefined, at, contextId, wanted })
   if (slot.runs) Object.assign(record, { lease: leaseOf(services.runner.holder), starts: 1 })
-  if (!(await create(services, record, slot))) return undefined
+  if (!(await create(services, record, { slot, webhook: wanted.webhook }))) return undefined
   return {
     record,
     start: () => {
@@ -65,13 +70,23 @@ async function createTask(services: Services, call: Call, wanted: NewTask): Prom
   }
 }
 
-async function create(services: Services, record: TaskRecord, slot: Slot): Promise<boolean> {
+/** The webhook is in force before the task is there: no event of it is missed. */
+async function create(
+  services: Services,
+  record: TaskRecord,
+  { slot, webhook }: { slot: Slot; webhook: InlineWebhook | undefined },
+): Promise<boolean> {
   let created = false
+  let registration: Registration | undefined
   try {
+    registration = await webhook?.register(record, true)
     created = await services.engine.create(record)
     return created
   } finally {
-    if (!created) slot.release()
+    if (!created) {
+      slot.release()
+      await registration?.undo()
+    }
   }
 }
 

@@ -5,7 +5,9 @@ import { isPaused, isTerminal, type Message, type Part } from '../protocol/task.
 import type { TaskRecord } from '../store/store.ts'
 import { ourText } from '../tasks/our-message.ts'
 import type { Change } from '../tasks/transitions.ts'
+import type { Registration } from '../webhooks/registrations.ts'
 import { claimRoom } from './claim-room.ts'
+import type { InlineWebhook } from './inline-webhook.ts'
 import type { Call, Services } from './method.ts'
 import { type Accepted, messageOf } from './new-record.ts'
 
@@ -17,7 +19,7 @@ export async function continueTask(
   services: Services,
   { caller }: Pick<Call, 'caller'>,
   task: TaskRecord,
-  message: MessageSend['message'],
+  { message, webhook }: { message: MessageSend['message']; webhook: InlineWebhook | undefined },
 ): Promise<Accepted> {
   if (message.contextId !== undefined && message.contextId !== task.contextId) {
     throw new ParleyError('InvalidParams', {
@@ -30,7 +32,9 @@ export async function continueTask(
   // Refused before room is asked for: an ended task is that, however long the line.
   makeChange(task)
   const slot = claimRoom(services)
+  let registration: Registration | undefined
   try {
+    registration = await webhook?.register(task, false)
     const record = await services.engine.change(task, makeChange)
     const start = () => {
       if (record.status.state === 'submitted')
@@ -40,6 +44,7 @@ export async function continueTask(
     return { record, start }
   } catch (error) {
     slot.release()
+    await registration?.undo()
     throw error
   }
 }

@@ -7,6 +7,7 @@ import type { Store } from '../store/store.ts'
 import type { TaskEngine } from '../tasks/engine.ts'
 import type { TaskRunner } from '../tasks/run-task.ts'
 import type { WorkFigures } from '../tasks/work-figures.ts'
+import type { Registrations } from '../webhooks/registrations.ts'
 
 /** What the methods of an agent stand on. */
 export interface Services {
@@ -17,6 +18,8 @@ export interface Services {
   scheduler: Scheduler
   bus: EventBus
   figures: WorkFigures
+  /** Absent: this agent has no push notifications. */
+  registrations: Registrations | undefined
   taskQueueMax: number
   /** The address that clients use. */
   baseUrl: () => string

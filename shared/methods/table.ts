@@ -3,7 +3,8 @@ import { getExtendedCard } from './extended-card.ts'
 import { sendMessage } from './message-send.ts'
 import { resubscribe, streamMessage } from './message-stream.ts'
 import type { Method } from './method.ts'
-import { pushNotSupported } from './push-config.ts'
+import { deletePushConfig, getPushConfig, listPushConfigs, setPushConfig } from './push-config.ts'
+import { listTaskEvents } from './task-events.ts'
 import { cancelTask, getTask, giveFeedback, listTasks } from './tasks.ts'
 
 /** The JSON-RPC API on one screen (specification, "What the service does", and "Scopes"). */
@@ -14,11 +15,12 @@ export const methods: ReadonlyMap<string, Method> = new Map<string, Method>([
   ['tasks/list', { scope: 'agent:read', run: listTasks }],
   ['tasks/cancel', { scope: 'agent:write', run: cancelTask }],
   ['tasks/feedback', { scope: 'agent:write', run: giveFeedback }],
+  ['tasks/events', { scope: 'agent:read', run: listTaskEvents }],
   ['tasks/resubscribe', { scope: 'agent:read', run: resubscribe }],
-  ['tasks/pushNotificationConfig/set', { scope: 'agent:write', run: pushNotSupported }],
-  ['tasks/pushNotificationConfig/get', { scope: 'agent:read', run: pushNotSupported }],
-  ['tasks/pushNotificationConfig/list', { scope: 'agent:read', run: pushNotSupported }],
-  ['tasks/pushNotificationConfig/delete', { scope: 'agent:write', run: pushNotSupported }],
+  ['tasks/pushNotificationConfig/set', { scope: 'agent:write', run: setPushConfig }],
+  ['tasks/pushNotificationConfig/get', { scope: 'agent:read', run: getPushConfig }],
+  ['tasks/pushNotificationConfig/list', { scope: 'agent:read', run: listPushConfigs }],
+  ['tasks/pushNotificationConfig/delete', { scope: 'agent:write', run: deletePushConfig }],
   ['contexts/list', { scope: 'agent:read', run: listContexts }],
   ['contexts/clear', { scope: 'agent:write', run: clearContext }],
   ['agent/getAuthenticatedExtendedCard', { scope: 'agent:read', run: getExtendedCard }],

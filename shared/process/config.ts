@@ -38,6 +38,10 @@ export interface AgentConfig extends CommonConfig {
   gatewayUrl: string | undefined
   /** Where files named by `uri` may come from although it is not public. */
   fileAllowedHosts: AllowedHosts
+  /** Where webhooks may go although it is not public. */
+  webhookAllowedHosts: AllowedHosts
+  /** The global webhook of the settings; its token stands among the secrets. */
+  webhookUrl: string | undefined
 }
 
 export interface AgentSecrets {
@@ -45,6 +49,7 @@ export interface AgentSecrets {
   gatewayToken: string | undefined
   /** To register an OAuth client with. */
   initialToken: string | undefined
+  webhookToken: string | undefined
 }
 
 /** @throws ConfigError */
@@ -59,11 +64,14 @@ export function agentConfig(env: NodeJS.ProcessEnv): { config: AgentConfig; secr
       gatewayUrl,
       audiences: (values.OAUTH_AUDIENCES ?? []).map((name) => name.replace(/\/+$/, '')),
       fileAllowedHosts: allowedHosts('FILE_ALLOWED_HOSTS', values.FILE_ALLOWED_HOSTS),
+      webhookAllowedHosts: allowedHosts('WEBHOOK_ALLOWED_HOSTS', values.WEBHOOK_ALLOWED_HOSTS),
+      webhookUrl: values.WEBHOOK_URL,
     }),
     secrets: Object.freeze({
       oauthClientSecret: values.OAUTH_CLIENT_SECRET,
       gatewayToken: values.GATEWAY_TOKEN,
       initialToken: values.OAUTH_INITIAL_TOKEN,
+      webhookToken: values.WEBHOOK_TOKEN,
     }),
   }
 }

@@ -1,13 +1,12 @@
 import { z } from 'zod'
 import { ParleyError } from '../jsonrpc/errors.ts'
 import { jsonObject, messageIn, uuid } from './message-in.ts'
+import { pushNotificationConfig } from './push-config-in.ts'
 import { wireObject } from './spelling.ts'
 import { taskStates } from './task.ts'
 
 /** Params of every method (specification, "POST /"; design gaps, "Other methods"). */
 const anyOfTaskId = { taskId: ['id'] }
-
-const pushNotificationConfig = z.record(z.string(), z.unknown())
 
 export const messageSend = wireObject({
   message: messageIn,
@@ -51,6 +50,26 @@ export const tasksFeedback = wireObject(
   anyOfTaskId,
 )
 export const noParams = wireObject({})
+
+export const pushConfigSet = wireObject(
+  { taskId: uuid, longRunning: z.boolean().default(false), pushNotificationConfig },
+  anyOfTaskId,
+)
+export const pushConfigGet = wireObject(
+  { taskId: uuid, pushNotificationConfigId: uuid.optional() },
+  anyOfTaskId,
+)
+export const pushConfigList = wireObject({ taskId: uuid }, anyOfTaskId)
+export const pushConfigDelete = wireObject({ taskId: uuid, pushNotificationConfigId: uuid }, anyOfTaskId)
+
+export const taskEvents = wireObject(
+  {
+    taskId: uuid,
+    afterSequence: z.int().min(0).default(0),
+    limit: z.int().min(1).max(1000).default(100),
+  },
+  anyOfTaskId,
+)
 
 /** @throws ParleyError InvalidParams with `data.issues [{path, message}]`; values of the caller are not repeated. */
 export function parseParams<T extends z.ZodType>(schema: T, params: unknown): z.output<T> {

@@ -6,6 +6,9 @@ import type { Store, TaskRecord } from '../store/store.ts'
 import { eventsAfter } from './task-events.ts'
 import { apply, type Change } from './transitions.ts'
 
+/** Told of each commit; must neither wait nor throw. */
+type Committed = (before: TaskRecord, after: TaskRecord) => void
+
 /** Races over one task end after a few rounds; more means that something is wrong. */
 const attemptsMax = 20
 
@@ -18,12 +21,14 @@ export class TaskEngine {
   readonly #bus: EventBus
   readonly #metrics: TaskMetrics
   readonly #agentId: string
+  readonly #committed: Committed
 
-  constructor(parts: { store: Store; bus: EventBus; metrics: TaskMetrics; agentId: string }) {
+  constructor(parts: { store: Store; bus: EventBus; metrics: TaskMetrics; agentId: string; committed?: Committed }) {
     this.store = parts.store
     this.#bus = parts.bus
     this.#metrics = parts.metrics
     this.#agentId = parts.agentId
+    this.#committed = parts.committed ?? (() => {})
   }
 
   /** False when the id is taken. Resolves when the task is durable. */
@@ -74,6 +79,7 @@ export class TaskEngine {
     if (!(await this.store.commitTask(after))) return false
     this.#count(before, after)
     this.#bus.publish(after.id, eventsAfter(after, before.events.length))
+    this.#committed(before, after)
     return true
   }
 

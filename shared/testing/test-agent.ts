@@ -54,10 +54,24 @@ export async function testAgent(
     options.moreSkills,
   )
   const identity = await agentIdentity(agent.author, path.join(dataDir, 'agent.key.json'))
-  const { config } = agentConfig({ PORT: '0', DATA_DIR: dataDir, LOG_LEVEL: 'silent', ...options.env })
+  const { config, secrets } = agentConfig({
+    PORT: '0',
+    DATA_DIR: dataDir,
+    LOG_LEVEL: 'silent',
+    ...options.env,
+  })
   const destination = options.logTo === undefined ? {} : { destination: options.logTo }
   const log = makeLog({ level: config.logLevel, name: agent.name, ...destination })
-  const appOptions: AgentAppOptions = { agent, identity, config, introspector, clientKeys, log }
+  const { webhookToken } = secrets
+  const appOptions: AgentAppOptions = {
+    agent,
+    identity,
+    config,
+    introspector,
+    clientKeys,
+    log,
+    webhookToken,
+  }
   if (options.drainMs !== undefined) appOptions.drainMs = options.drainMs
   const app = stack.use(await startAgentApp(appOptions))
   return new TestAgent({ app, did: identity.did, identityProvider, open: stack.move() })

@@ -165,8 +165,12 @@ export class WebhookDispatcher {
 
   #add(of: Pick<Lane, 'key' | 'task' | 'configId' | 'host' | 'settled' | 'known' | 'stored'>): void {
     const lane: Lane = {
-      ...{ running: false, again: false, batch: [], revision: '', abort: new AbortController() },
       ...of,
+      running: false,
+      again: false,
+      batch: [],
+      revision: '',
+      abort: new AbortController(),
     }
     this.#lanes.add(lane)
     this.#queue.add(lane)

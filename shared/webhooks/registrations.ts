@@ -70,24 +70,27 @@ export class Registrations {
 
   /**
    * In force, and durable where it is `long_running`, once the promise resolves. The URL was checked before. It owes the
-   * events after `settled`; what an earlier config of the same id still owed is not sent.
+   * events after `settled`, of a task that `isNew` those to come; what an earlier config of the same id still owed is not sent.
    * @throws ParleyError InvalidParams when the task has too many, Unavailable when there is no room
    */
   async set(
     task: TaskKey,
     wanted: WantedConfig,
-    at: { longRunning: boolean; settled: number; open: boolean },
+    { isNew, ...at }: { longRunning: boolean; settled: number; open: boolean; isNew: boolean },
   ): Promise<Registration> {
     const key = { id: task.id, owner: task.owner, createdAt: task.createdAt }
     const config: PushConfig = {
       task: key,
-      ...{ id: wanted.id, revision: randomUUID(), url: wanted.url, ...at },
+      id: wanted.id,
+      revision: randomUUID(),
+      url: wanted.url,
+      ...at,
       health: { attempts: 0, delivered: 0, dropped: {} },
     }
     if (wanted.token !== undefined) config.token = wanted.token
     if (wanted.authentication !== undefined) config.authentication = wanted.authentication
     const before = await this.find(key, wanted.id)
-    await this.#save(config)
+    await this.#save(config, isNew)
     return { config, undo: () => this.#undo(config, before) }
   }
 
@@ -148,7 +151,7 @@ export class Registrations {
     return longRunning ? this.#options.stored : this.#options.memory
   }
 
-  async #save(config: PushConfig): Promise<void> {
+  async #save(config: PushConfig, isNew = false): Promise<void> {
     const { memory, stored } = this.#options
     const { task, id } = config
     const [target, other] = config.longRunning ? [stored, memory] : [memory, stored]
@@ -161,7 +164,7 @@ export class Registrations {
       })
     }
     await other.removePushConfig(task, id)
-    this.#onChange(task, id, config)
+    if (!isNew) this.#onChange(task, id, config)
   }
 
   async #undo(config: PushConfig, before: PushConfig | undefined): Promise<void> {
