@@ -21,7 +21,16 @@ test('nobody is a trusted proxy and no other origin may call unless it is said',
   expect(said.corsOrigins).toEqual(['https://a.example', 'http://b.example:81'])
 })
 
+test('an agent has the names of OAUTH_AUDIENCES, compared without a slash at the end', () => {
+  expect(read({}).audiences).toEqual([])
+  const said = read({ OAUTH_AUDIENCES: 'https://a.example/agents/b/, did:parley:a:agent:b' })
+  expect(said.audiences).toEqual(['https://a.example/agents/b', 'did:parley:a:agent:b'])
+})
+
 test.each([
+  ['OAUTH_AUDIENCES', 'here'],
+  ['OAUTH_AUDIENCES', 'https://a.example,'],
+  ['OAUTH_AUDIENCES', 'file:///etc'],
   ['RATE_LIMIT_PER_MINUTE', '-1'],
   ['RATE_LIMIT_PER_MINUTE', '1.5'],
   ['RATE_LIMIT_PER_MINUTE', ' '],
