@@ -1,4 +1,5 @@
 import type { IncomingHttpHeaders } from 'node:http'
+import type { AgentEntry } from '../registry/entry.ts'
 
 /** RFC 9110, section 7.6.1: between two neighbours only, as are those that `Connection` names. */
 const hopByHop = new Set([
@@ -45,6 +46,24 @@ export function requestHeaders(headers: IncomingHttpHeaders, from: Forwarding): 
 
 export function responseHeaders(headers: IncomingHttpHeaders): IncomingHttpHeaders {
   return withoutHops(headers)
+}
+
+/**
+ * A page that a stranger's agent serves under our address is shown, and is in no origin: none of its scripts run, and
+ * nothing of it speaks as a page of the gateway's. What the agent asks for itself holds too. Pages of the agents that the
+ * gateway runs are ours, with a policy of their own.
+ */
+export function confined(
+  headers: IncomingHttpHeaders,
+  { origin }: Pick<AgentEntry, 'origin'>,
+): IncomingHttpHeaders {
+  if (origin === 'supervised') return headers
+  const own = [headers['content-security-policy'] ?? []].flat()
+  return {
+    ...headers,
+    'content-security-policy': [...own, 'sandbox'].join(', '),
+    'x-content-type-options': 'nosniff',
+  }
 }
 
 function withoutHops(headers: IncomingHttpHeaders): IncomingHttpHeaders {

@@ -18,10 +18,13 @@ afterEach(async () => {
 const log = makeLog({ level: 'silent', name: 'test' })
 
 /** A gateway before an agent; what the agent answers is for `handle` to say. */
-async function gatewayBefore(agent: string, options: Partial<ServerOptions> = {}) {
+async function gatewayBefore(
+  agent: string,
+  { origin = 'supervised', ...options }: Partial<ServerOptions> & Partial<Pick<AgentEntry, 'origin'>> = {},
+) {
   const app = createServer({ log, metrics: createMetrics(), ...options })
   const upstream = createUpstream()
-  const entry = { slug: 'calc', url: agent, status: 'ready', admitted: true } as AgentEntry
+  const entry = { slug: 'calc', url: agent, origin, status: 'ready', admitted: true } as AgentEntry
   await proxyAgents(app, { find: (slug) => (slug === 'calc' ? entry : undefined), wayTo: () => upstream })
   const url = await app.listen({ port: 0, host: '127.0.0.1' })
   open.push(async () => {
@@ -126,6 +129,29 @@ test('an answer that is handed through says of itself what the agent says, and n
     expect(plain.headers.has(name)).toBe(false)
   // What is said of the gateway's address stays.
   expect(plain.headers.get('strict-transport-security')).toBe('max-age=31536000')
+})
+
+test('a page of an agent from outside is sandboxed, beside what it asks for itself; its bytes are untouched', async () => {
+  const page = "script-src 'self'; sandbox allow-scripts"
+  const agent = await plainAgent((request, response) => {
+    if (request.url === '/own') response.setHeader('content-security-policy', page)
+    if (request.url === '/two') response.setHeader('content-security-policy', ["img-src 'self'", page])
+    response.setHeader('x-content-type-options', 'sniff')
+    response.setHeader('content-type', 'text/html').end('<script>alert(1)</script>')
+  })
+  const gateway = await gatewayBefore(agent, { origin: 'registered' })
+  for (const [path, policy] of [
+    ['/plain', 'sandbox'],
+    ['/own', `${page}, sandbox`],
+    ['/two', `img-src 'self', ${page}, sandbox`],
+  ]) {
+    for (const init of [{}, { method: 'POST', body: 'a=b', headers: { 'content-type': 'text/plain' } }]) {
+      const answer = await fetch(`${gateway}${path}`, init)
+      expect(answer.headers.get('content-security-policy')).toBe(policy)
+      expect(answer.headers.get('x-content-type-options')).toBe('nosniff')
+      expect(await answer.text()).toBe('<script>alert(1)</script>')
+    }
+  }
 })
 
 test('where the gateway itself answers, it says so for itself', async () => {

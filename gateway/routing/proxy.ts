@@ -6,7 +6,7 @@ import { ParleyError } from '../../shared/jsonrpc/errors.ts'
 import type { AgentEntry } from '../registry/entry.ts'
 import { type Target, targetOf, type WayTo } from './agent-target.ts'
 import { checkLength, limited } from './body-limit.ts'
-import { responseHeaders } from './forward-headers.ts'
+import { confined, responseHeaders } from './forward-headers.ts'
 import { forwardPath } from './forward-path.ts'
 import { headersFor, relay, type Seen } from './relay.ts'
 import { abortable, type Way, wayKey } from './upstream.ts'
@@ -64,7 +64,9 @@ export async function proxyAgents(app: FastifyInstance, options: ProxyOptions): 
         getUpstream: (request) => preparedOf(request as FastifyRequest).origin,
         retryDelay: () => null,
         rewriteRequestHeaders: (request, headers) => outgoing(request as FastifyRequest, headers),
-        rewriteHeaders: (headers) => responseHeaders(headers) as typeof headers,
+        // A POST of JSON, which `relay` answers, never makes a page; everything else may be one.
+        rewriteHeaders: (headers, request) =>
+          confined(responseHeaders(headers), preparedOf(request as FastifyRequest).entry) as typeof headers,
         onError: (reply, { error }) => answerFailure(reply as FastifyReply, error),
       },
     })
