@@ -1,0 +1,144 @@
+import { randomBytes } from 'node:crypto'
+import { Binary, type Collection } from 'mongodb'
+import { Cursors } from './cursor.ts'
+import { unavailable } from './group-commit.ts'
+import { LargeParts } from './large-parts.ts'
+import { claimIdempotencyKey, findFeedback, saveFeedback } from './mongodb-beside-tasks.ts'
+import { clearContext, findContext } from './mongodb-contexts.ts'
+import {
+  connectMongodb,
+  forCallers,
+  insertUnlessThere,
+  type MongodbDatabaseOptions,
+} from './mongodb-database.ts'
+import { contextHistory, listContexts, listTasks } from './mongodb-lists.ts'
+import type { BesideTasks, Inside } from './mongodb-record.ts'
+import { removeEnded } from './mongodb-removal.ts'
+import { agentIndexes, agentMigrations, prepareSchema } from './mongodb-schema.ts'
+import { signatureTaker } from './mongodb-signatures.ts'
+import {
+  commitTask,
+  countByState,
+  createTask,
+  findTask,
+  listDue,
+  listUnfinished,
+  loadTask,
+  renewLeases,
+} from './mongodb-tasks.ts'
+import { mongodbWebhooks } from './mongodb-webhooks.ts'
+import type { Store } from './store.ts'
+
+export interface MongodbStoreOptions extends MongodbDatabaseOptions {
+  /** Part of every key and query: one database serves all agents, and none sees another's. */
+  agentId: string
+  /** Parts larger than this are kept beside the task. Default 256 KiB. */
+  largePartBytes?: number
+  /** Milliseconds since 1970; what expires goes by it. Default: the system's. */
+  clock?: () => number
+}
+
+/**
+ * A store that several processes and machines share. Each change is one document; what needs two is written in an order in
+ * which a crash in between leaves nothing that anybody was told of, and is made up for later. Writes are acknowledged by
+ * the majority and its journals.
+ * @throws DatabaseRefused when the server is missing, too old or refuses the user, or a newer version wrote the database
+ */
+export async function openMongodbStore(options: MongodbStoreOptions): Promise<Store> {
+  const { agentId } = options
+  if (!/^[\w.:-]{1,200}$/.test(agentId))
+    throw new Error('The id of an agent has other characters than it may')
+  await using stack = new AsyncDisposableStack()
+  const database = stack.use(await connectMongodb(options))
+  const { db } = database
+  await prepareSchema(db, 'agent_store', { indexes: agentIndexes, migrations: agentMigrations })
+  const settings = db.collection<SettingDocument>('settings')
+  const inside: Inside = {
+    agentId,
+    tasks: db.collection('tasks'),
+    contexts: db.collection('contexts'),
+    parts: db.collection('parts'),
+    beside: ((name: string) => db.collection(name)) as BesideTasks,
+    largeParts: new LargeParts(options.largePartBytes ?? 256 * 1024),
+    cursors: new Cursors(await cursorKey(settings, agentId)),
+    now: options.clock ?? Date.now,
+    joined: new Set(),
+  }
+  await settings.updateOne({ _id: pingOf(inside), agent_id: agentId }, { $set: { at: 0 } }, { upsert: true })
+  const open = stack.move()
+  const guard = <T extends object>(methods: T) => guarded(methods, open)
+  return {
+    ...guard(storeOf(inside, settings)),
+    exclusive: false,
+    webhooks: guard(mongodbWebhooks(inside)),
+    [Symbol.asyncDispose]: () => open.disposeAsync(),
+  }
+}
+
+interface SettingDocument {
+  _id: string
+  agent_id: string
+  key?: Binary
+  at?: number
+}
+
+const pingOf = ({ agentId }: Inside) => `${agentId}/ping`
+
+/** Made by whoever is first, so that a cursor of one process is read by all. */
+async function cursorKey(settings: Collection<SettingDocument>, agentId: string): Promise<Uint8Array> {
+  const ours = { _id: `${agentId}/cursor_key`, agent_id: agentId }
+  const made = new Binary(randomBytes(32))
+  if (await insertUnlessThere(settings, { ...ours, key: made })) return made.buffer
+  const key = (await settings.findOne(ours))?.key
+  if (key === undefined) throw new Error('The key of cursors is missing in the store')
+  return key.buffer
+}
+
+type Methods = Omit<Store, 'exclusive' | 'webhooks' | typeof Symbol.asyncDispose>
+
+function storeOf(inside: Inside, settings: Collection<SettingDocument>): Methods {
+  return {
+    ping: async () => {
+      const ours = { _id: pingOf(inside), agent_id: inside.agentId }
+      await settings.updateOne(ours, { $set: { at: inside.now() } })
+    },
+
+    createTask: (record) => createTask(inside, record),
+    findTask: (id, owner) => findTask(inside, id, owner),
+    loadTask: (id) => loadTask(inside, id),
+    commitTask: (record) => commitTask(inside, record),
+    listTasks: (query) => listTasks(inside, query),
+    listUnfinished: (now) => listUnfinished(inside, now),
+    listDue: (now, limit) => listDue(inside, now, limit),
+    renewLeases: (holder, taskIds, until) => renewLeases(inside, holder, taskIds, until),
+    countByState: () => countByState(inside),
+
+    findContext: (id, owner) => findContext(inside, id, owner),
+    listContexts: (query) => listContexts(inside, query),
+    contextHistory: (contextId, owner, limit) => contextHistory(inside, contextId, owner, limit),
+    clearContext: (id, owner) => clearContext(inside, id, owner),
+
+    claimIdempotencyKey: (record) => claimIdempotencyKey(inside, record),
+    saveFeedback: (feedback) => saveFeedback(inside, feedback),
+    findFeedback: (taskId, owner) => findFeedback(inside, taskId, owner),
+    removeEnded: (before, limit) => removeEnded(inside, before, limit),
+
+    takeSignature: signatureTaker(inside),
+  }
+}
+
+/** No text of the driver reaches a caller, and a closed store says so. */
+function guarded<T extends object>(methods: T, opened: AsyncDisposableStack): T {
+  const entries = Object.entries(methods).map(([name, method]) => {
+    const asked = async (...given: unknown[]) => {
+      if (opened.disposed) throw unavailable('The store is closed')
+      try {
+        return await (method as (...given: unknown[]) => Promise<unknown>)(...given)
+      } catch (error) {
+        throw forCallers(error)
+      }
+    }
+    return [name, asked]
+  })
+  return Object.fromEntries(entries) as T
+}
