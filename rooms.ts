@@ -4,10 +4,11 @@
  */
 export const floors: string[][] = [
   ['shared/jsonrpc/errors.ts'],
-  ['shared/protocol', 'shared/net'],
-  ['shared/jsonrpc', 'shared/process', 'shared/identity'],
+  ['shared/protocol', 'shared/net', 'shared/payments/amount.ts'],
+  ['shared/jsonrpc', 'shared/process', 'shared/identity', 'shared/payments/price.ts'],
   ['shared/store', 'shared/events', 'shared/scheduler', 'shared/auth'],
   ['shared/handler', 'shared/client'],
+  ['shared/payments'],
   ['shared/discovery', 'shared/negotiation', 'shared/tasks'],
   ['shared/webhooks'],
   ['shared/methods'],
@@ -53,6 +54,7 @@ export const drivers: Record<string, RegExp> = {
   mongodb: /mongodb[^/]*\.ts$/,
   bullmq: /\/bullmq\.ts$/,
   ioredis: /\/(bullmq|redis)\.ts$/,
+  viem: /^shared\/payments\/(typed-data|chain[^/]*)\.ts$/,
   'oidc-provider': /^gateway\/identity-provider\//,
 }
 

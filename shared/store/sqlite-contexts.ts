@@ -31,6 +31,13 @@ export function findContext(
   })
 }
 
+export function isAnothersContext({ database }: Inside, id: string, owner: string): Promise<boolean> {
+  return database.read(
+    () =>
+      database.statement('SELECT 1 FROM contexts WHERE id = ? AND owner <> ?').get(id, owner) !== undefined,
+  )
+}
+
 export function listContexts(
   inside: Inside,
   query: { owner: string; limit: number; cursor?: string },

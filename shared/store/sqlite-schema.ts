@@ -107,4 +107,36 @@ export const agentMigrations: readonly string[] = [
   ) STRICT;
   CREATE INDEX push_configs_open ON push_configs (open) WHERE open IS NOT NULL;
   `,
+  `
+  -- The ledger: one row per payment. What is asked for is a column, the rest stands in body. due_at: when it is looked at again.
+  CREATE TABLE payments (
+    seq INTEGER PRIMARY KEY,
+    id TEXT NOT NULL UNIQUE,
+    owner TEXT NOT NULL,
+    state TEXT NOT NULL,
+    version INTEGER NOT NULL,
+    updated_at TEXT NOT NULL,
+    nonce_key TEXT UNIQUE,
+    purpose TEXT UNIQUE,
+    task_id TEXT,
+    capture_token TEXT UNIQUE,
+    due_at INTEGER,
+    body TEXT NOT NULL
+  ) STRICT;
+  CREATE INDEX payments_of_state ON payments (state);
+  CREATE INDEX payments_of_task ON payments (task_id) WHERE task_id IS NOT NULL;
+  CREATE INDEX payments_due ON payments (due_at) WHERE due_at IS NOT NULL;
+  CREATE INDEX payments_open_of_owner ON payments (owner) WHERE state = 'open';
+  CREATE INDEX payments_unpaid ON payments (updated_at) WHERE state IN ('failed', 'expired');
+
+  -- Test money (PAYMENT_SANDBOX): what is left in each purse, and what was moved. Amounts are decimal texts: they may be
+  -- larger than an integer of SQLite.
+  CREATE TABLE test_purses (purse TEXT PRIMARY KEY, left_over TEXT NOT NULL) STRICT, WITHOUT ROWID;
+  CREATE TABLE test_transfers (
+    nonce_key TEXT PRIMARY KEY,
+    purse TEXT NOT NULL,
+    atomic TEXT NOT NULL,
+    tx_hash TEXT NOT NULL
+  ) STRICT, WITHOUT ROWID;
+  `,
 ]

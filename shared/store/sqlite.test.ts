@@ -8,6 +8,7 @@ import { alice, artifactOf, created, createdIn, next } from './sample-record.cas
 import { openSqliteStore } from './sqlite.ts'
 import { storeCases } from './store.cases.ts'
 import type { Store, TaskRecord } from './store.ts'
+import { samplePayment } from './store-payments.cases.ts'
 import { openPushConfigCases, samplePushConfig, webhookStoreCases } from './store-webhooks.cases.ts'
 
 const folders: string[] = []
@@ -124,6 +125,27 @@ test('expired keys are removed with old tasks, also when no task is old', async 
   expect(reader.prepare('SELECT key FROM idempotency_keys').all()).toEqual([{ key: 'k1001' }])
 })
 
+async function askEverythingOfPayments({ payments }: Store): Promise<void> {
+  const record = samplePayment({ nonceKey: 'n', purpose: 'p', taskId: 't', captureToken: 'c', dueAt: 1 })
+  await payments.addPayment(record)
+  await payments.commitPayment({ ...record, version: 1 })
+  await payments.findPayment(record.id, alice)
+  await payments.loadPayment(record.id)
+  await payments.findByNonce('n')
+  await payments.findByPurpose('p')
+  await payments.findByCapture('c')
+  await payments.listOfTask('t')
+  await payments.listByState({ state: 'open', limit: 1 })
+  await payments.listDuePayments(1, 1)
+  await payments.countOpen(alice)
+  await payments.countPaymentsByState()
+  await payments.removeUnpaid('9999', 1)
+  await payments.removePayment(record.id, 1)
+  await payments.moveTestMoney({ nonceKey: 'n', purse: 'p', atomic: 1n, txHash: '0x', filledWith: 1n })
+  await payments.findTestTransfer('n')
+  await payments.testPurse('p', 1n)
+}
+
 test('no question of the port scans the tasks, the contexts or what stands beside them', async () => {
   const prepare = vi.spyOn(DatabaseSync.prototype, 'prepare')
   onTestFinished(() => prepare.mockRestore())
@@ -159,6 +181,8 @@ test('no question of the port scans the tasks, the contexts or what stands besid
   await store.webhooks.settlePushConfig(config, { settled: 1, open: true, health: config.health })
   await store.webhooks.listOpenPushConfigs({ limit: 1 })
   await store.webhooks.removePushConfig(task, config.id)
+  await store.isAnothersContext(contextId, alice)
+  await askEverythingOfPayments(store)
   await store.removeEnded('9999', 1)
   await createdIn(store, 'completed', { contextId })
   await store.clearContext(contextId, alice)

@@ -1,9 +1,10 @@
 import { Cursors } from './cursor.ts'
 import { LargeParts } from './large-parts.ts'
 import { claimIdempotencyKey, findFeedback, saveFeedback } from './sqlite-beside-tasks.ts'
-import { clearContext, findContext, listContexts, removeEnded } from './sqlite-contexts.ts'
+import { clearContext, findContext, isAnothersContext, listContexts, removeEnded } from './sqlite-contexts.ts'
 import { openDatabase } from './sqlite-database.ts'
 import { contextHistory, listTasks } from './sqlite-lists.ts'
+import { sqlitePayments } from './sqlite-payments.ts'
 import type { Inside } from './sqlite-record.ts'
 import { agentMigrations } from './sqlite-schema.ts'
 import { takeSignature } from './sqlite-signatures.ts'
@@ -57,6 +58,7 @@ export async function openSqliteStore(options: SqliteStoreOptions): Promise<Stor
     countByState: () => countByState(inside),
 
     findContext: (id, owner) => findContext(inside, id, owner),
+    isAnothersContext: (id, owner) => isAnothersContext(inside, id, owner),
     listContexts: (query) => listContexts(inside, query),
     contextHistory: (contextId, owner, limit) => contextHistory(inside, contextId, owner, limit),
     clearContext: (id, owner) => clearContext(inside, id, owner),
@@ -69,6 +71,7 @@ export async function openSqliteStore(options: SqliteStoreOptions): Promise<Stor
     takeSignature: (did, signature, until) => takeSignature(inside, did, signature, until),
 
     webhooks: sqliteWebhooks(inside),
+    payments: sqlitePayments(inside),
 
     [Symbol.asyncDispose]: () => database[Symbol.asyncDispose](),
   }

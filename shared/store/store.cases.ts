@@ -2,6 +2,7 @@ import { describe } from 'vitest'
 import type { Store } from './store.ts'
 import { contextCases } from './store-contexts.cases.ts'
 import { taskListCases } from './store-lists.cases.ts'
+import { paymentCases } from './store-payments.cases.ts'
 import { signatureCases } from './store-signatures.cases.ts'
 import { taskCases } from './store-tasks.cases.ts'
 
@@ -24,6 +25,9 @@ export function storeCases(name: string, open: OpenStore): void {
     })
     describe('signatures that were seen', () => {
       signatureCases(open)
+    })
+    describe('a payment', () => {
+      paymentCases(open)
     })
   })
 }

@@ -1,6 +1,7 @@
 import type { StoredEvent } from '../protocol/event.ts'
 import type { Task, TaskState } from '../protocol/task.ts'
 import type { Timestamp } from '../protocol/timestamp.ts'
+import type { PaymentStore } from './payment-store.ts'
 import type { WebhookStore } from './webhook-store.ts'
 
 /** A task with what the server alone knows of it. One record is one document: it changes in one atomic commit. */
@@ -24,6 +25,12 @@ export interface TaskRecord extends Task {
   acceptedOutputModes: string[]
   /** The request that brought the newest message was signed by its caller. */
   signed?: true
+  /** The payments that paid for it, and for its messages. */
+  payments?: string[]
+  /** The payment whose settlement is not known yet: until it is, nobody runs the task. */
+  heldBy?: string
+  /** What a pause in `payment-required` asks for, in whole units. */
+  asked?: { amount: string; reason: string }
 }
 
 /** What a start must know of a task that an earlier process left behind; its record may be large. */
@@ -125,8 +132,11 @@ export interface Store extends AsyncDisposable {
   listUnfinished(now: number, ourHolder: string): Promise<UnfinishedTask[]>
   /** Ids of paused tasks whose `dueAt` has passed. */
   listDue(now: number, limit: number): Promise<string[]>
-  /** Prolongs the leases of the holder on these tasks. No version is raised. */
-  renewLeases(holder: string, taskIds: string[], until: number): Promise<void>
+  /**
+   * Prolongs the leases of the holder on these tasks. No version is raised. Returns the tasks on which it has none (any
+   * more): ended meanwhile, or taken over.
+   */
+  renewLeases(holder: string, taskIds: string[], until: number): Promise<string[]>
   /**
    * Tasks that have not ended: how many there are now. Ended ones: how many ever ended in that state, also those removed
    * since. States without any are left out.
@@ -135,6 +145,8 @@ export interface Store extends AsyncDisposable {
 
   /** A context lasts from its first task, which makes it, to its last. */
   findContext(id: string, owner: string): Promise<ContextRecord | undefined>
+  /** True when `createTask` would refuse it. */
+  isAnothersContext(id: string, owner: string): Promise<boolean>
   /**
    * Newest change first, with the ids of their tasks. A page may be shorter than `limit`; read on by its cursor.
    * @throws ParleyError InvalidParams for a cursor that is not one of ours.
@@ -167,4 +179,7 @@ export interface Store extends AsyncDisposable {
 
   /** The push configs that outlive the process. */
   readonly webhooks: WebhookStore
+
+  /** The ledger of payments. */
+  readonly payments: PaymentStore
 }

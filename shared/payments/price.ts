@@ -1,0 +1,72 @@
+import { z } from 'zod'
+import { decimalsMax, isDecimal, toAtomic } from './amount.ts'
+
+/** One way to pay, as an author writes it. */
+export interface PriceDefinition {
+  /** In whole units, a decimal text: `"0.01"`. `"0"`: nothing in advance, but the handler may ask (`requirePayment`). */
+  amount: string
+  /** Address of the token contract (EIP-3009, for example USDC). */
+  asset: string
+  /** CAIP-2 name of the chain, for example `eip155:8453`. */
+  network: string
+  /** The address that is paid. */
+  payTo: string
+  /** Digits after the point that the asset has. Default 6. */
+  decimals?: number
+  /** The token's EIP-712 domain: its `name` and `version`. Default that of USDC, `USD Coin` and `2`. */
+  extra?: { name: string; version: string }
+}
+
+/** The same, checked and complete. */
+export interface Price extends Required<PriceDefinition> {
+  /** The amount in atomic units, as a decimal text. */
+  atomic: string
+}
+
+const address = z.string().regex(/^0x[\da-fA-F]{40}$/, 'must be an address: 0x and 40 hex digits')
+const zero = /^0x0{40}$/
+
+const definition = z
+  .strictObject({
+    amount: z.string().refine(isDecimal, 'must be a decimal text in whole units, like "0.01"'),
+    asset: address,
+    network: z
+      .string()
+      .regex(/^eip155:[1-9]\d{0,15}$/, 'must be the CAIP-2 name of an EVM chain, like "eip155:8453"'),
+    payTo: address.refine((text) => !zero.test(text), 'must not be the zero address'),
+    decimals: z.int().min(0).max(decimalsMax).default(6),
+    extra: z
+      .strictObject({ name: z.string().min(1).max(200), version: z.string().min(1).max(50) })
+      .default({ name: 'USD Coin', version: '2' }),
+  })
+  .transform((price, context): Price => {
+    if (!isDecimal(price.amount)) return z.NEVER
+    try {
+      return { ...price, atomic: toAtomic(price.amount, price.decimals).toString() }
+    } catch (error) {
+      context.addIssue({ code: 'custom', path: ['amount'], message: (error as Error).message })
+      return z.NEVER
+    }
+  })
+
+/** One way to pay, or several of which the caller chooses one. */
+export const executionCost = z
+  .union([definition.transform((one) => [one]), z.array(definition).min(1).max(20)], {
+    error: (issue) => (Array.isArray(issue.input) ? undefined : 'must be one price or a list of prices'),
+  })
+  .refine(
+    (all) =>
+      new Set(all.map(({ network, asset }) => `${network} ${asset.toLowerCase()}`)).size === all.length,
+    'must name each asset of a network once',
+  )
+  .optional()
+
+/** The same ways to pay another amount. @throws RangeError when one of them has not so many digits */
+export function withAmount(prices: readonly Price[], amount: string): Price[] {
+  return prices.map((price) => ({ ...price, amount, atomic: toAtomic(amount, price.decimals).toString() }))
+}
+
+/** What is to be paid in advance; none where it costs nothing. */
+export function inAdvance(prices: readonly Price[]): Price[] {
+  return prices.filter(({ atomic }) => atomic !== '0')
+}
