@@ -1,12 +1,15 @@
+import { randomUUID } from 'node:crypto'
 import path from 'node:path'
 import {
   type AgentClient,
   type OutgoingMessage,
   RpcError,
+  type SendConfiguration,
   type WireEvent,
 } from '../../shared/client/client.ts'
 import { isPaused } from '../../shared/protocol/task.ts'
 import { CliCommand } from '../cli-command.ts'
+import { UsageError } from '../faults.ts'
 import { conclude, concludeJson, followEvents, type Standing, sayInterrupted } from '../follow-task.ts'
 import { interruption } from '../interrupt.ts'
 import { type Io, print, printJson } from '../io.ts'
@@ -18,6 +21,8 @@ import { TaskView } from '../task-view.ts'
 
 interface SendOptions extends ServerOptions, MessageOptions {
   out?: string
+  webhook?: string
+  webhookToken?: string
   wait: boolean
   json?: true
 }
@@ -34,6 +39,8 @@ export default function sendCommand(io: Io): CliCommand {
     )
   return withServerOptions(messageOptions(command))
     .option('--out <folder>', 'where files of the answer are saved (default: here; with --json: nowhere)')
+    .option('--webhook <url>', 'have the events of the task posted there as well (npx parley listen)')
+    .option('--webhook-token <token>', 'with --webhook: what the posts bring as bearer token')
     .option('--no-wait', 'print the id of the new task and leave')
     .option('--json', 'print the task as JSON instead of its answer')
     .addHelpText(
@@ -55,7 +62,7 @@ async function send(io: Io, agent: string, text: string | undefined, options: Se
   const message = await messageOf(io, text, options)
   try {
     if (options.wait) return await converse(io, client, message, agent, options)
-    const task = await client.send(message)
+    const task = await client.send(message, configurationOf(options))
     if (options.json) printJson(io, task)
     else print(io, `${task.id}\n`)
     return 0
@@ -77,8 +84,10 @@ async function converse(
   const show = options.json && options.out === undefined ? () => {} : (event: WireEvent) => view.event(event)
   let known: Standing | undefined
   try {
-    for (let message = first; ; ) {
+    // A webhook belongs to the task: the answers to its questions need not name it again.
+    for (let [message, configuration] = [first, configurationOf(options)]; ; configuration = undefined) {
       const standing = await follow(client, message, view, {
+        configuration,
         show,
         signal: leave.signal,
         noted: (at) => (known = at),
@@ -98,6 +107,7 @@ async function converse(
 }
 
 interface Following {
+  configuration: SendConfiguration | undefined
   show: (event: WireEvent) => void | Promise<void>
   noted: (standing: Standing) => void
   signal: AbortSignal
@@ -105,9 +115,9 @@ interface Following {
 
 /** By stream; an agent that does not stream is sent the message and waited for. */
 async function follow(client: AgentClient, message: OutgoingMessage, view: TaskView, following: Following) {
-  const { show, noted, signal } = following
+  const { configuration, show, noted, signal } = following
   let told = false
-  const events = client.stream(message, undefined, { signal })
+  const events = client.stream(message, configuration, { signal })
   try {
     return await followEvents(events, show, (standing) => {
       told = true
@@ -116,13 +126,20 @@ async function follow(client: AgentClient, message: OutgoingMessage, view: TaskV
   } catch (thrown) {
     if (told || !(thrown instanceof RpcError) || thrown.code !== -32004) throw thrown
   }
-  const accepted = await client.send(message, undefined, { signal })
+  const accepted = await client.send(message, configuration, { signal })
   noted({ taskId: accepted.id, contextId: accepted.context_id, status: accepted.status })
   view.state(accepted.status.state)
   const task = await client.wait(accepted.id, { signal })
   view.state(task.status.state)
   for (const artifact of task.artifacts) await view.artifact(artifact)
   return { taskId: task.id, contextId: task.context_id, status: task.status }
+}
+
+function configurationOf({ webhook, webhookToken }: SendOptions): SendConfiguration | undefined {
+  if (webhook === undefined && webhookToken === undefined) return undefined
+  if (webhook === undefined) throw new UsageError('--webhook-token goes with --webhook.')
+  const token = webhookToken === undefined ? {} : { token: webhookToken }
+  return { push_notification_config: { id: randomUUID(), url: webhook, ...token } }
 }
 
 /** Undefined: a program that reads the task as JSON has the files in it. */
