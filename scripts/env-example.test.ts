@@ -33,7 +33,7 @@ test('the container sets only what is a setting', () => {
     ...[...image.matchAll(/(\w+)=/g)].map(([, name = '']) => name),
   ]
   // Not a setting of ours: where the compile cache goes.
-  const known = [...Object.keys(all), 'XDG_CACHE_HOME']
+  const known = [...Object.keys(all), ...Object.keys(parseEnv(text)), 'XDG_CACHE_HOME']
   expect(named).toContain('DATA_DIR')
   expect(named.filter((name) => !known.includes(name))).toEqual([])
 })
