@@ -15,7 +15,9 @@ import { addDiscoveryRoutes } from './http/discovery-routes.ts'
 import { refuseWhileDraining } from './http/draining.ts'
 import { addIdentityRoute } from './http/identity-route.ts'
 import { addJoiningRoutes } from './http/joining-routes.ts'
-import { addRegistryRoutes } from './http/registry-routes.ts'
+import { addNegotiationRoutes } from './http/negotiation-routes.ts'
+import { addRegistryRoutes, type RegistryRoutes } from './http/registry-routes.ts'
+import { addRpcRoutes } from './http/rpc-routes.ts'
 import { oauthMigrations } from './identity-provider/oauth-sqlite.ts'
 import type { OutsideOptions } from './joining/outside.ts'
 import type { AgentEntry } from './registry/entry.ts'
@@ -24,10 +26,13 @@ import { probeAgent } from './registry/probe.ts'
 import { Registry } from './registry/registry.ts'
 import { registryMigrations, SqliteRegistryStore } from './registry/registry-sqlite.ts'
 import { slugOf } from './registry/slug.ts'
+import { WorkSeen } from './registry/work-seen.ts'
 import { proxyAgents } from './routing/proxy.ts'
+import { routingMigrations } from './routing/routing-sqlite.ts'
 import { createUpstream } from './routing/upstream.ts'
 import { type Addresses, decideAddresses } from './start/addresses.ts'
 import { type OAuth, startOAuth } from './start/oauth.ts'
+import { type Routing, startRouting } from './start/routing.ts'
 import { superviseAgents } from './start/supervised-agents.ts'
 import { startTrust, type Trust } from './start/trust.ts'
 import { findAgentFolders } from './supervisor/agent-folders.ts'
@@ -60,13 +65,16 @@ interface Parts {
   oauth: OAuth
   registry: Registry
   keeper: LeaseKeeper
+  work: WorkSeen
+  routing: Routing
+  log: Log
   trust: Trust
   limits: RequestLimits | undefined
   draining: () => boolean
 }
 
 /** The steps of the schema of `gateway.db` in the order in which they came; steps are added, never changed or moved. */
-const migrations = [oauthMigrations[0] as string, registryMigrations[0]]
+const migrations = [oauthMigrations[0] as string, registryMigrations[0], routingMigrations[0]]
 
 /** Connections that stay open for longer, after the agents have stopped, are cut. */
 const closeLimitMs = 2000
@@ -90,20 +98,26 @@ export async function startGatewayApp(options: GatewayAppOptions): Promise<Gatew
   const wayTo = ({ origin }: AgentEntry) => (origin === 'supervised' ? upstream : trust.upstream)
   const probe = (entry: AgentEntry, signal: AbortSignal) =>
     probeAgent(entry, signal, { dispatcher: wayTo(entry) })
-  const keeper = stack.use(new LeaseKeeper({ registry, log, probe }))
+  const work = new WorkSeen({ registry, log })
+  const probed = work.probed.bind(work)
+  const keeper = stack.use(new LeaseKeeper({ registry, log, probe, probed }))
+  // After the keeper: its last figures are written with the keeper's last round.
+  stack.use(work)
+  const around = { config, database, registry, work, wayTo, log }
+  const routing = stack.use(await startRouting({ ...around, gatewayUrl: publicUrl }))
   const metrics = createMetrics()
   const limits = requestLimits({ perMinute: config.rateLimitPerMinute })
   const app = stack.adopt(createServer({ ...config, publicUrl, log, metrics, limits }), closeServer)
   let draining = false
-  const parts = { config, database, addresses, oauth, registry, keeper, trust, limits }
+  const parts = { ...around, addresses, oauth, keeper, routing, trust, limits }
   addRoutes(app, { ...parts, draining: () => draining })
   addMetricsRoute(app, metrics)
-  await proxyAgents(app, { find: (slug) => registry.bySlug(slug), wayTo })
+  await proxyAgents(app, { find: (slug) => registry.bySlug(slug), wayTo, seen: routing.seen })
   await app.listen({ host: config.host, port: addresses.port })
   const { agentsDir, supervisor: overrides = {} } = options
   const { provider } = oauth
-  const around = { config, environment, addresses, provider, registry, upstream, log, overrides }
-  const supervisor = agentsDir === undefined ? undefined : await superviseAgents({ agentsDir, ...around })
+  const house = { config, environment, addresses, provider, registry, upstream, log, overrides }
+  const supervisor = agentsDir === undefined ? undefined : await superviseAgents({ agentsDir, ...house })
   if (supervisor !== undefined) stack.use(supervisor)
   const open = stack.move()
   return {
@@ -143,10 +157,22 @@ function addRoutes(app: FastifyInstance, parts: Parts): void {
   const { identity, vouch, joining } = trust
   addIdentityRoute(app, identity)
   addDidRoutes(app, trust.resolve)
-  addRegistryRoutes(app, { registry, authenticator, gatewayUrl, vouch })
+  addRegistryRoutes(app, { registry, authenticator, gatewayUrl, vouch, told: toldOf(parts) })
+  addNegotiationRoutes(app, { ...parts.routing, authenticator })
+  addRpcRoutes(app, { router: parts.routing.router(authenticator), log: parts.log })
   addJoiningRoutes(app, { registry, authenticator, gatewayUrl, vouch, joining })
   addDiscoveryRoutes(app, registry, { version, gatewayUrl })
   addHealthRoute(app, healthOptions(parts))
+}
+
+/** A heartbeat tells how busy an agent is, and how tasks of this gateway ended there. */
+function toldOf({ work, routing, log }: Parts): NonNullable<RegistryRoutes['told']> {
+  return (id, before, now, outcomes) => {
+    work.told(id, before, now)
+    routing.lessons
+      .told(id, outcomes)
+      .catch((error: unknown) => log.error({ err: error }, 'outcomes of a heartbeat could not be kept'))
+  }
 }
 
 function healthOptions({ config, database, oauth, registry, keeper, trust, draining }: Parts) {

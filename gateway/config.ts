@@ -19,6 +19,10 @@ export interface GatewayConfig extends CommonConfig {
   registryOpen: boolean
   /** Exceptions to the private-address guard for agents that register. */
   registryAllowedHosts: AllowedHosts
+  /** 0..1: below it no agent gets a message that names none. */
+  routeMinScore: number
+  /** Whether outcomes teach the routing. */
+  routeLearning: boolean
 }
 
 export interface GatewaySecrets {
@@ -33,6 +37,9 @@ export interface Settings {
   /** The whole environment, for the supervisor to take the agents' own settings from. */
   environment: NodeJS.ProcessEnv
 }
+
+/** Until it is measured. */
+const routeMinScoreDefault = 0.2
 
 const table = { ...commonSettings, ...gatewaySettings }
 type GatewayValues = Values<typeof table>
@@ -58,6 +65,8 @@ export function gatewayConfig(environment: NodeJS.ProcessEnv = process.env): Set
       publicUrl: trimSlash(common.publicUrl),
       embeddedOAuth: issuer === undefined,
       registryOpen: values.REGISTRY_OPEN ?? !common.production,
+      routeMinScore: values.ROUTE_MIN_SCORE ?? routeMinScoreDefault,
+      routeLearning: values.ROUTE_LEARNING,
       registryAllowedHosts: allowedHosts('REGISTRY_ALLOWED_HOSTS', values.REGISTRY_ALLOWED_HOSTS),
     }),
     secrets: Object.freeze({

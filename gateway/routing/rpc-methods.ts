@@ -11,6 +11,7 @@ export const rpcMethods: ReadonlyMap<string, { scope: Scope; aim: Aim }> = new M
   ['tasks/list', { scope: 'agent:read', aim: 'tasks' }],
   ['tasks/cancel', { scope: 'agent:write', aim: 'task' }],
   ['tasks/feedback', { scope: 'agent:write', aim: 'task' }],
+  ['tasks/events', { scope: 'agent:read', aim: 'task' }],
   ['tasks/resubscribe', { scope: 'agent:read', aim: 'task' }],
   ['tasks/pushNotificationConfig/set', { scope: 'agent:write', aim: 'task' }],
   ['tasks/pushNotificationConfig/get', { scope: 'agent:read', aim: 'task' }],

@@ -214,6 +214,19 @@ export const gatewaySettings = {
     meaning:
       'hosts, addresses or CIDR blocks that agents may register at although they are not public, divided by commas',
   },
+  ROUTE_MIN_SCORE: {
+    schema: text
+      .regex(/^(0(\.\d{1,6})?|1(\.0{1,6})?)$/, 'must be a number from 0 to 1')
+      .transform(Number)
+      .optional(),
+    example: '',
+    meaning: 'score below which no agent gets a message that names none (default: the measured threshold)',
+  },
+  ROUTE_LEARNING: {
+    schema: yesNo.default(true),
+    example: 'yes',
+    meaning: 'whether ratings and the ends of tasks teach the gateway which agent suits which words',
+  },
   PARLEY_EMBEDDED_OAUTH: {
     schema: yesNo.optional(),
     example: '',

@@ -1,0 +1,230 @@
+import net from 'node:net'
+import { expect, test } from 'vitest'
+import { agent, bearer, call, fail, gateway, gatewayForEachTest, post, saying } from './testing.ts'
+
+gatewayForEachTest()
+
+const weather = 'Weather forecast for any city'
+const chess = 'Plays chess, suggests the best move'
+
+test('a task made at the agent directly is found by asking, once; another owner’s and a missing one are the same', async () => {
+  const [sky, board] = [await agent('sky', weather), await agent('board', chess)]
+  const task = board.take(saying('hello')) as { id: string }
+  for (let time = 0; time < 3; time += 1)
+    expect((await call('tasks/get', { task_id: task.id })).headers.get('x-agent')).toBe('board')
+  expect(sky.calls.length).toBeLessThanOrEqual(1)
+  const id = crypto.randomUUID()
+  for (let time = 0; time < 3; time += 1) {
+    const missing = await call('tasks/get', { task_id: id })
+    expect(missing).toMatchObject({
+      status: 404,
+      json: { id: 'one', error: { code: -32001, data: { taskId: id } } },
+    })
+  }
+  expect(sky.calls.filter(({ params }) => params['task_id'] === id)).toHaveLength(1)
+})
+
+test('an agent that does not say whether it has a task is named', async () => {
+  const sky = await agent('sky', weather)
+  sky.on['tasks/get'] = ({ response, id }) => fail(response, id, 500, -32603, {})
+  const missing = await call('tasks/get', { task_id: crypto.randomUUID() })
+  expect([missing.status, missing.headers.get('x-parley-incomplete')]).toEqual([404, 'sky'])
+})
+
+test('tasks/list is gathered, newest first, page by page, each task once', async () => {
+  const agents = [await agent('sky', weather), await agent('board', chess)]
+  for (const [at, one] of agents.entries()) {
+    one.on['message/send'] = ({ params }) =>
+      one.take(params, `2026-01-01T00:00:0${one.sent().length * 2 + at}.000000+00:00`)
+    one.on['tasks/list'] = ({ params, response }) => {
+      const all = [...one.tasks.values()].reverse()
+      const from = Number(params['cursor'] ?? 0)
+      const to = from + Number(params['limit'] ?? 1000)
+      if (to < all.length) response.setHeader('x-next-cursor', String(to))
+      return all.slice(from, to)
+    }
+  }
+  for (let time = 0; time < 3; time += 1) {
+    await call('message/send', saying('weather forecast'))
+    await call('message/send', saying('best chess move'))
+  }
+  const whole = await call('tasks/list', {})
+  const ids = (whole.json.result as { id: string; status: { timestamp: string } }[]).map(({ id }) => id)
+  const times = (whole.json.result as { status: { timestamp: string } }[]).map(
+    ({ status }) => status.timestamp,
+  )
+  expect(times).toEqual(times.toSorted().reverse())
+  expect(ids).toHaveLength(6)
+  for (const limit of [1, 2, 4, 5]) {
+    const read: string[] = []
+    let cursor: string | null = null
+    do {
+      const page = await call('tasks/list', { limit, ...(cursor === null ? {} : { cursor }) })
+      expect(page.json.result.length).toBeLessThanOrEqual(limit)
+      read.push(...(page.json.result as { id: string }[]).map(({ id }) => id))
+      cursor = page.headers.get('x-next-cursor')
+    } while (cursor !== null && read.length < 20)
+    expect(read).toEqual(ids)
+  }
+  const { headers } = await call('tasks/list', { limit: 1 })
+  const cursor = headers.get('x-next-cursor')
+  for (const [params, client] of [
+    [{ cursor }, 'bob'],
+    [{ cursor: 'abc' }, 'alice'],
+    [{ limit: 0 }, 'alice'],
+  ] as const)
+    expect((await call('tasks/list', params, { authorization: bearer(client) })).json.error.code).toBe(-32602)
+  expect((await call('contexts/list', { cursor })).json.error.code).toBe(-32602)
+  expect((await call('tasks/list', {}, { authorization: bearer('bob') })).json.result).toEqual([])
+})
+
+test('an agent that does not answer is named in X-Parley-Incomplete, the others are listed', async () => {
+  const [sky, board] = [await agent('sky', weather), await agent('board', chess)]
+  await call('message/send', saying('weather forecast'))
+  await call('message/send', saying('best chess move'))
+  sky.on['tasks/list'] = () => new Promise(() => {})
+  const listed = await call('tasks/list', {})
+  expect(listed.headers.get('x-parley-incomplete')).toBe('sky')
+  expect(listed.json.result.map(({ id }: { id: string }) => id)).toEqual([...board.tasks.keys()])
+})
+
+test('contexts/clear goes to the context’s agent, and its routes are forgotten', async () => {
+  const [sky, board] = [await agent('sky', weather), await agent('board', chess)]
+  const contextId = crypto.randomUUID()
+  await call('message/send', saying('weather forecast', { contextId }))
+  const cleared = await call('contexts/clear', { context_id: contextId })
+  expect([cleared.status, cleared.headers.get('x-agent')]).toEqual([200, 'sky'])
+  await expect
+    .poll(async () => {
+      await call('message/send', saying('best chess move', { contextId }))
+      return board.sent().length
+    })
+    .toBeGreaterThan(0)
+  expect(sky.sent('contexts/clear')).toHaveLength(1)
+})
+
+test.each<[string, string, Record<string, string>, number, number, unknown]>([
+  ['no token', '{}', { authorization: '' }, 401, -32009, null],
+  ['a bad token', '{"id":"x"}', { authorization: 'Bearer nobody' }, 401, -32010, 'x'],
+  ['no JSON', '{', {}, 400, -32700, null],
+  ['nothing', '', {}, 400, -32700, null],
+  ['a list', '[]', {}, 400, -32600, null],
+  ['no id', '{"jsonrpc":"2.0","method":"tasks/get"}', {}, 400, -32600, null],
+  ['an unknown method', '{"jsonrpc":"2.0","id":3,"method":"tasks/steal"}', {}, 404, -32601, 3],
+  ['params that are a list', '{"jsonrpc":"2.0","id":3,"method":"tasks/get","params":[]}', {}, 400, -32602, 3],
+  [
+    'a task id that is none',
+    '{"jsonrpc":"2.0","id":3,"method":"tasks/get","params":{"id":"x"}}',
+    {},
+    400,
+    -32602,
+    3,
+  ],
+  [
+    'a message without parts',
+    '{"jsonrpc":"2.0","id":3,"method":"message/send","params":{"message":{}}}',
+    {},
+    400,
+    -32602,
+    3,
+  ],
+  ['another content type', '{}', { 'content-type': 'text/plain' }, 415, -32600, null],
+  [
+    'the extended card',
+    '{"jsonrpc":"2.0","id":3,"method":"agent/getAuthenticatedExtendedCard"}',
+    {},
+    400,
+    -32007,
+    3,
+  ],
+])('POST / with %s', async (_what, body, headers, status, code, id) => {
+  const refused = await post('/', body, headers)
+  expect([refused.status, refused.json.error.code, refused.json.id]).toEqual([status, code, id])
+})
+
+test('a scope that does not reach, and a path that names another method', async () => {
+  const refused = await call('message/send', saying('hello'), {
+    authorization: bearer('alice', 'agent:read'),
+  })
+  expect([refused.status, refused.json.error.code]).toEqual([403, -32013])
+  const body = JSON.stringify({ jsonrpc: '2.0', id: 1, method: 'tasks/get', params: {} })
+  expect((await post('/tasks/list', body)).json.error.code).toBe(-32600)
+})
+
+test('POST /agent/negotiation: the best one’s answer, the others in order, the excluded with their rule', async () => {
+  await agent('sky', weather)
+  await agent('board', chess)
+  await agent('far', weather, { admitted: false })
+  const gone = await agent('gone', weather)
+  gateway().registry.setStatus(gateway().registry.find(gone.slug)?.id ?? '', 'unreachable')
+  const weights = { skill_match: 1 }
+  const answer = await post(
+    '/agent/negotiation',
+    JSON.stringify({ task_summary: 'weather forecast', weights }),
+    {},
+  )
+  expect(answer.status).toBe(200)
+  expect(answer.json).toMatchObject({
+    can_handle: true,
+    agent: { slug: 'sky', name: 'sky', url: `${gateway().addresses.public}/agents/sky` },
+    candidates: [{ agent: { slug: 'sky' } }, { agent: { slug: 'board' }, can_handle: false }],
+    excluded: [
+      { agent: 'far', rule: 'not admitted' },
+      { agent: 'gone', rule: 'unreachable' },
+    ],
+  })
+  const one = await post('/agent/negotiation', JSON.stringify({ task_summary: 'weather', weights, limit: 1 }))
+  expect(one.json.candidates).toHaveLength(1)
+  const id = one.json.negotiation_id as string
+  const record = await fetch(`${gateway().addresses.public}/negotiations/${id}`, {
+    headers: { authorization: bearer('alice') },
+  })
+  expect(await record.json()).toMatchObject({ method: 'agent/negotiation', chosen: 'sky' })
+  const none = await post('/agent/negotiation', JSON.stringify({ task_summary: 'x', weights, limit: 0 }))
+  expect(none.json.error.code).toBe(-32602)
+})
+
+test('without a token whoever holds the id reads the record', async () => {
+  const body = JSON.stringify({ task_summary: 'weather', weights: {} })
+  const init = { method: 'POST', headers: { 'content-type': 'application/json' }, body }
+  const response = await fetch(`${gateway().addresses.public}/agent/negotiation`, init)
+  const { negotiation_id: id, can_handle } = (await response.json()) as Record<string, unknown>
+  expect(can_handle).toBe(false)
+  expect((await fetch(`${gateway().addresses.public}/negotiations/${id as string}`)).status).toBe(200)
+  expect((await fetch(`${gateway().addresses.public}/negotiations/${'0'.repeat(32)}`)).status).toBe(404)
+  expect((await fetch(`${gateway().addresses.public}/negotiations/x`)).status).toBe(404)
+})
+
+test('who fails again and again is set aside, which the entry shows, and gets no message', async () => {
+  const sky = await agent('sky', weather)
+  const second = await agent('sky-two', 'Weather forecast')
+  sky.on['message/send'] = ({ response, id }) => fail(response, id, 500, -32603, {})
+  for (let time = 0; time < 5; time += 1) await call('message/send', saying('weather forecast for any city'))
+  await expect.poll(() => gateway().registry.find('sky')?.quarantine?.until).toBeGreaterThan(Date.now())
+  const entry = await (await fetch(`${gateway().addresses.public}/registry/agents/sky`)).json()
+  expect(entry).toMatchObject({ quarantined: true, quarantine: { by: 'gateway', until: expect.any(String) } })
+  const taken = await call('message/send', saying('weather forecast for any city'))
+  expect([taken.headers.get('x-agent'), second.sent().length]).toEqual(['sky-two', 1])
+})
+
+test('a connection that a client breaks does not count against the agent', async () => {
+  const sky = await agent('sky', weather)
+  sky.on['message/send'] = () => new Promise(() => {})
+  for (let time = 0; time < 6; time += 1) {
+    const socket = net.connect(Number(new URL(gateway().addresses.local).port), '127.0.0.1')
+    const body = JSON.stringify({
+      jsonrpc: '2.0',
+      id: 1,
+      method: 'message/send',
+      params: saying('weather forecast'),
+    })
+    socket.write(
+      `POST / HTTP/1.1\r\nhost: x\r\nauthorization: ${bearer('alice')}\r\ncontent-type: application/json\r\ncontent-length: ${body.length}\r\n\r\n${body}`,
+    )
+    await expect.poll(() => sky.sent().length).toBe(time + 1)
+    socket.destroy()
+  }
+  expect(gateway().registry.find('sky')?.quarantine).toBeUndefined()
+  delete sky.on['message/send']
+  expect((await call('message/send', saying('weather forecast'))).headers.get('x-agent')).toBe('sky')
+})

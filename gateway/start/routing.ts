@@ -1,0 +1,106 @@
+import type { Authenticator } from '../../shared/auth/authenticate.ts'
+import { readQuery } from '../../shared/negotiation/query.ts'
+import type { Log } from '../../shared/process/log.ts'
+import { Cursors } from '../../shared/store/cursor.ts'
+import type { SqliteDatabase } from '../../shared/store/sqlite-database.ts'
+import type { GatewayConfig } from '../config.ts'
+import { decisionsKeptMs } from '../http/negotiation-routes.ts'
+import { AgentIndex } from '../ranking/agent-index.ts'
+import type { Registry } from '../registry/registry.ts'
+import type { WorkSeen } from '../registry/work-seen.ts'
+import type { WayTo } from '../routing/agent-target.ts'
+import { followRegistry } from '../routing/follow-registry.ts'
+import { Gather } from '../routing/gather.ts'
+import { Lessons, type Pupil } from '../routing/lessons.ts'
+import { MessageRouter } from '../routing/message-router.ts'
+import { Negotiator } from '../routing/negotiator.ts'
+import type { Seen } from '../routing/relay.ts'
+import { SqliteRoutingStore } from '../routing/routing-sqlite.ts'
+import type { RoutingStore } from '../routing/routing-store.ts'
+import { RpcRouter } from '../routing/rpc-router.ts'
+import { Whereabouts } from '../routing/whereabouts.ts'
+
+export interface RoutingOptions {
+  config: GatewayConfig
+  database: SqliteDatabase
+  registry: Registry
+  work: WorkSeen
+  gatewayUrl: string
+  wayTo: WayTo
+  log: Log
+}
+
+/** What routes a call that names no agent. */
+export interface Routing extends Disposable {
+  store: RoutingStore
+  negotiator: Negotiator
+  lessons: Lessons
+  seen: Seen
+  router: (authenticator: Authenticator) => RpcRouter
+}
+
+const day = 24 * 60 * 60 * 1000
+/** Where something lives is known for so long after its last message; a task can still be found by asking. */
+const routesKeptMs = 400 * day
+/** As long as agents keep them. */
+const keysKeptMs = day
+const lessonsKeptMs = 180 * day
+const cleanEveryMs = 60_000
+const cleanAtOnce = 1000
+/** A gathered list's cursor names up to 32 agents. */
+const cursorMaxLength = 12_000
+
+/** The index of the agents, kept as the registry is, and all that routes by it. */
+export async function startRouting(options: RoutingOptions): Promise<Routing> {
+  const { config, registry, work, wayTo, log, gatewayUrl } = options
+  const store = new SqliteRoutingStore(options.database)
+  const index = new AgentIndex()
+  followRegistry(registry, index)
+  const ended = work.ended.bind(work)
+  const lessons = new Lessons({ store, log, ended, pupil: config.routeLearning ? pupilOf(index) : undefined })
+  await lessons.open()
+  const negotiator = new Negotiator({ index, registry, store, gatewayUrl, log })
+  const whereabouts = new Whereabouts({ store, registry, wayTo })
+  const seen: Seen = (id, sign) => (sign === 'answered' ? work.answered(id) : work.failed(id))
+  const around = { registry, store, whereabouts, lessons, wayTo, seen, log }
+  const messages = new MessageRouter({ ...around, negotiator, minScore: config.routeMinScore })
+  const gather = new Gather({
+    registry,
+    store,
+    wayTo,
+    cursors: new Cursors(await store.cursorKey(), cursorMaxLength),
+  })
+  const cleaning = keepClean(store, log)
+  return {
+    store,
+    negotiator,
+    lessons,
+    seen,
+    router: (authenticator) => new RpcRouter({ ...around, authenticator, messages, gather }),
+    [Symbol.dispose]: () => clearInterval(cleaning),
+  }
+}
+
+function keepClean(store: RoutingStore, log: Log): NodeJS.Timeout {
+  const clean = () => {
+    const now = Date.now()
+    const before = {
+      routes: now - routesKeptMs,
+      keys: now - keysKeptMs,
+      decisions: now - decisionsKeptMs,
+      lessons: now - lessonsKeptMs,
+    }
+    store
+      .removeOld(before, cleanAtOnce)
+      .catch((error: unknown) => log.error({ err: error }, 'old routes could not be removed'))
+  }
+  return setInterval(clean, cleanEveryMs).unref()
+}
+
+function pupilOf(_index: AgentIndex): Pupil {
+  return {
+    learn: () => {},
+    forget: () => {},
+    count: (text) => Object.fromEntries(readQuery(text).features.map((feature) => [feature, 1])),
+  }
+}

@@ -1,0 +1,201 @@
+import { once } from 'node:events'
+import { mkdtemp, rm } from 'node:fs/promises'
+import http from 'node:http'
+import type { AddressInfo } from 'node:net'
+import os from 'node:os'
+import path from 'node:path'
+import { afterEach, beforeEach } from 'vitest'
+import { makeLog } from '../shared/process/log.ts'
+import { TestIdentityProvider } from '../shared/testing/identity-provider.ts'
+import { type GatewayApp, startGatewayApp } from './app.ts'
+import { gatewayConfig } from './config.ts'
+
+let folder: string
+let running: GatewayApp
+let provider: TestIdentityProvider
+const open: (() => unknown)[] = []
+
+/** A gateway for each test of the file, with an OAuth server of its own. */
+export function gatewayForEachTest(env: Record<string, string> = {}): void {
+  beforeEach(async () => {
+    folder = await mkdtemp(path.join(os.tmpdir(), 'parley-routing-'))
+    provider = await TestIdentityProvider.start()
+    running = await start(env)
+  })
+  afterEach(async () => {
+    await running[Symbol.asyncDispose]()
+    while (open.length > 0) await open.pop()?.()
+    await provider[Symbol.asyncDispose]()
+    await rm(folder, { recursive: true, force: true })
+  })
+}
+
+export const gateway = (): GatewayApp => running
+
+/** The same gateway in a new life. */
+export async function restart(env: Record<string, string> = {}): Promise<void> {
+  await running[Symbol.asyncDispose]()
+  running = await start(env)
+}
+
+async function start(env: Record<string, string>): Promise<GatewayApp> {
+  const settings = gatewayConfig({
+    PORT: '0',
+    LOG_LEVEL: 'silent',
+    DATA_DIR: path.join(folder, 'data'),
+    OAUTH_ISSUER: provider.url,
+    OAUTH_INTROSPECTION_URL: provider.url,
+    OAUTH_CLIENT_ID: 'gateway',
+    OAUTH_CLIENT_SECRET: 'secret',
+    ...env,
+  })
+  return startGatewayApp({ settings, log: makeLog({ level: 'silent', name: 'test' }) })
+}
+
+export interface Call {
+  method: string
+  params: Record<string, unknown>
+  headers: http.IncomingHttpHeaders
+  body: string
+  response: http.ServerResponse
+  id: unknown
+}
+
+/** An agent over real HTTP that does what the test says; by default it takes a message and knows its tasks. */
+export class FakeAgent {
+  readonly calls: Call[] = []
+  readonly tasks = new Map<
+    string,
+    { id: string; context_id: string; status: { state: string; timestamp: string } }
+  >()
+  on: Record<string, (call: Call) => unknown> = {}
+  readonly #server = http.createServer((request, response) => void this.#serve(request, response))
+  slug = ''
+  port = 0
+
+  async listen(port = 0): Promise<void> {
+    this.#server.listen(port, '127.0.0.1')
+    await once(this.#server, 'listening')
+    this.port = (this.#server.address() as AddressInfo).port
+    open.push(() => this.stop())
+  }
+
+  async stop(): Promise<void> {
+    this.#server.closeAllConnections()
+    await new Promise((resolve) => this.#server.close(resolve))
+  }
+
+  async register(name: string, description: string, more: object = {}): Promise<this> {
+    if (this.port === 0) await this.listen()
+    const skill = {
+      id: name,
+      name,
+      description,
+      tags: [],
+      input_modes: ['text/plain'],
+      output_modes: ['text/plain'],
+    }
+    const entry = await running.registry.register({
+      name,
+      description,
+      url: `http://127.0.0.1:${this.port}`,
+      card: { name, description },
+      skills: [skill],
+      owner: name,
+      origin: 'supervised',
+      verified: true,
+      admitted: true,
+      admittedBy: 'supervisor',
+      ...more,
+    })
+    this.slug = entry.slug
+    return this
+  }
+
+  sent(method = 'message/send'): Call[] {
+    return this.calls.filter((call) => call.method === method)
+  }
+
+  async #serve(request: http.IncomingMessage, response: http.ServerResponse): Promise<void> {
+    const chunks: Buffer[] = []
+    for await (const chunk of request) chunks.push(chunk as Buffer)
+    const body = Buffer.concat(chunks).toString()
+    if (request.method === 'GET') return void response.end('{}')
+    const { method, params = {}, id } = JSON.parse(body) as Call
+    const call = { method, params, id, headers: request.headers, body, response }
+    this.calls.push(call)
+    const result = this.on[method] === undefined ? this.#answer(call) : await this.on[method]?.(call)
+    if (response.writableEnded || response.destroyed || response.headersSent) return
+    if (result === undefined) return fail(response, id, 404, -32001, {})
+    response.setHeader('content-type', 'application/json').end(JSON.stringify({ jsonrpc: '2.0', id, result }))
+  }
+
+  #answer({ method, params }: Call): unknown {
+    if (method === 'message/send') return this.take(params)
+    const id = (params['task_id'] ?? params['id']) as string
+    if (method === 'tasks/list') return [...this.tasks.values()].reverse()
+    if (method === 'tasks/feedback') return { success: true, task_id: id }
+    if (method === 'contexts/clear') return { success: true }
+    return this.tasks.get(id)
+  }
+
+  take(params: Record<string, unknown>, at = new Date().toISOString()): object {
+    const message = params['message'] as Record<string, string>
+    const task = {
+      id: message['taskId'] ?? crypto.randomUUID(),
+      context_id: message['contextId'] ?? crypto.randomUUID(),
+      kind: 'task',
+      status: { state: 'submitted', timestamp: at },
+    }
+    this.tasks.set(task.id, task)
+    return task
+  }
+}
+
+export function fail(
+  response: http.ServerResponse,
+  id: unknown,
+  status: number,
+  code: number,
+  data: object,
+): void {
+  response.writeHead(status, { 'content-type': 'application/json' })
+  response.end(JSON.stringify({ jsonrpc: '2.0', id, error: { code, message: 'no', data } }))
+}
+
+export const agent = (name: string, description: string, more?: object) =>
+  new FakeAgent().register(name, description, more)
+
+const tokenOf = new Map<string, string>()
+export function bearer(client: string, scope = 'agent:read agent:write'): string {
+  const key = `${client} ${scope} ${provider.url}`
+  const token = tokenOf.get(key) ?? provider.issue(client, { scope })
+  tokenOf.set(key, token)
+  return `Bearer ${token}`
+}
+
+export async function post(route: string, body: string, headers: Record<string, string> = {}) {
+  const response = await fetch(`${running.addresses.public}${route}`, {
+    method: 'POST',
+    headers: { 'content-type': 'application/json', authorization: bearer('alice'), ...headers },
+    body,
+  })
+  const text = await response.text()
+  // biome-ignore lint/suspicious/noExplicitAny: the shapes are what is tested
+  const json = (text.startsWith('{') ? JSON.parse(text) : {}) as any
+  return { status: response.status, headers: response.headers, text, json }
+}
+
+export const call = (method: string, params: object, headers?: Record<string, string>) =>
+  post('/', JSON.stringify({ jsonrpc: '2.0', id: 'one', method, params }), headers)
+
+export function saying(text: string, more: object = {}, configuration?: object) {
+  const message = {
+    role: 'user',
+    kind: 'message',
+    messageId: crypto.randomUUID(),
+    parts: [{ kind: 'text', text }],
+    ...more,
+  }
+  return { message, ...(configuration && { configuration }) }
+}
