@@ -135,6 +135,25 @@ describe('client credentials', () => {
     expect(answer.headers.get('content-type')).toContain('application/json')
   })
 
+  test('a page of the server itself may ask, one of another origin may not', async () => {
+    const from = (origin: string) =>
+      server.fetch('/oauth2/token', {
+        method: 'POST',
+        headers: { origin },
+        body: new URLSearchParams({
+          grant_type: 'client_credentials',
+          client_id: agent.clientId,
+          client_secret: agent.clientSecret,
+        }),
+      })
+    expect((await from(server.origin)).status).toBe(200)
+    for (const origin of ['https://mallory.example', 'null', `${server.origin}.mallory.example`]) {
+      const refused = await from(origin)
+      expect([refused.status, refused.body['error']]).toEqual([400, 'invalid_request'])
+      expect(refused.headers.get('access-control-allow-origin')).toBeNull()
+    }
+  })
+
   test('an error is JSON also for a browser', async () => {
     const { body } = await server.fetch('/oauth2/token', { method: 'POST', headers: { accept: 'text/html' } })
     expect(body['error']).toBe('invalid_request')

@@ -66,7 +66,8 @@ export function oidcConfiguration(options: ConfigurationOptions): Configuration 
     issueRefreshToken: (_ctx, client) => client.grantTypeAllowed('refresh_token'),
     expiresWithSession: () => false,
     rotateRefreshToken: true,
-    clientBasedCORS: () => false,
+    // A page of this server is no other origin, though browsers name it; pages elsewhere get no tokens.
+    clientBasedCORS: (_ctx, origin) => origin === new URL(options.issuer).origin,
     clockTolerance: 0,
     ttl: {
       AccessToken: hourSeconds,
