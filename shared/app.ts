@@ -5,7 +5,6 @@ import type { ClientKeys } from './auth/client-keys.ts'
 import type { SignatureRules } from './auth/did-signature.ts'
 import type { Introspector } from './auth/introspection.ts'
 import { agentId } from './discovery/agent-card.ts'
-import { InProcessEventBus } from './events/in-process.ts'
 import type { Agent } from './handler/agent.ts'
 import { addChallengeRoute } from './http/challenge-route.ts'
 import { addDidRoutes } from './http/did-routes.ts'
@@ -19,12 +18,12 @@ import { createServer } from './http/server.ts'
 import type { Identity } from './identity/identity.ts'
 import { Dispatcher } from './methods/dispatch.ts'
 import type { Services } from './methods/method.ts'
+import { type Line, openLine } from './open-line.ts'
 import type { AgentConfig } from './process/config.ts'
 import type { Log } from './process/log.ts'
 import { createMetrics, createTaskMetrics, type Metrics } from './process/metrics.ts'
 import { version } from './process/version.ts'
 import { createWebhookMetrics } from './process/webhook-metrics.ts'
-import { InProcessScheduler } from './scheduler/in-process.ts'
 import { startRetention } from './store/retention.ts'
 import { openSqliteStore } from './store/sqlite.ts'
 import type { Store } from './store/store.ts'
@@ -33,6 +32,7 @@ import { startExpiry } from './tasks/expiry.ts'
 import { Leases } from './tasks/leases.ts'
 import { recover } from './tasks/recovery.ts'
 import { TaskRunner } from './tasks/run-task.ts'
+import { startSweep } from './tasks/sweep.ts'
 import { usageCounter } from './tasks/usage.ts'
 import { WorkFigures } from './tasks/work-figures.ts'
 import { globalWebhookOf } from './webhooks/global-webhook.ts'
@@ -47,6 +47,8 @@ export interface AgentAppOptions {
   /** Absent: nobody can sign, for nobody's key is known. */
   clientKeys?: ClientKeys
   log: Log
+  /** REDIS_URL: where the processes of this agent share queue and events. Default: this is the only one. */
+  redisUrl?: string | undefined
   /** Token of the global webhook, from the settings. */
   webhookToken?: string | undefined
   /** How long running handlers may go on when the agent stops. Default 10 s. */
@@ -72,7 +74,10 @@ export async function startAgentApp(options: AgentAppOptions): Promise<AgentApp>
   await using stack = new AsyncDisposableStack()
   const store = stack.use(await openSqliteStore({ file: path.join(config.storeDir, 'agent.db') }))
   const metrics = createMetrics()
-  const parts = await assemble(options, store, metrics, stack)
+  const id = agentId(did)
+  const { redisUrl } = options
+  const line = await openLine({ redisUrl, agentId: id, concurrency: agent.concurrency, log }, stack)
+  const parts = await assemble(options, store, line, metrics, stack)
   const { services, authenticator, limits } = parts
   const dispatcher = new Dispatcher(services, authenticator)
   const stopping = new AbortController()
@@ -86,14 +91,16 @@ export async function startAgentApp(options: AgentAppOptions): Promise<AgentApp>
   addMetricsRoute(app, metrics)
   addHealthRoute(
     app,
-    healthOptions(options, services, () => stopping.signal.aborted),
+    healthOptions(options, services, line, () => stopping.signal.aborted),
   )
-  await recover({ ...services, log })
+  if (store.exclusive) await recover({ ...services, log })
   const address = await app.listen({ host: config.host, port: config.port })
   parts.listensAt(address)
   listening.push(address)
   // Last: a start that fails (the port is taken) must not use up the starts of the tasks that wait.
   services.scheduler.start((job) => services.runner.run(job))
+  if (line.backend !== 'in-process' || !store.exclusive)
+    stack.use(startSweep({ store, scheduler: services.scheduler, holder: services.runner.holder, log }))
   const open = stack.move()
   return {
     address,
@@ -113,14 +120,13 @@ export async function startAgentApp(options: AgentAppOptions): Promise<AgentApp>
 async function assemble(
   options: AgentAppOptions,
   store: Store,
+  { bus, scheduler }: Line,
   metrics: Metrics,
   stack: AsyncDisposableStack,
 ) {
   const { agent, config, log, introspector } = options
   const { did } = options.identity
   const taskMetrics = createTaskMetrics(metrics.registry)
-  const bus = stack.use(new InProcessEventBus())
-  const scheduler = stack.use(new InProcessScheduler(agent.concurrency))
   const webhooks = await webhooksOf(options, store, metrics)
   if (webhooks !== undefined) stack.use(webhooks)
   const { registrations, dispatcher } = webhooks ?? {}
@@ -133,7 +139,7 @@ async function assemble(
     ...(committed !== undefined && { committed }),
   })
   await engine.countStored()
-  const leases = stack.use(new Leases(store, log))
+  const leases = stack.use(new Leases({ store, log }))
   const usage = usageCounter(taskMetrics, agentId(did))
   const figures = new WorkFigures()
   const runner = new TaskRunner({
@@ -198,7 +204,7 @@ function signatureRules({ agent, clientKeys }: AgentAppOptions, store: Store): S
   }
 }
 
-function healthOptions(options: AgentAppOptions, services: Services, draining: () => boolean) {
+function healthOptions(options: AgentAppOptions, services: Services, line: Line, draining: () => boolean) {
   const { config, introspector } = options
   const { did } = options.identity
   return {
@@ -207,7 +213,7 @@ function healthOptions(options: AgentAppOptions, services: Services, draining: (
     did,
     environment: config.production ? 'production' : 'development',
     storageBackend: 'sqlite',
-    schedulerBackend: 'in-process',
+    schedulerBackend: line.backend,
     taskManagerRunning: () => services.scheduler.running,
     draining,
     mandatory: {

@@ -54,8 +54,8 @@ async function start(folder: string, config: AgentConfig, secrets: AgentSecrets,
   // Before the app: it leaves the gateway once its work is done.
   const membership = membershipOf(identity, { config, secrets, client, log })
   if (membership !== undefined) stack.use(membership)
-  const { webhookToken } = secrets
-  const options = { agent, identity, config, introspector, log, webhookToken, ...known }
+  const { redisUrl, webhookToken } = secrets
+  const options = { agent, identity, config, introspector, log, redisUrl, webhookToken, ...known }
   const app = stack.use(await startAgentApp(options))
   stack.use(giveBackIdleMemory(() => app.services.figures.completed + app.services.figures.failed))
   membership?.start({ url: app.baseUrl, figures: () => figuresOf(app) })

@@ -3,7 +3,6 @@ import type { MessageSend } from '../protocol/params.ts'
 import { timestamp } from '../protocol/timestamp.ts'
 import type { Slot } from '../scheduler/scheduler.ts'
 import type { TaskRecord } from '../store/store.ts'
-import { leaseOf } from '../tasks/leases.ts'
 import type { Registration } from '../webhooks/registrations.ts'
 import { claimRoom } from './claim-room.ts'
 import { continueTask } from './continue-task.ts'
@@ -59,7 +58,7 @@ async function createTask(
   const firstOfContext = !(await isOurContext(services, wanted.message.contextId, owner))
   const slot = claimRoom(services)
   const record = newRecord({ owner, signed: call.caller.signature !== undefined, at, contextId, wanted })
-  if (slot.runs) Object.assign(record, { lease: leaseOf(services.runner.holder), starts: 1 })
+  if (slot.runs) Object.assign(record, { lease: services.runner.lease(), starts: 1 })
   if (!(await create(services, record, { slot, webhook: wanted.webhook }))) return undefined
   return {
     record,

@@ -45,6 +45,8 @@ export interface AgentConfig extends CommonConfig {
 }
 
 export interface AgentSecrets {
+  /** May hold a password. */
+  redisUrl: string | undefined
   oauthClientSecret: string | undefined
   gatewayToken: string | undefined
   /** To register an OAuth client with. */
@@ -68,6 +70,7 @@ export function agentConfig(env: NodeJS.ProcessEnv): { config: AgentConfig; secr
       webhookUrl: values.WEBHOOK_URL,
     }),
     secrets: Object.freeze({
+      redisUrl: values.REDIS_URL,
       oauthClientSecret: values.OAUTH_CLIENT_SECRET,
       gatewayToken: values.GATEWAY_TOKEN,
       initialToken: values.OAUTH_INITIAL_TOKEN,

@@ -143,11 +143,11 @@ export function renewLeases(
   holder: string,
   taskIds: string[],
   until: number,
-): Promise<void> {
+): Promise<string[]> {
   const sql = 'UPDATE tasks SET lease_until = ? WHERE id = ? AND lease_holder = ?'
   return database.write(() => {
     const renew = database.statement(sql)
-    for (const id of taskIds) renew.run(until, id, holder)
+    return taskIds.filter((id) => renew.run(until, id, holder).changes === 0)
   })
 }
 

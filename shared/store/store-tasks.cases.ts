@@ -175,12 +175,13 @@ export function taskCases(open: OpenStore): void {
     expect(found?.artifacts).toEqual(artifacts)
   })
 
-  test('renewing prolongs the leases of the holder alone and raises no version', async () => {
+  test('renewing prolongs the leases of the holder alone, says which it has not, and raises no version', async () => {
     await using store = await open()
     const mine = await created(store, { lease: { holder: 'me', until: 100 } })
     const other = await created(store, { lease: { holder: 'other', until: 100 } })
     const free = await created(store)
-    await store.renewLeases('me', [mine.id, other.id, free.id, 'no such id'], 200)
+    const lost = await store.renewLeases('me', [mine.id, other.id, free.id, 'no such id'], 200)
+    expect(lost).toEqual([other.id, free.id, 'no such id'])
     expect(await store.loadTask(mine.id)).toEqual({ ...mine, lease: { holder: 'me', until: 200 } })
     expect(await store.loadTask(other.id)).toEqual(other)
     expect(await store.loadTask(free.id)).toEqual(free)

@@ -2,12 +2,17 @@ import { randomUUID } from 'node:crypto'
 import type { Log } from '../process/log.ts'
 import type { Store, TaskRecord } from '../store/store.ts'
 
-/** A running task is its holder's for this long; the holder prolongs it while it runs. */
-const leaseMs = 30_000
-const renewEveryMs = 10_000
+/**
+ * A running task is its holder's for this long; the holder prolongs it while it runs. Where other processes wait to take
+ * over, it is shorter: the tasks of one that died come back within 10 s.
+ */
+const [aloneMs, sharedMs] = [30_000, 8000]
 
-export function leaseOf(holder: string): { holder: string; until: number } {
-  return { holder, until: Date.now() + leaseMs }
+export interface LeasesOptions {
+  store: Store
+  log: Log
+  /** Default: a third of a lease. */
+  renewEveryMs?: number
 }
 
 /** The leases of this process: its name, and the tasks it keeps. */
@@ -15,19 +20,26 @@ export class Leases implements Disposable {
   readonly holder = randomUUID()
   readonly #store: Store
   readonly #log: Log
-  readonly #kept = new Set<string>()
+  readonly #leaseMs: number
+  readonly #kept = new Map<string, () => void>()
   readonly #timer: NodeJS.Timeout
 
-  constructor(store: Store, log: Log) {
+  constructor({ store, log, renewEveryMs }: LeasesOptions) {
     this.#store = store
     this.#log = log
-    this.#timer = setInterval(() => void this.#renew(), renewEveryMs)
+    this.#leaseMs = store.exclusive ? aloneMs : sharedMs
+    this.#timer = setInterval(() => void this.#renew(), renewEveryMs ?? this.#leaseMs / 3)
     this.#timer.unref()
   }
 
-  /** Prolongs the task's lease until disposed. */
-  keep(taskId: string): Disposable {
-    this.#kept.add(taskId)
+  /** One that begins now. */
+  lease(): { holder: string; until: number } {
+    return { holder: this.holder, until: Date.now() + this.#leaseMs }
+  }
+
+  /** Prolongs the task's lease until disposed. `lost` is told when another has the task, or it has ended. */
+  keep(taskId: string, lost: () => void): Disposable {
+    this.#kept.set(taskId, lost)
     return { [Symbol.dispose]: () => this.#kept.delete(taskId) }
   }
 
@@ -44,7 +56,9 @@ export class Leases implements Disposable {
   async #renew(): Promise<void> {
     if (this.#kept.size === 0) return
     try {
-      await this.#store.renewLeases(this.holder, [...this.#kept], leaseOf(this.holder).until)
+      const { holder, until } = this.lease()
+      const lost = await this.#store.renewLeases(holder, [...this.#kept.keys()], until)
+      for (const taskId of lost) this.#kept.get(taskId)?.()
     } catch (error) {
       this.#log.error({ err: error }, 'leases could not be renewed')
     }

@@ -13,7 +13,7 @@ import type { Job } from '../scheduler/scheduler.ts'
 import type { TaskRecord } from '../store/store.ts'
 import type { TaskDraft, TaskEngine } from './engine.ts'
 import { executeHandler } from './execute-handler.ts'
-import { type Leases, leaseOf } from './leases.ts'
+import type { Leases } from './leases.ts'
 import { LiveDeltas } from './live-deltas.ts'
 import { changeOfError, changeOfOutput, failed } from './outcome.ts'
 import { prepareRun } from './prepare-run.ts'
@@ -57,6 +57,11 @@ export class TaskRunner {
 
   constructor(parts: RunnerParts) {
     this.#parts = parts
+  }
+
+  /** For a task that is made while a worker is free: it is this process's from the start. */
+  lease(): { holder: string; until: number } {
+    return this.#parts.leases.lease()
   }
 
   get holder(): string {
@@ -117,7 +122,7 @@ export class TaskRunner {
       return
     }
     const draft = engine.draft(record)
-    draft.apply({ kind: 'pick-up', lease: leaseOf(leases.holder) })
+    draft.apply({ kind: 'pick-up', lease: leases.lease() })
     // The start must be known to the store before the handler runs: it was counted with the creation, or is now.
     if ((!claimed || agent.onRestart === 'fail') && !(await this.#commit(draft))) return
     await this.#execute(draft, firstOfContext)
@@ -143,7 +148,7 @@ export class TaskRunner {
       using _cancel = bus.subscribe(id, (item) => {
         if (item.kind === 'status-update' && item.final) abort.abort(new Stopped('canceled'))
       })
-      using _lease = leases.keep(id)
+      using _lease = leases.keep(id, () => abort.abort(new Stopped('taken')))
       using _deadline = deadline(agent.deadlineMs - draft.record.workedMs, agent.deadlineMs, abort)
       if (await this.#commit(draft)) deltas.goLive()
       else abort.abort(new Stopped('taken'))

@@ -62,7 +62,7 @@ export async function testAgent(
   })
   const destination = options.logTo === undefined ? {} : { destination: options.logTo }
   const log = makeLog({ level: config.logLevel, name: agent.name, ...destination })
-  const { webhookToken } = secrets
+  const { redisUrl, webhookToken } = secrets
   const appOptions: AgentAppOptions = {
     agent,
     identity,
@@ -70,6 +70,7 @@ export async function testAgent(
     introspector,
     clientKeys,
     log,
+    redisUrl,
     webhookToken,
   }
   if (options.drainMs !== undefined) appOptions.drainMs = options.drainMs
