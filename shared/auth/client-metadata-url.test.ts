@@ -1,10 +1,10 @@
-import { createServer } from 'node:http'
+import { createServer, type ServerResponse } from 'node:http'
 import type { AddressInfo } from 'node:net'
 import { expect, test } from 'vitest'
 import { keyPairFromSeed } from '../identity/keys.ts'
 import { HttpClientKeys } from './client-keys.ts'
 import { clientMetadataUrl } from './client-metadata-url.ts'
-import { isClientTemplate } from './discovery.ts'
+import { discover, isClientTemplate } from './discovery.ts'
 
 const nothing = { issuer: undefined, introspectionUrl: undefined, clientMetadataUrl: undefined }
 const key = keyPairFromSeed(Buffer.alloc(32, 1))
@@ -100,6 +100,24 @@ test('an issuer that is down: 503, never let through, and left alone for a secon
   for (let i = 0; i < 5; i += 1)
     await expect(keys.publicKey(did)).rejects.toMatchObject({ error: 'Unavailable', status: 503 })
   expect(issuer.asked).toHaveLength(2)
+})
+
+test.each<[string, (response: ServerResponse) => void]>([
+  ['never answers', () => {}],
+  [
+    'drips',
+    (response) => {
+      const timer = setInterval(() => response.write(' '), 20)
+      response.on('close', () => clearInterval(timer))
+    },
+  ],
+])('an issuer that %s is given up, the whole at once', async (_what, answer) => {
+  const server = createServer((_request, response) => answer(response))
+  await new Promise<void>((done) => server.listen(0, '127.0.0.1', done))
+  const url = `http://127.0.0.1:${(server.address() as AddressInfo).port}`
+  await expect(discover(url, 200)).rejects.toThrow('no OAuth server metadata')
+  server.closeAllConnections()
+  await new Promise((done) => server.close(done))
 })
 
 test.each([
