@@ -199,15 +199,6 @@ test.each([[['image/png']], [['image/*']], [['nonsense']], [['text/html']], [[''
   },
 )
 
-test('inline push_notification_config without the capability: -32003, and no task', async () => {
-  for (const name of ['push_notification_config', 'pushNotificationConfig']) {
-    const configuration = { [name]: { id: randomUUID(), url: 'https://x.example' } }
-    const { status, json } = await send({ message: message(), configuration }, {}, 'nobody')
-    expect([status, json.error.code]).toEqual([400, -32003])
-  }
-  expect(await agent.caller('nobody').list()).toEqual([])
-})
-
 test('taskId unknown: it becomes the id of the new task; again: -32008 once it has ended', async () => {
   const [alice, taskId] = [agent.caller('alice'), randomUUID()]
   expect((await alice.sendAndWait({ text: 'a', taskId })).id).toBe(taskId)

@@ -278,17 +278,6 @@ test.each([{}, { context_id: 'x' }, { context_id: null }])(
   },
 )
 
-test.each(['set', 'get', 'list', 'delete'])(
-  'tasks/pushNotificationConfig/%s: -32005 with the push-specific name',
-  async (name) => {
-    const { status, json } = await rpc(agent, `tasks/pushNotificationConfig/${name}`, { id: randomUUID() })
-    expect([status, json.error]).toMatchObject([
-      400,
-      { code: -32005, data: { name: 'PushNotificationNotSupportedError' } },
-    ])
-  },
-)
-
 test('agent/getAuthenticatedExtendedCard: -32007 when none is published, else the card and what is added', async () => {
   const { status, json } = await rpc(agent, 'agent/getAuthenticatedExtendedCard')
   expect([status, json.error.code]).toEqual([400, -32007])

@@ -88,12 +88,15 @@ export function sqliteWebhooks(inside: Inside): WebhookStore {
 
 const keyOf = ({ id, owner, createdAt }: TaskKey) => [id, owner, createdAt] as const
 
-function bodyOf({ url, token, authentication, longRunning }: PushConfig): string {
-  return JSON.stringify({ url, token, authentication, longRunning })
+function bodyOf({ setAt, url, token, authentication, longRunning }: PushConfig): string {
+  return JSON.stringify({ setAt, url, token, authentication, longRunning })
 }
 
 function decode(row: PushConfigRow): PushConfig {
-  const body = JSON.parse(row.body) as Pick<PushConfig, 'url' | 'token' | 'authentication' | 'longRunning'>
+  const body = JSON.parse(row.body) as Pick<
+    PushConfig,
+    'setAt' | 'url' | 'token' | 'authentication' | 'longRunning'
+  >
   return {
     ...body,
     task: { id: row.task_id, owner: row.owner, createdAt: row.task_created_at },

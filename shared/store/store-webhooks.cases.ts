@@ -14,6 +14,7 @@ export const samplePushConfig = (given: Partial<PushConfig> = {}): PushConfig =>
   task: sampleTask(),
   id: randomUUID(),
   revision: randomUUID(),
+  setAt: timestamp(),
   url: 'https://example.com/hook',
   longRunning: true,
   settled: 0,

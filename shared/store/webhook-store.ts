@@ -15,6 +15,7 @@ export interface PushConfig {
   id: string
   /** New with each `set`: what was begun for an earlier one no longer counts. */
   revision: string
+  setAt: Timestamp
   url: string
   token?: string
   authentication?: JsonObject

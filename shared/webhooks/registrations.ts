@@ -1,6 +1,7 @@
 import { randomUUID } from 'node:crypto'
 import { ParleyError } from '../jsonrpc/errors.ts'
 import type { JsonObject } from '../protocol/task.ts'
+import { timestamp } from '../protocol/timestamp.ts'
 import type { PushConfig, Settlement, TaskKey, WebhookStore } from '../store/webhook-store.ts'
 import { OpenTasks } from './open-tasks.ts'
 
@@ -83,6 +84,7 @@ export class Registrations {
       task: key,
       id: wanted.id,
       revision: randomUUID(),
+      setAt: timestamp(),
       url: wanted.url,
       ...at,
       health: { attempts: 0, delivered: 0, dropped: {} },
@@ -99,15 +101,18 @@ export class Registrations {
     return (await memory.findPushConfig(task, id)) ?? stored.findPushConfig(task, id)
   }
 
-  /** The one set last first; those of the memory before those of the store. */
+  /** The one set last first. */
   async list(task: TaskKey): Promise<PushConfig[]> {
     const { memory, stored } = this.#options
     const [inMemory, inStore] = await Promise.all([
       memory.listPushConfigs(task),
       stored.listPushConfigs(task),
     ])
+    if (inMemory.length === 0) return inStore
+    // One that moves from one to the other is in both for a moment.
     const ids = new Set(inMemory.map(({ id }) => id))
-    return [...inMemory, ...inStore.filter(({ id }) => !ids.has(id))]
+    const all = [...inMemory, ...inStore.filter(({ id }) => !ids.has(id))]
+    return all.sort((a, b) => (a.setAt < b.setAt ? 1 : -1))
   }
 
   /** The config that was removed; what it still owed is not sent. */
