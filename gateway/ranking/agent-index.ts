@@ -1,7 +1,14 @@
+import type { Knowledge } from '../../shared/negotiation/knowledge.ts'
+import type { Lesson } from '../../shared/negotiation/lesson.ts'
 import type { Negotiated } from '../../shared/negotiation/negotiate.ts'
-import { negotiate } from '../../shared/negotiation/negotiate.ts'
 import type { Facts, Offer } from '../../shared/negotiation/offer.ts'
 import type { NegotiationRequest } from '../../shared/negotiation/request.ts'
+import type { Excluded } from './admitted.ts'
+import { Learned, type LearnedOptions } from './learned.ts'
+import { nearnessOf } from './nearness.ts'
+import { Ranker } from './ranker.ts'
+import { type Row, Rows, withFacts } from './rows.ts'
+import { WordIndex } from './word-index.ts'
 
 export interface Ranked extends Negotiated {
   id: string
@@ -12,88 +19,132 @@ export interface Ranking {
   /** Best first: score, then the unrounded score, then the slug. */
   candidates: Ranked[]
   /** At most `excludedLimit`, in the order of their slugs; broken hard constraints are among them. */
-  excluded: { id: string; slug: string; rule: string }[]
+  excluded: Excluded[]
   excludedTotal: number
   /** How many agents could be candidates. */
   total: number
 }
 
 export interface RankOptions {
-  /** Candidates wanted; 10 by default. */
+  /** Candidates wanted; 10 by default, at most 1,000. */
   limit?: number
   /** Excluded agents to name; 100 by default. */
   excludedLimit?: number
   /** The last word on an agent that would be a candidate, asked of those alone: the rule that excludes it. */
   refuse?: (id: string) => string | undefined
-  /** Embedding of the wanted text, of the same model as the vectors of the agents. */
+  /** Embedding of the wanted text, of length 1, of the same model as the vectors of the agents. */
   queryVector?: Float32Array
+  /** Why there is none, where embeddings are set up: the reasons say so. */
+  withoutEmbeddings?: string
 }
 
-interface Row {
-  id: string
-  slug: string
-  offer: Offer
-  rule?: string
-}
-
-/** Every agent that can be negotiated for, ranked as `negotiate` scores them one by one. */
+/** Every agent that can be negotiated for, ranked as `negotiate` scores them one by one with `knowledgeOf`. */
 export class AgentIndex {
-  readonly #rows = new Map<string, Row>()
+  readonly #rows = new Rows()
+  readonly #words = new WordIndex()
+  readonly #ruled = new Set<Row>()
+  readonly #learned: Learned
+  readonly #ranker: Ranker
+
+  constructor(options: LearnedOptions = {}) {
+    this.#learned = new Learned(options)
+    const parts = { rows: this.#rows, words: this.#words, learned: this.#learned, ruled: this.#ruled }
+    this.#ranker = new Ranker({ ...parts, knowledgeOf: (row, asked) => this.#knowledge(row, asked) })
+  }
 
   get size(): number {
     return this.#rows.size
   }
 
-  /** Takes an agent in, or anew. What excludes it stays as it was. */
-  put(id: string, slug: string, offer: Offer): void {
-    const rule = this.#rows.get(id)?.rule
-    this.#rows.set(id, { id, slug, offer, ...(rule === undefined ? {} : { rule }) })
+  /** Lessons about its agents. */
+  get learned(): Learned {
+    return this.#learned
   }
 
+  /** Takes an agent in, or anew. What excludes it stays as it was, and so does what it has taught. */
+  put(id: string, slug: string, offer: Offer): void {
+    const before = this.#rows.byId(id)
+    if (before !== undefined) this.#drop(before)
+    const row = this.#rows.add(id, slug, offer)
+    row.units = this.#words.add(row.number, row.profile)
+    if (before?.rule !== undefined) {
+      row.rule = before.rule
+      this.#ruled.add(row)
+    }
+  }
+
+  /** What it has taught stays until `learned.forgetAgent`. */
   remove(id: string): void {
-    this.#rows.delete(id)
+    const row = this.#rows.byId(id)
+    if (row !== undefined) this.#drop(row)
   }
 
   /** Replaces what is known of its load, speed and price. */
   setFacts(id: string, facts: Facts): void {
-    const row = this.#rows.get(id)
+    const row = this.#rows.byId(id)
+    if (row !== undefined) row.offer = withFacts(row.offer, facts)
+  }
+
+  /** Embeddings of its skills in their order, each of length 1; undefined: none. */
+  setVectors(id: string, vectors: readonly Float32Array[] | undefined): void {
+    const row = this.#rows.byId(id)
     if (row === undefined) return
-    const { name, description, skills } = row.offer
-    row.offer = {
-      ...(name === undefined ? {} : { name }),
-      ...(description === undefined ? {} : { description }),
-      skills,
-      ...facts,
-    }
+    if (vectors === undefined) delete row.vectors
+    else row.vectors = vectors
   }
 
   /** It is never a candidate until it is included again: not admitted, unreachable, quarantined. */
   exclude(id: string, rule: string): void {
-    const row = this.#rows.get(id)
-    if (row !== undefined) row.rule = rule
+    const row = this.#rows.byId(id)
+    if (row === undefined) return
+    row.rule = rule
+    this.#ruled.add(row)
   }
 
   include(id: string): void {
-    const row = this.#rows.get(id)
-    if (row !== undefined) delete row.rule
+    const row = this.#rows.byId(id)
+    if (row === undefined) return
+    delete row.rule
+    this.#ruled.delete(row)
+  }
+
+  /** @returns lessons that no longer fit beside it: whoever stores lessons may drop them. */
+  learn(...lessons: readonly Lesson[]): Lesson[] {
+    return this.#learned.learn(...lessons)
+  }
+
+  /** What the context taught is gone (`contexts/clear`). */
+  forgetContext(context: string): void {
+    this.#learned.forgetContext(context)
+  }
+
+  /** What this index knows of an agent beyond its offer. */
+  knowledgeOf(id: string, asked: RankOptions = {}): Knowledge {
+    const row = this.#rows.byId(id)
+    return row === undefined ? {} : this.#knowledge(row, asked)
   }
 
   rank(wanted: NegotiationRequest, options: RankOptions = {}): Ranking {
-    const rows = [...this.#rows.values()].sort((a, b) => (a.slug < b.slug ? -1 : 1))
-    const excluded: Ranking['excluded'] = []
-    const candidates: Ranked[] = []
-    for (const { id, slug, offer, rule } of rows) {
-      const answer = negotiate(offer, wanted)
-      const why = rule ?? answer.brokenConstraint ?? options.refuse?.(id)
-      if (why === undefined) candidates.push({ id, slug, ...answer })
-      else excluded.push({ id, slug, rule: why })
-    }
-    candidates.sort((a, b) => b.exactScore - a.exactScore || (a.slug < b.slug ? -1 : 1))
+    return this.#ranker.rank(wanted, options)
+  }
+
+  #knowledge(row: Row | undefined, { queryVector, withoutEmbeddings }: RankOptions): Knowledge {
+    const rarityOf = (stem: string) => this.#words.rarityOf(stem)
+    const without = withoutEmbeddings === undefined ? {} : { withoutEmbeddings }
+    if (row === undefined) return { rarityOf, ...without }
+    const { id, vectors } = row
     return {
-      candidates: candidates.slice(0, options.limit ?? 10),
-      excluded: excluded.slice(0, options.excludedLimit ?? 100),
-      excludedTotal: excluded.length,
-      total: candidates.length,
+      rarityOf,
+      ...without,
+      ...(this.#learned.knows(id) && { learned: (feature: string) => this.#learned.evidence(id, feature) }),
+      ...(queryVector !== undefined &&
+        vectors !== undefined && { nearness: nearnessOf(vectors, queryVector) }),
     }
+  }
+
+  #drop(row: Row): void {
+    this.#words.remove(row.units, row.profile)
+    this.#rows.remove(row)
+    this.#ruled.delete(row)
   }
 }

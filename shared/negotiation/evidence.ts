@@ -4,7 +4,7 @@ import type { Unit } from './profile.ts'
 import type { Query } from './query.ts'
 
 /** Past work counts at most as much as all words of the text together. */
-const learnedWeight = 0.65
+export const learnedWeight = 0.65
 const nearnessWeight = 1
 
 /** Where half of the way to 1 is, as a share of `mass` to the power of `massPower`. */

@@ -2,8 +2,8 @@ import { brokenConstraint } from './constraints.ts'
 import { type Estimate, estimateOf, successOf } from './estimate.ts'
 import type { Knowledge } from './knowledge.ts'
 import type { Offer } from './offer.ts'
-import { type Profile, profileOf } from './profile.ts'
-import { type Query, queryOf } from './query.ts'
+import { profileOf } from './profile.ts'
+import { queryOf } from './query.ts'
 import { reasonsOf } from './reasons.ts'
 import type { NegotiationRequest } from './request.ts'
 import { rounded } from './rounded.ts'
@@ -41,7 +41,7 @@ export function negotiate(offer: Offer, wanted: NegotiationRequest, knowledge: K
   if (broken !== undefined) return refused(broken, offer, estimate)
   const query = queryOf(wanted)
   const profile = profileOf(offer)
-  const subscores = subscoresOf(offer, profile, query, wanted, knowledge, estimate)
+  const subscores = subscoresOf(skillMatch(profile, query, knowledge), offer, wanted, estimate)
   const exactScore = weightedSum(sharesOf(wanted.weights), subscores)
   const score = rounded(exactScore)
   const matches = skillMatches(profile, query, knowledge)
@@ -64,21 +64,17 @@ export function negotiate(offer: Offer, wanted: NegotiationRequest, knowledge: K
 
 /** The unrounded score of an offer that breaks no hard constraint. */
 export function exactScoreOf(offer: Offer, wanted: NegotiationRequest, knowledge: Knowledge): number {
-  const profile = profileOf(offer)
-  const subscores = subscoresOf(offer, profile, queryOf(wanted), wanted, knowledge, estimateOf(offer))
-  return weightedSum(sharesOf(wanted.weights), subscores)
+  return scoreWith(skillMatch(profileOf(offer), queryOf(wanted), knowledge), offer, wanted)
 }
 
-function subscoresOf(
-  offer: Offer,
-  profile: Profile,
-  query: Query,
-  wanted: NegotiationRequest,
-  knowledge: Knowledge,
-  estimate: Estimate,
-): Subscores {
+/** The same where the skill match is known. */
+export function scoreWith(match: number, offer: Offer, wanted: NegotiationRequest): number {
+  return weightedSum(sharesOf(wanted.weights), subscoresOf(match, offer, wanted, estimateOf(offer)))
+}
+
+function subscoresOf(match: number, offer: Offer, wanted: NegotiationRequest, estimate: Estimate): Subscores {
   return {
-    skillMatch: skillMatch(profile, query, knowledge),
+    skillMatch: match,
     ioCompatibility: ioCompatibility(offer.skills, wanted),
     performance: performanceScore(estimate.latencyMs, wanted.maxLatencyMs, successOf(offer)),
     load: loadScore(offer),

@@ -1,0 +1,186 @@
+import { evidenceFor, massOf, nearnessEvidence } from '../../shared/negotiation/evidence.ts'
+import type { Knowledge } from '../../shared/negotiation/knowledge.ts'
+import { exactScoreOf, negotiate, scoreWith } from '../../shared/negotiation/negotiate.ts'
+import { type Query, queryOf } from '../../shared/negotiation/query.ts'
+import type { NegotiationRequest } from '../../shared/negotiation/request.ts'
+import { type Subscores, sharesOf, weightedSum } from '../../shared/negotiation/weighted.ts'
+import { Admitted, type Excluded } from './admitted.ts'
+import type { Ranking, RankOptions } from './agent-index.ts'
+import { Best } from './best.ts'
+import { addUp, listsOf, Sums } from './gather.ts'
+import type { Learned } from './learned.ts'
+import { learnedMost } from './learned-sums.ts'
+import type { Row, Rows } from './rows.ts'
+import { UpperBounds } from './upper-bounds.ts'
+import type { WordIndex } from './word-index.ts'
+
+export interface Parts {
+  rows: Rows
+  words: WordIndex
+  learned: Learned
+  ruled: ReadonlySet<Row>
+  knowledgeOf: (row: Row | undefined, asked: RankOptions) => Knowledge
+}
+
+const limitMax = 1000
+const limitDefault = 10
+const excludedDefault = 100
+const nothingButSkill: Subscores = { skillMatch: 0, ioCompatibility: 1, performance: 1, load: 1, cost: 1 }
+
+/** One ranking under way. */
+interface Run {
+  wanted: NegotiationRequest
+  options: RankOptions
+  query: Query
+  knowledge: Knowledge
+  mass: number
+  shares: Subscores
+  /** The best score that an agent can have whose texts have nothing to do with the task. */
+  restMost: number
+  admitted: Admitted
+  best: Best
+  seen: Set<number>
+  refused: Excluded[]
+}
+
+/**
+ * The same order as scoring every agent one by one gives, without looking at most of them: sums of the index bound every
+ * agent's score from above, and only those that could still have a place are scored exactly.
+ */
+export class Ranker {
+  readonly #parts: Parts
+  readonly #sums = new Sums()
+
+  constructor(parts: Parts) {
+    this.#parts = parts
+  }
+
+  rank(wanted: NegotiationRequest, options: RankOptions): Ranking {
+    const { rows, ruled } = this.#parts
+    const run = this.#start(wanted, options)
+    if (options.queryVector !== undefined) this.#scoreNear(run)
+    else this.#scoreTouched(run)
+    this.#scoreOthers(run)
+    const { named, total } = run.admitted.excluded(rows, ruled, options.excludedLimit ?? excludedDefault)
+    const excludedTotal = total + run.refused.length
+    return {
+      candidates: run.best.scored.map(({ row }) => this.#answer(rows.byNumber(row), run)),
+      excluded: [...run.refused, ...named].slice(0, options.excludedLimit ?? excludedDefault),
+      excludedTotal,
+      total: rows.size - excludedTotal,
+    }
+  }
+
+  #start(wanted: NegotiationRequest, options: RankOptions): Run {
+    const { rows, knowledgeOf } = this.#parts
+    const query = queryOf(wanted)
+    const knowledge = remembering(knowledgeOf(undefined, options))
+    const shares = sharesOf(wanted.weights)
+    return {
+      wanted,
+      options,
+      query,
+      knowledge,
+      mass: massOf(query, knowledge),
+      shares,
+      restMost: weightedSum(shares, nothingButSkill),
+      admitted: new Admitted(rows, wanted),
+      best: new Best(Math.min(limitMax, options.limit ?? limitDefault)),
+      seen: new Set(),
+      refused: [],
+    }
+  }
+
+  /** Agents whose words or lessons have to do with the task. */
+  #scoreTouched(run: Run): void {
+    const { rows, words, learned } = this.#parts
+    const sums = this.#sums
+    sums.ready(words.capacity, rows.capacity)
+    const bounds = new UpperBounds(sums, words)
+    try {
+      learnedMost(run.query, run.mass, learned, rows, sums)
+      const left = addUp(listsOf(run.query, words, run.knowledge), sums, (most) => {
+        if (bounds.most() + most <= 0) return false
+        for (const row of bounds.first(2 * (run.options.limit ?? limitDefault))) this.#visit(row, run)
+        return this.#least(run) > most
+      })
+      for (const row of bounds.first(2 * (run.options.limit ?? limitDefault))) this.#visit(row, run)
+      for (const { row, most } of bounds.all()) {
+        if (most + left >= this.#least(run)) this.#visit(row, run)
+      }
+    } finally {
+      sums.clear()
+    }
+  }
+
+  /** With embeddings every agent may be near. */
+  #scoreNear(run: Run): void {
+    for (const row of this.#parts.rows.ordered()) {
+      if (row.vectors !== undefined && nearnessEvidence(1, run.mass) > 0) this.#visit(row.number, run)
+    }
+    const { queryVector: _, ...options } = run.options
+    this.#scoreTouched({ ...run, options })
+  }
+
+  /**
+   * The rest by slug: where there is a place for such a score, all agents that have to do with the task were scored
+   * before, and nothing in these fits it.
+   */
+  #scoreOthers(run: Run): void {
+    const { best, restMost, wanted } = run
+    for (const row of this.#parts.rows.ordered()) {
+      if (!best.takes(restMost, row.slug)) return
+      if (!run.seen.has(row.number)) this.#offer(row, scoreWith(0, row.offer, wanted), run)
+    }
+  }
+
+  #visit(number: number, run: Run): void {
+    if (run.seen.has(number)) return
+    run.seen.add(number)
+    const row = this.#parts.rows.byNumber(number)
+    if (run.admitted.rule(row) !== undefined) return
+    this.#offer(row, exactScoreOf(row.offer, run.wanted, this.#knowledge(row, run)), run)
+  }
+
+  #offer(row: Row, score: number, { best, admitted, options, refused }: Run): void {
+    if (!best.takes(score, row.slug) || admitted.rule(row) !== undefined) return
+    const rule = options.refuse?.(row.id)
+    if (rule === undefined) best.put({ row: row.number, slug: row.slug, score })
+    else refused.push({ id: row.id, slug: row.slug, rule })
+  }
+
+  /** The least evidence with which an agent could still have a place. */
+  #least({ best, shares, restMost, mass }: Run): number {
+    const { last } = best
+    if (last === undefined || last.score <= restMost) return 0
+    if (shares.skillMatch === 0) return Number.POSITIVE_INFINITY
+    return evidenceFor((last.score - restMost) / shares.skillMatch - 1e-9, mass)
+  }
+
+  #knowledge(row: Row, { options, knowledge }: Run): Knowledge {
+    const { rarityOf } = knowledge
+    return { ...this.#parts.knowledgeOf(row, options), ...(rarityOf !== undefined && { rarityOf }) }
+  }
+
+  #answer(row: Row, run: Run) {
+    return { id: row.id, slug: row.slug, ...negotiate(row.offer, run.wanted, this.#knowledge(row, run)) }
+  }
+}
+
+/** Rarity is asked for again and again within one ranking. */
+function remembering(knowledge: Knowledge): Knowledge {
+  const { rarityOf } = knowledge
+  if (rarityOf === undefined) return knowledge
+  const known = new Map<string, number>()
+  return {
+    ...knowledge,
+    rarityOf: (stem) => {
+      let value = known.get(stem)
+      if (value === undefined) {
+        value = rarityOf(stem)
+        known.set(stem, value)
+      }
+      return value
+    },
+  }
+}
