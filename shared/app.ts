@@ -129,15 +129,8 @@ async function assemble(
   const taskMetrics = createTaskMetrics(metrics.registry)
   const webhooks = await webhooksOf(options, store, metrics)
   if (webhooks !== undefined) stack.use(webhooks)
-  const { registrations, dispatcher } = webhooks ?? {}
-  const committed = dispatcher?.committed.bind(dispatcher)
-  const engine = new TaskEngine({
-    store,
-    bus,
-    metrics: taskMetrics,
-    agentId: agentId(did),
-    ...(committed !== undefined && { committed }),
-  })
+  const { registrations, committed } = webhooks ?? {}
+  const engine = new TaskEngine({ store, bus, metrics: taskMetrics, agentId: agentId(did), committed })
   await engine.countStored()
   const leases = stack.use(new Leases({ store, log }))
   const usage = usageCounter(taskMetrics, agentId(did))

@@ -23,7 +23,13 @@ export class TaskEngine {
   readonly #agentId: string
   readonly #committed: Committed
 
-  constructor(parts: { store: Store; bus: EventBus; metrics: TaskMetrics; agentId: string; committed?: Committed }) {
+  constructor(parts: {
+    store: Store
+    bus: EventBus
+    metrics: TaskMetrics
+    agentId: string
+    committed?: Committed | undefined
+  }) {
     this.store = parts.store
     this.#bus = parts.bus
     this.#metrics = parts.metrics

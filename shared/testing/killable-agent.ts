@@ -17,11 +17,18 @@ export class KillableAgent implements AsyncDisposable {
   readonly identityProvider: TestIdentityProvider
   readonly #folder: string
   readonly #port: number
+  readonly #env: Record<string, string>
   #process: ChildProcess | undefined
   /** What the newest process wrote, for those who look for the reason of a failure. */
   output = ''
 
-  private constructor(folder: string, port: number, identityProvider: TestIdentityProvider) {
+  private constructor(
+    folder: string,
+    port: number,
+    identityProvider: TestIdentityProvider,
+    env: Record<string, string>,
+  ) {
+    this.#env = env
     this.#folder = folder
     this.#port = port
     this.identityProvider = identityProvider
@@ -29,12 +36,12 @@ export class KillableAgent implements AsyncDisposable {
     this.dataDir = path.join(folder, 'data')
   }
 
-  /** @param source text of its `agent.mjs` */
-  static async start(source: string): Promise<KillableAgent> {
+  /** @param source text of its `agent.mjs` @param env settings besides those that it needs to run */
+  static async start(source: string, env: Record<string, string> = {}): Promise<KillableAgent> {
     const folder = await mkdtemp(path.join(tmpdir(), 'parley-crash-'))
     await mkdir(path.join(folder, 'agent'))
     await writeFile(path.join(folder, 'agent', 'agent.mjs'), source)
-    const agent = new KillableAgent(folder, await freePort(), await TestIdentityProvider.start())
+    const agent = new KillableAgent(folder, await freePort(), await TestIdentityProvider.start(), env)
     await agent.start()
     return agent
   }
@@ -50,6 +57,7 @@ export class KillableAgent implements AsyncDisposable {
         OAUTH_CLIENT_ID: 'agent',
         OAUTH_CLIENT_SECRET: 'secret',
         LOG_LEVEL: 'warn',
+        ...this.#env,
       },
     })
     this.#process = child

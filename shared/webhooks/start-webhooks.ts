@@ -13,6 +13,8 @@ import { Registrations } from './registrations.ts'
 export interface Webhooks extends AsyncDisposable {
   registrations: Registrations
   dispatcher: WebhookDispatcher
+  /** For the engine. */
+  committed: WebhookDispatcher['committed']
 }
 
 /** Stored configs are loaded when it resolves, so that no task runs unheard. */
@@ -43,5 +45,10 @@ export async function startWebhooks(parts: {
   // Its name may take time to resolve; nothing waits for that.
   if (globalWebhook !== undefined) void warnOfRefused(globalWebhook, check, log)
   await dispatcher.start()
-  return { registrations, dispatcher, [Symbol.asyncDispose]: () => deliverer[Symbol.asyncDispose]() }
+  return {
+    registrations,
+    dispatcher,
+    committed: (before, after) => dispatcher.committed(before, after),
+    [Symbol.asyncDispose]: () => deliverer[Symbol.asyncDispose](),
+  }
 }

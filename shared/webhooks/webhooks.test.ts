@@ -101,7 +101,7 @@ test('set on a running task owes the events after it; on an ended one none', asy
   await receiver.waitFor(4)
   await caller.wait(task.id)
   await set(true)
-  const numbers = receiver.posts.map(({ event }) => event.sequence).sort()
+  const numbers = receiver.posts.map(({ event }) => event.sequence).sort((a, b) => a - b)
   expect(numbers).toEqual([2, 2, 3, 3])
   const list = (await caller.call('tasks/pushNotificationConfig/list', { id: task.id })) as unknown[]
   expect(list).toHaveLength(3)
