@@ -1,0 +1,69 @@
+import type { PaymentTerms, SignedTransfer } from '../store/payment-store.ts'
+
+/** A transfer that was matched with what was asked. */
+export interface Offered {
+  terms: PaymentTerms
+  transfer: SignedTransfer
+  /** Of `nonceKeyOf`. */
+  nonceKey: string
+}
+
+export type Verified = { valid: true } | { valid: false; reason: string }
+
+/** `unknown`: whether money moved is not known. Only what is certain is told as `settled` or `failed`. */
+export type Settlement =
+  | { state: 'settled'; txHash: string; payer: string }
+  | { state: 'failed'; reason: string }
+  | { state: 'unknown'; reason: string }
+
+/** `open`: it did not move yet and still can, or nobody but `settle` can tell. */
+export type LookedUp = Settlement | { state: 'open' }
+
+/**
+ * Whoever moves the money (x402: facilitator). A transfer carries a nonce that a chain takes once, so `settle` may be
+ * repeated: it never moves the money twice.
+ */
+export interface Facilitator extends AsyncDisposable {
+  /** Test money. */
+  readonly sandbox: boolean
+  /** Changes nothing. @throws Error when it cannot be asked */
+  verify(offered: Offered, signal: AbortSignal): Promise<Verified>
+  /** Never rejects: what cannot be asked or understood is `unknown`. */
+  settle(offered: Offered, signal: AbortSignal): Promise<Settlement>
+  /** What became of a settlement without an answer. Never rejects. */
+  lookUp(offered: Offered, signal: AbortSignal): Promise<LookedUp>
+}
+
+/** A failure after which money may have moved all the same: sent and not seen, or the nonce was used by somebody. */
+const undecided =
+  /already_used|pending|transaction_failed|transaction_state|event_mismatch|unexpected|timeout/i
+
+export interface SettleAnswer {
+  success: boolean
+  errorReason?: string | undefined
+  transaction?: string | undefined
+  network?: string | undefined
+  payer?: string | undefined
+}
+
+/** What an answer of `settle` in x402's shape means. `again`: an earlier attempt was not answered. */
+export function settlementOf(answer: SettleAnswer, offered: Offered, again: boolean): Settlement {
+  const payer = offered.transfer.authorization.from
+  if (answer.success) {
+    const txHash = answer.transaction ?? ''
+    if (!/^0x[\da-fA-F]{64}$/.test(txHash)) return { state: 'unknown', reason: 'no_transaction' }
+    if (answer.network !== undefined && answer.network !== offered.terms.network)
+      return { state: 'unknown', reason: 'other_network' }
+    if (answer.payer !== undefined && answer.payer.toLowerCase() !== payer.toLowerCase())
+      return { state: 'unknown', reason: 'other_payer' }
+    return { state: 'settled', txHash, payer }
+  }
+  const reason = codeOf(answer.errorReason)
+  const sent = answer.transaction !== undefined && answer.transaction !== ''
+  return { state: again || sent || undecided.test(reason) ? 'unknown' : 'failed', reason }
+}
+
+/** A reason from outside, as a code of ours: short, and nothing but letters. */
+export function codeOf(reason: unknown): string {
+  return typeof reason === 'string' && /^\w{1,100}$/.test(reason) ? reason : 'payment_refused'
+}

@@ -1,0 +1,61 @@
+import type { PaymentTerms, SignedTransfer } from '../store/payment-store.ts'
+import { PaymentRefused } from './payment-refused.ts'
+import type { Presented } from './x-payment.ts'
+
+type PresentedTransfer = Extract<Presented, { kind: 'transfer' }>
+
+/** A block may take as long; as the official packages have it. */
+const leftAtLeastSeconds = 6n
+/** Until a transfer can no longer be made, a settlement that nobody answered for stays unknown. */
+const validAtMostSeconds = 24n * 60n * 60n
+
+/**
+ * Which of the ways to pay the transfer is for. Everything that can be told without asking anybody is told here.
+ * @throws PaymentRefused
+ */
+export function matchTerms(
+  presented: PresentedTransfer,
+  asked: readonly PaymentTerms[],
+  nowMs = Date.now(),
+): PaymentTerms {
+  const { network, accepted, transfer } = presented
+  const there = asked.filter((one) => one.network === network)
+  if (there.length === 0) throw new PaymentRefused('invalid_network')
+  const terms =
+    accepted === undefined ? termsOfVersion1(there, transfer) : there.find((one) => isAccepted(one, accepted))
+  if (terms === undefined) throw new PaymentRefused('invalid_payment_requirements')
+  const { to, value, validAfter, validBefore } = transfer.authorization
+  if (!isSame(to, terms.payTo)) throw new PaymentRefused('invalid_exact_evm_recipient_mismatch')
+  if (BigInt(value) !== BigInt(terms.atomic))
+    throw new PaymentRefused('invalid_exact_evm_payload_authorization_value_mismatch')
+  const now = BigInt(Math.floor(nowMs / 1000))
+  if (BigInt(validAfter) > now)
+    throw new PaymentRefused('invalid_exact_evm_payload_authorization_valid_after')
+  const until = BigInt(validBefore)
+  if (until < now + leftAtLeastSeconds || until > now + validAtMostSeconds)
+    throw new PaymentRefused('invalid_exact_evm_payload_authorization_valid_before')
+  return terms
+}
+
+/** One authorization of one payer for one token: what a chain takes once. */
+export function nonceKeyOf(terms: PaymentTerms, { authorization }: SignedTransfer): string {
+  return [terms.network, terms.asset, authorization.from, authorization.nonce].join(' ').toLowerCase()
+}
+
+function isAccepted(terms: PaymentTerms, accepted: NonNullable<PresentedTransfer['accepted']>): boolean {
+  return (
+    isSame(accepted.asset, terms.asset) &&
+    isSame(accepted.payTo, terms.payTo) &&
+    BigInt(accepted.amount) === BigInt(terms.atomic)
+  )
+}
+
+/** Version 1 does not say the asset: the signature will. Where several fit, the amount tells. */
+function termsOfVersion1(
+  there: readonly PaymentTerms[],
+  { authorization }: SignedTransfer,
+): PaymentTerms | undefined {
+  return there.find(({ atomic }) => BigInt(atomic) === BigInt(authorization.value)) ?? there[0]
+}
+
+const isSame = (one: string, other: string) => one.toLowerCase() === other.toLowerCase()

@@ -1,0 +1,78 @@
+import { createHash } from 'node:crypto'
+import type { PaymentStore, PaymentTerms } from '../store/payment-store.ts'
+import type { Facilitator, LookedUp, Offered, Settlement, Verified } from './facilitator.ts'
+import { isSignedByPayer } from './typed-data.ts'
+
+/** What every wallet has of each asset, in whole units. */
+const purseWhole = 1000n
+
+/** Chains whose money is test money anyway; a price on any other is asked on the local one. */
+const testChains = new Set(
+  [31337, 1337, 84532, 11155111, 43113, 80002, 421614, 11155420].map((id) => `eip155:${id}`),
+)
+const localChain = 'eip155:31337'
+
+/** The same price in test money: on a test chain's name, so that what is signed here is worth nothing elsewhere. */
+export function inTestMoney<T extends PaymentTerms>(terms: readonly T[]): T[] {
+  const moved = terms.map((one) => (testChains.has(one.network) ? one : { ...one, network: localChain }))
+  const seen = new Set<string>()
+  return moved.filter(({ network, asset }) => {
+    const key = `${network} ${asset.toLowerCase()}`
+    return !seen.has(key) && seen.add(key)
+  })
+}
+
+/**
+ * A facilitator without a chain: signature, amount, time and nonce are checked as on one, and the money is test money, kept
+ * in the store.
+ */
+export class SandboxFacilitator implements Facilitator {
+  readonly sandbox = true
+  readonly #payments: PaymentStore
+
+  constructor(payments: PaymentStore) {
+    this.#payments = payments
+  }
+
+  async verify(offered: Offered): Promise<Verified> {
+    if (!(await isSignedByPayer(offered))) return { valid: false, reason: 'invalid_exact_evm_signature' }
+    if ((await this.#payments.findTestTransfer(offered.nonceKey)) !== undefined)
+      return { valid: false, reason: 'invalid_exact_evm_nonce_already_used' }
+    const { purse, filledWith } = purseOf(offered)
+    if ((await this.#payments.testPurse(purse, filledWith)) < BigInt(offered.terms.atomic))
+      return { valid: false, reason: 'invalid_exact_evm_insufficient_balance' }
+    return { valid: true }
+  }
+
+  async settle(offered: Offered): Promise<Settlement> {
+    const { nonceKey, terms, transfer } = offered
+    const txHash = `0x${createHash('sha256').update(`test money ${nonceKey}`).digest('hex')}`
+    try {
+      const atomic = BigInt(terms.atomic)
+      const moved = await this.#payments.moveTestMoney({ nonceKey, atomic, txHash, ...purseOf(offered) })
+      if (moved === 'insufficient')
+        return { state: 'failed', reason: 'invalid_exact_evm_insufficient_balance' }
+      // Moved before: by an attempt of ours that was not answered, for the ledger takes a nonce once.
+      return { state: 'settled', txHash, payer: transfer.authorization.from }
+    } catch {
+      return { state: 'unknown', reason: 'storage' }
+    }
+  }
+
+  async lookUp({ nonceKey, transfer }: Offered): Promise<LookedUp> {
+    try {
+      const found = await this.#payments.findTestTransfer(nonceKey)
+      if (found === undefined) return { state: 'open' }
+      return { state: 'settled', txHash: found.txHash, payer: transfer.authorization.from }
+    } catch {
+      return { state: 'unknown', reason: 'storage' }
+    }
+  }
+
+  async [Symbol.asyncDispose](): Promise<void> {}
+}
+
+function purseOf({ terms, transfer }: Offered): { purse: string; filledWith: bigint } {
+  const purse = `${terms.network} ${terms.asset} ${transfer.authorization.from}`.toLowerCase()
+  return { purse, filledWith: purseWhole * 10n ** BigInt(terms.decimals) }
+}

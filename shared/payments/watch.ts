@@ -1,0 +1,138 @@
+import type { Log } from '../process/log.ts'
+import { timestampOf } from '../protocol/timestamp.ts'
+import type { PaymentRecord, PaymentState } from '../store/payment-store.ts'
+import type { Collector } from './collect.ts'
+import type { Ledger } from './ledger.ts'
+import type { PaidWork } from './paid-work.ts'
+
+interface WatchParts {
+  ledger: Ledger
+  collector: Collector
+  work: PaidWork
+  log: Log
+  /** How often rows that are due are looked at. Default 1 s. */
+  everyMs?: number
+}
+
+const batch = 100
+/** Look-ups at the same time: each may wait for a facilitator that does not answer. */
+const atOnce = 10
+const removeEveryMs = 60 * 60 * 1000
+const unpaidKeptMs = 30 * 24 * 60 * 60 * 1000
+
+/** Looks at every payment that somebody has to look at again, until nothing more can happen to it by itself. */
+export class PaymentWatch implements Disposable {
+  readonly #parts: WatchParts
+  #timer: NodeJS.Timeout | undefined
+  #running = false
+  #removeAt = 0
+  readonly #underWay = new Set<string>()
+
+  constructor(parts: WatchParts) {
+    this.#parts = parts
+  }
+
+  /**
+   * What an earlier process left behind: claims without a verification are dropped, settlements without an answer become
+   * `unknown`, paid work that is not there is orphaned. To be called before anybody can pay, in a store that is ours alone.
+   */
+  async recover(): Promise<void> {
+    for (const state of ['claimed', 'settling', 'spent'] as const)
+      for await (const record of this.#all(state)) await this.#look(record)
+  }
+
+  start(): void {
+    this.#timer = setInterval(() => void this.look(), this.#parts.everyMs ?? 1000)
+    this.#timer.unref()
+    void this.look()
+  }
+
+  /** One round; never rejects. */
+  async look(): Promise<void> {
+    if (this.#running) return
+    this.#running = true
+    try {
+      const due = await this.#parts.ledger.store.listDuePayments(Date.now(), batch)
+      for (const record of due) {
+        if (this.#underWay.size >= atOnce) break
+        if (this.#underWay.has(record.id)) continue
+        this.#underWay.add(record.id)
+        const looked = this.#lookQuietly(record).finally(() => this.#underWay.delete(record.id))
+        // Only a look-up waits for others; what is told by the store alone is done in its turn.
+        if (record.state !== 'unknown') await looked
+      }
+      await this.#removeOld()
+    } catch (error) {
+      this.#parts.log.error({ err: error }, 'payments could not be looked at')
+    } finally {
+      this.#running = false
+    }
+  }
+
+  [Symbol.dispose](): void {
+    clearInterval(this.#timer)
+  }
+
+  async #lookQuietly(record: PaymentRecord): Promise<void> {
+    try {
+      await this.#look(record)
+    } catch (error) {
+      this.#parts.log.error({ err: error, payment_id: record.id }, 'payment could not be looked at')
+    }
+  }
+
+  async #look(record: PaymentRecord): Promise<void> {
+    const { ledger, collector } = this.#parts
+    switch (record.state) {
+      case 'open':
+        await ledger.change(record, { kind: 'expire' })
+        return
+      case 'claimed':
+        return ledger.release(record, 'the process ended')
+      case 'settling':
+        await ledger.change(record, { kind: 'no-answer', reason: 'the process ended' })
+        return
+      case 'unknown':
+        return collector.lookUp(record)
+      case 'settled':
+        await ledger.change(record, { kind: 'orphan', reason: 'unspent' })
+        return
+      case 'spent':
+        return this.spent(record)
+      default:
+    }
+  }
+
+  /** Earned or orphaned where its task has ended; else it waits. */
+  async spent(record: PaymentRecord): Promise<void> {
+    const { ledger, work } = this.#parts
+    const state = await work.look(record)
+    if (state === 'under way') {
+      await work.settled(record)
+      await ledger.change(record, { kind: 'wait' })
+    } else if (state === 'completed') await ledger.change(record, { kind: 'earn' })
+    else
+      await ledger.change(record, { kind: 'orphan', reason: state === 'none' ? 'no_task' : `task_${state}` })
+  }
+
+  async *#all(state: PaymentState): AsyncGenerator<PaymentRecord> {
+    let cursor: number | undefined = 0
+    while (cursor !== undefined) {
+      const page: { items: PaymentRecord[]; nextCursor?: number } =
+        await this.#parts.ledger.store.listByState({
+          state,
+          limit: batch,
+          cursor,
+        })
+      yield* page.items
+      cursor = page.nextCursor
+    }
+  }
+
+  async #removeOld(): Promise<void> {
+    if (Date.now() < this.#removeAt) return
+    this.#removeAt = Date.now() + removeEveryMs
+    const before = timestampOf((Date.now() - unpaidKeptMs) * 1000)
+    while ((await this.#parts.ledger.store.removeUnpaid(before, batch)) === batch);
+  }
+}
