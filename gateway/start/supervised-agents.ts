@@ -82,7 +82,8 @@ function settingsOf(agent: AgentFolder, options: SupervisedAgentsOptions): Recor
   return {
     GATEWAY_URL: addresses.local,
     // As its card says at the gateway.
-    OAUTH_AUDIENCES: `${addresses.public}/agents/${agent.name}`,
+    // And by the gateway's own name: a token for the gateway is good for what it routes to its own agents.
+    OAUTH_AUDIENCES: `${addresses.public}/agents/${agent.name},${addresses.public}`,
     // The gateway stands before them, and hands on what it believes of those that stand before itself.
     TRUSTED_PROXIES: [...ourAddresses(config.host), ...config.trustedProxies].join(','),
     ...(issuer !== undefined && { OAUTH_ISSUER: issuer }),
