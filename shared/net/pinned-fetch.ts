@@ -1,10 +1,11 @@
 import { type IncomingHttpHeaders, validateHeaderName, validateHeaderValue } from 'node:http'
 import { type AllowedHosts, noExceptions } from './allowed-hosts.ts'
 import { BoundedAnswer } from './bounded-answer.ts'
+import { guardedResolver } from './dns-resolver.ts'
 import { OutgoingFailed, OutgoingRefused } from './outgoing-errors.ts'
 import { type OutgoingUrl, outgoingUrl } from './outgoing-url.ts'
 import { type PinnedConnection, PinnedConnections } from './pinned-connections.ts'
-import { type Resolver, resolvePublic, systemResolver } from './resolve-public.ts'
+import { type Resolver, resolvePublic } from './resolve-public.ts'
 
 export interface GuardedFetchOptions {
   method?: 'GET' | 'HEAD' | 'POST' | 'PUT' | 'DELETE'
@@ -54,7 +55,7 @@ export async function guardedFetch(url: string, options: GuardedFetchOptions = {
   const headers = checkedHeaders(options.headers ?? {})
   using deadline = deadlineOf(options.timeoutMs ?? totalMs, options.signal)
   const { signal } = deadline
-  const resolver = options.resolver ?? systemResolver
+  const resolver = options.resolver ?? guardedResolver(allowed)
   const addresses = await resolvePublic(target, { allowed, resolver, signal })
   if (options.connections !== undefined)
     return await exchange(options.connections, target, addresses, { ...options, headers, signal })

@@ -3,6 +3,7 @@ import { lookup } from 'node:dns/promises'
 import { once } from 'node:events'
 import http from 'node:http'
 import net, { type AddressInfo } from 'node:net'
+import { promisify } from 'node:util'
 import { expect, test } from 'vitest'
 
 const blocked = { message: expect.stringContaining('The outside network is blocked in tests') }
@@ -16,6 +17,8 @@ test.each([
   ['http', () => once(http.get('http://192.0.2.1/'), 'response')],
   ['a look-up', () => lookup('outside.example')],
   ['a DNS query', () => dns.promises.resolve4('outside.example')],
+  ['a DNS query of a resolver', () => new dns.promises.Resolver().resolve6('outside.example')],
+  ['one with a callback', () => promisify((done) => new dns.Resolver().resolve4('outside.example', done))()],
 ])('nothing leaves this machine: %s', async (_way, leave) => {
   await expect(leave()).rejects.toMatchObject(blocked)
 })

@@ -52,6 +52,19 @@ for (const name of ['resolve', 'resolve4', 'resolve6', 'resolveTxt', 'resolveSrv
   })
 }
 
+// A resolver that asks a name server of the test itself may.
+for (const Resolver of [dns.Resolver, dns.promises.Resolver]) {
+  for (const name of ['resolve4', 'resolve6'] as const) {
+    const resolve = Resolver.prototype[name] as (...args: unknown[]) => unknown
+    Resolver.prototype[name] = function (this: dns.Resolver, host: string, ...rest: unknown[]) {
+      const isOurs = this.getServers().every((server) => local.test(server.replace(/:\d+$/, '')))
+      if (isOurs) return Reflect.apply(resolve, this, [host, ...rest])
+      if (Resolver === dns.Resolver) return refuse(host, rest.at(-1))
+      return Promise.reject(new OutsideNetworkBlocked(host))
+    } as never
+  }
+}
+
 function refuse(host: string, done: unknown): void {
   process.nextTick(done as (error: Error) => void, new OutsideNetworkBlocked(host))
 }

@@ -1,8 +1,9 @@
 import { ParleyError } from '../jsonrpc/errors.ts'
 import { type AllowedHosts, noExceptions } from '../net/allowed-hosts.ts'
+import { guardedResolver } from '../net/dns-resolver.ts'
 import { OutgoingRefused } from '../net/outgoing-errors.ts'
 import { outgoingUrl } from '../net/outgoing-url.ts'
-import { type Resolver, resolvePublic, systemResolver } from '../net/resolve-public.ts'
+import { type Resolver, resolvePublic } from '../net/resolve-public.ts'
 
 export interface CheckOptions {
   /** WEBHOOK_ALLOWED_HOSTS. Default none. */
@@ -25,7 +26,7 @@ export async function checkReceiver(
 ): Promise<void> {
   checkToken(receiver.token)
   const allowed = options.allowed ?? noExceptions
-  const { resolver = systemResolver, timeoutMs = 2000 } = options
+  const { resolver = guardedResolver(allowed), timeoutMs = 2000 } = options
   try {
     const target = outgoingUrl(receiver.url, allowed)
     await resolvePublic(target, { allowed, resolver, signal: AbortSignal.timeout(timeoutMs) })

@@ -1,10 +1,11 @@
 import { setTimeout as waitMs } from 'node:timers/promises'
 import { type AllowedHosts, noExceptions } from '../net/allowed-hosts.ts'
+import { guardedResolver } from '../net/dns-resolver.ts'
 import { OutgoingFailed, OutgoingRefused } from '../net/outgoing-errors.ts'
 import { outgoingUrl } from '../net/outgoing-url.ts'
 import { PinnedConnections } from '../net/pinned-connections.ts'
 import { type GuardedAnswer, guardedFetch } from '../net/pinned-fetch.ts'
-import { type Resolver, systemResolver } from '../net/resolve-public.ts'
+import type { Resolver } from '../net/resolve-public.ts'
 import { attemptsMax, backoffMs, postTimeoutMs, retryAfterMs } from './backoff.ts'
 import { HostTurns } from './host-turns.ts'
 
@@ -92,7 +93,7 @@ export class Deliverer implements AsyncDisposable {
     const { perHostMax = 8, totalMax = 256, ca } = options
     this.#options = {
       allowed: options.allowed ?? noExceptions,
-      resolver: options.resolver ?? systemResolver,
+      resolver: options.resolver ?? guardedResolver(options.allowed ?? noExceptions),
       timeoutMs: options.timeoutMs ?? postTimeoutMs,
       wait: options.wait ?? ((ms, signal) => waitMs(ms, undefined, { signal })),
       random: options.random ?? Math.random,
