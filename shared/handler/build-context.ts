@@ -5,7 +5,7 @@ import { pause } from './output.ts'
 
 export interface ContextParts {
   record: TaskRecord
-  references: TaskRecord[]
+  references: Task[]
   contextHistory: TaskRecord[]
   skillId: string | undefined
   input: unknown

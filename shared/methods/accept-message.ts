@@ -12,7 +12,7 @@ import type { Call, Services } from './method.ts'
 import { newId } from './new-id.ts'
 import { type Accepted, type NewTask, newRecord } from './new-record.ts'
 import { requireCommonMode } from './output-modes.ts'
-import { requireReferences } from './references.ts'
+import { readReferences } from './references.ts'
 
 /**
  * Everything between the params of `message/send` or `message/stream` and a durable task (design gaps, "message/send"):
@@ -27,22 +27,21 @@ export async function acceptMessage(services: Services, call: Call, params: Mess
   )
   const webhook = await inlineWebhook(services, configuration)
   const owner = call.caller.id
-  await requireReferences(services.store, owner, message.referenceTaskIds ?? [])
+  const foreign = await readReferences(services, call, message.referenceTaskIds ?? [])
   const key = await claimKey(services.store, call, message.taskId)
   const taskId = key?.taskId ?? message.taskId
   const existing = taskId === undefined ? undefined : await services.store.findTask(taskId, owner)
   if (existing !== undefined) {
-    if (key?.seen === true && wasTaken(existing, message.messageId))
-      return { record: existing, start: () => {} }
+    if (key?.seen === true && wasTaken(existing, message.messageId)) return repeated(call, existing)
     return continueTask(services, call, existing, { message, webhook })
   }
-  const wanted = { ...params, taskId: taskId ?? newId(), acceptedOutputModes, webhook }
+  const wanted = { ...params, taskId: taskId ?? newId(), acceptedOutputModes, webhook, foreign }
   const created = await createTask(services, call, wanted)
   if (created !== undefined) return created
   // The id was taken meanwhile: by the same request at the same time (then that task is the answer), or by another one.
   const taken = await services.store.findTask(wanted.taskId, owner)
   if (taken === undefined) throw new ParleyError('TaskNotFound', { data: { taskId: wanted.taskId } })
-  if (key !== undefined && wasTaken(taken, message.messageId)) return { record: taken, start: () => {} }
+  if (key !== undefined && wasTaken(taken, message.messageId)) return repeated(call, taken)
   return continueTask(services, call, taken, { message, webhook })
 }
 
@@ -59,7 +58,7 @@ async function createTask(
   const slot = claimRoom(services)
   const record = newRecord({ owner, signed: call.caller.signature !== undefined, at, contextId, wanted })
   if (slot.runs) Object.assign(record, { lease: services.runner.lease(), starts: 1 })
-  if (!(await create(services, record, { slot, webhook: wanted.webhook }))) return undefined
+  if (!(await create(services, record, { call, slot, webhook: wanted.webhook }))) return undefined
   return {
     record,
     start: () => {
@@ -73,11 +72,12 @@ async function createTask(
 async function create(
   services: Services,
   record: TaskRecord,
-  { slot, webhook }: { slot: Slot; webhook: InlineWebhook | undefined },
+  { call, slot, webhook }: { call: Call; slot: Slot; webhook: InlineWebhook | undefined },
 ): Promise<boolean> {
   let created = false
   let registration: Registration | undefined
   try {
+    await call.takeSignature()
     registration = await webhook?.register(record, true)
     created = await services.engine.create(record)
     return created
@@ -87,6 +87,12 @@ async function create(
       await registration?.undo()
     }
   }
+}
+
+/** The same request again, by its Idempotency-Key. */
+async function repeated(call: Call, record: TaskRecord): Promise<Accepted> {
+  await call.takeSignature()
+  return { record, start: () => {} }
 }
 
 const wasTaken = (record: TaskRecord, messageId: string) =>

@@ -8,6 +8,7 @@ import type { TaskEngine } from '../tasks/engine.ts'
 import type { TaskRunner } from '../tasks/run-task.ts'
 import type { WorkFigures } from '../tasks/work-figures.ts'
 import type { Registrations } from '../webhooks/registrations.ts'
+import type { ForeignTasks } from './foreign-task.ts'
 
 /** What the methods of an agent stand on. */
 export interface Services {
@@ -20,6 +21,8 @@ export interface Services {
   figures: WorkFigures
   /** Absent: this agent has no push notifications. */
   registrations: Registrations | undefined
+  /** Absent: no gateway, so every task is of this agent. */
+  foreignTasks?: ForeignTasks
   taskQueueMax: number
   /** The address that clients use. */
   baseUrl: () => string
@@ -34,6 +37,12 @@ export interface Call {
   headers: Readonly<Record<string, string | string[] | undefined>>
   /** SHA-256 of method and params, made when asked for. */
   bodyHash: () => string
+  /**
+   * For what `takesSignature`: after everything that may refuse the call, before the first write. Where signatures are
+   * required each counts once, and one that was refused is not spent. Again in the same call it does nothing.
+   * @throws ParleyError InvalidTokenSignature `replayed`
+   */
+  takeSignature: () => Promise<void>
   /** Aborted when the caller leaves. */
   signal: AbortSignal
   log: Log
@@ -52,5 +61,7 @@ export interface Frame {
 
 export interface Method {
   scope: Scope
+  /** It takes the signature of the call itself; of every other one that writes it is taken before `run`. */
+  takesSignature?: true
   run: (services: Services, call: Call) => Promise<Answer>
 }

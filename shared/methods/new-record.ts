@@ -1,5 +1,5 @@
 import type { MessageSend } from '../protocol/params.ts'
-import type { Message } from '../protocol/task.ts'
+import type { Message, Task } from '../protocol/task.ts'
 import type { TaskRecord } from '../store/store.ts'
 
 /** A message that became work: the task as it stands in the store, and what lets it begin. */
@@ -9,7 +9,12 @@ export interface Accepted {
   start: () => void
 }
 
-export type NewTask = MessageSend & { taskId: string; acceptedOutputModes: string[] }
+export type NewTask = MessageSend & {
+  taskId: string
+  acceptedOutputModes: string[]
+  /** Referenced tasks of other agents. */
+  foreign: Task[]
+}
 
 /** A task in `submitted`, as it is first stored. */
 export function newRecord(parts: {
@@ -36,6 +41,7 @@ export function newRecord(parts: {
     referenceTaskIds: wanted.message.referenceTaskIds ?? [],
     acceptedOutputModes: wanted.acceptedOutputModes,
     ...(signed && { signed }),
+    ...(wanted.foreign.length > 0 && { foreignReferences: wanted.foreign }),
   }
 }
 

@@ -1,21 +1,51 @@
 import { ParleyError } from '../jsonrpc/errors.ts'
-import { isTerminal } from '../protocol/task.ts'
-import type { Store } from '../store/store.ts'
+import { isTerminal, type Task } from '../protocol/task.ts'
+import { authorizationOf } from './foreign-task.ts'
+import type { Call, Services } from './method.ts'
 
-/** @throws ParleyError TaskNotFound for a task that is not the caller's, UnsupportedOperation for one that has not ended */
-export async function requireReferences(
-  store: Store,
-  owner: string,
+/** Tasks of other agents that one message may refer to, and what their output may come to together. */
+const foreignMax = 10
+const foreignMaxBytes = 8 * 1024 * 1024
+
+/**
+ * The referenced tasks that are another agent's, read through the gateway: their output is fixed from here on.
+ * @throws ParleyError TaskNotFound for a task that is not the caller's or cannot be read, UnsupportedOperation for one
+ * that has not ended
+ */
+export async function readReferences(
+  { store, foreignTasks }: Pick<Services, 'store' | 'foreignTasks'>,
+  call: Call,
   taskIds: readonly string[],
-): Promise<void> {
-  for (const taskId of taskIds) {
-    const task = await store.findTask(taskId, owner)
-    if (task === undefined) throw new ParleyError('TaskNotFound', { data: { taskId } })
-    const { state } = task.status
-    if (isTerminal(state)) continue
-    throw new ParleyError('UnsupportedOperation', {
-      message: 'A referenced task has not ended',
-      data: { taskId, state },
-    })
+): Promise<Task[]> {
+  const missing: string[] = []
+  for (const taskId of new Set(taskIds)) {
+    const task = await store.findTask(taskId, call.caller.id)
+    if (task === undefined) missing.push(taskId)
+    else requireEnded(task)
   }
+  const [first] = missing
+  if (first === undefined) return []
+  if (foreignTasks === undefined || missing.length > foreignMax) throw notFound(first)
+  const authorization = authorizationOf(call.headers)
+  const foreign: Task[] = []
+  const { signal } = call
+  let maxBytes = foreignMaxBytes
+  for (const taskId of missing) {
+    const read = await foreignTasks.read(taskId, authorization, { maxBytes, signal })
+    if (read === undefined) throw notFound(taskId)
+    requireEnded(read.task)
+    maxBytes -= read.bytes
+    foreign.push(read.task)
+  }
+  return foreign
 }
+
+function requireEnded({ id, status: { state } }: Task): void {
+  if (isTerminal(state)) return
+  throw new ParleyError('UnsupportedOperation', {
+    message: 'A referenced task has not ended',
+    data: { taskId: id, state },
+  })
+}
+
+const notFound = (taskId: string) => new ParleyError('TaskNotFound', { data: { taskId } })

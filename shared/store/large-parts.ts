@@ -3,7 +3,7 @@ import type { Message, Part } from '../protocol/task.ts'
 import type { TaskRecord } from './store.ts'
 
 /** What of a task holds parts: the same in the record and in the stored body. */
-type Holder = Pick<TaskRecord, 'history' | 'artifacts' | 'events' | 'status'>
+type Holder = Pick<TaskRecord, 'history' | 'artifacts' | 'events' | 'status' | 'foreignReferences'>
 
 /** Stands in the stored body for a part that is kept beside it. No part of a caller or handler has this kind. */
 interface StoredPart {
@@ -120,6 +120,8 @@ function eachPart(record: Holder, see: (part: Part) => void): void {
   for (const artifact of record.artifacts) seeAll(artifact.parts)
   for (const event of record.events) if (event.kind === 'status-update') seeAll(event.status.message?.parts)
   seeAll(record.status.message?.parts)
+  for (const { artifacts } of record.foreignReferences ?? [])
+    for (const artifact of artifacts) seeAll(artifact.parts)
 }
 
 function mapParts<T extends Holder>(record: T, map: (part: Part) => Part): T {
@@ -134,6 +136,12 @@ function mapParts<T extends Holder>(record: T, map: (part: Part) => Part): T {
       event.kind === 'status-update' ? { ...event, status: mapStatus(event.status) } : event,
     ),
     status: mapStatus(record.status),
+    ...(record.foreignReferences !== undefined && {
+      foreignReferences: record.foreignReferences.map((task) => ({
+        ...task,
+        artifacts: task.artifacts.map(mapped),
+      })),
+    }),
   }
 }
 

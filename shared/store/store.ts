@@ -22,6 +22,8 @@ export interface TaskRecord extends Task {
   /** When a pause ends by itself (milliseconds since 1970). */
   dueAt?: number
   referenceTaskIds: string[]
+  /** Those of them that are another agent's, as they were when the message was accepted; without history. */
+  foreignReferences?: Task[]
   acceptedOutputModes: string[]
   /** The request that brought the newest message was signed by its caller. */
   signed?: true

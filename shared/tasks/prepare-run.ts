@@ -47,7 +47,10 @@ export async function prepareRun(run: Run): Promise<{ context: HandlerContext } 
     const message = ourText(record, fetched.message)
     return { ends: fetched.refused ? { kind: 'reject', message } : { kind: 'fail', message } }
   }
-  const references = await Promise.all(record.referenceTaskIds.map((id) => store.findTask(id, record.owner)))
+  const foreign = new Map(record.foreignReferences?.map((task) => [task.id, task]))
+  const references = await Promise.all(
+    record.referenceTaskIds.map((id) => foreign.get(id) ?? store.findTask(id, record.owner)),
+  )
   const contextHistory = run.firstOfContext
     ? []
     : await store.contextHistory(record.contextId, record.owner, contextHistoryMax)
