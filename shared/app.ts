@@ -17,6 +17,7 @@ import { addRpcRoutes } from './http/rpc-routes.ts'
 import { createServer } from './http/server.ts'
 import type { Identity } from './identity/identity.ts'
 import { Dispatcher } from './methods/dispatch.ts'
+import { ForeignTasks } from './methods/foreign-task.ts'
 import type { Services } from './methods/method.ts'
 import { type Line, openLine } from './open-line.ts'
 import type { AgentConfig } from './process/config.ts'
@@ -160,6 +161,9 @@ async function assemble(
     bus,
     figures,
     registrations,
+    ...(config.gatewayUrl !== undefined && {
+      foreignTasks: new ForeignTasks({ gatewayUrl: config.gatewayUrl }),
+    }),
     taskQueueMax: config.taskQueueMax,
     baseUrl: () => baseUrl,
     did,
