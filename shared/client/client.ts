@@ -4,7 +4,15 @@ import { delay } from './delay.ts'
 import { type FollowLimits, followStream, type Opening } from './follow-stream.ts'
 import { RpcError } from './rpc-error.ts'
 import { type CallOptions, type ClientOptions, type Reply, Transport } from './transport.ts'
-import type { OutgoingMessage, SendConfiguration, WireEvent, WireTask } from './wire.ts'
+import type {
+  OutgoingMessage,
+  SendConfiguration,
+  WireEvent,
+  WireEventPage,
+  WirePushConfig,
+  WireTask,
+  WireTaskPushConfig,
+} from './wire.ts'
 
 /** A caller of one agent, or of the gateway: the methods of the specification over HTTP. */
 export class AgentClient {
@@ -50,6 +58,47 @@ export class AgentClient {
 
   async cancel(id: string, options?: CallOptions): Promise<WireTask> {
     return (await this.call('tasks/cancel', { task_id: id }, options)) as WireTask
+  }
+
+  /** `tasks/events`: a page of the task's event log, from the number on. */
+  async events(
+    id: string,
+    page: { afterSequence?: number; limit?: number } = {},
+    options?: CallOptions,
+  ): Promise<WireEventPage> {
+    const params = { id, after_sequence: page.afterSequence, limit: page.limit }
+    return (await this.call('tasks/events', params, options)) as WireEventPage
+  }
+
+  /** Registers a webhook for the events to come, or replaces that of the same id. */
+  setPushConfig(
+    taskId: string,
+    config: WirePushConfig,
+    options: CallOptions & { longRunning?: boolean } = {},
+  ): Promise<WireTaskPushConfig> {
+    const { longRunning, ...callOptions } = options
+    const params = { id: taskId, push_notification_config: config, long_running: longRunning }
+    return this.#pushConfig('set', params, callOptions) as Promise<WireTaskPushConfig>
+  }
+
+  /** The webhook that was set last. @throws RpcError -32001 when the task has none */
+  getPushConfig(taskId: string, options?: CallOptions): Promise<WireTaskPushConfig> {
+    return this.#pushConfig('get', { task_id: taskId }, options) as Promise<WireTaskPushConfig>
+  }
+
+  /** The one set last first. */
+  listPushConfigs(taskId: string, options?: CallOptions): Promise<WireTaskPushConfig[]> {
+    return this.#pushConfig('list', { id: taskId }, options) as Promise<WireTaskPushConfig[]>
+  }
+
+  /** What waits for it is not sent. */
+  deletePushConfig(taskId: string, configId: string, options?: CallOptions): Promise<WireTaskPushConfig> {
+    const params = { id: taskId, push_notification_config_id: configId }
+    return this.#pushConfig('delete', params, options) as Promise<WireTaskPushConfig>
+  }
+
+  #pushConfig(method: string, params: object, options: CallOptions | undefined): Promise<unknown> {
+    return this.call(`tasks/pushNotificationConfig/${method}`, params, options)
   }
 
   /**

@@ -84,10 +84,43 @@ export interface OutgoingMessage {
   metadata?: JsonObject
 }
 
+/** Specification, PushNotificationConfig. */
+export interface WirePushConfig {
+  /** A UUID; a task has each id once. */
+  id: string
+  url: string
+  /** Sent to the receiver as bearer credential. */
+  token?: string
+  authentication?: JsonObject
+}
+
+/** A webhook of a task, and how its deliveries went. */
+export interface WireTaskPushConfig {
+  /** Of the task. */
+  id: string
+  push_notification_config: WirePushConfig
+  long_running: boolean
+  attempts: number
+  delivered: number
+  /** Events that were given up, by reason. */
+  dropped: Record<string, number>
+  last_status: number | null
+  last_error: string | null
+  last_attempt_at: string | null
+}
+
+/** A page of `tasks/events`; `more`: read on behind the last one. */
+export interface WireEventPage {
+  task_id: string
+  events: WireEvent[]
+  last_sequence: number
+  more: boolean
+}
+
 /** `configuration` of `message/send` and `message/stream`. */
 export interface SendConfiguration {
   acceptedOutputModes?: string[]
   long_running?: boolean
-  push_notification_config?: JsonObject
+  push_notification_config?: WirePushConfig
   [key: string]: unknown
 }
