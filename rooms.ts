@@ -60,7 +60,7 @@ export const drivers: Record<string, RegExp> = {
 
 /** The environment is read here and handed on as one frozen object. */
 export const readsEnvironment = [
-  /^shared\/(process\/|run-agent\.ts$|testing\/hydra\.ts$)/,
+  /^shared\/(process\/|run-agent\.ts$|testing\/(hydra|mongodb-server)\.ts$)/,
   /^gateway\/config\.ts$/,
   /^agents\/[^/]+\/agent\.ts$/,
   /^(cli|scripts|bench|e2e)\//,

@@ -7,11 +7,14 @@ import { existsSync, globSync, mkdtempSync, rmSync } from 'node:fs'
 import os from 'node:os'
 import path from 'node:path'
 import { hydraIsThere } from '../shared/testing/hydra.ts'
+import { mongodbKind } from '../shared/testing/mongodb-server.ts'
 import { type Count, countLine, countPlaywright, countVitest, wronglySkipped } from './count.ts'
+import { buildMongodb, canBuildMongodb } from './mongodb.ts'
 
 const root = path.dirname(import.meta.dirname)
 const reports = mkdtempSync(path.join(os.tmpdir(), 'parley-test-'))
 
+await buildMongodb()
 const counts = [
   check('Type check', ['tsc', '--noEmit']),
   check('Lint', ['oxlint', '--type-aware'], ['biome', 'check']),
@@ -61,8 +64,12 @@ function run(title: string, tool: string, args: string[], env: Record<string, st
   return child.status ?? 1
 }
 
-/** Hydra is not looked for on the path: `npm run hydra` builds one, or HYDRA_ADMIN_URL names one. */
+/**
+ * Hydra is not looked for on the path: `npm run hydra` builds one, or HYDRA_ADMIN_URL names one. A MongoDB-compatible server
+ * is built where none is there; where that fails although it can be done, the suites that want it are not excused.
+ */
 function isInstalled(program: string): boolean {
+  if (program === 'mongod') return mongodbKind() !== undefined || canBuildMongodb()
   return program === 'hydra' ? hydraIsThere() : onPath(program)
 }
 

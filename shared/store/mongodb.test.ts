@@ -1,16 +1,28 @@
 import { randomUUID } from 'node:crypto'
+import { afterAll, beforeAll, describe } from 'vitest'
+import { hasMongodb, type MongodbServer, startMongodb } from '../testing/mongodb-server.ts'
 import { openMongodbStore } from './mongodb.ts'
 import { storeCases } from './store.cases.ts'
 import { openPushConfigCases, webhookStoreCases } from './store-webhooks.cases.ts'
 
-const url = process.env['MONGODB_URL'] ?? ''
-const open = (options = {}) =>
-  openMongodbStore({ url, agentId: randomUUID(), largePartBytes: 1000, ...options })
+describe.skipIf(!hasMongodb)('on a MongoDB-compatible server (needs mongod)', () => {
+  let server: MongodbServer
+  let url = ''
+  beforeAll(async () => {
+    server = await startMongodb()
+    url = server.newUrl()
+  }, 60_000)
+  afterAll(() => server[Symbol.asyncDispose]())
 
-storeCases('MongoDB', open)
-const webhooks = async () => {
-  const store = await open()
-  return Object.assign(store.webhooks, { [Symbol.asyncDispose]: () => store[Symbol.asyncDispose]() })
-}
-webhookStoreCases('MongoDB', webhooks)
-openPushConfigCases(webhooks)
+  // One database serves many agents: a store of another agent is an empty one.
+  const open = (options = {}) =>
+    openMongodbStore({ url, agentId: randomUUID(), largePartBytes: 1000, ...options })
+  const webhooks = async () => {
+    const store = await open()
+    return Object.assign(store.webhooks, { [Symbol.asyncDispose]: () => store[Symbol.asyncDispose]() })
+  }
+
+  storeCases('MongoDB', open)
+  webhookStoreCases('MongoDB', webhooks)
+  openPushConfigCases(webhooks)
+})
