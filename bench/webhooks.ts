@@ -22,6 +22,8 @@ const megabyte = 1024 * 1024
 const mustHold = '"state":"submitted"'
 
 interface Found {
+  /** Of the agent, from the first measured task to the last delivery. */
+  cpuMicrosPerTask: number
   sendP50Ms: number
   sendP99Ms: number
   deliveryP50Ms: number
@@ -85,12 +87,19 @@ async function atRate(wanted: Parameters<typeof Receivers.start>[0] | undefined)
   const warm = warmUp * eventsPerTask * toOthers
   await receivers?.settled(warm)
   await receivers?.forgetTimes()
+  const cpu = agent.server.cpuMicros
   const sent = await generator.run({ ...load, total: measured })
   const expected = warm + measured * eventsPerTask * toOthers
-  return foundIn(sent, await receivers?.settled(expected), expected)
+  const received = await receivers?.settled(expected)
+  const cpuMicrosPerTask = (agent.server.cpuMicros - cpu) / measured
+  return { cpuMicrosPerTask, ...foundIn(sent, received, expected) }
 }
 
-function foundIn(sent: LoadResult, received: Received | undefined, expected: number): Found {
+function foundIn(
+  sent: LoadResult,
+  received: Received | undefined,
+  expected: number,
+): Omit<Found, 'cpuMicrosPerTask'> {
   return {
     sendP50Ms: sent.p50Ms,
     sendP99Ms: sent.p99Ms,
@@ -147,6 +156,7 @@ function requestsTo(urls: string[]): string[] {
 function mediansOf(all: Found[]): Found {
   const of = (pick: (one: Found) => number) => median(all.map(pick))
   return {
+    cpuMicrosPerTask: of((one) => one.cpuMicrosPerTask),
     sendP50Ms: of((one) => one.sendP50Ms),
     sendP99Ms: of((one) => one.sendP99Ms),
     deliveryP50Ms: of((one) => one.deliveryP50Ms),
@@ -162,6 +172,7 @@ function printFound(named: Record<string, Found>): void {
   printTable(
     [
       `${perSecond} tasks/s`,
+      'CPU µs/task',
       'send p50 ms',
       'send p99 ms',
       'delivery p50 ms',
@@ -171,6 +182,7 @@ function printFound(named: Record<string, Found>): void {
     ],
     Object.entries(named).map(([name, one]) => [
       name,
+      one.cpuMicrosPerTask.toFixed(0),
       ...[one.sendP50Ms, one.sendP99Ms, one.deliveryP50Ms, one.deliveryP99Ms].map(ms),
       String(one.lost),
       String(one.outOfOrder),
