@@ -15,7 +15,7 @@ async function did(env: Env, ...argv: string[]) {
 /** The settings after a command has printed some in place of others. */
 async function after(env: Env, ...argv: string[]): Promise<Env> {
   const said = await did(env, ...argv)
-  expect(said.code, said.stderr).toBe(0)
+  expect(said).toMatchObject({ code: 0 })
   return { ...env, ...(parseEnv(said.stdout) as Env) }
 }
 

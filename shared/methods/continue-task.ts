@@ -17,7 +17,7 @@ import { type Accepted, messageOf } from './new-record.ts'
  */
 export async function continueTask(
   services: Services,
-  { caller }: Pick<Call, 'caller'>,
+  { caller, takeSignature }: Pick<Call, 'caller' | 'takeSignature'>,
   task: TaskRecord,
   { message, webhook }: { message: MessageSend['message']; webhook: InlineWebhook | undefined },
 ): Promise<Accepted> {
@@ -34,6 +34,7 @@ export async function continueTask(
   const slot = claimRoom(services)
   let registration: Registration | undefined
   try {
+    await takeSignature()
     registration = await webhook?.register(task, false)
     const record = await services.engine.change(task, makeChange)
     const start = () => {

@@ -95,12 +95,15 @@ export class Dispatcher {
     seen.method = request.method
     requireScope(caller, method.scope)
     this.#requireService(method)
-    if (method.scope === 'agent:write') await this.#authenticator.takeOnce(caller)
+    const takeSignature = once(() => this.#authenticator.takeOnce(caller))
+    const writes = method.scope === 'agent:write'
+    if (writes && method.takesSignature === undefined) await takeSignature()
     const answer = await method.run(this.#services, {
       caller,
       params: request.params,
       headers,
       bodyHash: () => hashOf(request),
+      takeSignature,
       get signal() {
         return incoming.signal()
       },
@@ -108,6 +111,8 @@ export class Dispatcher {
         return incoming.log()
       },
     })
+    // Nobody is answered without it, whatever way a method took.
+    if (writes) await takeSignature()
     const reply = { status: 200, headers: answer.headers ?? {}, method: request.method, caller: caller.id }
     if ('frames' in answer) return { ...reply, frames: answer.frames }
     return { ...reply, body: resultEnvelope(request.id, JSON.stringify(answer.result)) }
@@ -121,6 +126,11 @@ export class Dispatcher {
       headers: { 'retry-after': '5' },
     })
   }
+}
+
+function once(step: () => Promise<void>): () => Promise<void> {
+  let done: Promise<void> | undefined
+  return () => (done ??= step())
 }
 
 /** What is asked, without the envelope's id: a client that repeats a call numbers it anew. */

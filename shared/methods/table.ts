@@ -9,12 +9,12 @@ import { cancelTask, getTask, giveFeedback, listTasks } from './tasks.ts'
 
 /** The JSON-RPC API on one screen (specification, "What the service does", and "Scopes"). */
 export const methods: ReadonlyMap<string, Method> = new Map<string, Method>([
-  ['message/send', { scope: 'agent:write', run: sendMessage }],
-  ['message/stream', { scope: 'agent:write', run: streamMessage }],
+  ['message/send', { scope: 'agent:write', takesSignature: true, run: sendMessage }],
+  ['message/stream', { scope: 'agent:write', takesSignature: true, run: streamMessage }],
   ['tasks/get', { scope: 'agent:read', run: getTask }],
   ['tasks/list', { scope: 'agent:read', run: listTasks }],
-  ['tasks/cancel', { scope: 'agent:write', run: cancelTask }],
-  ['tasks/feedback', { scope: 'agent:write', run: giveFeedback }],
+  ['tasks/cancel', { scope: 'agent:write', takesSignature: true, run: cancelTask }],
+  ['tasks/feedback', { scope: 'agent:write', takesSignature: true, run: giveFeedback }],
   ['tasks/events', { scope: 'agent:read', run: listTaskEvents }],
   ['tasks/resubscribe', { scope: 'agent:read', run: resubscribe }],
   ['tasks/pushNotificationConfig/set', { scope: 'agent:write', run: setPushConfig }],

@@ -37,6 +37,7 @@ export function nextCursor(page: { nextCursor?: string }): Record<string, string
 export async function cancelTask(services: Services, call: Call): Promise<Answer> {
   const { taskId } = parseParams(taskCancel, call.params)
   const task = await requireTask(services, call, taskId)
+  await call.takeSignature()
   return { result: taskOut(await services.engine.change(task, () => ({ kind: 'cancel' }))) }
 }
 
@@ -53,6 +54,7 @@ export async function giveFeedback(services: Services, call: Call): Promise<Answ
   const given: Feedback = { taskId, owner: call.caller.id, feedback, at: timestamp() }
   if (rating !== undefined) given.rating = rating
   if (metadata !== undefined) given.metadata = metadata
+  await call.takeSignature()
   await services.store.saveFeedback(given)
   return { result: { success: true, task_id: taskId, message: 'Feedback was recorded' } }
 }
