@@ -1,0 +1,66 @@
+import { expect, test } from 'vitest'
+import { FairQueue } from './fair-queue.ts'
+
+const item = (host: string, name = '') => ({ host, name })
+const takeAll = (queue: FairQueue<{ host: string; name: string }>) => {
+  const taken: { host: string; name: string }[] = []
+  for (let one = queue.take(); one !== undefined; one = queue.take()) taken.push(one)
+  return taken
+}
+
+test('hosts take turns, whoever came first; within a host the first comes first', () => {
+  const queue = new FairQueue<{ host: string; name: string }>({ totalMax: 4 })
+  for (const name of ['1', '2', '3']) queue.add(item('a', name))
+  for (const name of ['4', '5']) queue.add(item('b', name))
+  expect(takeAll(queue).map(({ name }) => name)).toEqual(['1', '4', '2', '5'])
+  expect(queue.take()).toBeUndefined()
+  queue.done('a', true)
+  expect(queue.take()?.name).toBe('3')
+})
+
+test('a host has at most so many at a time, and all together at most so many', () => {
+  const queue = new FairQueue<{ host: string; name: string }>({ totalMax: 5, perHostMax: 3 })
+  for (let i = 0; i < 10; i += 1) for (const host of ['a', 'b']) queue.add(item(host))
+  expect(takeAll(queue)).toHaveLength(5)
+  for (let i = 0; i < 3; i += 1) queue.done('a', true)
+  expect(
+    takeAll(queue)
+      .map(({ host }) => host)
+      .sort(),
+  ).toEqual(['a', 'a', 'b'])
+})
+
+test('a host whose last delivery failed gets a quarter, until one succeeds', () => {
+  const queue = new FairQueue<{ host: string; name: string }>({ perHostMax: 8 })
+  for (let i = 0; i < 30; i += 1) queue.add(item('a'))
+  expect(takeAll(queue)).toHaveLength(8)
+  for (let i = 0; i < 8; i += 1) queue.done('a', false)
+  expect(takeAll(queue)).toHaveLength(2)
+  queue.done('a', true)
+  expect(takeAll(queue)).toHaveLength(7)
+})
+
+test('hosts that fail leave half of the places to the others, however many they are', () => {
+  const queue = new FairQueue<{ host: string; name: string }>({ totalMax: 10, perHostMax: 4 })
+  const sick = Array.from({ length: 20 }, (_, i) => `sick${i}`)
+  for (const host of sick) {
+    queue.add(item(host))
+    queue.take()
+    queue.done(host, false)
+  }
+  for (const host of sick) queue.add(item(host))
+  expect(takeAll(queue)).toHaveLength(5)
+  for (let i = 0; i < 20; i += 1) queue.add(item(`well${i}`))
+  expect(takeAll(queue).map(({ host }) => host)).toEqual(['well0', 'well1', 'well2', 'well3', 'well4'])
+  // One that fails while it has others under way counts with all of them.
+  queue.done('well0', undefined)
+  expect(queue.take()?.host).toBe('well5')
+})
+
+test('what is removed is not taken', () => {
+  const queue = new FairQueue<{ host: string; name: string }>()
+  const [one, two] = [item('a', '1'), item('a', '2')]
+  for (const each of [one, two]) queue.add(each)
+  queue.remove(one)
+  expect(takeAll(queue)).toEqual([two])
+})
