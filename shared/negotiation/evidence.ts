@@ -4,12 +4,12 @@ import type { Unit } from './profile.ts'
 import type { Query } from './query.ts'
 
 /** Past work counts at most as much as all words of the text together. */
-export const learnedWeight = 0.65
+export const learnedWeight = 0.4
 const nearnessWeight = 1
 
 /** Where half of the way to 1 is, as a share of `mass` to the power of `massPower`. */
-const half = 0.9
-const massPower = 0.5
+const half = 0.45
+const massPower = 0.4
 
 /** All that the words of the text could say; what matches is measured against it. */
 export function massOf({ terms }: Query, knowledge: Knowledge): number {

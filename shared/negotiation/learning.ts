@@ -46,7 +46,7 @@ function weightOf({ at, outcome }: Lesson, now: number): number {
   return Math.min(1, Math.abs(outcome)) * 2 ** (-Math.max(0, now - at) / halfLifeMs)
 }
 
-const smoothing = 2
+const smoothing = 12
 const pairWeight = 0.3
 const against = 0.5
 const evidenceMax = 8

@@ -1,0 +1,137 @@
+/**
+ * How well the gateway chooses: `bench/data/routing` (199 agents with one-line descriptions, 3,000 texts), a list of agents
+ * with several skills and whole tasks beside it. Words alone; then with half of the texts learned; then texts that no
+ * agent of a reduced registry serves. Figures: share of texts whose agent is first, and among the first five.
+ */
+import { AgentIndex } from '../gateway/ranking/agent-index.ts'
+import { lessonWords } from '../shared/negotiation/learning.ts'
+import type { Offer } from '../shared/negotiation/offer.ts'
+import type { Weights } from '../shared/negotiation/request.ts'
+import { expectAtLeast, printTable, saveResults } from './support/report.ts'
+import {
+  agents,
+  numbersFrom,
+  offerOf,
+  request,
+  shuffled,
+  type Text,
+  texts,
+  usualWeights,
+  wordsAlone,
+} from './support/routing-data.ts'
+import { specialists, wholeTasks } from './support/whole-tasks.ts'
+
+const splits = [1, 2, 3, 4, 5]
+
+function indexOf(offers: readonly Offer[]): AgentIndex {
+  const index = new AgentIndex()
+  for (const offer of offers) index.put(offer.name ?? '', (offer.name ?? '').toLowerCase(), offer)
+  return index
+}
+
+function hits(index: AgentIndex, asked: readonly Text[]) {
+  let first = 0
+  let five = 0
+  for (const { query, agent } of asked) {
+    const place = index.rank(request(query), { limit: 5 }).candidates.findIndex(({ id }) => id === agent)
+    if (place === 0) first += 1
+    if (place >= 0) five += 1
+  }
+  return { first: first / asked.length, five: five / asked.length }
+}
+
+const mean = (values: readonly number[]) => values.reduce((sum, value) => sum + value, 0) / values.length
+
+/** Completed tasks of thirty callers, rated 5. */
+function teach(index: AgentIndex, done: readonly Text[]): void {
+  const at = Date.now()
+  const lessons = done.map(({ query, agent }, number) => ({
+    agent,
+    context: `context-${number}`,
+    caller: `caller-${number % 30}`,
+    at,
+    outcome: 1,
+    words: lessonWords(query),
+  }))
+  index.learn(...lessons)
+}
+
+function learned() {
+  const found = splits.map((seed) => {
+    const mixed = shuffled(texts, numbersFrom(seed))
+    const index = indexOf(agents.map(offerOf))
+    teach(index, mixed.slice(0, 1500))
+    return hits(index, mixed.slice(1500))
+  })
+  return { first: mean(found.map(({ first }) => first)), five: mean(found.map(({ five }) => five)) }
+}
+
+/** The score below which a fifth of the served texts would be refused, and the share of the others refused there. */
+function refusal(weights: Weights, kept: number, taught: boolean) {
+  const found = splits.map((seed) => {
+    const names = new Set(
+      shuffled(agents, numbersFrom(seed + 100))
+        .slice(0, kept)
+        .map(({ name }) => name),
+    )
+    const index = indexOf(agents.filter(({ name }) => names.has(name)).map(offerOf))
+    const mixed = shuffled(texts, numbersFrom(seed))
+    if (taught)
+      teach(
+        index,
+        mixed.slice(0, 1500).filter(({ agent }) => names.has(agent)),
+      )
+    const asked = mixed.slice(1500)
+    const best = ({ query }: Text) => {
+      const [top] = index.rank(request(query, weights), { limit: 1 }).candidates
+      return top === undefined || top.subscores.skillMatch === 0 ? 0 : top.score
+    }
+    const served = asked.filter(({ agent }) => names.has(agent)).map(best)
+    const others = asked.filter(({ agent }) => !names.has(agent)).map(best)
+    const threshold = served.toSorted((a, b) => a - b)[Math.floor(served.length * 0.2)] ?? 0
+    return { threshold, refused: others.filter((score) => score < threshold).length / others.length }
+  })
+  return {
+    threshold: mean(found.map(({ threshold }) => threshold)),
+    refused: mean(found.map(({ refused }) => refused)),
+  }
+}
+
+const alone = hits(indexOf(agents.map(offerOf)), texts)
+const afterLearning = learned()
+const whole = hits(indexOf(specialists), wholeTasks)
+const share = (value: number) => value.toFixed(3)
+printTable(
+  ['', 'first', 'in first five'],
+  [
+    ['words alone', share(alone.first), share(alone.five)],
+    ['1,500 texts learned, the others asked', share(afterLearning.first), share(afterLearning.five)],
+    [`${specialists.length} agents with several skills, whole tasks`, share(whole.first), share(whole.five)],
+  ],
+)
+const refusals = [20, 100].flatMap((kept) =>
+  [false, true].flatMap((taught) =>
+    [wordsAlone, usualWeights].map((weights) => ({
+      kept,
+      taught,
+      weights: weights === wordsAlone ? 'skill match alone' : 'the usual',
+      ...refusal(weights, kept, taught),
+    })),
+  ),
+)
+console.log()
+printTable(
+  ['refusal: agents kept, weights', 'learned', 'threshold', 'refused at 80 % accepted'],
+  refusals.map(({ kept, taught, weights, threshold, refused }) => [
+    `${kept}, ${weights}`,
+    taught ? 'yes' : 'no',
+    share(threshold),
+    share(refused),
+  ]),
+)
+expectAtLeast('words alone, first', alone.first, 0.46)
+expectAtLeast('words alone, in the first five', alone.five, 0.65)
+expectAtLeast('learned, first', afterLearning.first, 0.7)
+expectAtLeast('learned, in the first five', afterLearning.five, 0.87)
+expectAtLeast('unserved texts refused, best case', Math.max(...refusals.map(({ refused }) => refused)), 0.8)
+await saveResults('routing', { alone, afterLearning, whole, refusals })
