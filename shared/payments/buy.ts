@@ -1,0 +1,150 @@
+import { randomUUID } from 'node:crypto'
+import { ParleyError } from '../jsonrpc/errors.ts'
+import { timestamp } from '../protocol/timestamp.ts'
+import type { PaymentRecord, PaymentTerms } from '../store/payment-store.ts'
+import type { Collector } from './collect.ts'
+import type { Ledger } from './ledger.ts'
+import { dueOf } from './ledger-table.ts'
+import { matchTerms, nonceKeyOf } from './match-terms.ts'
+import { PaymentRefused } from './payment-refused.ts'
+import type { Presented } from './x-payment.ts'
+
+/** What somebody wants to pay for. */
+export interface Purchase {
+  owner: string
+  taskId: string
+  /** Unique for what is bought: it is paid once, however many pay for it at the same time. */
+  purpose: string
+  /** The ways to pay. */
+  terms: readonly PaymentTerms[]
+}
+
+interface Parts {
+  ledger: Ledger
+  collector: Collector
+  sandbox: boolean
+}
+
+/**
+ * Pays for it. The row that comes back is `spent` when the work may be done; `settling` or `unknown` when it is to wait;
+ * a failed settlement is refused.
+ * @throws PaymentRefused (nothing was taken), ParleyError Conflict (the same is being paid right now), Unavailable
+ */
+export async function buy(parts: Parts, wanted: Purchase, presented: Presented): Promise<PaymentRecord> {
+  if (presented.kind === 'session') return spendSession(parts.ledger, wanted, presented.sessionId)
+  const terms = matchTerms(presented, wanted.terms)
+  const claimed = directPayment(wanted, terms, presented.transfer, parts.sandbox)
+  const added = await parts.ledger.add(claimed)
+  if (added !== 'added') return alreadyThere(parts.ledger, wanted, claimed)
+  const payment = await parts.collector.collect(claimed)
+  if (payment.state === 'failed') throw new PaymentRefused(payment.reason ?? 'settlement_failed')
+  return payment
+}
+
+/** What was bought was refused before it began: the payment can buy something else of its owner. */
+export async function giveBack(ledger: Ledger, payment: PaymentRecord): Promise<void> {
+  await ledger.change(payment, { kind: 'unspend' })
+}
+
+function directPayment(
+  { owner, taskId, purpose }: Purchase,
+  terms: PaymentTerms,
+  transfer: NonNullable<PaymentRecord['transfer']>,
+  sandbox: boolean,
+): PaymentRecord {
+  const at = timestamp()
+  const record: PaymentRecord = {
+    id: randomUUID(),
+    owner,
+    kind: 'direct',
+    state: 'claimed',
+    version: 0,
+    terms: termsAlone(terms),
+    sandbox,
+    nonceKey: nonceKeyOf(terms, transfer),
+    purpose,
+    taskId,
+    transfer,
+    payer: transfer.authorization.from,
+    attempts: 0,
+    createdAt: at,
+    updatedAt: at,
+  }
+  const dueAt = dueOf(record, Date.now())
+  return dueAt === undefined ? record : { ...record, dueAt }
+}
+
+/** A price has more fields than a row keeps. */
+export function termsAlone({
+  amount,
+  atomic,
+  decimals,
+  asset,
+  network,
+  payTo,
+  extra,
+}: PaymentTerms): PaymentTerms {
+  return { amount, atomic, decimals, asset, network, payTo, extra }
+}
+
+/** The transfer, or what it buys, stands in the ledger already: paid and unspent, or on its way, or used. */
+async function alreadyThere(
+  ledger: Ledger,
+  wanted: Purchase,
+  claimed: PaymentRecord,
+): Promise<PaymentRecord> {
+  const { nonceKey = '', id, owner } = claimed
+  if ((await ledger.store.findByPurpose(wanted.purpose)) !== undefined) throw beingPaid()
+  const there = await ledger.store.findByNonce(nonceKey)
+  // Settled, and what it was for was refused: it is still good.
+  if (there !== undefined && there.owner === owner && there.state === 'settled')
+    return spend(ledger, wanted, there, 'invalid_exact_evm_nonce_already_used')
+  const refusal = new PaymentRefused('invalid_exact_evm_nonce_already_used')
+  ledger.refused(owner, id, refusal.refusal)
+  throw refusal
+}
+
+async function spendSession(ledger: Ledger, wanted: Purchase, sessionId: string): Promise<PaymentRecord> {
+  const found = await ledger.store.findPayment(sessionId, wanted.owner)
+  if (found?.kind !== 'session') throw new PaymentRefused('payment_session_not_found')
+  const isExpired = found.state === 'open' && (found.expiresAt ?? 0) <= Date.now()
+  if (isExpired || found.state === 'expired') throw new PaymentRefused('payment_session_expired')
+  if (found.state === 'failed') throw new PaymentRefused('payment_session_failed')
+  if (['open', 'claimed', 'settling', 'unknown'].includes(found.state))
+    throw new PaymentRefused('payment_session_pending')
+  if (found.state !== 'settled') throw new PaymentRefused('payment_session_spent')
+  return spend(ledger, wanted, found, 'payment_session_spent')
+}
+
+/** @throws PaymentRefused when somebody else was first, or it is not enough */
+async function spend(
+  ledger: Ledger,
+  { taskId, purpose, terms }: Purchase,
+  payment: PaymentRecord,
+  otherwise: 'payment_session_spent' | 'invalid_exact_evm_nonce_already_used',
+): Promise<PaymentRecord> {
+  if (!terms.some((asked) => covers(payment.terms, asked)))
+    throw new PaymentRefused('payment_session_mismatch')
+  const done = await ledger.change(payment, { kind: 'spend', taskId, purpose })
+  if ('record' in done) return done.record
+  if ('conflict' in done) throw beingPaid()
+  throw new PaymentRefused(otherwise)
+}
+
+function covers(paid: PaymentTerms, asked: PaymentTerms): boolean {
+  const isSame = (one: string, other: string) => one.toLowerCase() === other.toLowerCase()
+  return (
+    paid.network === asked.network &&
+    isSame(paid.asset, asked.asset) &&
+    isSame(paid.payTo, asked.payTo) &&
+    BigInt(paid.atomic) >= BigInt(asked.atomic)
+  )
+}
+
+function beingPaid(): ParleyError {
+  return new ParleyError('Conflict', {
+    message: 'This is being paid for right now',
+    data: { reason: 'payment_in_progress' },
+    headers: { 'retry-after': '2' },
+  })
+}

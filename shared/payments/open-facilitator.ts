@@ -1,0 +1,51 @@
+import { ConfigError } from '../process/settings.ts'
+import type { PaymentStore } from '../store/payment-store.ts'
+import type { Facilitator } from './facilitator.ts'
+import type { Price } from './price.ts'
+
+/** Who settles, as the operator has configured it. */
+export interface PaymentSettings {
+  facilitatorUrl: string | undefined
+  rpcUrl: string | undefined
+  signerKeyFile: string | undefined
+  sandbox: boolean
+}
+
+/**
+ * The facilitator of the settings; loads what it stands on when it is made.
+ * @throws ConfigError when none is configured, or it does not fit the prices
+ */
+export async function openFacilitator(
+  settings: PaymentSettings,
+  prices: readonly Price[],
+  payments: PaymentStore,
+): Promise<Facilitator> {
+  const { facilitatorUrl, rpcUrl, signerKeyFile, sandbox } = settings
+  if (rpcUrl !== undefined) {
+    if (facilitatorUrl === undefined && signerKeyFile === undefined) {
+      throw new ConfigError([
+        'PAYMENT_SIGNER_KEY_FILE must be set beside PAYMENT_RPC_URL: it names the key that pays the gas.',
+      ])
+    }
+    const { openChain } = await import('./chain.ts')
+    const chain = await openChain(
+      { rpcUrl, signerKeyFile: facilitatorUrl === undefined ? signerKeyFile : undefined },
+      prices,
+    )
+    if (facilitatorUrl === undefined) return chain
+    const { HttpFacilitator } = await import('./http-facilitator.ts')
+    return new HttpFacilitator({ url: facilitatorUrl, chain })
+  }
+  if (facilitatorUrl !== undefined) {
+    const { HttpFacilitator } = await import('./http-facilitator.ts')
+    return new HttpFacilitator({ url: facilitatorUrl })
+  }
+  if (sandbox) {
+    const { SandboxFacilitator } = await import('./sandbox.ts')
+    return new SandboxFacilitator(payments)
+  }
+  throw new ConfigError([
+    'PAYMENT_FACILITATOR_URL, or PAYMENT_RPC_URL and PAYMENT_SIGNER_KEY_FILE, must be set: this agent has a price. ' +
+      'PAYMENT_SANDBOX=yes takes test money instead.',
+  ])
+}
