@@ -1,15 +1,15 @@
 import { getHeapStatistics, setFlagsFromString } from 'node:v8'
 import { runInNewContext } from 'node:vm'
 
-const lookEveryMs = 2000
 /** A smaller heap is left alone. */
 const worthBytes = 80 * 1024 * 1024
 
 /**
  * Gives memory back after work: V8 keeps the heap of its busiest hour until it needs to collect again, and a machine runs
  * many agents of which few are busy. Collects once when `worked()` stands still and the heap has grown.
+ * @param lookEveryMs how often it looks, in milliseconds
  */
-export function giveBackIdleMemory(worked: () => number): Disposable {
+export function giveBackIdleMemory(worked: () => number, lookEveryMs = 2000): Disposable {
   let seen = worked()
   let collectedAt = seen
   const timer = setInterval(() => {
