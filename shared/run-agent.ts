@@ -165,6 +165,9 @@ function tokenSource({ config, secrets, client }: MembershipParts): TokenSource 
   return new ClientToken({ tokenUrl, scope: 'agent:write', ...client })
 }
 
+/** Three heartbeats. */
+const outcomesForMs = 30_000
+
 function figuresOf({ services: { scheduler, figures } }: AgentApp) {
   return {
     queue_depth: scheduler.waiting,
@@ -173,5 +176,7 @@ function figuresOf({ services: { scheduler, figures } }: AgentApp) {
     failed: figures.failed,
     latency_p50_ms: figures.percentile(0.5),
     latency_p95_ms: figures.percentile(0.95),
+    // More than once each: a heartbeat may be lost, and the gateway takes an outcome once.
+    outcomes: figures.outcomesSince(Date.now() - outcomesForMs),
   }
 }

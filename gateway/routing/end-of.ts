@@ -1,8 +1,18 @@
 import { isObject } from '../../shared/jsonrpc/envelope.ts'
 
-/** Whether the task, or the event, says that the task has come to an end of its own. */
-export function endOf(told: unknown): 'completed' | 'failed' | undefined {
+/** How a task ended by itself. */
+export interface Ending {
+  state: 'completed' | 'failed'
+  /** When, in milliseconds since 1970; absent where that was not told. */
+  at?: number
+}
+
+/** The end that the task, or the event, tells; undefined while there is none, and for a cancel. */
+export function endOf(told: unknown): Ending | undefined {
   const status = isObject(told) ? told['status'] : undefined
-  const state = isObject(status) ? status['state'] : undefined
-  return state === 'completed' || state === 'failed' ? state : undefined
+  if (!isObject(status)) return undefined
+  const { state, timestamp } = status
+  if (state !== 'completed' && state !== 'failed') return undefined
+  const at = typeof timestamp === 'string' ? Date.parse(timestamp) : Number.NaN
+  return Number.isNaN(at) ? { state } : { state, at }
 }

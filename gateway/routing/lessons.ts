@@ -1,14 +1,15 @@
 import { createHash } from 'node:crypto'
 import type { Lesson } from '../../shared/negotiation/lesson.ts'
 import type { Log } from '../../shared/process/log.ts'
-import { endOf } from './end-of.ts'
+import { type Ending, endOf } from './end-of.ts'
 import type { Route, RoutingStore } from './routing-store.ts'
 
 /** Takes lessons in; the index of the agents does. */
 export interface Pupil {
-  learn(lesson: Lesson): void
-  /** What this context taught about the agent is gone. */
-  forget(context: string, agent: string): void
+  /** Returns those that no longer fit beside them. */
+  learn(...lessons: readonly Lesson[]): Lesson[]
+  /** What this context taught is gone. */
+  forget(context: string): void
   /** The words of a text as they are learned, counted. */
   count(text: string): Record<string, number>
 }
@@ -19,14 +20,16 @@ export interface LessonsOptions {
   /** ROUTE_LEARNING: absent where it is off. */
   pupil: Pupil | undefined
   /** Told how long a task took from its acceptance on, and how it ended. */
-  ended: (agent: string, outcome: 'completed' | 'failed', latencyMs: number) => void
+  ended: (agent: string, outcome: EndState, latencyMs: number | undefined) => void
 }
 
-export type EndState = 'completed' | 'failed'
+export type EndState = Ending['state']
 
 const notRated = 0.5
 const failed = -1
-const wordsMax = 200
+const wordsMax = 128
+/** Lessons taken in at a start without a pause. */
+const atOnce = 1000
 
 /**
  * What finished tasks teach (issue "Negotiation", learning): counted words and how it went, never a text. A task's words
@@ -43,7 +46,9 @@ export class Lessons {
   async open(): Promise<void> {
     const { pupil, store } = this.#options
     if (pupil === undefined) return
-    for (const lesson of await store.lessons()) pupil.learn(lesson)
+    const lessons = await store.lessons()
+    for (let at = 0; at < lessons.length; at += atOnce)
+      await this.#drop(pupil.learn(...lessons.slice(at, at + atOnce)))
   }
 
   /** What waits for the end of the task; undefined where nothing is learned. */
@@ -53,21 +58,21 @@ export class Lessons {
   }
 
   /** A task has ended; who saw it first teaches, the others come too late. */
-  ended(route: Route, state: EndState, rating?: number): void {
-    void this.#ended(route, state, rating).catch((error: unknown) => {
+  ended(route: Route, ending: Ending, rating?: number): void {
+    void this.#ended(route, ending, rating).catch((error: unknown) => {
       this.#options.log.error({ err: error }, 'a lesson could not be kept')
     })
   }
 
   /** The caller was shown the task as it is now. */
   saw(route: Route, task: unknown): void {
-    const state = endOf(task)
-    if (state !== undefined) this.ended(route, state)
+    const ending = endOf(task)
+    if (ending !== undefined) this.ended(route, ending)
   }
 
   /** The owner of a completed task rated it: 1 to 5. */
   rated(route: Route, rating: number): void {
-    this.ended(route, 'completed', rating)
+    this.ended(route, { state: 'completed' }, rating)
   }
 
   /** Outcomes that an agent tells with its heartbeat, of tasks that this gateway gave to it. */
@@ -79,18 +84,18 @@ export class Lessons {
     const byId = new Map(outcomes.map((outcome) => [outcome.taskId, outcome]))
     for (const route of await this.#options.store.waiting(agent, [...byId.keys()])) {
       const outcome = byId.get(route.id)
-      if (outcome !== undefined) await this.#ended(route, outcome.state, outcome.rating)
+      if (outcome !== undefined) await this.#ended(route, { state: outcome.state }, outcome.rating)
     }
   }
 
   /** `contexts/clear`: what the context taught is forgotten. */
   async forget(owner: string, context: string): Promise<void> {
     const key = keyOf(owner, context)
-    const agents = await this.#options.store.removeLessons(key)
-    for (const agent of agents) this.#options.pupil?.forget(key, agent)
+    await this.#options.store.removeLessons(key)
+    this.#options.pupil?.forget(key)
   }
 
-  async #ended(route: Route, state: EndState, rating: number | undefined): Promise<void> {
+  async #ended(route: Route, { state, at }: Ending, rating: number | undefined): Promise<void> {
     const { store, pupil } = this.#options
     const now = await store.find(route.owner, 'task', route.id)
     if (now === undefined) return
@@ -98,7 +103,7 @@ export class Lessons {
     if (words === undefined && rating === undefined) return
     if (words !== undefined) {
       await store.save([rest])
-      this.#options.ended(now.agent, state, Date.now() - now.at)
+      this.#options.ended(now.agent, state, at === undefined ? undefined : at - now.at)
     }
     if (pupil === undefined || now.context === undefined) return
     const key = keyOf(now.owner, now.context)
@@ -115,7 +120,11 @@ export class Lessons {
       words: added(before?.words ?? {}, words ?? {}),
     }
     await store.saveLesson(lesson)
-    pupil.learn(lesson)
+    await this.#drop(pupil.learn(lesson))
+  }
+
+  async #drop(lessons: readonly Lesson[]): Promise<void> {
+    for (const { context, agent } of lessons) await this.#options.store.removeLesson(context, agent)
   }
 }
 

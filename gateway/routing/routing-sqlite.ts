@@ -57,7 +57,8 @@ const sql = {
   findLesson: 'SELECT body FROM lessons WHERE context = ? AND agent = ?',
   saveLesson: `INSERT INTO lessons (context, agent, at, body) VALUES (?, ?, ?, ?)
     ON CONFLICT (context, agent) DO UPDATE SET at = excluded.at, body = excluded.body`,
-  removeLessons: 'DELETE FROM lessons WHERE context = ? RETURNING agent',
+  removeLesson: 'DELETE FROM lessons WHERE context = ? AND agent = ?',
+  removeLessons: 'DELETE FROM lessons WHERE context = ?',
   key: 'SELECT key FROM routing_key',
 }
 
@@ -146,9 +147,12 @@ export class SqliteRoutingStore implements RoutingStore {
     await this.#run(sql.saveLesson, lesson.context, lesson.agent, lesson.at, JSON.stringify(lesson))
   }
 
-  async removeLessons(context: string): Promise<string[]> {
-    const rows = await this.#database.write(() => this.#database.statement(sql.removeLessons).all(context))
-    return rows.map((row) => row['agent'] as string)
+  async removeLesson(context: string, agent: string): Promise<void> {
+    await this.#run(sql.removeLesson, context, agent)
+  }
+
+  async removeLessons(context: string): Promise<void> {
+    await this.#run(sql.removeLessons, context)
   }
 
   async cursorKey(): Promise<Uint8Array> {

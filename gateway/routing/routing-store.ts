@@ -53,8 +53,8 @@ export interface RoutingStore {
   findLesson(context: string, agent: string): Promise<Lesson | undefined>
   /** Replaces the one of the same context and agent. */
   saveLesson(lesson: Lesson): Promise<void>
-  /** Returns the agents that had one. */
-  removeLessons(context: string): Promise<string[]>
+  removeLesson(context: string, agent: string): Promise<void>
+  removeLessons(context: string): Promise<void>
 
   /** 32 bytes, made with the store: seals cursors. */
   cursorKey(): Promise<Uint8Array>

@@ -1,5 +1,5 @@
 import { isObject } from '../../shared/jsonrpc/envelope.ts'
-import { endOf } from './end-of.ts'
+import { type Ending, endOf } from './end-of.ts'
 import type { Watch } from './exchange.ts'
 import type { Lessons } from './lessons.ts'
 import type { Route } from './routing-store.ts'
@@ -28,13 +28,13 @@ export class StreamEnd implements Watch {
   }
 
   end(): void {
-    const state = endIn(this.#last.toString('utf8'))
-    if (state !== undefined) this.#lessons.ended(this.#route, state)
+    const ending = endIn(this.#last.toString('utf8'))
+    if (ending !== undefined) this.#lessons.ended(this.#route, ending)
   }
 }
 
 /** The end that the last event of a stream tells; undefined for a pause, a cancel, or a stream that broke off. */
-function endIn(text: string): 'completed' | 'failed' | undefined {
+function endIn(text: string): Ending | undefined {
   const at = text.lastIndexOf('\ndata:')
   const event = at === -1 ? undefined : parsed(text.slice(at + 6).split('\n', 1)[0] ?? '')
   return isObject(event) && event['final'] === true ? endOf(event) : undefined

@@ -1,5 +1,5 @@
 import type { Authenticator } from '../../shared/auth/authenticate.ts'
-import { readQuery } from '../../shared/negotiation/query.ts'
+import { lessonWords } from '../../shared/negotiation/learning.ts'
 import type { Log } from '../../shared/process/log.ts'
 import { Cursors } from '../../shared/store/cursor.ts'
 import type { SqliteDatabase } from '../../shared/store/sqlite-database.ts'
@@ -70,7 +70,7 @@ export async function startRouting(options: RoutingOptions): Promise<Routing> {
     wayTo,
     cursors: new Cursors(await store.cursorKey(), cursorMaxLength),
   })
-  const cleaning = keepClean(store, log)
+  const cleaning = keepClean(store, index, log)
   return {
     store,
     negotiator,
@@ -81,8 +81,9 @@ export async function startRouting(options: RoutingOptions): Promise<Routing> {
   }
 }
 
-function keepClean(store: RoutingStore, log: Log): NodeJS.Timeout {
+function keepClean(store: RoutingStore, index: AgentIndex, log: Log): NodeJS.Timeout {
   const clean = () => {
+    index.learned.refresh()
     const now = Date.now()
     const before = {
       routes: now - routesKeptMs,
@@ -97,10 +98,10 @@ function keepClean(store: RoutingStore, log: Log): NodeJS.Timeout {
   return setInterval(clean, cleanEveryMs).unref()
 }
 
-function pupilOf(_index: AgentIndex): Pupil {
+function pupilOf(index: AgentIndex): Pupil {
   return {
-    learn: () => {},
-    forget: () => {},
-    count: (text) => Object.fromEntries(readQuery(text).features.map((feature) => [feature, 1])),
+    learn: (...lessons) => index.learn(...lessons),
+    forget: (context) => index.forgetContext(context),
+    count: lessonWords,
   }
 }

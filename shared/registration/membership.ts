@@ -29,7 +29,7 @@ export interface MembershipOptions {
 export interface Presence {
   /** The address that others use. */
   url: string
-  figures: () => Record<string, number | undefined>
+  figures: () => Record<string, unknown>
 }
 
 interface Answer {

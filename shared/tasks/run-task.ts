@@ -180,9 +180,9 @@ export class TaskRunner {
   async #finish(draft: TaskDraft, change: Change): Promise<void> {
     draft.apply(change)
     if (!(await this.#commit(draft))) return
-    const { status, workedMs } = draft.record
+    const { id, status, workedMs } = draft.record
     if (status.state === 'completed' || status.state === 'failed')
-      this.#parts.figures.ended(status.state, workedMs)
+      this.#parts.figures.ended(status.state, workedMs, id)
   }
 
   /** Tries again while the storage refuses (a full disk): what a handler has made is not lost, nor its task left behind. */

@@ -1,0 +1,158 @@
+import { mkdtemp, rm } from 'node:fs/promises'
+import os from 'node:os'
+import path from 'node:path'
+import { afterEach, beforeEach, expect, test } from 'vitest'
+import { lessonWords } from '../../shared/negotiation/learning.ts'
+import type { Lesson } from '../../shared/negotiation/lesson.ts'
+import { makeLog } from '../../shared/process/log.ts'
+import { openDatabase, type SqliteDatabase } from '../../shared/store/sqlite-database.ts'
+import { AgentIndex } from '../ranking/agent-index.ts'
+import { Lessons } from './lessons.ts'
+import { routingMigrations, SqliteRoutingStore } from './routing-sqlite.ts'
+import type { Route } from './routing-store.ts'
+
+let folder: string
+let database: SqliteDatabase
+let store: SqliteRoutingStore
+let lessons: Lessons
+let ended: unknown[][]
+
+beforeEach(async () => {
+  folder = await mkdtemp(path.join(os.tmpdir(), 'parley-lessons-'))
+  await open()
+})
+
+afterEach(async () => {
+  await database[Symbol.asyncDispose]()
+  await rm(folder, { recursive: true, force: true })
+})
+
+async function open(learning = true): Promise<AgentIndex> {
+  database = await openDatabase(path.join(folder, 'gateway.db'), routingMigrations)
+  store = new SqliteRoutingStore(database)
+  ended = []
+  const index = new AgentIndex()
+  lessons = new Lessons({
+    store,
+    log: makeLog({ level: 'silent', name: 'test' }),
+    ended: (...told) => ended.push(told),
+    pupil: learning
+      ? {
+          learn: (...all) => index.learn(...all),
+          forget: (key) => index.forgetContext(key),
+          count: lessonWords,
+        }
+      : undefined,
+  })
+  await lessons.open()
+  return index
+}
+
+async function routed(text: string, over: Partial<Route> = {}): Promise<Route> {
+  const words = lessons.wordsOf(text)
+  const route: Route = {
+    owner: 'alice',
+    kind: 'task',
+    id: crypto.randomUUID(),
+    agent: 'sky',
+    context: 'c1',
+    at: Date.now(),
+    ...(words && { words }),
+    ...over,
+  }
+  await store.save([route])
+  return route
+}
+
+const kept = async (count: number): Promise<Lesson[]> => {
+  await expect.poll(async () => (await store.lessons()).length).toBe(count)
+  return store.lessons()
+}
+
+test('a completed task teaches counted words, never its text, owner or context', async () => {
+  const text = 'Will it rain in Lisbon tomorrow'
+  const route = await routed(text)
+  lessons.ended(route, { state: 'completed', at: route.at + 1500 })
+  const [lesson] = await kept(1)
+  expect(lesson).toMatchObject({ agent: 'sky', outcome: 0.5, words: lessonWords(text) })
+  expect(JSON.stringify(lesson)).not.toMatch(/Will it rain|alice|"c1"/)
+  expect(ended).toEqual([['sky', 'completed', 1500]])
+})
+
+test('an end that is seen twice teaches once', async () => {
+  const route = await routed('rain')
+  lessons.saw(route, { status: { state: 'working' } })
+  lessons.saw(route, { status: { state: 'canceled' } })
+  lessons.saw(route, { status: { state: 'completed' } })
+  await kept(1)
+  await lessons.told('sky', [{ taskId: route.id, state: 'failed' }])
+  expect((await kept(1))[0]?.outcome).toBe(0.5)
+  expect(ended).toHaveLength(1)
+})
+
+test.each([
+  [5, 1],
+  [3, 0],
+  [1, -1],
+])('a rating of %i counts %f, whatever came before', async (rating, outcome) => {
+  const route = await routed('rain')
+  lessons.ended(route, { state: 'completed' })
+  await kept(1)
+  lessons.rated(route, rating)
+  await expect.poll(async () => (await store.lessons())[0]?.outcome).toBe(outcome)
+})
+
+test('a heartbeat tells of tasks of its own agent alone', async () => {
+  const route = await routed('rain')
+  await lessons.told('board', [{ taskId: route.id, state: 'failed' }])
+  await lessons.told('sky', [{ taskId: crypto.randomUUID(), state: 'failed' }])
+  expect(await store.lessons()).toEqual([])
+  await lessons.told('sky', [{ taskId: route.id, state: 'failed' }])
+  expect((await store.lessons())[0]?.outcome).toBe(-1)
+})
+
+test('tasks of one context are one lesson; a cleared context has taught nothing', async () => {
+  for (const text of ['rain in Lisbon', 'rain in Porto']) {
+    const route = await routed(text)
+    await lessons.told('sky', [{ taskId: route.id, state: 'completed' }])
+  }
+  const [lesson] = await store.lessons()
+  expect(lesson?.words['rain']).toBe(2 * (lessonWords('rain')['rain'] ?? 0))
+  await lessons.forget('bob', 'c1')
+  expect(await store.lessons()).toHaveLength(1)
+  await lessons.forget('alice', 'c1')
+  expect(await store.lessons()).toEqual([])
+})
+
+test('what was learned outlives a restart', async () => {
+  const route = await routed('rain in Lisbon')
+  await lessons.told('sky', [{ taskId: route.id, state: 'completed' }])
+  await database[Symbol.asyncDispose]()
+  const index = await open()
+  expect(index.learned.size).toBe(1)
+})
+
+test('with ROUTE_LEARNING=no no words are kept, and nothing is learned', async () => {
+  await database[Symbol.asyncDispose]()
+  await open(false)
+  const route = await routed('rain')
+  expect(route.words).toBeUndefined()
+  lessons.rated(route, 5)
+  lessons.ended(route, { state: 'completed' })
+  await lessons.told('sky', [{ taskId: route.id, state: 'completed' }])
+  expect(await store.lessons()).toEqual([])
+})
+
+test('what is old goes, in small batches; what is young stays', async () => {
+  for (let at = 1; at <= 5; at += 1) await store.saveDecision({ id: String(at), at, body: {} })
+  await routed('rain', { at: 2 })
+  const young = await routed('rain', { at: 9 })
+  const before = { routes: 5, keys: 5, decisions: 4, lessons: 5 }
+  expect(await store.removeOld(before, 2)).toBeGreaterThan(0)
+  expect(await store.findDecision('3')).toBeDefined()
+  await store.removeOld(before, 2)
+  expect(await store.findDecision('3')).toBeUndefined()
+  expect(await store.findDecision('4')).toBeDefined()
+  expect(await store.find('alice', 'task', young.id)).toEqual(young)
+  expect(await store.agentsOf('alice', 5)).toEqual(['sky'])
+})
