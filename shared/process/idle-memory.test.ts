@@ -15,7 +15,7 @@ async function heapAfter(work: 'stands still' | 'goes on', dispose = false): Pro
     import { getHeapStatistics } from 'node:v8'
     let worked = 0
     const giving = giveBackIdleMemory(() => worked, 200)
-    let held = Array.from({ length: 200 * 16 }, (_, at) => Array.from({ length: 8192 }, (_, i) => at + i + 0.5))
+    let held = Array.from({ length: 100 * 16 }, (_, at) => Array.from({ length: 8192 }, (_, i) => at + i + 0.5))
     worked = held.length
     held = undefined
     if (${dispose}) giving[Symbol.dispose]()
@@ -29,11 +29,11 @@ async function heapAfter(work: 'stands still' | 'goes on', dispose = false): Pro
 
 const MiB = 1024 * 1024
 
-test('a heap that has grown is given back once work stands still', async () => {
-  expect(await heapAfter('stands still')).toBeLessThan(60 * MiB)
+test('a heap that has grown is given back once work stands still', { timeout: 30_000 }, async () => {
+  expect(await heapAfter('stands still')).toBeLessThan(50 * MiB)
 })
 
-test('while work goes on, and once it is disposed, nothing is collected', async () => {
+test('while work goes on, and once it is disposed, nothing is collected', { timeout: 30_000 }, async () => {
   const heaps = await Promise.all([heapAfter('goes on'), heapAfter('stands still', true)])
-  for (const heap of heaps) expect(heap).toBeGreaterThan(150 * MiB)
+  for (const heap of heaps) expect(heap).toBeGreaterThan(90 * MiB)
 })
