@@ -1,7 +1,7 @@
 import type { Skill } from '../handler/agent.ts'
 import { documentationPath } from './agent-card.ts'
 
-/** A skill in the list of `GET /agent/skills` (design gaps, "Discovery"): snake_case. */
+/** A skill in the list of `GET /agent/skills` (design gaps, "Discovery"): snake_case; with all that a negotiation reads. */
 export function skillSummary(skill: Skill) {
   return {
     id: skill.id,
@@ -13,6 +13,13 @@ export function skillSummary(skill: Skill) {
     output_modes: skill.outputModes,
     examples: skill.examples,
     documentation_path: documentationPath(skill),
+    performance: { avg_processing_time_ms: skill.performance.avgProcessingTimeMs ?? null },
+    allowed_tools: skill.allowedTools,
+    assessment: {
+      keywords: skill.assessment.keywords,
+      specializations: skill.assessment.specializations,
+      anti_patterns: skill.assessment.antiPatterns,
+    },
   }
 }
 
@@ -21,13 +28,6 @@ export function skillDetail(skill: Skill) {
   return {
     ...skillSummary(skill),
     capabilities_detail: skill.capabilitiesDetail,
-    performance: { avg_processing_time_ms: skill.performance.avgProcessingTimeMs ?? null },
-    allowed_tools: skill.allowedTools,
-    assessment: {
-      keywords: skill.assessment.keywords,
-      specializations: skill.assessment.specializations,
-      anti_patterns: skill.assessment.antiPatterns,
-    },
     has_documentation: skill.documentation !== undefined,
   }
 }
