@@ -66,7 +66,10 @@ async function scene(options: Partial<DispatcherOptions> & { knownTasksMax?: num
 async function endedTask(store: Store): Promise<{ before: TaskRecord; after: TaskRecord }> {
   const at = '2026-01-01T00:00:00.000000+00:00'
   const events = [1, 2, 3].map((sequence) => ({
-    ...{ eventId: `e${sequence}`, sequence, timestamp: at, kind: 'status-update' as const },
+    eventId: `e${sequence}`,
+    sequence,
+    timestamp: at,
+    kind: 'status-update' as const,
     status: { state: 'completed' as const, timestamp: at },
     final: sequence === 3,
   }))

@@ -2,22 +2,15 @@ import { setTimeout as pause } from 'node:timers/promises'
 import { ParleyError } from '../jsonrpc/errors.ts'
 import type { Log } from '../process/log.ts'
 import type { WebhookMetrics } from '../process/webhook-metrics.ts'
-import { isTerminal } from '../protocol/task.ts'
-import { millisOf } from '../protocol/timestamp.ts'
 import type { TaskRecord } from '../store/store.ts'
-import type { PushConfig, TaskKey } from '../store/webhook-store.ts'
+import type { TaskKey } from '../store/webhook-store.ts'
 import type { Deliverer, DeliveryResult } from './deliver.ts'
 import { FairQueue, type FairQueueLimits } from './fair-queue.ts'
-import { bytesOf, hostOf, type Lane, Lanes, laneKey } from './lane.ts'
-import { type PreparedEvent, prepareEvents } from './prepare-events.ts'
+import { hostOf, type Lane, Lanes, laneKey } from './lane.ts'
+import { type GlobalWebhook, type NextEvent, NextEvents } from './next-events.ts'
+import type { PreparedEvent } from './prepare-events.ts'
 import type { Registrations } from './registrations.ts'
 import { reasonOf, settlementOf } from './settlement.ts'
-
-/** The operator's webhook, for tasks without a config of their own. */
-export interface GlobalWebhook {
-  url: string
-  token?: string | undefined
-}
 
 export interface DispatcherOptions {
   registrations: Registrations
@@ -51,10 +44,10 @@ export class WebhookDispatcher {
   readonly #retryMs: number
   readonly #queue: FairQueue<Lane>
   readonly #lanes = new Lanes()
+  readonly #events: NextEvents
   readonly #turns = new Set<Promise<void>>()
   readonly #stop = new AbortController()
   #loading = 0
-  #bytes = 0
   #draining = false
   /** A stored config was passed over: it is found by looking through them again. */
   #behind = false
@@ -66,6 +59,7 @@ export class WebhookDispatcher {
     this.#bytesMax = options.bytesMax ?? 64 * 1024 * 1024
     this.#retryMs = options.retryMs ?? 1000
     this.#queue = new FairQueue(options.limits)
+    this.#events = new NextEvents({ ...options, lanes: this.#lanes })
     options.metrics.watchQueue(() => this.#lanes.queued)
     options.registrations.listen((task, id, config) => {
       const lane = this.#lanes.get(laneKey(task, id))
@@ -187,14 +181,14 @@ export class WebhookDispatcher {
     lane.again = true
     lane.abort.abort()
     lane.abort = new AbortController()
-    this.#dropBatch(lane)
+    this.#events.drop(lane)
     if (!isGone || lane.running) return
     this.#queue.remove(lane)
     this.#forget(lane)
   }
 
   #pump(): void {
-    while (this.#loading < loadingMax && this.#bytes < this.#bytesMax && !this.#stop.signal.aborted) {
+    while (this.#loading < loadingMax && this.#events.bytes < this.#bytesMax && !this.#stop.signal.aborted) {
       const lane = this.#queue.take()
       if (lane === undefined) return
       this.#inBackground(this.#turn(lane))
@@ -232,15 +226,20 @@ export class WebhookDispatcher {
     // The place at the host is free before the storage has answered.
     this.#queue.done(host, result.outcome === 'aborted' ? undefined : result.reason !== 'exhausted')
     this.#pump()
-    if (result.outcome !== 'aborted') await this.#settle(lane, next, result)
-    this.#leave(lane, result.outcome !== 'aborted')
+    let settled = false
+    try {
+      if (result.outcome !== 'aborted') await this.#settle(lane, next, result)
+      settled = result.outcome !== 'aborted'
+    } finally {
+      this.#leave(lane, settled)
+    }
   }
 
   /** Undefined: nothing is to be sent, or no longer there. */
   async #next(lane: Lane): Promise<NextEvent | undefined> {
     this.#loading += 1
     try {
-      return await this.#persistently(() => this.#read(lane))
+      return await this.#persistently(() => this.#events.read(lane, this.#draining))
     } catch (error) {
       this.#options.log.error({ err: error, task_id: lane.task.id }, 'webhook event could not be read')
       return undefined
@@ -250,59 +249,11 @@ export class WebhookDispatcher {
     }
   }
 
-  async #read(lane: Lane): Promise<NextEvent | undefined> {
-    const target = await this.#target(lane)
-    if (target === undefined) return undefined
-    const host = hostOf(target.url)
-    if (host !== lane.host) {
-      // Replaced while it waited: it takes its turn at the host where it goes now.
-      lane.host = host
-      lane.again = true
-      return undefined
-    }
-    if (lane.batch.length === 0 || lane.revision !== target.revision) await this.#fill(lane, target)
-    const [event] = lane.batch
-    return event === undefined ? undefined : { ...target, event }
-  }
-
-  async #target(lane: Lane): Promise<Target | undefined> {
-    const { registrations, globalWebhook } = this.#options
-    if (lane.configId === undefined) {
-      if (globalWebhook === undefined) return undefined
-      const { url, token } = globalWebhook
-      return { url, token, revision: '', settled: lane.settled, config: undefined }
-    }
-    const config = await registrations.find(lane.task, lane.configId)
-    if (config === undefined || !config.open || (this.#draining && config.longRunning)) return undefined
-    const { url, token, revision, settled } = config
-    return { url, token, revision, settled, config }
-  }
-
-  async #fill(lane: Lane, { revision, settled, config }: Target): Promise<void> {
-    this.#dropBatch(lane)
-    lane.revision = revision
-    const record = await this.#options.loadTask(lane.task.id)
-    if (record === undefined || !isOf(lane.task, record)) {
-      if (config !== undefined && isOld(lane.task))
-        await this.#options.registrations.remove(lane.task, config.id)
-      return
-    }
-    lane.batch = prepareEvents(record, settled)
-    this.#bytes += bytesOf(lane)
-    this.#lanes.move(lane, { settled, known: record.events.length })
-    if (lane.batch.length > 0 || config === undefined || !isTerminal(record.status.state)) return
-    this.#options.registrations.noneLeft(lane.task.id)
-    await this.#options.registrations.settle(config, { settled, open: false, health: config.health })
-  }
-
   async #settle(lane: Lane, { event, config, url }: NextEvent, result: DeliveryResult): Promise<void> {
     const { registrations, metrics, log } = this.#options
-    if (lane.batch[0] === event) {
-      lane.batch.shift()
-      this.#bytes -= event.body.byteLength
-    }
+    this.#events.shift(lane, event)
     // What waits holds at most half of the bytes.
-    if (this.#bytes > this.#bytesMax / 2) this.#dropBatch(lane)
+    if (this.#events.bytes > this.#bytesMax / 2) this.#events.drop(lane)
     this.#lanes.move(lane, { settled: event.sequence })
     if (result.outcome === 'delivered') {
       metrics.ended('delivered', 1)
@@ -325,14 +276,9 @@ export class WebhookDispatcher {
   }
 
   #forget(lane: Lane): void {
-    this.#dropBatch(lane)
+    this.#events.drop(lane)
     this.#lanes.remove(lane)
     if (this.#behind && this.#lanes.size < this.#lanesMax / 2) this.#lookThrough()
-  }
-
-  #dropBatch(lane: Lane): void {
-    this.#bytes -= bytesOf(lane)
-    lane.batch = []
   }
 
   /** Wakes the stored configs that were not kept in mind, as room allows. */
@@ -367,24 +313,6 @@ export class WebhookDispatcher {
     }
   }
 }
-
-interface Target {
-  url: string
-  token: string | undefined
-  revision: string
-  settled: number
-  /** Absent: the global webhook. */
-  config: PushConfig | undefined
-}
-
-type NextEvent = Target & { event: PreparedEvent }
-
-const isOf = (task: TaskKey, record: TaskRecord) =>
-  record.owner === task.owner && record.createdAt === task.createdAt
-
-/** A config is registered before its task is created; one whose task never came is left for so long. */
-const orphanAfterMs = 10 * 60 * 1000
-const isOld = ({ createdAt }: TaskKey) => millisOf(createdAt) < Date.now() - orphanAfterMs
 
 function lossOf({ task, configId }: Lane, { eventId, sequence }: PreparedEvent, result: DeliveryResult) {
   return {

@@ -1,6 +1,6 @@
 import type { Log } from '../process/log.ts'
-import type { GlobalWebhook } from './dispatcher.ts'
 import { hostOf } from './lane.ts'
+import type { GlobalWebhook } from './next-events.ts'
 
 /**
  * Settings win over the manifest (design gaps, "Webhooks"). The manifest's token is for the manifest's URL: it never goes to

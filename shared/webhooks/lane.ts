@@ -35,8 +35,6 @@ export function hostOf(url: string): string {
   return URL.parse(url)?.host ?? ''
 }
 
-export const bytesOf = ({ batch }: Lane): number => batch.reduce((sum, { body }) => sum + body.byteLength, 0)
-
 /** All lanes, with how many events wait in them. */
 export class Lanes {
   readonly #lanes = new Map<string, Lane>()

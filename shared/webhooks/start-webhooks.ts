@@ -5,8 +5,9 @@ import { MemoryWebhooks } from '../store/memory-webhooks.ts'
 import type { Store } from '../store/store.ts'
 import { checkReceiver } from './check-receiver.ts'
 import { Deliverer } from './deliver.ts'
-import { type GlobalWebhook, WebhookDispatcher } from './dispatcher.ts'
+import { WebhookDispatcher } from './dispatcher.ts'
 import { warnOfRefused } from './global-webhook.ts'
+import type { GlobalWebhook } from './next-events.ts'
 import { Registrations } from './registrations.ts'
 
 /** The push notifications of an agent, put together. Disposal closes the connections: drain the dispatcher before. */

@@ -1,0 +1,114 @@
+import { isTerminal } from '../protocol/task.ts'
+import { millisOf } from '../protocol/timestamp.ts'
+import type { TaskRecord } from '../store/store.ts'
+import type { PushConfig, TaskKey } from '../store/webhook-store.ts'
+import { hostOf, type Lane, type Lanes } from './lane.ts'
+import { type PreparedEvent, prepareEvents } from './prepare-events.ts'
+import type { Registrations } from './registrations.ts'
+
+/** The operator's webhook, for tasks without a config of their own. */
+export interface GlobalWebhook {
+  url: string
+  token?: string | undefined
+}
+
+/** Where a lane leads now, and how far it has come. */
+interface Target {
+  url: string
+  token: string | undefined
+  revision: string
+  settled: number
+  /** Absent: the global webhook. */
+  config: PushConfig | undefined
+}
+
+export type NextEvent = Target & { event: PreparedEvent }
+
+interface Parts {
+  registrations: Registrations
+  loadTask: (id: string) => Promise<TaskRecord | undefined>
+  globalWebhook?: GlobalWebhook | undefined
+  lanes: Lanes
+}
+
+/** A config is registered before its task is created; one whose task never came is left for so long. */
+const orphanAfterMs = 10 * 60 * 1000
+
+/** Finds what a lane sends next: the config as it is now, and the event as bytes. Keeps count of the bytes. */
+export class NextEvents {
+  readonly #parts: Parts
+  #bytes = 0
+
+  constructor(parts: Parts) {
+    this.#parts = parts
+  }
+
+  /** Held by all lanes. */
+  get bytes(): number {
+    return this.#bytes
+  }
+
+  /** Undefined: nothing is to be sent, or no longer there. @param draining stored configs are left alone */
+  async read(lane: Lane, draining: boolean): Promise<NextEvent | undefined> {
+    const target = await this.#target(lane, draining)
+    if (target === undefined) return undefined
+    const host = hostOf(target.url)
+    if (host !== lane.host) {
+      // Replaced while it waited: it takes its turn at the host where it goes now.
+      lane.host = host
+      lane.again = true
+      return undefined
+    }
+    if (lane.batch.length === 0 || lane.revision !== target.revision) await this.#fill(lane, target)
+    const [event] = lane.batch
+    return event === undefined ? undefined : { ...target, event }
+  }
+
+  /** Forgets bytes; they are made again when their turn comes. */
+  drop(lane: Lane): void {
+    for (const { body } of lane.batch) this.#bytes -= body.byteLength
+    lane.batch = []
+  }
+
+  /** The event is settled. */
+  shift(lane: Lane, event: PreparedEvent): void {
+    if (lane.batch[0] !== event) return
+    lane.batch.shift()
+    this.#bytes -= event.body.byteLength
+  }
+
+  async #target(lane: Lane, draining: boolean): Promise<Target | undefined> {
+    const { registrations, globalWebhook } = this.#parts
+    if (lane.configId === undefined) {
+      if (globalWebhook === undefined) return undefined
+      const { url, token } = globalWebhook
+      return { url, token, revision: '', settled: lane.settled, config: undefined }
+    }
+    const config = await registrations.find(lane.task, lane.configId)
+    if (config === undefined || !config.open || (draining && config.longRunning)) return undefined
+    const { url, token, revision, settled } = config
+    return { url, token, revision, settled, config }
+  }
+
+  async #fill(lane: Lane, { revision, settled, config }: Target): Promise<void> {
+    const { registrations, loadTask, lanes } = this.#parts
+    const record = await loadTask(lane.task.id)
+    this.drop(lane)
+    lane.revision = revision
+    if (record === undefined || !isOf(lane.task, record)) {
+      if (config !== undefined && isOld(lane.task)) await registrations.remove(lane.task, config.id)
+      return
+    }
+    lane.batch = prepareEvents(record, settled)
+    for (const { body } of lane.batch) this.#bytes += body.byteLength
+    lanes.move(lane, { settled, known: record.events.length })
+    if (lane.batch.length > 0 || config === undefined || !isTerminal(record.status.state)) return
+    registrations.noneLeft(lane.task.id)
+    await registrations.settle(config, { settled, open: false, health: config.health })
+  }
+}
+
+const isOf = (task: TaskKey, record: TaskRecord) =>
+  record.owner === task.owner && record.createdAt === task.createdAt
+
+const isOld = ({ createdAt }: TaskKey) => millisOf(createdAt) < Date.now() - orphanAfterMs
