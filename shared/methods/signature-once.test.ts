@@ -66,6 +66,7 @@ test('of 20 that come at once one is taken, and the others hold no room', async 
   const call = signedCall('message/send', message('x'))
   const answers = await Promise.all(Array.from({ length: 20 }, () => call()))
   expect(answers.filter(({ status }) => status === 200)).toHaveLength(1)
+  expect((await signedCall('tasks/list', {})()).result).toHaveLength(1)
   expect(await signedCall('message/send', message('y'))()).toMatchObject(fine)
 })
 
