@@ -117,6 +117,11 @@ export async function findContext(
   return found === null ? undefined : contextOf(found)
 }
 
+export async function isAnothersContext(inside: Inside, id: string, owner: string): Promise<boolean> {
+  const found = await inside.contexts.findOne({ _id: keyedIn(inside, keyText(id)), agent_id: inside.agentId })
+  return found !== null && found.owner !== keyText(owner)
+}
+
 export function contextOf({ body, created_at, updated_at }: ContextDocument): ContextRecord {
   const { id, owner } = JSON.parse(body) as { id: string; owner: string }
   return { id, owner, createdAt: created_at, updatedAt: updated_at }

@@ -41,6 +41,16 @@ export const agentIndexes: Record<string, Index[]> = {
     { name: 'configs_of_task', key: { agent_id: 1, task: 1, registered: -1 } },
     { name: 'configs_open', key: { agent_id: 1, open: 1, registered: 1 }, having: 'open' },
   ],
+  payments: [
+    { name: 'payments_of_nonce', key: { agent_id: 1, nonce_key: 1 }, having: 'nonce_key' },
+    { name: 'payments_of_purpose', key: { agent_id: 1, purpose: 1 }, having: 'purpose' },
+    { name: 'payments_of_capture', key: { agent_id: 1, capture: 1 }, having: 'capture' },
+    { name: 'payments_of_task', key: { agent_id: 1, task_id: 1, made: 1 }, having: 'task_id' },
+    { name: 'payments_in_state', key: { agent_id: 1, state: 1, made: 1 } },
+    { name: 'payments_of_owner_in_state', key: { agent_id: 1, state: 1, owner: 1 } },
+    { name: 'payments_unpaid', key: { agent_id: 1, state: 1, updated_at: 1 } },
+    { name: 'payments_due', key: { agent_id: 1, due_at: 1 }, having: 'due_at' },
+  ],
   removals: [{ name: 'removals_left', key: { agent_id: 1, at: 1 } }],
 }
 

@@ -111,6 +111,6 @@ function documentOf({ agentId }: Inside, config: PushConfig): ConfigDocument {
 }
 
 function decode({ body, revision, settled, open, health }: ConfigDocument): PushConfig {
-  const once = JSON.parse(body) as Pick<PushConfig, 'task' | 'id' | 'url' | 'longRunning'>
+  const once = JSON.parse(body) as Pick<PushConfig, 'task' | 'id' | 'url' | 'longRunning' | 'setAt'>
   return { ...once, revision, settled, open: open === true, health: JSON.parse(health) as DeliveryHealth }
 }

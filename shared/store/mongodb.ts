@@ -4,7 +4,7 @@ import { Cursors } from './cursor.ts'
 import { unavailable } from './group-commit.ts'
 import { LargeParts } from './large-parts.ts'
 import { claimIdempotencyKey, findFeedback, saveFeedback } from './mongodb-beside-tasks.ts'
-import { clearContext, findContext } from './mongodb-contexts.ts'
+import { clearContext, findContext, isAnothersContext } from './mongodb-contexts.ts'
 import {
   connectMongodb,
   forCallers,
@@ -12,6 +12,7 @@ import {
   type MongodbDatabaseOptions,
 } from './mongodb-database.ts'
 import { contextHistory, listContexts, listTasks } from './mongodb-lists.ts'
+import { mongodbPayments } from './mongodb-payments.ts'
 import type { BesideTasks, Inside } from './mongodb-record.ts'
 import { removeEnded } from './mongodb-removal.ts'
 import { agentIndexes, agentMigrations, prepareSchema } from './mongodb-schema.ts'
@@ -71,6 +72,7 @@ export async function openMongodbStore(options: MongodbStoreOptions): Promise<St
     ...guard(storeOf(inside, settings)),
     exclusive: false,
     webhooks: guard(mongodbWebhooks(inside)),
+    payments: guard(mongodbPayments(inside)),
     [Symbol.asyncDispose]: () => open.disposeAsync(),
   }
 }
@@ -94,7 +96,7 @@ async function cursorKey(settings: Collection<SettingDocument>, agentId: string)
   return key.buffer
 }
 
-type Methods = Omit<Store, 'exclusive' | 'webhooks' | typeof Symbol.asyncDispose>
+type Methods = Omit<Store, 'exclusive' | 'webhooks' | 'payments' | typeof Symbol.asyncDispose>
 
 function storeOf(inside: Inside, settings: Collection<SettingDocument>): Methods {
   return {
@@ -114,6 +116,7 @@ function storeOf(inside: Inside, settings: Collection<SettingDocument>): Methods
     countByState: () => countByState(inside),
 
     findContext: (id, owner) => findContext(inside, id, owner),
+    isAnothersContext: (id, owner) => isAnothersContext(inside, id, owner),
     listContexts: (query) => listContexts(inside, query),
     contextHistory: (contextId, owner, limit) => contextHistory(inside, contextId, owner, limit),
     clearContext: (id, owner) => clearContext(inside, id, owner),

@@ -142,11 +142,9 @@ export function paymentCases(open: OpenStore): void {
     const filledWith = 10n ** 40n
     const move = (nonceKey: string, atomic: bigint) =>
       store.payments.moveTestMoney({ nonceKey, purse: 'p', atomic, txHash: `0x${nonceKey}`, filledWith })
-    expect(await Promise.all([move('1', 1n), move('1', 1n), move('2', filledWith - 2n)])).toEqual([
-      'moved',
-      'already',
-      'moved',
-    ])
+    const outcomes = await Promise.all([move('1', 1n), move('1', 1n), move('2', filledWith - 2n)])
+    expect(outcomes.slice(0, 2).toSorted()).toEqual(['already', 'moved'])
+    expect(outcomes[2]).toBe('moved')
     expect(await move('3', 2n)).toBe('insufficient')
     expect(await store.payments.testPurse('p', filledWith)).toBe(1n)
     expect(await store.payments.testPurse('q', filledWith)).toBe(filledWith)
