@@ -16,10 +16,6 @@ export class OrderedEvents {
     return this.#last
   }
 
-  get hasGap(): boolean {
-    return this.#held.size > 0
-  }
-
   offer(event: NumberedEvent, source: 'webhook' | 'log'): void {
     const { sequence } = event
     if (sequence <= this.#last || this.#held.has(sequence)) return

@@ -2,6 +2,7 @@ import { randomBytes, randomUUID } from 'node:crypto'
 import { setTimeout as wait } from 'node:timers/promises'
 import type { AgentClient } from '../shared/client/client.ts'
 import { RpcError } from '../shared/client/rpc-error.ts'
+import type { WirePushConfig } from '../shared/client/wire.ts'
 import { isPaused } from '../shared/protocol/task.ts'
 import { CommandFailed, sentenceOf } from './faults.ts'
 import { type NumberedEvent, numberedEvent } from './numbered-event.ts'
@@ -16,8 +17,7 @@ export interface WebhookEventsOptions {
   signal: AbortSignal
   /** Told at the end, and what did not go well. */
   note: (line: string) => void
-  /** How long a missing number may take before the log is asked. Default 1 s; without any event 10 s. */
-  patienceMs?: number
+  /** How long nothing may come before the log is asked. Default 10 s. A number that is missing is asked for at once. */
   silenceMs?: number
 }
 
@@ -63,25 +63,20 @@ export async function* webhookEvents(
 async function whatComes(ordered: OrderedEvents, options: WebhookEventsOptions): Promise<NumberedEvent[]> {
   const there = ordered.take()
   if (there.length > 0) return there
-  const { signal, patienceMs = 1000, silenceMs = 10_000 } = options
-  const ms = ordered.hasGap ? patienceMs : silenceMs
+  const { signal, silenceMs = 10_000 } = options
   const over = new AbortController()
   await Promise.race([
     ordered.something(over.signal),
-    wait(ms, undefined, { signal: AbortSignal.any([signal, over.signal]) }).catch(() => {}),
+    wait(silenceMs, undefined, { signal: AbortSignal.any([signal, over.signal]) }).catch(() => {}),
   ])
   over.abort()
   signal.throwIfAborted()
   return ordered.take()
 }
 
-async function register(client: AgentClient, task: string, config: object, signal: AbortSignal) {
+async function register(client: AgentClient, task: string, config: WirePushConfig, signal: AbortSignal) {
   try {
-    await client.call(
-      'tasks/pushNotificationConfig/set',
-      { id: task, push_notification_config: config },
-      { signal },
-    )
+    await client.setPushConfig(task, config, { signal })
   } catch (thrown) {
     if (!(thrown instanceof RpcError) || thrown.code !== -32602) throw thrown
     const allow =
@@ -92,20 +87,15 @@ async function register(client: AgentClient, task: string, config: object, signa
 
 /** Not with the caller's signal: it is to be removed although the caller has left. */
 function remove(client: AgentClient, task: string, id: string): Promise<unknown> {
-  const params = { id: task, push_notification_config_id: id }
-  return client.call('tasks/pushNotificationConfig/delete', params, { signal: AbortSignal.timeout(5000) })
+  return client.deletePushConfig(task, id, { signal: AbortSignal.timeout(5000) })
 }
 
 async function catchUp(client: AgentClient, task: string, ordered: OrderedEvents, signal: AbortSignal) {
   for (let more = true; more; ) {
-    const params = { id: task, after_sequence: ordered.lastInOrder, limit: 1000 }
-    const page = (await client.call('tasks/events', params, { signal })) as {
-      events: unknown[]
-      more?: boolean
-    }
     const before = ordered.lastInOrder
+    const page = await client.events(task, { afterSequence: before, limit: 1000 }, { signal })
     for (const event of page.events.map(numberedEvent)) if (event !== undefined) ordered.offer(event, 'log')
-    more = page.more === true && ordered.lastInOrder > before
+    more = page.more && ordered.lastInOrder > before
   }
 }
 

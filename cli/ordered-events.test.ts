@@ -1,0 +1,43 @@
+import { expect, test } from 'vitest'
+import { status } from '../shared/testing/wire-samples.ts'
+import type { NumberedEvent } from './numbered-event.ts'
+import { OrderedEvents } from './ordered-events.ts'
+
+const event = (sequence: number) => status(sequence, 'working') as NumberedEvent
+const numbers = (ordered: OrderedEvents) => ordered.take().map(({ sequence }) => sequence)
+
+test('each number once and in order, whichever source brings it first', () => {
+  const ordered = new OrderedEvents()
+  ordered.offer(event(2), 'webhook')
+  expect([numbers(ordered), ordered.lastInOrder]).toEqual([[], 0])
+  ordered.offer(event(1), 'log')
+  ordered.offer(event(2), 'log')
+  ordered.offer(event(1), 'webhook')
+  expect([numbers(ordered), ordered.lastInOrder]).toEqual([[1, 2], 2])
+  expect(ordered.counts).toEqual({ webhook: 1, log: 1 })
+  expect(numbers(ordered)).toEqual([])
+})
+
+test('what is held for a missing number is bounded, and the number that closes the gap is always taken', () => {
+  const ordered = new OrderedEvents()
+  for (let sequence = 2; sequence <= 1500; sequence++) ordered.offer(event(sequence), 'webhook')
+  ordered.offer(event(1), 'log')
+  expect(ordered.lastInOrder).toBe(1001)
+  // What came again takes no room.
+  for (let sequence = 1; sequence <= 1001; sequence++) ordered.offer(event(sequence), 'webhook')
+  ordered.offer(event(1003), 'webhook')
+  ordered.offer(event(1002), 'webhook')
+  expect(ordered.lastInOrder).toBe(1003)
+})
+
+test('whoever waits hears of the next event, or of the signal', async () => {
+  const ordered = new OrderedEvents()
+  const { signal } = new AbortController()
+  const hearing = ordered.something(signal)
+  ordered.offer(event(1), 'webhook')
+  await hearing
+  const over = new AbortController()
+  const waiting = ordered.something(over.signal)
+  over.abort()
+  expect(await waiting).toBeUndefined()
+})
