@@ -19,6 +19,11 @@ const commands: Record<string, { usage?: string; summary: string; load: () => Pr
       summary: 'send a message to an agent and show its answer',
       load: () => import('./commands/send.ts'),
     },
+    negotiate: {
+      usage: '<text>',
+      summary: 'show which agents could do it, best first, and why',
+      load: () => import('./commands/negotiate.ts'),
+    },
     watch: {
       usage: '<task>',
       summary: 'follow a task until it ends',

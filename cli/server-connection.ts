@@ -1,6 +1,7 @@
 import { type Command, Option } from 'commander'
 import { AgentClient } from '../shared/client/client.ts'
 import { ConnectionError, RpcError } from '../shared/client/rpc-error.ts'
+import type { ClientOptions } from '../shared/client/transport.ts'
 import { clientSettings } from './environment.ts'
 import { UsageError } from './faults.ts'
 import type { Io } from './io.ts'
@@ -29,7 +30,7 @@ export function withServerOptions<T extends Command>(command: T): T {
 export interface ServerConnection {
   url: string
   /** A client of the agent with this slug; `-` is the gateway itself. */
-  agent(slug: string): AgentClient
+  agent(slug: string, fetch?: ClientOptions['fetch']): AgentClient
   /** GET of a path below the address, its JSON. */
   getJson(path: string): Promise<{ body: unknown; headers: Headers }>
   /** Another method on such a path, with a body of JSON or none. */
@@ -48,7 +49,12 @@ export async function connect(
   const given = token === undefined ? {} : { token }
   return {
     url,
-    agent: (slug) => new AgentClient({ url: slug === '-' ? url : `${url}/agents/${slugOf(slug)}`, ...given }),
+    agent: (slug, fetch) =>
+      new AgentClient({
+        url: slug === '-' ? url : `${url}/agents/${slugOf(slug)}`,
+        ...given,
+        ...(fetch !== undefined && { fetch }),
+      }),
     async getJson(path) {
       return fetchJson(`${url}${path}`, { headers: await bearer(token) })
     },

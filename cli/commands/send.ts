@@ -18,6 +18,7 @@ import { explained } from '../no-agent.ts'
 import { askOnTerminal, isInteractive } from '../question.ts'
 import { connect, type ServerOptions, withServerOptions } from '../server-connection.ts'
 import { TaskView } from '../task-view.ts'
+import { ToldRoute } from '../told-route.ts'
 
 interface SendOptions extends ServerOptions, MessageOptions {
   out?: string
@@ -31,7 +32,7 @@ export default function sendCommand(io: Io): CliCommand {
   const command = new CliCommand('send')
     .argument(
       '<agent>',
-      'name of the agent (npx parley agents lists them), or "-": the server at --url itself',
+      'name of the agent (npx parley agents lists them), or "-": the gateway picks the one that suits the message',
     )
     .argument(
       '[text]',
@@ -58,7 +59,9 @@ answer (--json shows its state); 2 wrong use.`,
 }
 
 async function send(io: Io, agent: string, text: string | undefined, options: SendOptions): Promise<number> {
-  const client = (await connect(io, options)).agent(agent)
+  const server = await connect(io, options)
+  const told = agent === '-' ? new ToldRoute(io, server) : undefined
+  const client = server.agent(agent, told?.fetch)
   const message = await messageOf(io, text, options)
   try {
     if (options.wait) return await converse(io, client, message, agent, options)
@@ -67,6 +70,7 @@ async function send(io: Io, agent: string, text: string | undefined, options: Se
     else print(io, `${task.id}\n`)
     return 0
   } catch (thrown) {
+    told?.refused(thrown)
     throw explained(thrown, agent)
   }
 }

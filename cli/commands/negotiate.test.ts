@@ -1,0 +1,120 @@
+import { once } from 'node:events'
+import { createServer } from 'node:http'
+import type { AddressInfo } from 'node:net'
+import { text } from 'node:stream/consumers'
+import { expect, test } from 'vitest'
+import { runCli } from '../testing.ts'
+
+const subscores = { skill_match: 0.5, io_compatibility: 1, performance: 0, load: 0.25, cost: 7 }
+const sky = {
+  agent: { slug: 'sky' },
+  can_handle: true,
+  score: 0.61234,
+  subscores,
+  reasons: ['skill weather: rain'],
+}
+const board = {
+  agent: { slug: 'board\u001b[2J' },
+  can_handle: false,
+  score: 0.2,
+  subscores: {},
+  reasons: ['x'],
+  rejection_reason: 'no skill matches the task',
+}
+const answer = {
+  ...sky,
+  candidates: [sky, board],
+  excluded: [{ agent: 'far', rule: 'not admitted' }],
+  excluded_total: 3,
+  negotiation_id: 'n1',
+}
+
+/** A gateway that answers every negotiation so, and keeps what it was asked. */
+async function scriptedGateway(answers: object) {
+  const asked: unknown[] = []
+  const server = createServer(async (request, response) => {
+    asked.push(JSON.parse(await text(request)))
+    response.setHeader('content-type', 'application/json').end(JSON.stringify(answers))
+  })
+  server.listen(0, '127.0.0.1')
+  await once(server, 'listening')
+  return {
+    url: `http://127.0.0.1:${(server.address() as AddressInfo).port}`,
+    asked,
+    [Symbol.asyncDispose]: async () => {
+      server.closeAllConnections()
+      await new Promise((resolve) => server.close(resolve))
+    },
+  }
+}
+
+test('prints rank, agent, score, bars of the sub-scores, reasons, and the excluded with their rule', async () => {
+  await using gateway = await scriptedGateway(answer)
+  const { code, stdout } = await runCli(['negotiate', 'will it rain', '--token', 't', '--url', gateway.url])
+  expect(code).toBe(0)
+  expect(stdout.split('\n')).toEqual([
+    'RANK  AGENT  SCORE   SKILL     I/O       SPEED     LOAD      COST      REASONS',
+    '1     sky    0.6123  ████····  ████████  ········  ██······  ████████  skill weather: rain',
+    '2!    board  0.2000  ········  ········  ········  ········  ········  no skill matches the task',
+    '! would not get the task',
+    '',
+    'EXCLUDED  RULE',
+    'far       not admitted',
+    'and 2 more',
+    '',
+  ])
+})
+
+test('--json prints what the gateway says; the options go into the question', async () => {
+  await using gateway = await scriptedGateway({ ...answer, can_handle: false })
+  const options = [
+    '--details',
+    'd',
+    '--input',
+    'text/csv',
+    '--max-latency',
+    '5',
+    '--max-cost',
+    '0.1',
+    '--tool',
+    'a',
+  ]
+  const more = [
+    '--without-tool',
+    'b',
+    '--min-score',
+    '0.5',
+    '--limit',
+    '2',
+    '--weights',
+    'skill_match=1,load=.5',
+  ]
+  const argv = ['negotiate', 'rain', ...options, ...more, '--json', '--token', 't', '--url', gateway.url]
+  const { code, stdout } = await runCli(argv)
+  expect([code, JSON.parse(stdout)]).toEqual([1, { ...answer, can_handle: false }])
+  expect(gateway.asked).toEqual([
+    {
+      task_summary: 'rain',
+      task_details: 'd',
+      input_mime_types: ['text/csv'],
+      max_latency_ms: 5,
+      max_cost_amount: '0.1',
+      required_tools: ['a'],
+      forbidden_tools: ['b'],
+      min_score: 0.5,
+      limit: 2,
+      weights: { skill_match: 1, load: 0.5 },
+    },
+  ])
+})
+
+test.each([
+  [['--weights', 'speed=1']],
+  [['--weights', 'load=2']],
+  [['--weights', 'load']],
+  [['--min-score', '-1']],
+  [['--limit', 'x']],
+])('%s is wrong use', async (options) => {
+  const { code } = await runCli(['negotiate', 'x', ...options, '--token', 't', '--url', 'http://127.0.0.1:1'])
+  expect(code).toBe(2)
+})
