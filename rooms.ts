@@ -14,7 +14,7 @@ export const floors: string[][] = [
   ['shared/methods'],
   ['shared/http'],
   ['shared/registration'],
-  ['shared/open-line.ts'],
+  ['shared/open-line.ts', 'shared/open-store.ts'],
   ['shared/app.ts'],
   ['shared/run-agent.ts'],
   ['shared/agent-process.ts'],

@@ -6,6 +6,7 @@ import { addHealthRoute } from '../shared/http/health-routes.ts'
 import { addMetricsRoute } from '../shared/http/metrics-route.ts'
 import { type RequestLimits, requestLimits } from '../shared/http/request-limits.ts'
 import { createServer } from '../shared/http/server.ts'
+import { databaseUrl } from '../shared/process/config.ts'
 import type { Log } from '../shared/process/log.ts'
 import { createMetrics } from '../shared/process/metrics.ts'
 import { version } from '../shared/process/version.ts'
@@ -84,6 +85,11 @@ export async function startGatewayApp(options: GatewayAppOptions): Promise<Gatew
   const { settings, log } = options
   const { config, secrets, environment } = settings
   await using stack = new AsyncDisposableStack()
+  if (databaseUrl(environment['STORE_URL']) !== undefined) {
+    log.warn(
+      'STORE_URL names a MongoDB database: the agents use it; what the gateway itself keeps stays in DATA_DIR',
+    )
+  }
   const database = stack.use(await openDatabases(config, stack))
   const addresses = await decideAddresses(config)
   const reserved = await namesOf(options.agentsDir)

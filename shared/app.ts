@@ -1,4 +1,3 @@
-import path from 'node:path'
 import type { FastifyInstance } from 'fastify'
 import { Authenticator } from './auth/authenticate.ts'
 import type { ClientKeys } from './auth/client-keys.ts'
@@ -20,13 +19,13 @@ import { Dispatcher } from './methods/dispatch.ts'
 import { ForeignTasks } from './methods/foreign-task.ts'
 import type { Services } from './methods/method.ts'
 import { type Line, openLine } from './open-line.ts'
+import { type OpenStore, openStore } from './open-store.ts'
 import type { AgentConfig } from './process/config.ts'
 import type { Log } from './process/log.ts'
 import { createMetrics, createTaskMetrics, type Metrics } from './process/metrics.ts'
 import { version } from './process/version.ts'
 import { createWebhookMetrics } from './process/webhook-metrics.ts'
 import { startRetention } from './store/retention.ts'
-import { openSqliteStore } from './store/sqlite.ts'
 import type { Store } from './store/store.ts'
 import { TaskEngine } from './tasks/engine.ts'
 import { startExpiry } from './tasks/expiry.ts'
@@ -48,6 +47,8 @@ export interface AgentAppOptions {
   /** Absent: nobody can sign, for nobody's key is known. */
   clientKeys?: ClientKeys
   log: Log
+  /** STORE_URL where it is a MongoDB database. Default: the embedded store. */
+  storeUrl?: string | undefined
   /** REDIS_URL: where the processes of this agent share queue and events. Default: this is the only one. */
   redisUrl?: string | undefined
   /** Token of the global webhook, from the settings. */
@@ -73,10 +74,11 @@ export async function startAgentApp(options: AgentAppOptions): Promise<AgentApp>
   const { agent, config, log } = options
   const { did, document, key } = options.identity
   await using stack = new AsyncDisposableStack()
-  const store = stack.use(await openSqliteStore({ file: path.join(config.storeDir, 'agent.db') }))
-  const metrics = createMetrics()
   const id = agentId(did)
-  const { redisUrl } = options
+  const { redisUrl, storeUrl } = options
+  const { store, backend } = await openStore({ storeUrl, storeDir: config.storeDir, agentId: id })
+  stack.use(store)
+  const metrics = createMetrics()
   const line = await openLine({ redisUrl, agentId: id, concurrency: agent.concurrency, log }, stack)
   const parts = await assemble(options, store, line, metrics, stack)
   const { services, authenticator, limits } = parts
@@ -92,7 +94,7 @@ export async function startAgentApp(options: AgentAppOptions): Promise<AgentApp>
   addMetricsRoute(app, metrics)
   addHealthRoute(
     app,
-    healthOptions(options, services, line, () => stopping.signal.aborted),
+    healthOptions(options, services, { line, backend }, () => stopping.signal.aborted),
   )
   if (store.exclusive) await recover({ ...services, log })
   const address = await app.listen({ host: config.host, port: config.port })
@@ -201,7 +203,12 @@ function signatureRules({ agent, clientKeys }: AgentAppOptions, store: Store): S
   }
 }
 
-function healthOptions(options: AgentAppOptions, services: Services, line: Line, draining: () => boolean) {
+function healthOptions(
+  options: AgentAppOptions,
+  services: Services,
+  { line, backend }: { line: Line } & Pick<OpenStore, 'backend'>,
+  draining: () => boolean,
+) {
   const { config, introspector } = options
   const { did } = options.identity
   return {
@@ -209,7 +216,7 @@ function healthOptions(options: AgentAppOptions, services: Services, line: Line,
     id: agentId(did),
     did,
     environment: config.production ? 'production' : 'development',
-    storageBackend: 'sqlite',
+    storageBackend: backend,
     schedulerBackend: line.backend,
     taskManagerRunning: () => services.scheduler.running,
     draining,

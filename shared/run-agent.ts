@@ -16,6 +16,7 @@ import { ConfigError } from './process/settings.ts'
 import { Membership, type TokenSource } from './registration/membership.ts'
 import { ownClient } from './registration/own-client.ts'
 import { askForClient, isSupervised, tellReady } from './registration/supervisor-channel.ts'
+import { DatabaseRefused } from './store/database-refused.ts'
 
 interface Client {
   clientId: string
@@ -31,9 +32,14 @@ export async function runAgent(folder: string): Promise<number> {
     return await run(() => start(folder, config, secrets, log), { log })
   } catch (error) {
     const log = makeLog({ level: 'info', name })
-    log.fatal(error instanceof ConfigError ? { reason: error.message } : { err: error }, 'agent cannot start')
+    log.fatal(isForOperators(error) ? { reason: error.message } : { err: error }, 'agent cannot start')
     return 1
   }
+}
+
+/** Whose sentence is written for whoever starts the agent. */
+function isForOperators(error: unknown): error is Error {
+  return error instanceof ConfigError || error instanceof DatabaseRefused
 }
 
 async function start(folder: string, config: AgentConfig, secrets: AgentSecrets, log: Log): Promise<Running> {
@@ -54,8 +60,8 @@ async function start(folder: string, config: AgentConfig, secrets: AgentSecrets,
   // Before the app: it leaves the gateway once its work is done.
   const membership = membershipOf(identity, { config, secrets, client, log })
   if (membership !== undefined) stack.use(membership)
-  const { redisUrl, webhookToken } = secrets
-  const options = { agent, identity, config, introspector, log, redisUrl, webhookToken, ...known }
+  const { redisUrl, storeUrl, webhookToken } = secrets
+  const options = { agent, identity, config, introspector, log, redisUrl, storeUrl, webhookToken, ...known }
   const app = stack.use(await startAgentApp(options))
   stack.use(giveBackIdleMemory(() => app.services.figures.completed + app.services.figures.failed))
   membership?.start({ url: app.baseUrl, figures: () => figuresOf(app) })

@@ -5,6 +5,7 @@ import { fileURLToPath } from 'node:url'
 import type { Agent as UpstreamAgent } from 'undici'
 import { verifyDocument } from '../../shared/identity/document.ts'
 import { Audit } from '../../shared/process/audit.ts'
+import { databaseUrl } from '../../shared/process/config.ts'
 import type { Log } from '../../shared/process/log.ts'
 import type { GatewayConfig } from '../config.ts'
 import type { IdentityProvider } from '../identity-provider/identity-provider.ts'
@@ -70,7 +71,7 @@ function agentCommand(folder: string) {
 }
 
 function settingsOf(agent: AgentFolder, options: SupervisedAgentsOptions): Record<string, string> {
-  const { config, addresses, provider } = options
+  const { config, environment, addresses, provider } = options
   const issuer = provider?.issuer ?? config.oauth.issuer
   // PUBLIC_URL need not be reachable from the machine itself: the embedded server is asked where it listens.
   const introspection =
@@ -90,6 +91,7 @@ function settingsOf(agent: AgentFolder, options: SupervisedAgentsOptions): Recor
     ...(introspection !== undefined && { OAUTH_INTROSPECTION_URL: introspection }),
     ...(token !== undefined && { OAUTH_TOKEN_URL: token }),
     ...(clients !== undefined && { OAUTH_CLIENT_METADATA_URL: clients }),
+    ...(databaseUrl(environment['STORE_URL']) !== undefined && { STORE_URL: environment['STORE_URL'] ?? '' }),
     ...(config.storeDir !== config.dataDir && {
       STORE_URL: `sqlite:${path.join(config.storeDir, 'agents', agent.name)}`,
     }),

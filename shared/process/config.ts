@@ -45,6 +45,8 @@ export interface AgentConfig extends CommonConfig {
 }
 
 export interface AgentSecrets {
+  /** STORE_URL where it is a MongoDB database; may hold a password. */
+  storeUrl: string | undefined
   /** May hold a password. */
   redisUrl: string | undefined
   oauthClientSecret: string | undefined
@@ -70,6 +72,7 @@ export function agentConfig(env: NodeJS.ProcessEnv): { config: AgentConfig; secr
       webhookUrl: values.WEBHOOK_URL,
     }),
     secrets: Object.freeze({
+      storeUrl: databaseUrl(values.STORE_URL),
       redisUrl: values.REDIS_URL,
       oauthClientSecret: values.OAUTH_CLIENT_SECRET,
       gatewayToken: values.GATEWAY_TOKEN,
@@ -95,6 +98,16 @@ export function allowedHosts(setting: string, list: string | undefined): Allowed
   }
 }
 
+/** STORE_URL where it names a database that is not embedded. */
+export function databaseUrl(storeUrl: string | undefined): string | undefined {
+  return storeUrl?.startsWith('mongodb') === true ? storeUrl : undefined
+}
+
+function storeDirOf(storeUrl: string | undefined): string | undefined {
+  const embedded = storeUrl?.startsWith('sqlite:') === true
+  return embedded ? path.resolve(storeUrl.slice('sqlite:'.length)) : undefined
+}
+
 export function commonConfig(values: Values<typeof commonSettings>): CommonConfig {
   const dataDir = path.resolve(values.DATA_DIR)
   const production = values.NODE_ENV === 'production'
@@ -103,8 +116,7 @@ export function commonConfig(values: Values<typeof commonSettings>): CommonConfi
     port: values.PORT,
     publicUrl: trimSlash(values.PUBLIC_URL),
     dataDir,
-    storeDir:
-      values.STORE_URL === undefined ? dataDir : path.resolve(values.STORE_URL.slice('sqlite:'.length)),
+    storeDir: storeDirOf(values.STORE_URL) ?? dataDir,
     oauth: {
       issuer: trimSlash(values.OAUTH_ISSUER),
       introspectionUrl: values.OAUTH_INTROSPECTION_URL,

@@ -46,9 +46,11 @@ export const commonSettings = {
     meaning: 'keys, embedded database, development credentials',
   },
   STORE_URL: {
-    schema: text.regex(/^sqlite:/, 'must begin with sqlite:').optional(),
+    schema: text.regex(/^(sqlite:|mongodb(\+srv)?:\/\/)/, 'must begin with sqlite: or mongodb://').optional(),
     example: '',
-    meaning: 'sqlite:<folder> (default sqlite: + DATA_DIR)',
+    meaning:
+      'sqlite:<folder> (default sqlite: + DATA_DIR), or mongodb://host/database, which several processes of an agent share',
+    secret: true,
   },
   REDIS_URL: {
     schema: z.url({ protocol: /^rediss?$/, error: 'must be a redis:// or rediss:// URL' }).optional(),

@@ -6,8 +6,9 @@ import path from 'node:path'
 import { createInterface } from 'node:readline'
 import { DatabaseSync } from 'node:sqlite'
 import { afterEach, beforeEach, expect, test } from 'vitest'
+import { DatabaseRefused } from './database-refused.ts'
 import { openSqliteStore } from './sqlite.ts'
-import { DatabaseRefused, openDatabase, type SqliteDatabase } from './sqlite-database.ts'
+import { openDatabase, type SqliteDatabase } from './sqlite-database.ts'
 
 const one = 'CREATE TABLE notes (text TEXT NOT NULL UNIQUE)'
 const two = "ALTER TABLE notes ADD COLUMN author TEXT NOT NULL DEFAULT 'nobody'"

@@ -1,6 +1,7 @@
 import { closeSync, mkdirSync, openSync } from 'node:fs'
 import path from 'node:path'
 import { DatabaseSync, type StatementSync } from 'node:sqlite'
+import { DatabaseRefused } from './database-refused.ts'
 import { GroupCommit, unavailable } from './group-commit.ts'
 
 export type Statement = StatementSync
@@ -19,11 +20,6 @@ export interface SqliteDatabase extends AsyncDisposable {
   write<T>(run: () => T): Promise<T>
   /** Writes to the disk and waits for it. */
   ping(): Promise<void>
-}
-
-/** The file cannot be opened. `message` is a sentence for the operator: which file, why, what to do. */
-export class DatabaseRefused extends Error {
-  override readonly name = 'DatabaseRefused'
 }
 
 /**
