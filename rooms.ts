@@ -54,7 +54,7 @@ export const drivers: Record<string, RegExp> = {
   mongodb: /mongodb[^/]*\.ts$/,
   bullmq: /\/bullmq\.ts$/,
   ioredis: /\/(bullmq|redis)\.ts$/,
-  viem: /^shared\/payments\/(typed-data|chain[^/]*)\.ts$/,
+  viem: /^shared\/(payments\/(typed-data|wallet|chain[^/]*)|testing\/chain)\.ts$/,
   'oidc-provider': /^gateway\/identity-provider\//,
 }
 

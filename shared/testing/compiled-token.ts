@@ -1,0 +1,49 @@
+import { createHash } from 'node:crypto'
+import { mkdirSync, readFileSync, renameSync, writeFileSync } from 'node:fs'
+import { createRequire } from 'node:module'
+import { fileURLToPath } from 'node:url'
+
+type Hex = `0x${string}`
+
+interface Output {
+  errors?: { severity: string; formattedMessage: string }[]
+  contracts: Record<string, Record<string, { evm: { bytecode: { object: string } } }>>
+}
+
+const source = readFileSync(new URL('./eip3009-token.sol', import.meta.url), 'utf8')
+const cache = fileURLToPath(new URL('../../node_modules/.cache/parley/', import.meta.url))
+
+/** The token of `eip3009-token.sol` as bytecode; compiled once per source, which takes seconds, and kept beside the packages. */
+export function compiledToken(): Hex {
+  const require = createRequire(import.meta.url)
+  const { version } = require('solc/package.json') as { version: string }
+  const key = createHash('sha256').update(`${version} ${source}`).digest('hex').slice(0, 32)
+  const file = `${cache}${key}.hex`
+  try {
+    return readFileSync(file, 'utf8') as Hex
+  } catch {
+    const bytecode = compile(require('solc') as { compile(input: string): string })
+    mkdirSync(cache, { recursive: true })
+    // Several test files may do so at the same time: the file is there whole or not at all.
+    const draft = `${file}.${process.pid}`
+    writeFileSync(draft, bytecode)
+    renameSync(draft, file)
+    return bytecode
+  }
+}
+
+function compile(solc: { compile(input: string): string }): Hex {
+  const input = {
+    language: 'Solidity',
+    sources: { token: { content: source } },
+    settings: {
+      optimizer: { enabled: true },
+      evmVersion: 'cancun',
+      outputSelection: { '*': { '*': ['evm.bytecode.object'] } },
+    },
+  }
+  const { errors = [], contracts } = JSON.parse(solc.compile(JSON.stringify(input))) as Output
+  const fault = errors.find(({ severity }) => severity === 'error')
+  if (fault !== undefined) throw new Error(fault.formattedMessage)
+  return `0x${contracts['token']?.['TestDollar']?.evm.bytecode.object ?? ''}`
+}
