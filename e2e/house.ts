@@ -18,24 +18,45 @@ export class House {
   readonly url: string
   readonly dataDir: string
   readonly output: string[] = []
-  readonly #process: ChildProcess
   readonly #env: NodeJS.ProcessEnv
-  readonly #exited: Promise<number | null>
+  #process: ChildProcess
+  #exited: Promise<number | null>
 
   private constructor(port: number, dataDir: string, env: NodeJS.ProcessEnv) {
     this.url = `http://127.0.0.1:${port}`
     this.dataDir = dataDir
     this.#env = env
-    this.#process = spawn('npm', ['start', '--silent'], {
+    this.#process = this.#spawn()
+    this.#exited = exitOf(this.#process)
+  }
+
+  #spawn(): ChildProcess {
+    const child = spawn('npm', ['start', '--silent'], {
       cwd: root,
-      env,
+      env: this.#env,
       stdio: ['ignore', 'pipe', 'pipe'],
       detached: true,
     })
-    for (const stream of [this.#process.stdout, this.#process.stderr]) {
+    for (const stream of [child.stdout, child.stderr]) {
       stream?.on('data', (chunk: Buffer) => this.output.push(chunk.toString()))
     }
-    this.#exited = new Promise((resolve) => this.#process.once('exit', (code) => resolve(code)))
+    return child
+  }
+
+  async #ready(): Promise<void> {
+    await until(
+      () => /^curl /m.test(this.output.join('')),
+      60_000,
+      () => this.output.join(''),
+    )
+  }
+
+  /** After a stop: the same house, with what it has kept. */
+  async startAgain(): Promise<void> {
+    this.output.length = 0
+    this.#process = this.#spawn()
+    this.#exited = exitOf(this.#process)
+    await this.#ready()
   }
 
   /** Resolves when the house has printed its `curl` line. */
@@ -44,11 +65,7 @@ export class House {
     const port = await freePorts()
     const { NODE_ENV: _ours, ...env } = process.env
     const house = new House(port, dataDir, { ...env, DATA_DIR: dataDir, PORT: String(port), ...more })
-    await until(
-      () => /^curl /m.test(house.output.join('')),
-      60_000,
-      () => house.output.join(''),
-    )
+    await house.#ready()
     return house
   }
 
@@ -90,6 +107,10 @@ export class House {
       }
     })
   }
+}
+
+function exitOf(child: ChildProcess): Promise<number | null> {
+  return new Promise((resolve) => child.once('exit', (code) => resolve(code)))
 }
 
 export async function until(

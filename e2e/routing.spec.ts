@@ -1,0 +1,100 @@
+import { expect, test } from '@playwright/test'
+import { House } from './house.ts'
+
+test.describe.configure({ mode: 'serial' })
+
+let house: House
+
+test.beforeAll(async () => {
+  house = await House.start()
+})
+test.afterAll(async () => {
+  await house.remove()
+})
+
+interface Decision {
+  chosen: string
+  candidates: { agent: { slug: string }; score: number; reasons: string[] }[]
+}
+
+async function rpc(method: string, params: object) {
+  const token = (await house.parley('token')).stdout.trim()
+  const headers = { authorization: `Bearer ${token}`, 'content-type': 'application/json' }
+  const body = JSON.stringify({ jsonrpc: '2.0', id: '1', method, params })
+  const response = await fetch(`${house.url}/`, { method: 'POST', headers, body })
+  const id = response.headers.get('x-negotiation-id')
+  const record = id === null ? undefined : await fetch(`${house.url}/negotiations/${id}`, { headers })
+  return {
+    status: response.status,
+    agent: response.headers.get('x-agent'),
+    body: (await response.json()) as {
+      result?: { id: string }
+      error?: { code: number; data: Record<string, unknown> }
+    },
+    decision: (await record?.json()) as Decision | undefined,
+  }
+}
+
+const message = (text: string) => ({
+  message: { role: 'user', kind: 'message', messageId: crypto.randomUUID(), parts: [{ kind: 'text', text }] },
+})
+
+const salesTable = 'analyze this table of sales:\nmonth,amount\nJanuary,10\nFebruary,25\nMarch,40\n'
+
+for (const [text, agent, answer] of [
+  ['calculate 12 * (3 + 4)', 'calculator', /84/],
+  [
+    'Summarize this text in one sentence: Rivers carry water to the sea. The sea gives it back as rain. Without rain the rivers would run dry.',
+    'summarizer',
+    /rain|water|rivers/i,
+  ],
+  [salesTable, 'data-analyst', /month|amount/i],
+] as const) {
+  test(`parley send - ${JSON.stringify(text.slice(0, 30))} reaches the ${agent}`, async () => {
+    const { code, stdout, stderr } = await house.parley('send', '-', text)
+    expect(stderr).toContain(`→ ${agent} (score `)
+    expect(stdout).toMatch(answer)
+    expect(code).toBe(0)
+    const routed = await rpc('message/send', message(text))
+    expect(routed).toMatchObject({ status: 200, agent, decision: { chosen: agent } })
+    expect(routed.decision?.candidates[0]?.reasons.length).toBeGreaterThan(0)
+  })
+}
+
+test('a text that no agent serves is refused with the best candidates and why not', async () => {
+  const nonsense = 'zorbl quiffle the brimbly snargs'
+  const { code, stderr } = await house.parley('send', '-', nonsense)
+  expect(code).toBe(1)
+  expect(stderr).toMatch(/ {2}[a-z-]+ \(score 0\.\d\d\): /)
+  const refused = await rpc('message/send', message(nonsense))
+  expect(refused.body.error).toMatchObject({ code: -32004, data: { reason: 'no_agent' } })
+  expect((refused.body.error?.data['candidates'] as unknown[]).length).toBeGreaterThan(0)
+})
+
+test('parley negotiate shows the ranking', async () => {
+  const { code, stdout } = await house.parley('negotiate', 'convert 3 miles to kilometres')
+  expect(code).toBe(0)
+  expect(stdout).toMatch(/^RANK {2}AGENT.*\n1 +calculator +0\.\d{4} /)
+})
+
+test('the summarizer sums up what the data-analyst made', async () => {
+  const table = await rpc('message/send', message(salesTable))
+  const id = table.body.result?.id ?? ''
+  const state = async () =>
+    ((await rpc('tasks/get', { task_id: id })).body.result as unknown as { status: { state: string } }).status
+      .state
+  await expect.poll(state).toBe('completed')
+  const { code, stdout, stderr } = await house.parley('send', 'summarizer', 'Sum it up', '--reference', id)
+  expect(stderr + stdout).not.toContain('not found')
+  expect(stdout.length).toBeGreaterThan(10)
+  expect(code).toBe(0)
+})
+
+test('a restart of the gateway keeps where tasks live', async () => {
+  const sent = await rpc('message/send', message('calculate 2 + 3'))
+  const id = sent.body.result?.id ?? ''
+  await house.stop()
+  await house.startAgain()
+  const got = await rpc('tasks/get', { task_id: id })
+  expect(got).toMatchObject({ status: 200, agent: 'calculator', body: { result: { id } } })
+})
