@@ -29,7 +29,7 @@ export interface Figures {
 /** Warms the server up, then measures. `accepted` counts both. */
 export async function measure(
   generator: LoadGenerator,
-  server: ServerProcess,
+  server: Pick<ServerProcess, 'address' | 'cpuMicros'>,
   load: Pick<Load, 'requests' | 'mustHold'>,
 ): Promise<{ figures: Figures; accepted: number }> {
   const whole = { ...load, address: server.address, connections }

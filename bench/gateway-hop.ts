@@ -1,0 +1,84 @@
+/**
+ * What the gateway costs on the way to an agent: a call made directly, through `/agents/{slug}/`, and through `POST /` (of
+ * a known task, and of a new message with its negotiation), beside a bare @fastify/http-proxy, a bare forwarder on undici
+ * and nginx. The CPU is that of the server in the middle; the agent behind it and the OAuth server are on the other core.
+ */
+import { spawnSync } from 'node:child_process'
+import { randomUUID } from 'node:crypto'
+import { sendParams } from './support/agent-under-test.ts'
+import { httpRequest } from './support/load.ts'
+import { cores } from './support/machine.ts'
+import { measure } from './support/measure.ts'
+import { NginxProcess } from './support/nginx-process.ts'
+import { expectAtMost, printFigures, saveResults } from './support/report.ts'
+import { inRounds, type Subject } from './support/rounds.ts'
+import { ServerProcess } from './support/server-process.ts'
+import { tokenOf } from './support/tokens.ts'
+
+const mustHold = '"kind":"task"'
+const headers = { Authorization: `Bearer ${tokenOf(0)}` }
+const taskId = randomUUID()
+const get = { jsonrpc: '2.0', id: '1', method: 'tasks/get', params: { task_id: taskId } }
+const send = () => ({ jsonrpc: '2.0', id: '1', method: 'message/send', params: sendParams() })
+const gets = (path: string) => [httpRequest({ path, headers, body: get })]
+const sends = (path: string) =>
+  Array.from({ length: 200 }, () => httpRequest({ path, headers, body: send() }))
+
+const program = (name: string) => `${import.meta.dirname}/support/${name}-process.ts`
+const upstreamOn = (core: number) => ServerProcess.start({ args: [program('upstream')], core })
+
+const direct: Subject = async (generator) => {
+  await using upstream = await upstreamOn(cores.server)
+  return (await measure(generator, upstream, { requests: gets('/'), mustHold })).figures
+}
+
+const gateway =
+  (requests: () => string[]): Subject =>
+  async (generator) => {
+    await using upstream = await upstreamOn(cores.load)
+    await using oauth = await ServerProcess.start({ args: [program('oauth')], core: cores.load })
+    const env = { UPSTREAM: upstream.address, OAUTH: oauth.address }
+    await using server = await ServerProcess.start({
+      args: ['--disable-warning=ExperimentalWarning', program('gateway')],
+      core: cores.server,
+      env,
+    })
+    return (await measure(generator, server, { requests: requests(), mustHold })).figures
+  }
+
+const forwarder =
+  (kind: string): Subject =>
+  async (generator) => {
+    await using upstream = await upstreamOn(cores.load)
+    const env = { UPSTREAM: upstream.address, FORWARDER: kind }
+    await using server = await ServerProcess.start({ args: [program('forwarder')], core: cores.server, env })
+    return (await measure(generator, server, { requests: gets('/agents/upstream/'), mustHold })).figures
+  }
+
+const nginx: Subject = async (generator) => {
+  await using upstream = await upstreamOn(cores.load)
+  await using server = await NginxProcess.start(upstream.address, cores.server)
+  return (await measure(generator, server, { requests: gets('/agents/upstream/'), mustHold })).figures
+}
+
+const hasNginx = spawnSync('nginx', ['-v']).error === undefined
+if (!hasNginx) console.log('nginx is not installed: it is not measured.')
+const proxy = 'bare @fastify/http-proxy'
+const found = await inRounds({
+  'the agent directly': direct,
+  'gateway, /agents/{slug}/': gateway(() => gets('/agents/upstream/')),
+  'gateway, POST /, tasks/get': gateway(() => gets('/')),
+  'gateway, POST /, message/send': gateway(() => sends('/')),
+  'gateway, /agents/{slug}/, message/send': gateway(() => sends('/agents/upstream/')),
+  [proxy]: forwarder('http-proxy'),
+  'bare undici forwarder': forwarder('undici'),
+  ...(hasNginx && { nginx }),
+})
+printFigures(found.medians)
+const cpuOf = (name: string) => found.medians[name]?.cpuMicrosPerRequest ?? Number.NaN
+// The aim is 0.5.
+expectAtMost(`/agents/{slug}/ ÷ ${proxy}, CPU`, cpuOf('gateway, /agents/{slug}/') / cpuOf(proxy), 1.25)
+console.log(
+  `          POST / ÷ ${proxy}, CPU: ${(cpuOf('gateway, POST /, tasks/get') / cpuOf(proxy)).toFixed(2)}`,
+)
+await saveResults('gateway-hop', { nginx: hasNginx ? 'measured' : 'not installed', ...found })
