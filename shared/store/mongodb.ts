@@ -14,7 +14,7 @@ import {
 import { contextHistory, listContexts, listTasks } from './mongodb-lists.ts'
 import { mongodbPayments } from './mongodb-payments.ts'
 import type { BesideTasks, Inside } from './mongodb-record.ts'
-import { removeEnded } from './mongodb-removal.ts'
+import { removeEnded } from './mongodb-retention.ts'
 import { agentIndexes, agentMigrations, prepareSchema } from './mongodb-schema.ts'
 import { signatureTaker } from './mongodb-signatures.ts'
 import {
