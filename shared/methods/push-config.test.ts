@@ -202,6 +202,8 @@ test('of a send that fails, no webhook is left behind: another’s context, a ta
   await expect(wrong).rejects.toMatchObject({ code: -32020 })
   await expect(alice.send({ text: 'x', taskId: theirs.id }, inline)).rejects.toMatchObject({ code: -32001 })
   expect(await bob.call(method('list'), { id: theirs.id })).toEqual([])
+  const stored = () => agent.app.services.store.webhooks.listOpenPushConfigs({ limit: 10 })
+  expect(await stored()).toEqual({ items: [] })
   const task = await alice.sendAndWait({ text: 'hello', taskId })
   expect(await alice.call(method('list'), { id: task.id })).toEqual([])
   await expect(alice.send({ text: 'x', taskId }, inline)).rejects.toMatchObject({ code: -32008 })

@@ -177,8 +177,9 @@ test('a config hears of no other task that has the same id', async () => {
   const { store, delivered, open } = await scene()
   const { dispatcher, registrations } = open()
   const { before, after } = await endedTask(store)
-  await registrations.set({ ...after, owner: 'another' }, inline('theirs'), asNew)
-  await registrations.set({ ...after, createdAt: '2020' }, inline('earlier'), asNew)
+  const woken = { ...asNew, isNew: false }
+  await registrations.set({ ...after, owner: 'another' }, inline('theirs'), woken)
+  await registrations.set({ ...after, createdAt: '2020' }, inline('earlier'), woken)
   dispatcher.committed(before, after)
   await new Promise((resolve) => setTimeout(resolve, 50))
   expect(delivered).toEqual([])
