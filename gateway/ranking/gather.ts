@@ -60,26 +60,34 @@ function push(lists: List[], posting: Posting | undefined, weight: number): void
 }
 
 /** A list shorter than this is read without asking whether it could be left out. */
-const shortList = 500
+const shortList = 300
 
 /**
  * Adds up the lists until what is left could change nothing: `enough(left)` is asked before long lists, with the most that
- * all lists left could add to one unit.
+ * all lists left could add to one unit, but not before as much was read as asking costs.
  * @returns that most, 0 when everything was read
  */
 export function addUp(lists: readonly List[], sums: Sums, enough: (left: number) => boolean): number {
   let left = 0
+  let top = 0
+  let read = 0
   for (const { most, next } of lists) left += most - next
   for (const { posting, weight, most, next } of lists) {
-    if (posting.length > shortList && enough(left)) return left
     const { units, impacts, length } = posting
     const { words, units: touched } = sums
+    if (length > shortList && top > left && read + length > touched.length / 2) {
+      if (enough(left)) return left
+      read = 0
+    }
     for (let at = 0; at < length; at += 1) {
       const unit = units[at] as number
       const before = words[unit] as number
       if (before === 0) touched.push(unit)
-      words[unit] = before + weight * (impacts[at] as number)
+      const now = before + weight * (impacts[at] as number)
+      words[unit] = now
+      if (now > top) top = now
     }
+    read += length
     left = Math.max(0, left - most + next)
   }
   return 0

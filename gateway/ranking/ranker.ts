@@ -100,14 +100,11 @@ export class Ranker {
     try {
       learnedMost(run.query, run.mass, learned, rows, sums)
       const left = addUp(listsOf(run.query, words, run.knowledge), sums, (most) => {
-        if (bounds.most() + most <= 0) return false
         for (const row of bounds.first(2 * (run.options.limit ?? limitDefault))) this.#visit(row, run)
         return this.#least(run) > most
       })
       for (const row of bounds.first(2 * (run.options.limit ?? limitDefault))) this.#visit(row, run)
-      for (const { row, most } of bounds.all()) {
-        if (most + left >= this.#least(run)) this.#visit(row, run)
-      }
+      for (const row of bounds.atLeast(this.#least(run) - left)) this.#visit(row, run)
     } finally {
       sums.clear()
     }

@@ -17,35 +17,41 @@ export class UpperBounds {
     this.#index = index
   }
 
-  /** The highest of all. */
-  most(): number {
-    let most = 0
-    for (const { most: one } of this.all()) most = Math.max(most, one)
-    return most
-  }
-
-  /** Every agent that was touched; one with several units comes several times. */
-  *all(): Iterable<Bound> {
+  /** Every row that could have `least` and more, in no order; one with several units comes several times. */
+  atLeast(least: number): number[] {
     const { units, rows, words, learned } = this.#sums
+    const found: number[] = []
     for (const unit of units) {
       const row = this.#index.rowOf(unit)
-      yield { row, most: (words[unit] as number) + (learned[row] as number) }
+      if ((words[unit] as number) + (learned[row] as number) >= least) found.push(row)
     }
-    for (const row of rows) yield { row, most: learned[row] as number }
+    for (const row of rows) if ((learned[row] as number) >= least) found.push(row)
+    return found
   }
 
-  /** About the `count` highest, without order. */
+  most(row: number, unit?: number): number {
+    const { words, learned } = this.#sums
+    return (learned[row] as number) + (unit === undefined ? 0 : (words[unit] as number))
+  }
+
+  /** About the `count` highest, the highest first. */
   first(count: number): number[] {
+    const { units, rows } = this.#sums
     const heads: Bound[] = []
-    let least = 0
-    for (const bound of this.all()) {
-      if (heads.length >= count && bound.most <= least) continue
-      heads.push(bound)
-      if (heads.length < 4 * count) continue
+    let least = -1
+    const see = (row: number, most: number) => {
+      if (most <= least) return
+      heads.push({ row, most })
+      if (heads.length < 4 * count) return
       heads.sort((a, b) => b.most - a.most)
       heads.length = count
-      least = heads[count - 1]?.most ?? 0
+      least = heads[count - 1]?.most ?? -1
     }
+    for (const unit of units) {
+      const row = this.#index.rowOf(unit)
+      see(row, this.most(row, unit))
+    }
+    for (const row of rows) see(row, this.most(row))
     return heads
       .sort((a, b) => b.most - a.most)
       .slice(0, count)

@@ -1,7 +1,7 @@
 import type { Knowledge } from './knowledge.ts'
 import { usualRarity } from './knowledge.ts'
 import type { Unit } from './profile.ts'
-import type { Query } from './query.ts'
+import type { Query, Term } from './query.ts'
 
 /** Past work counts at most as much as all words of the text together. */
 export const learnedWeight = 0.4
@@ -18,18 +18,27 @@ export function massOf({ terms }: Query, knowledge: Knowledge): number {
   return mass
 }
 
-/** What the unit's words say for the text. */
-export function wordEvidence({ impacts }: Unit, { terms }: Query, knowledge: Knowledge): number {
-  let sum = 0
-  for (const { stem, weight, related } of terms) {
-    let best = (impacts.get(stem) ?? 0) * rarity(stem, knowledge)
-    for (const [other, share] of related) {
-      const impact = impacts.get(other)
-      if (impact !== undefined) best = Math.max(best, share * impact * rarity(other, knowledge))
+/** What the unit's words say for the text: each word of the text by the best that answers it. */
+export function wordEvidence({ impacts }: Unit, { terms, answers }: Query, knowledge: Knowledge): number {
+  const best = new Float64Array(terms.length)
+  if (impacts.size < answers.size) {
+    for (const [stem, impact] of impacts) {
+      const found = answers.get(stem)
+      if (found !== undefined) answer(best, found, impact * rarity(stem, knowledge))
     }
-    sum += weight * best
+  } else {
+    for (const [stem, found] of answers) {
+      const impact = impacts.get(stem)
+      if (impact !== undefined) answer(best, found, impact * rarity(stem, knowledge))
+    }
   }
+  let sum = 0
+  for (let at = 0; at < terms.length; at += 1) sum += (terms[at] as Term).weight * (best[at] as number)
   return sum
+}
+
+function answer(best: Float64Array, found: readonly (readonly [number, number])[], value: number): void {
+  for (const [term, share] of found) best[term] = Math.max(best[term] as number, share * value)
 }
 
 /** What past work says for the text (or against it), bounded by what its words could say. */

@@ -13,6 +13,8 @@ export interface Term {
 /** The wanted text, read. */
 export interface Query {
   terms: readonly Term[]
+  /** Stem → the terms that it answers, by their place, and how well. */
+  answers: ReadonlyMap<string, readonly (readonly [term: number, share: number])[]>
   /** What learning looks at: the stems, and pairs of neighbouring words. */
   features: readonly string[]
 }
@@ -42,10 +44,24 @@ export function readQuery(text: string): Query {
       .sort((a, b) => b.weight * (1 + Math.log(b.count)) - a.weight * (1 + Math.log(a.count)))
       .slice(0, termsMax)
   }
+  const read = terms.map(({ stem, weight }) => ({ stem, weight, related: relatedTo(stem) }))
   return {
-    terms: terms.map(({ stem, weight }) => ({ stem, weight, related: relatedTo(stem) })),
+    terms: read,
+    answers: answersOf(read),
     features: [...terms.map(({ stem }) => stem), ...pairsIn(words)],
   }
+}
+
+function answersOf(terms: readonly Term[]): Map<string, [number, number][]> {
+  const answers = new Map<string, [number, number][]>()
+  terms.forEach(({ stem, related }, at) => {
+    for (const [other, share] of [[stem, 1] as const, ...related]) {
+      const known = answers.get(other)
+      if (known === undefined) answers.set(other, [[at, share]])
+      else known.push([at, share])
+    }
+  })
+  return answers
 }
 
 function pairsIn(words: readonly string[]): string[] {
