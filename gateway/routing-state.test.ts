@@ -2,7 +2,7 @@ import net from 'node:net'
 import { expect, test } from 'vitest'
 import { agent, bearer, call, fail, gateway, gatewayForEachTest, post, saying } from './testing.ts'
 
-gatewayForEachTest()
+gatewayForEachTest({ REGISTRY_ALLOWED_HOSTS: '127.0.0.1' })
 
 const weather = 'Weather forecast for any city'
 const chess = 'Plays chess, suggests the best move'
@@ -227,4 +227,43 @@ test('a connection that a client breaks does not count against the agent', async
   expect(gateway().registry.find('sky')?.quarantine).toBeUndefined()
   delete sky.on['message/send']
   expect((await call('message/send', saying('weather forecast'))).headers.get('x-agent')).toBe('sky')
+})
+
+test('answers of an agent from outside are sandboxed on every way', async () => {
+  const sky = await agent('sky', weather, { origin: 'registered' })
+  sky.on['tasks/list'] = ({ response }) => void response.writeHead(200, { 'x-own': 'a' }).end('{}')
+  const body = JSON.stringify({ jsonrpc: '2.0', id: 1, method: 'tasks/list', params: {} })
+  const named = await post('/agents/sky/', body)
+  expect(named.headers.get('content-security-policy')).toBe('sandbox')
+  expect(named.headers.get('x-own')).toBe('a')
+  const routed = await call('message/send', saying('weather forecast'))
+  expect(routed.headers.get('content-security-policy')).toBe('sandbox')
+})
+
+test('a named JSON post: status, bytes and headers pass as they are, both ways', async () => {
+  const sky = await agent('sky', weather)
+  sky.on['odd'] = ({ response }) => {
+    response.writeHead(418, {
+      'content-type': 'x/y',
+      'set-cookie': ['a=1', 'b=2'],
+      connection: 'x-hop',
+      'x-hop': '1',
+    })
+    response.end(Buffer.from([0, 255]))
+  }
+  const body = ' {"method" : "odd", "id":1.0, "é":"\\ud83d"} '
+  const response = await fetch(`${gateway().addresses.public}/agents/sky/?a=%20b`, {
+    method: 'POST',
+    headers: { 'content-type': 'application/json; charset=utf-8', 'x-did': 'did:x' },
+    body,
+  })
+  expect([response.status, response.headers.get('content-type')]).toEqual([418, 'x/y'])
+  expect(response.headers.getSetCookie()).toEqual(['a=1', 'b=2'])
+  expect(response.headers.get('x-hop')).toBeNull()
+  expect(Buffer.from(await response.arrayBuffer())).toEqual(Buffer.from([0, 255]))
+  expect(sky.calls[0]).toMatchObject({
+    url: '/?a=%20b',
+    body,
+    headers: { 'x-did': 'did:x', 'x-forwarded-prefix': '/agents/sky' },
+  })
 })

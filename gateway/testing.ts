@@ -55,6 +55,7 @@ async function start(env: Record<string, string>): Promise<GatewayApp> {
 export interface Call {
   method: string
   params: Record<string, unknown>
+  url: string | undefined
   headers: http.IncomingHttpHeaders
   body: string
   response: http.ServerResponse
@@ -122,7 +123,7 @@ export class FakeAgent {
     const body = Buffer.concat(chunks).toString()
     if (request.method === 'GET') return void response.end('{}')
     const { method, params = {}, id } = JSON.parse(body) as Call
-    const call = { method, params, id, headers: request.headers, body, response }
+    const call = { method, params, id, url: request.url, headers: request.headers, body, response }
     this.calls.push(call)
     const result = this.on[method] === undefined ? this.#answer(call) : await this.on[method]?.(call)
     if (response.writableEnded || response.destroyed || response.headersSent) return

@@ -93,7 +93,7 @@ export class MessageRouter {
     const headers = { 'x-agent': entry.slug }
     if (delivered.kind === 'unknown') throw await this.#unknown(sending, entry, headers)
     if (delivered.kind === 'not taken') {
-      if (delivered.answer !== undefined) return answer(sending.reply, delivered.answer, headers)
+      if (delivered.answer !== undefined) return answer(sending.reply, entry, delivered.answer, headers)
       throw nobodyFree([{ agent: entry.slug, outcome: delivered.why }], headers)
     }
     return this.#finish(sending, entry, delivered, headers, [])
@@ -159,9 +159,9 @@ export class MessageRouter {
     await this.#quietly(Promise.all(writes))
     const [route] = routes
     if (route !== undefined) this.#options.whereabouts.appeared('task', route.id, sending.owner)
-    if (delivered.kind === 'answered') return answer(sending.reply, delivered, headers)
+    if (delivered.kind === 'answered') return answer(sending.reply, entry, delivered, headers)
     const { reply } = sending
-    begin(reply, delivered.head, headers)
+    begin(reply, delivered.head, entry, headers)
     reply.raw.write(delivered.first)
     const taught = route?.words === undefined ? undefined : new StreamEnd(this.#options.lessons, route)
     taught?.chunk(delivered.first)
@@ -207,10 +207,11 @@ function keyOf({ headers }: FastifyRequest): string | undefined {
 
 function answer(
   reply: FastifyReply,
+  entry: AgentEntry,
   { head, bytes }: { head: Parameters<typeof begin>[1]; bytes: Buffer },
   headers: Record<string, string>,
 ): FastifyReply {
-  begin(reply, head, headers)
+  begin(reply, head, entry, headers)
   reply.raw.end(bytes)
   return reply
 }

@@ -82,7 +82,10 @@ function isSmallJsonPost({ method, headers }: FastifyRequest): boolean {
 
 async function relayWhole(request: FastifyRequest, reply: FastifyReply, target: Prepared, seen?: Seen) {
   const body = await bytesOf(request.body as Readable)
-  return body === undefined ? reply.hijack() : relay(request, reply, target, body, { seen })
+  if (body === undefined) return reply.hijack()
+  const query = request.url.indexOf('?')
+  const path = query === -1 ? target.path : target.path + request.url.slice(query)
+  return relay(request, reply, { ...target, path }, body, { seen })
 }
 
 /** Undefined when the client left in the middle. */

@@ -1,9 +1,10 @@
 import { isIP } from 'node:net'
 import type { FastifyReply, FastifyRequest } from 'fastify'
 import { aboutTheAnswer } from '../../shared/http/security-headers.ts'
+import type { AgentEntry } from '../registry/entry.ts'
 import type { Target } from './agent-target.ts'
 import { Exchange, type Head, type Watch } from './exchange.ts'
-import { type Forwarding, requestHeaders, responseHeaders } from './forward-headers.ts'
+import { confined, type Forwarding, requestHeaders, responseHeaders } from './forward-headers.ts'
 import { upstreamError } from './upstream-error.ts'
 
 /** What the gateway saw of an agent: it answered, or it failed for a reason of its own. */
@@ -60,7 +61,7 @@ export async function relay(
     throw upstreamError(target.entry.slug, error as Error)
   }
   seen?.(target.entry.id, signOf(head))
-  begin(reply, head, headers)
+  begin(reply, head, target.entry, headers)
   exchange.pipe(reply.raw, watch?.(head))
   return reply
 }
@@ -71,11 +72,19 @@ export function signOf({ status }: Head): Sign {
 }
 
 /** Writes the head of the agent's answer; from here on the answer is on its way. */
-export function begin(reply: FastifyReply, { status, headers }: Head, more?: Record<string, string>): void {
+export function begin(
+  reply: FastifyReply,
+  { status, headers }: Head,
+  entry: AgentEntry,
+  more?: Record<string, string>,
+): void {
   // The answer is the agent's, and so is what it says of it. An error of ours has them.
   for (const name of aboutTheAnswer) reply.removeHeader(name)
-  reply.headers(responseHeaders(headers)).hijack()
-  reply.raw.writeHead(status, { ...reply.getHeaders(), ...more } as Record<string, string>)
+  const answered = { ...reply.getHeaders(), ...confined(responseHeaders(headers), entry), ...more }
+  // What is counted of the answer.
+  if (headers['content-length'] !== undefined) void reply.header('content-length', headers['content-length'])
+  reply.hijack()
+  reply.raw.writeHead(status, answered as Record<string, string>)
 }
 
 /** Returns what takes the watch back: for answers that are here. */

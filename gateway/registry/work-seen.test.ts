@@ -1,0 +1,107 @@
+import { mkdtemp, rm } from 'node:fs/promises'
+import os from 'node:os'
+import path from 'node:path'
+import { afterEach, beforeEach, expect, test } from 'vitest'
+import { makeLog } from '../../shared/process/log.ts'
+import { openDatabase, type SqliteDatabase } from '../../shared/store/sqlite-database.ts'
+import { LeaseKeeper } from './lease-keeper.ts'
+import { Registry } from './registry.ts'
+import { registryMigrations, SqliteRegistryStore } from './registry-sqlite.ts'
+import { WorkSeen } from './work-seen.ts'
+
+const log = makeLog({ level: 'silent', name: 'test' })
+let folder: string
+let database: SqliteDatabase
+let now: number
+let registry: Registry
+let work: WorkSeen
+let id: string
+
+beforeEach(async () => {
+  now = Date.now()
+  folder = await mkdtemp(path.join(os.tmpdir(), 'parley-work-'))
+  database = await openDatabase(path.join(folder, 'gateway.db'), registryMigrations)
+  registry = await Registry.open(new SqliteRegistryStore(database), { now: () => now })
+  work = new WorkSeen({ registry, log, now: () => now, halfLifeMs: 60_000, asideMs: 1000, asideMaxMs: 4000 })
+  const about = { name: 'sky', description: '', url: 'http://x', card: {}, skills: [], owner: 'sky' }
+  const entry = await registry.register({ ...about, origin: 'registered', verified: true, admitted: true })
+  id = entry.id
+})
+
+afterEach(async () => {
+  work[Symbol.dispose]()
+  await registry.flush()
+  await database[Symbol.asyncDispose]()
+  await rm(folder, { recursive: true, force: true })
+})
+
+const seen = () => {
+  work.tell()
+  return registry.find(id)?.measurements
+}
+
+const aside = () => expect.poll(() => registry.find(id)?.quarantine?.until)
+
+test('what is seen stands on the entry, and counts less as time goes by', () => {
+  for (let time = 0; time < 8; time += 1) work.ended(id, 'completed', 100 * (time + 1))
+  work.ended(id, 'failed')
+  work.ended(id, 'failed')
+  expect(seen()).toEqual({ samples: 10, successShare: 0.8, latencyP50Ms: 500, latencyP95Ms: 800 })
+  now += 60_000
+  for (let time = 0; time < 5; time += 1) work.ended(id, 'failed')
+  expect(seen()).toMatchObject({ samples: 10, successShare: 0.4 })
+})
+
+test('heartbeats count by what their counters grew; a counter that fell began anew; fables are bounded', () => {
+  work.told(id, {}, { completed: 3, failed: 1 })
+  work.told(id, { completed: 3, failed: 1 }, { completed: 1, failed: 0 })
+  expect(seen()).toMatchObject({ samples: 5, successShare: 0.8 })
+  work.told(id, {}, { completed: 1_000_000 })
+  expect(seen()?.samples).toBe(105)
+})
+
+test('too few own latencies: what the heartbeat tells counts', () => {
+  registry.heartbeat(id, { latencyP50Ms: 7, latencyP95Ms: 9 })
+  work.ended(id, 'completed', 5000)
+  expect(seen()).toMatchObject({ latencyP50Ms: 7, latencyP95Ms: 9 })
+})
+
+test('five failures in a row set it aside; an answer between them does not let it come to that', async () => {
+  for (let time = 0; time < 4; time += 1) work.failed(id)
+  work.answered(id)
+  for (let time = 0; time < 4; time += 1) work.failed(id)
+  expect(registry.find(id)?.quarantine).toBeUndefined()
+  work.failed(id)
+  await aside().toBe(now + 1000)
+})
+
+test('half open: after its probe the first failure sets it aside for twice as long', async () => {
+  let answers = false
+  const options = { registry, log, everyMs: 3_600_000, now: () => now, probe: async () => answers }
+  await using keeper = new LeaseKeeper({ ...options, probed: work.probed.bind(work) })
+  registry.heartbeat(id, {})
+  for (let time = 0; time < 5; time += 1) work.failed(id)
+  await aside().toBe(now + 1000)
+  const round = async () => {
+    await keeper.round()
+    await keeper.probed()
+  }
+  await round()
+  expect(registry.find(id)?.quarantine?.until).toBe(now + 1000)
+  now += 1000
+  await round()
+  await aside().toBe(now + 2000)
+  now += 2000
+  answers = true
+  await round()
+  expect(registry.find(id)?.quarantine).toBeUndefined()
+  work.failed(id)
+  await aside().toBe(now + 4000)
+})
+
+test('what an operator decided is the operator’s to take back', async () => {
+  await registry.quarantine(id, 'operator', 'lies')
+  for (let time = 0; time < 5; time += 1) work.failed(id)
+  await work.probed(id, true)
+  expect(registry.find(id)?.quarantine).toMatchObject({ by: 'operator' })
+})
