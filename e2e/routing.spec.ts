@@ -68,7 +68,9 @@ test('a text that no agent serves is refused with the best candidates and why no
   expect(stderr).toMatch(/ {2}[a-z-]+ \(score 0\.\d\d\): /)
   const refused = await rpc('message/send', message(nonsense))
   expect(refused.body.error).toMatchObject({ code: -32004, data: { reason: 'no_agent' } })
-  expect((refused.body.error?.data['candidates'] as unknown[]).length).toBeGreaterThan(0)
+  expect(refused.body.error?.data['candidates']).toContainEqual(
+    expect.objectContaining({ can_handle: false }),
+  )
 })
 
 test('parley negotiate shows the ranking', async () => {

@@ -128,7 +128,7 @@ test('two messages of the same new context find one home', async () => {
   const contextId = crypto.randomUUID()
   const texts = ['weather forecast', 'best chess move', 'weather forecast', 'best chess move']
   await Promise.all(texts.map((text) => call('message/send', saying(text, { contextId }))))
-  expect([sky.sent().length, board.sent().length].sort()).toEqual([0, 4])
+  expect([sky.sent().length, board.sent().length].toSorted((a, b) => a - b)).toEqual([0, 4])
 })
 
 test('only an agent that got nothing of a message makes way for the next', async () => {

@@ -49,7 +49,7 @@ export async function prepareRun(run: Run): Promise<{ context: HandlerContext } 
   }
   const foreign = new Map(record.foreignReferences?.map((task) => [task.id, task]))
   const references = await Promise.all(
-    record.referenceTaskIds.map((id) => foreign.get(id) ?? store.findTask(id, record.owner)),
+    record.referenceTaskIds.map(async (id) => foreign.get(id) ?? store.findTask(id, record.owner)),
   )
   const contextHistory = run.firstOfContext
     ? []
