@@ -104,7 +104,10 @@ export class Ranker {
         return this.#least(run) > most
       })
       for (const row of bounds.first(2 * (run.options.limit ?? limitDefault))) this.#visit(row, run)
-      for (const row of bounds.atLeast(this.#least(run) - left)) this.#visit(row, run)
+      for (const { row, most } of bounds.atLeast(this.#least(run) - left)) {
+        if (most + left < this.#least(run)) break
+        this.#visit(row, run)
+      }
     } finally {
       sums.clear()
     }

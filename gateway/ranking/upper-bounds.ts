@@ -17,16 +17,17 @@ export class UpperBounds {
     this.#index = index
   }
 
-  /** Every row that could have `least` and more, in no order; one with several units comes several times. */
-  atLeast(least: number): number[] {
-    const { units, rows, words, learned } = this.#sums
-    const found: number[] = []
+  /** Every row that could have `least` and more, the highest first; one with several units comes several times. */
+  atLeast(least: number): Bound[] {
+    const { units, rows } = this.#sums
+    const found: Bound[] = []
     for (const unit of units) {
       const row = this.#index.rowOf(unit)
-      if ((words[unit] as number) + (learned[row] as number) >= least) found.push(row)
+      const most = this.most(row, unit)
+      if (most >= least) found.push({ row, most })
     }
-    for (const row of rows) if ((learned[row] as number) >= least) found.push(row)
-    return found
+    for (const row of rows) if (this.most(row) >= least) found.push({ row, most: this.most(row) })
+    return found.sort((a, b) => b.most - a.most)
   }
 
   most(row: number, unit?: number): number {

@@ -11,8 +11,18 @@ const nearnessWeight = 1
 const half = 0.45
 const massPower = 0.4
 
+const masses = new WeakMap<Query, { rarityOf: Knowledge['rarityOf']; mass: number }>()
+
 /** All that the words of the text could say; what matches is measured against it. */
-export function massOf({ terms }: Query, knowledge: Knowledge): number {
+export function massOf(query: Query, knowledge: Knowledge): number {
+  const known = masses.get(query)
+  if (known !== undefined && known.rarityOf === knowledge.rarityOf) return known.mass
+  const mass = readMass(query, knowledge)
+  masses.set(query, { rarityOf: knowledge.rarityOf, mass })
+  return mass
+}
+
+function readMass({ terms }: Query, knowledge: Knowledge): number {
   let mass = 0
   for (const { stem, weight } of terms) mass += weight * rarity(stem, knowledge)
   return mass
