@@ -13,15 +13,18 @@ import { DatabaseRefused } from './database-refused.ts'
 import { unavailable } from './group-commit.ts'
 
 export interface MongodbDatabaseOptions {
-  /** `mongodb://…/database`; what the operator set in it (credentials, TLS, replica set) wins. */
+  /** `mongodb://…/database`; what the operator set in it (credentials, TLS, replica set, pool) wins over the options below. */
   url: string
-  /** How long one question may take, with waiting for a connection and tries again. Default 10,000. */
-  operationTimeoutMs?: number
+  /** How long a connection is waited for, and then an answer. Default 10,000 and 60,000. */
+  poolTimeoutMs?: number
+  socketTimeoutMs?: number
   /** How long a server is looked for. Default 5,000. */
   connectTimeoutMs?: number
   /** Connections at most, and those kept when there is little to do. Default 50 and 1. */
   poolMax?: number
   poolMin?: number
+  /** For tests that look at what is asked: hears each command. */
+  onCommand?: (command: Record<string, unknown>) => void
 }
 
 /** A MongoDB server that was asked who it is, and one database of it. */
@@ -33,28 +36,31 @@ export interface MongodbDatabase extends AsyncDisposable {
 
 /** Older ones lack what the questions stand on, and are no longer maintained by their makers. */
 const oldestMajor = 6
-const writeConcern = { w: 'majority', j: true } as const
 
 /**
  * Connects, and refuses what cannot work: no server, no right to use it, one that is too old, an address without database.
  * @throws DatabaseRefused with a sentence that holds neither password nor user
  */
 export async function connectMongodb(options: MongodbDatabaseOptions): Promise<MongodbDatabase> {
-  const { operationTimeoutMs = 10_000, connectTimeoutMs = 5000, poolMax = 50, poolMin = 1 } = options
+  const { poolTimeoutMs = 10_000, socketTimeoutMs = 60_000, connectTimeoutMs = 5000 } = options
+  const { poolMax = 50, poolMin = 1 } = options
   const where = hostsOf(options.url)
   const settings: MongoClientOptions = {
     appName: 'parley',
-    timeoutMS: operationTimeoutMs,
+    waitQueueTimeoutMS: poolTimeoutMs,
+    socketTimeoutMS: socketTimeoutMs,
     serverSelectionTimeoutMS: connectTimeoutMs,
     connectTimeoutMS: connectTimeoutMs,
     maxPoolSize: poolMax,
     minPoolSize: poolMin,
-    writeConcern,
+    writeConcern: { w: 'majority', journal: true, wtimeoutMS: poolTimeoutMs },
     // An absent value in a filter would match all there is: it is an error of ours, never left out.
     ignoreUndefined: false,
+    monitorCommands: options.onCommand !== undefined,
   }
+  const open = (more: MongoClientOptions) => opened(options, { ...settings, ...more })
   try {
-    const first = await opened(options.url, { ...settings, retryWrites: false })
+    const first = await open({ retryWrites: false })
     const hello = await first.db('admin').command({ hello: 1 })
     await refuseOld(first, where)
     // A standalone server knows no sessions for writes that are tried again; a replica set's and a router's are safe.
@@ -62,20 +68,30 @@ export async function connectMongodb(options: MongodbDatabaseOptions): Promise<M
     if (!retries || /[?&]retryWrites=false\b/i.test(options.url)) return databaseOf(first)
     await first.close()
     const readConcern = { level: 'majority' } as const
-    return databaseOf(await opened(options.url, { ...settings, retryWrites: true, readConcern }))
+    return databaseOf(await open({ retryWrites: true, readConcern }))
   } catch (error) {
     throw error instanceof DatabaseRefused ? error : refusal(where, error)
   }
 }
 
-async function opened(url: string, settings: MongoClientOptions): Promise<MongoClient> {
-  const client = new MongoClient(url, settings)
+async function opened(
+  { url, onCommand }: MongodbDatabaseOptions,
+  settings: MongoClientOptions,
+): Promise<MongoClient> {
+  const client = new MongoClient(url, withoutThoseIn(url, settings))
+  client.on('commandStarted', ({ command }) => onCommand?.(command))
   try {
     return await client.connect()
   } catch (error) {
     await client.close()
     throw error
   }
+}
+
+/** The driver prefers its options to the address. */
+function withoutThoseIn(url: string, settings: MongoClientOptions): MongoClientOptions {
+  const given = new Set([...url.matchAll(/[?&]([^=&]+)=/g)].map(([, name = '']) => name.toLowerCase()))
+  return Object.fromEntries(Object.entries(settings).filter(([name]) => !given.has(name.toLowerCase())))
 }
 
 function databaseOf(client: MongoClient): MongodbDatabase {

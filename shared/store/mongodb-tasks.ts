@@ -153,12 +153,9 @@ export async function countByState(inside: Inside): Promise<Partial<Record<TaskS
   const removed = await removedCounts(inside)
   const counts = await Promise.all(
     taskStates.map(async (state) => {
-      const there = await tasks.countDocuments({ agent_id: agentId, state }, { timeoutMS: countingTimeoutMs })
+      const there = await tasks.countDocuments({ agent_id: agentId, state })
       return [state, there + (removed[state] ?? 0)] as const
     }),
   )
   return Object.fromEntries(counts.filter(([, count]) => count > 0))
 }
-
-/** Millions of ended tasks are counted in seconds. */
-const countingTimeoutMs = 120_000

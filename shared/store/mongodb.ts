@@ -35,6 +35,8 @@ export interface MongodbStoreOptions extends MongodbDatabaseOptions {
   agentId: string
   /** Parts larger than this are kept beside the task. Default 256 KiB. */
   largePartBytes?: number
+  /** How long one question or change may take. Default 10,000; what works through many tasks takes as long as it takes. */
+  operationTimeoutMs?: number
   /** Milliseconds since 1970; what expires goes by it. Default: the system's. */
   clock?: () => number
 }
@@ -67,7 +69,7 @@ export async function openMongodbStore(options: MongodbStoreOptions): Promise<St
   }
   await settings.updateOne({ _id: pingOf(inside), agent_id: agentId }, { $set: { at: 0 } }, { upsert: true })
   const open = stack.move()
-  const guard = <T extends object>(methods: T) => guarded(methods, open)
+  const guard = <T extends object>(methods: T) => guarded(methods, open, options.operationTimeoutMs ?? 10_000)
   return {
     ...guard(storeOf(inside, settings)),
     exclusive: false,
@@ -130,13 +132,34 @@ function storeOf(inside: Inside, settings: Collection<SettingDocument>): Methods
   }
 }
 
+/** Their work grows with the store; each step of it is bounded by the driver. */
+const unbounded = new Set([
+  'countByState',
+  'removeEnded',
+  'clearContext',
+  'countPaymentsByState',
+  'removeUnpaid',
+])
+
+/** The driver has no deadline for a whole operation. What comes later is not waited for, and its failure not heard. */
+async function within<T>(timeoutMs: number, answer: Promise<T>): Promise<T> {
+  const late = Promise.withResolvers<never>()
+  const timer = setTimeout(() => late.reject(unavailable('The storage does not answer in time')), timeoutMs)
+  try {
+    return await Promise.race([answer, late.promise])
+  } finally {
+    clearTimeout(timer)
+  }
+}
+
 /** No text of the driver reaches a caller, and a closed store says so. */
-function guarded<T extends object>(methods: T, opened: AsyncDisposableStack): T {
+function guarded<T extends object>(methods: T, opened: AsyncDisposableStack, timeoutMs: number): T {
   const entries = Object.entries(methods).map(([name, method]) => {
     const asked = async (...given: unknown[]) => {
       if (opened.disposed) throw unavailable('The store is closed')
       try {
-        return await (method as (...given: unknown[]) => Promise<unknown>)(...given)
+        const answer = (method as (...given: unknown[]) => Promise<unknown>)(...given)
+        return await (unbounded.has(name) ? answer : within(timeoutMs, answer))
       } catch (error) {
         throw forCallers(error)
       }

@@ -1,0 +1,123 @@
+import { randomUUID } from 'node:crypto'
+import { afterAll, beforeAll, describe, expect, test } from 'vitest'
+import { hasMongodb, type MongodbServer, startMongodb } from '../testing/mongodb-server.ts'
+import { openMongodbStore } from './mongodb.ts'
+import { alice, artifactOf, createdIn, messageOf, next, sampleRecord } from './sample-record.cases.ts'
+import type { Store } from './store.ts'
+
+describe.skipIf(!hasMongodb)('bad input to the MongoDB store (needs mongod)', () => {
+  let server: MongodbServer
+  let url = ''
+  beforeAll(async () => {
+    server = await startMongodb()
+    url = server.newUrl()
+  }, 60_000)
+  afterAll(() => server[Symbol.asyncDispose]())
+  const open = () => openMongodbStore({ url, agentId: randomUUID(), largePartBytes: 1000 })
+
+  const operators: unknown[] = [{ $gt: '' }, { $ne: null }, { $regex: '.*' }, ['x'], null, 5]
+  const questions: [
+    string,
+    (store: Store, value: string, task: { id: string; contextId: string }) => unknown,
+  ][] = [
+    ['the id of findTask', (store, value) => store.findTask(value, alice)],
+    ['the owner of findTask', (store, value, { id }) => store.findTask(id, value)],
+    ['the id of loadTask', (store, value) => store.loadTask(value)],
+    ['the owner of listTasks', (store, value) => store.listTasks({ owner: value, limit: 9 })],
+    [
+      'the context of listTasks',
+      (store, value) => store.listTasks({ owner: alice, contextId: value, limit: 9 }),
+    ],
+    [
+      'the state of listTasks',
+      (store, value) => store.listTasks({ owner: alice, state: value as never, limit: 9 }),
+    ],
+    ['the id of findContext', (store, value) => store.findContext(value, alice)],
+    ['the owner of findContext', (store, value, { contextId }) => store.findContext(contextId, value)],
+    ['the owner of listContexts', (store, value) => store.listContexts({ owner: value, limit: 9 })],
+    ['the context of contextHistory', (store, value) => store.contextHistory(value, alice, 9)],
+    ['the id of clearContext', (store, value) => store.clearContext(value, alice)],
+    ['the owner of clearContext', (store, value, { contextId }) => store.clearContext(contextId, value)],
+    ['the holder of renewLeases', (store, value, { id }) => store.renewLeases(value, [id], 1)],
+    ['the task of findFeedback', (store, value) => store.findFeedback(value, alice)],
+    ['the owner of findFeedback', (store, value, { id }) => store.findFeedback(id, value)],
+    ['the nonce of findByNonce', (store, value) => store.payments.findByNonce(value)],
+    ['the owner of findPayment', (store, value, { id }) => store.payments.findPayment(id, value)],
+    ['the token of findByCapture', (store, value) => store.payments.findByCapture(value)],
+  ]
+  test.each(questions)('an operator as %s is refused, whatever let it come so far', async (_title, ask) => {
+    await using store = await open()
+    const task = await createdIn(store, 'completed')
+    await store.saveFeedback({ taskId: task.id, owner: alice, feedback: 'f', at: 't' })
+    for (const value of operators) {
+      await expect((async () => ask(store, value as string, task))()).rejects.toThrow('is a text')
+    }
+    expect(await store.loadTask(task.id)).toEqual(task)
+  })
+
+  test.each<[string, string]>([
+    ['the text of an operator', '{"$gt": ""}'],
+    ['a dollar', '$where'],
+    ['dots', 'a.b.c'],
+    ['NUL', 'a\0b'],
+    ['half a surrogate pair', 'a\ud800'],
+    ['another half', 'a\udfff'],
+    ['100,000 characters', 'x'.repeat(100_000)],
+    ['what looks like our hash', '#x'],
+    ['nothing', ''],
+  ])('an owner that is %s has his own tasks, and nobody else’s', async (_title, owner) => {
+    await using store = await open()
+    const task = await createdIn(store, 'completed', { owner })
+    await createdIn(store, 'completed', { owner: `${owner}\ufffd` })
+    await createdIn(store, 'completed', { owner: 'a\ufffd' })
+    expect(await store.findTask(task.id, owner)).toEqual(task)
+    expect((await store.listTasks({ owner, limit: 9 })).items).toEqual([task])
+    expect((await store.listContexts({ owner, limit: 9 })).items).toMatchObject([{ taskIds: [task.id] }])
+    expect(await store.clearContext(task.contextId, owner)).toBe('cleared')
+  })
+
+  test('keys with $ and dots, in metadata and data, come back as they were', async () => {
+    await using store = await open()
+    const data = JSON.parse('{"$set": {"owner": "bob"}, "a.b": {"$gt": ""}, "__proto__": {"x": 1}, "": 0}')
+    const record = sampleRecord()
+    record.history = [messageOf([{ kind: 'data', data, metadata: data }], record)]
+    await store.createTask(record)
+    expect(JSON.stringify(await store.loadTask(record.id))).toContain(JSON.stringify(data))
+    const feedback = { taskId: record.id, owner: alice, feedback: 'f', metadata: data, at: 't' }
+    await store.saveFeedback(feedback)
+    expect(JSON.stringify((await store.findFeedback(record.id, alice))?.metadata)).toBe(JSON.stringify(data))
+  })
+
+  test('many parts of moderate size leave a document that would be too large for the server', async () => {
+    await using store = await openMongodbStore({ url, agentId: randomUUID() })
+    const parts = Array.from({ length: 8000 }, (_, n) => {
+      return { kind: 'text' as const, text: `${n} ${'x'.repeat(2500)}` }
+    })
+    const record = sampleRecord({ artifacts: [artifactOf(...parts)] })
+    await store.createTask(record)
+    expect(await store.loadTask(record.id)).toEqual(record)
+  })
+
+  test('what is too large for a document although its parts stand beside it is refused with a sentence', async () => {
+    await using store = await open()
+    const tiny = Array.from({ length: 20_000 }, () => ({ kind: 'text' as const, text: 'x'.repeat(900) }))
+    const record = sampleRecord()
+    const refused = { data: { reason: 'too_large' }, message: expect.stringContaining('15 MiB') }
+    const large = { ...record, artifacts: [artifactOf(...tiny)] }
+    await expect(store.createTask(large)).rejects.toMatchObject({ ...refused, error: 'InvalidParams' })
+    await store.createTask(record)
+    const commit = store.commitTask(next(record, 'completed', { artifacts: large.artifacts }))
+    await expect(commit).rejects.toMatchObject({ ...refused, error: 'InvalidAgentResponse' })
+    expect(await store.loadTask(record.id)).toEqual(record)
+  })
+
+  test('a cursor of another agent in the same database is refused', async () => {
+    await using one = await open()
+    await using other = await open()
+    for (const store of [one, other, one, other]) await createdIn(store, 'completed')
+    const cursor = (await one.listTasks({ owner: alice, limit: 1 })).nextCursor ?? ''
+    expect((await one.listTasks({ owner: alice, limit: 1, cursor })).items).toHaveLength(1)
+    const theirs = other.listTasks({ owner: alice, limit: 1, cursor })
+    await expect(theirs).rejects.toMatchObject({ error: 'InvalidParams' })
+  })
+})
