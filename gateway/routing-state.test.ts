@@ -267,3 +267,70 @@ test('a named JSON post: status, bytes and headers pass as they are, both ways',
     headers: { 'x-did': 'did:x', 'x-forwarded-prefix': '/agents/sky' },
   })
 })
+
+test('an agent that is killed under load: nothing acknowledged is lost, nothing is done twice', async () => {
+  const sky = await agent('sky', weather)
+  const second = await agent('sky-two', 'Weather forecast')
+  const done = new Map<string, number>()
+  for (const one of [sky, second]) {
+    const keys = new Map<string, object>()
+    one.on['message/send'] = async ({ params, headers }) => {
+      await new Promise((resolve) => setTimeout(resolve, 5))
+      const key = String(headers['idempotency-key'])
+      const { messageId } = params['message'] as { messageId: string }
+      if (!keys.has(key)) done.set(messageId, (done.get(messageId) ?? 0) + 1)
+      const task = keys.get(key) ?? one.take(params)
+      keys.set(key, task)
+      return task
+    }
+  }
+  const { port } = sky
+  let sent = 0
+  const taken: string[] = []
+  let unknown = 0
+  const client = async () => {
+    while (sent < 120) {
+      sent += 1
+      if (sent === 40) await sky.stop()
+      if (sent === 80) await sky.listen(port)
+      const params = saying('weather forecast for any city')
+      const answer = await call('message/send', params)
+      if (answer.status === 200) taken.push(params.message.messageId)
+      else if (answer.json.error.data.reason === 'outcome_unknown') unknown += 1
+      else throw new Error(answer.text)
+    }
+  }
+  await Promise.all(Array.from({ length: 8 }, client))
+  expect(taken.length + unknown).toBe(sent)
+  for (const id of taken) expect(done.get(id)).toBe(1)
+  expect([...done.values()].every((times) => times === 1)).toBe(true)
+  expect(second.sent().length).toBeGreaterThan(0)
+}, 60_000)
+
+test('tasks that ended well, and ratings, teach; a cleared context takes its lesson with it', async () => {
+  const sky = await agent('sky', weather)
+  await agent('board', chess)
+  const ask = async () => {
+    const body = JSON.stringify({ task_summary: 'blimflarg today', weights: { skill_match: 1 } })
+    const { json } = await post('/agent/negotiation', body)
+    return json.candidates.find((one: { agent: { slug: string } }) => one.agent.slug === 'sky')
+  }
+  const before = await ask()
+  const contexts: [string, string][] = []
+  for (let number = 0; number < 8; number += 1) {
+    const headers = { authorization: bearer(`caller-${number}`) }
+    const sent = await call('message/send', saying('blimflarg weather forecast'), headers)
+    const { id, context_id } = sent.json.result as { id: string; context_id: string }
+    contexts.push([context_id, `caller-${number}`])
+    const task = sky.tasks.get(id)
+    if (task !== undefined) task.status.state = 'completed'
+    await call('tasks/get', { task_id: id }, headers)
+    await call('tasks/feedback', { task_id: id, feedback: 'good', rating: 5 }, headers)
+  }
+  await expect.poll(async () => (await ask()).score).toBeGreaterThan(before.score)
+  const learned = await ask()
+  expect(learned.reasons.join()).not.toBe(before.reasons.join())
+  for (const [context_id, client] of contexts)
+    await call('contexts/clear', { context_id }, { authorization: bearer(client) })
+  await expect.poll(async () => (await ask()).score).toBe(before.score)
+})

@@ -122,7 +122,7 @@ export class FakeAgent {
     for await (const chunk of request) chunks.push(chunk as Buffer)
     const body = Buffer.concat(chunks).toString()
     if (request.method === 'GET') return void response.end('{}')
-    const { method, params, id } = { params: {}, ...(JSON.parse(body) as Call) }
+    const { method, params, id } = JSON.parse(body) as Call
     const call = { method, params, id, url: request.url, headers: request.headers, body, response }
     this.calls.push(call)
     const result = this.on[method] === undefined ? this.#answer(call) : await this.on[method]?.(call)

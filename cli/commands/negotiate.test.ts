@@ -32,9 +32,11 @@ const answer = {
 /** A gateway that answers every negotiation so, and keeps what it was asked. */
 async function scriptedGateway(answers: object) {
   const asked: unknown[] = []
-  const server = createServer(async (request, response) => {
-    asked.push(JSON.parse(await text(request)))
-    response.setHeader('content-type', 'application/json').end(JSON.stringify(answers))
+  const server = createServer((request, response) => {
+    void text(request).then((body) => {
+      asked.push(JSON.parse(body))
+      return response.setHeader('content-type', 'application/json').end(JSON.stringify(answers))
+    })
   })
   server.listen(0, '127.0.0.1')
   await once(server, 'listening')

@@ -184,13 +184,13 @@ export class WorkSeen implements Disposable {
     work.timesAside += 1
     work.inARow = 0
     const slug = this.#registry.find(id)?.slug
-    void this.#registry
-      .setAside(id, 'it failed again and again', now() + lastsMs)
-      .then((done) => {
-        if (done)
-          this.#log.warn({ agent: slug, lasts_ms: lastsMs }, 'agent is set aside: it failed again and again')
-      })
-      .catch((error: unknown) => this.#log.error({ err: error, agent: slug }, 'agent could not be set aside'))
+    const aside = async () => {
+      if (!(await this.#registry.setAside(id, 'it failed again and again', now() + lastsMs))) return
+      this.#log.warn({ agent: slug, lasts_ms: lastsMs }, 'agent is set aside: it failed again and again')
+    }
+    aside().catch((error: unknown) => {
+      this.#log.error({ err: error, agent: slug }, 'agent could not be set aside')
+    })
   }
 
   #workOf(id: string): Work | undefined {

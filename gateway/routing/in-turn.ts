@@ -4,7 +4,7 @@ export class InTurn {
 
   async run<T>(names: readonly string[], step: () => Promise<T>): Promise<T> {
     if (names.length === 0) return step()
-    const before = names.map((name) => this.#last.get(name) ?? Promise.resolve())
+    const before = names.flatMap((name) => this.#last.get(name) ?? [])
     const turn = Promise.allSettled(before).then(step)
     for (const name of names) this.#last.set(name, turn)
     try {

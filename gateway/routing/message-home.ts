@@ -1,4 +1,3 @@
-import { ParleyError } from '../../shared/jsonrpc/errors.ts'
 import type { MessageIn } from '../../shared/protocol/message-in.ts'
 import type { AgentEntry } from '../registry/entry.ts'
 import type { Registry } from '../registry/registry.ts'
