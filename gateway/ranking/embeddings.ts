@@ -1,0 +1,115 @@
+import { createHash } from 'node:crypto'
+import { z } from 'zod'
+
+export interface EmbeddingsOptions {
+  /** An OpenAI-compatible endpoint, such as `https://host/v1/embeddings`; chosen by the operator. */
+  url: string
+  model: string
+  key?: string
+  /** For one request to the endpoint. Default 2,000. */
+  timeoutMs?: number
+  /** Texts kept with their vectors. Default 20,000. */
+  keptMax?: number
+}
+
+export type Embedded = { vectors: Float32Array[] } | { failed: string }
+
+const batchMax = 64
+const charsMax = 8000
+const answerMaxBytes = 32 * 1024 * 1024
+const answer = z.object({
+  data: z.array(z.object({ index: z.int().min(0), embedding: z.array(z.number()).min(1).max(8192) })),
+})
+
+/** Vectors of texts from the operator's endpoint; kept by text and model, so that no text is sent twice. */
+export class Embeddings {
+  readonly #options: EmbeddingsOptions
+  readonly #kept = new Map<string, Float32Array>()
+
+  constructor(options: EmbeddingsOptions) {
+    this.#options = options
+  }
+
+  /** Vectors of length 1, in the order of the texts; or in words why there are none. It never throws. */
+  async embed(texts: readonly string[], signal?: AbortSignal): Promise<Embedded> {
+    const short = texts.map((text) => text.slice(0, charsMax) || ' ')
+    const missing = [...new Set(short.filter((text) => !this.#kept.has(keyOf(text))))]
+    const fresh = new Map<string, Float32Array>()
+    try {
+      for (let at = 0; at < missing.length; at += batchMax) {
+        const batch = missing.slice(at, at + batchMax)
+        const vectors = await this.#ask(batch, signal)
+        batch.forEach((text, place) => fresh.set(keyOf(text), vectors[place] as Float32Array))
+      }
+    } catch (error) {
+      return { failed: reasonOf(error) }
+    }
+    const vectors = short.map(
+      (text) => fresh.get(keyOf(text)) ?? (this.#kept.get(keyOf(text)) as Float32Array),
+    )
+    for (const [key, vector] of fresh) this.#keep(key, vector)
+    return { vectors }
+  }
+
+  async #ask(input: readonly string[], signal: AbortSignal | undefined): Promise<Float32Array[]> {
+    const { url, model, key, timeoutMs = 2000 } = this.#options
+    const limits = [AbortSignal.timeout(timeoutMs), ...(signal === undefined ? [] : [signal])]
+    const response = await fetch(url, {
+      method: 'POST',
+      redirect: 'error',
+      signal: AbortSignal.any(limits),
+      headers: {
+        'content-type': 'application/json',
+        ...(key !== undefined && { authorization: `Bearer ${key}` }),
+      },
+      body: JSON.stringify({ model, input, encoding_format: 'float' }),
+    })
+    if (!response.ok) {
+      await response.body?.cancel()
+      throw new Refused(`the embeddings endpoint answered ${response.status}`)
+    }
+    const { data } = answer.parse(JSON.parse(await bounded(response)))
+    const vectors = input.map((_, place) => data.find(({ index }) => index === place)?.embedding)
+    const length = vectors[0]?.length
+    return vectors.map((vector) => {
+      if (vector === undefined || vector.length !== length)
+        throw new Refused('the embeddings endpoint left texts out')
+      return normal(vector)
+    })
+  }
+
+  #keep(key: string, vector: Float32Array): void {
+    const oldest = this.#kept.keys().next().value
+    if (this.#kept.size >= (this.#options.keptMax ?? 20_000) && oldest !== undefined)
+      this.#kept.delete(oldest)
+    this.#kept.set(key, vector)
+  }
+}
+
+class Refused extends Error {}
+
+function reasonOf(error: unknown): string {
+  if (error instanceof Refused) return error.message
+  if (error instanceof Error && error.name === 'TimeoutError') return 'the embeddings endpoint took too long'
+  if (error instanceof z.ZodError || error instanceof SyntaxError)
+    return 'the embeddings endpoint answered something else'
+  return 'the embeddings endpoint was not reached'
+}
+
+async function bounded(response: Response): Promise<string> {
+  const chunks: Uint8Array[] = []
+  let size = 0
+  for await (const chunk of response.body ?? []) {
+    size += chunk.length
+    if (size > answerMaxBytes) throw new Refused('the embeddings endpoint answered too much')
+    chunks.push(chunk)
+  }
+  return Buffer.concat(chunks).toString('utf8')
+}
+
+function normal(vector: readonly number[]): Float32Array {
+  const length = Math.hypot(...vector)
+  return Float32Array.from(vector, (value) => (length === 0 ? 0 : value / length))
+}
+
+const keyOf = (text: string): string => createHash('sha256').update(text).digest('base64')
