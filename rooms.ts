@@ -13,7 +13,7 @@ export const floors: string[][] = [
   ['shared/webhooks'],
   ['shared/methods'],
   ['shared/http'],
-  ['shared/registration'],
+  ['shared/registration', 'shared/open-payments.ts'],
   ['shared/open-line.ts', 'shared/open-store.ts'],
   ['shared/app.ts'],
   ['shared/run-agent.ts'],

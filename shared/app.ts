@@ -5,12 +5,15 @@ import type { SignatureRules } from './auth/did-signature.ts'
 import type { Introspector } from './auth/introspection.ts'
 import { agentId } from './discovery/agent-card.ts'
 import type { Agent } from './handler/agent.ts'
+import { shownPrice } from './handler/price-of.ts'
 import { addChallengeRoute } from './http/challenge-route.ts'
 import { addDidRoutes } from './http/did-routes.ts'
 import { addDiscoveryRoutes } from './http/discovery-routes.ts'
 import { addHealthRoute } from './http/health-routes.ts'
+import { addLedgerRoutes } from './http/ledger-routes.ts'
 import { addMetricsRoute } from './http/metrics-route.ts'
 import { addNegotiationRoute } from './http/negotiation-route.ts'
+import { addPaymentRoutes } from './http/payment-routes.ts'
 import { requestLimits } from './http/request-limits.ts'
 import { addRpcRoutes } from './http/rpc-routes.ts'
 import { createServer } from './http/server.ts'
@@ -19,15 +22,17 @@ import { Dispatcher } from './methods/dispatch.ts'
 import { ForeignTasks } from './methods/foreign-task.ts'
 import type { Services } from './methods/method.ts'
 import { type Line, openLine } from './open-line.ts'
+import { type OpenedPayments, openPayments } from './open-payments.ts'
 import { type OpenStore, openStore } from './open-store.ts'
 import type { AgentConfig } from './process/config.ts'
 import type { Log } from './process/log.ts'
 import { createMetrics, createTaskMetrics, type Metrics } from './process/metrics.ts'
 import { version } from './process/version.ts'
 import { createWebhookMetrics } from './process/webhook-metrics.ts'
+import { isTerminal } from './protocol/task.ts'
 import { startRetention } from './store/retention.ts'
 import type { Store } from './store/store.ts'
-import { TaskEngine } from './tasks/engine.ts'
+import { type Committed, TaskEngine } from './tasks/engine.ts'
 import { startExpiry } from './tasks/expiry.ts'
 import { Leases } from './tasks/leases.ts'
 import { recover } from './tasks/recovery.ts'
@@ -89,14 +94,20 @@ export async function startAgentApp(options: AgentAppOptions): Promise<AgentApp>
   addRpcRoutes(app, { dispatcher, log, stopping: stopping.signal })
   addDidRoutes(app, (asked) => (asked === did ? document : undefined))
   addChallengeRoute(app, { did, key, addresses: () => [services.baseUrl(), ...listening] })
-  addDiscoveryRoutes(app, { agent, did, baseUrl: services.baseUrl })
-  addNegotiationRoute(app, () => ({ skills: agent.skills, queueDepth: services.scheduler.waiting }))
+  addDiscoveryRoutes(app, { agent, did, baseUrl: services.baseUrl, prices: services.payments })
+  addPaymentRoutes(app, { services, authenticator })
+  if (services.payments !== undefined) addLedgerRoutes(app, { payments: services.payments, authenticator })
+  const price = shownPrice(agent)?.[0]
+  const cost = price === undefined ? {} : { price: { amount: price.amount } }
+  addNegotiationRoute(app, () => ({ skills: agent.skills, queueDepth: services.scheduler.waiting, ...cost }))
   addMetricsRoute(app, metrics)
   addHealthRoute(
     app,
     healthOptions(options, services, { line, backend }, () => stopping.signal.aborted),
   )
   if (store.exclusive) await recover({ ...services, log })
+  // After the tasks: whether a payment has its task is asked of the store.
+  if (store.exclusive) await services.payments?.recover()
   const address = await app.listen({ host: config.host, port: config.port })
   parts.listensAt(address)
   listening.push(address)
@@ -104,6 +115,7 @@ export async function startAgentApp(options: AgentAppOptions): Promise<AgentApp>
   services.scheduler.start((job) => services.runner.run(job))
   if (line.backend !== 'in-process' || !store.exclusive)
     stack.use(startSweep({ store, scheduler: services.scheduler, holder: services.runner.holder, log }))
+  services.payments?.start()
   const open = stack.move()
   return {
     address,
@@ -111,6 +123,7 @@ export async function startAgentApp(options: AgentAppOptions): Promise<AgentApp>
     services,
     [Symbol.asyncDispose]: async () => {
       dispatcher.drain()
+      await services.payments?.drain(options.drainMs ?? 10_000)
       await drain(services, options.drainMs ?? 10_000)
       await parts.webhooks?.dispatcher.drain(webhooksDrainMs)
       stopping.abort()
@@ -132,9 +145,18 @@ async function assemble(
   const taskMetrics = createTaskMetrics(metrics.registry)
   const webhooks = await webhooksOf(options, store, metrics)
   if (webhooks !== undefined) stack.use(webhooks)
-  const { registrations, committed } = webhooks ?? {}
+  const { registrations } = webhooks ?? {}
+  let paid: OpenedPayments | undefined
+  const committed: Committed = (before, after) => {
+    webhooks?.committed(before, after)
+    if (after.payments !== undefined && isTerminal(after.status.state))
+      paid?.payments.taskEnded(after.payments)
+  }
   const engine = new TaskEngine({ store, bus, metrics: taskMetrics, agentId: agentId(did), committed })
   await engine.countStored()
+  const { registry } = metrics
+  paid = await openPayments({ agent, did, store, engine, scheduler, config, log, registry })
+  if (paid !== undefined) stack.use(paid.payments)
   const leases = stack.use(new Leases({ store, log }))
   const usage = usageCounter(taskMetrics, agentId(did))
   const figures = new WorkFigures()
@@ -150,6 +172,7 @@ async function assemble(
     key: options.identity.key,
     ...(options.clientKeys !== undefined && { clientKeys: options.clientKeys }),
     fileAllowedHosts: config.fileAllowedHosts,
+    prompt: paid?.prompt,
   })
   stack.use(startExpiry(engine, log))
   stack.use(startRetention({ store, days: config.retentionDays, log }))
@@ -163,6 +186,7 @@ async function assemble(
     bus,
     figures,
     registrations,
+    payments: paid?.payments,
     ...(config.gatewayUrl !== undefined && {
       foreignTasks: new ForeignTasks({ gatewayUrl: config.gatewayUrl }),
     }),

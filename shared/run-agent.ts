@@ -66,7 +66,7 @@ async function start(folder: string, config: AgentConfig, secrets: AgentSecrets,
   stack.use(giveBackIdleMemory(() => app.services.figures.completed + app.services.figures.failed))
   membership?.start({ url: app.baseUrl, figures: () => figuresOf(app) })
   log.info({ url: app.baseUrl, address: app.address, did }, 'agent is ready')
-  tellReady(app.address, agentCard(agent, { did, url: app.baseUrl }))
+  tellReady(app.address, agentCard(agent, { did, url: app.baseUrl, prices: app.services.payments }))
   const open = stack.move()
   return { [Symbol.asyncDispose]: () => open.disposeAsync() }
 }

@@ -1,8 +1,12 @@
 import type { Agent, Skill } from '../handler/agent.ts'
+import { shownPrice } from '../handler/price-of.ts'
+import type { Price } from '../payments/price.ts'
+import { priceOut } from './price-out.ts'
 
 /** The card of design gaps, "Discovery": camelCase, public. */
-export function agentCard(agent: Agent, at: { did: string; url: string }) {
+export function agentCard(agent: Agent, at: { did: string; url: string; prices?: PricesShown | undefined }) {
   const id = agentId(at.did)
+  const cost = shownPrice(agent)
   return {
     id,
     did: at.did,
@@ -26,11 +30,12 @@ export function agentCard(agent: Agent, at: { did: string; url: string }) {
         },
       ],
     },
-    skills: agent.skills.map(cardSkill),
+    skills: agent.skills.map((skill) => cardSkill(skill, at.prices)),
     defaultInputModes: unique(agent.skills.flatMap((skill) => skill.inputModes)),
     defaultOutputModes: unique(agent.skills.flatMap((skill) => skill.outputModes)),
     securitySchemes: { bearer: { type: 'http', scheme: 'bearer', description: 'OAuth 2.0 access token' } },
     security: [{ bearer: ['agent:read', 'agent:write'] }],
+    ...(cost !== undefined && { executionCost: costOut(cost, at.prices) }),
   }
 }
 
@@ -43,7 +48,17 @@ export function documentationPath(skill: Skill): string {
   return `/agent/skills/${encodeURIComponent(skill.id)}/documentation`
 }
 
-function cardSkill(skill: Skill) {
+/** How prices are shown: in the sandbox as test money. */
+export interface PricesShown {
+  sandbox: boolean
+  asked(prices: readonly Price[]): Price[]
+}
+
+function costOut(prices: readonly Price[], shown: PricesShown | undefined) {
+  return priceOut(shown?.asked(prices) ?? prices, shown?.sandbox ?? false)
+}
+
+function cardSkill(skill: Skill, prices: PricesShown | undefined) {
   const { id, name, description, tags, version, inputModes, outputModes } = skill
   return {
     id,
@@ -54,6 +69,7 @@ function cardSkill(skill: Skill) {
     inputModes,
     outputModes,
     documentationPath: documentationPath(skill),
+    ...(skill.executionCost !== undefined && { executionCost: costOut(skill.executionCost, prices) }),
   }
 }
 

@@ -1,4 +1,5 @@
 import { z } from 'zod'
+import { executionCost, type Price } from '../payments/price.ts'
 import type { AgentDefinition, Handler, SkillDefinition } from './define-agent.ts'
 
 /** A skill with every default filled in. */
@@ -17,6 +18,8 @@ export interface Skill {
   assessment: { keywords: string[]; specializations: string[]; antiPatterns: string[] }
   documentation: string | undefined
   input: z.ZodType | undefined
+  /** Absent: what the agent costs. */
+  executionCost?: Price[] | undefined
 }
 
 /** An author's definition, checked and complete. */
@@ -33,6 +36,8 @@ export interface Agent {
   deadlineMs: number
   onRestart: 'run' | 'fail'
   extendedCard: (Record<string, unknown> & { description?: string; skills?: Skill[] }) | undefined
+  /** Absent: free, but for skills that have a price. */
+  executionCost?: Price[] | undefined
   handle: Handler
 }
 
@@ -63,6 +68,7 @@ const skill = z.object({
     .optional()
     .default(undefined as unknown as string),
   input: z.custom<z.ZodType>((value) => value === undefined || typeof value === 'object').optional(),
+  executionCost,
 })
 
 const skills = z
@@ -90,6 +96,7 @@ const definition = z.object({
   deadlineMs: z.int().min(0).max(2_147_483_647).default(600_000),
   onRestart: z.enum(['run', 'fail']).default('run'),
   extendedCard: z.looseObject({ description: z.string().optional(), skills: skills.optional() }).optional(),
+  executionCost,
   handle: z.custom<Handler>((value) => typeof value === 'function', 'must be a function'),
 })
 

@@ -1,4 +1,5 @@
 import type { z } from 'zod'
+import type { PriceDefinition } from '../payments/price.ts'
 import type { HandlerContext } from './context.ts'
 import type { Output } from './output.ts'
 
@@ -44,6 +45,11 @@ export interface AgentDefinition {
   onRestart?: 'run' | 'fail'
   /** More than the public card, for callers with agent:read (`agent/getAuthenticatedExtendedCard`). */
   extendedCard?: { description?: string; skills?: SkillDefinition[]; [key: string]: unknown }
+  /**
+   * What a task costs, paid in advance by x402; several ways to pay may be given. A skill's own price wins. `amount` is in
+   * whole units (`"0.01"`); `"0"` costs nothing in advance, but lets the handler ask (`requirePayment`).
+   */
+  executionCost?: PriceDefinition | PriceDefinition[]
   handle: Handler
 }
 
@@ -67,6 +73,8 @@ export interface SkillDefinition {
   /** Tools the skill may use; negotiation matches `required_tools` and `forbidden_tools` against it. */
   allowedTools?: string[]
   assessment?: { keywords?: string[]; specializations?: string[]; antiPatterns?: string[] }
+  /** What a task of this skill costs; default: what the agent costs. */
+  executionCost?: PriceDefinition | PriceDefinition[]
   /** Markdown, served at `/agent/skills/{id}/documentation`. */
   documentation?: string
 }
@@ -81,6 +89,7 @@ export function defineAgent(definition: AgentDefinition): AgentDefinition {
   return definition
 }
 
+export type { PriceDefinition } from '../payments/price.ts'
 export { areCallers, callersMessages } from './callers-messages.ts'
 export type { HandlerContext, Reference } from './context.ts'
 export { type Artifact, artifact, data, file, type Output } from './output.ts'

@@ -18,6 +18,7 @@ const allowedHeaders = [
   'X-DID-Timestamp',
   'X-DID-Signature',
   'X-PAYMENT',
+  'PAYMENT-SIGNATURE',
   'X-PAYMENT-SESSION',
 ]
 
@@ -27,6 +28,9 @@ const exposedHeaders = [
   'X-Next-Cursor',
   'X-Agent',
   'X-Negotiation-Id',
+  'PAYMENT-REQUIRED',
+  'PAYMENT-RESPONSE',
+  'X-PAYMENT-RESPONSE',
   'Retry-After',
   'WWW-Authenticate',
 ]

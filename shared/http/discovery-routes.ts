@@ -1,6 +1,6 @@
 import { createHash } from 'node:crypto'
 import type { FastifyInstance, FastifyReply, FastifyRequest } from 'fastify'
-import { agentCard } from '../discovery/agent-card.ts'
+import { agentCard, type PricesShown } from '../discovery/agent-card.ts'
 import { findSkill, skillDetail, skillSummary } from '../discovery/skill-out.ts'
 import type { Agent, Skill } from '../handler/agent.ts'
 import { ParleyError } from '../jsonrpc/errors.ts'
@@ -9,12 +9,13 @@ interface Discovered {
   agent: Agent
   did: string
   baseUrl: () => string
+  prices?: PricesShown | undefined
 }
 
 /** Card, skills and their documentation (design gaps, "Discovery"); public. */
-export function addDiscoveryRoutes(app: FastifyInstance, { agent, did, baseUrl }: Discovered): void {
+export function addDiscoveryRoutes(app: FastifyInstance, { agent, did, baseUrl, prices }: Discovered): void {
   app.get('/.well-known/agent.json', (request, reply) =>
-    sendCacheable(request, reply, JSON.stringify(agentCard(agent, { did, url: baseUrl() }))),
+    sendCacheable(request, reply, JSON.stringify(agentCard(agent, { did, url: baseUrl(), prices }))),
   )
   app.get('/agent/skills', async () => ({
     skills: agent.skills.map(skillSummary),

@@ -12,6 +12,7 @@ import type { Call, Services } from './method.ts'
 import { newId } from './new-id.ts'
 import { type Accepted, type NewTask, newRecord } from './new-record.ts'
 import { requireCommonMode } from './output-modes.ts'
+import { isBeingPaid, type Paid, payForTask, taskOfSameRequest } from './pay-first.ts'
 import { readReferences } from './references.ts'
 
 /**
@@ -36,7 +37,12 @@ export async function acceptMessage(services: Services, call: Call, params: Mess
     return continueTask(services, call, existing, { message, webhook })
   }
   const wanted = { ...params, taskId: taskId ?? newId(), acceptedOutputModes, webhook, foreign }
-  const created = await createTask(services, call, wanted)
+  const created = await createTask(services, call, wanted).catch(async (error: unknown) => {
+    if (key === undefined || !isBeingPaid(error)) throw error
+    const same = await taskOfSameRequest(services, wanted.taskId, owner)
+    if (same === undefined) throw error
+    return repeated(call, same)
+  })
   if (created !== undefined) return created
   // The id was taken meanwhile: by the same request at the same time (then that task is the answer), or by another one.
   const taken = await services.store.findTask(wanted.taskId, owner)
@@ -55,8 +61,10 @@ async function createTask(
   const at = timestamp()
   const contextId = wanted.message.contextId ?? newId()
   const firstOfContext = !(await isOurContext(services, wanted.message.contextId, owner))
-  const slot = claimRoom(services)
+  const paid = await payForTask(services, call, wanted)
   const record = newRecord({ owner, signed: call.caller.signature !== undefined, at, contextId, wanted })
+  if (paid !== undefined) return createPaid(services, call, { record, paid, webhook: wanted.webhook })
+  const slot = claimRoom(services)
   if (slot.runs) Object.assign(record, { lease: services.runner.lease(), starts: 1 })
   if (!(await create(services, record, { call, slot, webhook: wanted.webhook }))) return undefined
   return {
@@ -65,6 +73,35 @@ async function createTask(
       services.runner.remember(record, firstOfContext)
       services.scheduler.enqueue({ taskId: record.id, version: record.version, owner }, slot)
     },
+  }
+}
+
+/** One that is refused after all leaves its payment as it was: settled, and good for another task of its owner. */
+async function createPaid(
+  services: Services,
+  call: Call,
+  { record, paid, webhook }: { record: TaskRecord; paid: Paid; webhook: InlineWebhook | undefined },
+): Promise<Accepted | undefined> {
+  const { id, held, headers } = paid
+  record.payments = [id]
+  if (held) record.heldBy = id
+  let created = false
+  try {
+    const slot = claimRoom(services)
+    created = await create(services, record, { call, slot, webhook })
+    if (!created) return undefined
+    if (held) {
+      slot.release()
+      return { record, start: () => void paid.bound(), headers }
+    }
+    const { version, owner } = record
+    return {
+      record,
+      headers,
+      start: () => services.scheduler.enqueue({ taskId: record.id, version, owner }, slot),
+    }
+  } finally {
+    if (!created) await paid.giveBack()
   }
 }
 

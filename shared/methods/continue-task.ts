@@ -10,6 +10,7 @@ import { claimRoom } from './claim-room.ts'
 import type { InlineWebhook } from './inline-webhook.ts'
 import type { Call, Services } from './method.ts'
 import { type Accepted, messageOf } from './new-record.ts'
+import { type Paid, payForMessage } from './pay-first.ts'
 
 /**
  * A message to a task that exists: it continues a paused one (back to `submitted`, no event). Any other state refuses.
@@ -17,7 +18,7 @@ import { type Accepted, messageOf } from './new-record.ts'
  */
 export async function continueTask(
   services: Services,
-  { caller, takeSignature }: Pick<Call, 'caller' | 'takeSignature'>,
+  call: Call,
   task: TaskRecord,
   { message, webhook }: { message: MessageSend['message']; webhook: InlineWebhook | undefined },
 ): Promise<Accepted> {
@@ -28,21 +29,45 @@ export async function continueTask(
     })
   }
   const said = messageOf(message, task.id, task.contextId)
-  const makeChange = (now: TaskRecord) => answerTo(now, said, caller.signature !== undefined)
+  const signed = call.caller.signature !== undefined
+  let paid: Paid | undefined
+  const makeChange = (now: TaskRecord) => answerTo(now, said, { known: task, signed, paid })
   // Refused before room is asked for: an ended task is that, however long the line.
   makeChange(task)
+  paid = await payForMessage(services, call, task, message)
+  try {
+    return await change(services, call, { task, webhook, makeChange, paid })
+  } catch (error) {
+    await paid?.giveBack()
+    throw error
+  }
+}
+
+interface Continuation {
+  task: TaskRecord
+  webhook: InlineWebhook | undefined
+  makeChange: (now: TaskRecord) => Change
+  paid: Paid | undefined
+}
+
+async function change(
+  services: Services,
+  call: Call,
+  { task, webhook, makeChange, paid }: Continuation,
+): Promise<Accepted> {
   const slot = claimRoom(services)
   let registration: Registration | undefined
   try {
-    await takeSignature()
+    await call.takeSignature()
     registration = await webhook?.register(task, false)
     const record = await services.engine.change(task, makeChange)
     const start = () => {
-      if (record.status.state === 'submitted')
+      if (record.status.state === 'submitted' && paid?.held !== true)
         services.scheduler.enqueue({ taskId: task.id, version: record.version, owner: task.owner }, slot)
       else slot.release()
+      if (paid?.held === true) void paid.bound()
     }
-    return { record, start }
+    return paid === undefined ? { record, start } : { record, start, headers: paid.headers }
   } catch (error) {
     slot.release()
     await registration?.undo()
@@ -50,10 +75,21 @@ export async function continueTask(
   }
 }
 
-function answerTo(task: TaskRecord, said: Message, signed: boolean): Change {
+/** `known`: the task as it was when it was looked at what the message costs. */
+function answerTo(
+  task: TaskRecord,
+  said: Message,
+  { known, signed, paid }: { known: TaskRecord; signed: boolean; paid: Paid | undefined },
+): Change {
   const { state } = task.status
   if (state === 'negotiation-bid-submitted') return answerToBid(task, said, signed)
-  if (isPaused(state) || isTerminal(state)) return { kind: 'continue', message: said, signed }
+  // What is asked for now may not be what was asked, and paid, a moment ago.
+  const asks = state === 'payment-required' || paid !== undefined
+  const isSame = !asks || task.events.length === known.events.length
+  if (isSame && (isPaused(state) || isTerminal(state))) {
+    const payment = paid === undefined ? undefined : { id: paid.id, held: paid.held }
+    return { kind: 'continue', message: said, signed, payment }
+  }
   throw new ParleyError('UnsupportedOperation', {
     message: `Task is ${state}: wait until it asks for input or has ended`,
     data: { taskId: task.id, state },

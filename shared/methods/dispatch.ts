@@ -11,6 +11,7 @@ import {
 } from '../jsonrpc/envelope.ts'
 import { ParleyError } from '../jsonrpc/errors.ts'
 import { parseJson } from '../jsonrpc/parse-json.ts'
+import { PaymentRequired } from '../payments/payment-refused.ts'
 import type { Log } from '../process/log.ts'
 import type { Frame, Method, Services } from './method.ts'
 import { methods } from './table.ts'
@@ -67,6 +68,7 @@ export class Dispatcher {
     try {
       return await this.#answer(incoming, seen)
     } catch (thrown) {
+      if (thrown instanceof PaymentRequired) return { ...withoutId(seen), ...answerOf(thrown) }
       const error = ParleyError.from(thrown)
       if (error.status >= 500)
         incoming.log().error({ err: error.cause ?? error, method: seen.method }, error.message)
@@ -139,6 +141,11 @@ function hashOf({ method, params }: RpcRequest): string {
     .update(JSON.stringify([method, params]))
     .digest('base64url')
 }
+
+const withoutId = ({ method, caller }: Seen) => ({ method, caller })
+
+/** Its body is x402's and not the envelope. */
+const answerOf = ({ status, headers, body }: PaymentRequired) => ({ status, headers, body })
 
 function idOfRefused(bytes: Buffer): RequestId {
   if (bytes.byteLength > idFromRefusedMaxBytes) return null

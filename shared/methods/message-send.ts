@@ -6,7 +6,7 @@ import type { Answer, Call, Services } from './method.ts'
 /** Specification, `message/send`: the task, durable, in `submitted`. */
 export async function sendMessage(services: Services, call: Call): Promise<Answer> {
   const params = parseParams(messageSend, call.params)
-  const { record, start } = await acceptMessage(services, call, params)
+  const { record, start, headers } = await acceptMessage(services, call, params)
   start()
-  return { result: taskOut(record) }
+  return { result: taskOut(record), ...(headers !== undefined && { headers }) }
 }

@@ -14,12 +14,13 @@ import { requireTask } from './tasks.ts'
 export async function streamMessage(services: Services, call: Call): Promise<Answer> {
   requireStreaming(services)
   const params = parseParams(messageSend, call.params)
-  const { record, start } = await acceptMessage(services, call, params)
+  const { record, start, headers } = await acceptMessage(services, call, params)
   const live = follow(services, call, record, record.events.length)
   // The generator runs to its first wait here, so that it listens before the task begins.
   const first = live.next()
   start()
-  return { frames: chain([presentFrame(record)], first, live) }
+  const frames = chain([presentFrame(record)], first, live)
+  return { frames, ...(headers !== undefined && { headers }) }
 }
 
 /** `after_sequence` or `Last-Event-ID`: what came after that number; else the present status and what comes after it. */

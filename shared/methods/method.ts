@@ -1,6 +1,7 @@
 import type { Caller, Scope } from '../auth/caller.ts'
 import type { EventBus } from '../events/event-bus.ts'
 import type { Agent } from '../handler/agent.ts'
+import type { Payments } from '../payments/payments.ts'
 import type { Log } from '../process/log.ts'
 import type { Scheduler } from '../scheduler/scheduler.ts'
 import type { Store } from '../store/store.ts'
@@ -23,6 +24,8 @@ export interface Services {
   registrations: Registrations | undefined
   /** Absent: no gateway, so every task is of this agent. */
   foreignTasks?: ForeignTasks
+  /** Absent: nothing of this agent has a price. */
+  payments?: Payments | undefined
   taskQueueMax: number
   /** The address that clients use. */
   baseUrl: () => string

@@ -7,6 +7,8 @@ export interface Accepted {
   record: TaskRecord
   /** Hands the task to the scheduler. Called once the answer, or the follower of a stream, is ready. */
   start: () => void
+  /** Headers of the answer: the receipt of a payment. */
+  headers?: Record<string, string>
 }
 
 export type NewTask = MessageSend & {

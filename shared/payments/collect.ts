@@ -56,6 +56,11 @@ export class Collector {
     await this.#decide(record, await this.#lookedUp(offeredOf(record)))
   }
 
+  /** What an operator has found out. */
+  decide(record: PaymentRecord, settlement: Settlement): Promise<PaymentRecord> {
+    return this.#decide(record, settlement)
+  }
+
   /** Settlements that are under way may end; those that take longer are looked up at the next start. */
   async drain(limitMs: number): Promise<void> {
     const patience = new AbortController()

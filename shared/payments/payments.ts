@@ -3,7 +3,7 @@ import type { Log } from '../process/log.ts'
 import type { PaymentRecord, PaymentStore, PaymentTerms } from '../store/payment-store.ts'
 import { buy, giveBack, type Purchase } from './buy.ts'
 import { Collector } from './collect.ts'
-import type { Facilitator } from './facilitator.ts'
+import type { Facilitator, Settlement } from './facilitator.ts'
 import { Ledger } from './ledger.ts'
 import type { PaidWork } from './paid-work.ts'
 import { inTestMoney } from './sandbox.ts'
@@ -32,12 +32,16 @@ export class Payments implements AsyncDisposable {
   readonly #collector: Collector
   readonly #watch: PaymentWatch
   readonly #facilitator: Facilitator
+  readonly #work: PaidWork
+  readonly #log: Log
 
   constructor(options: PaymentsOptions) {
     const { facilitator, work, log } = options
     const { decideTimeoutMs, settleTimeoutMs, watchEveryMs } = options
     this.sandbox = facilitator.sandbox
     this.#facilitator = facilitator
+    this.#work = work
+    this.#log = log
     const ledger = new Ledger(options)
     this.ledger = ledger
     this.#collector = new Collector({
@@ -70,16 +74,26 @@ export class Payments implements AsyncDisposable {
     return giveBack(this.ledger, payment)
   }
 
-  /** The payment as it stands now. */
-  async reload(payment: PaymentRecord): Promise<PaymentRecord> {
-    return (await this.ledger.store.loadPayment(payment.id)) ?? payment
+  /** What waits for the payment is in the store now: it is told where the settlement became known in between. */
+  async bound(payment: PaymentRecord): Promise<void> {
+    const now = await this.ledger.store.loadPayment(payment.id)
+    if (now?.txHash !== undefined) await this.#work.settled(now)
+    else if (now?.state === 'failed') await this.#work.failed(now)
   }
 
-  /** A task that was paid for has ended: its payments are earned or orphaned. */
-  async taskEnded(paymentIds: readonly string[]): Promise<void> {
+  /** What an operator has found out of a settlement that nobody answered for. */
+  decide(payment: PaymentRecord, settlement: Settlement): Promise<PaymentRecord> {
+    return this.#collector.decide(payment, settlement)
+  }
+
+  /** A task that was paid for has ended: its payments are earned or orphaned. What is missed here is found by the watch. */
+  taskEnded(paymentIds: readonly string[]): void {
     for (const id of paymentIds) {
-      const payment = await this.ledger.store.loadPayment(id)
-      if (payment?.state === 'spent') await this.#watch.spent(payment)
+      this.#watch
+        .ended(id)
+        .catch((error: unknown) =>
+          this.#log.warn({ err: error, payment_id: id }, 'payment will be looked at again'),
+        )
     }
   }
 

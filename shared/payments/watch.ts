@@ -98,13 +98,19 @@ export class PaymentWatch implements Disposable {
         await ledger.change(record, { kind: 'orphan', reason: 'unspent' })
         return
       case 'spent':
-        return this.spent(record)
+        return this.#spent(record)
       default:
     }
   }
 
+  /** The task that it pays for has ended. */
+  async ended(id: string): Promise<void> {
+    const payment = await this.#parts.ledger.store.loadPayment(id)
+    if (payment?.state === 'spent') await this.#spent(payment)
+  }
+
   /** Earned or orphaned where its task has ended; else it waits. */
-  async spent(record: PaymentRecord): Promise<void> {
+  async #spent(record: PaymentRecord): Promise<void> {
     const { ledger, work } = this.#parts
     const state = await work.look(record)
     if (state === 'under way') {

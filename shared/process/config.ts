@@ -32,10 +32,21 @@ export interface CommonConfig {
   production: boolean
 }
 
+/** Who settles the payments of an agent that has a price. */
+export interface PaymentConfig {
+  facilitatorUrl: string | undefined
+  rpcUrl: string | undefined
+  signerKeyFile: string | undefined
+  sandbox: boolean
+  /** How long is waited; not settings, but options of those who start an agent by themselves. */
+  timing?: { decideTimeoutMs?: number; settleTimeoutMs?: number; watchEveryMs?: number }
+}
+
 export interface AgentConfig extends CommonConfig {
   /** Names by which a token's audience may mean this agent, besides its address and DID; no slash at the end. */
   audiences: readonly string[]
   gatewayUrl: string | undefined
+  payments: PaymentConfig
   /** Where files named by `uri` may come from although it is not public. */
   fileAllowedHosts: AllowedHosts
   /** Where webhooks may go although it is not public. */
@@ -66,6 +77,12 @@ export function agentConfig(env: NodeJS.ProcessEnv): { config: AgentConfig; secr
       ...common,
       oauth: gatewayUrl === undefined ? common.oauth : oauthOfGateway(common.oauth, gatewayUrl),
       gatewayUrl,
+      payments: {
+        facilitatorUrl: trimSlash(values.PAYMENT_FACILITATOR_URL),
+        rpcUrl: values.PAYMENT_RPC_URL,
+        signerKeyFile: values.PAYMENT_SIGNER_KEY_FILE,
+        sandbox: values.PAYMENT_SANDBOX ?? !common.production,
+      },
       audiences: (values.OAUTH_AUDIENCES ?? []).map((name) => name.replace(/\/+$/, '')),
       fileAllowedHosts: allowedHosts('FILE_ALLOWED_HOSTS', values.FILE_ALLOWED_HOSTS),
       webhookAllowedHosts: allowedHosts('WEBHOOK_ALLOWED_HOSTS', values.WEBHOOK_ALLOWED_HOSTS),

@@ -166,6 +166,28 @@ export const agentSettings = {
     meaning:
       'hosts, addresses or CIDR blocks that webhooks may go to although they are not public, divided by commas',
   },
+  PAYMENT_FACILITATOR_URL: {
+    schema: optionalUrl,
+    example: '',
+    meaning: 'x402 facilitator that verifies and settles the payments of an agent with a price',
+  },
+  PAYMENT_RPC_URL: {
+    schema: optionalUrl,
+    example: '',
+    meaning:
+      'JSON-RPC of the chain: for the built-in facilitator, or, beside PAYMENT_FACILITATOR_URL, to look up settlements that were not answered; prices are checked against it',
+  },
+  PAYMENT_SIGNER_KEY_FILE: {
+    schema: optional,
+    example: '',
+    meaning: 'file (mode 0600) with the private key that pays the gas of the built-in facilitator',
+  },
+  PAYMENT_SANDBOX: {
+    schema: yesNo.optional(),
+    example: '',
+    meaning:
+      'whether an agent with a price and neither of these takes test money (default yes; no with NODE_ENV=production)',
+  },
   GATEWAY_URL: {
     schema: optionalUrl,
     example: '',

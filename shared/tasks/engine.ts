@@ -7,7 +7,7 @@ import { eventsAfter } from './task-events.ts'
 import { apply, type Change } from './transitions.ts'
 
 /** Told of each commit; must neither wait nor throw. */
-type Committed = (before: TaskRecord, after: TaskRecord) => void
+export type Committed = (before: TaskRecord, after: TaskRecord) => void
 
 /** Races over one task end after a few rounds; more means that something is wrong. */
 const attemptsMax = 20

@@ -7,15 +7,17 @@ import { errorTable } from '../jsonrpc/errors.ts'
 import type { Artifact, Part, PausedState } from '../protocol/task.ts'
 import type { TaskRecord } from '../store/store.ts'
 import { ourMessage, ourText } from './our-message.ts'
+import type { Asked } from './payment-prompt.ts'
 import type { Change } from './transitions.ts'
 
 /** A pause lasts at most this long (design gaps, "message/send"). */
-const pauseMaxMs = 7 * 24 * 60 * 60 * 1000
+export const pauseMaxMs = 7 * 24 * 60 * 60 * 1000
 const reasonMax = 2000
 
-const pausedStateOf: Record<'ask' | 'auth' | 'bid', PausedState> = {
+const pausedStateOf: Record<'ask' | 'auth' | 'payment' | 'bid', PausedState> = {
   ask: 'input-required',
   auth: 'auth-required',
+  payment: 'payment-required',
   bid: 'negotiation-bid-submitted',
 }
 
@@ -26,9 +28,15 @@ const pausedStateOf: Record<'ask' | 'auth' | 'bid', PausedState> = {
 export function changeOfOutput(
   record: TaskRecord,
   collected: Collected,
-  run: { mainArtifactId: string; workedMs: number; key: KeyPair },
+  run: {
+    mainArtifactId: string
+    workedMs: number
+    key: KeyPair
+    /** How a payment is asked for; absent where nobody could be paid. */
+    prompt?: ((record: TaskRecord, asked: Asked) => Part) | undefined
+  },
 ): Change {
-  if (collected.pause !== undefined) return changeOfPause(record, collected.pause, run.workedMs)
+  if (collected.pause !== undefined) return changeOfPause(record, collected.pause, run)
   const artifacts = collected.artifacts.map(({ name, parts: made }, i): Artifact => {
     const parts = made.map((part) => signPart(part, run.key))
     const streamed = i === 0 && name === 'result'
@@ -39,19 +47,30 @@ export function changeOfOutput(
   return { kind: 'complete', artifacts, message, workedMs: run.workedMs }
 }
 
-function changeOfPause(record: TaskRecord, pause: Pause, workedMs: number): Change {
+type Run = Pick<Parameters<typeof changeOfOutput>[2], 'workedMs' | 'prompt'>
+
+function changeOfPause(record: TaskRecord, pause: Pause, { workedMs, prompt }: Run): Change {
   if (pause.kind === 'decline') return { kind: 'reject', message: ourMessage(record, pause.parts) }
-  if (pause.kind === 'payment') {
-    return failed(record, 'The agent asked for a payment, and payments are not configured on this server.')
-  }
-  const state = pausedStateOf[pause.kind]
-  return {
+  const paused = {
     kind: 'pause',
-    state,
-    message: ourMessage(record, pause.parts),
+    state: pausedStateOf[pause.kind],
     dueAt: Date.now() + pauseMaxMs,
     workedMs,
-  }
+  } as const
+  if (pause.kind !== 'payment') return { ...paused, message: ourMessage(record, pause.parts) }
+  if (prompt === undefined)
+    return failed(record, 'The agent asked for a payment, and has no executionCost that says how it is paid.')
+  const asked = askedOf(pause.parts)
+  const parts = [...pause.parts.slice(0, -1), prompt(record, asked)]
+  return { ...paused, message: ourMessage(record, parts), asked }
+}
+
+/** @throws MalformedOutputError */
+function askedOf(parts: readonly Part[]): Asked {
+  const last = parts.at(-1)
+  const { amount, reason } = last?.kind === 'data' ? last.data : {}
+  if (typeof amount === 'string' && typeof reason === 'string') return { amount, reason }
+  throw new MalformedOutputError('requirePayment takes an amount and a reason, both texts')
 }
 
 /** What a thrown error means for the task. No stack, no path, no driver's text. */

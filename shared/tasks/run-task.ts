@@ -16,6 +16,7 @@ import { executeHandler } from './execute-handler.ts'
 import type { Leases } from './leases.ts'
 import { LiveDeltas } from './live-deltas.ts'
 import { changeOfError, changeOfOutput, failed } from './outcome.ts'
+import type { Asked } from './payment-prompt.ts'
 import { prepareRun } from './prepare-run.ts'
 import type { Change } from './transitions.ts'
 import type { WorkFigures } from './work-figures.ts'
@@ -29,6 +30,8 @@ export interface RunnerParts {
   figures: WorkFigures
   usage: HandlerContext['usage']
   artifactMaxBytes: number
+  /** How a payment is asked for in the middle of a task; absent on agents without a price. */
+  prompt?: ((record: TaskRecord, asked: Asked) => Part) | undefined
   /** Signs what tasks make. */
   key: KeyPair
   /** Absent: nobody's key is known. */
@@ -111,6 +114,8 @@ export class TaskRunner {
     const { engine, agent, leases } = this.#parts
     const { state } = record.status
     if (state !== 'submitted' && state !== 'working') return
+    // Whoever learns that it is paid delivers it again.
+    if (record.heldBy !== undefined) return
     const claimed = record.lease?.holder === leases.holder
     if (!claimed && record.starts >= startsMax) {
       const reason = `The agent's process ended ${startsMax} times while this task ran.`
@@ -206,7 +211,7 @@ export class TaskRunner {
     deltas: LiveDeltas,
     began: number,
   ): Promise<Change> {
-    const { agent, engine, artifactMaxBytes, fileAllowedHosts, usage, key } = this.#parts
+    const { agent, engine, artifactMaxBytes, fileAllowedHosts, usage, key, prompt } = this.#parts
     let ours: Log | undefined
     const log = () => (ours ??= this.#parts.log.child({ task_id: record.id, context_id: record.contextId }))
     try {
@@ -226,7 +231,7 @@ export class TaskRunner {
       const onPart = (part: Part) => deltas.add(part)
       const collected = await executeHandler(agent.handle, prepared.context, collector, onPart)
       const workedMs = Math.round(performance.now() - began)
-      return changeOfOutput(record, collected, { mainArtifactId: deltas.artifactId, workedMs, key })
+      return changeOfOutput(record, collected, { mainArtifactId: deltas.artifactId, workedMs, key, prompt })
     } catch (error) {
       if (!signal.aborted) log().warn({ err: error }, 'handler failed')
       return changeOfError(record, error)

@@ -24,6 +24,7 @@ const changes = {
     message,
     workedMs: 5,
   },
+  paid: { kind: 'paid' },
   fail: { kind: 'fail', message },
   reject: { kind: 'reject', message },
   cancel: { kind: 'cancel' },
@@ -49,7 +50,14 @@ function taskIn(state: TaskState): TaskRecord {
 }
 
 const allowed: Partial<Record<TaskState, Partial<Record<Change['kind'], TaskState>>>> = {
-  submitted: { 'pick-up': 'working', cancel: 'canceled', fail: 'failed', reject: 'rejected' },
+  submitted: {
+    'pick-up': 'working',
+    paid: 'submitted',
+    pause: 'input-required',
+    cancel: 'canceled',
+    fail: 'failed',
+    reject: 'rejected',
+  },
   working: {
     'pick-up': 'working',
     release: 'working',

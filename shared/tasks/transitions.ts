@@ -13,8 +13,22 @@ export type Change =
   /** The process stops in good order: the task is nobody's again, and this start does not count. */
   | { kind: 'release' }
   /** The caller's next message to a paused task. */
-  | { kind: 'continue'; message: Message; signed: boolean }
-  | { kind: 'pause'; state: PausedState; message: Message; dueAt: number; workedMs: number }
+  | {
+      kind: 'continue'
+      message: Message
+      signed: boolean
+      payment?: { id: string; held: boolean } | undefined
+    }
+  /** The payment that it waited for is settled. */
+  | { kind: 'paid' }
+  | {
+      kind: 'pause'
+      state: PausedState
+      message: Message
+      dueAt: number
+      workedMs: number
+      asked?: TaskRecord['asked'] | undefined
+    }
   | { kind: 'complete'; artifacts: Artifact[]; message: Message | undefined; workedMs: number }
   | { kind: 'fail'; message: Message }
   | { kind: 'reject'; message: Message }
@@ -24,7 +38,15 @@ type To = TaskState | 'its pause'
 
 /** Specification, "States and transitions": what may happen in which state, and where it leads. Nothing ends an end. */
 const table: Record<TaskState, Partial<Record<Change['kind'], To>>> = {
-  submitted: { 'pick-up': 'working', cancel: 'canceled', fail: 'failed', reject: 'rejected' },
+  submitted: {
+    'pick-up': 'working',
+    paid: 'submitted',
+    // The payment that it waited for has failed.
+    pause: 'its pause',
+    cancel: 'canceled',
+    fail: 'failed',
+    reject: 'rejected',
+  },
   working: {
     'pick-up': 'working',
     release: 'working',
@@ -76,11 +98,17 @@ function fillIn(next: TaskRecord, change: Change): void {
     return
   }
   delete next.lease
+  delete next.heldBy
   if (change.kind === 'continue') {
     next.starts = 0
     delete next.signed
     if (change.signed) next.signed = true
+    if (change.payment !== undefined) next.payments = [...(next.payments ?? []), change.payment.id]
+    if (change.payment?.held === true) next.heldBy = change.payment.id
   }
+  // What is asked stands until it is paid.
+  if (next.heldBy === undefined) delete next.asked
+  if (change.kind === 'pause' && change.asked !== undefined) next.asked = change.asked
   if (change.kind === 'release') next.starts -= 1
   if (change.kind === 'pause') next.dueAt = change.dueAt
   if (change.kind === 'pause' || change.kind === 'complete') next.workedMs += change.workedMs

@@ -8,7 +8,7 @@ import { AgentClient, type OutgoingMessage, type SendConfiguration, type WireTas
 import { resolveAgent } from '../handler/agent.ts'
 import type { AgentDefinition, SkillDefinition } from '../handler/define-agent.ts'
 import { agentIdentity } from '../identity/identity.ts'
-import { agentConfig } from '../process/config.ts'
+import { type AgentConfig, agentConfig, type PaymentConfig } from '../process/config.ts'
 import { makeLog } from '../process/log.ts'
 import { TestIdentityProvider } from './identity-provider.ts'
 
@@ -23,6 +23,8 @@ export interface TestAgentOptions {
   /** Skills read from files (`readSkillFiles`). */
   moreSkills?: SkillDefinition[]
   drainMs?: number
+  /** How long payments wait, for tests that do not want to wait as long. */
+  paymentTiming?: NonNullable<PaymentConfig['timing']>
   /** Takes the lines of the log; LOG_LEVEL is `silent` unless `env` says otherwise. */
   logTo?: { write(line: string): void }
 }
@@ -66,7 +68,7 @@ export async function testAgent(
   const appOptions: AgentAppOptions = {
     agent,
     identity,
-    config,
+    config: withTiming(config, options.paymentTiming),
     introspector,
     clientKeys,
     log,
@@ -76,6 +78,10 @@ export async function testAgent(
   if (options.drainMs !== undefined) appOptions.drainMs = options.drainMs
   const app = stack.use(await startAgentApp(appOptions))
   return new TestAgent({ app, did: identity.did, identityProvider, open: stack.move() })
+}
+
+function withTiming(config: AgentConfig, timing: PaymentConfig['timing']): AgentConfig {
+  return timing === undefined ? config : { ...config, payments: { ...config.payments, timing } }
 }
 
 async function temporaryFolder(stack: AsyncDisposableStack): Promise<string> {

@@ -1,0 +1,96 @@
+import type { FastifyInstance } from 'fastify'
+import { z } from 'zod'
+import type { Authenticator } from '../auth/authenticate.ts'
+import { ParleyError } from '../jsonrpc/errors.ts'
+import type { Payments } from '../payments/payments.ts'
+import { parseParams } from '../protocol/params.ts'
+import { wireObject } from '../protocol/spelling.ts'
+import { type PaymentRecord, paymentStates } from '../store/payment-store.ts'
+import { callerOf, jsonBody } from './payment-caller.ts'
+
+const listQuery = z.object({
+  state: z.enum(paymentStates).default('orphaned'),
+  limit: z.coerce.number().int().min(1).max(1000).default(100),
+  cursor: z.coerce.number().int().min(0).default(0),
+})
+const txHash = z.string().regex(/^0x[\da-fA-F]{64}$/, 'must be the hash of a transaction')
+const refundedBody = wireObject({ txHash: txHash.optional() })
+const decisionBody = wireObject({ settled: z.boolean(), txHash: txHash.optional() })
+
+type ById = { Params: { id: string } }
+
+/** The ledger, for operators (`agent:admin`): what is owed back, and what only a person can decide. */
+export function addLedgerRoutes(
+  app: FastifyInstance,
+  { payments, authenticator }: { payments: Payments; authenticator: Authenticator },
+): void {
+  const { ledger } = payments
+  const found = async (id: string) => {
+    const payment = await ledger.store.loadPayment(id)
+    if (payment === undefined)
+      throw new ParleyError('NotFound', { message: 'Payment not found', data: { reason: 'payment' } })
+    return payment
+  }
+  app.get('/payments', async (request, reply) => {
+    await callerOf(authenticator, request, 'agent:admin')
+    const page = await ledger.store.listByState(parseParams(listQuery, request.query))
+    const counts = await ledger.store.countPaymentsByState()
+    if (page.nextCursor !== undefined) reply.header('x-next-cursor', String(page.nextCursor))
+    return { payments: page.items.map(paymentOut), counts, next_cursor: page.nextCursor }
+  })
+  // Said before the money is sent back: of two operators, one is the first.
+  app.post<ById>('/payments/:id/refunded', { config: { audit: 'payment.refund' } }, async (request) => {
+    await callerOf(authenticator, request, 'agent:admin')
+    const body = parseParams(refundedBody, jsonBody(request))
+    const payment = await found(request.params.id)
+    const done = await ledger.change(payment, { kind: 'refund', txHash: body.txHash })
+    if ('record' in done) return paymentOut(done.record)
+    throw conflict(payment, 'orphaned')
+  })
+  app.post<ById>('/payments/:id/decide', { config: { audit: 'payment.decide' } }, async (request) => {
+    await callerOf(authenticator, request, 'agent:admin')
+    const body = parseParams(decisionBody, jsonBody(request))
+    const payment = await found(request.params.id)
+    if (payment.state !== 'unknown') throw conflict(payment, 'unknown')
+    return paymentOut(await payments.decide(payment, decisionOf(payment, body)))
+  })
+}
+
+function decisionOf(payment: PaymentRecord, { settled, txHash: hash }: z.output<typeof decisionBody>) {
+  if (!settled) return { state: 'failed', reason: 'operator' } as const
+  if (hash === undefined) {
+    const issues = [{ path: 'tx_hash', message: 'is missing: the transaction that settled it' }]
+    throw new ParleyError('InvalidParams', { data: { issues } })
+  }
+  return { state: 'settled', txHash: hash, payer: payment.payer ?? '' } as const
+}
+
+const conflict = ({ state }: PaymentRecord, needed: string) =>
+  new ParleyError('Conflict', { message: `The payment is ${state}, not ${needed}`, data: { reason: state } })
+
+/** What a refund needs, and no signature. */
+function paymentOut(payment: PaymentRecord) {
+  const { terms } = payment
+  return {
+    payment_id: payment.id,
+    kind: payment.kind,
+    state: payment.state,
+    reason: payment.reason,
+    owner: payment.owner,
+    payer: payment.payer,
+    amount: terms.amount,
+    amount_atomic: terms.atomic,
+    decimals: terms.decimals,
+    asset: terms.asset,
+    network: terms.network,
+    pay_to: terms.payTo,
+    tx_hash: payment.txHash,
+    task_id: payment.taskId,
+    sandbox: payment.sandbox ? true : undefined,
+    attempts: payment.attempts,
+    created_at: payment.createdAt,
+    updated_at: payment.updatedAt,
+    completed_at: payment.completedAt,
+    refund_tx_hash: payment.refundTxHash,
+  }
+}

@@ -1,0 +1,37 @@
+import type { FastifyRequest } from 'fastify'
+import { type Authenticator, requireScope } from '../auth/authenticate.ts'
+import type { Caller, Scope } from '../auth/caller.ts'
+import { parseJson } from '../jsonrpc/parse-json.ts'
+import { requireJson } from './rpc-routes.ts'
+
+/** Who calls a REST route, with the right to it. A signed write counts once where signatures are required. */
+export async function callerOf(
+  authenticator: Authenticator,
+  request: FastifyRequest,
+  scope: Scope,
+): Promise<Caller> {
+  const body = request.body as Uint8Array | undefined
+  const caller = await authenticator.authenticate(request.headers, body)
+  request.callerId = caller.id
+  requireScope(caller, scope)
+  if (scope === 'agent:write') await authenticator.takeOnce(caller)
+  return caller
+}
+
+/** The JSON of a body that may be left out. */
+export function jsonBody(request: FastifyRequest): unknown {
+  const bytes = request.body as Buffer | undefined
+  if (bytes === undefined || bytes.byteLength === 0) return {}
+  requireJson(request)
+  return parseJson(bytes)
+}
+
+/** Where the caller reaches this agent: behind a gateway that is believed, its address. */
+export function baseUrlFor(request: FastifyRequest, baseUrl: string): string {
+  const prefix = request.headers['x-forwarded-prefix']
+  const isForwarded = (request.ips?.length ?? 0) > 1
+  if (!isForwarded || typeof prefix !== 'string' || !/^\/agents\/[a-z0-9-]{1,63}$/.test(prefix))
+    return baseUrl
+  const url = URL.parse(`${request.protocol}://${request.host}${prefix}`)
+  return url === null ? baseUrl : url.href.replace(/\/+$/, '')
+}

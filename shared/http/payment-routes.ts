@@ -1,0 +1,158 @@
+import type { FastifyInstance, FastifyReply, FastifyRequest } from 'fastify'
+import { z } from 'zod'
+import type { Authenticator } from '../auth/authenticate.ts'
+import { priceOf } from '../handler/price-of.ts'
+import { ParleyError } from '../jsonrpc/errors.ts'
+import type { Services } from '../methods/method.ts'
+import { PaymentRefused, PaymentRequired } from '../payments/payment-refused.ts'
+import type { Payments } from '../payments/payments.ts'
+import { inAdvance, type Price } from '../payments/price.ts'
+import { sessionOut } from '../payments/sessions.ts'
+import { type Presented, readPayload, readPresented } from '../payments/x-payment.ts'
+import { requirementsOf } from '../payments/x402.ts'
+import { uuid } from '../protocol/message-in.ts'
+import { parseParams } from '../protocol/params.ts'
+import { wireObject } from '../protocol/spelling.ts'
+import type { PaymentRecord } from '../store/payment-store.ts'
+import { termsAsked } from '../tasks/payment-prompt.ts'
+import { baseUrlFor, callerOf, jsonBody } from './payment-caller.ts'
+
+interface PaymentRoutes {
+  services: Services
+  authenticator: Authenticator
+}
+
+/** All of it may be left out: the agent's price, its first way to pay. */
+const startBody = wireObject({
+  skillId: z.string().max(128).optional(),
+  taskId: uuid.optional(),
+  network: z.string().max(100).optional(),
+  asset: z.string().max(100).optional(),
+})
+
+const statusQuery = z.object({ wait: z.enum(['true', 'false', '1', '0', '']).default('false') })
+
+/** Specification, "POST /api/start-payment-session" and "GET /api/payment-status/{sessionId}"; and what the capture page asks. */
+export function addPaymentRoutes(app: FastifyInstance, routes: PaymentRoutes): void {
+  const { services, authenticator } = routes
+  app.post('/api/start-payment-session', async (request, reply) => {
+    const { id: owner } = await callerOf(authenticator, request, 'agent:write')
+    const payments = requirePayments(services)
+    const price = await wantedPrice(services, owner, parseParams(startBody, jsonBody(request)))
+    const session = await payments.sessions.start(owner, price)
+    return reply.header('cache-control', 'no-store').send(sessionOut(session, baseOf(services, request)))
+  })
+  app.get<{ Params: { sessionId: string } }>('/api/payment-status/:sessionId', async (request, reply) => {
+    const { id: owner } = await callerOf(authenticator, request, 'agent:read')
+    const { sessions } = requirePayments(services)
+    const { wait } = parseParams(statusQuery, request.query)
+    const id = request.params.sessionId.toLowerCase()
+    const waits = wait !== 'false' && wait !== '0'
+    const session = waits ? await sessions.wait(id, owner, leaving(reply)) : await sessions.find(id, owner)
+    return reply.header('cache-control', 'no-store').send(sessionOut(session, baseOf(services, request)))
+  })
+  addCaptureRoutes(app, services)
+}
+
+/** Public: whoever knows the address of a session may see what it costs, and pay it. */
+function addCaptureRoutes(app: FastifyInstance, services: Services): void {
+  const shown = (request: FastifyRequest, session: PaymentRecord) => ({
+    session: sessionOut(session, baseOf(services, request)),
+    resource: resourceOf(services),
+    accepts: [requirementsOf(session.terms)],
+  })
+  app.get<{ Params: { token: string } }>('/pay/:token/session', async (request, reply) => {
+    const session = await requirePayments(services).sessions.findByCapture(request.params.token)
+    return reply.header('cache-control', 'no-store').send(shown(request, session))
+  })
+  app.post<{ Params: { token: string } }>('/pay/:token', async (request, reply) => {
+    const payments = requirePayments(services)
+    const session = await payments.sessions.findByCapture(request.params.token)
+    try {
+      const paid = await payments.sessions.paySession(session, presentedIn(request))
+      return await reply.header('cache-control', 'no-store').send(shown(request, paid))
+    } catch (error) {
+      if (!(error instanceof PaymentRefused)) throw error
+      const asked = { error: error.refusal, resource: resourceOf(services), terms: [session.terms] }
+      const required = new PaymentRequired({ ...asked, sandbox: session.sandbox })
+      return reply
+        .code(402)
+        .headers(required.headers)
+        .header('cache-control', 'no-store')
+        .type('application/json; charset=utf-8')
+        .send(required.body)
+    }
+  })
+}
+
+/** In a header, as everywhere, or the decoded payment as the body. @throws PaymentRefused */
+function presentedIn(request: FastifyRequest): Presented {
+  const inHeader = readPresented(request.headers, undefined)
+  if (inHeader !== undefined) return inHeader
+  const body = jsonBody(request)
+  if (Object.keys(body as object).length === 0) throw new PaymentRefused('payment_required')
+  return readPayload(body)
+}
+
+const resourceOf = ({ agent, baseUrl }: Services) => ({
+  url: baseUrl(),
+  description: agent.description.slice(0, 500),
+  mimeType: 'application/json',
+})
+
+/** @throws ParleyError NotFound where nothing costs anything, SkillNotFound, TaskNotFound, InvalidParams */
+async function wantedPrice(
+  services: Services,
+  owner: string,
+  wanted: z.output<typeof startBody>,
+): Promise<Price> {
+  const { network, asset } = wanted
+  const prices = await pricesFor(services, owner, wanted)
+  if (prices.length === 0) throw notPaid()
+  const found = prices.find(
+    (price) =>
+      (network === undefined || price.network === network) &&
+      (asset === undefined || price.asset.toLowerCase() === asset.toLowerCase()),
+  )
+  if (found !== undefined) return found
+  const issues = [{ path: network === undefined ? 'asset' : 'network', message: 'is no way to pay here' }]
+  throw new ParleyError('InvalidParams', { data: { issues } })
+}
+
+async function pricesFor(
+  services: Services,
+  owner: string,
+  { skillId, taskId }: z.output<typeof startBody>,
+): Promise<Price[]> {
+  const { agent, store } = services
+  const payments = requirePayments(services)
+  if (taskId !== undefined) {
+    const task = await store.findTask(taskId, owner)
+    if (task === undefined) throw new ParleyError('TaskNotFound', { data: { taskId } })
+    return task.asked === undefined ? [] : inAdvance(termsAsked(agent, payments, task, task.asked))
+  }
+  if (skillId !== undefined && !agent.skills.some(({ id }) => id === skillId))
+    throw new ParleyError('SkillNotFound')
+  const metadata = skillId === undefined ? {} : { metadata: { skill_id: skillId } }
+  return payments.asked(inAdvance(priceOf(agent, metadata)))
+}
+
+function requirePayments({ payments }: Services): Payments {
+  if (payments === undefined) throw notPaid()
+  return payments
+}
+
+const notPaid = () =>
+  new ParleyError('NotFound', {
+    message: 'Nothing of this agent is to be paid',
+    data: { reason: 'payments' },
+  })
+
+const baseOf = (services: Services, request: FastifyRequest) => baseUrlFor(request, services.baseUrl())
+
+function leaving(reply: FastifyReply): AbortSignal {
+  const abort = new AbortController()
+  if (reply.raw.destroyed) abort.abort()
+  else reply.raw.once('close', () => abort.abort())
+  return abort.signal
+}
