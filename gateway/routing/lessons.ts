@@ -2,6 +2,7 @@ import { createHash } from 'node:crypto'
 import type { Lesson } from '../../shared/negotiation/lesson.ts'
 import type { Log } from '../../shared/process/log.ts'
 import { type Ending, endOf } from './end-of.ts'
+import { InTurn } from './in-turn.ts'
 import type { Route, RoutingStore } from './routing-store.ts'
 
 /** Takes lessons in; the index of the agents does. */
@@ -37,6 +38,7 @@ const atOnce = 1000
  */
 export class Lessons {
   readonly #options: LessonsOptions
+  readonly #turns = new InTurn()
 
   constructor(options: LessonsOptions) {
     this.#options = options
@@ -95,7 +97,13 @@ export class Lessons {
     this.#options.pupil?.forget(key)
   }
 
-  async #ended(route: Route, { state, at }: Ending, rating: number | undefined): Promise<void> {
+  /** The lessons of a context one after another: the same end may be seen on two ways at once. */
+  #ended(route: Route, ending: Ending, rating: number | undefined): Promise<void> {
+    const name = JSON.stringify([route.owner, route.context])
+    return this.#turns.run([name], () => this.#teach(route, ending, rating))
+  }
+
+  async #teach(route: Route, { state, at }: Ending, rating: number | undefined): Promise<void> {
     const { store, pupil } = this.#options
     const now = await store.find(route.owner, 'task', route.id)
     if (now === undefined) return
