@@ -1,0 +1,165 @@
+import type { PaymentRecord } from '../../store/payment-store.ts'
+import { statusOf } from '../sessions.ts'
+import { chainIdOf } from '../typed-data.ts'
+import { requirementsOf } from '../x402.ts'
+import { type Html, html } from './html.ts'
+import { networkName } from './network-name.ts'
+import { refusalText } from './refusal-text.ts'
+
+export interface SessionView {
+  session: PaymentRecord
+  /** Last segment of the page's address; forms post to a path below it. */
+  token: string
+  agent: { name: string; description: string }
+  /** Milliseconds since 1970. */
+  now: number
+  /** A code: what was tried just now was refused. */
+  refused?: string | undefined
+}
+
+type Stage = 'open' | 'on its way' | 'completed' | 'failed' | 'expired'
+
+/** The title and the content of the page for a session as it is now. */
+export function sessionView(view: SessionView): { title: string; main: Html; again?: number } {
+  const stage = stageOf(view.session)
+  const { terms } = view.session
+  const heading = headings[stage]
+  const title = `${view.refused === undefined ? '' : 'Refused – '}${heading}: ${terms.amount} ${terms.extra.name}`
+  const main = html`<main${stage !== 'completed' && dataOf(view, stage)}>
+${view.refused !== undefined && refusal(view.refused)}
+${view.session.sandbox && testMoney}
+<p class="state" data-state="${stage}">${states[stage]}</p>
+<h1>${heading}</h1>
+<p class="from">to <bdi>${view.agent.name}</bdi></p>
+<p class="amount">${terms.amount} <span><bdi>${terms.extra.name}</bdi>${view.session.sandbox && ' (test money)'}</span></p>
+${contents[stage](view)}
+</main>`
+  return { title, main, ...(stage === 'on its way' && { again: 5 }) }
+}
+
+/** The page for an address that names no session. */
+export const unknownSession = {
+  title: 'No such payment',
+  main: html`<main><h1>No such payment</h1>
+<p>There is no payment at this address. It may have been cut off when it was copied, or the payment is long over.</p></main>`,
+}
+
+const headings: Record<Stage, string> = {
+  open: 'Pay',
+  'on its way': 'Your payment is on its way',
+  completed: 'Paid',
+  failed: 'The payment failed',
+  expired: 'The time to pay is over',
+}
+
+const states: Record<Stage, string> = {
+  open: 'Waiting for payment',
+  'on its way': 'Being settled',
+  completed: 'Completed',
+  failed: 'Failed',
+  expired: 'Expired',
+}
+
+const contents: Record<Stage, (view: SessionView) => Html> = {
+  open: (view) => html`${timeLeft(view)}
+${facts(view)}
+<div id="news" role="status"></div>
+${view.session.sandbox && testWallet(view)}
+${browserWallets(view)}
+${byPayload(view)}`,
+  'on its way': (
+    view,
+  ) => html`<p>It was sent to the network, whose answer is not there yet. <strong>Do not pay again</strong>: this page
+changes by itself as soon as it is known.</p>
+<div id="news" role="status"></div>
+${facts(view)}`,
+  completed: (
+    view,
+  ) => html`<p>Thank you. You can close this page: the program that asked for the payment can go on.</p>
+${facts(view)}`,
+  failed: (
+    view,
+  ) => html`<p>${refusalText(view.session.reason ?? '')} Nothing was taken from your wallet. To try again, ask for a new
+payment where you found this one.</p>
+${facts(view)}`,
+  expired: (
+    view,
+  ) => html`<p>Nothing was paid, and this page takes no payment any more. Ask for a new payment where you found this
+one.</p>
+${facts(view)}`,
+}
+
+function stageOf(session: PaymentRecord): Stage {
+  const status = statusOf(session)
+  return status !== 'pending' ? status : session.state === 'open' ? 'open' : 'on its way'
+}
+
+const testMoney = html`<p class="test-money"><strong>Test money.</strong> This is a sandbox: nothing that is paid here is worth anything.</p>`
+
+function refusal(code: string): Html {
+  return html`<div class="refused" role="alert" tabindex="-1" autofocus><p><strong>Not paid.</strong> ${refusalText(code)}</p></div>`
+}
+
+/** What the script of the page must know. */
+function dataOf({ session, now }: SessionView, stage: Stage): Html | undefined {
+  if (stage !== 'open' && stage !== 'on its way') return undefined
+  const { terms, expiresAt } = session
+  const open = stage === 'open'
+  const data = { open, now, expiresAt, chainId: chainIdOf(terms.network), accepted: requirementsOf(terms) }
+  return html` data-payment="${JSON.stringify(data)}"`
+}
+
+function timeLeft({ session, now }: SessionView): Html {
+  const until = session.expiresAt ?? 0
+  const minutes = Math.max(1, Math.ceil((until - now) / 60_000))
+  return html`<p class="left"><span role="timer" id="left">${minutes} ${minutes === 1 ? 'minute' : 'minutes'} left</span>, until
+${clock(until)}</p>`
+}
+
+/** Without seconds: the second is the countdown's. */
+function clock(ms: number): Html {
+  const iso = new Date(ms).toISOString()
+  return html`<time datetime="${iso}">${iso.slice(11, 16)} UTC</time>`
+}
+
+function facts({ session, agent }: SessionView): Html {
+  const { terms, payer, txHash, completedAt } = session
+  const name = networkName(terms.network)
+  const row = (term: string, description: Html) => html`<div><dt>${term}</dt><dd>${description}</dd></div>
+`
+  const code = (text: string) => html`<code>${text}</code>`
+  return html`<dl>
+${row('For', html`<bdi>${agent.description.slice(0, 500)}</bdi>`)}
+${row('Receiver', code(terms.payTo))}
+${row('Network', name === undefined ? code(terms.network) : html`${name} ${code(terms.network)}`)}
+${row('Asset', html`<bdi>${terms.extra.name}</bdi> ${code(terms.asset)}`)}
+${txHash !== undefined && payer !== undefined && row('Payer', code(payer))}
+${txHash !== undefined && row('Transaction', code(txHash))}
+${completedAt !== undefined && row('Paid at', html`<time datetime="${completedAt}">${completedAt.slice(0, 19).replace('T', ' ')} UTC</time>`)}
+${row('Session', code(session.id))}
+</dl>`
+}
+
+function testWallet({ token }: SessionView): Html {
+  return html`<section aria-labelledby="test-wallet"><h2 id="test-wallet">Test wallet</h2>
+<p>A wallet made for this one payment, filled with test money. It signs a transfer as a real one would.</p>
+<form method="post" action="${token}/form"><button name="with" value="test-wallet">Pay with the test wallet</button></form></section>`
+}
+
+function browserWallets({ session }: SessionView): Html {
+  return html`<section aria-labelledby="browser-wallet"><h2 id="browser-wallet">Wallet of this browser</h2>
+<noscript><p>A wallet of the browser needs script, which is off. The way below works without.</p></noscript>
+<p id="no-wallet">No wallet was found in this browser.</p>
+<div id="wallets"></div>
+${!session.sandbox && html`<p>Do not send money to the receiver in another way: only what is paid on this page is seen as this payment.</p>`}</section>`
+}
+
+function byPayload({ session, token }: SessionView): Html {
+  const asked = JSON.stringify({ x402Version: 2, accepts: [requirementsOf(session.terms)] }, null, 2)
+  return html`<details><summary>Pay with another program</summary>
+<p>Any x402 client can sign this payment. This is what it needs to know:</p>
+<pre tabindex="0" aria-label="Payment requirements">${asked}</pre>
+<form method="post" action="${token}/form" id="by-payload"><label for="payment">Signed payment (JSON, or base64 of it)</label>
+<textarea id="payment" name="payment" rows="6" maxlength="24000" spellcheck="false" autocomplete="off" required></textarea>
+<button class="second" name="with" value="payload">Pay with this payment</button></form></details>`
+}
