@@ -1,6 +1,7 @@
 import { didPart } from '../shared/identity/did.ts'
 import { type GatewayIdentitySettings, gatewayIdentity } from '../shared/identity/identity.ts'
 import { readKeyList } from '../shared/identity/key-list.ts'
+import { routeMinScore } from '../shared/negotiation/usual.ts'
 import type { AllowedHosts } from '../shared/net/allowed-hosts.ts'
 import { allowedHosts, type CommonConfig, commonConfig, trimSlash } from '../shared/process/config.ts'
 import {
@@ -38,9 +39,6 @@ export interface Settings {
   environment: NodeJS.ProcessEnv
 }
 
-/** Until it is measured. */
-const routeMinScoreDefault = 0.2
-
 const table = { ...commonSettings, ...gatewaySettings }
 type GatewayValues = Values<typeof table>
 
@@ -65,7 +63,7 @@ export function gatewayConfig(environment: NodeJS.ProcessEnv = process.env): Set
       publicUrl: trimSlash(common.publicUrl),
       embeddedOAuth: issuer === undefined,
       registryOpen: values.REGISTRY_OPEN ?? !common.production,
-      routeMinScore: values.ROUTE_MIN_SCORE ?? routeMinScoreDefault,
+      routeMinScore: values.ROUTE_MIN_SCORE ?? routeMinScore,
       routeLearning: values.ROUTE_LEARNING,
       registryAllowedHosts: allowedHosts('REGISTRY_ALLOWED_HOSTS', values.REGISTRY_ALLOWED_HOSTS),
     }),

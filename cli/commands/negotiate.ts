@@ -1,4 +1,6 @@
 import { InvalidArgumentError } from 'commander'
+import { usualWeights } from '../../shared/negotiation/usual.ts'
+import { snakeOf } from '../../shared/protocol/spelling.ts'
 import { CliCommand } from '../cli-command.ts'
 import { type Io, print, printJson } from '../io.ts'
 import { printRanking, type ShownNegotiation } from '../ranking-view.ts'
@@ -19,7 +21,9 @@ interface NegotiateOptions extends ServerOptions {
 }
 
 /** As the gateway asks for messages that name no agent. */
-const weightsDefault = { skill_match: 0.55, io_compatibility: 0.2, performance: 0.15, load: 0.05, cost: 0.05 }
+const weightsDefault = Object.fromEntries(
+  Object.entries(usualWeights).map(([name, weight]) => [snakeOf(name), weight]),
+)
 
 export default function negotiateCommand(io: Io): CliCommand {
   const collected = (text: string, before: string[] = []) => [...before, text]

@@ -16,11 +16,37 @@ const hopByHop = new Set([
 ])
 
 /** Where a request came from is for us to say: nothing of this is passed on as it came. */
-const claimed = /^(x-forwarded-.*|forwarded|x-real-ip|x-original-.*)$/
+const claimed =
+  /^(x-forwarded(-.*)?|forwarded|x-real-ip|x-client-ip|true-client-ip|cf-connecting-ip|x-original-.*)$/
+
+/**
+ * What speaks for a whole address and not for one answer: to browsers (cookies, stored data, other origins, where to
+ * report), to a proxy before us (which file to send), and of what the gateway itself decided.
+ */
+const ofTheAddress = new Set([
+  'accept-ch',
+  'alt-svc',
+  'clear-site-data',
+  'nel',
+  'public-key-pins',
+  'refresh',
+  'report-to',
+  'reporting-endpoints',
+  'service-worker-allowed',
+  'set-cookie',
+  'strict-transport-security',
+  'x-agent',
+  'x-lighttpd-send-file',
+  'x-negotiation-id',
+  'x-request-id',
+  'x-sendfile',
+])
+const ofTheAddressToo = /^(access-control-|x-accel-(?!buffering$))/
+/** A browser would ask its user for a password, in the gateway's name. */
+const asksForPassword = /\b(basic|digest|negotiate|ntlm)\b/i
 
 export interface Forwarding {
-  /** Absent where the agent was not named by a path. */
-  slug?: string
+  to: Pick<AgentEntry, 'slug' | 'origin'>
   /** The client and the proxies that are believed, as X-Forwarded-For lists them. */
   addresses: string
   host: string | undefined
@@ -35,10 +61,12 @@ export function requestHeaders(headers: IncomingHttpHeaders, from: Forwarding): 
   for (const name in forwarded) {
     if (claimed.test(name)) delete forwarded[name]
   }
+  // What a browser keeps for our address is not a stranger's to see.
+  if (from.to.origin !== 'supervised') delete forwarded['cookie']
   if (!from.hasBody) delete forwarded['content-length']
   forwarded['x-forwarded-for'] = from.addresses
   forwarded['x-forwarded-proto'] = from.protocol
-  if (from.slug !== undefined) forwarded['x-forwarded-prefix'] = `/agents/${from.slug}`
+  forwarded['x-forwarded-prefix'] = `/agents/${from.to.slug}`
   if (from.host !== undefined) forwarded['x-forwarded-host'] = from.host
   forwarded['x-request-id'] = from.requestId
   return forwarded
@@ -50,8 +78,8 @@ export function responseHeaders(headers: IncomingHttpHeaders): IncomingHttpHeade
 
 /**
  * A page that a stranger's agent serves under our address is shown, and is in no origin: none of its scripts run, and
- * nothing of it speaks as a page of the gateway's. What the agent asks for itself holds too. Pages of the agents that the
- * gateway runs are ours, with a policy of their own.
+ * nothing of it speaks as a page of the gateway's. What the agent asks for itself holds too, but what it says of the whole
+ * address is dropped. Pages of the agents that the gateway runs are ours, with a policy of their own.
  */
 export function confined(
   headers: IncomingHttpHeaders,
@@ -60,10 +88,19 @@ export function confined(
   if (origin === 'supervised') return headers
   const own = [headers['content-security-policy'] ?? []].flat()
   return {
-    ...headers,
+    ...withoutAddress(headers),
     'content-security-policy': [...own, 'sandbox'].join(', '),
     'x-content-type-options': 'nosniff',
   }
+}
+
+function withoutAddress(headers: IncomingHttpHeaders): IncomingHttpHeaders {
+  const kept: IncomingHttpHeaders = {}
+  for (const name in headers) {
+    if (!ofTheAddress.has(name) && !ofTheAddressToo.test(name)) kept[name] = headers[name]
+  }
+  if (asksForPassword.test(String(kept['www-authenticate'] ?? ''))) delete kept['www-authenticate']
+  return kept
 }
 
 function withoutHops(headers: IncomingHttpHeaders): IncomingHttpHeaders {

@@ -53,6 +53,8 @@ const spoofed = {
   'x-forwarded-host': 'evil.example',
   'x-forwarded-user': 'operator',
   'x-real-ip': '203.0.113.1',
+  'true-client-ip': '203.0.113.1',
+  'cf-connecting-ip': '203.0.113.1',
   forwarded: 'for=203.0.113.1',
 }
 
@@ -69,7 +71,9 @@ test('the gateway says itself where a request comes from: what a stranger claims
     'x-forwarded-host': new URL(gateway).host,
     'x-forwarded-prefix': '/agents/calc',
   })
-  for (const name of ['x-forwarded-user', 'x-real-ip', 'forwarded']) expect(headers).not.toHaveProperty(name)
+  const { 'x-forwarded-for': _, ...rest } = spoofed
+  for (const name in rest)
+    if (!/^x-forwarded-(proto|host)$/.test(name)) expect(headers).not.toHaveProperty(name)
 })
 
 test.each([
@@ -151,6 +155,65 @@ test('a page of an agent from outside is sandboxed, beside what it asks for itse
       expect(answer.headers.get('x-content-type-options')).toBe('nosniff')
       expect(await answer.text()).toBe('<script>alert(1)</script>')
     }
+  }
+})
+
+const post = { method: 'POST', body: '{}', headers: { 'content-type': 'application/json' } }
+
+test.each([
+  ['set-cookie', 'parley_interaction=mine; Path=/oauth2'],
+  ['clear-site-data', '"*"'],
+  ['strict-transport-security', 'max-age=31536000'],
+  ['service-worker-allowed', '/'],
+  ['access-control-allow-origin', '*'],
+  ['access-control-allow-credentials', 'true'],
+  ['alt-svc', 'h3="evil.example:443"'],
+  ['nel', '{}'],
+  ['report-to', '{}'],
+  ['refresh', '0; url=https://evil.example'],
+  ['x-accel-redirect', '/internal/file'],
+  ['x-sendfile', '/etc/passwd'],
+  ['www-authenticate', 'Basic realm="gateway"'],
+  ['x-agent', 'another'],
+])('%s from an agent outside speaks for the whole address: it is dropped', async (name, value) => {
+  const agent = await plainAgent((_, response) => response.setHeader(name, value).end('{}'))
+  const [outside, ours] = [await gatewayBefore(agent, { origin: 'registered' }), await gatewayBefore(agent)]
+  for (const init of [{}, post]) {
+    expect((await fetch(`${outside}/`, init)).headers.get(name)).toBeNull()
+    expect((await fetch(`${ours}/`, init)).headers.get(name)).toBe(value)
+  }
+})
+
+test.each([
+  ['www-authenticate', 'Bearer error="invalid_token"'],
+  ['location', '/agents/calc/there'],
+  ['retry-after', '3'],
+  ['x-next-cursor', 'abc'],
+  ['x-accel-buffering', 'no'],
+  ['etag', '"1"'],
+])('%s from an agent outside passes', async (name, value) => {
+  const agent = await plainAgent((_, response) => response.setHeader(name, value).end('{}'))
+  const gateway = await gatewayBefore(agent, { origin: 'registered' })
+  for (const init of [{}, post]) expect((await fetch(`${gateway}/`, init)).headers.get(name)).toBe(value)
+})
+
+test('a request keeps the id that the gateway gave it, whatever an agent outside answers', async () => {
+  const agent = await plainAgent((_, response) => response.setHeader('x-request-id', 'other').end('{}'))
+  const gateway = await gatewayBefore(agent, { origin: 'registered' })
+  for (const init of [{}, post]) {
+    const headers = { ...('headers' in init && init.headers), 'x-request-id': 'mine' }
+    expect((await fetch(`${gateway}/`, { ...init, headers })).headers.get('x-request-id')).toBe('mine')
+  }
+})
+
+test('what a browser keeps for the gateway is not sent to agents from outside', async () => {
+  const agent = await plainAgent(echoHeaders)
+  const [outside, ours] = [await gatewayBefore(agent, { origin: 'registered' }), await gatewayBefore(agent)]
+  for (const init of [{}, post]) {
+    const headers = { ...('headers' in init && init.headers), cookie: 'parley_session=1' }
+    const seenBy = async (url: string) => (await fetch(`${url}/`, { ...init, headers })).json()
+    expect(await seenBy(outside)).not.toHaveProperty('cookie')
+    expect(await seenBy(ours)).toHaveProperty('cookie', 'parley_session=1')
   }
 })
 

@@ -146,7 +146,7 @@ export class Gather {
       return asked
     }
     if (asItCame) {
-      const headers = headersFor(request, { slug: line.entry.slug, hasBody: true })
+      const headers = headersFor(request, { to: line.entry, hasBody: true })
       delete headers['host']
       return held(await askAgent(target, { ...options, headers, body }))
     }

@@ -139,7 +139,7 @@ function clientLeft(reply: FastifyReply): AbortSignal {
 function outgoing(request: FastifyRequest, headers: FastifyRequest['headers']) {
   const { entry, way } = preparedOf(request)
   const hasBody = request.method !== 'GET' && request.method !== 'HEAD'
-  return Object.assign(headersFor(request, { slug: entry.slug, hasBody }, headers), { [wayKey]: way })
+  return Object.assign(headersFor(request, { to: entry, hasBody }, headers), { [wayKey]: way })
 }
 
 function answerFailure(reply: FastifyReply, error: Error): void {

@@ -24,7 +24,7 @@ export function exchangeWith(
   more?: Record<string, string>,
 ): Exchange {
   const exchange = new Exchange()
-  const headers = { ...headersFor(request, { slug: target.entry.slug, hasBody: true }), ...more }
+  const headers = { ...headersFor(request, { to: target.entry, hasBody: true }), ...more }
   delete headers['host']
   headers['content-length'] = String(body.byteLength)
   target.upstream.dispatch(
@@ -100,11 +100,11 @@ export function abortWhenClientLeaves(reply: FastifyReply, exchange: Exchange): 
 /** The caller's headers as they go on to an agent; those that say where a request came from are ours. */
 export function headersFor(
   request: FastifyRequest,
-  to: Pick<Forwarding, 'slug' | 'hasBody'>,
+  way: Pick<Forwarding, 'to' | 'hasBody'>,
   headers: FastifyRequest['headers'] = request.headers,
 ) {
   return requestHeaders(headers, {
-    ...to,
+    ...way,
     addresses: addressesOf(request),
     host: request.host === '' ? undefined : request.host,
     protocol: request.protocol,

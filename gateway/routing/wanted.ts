@@ -1,15 +1,7 @@
 import { ParleyError } from '../../shared/jsonrpc/errors.ts'
 import { type NegotiationRequest, parseNegotiation } from '../../shared/negotiation/request.ts'
+import { usualWeights } from '../../shared/negotiation/usual.ts'
 import type { MessageSend } from '../../shared/protocol/params.ts'
-
-/** As clients ask who leave it to the gateway (design gaps, "Negotiation"). */
-export const routingWeights = {
-  skill_match: 0.55,
-  io_compatibility: 0.2,
-  performance: 0.15,
-  load: 0.05,
-  cost: 0.05,
-}
 
 const textMaxLength = 10_000
 
@@ -31,7 +23,7 @@ export function wantedBy(
       task_summary: textOf(message) || 'a message without text',
       input_mime_types: typesOf(message),
       ...(outputs.length > 0 && { output_mime_types: outputs }),
-      weights: routingWeights,
+      weights: usualWeights,
       min_score: minScore,
       ...given,
     })
