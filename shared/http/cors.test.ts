@@ -56,11 +56,13 @@ test('they may read the headers that calls need', async () => {
   const to = await agentFor('https://app.example')
   const { headers } = await rpc(to, 'tasks/list', {}, { headers: { origin: 'https://app.example' } })
   expect(headers.get('access-control-expose-headers')?.split(', ').sort()).toEqual([
+    'Idempotency-Key',
     'Retry-After',
     'WWW-Authenticate',
     'X-Agent',
     'X-Negotiation-Id',
     'X-Next-Cursor',
+    'X-Parley-Incomplete',
     'X-Request-Id',
   ])
 })

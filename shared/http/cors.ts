@@ -28,6 +28,8 @@ const exposedHeaders = [
   'X-Next-Cursor',
   'X-Agent',
   'X-Negotiation-Id',
+  'X-Parley-Incomplete',
+  'Idempotency-Key',
   'PAYMENT-REQUIRED',
   'PAYMENT-RESPONSE',
   'X-PAYMENT-RESPONSE',
