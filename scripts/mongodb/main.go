@@ -11,7 +11,6 @@ import (
 	"fmt"
 	"io"
 	"log"
-	"net"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -63,7 +62,7 @@ func main() {
 	check(postgres.Start())
 	ended := make(chan error, 1)
 	go func() { ended <- postgres.Wait() }()
-	wait(port, ended, said)
+	wait(root, port, ended, said)
 	stop := func() {
 		_ = postgres.Process.Signal(syscall.SIGINT)
 		<-ended
@@ -128,20 +127,19 @@ func run(root, program string, args ...string) {
 	}
 }
 
-// PostgreSQL answers an unknown request with one byte once it takes connections.
-func wait(port string, ended chan error, said *bytes.Buffer) {
-	for end := time.Now().Add(startTime); time.Now().Before(end); time.Sleep(20 * time.Millisecond) {
+// It listens while it recovers from a kill, and refuses.
+func wait(root, port string, ended chan error, said *bytes.Buffer) {
+	for end := time.Now().Add(startTime); time.Now().Before(end); time.Sleep(50 * time.Millisecond) {
 		select {
 		case err := <-ended:
 			log.Fatalf("PostgreSQL ended: %v\n%s", err, said)
 		default:
 		}
-		if connection, err := net.Dial("tcp", "127.0.0.1:"+port); err == nil {
-			_ = connection.Close()
+		if command(root, "pg_isready", "-q", "-h", "127.0.0.1", "-p", port).Run() == nil {
 			return
 		}
 	}
-	log.Fatalf("PostgreSQL does not listen\n%s", said)
+	log.Fatalf("PostgreSQL takes no connections\n%s", said)
 }
 
 func check(err error) {

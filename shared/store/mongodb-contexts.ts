@@ -16,8 +16,9 @@ import type { ContextRecord } from './store.ts'
 /*
  * A context and its tasks are several documents, and there is no transaction. What keeps them together:
  * - A task is stored before it joins its context; who stored it answers to nobody before it joined.
- * - Who removes a context first marks it (`leaving`), against the version that it saw, then looks again for tasks. A task
- *   that came before is seen; one that comes later cannot join as long as the mark stands, and makes a new context then.
+ * - Who removes a context looks for tasks and then marks it (`leaving`), against the version that it saw before. A task that
+ *   joined before is seen, one that joins in between raises the version, and one that comes later cannot join as long as
+ *   the mark stands, and makes a new context then.
  * - A mark of somebody who died is taken away by whoever has waited long enough.
  */
 
@@ -166,7 +167,7 @@ export async function removeContextIfEmpty(inside: Inside, contextId: string, ow
   })
 }
 
-/** Marks the context, unless something holds it, before or after. Undefined: somebody else was faster, try again. */
+/** Marks the context, unless something holds it. Undefined: somebody else was faster, try again. */
 async function leave(
   inside: Inside,
   { owner, context_id }: { owner: string; context_id: string },
@@ -183,9 +184,7 @@ async function leave(
     { $set: { leaving: mark }, $inc: { version: 1 } },
   )
   if (marked.matchedCount === 0) return undefined
-  if (!(await held())) return { mark }
-  await stay(inside, _id, mark)
-  return 'busy'
+  return { mark }
 }
 
 async function stay({ contexts, agentId }: Inside, _id: string, mark: string): Promise<void> {

@@ -132,6 +132,28 @@ describe.skipIf(!hasMongodb)('faults of a MongoDB store (needs mongod)', () => {
     expect(contexts).toMatchObject([{ id: old.contextId, taskIds: [old.id, task.id] }])
   })
 
+  test('of clearing and creating at once, again and again, no task is without its context and none is lost', async () => {
+    await using store = await open()
+    const outcomes = new Set<string>()
+    for (let round = 0; round < 15; round += 1) {
+      const old = await createdIn(store, 'completed')
+      const fresh = [1, 2, 3].map(() => sampleRecord({ contextId: old.contextId }))
+      const [cleared] = await Promise.all([
+        store.clearContext(old.contextId, alice),
+        ...fresh.map((task) => store.createTask(task)),
+      ])
+      outcomes.add(cleared)
+      const left = cleared === 'cleared' ? fresh : [old, ...fresh]
+      const ids = left.map(({ id }) => id).toSorted()
+      const { items } = await store.listTasks({ owner: alice, contextId: old.contextId, limit: 9 })
+      expect(items.map(({ id }) => id).toSorted()).toEqual(ids)
+      expect(await store.findContext(old.contextId, alice)).toBeDefined()
+      for (const task of fresh) await store.commitTask(next(task, 'completed'))
+      expect(await store.clearContext(old.contextId, alice)).toBe('cleared')
+    }
+    expect([...outcomes]).not.toContain('absent')
+  })
+
   test('what a removal that was cut short left behind is removed with the next one', async () => {
     const id = randomUUID()
     let now = Date.now()
