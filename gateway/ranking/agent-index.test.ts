@@ -92,10 +92,11 @@ function change({ offers, rules, index }: Known, next: () => number, size: numbe
     const offer = randomOffer(next)
     offers.set(id, offer)
     index.put(id, `s-${id}`, offer)
-    if (next() < 0.1) {
+    const fate = next()
+    if (fate < 0.1) {
       rules.set(id, 'unreachable')
       index.exclude(id, 'unreachable')
-    } else if (next() < 0.1) {
+    } else if (fate < 0.2) {
       rules.delete(id)
       index.include(id)
     }

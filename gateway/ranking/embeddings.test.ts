@@ -17,14 +17,18 @@ async function endpoint(answer: RequestListener) {
 
 test('texts go in batches of 64, once each; vectors have length 1', async () => {
   const batches: number[] = []
-  await using server = await endpoint(async (request, response) => {
+  await using server = await endpoint((request, response) => {
     let body = ''
-    for await (const chunk of request) body += String(chunk)
-    const { input, model } = JSON.parse(body) as { input: string[]; model: string }
-    expect([model, request.headers.authorization]).toEqual(['m', 'Bearer k'])
-    batches.push(input.length)
-    const data = input.map((text, index) => ({ index, embedding: [text.length, 0] }))
-    response.end(JSON.stringify({ data: data.reverse() }))
+    request.on('data', (chunk: Buffer) => {
+      body += chunk.toString()
+    })
+    request.on('end', () => {
+      const { input, model } = JSON.parse(body) as { input: string[]; model: string }
+      expect([model, request.headers.authorization]).toEqual(['m', 'Bearer k'])
+      batches.push(input.length)
+      const data = input.map((text, index) => ({ index, embedding: [text.length, 0] }))
+      response.end(JSON.stringify({ data: data.reverse() }))
+    })
   })
   const embeddings = new Embeddings({ url: server.url, model: 'm', key: 'k' })
   const texts = Array.from({ length: 100 }, (_, at) => `text ${at}`)

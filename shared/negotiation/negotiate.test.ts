@@ -98,7 +98,7 @@ test.each([['-1'], ['+1'], ['1e3'], ['€5'], ['5 USD'], ['1,5'], ['.5'], ['NaN'
   'max_cost_amount %s is refused',
   (amount) => {
     const body = { task_summary: 'x', weights: {}, max_cost_amount: amount }
-    expect(() => parseNegotiation(body)).toThrow()
+    expect(() => parseNegotiation(body)).toThrow(/invalid/i)
   },
 )
 

@@ -1,5 +1,5 @@
 import { stemmer } from 'stemmer'
-import lists from 'stopword'
+import * as lists from 'stopword'
 
 const charsMax = 100_000
 const wordLettersMax = 40
@@ -41,7 +41,7 @@ function wordsOfPiece(piece: string): string[] {
   if (/^[a-z0-9]+$/.test(piece)) return [piece.slice(0, wordLettersMax)]
   return (piece.match(unspacedRun) ?? []).flatMap((run) => {
     if (!unspaced.test(run)) return [run.replace(/^ال(?=.{3})/u, '').slice(0, wordLettersMax)]
-    const letters = [...run]
+    const letters = Array.from(run)
     return letters.length === 1 ? run : letters.slice(1).map((letter, at) => `${letters[at]}${letter}`)
   })
 }

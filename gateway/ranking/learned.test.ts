@@ -1,0 +1,94 @@
+import { expect, test } from 'vitest'
+import { lessonWords } from '../../shared/negotiation/learning.ts'
+import type { Lesson } from '../../shared/negotiation/lesson.ts'
+import { AgentIndex } from './agent-index.ts'
+import { skillOf, usualWeights } from './testing.ts'
+
+const start = 1_800_000_000_000
+const halfYear = 182 * 24 * 3600 * 1000
+const asked = { taskSummary: 'What is on at the opera tonight?', weights: usualWeights }
+
+function theIndex(now: () => number = () => start): AgentIndex {
+  const index = new AgentIndex({ now, perAgentMax: 20 })
+  index.put('1', 'alpha', { name: 'Alpha', skills: [skillOf('Alpha')], queueDepth: 0 })
+  index.put('2', 'beta', { name: 'Beta', skills: [skillOf('Beta')], queueDepth: 0 })
+  return index
+}
+
+const lesson = (number: number, more: Partial<Lesson> = {}): Lesson => ({
+  agent: '2',
+  context: `c${number}`,
+  caller: `caller-${number}`,
+  at: start,
+  outcome: 1,
+  words: lessonWords('Which opera can I see tonight?'),
+  ...more,
+})
+const others = Array.from({ length: 6 }, (_, at) =>
+  lesson(100 + at, { agent: '1', words: lessonWords(`mend the bicycle number ${at}`) }),
+)
+
+const matchOf = (index: AgentIndex) =>
+  index.rank(asked).candidates.find(({ slug }) => slug === 'beta')?.subscores.skillMatch ?? 0
+
+test('a task that went well teaches: the agent is found by words that it never said, and the reasons name it', () => {
+  const index = theIndex()
+  expect(matchOf(index)).toBe(0)
+  index.learn(...others, lesson(1), lesson(2))
+  const [best] = index.rank(asked).candidates
+  expect(best).toMatchObject({ slug: 'beta', canHandle: true })
+  expect(best?.reasons.join()).toMatch(/learned: did well with tasks of .*"opera"/)
+})
+
+test('what went badly speaks against', () => {
+  const index = theIndex()
+  index.learn(...others, lesson(1), lesson(2, { outcome: -1 }), lesson(3, { outcome: -1 }))
+  expect(matchOf(index)).toBe(0)
+})
+
+test('contexts/clear: what the context taught is gone, and nothing of it stays', () => {
+  const index = theIndex()
+  index.learn(...others)
+  const before = index.rank(asked)
+  index.learn(lesson(1))
+  expect(matchOf(index)).toBeGreaterThan(0)
+  index.forgetContext('c1')
+  expect(index.rank(asked)).toEqual(before)
+})
+
+test('however many lessons a caller gives about an agent, they count as eight', () => {
+  const matchAfter = (count: number) => {
+    const index = theIndex()
+    index.learn(...others, ...Array.from({ length: count }, (_, at) => lesson(at, { caller: 'eve' })))
+    return matchOf(index)
+  }
+  expect(matchAfter(20)).toBeCloseTo(matchAfter(8), 4)
+  expect(matchAfter(2)).not.toBeCloseTo(matchAfter(8), 2)
+})
+
+test('lessons fade, and only so many of an agent are kept', () => {
+  let now = start
+  const index = theIndex(() => now)
+  const dropped = index.learn(...others, ...Array.from({ length: 30 }, (_, at) => lesson(at)))
+  expect([dropped.map(({ context }) => context), index.learned.size]).toEqual([
+    Array.from({ length: 10 }, (_, at) => `c${at}`),
+    26,
+  ])
+  const fresh = matchOf(index)
+  now += 4 * halfYear
+  index.learned.refresh()
+  expect(matchOf(index)).toBeLessThan(fresh)
+})
+
+test('a lesson overrides no hard constraint', () => {
+  const index = theIndex()
+  index.learn(...others, lesson(1))
+  const { candidates, excluded } = index.rank({ ...asked, outputMimeTypes: ['audio/wav'] })
+  expect([candidates, excluded.map(({ slug }) => slug)]).toEqual([[], ['alpha', 'beta']])
+})
+
+test('of a text its words are kept in the order of the alphabet, no more', () => {
+  expect(Object.keys(lessonWords('Tell me: which opera, tonight?'))).toEqual(
+    Object.keys(lessonWords('Tell me: which opera, tonight?')).toSorted(),
+  )
+})
