@@ -30,7 +30,7 @@ ${view.refused !== undefined && refusal(view.refused)}
 ${view.session.sandbox && testMoney}
 <p class="state" data-state="${stage}">${states[stage]}</p>
 <h1>${heading}</h1>
-<p class="from">to <bdi>${view.agent.name}</bdi></p>
+<p class="from">to <bdi>${view.agent.name}</bdi>, on ${networkName(terms.network) ?? terms.network}</p>
 <p class="amount">${terms.amount} <span><bdi>${terms.extra.name}</bdi>${view.session.sandbox && ' (test money)'}</span></p>
 ${contents[stage](view)}
 </main>`
@@ -62,11 +62,11 @@ const states: Record<Stage, string> = {
 
 const contents: Record<Stage, (view: SessionView) => Html> = {
   open: (view) => html`${timeLeft(view)}
-${facts(view)}
 <div id="news" role="status"></div>
 ${view.session.sandbox && testWallet(view)}
 ${browserWallets(view)}
-${byPayload(view)}`,
+${byPayload(view)}
+${facts(view)}`,
   'on its way': (
     view,
   ) => html`<p>It was sent to the network, whose answer is not there yet. <strong>Do not pay again</strong>: this page
