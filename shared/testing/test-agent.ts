@@ -64,7 +64,7 @@ export async function testAgent(
   })
   const destination = options.logTo === undefined ? {} : { destination: options.logTo }
   const log = makeLog({ level: config.logLevel, name: agent.name, ...destination })
-  const { redisUrl, webhookToken } = secrets
+  const { redisUrl, storeUrl, webhookToken } = secrets
   const appOptions: AgentAppOptions = {
     agent,
     identity,
@@ -73,6 +73,7 @@ export async function testAgent(
     clientKeys,
     log,
     redisUrl,
+    storeUrl,
     webhookToken,
   }
   if (options.drainMs !== undefined) appOptions.drainMs = options.drainMs
