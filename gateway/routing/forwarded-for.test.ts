@@ -158,7 +158,8 @@ test('a page of an agent from outside is sandboxed, beside what it asks for itse
   }
 })
 
-const post = { method: 'POST', body: '{}', headers: { 'content-type': 'application/json' } }
+const json = { 'content-type': 'application/json' }
+const post = { method: 'POST', body: '{}', headers: json }
 
 test.each([
   ['set-cookie', 'parley_interaction=mine; Path=/oauth2'],
@@ -201,7 +202,7 @@ test('a request keeps the id that the gateway gave it, whatever an agent outside
   const agent = await plainAgent((_, response) => response.setHeader('x-request-id', 'other').end('{}'))
   const gateway = await gatewayBefore(agent, { origin: 'registered' })
   for (const init of [{}, post]) {
-    const headers = { ...('headers' in init && init.headers), 'x-request-id': 'mine' }
+    const headers = { ...json, 'x-request-id': 'mine' }
     expect((await fetch(`${gateway}/`, { ...init, headers })).headers.get('x-request-id')).toBe('mine')
   }
 })
@@ -210,7 +211,7 @@ test('what a browser keeps for the gateway is not sent to agents from outside', 
   const agent = await plainAgent(echoHeaders)
   const [outside, ours] = [await gatewayBefore(agent, { origin: 'registered' }), await gatewayBefore(agent)]
   for (const init of [{}, post]) {
-    const headers = { ...('headers' in init && init.headers), cookie: 'parley_session=1' }
+    const headers = { ...json, cookie: 'parley_session=1' }
     const seenBy = async (url: string) => (await fetch(`${url}/`, { ...init, headers })).json()
     expect(await seenBy(outside)).not.toHaveProperty('cookie')
     expect(await seenBy(ours)).toHaveProperty('cookie', 'parley_session=1')
