@@ -96,7 +96,11 @@ export async function startAgentApp(options: AgentAppOptions): Promise<AgentApp>
   addChallengeRoute(app, { did, key, addresses: () => [services.baseUrl(), ...listening] })
   addDiscoveryRoutes(app, { agent, did, baseUrl: services.baseUrl, prices: services.payments })
   addPaymentRoutes(app, { services, authenticator })
-  if (services.payments !== undefined) addLedgerRoutes(app, { payments: services.payments, authenticator })
+  if (services.payments !== undefined) {
+    addLedgerRoutes(app, { payments: services.payments, authenticator })
+    const { addCapturePageRoutes } = await import('./http/capture-page-routes.ts')
+    addCapturePageRoutes(app, { payments: services.payments, agent })
+  }
   const price = shownPrice(agent)?.[0]
   const cost = price === undefined ? {} : { price: { amount: price.amount } }
   addNegotiationRoute(app, () => ({ skills: agent.skills, queueDepth: services.scheduler.waiting, ...cost }))
