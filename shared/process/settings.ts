@@ -251,6 +251,18 @@ export const gatewaySettings = {
     example: 'yes',
     meaning: 'whether ratings and the ends of tasks teach the gateway which agent suits which words',
   },
+  EMBEDDINGS_URL: {
+    schema: optionalUrl,
+    example: '',
+    meaning:
+      'OpenAI-compatible endpoint (…/v1/embeddings) that the texts of skills and requests are sent to, so that meaning counts beside words; empty: words alone',
+  },
+  EMBEDDINGS_MODEL: {
+    schema: text.default('text-embedding-3-small'),
+    example: 'text-embedding-3-small',
+    meaning: 'model asked for there',
+  },
+  EMBEDDINGS_KEY: { schema: optional, example: '', meaning: 'bearer token for it', secret: true },
   PARLEY_EMBEDDED_OAUTH: {
     schema: yesNo.optional(),
     example: '',
