@@ -110,7 +110,9 @@ export async function startGatewayApp(options: GatewayAppOptions): Promise<Gatew
   // After the keeper: its last figures are written with the keeper's last round.
   stack.use(work)
   const around = { config, database, registry, work, wayTo, log }
-  const routing = stack.use(await startRouting({ ...around, gatewayUrl: publicUrl }))
+  const routing = stack.use(
+    await startRouting({ ...around, gatewayUrl: publicUrl, embeddings: secrets.embeddings }),
+  )
   const metrics = createMetrics()
   const limits = requestLimits({ perMinute: config.rateLimitPerMinute })
   const app = stack.adopt(createServer({ ...config, publicUrl, log, metrics, limits }), closeServer)

@@ -30,6 +30,8 @@ export interface GatewaySecrets {
   oauthClientSecret: string | undefined
   /** Undefined: the gateway has no identity. */
   identity: GatewayIdentitySettings | undefined
+  /** Undefined: words alone. */
+  embeddings: { url: string; model: string; key?: string } | undefined
 }
 
 export interface Settings {
@@ -70,9 +72,15 @@ export function gatewayConfig(environment: NodeJS.ProcessEnv = process.env): Set
     secrets: Object.freeze({
       oauthClientSecret: values.OAUTH_CLIENT_SECRET,
       identity: identitySettings(values),
+      embeddings: embeddingsOf(values),
     }),
     environment: { ...environment },
   }
+}
+
+function embeddingsOf(values: GatewayValues): GatewaySecrets['embeddings'] {
+  const { EMBEDDINGS_URL: url, EMBEDDINGS_MODEL: model, EMBEDDINGS_KEY: key } = values
+  return url === undefined ? undefined : { url, model, ...(key !== undefined && { key }) }
 }
 
 /** All three or none (specification, "GET /.well-known/did.json"). The seed stands in no sentence. */

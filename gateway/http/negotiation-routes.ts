@@ -37,7 +37,7 @@ export function addNegotiationRoutes(app: FastifyInstance, routes: NegotiationRo
       method: 'agent/negotiation',
       ...(limit !== undefined && { limit }),
     }
-    const decision = negotiator.decide(question)
+    const decision = await negotiator.decide(question)
     negotiator.recordBehind(decision, question)
     void reply.header('x-negotiation-id', decision.id).header('cache-control', 'no-store')
     return decision.answer

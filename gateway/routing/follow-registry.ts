@@ -1,10 +1,11 @@
 import type { AgentIndex } from '../ranking/agent-index.ts'
 import type { AgentEntry } from '../registry/entry.ts'
 import type { Registry } from '../registry/registry.ts'
+import type { Meaning } from './meaning.ts'
 import { factsOf, offerOf } from './offer.ts'
 
 /** Keeps the index as the registry is. A heartbeat changes figures, not words. */
-export function followRegistry(registry: Registry, index: AgentIndex): void {
+export function followRegistry(registry: Registry, index: AgentIndex, meaning?: Meaning): void {
   const known = new Map<string, AgentEntry>()
   registry.follow((id, entry) => {
     const before = known.get(id)
@@ -13,8 +14,11 @@ export function followRegistry(registry: Registry, index: AgentIndex): void {
       return index.remove(id)
     }
     known.set(id, entry)
-    if (before === undefined || saysOther(before, entry)) index.put(id, entry.slug, offerOf(entry))
-    else if (before.load !== entry.load || before.measurements !== entry.measurements)
+    if (before === undefined || saysOther(before, entry)) {
+      const offer = offerOf(entry)
+      index.put(id, entry.slug, offer)
+      meaning?.note(id, offer)
+    } else if (before.load !== entry.load || before.measurements !== entry.measurements)
       index.setFacts(id, factsOf(entry))
     const rule = exclusion(entry)
     if (rule === undefined) index.include(id)

@@ -101,7 +101,7 @@ export class MessageRouter {
 
   async #toBest(sending: Sending, question: Question): Promise<FastifyReply> {
     const { negotiator, registry } = this.#options
-    const decision = negotiator.decide(question)
+    const decision = await negotiator.decide(question)
     const named = { 'x-negotiation-id': decision.id }
     const record = () => negotiator.record(decision, question)
     if (decision.able.length === 0) {

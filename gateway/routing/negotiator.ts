@@ -6,6 +6,7 @@ import type { JsonObject } from '../../shared/protocol/task.ts'
 import { timestampOf } from '../../shared/protocol/timestamp.ts'
 import type { AgentIndex, Ranked, Ranking } from '../ranking/agent-index.ts'
 import type { Registry } from '../registry/registry.ts'
+import type { Meaning } from './meaning.ts'
 import type { RoutingStore } from './routing-store.ts'
 
 export interface NegotiatorOptions {
@@ -15,6 +16,8 @@ export interface NegotiatorOptions {
   /** Public address of the gateway. */
   gatewayUrl: string
   log: Log
+  /** Absent: words alone. */
+  meaning?: Meaning | undefined
 }
 
 /** What was asked, by whom, on which way. */
@@ -58,10 +61,12 @@ export class Negotiator {
     this.#options = options
   }
 
-  decide({ wanted, limit = candidatesDefault, refuse }: Question): Decision {
+  async decide({ wanted, limit = candidatesDefault, refuse }: Question): Promise<Decision> {
+    const near = await this.#options.meaning?.of(wanted)
     const ranking = this.#options.index.rank(wanted, {
       limit,
       excludedLimit: excludedMax,
+      ...near,
       ...(refuse !== undefined && { refuse }),
     })
     const { candidates } = ranking

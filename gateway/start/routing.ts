@@ -6,12 +6,14 @@ import type { SqliteDatabase } from '../../shared/store/sqlite-database.ts'
 import type { GatewayConfig } from '../config.ts'
 import { decisionsKeptMs } from '../http/negotiation-routes.ts'
 import { AgentIndex } from '../ranking/agent-index.ts'
+import { Embeddings, type EmbeddingsOptions } from '../ranking/embeddings.ts'
 import type { Registry } from '../registry/registry.ts'
 import type { WorkSeen } from '../registry/work-seen.ts'
 import type { WayTo } from '../routing/agent-target.ts'
 import { followRegistry } from '../routing/follow-registry.ts'
 import { Gather } from '../routing/gather.ts'
 import { Lessons, type Pupil } from '../routing/lessons.ts'
+import { Meaning } from '../routing/meaning.ts'
 import { MessageRouter } from '../routing/message-router.ts'
 import { Negotiator } from '../routing/negotiator.ts'
 import type { Seen } from '../routing/relay.ts'
@@ -28,6 +30,8 @@ export interface RoutingOptions {
   gatewayUrl: string
   wayTo: WayTo
   log: Log
+  /** EMBEDDINGS_URL. */
+  embeddings?: EmbeddingsOptions | undefined
 }
 
 /** What routes a call that names no agent. */
@@ -55,11 +59,12 @@ export async function startRouting(options: RoutingOptions): Promise<Routing> {
   const { config, registry, work, wayTo, log, gatewayUrl } = options
   const store = new SqliteRoutingStore(options.database)
   const index = new AgentIndex()
-  followRegistry(registry, index)
+  const meaning = options.embeddings && new Meaning(index, new Embeddings(options.embeddings))
+  followRegistry(registry, index, meaning)
   const ended = work.ended.bind(work)
   const lessons = new Lessons({ store, log, ended, pupil: config.routeLearning ? pupilOf(index) : undefined })
   await lessons.open()
-  const negotiator = new Negotiator({ index, registry, store, gatewayUrl, log })
+  const negotiator = new Negotiator({ index, registry, store, gatewayUrl, log, meaning })
   const whereabouts = new Whereabouts({ store, registry, wayTo })
   const seen: Seen = (id, sign) => (sign === 'answered' ? work.answered(id) : work.failed(id))
   const around = { registry, store, whereabouts, lessons, wayTo, seen, log }
