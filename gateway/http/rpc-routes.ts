@@ -1,5 +1,5 @@
 import type { FastifyInstance, FastifyReply, FastifyRequest } from 'fastify'
-import { auditError } from '../../shared/http/audit-routes.ts'
+import { auditError, isDecision } from '../../shared/http/audit-routes.ts'
 import { requireJson } from '../../shared/http/rpc-routes.ts'
 import { requestLog } from '../../shared/http/server.ts'
 import { errorEnvelope } from '../../shared/jsonrpc/envelope.ts'
@@ -21,7 +21,7 @@ export function addRpcRoutes(app: FastifyInstance, { router, log }: { router: Rp
       // Nobody is there to read an answer.
       if (reply.raw.destroyed) return reply.hijack()
       const error = ParleyError.from(thrown)
-      if (error.status >= 500)
+      if (error.status >= 500 && !isDecision(error))
         requestLog(log, request).error(
           { err: error.cause ?? error, method: request.rpcMethod },
           error.message,

@@ -24,7 +24,9 @@ test('a stranger joins in production: no work and no token before an operator ad
     status: 503,
     error: { code: -32042, data: { reason: 'not_admitted' } },
   })
-  expect(house.logged.some((line) => line.includes('"Unavailable: not_admitted"'))).toBe(true)
+  const told = house.logged.filter((line) => line.includes('not_admitted'))
+  expect(told).toHaveLength(1)
+  expect(told[0]).toContain('"audit":true')
   expect(agent.calls.some(({ authorization }) => authorization !== undefined)).toBe(false)
   for (const route of ['admit', 'quarantine', 'release']) {
     const refused = await house.send('POST', `/registry/agents/stranger/${route}`, bearer)

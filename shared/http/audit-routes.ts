@@ -24,6 +24,11 @@ const refusals = new Set<ErrorName>([
 /** Why nothing is handed on to an agent: a decision of the operators, not a failure. */
 const decisions = new Set<unknown>(['not_admitted', 'quarantined'])
 
+/** Told to the audit log and nowhere else: with a stack for each, anybody could fill the log. */
+export function isDecision({ data }: ParleyError): boolean {
+  return decisions.has(data['reason'])
+}
+
 /** Who may not, whatever the route. Too many requests are told where they are counted, once. */
 export function isRefusal(error: ErrorName): boolean {
   return refusals.has(error)
@@ -47,7 +52,7 @@ export function auditRoutes(app: FastifyInstance, audit: Audit): void {
 export function auditError(audit: Audit, request: FastifyRequest, error: ParleyError): void {
   const changes = request.routeOptions.config.audit !== undefined
   const refused = changes ? error.status < 500 && error.error !== 'TooManyRequests' : isRefusal(error.error)
-  if (refused || decisions.has(error.data['reason']))
+  if (refused || isDecision(error))
     audit.decided({ ...wishOf(request), allowed: false, reason: reasonOf(error) })
 }
 

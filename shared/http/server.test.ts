@@ -169,3 +169,18 @@ test('a body that ends too early harms nobody', async () => {
   )
   expect((await raw(agent, { method: 'GET', path: '/health' })).status).toBe(200)
 })
+
+test.each(['the same token', 'another first', 'another after it'])(
+  'Authorization twice on the wire, %s: 400 -32600, for whoever stands between may have read the other',
+  async (which) => {
+    const tokens =
+      which === 'another first' ? ['x', token] : [token, which === 'the same token' ? token : 'x']
+    const lines = tokens.map((one, i) => `${i === 0 ? 'Authorization' : 'authorization'}: Bearer ${one}\r\n`)
+    const head = `POST / HTTP/1.1\r\nHost: x\r\nConnection: close\r\nContent-Length: ${listBody.length}\r\n`
+    const answer = await bareSocket(agent.url, `${head}${lines.join('')}\r\n${listBody}`)
+    expect(answer).toMatch(/^HTTP\/1\.1 400 /)
+    expect(answer.toLowerCase()).toContain('www-authenticate: bearer error="invalid_request"')
+    expect(answer).toContain('"code":-32600')
+    expect(answer).toContain('"reason":"authorization"')
+  },
+)

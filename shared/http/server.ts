@@ -10,7 +10,7 @@ import { ParleyError } from '../jsonrpc/errors.ts'
 import { Audit } from '../process/audit.ts'
 import type { Log } from '../process/log.ts'
 import type { Metrics } from '../process/metrics.ts'
-import { auditError, auditRoutes } from './audit-routes.ts'
+import { auditError, auditRoutes, isDecision } from './audit-routes.ts'
 import { allowOrigins } from './cors.ts'
 import type { RequestLimits } from './request-limits.ts'
 import { watchRequests } from './request-metrics.ts'
@@ -76,7 +76,7 @@ export function createServer(options: ServerOptions): FastifyInstance {
   app.addContentTypeParser('*', { parseAs: 'buffer' }, (_request, body, done) => done(null, body))
   app.addHook('onRequest', (request, reply, done) => {
     reply.headers(headers).header('x-request-id', request.id)
-    done()
+    done(authorizedTwice(request) ? twoCredentials() : undefined)
   })
   watchRequests(app, options.metrics)
   app.setErrorHandler<FastifyError>(answerError)
@@ -105,6 +105,30 @@ function bounds(options: ServerOptions) {
   }
 }
 
+/**
+ * Node takes the first of several `Authorization` headers and drops the others; a proxy before us may have looked at
+ * another. Who it is must not depend on that.
+ */
+function authorizedTwice({ headers, raw }: FastifyRequest): boolean {
+  if (headers.authorization === undefined) return false
+  const { rawHeaders } = raw
+  let found = 0
+  for (let at = 0; at < rawHeaders.length; at += 2) {
+    const name = rawHeaders[at] as string
+    if (name.length === 13 && name.toLowerCase() === 'authorization') found += 1
+  }
+  return found > 1
+}
+
+/** RFC 6750, section 3.1, `invalid_request`. */
+function twoCredentials(): ParleyError {
+  return new ParleyError('InvalidRequest', {
+    message: 'The header Authorization came more than once',
+    data: { reason: 'authorization' },
+    headers: { 'www-authenticate': 'Bearer error="invalid_request"' },
+  })
+}
+
 /** The log of one request: every line carries its id. */
 export function requestLog(log: Log, request: FastifyRequest): Log {
   return log.child({ request_id: request.id })
@@ -118,7 +142,8 @@ function sendError(
   reply: FastifyReply,
 ): void {
   const error = fromFramework(thrown)
-  if (error.status >= 500) requestLog(log, request).error({ err: error.cause ?? error }, error.message)
+  if (error.status >= 500 && !isDecision(error))
+    requestLog(log, request).error({ err: error.cause ?? error }, error.message)
   auditError(audit, request, error)
   void reply
     .code(error.status)
