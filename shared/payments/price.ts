@@ -51,9 +51,10 @@ const definition = z
 
 /** One way to pay, or several of which the caller chooses one. */
 export const executionCost = z
-  .union([definition.transform((one) => [one]), z.array(definition).min(1).max(20)], {
-    error: (issue) => (Array.isArray(issue.input) ? undefined : 'must be one price or a list of prices'),
-  })
+  .preprocess(
+    (given) => (given === undefined || Array.isArray(given) ? given : [given]),
+    z.array(definition, 'must be one price or a list of prices').min(1).max(20),
+  )
   .refine(
     (all) =>
       new Set(all.map(({ network, asset }) => `${network} ${asset.toLowerCase()}`)).size === all.length,
