@@ -57,11 +57,14 @@ test('they may read the headers that calls need', async () => {
   const { headers } = await rpc(to, 'tasks/list', {}, { headers: { origin: 'https://app.example' } })
   expect(headers.get('access-control-expose-headers')?.split(', ').sort()).toEqual([
     'Idempotency-Key',
+    'PAYMENT-REQUIRED',
+    'PAYMENT-RESPONSE',
     'Retry-After',
     'WWW-Authenticate',
     'X-Agent',
     'X-Negotiation-Id',
     'X-Next-Cursor',
+    'X-PAYMENT-RESPONSE',
     'X-Parley-Incomplete',
     'X-Request-Id',
   ])
