@@ -3,17 +3,19 @@
  * an earlier one fails. The last line says how many passed, failed and were skipped.
  */
 import { spawnSync } from 'node:child_process'
-import { existsSync, globSync, mkdtempSync, rmSync } from 'node:fs'
+import { globSync, mkdtempSync, rmSync } from 'node:fs'
 import os from 'node:os'
 import path from 'node:path'
 import { hydraIsThere } from '../shared/testing/hydra.ts'
 import { mongodbKind } from '../shared/testing/mongodb-server.ts'
 import { type Count, countLine, countPlaywright, countVitest, wronglySkipped } from './count.ts'
+import { installPrograms, onPath } from './install-programs.ts'
 import { buildMongodb, canBuildMongodb } from './mongodb.ts'
 
 const root = path.dirname(import.meta.dirname)
 const reports = mkdtempSync(path.join(os.tmpdir(), 'parley-test-'))
 
+installPrograms()
 await buildMongodb()
 const counts = [
   check('Type check', ['tsc', '--noEmit']),
@@ -71,8 +73,4 @@ function run(title: string, tool: string, args: string[], env: Record<string, st
 function isInstalled(program: string): boolean {
   if (program === 'mongod') return mongodbKind() !== undefined || canBuildMongodb()
   return program === 'hydra' ? hydraIsThere() : onPath(program)
-}
-
-function onPath(program: string): boolean {
-  return (process.env.PATH ?? '').split(path.delimiter).some((dir) => existsSync(path.join(dir, program)))
 }
