@@ -1,92 +1,18 @@
 import path from 'node:path'
-import { afterEach, beforeEach, describe, expect, test } from 'vitest'
-import { openDatabase, type SqliteDatabase } from '../../shared/store/sqlite-database.ts'
+import { afterEach } from 'vitest'
+import { openDatabase } from '../../shared/store/sqlite-database.ts'
 import { oauthMigrations, SqliteOAuthStore } from './oauth-sqlite.ts'
-import type { OAuthEntry } from './oauth-store.ts'
+import { oauthStoreCases } from './oauth-store.cases.ts'
 import { temporaryFolder } from './testing.ts'
 
-let folder: Awaited<ReturnType<typeof temporaryFolder>>
-let database: SqliteDatabase
-let store: SqliteOAuthStore
-const entry = (change: Partial<OAuthEntry> = {}): OAuthEntry => ({
-  model: 'AccessToken',
-  id: 'a',
-  payload: { scope: 'agent:read' },
-  ...change,
-})
-
-beforeEach(async () => {
-  folder = await temporaryFolder()
-  database = await openDatabase(path.join(folder.dir, 'gateway.db'), oauthMigrations)
-  store = new SqliteOAuthStore(database)
-})
+const open: AsyncDisposable[] = []
 afterEach(async () => {
-  await database[Symbol.asyncDispose]()
-  await folder[Symbol.asyncDispose]()
+  while (open.length > 0) await open.pop()?.[Symbol.asyncDispose]()
 })
 
-describe('SqliteOAuthStore', () => {
-  test('upsert writes and writes over; models do not meet', async () => {
-    await store.upsert(entry())
-    await store.upsert(entry({ model: 'Grant', payload: { other: 1 } }))
-    await store.upsert(entry({ payload: { scope: 'agent:write' } }))
-    expect(await store.find('AccessToken', 'a')).toEqual({ scope: 'agent:write' })
-    expect(await store.find('Grant', 'a')).toEqual({ other: 1 })
-    expect(await store.find('AccessToken', 'b')).toBeUndefined()
-  })
-
-  test('insert leaves what is there', async () => {
-    expect(await store.insert(entry())).toBe(true)
-    expect(await store.insert(entry({ payload: {} }))).toBe(false)
-    expect(await store.find('AccessToken', 'a')).toEqual({ scope: 'agent:read' })
-  })
-
-  test('consume is true once, also after an upsert; the payload shows when', async () => {
-    await store.upsert(entry())
-    expect(await Promise.all([7, 8].map((at) => store.consume('AccessToken', 'a', at)))).toEqual([
-      true,
-      false,
-    ])
-    await store.upsert(entry())
-    expect(await store.consume('AccessToken', 'a', 9)).toBe(false)
-    expect(await store.find('AccessToken', 'a')).toEqual({ scope: 'agent:read', consumed: 7 })
-    expect(await store.consume('AccessToken', 'absent', 9)).toBe(false)
-  })
-
-  test('second keys find within their model alone', async () => {
-    await store.upsert(entry({ model: 'Session', uid: 'u' }))
-    await store.upsert(entry({ model: 'DeviceCode', userCode: 'c' }))
-    expect(await store.findByUid('Session', 'u')).toBeDefined()
-    expect(await store.findByUid('DeviceCode', 'u')).toBeUndefined()
-    expect(await store.findByUserCode('DeviceCode', 'c')).toBeDefined()
-    expect(await store.findByUserCode('Session', 'c')).toBeUndefined()
-  })
-
-  test('destroy, revokeByGrantId and revokeByClientId remove theirs and nothing else', async () => {
-    const left = async () =>
-      (await Promise.all(['a', 'b', 'c', 'd'].map((id) => store.find('AccessToken', id)))).map(Boolean)
-    await store.upsert(entry({ id: 'a', grantId: 'g' }))
-    await store.upsert(entry({ id: 'b', grantId: 'h', clientId: 'x' }))
-    await store.upsert(entry({ id: 'c', clientId: 'y' }))
-    await store.upsert(entry({ id: 'd' }))
-    await store.upsert(entry({ model: 'Client', id: 'x' }))
-    await store.revokeByGrantId('g')
-    expect(await left()).toEqual([false, true, true, true])
-    await store.revokeByClientId('x')
-    expect(await left()).toEqual([false, false, true, true])
-    await store.destroy('AccessToken', 'c')
-    expect(await left()).toEqual([false, false, false, true])
-    expect(await store.find('Client', 'x')).toBeDefined()
-  })
-
-  test('sweepExpired takes the oldest, at most the limit, and never what has no end', async () => {
-    for (const expiresAt of [3, 1, 2, 10]) await store.upsert(entry({ id: `${expiresAt}`, expiresAt }))
-    await store.upsert(entry({ model: 'Client', id: 'for ever' }))
-    expect(await store.sweepExpired(10, 2)).toBe(2)
-    expect(await store.find('AccessToken', '3')).toBeDefined()
-    expect(await store.sweepExpired(10, 2)).toBe(1)
-    expect(await store.sweepExpired(10, 2)).toBe(0)
-    expect(await store.find('AccessToken', '10')).toBeDefined()
-    expect(await store.find('Client', 'for ever')).toBeDefined()
-  })
+oauthStoreCases('SQLite', async () => {
+  const folder = await temporaryFolder()
+  const database = await openDatabase(path.join(folder.dir, 'gateway.db'), oauthMigrations)
+  open.push(folder, database)
+  return new SqliteOAuthStore(database)
 })

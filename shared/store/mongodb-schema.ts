@@ -8,6 +8,8 @@ export interface Index {
   key: Record<string, 1 | -1>
   /** Only documents that have this field are in it. */
   having?: string
+  /** Two documents with the same key cannot be. */
+  unique?: true
 }
 
 /**
@@ -101,9 +103,10 @@ export async function prepareSchema(
 async function makeIndexes(db: Db, name: string, wanted: Index[]): Promise<void> {
   const collection = db.collection(name)
   const there = new Set((await indexNames(db, name)).map((index) => index.name))
-  for (const { name: index, key, having } of wanted) {
+  for (const { name: index, key, having, unique } of wanted) {
     if (there.has(index)) continue
     const options: CreateIndexesOptions = { name: index }
+    if (unique === true) options.unique = true
     if (having !== undefined) options.partialFilterExpression = { [having]: { $exists: true } }
     await collection.createIndex(key as IndexSpecification, options)
   }

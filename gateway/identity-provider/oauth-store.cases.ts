@@ -1,0 +1,104 @@
+import { beforeEach, describe, expect, test } from 'vitest'
+import type { OAuthEntry, OAuthStore } from './oauth-store.ts'
+
+const entry = (change: Partial<OAuthEntry> = {}): OAuthEntry => ({
+  model: 'AccessToken',
+  id: 'a',
+  payload: { scope: 'agent:read' },
+  ...change,
+})
+
+/** What every adapter of the OAuth server's state promises. `open` gives an empty one for each test. */
+export function oauthStoreCases(name: string, open: () => Promise<OAuthStore>): void {
+  let store: OAuthStore
+  beforeEach(async () => {
+    store = await open()
+  })
+
+  describe(`the OAuth state in ${name}`, () => {
+    test('upsert writes and writes over; models do not meet', async () => {
+      await store.upsert(entry())
+      await store.upsert(entry({ model: 'Grant', payload: { other: 1 } }))
+      await store.upsert(entry({ payload: { scope: 'agent:write' } }))
+      expect(await store.find('AccessToken', 'a')).toEqual({ scope: 'agent:write' })
+      expect(await store.find('Grant', 'a')).toEqual({ other: 1 })
+      expect(await store.find('AccessToken', 'b')).toBeUndefined()
+    })
+
+    test('insert leaves what is there', async () => {
+      expect(await store.insert(entry())).toBe(true)
+      expect(await store.insert(entry({ payload: {} }))).toBe(false)
+      expect(await store.find('AccessToken', 'a')).toEqual({ scope: 'agent:read' })
+    })
+
+    test('consume is true once, also after an upsert; the payload shows when', async () => {
+      await store.upsert(entry())
+      expect(await Promise.all([7, 8].map((at) => store.consume('AccessToken', 'a', at)))).toEqual([
+        true,
+        false,
+      ])
+      await store.upsert(entry())
+      expect(await store.consume('AccessToken', 'a', 9)).toBe(false)
+      expect(await store.find('AccessToken', 'a')).toEqual({ scope: 'agent:read', consumed: 7 })
+      expect(await store.consume('AccessToken', 'absent', 9)).toBe(false)
+    })
+
+    test('second keys find within their model alone', async () => {
+      await store.upsert(entry({ model: 'Session', uid: 'u' }))
+      await store.upsert(entry({ model: 'DeviceCode', userCode: 'c' }))
+      expect(await store.findByUid('Session', 'u')).toBeDefined()
+      expect(await store.findByUid('DeviceCode', 'u')).toBeUndefined()
+      expect(await store.findByUserCode('DeviceCode', 'c')).toBeDefined()
+      expect(await store.findByUserCode('Session', 'c')).toBeUndefined()
+    })
+
+    test('destroy, revokeByGrantId and revokeByClientId remove theirs and nothing else', async () => {
+      const left = async () =>
+        (await Promise.all(['a', 'b', 'c', 'd'].map((id) => store.find('AccessToken', id)))).map(Boolean)
+      await store.upsert(entry({ id: 'a', grantId: 'g' }))
+      await store.upsert(entry({ id: 'b', grantId: 'h', clientId: 'x' }))
+      await store.upsert(entry({ id: 'c', clientId: 'y' }))
+      await store.upsert(entry({ id: 'd' }))
+      await store.upsert(entry({ model: 'Client', id: 'x' }))
+      await store.revokeByGrantId('g')
+      expect(await left()).toEqual([false, true, true, true])
+      await store.revokeByClientId('x')
+      expect(await left()).toEqual([false, false, true, true])
+      await store.destroy('AccessToken', 'c')
+      expect(await left()).toEqual([false, false, false, true])
+      expect(await store.find('Client', 'x')).toBeDefined()
+    })
+
+    test('sweepExpired takes the oldest, at most the limit, and never what has no end', async () => {
+      for (const expiresAt of [3, 1, 2, 10]) await store.upsert(entry({ id: `${expiresAt}`, expiresAt }))
+      await store.upsert(entry({ model: 'Client', id: 'for ever' }))
+      expect(await store.sweepExpired(10, 2)).toBe(2)
+      expect(await store.find('AccessToken', '3')).toBeDefined()
+      expect(await store.sweepExpired(10, 2)).toBe(1)
+      expect(await store.sweepExpired(10, 2)).toBe(0)
+      expect(await store.find('AccessToken', '10')).toBeDefined()
+      expect(await store.find('Client', 'for ever')).toBeDefined()
+    })
+
+    test.each([
+      ['an operator in it', { $set: { x: 1 }, 'a.b': '$where' }],
+      ['halves of characters in it', { scope: '\ud800' }],
+    ])('a payload with %s comes back as it was', async (_what, payload) => {
+      await store.upsert(entry({ id: 'a.$b', clientId: '$x.y', payload }))
+      expect(await store.find('AccessToken', 'a.$b')).toEqual(payload)
+      await store.revokeByClientId('$x.y')
+      expect(await store.find('AccessToken', 'a.$b')).toBeUndefined()
+    })
+
+    test('twenty writers of one new record leave one; of twenty that use it up one may', async () => {
+      await Promise.all(Array.from({ length: 20 }, (_, n) => store.upsert(entry({ payload: { n } }))))
+      expect(await store.find('AccessToken', 'a')).toEqual({ n: expect.any(Number) })
+      const used = await Promise.all(
+        Array.from({ length: 20 }, (_, n) => store.consume('AccessToken', 'a', n)),
+      )
+      expect(used.filter(Boolean)).toHaveLength(1)
+      const made = await Promise.all(Array.from({ length: 20 }, () => store.insert(entry({ id: 'new' }))))
+      expect(made.filter(Boolean)).toHaveLength(1)
+    })
+  })
+}
