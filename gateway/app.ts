@@ -99,7 +99,10 @@ export async function startGatewayApp(options: GatewayAppOptions): Promise<Gatew
   const oauth = stack.use(await startOAuth({ config, secrets, database, addresses, log, isTrusted }))
   const publicUrl = addresses.public
   const { outside = {} } = options
-  const trust = stack.use(startTrust({ config, secrets, registry, gatewayUrl: publicUrl, outside }))
+  const ownAddresses = [publicUrl, addresses.local]
+  const trust = stack.use(
+    startTrust({ config, secrets, registry, gatewayUrl: publicUrl, ownAddresses, outside }),
+  )
   const upstream = stack.adopt(createUpstream(), (agent) => agent.destroy())
   const wayTo = ({ origin }: AgentEntry) => (origin === 'supervised' ? upstream : trust.upstream)
   const probe = (entry: AgentEntry, signal: AbortSignal) =>

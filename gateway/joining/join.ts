@@ -8,16 +8,21 @@ import type { Registry } from '../registry/registry.ts'
 import { agentAddress } from './agent-address.ts'
 import { challengeAgent } from './challenge.ts'
 import { type FetchedAgent, type FetchOptions, fetchAgent } from './fetch-agent.ts'
+import { refused } from './refused.ts'
 import { signedByOneOf } from './signed-request.ts'
 
 export interface JoiningOptions extends FetchOptions {
   registry: Registry
   /** The gateway's own address; stands in challenges. */
   gatewayUrl: string
+  /** Every address of the gateway, and its DID: no agent's. Default: `gatewayUrl`. */
+  own?: { addresses: readonly string[]; did: string | undefined }
   /** Who registers may be given work at once. */
   open: boolean
   /** Registrations at the same time. Default 16. */
   underWayMax?: number
+  /** Of one client, so that nobody with slow addresses keeps the others out. Default 4. */
+  underWayPerCallerMax?: number
   /** Agents of one owner. Default 100. */
   perOwnerMax?: number
 }
@@ -33,7 +38,8 @@ export interface JoinRequest {
 /** Agents from outside come into the registry (design gaps, "Registry"). */
 export class Joining {
   readonly #options: JoiningOptions
-  #underWay = 0
+  /** The clients whose registrations are under way, each as often as it has one. */
+  readonly #underWay: string[] = []
 
   constructor(options: JoiningOptions) {
     this.#options = options
@@ -44,19 +50,23 @@ export class Joining {
    * @throws ParleyError InvalidParams, InvalidTokenSignature, Conflict, TooManyRequests, Unavailable
    */
   async join(request: JoinRequest): Promise<{ entry: AgentEntry; isNew: boolean }> {
-    const { registry, outside, underWayMax = 16 } = this.#options
+    const { registry, outside, gatewayUrl, own = { addresses: [gatewayUrl], did: undefined } } = this.#options
     const url = agentAddress(request.url, outside.allowed)
+    if (own.addresses.some((address) => isAt(url, address)))
+      throw refused('gateway', 'The URL is an address of this gateway')
     this.#requireRoom(request.caller)
-    if (this.#underWay >= underWayMax) throw busy()
-    this.#underWay += 1
+    const { id } = request.caller
+    this.#underWay.push(id)
     try {
       const found = await fetchAgent(url, this.#options)
+      if (found.did !== undefined && found.did === own.did)
+        throw refused('gateway', 'The DID on the card is that of this gateway')
       const proof = await this.#proof(request, url, found)
       const began = timestamp()
       const entry = await registry.register(this.#announcement(request.caller, url, found, proof))
       return { entry, isNew: entry.registeredAt > began }
     } finally {
-      this.#underWay -= 1
+      this.#underWay.splice(this.#underWay.indexOf(id), 1)
     }
   }
 
@@ -94,7 +104,9 @@ export class Joining {
   }
 
   #requireRoom(caller: Caller): void {
-    const { registry, perOwnerMax = 100 } = this.#options
+    const { registry, perOwnerMax = 100, underWayMax = 16, underWayPerCallerMax = 4 } = this.#options
+    const ofCaller = this.#underWay.filter((id) => id === caller.id).length
+    if (this.#underWay.length >= underWayMax || ofCaller >= underWayPerCallerMax) throw busy()
     if (mayUse(caller, 'agent:admin')) return
     const owned = registry.all().filter(({ owner }) => owner === caller.id).length
     if (owned >= perOwnerMax) {
@@ -111,6 +123,11 @@ export class Joining {
 function inOrder({ did, identity }: FetchedAgent, proof: string): string[] {
   const keys = identity?.keys ?? []
   return did?.startsWith('did:parley:') ? keys : [...keys.filter((key) => key !== proof), proof]
+}
+
+/** A gateway in its own registry would hand its requests to itself, without end. */
+function isAt(url: string, gateway: string): boolean {
+  return url === gateway || url.startsWith(`${gateway}/agents/`)
 }
 
 function notTheAgent(reason: string): ParleyError {

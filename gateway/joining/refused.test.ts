@@ -1,3 +1,5 @@
+import { once } from 'node:events'
+import net from 'node:net'
 import { afterEach, beforeEach, expect, test } from 'vitest'
 import { answerChallenge } from '../../shared/identity/challenge.ts'
 import { alice, bob, JoiningHouse, type Played } from './testing.ts'
@@ -138,4 +140,56 @@ test.each<[unknown, string | undefined]>([
   await house.start({ REGISTRY_ALLOWED_HOSTS: '' }, { resolver })
   const answer = await house.send('POST', '/registry/agents', await house.carol(), { url })
   expect([answer.status, answer.error.code, answer.error.data.reason]).toEqual([400, -32602, reason])
+})
+
+const identified = {
+  SERVICE_GATEWAY_DID_SEED: Buffer.alloc(32, 7).toString('base64'),
+  SERVICE_GATEWAY_AUTHOR: 'house',
+  SERVICE_GATEWAY_NAME: 'door',
+}
+
+test.each(['', '/', '/agents/stranger'])(
+  'the gateway does not register itself: its address%s',
+  async (path) => {
+    await house.start()
+    const free = net.createServer().listen(0, '127.0.0.1')
+    await once(free, 'listening')
+    const { port } = free.address() as net.AddressInfo
+    await new Promise((done) => free.close(done))
+    await using named = await JoiningHouse.open()
+    await named.start({
+      PORT: String(port),
+      PUBLIC_URL: `http://localhost:${port}`,
+      REGISTRY_ALLOWED_HOSTS: '127.0.0.1,localhost',
+    })
+    for (const one of [house, named]) {
+      const token = await one.carol()
+      for (const address of [one.gateway.addresses.local, one.gateway.addresses.public]) {
+        const { status, error } = await one.join(`${address}${path}`, token)
+        expect([address, status, error.data.reason]).toEqual([address, 400, 'gateway'])
+      }
+    }
+  },
+)
+
+test('no agent comes in under the DID of the gateway, though its document is there for all to read', async () => {
+  await house.start(identified)
+  const document = (await house.send('GET', '/.well-known/did.json', '')).json
+  const card = { did: document['id'] }
+  const agent = await house.playAgent({ card, document, challenge: 'no route' })
+  const { status, error } = await house.join(agent.url, await house.carol())
+  expect([status, error.data.reason]).toEqual([400, 'gateway'])
+  expect(house.gateway.registry.all()).toEqual([])
+})
+
+test('one client with slow addresses does not keep the others out', async () => {
+  await house.start({}, { timeoutMs: 2000 })
+  const slow = await house.playAgent({ before: () => undefined })
+  const mallory = await house.registered(bob)
+  const many = Promise.all(Array.from({ length: 20 }, () => house.join(slow.url, mallory)))
+  const agent = await house.playAgent({ identity: alice })
+  while (slow.calls.length < 4) await new Promise((done) => setTimeout(done, 5))
+  expect((await house.join(agent.url, await house.carol())).status).toBe(201)
+  const reasons = (await many).map(({ error }) => error.data.reason)
+  expect(new Set(reasons)).toEqual(new Set(['timeout', 'busy']))
 })

@@ -17,6 +17,8 @@ export interface TrustOptions {
   registry: Registry
   /** Where clients reach the gateway. */
   gatewayUrl: string
+  /** Every address at which it can be reached. */
+  ownAddresses: readonly string[]
   /** For tests: another resolver, certificates, shorter times. */
   outside: Partial<OutsideOptions>
 }
@@ -32,7 +34,8 @@ export interface Trust extends AsyncDisposable {
   upstream: Agent
 }
 
-export function startTrust({ config, secrets, registry, gatewayUrl, outside: more }: TrustOptions): Trust {
+export function startTrust(options: TrustOptions): Trust {
+  const { config, secrets, registry, gatewayUrl, ownAddresses, outside: more } = options
   const settings = secrets.identity
   const identity = settings && gatewayIdentity(settings)
   const voucher =
@@ -52,6 +55,7 @@ export function startTrust({ config, secrets, registry, gatewayUrl, outside: mor
     registry,
     outside,
     gatewayUrl,
+    own: { addresses: ownAddresses, did: identity?.did },
     open: config.registryOpen,
     resolve: (did) => documents.resolve(did),
   })
