@@ -63,6 +63,11 @@ const commands: Record<string, { usage?: string; summary: string; load: () => Pr
       summary: 'take an agent out of the registry (operator)',
       load: () => import('./commands/remove.ts'),
     },
+    payments: {
+      usage: '<agent>',
+      summary: 'list payments of an agent that are to be paid back (operator)',
+      load: () => import('./commands/payments.ts'),
+    },
     verify: {
       usage: '[task]',
       summary: 'verify an agent, and its answers, from the gateway’s document on',
