@@ -27,9 +27,11 @@ export function addJoiningRoutes(app: FastifyInstance, routes: RegistryRoutes & 
     const caller = await callerOf(routes, request)
     const body = bytesOf(request)
     const { url } = parseParams(registration, parseJson(body))
+    request.auditTarget = url
     requireScope(caller, 'agent:write')
     const signed = { timestamp: request.headers['x-did-timestamp'], body }
     const { entry, isNew } = await joining.join({ url, caller, signed })
+    request.auditTarget = `${entry.slug} at ${entry.url}`
     return reply.code(isNew ? 201 : 200).send(await detailOf(routes, entry))
   })
   app.delete<{ Params: { id: string } }>('/registry/agents/:id', told('registry.leave'), async (request) => {

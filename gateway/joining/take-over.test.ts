@@ -30,6 +30,24 @@ test('whoever takes over a DID, slug or address is refused with -32043, and it i
   const told = house.logged.filter((line) => line.includes('registry.register') && line.includes('Conflict'))
   expect(told).toHaveLength(3)
   expect(told[0]).toContain(bob.did)
+  expect(told[0]).toContain(sameSlug.url)
+  expect(house.logged.find((line) => line.includes('registry.register'))).toContain(
+    `stranger at ${agent.url}`,
+  )
+})
+
+test('a stranger that came under the DID of another, but not its key, leaves it neither name nor past', async () => {
+  await house.start({ REGISTRY_OPEN: 'no' })
+  const squatter = await house.playAgent({ identity: alice, name: 'Bad name', challenge: 'no route' })
+  const { json } = await house.join(squatter.url, await house.registered(bob))
+  expect(json).toMatchObject({ did: alice.did, slug: 'bad-name', verified: false })
+  const admin = await house.operator()
+  await house.send('POST', '/registry/agents/bad-name/quarantine', admin)
+  const agent = await house.playAgent({ identity: alice, name: 'Good name' })
+  const joined = await house.join(agent.url, await house.registered(alice), alice)
+  expect(joined.status).toBe(201)
+  expect(joined.json).toMatchObject({ slug: 'good-name', verified: true, admitted: false, quarantine: null })
+  expect(house.gateway.registry.all()).toHaveLength(1)
 })
 
 test('the client that is the DID takes the entry over from whoever posted its address', async () => {

@@ -127,8 +127,9 @@ export class Registry {
       })
     }
     if (announcement.origin === 'supervised') await this.#makeWay(announcement, slug)
-    const stale = this.#index.byUrl(announcement.url)
-    if (stale !== undefined && makesWay(stale, announcement)) await this.#forget(stale.id)
+    const { url, did = '' } = announcement
+    for (const stale of [this.#index.byUrl(url), this.#index.byDid(did)])
+      if (stale !== undefined && makesWay(stale, announcement)) await this.#forget(stale.id)
     const known = sameAgent(this.#index, announcement, slug)
     if (known === undefined && announcement.origin === 'registered' && this.#reserved.has(slug))
       throw slugTaken(slug)

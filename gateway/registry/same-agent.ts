@@ -29,12 +29,14 @@ function isSameWithoutDid(holder: AgentEntry, coming: Coming): boolean {
 }
 
 /**
- * An entry that nobody has proven makes way for the agent that has proven its key at the same address: whoever that entry
- * was about is not there any more. What an operator set aside stays in the way.
+ * An entry that nobody has proven makes way for the agent that has proven its key: at the same address, for whoever the
+ * entry was about is not there any more (what an operator set aside stays in the way); under its DID at another address,
+ * for the entry was never about the agent, and its name, its past and what was decided about it are a stranger's.
  */
 export function makesWay(holder: AgentEntry, coming: Coming): boolean {
-  if (holder.verified || holder.origin === 'supervised' || holder.quarantine !== undefined) return false
-  return coming.verified && holder.url === coming.url && holder.did !== coming.did
+  if (holder.verified || holder.origin === 'supervised' || !coming.verified) return false
+  if (holder.did === coming.did) return holder.url !== coming.url && holder.owner !== coming.owner
+  return holder.url === coming.url && holder.quarantine === undefined
 }
 
 function mayRenew(holder: AgentEntry, coming: Coming): void {

@@ -6,6 +6,8 @@ declare module 'fastify' {
   interface FastifyRequest {
     /** Who calls, where a route has asked; stands in the audit log. */
     callerId?: string
+    /** On what, where the path does not say it. */
+    auditTarget?: string
   }
   interface FastifyContextConfig {
     /** The route changes something that an operator wants to know of: every use is told to the audit log, by this name. */
@@ -58,11 +60,12 @@ export function auditError(audit: Audit, request: FastifyRequest, error: ParleyE
 
 function wishOf(request: FastifyRequest): Omit<Decision, 'allowed'> {
   const { config, url } = request.routeOptions
+  const params = (request.params ?? {}) as Record<string, string>
   return {
     who: request.callerId,
     address: request.ip,
     action: config.audit ?? `${request.method} ${url ?? 'none'}`,
-    target: Object.values((request.params ?? {}) as Record<string, string>).join('/') || undefined,
+    target: request.auditTarget ?? (Object.values(params).join('/') || undefined),
     requestId: request.id,
   }
 }
