@@ -1,8 +1,9 @@
 import { Agent, type buildConnector } from 'undici'
 import type { AllowedHosts } from '../../shared/net/allowed-hosts.ts'
+import { guardedResolver } from '../../shared/net/dns-resolver.ts'
 import { outgoingUrl } from '../../shared/net/outgoing-url.ts'
 import { openPinned } from '../../shared/net/pinned-socket.ts'
-import { type Resolver, resolvePublic, systemResolver } from '../../shared/net/resolve-public.ts'
+import { type Resolver, resolvePublic } from '../../shared/net/resolve-public.ts'
 import { type UpstreamOptions, upstreamLimits } from './upstream.ts'
 
 export interface OutsideUpstreamOptions extends UpstreamOptions {
@@ -18,7 +19,7 @@ export interface OutsideUpstreamOptions extends UpstreamOptions {
  * a name resolves to may have changed since the agent came.
  */
 export function createOutsideUpstream(options: OutsideUpstreamOptions): Agent {
-  const { allowed, resolver = systemResolver, ca, connectTimeoutMs = 2000 } = options
+  const { allowed, resolver = guardedResolver(options.allowed), ca, connectTimeoutMs = 2000 } = options
   const open = async (address: string) => {
     const signal = AbortSignal.timeout(connectTimeoutMs)
     const target = outgoingUrl(address, allowed)
