@@ -37,7 +37,7 @@ export interface MongodbServer extends AsyncDisposable {
   kind: MongodbKind
   /** Of a database that nobody else uses. */
   newUrl(): string
-  /** Ends the process at once. One that was given by address cannot be stopped. */
+  /** Ends the process, its clients being cut off. One that was given by address cannot be stopped. */
   kill(): Promise<void>
   /** Starts it again at the same port, with what it had acknowledged. */
   restart(): Promise<void>
@@ -57,7 +57,12 @@ export async function startMongodb(): Promise<MongodbServer> {
   const port = await freePort()
   const program = kind === 'mongod' ? await mongod(port) : await built(port)
   let child = await started(program, port)
-  const kill = () => ended(child)
+  const kill = async () => {
+    // DocumentDB's indexes do not bear a kill: inserts hang after the recovery. Its clients see the same of an orderly end.
+    if (program.beneath !== undefined) await orderlyEnded(child)
+    await ended(child)
+    await silent(program.beneath)
+  }
   return {
     kind,
     newUrl: () => `mongodb://127.0.0.1:${port}/${name()}`,
@@ -77,6 +82,8 @@ interface Program {
   command: string
   args: string[]
   data: string
+  /** Port of the database beneath, which ends a moment after its server. */
+  beneath?: number
 }
 
 async function mongod(port: number): Promise<Program> {
@@ -97,8 +104,9 @@ async function built(port: number): Promise<Program> {
   const data = path.join(all, name)
   const copy = spawnSync('cp', ['-a', path.join(mongodbFolder(), 'template'), data])
   if (copy.status !== 0) throw new Error(`The data folder could not be made: ${String(copy.stderr)}`)
-  const args = [root, `/data/${name}`, String(await freePort()), String(port)]
-  return { command: path.join(mongodbFolder(), 'server'), args, data }
+  const beneath = await freePort()
+  const args = [root, `/data/${name}`, String(beneath), String(port)]
+  return { command: path.join(mongodbFolder(), 'server'), args, data, beneath }
 }
 
 function isAlive(pid: number): boolean {
@@ -128,11 +136,24 @@ async function started({ command, args }: Program, port: number): Promise<ChildP
   throw new Error(`${command} does not listen: ${said}`)
 }
 
+async function orderlyEnded(child: ChildProcess): Promise<void> {
+  if (child.exitCode !== null || child.signalCode !== null) return
+  const over = once(child, 'close')
+  child.stdin?.end()
+  await Promise.race([over, wait(5000, undefined, { ref: false })])
+}
+
 async function ended(child: ChildProcess): Promise<void> {
   if (child.exitCode !== null || child.signalCode !== null) return
   const over = once(child, 'close')
   child.kill('SIGKILL')
   await over
+}
+
+/** A new one must not meet the old one, which would answer in its place and then be gone. */
+async function silent(port: number | undefined): Promise<void> {
+  for (let attempt = 0; port !== undefined && attempt < 400 && (await answers(port)); attempt += 1)
+    await wait(25)
 }
 
 async function answers(port: number): Promise<boolean> {
