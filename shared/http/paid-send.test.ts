@@ -36,11 +36,11 @@ async function send(
   })
   const text = await response.text()
   const isJson = response.headers.get('content-type')?.includes('json') === true
-  // oxlint-disable-next-line typescript/no-explicit-any -- the wire's own shape
   return {
     status: response.status,
     headers: response.headers,
     text,
+    // oxlint-disable-next-line typescript/no-explicit-any -- the wire's own shape
     body: isJson ? (JSON.parse(text) as any) : {},
   }
 }
@@ -246,7 +246,10 @@ test('of ten connections at once with one payment exactly one passes', async () 
   const alice = agent.caller('alice')
   const header = await wallet.header()
   const answers = await Promise.all(Array.from({ length: 10 }, () => send(agent, alice, header)))
-  expect(answers.map(({ status }) => status).sort()).toEqual([200, ...Array<number>(9).fill(402)])
+  expect(answers.map(({ status }) => status).toSorted((a, b) => a - b)).toEqual([
+    200,
+    ...Array<number>(9).fill(402),
+  ])
   expect(await alice.list()).toHaveLength(1)
 })
 

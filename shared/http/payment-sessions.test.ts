@@ -118,7 +118,10 @@ test('of ten sends at once with one session exactly one passes', async () => {
   await ask(undefined, session.capture_url, await wallet.pay())
   const headers = { 'x-payment-session': session.session_id }
   const answers = await Promise.all(Array.from({ length: 10 }, () => sendWith(agent, alice, headers)))
-  expect(answers.map((answer) => answer.status).sort()).toEqual([200, ...Array<number>(9).fill(402)])
+  expect(answers.map((answer) => answer.status).toSorted((a, b) => a - b)).toEqual([
+    200,
+    ...Array<number>(9).fill(402),
+  ])
 })
 
 test('a session of another owner is a missing one', async () => {
@@ -233,8 +236,9 @@ test('a session for a skill, and for what cannot be bought', async () => {
 test('10,000 sessions of one caller may be open; the next is refused', async () => {
   await using agent = await paidAgent()
   const { payments } = agent.app.services
+  if (payments === undefined) throw new Error('no payments')
   const all = Array.from({ length: 10_000 }, () =>
-    payments?.sessions.start('alice', { ...price, atomic: '10000', decimals: 6, extra: requirements.extra }),
+    payments.sessions.start('alice', { ...price, atomic: '10000', decimals: 6, extra: requirements.extra }),
   )
   await Promise.all(all)
   const url = `${agent.url}/api/start-payment-session`

@@ -106,6 +106,6 @@ export class Ledger {
       allowed: state !== 'failed',
       reason: [...what, sandbox && 'test money'].filter(Boolean).join(', '),
     })
-    for (const done of [...(this.#waiting.get(id) ?? [])]) done()
+    for (const done of this.#waiting.get(id) ?? []) done()
   }
 }

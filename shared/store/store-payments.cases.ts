@@ -137,7 +137,7 @@ export function paymentCases(open: OpenStore): void {
     })
   })
 
-  test('test money moves once per nonce, and no further than the purse reaches', async () => {
+  test('a purse of test money gives once per nonce, and no further than the purse reaches', async () => {
     await using store = await open()
     const filledWith = 10n ** 40n
     const move = (nonceKey: string, atomic: bigint) =>

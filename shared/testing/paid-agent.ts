@@ -124,11 +124,12 @@ export class TestFacilitator implements AsyncDisposable {
       const chunks: Buffer[] = []
       request.on('data', (chunk: Buffer) => chunks.push(chunk))
       request.on('end', () => {
-        void this.#answer(request.url ?? '', Buffer.concat(chunks).toString()).then((answer) => {
+        const tell = (answer: FacilitatorAnswer) => {
           if (answer === 'never') return
           const text = answer.text ?? JSON.stringify(answer.json ?? {})
           response.writeHead(answer.status ?? 200, { 'content-type': 'application/json' }).end(text)
-        })
+        }
+        void this.#answer(request.url ?? '', Buffer.concat(chunks).toString()).then(tell)
       })
     })
   }
