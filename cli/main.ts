@@ -63,6 +63,10 @@ const commands: Record<string, { usage?: string; summary: string; load: () => Pr
       summary: 'take an agent out of the registry (operator)',
       load: () => import('./commands/remove.ts'),
     },
+    wallet: {
+      summary: 'show the wallet that holds test money; make one',
+      load: () => import('./commands/wallet.ts'),
+    },
     payments: {
       usage: '<agent>',
       summary: 'list payments of an agent that are to be paid back (operator)',

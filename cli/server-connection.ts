@@ -30,7 +30,7 @@ export function withServerOptions<T extends Command>(command: T): T {
 export interface ServerConnection {
   url: string
   /** A client of the agent with this slug; `-` is the gateway itself. */
-  agent(slug: string, fetch?: ClientOptions['fetch']): AgentClient
+  agent(slug: string, more?: Pick<ClientOptions, 'fetch' | 'requestTimeoutMs'>): AgentClient
   /** GET of a path below the address, its JSON. */
   getJson(path: string): Promise<{ body: unknown; headers: Headers }>
   /** Another method on such a path, with a body of JSON or none. */
@@ -49,11 +49,11 @@ export async function connect(
   const given = token === undefined ? {} : { token }
   return {
     url,
-    agent: (slug, fetch) =>
+    agent: (slug, more) =>
       new AgentClient({
         url: slug === '-' ? url : `${url}/agents/${slugOf(slug)}`,
         ...given,
-        ...(fetch !== undefined && { fetch }),
+        ...more,
       }),
     async getJson(path) {
       return fetchJson(`${url}${path}`, { headers: await bearer(token) })

@@ -98,8 +98,8 @@ export async function startAgentApp(options: AgentAppOptions): Promise<AgentApp>
   addPaymentRoutes(app, { services, authenticator })
   if (services.payments !== undefined) {
     addLedgerRoutes(app, { payments: services.payments, authenticator })
-    const { addCapturePageRoutes } = await import('./http/capture-page-routes.ts')
-    addCapturePageRoutes(app, { payments: services.payments, agent })
+    const { addPayerRoutes } = await import('./http/capture-page-routes.ts')
+    addPayerRoutes(app, { payments: services.payments, agent })
   }
   const price = shownPrice(agent)?.[0]
   const cost = price === undefined ? {} : { price: { amount: price.amount } }

@@ -1,5 +1,6 @@
 import { randomUUID } from 'node:crypto'
 import path from 'node:path'
+import { InvalidArgumentError } from 'commander'
 import {
   type AgentClient,
   type OutgoingMessage,
@@ -7,20 +8,23 @@ import {
   type SendConfiguration,
   type WireEvent,
 } from '../../shared/client/client.ts'
+import { isDecimal } from '../../shared/payments/amount.ts'
 import { isPaused } from '../../shared/protocol/task.ts'
 import { CliCommand } from '../cli-command.ts'
+import { clientSettings } from '../environment.ts'
 import { UsageError } from '../faults.ts'
 import { conclude, concludeJson, followEvents, type Standing, sayInterrupted } from '../follow-task.ts'
 import { interruption } from '../interrupt.ts'
 import { type Io, print, printJson } from '../io.ts'
 import { type MessageOptions, messageOf, messageOptions } from '../message.ts'
 import { explained } from '../no-agent.ts'
+import { fetchThatPays, type PayOptions, unpaid } from '../pay.ts'
 import { askOnTerminal, isInteractive } from '../question.ts'
 import { connect, type ServerOptions, withServerOptions } from '../server-connection.ts'
 import { TaskView } from '../task-view.ts'
 import { ToldRoute } from '../told-route.ts'
 
-interface SendOptions extends ServerOptions, MessageOptions {
+interface SendOptions extends ServerOptions, MessageOptions, PayOptions {
   out?: string
   webhook?: string
   webhookToken?: string
@@ -42,6 +46,12 @@ export default function sendCommand(io: Io): CliCommand {
     .option('--out <folder>', 'where files of the answer are saved (default: here; with --json: nowhere)')
     .option('--webhook <url>', 'have the events of the task posted there as well (npx parley listen)')
     .option('--webhook-token <token>', 'with --webhook: what the posts bring as bearer token')
+    .option(
+      '--pay',
+      'pay what the agent asks, in test money, with the wallet of this folder (npx parley wallet)',
+    )
+    .option('--yes', 'with --pay: pay without being asked')
+    .option('--max <amount>', 'with --pay: pay without being asked, and no more than this', amount)
     .option('--no-wait', 'print the id of the new task and leave')
     .option('--json', 'print the task as JSON instead of its answer')
     .addHelpText(
@@ -61,7 +71,12 @@ answer (--json shows its state); 2 wrong use.`,
 async function send(io: Io, agent: string, text: string | undefined, options: SendOptions): Promise<number> {
   const server = await connect(io, options)
   const told = agent === '-' ? new ToldRoute(io, server) : undefined
-  const client = server.agent(agent, told?.fetch)
+  const { dataDir } = clientSettings(io)
+  const client = server.agent(agent, {
+    fetch: fetchThatPays({ io, server, dataDir, agent, options }, told?.fetch),
+    // Whoever is asked on the terminal may think.
+    ...(options.pay && { requestTimeoutMs: 600_000 }),
+  })
   const message = await messageOf(io, text, options)
   try {
     if (options.wait) return await converse(io, client, message, agent, options)
@@ -71,9 +86,12 @@ async function send(io: Io, agent: string, text: string | undefined, options: Se
     return 0
   } catch (thrown) {
     told?.refused(thrown)
-    throw explained(thrown, agent)
+    throw explained(unpaid(thrown) ?? thrown, agent)
   }
 }
+
+/** The message that is sent to a task that waits for a payment; the payment comes with its 402. */
+const payment: OutgoingMessage = { text: 'Payment' }
 
 /** Sends, shows, asks, and sends the answer, until the task ends or nobody answers. */
 async function converse(
@@ -98,8 +116,10 @@ async function converse(
       })
       if (options.json) return await concludeJson(io, standing, client)
       view.finish()
-      if (!isPaused(standing.status.state) || !isInteractive(io)) return conclude(io, standing, agent)
-      const answer = await askOnTerminal(io, standing.status, leave.signal)
+      const { state } = standing.status
+      const pays = state === 'payment-required' && options.pay === true
+      if (!isPaused(state) || !(pays || isInteractive(io))) return conclude(io, standing, agent)
+      const answer = pays ? payment : await askOnTerminal(io, standing.status, leave.signal)
       if (answer === undefined) return conclude(io, standing, agent)
       message = { ...answer, taskId: standing.taskId, contextId: standing.contextId }
     }
@@ -137,6 +157,11 @@ async function follow(client: AgentClient, message: OutgoingMessage, view: TaskV
   view.state(task.status.state)
   for (const artifact of task.artifacts) await view.artifact(artifact)
   return { taskId: task.id, contextId: task.context_id, status: task.status }
+}
+
+function amount(text: string): string {
+  if (!isDecimal(text)) throw new InvalidArgumentError('It is not an amount like "0.05".')
+  return text
 }
 
 function configurationOf({ webhook, webhookToken }: SendOptions): SendConfiguration | undefined {

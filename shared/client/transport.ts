@@ -128,7 +128,7 @@ export class Transport {
       throw new RpcError({
         code: 0,
         status,
-        message: `HTTP ${status} without a JSON-RPC answer`,
+        message: status === 402 ? paymentText(text) : `HTTP ${status} without a JSON-RPC answer`,
         headers,
       })
     }
@@ -160,6 +160,12 @@ function envelopeOf(text: string): Envelope | undefined {
   } catch {
     return undefined
   }
+}
+
+/** The one error without an envelope: x402's body, whose `error` is a code. */
+function paymentText(text: string): string {
+  const code = /"error"\s*:\s*"(\w{1,100})"/.exec(text)?.[1]
+  return `Payment required${code === undefined || code === 'payment_required' ? '' : `: ${code}`}`
 }
 
 async function boundedText(response: Response, maxBytes: number): Promise<string> {

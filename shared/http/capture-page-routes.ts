@@ -1,19 +1,21 @@
 import type { FastifyInstance, FastifyReply } from 'fastify'
+import type { Agent } from '../handler/agent.ts'
 import { ParleyError } from '../jsonrpc/errors.ts'
 import { parseJson } from '../jsonrpc/parse-json.ts'
 import { capturePage, capturePageHeaders } from '../payments/capture/capture-page.ts'
 import { isRefusalCode } from '../payments/capture/refusal-text.ts'
-import { type SessionView, sessionView, unknownSession } from '../payments/capture/session-view.ts'
+import { sessionView, unknownSession } from '../payments/capture/session-view.ts'
 import { PaymentRefused } from '../payments/payment-refused.ts'
 import type { Payments } from '../payments/payments.ts'
 import { newWalletKey, signPayment } from '../payments/wallet.ts'
 import { type Presented, readPayload } from '../payments/x-payment.ts'
 import { requirementsOf } from '../payments/x402.ts'
 import type { PaymentRecord } from '../store/payment-store.ts'
+import { addTestWalletRoute } from './test-wallet-route.ts'
 
-interface CapturePage {
+interface PayerRoutes {
   payments: Payments
-  agent: SessionView['agent']
+  agent: Agent
 }
 
 interface Route {
@@ -23,11 +25,17 @@ interface Route {
 
 const formMaxBytes = 64 * 1024
 
+/** What a person who pays needs, beside what programs ask. */
+export function addPayerRoutes(app: FastifyInstance, routes: PayerRoutes): void {
+  addCapturePageRoutes(app, routes)
+  addTestWalletRoute(app, routes)
+}
+
 /**
  * `capture_url`: the page where a person pays a session (specification, "Payment session"). Public: whoever knows the
  * address may see and pay it. Everything works without script, but for wallets of the browser.
  */
-export function addCapturePageRoutes(app: FastifyInstance, { payments, agent }: CapturePage): void {
+function addCapturePageRoutes(app: FastifyInstance, { payments, agent }: PayerRoutes): void {
   app.get<Route>('/pay/:token', async (request, reply) => {
     const { token } = request.params
     const session = await find(payments, token)

@@ -1,20 +1,18 @@
 import { createHash } from 'node:crypto'
 import type { PaymentStore, PaymentTerms } from '../store/payment-store.ts'
 import type { Facilitator, LookedUp, Offered, Settlement, Verified } from './facilitator.ts'
+import { isTestNetwork } from './test-networks.ts'
 import { isSignedByPayer } from './typed-data.ts'
 
 /** What every wallet has of each asset, in whole units. */
 const purseWhole = 1000n
 
-/** Chains whose money is test money anyway; a price on any other is asked on the local one. */
-const testChains = new Set(
-  [31337, 1337, 84532, 11155111, 43113, 80002, 421614, 11155420].map((id) => `eip155:${id}`),
-)
+/** A price on a network with real money is asked on the local one. */
 const localChain = 'eip155:31337'
 
 /** The same price in test money: on a test chain's name, so that what is signed here is worth nothing elsewhere. */
 export function inTestMoney<T extends PaymentTerms>(terms: readonly T[]): T[] {
-  const moved = terms.map((one) => (testChains.has(one.network) ? one : { ...one, network: localChain }))
+  const moved = terms.map((one) => (isTestNetwork(one.network) ? one : { ...one, network: localChain }))
   const seen = new Set<string>()
   return moved.filter(({ network, asset }) => {
     const key = `${network} ${asset.toLowerCase()}`
@@ -73,6 +71,14 @@ export class SandboxFacilitator implements Facilitator {
 }
 
 function purseOf({ terms, transfer }: Offered): { purse: string; filledWith: bigint } {
-  const purse = `${terms.network} ${terms.asset} ${transfer.authorization.from}`.toLowerCase()
-  return { purse, filledWith: purseWhole * 10n ** BigInt(terms.decimals) }
+  return testPurse(terms, transfer.authorization.from)
+}
+
+/** Where the test money of an address is kept, and what it holds at first, in atomic units. */
+export function testPurse(
+  { network, asset, decimals }: Pick<PaymentTerms, 'network' | 'asset' | 'decimals'>,
+  address: string,
+): { purse: string; filledWith: bigint } {
+  const purse = `${network} ${asset} ${address}`.toLowerCase()
+  return { purse, filledWith: purseWhole * 10n ** BigInt(decimals) }
 }

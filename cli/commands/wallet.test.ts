@@ -1,0 +1,44 @@
+import { statSync } from 'node:fs'
+import path from 'node:path'
+import { expect, test } from 'vitest'
+import { price, TestWallet } from '../../shared/testing/paid-agent.ts'
+import { scriptedAgent } from '../../shared/testing/scripted-agent.ts'
+import { testAgent } from '../../shared/testing/test-agent.ts'
+import { runCli, temporaryFolder } from '../testing.ts'
+
+test('parley wallet makes a key that only its owner can read, once, and shows its address', async () => {
+  await using server = await scriptedAgent({})
+  using folder = temporaryFolder()
+  const show = () => runCli(['wallet', '--url', server.url, '--json'], { env: { DATA_DIR: folder.path } })
+  const [one, other] = await Promise.all([show(), show()])
+  expect(one.code).toBe(0)
+  const file = path.join(folder.path, 'wallet.key')
+  expect(JSON.parse(one.stdout)).toMatchObject({ address: expect.stringMatching(/^0x[\da-fA-F]{40}$/), file })
+  expect(one.stdout).toBe(other.stdout)
+  expect((await show()).stdout).toBe(one.stdout)
+  expect(statSync(file).mode & 0o777).toBe(0o600)
+})
+
+test('without a server the wallet is shown all the same', async () => {
+  using folder = temporaryFolder()
+  const said = await runCli(['wallet', '--url', 'http://127.0.0.1:9'], { env: { DATA_DIR: folder.path } })
+  expect(said.code).toBe(0)
+  expect(said.stdout).toContain('no gateway answers')
+})
+
+test('GET /api/test-wallet/{address}: what is left of the test money, less with each payment; elsewhere 404', async () => {
+  await using agent = await testAgent({ handle: () => 'done', executionCost: price })
+  const wallet = new TestWallet()
+  const balance = async (of: string = wallet.account.address) => {
+    const answer = await fetch(`${agent.url}/api/test-wallet/${of}`)
+    return { status: answer.status, body: (await answer.json()) as { balances?: { amount: string }[] } }
+  }
+  expect((await balance()).body.balances?.map(({ amount }) => amount)).toEqual(['1000'])
+  await agent.caller('alice').send('hi', undefined, { headers: await wallet.header() })
+  expect((await balance()).body.balances?.map(({ amount }) => amount)).toEqual(['999.99'])
+  for (const odd of ['0x1', 'x', '%00', `${wallet.account.address}0`])
+    expect((await balance(odd)).status).toBe(404)
+  const env = { PAYMENT_FACILITATOR_URL: 'http://127.0.0.1:9/' }
+  await using real = await testAgent({ handle: () => 'done', executionCost: price }, { env })
+  expect((await fetch(`${real.url}/api/test-wallet/${wallet.account.address}`)).status).toBe(404)
+})

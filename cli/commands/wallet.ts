@@ -1,0 +1,35 @@
+import { CliCommand } from '../cli-command.ts'
+import { clientSettings } from '../environment.ts'
+import { type Io, print, printJson } from '../io.ts'
+import { connect, type ServerOptions, withServerOptions } from '../server-connection.ts'
+import { openWallet } from '../wallet.ts'
+import { balancesOf } from '../wallet-balance.ts'
+
+interface WalletOptions extends ServerOptions {
+  json?: true
+}
+
+export default function walletCommand(io: Io): CliCommand {
+  return withServerOptions(new CliCommand('wallet'))
+    .option('--json', 'print file, address and balances as JSON')
+    .addHelpText(
+      'after',
+      `
+The wallet is made when there is none: a key in DATA_DIR/wallet.key, readable by its owner alone. It is for test money, and
+signs nothing else. Each agent that takes test money keeps its own account of it.`,
+    )
+    .run((options: WalletOptions) => showWallet(io, options))
+}
+
+async function showWallet(io: Io, options: WalletOptions): Promise<void> {
+  const { file, address } = await openWallet(clientSettings(io).dataDir)
+  const server = await connect(io, options)
+  const balances = await balancesOf(server, address)
+  if (options.json) return printJson(io, { address, file, sandbox: true, balances: balances ?? [] })
+  print(io, `${address}\n`)
+  print(io, `  key      ${file}\n`)
+  if (balances === undefined) return print(io, '  balance  no gateway answers (npx parley up)\n')
+  if (balances.length === 0) return print(io, '  balance  no agent here takes test money\n')
+  for (const { agent, amount, asset, network } of balances)
+    print(io, `  balance  ${amount} of ${asset} (${network}, test money) at ${agent}\n`)
+}
