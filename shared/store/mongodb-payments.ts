@@ -59,7 +59,7 @@ export function mongodbPayments(inside: Inside): PaymentStore {
       const document = documentOf(inside, record, there.made)
       const taken = await claims.take(document, there)
       if (typeof taken === 'string') return taken
-      const { _id, agent_id, ...changed } = document
+      const { _id: _key, agent_id: _agent, ...changed } = document
       const gone = mayBeAbsent.filter((field) => document[field] === undefined)
       const $unset = Object.fromEntries(gone.map((field) => [field, '' as const]))
       const change = gone.length === 0 ? { $set: changed } : { $set: changed, $unset }
@@ -67,6 +67,24 @@ export function mongodbPayments(inside: Inside): PaymentStore {
       await (committed ? claims.releaseUnused(there, document) : claims.release(document, taken))
       return committed ? 'committed' : 'stale'
     },
+    findPayment: (id, owner) => one({ _id: idIn(inside, id), owner: keyText(owner) }),
+    loadPayment: (id) => one({ _id: idIn(inside, id) }),
+    findByNonce: (nonceKey) => one({ nonce_key: keyText(nonceKey) }),
+    findByPurpose: (purpose) => one({ purpose: keyText(purpose) }),
+    findByCapture: (captureToken) => one({ capture: hashOf(captureToken) }),
+    ...lists(inside, payments),
+    ...removals(inside, payments, claims),
+    ...testMoney(inside),
+  }
+}
+
+function removals(
+  inside: Inside,
+  payments: Collection<PaymentDocument>,
+  claims: ReturnType<typeof paymentClaims>,
+): Pick<PaymentStore, 'removePayment' | 'removeUnpaid'> {
+  const { agentId } = inside
+  return {
     removePayment: async (id, version) => {
       const removed = await payments.findOneAndDelete({
         _id: idIn(inside, id),
@@ -77,12 +95,6 @@ export function mongodbPayments(inside: Inside): PaymentStore {
       await claims.releaseUnused(removed)
       return true
     },
-    findPayment: (id, owner) => one({ _id: idIn(inside, id), owner: keyText(owner) }),
-    loadPayment: (id) => one({ _id: idIn(inside, id) }),
-    findByNonce: (nonceKey) => one({ nonce_key: keyText(nonceKey) }),
-    findByPurpose: (purpose) => one({ purpose: keyText(purpose) }),
-    findByCapture: (captureToken) => one({ capture: hashOf(captureToken) }),
-    ...lists(inside, payments),
     removeUnpaid: async (before, limit) => {
       const old = await payments
         .find({ agent_id: agentId, state: { $in: unpaid }, updated_at: { $lt: keyText(before) } })
@@ -98,7 +110,6 @@ export function mongodbPayments(inside: Inside): PaymentStore {
       }
       return removed
     },
-    ...testMoney(inside),
   }
 }
 

@@ -65,7 +65,7 @@ export function taskCases(open: OpenStore): void {
       store.createTask(record),
       store.createTask({ ...record, owner: bob }),
     ])
-    expect(outcomes.toSorted()).toEqual([false, true])
+    expect(outcomes.filter(Boolean)).toHaveLength(1)
   })
 
   test('a commit replaces it when nobody else changed it since', async () => {
