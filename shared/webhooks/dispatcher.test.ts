@@ -1,84 +1,5 @@
-import { mkdtemp, rm } from 'node:fs/promises'
-import { tmpdir } from 'node:os'
-import path from 'node:path'
-import { pino } from 'pino'
-import { expect, onTestFinished, test } from 'vitest'
-import type { WebhookMetrics } from '../process/webhook-metrics.ts'
-import { MemoryWebhooks } from '../store/memory-webhooks.ts'
-import { createdIn } from '../store/sample-record.cases.ts'
-import { openSqliteStore } from '../store/sqlite.ts'
-import type { Store, TaskRecord } from '../store/store.ts'
-import type { Delivery, DeliveryResult } from './deliver.ts'
-import { type DispatcherOptions, WebhookDispatcher } from './dispatcher.ts'
-import { Registrations } from './registrations.ts'
-
-const url = 'http://receiver.example/hook'
-
-/** The real store, and a deliverer that a test may hold. */
-async function scene(options: Partial<DispatcherOptions> & { knownTasksMax?: number } = {}) {
-  const folder = await mkdtemp(path.join(tmpdir(), 'parley-webhooks-'))
-  const store = await openSqliteStore({ file: path.join(folder, 'agent.db') })
-  onTestFinished(async () => {
-    await store[Symbol.asyncDispose]()
-    await rm(folder, { recursive: true, force: true })
-  })
-  const ended: Record<string, number> = {}
-  const metrics: WebhookMetrics = {
-    ended: (outcome, events) => (ended[outcome] = (ended[outcome] ?? 0) + events),
-    delivered: () => {},
-    watchQueue: () => {},
-  }
-  const delivered: { url: string; task: string; sequence: number }[] = []
-  const gate = { hold: undefined as Promise<void> | undefined, underWay: 0, most: 0 }
-  const deliver = async ({ url: to, body, signal }: Delivery): Promise<DeliveryResult> => {
-    gate.underWay += 1
-    gate.most = Math.max(gate.most, gate.underWay)
-    const aborted = new Promise((resolve) => signal?.addEventListener('abort', resolve))
-    await Promise.race([gate.hold, aborted])
-    gate.underWay -= 1
-    if (signal?.aborted === true) return { outcome: 'aborted', attempts: 1 }
-    const event = JSON.parse(body.toString()) as { task_id: string; sequence: number }
-    delivered.push({ url: to, task: event.task_id, sequence: event.sequence })
-    return { outcome: 'delivered', attempts: 1, lastStatus: 200 }
-  }
-  const parts = (): DispatcherOptions => ({
-    registrations: new Registrations({
-      stored: store.webhooks,
-      memory: new MemoryWebhooks(),
-      check: async () => {},
-      shared: false,
-      ...(options.knownTasksMax !== undefined && { knownTasksMax: options.knownTasksMax }),
-    }),
-    loadTask: (id) => store.loadTask(id),
-    deliverer: { deliver },
-    metrics,
-    log: pino({ level: 'silent' }),
-    ...options,
-  })
-  const open = () => {
-    const made = parts()
-    return { dispatcher: new WebhookDispatcher(made), registrations: made.registrations }
-  }
-  return { store, ended, delivered, gate, open }
-}
-
-/** An ended task with three events, and how it was before them. */
-async function endedTask(store: Store): Promise<{ before: TaskRecord; after: TaskRecord }> {
-  const at = '2026-01-01T00:00:00.000000+00:00'
-  const events = [1, 2, 3].map((sequence) => ({
-    eventId: `e${sequence}`,
-    sequence,
-    timestamp: at,
-    kind: 'status-update' as const,
-    status: { state: 'completed' as const, timestamp: at },
-    final: sequence === 3,
-  }))
-  const after = await createdIn(store, 'completed', { events })
-  return { before: { ...after, events: [] }, after }
-}
-
-const inline = (id: string) => ({ id, url })
-const asNew = { longRunning: true, settled: 0, open: true, isNew: true }
+import { expect, test } from 'vitest'
+import { asNew, endedTask, inline, scene, url } from './dispatcher-scene.cases.ts'
 
 test('more lines than are kept in mind: those of stored configs are looked up again, none is lost', async () => {
   const { store, delivered, gate, open } = await scene({ lanesMax: 10, knownTasksMax: 5 })
@@ -128,11 +49,11 @@ test('one event is under way per task and config, however many there are', async
   await dispatcher.drain(1000)
 })
 
-test('no further event is read while too many bytes are held', async () => {
+test('no further large event is read while too many bytes are held', async () => {
   const { store, delivered, gate, open } = await scene({ bytesMax: 1 })
   const { dispatcher, registrations } = open()
   for (let i = 0; i < 20; i += 1) {
-    const { before, after } = await endedTask(store)
+    const { before, after } = await endedTask(store, 'x'.repeat(50_000))
     await registrations.set(after, inline('c'), asNew)
     dispatcher.committed(before, after)
   }

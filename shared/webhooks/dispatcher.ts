@@ -1,5 +1,4 @@
 import { setTimeout as pause } from 'node:timers/promises'
-import { ParleyError } from '../jsonrpc/errors.ts'
 import type { Log } from '../process/log.ts'
 import type { WebhookMetrics } from '../process/webhook-metrics.ts'
 import type { TaskRecord } from '../store/store.ts'
@@ -8,9 +7,10 @@ import type { Deliverer, DeliveryResult } from './deliver.ts'
 import { FairQueue, type FairQueueLimits } from './fair-queue.ts'
 import { hostOf, type Lane, Lanes, laneKey } from './lane.ts'
 import { type GlobalWebhook, type NextEvent, NextEvents } from './next-events.ts'
-import type { PreparedEvent } from './prepare-events.ts'
+import { PassedOver } from './passed-over.ts'
+import { persistently } from './persistently.ts'
 import type { Registrations } from './registrations.ts'
-import { reasonOf, settlementOf } from './settlement.ts'
+import { lossOf, reasonOf, settlementOf } from './settlement.ts'
 
 export interface DispatcherOptions {
   registrations: Registrations
@@ -23,7 +23,7 @@ export interface DispatcherOptions {
   limits?: FairQueueLimits
   /** Tasks and receivers with undelivered events that are kept in mind; others of stored configs are looked up later. Default 50,000. */
   lanesMax?: number
-  /** Bytes of events held for sending before no further one is read. Default 64 MiB. */
+  /** Bytes of events held for sending before no further large one is. Default 64 MiB. */
   bytesMax?: number
   /** Before what the storage refused is tried again. Default 1 s. */
   retryMs?: number
@@ -44,14 +44,14 @@ export class WebhookDispatcher {
   readonly #retryMs: number
   readonly #queue: FairQueue<Lane>
   readonly #lanes = new Lanes()
+  /** Lanes whose next event is large, while there is no room for its bytes. */
+  readonly #large = new Set<Lane>()
   readonly #events: NextEvents
+  readonly #passedOver: PassedOver
   readonly #turns = new Set<Promise<void>>()
   readonly #stop = new AbortController()
   #loading = 0
   #draining = false
-  /** A stored config was passed over: it is found by looking through them again. */
-  #behind = false
-  #looking = false
 
   constructor(options: DispatcherOptions) {
     this.#options = options
@@ -59,7 +59,12 @@ export class WebhookDispatcher {
     this.#bytesMax = options.bytesMax ?? 64 * 1024 * 1024
     this.#retryMs = options.retryMs ?? 1000
     this.#queue = new FairQueue(options.limits)
-    this.#events = new NextEvents({ ...options, lanes: this.#lanes })
+    this.#events = new NextEvents({ ...options, lanes: this.#lanes, bytesMax: this.#bytesMax })
+    this.#passedOver = new PassedOver({
+      open: () => options.registrations.storedOpen(),
+      wake: (open) => this.#wake(open.task, open, open.settled, true),
+      hasRoom: () => this.#lanes.size < this.#lanesMax / 2,
+    })
     options.metrics.watchQueue(() => this.#lanes.queued)
     options.registrations.listen((task, id, config) => {
       const lane = this.#lanes.get(laneKey(task, id))
@@ -79,8 +84,8 @@ export class WebhookDispatcher {
     const open = await this.#options.registrations.loadOpen()
     if (open === 0) return
     this.#options.log.info({ configs: open }, 'webhooks of an earlier process go on')
-    this.#behind = true
-    this.#lookThrough()
+    this.#passedOver.note()
+    this.#inBackground(this.#passedOver.look())
   }
 
   /** After a commit. Costs nothing where nobody listens. */
@@ -88,7 +93,7 @@ export class WebhookDispatcher {
     const [from, known] = [before.events.length, after.events.length]
     if (known === from) return
     const { registrations, globalWebhook } = this.#options
-    const mayHave = registrations.mayHave(after.id)
+    const mayHave = registrations.mayHave(after)
     if (!mayHave && globalWebhook === undefined) return
     const { id, owner, createdAt } = after
     const task = { id, owner, createdAt }
@@ -102,6 +107,7 @@ export class WebhookDispatcher {
    */
   async drain(limitMs: number): Promise<void> {
     this.#draining = true
+    this.#passedOver.stop()
     const limit = AbortSignal.timeout(limitMs)
     const busy = () => this.#turns.size > 0 || [...this.#lanes.values()].some(({ stored }) => !stored)
     while (busy() && !limit.aborted) await pause(20)
@@ -115,10 +121,11 @@ export class WebhookDispatcher {
   /** Specification, "Resolution order": the task's own configs, else the global webhook, else nobody. */
   async #resolve(task: TaskKey, from: number, known: number): Promise<void> {
     const { registrations } = this.#options
+    const mark = registrations.mark(task)
     const configs = await this.#persistently(() => registrations.list(task))
     for (const config of configs ?? []) if (config.open) this.#wake(task, config, known, config.longRunning)
     if (configs?.length !== 0) return
-    registrations.noneLeft(task.id)
+    registrations.noneLeft(task, mark)
     this.#wakeGlobal(task, from, known)
   }
 
@@ -128,7 +135,7 @@ export class WebhookDispatcher {
     if (there !== undefined) return this.#again(there, known)
     if (this.#draining && stored) return
     if (stored && this.#lanes.size >= this.#lanesMax) {
-      this.#behind = true
+      this.#passedOver.note()
       return
     }
     this.#add({
@@ -162,6 +169,7 @@ export class WebhookDispatcher {
       ...of,
       running: false,
       again: false,
+      isLarge: false,
       batch: [],
       revision: '',
       abort: new AbortController(),
@@ -184,11 +192,16 @@ export class WebhookDispatcher {
     this.#events.drop(lane)
     if (!isGone || lane.running) return
     this.#queue.remove(lane)
+    this.#large.delete(lane)
     this.#forget(lane)
   }
 
   #pump(): void {
-    while (this.#loading < loadingMax && this.#events.bytes < this.#bytesMax && !this.#stop.signal.aborted) {
+    // One at a time: each holds what it has read before the next one looks for room.
+    const [large] = this.#large
+    if (large !== undefined && this.#events.bytes < this.#bytesMax && this.#large.delete(large))
+      this.#queue.add(large)
+    while (this.#loading < loadingMax && !this.#stop.signal.aborted) {
       const lane = this.#queue.take()
       if (lane === undefined) return
       this.#inBackground(this.#turn(lane))
@@ -262,7 +275,7 @@ export class WebhookDispatcher {
       metrics.ended(reasonOf(result), 1)
       log.warn({ ...lossOf(lane, event, result), host: hostOf(url) }, 'webhook event is lost')
     }
-    if (event.last) registrations.noneLeft(lane.task.id)
+    if (event.last) registrations.noneLeft(lane.task, registrations.mark(lane.task))
     if (config === undefined) return
     const settlement = settlementOf(config.health, event, result)
     await this.#persistently(() => registrations.settle(config, settlement))
@@ -271,58 +284,22 @@ export class WebhookDispatcher {
   #leave(lane: Lane, more: boolean): void {
     lane.running = false
     if (this.#stop.signal.aborted) return
-    if (lane.again || (more && lane.known > lane.settled)) this.#queue.add(lane)
+    if (lane.isLarge) this.#large.add(lane)
+    else if (lane.again || (more && lane.known > lane.settled)) this.#queue.add(lane)
     else this.#forget(lane)
   }
 
   #forget(lane: Lane): void {
     this.#events.drop(lane)
     this.#lanes.remove(lane)
-    if (this.#behind && this.#lanes.size < this.#lanesMax / 2) this.#lookThrough()
+    if (this.#passedOver.isDue) this.#inBackground(this.#passedOver.look())
   }
 
-  /** Wakes the stored configs that were not kept in mind, as room allows. */
-  #lookThrough(): void {
-    if (this.#looking || this.#draining) return
-    this.#looking = true
-    this.#inBackground(this.#look().finally(() => (this.#looking = false)))
-  }
-
-  async #look(): Promise<void> {
-    while (this.#behind && !this.#draining) {
-      this.#behind = false
-      for await (const open of this.#options.registrations.storedOpen()) {
-        while (this.#lanes.size >= this.#lanesMax / 2 && !this.#draining) await pause(50)
-        if (this.#draining) return
-        this.#wake(open.task, open, open.settled, true)
-      }
-    }
-  }
-
-  /** Again and again while the storage refuses; undefined when the dispatcher stops meanwhile. */
-  async #persistently<T>(ask: () => Promise<T>): Promise<T | undefined> {
-    for (;;) {
-      try {
-        return await ask()
-      } catch (error) {
-        if (!(error instanceof ParleyError) || error.error !== 'Unavailable') throw error
-        if (this.#stop.signal.aborted) return undefined
-        this.#options.log.warn({ err: error }, 'the storage refused what webhooks need; trying again')
-        await pause(this.#retryMs, undefined, { signal: this.#stop.signal }).catch(() => {})
-      }
-    }
-  }
-}
-
-function lossOf({ task, configId }: Lane, { eventId, sequence }: PreparedEvent, result: DeliveryResult) {
-  return {
-    task_id: task.id,
-    config_id: configId ?? 'global',
-    event_id: eventId,
-    sequence,
-    reason: reasonOf(result),
-    attempts: result.attempts,
-    status: result.lastStatus,
-    error: result.lastError,
+  #persistently<T>(ask: () => Promise<T>): Promise<T | undefined> {
+    return persistently(ask, {
+      retryMs: this.#retryMs,
+      signal: this.#stop.signal,
+      log: this.#options.log,
+    })
   }
 }

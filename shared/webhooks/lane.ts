@@ -18,6 +18,8 @@ export interface Lane {
   /** Being looked at or delivered; `again`: something happened meanwhile. */
   running: boolean
   again: boolean
+  /** Its next event found no room. */
+  isLarge: boolean
   /** Kept on the disk, so that it may be left to the next start. */
   stored: boolean
   batch: PreparedEvent[]

@@ -29,7 +29,12 @@ interface Parts {
   loadTask: (id: string) => Promise<TaskRecord | undefined>
   globalWebhook?: GlobalWebhook | undefined
   lanes: Lanes
+  /** Held by all lanes before only small events are added. */
+  bytesMax: number
 }
+
+/** An event of so many bytes is held beyond the bound: the dispatcher bounds how many there are. */
+const smallBytes = 16 * 1024
 
 /** A config is registered before its task is created; one whose task never came is left for so long. */
 const orphanAfterMs = 10 * 60 * 1000
@@ -50,6 +55,7 @@ export class NextEvents {
 
   /** Undefined: nothing is to be sent, or no longer there. @param draining stored configs are left alone */
   async read(lane: Lane, draining: boolean): Promise<NextEvent | undefined> {
+    lane.isLarge = false
     const target = await this.#target(lane, draining)
     if (target === undefined) return undefined
     const host = hostOf(target.url)
@@ -96,15 +102,29 @@ export class NextEvents {
     this.drop(lane)
     lane.revision = revision
     if (record === undefined || !isOf(lane.task, record)) {
-      if (config !== undefined && isOld(lane.task)) await registrations.remove(lane.task, config.id)
+      // One on the disk may be waiting for its task; those in memory are woken by its commits.
+      if (config !== undefined && (!config.longRunning || isOld(lane.task)))
+        await registrations.remove(lane.task, config.id)
       return
     }
-    lane.batch = prepareEvents(record, settled)
-    for (const { body } of lane.batch) this.#bytes += body.byteLength
-    lanes.move(lane, { settled, known: record.events.length })
-    if (lane.batch.length > 0 || config === undefined || !isTerminal(record.status.state)) return
-    registrations.noneLeft(lane.task.id)
+    // What came after a config of the task's own was set is not the global webhook's.
+    const last = config === undefined ? lane.known : record.events.length
+    const prepared = prepareEvents(record, settled).filter(({ sequence }) => sequence <= last)
+    this.#hold(lane, prepared)
+    lanes.move(lane, { settled, known: last })
+    if (prepared.length > 0 || config === undefined || !isTerminal(record.status.state)) return
+    registrations.noneLeft(lane.task, registrations.mark(lane.task))
     await registrations.settle(config, { settled, open: false, health: config.health })
+  }
+
+  /** Receivers that take nothing may hold the bytes of large events; small ones of others go past them. */
+  #hold(lane: Lane, prepared: PreparedEvent[]): void {
+    const [first] = prepared
+    const isFull = this.#bytes >= this.#parts.bytesMax
+    lane.isLarge = isFull && first !== undefined && first.body.byteLength > smallBytes
+    if (lane.isLarge) return
+    lane.batch = isFull ? prepared.slice(0, 1) : prepared
+    for (const { body } of lane.batch) this.#bytes += body.byteLength
   }
 }
 

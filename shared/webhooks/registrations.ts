@@ -3,7 +3,7 @@ import { ParleyError } from '../jsonrpc/errors.ts'
 import type { JsonObject } from '../protocol/task.ts'
 import { timestamp } from '../protocol/timestamp.ts'
 import type { PushConfig, Settlement, TaskKey, WebhookStore } from '../store/webhook-store.ts'
-import { OpenTasks } from './open-tasks.ts'
+import { type Mark, OpenTasks } from './open-tasks.ts'
 
 /** A PushNotificationConfig as a caller sends it, read by its schema. */
 export interface WantedConfig {
@@ -60,13 +60,18 @@ export class Registrations {
   }
 
   /** False: the task has no config. True: ask. */
-  mayHave(taskId: string): boolean {
-    return this.#openTasks.has(taskId)
+  mayHave(task: TaskKey): boolean {
+    return this.#openTasks.has(task)
   }
 
-  /** Nobody waits for events of the task any more. */
-  noneLeft(taskId: string): void {
-    this.#openTasks.delete(taskId)
+  /** To be read before it is asked, and given to `noneLeft`. */
+  mark(task: TaskKey): Mark {
+    return this.#openTasks.mark(task)
+  }
+
+  /** Nobody waits for events of the task any more, unless somebody came since the mark. */
+  noneLeft(task: TaskKey, mark: Mark): void {
+    this.#openTasks.delete(task, mark)
   }
 
   /**
@@ -133,7 +138,7 @@ export class Registrations {
   async loadOpen(): Promise<number> {
     let count = 0
     for await (const { task } of this.storedOpen()) {
-      this.#openTasks.add(task.id)
+      this.#openTasks.add(task)
       count += 1
     }
     return count
@@ -161,13 +166,15 @@ export class Registrations {
     const { task, id } = config
     const [target, other] = config.longRunning ? [stored, memory] : [memory, stored]
     const elsewhere = (await other.listPushConfigs(task)).filter((there) => there.id !== id).length
-    if (config.open) this.#openTasks.add(task.id)
+    if (config.open) this.#openTasks.add(task)
     if (!(await target.savePushConfig(config, this.#perTaskMax - elsewhere))) {
       throw new ParleyError('InvalidParams', {
         message: `A task may have at most ${this.#perTaskMax} push notification configs`,
         data: { taskId: task.id },
       })
     }
+    // Once more: who asked before it was there has found nobody.
+    if (config.open) this.#openTasks.add(task)
     await other.removePushConfig(task, id)
     if (!isNew) this.#onChange(task, id, config)
   }

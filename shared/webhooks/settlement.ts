@@ -1,6 +1,7 @@
 import { timestamp } from '../protocol/timestamp.ts'
 import type { DeliveryHealth, Settlement } from '../store/webhook-store.ts'
 import type { DeliveryResult } from './deliver.ts'
+import type { Lane } from './lane.ts'
 import type { PreparedEvent } from './prepare-events.ts'
 
 /** How far a config has come when the deliverer has done with the event: acknowledged or given up. */
@@ -27,3 +28,21 @@ export function settlementOf(
 }
 
 export const reasonOf = ({ reason }: DeliveryResult): string => reason ?? 'exhausted'
+
+/** What the log tells of an event that was given up. */
+export function lossOf(
+  { task, configId }: Lane,
+  { eventId, sequence }: PreparedEvent,
+  result: DeliveryResult,
+) {
+  return {
+    task_id: task.id,
+    config_id: configId ?? 'global',
+    event_id: eventId,
+    sequence,
+    reason: reasonOf(result),
+    attempts: result.attempts,
+    status: result.lastStatus,
+    error: result.lastError,
+  }
+}

@@ -1,0 +1,20 @@
+import { setTimeout as pause } from 'node:timers/promises'
+import { ParleyError } from '../jsonrpc/errors.ts'
+import type { Log } from '../process/log.ts'
+
+/** Asks again and again while the storage refuses. Undefined when the signal ends it meanwhile. */
+export async function persistently<T>(
+  ask: () => Promise<T>,
+  { retryMs, signal, log }: { retryMs: number; signal: AbortSignal; log: Log },
+): Promise<T | undefined> {
+  for (;;) {
+    try {
+      return await ask()
+    } catch (error) {
+      if (!(error instanceof ParleyError) || error.error !== 'Unavailable') throw error
+      if (signal.aborted) return undefined
+      log.warn({ err: error }, 'the storage refused what webhooks need; trying again')
+      await pause(retryMs, undefined, { signal }).catch(() => {})
+    }
+  }
+}
