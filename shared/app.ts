@@ -10,13 +10,12 @@ import { addChallengeRoute } from './http/challenge-route.ts'
 import { addDidRoutes } from './http/did-routes.ts'
 import { addDiscoveryRoutes } from './http/discovery-routes.ts'
 import { addHealthRoute } from './http/health-routes.ts'
-import { addLedgerRoutes } from './http/ledger-routes.ts'
 import { addMetricsRoute } from './http/metrics-route.ts'
 import { addNegotiationRoute } from './http/negotiation-route.ts'
-import { addPaymentRoutes } from './http/payment-routes.ts'
 import { requestLimits } from './http/request-limits.ts'
 import { addRpcRoutes } from './http/rpc-routes.ts'
 import { createServer } from './http/server.ts'
+import { addUnpaidRoutes } from './http/unpaid-routes.ts'
 import type { Identity } from './identity/identity.ts'
 import { Dispatcher } from './methods/dispatch.ts'
 import { ForeignTasks } from './methods/foreign-task.ts'
@@ -95,12 +94,7 @@ export async function startAgentApp(options: AgentAppOptions): Promise<AgentApp>
   addDidRoutes(app, (asked) => (asked === did ? document : undefined))
   addChallengeRoute(app, { did, key, addresses: () => [services.baseUrl(), ...listening] })
   addDiscoveryRoutes(app, { agent, did, baseUrl: services.baseUrl, prices: services.payments })
-  addPaymentRoutes(app, { services, authenticator })
-  if (services.payments !== undefined) {
-    addLedgerRoutes(app, { payments: services.payments, authenticator })
-    const { addPayerRoutes } = await import('./http/capture-page-routes.ts')
-    addPayerRoutes(app, { payments: services.payments, agent })
-  }
+  await addRoutesOfPayments(app, services, authenticator)
   const price = shownPrice(agent)?.[0]
   const cost = price === undefined ? {} : { price: { amount: price.amount } }
   addNegotiationRoute(app, () => ({ skills: agent.skills, queueDepth: services.scheduler.waiting, ...cost }))
@@ -135,6 +129,20 @@ export async function startAgentApp(options: AgentAppOptions): Promise<AgentApp>
       await open.disposeAsync()
     },
   }
+}
+
+/** Loaded where something has a price. */
+async function addRoutesOfPayments(app: FastifyInstance, services: Services, authenticator: Authenticator) {
+  const { payments } = services
+  if (payments === undefined) return addUnpaidRoutes(app, authenticator)
+  const [{ addPaymentRoutes }, { addLedgerRoutes }, { addPayerRoutes }] = await Promise.all([
+    import('./http/payment-routes.ts'),
+    import('./http/ledger-routes.ts'),
+    import('./http/capture-page-routes.ts'),
+  ])
+  addPaymentRoutes(app, { services, authenticator })
+  addLedgerRoutes(app, { payments, authenticator })
+  addPayerRoutes(app, { payments, agent: services.agent })
 }
 
 async function assemble(

@@ -16,6 +16,7 @@ import { wireObject } from '../protocol/spelling.ts'
 import type { PaymentRecord } from '../store/payment-store.ts'
 import { termsAsked } from '../tasks/payment-prompt.ts'
 import { baseUrlFor, callerOf, jsonBody } from './payment-caller.ts'
+import { notPaid } from './unpaid-routes.ts'
 
 interface PaymentRoutes {
   services: Services
@@ -141,12 +142,6 @@ function requirePayments({ payments }: Services): Payments {
   if (payments === undefined) throw notPaid()
   return payments
 }
-
-const notPaid = () =>
-  new ParleyError('NotFound', {
-    message: 'Nothing of this agent is to be paid',
-    data: { reason: 'payments' },
-  })
 
 const baseOf = (services: Services, request: FastifyRequest) => baseUrlFor(request, services.baseUrl())
 
