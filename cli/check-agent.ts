@@ -1,6 +1,7 @@
 import { AgentClient } from '../shared/client/client.ts'
 import { RpcError } from '../shared/client/rpc-error.ts'
 import { DocumentFault, verifyDocument } from '../shared/identity/document.ts'
+import { jsonObjectOf } from '../shared/protocol/json-text.ts'
 import type { JsonObject } from '../shared/protocol/task.ts'
 
 /** One line of `parley check`. `mend` is absent when it is well. */
@@ -171,18 +172,7 @@ async function read(url: string, init: RequestInit): Promise<Answer> {
   return {
     status: response.status,
     headers: response.headers,
-    json: objectIn(Buffer.concat(chunks).toString('utf8')),
-  }
-}
-
-function objectIn(text: string): JsonObject | undefined {
-  try {
-    const value: unknown = JSON.parse(text)
-    return typeof value === 'object' && value !== null && !Array.isArray(value)
-      ? (value as JsonObject)
-      : undefined
-  } catch {
-    return undefined
+    json: jsonObjectOf(Buffer.concat(chunks).toString('utf8')),
   }
 }
 

@@ -1,6 +1,7 @@
 import { readFile } from 'node:fs/promises'
 import path from 'node:path'
 import { z } from 'zod'
+import { jsonOf } from '../shared/protocol/json-text.ts'
 import { CommandFailed } from './faults.ts'
 import { oneLine } from './printable.ts'
 
@@ -39,7 +40,7 @@ export async function readClient(dataDir: string, as: Role): Promise<DevClient |
     throw new CommandFailed(`${file} cannot be read (${code}).`)
   }
   // The parser's own message would quote the file, and with it the secret.
-  const parsed = devClient.safeParse(jsonOrUndefined(text))
+  const parsed = devClient.safeParse(jsonOf(text))
   if (!parsed.success) throw new CommandFailed(`${file} is not a client file.`)
   return parsed.data
 }
@@ -68,7 +69,7 @@ export async function issueToken(
       `The token server does not answer (${token_url}). Is the server running (npx parley up)?`,
     )
   }
-  const body = jsonOrUndefined(await response.text())
+  const body = jsonOf(await response.text())
   const parsed = issued.safeParse(body)
   if (response.ok && parsed.success) return parsed.data
   const { error = `HTTP ${response.status}`, error_description: why = '' } = (body ?? {}) as Record<
@@ -117,12 +118,4 @@ function isSameOrigin(one: string, other: string): boolean {
 
 function isLoopback({ hostname }: URL): boolean {
   return loopback.test(hostname)
-}
-
-function jsonOrUndefined(text: string): unknown {
-  try {
-    return JSON.parse(text)
-  } catch {
-    return undefined
-  }
 }

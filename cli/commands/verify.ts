@@ -4,6 +4,7 @@ import { RpcError } from '../../shared/client/rpc-error.ts'
 import type { WireTask } from '../../shared/client/wire.ts'
 import { verifyDocument } from '../../shared/identity/document.ts'
 import { verifyParts } from '../../shared/identity/part-signature.ts'
+import { jsonObjectOf } from '../../shared/protocol/json-text.ts'
 import type { JsonObject } from '../../shared/protocol/task.ts'
 import { CliCommand } from '../cli-command.ts'
 import { CommandFailed, UsageError } from '../faults.ts'
@@ -144,9 +145,7 @@ async function saved(folder: string, name: string): Promise<JsonObject | undefin
     throw new CommandFailed(`${file} cannot be read (${error.code}).`)
   })
   if (text === undefined) return undefined
-  try {
-    const value: unknown = JSON.parse(text)
-    if (typeof value === 'object' && value !== null && !Array.isArray(value)) return value as JsonObject
-  } catch {}
-  throw new CommandFailed(`${file} holds no JSON object.`)
+  const value = jsonObjectOf(text)
+  if (value === undefined) throw new CommandFailed(`${file} holds no JSON object.`)
+  return value
 }

@@ -2,6 +2,7 @@ import { generateKeyPairSync, randomBytes, randomInt, randomUUID } from 'node:cr
 import { chmod, mkdir, open, readFile, rename } from 'node:fs/promises'
 import path from 'node:path'
 import { z } from 'zod'
+import { jsonOf } from '../../shared/protocol/json-text.ts'
 
 const oauthKeys = z.object({
   jwks: z.object({ keys: z.array(z.looseObject({ kty: z.string() })).min(1) }),
@@ -13,7 +14,7 @@ export type OAuthKeys = z.infer<typeof oauthKeys>
 /** Signing and cookie keys, made at the first start. @throws Error when the file is there but is not ours. */
 export async function loadOAuthKeys(keysDir: string): Promise<OAuthKeys> {
   const file = path.join(keysDir, 'oauth-keys.json')
-  const parsed = oauthKeys.safeParse(parseQuietly(await loadOrCreate(file, newOAuthKeys)))
+  const parsed = oauthKeys.safeParse(jsonOf(await loadOrCreate(file, newOAuthKeys)))
   if (!parsed.success) throw new Error(`${file} is not a file of OAuth keys.`)
   return parsed.data
 }
@@ -73,13 +74,4 @@ function newSignInCode(): string {
   const alphabet = '0123456789ABCDEFGHJKMNPQRSTVWXYZ'
   const group = () => Array.from({ length: 5 }, () => alphabet[randomInt(alphabet.length)]).join('')
   return [group(), group(), group(), group()].join('-')
-}
-
-/** The text of a broken key file must not reach a log by way of the parser's message. */
-function parseQuietly(text: string): unknown {
-  try {
-    return JSON.parse(text)
-  } catch {
-    return undefined
-  }
 }

@@ -1,4 +1,5 @@
 import type { Dispatcher } from 'undici'
+import { jsonObjectOf } from '../../shared/protocol/json-text.ts'
 import type { JsonObject } from '../../shared/protocol/task.ts'
 import type { AgentEntry } from './entry.ts'
 
@@ -21,7 +22,7 @@ export async function probeAgent(
     if (health.status === 200) return true
     if (health.status !== 404 && health.status !== 405) return false
     const card = await get(`${entry.url}/.well-known/agent.json`, signal, options)
-    return card.status === 200 && typeof parseObject(card.text)?.['name'] === 'string'
+    return card.status === 200 && typeof jsonObjectOf(card.text)?.['name'] === 'string'
   } catch {
     return false
   }
@@ -33,7 +34,7 @@ export async function probeAgent(
  */
 export async function readJson(url: string, signal: AbortSignal, options: ProbeOptions): Promise<JsonObject> {
   const { status, text } = await get(url, signal, options)
-  const object = status === 200 ? parseObject(text) : undefined
+  const object = status === 200 ? jsonObjectOf(text) : undefined
   if (object === undefined) throw new Error(`${url} answered ${status} without a JSON object`)
   return object
 }
@@ -56,15 +57,4 @@ async function get(url: string, signal: AbortSignal, options: ProbeOptions) {
     chunks.push(chunk)
   }
   return { status: response.statusCode, text: Buffer.concat(chunks).toString('utf8') }
-}
-
-function parseObject(text: string): JsonObject | undefined {
-  try {
-    const value: unknown = JSON.parse(text)
-    return typeof value === 'object' && value !== null && !Array.isArray(value)
-      ? (value as JsonObject)
-      : undefined
-  } catch {
-    return undefined
-  }
 }

@@ -2,6 +2,7 @@ import { randomBytes, randomUUID } from 'node:crypto'
 import { link, mkdir, open, readFile, rename, rm } from 'node:fs/promises'
 import path from 'node:path'
 import { z } from 'zod'
+import { jsonOf } from '../protocol/json-text.ts'
 import { type KeyHistory, type KnownKey, signNextKey } from './key-link.ts'
 import { type KeyPair, keyPairFromSeed, seedBytes } from './keys.ts'
 
@@ -66,7 +67,7 @@ function ringOf(file: string, stored: StoredKeys): KeyRing {
 }
 
 function storedKeys(file: string, text: string): StoredKeys {
-  const parsed = keyFile.safeParse(parseQuietly(text))
+  const parsed = keyFile.safeParse(jsonOf(text))
   if (!parsed.success) throw new Error(`${file} is not a key file.`)
   return parsed.data.keys
 }
@@ -115,14 +116,5 @@ async function readIfThere(file: string): Promise<string | undefined> {
   } catch (error) {
     if ((error as NodeJS.ErrnoException).code === 'ENOENT') return undefined
     throw error
-  }
-}
-
-/** The text of a broken key file must not reach a log by way of the parser's message. */
-function parseQuietly(text: string): unknown {
-  try {
-    return JSON.parse(text)
-  } catch {
-    return undefined
   }
 }

@@ -2,6 +2,7 @@ import { createHash, createPrivateKey, type KeyObject } from 'node:crypto'
 import canonicalize from 'canonicalize'
 import { CompactSign, compactVerify, decodeProtectedHeader, importJWK } from 'jose'
 import { z } from 'zod'
+import { jsonOf } from '../protocol/json-text.ts'
 import type { JsonObject } from '../protocol/task.ts'
 import { readBase58 } from './base58.ts'
 import { type DidDocument, verifyDocument } from './document.ts'
@@ -92,7 +93,7 @@ export async function verifyProof(proof: string, gateway: DidDocument): Promise<
   const { payload } = await compactVerify(proof, key, { algorithms: ['EdDSA'] }).catch(() => {
     throw new ProofFault('The proof is not signed by the gateway.')
   })
-  const said = vouched.safeParse(jsonOf(payload))
+  const said = vouched.safeParse(jsonOf(Buffer.from(payload).toString('utf8')))
   if (!said.success || said.data.iss !== gateway.id)
     throw new ProofFault('The proof does not say what a proof says.')
   return said.data
@@ -103,13 +104,5 @@ function headerOf(proof: string) {
     return decodeProtectedHeader(proof)
   } catch {
     throw new ProofFault('The proof is not one of ours.')
-  }
-}
-
-function jsonOf(bytes: Uint8Array): unknown {
-  try {
-    return JSON.parse(Buffer.from(bytes).toString('utf8'))
-  } catch {
-    return undefined
   }
 }

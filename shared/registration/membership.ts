@@ -3,6 +3,7 @@ import { boundedText } from '../auth/bounded-text.ts'
 import type { KeyPair } from '../identity/keys.ts'
 import { signRequest } from '../identity/signature.ts'
 import type { Log } from '../process/log.ts'
+import { jsonObjectOf } from '../protocol/json-text.ts'
 
 /** Where the bearer token comes from; a `ClientToken` is one. */
 export interface TokenSource {
@@ -142,20 +143,11 @@ export class Membership implements AsyncDisposable {
     })
     const text = await boundedText(response.body, answerMaxBytes)
     if (response.statusCode === 401) tokens.forget()
-    return { status: response.statusCode, json: objectIn(text) }
+    return { status: response.statusCode, json: jsonObjectOf(text) ?? {} }
   }
 
   #limit(): AbortSignal {
     return AbortSignal.any([this.#left.signal, AbortSignal.timeout(requestLimitMs)])
-  }
-}
-
-function objectIn(text: string): Record<string, unknown> {
-  try {
-    const value: unknown = JSON.parse(text)
-    return typeof value === 'object' && value !== null ? (value as Record<string, unknown>) : {}
-  } catch {
-    return {}
   }
 }
 

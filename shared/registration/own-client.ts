@@ -6,6 +6,7 @@ import { boundedText } from '../auth/bounded-text.ts'
 import type { DidDocument } from '../identity/document.ts'
 import type { KeyPair } from '../identity/keys.ts'
 import { signRequest } from '../identity/signature.ts'
+import { jsonOf } from '../protocol/json-text.ts'
 import type { SuppliedClient } from './supervisor-channel.ts'
 
 const clientFile = z.object({
@@ -122,12 +123,4 @@ async function store(file: string, client: StoredClient): Promise<void> {
   const draft = `${file}.${randomUUID()}`
   await writeFile(draft, `${JSON.stringify(client, null, 2)}\n`, { mode: 0o600, flag: 'wx' })
   await rename(draft, file)
-}
-
-function jsonOf(text: string): unknown {
-  try {
-    return JSON.parse(text)
-  } catch {
-    return undefined
-  }
 }
