@@ -53,6 +53,15 @@ export class Lessons {
       await this.#drop(pupil.learn(...lessons.slice(at, at + atOnce)))
   }
 
+  /** Takes in what other gateways learned and forgot. */
+  async hear(): Promise<void> {
+    const { pupil, store } = this.#options
+    if (pupil === undefined) return
+    const { learned, forgotten } = await store.lessonsOfOthers()
+    for (const context of forgotten) pupil.forget(context)
+    pupil.learn(...learned)
+  }
+
   /** What waits for the end of the task; undefined where nothing is learned. */
   wordsOf(text: string): Record<string, number> | undefined {
     const counted = Object.entries(this.#options.pupil?.count(text) ?? {})
@@ -107,10 +116,10 @@ export class Lessons {
     const { store, pupil } = this.#options
     const now = await store.find(route.owner, 'task', route.id)
     if (now === undefined) return
-    const { words, ...rest } = now
+    // Of several gateways that see the end, one alone gets them.
+    const words = now.words && (await store.takeWords(route.owner, route.id))
     if (words === undefined && rating === undefined) return
     if (words !== undefined) {
-      await store.save([rest])
       this.#options.ended(now.agent, state, at === undefined ? undefined : at - now.at)
     }
     if (pupil === undefined || now.context === undefined) return

@@ -45,6 +45,7 @@ const sql = {
     SET agent = excluded.agent, context = excluded.context, at = excluded.at, words = excluded.words`,
   touch: `INSERT INTO route_agents (owner, agent, at) VALUES (?, ?, ?)
     ON CONFLICT (owner, agent) DO UPDATE SET at = excluded.at`,
+  takeWords: "UPDATE routes SET words = NULL WHERE owner = ? AND kind = 'task' AND id = ?",
   remove: 'DELETE FROM routes WHERE owner = ? AND kind = ? AND id = ?',
   removeContext: 'DELETE FROM routes WHERE owner = ? AND context = ?',
   agentsOf: 'SELECT agent FROM route_agents WHERE owner = ? ORDER BY at DESC LIMIT ?',
@@ -69,6 +70,7 @@ type Row = Record<string, unknown>
 
 /** The routing in an opened database that has `routingMigrations`. */
 export class SqliteRoutingStore implements RoutingStore {
+  readonly shared = false
   readonly #database: SqliteDatabase
 
   constructor(database: SqliteDatabase) {
@@ -122,6 +124,14 @@ export class SqliteRoutingStore implements RoutingStore {
     })
   }
 
+  async takeWords(owner: string, taskId: string): Promise<Record<string, number> | undefined> {
+    return this.#database.write(() => {
+      const row = this.#database.statement(sql.find).get(owner, 'task', taskId) as Row | undefined
+      this.#database.statement(sql.takeWords).run(owner, taskId)
+      return row && routeOf({ ...row, owner, kind: 'task', id: taskId }).words
+    })
+  }
+
   async saveDecision({ id, owner, at, body }: DecisionRecord): Promise<void> {
     await this.#run(sql.saveDecision, id, owner ?? null, at, JSON.stringify(body))
   }
@@ -153,6 +163,11 @@ export class SqliteRoutingStore implements RoutingStore {
 
   async removeLessons(context: string): Promise<void> {
     await this.#run(sql.removeLessons, context)
+  }
+
+  /** There are none. */
+  async lessonsOfOthers() {
+    return { learned: [], forgotten: [] }
   }
 
   async cursorKey(): Promise<Uint8Array> {

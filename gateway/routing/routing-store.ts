@@ -35,8 +35,10 @@ export interface DecisionRecord {
  * durable. The owner is an argument of every question about a route: another's is not there.
  */
 export interface RoutingStore {
+  /** Other gateways write here too. */
+  readonly shared: boolean
   find(owner: string, kind: RouteKind, id: string): Promise<Route | undefined>
-  /** New ones, or the same ones anew; all or none. */
+  /** New ones, or the same ones anew; of a crash in between may come that the last ones are missing. */
   save(routes: readonly Route[]): Promise<void>
   remove(owner: string, kind: RouteKind, id: string): Promise<void>
   /** The route of a context and those of its tasks. */
@@ -45,6 +47,8 @@ export interface RoutingStore {
   agentsOf(owner: string, limit: number): Promise<string[]>
   /** Of these tasks those of the agent whose words wait. */
   waiting(agent: string, taskIds: readonly string[]): Promise<Route[]>
+  /** The words of a task that wait; they no longer do. Given to exactly one caller. */
+  takeWords(owner: string, taskId: string): Promise<Record<string, number> | undefined>
 
   saveDecision(record: DecisionRecord): Promise<void>
   findDecision(id: string): Promise<DecisionRecord | undefined>
@@ -55,6 +59,8 @@ export interface RoutingStore {
   saveLesson(lesson: Lesson): Promise<void>
   removeLesson(context: string, agent: string): Promise<void>
   removeLessons(context: string): Promise<void>
+  /** What came, and which contexts were forgotten, since this was asked last, `lessons` at first; own changes may be in it. */
+  lessonsOfOthers(): Promise<{ learned: Lesson[]; forgotten: string[] }>
 
   /** 32 bytes, made with the store: seals cursors. */
   cursorKey(): Promise<Uint8Array>

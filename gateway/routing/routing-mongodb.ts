@@ -1,0 +1,202 @@
+import { randomBytes } from 'node:crypto'
+import { Binary, type Collection } from 'mongodb'
+import { insertUnlessThere, isDuplicate, untilDone } from '../../shared/store/mongodb-database.ts'
+import { hashOf, keyText } from '../../shared/store/mongodb-keys.ts'
+import type { Index } from '../../shared/store/mongodb-schema.ts'
+import { type GatewayMongodb, gatewayScope } from '../store/gateway-mongodb.ts'
+import { lessonIndexes, mongodbLessons } from './lessons-mongodb.ts'
+import { removeOldRouting } from './old-routing-mongodb.ts'
+import type { DecisionRecord, Route, RouteKind, RoutingStore } from './routing-store.ts'
+
+export const routingIndexes: Record<string, Index[]> = {
+  routes: [
+    { name: 'routes_of_context', key: { agent_id: 1, owner: 1, context: 1 }, having: 'context' },
+    { name: 'routes_waiting', key: { agent_id: 1, route_id: 1, agent: 1 }, having: 'waits' },
+    { name: 'routes_old', key: { agent_id: 1, kind: 1, at: 1 } },
+  ],
+  route_agents: [
+    { name: 'agents_of_owner', key: { agent_id: 1, owner: 1, at: -1 } },
+    { name: 'route_agents_old', key: { agent_id: 1, at: 1 } },
+  ],
+  decisions: [{ name: 'decisions_old', key: { agent_id: 1, at: 1 } }],
+  ...lessonIndexes,
+}
+
+export interface RouteDocument {
+  _id: string
+  agent_id: string
+  owner: string
+  kind: RouteKind
+  route_id: string
+  agent: string
+  context?: string
+  at: number
+  /** Its words wait for the end of the task. */
+  waits?: true
+  /** The route as JSON. */
+  body: string
+}
+
+export interface RouteAgentDocument {
+  _id: string
+  agent_id: string
+  owner: string
+  agent: string
+  at: number
+}
+
+export interface DecisionDocument {
+  _id: string
+  agent_id: string
+  at: number
+  body: string
+}
+
+interface SettingDocument {
+  _id: string
+  agent_id: string
+  key: Binary
+}
+
+const scope = { agent_id: gatewayScope }
+
+/**
+ * The routing in the database that all gateways share. A task's route also tells where its context lives, should the process
+ * die before that one is written.
+ */
+export function mongodbRoutingStore(database: GatewayMongodb): RoutingStore {
+  return {
+    shared: true,
+    ...database.guard(
+      { ...routesOf(database), ...decisionsOf(database), ...mongodbLessons(database) },
+      new Set(['lessons', 'removeOld', 'removeContext']),
+    ),
+  }
+}
+
+function routesOf(database: GatewayMongodb) {
+  const routes = database.collection<RouteDocument>('routes')
+  const agents = database.collection<RouteAgentDocument>('route_agents')
+  return {
+    find: async (owner: string, kind: RouteKind, id: string): Promise<Route | undefined> => {
+      const found = await routes.findOne({ _id: idOf(owner, kind, id), ...scope })
+      if (found !== null) return routeIn(found)
+      if (kind !== 'context') return undefined
+      const task = await routes.findOne({ ...scope, owner: keyText(owner), context: keyText(id) })
+      return task === null ? undefined : { owner, kind, id, agent: task.agent, at: task.at }
+    },
+    save: async (all: readonly Route[]): Promise<void> => {
+      const used = all.filter(({ kind }) => kind === 'task')
+      await Promise.all([writeRoutes(routes, all), ...used.map((route) => touch(agents, route))])
+    },
+    remove: async (owner: string, kind: RouteKind, id: string) =>
+      void (await routes.deleteOne({ _id: idOf(owner, kind, id), ...scope })),
+    removeContext: async (owner: string, context: string): Promise<void> => {
+      await routes.deleteMany({ ...scope, owner: keyText(owner), context: keyText(context) })
+      await routes.deleteOne({ _id: idOf(owner, 'context', context), ...scope })
+    },
+    agentsOf: async (owner: string, limit: number): Promise<string[]> => {
+      const ours = { ...scope, owner: keyText(owner) }
+      const found = await agents.find(ours).sort({ at: -1 }).limit(limit).toArray()
+      return found.map(({ agent }) => agent)
+    },
+    waiting: async (agent: string, taskIds: readonly string[]): Promise<Route[]> => {
+      const ids = { $in: taskIds.map(keyText) }
+      const waits = { ...scope, route_id: ids, agent: keyText(agent), waits: true as const }
+      return (await routes.find(waits).toArray()).map(routeIn)
+    },
+    takeWords: (owner: string, id: string): Promise<Record<string, number> | undefined> =>
+      untilDone(async () => {
+        const _id = idOf(owner, 'task', id)
+        const found = await routes.findOne({ _id, ...scope, waits: true })
+        if (found === null) return { words: undefined }
+        const { words, ...route } = routeIn(found)
+        const same = { _id, ...scope, waits: true as const, body: found.body }
+        const taken = { $set: { body: JSON.stringify(route) }, $unset: { waits: '' as const } }
+        return (await routes.updateOne(same, taken)).modifiedCount === 1 ? { words } : undefined
+      }).then(({ words }) => words),
+  }
+}
+
+/** In their order: what a crash leaves out is the later ones. */
+async function writeRoutes(routes: Collection<RouteDocument>, all: readonly Route[]): Promise<void> {
+  if (all.length === 0) return
+  const writes = all.map((route) => {
+    const replacement = documentOf(route)
+    return {
+      replaceOne: { filter: { _id: replacement._id, agent_id: gatewayScope }, replacement, upsert: true },
+    }
+  })
+  await untilDone(async () => {
+    try {
+      await routes.bulkWrite(writes, { ordered: true })
+      return true
+    } catch (error) {
+      // Two wrote one for the first time at once: the second writes over it.
+      if (isDuplicate(error)) return undefined
+      throw error
+    }
+  })
+}
+
+async function touch(agents: Collection<RouteAgentDocument>, { owner, agent, at }: Route): Promise<void> {
+  const _id = `${gatewayScope}/${hashOf(owner, agent)}`
+  const fields = { owner: keyText(owner), agent: keyText(agent) }
+  await untilDone(async () => {
+    try {
+      await agents.updateOne({ _id, ...scope }, { $set: fields, $max: { at } }, { upsert: true })
+      return true
+    } catch (error) {
+      if (isDuplicate(error)) return undefined
+      throw error
+    }
+  })
+}
+
+function decisionsOf(database: GatewayMongodb) {
+  const decisions = database.collection<DecisionDocument>('decisions')
+  const settings = database.collection<SettingDocument>('gateway_settings')
+  const idOfDecision = (id: string) => `${gatewayScope}/${hashOf(id)}`
+  return {
+    saveDecision: async (record: DecisionRecord): Promise<void> => {
+      const _id = idOfDecision(record.id)
+      const document = { _id, ...scope, at: record.at, body: JSON.stringify(record) }
+      await decisions.replaceOne({ _id, ...scope }, document, { upsert: true })
+    },
+    findDecision: async (id: string): Promise<DecisionRecord | undefined> => {
+      const found = await decisions.findOne({ _id: idOfDecision(id), ...scope })
+      return found === null ? undefined : (JSON.parse(found.body) as DecisionRecord)
+    },
+    /** Made by whoever is first, so that a cursor of one gateway is read by all. */
+    cursorKey: async (): Promise<Uint8Array> => {
+      const ours = { _id: `${gatewayScope}/cursor_key`, ...scope }
+      const made = new Binary(randomBytes(32))
+      if (await insertUnlessThere(settings, { ...ours, key: made })) return made.buffer
+      const key = (await settings.findOne(ours))?.key
+      if (key === undefined) throw new Error('The key of cursors is missing in the store')
+      return key.buffer
+    },
+    removeOld: (before: Parameters<RoutingStore['removeOld']>[0], limit: number) =>
+      removeOldRouting(database, before, limit),
+  }
+}
+
+const idOf = (owner: string, kind: string, id: string) => `${gatewayScope}/${hashOf(owner, kind, id)}`
+
+function documentOf(route: Route): RouteDocument {
+  const { owner, kind, id, agent, context, at, words } = route
+  return {
+    _id: idOf(owner, kind, id),
+    ...scope,
+    owner: keyText(owner),
+    kind,
+    route_id: keyText(id),
+    agent: keyText(agent),
+    ...(context !== undefined && { context: keyText(context) }),
+    at,
+    ...(words !== undefined && { waits: true as const }),
+    body: JSON.stringify(route),
+  }
+}
+
+const routeIn = ({ body }: RouteDocument): Route => JSON.parse(body) as Route
