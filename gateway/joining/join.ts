@@ -105,17 +105,14 @@ export class Joining {
 
   #requireRoom(caller: Caller): void {
     const { registry, perOwnerMax = 100, underWayMax = 16, underWayPerCallerMax = 4 } = this.#options
+    if (this.#underWay.length >= underWayMax) throw busy()
     const ofCaller = this.#underWay.filter((id) => id === caller.id).length
-    if (this.#underWay.length >= underWayMax || ofCaller >= underWayPerCallerMax) throw busy()
+    if (ofCaller >= underWayPerCallerMax)
+      throw tooMany('busy', `One client may have ${underWayPerCallerMax} registrations under way`, 2)
     if (mayUse(caller, 'agent:admin')) return
     const owned = registry.all().filter(({ owner }) => owner === caller.id).length
-    if (owned >= perOwnerMax) {
-      throw new ParleyError('TooManyRequests', {
-        message: `One client may register at most ${perOwnerMax} agents`,
-        data: { reason: 'agents' },
-        headers: { 'retry-after': '3600' },
-      })
-    }
+    if (owned >= perOwnerMax)
+      throw tooMany('agents', `One client may register at most ${perOwnerMax} agents`, 3600)
   }
 }
 
@@ -134,6 +131,14 @@ function notTheAgent(reason: string): ParleyError {
   return new ParleyError('InvalidTokenSignature', {
     message: 'A client that is the DID of the agent signs its registration with the key of that DID',
     data: { reason },
+  })
+}
+
+function tooMany(reason: string, message: string, retrySeconds: number): ParleyError {
+  return new ParleyError('TooManyRequests', {
+    message,
+    data: { reason },
+    headers: { 'retry-after': String(retrySeconds) },
   })
 }
 

@@ -190,6 +190,6 @@ test('one client with slow addresses does not keep the others out', async () => 
   const agent = await house.playAgent({ identity: alice })
   while (slow.calls.length < 4) await new Promise((done) => setTimeout(done, 5))
   expect((await house.join(agent.url, await house.carol())).status).toBe(201)
-  const reasons = (await many).map(({ error }) => error.data.reason)
-  expect(new Set(reasons)).toEqual(new Set(['timeout', 'busy']))
+  const answers = (await many).map(({ status, error }) => `${status} ${error.data.reason}`)
+  expect(new Set(answers)).toEqual(new Set(['400 timeout', '429 busy']))
 })
