@@ -99,7 +99,7 @@ function withoutAddress(headers: IncomingHttpHeaders): IncomingHttpHeaders {
   for (const name in headers) {
     if (!ofTheAddress.has(name) && !ofTheAddressToo.test(name)) kept[name] = headers[name]
   }
-  if (asksForPassword.test(String(kept['www-authenticate'] ?? ''))) delete kept['www-authenticate']
+  if (asksForPassword.test(kept['www-authenticate'] ?? '')) delete kept['www-authenticate']
   return kept
 }
 
