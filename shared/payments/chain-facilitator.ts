@@ -99,7 +99,20 @@ export class ChainFacilitator implements Facilitator {
     return isValid ? { valid: true } : { valid: false, reason: codeOf(invalidReason) }
   }
 
-  async settle(offered: Offered): Promise<Settlement> {
+  /** Waits for a block no longer than the signal says; what was sent is sent, and is looked up. */
+  async settle(offered: Offered, signal: AbortSignal): Promise<Settlement> {
+    const { promise: late, resolve } = Promise.withResolvers<Settlement>()
+    const giveUp = () => resolve({ state: 'unknown', reason: 'timeout' })
+    signal.addEventListener('abort', giveUp, { once: true })
+    if (signal.aborted) giveUp()
+    try {
+      return await Promise.race([this.#settle(offered), late])
+    } finally {
+      signal.removeEventListener('abort', giveUp)
+    }
+  }
+
+  async #settle(offered: Offered): Promise<Settlement> {
     try {
       const answer = await this.#settler.settle(
         payloadOf(offered.terms, offered.transfer) as never,

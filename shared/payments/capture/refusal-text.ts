@@ -15,6 +15,8 @@ const texts: Record<string, string> = {
   invalid_exact_evm_signature: 'The signature is not that of the payer over exactly this payment.',
   invalid_exact_evm_nonce_already_used: 'That payment was used before. Sign a new one.',
   invalid_exact_evm_insufficient_balance: 'The wallet does not hold enough of this asset.',
+  invalid_exact_evm_transaction_simulation_failed:
+    'The network would not carry out that payment. Does the wallet hold enough of this asset?',
   payment_session_spent: 'Somebody is paying this already, or has paid it.',
   payment_session_expired: 'The time to pay is over.',
   payment_session_failed: 'This payment has failed.',
