@@ -50,6 +50,12 @@ export function entryDetail(entry: AgentEntry, gatewayUrl: string) {
           },
     lease_until: timestampOf(entry.leaseUntil * 1000),
     load: loadOut(entry.load),
+    replicas: (entry.replicas ?? []).map((replica) => ({
+      id: replica.id,
+      last_seen: replica.lastSeen,
+      lease_until: timestampOf(replica.leaseUntil * 1000),
+      load: loadOut(replica.load),
+    })),
     measurements:
       entry.measurements === undefined
         ? null

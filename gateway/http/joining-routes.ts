@@ -5,6 +5,7 @@ import { type Caller, mayUse, type Scope } from '../../shared/auth/caller.ts'
 import { requireJson } from '../../shared/http/rpc-routes.ts'
 import { ParleyError } from '../../shared/jsonrpc/errors.ts'
 import { parseJson } from '../../shared/jsonrpc/parse-json.ts'
+import { uuid } from '../../shared/protocol/message-in.ts'
 import { parseParams } from '../../shared/protocol/params.ts'
 import type { Joining } from '../joining/join.ts'
 import type { AgentEntry } from '../registry/entry.ts'
@@ -12,7 +13,8 @@ import { agentNotFound, detailOf, type RegistryRoutes } from './registry-routes.
 
 type Request = FastifyRequest<{ Params: { id: string } }>
 
-const registration = z.object({ url: z.string().min(1) })
+const registration = z.object({ url: z.string().min(1), replica_id: uuid.optional() })
+const leaving = z.object({ replica_id: uuid.optional() })
 const quarantine = z.object({ reason: z.string().max(500).default('set aside by the operator') })
 
 /**
@@ -26,11 +28,16 @@ export function addJoiningRoutes(app: FastifyInstance, routes: RegistryRoutes & 
     requireJson(request)
     const caller = await callerOf(routes, request)
     const body = bytesOf(request)
-    const { url } = parseParams(registration, parseJson(body))
+    const { url, replica_id: replicaId } = parseParams(registration, parseJson(body))
     request.auditTarget = url
     requireScope(caller, 'agent:write')
     const signed = { timestamp: request.headers['x-did-timestamp'], body }
-    const { entry, isNew } = await joining.join({ url, caller, signed })
+    const { entry, isNew } = await joining.join({
+      url,
+      caller,
+      signed,
+      ...(replicaId !== undefined && { replicaId }),
+    })
     request.auditTarget = `${entry.slug} at ${entry.url}`
     return reply.code(isNew ? 201 : 200).send(await detailOf(routes, entry))
   })
@@ -42,7 +49,9 @@ export function addJoiningRoutes(app: FastifyInstance, routes: RegistryRoutes & 
     if (entry === undefined || !(operator || entry.owner === caller.id)) throw agentNotFound()
     if (entry.origin === 'supervised') throw isSupervised()
     // The operator forgets it altogether; of one that leaves by itself, what was decided is kept.
-    await (operator ? registry.remove(entry.id) : registry.leave(entry.id))
+    const { replica_id: replicaId } = parseParams(leaving, request.query)
+    if (replicaId !== undefined) await registry.leaveAs(entry.id, replicaId)
+    else await (operator ? registry.remove(entry.id) : registry.leave(entry.id))
     return { success: true, id: entry.id, slug: entry.slug }
   })
   addOperatorRoutes(app, routes)

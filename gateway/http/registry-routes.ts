@@ -35,6 +35,8 @@ const listQuery = z.object({
 const count = z.int().min(0).max(1_000_000_000).optional()
 const milliseconds = z.number().min(0).max(1_000_000_000).optional()
 const heartbeat = wireObject({
+  /** Which process of the agent it is, where it has several. */
+  replicaId: uuid.optional(),
   queueDepth: count,
   activeTasks: count,
   latencyP50Ms: milliseconds,
@@ -87,13 +89,14 @@ export function addRegistryRoutes(app: FastifyInstance, routes: RegistryRoutes):
   })
   app.put<{ Params: { id: string } }>('/registry/agents/:id/heartbeat', async (request) => {
     const entry = await ownEntry(routes, request)
-    const { outcomes = [], ...load } = parseParams(
-      heartbeat,
-      parseJson((request.body as Uint8Array | undefined) ?? new Uint8Array()),
-    )
-    const renewed = registry.heartbeat(entry.id, withoutUndefined(load) as Load)
-    routes.told?.(entry.id, entry.load, renewed.load, outcomes)
-    return { ...entrySummary(renewed, gatewayUrl), lease_seconds: registry.leaseMs / 1000 }
+    const {
+      outcomes = [],
+      replicaId,
+      ...load
+    } = parseParams(heartbeat, parseJson((request.body as Uint8Array | undefined) ?? new Uint8Array()))
+    const renewed = registry.heartbeat(entry.id, withoutUndefined(load) as Load, replicaId)
+    routes.told?.(entry.id, renewed.before, renewed.now, outcomes)
+    return { ...entrySummary(renewed.entry, gatewayUrl), lease_seconds: registry.leaseMs / 1000 }
   })
 }
 

@@ -33,6 +33,8 @@ export interface JoinRequest {
   caller: Caller
   /** As it was signed, where it was. */
   signed: { timestamp: unknown; body: Uint8Array }
+  /** Which process of the agent it is, where it has several. */
+  replicaId?: string
 }
 
 /** Agents from outside come into the registry (design gaps, "Registry"). */
@@ -63,7 +65,10 @@ export class Joining {
         throw refused('gateway', 'The DID on the card is that of this gateway')
       const proof = await this.#proof(request, url, found)
       const began = timestamp()
-      const entry = await registry.register(this.#announcement(request.caller, url, found, proof))
+      const entry = await registry.register({
+        ...this.#announcement(request.caller, url, found, proof),
+        ...(request.replicaId !== undefined && { replicaId: request.replicaId }),
+      })
       return { entry, isNew: entry.registeredAt > began }
     } finally {
       this.#underWay.splice(this.#underWay.indexOf(id), 1)

@@ -49,13 +49,14 @@ export class EntryIndex {
     if (!this.#idOfSlug.has(entry.slug)) this.#slugs = undefined
     const before = this.#byId.get(entry.id)
     if (before !== undefined && before.slug !== entry.slug) {
-      this.#idOfSlug.delete(before.slug)
+      if (this.#idOfSlug.get(before.slug) === entry.id) this.#idOfSlug.delete(before.slug)
       this.#slugs = undefined
     }
-    if (before !== undefined && before.url !== entry.url) this.#forgetUrl(before)
+    if (before !== undefined && (before.url !== entry.url || before.replicas !== entry.replicas))
+      this.#forgetUrls(before)
     this.#byId.set(entry.id, entry)
     this.#idOfSlug.set(entry.slug, entry.id)
-    this.#idOfUrl.set(entry.url, entry.id)
+    for (const url of urlsOf(entry)) this.#idOfUrl.set(url, entry.id)
     if (entry.did !== undefined) this.#idOfDid.set(entry.did, entry.id)
     this.changed(entry.id, entry)
   }
@@ -64,15 +65,19 @@ export class EntryIndex {
     const entry = this.#byId.get(id)
     if (entry === undefined) return
     this.#byId.delete(id)
-    this.#idOfSlug.delete(entry.slug)
-    this.#forgetUrl(entry)
-    if (entry.did !== undefined) this.#idOfDid.delete(entry.did)
+    if (this.#idOfSlug.get(entry.slug) === id) this.#idOfSlug.delete(entry.slug)
+    this.#forgetUrls(entry)
+    if (entry.did !== undefined && this.#idOfDid.get(entry.did) === id) this.#idOfDid.delete(entry.did)
     this.#slugs = undefined
     this.changed(id, undefined)
   }
 
   /** Two agents of the supervisor may have had the same port one after the other. */
-  #forgetUrl({ id, url }: AgentEntry): void {
-    if (this.#idOfUrl.get(url) === id) this.#idOfUrl.delete(url)
+  #forgetUrls(entry: AgentEntry): void {
+    for (const url of urlsOf(entry)) if (this.#idOfUrl.get(url) === entry.id) this.#idOfUrl.delete(url)
   }
+}
+
+function urlsOf({ url, replicas = [] }: AgentEntry): string[] {
+  return [url, ...replicas.map((replica) => replica.url)]
 }

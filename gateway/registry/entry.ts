@@ -47,6 +47,18 @@ export interface CardChange {
   after?: JsonValue
 }
 
+/** One of several processes of an agent that share its identity, tasks and line. */
+export interface Replica {
+  /** A UUID, another one in each life of the process. */
+  id: string
+  /** Where the gateway reaches it, without a slash at the end. */
+  url: string
+  load: Load
+  lastSeen: Timestamp
+  /** Milliseconds since 1970. */
+  leaseUntil: number
+}
+
 /** One agent. Its id never changes, its slug only where one of the house needs it; slug and DID are unique. */
 export interface AgentEntry {
   id: string
@@ -89,6 +101,9 @@ export interface AgentEntry {
   leaseUntil: number
   /** It has sent a heartbeat at least once; until then it is probed. */
   sendsHeartbeats: boolean
+  /** Of one with replicas: of all together. */
   load: Load
+  /** Its processes, where it has several, the oldest first; `url` is that of the first. Never empty. */
+  replicas?: Replica[]
   measurements?: Measurements
 }

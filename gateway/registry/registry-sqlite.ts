@@ -1,6 +1,6 @@
 import type { SqliteDatabase } from '../../shared/store/sqlite-database.ts'
 import type { AgentEntry } from './entry.ts'
-import type { RegistryStore } from './store.ts'
+import type { RegistryStore, Signs, StoredEntry } from './store.ts'
 
 /** Each entry brings the schema one step forward; entries are added, never changed. */
 export const registryMigrations: readonly [string] = [
@@ -20,38 +20,57 @@ const statements = {
   remove: 'DELETE FROM registry_agents WHERE id = ?',
 }
 
+/** One process writes here: an entry has no other revision than the one in memory. */
+const revision = 0
+
 /** The registry in an opened database that has `registryMigrations`. */
 export class SqliteRegistryStore implements RegistryStore {
+  readonly shared = false
   readonly #database: SqliteDatabase
 
   constructor(database: SqliteDatabase) {
     this.#database = database
   }
 
-  async all(): Promise<AgentEntry[]> {
+  async all(): Promise<StoredEntry[]> {
     const rows = await this.#database.read(() => this.#database.statement(statements.all).all())
-    return rows.map((row) => JSON.parse(row['entry'] as string) as AgentEntry)
+    return rows.map((row) => ({ entry: JSON.parse(row['entry'] as string) as AgentEntry, revision }))
   }
 
-  async add(entry: AgentEntry): Promise<void> {
+  async add(entry: AgentEntry): Promise<number> {
     const row = rowOf(entry)
     await this.#database.write(() => this.#database.statement(statements.add).run(...row))
+    return revision
   }
 
-  async save(entries: readonly AgentEntry[]): Promise<void> {
-    const rows = entries.map(rowOf)
-    await this.#database.write(() => {
-      const save = this.#database.statement(statements.save)
-      for (const row of rows) save.run(...row)
-    })
+  async replace(entry: AgentEntry): Promise<number> {
+    await this.#save([entry])
+    return revision
   }
 
   async remove(id: string): Promise<void> {
     await this.#database.write(() => this.#database.statement(statements.remove).run(id))
   }
 
+  async saveSigns(signs: readonly Signs[]): Promise<void> {
+    await this.#save(signs.map(({ entry }) => entry))
+  }
+
+  /** There are none. */
+  async changes() {
+    return { changed: [], removed: [] }
+  }
+
   ping(): Promise<void> {
     return this.#database.ping()
+  }
+
+  async #save(entries: readonly AgentEntry[]): Promise<void> {
+    const rows = entries.map(rowOf)
+    await this.#database.write(() => {
+      const save = this.#database.statement(statements.save)
+      for (const row of rows) save.run(...row)
+    })
   }
 }
 

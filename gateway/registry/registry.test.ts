@@ -93,7 +93,7 @@ test('a new entry never takes the place of a stored one', async () => {
   const entry = await registry.register(announcement())
   const store = new SqliteRegistryStore(database)
   await expect(store.add({ ...entry, slug: 'other', did: 'did:x:y' })).rejects.toThrow('UNIQUE')
-  expect(await store.all()).toMatchObject([{ slug: 'data-analyst' }])
+  expect(await store.all()).toMatchObject([{ entry: { slug: 'data-analyst' } }])
 })
 
 test('an id is looked for before a slug', () => {
@@ -159,7 +159,7 @@ test('a heartbeat keeps the figures that it does not name', async () => {
   const { registry } = await openRegistry()
   const { id } = await registry.register(announcement())
   registry.heartbeat(id, { queueDepth: 3, latencyP50Ms: 20 })
-  expect(registry.heartbeat(id, { queueDepth: 0 }).load).toEqual({ queueDepth: 0, latencyP50Ms: 20 })
+  expect(registry.heartbeat(id, { queueDepth: 0 }).entry.load).toEqual({ queueDepth: 0, latencyP50Ms: 20 })
 })
 
 test('after a restart the registered agents have a new lease, those of the supervisor wait for it', async () => {

@@ -4,7 +4,8 @@ import { timestamp } from '../../shared/protocol/timestamp.ts'
 import { admission, isDecided, stillAdmitted } from './admission.ts'
 import { cardChanges } from './card-changes.ts'
 import type { AgentEntry, AgentStatus, Load, Measurements } from './entry.ts'
-import { EntryIndex } from './entry-index.ts'
+import { KeptEntries } from './kept-entries.ts'
+import { leaseOf, withReplica, withReplicas } from './replicas.ts'
 import { makesWay, sameAgent, slugTaken } from './same-agent.ts'
 import { isUuid, slugOf } from './slug.ts'
 import type { RegistryStore } from './store.ts'
@@ -14,7 +15,10 @@ export type Announcement = Pick<
   AgentEntry,
   'name' | 'description' | 'url' | 'card' | 'skills' | 'owner' | 'origin' | 'verified' | 'admitted'
 > &
-  Partial<Pick<AgentEntry, 'did' | 'document' | 'keys' | 'admittedBy'>>
+  Partial<Pick<AgentEntry, 'did' | 'document' | 'keys' | 'admittedBy'>> & {
+    /** The process that comes, where the agent has several that share its identity, tasks and line. */
+    replicaId?: string
+  }
 
 export interface RegistryOptions {
   /** How long a heartbeat holds. Default 30 s. */
@@ -23,6 +27,8 @@ export interface RegistryOptions {
   leasesMissed?: number
   /** Whether agents that were admitted because the registry was open stay so. Default yes. */
   open?: boolean
+  /** This process is the one that runs agents; those that an earlier one ran are gone. Default yes. */
+  supervises?: boolean
   /** Slugs of the agents that the gateway runs by itself: no stranger gets them. */
   reserved?: ReadonlySet<string>
   /** The clock, in milliseconds since 1970. */
@@ -34,6 +40,7 @@ type Blank = Pick<AgentEntry, 'id' | 'slug' | 'registeredAt' | 'sendsHeartbeats'
 /**
  * The agents that the gateway knows. Reads are from memory; who an agent is and whether it may work is durable before the
  * promise resolves; leases and load are written with `flush`, for a heartbeat lost in a crash is made good by the next.
+ * Where several gateways share the store, `sync` takes in what the others wrote.
  */
 export class Registry {
   readonly leaseMs: number
@@ -41,32 +48,47 @@ export class Registry {
   readonly #reserved: ReadonlySet<string>
   readonly #now: () => number
   readonly #store: RegistryStore
-  readonly #index: EntryIndex
-  readonly #unsaved = new Set<string>()
-  /** Changes one after another: two that want the same slug must not both find it free. */
-  #turn: Promise<unknown> = Promise.resolve()
+  readonly #kept: KeptEntries
 
-  private constructor(store: RegistryStore, entries: AgentEntry[], options: RegistryOptions) {
+  private constructor(store: RegistryStore, kept: KeptEntries, options: RegistryOptions) {
     this.#store = store
-    this.#index = new EntryIndex(entries)
+    this.#kept = kept
     this.leaseMs = options.leaseMs ?? 30_000
     this.#leasesMissed = options.leasesMissed ?? 3
     this.#reserved = options.reserved ?? new Set()
     this.#now = options.now ?? Date.now
   }
 
-  /** Reads the entries of an earlier run. Their leases begin anew: while the gateway was away nobody could renew one. */
+  /**
+   * Reads the entries of an earlier run. Their leases begin anew: while the gateway was away nobody could renew one. Where
+   * the store is shared others were there: whoever watches the leases gives them time.
+   */
   static async open(store: RegistryStore, options: RegistryOptions = {}): Promise<Registry> {
-    const registry = new Registry(store, await store.all(), options)
+    const registry = new Registry(store, new KeptEntries(store, await store.all()), options)
     for (const entry of registry.all()) {
       if (entry.origin === 'supervised') {
-        registry.setStatus(entry.id, 'unreachable')
+        if (options.supervises !== false) registry.#gone(entry)
         continue
       }
       const admitted = stillAdmitted(entry, options.open !== false)
-      registry.#replace({ ...entry, admitted, leaseUntil: registry.#leaseEnd() })
+      if (!store.shared) registry.#sign({ ...entry, admitted, leaseUntil: registry.#leaseEnd() })
+      else if (admitted !== entry.admitted) await registry.#change(entry.id, { admitted })
     }
     return registry
+  }
+
+  get #index() {
+    return this.#kept.index
+  }
+
+  /** Other gateways write too: what they wrote is taken in by `sync`. */
+  get shared(): boolean {
+    return this.#store.shared
+  }
+
+  /** Calls `listen` after each change made here that the other gateways shall hear of at once. One listener. */
+  onWritten(listen: () => void): void {
+    this.#kept.written = listen
   }
 
   /** Calls `listen` with every entry there is, and with each change from now on; undefined: gone, or left. One listener. */
@@ -116,10 +138,10 @@ export class Registry {
    * or digits, or one that is a UUID.
    */
   register(announcement: Announcement): Promise<AgentEntry> {
-    return this.#inTurn(() => this.#register(announcement))
+    return this.#kept.inTurn(() => this.#register(announcement))
   }
 
-  async #register(announcement: Announcement): Promise<AgentEntry> {
+  async #register({ replicaId, ...announcement }: Announcement): Promise<AgentEntry> {
     const slug = slugOf(announcement.name)
     if (slug === undefined) {
       throw new ParleyError('InvalidParams', {
@@ -129,11 +151,11 @@ export class Registry {
     if (announcement.origin === 'supervised') await this.#makeWay(announcement, slug)
     const { url, did = '' } = announcement
     for (const stale of [this.#index.byUrl(url), this.#index.byDid(did)])
-      if (stale !== undefined && makesWay(stale, announcement)) await this.#forget(stale.id)
+      if (stale !== undefined && makesWay(stale, announcement)) await this.#kept.forget(stale.id)
     const known = sameAgent(this.#index, announcement, slug)
     if (known === undefined && announcement.origin === 'registered' && this.#reserved.has(slug))
       throw slugTaken(slug)
-    const { left: _, ...before } = known ?? this.#blank(announcement, slug)
+    const { left: _, ...before }: Blank & Partial<AgentEntry> = known ?? this.#blank(announcement, slug)
     const entry: AgentEntry = {
       ...before,
       ...announcement,
@@ -145,7 +167,16 @@ export class Registry {
       lastSeen: timestamp(),
       leaseUntil: this.#leaseEnd(),
     }
-    return known === undefined ? this.#add(entry) : this.#save(entry)
+    const whole = this.#asReplica(entry, announcement, replicaId)
+    return known === undefined ? this.#kept.add(whole) : this.#kept.save(whole)
+  }
+
+  /** A process beside others, if it has proven the agent's key; without proof, or without id, it is the whole agent. */
+  #asReplica(entry: AgentEntry, { url, verified }: Announcement, id: string | undefined): AgentEntry {
+    if (id === undefined || !verified) return { ...withReplicas(entry, []), url }
+    const others = (entry.replicas ?? []).filter((one) => this.#isFresh(one.leaseUntil))
+    const replica = { id, url, load: {}, lastSeen: timestamp(), leaseUntil: this.#leaseEnd() }
+    return withReplica(withReplicas(entry, others), replica)
   }
 
   /** A stranger that came first under the name of an agent of the house goes on under another. */
@@ -153,7 +184,7 @@ export class Registry {
     const stranger = this.#index.bySlug(slug)
     const isKnown = did !== undefined && this.#index.byDid(did) !== undefined
     if (isKnown || stranger === undefined || stranger.origin === 'supervised') return
-    await this.#save({ ...stranger, slug: this.#freeSlug(slug) })
+    await this.#kept.save({ ...stranger, slug: this.#freeSlug(slug) })
   }
 
   #freeSlug(taken: string): string {
@@ -177,20 +208,20 @@ export class Registry {
    * stays as it is. False when there is nothing to set aside.
    */
   async setAside(id: string, reason: string, until: number): Promise<boolean> {
-    return this.#inTurn(async () => {
+    return this.#kept.inTurn(async () => {
       const entry = this.#index.byId(id)
       if (entry === undefined || entry.quarantine?.by !== undefined) return false
-      await this.#save({ ...entry, quarantine: { since: timestamp(), reason, until } })
+      await this.#kept.save({ ...entry, quarantine: { since: timestamp(), reason, until } })
       return true
     })
   }
 
   /** It answered its probe after a time aside that nobody but the gateway had decided. */
   async takeBack(id: string): Promise<boolean> {
-    return this.#inTurn(async () => {
+    return this.#kept.inTurn(async () => {
       const { quarantine, ...entry } = this.#get(id)
       if (quarantine === undefined || quarantine.by !== undefined) return false
-      await this.#save(entry)
+      await this.#kept.save(entry)
       return true
     })
   }
@@ -198,47 +229,27 @@ export class Registry {
   /** What was seen of it; written with `flush`. */
   measured(id: string, measurements: Measurements): void {
     const entry = this.#index.byId(id)
-    if (entry !== undefined) this.#replace({ ...entry, measurements })
+    if (entry !== undefined) this.#sign({ ...entry, measurements })
   }
 
   release(id: string): Promise<AgentEntry> {
-    return this.#inTurn(() => {
+    return this.#kept.inTurn(() => {
       const { quarantine: _, ...entry } = this.#get(id)
-      return this.#save(entry)
+      return this.#kept.save(entry)
     })
   }
 
   /** It says goodbye by itself. What an operator decided about it holds when it comes again. */
   leave(id: string): Promise<void> {
-    return this.#inTurn(async () => {
+    return this.#kept.inTurn(async () => {
       const entry = this.#get(id)
-      if (isDecided(entry)) await this.#save({ ...entry, left: timestamp(), status: 'unreachable' })
-      else await this.#forget(id)
+      if (isDecided(entry)) await this.#kept.save({ ...entry, left: timestamp(), status: 'unreachable' })
+      else await this.#kept.forget(id)
     })
   }
 
   #change(id: string, fields: Partial<AgentEntry>): Promise<AgentEntry> {
-    return this.#inTurn(() => this.#save({ ...this.#get(id), ...fields }))
-  }
-
-  /** Durable before the promise resolves. */
-  async #save(entry: AgentEntry): Promise<AgentEntry> {
-    await this.#store.save([entry])
-    this.#index.set(entry)
-    this.#unsaved.delete(entry.id)
-    return entry
-  }
-
-  async #add(entry: AgentEntry): Promise<AgentEntry> {
-    await this.#store.add(entry)
-    this.#index.set(entry)
-    return entry
-  }
-
-  #inTurn<T>(step: () => Promise<T>): Promise<T> {
-    const turn = this.#turn.then(step)
-    this.#turn = turn.catch(() => undefined)
-    return turn
+    return this.#kept.inTurn(() => this.#kept.save({ ...this.#get(id), ...fields }))
   }
 
   #blank(announcement: Announcement, slug: string): Blank {
@@ -248,10 +259,47 @@ export class Registry {
     return { id, slug, registeredAt: timestamp(), sendsHeartbeats: false, load: {} }
   }
 
-  /** Renews the lease. Figures that the heartbeat does not name keep their last value. */
-  heartbeat(id: string, load: Load): AgentEntry {
+  /**
+   * Renews the lease. Figures that the heartbeat does not name keep their last value. Returns what was known of the load
+   * of this process, and what is known now.
+   * @throws ParleyError NotFound, also for a replica that is not known (any more): it registers again
+   */
+  heartbeat(id: string, load: Load, replicaId?: string): { entry: AgentEntry; before: Load; now: Load } {
     const entry = this.#get(id)
-    return this.#seen({ ...entry, sendsHeartbeats: true, load: { ...entry.load, ...load } })
+    if (replicaId === undefined) {
+      const now = { ...entry.load, ...load }
+      return {
+        entry: this.#seen({ ...entry, sendsHeartbeats: true, load: now }),
+        before: entry.load,
+        now,
+      }
+    }
+    const known = entry.replicas?.find((one) => one.id === replicaId)
+    if (known === undefined) throw new ParleyError('NotFound', { data: { reason: 'replica' } })
+    const now = { ...known.load, ...load }
+    const replica = { ...known, load: now, lastSeen: timestamp(), leaseUntil: this.#leaseEnd() }
+    const seen = this.#seen({ ...withReplica(entry, replica), sendsHeartbeats: true }, replicaId)
+    return { entry: seen, before: known.load, now }
+  }
+
+  /** One of its processes says goodbye; the last one takes the agent with it. */
+  async leaveAs(id: string, replicaId: string): Promise<void> {
+    const entry = this.#get(id)
+    const others = entry.replicas?.filter((one) => one.id !== replicaId) ?? []
+    if (others.length === 0) return this.leave(id)
+    this.#kept.sign(withReplicas(entry, others), { gone: [replicaId] })
+    await this.flush()
+  }
+
+  /** A process of it is gone; the agent is there as long as another one is. */
+  processGone(id: string, replicaId: string | undefined, status: AgentStatus): void {
+    const entry = this.#index.byId(id)
+    if (entry === undefined) return
+    const others = entry.replicas?.filter((one) => one.id !== replicaId) ?? []
+    if (replicaId !== undefined && entry.replicas !== undefined) {
+      this.#kept.sign(withReplicas(entry, others), { gone: [replicaId] })
+    }
+    if (others.length === 0) this.setStatus(id, status)
   }
 
   /** It answered a probe: as good as a heartbeat. */
@@ -263,43 +311,40 @@ export class Registry {
   setStatus(id: string, status: AgentStatus): void {
     const entry = this.#index.byId(id)
     if (entry === undefined || entry.status === status) return
-    this.#replace({ ...entry, status, since: timestamp() })
+    this.#sign({ ...entry, status, since: timestamp() })
   }
 
-  /** Marks the agents whose leases were missed; returns those that became unreachable by it. */
+  /** Marks the agents whose leases were missed; returns those that became unreachable by it. Silent replicas are forgotten. */
   expireLeases(): AgentEntry[] {
-    const oldest = this.#now() - (this.#leasesMissed - 1) * this.leaseMs
-    const lost = this.all().filter((entry) => entry.status === 'ready' && entry.leaseUntil <= oldest)
+    const lost = this.all().filter((entry) => entry.status === 'ready' && !this.#isFresh(leaseOf(entry)))
     for (const entry of lost) this.setStatus(entry.id, 'unreachable')
+    for (const entry of this.all()) {
+      const gone = entry.replicas?.filter((one) => !this.#isFresh(one.leaseUntil)) ?? []
+      if (gone.length === 0) continue
+      const others = entry.replicas?.filter((one) => !gone.includes(one)) ?? []
+      this.#kept.sign(withReplicas(entry, others), { gone: gone.map(({ id }) => id) })
+    }
     return lost
   }
 
-  remove(id: string): Promise<void> {
-    return this.#inTurn(() => this.#forget(id))
+  #isFresh(leaseUntil: number): boolean {
+    return leaseUntil > this.#now() - (this.#leasesMissed - 1) * this.leaseMs
   }
 
-  async #forget(id: string): Promise<void> {
-    await this.#store.remove(id)
-    this.#index.delete(id)
-    this.#unsaved.delete(id)
+  remove(id: string): Promise<void> {
+    return this.#kept.inTurn(async () => {
+      if (this.#index.byId(id) !== undefined) await this.#kept.forget(id)
+    })
   }
 
   /** Writes what only memory knows. */
   flush(): Promise<void> {
-    return this.#inTurn(() => this.#write())
+    return this.#kept.flush()
   }
 
-  async #write(): Promise<void> {
-    const ids = [...this.#unsaved]
-    this.#unsaved.clear()
-    const entries = ids.map((id) => this.#index.byId(id)).filter((entry) => entry !== undefined)
-    if (entries.length === 0) return
-    try {
-      await this.#store.save(entries)
-    } catch (error) {
-      for (const id of ids) this.#unsaved.add(id)
-      throw error
-    }
+  /** As `flush`; then memory knows what the other gateways wrote. */
+  sync(thorough = false): Promise<void> {
+    return this.#kept.sync(thorough)
   }
 
   ping(): Promise<void> {
@@ -312,25 +357,32 @@ export class Registry {
     return entry
   }
 
-  #seen(entry: AgentEntry): AgentEntry {
+  #seen(entry: AgentEntry, replicaId?: string): AgentEntry {
     const back = entry.status !== 'ready'
-    return this.#replace({
+    const seen: AgentEntry = {
       ...entry,
       status: 'ready',
       since: back ? timestamp() : entry.since,
       lastSeen: timestamp(),
       leaseUntil: this.#leaseEnd(),
-    })
+    }
+    return this.#kept.sign(seen, replicaId === undefined ? {} : { heard: replicaId })
+  }
+
+  /** One that an earlier life of this gateway ran: with all its processes. */
+  #gone(entry: AgentEntry): void {
+    const gone = (entry.replicas ?? []).map(({ id }) => id)
+    const status = 'unreachable' as const
+    const since = entry.status === status ? entry.since : timestamp()
+    this.#kept.sign({ ...withReplicas(entry, []), status, since }, { gone })
   }
 
   #leaseEnd(): number {
     return this.#now() + this.leaseMs
   }
 
-  #replace(entry: AgentEntry): AgentEntry {
-    this.#index.set(entry)
-    this.#unsaved.add(entry.id)
-    return entry
+  #sign(entry: AgentEntry): AgentEntry {
+    return this.#kept.sign(entry)
   }
 }
 

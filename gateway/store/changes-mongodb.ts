@@ -25,12 +25,15 @@ const readAtOnce = 500
  */
 export class Changes<T extends Changing> {
   readonly #all: Collection<T>
+  readonly #few: boolean
   #newest = 0
   /** Stamps of those that were changed lately. */
   #known = new Map<string, { stamp: string; at: number }>()
 
-  constructor(all: Collection<T>) {
+  /** @param few they are so few that the stamps of all can be kept in mind: a thorough look then reads what changed alone */
+  constructor(all: Collection<T>, few = false) {
     this.#all = all
+    this.#few = few
   }
 
   /** These are known. */
@@ -39,6 +42,7 @@ export class Changes<T extends Changing> {
       this.#newest = Math.max(this.#newest, at.getTime())
       this.#known.set(_id, { stamp, at: at.getTime() })
     }
+    if (this.#few) return
     for (const [id, { at }] of this.#known) if (at < this.#newest - overlapMs) this.#known.delete(id)
   }
 
