@@ -106,6 +106,8 @@ describe('an agent of another folder', () => {
   })
 
   test('works once it is admitted', async () => {
+    const weak = await cli('admit', 'hello', '--token', operatorToken)
+    expect([weak.code, weak.stderr]).toEqual([1, expect.stringContaining('no scope agent:admin')])
     expect((await cli('admit', 'hello')).stdout).toMatch(/^admitted +yes$/m)
     const sent = await cli('send', 'hello', 'Ada', '--json', '--token', operatorToken)
     expect(sent.stdout).toContain('Hello, Ada')

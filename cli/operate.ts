@@ -1,5 +1,7 @@
+import { RpcError } from '../shared/client/rpc-error.ts'
 import { CliCommand } from './cli-command.ts'
 import { printEntry } from './entry-view.ts'
+import { CommandFailed } from './faults.ts'
 import { type Io, print, printJson } from './io.ts'
 import { connect, type ServerOptions, slugOf, withServerOptions } from './server-connection.ts'
 
@@ -20,10 +22,8 @@ export function operatorCommand(io: Io, action: 'admit' | 'quarantine' | 'releas
     .addHelpText('after', whoMay)
   if (action === 'quarantine') command.option('--reason <text>', 'why; others see it')
   return command.run(async (agent: string, options: OperateOptions) => {
-    const server = await connect(io, options, 'operator')
     const body = options.reason === undefined ? undefined : { reason: options.reason }
-    const answer = await server.send('POST', `/registry/agents/${slugOf(agent)}/${action}`, body)
-    printEntry(io, answer.body, options.json)
+    printEntry(io, await operate(io, options, 'POST', `${slugOf(agent)}/${action}`, body), options.json)
   })
 }
 
@@ -34,9 +34,26 @@ export function removeEntryCommand(io: Io): CliCommand {
     .option('--json', 'print the answer as JSON')
     .addHelpText('after', whoMay)
     .run(async (agent: string, options: OperateOptions) => {
-      const server = await connect(io, options, 'operator')
-      const { body } = await server.send('DELETE', `/registry/agents/${slugOf(agent)}`)
+      const body = await operate(io, options, 'DELETE', slugOf(agent))
       if (options.json) printJson(io, body)
       else print(io, `${agent} is no longer registered.\n`)
     })
+}
+
+async function operate(
+  io: Io,
+  options: OperateOptions,
+  method: 'POST' | 'DELETE',
+  path: string,
+  body?: object,
+): Promise<unknown> {
+  const server = await connect(io, options, 'operator')
+  try {
+    return (await server.send(method, `/registry/agents/${path}`, body)).body
+  } catch (error) {
+    if (!(error instanceof RpcError) || error.code !== -32013) throw error
+    throw new CommandFailed(
+      'The token has no scope agent:admin. Where the server was started, leave out --token and PARLEY_TOKEN: its operator is known there.',
+    )
+  }
 }
