@@ -1,0 +1,22 @@
+import { mkdtemp, rm } from 'node:fs/promises'
+import os from 'node:os'
+import path from 'node:path'
+import { afterEach } from 'vitest'
+import { openDatabase } from '../../shared/store/sqlite-database.ts'
+import { registryMigrations, SqliteRegistryStore } from './registry-sqlite.ts'
+import { registryStoreCases } from './registry-store.cases.ts'
+
+const close: (() => Promise<unknown>)[] = []
+afterEach(async () => {
+  while (close.length > 0) await close.pop()?.()
+})
+
+registryStoreCases('SQLite', async () => {
+  const folder = await mkdtemp(path.join(os.tmpdir(), 'parley-registry-store-'))
+  const database = await openDatabase(path.join(folder, 'gateway.db'), registryMigrations)
+  close.push(
+    () => rm(folder, { recursive: true, force: true }),
+    async () => database[Symbol.asyncDispose](),
+  )
+  return new SqliteRegistryStore(database)
+})
