@@ -47,11 +47,15 @@ const totalMs = 5000
  * The one way out for every URL that a stranger gave: the name is resolved once, every answer is checked, and the
  * connection goes to a checked address with the original name for TLS and `Host`. No redirects, no proxies, nothing is
  * unpacked; time, headers and body are bounded.
+ * @param url one that `outgoingUrl` has read with the same exceptions is not read again
  * @throws OutgoingRefused never to be tried again, OutgoingFailed a later attempt may succeed
  */
-export async function guardedFetch(url: string, options: GuardedFetchOptions = {}): Promise<GuardedAnswer> {
+export async function guardedFetch(
+  url: string | OutgoingUrl,
+  options: GuardedFetchOptions = {},
+): Promise<GuardedAnswer> {
   const allowed = options.allowed ?? noExceptions
-  const target = outgoingUrl(url, allowed)
+  const target = typeof url === 'string' ? outgoingUrl(url, allowed) : url
   const headers = checkedHeaders(options.headers ?? {})
   using deadline = deadlineOf(options.timeoutMs ?? totalMs, options.signal)
   const { signal } = deadline

@@ -29,6 +29,8 @@ export async function checkReceiver(
   const { resolver = guardedResolver(allowed), timeoutMs = 2000 } = options
   try {
     const target = outgoingUrl(receiver.url, allowed)
+    // An address is judged by its text; nothing is waited for.
+    if (target.isAddress) return
     await resolvePublic(target, { allowed, resolver, signal: AbortSignal.timeout(timeoutMs) })
   } catch (error) {
     // Any other fault of a look-up is one that a later delivery may not meet.

@@ -2,7 +2,7 @@ import { setTimeout as waitMs } from 'node:timers/promises'
 import { type AllowedHosts, noExceptions } from '../net/allowed-hosts.ts'
 import { guardedResolver } from '../net/dns-resolver.ts'
 import { OutgoingFailed, OutgoingRefused } from '../net/outgoing-errors.ts'
-import { outgoingUrl } from '../net/outgoing-url.ts'
+import { type OutgoingUrl, outgoingUrl } from '../net/outgoing-url.ts'
 import { PinnedConnections } from '../net/pinned-connections.ts'
 import { type GuardedAnswer, guardedFetch } from '../net/pinned-fetch.ts'
 import type { Resolver } from '../net/resolve-public.ts'
@@ -140,12 +140,12 @@ export class Deliverer implements AsyncDisposable {
       ...result,
     })
     try {
-      const { url } = outgoingUrl(delivery.url, this.#options.allowed)
-      const done = await this.#turns.take(url.origin, signal)
+      const target = outgoingUrl(delivery.url, this.#options.allowed)
+      const done = await this.#turns.take(target.url.origin, signal)
       began = performance.now()
       let answered = false
       try {
-        const answer = await this.#post(delivery, signal)
+        const answer = await this.#post(target, delivery, signal)
         answered = true
         const wait = retryAfterMs(answer.headers['retry-after'], Date.now())
         return {
@@ -165,9 +165,9 @@ export class Deliverer implements AsyncDisposable {
     }
   }
 
-  #post({ url, token, body }: Delivery, signal: AbortSignal): Promise<GuardedAnswer> {
+  #post(target: OutgoingUrl, { token, body }: Delivery, signal: AbortSignal): Promise<GuardedAnswer> {
     const { allowed, resolver, timeoutMs } = this.#options
-    return guardedFetch(url, {
+    return guardedFetch(target, {
       method: 'POST',
       headers: { 'content-type': 'application/json', ...credentials(token) },
       body,

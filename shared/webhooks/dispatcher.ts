@@ -142,7 +142,7 @@ export class WebhookDispatcher {
       key,
       task,
       configId: config.id,
-      host: hostOf(config.url),
+      url: config.url,
       settled: config.settled,
       known,
       stored,
@@ -160,13 +160,14 @@ export class WebhookDispatcher {
       log.warn({ task_id: task.id, reason: 'queue_full', events: known - from }, 'webhook events are lost')
       return
     }
-    const host = hostOf(globalWebhook.url)
-    this.#add({ key, task, configId: undefined, host, settled: from, known, stored: false })
+    const { url } = globalWebhook
+    this.#add({ key, task, configId: undefined, url, settled: from, known, stored: false })
   }
 
-  #add(of: Pick<Lane, 'key' | 'task' | 'configId' | 'host' | 'settled' | 'known' | 'stored'>): void {
+  #add(of: Pick<Lane, 'key' | 'task' | 'configId' | 'url' | 'settled' | 'known' | 'stored'>): void {
     const lane: Lane = {
       ...of,
+      host: hostOf(of.url),
       running: false,
       again: false,
       isLarge: false,

@@ -10,7 +10,8 @@ export interface Lane {
   task: TaskKey
   /** Absent: the global webhook. */
   configId: string | undefined
-  /** Whose turn it takes. */
+  /** Where it led last, and whose turn it takes there. */
+  url: string
   host: string
   /** Number of the last event that is settled, and of the last one that is known of. */
   settled: number

@@ -58,10 +58,7 @@ export class NextEvents {
     lane.isLarge = false
     const target = await this.#target(lane, draining)
     if (target === undefined) return undefined
-    const host = hostOf(target.url)
-    if (host !== lane.host) {
-      // Replaced while it waited: it takes its turn at the host where it goes now.
-      lane.host = host
+    if (target.url !== lane.url && this.#moves(lane, target.url)) {
       lane.again = true
       return undefined
     }
@@ -81,6 +78,14 @@ export class NextEvents {
     if (lane.batch[0] !== event) return
     lane.batch.shift()
     this.#bytes -= event.body.byteLength
+  }
+
+  /** Replaced while it waited: it takes its turn at the host where it goes now. */
+  #moves(lane: Lane, url: string): boolean {
+    const { host } = lane
+    lane.url = url
+    lane.host = hostOf(url)
+    return lane.host !== host
   }
 
   async #target(lane: Lane, draining: boolean): Promise<Target | undefined> {
