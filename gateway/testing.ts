@@ -70,6 +70,7 @@ export class FakeAgent {
     { id: string; context_id: string; status: { state: string; timestamp: string } }
   >()
   on: Record<string, (call: Call) => unknown> = {}
+  readonly #senders = new Map<string, string | undefined>()
   readonly #server = http.createServer((request, response) => void this.#serve(request, response))
   slug = ''
   port = 0
@@ -131,13 +132,28 @@ export class FakeAgent {
     response.setHeader('content-type', 'application/json').end(JSON.stringify({ jsonrpc: '2.0', id, result }))
   }
 
-  #answer({ method, params }: Call): unknown {
-    if (method === 'message/send') return this.take(params)
+  #answer({ method, params, headers }: Call): unknown {
+    if (method === 'message/send') {
+      const task = this.take(params) as { id: string }
+      this.#senders.set(task.id, headers.authorization)
+      return task
+    }
     const id = (params['task_id'] ?? params['id']) as string
-    if (method === 'tasks/list') return [...this.tasks.values()].reverse()
+    if (method === 'tasks/list') return this.#list(params, headers.authorization)
     if (method === 'tasks/feedback') return { success: true, task_id: id }
-    if (method === 'contexts/clear') return { success: true }
+    if (method === 'contexts/clear') {
+      for (const one of this.#list(params, headers.authorization)) this.tasks.delete(one.id)
+      return { success: true }
+    }
     return this.tasks.get(id)
+  }
+
+  #list(params: Record<string, unknown>, sender: string | undefined) {
+    const context = params['context_id']
+    return [...this.tasks.values()]
+      .filter((task) => context === undefined || task.context_id === context)
+      .filter(({ id }) => (this.#senders.get(id) ?? sender) === sender)
+      .reverse()
   }
 
   take(params: Record<string, unknown>, at = new Date().toISOString()): object {

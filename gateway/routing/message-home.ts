@@ -3,7 +3,7 @@ import type { AgentEntry } from '../registry/entry.ts'
 import type { Registry } from '../registry/registry.ts'
 import type { RoutingStore } from './routing-store.ts'
 import { agentIsDown } from './upstream-error.ts'
-import type { Asking, Whereabouts } from './whereabouts.ts'
+import type { Owned, Whereabouts } from './whereabouts.ts'
 
 /** The agent that a message belongs to. */
 export interface Home {
@@ -19,15 +19,16 @@ interface Knowing {
 }
 
 /**
- * Where a message belongs: where it was sent before under the same key, where its task lives, where its context lives.
- * Undefined: it is new. `referenceTaskIds` do not decide.
- * @throws ParleyError Unavailable when an agent that may have the task does not answer
+ * Where a message belongs: where it was sent before under the same key, where its task lives, where its context lives; what
+ * no route tells of, agents that are trusted are asked for. Undefined: it is new. `referenceTaskIds` do not decide. An agent
+ * that does not answer holds up no message: most ids that are not known here are new.
+ * @throws ParleyError Unavailable when the agent has left the registry
  */
 export async function homeOf(
   { registry, store, whereabouts }: Knowing,
   { taskId, contextId }: MessageIn,
   key: string | undefined,
-  asking: Asking,
+  asking: Owned,
 ): Promise<Home | undefined> {
   const entryOf = (agent: string) => {
     const entry = registry.find(agent)
@@ -36,11 +37,11 @@ export async function homeOf(
   }
   const byKey = key === undefined ? undefined : await store.find(asking.owner, 'key', key)
   if (byKey !== undefined) return { entry: entryOf(byKey.agent), knownKey: true }
-  if (taskId !== undefined) {
-    const found = await whereabouts.find('task', taskId, asking)
-    if ('route' in found) return { entry: entryOf(found.route.agent), knownKey: false }
+  const find = async (kind: 'task' | 'context', id: string | undefined) => {
+    const found = id === undefined ? undefined : await whereabouts.find(kind, id, asking, 'trusted')
+    return found !== undefined && 'route' in found ? found.route : undefined
   }
-  if (contextId === undefined) return undefined
-  const context = await store.find(asking.owner, 'context', contextId)
-  return context === undefined ? undefined : { entry: entryOf(context.agent), knownKey: false }
+  const [task, context] = await Promise.all([find('task', taskId), find('context', contextId)])
+  const route = task ?? context
+  return route === undefined ? undefined : { entry: entryOf(route.agent), knownKey: false }
 }

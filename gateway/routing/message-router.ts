@@ -154,11 +154,12 @@ export class MessageRouter {
     records: (() => Promise<void>)[],
   ): Promise<FastifyReply> {
     const task = delivered.kind === 'streams' ? firstEventOf(delivered.first) : resultIn(delivered.bytes)
-    const routes = routesOf(task, sending, entry)
+    const routes = await this.#notElsewhere(routesOf(task, sending, entry))
     const writes = [...records.map((record) => record()), this.#options.store.save(routes)]
     await this.#quietly(Promise.all(writes))
-    const [route] = routes
-    if (route !== undefined) this.#options.whereabouts.appeared('task', route.id, sending.owner)
+    for (const { kind, id } of routes)
+      if (kind !== 'key') this.#options.whereabouts.appeared(kind, id, sending.owner)
+    const route = routes.find(({ kind }) => kind === 'task')
     if (delivered.kind === 'answered') return answer(sending.reply, entry, delivered, headers)
     const { reply } = sending
     begin(reply, delivered.head, entry, headers)
@@ -167,6 +168,18 @@ export class MessageRouter {
     taught?.chunk(delivered.first)
     delivered.exchange.pipe(reply.raw, taught)
     return reply
+  }
+
+  /** An agent that names what lives at another does not get it. */
+  async #notElsewhere(routes: Route[]): Promise<Route[]> {
+    const { store, log } = this.#options
+    const kept: Route[] = []
+    for (const route of routes) {
+      const known = await store.find(route.owner, route.kind, route.id).catch(() => undefined)
+      if (known === undefined || known.agent === route.agent) kept.push(route)
+      else log.warn({ agent: route.agent, [route.kind]: route.id }, 'an agent named what another has')
+    }
+    return kept
   }
 
   #keepKey({ owner, key }: Sending, { id }: AgentEntry): Promise<void> {
@@ -221,15 +234,21 @@ function outcomeOf(delivered: Delivered): Decision['tried'][number]['outcome'] {
   return delivered.kind === 'unknown' ? 'unknown' : 'answered'
 }
 
-/** The task first, then its context; none where the answer is no task. */
-function routesOf(task: unknown, { owner, words }: Sending, { id: agent }: AgentEntry): Route[] {
+/** The task first, then its context; none where the answer is no task, or another than the message was for. */
+function routesOf(task: unknown, { owner, words, params }: Sending, { id: agent }: AgentEntry): Route[] {
   if (!isObject(task)) return []
-  const id = task['id'] ?? task['task_id']
-  const context = task['context_id'] ?? task['contextId']
-  if (typeof id !== 'string' || id.length > 128) return []
+  const { message } = parseParams(messageSend, params)
+  const id = idFor(task['id'] ?? task['task_id'], message.taskId)
+  const context = idFor(task['context_id'] ?? task['contextId'], message.contextId)
   const of = { owner, agent, at: Date.now() }
-  const isContext = typeof context === 'string' && context.length <= 128
-  const inContext = isContext ? { context } : {}
-  const taskRoute: Route = { ...of, kind: 'task', id, ...inContext, ...(words !== undefined && { words }) }
-  return isContext ? [taskRoute, { ...of, kind: 'context', id: context }] : [taskRoute]
+  const routes: Route[] = []
+  if (id !== undefined)
+    routes.push({ ...of, kind: 'task', id, ...(context && { context }), ...(words && { words }) })
+  if (id !== undefined && context !== undefined) routes.push({ ...of, kind: 'context', id: context })
+  return routes
+}
+
+function idFor(told: unknown, asked: string | undefined): string | undefined {
+  if (typeof told !== 'string' || told.length > 128) return undefined
+  return asked === undefined || told === asked ? told : undefined
 }

@@ -1,0 +1,129 @@
+import { expect, test } from 'vitest'
+import { agent, bearer, call, fail, gatewayForEachTest, saying } from './testing.ts'
+
+gatewayForEachTest({ REGISTRY_ALLOWED_HOSTS: '127.0.0.1' })
+
+const weather = 'Weather forecast for any city'
+const chess = 'Plays chess, suggests the best move'
+const stranger = { origin: 'registered', admittedBy: 'open' }
+
+/** An agent that says of everything that it has it. */
+async function liar(more: object = stranger) {
+  const one = await agent('liar', 'Tells fables', more)
+  one.on['tasks/get'] = ({ params }) => ({
+    id: params['task_id'],
+    context_id: crypto.randomUUID(),
+    status: { state: 'completed' },
+  })
+  one.on['tasks/list'] = ({ params }) => [
+    { id: crypto.randomUUID(), context_id: params['context_id'], status: { state: 'completed' } },
+  ]
+  return one
+}
+
+test('an agent of the open registry that claims a task of another does not get it', async () => {
+  await liar()
+  const board = await agent('board', chess)
+  board.on['tasks/get'] = async ({ params }) => {
+    await new Promise((resolve) => setTimeout(resolve, 100))
+    return board.tasks.get(params['task_id'] as string)
+  }
+  const task = board.take(saying('hello')) as { id: string }
+  const got = await call('tasks/get', { task_id: task.id })
+  expect(got.headers.get('x-agent')).toBe('board')
+})
+
+test('what an agent of the open registry claims decides of no new message', async () => {
+  const [sky, fables] = [await agent('sky', weather), await liar()]
+  const ids = { taskId: crypto.randomUUID(), contextId: crypto.randomUUID() }
+  const taken = await call('message/send', saying('weather forecast', ids))
+  expect(taken.headers.get('x-agent')).toBe('sky')
+  expect(fables.calls).toEqual([])
+  expect(sky.sent()).toHaveLength(1)
+})
+
+test('a task of the open registry’s agents is found too, once the house’s own have said no', async () => {
+  const board = await agent('board', chess, stranger)
+  const sky = await agent('sky', weather)
+  const task = board.take(saying('hello')) as { id: string }
+  const got = await call('tasks/get', { task_id: task.id })
+  expect(got.headers.get('x-agent')).toBe('board')
+  expect(sky.calls).toHaveLength(1)
+})
+
+test('an answer does not move a task or a context that lives at another agent', async () => {
+  const [sky, board] = [await agent('sky', weather), await agent('board', chess)]
+  const first = await call('message/send', saying('weather forecast'))
+  const { id, context_id } = first.json.result as { id: string; context_id: string }
+  board.on['message/send'] = () => ({ id, context_id, kind: 'task', status: { state: 'submitted' } })
+  const second = await call('message/send', saying('the best chess move', { referenceTaskIds: [id] }))
+  expect(second.headers.get('x-agent')).toBe('board')
+  const got = await call('tasks/get', { task_id: id })
+  expect(got.headers.get('x-agent')).toBe('sky')
+  const third = await call('message/send', saying('the best chess move', { contextId: context_id }))
+  expect(third.headers.get('x-agent')).toBe('sky')
+  expect(board.sent('tasks/get')).toEqual([])
+  expect(sky.sent()).toHaveLength(2)
+})
+
+test('an answer tells of the task that was sent, and of no other', async () => {
+  const sky = await agent('sky', weather)
+  const [taskId, other] = [crypto.randomUUID(), crypto.randomUUID()]
+  sky.on['message/send'] = () => ({ id: other, context_id: other, kind: 'task' })
+  sky.on['tasks/get'] = ({ response, id }) => fail(response, id, 404, -32001, {})
+  await call('message/send', saying('weather forecast', { taskId }))
+  expect((await call('tasks/get', { task_id: other })).status).toBe(404)
+})
+
+test('a context made at an agent directly is found by asking, once, and stays with its agent', async () => {
+  const [sky, board] = [await agent('sky', weather), await agent('board', chess)]
+  board.on['tasks/list'] = ({ params }) =>
+    [...board.tasks.values()].filter((task) => task.context_id === params['context_id'])
+  sky.on['tasks/list'] = () => []
+  const contextId = crypto.randomUUID()
+  board.take(saying('hello', { contextId }))
+  for (let time = 0; time < 2; time += 1) {
+    const taken = await call('message/send', saying('weather forecast', { contextId }))
+    expect(taken.headers.get('x-agent')).toBe('board')
+  }
+  expect(sky.calls.length).toBeLessThanOrEqual(1)
+  expect(board.sent('tasks/list')).toHaveLength(1)
+})
+
+test('many who ask for the same thing at once make the agents be asked once', async () => {
+  const sky = await agent('sky', weather)
+  sky.on['tasks/get'] = async () => {
+    await new Promise((resolve) => setTimeout(resolve, 100))
+  }
+  const id = crypto.randomUUID()
+  const answers = await Promise.all(Array.from({ length: 10 }, () => call('tasks/get', { task_id: id })))
+  expect(new Set(answers.map(({ status }) => status))).toEqual(new Set([404]))
+  expect(sky.calls).toHaveLength(1)
+})
+
+test.each([401, 403, 429, 500])(
+  'an agent that answers the question with %i has not said no',
+  async (status) => {
+    const sky = await agent('sky', weather)
+    sky.on['tasks/get'] = ({ response, id }) => fail(response, id, status, -32013, {})
+    const missing = await call('tasks/get', { task_id: crypto.randomUUID() })
+    expect([missing.status, missing.headers.get('x-parley-incomplete')]).toEqual([404, 'sky'])
+  },
+)
+
+test('an agent that let a question pass is not asked again at once, and is named', async () => {
+  const [sky, board] = [await agent('sky', weather), await agent('board', chess)]
+  sky.on['tasks/get'] = () => new Promise(() => {})
+  const ask = () => call('tasks/get', { task_id: crypto.randomUUID() })
+  for (const answer of [await ask(), await ask()])
+    expect(answer.headers.get('x-parley-incomplete')).toBe('sky')
+  expect([sky.calls.length, board.calls.length]).toEqual([1, 2])
+})
+
+test('another owner’s message under the same ids finds a home of its own', async () => {
+  const [sky, board] = [await agent('sky', weather), await agent('board', chess)]
+  const contextId = crypto.randomUUID()
+  await call('message/send', saying('weather forecast', { contextId }))
+  await call('message/send', saying('the best chess move', { contextId }), { authorization: bearer('bob') })
+  expect([sky.sent().length, board.sent().length]).toEqual([1, 1])
+})

@@ -1,0 +1,143 @@
+import type { IncomingHttpHeaders } from 'node:http'
+import { RecentMap } from '../../shared/identity/recent-map.ts'
+import { isObject } from '../../shared/jsonrpc/envelope.ts'
+import type { AgentEntry } from '../registry/entry.ts'
+import type { Registry } from '../registry/registry.ts'
+import { targetOf, type WayTo } from './agent-target.ts'
+import { askAgent, atOnce, questionHeaders, rpcBody } from './ask-agent.ts'
+import { exclusion } from './follow-registry.ts'
+
+export interface AskAroundOptions {
+  registry: Registry
+  wayTo: WayTo
+  /** For all questions together. Default 2 s. */
+  askMs?: number
+  /** Agents that are asked at most. Default 200. */
+  agentsMax?: number
+}
+
+/** A caller's request, as far as a question in its name needs it. */
+export interface Asking {
+  headers: IncomingHttpHeaders
+  requestId: string
+}
+
+/** What is asked for, and at whom. */
+export interface Sought {
+  kind: 'task' | 'context'
+  id: string
+  among: Among
+  /** Agents at which the caller has something: they come first. */
+  known: ReadonlySet<string>
+}
+
+/**
+ * `trusted`: the house's own agents and those that an operator admitted, where it decides to whom a message goes. `all`:
+ * after them those that the open registry let in, which could claim whatever they are asked for.
+ */
+export type Among = 'all' | 'trusted'
+
+export interface Heard {
+  claim?: { agent: string; context: string }
+  /** Slugs of agents that did not say whether they have it. */
+  incomplete: string[]
+}
+
+const askedAtOnce = 16
+const answerMaxBytes = 1024 * 1024
+/** Where a message waits for the answer, fewer are asked. */
+const forMessagesMax = 32
+/** An agent that let a question pass is not waited for again within this time. */
+const silentForMs = 10_000
+
+/** Asks the agents, with the caller's token, which of them has a task or a context. */
+export class AskAround {
+  readonly #options: AskAroundOptions
+  readonly #silentUntil = new RecentMap<string, number>(1000)
+
+  constructor(options: AskAroundOptions) {
+    this.#options = options
+  }
+
+  async ask(sought: Sought, asking: Asking): Promise<Heard> {
+    const { askMs = 2000, agentsMax = 200 } = this.#options
+    const most = sought.among === 'trusted' ? Math.min(agentsMax, forMessagesMax) : agentsMax
+    const [trusted, strangers] = this.#agents(sought)
+    const first = trusted.slice(0, most)
+    const second = sought.among === 'all' ? strangers.slice(0, most - first.length) : []
+    // Who is trusted has half of the time for itself: nobody else's claim is heard before its answer.
+    const all = AbortSignal.timeout(askMs)
+    const half = second.length === 0 ? all : AbortSignal.timeout(askMs / 2)
+    const heard = await this.#askEach(first, sought, asking, half)
+    if (heard.claim !== undefined || second.length === 0) return heard
+    const { claim, incomplete } = await this.#askEach(second, sought, asking, all)
+    return { ...(claim && { claim }), incomplete: [...heard.incomplete, ...incomplete] }
+  }
+
+  async #askEach(agents: AgentEntry[], sought: Sought, asking: Asking, time: AbortSignal): Promise<Heard> {
+    const found = new AbortController()
+    const signal = AbortSignal.any([found.signal, time])
+    const options = {
+      headers: questionHeaders(asking.headers, asking.requestId),
+      body: questionFor(sought),
+      signal,
+      answerMaxBytes,
+    }
+    const heard: Heard = { incomplete: [] }
+    const askOne = async (entry: AgentEntry) => {
+      try {
+        if ((this.#silentUntil.get(entry.id) ?? 0) > Date.now()) throw new Error('was silent')
+        const { status, result } = await askAgent(targetOf(entry, '/', this.#options.wayTo), options)
+        const context = contextIn(sought, result)
+        if (context !== undefined && heard.claim === undefined) {
+          heard.claim = { agent: entry.id, context }
+          found.abort()
+        } else if (context === undefined && saidNothing(status)) heard.incomplete.push(entry.slug)
+      } catch {
+        if (found.signal.aborted) return
+        heard.incomplete.push(entry.slug)
+        if (time.aborted) this.#silentUntil.set(entry.id, Date.now() + silentForMs)
+      }
+    }
+    await atOnce(agents, askedAtOnce, askOne, () => signal.aborted)
+    return heard
+  }
+
+  /** Those that are trusted, and the others; in both the caller's first, then the house's own. */
+  #agents({ known }: Sought): [AgentEntry[], AgentEntry[]] {
+    const groups: AgentEntry[][] = [[], [], [], []]
+    for (const entry of this.#options.registry.admitted()) {
+      if (entry.quarantine?.by !== undefined || exclusion(entry) === 'unreachable') continue
+      const isKnown = known.has(entry.id)
+      const at = isStranger(entry) ? 3 : isKnown ? 0 : entry.origin === 'supervised' ? 1 : 2
+      const group = groups[at] as AgentEntry[]
+      if (isKnown) group.unshift(entry)
+      else group.push(entry)
+    }
+    return [groups.slice(0, 3).flat(), groups[3] as AgentEntry[]]
+  }
+}
+
+/** Let in by the open registry: nobody has looked at it. */
+function isStranger({ origin, admittedBy }: AgentEntry): boolean {
+  return origin === 'registered' && (admittedBy === undefined || admittedBy === 'open')
+}
+
+/** It failed, or would not tell this caller's token; it may have it all the same. */
+function saidNothing(status: number): boolean {
+  return status >= 500 || status === 401 || status === 403 || status === 429
+}
+
+function questionFor({ kind, id }: Sought): Buffer {
+  return kind === 'task'
+    ? rpcBody('tasks/get', { task_id: id, history_length: 0 })
+    : rpcBody('tasks/list', { context_id: id, limit: 1, history_length: 0 })
+}
+
+/** The context of the task, or the context itself, where the answer shows that it is there. */
+function contextIn({ kind, id }: Sought, result: unknown): string | undefined {
+  const task: unknown = kind === 'task' ? result : Array.isArray(result) ? result[0] : undefined
+  if (!isObject(task) || typeof task['context_id'] !== 'string' || task['context_id'].length > 128)
+    return undefined
+  return (kind === 'task' ? task['id'] : task['context_id']) === id ? task['context_id'] : undefined
+}
