@@ -14,7 +14,7 @@ export const floors: string[][] = [
   ['shared/methods'],
   ['shared/http'],
   ['shared/registration', 'shared/open-payments.ts'],
-  ['shared/open-line.ts', 'shared/open-store.ts'],
+  ['shared/open-limits.ts', 'shared/open-line.ts', 'shared/open-store.ts'],
   ['shared/app.ts'],
   ['shared/run-agent.ts'],
   ['shared/agent-process.ts'],
@@ -53,7 +53,7 @@ export const drivers: Record<string, RegExp> = {
   'node:sqlite': /sqlite[^/]*\.ts$/,
   mongodb: /mongodb[^/]*\.ts$/,
   bullmq: /\/bullmq\.ts$/,
-  ioredis: /\/(bullmq|redis)\.ts$/,
+  ioredis: /\/(bullmq|redis[^/]*)\.ts$/,
   viem: /^shared\/(payments\/(typed-data|wallet|chain[^/]*)|testing\/chain)\.ts$/,
   'oidc-provider': /^gateway\/identity-provider\//,
 }

@@ -1,5 +1,5 @@
 import { ParleyError } from '../jsonrpc/errors.ts'
-import type { PushConfig, TaskKey, WebhookStore } from './webhook-store.ts'
+import type { Claim, ConfigKey, PushConfig, TaskKey, WebhookStore } from './webhook-store.ts'
 
 export interface MemoryWebhooksOptions {
   /** Configs kept at most. Default 100,000. */
@@ -66,6 +66,14 @@ export class MemoryWebhooks implements WebhookStore {
     const ofTask = this.#tasks.get(keyOf(task)) as Map<string, PushConfig>
     this.#closed.delete(found)
     this.#put(ofTask, { ...found, ...settlement })
+    return true
+  }
+
+  async claimPushConfig({ task, id }: ConfigKey): Promise<Claim> {
+    return this.#find({ task, id }) === undefined ? 'absent' : 'ours'
+  }
+
+  async releasePushConfig(): Promise<true> {
     return true
   }
 

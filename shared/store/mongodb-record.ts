@@ -16,6 +16,8 @@ export interface TaskDocument {
   state: TaskState
   position: string
   version: number
+  /** How many it has; absent where an earlier version wrote it. */
+  events?: number
   /** The rest of the record as JSON, with references to large parts. */
   body: string
   holder?: string
@@ -124,6 +126,7 @@ export function encodeTask(inside: Inside, record: TaskRecord, tooLarge: TooLarg
     state: record.status.state,
     position: positionOf(record.createdAt, record.id),
     version,
+    events: record.events.length,
     body,
   }
   if (lease !== undefined)

@@ -127,6 +127,21 @@ export async function listUnfinished(inside: Inside, now: number): Promise<Unfin
     })
 }
 
+export async function countEvents(inside: Inside, taskIds: string[]): Promise<Map<string, number>> {
+  const { tasks, agentId } = inside
+  const wanted = { _id: { $in: taskIds.map((id) => idIn(inside, id)) }, agent_id: agentId }
+  const found = await tasks
+    .find(wanted)
+    .project<Pick<TaskDocument, '_id' | 'events'>>({ _id: 1, events: 1 })
+    .toArray()
+  const counts = new Map(found.map(({ _id, events }) => [_id, events]))
+  const known = taskIds.flatMap((id) => {
+    const count = counts.get(idIn(inside, id))
+    return count === undefined ? [] : [[id, count] as const]
+  })
+  return new Map(known)
+}
+
 export async function listDue({ tasks, agentId }: Inside, now: number, limit: number): Promise<string[]> {
   const due = { agent_id: agentId, due_at: { $lte: now }, state: { $in: [...pausedStates] } }
   const found = tasks.find(due).sort({ due_at: 1 }).limit(limit).project<{ task_id: string }>({ task_id: 1 })

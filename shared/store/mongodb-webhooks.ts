@@ -1,3 +1,4 @@
+import type { Collection } from 'mongodb'
 import { nowMicros } from '../protocol/timestamp.ts'
 import { insertUnlessThere, untilDone } from './mongodb-database.ts'
 import { hashOf, keyText } from './mongodb-keys.ts'
@@ -15,6 +16,11 @@ interface ConfigDocument {
   settled: number
   /** Only where it may still owe something. */
   open?: true
+  /** Who sends what it owes, and until when (milliseconds since 1970). */
+  sender?: string
+  claimed_until?: number
+  /** Somebody came for it while it was the sender's. */
+  wanted?: true
   /** All that is set once, as JSON. */
   body: string
   health: string
@@ -61,20 +67,56 @@ export function mongodbWebhooks(inside: Inside): WebhookStore {
       const removed = await configs.findOneAndDelete(wanted)
       return removed === null ? undefined : decode(removed)
     },
-    settlePushConfig: async ({ task, id, revision }, { settled, open, health }) => {
+    settlePushConfig: async ({ task, id, revision }, { settled, open, health }, sender) => {
       const behind = [{ settled: { $lt: settled } }, { settled, open: true as const }]
-      const wanted = { ...key(task, id), revision: keyText(revision), $or: behind }
+      const claimed = sender === undefined ? {} : { sender: keyText(sender) }
+      const wanted = { ...key(task, id), revision: keyText(revision), ...claimed, $or: behind }
       const said = { settled, health: JSON.stringify(health) }
       const change = open ? { $set: { ...said, open } } : { $set: said, $unset: { open: '' as const } }
       return (await configs.updateOne(wanted, change as never)).matchedCount === 1
     },
-    listOpenPushConfigs: async ({ limit, cursor = 0 }) => {
+    ...claimsOf(inside, configs, key),
+    listOpenPushConfigs: async ({ limit, cursor = 0, unclaimed = false }) => {
+      const nobodys = unclaimed ? { $or: unclaimedAt(inside.now()) } : {}
       const found = await configs
-        .find({ agent_id: agentId, open: true, registered: { $gt: cursor } })
+        .find({ agent_id: agentId, open: true, registered: { $gt: cursor }, ...nobodys })
         .sort({ registered: 1 })
         .limit(limit + 1)
         .toArray()
       return pageOf(found, limit)
+    },
+  }
+}
+
+type Key = (task: TaskKey, id: string) => { _id: string; agent_id: string }
+
+const unclaimedAt = (now: number) => [{ sender: { $exists: false } }, { claimed_until: { $lte: now } }]
+
+/** Each step is one compare-and-set: a claim is free, ours, over, or its sender learns that somebody came. */
+function claimsOf(
+  { now }: Inside,
+  configs: Collection<ConfigDocument>,
+  key: Key,
+): Pick<WebhookStore, 'claimPushConfig' | 'releasePushConfig'> {
+  return {
+    claimPushConfig: ({ task, id }, sender, forMs) => {
+      const ours = { sender: keyText(sender) }
+      return untilDone(async () => {
+        const free = { ...key(task, id), $or: [ours, ...unclaimedAt(now())] }
+        const change = { $set: { ...ours, claimed_until: now() + forMs } }
+        if ((await configs.updateOne(free, change)).matchedCount === 1) return 'ours' as const
+        const another = { ...key(task, id), sender: { $exists: true } }
+        const told = await configs.updateOne(another, { $set: { wanted: true } })
+        if (told.matchedCount === 1) return 'anothers'
+        return (await configs.countDocuments(key(task, id), { limit: 1 })) === 0 ? 'absent' : undefined
+      })
+    },
+    releasePushConfig: async ({ task, id }, sender) => {
+      const ours = { ...key(task, id), sender: keyText(sender) }
+      const over = { $unset: { sender: '' as const, claimed_until: '' as const } }
+      if ((await configs.updateOne({ ...ours, wanted: { $exists: false } }, over)).matchedCount === 1)
+        return true
+      return (await configs.updateOne(ours, { $unset: { wanted: '' } })).matchedCount === 0
     },
   }
 }

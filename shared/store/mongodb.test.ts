@@ -3,7 +3,7 @@ import { afterAll, beforeAll, describe } from 'vitest'
 import { hasMongodb, type MongodbServer, startMongodb } from '../testing/mongodb-server.ts'
 import { openMongodbStore } from './mongodb.ts'
 import { storeCases } from './store.cases.ts'
-import { openPushConfigCases, webhookStoreCases } from './store-webhooks.cases.ts'
+import { claimCases, openPushConfigCases, webhookStoreCases } from './store-webhooks.cases.ts'
 
 describe.skipIf(!hasMongodb)('on a MongoDB-compatible server (needs mongod)', () => {
   let server: MongodbServer
@@ -25,4 +25,5 @@ describe.skipIf(!hasMongodb)('on a MongoDB-compatible server (needs mongod)', ()
   storeCases('MongoDB', open)
   webhookStoreCases('MongoDB', webhooks)
   openPushConfigCases(webhooks)
+  claimCases(webhooks)
 })

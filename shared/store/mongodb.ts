@@ -20,6 +20,7 @@ import { signatureTaker } from './mongodb-signatures.ts'
 import {
   commitTask,
   countByState,
+  countEvents,
   createTask,
   findTask,
   listDue,
@@ -113,6 +114,7 @@ function storeOf(inside: Inside, settings: Collection<SettingDocument>): Methods
     commitTask: (record) => commitTask(inside, record),
     listTasks: (query) => listTasks(inside, query),
     listUnfinished: (now) => listUnfinished(inside, now),
+    countEvents: (taskIds) => countEvents(inside, taskIds),
     listDue: (now, limit) => listDue(inside, now, limit),
     renewLeases: (holder, taskIds, until) => renewLeases(inside, holder, taskIds, until),
     countByState: () => countByState(inside),

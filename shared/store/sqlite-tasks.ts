@@ -105,6 +105,11 @@ export function loadTask(inside: Inside, id: string): Promise<TaskRecord | undef
   })
 }
 
+export async function countEvents(inside: Inside, taskIds: string[]): Promise<Map<string, number>> {
+  const found = await Promise.all(taskIds.map((id) => loadTask(inside, id)))
+  return new Map(found.flatMap((task) => (task === undefined ? [] : [[task.id, task.events.length]])))
+}
+
 const columnsOfUnfinished = 'seq, id, version, owner, state, lease_holder IS NOT NULL AS leased'
 
 export function listUnfinished(inside: Inside, now: number, ourHolder: string): Promise<UnfinishedTask[]> {

@@ -70,6 +70,9 @@ export function sqliteWebhooks(inside: Inside): WebhookStore {
         const where = [...keyOf(task), id, revision, settled, settled]
         return database.statement(settle).run(...values, ...where).changes === 1
       }),
+    // No other process sends.
+    claimPushConfig: async () => 'ours',
+    releasePushConfig: async () => true,
     listOpenPushConfigs: ({ limit, cursor = 0 }) =>
       database.read(() => {
         const rows = database

@@ -11,6 +11,7 @@ import { takeSignature } from './sqlite-signatures.ts'
 import {
   commitTask,
   countByState,
+  countEvents,
   createTask,
   findTask,
   listDue,
@@ -53,6 +54,7 @@ export async function openSqliteStore(options: SqliteStoreOptions): Promise<Stor
     commitTask: (record) => commitTask(inside, record),
     listTasks: (query) => listTasks(inside, query),
     listUnfinished: (now, ourHolder) => listUnfinished(inside, now, ourHolder),
+    countEvents: (taskIds) => countEvents(inside, taskIds),
     listDue: (now, limit) => listDue(inside, now, limit),
     renewLeases: (holder, taskIds, until) => renewLeases(inside, holder, taskIds, until),
     countByState: () => countByState(inside),

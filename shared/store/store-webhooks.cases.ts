@@ -126,3 +126,62 @@ export function openPushConfigCases(open: () => Promise<WebhookStore & AsyncDisp
     expect(listed).toEqual(configs.map(({ task, id, url, settled }) => ({ task, id, url, settled })))
   })
 }
+
+/** For adapters whose configs several processes send. */
+export function claimCases(open: () => Promise<WebhookStore & AsyncDisposable>): void {
+  test('a config is one sender’s at a time, until it lets go or its time is over', async () => {
+    await using store = await open()
+    const config = samplePushConfig()
+    expect(await store.claimPushConfig(config, 'a', 60_000)).toBe('absent')
+    await store.savePushConfig(config, 5)
+    expect(await store.claimPushConfig(config, 'a', 60_000)).toBe('ours')
+    expect(await store.releasePushConfig(config, 'a')).toBe(true)
+    expect(await store.claimPushConfig(config, 'b', 60_000)).toBe('ours')
+    expect(await store.claimPushConfig(config, 'a', 60_000)).toBe('anothers')
+    expect(await store.claimPushConfig(config, 'b', 1)).toBe('ours')
+    await expect.poll(() => store.claimPushConfig(config, 'a', 60_000)).toBe('ours')
+    expect(await store.claimPushConfig(config, 'b', 60_000)).toBe('anothers')
+  })
+
+  test('who lets go is told once that others came meanwhile; who has no claim lets go of nothing', async () => {
+    await using store = await open()
+    const config = samplePushConfig()
+    await store.savePushConfig(config, 5)
+    await store.claimPushConfig(config, 'a', 60_000)
+    expect(await store.releasePushConfig(config, 'b')).toBe(true)
+    expect(await store.claimPushConfig(config, 'b', 60_000)).toBe('anothers')
+    expect(await store.releasePushConfig(config, 'a')).toBe(false)
+    expect(await store.claimPushConfig(config, 'a', 60_000)).toBe('ours')
+    expect(await store.releasePushConfig(config, 'a')).toBe(true)
+    expect(await store.claimPushConfig(config, 'b', 60_000)).toBe('ours')
+  })
+
+  test('who lost its claim settles nothing', async () => {
+    await using store = await open()
+    const config = samplePushConfig()
+    await store.savePushConfig(config, 5)
+    const settlement = { settled: 1, open: true, health: config.health }
+    expect(await store.settlePushConfig(config, settlement, 'a')).toBe(false)
+    await store.claimPushConfig(config, 'a', 1)
+    await expect.poll(() => store.claimPushConfig(config, 'b', 60_000)).toBe('ours')
+    expect(await store.settlePushConfig(config, settlement, 'a')).toBe(false)
+    expect(await store.settlePushConfig(config, settlement, 'b')).toBe(true)
+  })
+
+  test('open configs that nobody sends are listed by themselves; one that is set anew stays its sender’s', async () => {
+    await using store = await open()
+    const [free, claimed, over] = [1, 2, 3].map(() => samplePushConfig()) as [
+      PushConfig,
+      PushConfig,
+      PushConfig,
+    ]
+    for (const config of [free, claimed, over]) await store.savePushConfig(config, 5)
+    await store.claimPushConfig(claimed, 'a', 60_000)
+    await store.savePushConfig({ ...claimed, revision: 'new' }, 5)
+    await store.claimPushConfig(over, 'a', 1)
+    const unclaimed = async () =>
+      (await store.listOpenPushConfigs({ limit: 5, unclaimed: true })).items.map(({ id }) => id)
+    await expect.poll(unclaimed).toEqual([free.id, over.id])
+    expect((await store.listOpenPushConfigs({ limit: 5 })).items).toHaveLength(3)
+  })
+}

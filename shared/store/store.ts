@@ -132,6 +132,8 @@ export interface Store extends AsyncDisposable {
    * `exclusive` store the lease of any other holder has ended.
    */
   listUnfinished(now: number, ourHolder: string): Promise<UnfinishedTask[]>
+  /** How many events each of these tasks has; those that are not there, or do not say, are left out. */
+  countEvents(taskIds: string[]): Promise<Map<string, number>>
   /** Ids of paused tasks whose `dueAt` has passed. */
   listDue(now: number, limit: number): Promise<string[]>
   /**

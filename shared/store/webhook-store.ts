@@ -46,6 +46,11 @@ export interface Settlement {
   health: DeliveryHealth
 }
 
+export type ConfigKey = Pick<PushConfig, 'task' | 'id'>
+
+/** Whose a config is to send; `absent`: it is not there. */
+export type Claim = 'ours' | 'anothers' | 'absent'
+
 /** Configs that may still owe something, without what is secret or large. */
 export interface OpenPushConfig {
   task: TaskKey
@@ -70,13 +75,24 @@ export interface WebhookStore {
   listPushConfigs(task: TaskKey): Promise<PushConfig[]>
   /** Returns the one that was removed. With `revision`: that one only. */
   removePushConfig(task: TaskKey, id: string, revision?: string): Promise<PushConfig | undefined>
-  /** False when the config was replaced or removed, or is as far already: nothing is changed then. */
+  /**
+   * False when the config was replaced or removed, is as far already, or is not claimed by the sender that is named: nothing
+   * is changed then.
+   */
   settlePushConfig(
     config: Pick<PushConfig, 'task' | 'id' | 'revision'>,
     settlement: Settlement,
+    sender?: string,
   ): Promise<boolean>
-  /** Those with `open`, in the order of their registration, behind the cursor. */
-  listOpenPushConfigs(query: { limit: number; cursor?: number }): Promise<{
+  /**
+   * One process sends what a config owes: the config is this sender's for `forMs` from now, taken or prolonged. Who comes
+   * while it is another's is not told later; the other is, when it lets go. Where no other process sends, all is `ours`.
+   */
+  claimPushConfig(key: ConfigKey, sender: string, forMs: number): Promise<Claim>
+  /** Lets go. False: others came meanwhile for what may be new, so the claim stays; look again, then let go. */
+  releasePushConfig(key: ConfigKey, sender: string): Promise<boolean>
+  /** Those with `open`, in the order of their registration, behind the cursor; with `unclaimed` those that nobody sends. */
+  listOpenPushConfigs(query: { limit: number; cursor?: number; unclaimed?: boolean }): Promise<{
     items: OpenPushConfig[]
     /** Absent at the end. */
     nextCursor?: number

@@ -1,0 +1,106 @@
+/** The names that every step begins with: the config's key, its task's set, and what there is of all. */
+const names = `
+  local configs, tasks, open, closed, sequence = KEYS[1], KEYS[2], KEYS[3], KEYS[4], KEYS[5]
+  local task, id = ARGV[1], ARGV[2]
+  local member = task .. ':' .. id
+  local config, ofTask = configs .. member, tasks .. task
+  local function drop(gone)
+    local colon = string.find(gone, ':', 1, true)
+    redis.call('DEL', configs .. gone)
+    redis.call('ZREM', tasks .. string.sub(gone, 1, colon - 1), string.sub(gone, colon + 1))
+    redis.call('ZREM', open, gone)
+    redis.call('ZREM', closed, gone)
+  end
+  local function stand(isOpen, openMs, closedMs)
+    local at = redis.call('HGET', config, 'registered')
+    redis.call('ZREM', isOpen and closed or open, member)
+    if isOpen then redis.call('ZADD', open, at, member)
+    else redis.call('ZADD', closed, 'NX', redis.call('INCR', sequence), member) end
+    redis.call('PEXPIRE', config, isOpen and openMs or closedMs)
+    redis.call('PEXPIRE', ofTask, openMs)
+  end`
+
+/** Milliseconds by the clock of Redis, which is one for all. */
+const clock = `
+  local time = redis.call('TIME')
+  local now = tonumber(time[1]) * 1000 + math.floor(tonumber(time[2]) / 1000)`
+
+/** What is done to a config in one step, for Redis to run. */
+export const scripts = {
+  /** 1: saved, 0: the task has too many, -1: there is no room. */
+  save: `${names}
+  local perTaskMax, max = tonumber(ARGV[3]), tonumber(ARGV[4])
+  if redis.call('EXISTS', config) == 0 then
+    local count = 0
+    for _, other in ipairs(redis.call('ZRANGE', ofTask, 0, -1)) do
+      if redis.call('EXISTS', configs .. task .. ':' .. other) == 1 then count = count + 1
+      else drop(task .. ':' .. other) end
+    end
+    if count >= perTaskMax then return 0 end
+    while redis.call('ZCARD', open) + redis.call('ZCARD', closed) >= max do
+      local oldest = redis.call('ZRANGE', closed, 0, 0)[1]
+      if not oldest then return -1 end
+      drop(oldest)
+    end
+  end
+  local at = redis.call('INCR', sequence)
+  redis.call('HSET', config, 'registered', at, 'body', ARGV[7], 'revision', ARGV[8],
+    'settled', ARGV[9], 'open', ARGV[10], 'health', ARGV[11])
+  redis.call('ZADD', ofTask, at, id)
+  redis.call('ZREM', closed, member)
+  stand(ARGV[10] == '1', ARGV[5], ARGV[6])
+  return 1`,
+
+  /** The fields of what was removed. */
+  remove: `${names}
+  local revision = redis.call('HGET', config, 'revision')
+  if not revision or (ARGV[3] ~= '' and ARGV[3] ~= revision) then return {} end
+  local fields = redis.call('HGETALL', config)
+  drop(member)
+  return fields`,
+
+  settle: `${names}
+  local there = redis.call('HMGET', config, 'revision', 'settled', 'open', 'sender')
+  local settled = tonumber(ARGV[4])
+  if there[1] ~= ARGV[3] then return 0 end
+  if ARGV[7] ~= '' and there[4] ~= ARGV[7] then return 0 end
+  local known = tonumber(there[2])
+  if settled < known or (settled == known and there[3] ~= '1') then return 0 end
+  redis.call('HSET', config, 'settled', settled, 'open', ARGV[5], 'health', ARGV[6])
+  stand(ARGV[5] == '1', ARGV[8], ARGV[9])
+  return 1`,
+
+  claim: `${names} ${clock}
+  local there = redis.call('HMGET', config, 'revision', 'sender', 'claimed_until')
+  if not there[1] then return 'absent' end
+  if there[2] and there[2] ~= ARGV[3] and tonumber(there[3]) > now then
+    redis.call('HSET', config, 'wanted', 1)
+    return 'anothers'
+  end
+  redis.call('HSET', config, 'sender', ARGV[3], 'claimed_until', now + tonumber(ARGV[4]))
+  return 'ours'`,
+
+  /** 0: still the sender's, for somebody came. */
+  release: `${names}
+  if redis.call('HGET', config, 'sender') ~= ARGV[3] then return 1 end
+  if redis.call('HDEL', config, 'wanted') == 1 then return 0 end
+  redis.call('HDEL', config, 'sender', 'claimed_until')
+  return 1`,
+
+  /** The next cursor, then body and settled number of each. */
+  open: `${clock}
+  local open, configs = KEYS[1], KEYS[2]
+  local limit = tonumber(ARGV[2])
+  local page = redis.call('ZRANGEBYSCORE', open, '(' .. ARGV[1], '+inf', 'WITHSCORES', 'LIMIT', 0, limit + 1)
+  local found = { '' }
+  for i = 1, math.min(#page, limit * 2), 2 do
+    local there = redis.call('HMGET', configs .. page[i], 'body', 'settled', 'sender', 'claimed_until')
+    if not there[1] then redis.call('ZREM', open, page[i])
+    elseif ARGV[3] == '0' or not there[3] or tonumber(there[4]) <= now then
+      found[#found + 1] = there[1]
+      found[#found + 1] = there[2]
+    end
+  end
+  if #page > limit * 2 then found[1] = page[limit * 2] end
+  return found`,
+}

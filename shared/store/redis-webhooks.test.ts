@@ -1,0 +1,74 @@
+import { afterAll, beforeAll, describe, expect, test } from 'vitest'
+import { makeLog } from '../process/log.ts'
+import { hasRedis, type RedisServer, startRedis } from '../testing/redis-server.ts'
+import { openRedisWebhooks, type RedisWebhooksOptions } from './redis-webhooks.ts'
+import {
+  claimCases,
+  openPushConfigCases,
+  samplePushConfig,
+  sampleTask,
+  webhookStoreCases,
+} from './store-webhooks.cases.ts'
+
+const log = makeLog({ level: 'silent', name: 'test' })
+
+describe.skipIf(!hasRedis)('push configs on Redis (needs redis-server)', () => {
+  let redis: RedisServer
+  let agents = 0
+  beforeAll(async () => {
+    redis = await startRedis()
+  })
+  afterAll(() => redis[Symbol.asyncDispose]())
+
+  const open = (more: Partial<RedisWebhooksOptions> = {}) =>
+    openRedisWebhooks({ url: redis.url, log, agentId: `agent-${(agents += 1)}`, ...more })
+
+  webhookStoreCases('Redis', open)
+  openPushConfigCases(open)
+  claimCases(open)
+
+  test('another process of the agent finds them, another agent does not', async () => {
+    await using here = await open({ agentId: 'one' })
+    await using there = await open({ agentId: 'one' })
+    await using stranger = await open({ agentId: 'two' })
+    const config = samplePushConfig()
+    await here.savePushConfig(config, 5)
+    expect(await there.findPushConfig(config.task, config.id)).toEqual(config)
+    expect(await stranger.listPushConfigs(config.task)).toEqual([])
+  })
+
+  test('where there is no room, the config that owes nothing for longest goes; then a new one is refused', async () => {
+    await using store = await open({ max: 3 })
+    const configs = [1, 2, 3].map(() => samplePushConfig())
+    for (const config of configs) await store.savePushConfig(config, 5)
+    const [one, two, three] = configs as [(typeof configs)[0], (typeof configs)[0], (typeof configs)[0]]
+    for (const config of [two, one])
+      await store.settlePushConfig(config, { settled: 1, open: false, health: config.health })
+    for (const _ of [1, 2]) expect(await store.savePushConfig(samplePushConfig(), 5)).toBe(true)
+    const left = await Promise.all([one, two, three].map(({ task, id }) => store.findPushConfig(task, id)))
+    expect(left.map((config) => config !== undefined)).toEqual([false, false, true])
+    const full = { error: 'Unavailable', data: { reason: 'webhooks_full' } }
+    await expect(store.savePushConfig(samplePushConfig(), 5)).rejects.toMatchObject(full)
+    expect(await store.savePushConfig({ ...three, revision: 'new' }, 5)).toBe(true)
+  })
+
+  test('each goes after its time, and leaves room and no trace in lists', async () => {
+    await using store = await open({ openMs: 30, closedMs: 30, max: 10 })
+    const task = sampleTask()
+    await store.savePushConfig(samplePushConfig({ task }), 1)
+    await expect.poll(() => store.listPushConfigs(task)).toEqual([])
+    expect((await store.listOpenPushConfigs({ limit: 5 })).items).toEqual([])
+    expect(await store.savePushConfig(samplePushConfig({ task }), 1)).toBe(true)
+  })
+
+  test('while Redis is away: refused as unavailable, with no text of the driver', async () => {
+    await using store = await open()
+    const config = samplePushConfig()
+    await redis.kill()
+    const refusal = { error: 'Unavailable', message: expect.stringContaining('long_running') }
+    await expect(store.savePushConfig(config, 5)).rejects.toMatchObject(refusal)
+    await expect(store.listPushConfigs(config.task)).rejects.toMatchObject(refusal)
+    await redis.restart()
+    await expect.poll(() => store.savePushConfig(config, 5).catch(() => false)).toBe(true)
+  })
+})
