@@ -1,0 +1,13 @@
+import { expect, test } from 'vitest'
+import { paymentCrashRun } from './payment-crash.ts'
+
+test('kill -9 between settlement and work, on a chain: paid work is done or listed as orphaned, never forgotten', async () => {
+  const { paid, earned, orphaned, ...wrong } = await paymentCrashRun({
+    kills: 3,
+    killWithinMs: 600,
+    say: () => {},
+  })
+  expect(wrong).toMatchObject({ forgotten: 0, invented: 0, notDone: 0, stuck: 0 })
+  expect(paid).toBeGreaterThanOrEqual(3)
+  expect(earned + orphaned).toBe(paid)
+}, 120_000)
