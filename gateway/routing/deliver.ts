@@ -28,7 +28,8 @@ export type Delivered =
   | { kind: 'unknown'; error: Error }
 
 const answerMaxBytes = 64 * 1024 * 1024
-const firstFrameMaxBytes = 1024 * 1024
+/** What comes is looked through with each chunk: an agent that sends byte by byte must not cost much. */
+const firstFrameMaxBytes = 64 * 1024
 const repeatMs = 10_000
 const refusalMaxBytes = 64 * 1024
 
@@ -44,20 +45,32 @@ export async function deliver(target: Target, delivery: Delivery): Promise<Deliv
     const leftMs = until - Date.now()
     if (leftMs <= 0 || delivery.reply.raw.destroyed) return first
     await delay(Math.min(pauseMs, leftMs))
-    const again = await attempt(target, delivery)
+    const again = await attempt(target, delivery, until)
     if (again.kind === 'streams' || (again.kind === 'answered' && isConclusive(again.head))) return again
   }
 }
 
-async function attempt(target: Target, { request, reply, body, key, seen }: Delivery): Promise<Delivered> {
+/** @param until when it is given up, in milliseconds since 1970; absent: the limits of the connection hold */
+async function attempt(
+  target: Target,
+  { request, reply, body, key, seen }: Delivery,
+  until?: number,
+): Promise<Delivered> {
   const exchange = exchangeWith(target, request, body, { 'idempotency-key': key })
-  const forget = abortWhenClientLeaves(reply, exchange)
+  const letGo = abortWhenClientLeaves(reply, exchange)
+  const giveUp = () => exchange.abort(new Error('the agent did not answer in time'))
+  const timer = until === undefined ? undefined : setTimeout(giveUp, until - Date.now())
+  const forget = () => {
+    clearTimeout(timer)
+    letGo()
+  }
   const { id } = target.entry
   try {
     const head = await exchange.head
     seen(id, signOf(head))
     if (isStream(head)) {
       const first = await exchange.peek((sofar) => hasFrame(sofar) || sofar.byteLength > firstFrameMaxBytes)
+      clearTimeout(timer)
       return { kind: 'streams', head, first, exchange }
     }
     const bytes = await exchange.collect(answerMaxBytes)
