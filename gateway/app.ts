@@ -1,16 +1,15 @@
-import path from 'node:path'
+import { randomUUID } from 'node:crypto'
 import type { FastifyInstance } from 'fastify'
 import { Authenticator } from '../shared/auth/authenticate.ts'
 import { addDidRoutes } from '../shared/http/did-routes.ts'
 import { addHealthRoute } from '../shared/http/health-routes.ts'
 import { addMetricsRoute } from '../shared/http/metrics-route.ts'
-import { type RequestLimits, requestLimits } from '../shared/http/request-limits.ts'
+import type { RequestLimits } from '../shared/http/request-limits.ts'
 import { createServer } from '../shared/http/server.ts'
-import { databaseUrl } from '../shared/process/config.ts'
+import { openLimits } from '../shared/open-limits.ts'
 import type { Log } from '../shared/process/log.ts'
 import { createMetrics } from '../shared/process/metrics.ts'
 import { version } from '../shared/process/version.ts'
-import { openDatabase, type SqliteDatabase } from '../shared/store/sqlite-database.ts'
 import type { GatewayConfig, Settings } from './config.ts'
 import { addDiscoveryRoutes } from './http/discovery-routes.ts'
 import { refuseWhileDraining } from './http/draining.ts'
@@ -19,21 +18,20 @@ import { addJoiningRoutes } from './http/joining-routes.ts'
 import { addNegotiationRoutes } from './http/negotiation-routes.ts'
 import { addRegistryRoutes, type RegistryRoutes } from './http/registry-routes.ts'
 import { addRpcRoutes } from './http/rpc-routes.ts'
-import { oauthMigrations } from './identity-provider/oauth-sqlite.ts'
 import type { OutsideOptions } from './joining/outside.ts'
 import type { AgentEntry } from './registry/entry.ts'
 import { LeaseKeeper } from './registry/lease-keeper.ts'
 import { probeAgent } from './registry/probe.ts'
 import { Registry } from './registry/registry.ts'
-import { registryMigrations, SqliteRegistryStore } from './registry/registry-sqlite.ts'
 import { slugOf } from './registry/slug.ts'
 import { WorkSeen } from './registry/work-seen.ts'
 import { proxyAgents } from './routing/proxy.ts'
-import { routingMigrations } from './routing/routing-sqlite.ts'
 import { createUpstream } from './routing/upstream.ts'
 import { type Addresses, decideAddresses } from './start/addresses.ts'
+import { type GatewayState, openGatewayState } from './start/gateway-state.ts'
 import { type OAuth, startOAuth } from './start/oauth.ts'
 import { type Routing, startRouting } from './start/routing.ts'
+import { type Sharing, startSharing } from './start/sharing.ts'
 import { superviseAgents } from './start/supervised-agents.ts'
 import { startTrust, type Trust } from './start/trust.ts'
 import { findAgentFolders } from './supervisor/agent-folders.ts'
@@ -61,7 +59,8 @@ export interface GatewayApp extends AsyncDisposable {
 /** What the parts of one gateway share. */
 interface Parts {
   config: GatewayConfig
-  database: SqliteDatabase
+  state: GatewayState
+  sharing: Sharing | undefined
   addresses: Addresses
   oauth: OAuth
   registry: Registry
@@ -74,9 +73,6 @@ interface Parts {
   draining: () => boolean
 }
 
-/** The steps of the schema of `gateway.db` in the order in which they came; steps are added, never changed or moved. */
-const migrations = [oauthMigrations[0] as string, registryMigrations[0], routingMigrations[0]]
-
 /** Connections that stay open for longer, after the agents have stopped, are cut. */
 const closeLimitMs = 2000
 
@@ -85,18 +81,19 @@ export async function startGatewayApp(options: GatewayAppOptions): Promise<Gatew
   const { settings, log } = options
   const { config, secrets, environment } = settings
   await using stack = new AsyncDisposableStack()
-  if (databaseUrl(environment['STORE_URL']) !== undefined) {
-    log.warn(
-      'STORE_URL names a MongoDB database: the agents use it; what the gateway itself keeps stays in DATA_DIR',
-    )
-  }
-  const database = stack.use(await openDatabases(config, stack))
+  const { storeUrl, redisUrl } = secrets
+  const supervises = options.agentsDir !== undefined
+  const state = stack.use(await openGatewayState({ config, storeUrl, supervises }))
   const addresses = await decideAddresses(config)
   const reserved = await namesOf(options.agentsDir)
-  const registryOptions = { open: config.registryOpen, reserved }
-  const registry = await Registry.open(new SqliteRegistryStore(database), registryOptions)
+  const registryOptions = {
+    open: config.registryOpen,
+    reserved,
+    supervises: supervises || !state.registry.shared,
+  }
+  const registry = await Registry.open(state.registry, registryOptions)
   const isTrusted = (clientId: string) => registry.isTrusted(clientId)
-  const oauth = stack.use(await startOAuth({ config, secrets, database, addresses, log, isTrusted }))
+  const oauth = stack.use(await startOAuth({ config, secrets, state, addresses, log, isTrusted }))
   const publicUrl = addresses.public
   const { outside = {} } = options
   const ownAddresses = [publicUrl, addresses.local]
@@ -109,18 +106,27 @@ export async function startGatewayApp(options: GatewayAppOptions): Promise<Gatew
     probeAgent(entry, signal, { dispatcher: wayTo(entry) })
   const work = new WorkSeen({ registry, log })
   const probed = work.probed.bind(work)
-  const keeper = stack.use(new LeaseKeeper({ registry, log, probe, probed }))
+  const keeper = stack.use(new LeaseKeeper({ registry, log, probe, probed, ...leadingOf(state, registry) }))
   // After the keeper: its last figures are written with the keeper's last round.
   stack.use(work)
-  const around = { config, database, registry, work, wayTo, log }
+  const around = { config, state, registry, work, wayTo, log }
   const routing = stack.use(
-    await startRouting({ ...around, gatewayUrl: publicUrl, embeddings: secrets.embeddings }),
+    await startRouting({
+      ...around,
+      store: state.routing,
+      gatewayUrl: publicUrl,
+      embeddings: secrets.embeddings,
+    }),
   )
+  const { lessons } = routing
+  const sharing = registry.shared ? await startSharing({ registry, lessons, redisUrl, log }) : undefined
+  if (sharing !== undefined) stack.use(sharing)
   const metrics = createMetrics()
-  const limits = requestLimits({ perMinute: config.rateLimitPerMinute })
+  const perMinute = config.rateLimitPerMinute
+  const limits = await openLimits({ perMinute, redisUrl, name: 'gateway', log }, stack)
   const app = stack.adopt(createServer({ ...config, publicUrl, log, metrics, limits }), closeServer)
   let draining = false
-  const parts = { ...around, addresses, oauth, keeper, routing, trust, limits }
+  const parts = { ...around, addresses, oauth, keeper, routing, sharing, trust, limits }
   addRoutes(app, { ...parts, draining: () => draining })
   addMetricsRoute(app, metrics)
   await proxyAgents(app, { find: (slug) => registry.bySlug(slug), wayTo, seen: routing.seen })
@@ -149,11 +155,11 @@ async function namesOf(agentsDir: string | undefined): Promise<Set<string>> {
   return new Set(folders.flatMap(({ name }) => slugOf(name) ?? []))
 }
 
-/** One gateway per data folder: the database is the lock, also where it stands elsewhere (STORE_URL). */
-async function openDatabases(config: GatewayConfig, stack: AsyncDisposableStack): Promise<SqliteDatabase> {
-  if (config.storeDir !== config.dataDir)
-    stack.use(await openDatabase(path.join(config.dataDir, 'in-use.db'), []))
-  return openDatabase(path.join(config.storeDir, 'gateway.db'), migrations)
+/** One of several gateways watches the leases; when it dies, another one does so within two rounds. */
+function leadingOf({ claims }: GatewayState, { leaseMs }: Registry) {
+  if (claims === undefined) return {}
+  const holder = randomUUID()
+  return { leads: () => claims.hold('lease-keeper', holder, leaseMs / 3) }
 }
 
 function addRoutes(app: FastifyInstance, parts: Parts): void {
@@ -186,23 +192,23 @@ function toldOf({ work, routing, log }: Parts): NonNullable<RegistryRoutes['told
   }
 }
 
-function healthOptions({ config, database, oauth, registry, keeper, trust, draining }: Parts) {
+function healthOptions({ config, state, sharing, oauth, registry, keeper, trust, draining }: Parts) {
   return {
     version,
     id: 'gateway',
     did: trust.identity?.did ?? '',
     environment: config.production ? 'production' : 'development',
-    storageBackend: 'sqlite',
+    storageBackend: state.backend,
     schedulerBackend: 'in-process',
     taskManagerRunning: () => keeper.alive,
     draining,
     mandatory: {
-      storage: () => database.ping(),
+      storage: () => state.ping(),
       scheduler: async () => {
         if (!keeper.alive) throw new Error('the rounds over the leases have stopped')
       },
-      // Neither a bus nor gRPC is configured: nothing of the gateway waits for them.
-      bus: async () => {},
+      bus: async () => sharing?.ping(),
+      // No gRPC is configured anywhere yet.
       grpc: async () => {},
       registry: () => registry.ping(),
     },

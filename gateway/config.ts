@@ -3,7 +3,13 @@ import { type GatewayIdentitySettings, gatewayIdentity } from '../shared/identit
 import { readKeyList } from '../shared/identity/key-list.ts'
 import { routeMinScore } from '../shared/negotiation/usual.ts'
 import type { AllowedHosts } from '../shared/net/allowed-hosts.ts'
-import { allowedHosts, type CommonConfig, commonConfig, trimSlash } from '../shared/process/config.ts'
+import {
+  allowedHosts,
+  type CommonConfig,
+  commonConfig,
+  databaseUrl,
+  trimSlash,
+} from '../shared/process/config.ts'
 import {
   ConfigError,
   commonSettings,
@@ -27,6 +33,10 @@ export interface GatewayConfig extends CommonConfig {
 }
 
 export interface GatewaySecrets {
+  /** STORE_URL where it is a MongoDB database; may hold a password. */
+  storeUrl: string | undefined
+  /** May hold a password. */
+  redisUrl: string | undefined
   oauthClientSecret: string | undefined
   /** Undefined: the gateway has no identity. */
   identity: GatewayIdentitySettings | undefined
@@ -70,6 +80,8 @@ export function gatewayConfig(environment: NodeJS.ProcessEnv = process.env): Set
       registryAllowedHosts: allowedHosts('REGISTRY_ALLOWED_HOSTS', values.REGISTRY_ALLOWED_HOSTS),
     }),
     secrets: Object.freeze({
+      storeUrl: databaseUrl(values.STORE_URL),
+      redisUrl: values.REDIS_URL,
       oauthClientSecret: values.OAUTH_CLIENT_SECRET,
       identity: identitySettings(values),
       embeddings: embeddingsOf(values),

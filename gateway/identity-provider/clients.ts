@@ -57,7 +57,10 @@ export class Clients {
     const metadata = { ...metadataOf(asked), client_secret: clientSecret }
     if (isDeepStrictEqual(old, metadata)) return { clientId: asked.clientId, clientSecret }
     await this.#provider.Client.validate(metadata as AllClientMetadata & { client_id: string })
-    await this.#store.upsert({ model: 'Client', id: asked.clientId, payload: metadata })
+    const record = { model: 'Client', id: asked.clientId, payload: metadata }
+    if (found !== undefined) await this.#store.upsert(record)
+    // Another gateway made it at the same time: its secret counts.
+    else if (!(await this.#store.insert(record))) return this.#ensure(asked)
     if (found !== undefined && (old === undefined || takesAway(old, metadata))) {
       await this.#store.revokeByClientId(asked.clientId)
     }

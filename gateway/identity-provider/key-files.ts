@@ -1,5 +1,5 @@
-import { generateKeyPairSync, randomBytes, randomInt, randomUUID } from 'node:crypto'
-import { chmod, mkdir, open, readFile, rename } from 'node:fs/promises'
+import { generateKeyPairSync, hash, randomBytes, randomInt, randomUUID } from 'node:crypto'
+import { chmod, link, mkdir, open, readFile, rm } from 'node:fs/promises'
 import path from 'node:path'
 import { z } from 'zod'
 import { jsonOf } from '../../shared/protocol/json-text.ts'
@@ -29,6 +29,13 @@ export function loadInitialAccessToken(keysDir: string): Promise<string> {
   return loadSecret(path.join(keysDir, 'initial-access-token'), newSecret)
 }
 
+/** What tells these secrets from others, and nothing of them: gateways that are one OAuth server have the same. */
+export async function secretsPrint(keysDir: string): Promise<string> {
+  const { jwks, cookieKeys } = await loadOAuthKeys(keysDir)
+  const texts = [await loadSignInCode(keysDir), await loadInitialAccessToken(keysDir)]
+  return hash('sha256', JSON.stringify([jwks.keys.map(({ kid }) => kid), cookieKeys, texts]), 'base64url')
+}
+
 /** 256 random bits. */
 export function newSecret(): string {
   return randomBytes(32).toString('base64url')
@@ -51,15 +58,22 @@ async function loadOrCreate(file: string, make: () => string): Promise<string> {
   }
   const text = make()
   await mkdir(path.dirname(file), { recursive: true, mode: 0o700 })
-  // Written beside and renamed: a crash leaves either no file or a whole one.
+  // Written beside and put in its place: a crash leaves either no file or a whole one, and the first of two counts.
   const draft = `${file}.${randomUUID()}`
   {
     await using handle = await open(draft, 'wx', 0o600)
     await handle.writeFile(`${text}\n`)
     await handle.sync()
   }
-  await rename(draft, file)
-  return text
+  try {
+    await link(draft, file)
+    return text
+  } catch (error) {
+    if ((error as NodeJS.ErrnoException).code !== 'EEXIST') throw error
+    return await readFile(file, 'utf8')
+  } finally {
+    await rm(draft, { force: true })
+  }
 }
 
 function newOAuthKeys(): string {

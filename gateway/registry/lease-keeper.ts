@@ -9,6 +9,8 @@ export interface LeaseKeeperOptions {
   probe: (entry: AgentEntry, signal: AbortSignal) => Promise<boolean>
   /** Told what came of asking an agent that was set aside. Default: nobody. */
   probed?: (id: string, answers: boolean) => Promise<void>
+  /** Whether this gateway is the one of several that does it. Default: it is the only one. */
+  leads?: () => Promise<boolean>
   /** How often leases are looked at. Default a sixth of a lease. */
   everyMs?: number
   /** Probes at the same time. Default 16. */
@@ -34,6 +36,8 @@ export class LeaseKeeper implements AsyncDisposable {
   readonly #timer: NodeJS.Timeout
   #round: Promise<void> = Promise.resolve()
   #busy = false
+  #leading = false
+  #patientUntil = 0
   #lastRound: number
 
   constructor(options: LeaseKeeperOptions) {
@@ -53,12 +57,28 @@ export class LeaseKeeper implements AsyncDisposable {
   /** One round; the timer calls it. */
   async round(): Promise<void> {
     const { registry, log } = this.#options
+    if (!(await this.#leads())) {
+      await registry.flush()
+      this.#lastRound = this.#now()
+      return
+    }
     this.#probeSilent()
-    for (const entry of registry.expireLeases()) {
+    const lost = this.#now() < this.#patientUntil ? [] : registry.expireLeases()
+    for (const entry of lost) {
       log.warn({ agent: entry.slug, last_seen: entry.lastSeen }, 'agent is unreachable: three leases missed')
     }
     await registry.flush()
     this.#lastRound = this.#now()
+  }
+
+  /** Who begins to lead does not know whether anybody was there to be told: the agents get time to tell. */
+  async #leads(): Promise<boolean> {
+    const { leads, registry } = this.#options
+    if (leads === undefined) return true
+    const led = this.#leading
+    this.#leading = await leads()
+    if (this.#leading && !led) this.#patientUntil = this.#now() + registry.leaseMs
+    return this.#leading
   }
 
   /** When the probes that wait or run have come to an end. */

@@ -4,12 +4,13 @@ import { clientMetadataUrl, nobodySaysWhere } from '../../shared/auth/client-met
 import { discover } from '../../shared/auth/discovery.ts'
 import { HttpIntrospector, type Introspector } from '../../shared/auth/introspection.ts'
 import type { Log } from '../../shared/process/log.ts'
-import type { SqliteDatabase } from '../../shared/store/sqlite-database.ts'
+import { ConfigError } from '../../shared/process/settings.ts'
 import type { GatewayConfig, GatewaySecrets } from '../config.ts'
 import { createIdentityProvider, type IdentityProvider } from '../identity-provider/identity-provider.ts'
-import { SqliteOAuthStore } from '../identity-provider/oauth-sqlite.ts'
+import { secretsPrint } from '../identity-provider/key-files.ts'
 import type { Addresses } from './addresses.ts'
 import { provideDevClient, provideOperatorClient } from './dev-client.ts'
+import type { GatewayState } from './gateway-state.ts'
 
 /** Who knows the tokens: the embedded OAuth server, or the one of OAUTH_ISSUER. */
 export interface OAuth extends AsyncDisposable {
@@ -24,7 +25,7 @@ export interface OAuth extends AsyncDisposable {
 export interface OAuthOptions {
   config: GatewayConfig
   secrets: GatewaySecrets
-  database: SqliteDatabase
+  state: GatewayState
   addresses: Addresses
   log: Log
   /** Agents that may check tokens. */
@@ -32,13 +33,16 @@ export interface OAuthOptions {
 }
 
 export async function startOAuth(options: OAuthOptions): Promise<OAuth> {
-  const { config, database, addresses, log } = options
+  const { config, state, addresses, log } = options
   if (!config.embeddedOAuth) return remote(options)
   const { dataDir, production } = config
+  const keysDir = path.join(dataDir, 'oauth')
+  const agreeing =
+    state.claims && (await agree(state.claims, `${addresses.public} ${await secretsPrint(keysDir)}`))
   const provider = await createIdentityProvider({
     issuer: `${addresses.public}/oauth2`,
-    store: new SqliteOAuthStore(database),
-    keysDir: path.join(dataDir, 'oauth'),
+    store: state.oauth,
+    keysDir,
     log,
     production,
     isTrusted: options.isTrusted,
@@ -54,9 +58,24 @@ export async function startOAuth(options: OAuthOptions): Promise<OAuth> {
     },
     provider,
     // It lives in this process and in this database.
-    ping: () => database.ping(),
-    [Symbol.asyncDispose]: () => provider[Symbol.asyncDispose](),
+    ping: () => state.ping(),
+    [Symbol.asyncDispose]: async () => {
+      clearInterval(agreeing)
+      await provider[Symbol.asyncDispose]()
+    },
   }
+}
+
+/** As long as one of them runs, no gateway may join that is another OAuth server. */
+const agreedForMs = 30_000
+
+/** @throws ConfigError when gateways run on this database that have another address or other secrets */
+async function agree(claims: NonNullable<GatewayState['claims']>, print: string): Promise<NodeJS.Timeout> {
+  const hold = () => claims.hold('oauth-server', print, agreedForMs)
+  if (await hold()) return setInterval(() => void hold().catch(() => false), agreedForMs / 3).unref()
+  throw new ConfigError([
+    'Another gateway on this database has another PUBLIC_URL or other files in DATA_DIR/oauth: give all gateways the same of both, or stop the other one and wait 30 s.',
+  ])
 }
 
 function remote({ config, secrets, log }: OAuthOptions): OAuth {

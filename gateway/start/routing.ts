@@ -2,7 +2,6 @@ import type { Authenticator } from '../../shared/auth/authenticate.ts'
 import { lessonWords } from '../../shared/negotiation/learning.ts'
 import type { Log } from '../../shared/process/log.ts'
 import { Cursors } from '../../shared/store/cursor.ts'
-import type { SqliteDatabase } from '../../shared/store/sqlite-database.ts'
 import type { GatewayConfig } from '../config.ts'
 import { decisionsKeptMs } from '../http/negotiation-routes.ts'
 import { AgentIndex } from '../ranking/agent-index.ts'
@@ -17,14 +16,13 @@ import { Meaning } from '../routing/meaning.ts'
 import { MessageRouter } from '../routing/message-router.ts'
 import { Negotiator } from '../routing/negotiator.ts'
 import type { Seen } from '../routing/relay.ts'
-import { SqliteRoutingStore } from '../routing/routing-sqlite.ts'
 import type { RoutingStore } from '../routing/routing-store.ts'
 import { RpcRouter } from '../routing/rpc-router.ts'
 import { Whereabouts } from '../routing/whereabouts.ts'
 
 export interface RoutingOptions {
   config: GatewayConfig
-  database: SqliteDatabase
+  store: RoutingStore
   registry: Registry
   work: WorkSeen
   gatewayUrl: string
@@ -57,7 +55,7 @@ const cursorMaxLength = 12_000
 /** The index of the agents, kept as the registry is, and all that routes by it. */
 export async function startRouting(options: RoutingOptions): Promise<Routing> {
   const { config, registry, work, wayTo, log, gatewayUrl } = options
-  const store = new SqliteRoutingStore(options.database)
+  const { store } = options
   const index = new AgentIndex()
   const meaning = options.embeddings && new Meaning(index, new Embeddings(options.embeddings))
   followRegistry(registry, index, meaning)

@@ -1,0 +1,200 @@
+import { mkdtemp, readFile, rm } from 'node:fs/promises'
+import os from 'node:os'
+import path from 'node:path'
+import { afterAll, beforeAll, describe, expect, test, vi } from 'vitest'
+import { makeLog } from '../shared/process/log.ts'
+import { hasMongodb, type MongodbServer, startMongodb } from '../shared/testing/mongodb-server.ts'
+import { hasRedis, type RedisServer, startRedis } from '../shared/testing/redis-server.ts'
+import { type GatewayApp, startGatewayApp } from './app.ts'
+import { gatewayConfig } from './config.ts'
+import { FakeAgent, saying } from './testing.ts'
+
+const publicUrl = 'http://127.0.0.1:7999'
+/** A change at one gateway is known to the others within this time. */
+const known = { timeout: 2000, interval: 50 }
+
+describe.skipIf(!hasMongodb || !hasRedis)('several gateways (needs mongod, redis-server)', () => {
+  let mongodb: MongodbServer
+  let redis: RedisServer
+  let folder: string
+  let env: Record<string, string>
+  let one: GatewayApp
+  let other: GatewayApp
+  let agent: FakeAgent
+
+  const start = (more: Record<string, string> = {}) =>
+    startGatewayApp({
+      settings: gatewayConfig({ ...env, ...more }),
+      log: makeLog({ level: 'silent', name: 'test' }),
+    })
+
+  beforeAll(async () => {
+    mongodb = await startMongodb()
+    redis = await startRedis()
+    folder = await mkdtemp(path.join(os.tmpdir(), 'parley-several-'))
+    env = {
+      PORT: '0',
+      LOG_LEVEL: 'silent',
+      DATA_DIR: folder,
+      PUBLIC_URL: publicUrl,
+      STORE_URL: mongodb.newUrl(),
+      REDIS_URL: redis.url,
+      RATE_LIMIT_PER_MINUTE: '400',
+    }
+    // At the same time: neither may make what the other one makes.
+    ;[one, other] = await Promise.all([start(), start()])
+    agent = new FakeAgent()
+    await agent.listen()
+    await one.registry.register({
+      name: 'painter',
+      description: 'Paints pictures of the sea',
+      url: `http://127.0.0.1:${agent.port}`,
+      card: { name: 'painter' },
+      skills: [
+        {
+          id: 'paint',
+          name: 'Paint the sea',
+          description: 'Paints pictures of the sea',
+          tags: ['sea'],
+          input_modes: ['text/plain'],
+          output_modes: ['text/plain'],
+        },
+      ],
+      owner: 'painter',
+      origin: 'supervised',
+      verified: true,
+      admitted: true,
+      admittedBy: 'supervisor',
+    })
+    await vi.waitFor(() => expect(other.registry.find('painter')).toBeDefined(), known)
+  }, 90_000)
+  afterAll(async () => {
+    await one?.[Symbol.asyncDispose]()
+    await other?.[Symbol.asyncDispose]()
+    await agent?.stop()
+    await redis[Symbol.asyncDispose]()
+    await mongodb[Symbol.asyncDispose]()
+    await rm(folder, { recursive: true, force: true })
+  })
+
+  async function ask(gateway: GatewayApp, route: string, init: RequestInit & { json?: unknown } = {}) {
+    const { json, ...rest } = init
+    const response = await fetch(`${gateway.addresses.local}${route}`, {
+      ...rest,
+      headers: {
+        ...(json !== undefined && { 'content-type': 'application/json' }),
+        ...(init.headers as Record<string, string>),
+      },
+      ...(json !== undefined && { method: 'POST', body: JSON.stringify(json) }),
+    })
+    const text = await response.text()
+    // oxlint-disable-next-line typescript/no-explicit-any -- the shapes are what is tested
+    const body = (text.startsWith('{') ? JSON.parse(text) : {}) as any
+    return { status: response.status, headers: response.headers, body }
+  }
+
+  async function tokenOf(gateway: GatewayApp, file: string, scope: string): Promise<string> {
+    const { client_id, client_secret } = JSON.parse(await readFile(path.join(folder, file), 'utf8'))
+    const basic = Buffer.from(`${encodeURIComponent(client_id)}:${encodeURIComponent(client_secret)}`)
+    const { body } = await ask(gateway, '/oauth2/token', {
+      method: 'POST',
+      headers: {
+        authorization: `Basic ${basic.toString('base64')}`,
+        'content-type': 'application/x-www-form-urlencoded',
+      },
+      body: `grant_type=client_credentials&scope=${encodeURIComponent(scope)}`,
+    })
+    return body.access_token as string
+  }
+  const user = (gateway: GatewayApp) => tokenOf(gateway, 'dev-client.json', 'agent:read agent:write')
+  const operator = (gateway: GatewayApp) => tokenOf(gateway, 'oauth/operator-client.json', 'agent:admin')
+  const bearer = (token: string) => ({ authorization: `Bearer ${token}` })
+  const rpc = (gateway: GatewayApp, token: string, method: string, params: object) =>
+    ask(gateway, '/', { json: { jsonrpc: '2.0', id: '1', method, params }, headers: bearer(token) })
+
+  test('an agent that came to one is found and negotiated at the other; its decision is read at the first', async () => {
+    expect((await ask(other, '/registry/agents/painter')).body.status).toBe('ready')
+    const request = { task_summary: 'paint pictures of the sea', weights: { skill_match: 1 } }
+    const { body } = await ask(other, '/agent/negotiation', { json: request })
+    expect(body).toMatchObject({ can_handle: true, agent: { slug: 'painter' } })
+    expect((await ask(one, `/negotiations/${body.negotiation_id}`)).status).toBe(200)
+  })
+
+  test('a task routed at one is found at the other without asking the agents; a token of one counts at the other', async () => {
+    const token = await user(one)
+    const sent = await rpc(other, token, 'message/send', saying('paint pictures of the sea'))
+    expect([sent.status, sent.headers.get('x-agent')]).toEqual([200, 'painter'])
+    const found = await rpc(one, token, 'tasks/get', { task_id: sent.body.result.id })
+    expect(found.body.result.id).toBe(sent.body.result.id)
+    expect(agent.sent('tasks/get')).toHaveLength(1)
+    const again = saying('another', { contextId: sent.body.result.context_id })
+    expect((await rpc(one, token, 'message/send', again)).headers.get('x-agent')).toBe('painter')
+  })
+
+  test('a token that was revoked at one is refused at the other', async () => {
+    const token = await user(one)
+    expect((await rpc(other, token, 'tasks/list', {})).status).toBe(200)
+    const { client_id, client_secret } = JSON.parse(
+      await readFile(path.join(folder, 'dev-client.json'), 'utf8'),
+    )
+    const basic = Buffer.from(`${client_id}:${client_secret}`).toString('base64')
+    const headers = { authorization: `Basic ${basic}`, 'content-type': 'application/x-www-form-urlencoded' }
+    const revoked = await ask(other, '/oauth2/revoke', { method: 'POST', headers, body: `token=${token}` })
+    expect(revoked.status).toBe(200)
+    expect((await rpc(one, token, 'tasks/list', {})).status).toBe(401)
+  })
+
+  test('an operator’s quarantine and release at one hold at the other', async () => {
+    const headers = bearer(await operator(one))
+    await ask(other, '/registry/agents/painter/quarantine', { method: 'POST', headers })
+    await vi.waitFor(() => expect(one.registry.find('painter')?.quarantine).toBeDefined(), known)
+    const token = await user(one)
+    const refused = await rpc(one, token, 'message/send', saying('paint pictures of the sea'))
+    expect(refused.body.error.code).toBe(-32004)
+    await ask(one, '/registry/agents/painter/release', { method: 'POST', headers })
+    await vi.waitFor(() => expect(other.registry.find('painter')?.quarantine).toBeUndefined(), known)
+  })
+
+  test('what is known of the agents travels without Redis too', async () => {
+    await redis.kill()
+    await one.registry.quarantine('none', 'x', 'y').catch(() => {})
+    const { id } = one.registry.find('painter') as { id: string }
+    await one.registry.quarantine(id, 'operator', 'redis is away')
+    await vi.waitFor(() => expect(other.registry.find('painter')?.quarantine).toBeDefined(), known)
+    await one.registry.release(id)
+    await vi.waitFor(() => expect(other.registry.find('painter')?.quarantine).toBeUndefined(), known)
+    const health = await ask(one, '/health')
+    expect([health.status, health.body.checks.bus]).toEqual([503, expect.stringMatching(/^error/)])
+    // Who asks cannot be counted: nobody is answered.
+    expect((await ask(one, '/registry/agents')).body.error.data.reason).toBe('limits')
+    await redis.restart()
+    await vi.waitFor(async () => expect((await ask(one, '/health')).status).toBe(200), { timeout: 10_000 })
+  }, 30_000)
+
+  test('requests to all gateways count for one limit', async () => {
+    const limited = { RATE_LIMIT_PER_MINUTE: '12' }
+    await using third = await start(limited)
+    await using fourth = await start(limited)
+    const statuses: number[] = []
+    for (let n = 0; n < 20; n += 1) {
+      const header = { 'x-forwarded-for': '203.0.113.9' }
+      statuses.push((await ask(n % 2 === 0 ? third : fourth, '/registry/agents', { headers: header })).status)
+    }
+    expect(statuses.filter((status) => status === 429).length).toBeGreaterThan(0)
+  }, 30_000)
+
+  test('a gateway with other secrets of the OAuth server, or another address, is refused in a sentence', async () => {
+    const elsewhere = { DATA_DIR: path.join(folder, 'elsewhere') }
+    await expect(start(elsewhere)).rejects.toThrow(/other files in DATA_DIR\/oauth/)
+    await expect(start({ PUBLIC_URL: 'http://127.0.0.1:7998' })).rejects.toThrow(/another PUBLIC_URL/)
+  })
+
+  test('a gateway that is gone changes nothing for the other', async () => {
+    const token = await user(one)
+    const sent = await rpc(one, token, 'message/send', saying('paint pictures of the sea'))
+    await one[Symbol.asyncDispose]()
+    expect((await rpc(other, token, 'tasks/get', { task_id: sent.body.result.id })).status).toBe(200)
+    const again = await rpc(other, token, 'message/send', saying('paint pictures of the sea'))
+    expect(again.headers.get('x-agent')).toBe('painter')
+  })
+})
