@@ -29,7 +29,9 @@ export async function removeOldRouting(
   const counts = [
     await remove(routes, { kind: 'task', at: { $lt: before.routes } }, limit),
     await remove(routes, { kind: 'context', at: { $lt: before.routes } }, limit),
+    await remove(routes, { kind: 'session', at: { $lt: before.routes } }, limit),
     await remove(routes, { kind: 'key', at: { $lt: before.keys } }, limit),
+    await remove(routes, { kind: 'priced', at: { $lt: before.keys } }, limit),
     await remove(decisions, { at: { $lt: before.decisions } }, limit),
     await removeBeyond(decisions, most.decisions, limit),
     await remove(lessons, { at: { $lt: before.lessons } }, limit),

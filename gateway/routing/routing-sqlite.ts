@@ -186,7 +186,9 @@ export class SqliteRoutingStore implements RoutingStore {
       return (
         run(old, 'task', before.routes, limit) +
         run(old, 'context', before.routes, limit) +
+        run(old, 'session', before.routes, limit) +
         run(old, 'key', before.keys, limit) +
+        run(old, 'priced', before.keys, limit) +
         run(beyond('decisions', 'id'), before.decisions, limit) +
         run(beyond('lessons', 'context, agent'), before.lessons, limit) +
         run('DELETE FROM route_agents WHERE at < ?', before.routes)

@@ -112,7 +112,8 @@ export function routingStoreCases(name: string, open: () => Promise<RoutingStore
 
     test('removeOld takes what is older than its time, at most the limit of each', async () => {
       await store.save([1, 2, 3, 10].map((at) => task(`t${at}`, { at, context: `c${at}` })))
-      await store.save([1, 10].map((at) => ({ ...context(`k${at}`), kind: 'key', at }) as Route))
+      const others = ['key', 'priced', 'session'] as const
+      for (const kind of others) await store.save([1, 10].map((at) => ({ ...context(`k${at}`), kind, at })))
       await store.saveDecision({ id: 'old', at: 1, body: {} })
       await store.saveLesson(lesson({ at: 1 }))
       const before = { routes: 10, keys: 10, decisions: 10, lessons: 10 }
@@ -121,8 +122,10 @@ export function routingStoreCases(name: string, open: () => Promise<RoutingStore
       await store.removeOld(before, 2)
       expect(await store.find('alice', 'task', 't3')).toBeUndefined()
       expect(await store.find('alice', 'task', 't10')).toBeDefined()
-      expect(await store.find('alice', 'key', 'k1')).toBeUndefined()
-      expect(await store.find('alice', 'key', 'k10')).toBeDefined()
+      for (const kind of others) {
+        expect(await store.find('alice', kind, 'k1')).toBeUndefined()
+        expect(await store.find('alice', kind, 'k10')).toBeDefined()
+      }
       expect(await store.findDecision('old')).toBeUndefined()
       expect(await store.findLesson('k1', 'sky')).toBeUndefined()
     })

@@ -1,8 +1,8 @@
 import type { Lesson } from '../../shared/negotiation/lesson.ts'
 import type { JsonObject } from '../../shared/protocol/task.ts'
 
-/** A task, a context, or an `Idempotency-Key`. */
-export type RouteKind = 'task' | 'context' | 'key'
+/** A task, a context, an `Idempotency-Key`, a message that is to be paid (its `messageId`), or a payment session. */
+export type RouteKind = 'task' | 'context' | 'key' | 'priced' | 'session'
 
 /** Where something of a caller lives. */
 export interface Route {
@@ -64,7 +64,10 @@ export interface RoutingStore {
 
   /** 32 bytes, made with the store: seals cursors. */
   cursorKey(): Promise<Uint8Array>
-  /** Removes what is older than its time, and the oldest of what are too many, at most `limit` of each; returns how many. */
+  /**
+   * Removes what is older than its time (`priced` as keys, `session` as routes), and the oldest of what are too many, at most
+   * `limit` of each; returns how many.
+   */
   removeOld(
     before: { routes: number; keys: number; decisions: number; lessons: number },
     limit: number,
