@@ -10,7 +10,7 @@ import { type GlobalWebhook, type NextEvent, NextEvents } from './next-events.ts
 import { PassedOver } from './passed-over.ts'
 import { persistently } from './persistently.ts'
 import type { Registrations } from './registrations.ts'
-import { lossOf, reasonOf, settlementOf } from './settlement.ts'
+import { settlementOf, tellOutcome } from './settlement.ts'
 
 export interface DispatcherOptions {
   registrations: Registrations
@@ -263,19 +263,14 @@ export class WebhookDispatcher {
     }
   }
 
-  async #settle(lane: Lane, { event, config, url }: NextEvent, result: DeliveryResult): Promise<void> {
-    const { registrations, metrics, log } = this.#options
+  async #settle(lane: Lane, next: NextEvent, result: DeliveryResult): Promise<void> {
+    const { registrations } = this.#options
+    const { event, config } = next
     this.#events.shift(lane, event)
     // What waits holds at most half of the bytes.
     if (this.#events.bytes > this.#bytesMax / 2) this.#events.drop(lane)
     this.#lanes.move(lane, { settled: event.sequence })
-    if (result.outcome === 'delivered') {
-      metrics.ended('delivered', 1)
-      metrics.delivered(Math.max(0, Date.now() - event.at) / 1000)
-    } else {
-      metrics.ended(reasonOf(result), 1)
-      log.warn({ ...lossOf(lane, event, result), host: hostOf(url) }, 'webhook event is lost')
-    }
+    tellOutcome(this.#options, lane, next, result)
     if (event.last) registrations.noneLeft(lane.task, registrations.mark(lane.task))
     if (config === undefined) return
     const settlement = settlementOf(config.health, event, result)

@@ -1,7 +1,9 @@
+import type { Log } from '../process/log.ts'
+import type { WebhookMetrics } from '../process/webhook-metrics.ts'
 import { timestamp } from '../protocol/timestamp.ts'
 import type { DeliveryHealth, Settlement } from '../store/webhook-store.ts'
 import type { DeliveryResult } from './deliver.ts'
-import type { Lane } from './lane.ts'
+import { hostOf, type Lane } from './lane.ts'
 import type { PreparedEvent } from './prepare-events.ts'
 
 /** How far a config has come when the deliverer has done with the event: acknowledged or given up. */
@@ -27,22 +29,25 @@ export function settlementOf(
   return { settled: event.sequence, open: !event.last, health }
 }
 
-export const reasonOf = ({ reason }: DeliveryResult): string => reason ?? 'exhausted'
+const reasonOf = ({ reason }: DeliveryResult): string => reason ?? 'exhausted'
 
-/** What the log tells of an event that was given up. */
-export function lossOf(
+/** Tells the operator how an event ended; of the receiver only its host. */
+export function tellOutcome(
+  { metrics, log }: { metrics: WebhookMetrics; log: Log },
   { task, configId }: Lane,
-  { eventId, sequence }: PreparedEvent,
+  { event, url }: { event: PreparedEvent; url: string },
   result: DeliveryResult,
-) {
-  return {
-    task_id: task.id,
-    config_id: configId ?? 'global',
-    event_id: eventId,
-    sequence,
-    reason: reasonOf(result),
-    attempts: result.attempts,
-    status: result.lastStatus,
-    error: result.lastError,
+): void {
+  if (result.outcome === 'delivered') {
+    metrics.ended('delivered', 1)
+    metrics.delivered(Math.max(0, Date.now() - event.at) / 1000)
+    return
   }
+  const reason = reasonOf(result)
+  metrics.ended(reason, 1)
+  const of = { task_id: task.id, config_id: configId ?? 'global', event_id: event.eventId }
+  const { sequence } = event
+  const { attempts, lastStatus: status, lastError: error } = result
+  const lost = { ...of, sequence, reason, attempts, status, error, host: hostOf(url) }
+  log.warn(lost, 'webhook event is lost')
 }
