@@ -105,9 +105,9 @@ function isRefusedBefore({ status }: Head, bytes: Buffer): boolean {
   return error?.code === -32042 && before.has(error.reason)
 }
 
-/** A repetition that is refused at the door (a token that ran out, a signature that counts once) tells nothing of the first. */
+/** A repetition that is refused at the door (a token that ran out, a signature that counts once, a payment under way) tells nothing of the first. */
 function isConclusive({ status }: Head): boolean {
-  return status < 500 && ![401, 403, 429].includes(status)
+  return status < 500 && ![401, 403, 409, 429].includes(status)
 }
 
 function errorIn(bytes: Buffer): { code: unknown; reason: unknown } | undefined {

@@ -28,14 +28,14 @@ export async function acceptMessage(services: Services, call: Call, params: Mess
   )
   const webhook = await inlineWebhook(services, configuration)
   const owner = call.caller.id
-  const foreign = await readReferences(services, call, message.referenceTaskIds ?? [])
   const key = await claimKey(services.store, call, message.taskId)
   const taskId = key?.taskId ?? message.taskId
   const existing = taskId === undefined ? undefined : await services.store.findTask(taskId, owner)
-  if (existing !== undefined) {
-    if (key?.seen === true && wasTaken(existing, message.messageId)) return repeated(call, existing)
-    return continueTask(services, call, existing, { message, webhook })
-  }
+  if (existing !== undefined && key?.seen === true && wasTaken(existing, message.messageId))
+    return repeated(call, existing)
+  // After that: a message that was taken stays taken, whatever became of what it refers to.
+  const foreign = await readReferences(services, call, message.referenceTaskIds ?? [])
+  if (existing !== undefined) return continueTask(services, call, existing, { message, webhook })
   const wanted = { ...params, taskId: taskId ?? newId(), acceptedOutputModes, webhook, foreign }
   const created = await createTask(services, call, wanted).catch(async (error: unknown) => {
     if (key === undefined || !isBeingPaid(error)) throw error

@@ -69,7 +69,7 @@ export class ForeignTasks {
       if (response.statusCode !== 200) return undefined
       const task = told.parse((JSON.parse(text) as { result?: unknown }).result)
       if (task.id !== taskId) return undefined
-      return { task: { ...task, history: [] } as Task, bytes: text.length }
+      return { task: { ...task, history: [] } as Task, bytes: Buffer.byteLength(text) }
     } catch {
       return undefined
     }

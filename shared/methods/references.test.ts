@@ -109,3 +109,23 @@ test('at most ten referenced tasks are asked for at the gateway', async () => {
   await expect(agent.caller('alice').send(referring(ids))).rejects.toMatchObject({ code: -32001 })
   expect(gateway.calls).toEqual([])
 })
+
+test('a message that comes again under its key is the same task, whatever became of what it refers to', async () => {
+  let there = true
+  const answer = () => (there ? { result: foreign() } : { status: 404, error: { code: -32001, message: '' } })
+  await using gateway = await scriptedAgent({ 'tasks/get': answer as never })
+  await using agent = await testAgent({ handle: () => 'done' }, { env: { GATEWAY_URL: gateway.url } })
+  const alice = agent.caller('alice')
+  const message = {
+    role: 'user',
+    kind: 'message',
+    messageId: crypto.randomUUID(),
+    parts: [{ kind: 'text', text: 'sum it up' }],
+    referenceTaskIds: [foreignId],
+  }
+  const headers = { 'idempotency-key': 'k' }
+  const send = () => alice.call<{ id: string }>('message/send', { message }, { headers })
+  const first = await send()
+  there = false
+  expect((await send()).id).toBe(first.id)
+})

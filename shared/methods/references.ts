@@ -3,9 +3,10 @@ import { isTerminal, type Task } from '../protocol/task.ts'
 import { authorizationOf } from './foreign-task.ts'
 import type { Call, Services } from './method.ts'
 
-/** Tasks of other agents that one message may refer to, and what their output may come to together. */
+/** Tasks of other agents that one message may refer to, what their output may come to, and how long all of them may take. */
 const foreignMax = 10
 const foreignMaxBytes = 8 * 1024 * 1024
+const foreignMaxMs = 10_000
 
 /**
  * The referenced tasks that are another agent's, read through the gateway: their output is fixed from here on.
@@ -28,7 +29,7 @@ export async function readReferences(
   if (foreignTasks === undefined || missing.length > foreignMax) throw notFound(first)
   const authorization = authorizationOf(call.headers)
   const foreign: Task[] = []
-  const { signal } = call
+  const signal = AbortSignal.any([call.signal, AbortSignal.timeout(foreignMaxMs)])
   let maxBytes = foreignMaxBytes
   for (const taskId of missing) {
     const read = await foreignTasks.read(taskId, authorization, { maxBytes, signal })
