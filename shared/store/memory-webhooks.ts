@@ -2,7 +2,7 @@ import { ParleyError } from '../jsonrpc/errors.ts'
 import type { Claim, ConfigKey, PushConfig, TaskKey, WebhookStore } from './webhook-store.ts'
 
 export interface MemoryWebhooksOptions {
-  /** Configs kept at most. Default 100,000. */
+  /** Configs kept at most. Default 100,000. One owner may have half as many that owe something. */
   max?: number
 }
 
@@ -16,6 +16,8 @@ export class MemoryWebhooks implements WebhookStore {
   readonly #tasks = new Map<string, Map<string, PushConfig>>()
   /** Those that owe nothing, in the order in which they came to that. */
   readonly #closed = new Set<PushConfig>()
+  /** How many configs of an owner owe something. */
+  readonly #owing = new Map<string, number>()
   #size = 0
 
   constructor(options: MemoryWebhooksOptions = {}) {
@@ -31,7 +33,7 @@ export class MemoryWebhooks implements WebhookStore {
     const key = keyOf(config.task)
     const same = this.#find(config)
     if (same === undefined && (this.#tasks.get(key)?.size ?? 0) >= perTaskMax) return false
-    if (same === undefined) this.#makeRoom()
+    if (same === undefined) this.#makeRoom(config)
     else this.#remove(same)
     const ofTask = this.#tasks.get(key) ?? new Map<string, PushConfig>()
     this.#tasks.set(key, ofTask)
@@ -64,7 +66,7 @@ export class MemoryWebhooks implements WebhookStore {
     const { settled } = settlement
     if (settled < found.settled || (settled === found.settled && !found.open)) return false
     const ofTask = this.#tasks.get(keyOf(task)) as Map<string, PushConfig>
-    this.#closed.delete(found)
+    this.#uncount(found)
     this.#put(ofTask, { ...found, ...settlement })
     return true
   }
@@ -89,6 +91,7 @@ export class MemoryWebhooks implements WebhookStore {
   #put(ofTask: Map<string, PushConfig>, config: PushConfig): void {
     ofTask.set(config.id, config)
     if (!config.open) this.#closed.add(config)
+    else this.#owe(config, 1)
   }
 
   #remove(config: PushConfig | undefined): void {
@@ -97,21 +100,36 @@ export class MemoryWebhooks implements WebhookStore {
     const ofTask = this.#tasks.get(key)
     if (ofTask?.delete(config.id) === true) this.#size -= 1
     if (ofTask?.size === 0) this.#tasks.delete(key)
-    this.#closed.delete(config)
+    this.#uncount(config)
   }
 
-  #makeRoom(): void {
+  #uncount(config: PushConfig): void {
+    if (config.open) this.#owe(config, -1)
+    else this.#closed.delete(config)
+  }
+
+  #owe({ task: { owner } }: PushConfig, by: 1 | -1): void {
+    const owing = (this.#owing.get(owner) ?? 0) + by
+    if (owing > 0) this.#owing.set(owner, owing)
+    else this.#owing.delete(owner)
+  }
+
+  /** @throws ParleyError Unavailable */
+  #makeRoom({ task: { owner } }: PushConfig): void {
+    if ((this.#owing.get(owner) ?? 0) >= this.#max / 2) throw full()
     if (this.#size < this.#max) return
     const [oldest] = this.#closed
-    if (oldest === undefined) {
-      throw new ParleyError('Unavailable', {
-        message: 'Too many webhooks are registered; with long_running true they are kept on the disk',
-        data: { reason: 'webhooks_full' },
-        headers: { 'retry-after': '60' },
-      })
-    }
+    if (oldest === undefined) throw full()
     this.#remove(oldest)
   }
 }
 
 const keyOf = ({ id, owner, createdAt }: TaskKey) => `${id} ${createdAt} ${owner}`
+
+function full(): ParleyError {
+  return new ParleyError('Unavailable', {
+    message: 'Too many webhooks are registered; with long_running true they are kept on the disk',
+    data: { reason: 'webhooks_full' },
+    headers: { 'retry-after': '60' },
+  })
+}
