@@ -218,16 +218,19 @@ async function assemble(
 
 /** Undefined when the agent has no push notifications: no event fires then, whatever is stored (specification, "Events"). */
 async function webhooksOf(
-  { agent, config, identity, log, webhookToken }: AgentAppOptions,
+  { agent, config, identity, log, webhookToken, redisUrl }: AgentAppOptions,
   store: Store,
   metrics: Metrics,
 ) {
   if (!agent.capabilities.pushNotifications) return undefined
+  const id = agentId(identity.did)
   return startWebhooks({
     store,
+    redisUrl,
+    agentId: id,
     allowed: config.webhookAllowedHosts,
     globalWebhook: globalWebhookOf(agent.globalWebhook, { url: config.webhookUrl, token: webhookToken }),
-    metrics: createWebhookMetrics(metrics.registry, agentId(identity.did)),
+    metrics: createWebhookMetrics(metrics.registry, id),
     log,
   })
 }

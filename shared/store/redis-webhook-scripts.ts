@@ -30,7 +30,9 @@ export const scripts = {
   /** 1: saved, 0: the task has too many, -1: there is no room. */
   save: `${names}
   local perTaskMax, max = tonumber(ARGV[3]), tonumber(ARGV[4])
-  if redis.call('EXISTS', config) == 0 then
+  if redis.call('EXISTS', config) == 1 then
+    if ARGV[12] == '0' then return 0 end
+  else
     local count = 0
     for _, other in ipairs(redis.call('ZRANGE', ofTask, 0, -1)) do
       if redis.call('EXISTS', configs .. task .. ':' .. other) == 1 then count = count + 1

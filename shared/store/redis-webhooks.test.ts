@@ -52,6 +52,14 @@ describe.skipIf(!hasRedis)('push configs on Redis (needs redis-server)', () => {
     expect(await store.savePushConfig({ ...three, revision: 'new' }, 5)).toBe(true)
   })
 
+  test('of two that add the same config, one does', async () => {
+    await using store = await open()
+    const config = samplePushConfig()
+    expect(await store.addPushConfig(config)).toBe(true)
+    expect(await store.addPushConfig({ ...config, revision: 'other' })).toBe(false)
+    expect(await store.findPushConfig(config.task, config.id)).toEqual(config)
+  })
+
   test('each goes after its time, and leaves room and no trace in lists', async () => {
     await using store = await open({ openMs: 30, closedMs: 30, max: 10 })
     const task = sampleTask()

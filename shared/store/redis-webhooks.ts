@@ -18,6 +18,11 @@ export interface RedisWebhooksOptions extends RedisConnection {
   closedMs?: number
 }
 
+export interface SharedWebhooks extends WebhookStore, AsyncDisposable {
+  /** False, and nothing is changed, where there is one of the task and id. @throws ParleyError Unavailable */
+  addPushConfig(config: PushConfig): Promise<boolean>
+}
+
 /** A pause lasts at most 7 days. */
 const [openForMs, closedForMs] = [8 * 86_400_000, 86_400_000]
 
@@ -28,14 +33,12 @@ type Fields = Record<string, string>
  * is a hash; two sorted sets say which owe something and which do not; the latter make room where there is none.
  * @throws Error when no Redis answers
  */
-export async function openRedisWebhooks(
-  options: RedisWebhooksOptions,
-): Promise<WebhookStore & AsyncDisposable> {
+export async function openRedisWebhooks(options: RedisWebhooksOptions): Promise<SharedWebhooks> {
   const redis = await connectRedis({ ...options, options: { enableAutoPipelining: true } })
   return new RedisWebhooks(redis, options)
 }
 
-class RedisWebhooks implements WebhookStore, AsyncDisposable {
+class RedisWebhooks implements SharedWebhooks {
   readonly #redis: Redis
   readonly #prefix: string
   readonly #bounds: { max: number; openMs: number; closedMs: number }
@@ -47,12 +50,20 @@ class RedisWebhooks implements WebhookStore, AsyncDisposable {
     this.#bounds = { max, openMs: options.openMs ?? openForMs, closedMs: options.closedMs ?? closedForMs }
   }
 
-  async savePushConfig(config: PushConfig, perTaskMax: number): Promise<boolean> {
+  savePushConfig(config: PushConfig, perTaskMax: number): Promise<boolean> {
+    return this.#save(config, perTaskMax, true)
+  }
+
+  addPushConfig(config: PushConfig): Promise<boolean> {
+    return this.#save(config, Number.MAX_SAFE_INTEGER, false)
+  }
+
+  async #save(config: PushConfig, perTaskMax: number, mayReplace: boolean): Promise<boolean> {
     const { revision, settled, open, health, ...once } = config
     const said = [JSON.stringify(once), revision, settled, open ? 1 : 0, JSON.stringify(health)]
     const { max, openMs, closedMs } = this.#bounds
     const bounds = [perTaskMax, max, openMs, closedMs]
-    const saved = await this.#run('save', config, ...bounds, ...said)
+    const saved = await this.#run('save', config, ...bounds, ...said, mayReplace ? 1 : 0)
     if (saved !== -1) return saved === 1
     throw new ParleyError('Unavailable', {
       message: 'Too many webhooks are registered; with long_running true they are kept in the database',

@@ -18,6 +18,8 @@ export interface Delivery {
   body: Buffer
   /** Ends it before, between and during the attempts. */
   signal?: AbortSignal | undefined
+  /** Asked right before each POST; false ends the delivery as a signal does. Must not reject. */
+  mayPost?: (() => Promise<boolean>) | undefined
   /** Told after each attempt. */
   onAttempt?: ((attempt: Attempt) => void) | undefined
 }
@@ -142,9 +144,11 @@ export class Deliverer implements AsyncDisposable {
     try {
       const target = outgoingUrl(delivery.url, this.#options.allowed)
       const done = await this.#turns.take(target.url.origin, signal)
-      began = performance.now()
-      let answered = false
+      let answered: boolean | undefined
       try {
+        if (delivery.mayPost !== undefined && !(await delivery.mayPost())) return undefined
+        answered = false
+        began = performance.now()
         const answer = await this.#post(target, delivery, signal)
         answered = true
         const wait = retryAfterMs(answer.headers['retry-after'], Date.now())

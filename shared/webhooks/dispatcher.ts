@@ -3,6 +3,7 @@ import type { Log } from '../process/log.ts'
 import type { WebhookMetrics } from '../process/webhook-metrics.ts'
 import type { TaskRecord } from '../store/store.ts'
 import type { TaskKey } from '../store/webhook-store.ts'
+import { Claims } from './claims.ts'
 import type { Deliverer, DeliveryResult } from './deliver.ts'
 import { FairQueue, type FairQueueLimits } from './fair-queue.ts'
 import { hostOf, type Lane, Lanes, laneKey } from './lane.ts'
@@ -27,6 +28,9 @@ export interface DispatcherOptions {
   bytesMax?: number
   /** Before what the storage refused is tried again. Default 1 s. */
   retryMs?: number
+  /** Where several processes send: how often what nobody sends is looked for, and how long a claim holds. Default 2 s and 6 s. */
+  lookEveryMs?: number
+  claimMs?: number
 }
 
 /** Records read at the same time. */
@@ -48,10 +52,12 @@ export class WebhookDispatcher {
   readonly #large = new Set<Lane>()
   readonly #events: NextEvents
   readonly #passedOver: PassedOver
-  readonly #turns = new Set<Promise<void>>()
+  readonly #claims: Claims
+  readonly #turns = new Set<Promise<unknown>>()
   readonly #stop = new AbortController()
   #loading = 0
   #draining = false
+  #looking: NodeJS.Timeout | undefined
 
   constructor(options: DispatcherOptions) {
     this.#options = options
@@ -59,7 +65,9 @@ export class WebhookDispatcher {
     this.#bytesMax = options.bytesMax ?? 64 * 1024 * 1024
     this.#retryMs = options.retryMs ?? 1000
     this.#queue = new FairQueue(options.limits)
-    this.#events = new NextEvents({ ...options, lanes: this.#lanes, bytesMax: this.#bytesMax })
+    this.#claims = new Claims(options)
+    const [lanes, claims] = [this.#lanes, this.#claims]
+    this.#events = new NextEvents({ ...options, lanes, claims, bytesMax: this.#bytesMax })
     this.#passedOver = new PassedOver({
       open: () => options.registrations.storedOpen(),
       wake: (open) => this.#wake(open.task, open, open.settled, true),
@@ -81,11 +89,22 @@ export class WebhookDispatcher {
 
   /** To be called before tasks run: stored configs are known from then on, and what they still owe goes out. */
   async start(): Promise<void> {
-    const open = await this.#options.registrations.loadOpen()
+    const { registrations, lookEveryMs = 2000 } = this.#options
+    if (registrations.shared) {
+      // What a process that died, or heard of nothing, has left.
+      this.#looking = setInterval(() => this.#look(), lookEveryMs).unref()
+      return this.#look()
+    }
+    const open = await registrations.loadOpen()
     if (open === 0) return
     this.#options.log.info({ configs: open }, 'webhooks of an earlier process go on')
     this.#passedOver.note()
     this.#inBackground(this.#passedOver.look())
+  }
+
+  #look(): void {
+    this.#passedOver.note()
+    if (this.#passedOver.isDue) this.#inBackground(this.#persistently(() => this.#passedOver.look()))
   }
 
   /** After a commit. Costs nothing where nobody listens. */
@@ -108,6 +127,7 @@ export class WebhookDispatcher {
   async drain(limitMs: number): Promise<void> {
     this.#draining = true
     this.#passedOver.stop()
+    clearInterval(this.#looking)
     const limit = AbortSignal.timeout(limitMs)
     const busy = () => this.#turns.size > 0 || [...this.#lanes.values()].some(({ stored }) => !stored)
     while (busy() && !limit.aborted) await pause(20)
@@ -115,6 +135,7 @@ export class WebhookDispatcher {
     for (const lane of this.#lanes.values()) lane.abort.abort()
     const waiting = this.#lanes.queued
     await Promise.allSettled(this.#turns)
+    await this.#claims.releaseAll()
     if (waiting > 0) this.#options.log.warn({ events: waiting }, 'stopped with undelivered webhook events')
   }
 
@@ -126,7 +147,10 @@ export class WebhookDispatcher {
     for (const config of configs ?? []) if (config.open) this.#wake(task, config, known, config.longRunning)
     if (configs?.length !== 0) return
     registrations.noneLeft(task, mark)
-    this.#wakeGlobal(task, from, known)
+    if (!registrations.hasSharedGlobal) return this.#wakeGlobal(task, from, known)
+    const progress = await this.#persistently(() => registrations.ofGlobal(task, from))
+    if (progress?.open === true) this.#wake(task, progress, known, false)
+    else if (progress === undefined) this.#overfull(task, known - from)
   }
 
   #wake(task: TaskKey, config: { id: string; url: string; settled: number }, known: number, stored: boolean) {
@@ -150,18 +174,20 @@ export class WebhookDispatcher {
   }
 
   #wakeGlobal(task: TaskKey, from: number, known: number): void {
-    const { globalWebhook, metrics, log } = this.#options
+    const { globalWebhook } = this.#options
     if (globalWebhook === undefined) return
     const key = laneKey(task, undefined)
     const there = this.#lanes.get(key)
     if (there !== undefined) return this.#again(there, known)
-    if (this.#lanes.size >= this.#lanesMax) {
-      metrics.ended('queue_full', known - from)
-      log.warn({ task_id: task.id, reason: 'queue_full', events: known - from }, 'webhook events are lost')
-      return
-    }
+    if (this.#lanes.size >= this.#lanesMax) return this.#overfull(task, known - from)
     const { url } = globalWebhook
     this.#add({ key, task, configId: undefined, url, settled: from, known, stored: false })
+  }
+
+  #overfull(task: TaskKey, events: number): void {
+    const { metrics, log } = this.#options
+    metrics.ended('queue_full', events)
+    log.warn({ task_id: task.id, reason: 'queue_full', events }, 'webhook events are lost')
   }
 
   #add(of: Pick<Lane, 'key' | 'task' | 'configId' | 'url' | 'settled' | 'known' | 'stored'>): void {
@@ -209,7 +235,7 @@ export class WebhookDispatcher {
     }
   }
 
-  #inBackground(work: Promise<void>): void {
+  #inBackground(work: Promise<unknown>): void {
     this.#turns.add(work)
     const over = () => {
       this.#turns.delete(work)
@@ -236,6 +262,7 @@ export class WebhookDispatcher {
       token,
       body: event.body,
       signal: abort.signal,
+      mayPost: () => this.#claims.stillOurs(lane),
     })
     // The place at the host is free before the storage has answered.
     this.#queue.done(host, result.outcome === 'aborted' ? undefined : result.reason !== 'exhausted')
@@ -274,7 +301,9 @@ export class WebhookDispatcher {
     if (event.last) registrations.noneLeft(lane.task, registrations.mark(lane.task))
     if (config === undefined) return
     const settlement = settlementOf(config.health, event, result)
-    await this.#persistently(() => registrations.settle(config, settlement))
+    const { sender } = this.#claims
+    const settled = await this.#persistently(() => registrations.settle(config, settlement, sender))
+    if (settled === false) this.#claims.lost(lane)
   }
 
   #leave(lane: Lane, more: boolean): void {
@@ -282,6 +311,17 @@ export class WebhookDispatcher {
     if (this.#stop.signal.aborted) return
     if (lane.isLarge) this.#large.add(lane)
     else if (lane.again || (more && lane.known > lane.settled)) this.#queue.add(lane)
+    else if (this.#claims.holds(lane)) this.#inBackground(this.#letGo(lane))
+    else this.#forget(lane)
+  }
+
+  /** The lane stays until that is done, so that what comes meanwhile claims anew. */
+  async #letGo(lane: Lane): Promise<void> {
+    lane.running = true
+    const over = await this.#claims.release(lane)
+    lane.running = false
+    if (this.#stop.signal.aborted) return
+    if (lane.again || !over) this.#queue.add(lane)
     else this.#forget(lane)
   }
 

@@ -2,6 +2,7 @@ import { isTerminal } from '../protocol/task.ts'
 import { millisOf } from '../protocol/timestamp.ts'
 import type { TaskRecord } from '../store/store.ts'
 import type { PushConfig, TaskKey } from '../store/webhook-store.ts'
+import type { Claims } from './claims.ts'
 import { hostOf, type Lane, type Lanes } from './lane.ts'
 import { type PreparedEvent, prepareEvents } from './prepare-events.ts'
 import type { Registrations } from './registrations.ts'
@@ -29,6 +30,7 @@ interface Parts {
   loadTask: (id: string) => Promise<TaskRecord | undefined>
   globalWebhook?: GlobalWebhook | undefined
   lanes: Lanes
+  claims: Pick<Claims, 'hold' | 'sender'>
   /** Held by all lanes before only small events are added. */
   bytesMax: number
 }
@@ -56,13 +58,16 @@ export class NextEvents {
   /** Undefined: nothing is to be sent, or no longer there. @param draining stored configs are left alone */
   async read(lane: Lane, draining: boolean): Promise<NextEvent | undefined> {
     lane.isLarge = false
+    if (!(await this.#parts.claims.hold(lane))) return undefined
     const target = await this.#target(lane, draining)
     if (target === undefined) return undefined
     if (target.url !== lane.url && this.#moves(lane, target.url)) {
       lane.again = true
       return undefined
     }
-    if (lane.batch.length === 0 || lane.revision !== target.revision) await this.#fill(lane, target)
+    // Another process may have sent some of them, or sent others in between.
+    const fits = lane.batch[0]?.sequence === target.settled + 1 && lane.revision === target.revision
+    if (!fits) await this.#fill(lane, target)
     const [event] = lane.batch
     return event === undefined ? undefined : { ...target, event }
   }
@@ -95,20 +100,23 @@ export class NextEvents {
       const { url, token } = globalWebhook
       return { url, token, revision: '', settled: lane.settled, config: undefined }
     }
-    const config = await registrations.find(lane.task, lane.configId)
+    const { task, configId, stored } = lane
+    const find = stored ? registrations.findStored(task, configId) : registrations.find(task, configId)
+    const config = await find
     if (config === undefined || !config.open || (draining && config.longRunning)) return undefined
     const { url, token, revision, settled } = config
     return { url, token, revision, settled, config }
   }
 
   async #fill(lane: Lane, { revision, settled, config }: Target): Promise<void> {
-    const { registrations, loadTask, lanes } = this.#parts
+    const { registrations, loadTask, lanes, claims } = this.#parts
     const record = await loadTask(lane.task.id)
     this.drop(lane)
     lane.revision = revision
     if (record === undefined || !isOf(lane.task, record)) {
-      // One on the disk may be waiting for its task; those in memory are woken by its commits.
-      if (config !== undefined && (!config.longRunning || isOld(lane.task)))
+      // One that outlives us may be waiting for its task; those in memory are woken by its commits.
+      const isOurs = config !== undefined && !config.longRunning && !registrations.shared
+      if (config !== undefined && (isOurs || isOld(lane.task)))
         await registrations.remove(lane.task, config.id)
       return
     }
@@ -119,7 +127,7 @@ export class NextEvents {
     lanes.move(lane, { settled, known: last })
     if (prepared.length > 0 || config === undefined || !isTerminal(record.status.state)) return
     registrations.noneLeft(lane.task, registrations.mark(lane.task))
-    await registrations.settle(config, { settled, open: false, health: config.health })
+    await registrations.settle(config, { settled, open: false, health: config.health }, claims.sender)
   }
 
   /** Receivers that take nothing may hold the bytes of large events; small ones of others go past them. */

@@ -2,7 +2,16 @@ import { randomUUID } from 'node:crypto'
 import { ParleyError } from '../jsonrpc/errors.ts'
 import type { JsonObject } from '../protocol/task.ts'
 import { timestamp } from '../protocol/timestamp.ts'
-import type { PushConfig, Settlement, TaskKey, WebhookStore } from '../store/webhook-store.ts'
+import type {
+  Claim,
+  ConfigKey,
+  OpenPushConfig,
+  PushConfig,
+  Settlement,
+  TaskKey,
+  WebhookStore,
+} from '../store/webhook-store.ts'
+import { type GlobalProgress, globalId } from './global-progress.ts'
 import { type Mark, OpenTasks } from './open-tasks.ts'
 
 /** A PushNotificationConfig as a caller sends it, read by its schema. */
@@ -18,10 +27,14 @@ export interface RegistrationsOptions {
   stored: WebhookStore
   /** For the others: outlives nothing but their task. */
   memory: WebhookStore
+  /** How far the global webhook has come with each task, where several processes send for it. Default: each its own commits. */
+  ofGlobal?: GlobalProgress | undefined
   /** @throws ParleyError InvalidParams for a receiver that events may not go to */
   check: (receiver: { url: string; token?: string | undefined }) => Promise<void>
-  /** Other processes register configs in the same stores. */
+  /** Other processes register configs in the same stores, and send. */
   shared: boolean
+  /** Of the store; needed where it is shared. */
+  countEvents?: (taskIds: string[]) => Promise<Map<string, number>>
   /** Default 20. */
   perTaskMax?: number
   /** Tasks with configs whose ids are kept. Default 100,000; with more, the store is asked for each event. */
@@ -47,6 +60,11 @@ export class Registrations {
     this.#options = options
     this.#perTaskMax = options.perTaskMax ?? 20
     this.#openTasks = new OpenTasks({ max: options.knownTasksMax ?? 100_000, everyTask: options.shared })
+  }
+
+  /** Other processes register configs, and send. */
+  get shared(): boolean {
+    return this.#options.shared
   }
 
   /** Told after each registration, replacement (with the new config) and removal (without one). */
@@ -102,8 +120,29 @@ export class Registrations {
   }
 
   async find(task: TaskKey, id: string): Promise<PushConfig | undefined> {
-    const { memory, stored } = this.#options
+    const { memory, stored, ofGlobal } = this.#options
+    if (id === globalId) return ofGlobal?.find(task)
     return (await memory.findPushConfig(task, id)) ?? stored.findPushConfig(task, id)
+  }
+
+  /** The same, where it is known to be a stored one most likely: what the others need may be away. */
+  async findStored(task: TaskKey, id: string): Promise<PushConfig | undefined> {
+    return (await this.#options.stored.findPushConfig(task, id)) ?? this.find(task, id)
+  }
+
+  /** Who sends what the config owes: see `WebhookStore`. */
+  async claim(key: ConfigKey, sender: string, forMs: number): Promise<Claim> {
+    let claim: Claim = 'absent'
+    for (const store of this.#storesOf(key)) {
+      if (claim === 'absent') claim = await store.claimPushConfig(key, sender, forMs)
+    }
+    return claim
+  }
+
+  /** False: look again. */
+  async release(key: ConfigKey, sender: string): Promise<boolean> {
+    const over = this.#storesOf(key).map((store) => store.releasePushConfig(key, sender))
+    return (await Promise.all(over)).every((done) => done)
   }
 
   /** The one set last first. */
@@ -122,16 +161,26 @@ export class Registrations {
 
   /** The config that was removed; what it still owed is not sent. */
   async remove(task: TaskKey, id: string): Promise<PushConfig | undefined> {
-    const { memory, stored } = this.#options
-    const removed = [await memory.removePushConfig(task, id), await stored.removePushConfig(task, id)]
+    const stores = this.#storesOf({ task, id }).reverse()
+    const removed: (PushConfig | undefined)[] = []
+    for (const store of stores) removed.push(await store.removePushConfig(task, id))
     const found = removed.find((config) => config !== undefined)
     if (found !== undefined) this.#onChange(task, id, undefined)
     return found
   }
 
-  /** False when the config was replaced or removed meanwhile. */
-  settle(config: PushConfig, settlement: Settlement): Promise<boolean> {
-    return this.#storeOf(config).settlePushConfig(config, settlement)
+  /** False when the config was replaced or removed meanwhile, or another process sends what it owes. */
+  settle(config: PushConfig, settlement: Settlement, sender: string): Promise<boolean> {
+    return this.#storeOf(config).settlePushConfig(config, settlement, this.shared ? sender : undefined)
+  }
+
+  /** What the global webhook owes of the task, from the event after the number on. Undefined: it is not shared. */
+  async ofGlobal(task: TaskKey, settled: number): Promise<PushConfig | undefined> {
+    return this.#options.ofGlobal?.open(task, settled)
+  }
+
+  get hasSharedGlobal(): boolean {
+    return this.#options.ofGlobal !== undefined
   }
 
   /** Reads which tasks have stored configs; to be called before tasks run. Returns how many there are. */
@@ -144,21 +193,39 @@ export class Registrations {
     return count
   }
 
-  /** Every stored config that may owe something, a page at a time. */
-  async *storedOpen() {
+  /** Every kept config that may owe something, a page at a time; of those that several processes send, what nobody sends. */
+  async *storedOpen(): AsyncGenerator<OpenPushConfig> {
+    const { stored, memory, ofGlobal, shared } = this.#options
+    yield* this.#openOf(stored)
+    if (!shared) return
+    yield* this.#openOf(memory)
+    if (ofGlobal !== undefined) yield* this.#openOf(ofGlobal.store)
+  }
+
+  async *#openOf(store: WebhookStore): AsyncGenerator<OpenPushConfig> {
+    const { shared, countEvents } = this.#options
     let cursor: number | undefined
     do {
-      const page = await this.#options.stored.listOpenPushConfigs({
-        limit: 500,
-        ...(cursor !== undefined && { cursor }),
-      })
-      yield* page.items
+      const at = cursor === undefined ? {} : { cursor }
+      const page = await store.listOpenPushConfigs({ limit: 500, ...at, unclaimed: shared })
+      if (!shared) yield* page.items
+      else if (page.items.length > 0) {
+        const counts = await countEvents?.(page.items.map(({ task }) => task.id))
+        yield* page.items.filter(({ task, settled }) => counts?.get(task.id) !== settled)
+      }
       cursor = page.nextCursor
     } while (cursor !== undefined)
   }
 
-  #storeOf({ longRunning }: PushConfig): WebhookStore {
-    return longRunning ? this.#options.stored : this.#options.memory
+  #storeOf({ id, longRunning }: PushConfig): WebhookStore {
+    const { stored, memory, ofGlobal } = this.#options
+    if (id === globalId && ofGlobal !== undefined) return ofGlobal.store
+    return longRunning ? stored : memory
+  }
+
+  #storesOf({ id }: ConfigKey): WebhookStore[] {
+    const { stored, memory, ofGlobal } = this.#options
+    return id === globalId ? (ofGlobal === undefined ? [] : [ofGlobal.store]) : [stored, memory]
   }
 
   async #save(config: PushConfig, isNew = false): Promise<void> {
@@ -176,6 +243,8 @@ export class Registrations {
     // Once more: who asked before it was there has found nobody.
     if (config.open) this.#openTasks.add(task)
     await other.removePushConfig(task, id)
+    // From here on the task is not the global webhook's.
+    await this.#options.ofGlobal?.store.removePushConfig(task, globalId)
     if (!isNew) this.#onChange(task, id, config)
   }
 

@@ -45,7 +45,7 @@ export function tellOutcome(
   }
   const reason = reasonOf(result)
   metrics.ended(reason, 1)
-  const of = { task_id: task.id, config_id: configId ?? 'global', event_id: event.eventId }
+  const of = { task_id: task.id, config_id: configId || 'global', event_id: event.eventId }
   const { sequence } = event
   const { attempts, lastStatus: status, lastError: error } = result
   const lost = { ...of, sequence, reason, attempts, status, error, host: hostOf(url) }
