@@ -28,6 +28,7 @@ export const floors: string[][] = [
   ['gateway/start'],
   ['gateway/app.ts'],
   ['gateway/main.ts'],
+  ['gateway/gateway-process.ts'],
 
   ['agents'],
   ['cli'],

@@ -26,8 +26,10 @@ import { Registry } from './registry/registry.ts'
 import { slugOf } from './registry/slug.ts'
 import { WorkSeen } from './registry/work-seen.ts'
 import { proxyAgents } from './routing/proxy.ts'
+import { ReplicaWays } from './routing/replica-ways.ts'
 import { createUpstream } from './routing/upstream.ts'
 import { type Addresses, decideAddresses } from './start/addresses.ts'
+import { startFurtherGateways } from './start/further-gateways.ts'
 import { type GatewayState, openGatewayState } from './start/gateway-state.ts'
 import { type OAuth, startOAuth } from './start/oauth.ts'
 import { type Routing, startRouting } from './start/routing.ts'
@@ -35,12 +37,17 @@ import { type Sharing, startSharing } from './start/sharing.ts'
 import { superviseAgents } from './start/supervised-agents.ts'
 import { startTrust, type Trust } from './start/trust.ts'
 import { findAgentFolders } from './supervisor/agent-folders.ts'
+import type { FurtherGateway } from './supervisor/further-gateway.ts'
 import type { Supervisor, SupervisorOptions } from './supervisor/supervisor.ts'
 
 export interface GatewayAppOptions {
   settings: Settings
   /** Folder of the agents to run; absent: none are run. */
   agentsDir?: string
+  /** Processes of each of these agents. Default 1; more need STORE_URL=mongodb://… and REDIS_URL. */
+  replicas?: number
+  /** Gateways on this machine, this one among them. Default 1; more need the same. */
+  gateways?: number
   log: Log
   /** For tests. */
   supervisor?: Partial<SupervisorOptions>
@@ -54,6 +61,8 @@ export interface GatewayApp extends AsyncDisposable {
   oauthIssuer: string
   registry: Registry
   supervisor: Supervisor | undefined
+  /** The other gateways that this one runs. */
+  further: readonly FurtherGateway[]
 }
 
 /** What the parts of one gateway share. */
@@ -101,7 +110,9 @@ export async function startGatewayApp(options: GatewayAppOptions): Promise<Gatew
     startTrust({ config, secrets, registry, gatewayUrl: publicUrl, ownAddresses, outside }),
   )
   const upstream = stack.adopt(createUpstream(), (agent) => agent.destroy())
-  const wayTo = ({ origin }: AgentEntry) => (origin === 'supervised' ? upstream : trust.upstream)
+  const ways = new ReplicaWays()
+  const wayTo = (entry: AgentEntry) =>
+    ways.wayTo(entry, entry.origin === 'supervised' ? upstream : trust.upstream)
   const probe = (entry: AgentEntry, signal: AbortSignal) =>
     probeAgent(entry, signal, { dispatcher: wayTo(entry) })
   const work = new WorkSeen({ registry, log })
@@ -134,7 +145,12 @@ export async function startGatewayApp(options: GatewayAppOptions): Promise<Gatew
   const { agentsDir, supervisor: overrides = {} } = options
   const { provider } = oauth
   const house = { config, environment, addresses, provider, registry, upstream, log, overrides }
-  const supervisor = agentsDir === undefined ? undefined : await superviseAgents({ agentsDir, ...house })
+  const { replicas = 1, gateways = 1 } = options
+  const further = await startFurtherGateways({ ...house, count: gateways - 1 })
+  stack.defer(async () => void (await Promise.all(further.map((gateway) => gateway.stop()))))
+  const several = { replicas, portsTaken: gateways - 1 }
+  const supervisor =
+    agentsDir === undefined ? undefined : await superviseAgents({ agentsDir, ...several, ...house })
   if (supervisor !== undefined) stack.use(supervisor)
   const open = stack.move()
   return {
@@ -142,6 +158,7 @@ export async function startGatewayApp(options: GatewayAppOptions): Promise<Gatew
     oauthIssuer: oauth.issuer,
     registry,
     supervisor,
+    further,
     [Symbol.asyncDispose]: async () => {
       draining = true
       await open.disposeAsync()

@@ -13,6 +13,11 @@ export interface GatewayOptions {
   supervise: boolean
   /** Default `agents` in the working folder. */
   agentsDir?: string
+  /** Processes of each agent, and gateways, on this machine. Default 1; more need STORE_URL=mongodb://… and REDIS_URL. */
+  replicas?: number
+  gateways?: number
+  /** Prints no table. */
+  quiet?: boolean
 }
 
 /** Runs the gateway until a signal comes; resolves with the exit code. What it needs comes from `process.env`. */
@@ -33,9 +38,25 @@ export async function runGateway(options: GatewayOptions): Promise<number> {
 
 async function start(options: GatewayOptions, settings: Settings, log: Log): Promise<GatewayApp> {
   const agentsDir = path.resolve(options.agentsDir ?? 'agents')
-  const app = await startGatewayApp({ settings, log, ...(options.supervise && { agentsDir }) })
-  void announce(app, settings.config, log)
+  const { replicas = 1, gateways = 1 } = options
+  requireShared(settings, replicas, gateways)
+  const several = { agentsDir, replicas, gateways }
+  const app = await startGatewayApp({ settings, log, ...(options.supervise && several) })
+  if (options.quiet !== true) void announce(app, settings.config, log)
   return app
+}
+
+/** @throws ConfigError */
+function requireShared({ secrets }: Settings, replicas: number, gateways: number): void {
+  if (replicas === 1 && gateways === 1) return
+  const missing = [
+    ...(secrets.storeUrl === undefined ? ['STORE_URL=mongodb://host/database'] : []),
+    ...(secrets.redisUrl === undefined ? ['REDIS_URL=redis://host'] : []),
+  ]
+  if (missing.length === 0) return
+  throw new ConfigError([
+    `Several processes share a database and a line: set ${missing.join(' and ')}, or start without --replicas and --gateways.`,
+  ])
 }
 
 /** Once every agent's first start has come to something. */
@@ -46,6 +67,10 @@ async function announce(app: GatewayApp, config: GatewayConfig, log: Log): Promi
   process.stdout.write(
     announcement({
       gatewayUrl: addresses.public,
+      ownUrl: addresses.local,
+      further: await Promise.all(
+        app.further.map(async ({ url, settled }) => ({ url, ready: await settled })),
+      ),
       oauthIssuer,
       agents: outcomes.map((outcome) => lineOf(outcome, app)),
       ...(withToken && { dataDir: config.dataDir === path.resolve('.parley') ? '' : config.dataDir }),
@@ -61,7 +86,8 @@ function lineOf(outcome: Outcome, app: GatewayApp) {
   const { name } = outcome
   if (outcome.state !== 'ready') return { name, reason: outcome.reason }
   const entry = app.registry.find(outcome.agent.did)
-  return entry === undefined ? { name, reason: 'left the registry' } : { name, entry }
+  const { url } = outcome.agent
+  return entry === undefined ? { name, reason: 'left the registry' } : { name, entry, url }
 }
 
 /** What the operator can mend, in one sentence; undefined for what is our own fault. */

@@ -1,3 +1,4 @@
+import { randomUUID } from 'node:crypto'
 import path from 'node:path'
 import { type AgentApp, startAgentApp } from './app.ts'
 import { HttpClientKeys } from './auth/client-keys.ts'
@@ -58,7 +59,8 @@ async function start(folder: string, config: AgentConfig, secrets: AgentSecrets,
   }
   const known = clientKeys === undefined ? {} : { clientKeys }
   // Before the app: it leaves the gateway once its work is done.
-  const membership = membershipOf(identity, { config, secrets, client, log })
+  const replicaId = replicaIdOf(secrets)
+  const membership = membershipOf(identity, { config, secrets, client, log, replicaId })
   if (membership !== undefined) stack.use(membership)
   const { redisUrl, storeUrl, webhookToken } = secrets
   const options = { agent, identity, config, introspector, log, redisUrl, storeUrl, webhookToken, ...known }
@@ -66,7 +68,8 @@ async function start(folder: string, config: AgentConfig, secrets: AgentSecrets,
   stack.use(giveBackIdleMemory(() => app.services.figures.completed + app.services.figures.failed))
   membership?.start({ url: app.baseUrl, figures: () => figuresOf(app) })
   log.info({ url: app.baseUrl, address: app.address, did }, 'agent is ready')
-  tellReady(app.address, agentCard(agent, { did, url: app.baseUrl, prices: app.services.payments }))
+  const card = agentCard(agent, { did, url: app.baseUrl, prices: app.services.payments })
+  tellReady(app.address, card, replicaId)
   const open = stack.move()
   return { [Symbol.asyncDispose]: () => open.disposeAsync() }
 }
@@ -144,6 +147,12 @@ interface MembershipParts {
   secrets: AgentSecrets
   client: Client | undefined
   log: Log
+  replicaId: string | undefined
+}
+
+/** A process that shares tasks and line may be one of several: the gateway tells them apart by it. */
+function replicaIdOf({ storeUrl, redisUrl }: AgentSecrets): string | undefined {
+  return storeUrl === undefined || redisUrl === undefined ? undefined : randomUUID()
 }
 
 /** Undefined without a gateway, or without a token for it. */
@@ -159,6 +168,7 @@ function membershipOf(identity: Identity, parts: MembershipParts): Membership | 
     tokens: source,
     clientIsDid,
     registers: !isSupervised(),
+    replicaId: parts.replicaId,
     log,
   })
 }

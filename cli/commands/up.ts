@@ -1,17 +1,35 @@
 import { stat } from 'node:fs/promises'
 import path from 'node:path'
 import { CliCommand } from '../cli-command.ts'
-import { CommandFailed } from '../faults.ts'
+import { CommandFailed, UsageError } from '../faults.ts'
 import type { Io } from '../io.ts'
 import { applyListenOptions, type ListenOptions, withListenOptions } from '../server-options.ts'
+import { wholeNumber } from '../whole-number.ts'
+
+const processesMax = 64
+
+function processes(text: string): number {
+  const count = wholeNumber(processesMax)(text)
+  if (count === 0) throw new UsageError('There is at least one of each.')
+  return count
+}
 
 interface UpOptions extends ListenOptions {
   agents: string
+  replicas: number
+  gateways: number
 }
 
 export default function upCommand(io: Io): CliCommand {
   return withListenOptions(new CliCommand('up'))
     .option('--agents <folder>', 'folder that holds one folder per agent', 'agents')
+    .option(
+      '--replicas <n>',
+      'processes of each agent (needs STORE_URL=mongodb://… and REDIS_URL)',
+      processes,
+      1,
+    )
+    .option('--gateways <n>', 'gateways, on the ports after the first (needs the same)', processes, 1)
     .addHelpText(
       'after',
       `
@@ -29,5 +47,5 @@ async function up(io: Io, options: UpOptions): Promise<number> {
   }
   applyListenOptions(io, options)
   const { runGateway } = await import('../../gateway/main.ts')
-  return runGateway({ supervise: true, agentsDir })
+  return runGateway({ supervise: true, agentsDir, replicas: options.replicas, gateways: options.gateways })
 }

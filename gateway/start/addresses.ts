@@ -18,12 +18,12 @@ export async function decideAddresses(config: GatewayConfig): Promise<Addresses>
 }
 
 /** A server that listens everywhere is asked on this machine. */
-function reachable(host: string): string {
+export function reachable(host: string): string {
   if (host === '0.0.0.0' || host === '::') return '127.0.0.1'
   return host.includes(':') ? `[${host}]` : host
 }
 
-async function freePort(host: string): Promise<number> {
+export async function freePort(host: string): Promise<number> {
   const server = net.createServer().listen(0, host)
   await once(server, 'listening')
   const { port } = server.address() as net.AddressInfo

@@ -5,11 +5,16 @@ export interface AgentLine {
   name: string
   /** Absent: it does not run. */
   entry?: AgentEntry
+  /** Where this process of it listens. Default: the address of its entry. */
+  url?: string
   reason?: string
 }
 
 export interface Announced {
   gatewayUrl: string
+  /** Where it listens, and the other gateways that it runs. */
+  ownUrl?: string
+  further?: readonly { url: string; ready: boolean }[]
   oauthIssuer: string
   /** Of the development client; absent in production. */
   dataDir?: string
@@ -19,7 +24,8 @@ export interface Announced {
 /** One table of addresses and one line to paste: what `npm start` prints once everything is ready. */
 export function announcement(what: Announced): string {
   const rows = [
-    ['gateway', 'ready', what.gatewayUrl],
+    ['gateway', 'ready', gatewayCell(what)],
+    ...(what.further ?? []).map(({ url, ready }) => ['gateway', ready ? 'ready' : 'not running', url]),
     ['OAuth server', 'ready', what.oauthIssuer],
     ...what.agents.map((line) => agentRow(line, what.gatewayUrl)),
   ]
@@ -36,9 +42,18 @@ export function announcement(what: Announced): string {
   return `${['', ...table, ...paste, ''].join('\n')}\n`
 }
 
-function agentRow({ name, entry, reason }: AgentLine, gatewayUrl: string): string[] {
+/** Beside others the address that all share is not its own. */
+function gatewayCell({ gatewayUrl, ownUrl = gatewayUrl, further = [] }: Announced): string {
+  return further.length === 0 || ownUrl === gatewayUrl ? gatewayUrl : `${ownUrl}  (for all: ${gatewayUrl})`
+}
+
+function agentRow({ name, entry, url, reason }: AgentLine, gatewayUrl: string): string[] {
   if (entry === undefined) return [name, 'not running', printable(reason ?? '')]
-  return [name, 'ready', `${gatewayUrl}/agents/${entry.slug}  (own address ${entry.url})`]
+  return [
+    name,
+    'ready',
+    `${gatewayUrl}/agents/${entry.slug}  (own address ${url?.replace(/\/+$/, '') ?? entry.url})`,
+  ]
 }
 
 function curlLine(entry: AgentEntry, { gatewayUrl }: Announced, dataDir: string): string {

@@ -28,6 +28,10 @@ export interface SupervisedAgentsOptions {
   registry: Registry
   upstream: UpstreamAgent
   log: Log
+  /** Processes of each agent. Default 1. */
+  replicas?: number
+  /** Ports after the gateway's that other gateways have. Default 0. */
+  portsTaken?: number
   /** For tests. */
   overrides?: Partial<SupervisorOptions>
 }
@@ -35,12 +39,13 @@ export interface SupervisedAgentsOptions {
 /** The supervisor with everything of the gateway that it needs: registry, OAuth clients, addresses. */
 export async function superviseAgents(options: SupervisedAgentsOptions): Promise<Supervisor> {
   const { config, environment, provider, registry, log } = options
-  const idOf = new Map<string, string>()
+  const entered = new Map<string, { id: string; replica: string | undefined }>()
   return Supervisor.start({
     agentsDir: options.agentsDir,
     dataDir: config.dataDir,
     host: config.host,
-    firstPort: config.port === 0 ? 0 : config.port + 1,
+    firstPort: config.port === 0 ? 0 : config.port + 1 + (options.portsTaken ?? 0),
+    replicas: options.replicas ?? 1,
     environment,
     settings: (agent) => settingsOf(agent, options),
     alsoRequired: (agent) => (provider === undefined ? Object.values(clientSettings(agent.name)) : []),
@@ -50,11 +55,13 @@ export async function superviseAgents(options: SupervisedAgentsOptions): Promise
       return provider.ensureClient({ clientId: did, clientName: name, scope, publicKey, introspection: true })
     },
     onReady: async (agent) => {
-      idOf.set(agent.name, await enter(agent, options))
+      const { name, number, replica } = agent
+      entered.set(`${name} ${number}`, { id: await enter(agent, options), replica })
     },
-    onGone: (name, back) => {
-      const id = idOf.get(name)
-      if (id !== undefined) registry.setStatus(id, back ? 'starting' : 'unreachable')
+    onGone: (name, back, number) => {
+      const known = entered.get(`${name} ${number}`)
+      if (known !== undefined)
+        registry.processGone(known.id, known.replica, back ? 'starting' : 'unreachable')
     },
     pass: await agentLines(process.stderr),
     log,
@@ -91,6 +98,7 @@ function settingsOf(agent: AgentFolder, options: SupervisedAgentsOptions): Recor
     ...(introspection !== undefined && { OAUTH_INTROSPECTION_URL: introspection }),
     ...(token !== undefined && { OAUTH_TOKEN_URL: token }),
     ...(clients !== undefined && { OAUTH_CLIENT_METADATA_URL: clients }),
+    ...(environment['REDIS_URL'] && { REDIS_URL: environment['REDIS_URL'] }),
     ...(databaseUrl(environment['STORE_URL']) !== undefined && { STORE_URL: environment['STORE_URL'] ?? '' }),
     ...(config.storeDir !== config.dataDir && {
       STORE_URL: `sqlite:${path.join(config.storeDir, 'agents', agent.name)}`,
@@ -127,6 +135,7 @@ async function enter(
     skills: skills.length > 0 ? skills : card.skills,
     owner: agent.owner,
     origin: 'supervised',
+    ...(agent.replica !== undefined && { replicaId: agent.replica }),
     document,
     keys: verifyDocument(document, agent.did),
     // The supervisor saw the key that it started the process with.

@@ -14,6 +14,8 @@ const message = z.discriminatedUnion('type', [
   z.object({
     type: z.literal('ready'),
     url: z.url({ protocol: /^https?$/ }),
+    /** Id of the process, where it is one of several of its agent. */
+    replica: z.uuid().optional(),
     card: z.custom<JsonObject>(
       (value) => typeof value === 'object' && value !== null && !Array.isArray(value),
     ),

@@ -15,6 +15,8 @@ export interface ClientCredentials {
 export interface ReadyAgent extends ReadyMessage {
   /** Name of its folder. */
   name: string
+  /** Which of its processes it is, from 1 on. */
+  number: number
   did: string
   /** The OAuth client that it was given; its DID where it has none. */
   owner: string
@@ -30,7 +32,7 @@ export interface Surroundings {
   clientFor: (agent: AgentFolder, identity: IdentityMessage) => Promise<ClientCredentials | undefined>
   onReady: (agent: ReadyAgent) => Promise<void>
   /** Its process is gone; `back` tells whether it is started again. */
-  onGone: (name: string, back: boolean) => void
+  onGone: (name: string, back: boolean, number: number) => void
   pass: (line: string) => void
   log: Log
 }
@@ -45,16 +47,17 @@ export interface Timing {
 }
 
 /** What came of the first start. */
-export type Outcome =
-  | { name: string; state: 'ready'; agent: ReadyAgent }
-  | { name: string; state: 'failed'; reason: string }
-  | { name: string; state: 'left-out'; reason: string }
+export type Outcome = { name: string; number: number } & (
+  | { state: 'ready'; agent: ReadyAgent }
+  | { state: 'failed' | 'left-out'; reason: string }
+)
 
-/** Keeps one agent running until it is stopped. */
+/** Keeps one process of an agent running until it is stopped. */
 export class SupervisedAgent {
   readonly folder: AgentFolder
   /** Resolves once the first start has come to something. */
   readonly settled: Promise<Outcome>
+  readonly #number: number
   readonly #settle: (outcome: Outcome) => void
   readonly #around: Surroundings
   readonly #timing: Timing
@@ -64,8 +67,10 @@ export class SupervisedAgent {
   #process: AgentProcess | undefined
   #port: number | undefined
 
-  constructor(folder: AgentFolder, around: Surroundings, timing: Timing) {
+  /** @param number which of its processes it is, from 1 on */
+  constructor(folder: AgentFolder, around: Surroundings, timing: Timing, number = 1) {
     this.folder = folder
+    this.#number = number
     this.#around = around
     this.#timing = timing
     this.#log = around.log.child({ agent: folder.name })
@@ -87,13 +92,14 @@ export class SupervisedAgent {
 
   async #keepRunning(): Promise<void> {
     const { name } = this.folder
+    const number = this.#number
     const backoff = new Backoff(this.#timing.backoff)
     const { signal } = this.#stopping
     while (!signal.aborted) {
       const startedAt = Date.now()
       const reason = await this.#runOnce().catch((error: unknown) => `could not be started: ${String(error)}`)
-      this.#around.onGone(name, !signal.aborted)
-      this.#settle({ name, state: 'failed', reason })
+      this.#around.onGone(name, !signal.aborted, number)
+      this.#settle({ name, number, state: 'failed', reason })
       if (signal.aborted) return
       const restartInMs = backoff.next(Date.now() - startedAt)
       this.#log.warn(
@@ -166,10 +172,12 @@ export class SupervisedAgent {
     identity: { did: string; owner: string } | undefined,
   ): Promise<void> {
     if (identity === undefined) throw new Error('it did not say who it is')
-    const agent: ReadyAgent = { ...message, ...identity, name: this.folder.name }
+    const { name } = this.folder
+    const number = this.#number
+    const agent: ReadyAgent = { ...message, ...identity, name, number }
     await this.#around.onReady(agent)
     this.#log.info({ url: agent.url, agent_pid: this.pid }, `agent ${this.folder.name} is ready`)
-    this.#settle({ name: this.folder.name, state: 'ready', agent })
+    this.#settle({ name, number, state: 'ready', agent })
   }
 }
 

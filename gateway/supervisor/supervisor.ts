@@ -41,6 +41,8 @@ export interface SupervisorOptions {
   log: Log
   command: (folder: string) => Command
   timing?: Timing
+  /** Processes of each agent. Default 1; more need a store and a line that they share. */
+  replicas?: number
 }
 
 /** Runs each folder of `agents/` as a process with its own key, OAuth client, port and database. */
@@ -66,7 +68,9 @@ export class Supervisor implements AsyncDisposable {
   /** What came of the first start of each agent, in the order of their names. */
   async settled(): Promise<Outcome[]> {
     const outcomes = await Promise.all(this.#agents.map((agent) => agent.settled))
-    return [...outcomes, ...this.#leftOut].sort((a, b) => (a.name < b.name ? -1 : 1))
+    return [...outcomes, ...this.#leftOut].sort((a, b) =>
+      a.name === b.name ? a.number - b.number : a.name < b.name ? -1 : 1,
+    )
   }
 
   /** Process ids of the agents that run now. */
@@ -86,11 +90,13 @@ export class Supervisor implements AsyncDisposable {
     if (reason !== undefined) {
       const level = folder.fault === undefined ? 'info' : 'error'
       log[level]({ agent: folder.name }, `agent ${folder.name} is not started: ${reason}`)
-      this.#leftOut.push({ name: folder.name, state: 'left-out', reason })
+      this.#leftOut.push({ name: folder.name, number: 1, state: 'left-out', reason })
       return
     }
     await mkdir(path.join(dataDir, 'agents', folder.name), { recursive: true, mode: 0o700 })
-    this.#agents.push(new SupervisedAgent(folder, this.#surroundings(), this.#options.timing ?? {}))
+    const { timing = {}, replicas = 1 } = this.#options
+    for (let number = 1; number <= replicas; number += 1)
+      this.#agents.push(new SupervisedAgent(folder, this.#surroundings(), timing, number))
   }
 
   #surroundings(): Surroundings {

@@ -21,6 +21,8 @@ export interface MembershipOptions {
   clientIsDid: boolean
   /** False under a supervisor, which enters its agents by itself. */
   registers: boolean
+  /** A UUID of this process, where the agent has several that share identity, tasks and line. */
+  replicaId?: string | undefined
   log: Log
   /** Default 10 s. */
   everyMs?: number
@@ -77,9 +79,11 @@ export class Membership implements AsyncDisposable {
     await this.#round
     if (!this.#options.registers || !this.#registered) return
     const signal = AbortSignal.timeout(leaveLimitMs)
-    await this.#ask('DELETE', this.#entryPath(), undefined, signal).catch((error: unknown) => {
-      this.#options.log.warn({ err: error }, 'could not leave the gateway')
-    })
+    await this.#ask('DELETE', `${this.#entryPath()}${this.#leaving()}`, undefined, signal).catch(
+      (error: unknown) => {
+        this.#options.log.warn({ err: error }, 'could not leave the gateway')
+      },
+    )
   }
 
   #next(inMs: number): void {
@@ -106,10 +110,10 @@ export class Membership implements AsyncDisposable {
 
   async #register(): Promise<void> {
     const { url = '' } = this.#presence ?? {}
-    let answer = await this.#ask('POST', '/registry/agents', { url })
+    let answer = await this.#ask('POST', '/registry/agents', { url, ...this.#asReplica() })
     if (!this.#signs && answer.status === 403 && reasonOf(answer) === 'missing_signature_headers') {
       this.#signs = true
-      answer = await this.#ask('POST', '/registry/agents', { url })
+      answer = await this.#ask('POST', '/registry/agents', { url, ...this.#asReplica() })
     }
     if (answer.status >= 300) throw new Error(`the gateway refused the registration: ${sentenceOf(answer)}`)
     this.#registered = true
@@ -119,9 +123,21 @@ export class Membership implements AsyncDisposable {
   }
 
   async #beat(): Promise<void> {
-    const answer = await this.#ask('PUT', `${this.#entryPath()}/heartbeat`, this.#presence?.figures() ?? {})
+    const figures = { ...this.#presence?.figures(), ...this.#asReplica() }
+    const answer = await this.#ask('PUT', `${this.#entryPath()}/heartbeat`, figures)
     if (answer.status === 404 && this.#options.registers) this.#registered = false
     if (answer.status >= 300) throw new Error(`the gateway refused the heartbeat: ${sentenceOf(answer)}`)
+  }
+
+  #asReplica(): { replica_id?: string } {
+    const { replicaId } = this.#options
+    return replicaId === undefined ? {} : { replica_id: replicaId }
+  }
+
+  /** The others stay. */
+  #leaving(): string {
+    const { replicaId } = this.#options
+    return replicaId === undefined ? '' : `?replica_id=${replicaId}`
   }
 
   #entryPath(): string {

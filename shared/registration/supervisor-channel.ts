@@ -43,7 +43,7 @@ export async function askForClient(
   }
 }
 
-/** Tells the supervisor that the agent listens. */
-export function tellReady(url: string, card: object): void {
-  process.send?.({ type: 'ready', url, card })
+/** Tells the supervisor that the agent listens; `replica` is the id of this process, where it is one of several. */
+export function tellReady(url: string, card: object, replica?: string): void {
+  process.send?.({ type: 'ready', url, card, ...(replica !== undefined && { replica }) })
 }

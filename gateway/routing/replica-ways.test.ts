@@ -1,0 +1,91 @@
+import { once } from 'node:events'
+import http from 'node:http'
+import type { AddressInfo } from 'node:net'
+import { afterEach, expect, test } from 'vitest'
+import type { AgentEntry } from '../registry/entry.ts'
+import { ReplicaWays } from './replica-ways.ts'
+import { createUpstream } from './upstream.ts'
+
+const open: (() => unknown)[] = []
+afterEach(async () => {
+  while (open.length > 0) await open.pop()?.()
+})
+
+async function replica(answer: (response: http.ServerResponse) => void = (response) => response.end('ok')) {
+  const got: string[] = []
+  const server = http.createServer(async (request, response) => {
+    const chunks: Buffer[] = []
+    for await (const chunk of request) chunks.push(chunk as Buffer)
+    got.push(Buffer.concat(chunks).toString())
+    answer(response)
+  })
+  server.listen(0, '127.0.0.1')
+  await once(server, 'listening')
+  const stop = () => {
+    server.closeAllConnections()
+    server.close()
+  }
+  open.push(stop)
+  return { url: `http://127.0.0.1:${(server.address() as AddressInfo).port}`, got, stop }
+}
+
+function wayTo(urls: string[]) {
+  const upstream = createUpstream()
+  open.push(() => upstream.destroy())
+  const replicas = urls.map((url, n) => ({ id: `${n}`, url, load: {}, lastSeen: '', leaseUntil: 0 }))
+  const entry = { url: urls[0], replicas } as unknown as AgentEntry
+  const ways = new ReplicaWays()
+  const origin = urls[0] as string
+  return (body: string | null = 'x') =>
+    ways.wayTo(entry, upstream).request({ origin, path: '/', method: body === null ? 'GET' : 'POST', body })
+}
+
+test('requests one after another take turns; one that is busy gets none', async () => {
+  const held: http.ServerResponse[] = []
+  let holds = true
+  const hold = (response: http.ServerResponse) => (holds ? held.push(response) : response.end('ok'))
+  const [a, b] = [await replica(hold), await replica()]
+  const send = wayTo([a.url, b.url])
+  const first = send()
+  const second = send()
+  while (a.got.length + b.got.length < 2) await new Promise((resolve) => setTimeout(resolve, 5))
+  for (let n = 0; n < 6; n += 1) await (await send()).body.text()
+  expect([a.got.length, b.got.length]).toEqual([1, 7])
+  holds = false
+  for (const response of held) response.end('ok')
+  await Promise.all([first, second].map(async (one) => (await one).body.text()))
+  for (let n = 0; n < 6; n += 1) await (await send()).body.text()
+  expect([a.got.length, b.got.length]).toEqual([4, 10])
+})
+
+test('a process that cannot be reached loses nothing: not a byte was sent', async () => {
+  const [a, b] = [await replica(), await replica()]
+  const send = wayTo([a.url, b.url])
+  a.stop()
+  for (let n = 0; n < 4; n += 1) {
+    expect(await (await send()).body.text()).toBe('ok')
+    expect(await (await send(null)).body.text()).toBe('ok')
+  }
+  expect(b.got).toHaveLength(8)
+})
+
+test('what may have been sent is not sent again', async () => {
+  const breaks = (response: http.ServerResponse) => response.destroy()
+  const [a, b] = [await replica(breaks), await replica(breaks)]
+  const send = wayTo([a.url, b.url])
+  await expect(send()).rejects.toThrow()
+  expect(a.got.length + b.got.length).toBe(1)
+})
+
+test('when none can be reached it is an error like any other', async () => {
+  const [a, b] = [await replica(), await replica()]
+  a.stop()
+  b.stop()
+  await expect(wayTo([a.url, b.url])()).rejects.toMatchObject({ code: 'ECONNREFUSED' })
+})
+
+test('an agent with one process has the plain way', () => {
+  const upstream = createUpstream()
+  open.push(() => upstream.destroy())
+  expect(new ReplicaWays().wayTo({ url: 'http://a' } as AgentEntry, upstream)).toBe(upstream)
+})
