@@ -1,0 +1,137 @@
+import { expect, test } from 'vitest'
+import { ticksOf } from './chart.ts'
+import { forecast } from './forecast.ts'
+import { priceOf } from './price.ts'
+import { horizonFor, readRequest } from './request.ts'
+import { labelOf, readSeries, SeriesFault, timeAfter } from './series.ts'
+
+/** Five years of months with a trend and a season, and a wobble that repeats itself in no year. */
+const monthly = Array.from({ length: 60 }, (_, at) => {
+  const value = 200 + 2 * at + 40 * Math.sin((at / 12) * 2 * Math.PI) + 3 * Math.sin(at * 7.3)
+  return `${2021 + Math.floor(at / 12)}-${String((at % 12) + 1).padStart(2, '0')},${value.toFixed(2)}`
+})
+const csv = (rows: string[], header = 'month,sales') => [header, ...rows].join('\n')
+
+test('of a series with trend and season it finds both, and errs far less than repeating the last value', () => {
+  const known = readSeries(csv(monthly.slice(0, 48)))
+  const { model, steps, trials } = forecast(known, 12)
+  expect(model).toBe('trend and season')
+  expect(trials[0]?.relative).toBeLessThan(0.5)
+  const real = readSeries(csv(monthly)).values.slice(48)
+  const inBand = steps.filter(({ low, high }, at) => low <= (real[at] ?? 0) && (real[at] ?? 0) <= high)
+  expect(inBand.length).toBeGreaterThanOrEqual(8)
+  expect(steps[0]?.period).toBe('2025-01')
+})
+
+test('a series without a pattern gets the simplest model, and a band that never narrows', () => {
+  let last = 100
+  let seed = 7
+  const walk = Array.from({ length: 40 }, (_, at) => {
+    seed = (seed * 16_807) % 2_147_483_647
+    last += (seed / 2_147_483_647 - 0.5) * 10
+    return `${1980 + at},${last.toFixed(3)}`
+  })
+  const { model, steps } = forecast(readSeries(csv(walk, 'year,value')), 6)
+  expect(['last value', 'straight drift']).toContain(model)
+  const widths = steps.map(({ low, high }) => high - low)
+  expect(widths).toEqual(widths.toSorted((a, b) => a - b))
+})
+
+test.each<[string, string[], string]>([
+  ['day', ['2026-02-26', '2026-02-27', '2026-02-28'], '2026-03-01'],
+  ['week', ['2026-11-02', '2026-11-09'], '2026-11-16'],
+  ['month', ['2026-11', '2026-12'], '2027-01'],
+  ['quarter', ['2026-Q3', '2026-Q4'], '2027-Q1'],
+  ['year', ['2025', '2026'], '2027'],
+])('steps of a %s: what comes after them is named right', (unit, ends, next) => {
+  const days = { day: 1, week: 7, month: 0, quarter: 0, year: 0 }[unit] ?? 0
+  const before = (steps: number) => {
+    const first = readFirst(ends[0] ?? '')
+    if (days > 0) return new Date(first - steps * days * 86_400_000).toISOString().slice(0, 10)
+    const months = { month: 1, quarter: 3, year: 12 }[unit] ?? 1
+    const date = new Date(first)
+    return new Date(Date.UTC(date.getUTCFullYear(), date.getUTCMonth() - steps * months, 1))
+      .toISOString()
+      .slice(0, 10)
+  }
+  const dates = [...Array.from({ length: 8 }, (_, at) => before(8 - at)), ...ends]
+  const series = readSeries(csv(dates.map((date, at) => `${date},${at}`)))
+  expect(series.unit).toBe(unit)
+  expect(labelOf(timeAfter(series, 1), series.unit)).toBe(next)
+})
+
+const readFirst = (text: string) => {
+  const quarter = /^(\d{4})-Q(\d)$/.exec(text)
+  return quarter ? Date.UTC(Number(quarter[1]), (Number(quarter[2]) - 1) * 3, 1) : Date.parse(text)
+}
+
+test.each<[string, string, RegExp]>([
+  ['nothing', '', /No column has a date/],
+  ['no CSV', 'a,b\n"x', /no CSV/],
+  ['too few rows', csv(monthly.slice(0, 7)), /7 rows are too few/],
+  ['a month missing', csv(monthly.filter((_, at) => at !== 9)), /missing or there twice/],
+  ['a month twice', csv([...monthly, monthly[3] ?? '']), /missing or there twice/],
+  [
+    'a day that does not exist',
+    csv(monthly.map((row) => row.replace('-01,', '-13,'))),
+    /No column has a date/,
+  ],
+  ['texts for numbers', csv(monthly.map((row) => `${row}x`)), /has a number in every row/],
+  ['too many rows', csv(Array.from({ length: 2001 }, () => '2026,1')), /more than 2000 rows/],
+])('a table with %s is told as that', (_, table, said) => {
+  expect(() => readSeries(table)).toThrow(SeriesFault)
+  expect(() => readSeries(table)).toThrow(said)
+})
+
+test('a column is chosen by its name, thousands and currencies are read, delimiters are found', () => {
+  const rows = monthly.map((row) => `${row.split(',')[0]};1;$12,345.5`)
+  const table = csv(rows, 'month;one;Cost')
+  expect(readSeries(table, 'cost').values[0]).toBe(12_345.5)
+  expect(() => readSeries(table, 'profit')).toThrow('there are: one, Cost')
+})
+
+test.each([
+  ['the next 6 months', 6],
+  ['14 days ahead please', 14],
+  ['next 999 days', 60],
+  ['next month', undefined],
+])('"%s" looks %s steps ahead', (text, horizon) => {
+  expect(readRequest({ text: `${text}\n${csv(monthly)}`, files: [], input: {} })?.horizon).toBe(horizon)
+})
+
+test('it never looks further than half of what is known', () => {
+  expect([horizonFor(60, 12, 20), horizonFor(undefined, 12, 60), horizonFor(undefined, 1, 9)]).toEqual([
+    10, 12, 4,
+  ])
+})
+
+test.each([
+  [0, 1, 5],
+  [-3, 1234, 5],
+  [5, 5, 2],
+  [0, 0, 2],
+])('the marks of an axis hold %d and %d between them', (least, most, atLeast) => {
+  const ticks = ticksOf(least, most)
+  expect(ticks.length).toBeGreaterThanOrEqual(atLeast)
+  expect(ticks[0]).toBeLessThanOrEqual(least)
+  expect(ticks.at(-1)).toBeGreaterThanOrEqual(most)
+})
+
+test('without settings the price is test money; on another network somebody must be named who is paid', () => {
+  expect(priceOf({})).toMatchObject({ amount: '0.01', network: 'eip155:84532' })
+  expect(() => priceOf({ FORECASTER_NETWORK: 'eip155:8453' })).toThrow(
+    'FORECASTER_PAY_TO and FORECASTER_ASSET',
+  )
+  const real = {
+    FORECASTER_NETWORK: 'eip155:8453',
+    FORECASTER_PAY_TO: '0x1',
+    FORECASTER_ASSET: '0x2',
+    FORECASTER_PRICE: '2',
+  }
+  expect(priceOf(real)).toMatchObject({
+    amount: '2',
+    payTo: '0x1',
+    asset: '0x2',
+    extra: { name: 'USD Coin' },
+  })
+})

@@ -1,0 +1,117 @@
+import { parse } from 'csv-parse/sync'
+
+/** Values at regular steps, oldest first. */
+export interface Series {
+  name: string
+  unit: Unit
+  /** How many steps make a season; 1 where there is none to expect. */
+  season: number
+  /** Milliseconds since 1970, UTC. */
+  times: number[]
+  values: number[]
+}
+
+export type Unit = 'day' | 'week' | 'month' | 'quarter' | 'year'
+
+/** What is wrong with the table, told to the caller. */
+export class SeriesFault extends Error {
+  override readonly name = 'SeriesFault'
+}
+
+const bounds = { bytes: 1024 * 1024, rows: 2000, least: 8 }
+const dayMs = 86_400_000
+const seasons: Record<Unit, number> = { day: 7, week: 52, month: 12, quarter: 4, year: 1 }
+
+/** @throws SeriesFault */
+export function readSeries(csv: string, wanted?: string): Series {
+  if (csv.length > bounds.bytes) throw new SeriesFault('The table is larger than 1 MiB.')
+  const rows = tableOf(csv)
+  const [header = [], ...body] = rows
+  if (body.length > bounds.rows) throw new SeriesFault(`The table has more than ${bounds.rows} rows.`)
+  const dateColumn = header.findIndex(
+    (_, at) => body.length > 0 && body.every((row) => timeOf(row[at]) !== undefined),
+  )
+  if (dateColumn === -1)
+    throw new SeriesFault('No column has a date in every row: write 2026-11-21, 2026-11, 2026-Q4 or 2026.')
+  const numeric = header.flatMap((name, at) =>
+    at !== dateColumn && body.every((row) => numberOf(row[at]) !== undefined) ? [{ name, at }] : [],
+  )
+  const value = wanted === undefined ? numeric[0] : numeric.find(({ name }) => sameWord(name, wanted))
+  if (value === undefined)
+    throw new SeriesFault(
+      numeric.length === 0
+        ? 'No column beside the date has a number in every row.'
+        : `There is no column of numbers named "${wanted}"; there are: ${numeric.map(({ name }) => name).join(', ')}.`,
+    )
+  const points = body
+    .map((row) => ({ time: timeOf(row[dateColumn]) ?? 0, value: numberOf(row[value.at]) ?? 0 }))
+    .sort((a, b) => a.time - b.time)
+  if (points.length < bounds.least)
+    throw new SeriesFault(`${points.length} rows are too few for a forecast; send at least ${bounds.least}.`)
+  const times = points.map(({ time }) => time)
+  const unit = unitOf(times)
+  return { name: value.name, unit, season: seasons[unit], times, values: points.map((point) => point.value) }
+}
+
+/** The time so many steps after the last one. */
+export function timeAfter({ times, unit }: Series, steps: number): number {
+  const last = times.at(-1) ?? 0
+  if (unit === 'day' || unit === 'week') return last + steps * dayMs * (unit === 'day' ? 1 : 7)
+  const date = new Date(last)
+  const months = { month: 1, quarter: 3, year: 12 }[unit] * steps
+  return Date.UTC(date.getUTCFullYear(), date.getUTCMonth() + months, 1)
+}
+
+export function labelOf(time: number, unit: Unit): string {
+  const iso = new Date(time).toISOString()
+  if (unit === 'year') return iso.slice(0, 4)
+  if (unit === 'month') return iso.slice(0, 7)
+  if (unit === 'quarter') return `${iso.slice(0, 4)}-Q${Math.floor(Number(iso.slice(5, 7)) / 3 + 0.7)}`
+  return iso.slice(0, 10)
+}
+
+function tableOf(csv: string): string[][] {
+  const delimiter = [',', ';', '\t'].find((one) => (csv.split('\n', 1)[0] ?? '').includes(one)) ?? ','
+  try {
+    return parse(csv, { delimiter, trim: true, skip_empty_lines: true, bom: true, relax_column_count: true })
+  } catch {
+    throw new SeriesFault('That is no CSV table.')
+  }
+}
+
+/** ISO days and months, quarters, years; months and quarters begin on their first day. */
+function timeOf(text: string | undefined): number | undefined {
+  const day = /^(\d{4})(?:-(\d\d)(?:-(\d\d))?)?$/.exec(text ?? '')
+  if (day !== null) {
+    const [, year, month = '01', date = '01'] = day
+    const time = Date.parse(`${year}-${month}-${date}T00:00:00Z`)
+    // A day that the month does not have rolls over, or is no number.
+    if (Number.isNaN(time)) return undefined
+    return new Date(time).toISOString().startsWith(`${year}-${month}-${date}`) ? time : undefined
+  }
+  const quarter = /^(\d{4})-?Q([1-4])$/i.exec(text ?? '')
+  return quarter === null ? undefined : Date.UTC(Number(quarter[1]), (Number(quarter[2]) - 1) * 3, 1)
+}
+
+function numberOf(text: string | undefined): number | undefined {
+  const plain = (text ?? '').replace(/^[€$£]\s?/, '').replace(/(\d)[,\s](?=\d{3}\b)/g, '$1')
+  return /^-?\d{1,15}(\.\d{1,15})?%?$/.test(plain) ? Number.parseFloat(plain) : undefined
+}
+
+/** @throws SeriesFault when the steps are not regular */
+function unitOf(times: number[]): Unit {
+  const gaps = times.slice(1).map((time, at) => Math.round((time - (times[at] ?? 0)) / dayMs))
+  const within = (least: number, most: number) => gaps.every((gap) => gap >= least && gap <= most)
+  if (within(1, 1)) return 'day'
+  if (within(7, 7)) return 'week'
+  if (within(28, 31)) return 'month'
+  if (within(90, 92)) return 'quarter'
+  if (within(365, 366)) return 'year'
+  const wrong = gaps.findIndex((gap) => gap !== gaps[0] && Math.abs(gap - (gaps[0] ?? 0)) > 3)
+  const where = wrong === -1 ? '' : ` (look after ${labelOf(times[wrong] ?? 0, 'day')})`
+  throw new SeriesFault(
+    `The dates are not one day, week, month, quarter or year apart, or one is missing or there twice${where}.`,
+  )
+}
+
+const sameWord = (one: string, other: string) => one.trim().toLowerCase() === other.trim().toLowerCase()
