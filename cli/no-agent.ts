@@ -1,9 +1,11 @@
 import { RpcError } from '../shared/client/rpc-error.ts'
 import { CommandFailed, sentenceOf } from './faults.ts'
+import { isGuarded, refusedWebhook } from './refused-webhook.ts'
 
-/** A refusal that means "no such agent" or "name one", with what to do about it; anything else as it is. */
+/** A refusal that means "no such agent", "name one" or "not to that webhook", with what to do about it; anything else as it is. */
 export function explained(thrown: unknown, agent: string, how = 'instead of "-"'): unknown {
   if (!(thrown instanceof RpcError)) return thrown
+  if (isGuarded(thrown)) return refusedWebhook(thrown)
   if (agent !== '-') {
     if (thrown.code !== -32040 || thrown.data.reason !== 'agent') return thrown
     return new CommandFailed(`There is no agent "${agent}" here; npx parley agents lists them.`)

@@ -4,9 +4,10 @@ import type { AgentClient } from '../shared/client/client.ts'
 import { RpcError } from '../shared/client/rpc-error.ts'
 import type { WirePushConfig } from '../shared/client/wire.ts'
 import { isPaused } from '../shared/protocol/task.ts'
-import { CommandFailed, sentenceOf } from './faults.ts'
+import { sentenceOf } from './faults.ts'
 import { type NumberedEvent, numberedEvent } from './numbered-event.ts'
 import { OrderedEvents } from './ordered-events.ts'
+import { refusedWebhook } from './refused-webhook.ts'
 import { WebhookServer } from './webhook-server.ts'
 
 export interface WebhookEventsOptions {
@@ -79,9 +80,7 @@ async function register(client: AgentClient, task: string, config: WirePushConfi
     await client.setPushConfig(task, config, { signal })
   } catch (thrown) {
     if (!(thrown instanceof RpcError) || thrown.code !== -32602) throw thrown
-    const allow =
-      'One on this machine must be allowed where the agent runs (WEBHOOK_ALLOWED_HOSTS=127.0.0.1).'
-    throw new CommandFailed(`The agent refused the webhook: ${sentenceOf(thrown)} ${allow}`)
+    throw refusedWebhook(thrown)
   }
 }
 

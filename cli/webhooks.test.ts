@@ -90,4 +90,11 @@ test('an agent that does not allow it says why, and what to set', async () => {
   expect(said).toMatchObject({ code: 1, stdout: '' })
   expect(said.stderr).toContain('not on the public internet (loopback)')
   expect(said.stderr).toContain('WEBHOOK_ALLOWED_HOSTS=127.0.0.1')
+  for (const more of [[], ['--no-wait']]) {
+    const webhook = ['--webhook', 'http://127.0.0.1:7399/', ...more]
+    const sent = await runCli(['send', '-', 'hello', '--url', agent.url, '--token', caller.token, ...webhook])
+    expect(sent).toMatchObject({ code: 1, stdout: '' })
+    expect(sent.stderr).toContain('not on the public internet (loopback)')
+    expect(sent.stderr).toContain('WEBHOOK_ALLOWED_HOSTS=127.0.0.1')
+  }
 })

@@ -1,0 +1,13 @@
+import type { RpcError } from '../shared/client/rpc-error.ts'
+import { CommandFailed, sentenceOf } from './faults.ts'
+
+/** The agent's guard does not let webhooks to that place. */
+export function isGuarded({ code, data }: RpcError): boolean {
+  return code === -32602 && (data['reason'] === 'not_public' || data['reason'] === 'local_name')
+}
+
+/** Says what to allow as well: the receiver of somebody who tries it out is on the same machine. */
+export function refusedWebhook(thrown: RpcError): CommandFailed {
+  const allow = 'One on this machine must be allowed where the agent runs (WEBHOOK_ALLOWED_HOSTS=127.0.0.1).'
+  return new CommandFailed(`The agent refused the webhook: ${sentenceOf(thrown)} ${allow}`)
+}
