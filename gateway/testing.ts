@@ -31,6 +31,7 @@ export function gatewayForEachTest(env: Record<string, string> = {}): void {
 }
 
 export const gateway = (): GatewayApp => running
+export const identityProvider = (): TestIdentityProvider => provider
 
 /** The same gateway in a new life. */
 export async function restart(env: Record<string, string> = {}): Promise<void> {
@@ -71,6 +72,8 @@ export class FakeAgent {
   >()
   on: Record<string, (call: Call) => unknown> = {}
   readonly #senders = new Map<string, string | undefined>()
+  /** What it answers to a GET. */
+  get: ((path: string, request: http.IncomingMessage) => object | undefined) | undefined
   readonly #server = http.createServer((request, response) => void this.#serve(request, response))
   slug = ''
   port = 0
@@ -122,7 +125,8 @@ export class FakeAgent {
     const chunks: Buffer[] = []
     for await (const chunk of request) chunks.push(chunk as Buffer)
     const body = Buffer.concat(chunks).toString()
-    if (request.method === 'GET') return void response.end('{}')
+    if (request.method === 'GET')
+      return void response.end(JSON.stringify(this.get?.(request.url ?? '', request) ?? {}))
     const { method, params, id } = JSON.parse(body) as Call
     const call = { method, params, id, url: request.url, headers: request.headers, body, response }
     this.calls.push(call)

@@ -1,7 +1,8 @@
 import type { IncomingHttpHeaders } from 'node:http'
 import { isObject } from '../../shared/jsonrpc/envelope.ts'
+import { jsonOf } from '../../shared/protocol/json-text.ts'
 import type { Target } from './agent-target.ts'
-import { Exchange } from './exchange.ts'
+import { Exchange, type Head } from './exchange.ts'
 
 export interface Asked {
   status: number
@@ -21,21 +22,36 @@ export interface AskOptions {
 }
 
 /** A question of the gateway's own to an agent, with the caller's token. Rejects when there is no answer in time. */
-export async function askAgent(target: Target, options: AskOptions): Promise<Asked> {
-  const { signal, body } = options
+export async function askAgent(target: Target, { body, ...options }: AskOptions): Promise<Asked> {
+  const { head, bytes } = await ask(target, { ...options, method: 'POST', body })
+  return { ...head, result: head.status === 200 ? resultIn(bytes) : undefined, size: bytes.byteLength }
+}
+
+/** The JSON of a REST route as `result`; undefined where it is none. Rejects as `askAgent`. */
+export async function getFromAgent(target: Target, options: Omit<AskOptions, 'body'>): Promise<Asked> {
+  const { head, bytes } = await ask(target, { ...options, method: 'GET', body: undefined })
+  const result = head.status === 200 ? jsonOf(bytes.toString('utf8')) : undefined
+  return { ...head, result, size: bytes.byteLength }
+}
+
+async function ask(
+  target: Target,
+  options: Omit<AskOptions, 'body'> & { method: 'GET' | 'POST'; body: Buffer | undefined },
+): Promise<{ head: Head; bytes: Buffer }> {
+  const { signal, body, method } = options
   signal.throwIfAborted()
   const exchange = new Exchange()
   const stop = () => exchange.abort(signal.reason as Error)
   signal.addEventListener('abort', stop, { once: true })
-  const headers = { ...options.headers, 'content-length': String(body.byteLength) }
+  const length = body === undefined ? {} : { 'content-length': String(body.byteLength) }
+  const headers = { ...options.headers, ...length }
   try {
     target.upstream.dispatch(
-      { origin: target.origin, path: target.path, method: 'POST', headers, body },
+      { origin: target.origin, path: target.path, method, headers, body: body ?? null },
       exchange,
     )
     const head = await exchange.head
-    const bytes = await exchange.collect(options.answerMaxBytes)
-    return { ...head, result: head.status === 200 ? resultIn(bytes) : undefined, size: bytes.byteLength }
+    return { head, bytes: await exchange.collect(options.answerMaxBytes) }
   } finally {
     signal.removeEventListener('abort', stop)
   }
@@ -43,12 +59,8 @@ export async function askAgent(target: Target, options: AskOptions): Promise<Ask
 
 /** The `result` of a JSON-RPC answer; undefined where there is none. */
 export function resultIn(bytes: Buffer): unknown {
-  try {
-    const envelope: unknown = JSON.parse(bytes.toString('utf8'))
-    return isObject(envelope) ? envelope['result'] : undefined
-  } catch {
-    return undefined
-  }
+  const envelope = jsonOf(bytes.toString('utf8'))
+  return isObject(envelope) ? envelope['result'] : undefined
 }
 
 /** Of the caller's headers those that a question of ours takes along: a signature would be one over other bytes. */

@@ -4,7 +4,8 @@ import { isObject } from '../../shared/jsonrpc/envelope.ts'
 import type { AgentEntry } from '../registry/entry.ts'
 import type { Registry } from '../registry/registry.ts'
 import { targetOf, type WayTo } from './agent-target.ts'
-import { askAgent, atOnce, questionHeaders, rpcBody } from './ask-agent.ts'
+import { type Asked, askAgent, atOnce, getFromAgent, questionHeaders, rpcBody } from './ask-agent.ts'
+import { charges } from './charges.ts'
 import { exclusion } from './follow-registry.ts'
 
 export interface AskAroundOptions {
@@ -24,7 +25,7 @@ export interface Asking {
 
 /** What is asked for, and at whom. */
 export interface Sought {
-  kind: 'task' | 'context'
+  kind: 'task' | 'context' | 'session'
   id: string
   among: Among
   /** Agents at which the caller has something: they come first. */
@@ -38,7 +39,8 @@ export interface Sought {
 export type Among = 'all' | 'trusted'
 
 export interface Heard {
-  claim?: { agent: string; context: string }
+  /** `context`: of a task its own, of a context itself. */
+  claim?: { agent: string; context?: string }
   /** Slugs of agents that did not say whether they have it. */
   incomplete: string[]
 }
@@ -50,7 +52,7 @@ const forMessagesMax = 32
 /** An agent that let a question pass is not waited for again within this time. */
 const silentForMs = 10_000
 
-/** Asks the agents, with the caller's token, which of them has a task or a context. */
+/** Asks the agents, with the caller's token, which of them has a task, a context or a payment session. */
 export class AskAround {
   readonly #options: AskAroundOptions
   readonly #silentUntil = new RecentMap<string, number>(1000)
@@ -79,7 +81,6 @@ export class AskAround {
     const signal = AbortSignal.any([found.signal, time])
     const options = {
       headers: questionHeaders(asking.headers, asking.requestId),
-      body: questionFor(sought),
       signal,
       answerMaxBytes,
     }
@@ -87,12 +88,12 @@ export class AskAround {
     const askOne = async (entry: AgentEntry) => {
       try {
         if ((this.#silentUntil.get(entry.id) ?? 0) > Date.now()) throw new Error('was silent')
-        const { status, result } = await askAgent(targetOf(entry, '/', this.#options.wayTo), options)
-        const context = contextIn(sought, result)
-        if (context !== undefined && heard.claim === undefined) {
-          heard.claim = { agent: entry.id, context }
+        const { status, result } = await this.#askOne(entry, sought, options)
+        const claim = claimIn(sought, result)
+        if (claim !== undefined && heard.claim === undefined) {
+          heard.claim = { agent: entry.id, ...claim }
           found.abort()
-        } else if (context === undefined && saidNothing(status)) heard.incomplete.push(entry.slug)
+        } else if (claim === undefined && saidNothing(status)) heard.incomplete.push(entry.slug)
       } catch {
         if (found.signal.aborted) return
         heard.incomplete.push(entry.slug)
@@ -103,11 +104,33 @@ export class AskAround {
     return heard
   }
 
+  #askOne(
+    entry: AgentEntry,
+    { kind, id }: Sought,
+    options: Parameters<typeof getFromAgent>[1],
+  ): Promise<Asked> {
+    const { wayTo } = this.#options
+    if (kind === 'session') {
+      const path = `/api/payment-status/${encodeURIComponent(id)}`
+      return getFromAgent(targetOf(entry, path, wayTo), options)
+    }
+    const body =
+      kind === 'task'
+        ? rpcBody('tasks/get', { task_id: id, history_length: 0 })
+        : rpcBody('tasks/list', { context_id: id, limit: 1, history_length: 0 })
+    return askAgent(targetOf(entry, '/', wayTo), { ...options, body })
+  }
+
   /** Those that are trusted, and the others; in both the caller's first, then the house's own. */
-  #agents({ known }: Sought): [AgentEntry[], AgentEntry[]] {
+  #agents({ kind, known }: Sought): [AgentEntry[], AgentEntry[]] {
     const groups: AgentEntry[][] = [[], [], [], []]
+    // A session of an agent that is away is not one that is not there.
+    const isLeftOut = (entry: AgentEntry) =>
+      kind === 'session'
+        ? !charges(entry)
+        : entry.quarantine?.by !== undefined || exclusion(entry) === 'unreachable'
     for (const entry of this.#options.registry.admitted()) {
-      if (entry.quarantine?.by !== undefined || exclusion(entry) === 'unreachable') continue
+      if (isLeftOut(entry)) continue
       const isKnown = known.has(entry.id)
       const at = isStranger(entry) ? 3 : isKnown ? 0 : entry.origin === 'supervised' ? 1 : 2
       const group = groups[at] as AgentEntry[]
@@ -128,16 +151,12 @@ function saidNothing(status: number): boolean {
   return status >= 500 || status === 401 || status === 403 || status === 429
 }
 
-function questionFor({ kind, id }: Sought): Buffer {
-  return kind === 'task'
-    ? rpcBody('tasks/get', { task_id: id, history_length: 0 })
-    : rpcBody('tasks/list', { context_id: id, limit: 1, history_length: 0 })
-}
-
-/** The context of the task, or the context itself, where the answer shows that it is there. */
-function contextIn({ kind, id }: Sought, result: unknown): string | undefined {
+/** The context of the task, or the context itself, where the answer shows that what is sought is there. */
+function claimIn({ kind, id }: Sought, result: unknown): { context?: string } | undefined {
+  if (kind === 'session') return isObject(result) && result['session_id'] === id ? {} : undefined
   const task: unknown = kind === 'task' ? result : Array.isArray(result) ? result[0] : undefined
-  if (!isObject(task) || typeof task['context_id'] !== 'string' || task['context_id'].length > 128)
-    return undefined
-  return (kind === 'task' ? task['id'] : task['context_id']) === id ? task['context_id'] : undefined
+  if (!isObject(task)) return undefined
+  const context = task['context_id']
+  if (typeof context !== 'string' || context.length > 128) return undefined
+  return (kind === 'task' ? task['id'] : context) === id ? { context } : undefined
 }

@@ -8,8 +8,8 @@ import type { Owned, Whereabouts } from './whereabouts.ts'
 /** The agent that a message belongs to. */
 export interface Home {
   entry: AgentEntry
-  /** The message came before, under this key. */
-  knownKey: boolean
+  /** What told it; `key`: the message came before, under this key. */
+  by: 'key' | 'task' | 'context' | 'payment'
 }
 
 interface Knowing {
@@ -36,12 +36,13 @@ export async function homeOf(
     return entry
   }
   const byKey = key === undefined ? undefined : await store.find(asking.owner, 'key', key)
-  if (byKey !== undefined) return { entry: entryOf(byKey.agent), knownKey: true }
+  if (byKey !== undefined) return { entry: entryOf(byKey.agent), by: 'key' }
   const find = async (kind: 'task' | 'context', id: string | undefined) => {
     const found = id === undefined ? undefined : await whereabouts.find(kind, id, asking, 'trusted')
     return found !== undefined && 'route' in found ? found.route : undefined
   }
   const [task, context] = await Promise.all([find('task', taskId), find('context', contextId)])
   const route = task ?? context
-  return route === undefined ? undefined : { entry: entryOf(route.agent), knownKey: false }
+  if (route === undefined) return undefined
+  return { entry: entryOf(route.agent), by: task === undefined ? 'context' : 'task' }
 }

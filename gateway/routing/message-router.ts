@@ -3,7 +3,7 @@ import type { FastifyReply, FastifyRequest } from 'fastify'
 import { isObject } from '../../shared/jsonrpc/envelope.ts'
 import { ParleyError } from '../../shared/jsonrpc/errors.ts'
 import type { Log } from '../../shared/process/log.ts'
-import { messageSend, parseParams } from '../../shared/protocol/params.ts'
+import { type MessageSend, messageSend, parseParams } from '../../shared/protocol/params.ts'
 import type { AgentEntry } from '../registry/entry.ts'
 import type { Registry } from '../registry/registry.ts'
 import { targetOf, type WayTo } from './agent-target.ts'
@@ -13,6 +13,7 @@ import { InTurn } from './in-turn.ts'
 import type { Lessons } from './lessons.ts'
 import { type Home, homeOf } from './message-home.ts'
 import type { Decision, Negotiator, Question } from './negotiator.ts'
+import { PaymentHomes, type Shown, shownIn } from './payment-home.ts'
 import { begin, type Seen } from './relay.ts'
 import { noAgent, nobodyFree, outcomeUnknown } from './routing-errors.ts'
 import type { Route, RoutingStore } from './routing-store.ts'
@@ -52,28 +53,41 @@ const triesMax = 5
 export class MessageRouter {
   readonly #options: MessageRouterOptions
   readonly #turns = new InTurn()
+  readonly #paymentHomes: PaymentHomes
 
   constructor(options: MessageRouterOptions) {
     this.#options = options
+    this.#paymentHomes = new PaymentHomes(options)
   }
 
   /** @throws ParleyError */
   route(incoming: Incoming): Promise<FastifyReply> {
     const { request, params, owner } = incoming
     const { message } = parseParams(messageSend, params)
-    const named = [message.taskId, message.contextId, keyOf(request)]
+    const shown = shownIn(request.headers, message)
+    const paid = shown === undefined ? undefined : message.messageId.toLowerCase()
+    const named = [message.taskId, message.contextId, keyOf(request), paid]
     const names = named.flatMap((id, at) => (id === undefined ? [] : [JSON.stringify([owner, at, id])]))
-    return this.#turns.run(names, () => this.#route(incoming))
+    return this.#turns.run(names, () => this.#route(incoming, shown))
   }
 
-  async #route(incoming: Incoming): Promise<FastifyReply> {
+  async #route(incoming: Incoming, shown: Shown | undefined): Promise<FastifyReply> {
     const { request, owner, params } = incoming
     const sent = parseParams(messageSend, params)
     const key = keyOf(request)
     const asking = { owner, headers: request.headers, requestId: request.id }
-    const home = await homeOf(this.#options, sent.message, key, asking)
+    const itsOwn = homeOf(this.#options, sent.message, key, asking)
+    const home = await this.#paymentHomes.homeOf(sent.message, shown, asking, itsOwn)
     const words = this.#options.lessons.wordsOf(textOf(sent.message))
-    const sending: Sending = { ...incoming, key: key ?? randomUUID(), keyIsTheirs: key !== undefined, words }
+    const { message } = sent
+    const sending: Sending = {
+      ...incoming,
+      message,
+      shown,
+      key: key ?? randomUUID(),
+      keyIsTheirs: key !== undefined,
+      words,
+    }
     if (home !== undefined) return this.#toHome(sending, home)
     const configuration = params['configuration']
     const wanted = wantedBy(
@@ -87,8 +101,8 @@ export class MessageRouter {
   }
 
   /** A message of a task or context stays with its agent, whatever happens there. */
-  async #toHome(sending: Sending, { entry, knownKey }: Home): Promise<FastifyReply> {
-    if (sending.keyIsTheirs && !knownKey) await this.#keepKey(sending, entry)
+  async #toHome(sending: Sending, { entry, by }: Home): Promise<FastifyReply> {
+    if (sending.keyIsTheirs && by !== 'key') await this.#keepKey(sending, entry)
     const delivered = await this.#deliver(sending, entry)
     const headers = { 'x-agent': entry.slug }
     if (delivered.kind === 'unknown') throw await this.#unknown(sending, entry, headers)
@@ -108,9 +122,12 @@ export class MessageRouter {
       await record()
       throw noAgent(decision, negotiator.candidatesOut(decision.ranking.candidates.slice(0, 5)), named)
     }
-    for (const { id } of decision.able.slice(0, triesMax)) {
+    // A payment is shown to one agent: one that was busy may have taken it.
+    const tries = sending.shown === undefined ? triesMax : 1
+    for (const { id } of decision.able.slice(0, tries)) {
       const entry = registry.find(id)
       if (entry === undefined) continue
+      if (sending.shown !== undefined) await this.#noteAsked(sending, entry)
       // Before a byte of it leaves: a client that repeats it must find the same agent.
       if (sending.keyIsTheirs) await this.#keepKey(sending, entry)
       const delivered = await this.#deliver(sending, entry)
@@ -153,12 +170,14 @@ export class MessageRouter {
     headers: Record<string, string>,
     records: (() => Promise<void>)[],
   ): Promise<FastifyReply> {
+    // Before the sender hears of the price: its payment must find the same agent.
+    if (delivered.head.status === 402) await this.#noteAsked(sending, entry)
     const task = delivered.kind === 'streams' ? firstEventOf(delivered.first) : resultIn(delivered.bytes)
     const routes = await this.#notElsewhere(routesOf(task, sending, entry))
     const writes = [...records.map((record) => record()), this.#options.store.save(routes)]
     await this.#quietly(Promise.all(writes))
     for (const { kind, id } of routes)
-      if (kind !== 'key') this.#options.whereabouts.appeared(kind, id, sending.owner)
+      if (kind === 'task' || kind === 'context') this.#options.whereabouts.appeared(kind, id, sending.owner)
     const route = routes.find(({ kind }) => kind === 'task')
     if (delivered.kind === 'answered') return answer(sending.reply, entry, delivered, headers)
     const { reply } = sending
@@ -180,6 +199,10 @@ export class MessageRouter {
       else log.warn({ agent: route.agent, [route.kind]: route.id }, 'an agent named what another has')
     }
     return kept
+  }
+
+  #noteAsked({ message, owner }: Sending, entry: AgentEntry): Promise<void> {
+    return this.#paymentHomes.note(message, owner, entry)
   }
 
   #keepKey({ owner, key }: Sending, { id }: AgentEntry): Promise<void> {
@@ -205,6 +228,9 @@ export class MessageRouter {
 }
 
 interface Sending extends Incoming {
+  message: MessageSend['message']
+  /** It comes with a payment. */
+  shown: Shown | undefined
   key: string
   keyIsTheirs: boolean
   words: Record<string, number> | undefined

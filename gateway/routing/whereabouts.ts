@@ -19,7 +19,9 @@ const missingForMs = 10_000
 /** Rounds of one caller over the agents at a time; further ones wait for their turn. */
 const roundsAtOnce = 4
 
-/** Where tasks and contexts live: in the store, or found by asking the agents once. */
+type Kind = 'task' | 'context' | 'session'
+
+/** Where tasks, contexts and payment sessions live: in the store, or found by asking the agents once. */
 export class Whereabouts {
   readonly #store: RoutingStore
   readonly #around: AskAround
@@ -34,7 +36,7 @@ export class Whereabouts {
   }
 
   /** `incomplete` names agents that did not say whether they have it. */
-  async find(kind: 'task' | 'context', id: string, asking: Owned, among: Among = 'all'): Promise<Found> {
+  async find(kind: Kind, id: string, asking: Owned, among: Among = 'all'): Promise<Found> {
     const route = await this.#store.find(asking.owner, kind, id)
     if (route !== undefined) return { route }
     const key = keyOf(asking.owner, kind, id, among)
@@ -53,7 +55,7 @@ export class Whereabouts {
     for (const among of ['all', 'trusted'] as const) this.#missing.delete(keyOf(owner, kind, id, among))
   }
 
-  async #ask(kind: 'task' | 'context', id: string, asking: Owned, among: Among): Promise<Found> {
+  async #ask(kind: Kind, id: string, asking: Owned, among: Among): Promise<Found> {
     const { owner } = asking
     const known = new Set(await this.#store.agentsOf(owner, 200))
     this.#round = (this.#round + 1) % roundsAtOnce
@@ -65,7 +67,8 @@ export class Whereabouts {
       return { incomplete }
     }
     const { agent, context } = claim
-    const route: Route = { owner, kind, id, agent, at: Date.now(), ...(kind === 'task' && { context }) }
+    const inContext = kind === 'task' && context !== undefined ? { context } : {}
+    const route: Route = { owner, kind, id, agent, at: Date.now(), ...inContext }
     await this.#store.save([route])
     return { route }
   }

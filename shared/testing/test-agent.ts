@@ -23,6 +23,8 @@ export interface TestAgentOptions {
   /** Skills read from files (`readSkillFiles`). */
   moreSkills?: SkillDefinition[]
   drainMs?: number
+  /** An OAuth server that others use too; default: one of its own. */
+  identityProvider?: TestIdentityProvider
   /** How long payments wait, for tests that do not want to wait as long. */
   paymentTiming?: NonNullable<PaymentConfig['timing']>
   /** Takes the lines of the log; LOG_LEVEL is `silent` unless `env` says otherwise. */
@@ -45,7 +47,7 @@ export async function testAgent(
 ): Promise<TestAgent> {
   await using stack = new AsyncDisposableStack()
   const dataDir = options.dataDir ?? (await temporaryFolder(stack))
-  const identityProvider = stack.use(await TestIdentityProvider.start())
+  const identityProvider = options.identityProvider ?? stack.use(await TestIdentityProvider.start())
   const client = { clientId: 'agent', clientSecret: 'secret', timeoutMs: 3000 }
   const introspector = stack.use(new HttpIntrospector({ url: identityProvider.url, ...client }))
   const clientKeys = stack.use(

@@ -1,0 +1,239 @@
+import { setTimeout as delay } from 'node:timers/promises'
+import { expect, test } from 'vitest'
+import { decoded, encoded, price, TestWallet } from '../shared/testing/paid-agent.ts'
+import { testAgent } from '../shared/testing/test-agent.ts'
+import {
+  agent,
+  bearer,
+  call,
+  type FakeAgent,
+  fail,
+  gateway,
+  gatewayForEachTest,
+  identityProvider,
+  restart,
+  saying,
+} from './testing.ts'
+
+gatewayForEachTest()
+
+const weather = 'Weather forecast for any city'
+const card = (name: string) => ({ name, description: weather, executionCost: { amount: '0.01' } })
+const paid = (name: string) => agent(name, weather, { card: card(name) })
+const transfer = { 'x-payment': encoded({ x402Version: 2, accepted: {}, payload: {} }) }
+
+/** Answers with 402 until a payment is shown. */
+function asksForMoney(one: FakeAgent): void {
+  one.on['message/send'] = ({ headers, params, response }) => {
+    if (headers['x-payment'] ?? headers['payment-signature'] ?? headers['x-payment-session'])
+      return one.take(params)
+    response.writeHead(402, { 'content-type': 'application/json', 'payment-required': 'eyJ4IjoxfQ==' })
+    response.end('{"x402Version":2,  "error":"payment_required","accepts":[]}')
+    return undefined
+  }
+}
+
+/** Knows the session. */
+function made(one: FakeAgent, id: string): void {
+  one.get = (path, request) => {
+    if (path !== `/api/payment-status/${id}` || request.headers.authorization === undefined) return undefined
+    return { session_id: id, status: 'completed' }
+  }
+}
+
+const chosenFirst = async () => {
+  const [first, second] = [await paid('sky'), await paid('skyline')]
+  asksForMoney(first)
+  asksForMoney(second)
+  const message = saying('weather forecast')
+  const refused = await call('message/send', message)
+  const isFirst = refused.headers.get('x-agent') === 'sky'
+  return { message, refused, asked: isFirst ? first : second, other: isFirst ? second : first }
+}
+
+test('a 402 passes as it is; the same message of the same caller goes to that agent, also after a restart', async () => {
+  const { message, refused, asked, other } = await chosenFirst()
+  expect([refused.status, refused.text]).toEqual([
+    402,
+    '{"x402Version":2,  "error":"payment_required","accepts":[]}',
+  ])
+  expect(refused.headers.get('payment-required')).toBe('eyJ4IjoxfQ==')
+  await restart()
+  await other.register(other.slug, `${weather}, forecast weather forecast`, { card: card(other.slug) })
+  await asked.register(asked.slug, 'Something else by now', { card: card(asked.slug) })
+  const taken = await call('message/send', message, transfer)
+  expect([taken.status, taken.headers.get('x-agent')]).toEqual([200, asked.slug])
+  expect(asked.sent().at(-1)?.headers['x-payment']).toBe(transfer['x-payment'])
+  const capitals = { ...message.message, messageId: message.message.messageId.toUpperCase() }
+  const again = await call('message/send', { message: capitals })
+  expect(again.headers.get('x-agent')).toBe(asked.slug)
+  expect(other.sent()).toEqual([])
+  // Another caller's message of the same id is another message.
+  const bobs = await call('message/send', message, { authorization: bearer('bob') })
+  expect(bobs.headers.get('x-agent')).toBe(other.slug)
+})
+
+test('the agent that asked is gone: 503, and no other agent sees the payment', async () => {
+  const { message, asked, other } = await chosenFirst()
+  await asked.stop()
+  const refused = await call('message/send', message, transfer)
+  expect([refused.status, refused.json.error.code]).toEqual([503, -32042])
+  const entry = gateway().registry.bySlug(asked.slug)
+  await gateway().registry.remove(entry?.id ?? '')
+  const gone = await call('message/send', message, transfer)
+  expect([gone.status, gone.json.error.code]).toEqual([503, -32042])
+  expect(other.sent()).toEqual([])
+})
+
+test('a payment is shown to one agent: one that is busy or away is not replaced, and stays the payee', async () => {
+  const [sky, skyline] = [await paid('sky'), await paid('skyline')]
+  const busy = (one: FakeAgent) => {
+    one.on['message/send'] = ({ response, id }) => fail(response, id, 503, -32042, { reason: 'queue_full' })
+  }
+  busy(sky)
+  busy(skyline)
+  const message = saying('weather forecast')
+  expect((await call('message/send', message, transfer)).status).toBe(503)
+  const [first, second] = sky.sent().length === 1 ? [sky, skyline] : [skyline, sky]
+  expect([first.sent().length, second.sent().length]).toEqual([1, 0])
+  delete second.on['message/send']
+  expect((await call('message/send', message, transfer)).status).toBe(503)
+  expect([first.sent().length, second.sent().length]).toEqual([2, 0])
+  // Without a payment the next one is asked.
+  expect((await call('message/send', saying('weather forecast'))).status).toBe(200)
+  expect(second.sent()).toHaveLength(1)
+})
+
+test.each([
+  ['the header X-PAYMENT-SESSION', (id: string) => ({ headers: { 'x-payment-session': id } })],
+  [
+    'X-PAYMENT that holds the handle',
+    (id: string) => ({ headers: { 'x-payment': encoded({ session_id: id }) } }),
+  ],
+  ['message.metadata', (id: string) => ({ more: { metadata: { payment_session_id: id } } })],
+])('a session in %s: to the agent that made it, once asked for and then known', async (_where, show) => {
+  const id = crypto.randomUUID()
+  const free = await agent('sky', `${weather}, the best`)
+  const [payee, other] = [await paid('skyline'), await paid('clouds')]
+  made(payee, id)
+  const { headers, more } = { headers: {}, more: {}, ...show(id) }
+  const message = saying('weather forecast', more)
+  const first = await call('message/send', message, headers)
+  expect([first.status, first.headers.get('x-agent')]).toEqual([200, 'skyline'])
+  await restart()
+  await payee.register('skyline', weather, { card: card('skyline') })
+  payee.get = undefined
+  expect((await call('message/send', saying('weather', more), headers)).headers.get('x-agent')).toBe(
+    'skyline',
+  )
+  await payee.stop()
+  await other.register('clouds', weather, { card: card('clouds') })
+  expect((await call('message/send', saying('weather', more), headers)).status).toBe(503)
+  expect([free.sent().length, other.sent().length]).toEqual([0, 0])
+})
+
+test('a session that nobody knows: 404; one whose maker may be away: 503; nobody gets the message', async () => {
+  const [sky, skyline] = [await paid('sky'), await paid('skyline')]
+  const headers = { 'x-payment-session': crypto.randomUUID() }
+  const unknown = await call('message/send', saying('weather'), headers)
+  expect([unknown.status, unknown.json.error.data.reason]).toEqual([404, 'payment_session'])
+  await skyline.stop()
+  const away = await call('message/send', saying('weather'), { 'x-payment-session': crypto.randomUUID() })
+  expect([away.status, away.json.error.code]).toEqual([503, -32042])
+  expect([sky.sent().length, skyline.sent().length]).toEqual([0, 0])
+})
+
+test('a message of one agent’s context with a payment for another: -32602, and neither gets it', async () => {
+  const [sky, payee] = [await agent('sky', weather), await paid('board')]
+  const contextId = crypto.randomUUID()
+  await call('message/send', saying('weather forecast', { contextId }))
+  const id = crypto.randomUUID()
+  made(payee, id)
+  const refused = await call('message/send', saying('more', { contextId }), { 'x-payment-session': id })
+  expect(refused.json.error).toMatchObject({
+    code: -32602,
+    data: { issues: [{ path: 'message.contextId' }] },
+  })
+  expect([sky.sent().length, payee.sent().length]).toEqual([1, 0])
+})
+
+test('a real agent behind the gateway: card, negotiation, 402, payment, receipt and session', async () => {
+  await using one = await testAgent(
+    { name: 'paid', executionCost: price, handle: () => 'done' },
+    { identityProvider: identityProvider() },
+  )
+  const { url } = one
+  const fetched = async (path: string) => (await fetch(`${url}${path}`)).json() as Promise<never>
+  const shownCard = (await fetched('/.well-known/agent.json')) as Record<string, unknown>
+  const skills = [
+    {
+      id: 'a',
+      name: 'a',
+      description: weather,
+      tags: [],
+      input_modes: ['text/plain'],
+      output_modes: ['text/plain'],
+    },
+  ]
+  await gateway().registry.register({
+    name: 'paid',
+    description: weather,
+    url,
+    card: shownCard as never,
+    skills: skills as never,
+    owner: 'paid',
+    origin: 'supervised',
+    verified: true,
+    admitted: true,
+    admittedBy: 'supervisor',
+  })
+  const authorization = bearer('alice')
+  const ask = async (more: object) => {
+    const response = await fetch(`${gateway().addresses.public}/agent/negotiation`, {
+      method: 'POST',
+      headers: { 'content-type': 'application/json' },
+      body: JSON.stringify({
+        task_summary: 'weather forecast',
+        weights: { skill_match: 1, cost: 1 },
+        ...more,
+      }),
+    })
+    return (await response.json()) as { candidates: never[]; can_handle: boolean }
+  }
+  const [candidate] = (await ask({})).candidates
+  expect(candidate).toMatchObject({ estimated_cost_amount: '0.01', subscores: { cost: 0.5 } })
+  expect(await ask({ max_cost_amount: '0.009' })).toMatchObject({ can_handle: false })
+  expect((await ask({ max_cost_amount: '0.01' })).can_handle).toBe(true)
+  const base = `${gateway().addresses.public}/agents/paid`
+  const rest = (path: string, method = 'GET') =>
+    fetch(`${base}${path}`, { method, headers: { authorization } })
+  const session = (await (await rest('/api/start-payment-session', 'POST')).json()) as Record<string, string>
+  expect(session).toMatchObject({ status: 'pending', amount: '0.01', sandbox: true })
+  const waits = rest(`/api/payment-status/${session['session_id']}?wait=true`)
+  await delay(50)
+  const payment = await new TestWallet().pay()
+  const captured = await fetch(session['capture_url'] as string, {
+    method: 'POST',
+    headers: { 'content-type': 'application/json' },
+    body: JSON.stringify(payment),
+  })
+  expect(captured.status).toBe(200)
+  expect(await (await waits).json()).toMatchObject({ status: 'completed' })
+  const bySession = await call('message/send', saying('weather'), {
+    'x-payment-session': session['session_id'] as string,
+  })
+  expect([bySession.status, bySession.headers.get('x-agent')]).toEqual([200, 'paid'])
+  const message = saying('weather forecast')
+  const asked = await call('message/send', message)
+  expect(asked.json).toMatchObject({
+    error: 'payment_required',
+    accepts: [{ amount: '10000' }],
+    sandbox: true,
+  })
+  expect(decoded(asked.headers.get('payment-required'))).toMatchObject({ x402Version: 2 })
+  const taken = await call('message/send', message, await new TestWallet().header())
+  for (const name of ['payment-response', 'x-payment-response'])
+    expect(decoded(taken.headers.get(name))).toMatchObject({ success: true, extra: { sandbox: true } })
+  const seen = await call('tasks/get', { task_id: taken.json.result.id })
+  expect(seen.status).toBe(200)
+})

@@ -1,0 +1,104 @@
+import type { IncomingHttpHeaders } from 'node:http'
+import { ParleyError } from '../../shared/jsonrpc/errors.ts'
+import { PaymentRefused } from '../../shared/payments/payment-refused.ts'
+import { readPresented } from '../../shared/payments/x-payment.ts'
+import type { MessageIn } from '../../shared/protocol/message-in.ts'
+import type { AgentEntry } from '../registry/entry.ts'
+import type { Registry } from '../registry/registry.ts'
+import type { Home } from './message-home.ts'
+import type { RoutingStore } from './routing-store.ts'
+import { agentIsDown } from './upstream-error.ts'
+import type { Owned, Whereabouts } from './whereabouts.ts'
+
+/** What a message shows to be paid with: a signed transfer (or what nobody can read), or the handle of a session. */
+export type Shown = { kind: 'transfer' } | { kind: 'session'; id: string }
+
+interface Knowing {
+  registry: Registry
+  store: RoutingStore
+  whereabouts: Whereabouts
+}
+
+/** For so long a message that was asked for money goes to the agent that asked. */
+const pricedForMs = 15 * 60_000
+
+export function shownIn(headers: IncomingHttpHeaders, { metadata }: MessageIn): Shown | undefined {
+  try {
+    const presented = readPresented(headers, metadata)
+    if (presented?.kind === 'session') return { kind: 'session', id: presented.sessionId }
+    return presented && { kind: 'transfer' }
+  } catch (error) {
+    // The agent says what is wrong with it.
+    if (error instanceof PaymentRefused) return { kind: 'transfer' }
+    throw error
+  }
+}
+
+/** Keeps a payment with the agent that it is for: it is shown to that one and to no other. */
+export class PaymentHomes {
+  readonly #knowing: Knowing
+
+  constructor(knowing: Knowing) {
+    this.#knowing = knowing
+  }
+
+  /**
+   * The home of the message, with what its payment says about it: the agent that made the session; or the one that answered
+   * the same `messageId` with 402, or was shown a payment for it, less than 15 minutes ago.
+   * @throws ParleyError Unavailable when that agent is gone, NotFound for a session that no agent knows, InvalidParams when the
+   * task or context of the message is another agent's
+   */
+  async homeOf(
+    message: MessageIn,
+    shown: Shown | undefined,
+    asking: Owned,
+    itsOwn: Promise<Home | undefined>,
+  ): Promise<Home | undefined> {
+    const [home, asked] = await Promise.all([
+      itsOwn,
+      shown?.kind === 'session' ? undefined : this.#ofMessage(message.messageId, asking.owner),
+    ])
+    const payee = shown?.kind === 'session' ? await this.#ofSession(shown.id, asking, home) : asked
+    if (payee === undefined || payee.id === home?.entry.id) return home
+    if (home === undefined) return { entry: payee, by: 'payment' }
+    if (shown === undefined) return home
+    const path = `message.${home.by === 'task' ? 'taskId' : 'contextId'}`
+    const issues = [
+      { path: home.by === 'key' ? 'message' : path, message: 'is not with the agent that is paid' },
+    ]
+    throw new ParleyError('InvalidParams', { data: { issues } })
+  }
+
+  /** Durable when the promise resolves. */
+  async note({ messageId }: MessageIn, owner: string, { id: agent }: AgentEntry): Promise<void> {
+    const id = messageId.toLowerCase()
+    await this.#knowing.store.save([{ owner, kind: 'priced', id, agent, at: Date.now() }])
+  }
+
+  async #ofMessage(messageId: string, owner: string): Promise<AgentEntry | undefined> {
+    const route = await this.#knowing.store.find(owner, 'priced', messageId.toLowerCase())
+    if (route === undefined || route.at < Date.now() - pricedForMs) return undefined
+    return this.#entryOf(route.agent)
+  }
+
+  async #ofSession(id: string, asking: Owned, home: Home | undefined): Promise<AgentEntry | undefined> {
+    const { store, whereabouts } = this.#knowing
+    const known = await store.find(asking.owner, 'session', id)
+    if (known !== undefined) return this.#entryOf(known.agent)
+    // The agent that has the task says what it thinks of the session.
+    if (home?.by === 'task' || home?.by === 'key') return undefined
+    const found = await whereabouts.find('session', id, asking)
+    if ('route' in found) return this.#entryOf(found.route.agent)
+    if (found.incomplete.length > 0) throw agentIsDown('that may have made the payment session')
+    throw new ParleyError('NotFound', {
+      message: 'Payment session not found',
+      data: { reason: 'payment_session' },
+    })
+  }
+
+  #entryOf(agent: string): AgentEntry {
+    const entry = this.#knowing.registry.find(agent)
+    if (entry === undefined) throw agentIsDown('that is to be paid has left the registry and')
+    return entry
+  }
+}
