@@ -97,6 +97,7 @@ test('a payment is shown to one agent: one that is busy or away is not replaced,
   const [first, second] = sky.sent().length === 1 ? [sky, skyline] : [skyline, sky]
   expect([first.sent().length, second.sent().length]).toEqual([1, 0])
   delete second.on['message/send']
+  await first.register(first.slug, 'Something else by now', { card: card(first.slug) })
   expect((await call('message/send', message, transfer)).status).toBe(503)
   expect([first.sent().length, second.sent().length]).toEqual([2, 0])
   // Without a payment the next one is asked.
