@@ -7,6 +7,7 @@ import { parseJson } from '../../shared/jsonrpc/parse-json.ts'
 import { uuid } from '../../shared/protocol/message-in.ts'
 import { parseParams } from '../../shared/protocol/params.ts'
 import { wireObject } from '../../shared/protocol/spelling.ts'
+import { isStranger } from '../registry/admission.ts'
 import { type AgentEntry, agentStatuses, type Load } from '../registry/entry.ts'
 import type { Registry } from '../registry/registry.ts'
 import { searchAgents } from '../registry/search.ts'
@@ -95,9 +96,14 @@ export function addRegistryRoutes(app: FastifyInstance, routes: RegistryRoutes):
       ...load
     } = parseParams(heartbeat, parseJson((request.body as Uint8Array | undefined) ?? new Uint8Array()))
     const renewed = registry.heartbeat(entry.id, withoutUndefined(load) as Load, replicaId)
-    routes.told?.(entry.id, renewed.before, renewed.now, outcomes)
+    routes.told?.(entry.id, renewed.before, renewed.now, isStranger(entry) ? unrated(outcomes) : outcomes)
     return { ...entrySummary(renewed.entry, gatewayUrl), lease_seconds: registry.leaseMs / 1000 }
   })
+}
+
+/** An agent that nobody looked at could rate itself: its callers' ratings count where they pass the gateway. */
+function unrated(outcomes: readonly TaskOutcome[]): TaskOutcome[] {
+  return outcomes.map(({ taskId, state }) => ({ taskId, state }))
 }
 
 /** Those that left are for operators, who may forget them. */

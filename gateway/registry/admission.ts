@@ -28,3 +28,8 @@ export function stillAdmitted({ admitted, admittedBy }: Admission, open: boolean
 export function isDecided(entry: Pick<AgentEntry, 'admitted' | 'admittedBy' | 'quarantine'>): boolean {
   return entry.quarantine !== undefined || (entry.admitted && entry.admittedBy !== byOpenRegistry)
 }
+
+/** The open registry let it in: nobody has looked at it, and nothing that it claims binds others. */
+export function isStranger({ origin, admittedBy }: Pick<AgentEntry, 'origin' | 'admittedBy'>): boolean {
+  return origin === 'registered' && admittedBy === byOpenRegistry
+}

@@ -57,7 +57,22 @@ test('heartbeats count by what their counters grew; a counter that fell began an
   work.told(id, { completed: 3, failed: 1 }, { completed: 1, failed: 0 })
   expect(seen()).toMatchObject({ samples: 5, successShare: 0.8 })
   work.told(id, {}, { completed: 1_000_000 })
-  expect(seen()?.samples).toBe(105)
+  expect(seen()?.samples).toBe(100)
+})
+
+test('many heartbeats add no more than one in the same time', () => {
+  for (let time = 1; time <= 50; time += 1)
+    work.told(id, { completed: (time - 1) * 100 }, { completed: time * 100 })
+  expect(seen()?.samples).toBe(100)
+})
+
+test('what an agent tells of itself does not hide that it fails what it is sent', () => {
+  for (let time = 0; time < 10; time += 1) {
+    work.failed(id)
+    work.answered(id)
+  }
+  work.told(id, {}, { completed: 100 })
+  expect(seen()?.successShare).toBe(0.5)
 })
 
 test('too few own latencies: what the heartbeat tells counts', () => {

@@ -22,8 +22,14 @@ export interface WorkSeenOptions {
 interface Work {
   good: number
   bad: number
-  /** When `good` and `bad` were last made less. */
+  /** Requests that passed the gateway, by whether it answered them. */
+  answered: number
+  unanswered: number
+  /** When the four were last made less. */
   at: number
+  /** What heartbeats may still add, as of `toldAt`. */
+  toldRoom: number
+  toldAt: number
   /** Newest last, at most `latenciesMax`. */
   latencies: { ms: number; at: number }[]
   inARow: number
@@ -37,8 +43,11 @@ const answersToForgive = 20
 const latenciesMax = 128
 /** Own measurements of the time a task takes count from so many on; before, those that the agent tells. */
 const latenciesMin = 5
-/** What one heartbeat may add: an agent that tells fables of itself does not drown what was seen. */
+/** What heartbeats may add within `toldMaxMs`, however many there are. */
 const toldMax = 100
+const toldMaxMs = 10_000
+/** From so many requests on, the share that was answered bounds the share of success: no agent's own word goes beyond it. */
+const requestsMin = 5
 
 /**
  * The facts of the agents (design gaps, "Negotiation"): how their tasks end and how long they take, from what passes the
@@ -77,7 +86,9 @@ export class WorkSeen implements Disposable {
   /** It answered a request, whatever the answer. */
   answered(id: string): void {
     const work = this.#works.get(id)
-    if (work === undefined || (work.inARow === 0 && work.timesAside === 0)) return
+    if (work === undefined) return
+    work.answered += 1
+    if (work.inARow === 0 && work.timesAside === 0) return
     work.inARow = 0
     work.answers += 1
     if (work.answers >= answersToForgive) work.timesAside = 0
@@ -88,6 +99,7 @@ export class WorkSeen implements Disposable {
     const work = this.#workOf(id)
     if (work === undefined) return
     this.#count(id, work, 0, 1)
+    work.unanswered += 1
     work.inARow += 1
     work.answers = 0
     if (work.inARow >= this.#options.failuresInARow) this.#setAside(id, work)
@@ -113,7 +125,11 @@ export class WorkSeen implements Disposable {
     if (work === undefined) return
     const good = growth(before.completed, now.completed)
     const bad = growth(before.failed, now.failed)
-    const share = Math.min(1, toldMax / Math.max(1, good + bad))
+    const passed = this.#options.now() - work.toldAt
+    work.toldAt += passed
+    work.toldRoom = Math.min(toldMax, work.toldRoom + (toldMax * passed) / toldMaxMs)
+    const share = Math.min(1, work.toldRoom / Math.max(1, good + bad))
+    work.toldRoom -= (good + bad) * share
     this.#count(id, work, good * share, bad * share)
   }
 
@@ -145,7 +161,7 @@ export class WorkSeen implements Disposable {
     const p95 = this.#percentile(work, 0.95) ?? load.latencyP95Ms
     return {
       samples: round(samples),
-      successShare: samples === 0 ? 1 : round(work.good / samples),
+      successShare: round(Math.min(samples === 0 ? 1 : work.good / samples, answeredShare(work))),
       ...(p50 !== undefined && { latencyP50Ms: p50 }),
       ...(p95 !== undefined && { latencyP95Ms: p95 }),
     }
@@ -173,8 +189,7 @@ export class WorkSeen implements Disposable {
   #decay(work: Work): void {
     const now = this.#options.now()
     const factor = 0.5 ** ((now - work.at) / this.#options.halfLifeMs)
-    work.good *= factor
-    work.bad *= factor
+    for (const tally of ['good', 'bad', 'answered', 'unanswered'] as const) work[tally] *= factor
     work.at = now
   }
 
@@ -202,7 +217,11 @@ export class WorkSeen implements Disposable {
     const work: Work = {
       good: samples * successShare,
       bad: samples * (1 - successShare),
+      answered: 0,
+      unanswered: 0,
       at: this.#options.now(),
+      toldRoom: toldMax,
+      toldAt: this.#options.now(),
       latencies: [],
       inARow: 0,
       answers: 0,
@@ -211,6 +230,11 @@ export class WorkSeen implements Disposable {
     this.#works.set(id, work)
     return work
   }
+}
+
+function answeredShare({ answered, unanswered }: Work): number {
+  const requests = answered + unanswered
+  return requests < requestsMin ? 1 : answered / requests
 }
 
 /** A counter that is lower than before began anew. */

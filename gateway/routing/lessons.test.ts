@@ -71,7 +71,7 @@ const kept = async (count: number): Promise<Lesson[]> => {
 
 test('a completed task teaches counted words, never its text, owner or context', async () => {
   const text = 'Will it rain in Lisbon tomorrow'
-  const route = await routed(text)
+  const route = await routed(text, { at: Date.now() - 5000 })
   lessons.ended(route, { state: 'completed', at: route.at + 1500 })
   const [lesson] = await kept(1)
   expect(lesson).toMatchObject({ agent: 'sky', outcome: 0.5, words: lessonWords(text) })
@@ -132,15 +132,44 @@ test('what was learned outlives a restart', async () => {
   expect(index.learned.size).toBe(1)
 })
 
-test('with ROUTE_LEARNING=no no words are kept, and nothing is learned', async () => {
+test('a rating that an agent tells after the end counts, once', async () => {
+  const route = await routed('rain')
+  await lessons.told('sky', [{ taskId: route.id, state: 'completed' }])
+  expect((await store.lessons())[0]?.outcome).toBe(0.5)
+  await lessons.told('board', [{ taskId: route.id, state: 'completed', rating: 1 }])
+  expect((await store.lessons())[0]?.outcome).toBe(0.5)
+  await lessons.told('sky', [{ taskId: route.id, state: 'completed', rating: 5 }])
+  const [rated] = await store.lessons()
+  expect(rated?.outcome).toBe(1)
+  await lessons.told('sky', [{ taskId: route.id, state: 'completed', rating: 5 }])
+  expect(await store.lessons()).toEqual([rated])
+  expect(ended).toHaveLength(1)
+})
+
+test('a task takes no longer than until its end was seen, whatever its agent’s clock says', async () => {
+  const route = await routed('rain')
+  lessons.ended(route, { state: 'completed', at: route.at + 3_600_000 })
+  await kept(1)
+  expect((ended[0] as number[])[2]).toBeLessThan(60_000)
+})
+
+test('a message without words teaches none, but how its task ended is seen', async () => {
+  const route = await routed('')
+  await lessons.told('sky', [{ taskId: route.id, state: 'completed' }])
+  expect(await store.lessons()).toEqual([])
+  expect(ended).toEqual([['sky', 'completed', undefined]])
+})
+
+test('with ROUTE_LEARNING=no no words are kept, nothing is learned, and how tasks end is seen', async () => {
   await database[Symbol.asyncDispose]()
   await open(false)
   const route = await routed('rain')
-  expect(route.words).toBeUndefined()
+  expect(route.words).toEqual({})
   lessons.rated(route, 5)
   lessons.ended(route, { state: 'completed' })
   await lessons.told('sky', [{ taskId: route.id, state: 'completed' }])
   expect(await store.lessons()).toEqual([])
+  expect(ended).toHaveLength(1)
 })
 
 test('what is old goes, in small batches; what is young stays', async () => {

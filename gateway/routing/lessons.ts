@@ -1,4 +1,5 @@
 import { createHash } from 'node:crypto'
+import { RecentMap } from '../../shared/identity/recent-map.ts'
 import type { Lesson } from '../../shared/negotiation/lesson.ts'
 import type { Log } from '../../shared/process/log.ts'
 import { type Ending, endOf } from './end-of.ts'
@@ -29,6 +30,8 @@ export type EndState = Ending['state']
 const notRated = 0.5
 const failed = -1
 const wordsMax = 128
+/** Tasks of this run whose rating may still be told by their agents. */
+const taughtMax = 10_000
 /** Lessons taken in at a start without a pause. */
 const atOnce = 1000
 
@@ -39,6 +42,8 @@ const atOnce = 1000
 export class Lessons {
   readonly #options: LessonsOptions
   readonly #turns = new InTurn()
+  /** Tasks that taught, and how they were rated: an agent tells of a rating after the end, and more than once. */
+  readonly #taught = new RecentMap<string, Route & { rating: number | undefined }>(taughtMax)
 
   constructor(options: LessonsOptions) {
     this.#options = options
@@ -62,10 +67,10 @@ export class Lessons {
     pupil.learn(...learned)
   }
 
-  /** What waits for the end of the task; undefined where nothing is learned. */
-  wordsOf(text: string): Record<string, number> | undefined {
+  /** What waits for the end of the task: empty where nothing is learned, for how a task ends is looked at all the same. */
+  wordsOf(text: string): Record<string, number> {
     const counted = Object.entries(this.#options.pupil?.count(text) ?? {})
-    return counted.length === 0 ? undefined : Object.fromEntries(counted.slice(0, wordsMax))
+    return Object.fromEntries(counted.slice(0, wordsMax))
   }
 
   /** A task has ended; who saw it first teaches, the others come too late. */
@@ -93,7 +98,12 @@ export class Lessons {
   ) {
     if (outcomes.length === 0) return
     const byId = new Map(outcomes.map((outcome) => [outcome.taskId, outcome]))
-    for (const route of await this.#options.store.waiting(agent, [...byId.keys()])) {
+    const waiting = await this.#options.store.waiting(agent, [...byId.keys()])
+    const taught = outcomes.flatMap(({ taskId, rating }) => {
+      const route = rating === undefined ? undefined : this.#taught.get(taughtKey(agent, taskId))
+      return route === undefined || route.rating === rating ? [] : [route]
+    })
+    for (const route of [...waiting, ...taught]) {
       const outcome = byId.get(route.id)
       if (outcome !== undefined) await this.#ended(route, { state: outcome.state }, outcome.rating)
     }
@@ -119,13 +129,14 @@ export class Lessons {
     // Of several gateways that see the end, one alone gets them.
     const words = now.words && (await store.takeWords(route.owner, route.id))
     if (words === undefined && rating === undefined) return
+    this.#taught.set(taughtKey(now.agent, now.id), { ...now, rating })
     if (words !== undefined) {
-      this.#options.ended(now.agent, state, at === undefined ? undefined : at - now.at)
+      this.#options.ended(now.agent, state, at === undefined ? undefined : Math.min(at, Date.now()) - now.at)
     }
     if (pupil === undefined || now.context === undefined) return
     const key = keyOf(now.owner, now.context)
     const before = await store.findLesson(key, now.agent)
-    if (before === undefined && words === undefined) return
+    if (before === undefined && Object.keys(words ?? {}).length === 0) return
     const outcome = rating === undefined ? (state === 'completed' ? notRated : failed) : (rating - 3) / 2
     const lesson: Lesson = {
       agent: now.agent,
@@ -144,6 +155,8 @@ export class Lessons {
     for (const { context, agent } of lessons) await this.#options.store.removeLesson(context, agent)
   }
 }
+
+const taughtKey = (agent: string, taskId: string) => `${agent} ${taskId}`
 
 function added(before: Record<string, number>, more: Record<string, number>): Record<string, number> {
   const sum = new Map(Object.entries(before))

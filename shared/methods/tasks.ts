@@ -56,5 +56,6 @@ export async function giveFeedback(services: Services, call: Call): Promise<Answ
   if (metadata !== undefined) given.metadata = metadata
   await call.takeSignature()
   await services.store.saveFeedback(given)
+  if (rating !== undefined) services.figures.rated(taskId, rating)
   return { result: { success: true, task_id: taskId, message: 'Feedback was recorded' } }
 }
