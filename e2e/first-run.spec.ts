@@ -49,9 +49,10 @@ test('npm start brings up the gateway and every agent that needs no account', as
     ['calculator', 'ready'],
     ['data-analyst', 'ready'],
     ['document-maker', 'ready'],
+    ['forecaster', 'ready'],
     ['summarizer', 'ready'],
   ])
-  expect(total).toBe(4)
+  expect(total).toBe(5)
   expect((await fetch(`${house.url}/health`)).status).toBe(200)
   expect(await (await fetch(`${house.url}/metrics`)).text()).toContain('http_requests_total')
 })
@@ -85,6 +86,31 @@ test('parley send streams an answer', async () => {
   const { stdout, code } = await house.parley('send', 'calculator', '12 inch in cm')
   expect(code).toBe(0)
   expect(stdout).toContain('30.48')
+})
+
+test('a newcomer pays at once, in test money, with a wallet made on the way', async () => {
+  const csv = path.join(house.dataDir, 'visits.csv')
+  const rows = Array.from(
+    { length: 24 },
+    (_, i) => `${2024 + Math.floor(i / 12)}-${String((i % 12) + 1).padStart(2, '0')},${100 + i}`,
+  )
+  writeFileSync(csv, ['month,visits', ...rows].join('\n'))
+  const asked = [
+    'send',
+    'forecaster',
+    '--file',
+    csv,
+    'the next 3 months',
+    '--out',
+    path.join(house.dataDir, 'paid'),
+  ]
+  const unpaid = await house.parley(...asked)
+  expect(unpaid.code).toBe(1)
+  expect(unpaid.stderr).toContain('This costs 0.01 USDC')
+  const paid = await house.parley(...asked, '--pay', '--yes')
+  expect(paid.code, paid.stderr).toBe(0)
+  expect(paid.stdout).toContain('visits is expected at')
+  expect((await house.parley('wallet')).stdout).toContain('999.99 of USDC')
 })
 
 test('parley send --file: statistics and a chart as SVG and PNG, saved beside', async () => {
