@@ -12,7 +12,6 @@ import { addDiscoveryRoutes } from './http/discovery-routes.ts'
 import { addHealthRoute } from './http/health-routes.ts'
 import { addMetricsRoute } from './http/metrics-route.ts'
 import { addNegotiationRoute } from './http/negotiation-route.ts'
-import { requestLimits } from './http/request-limits.ts'
 import { addRpcRoutes } from './http/rpc-routes.ts'
 import { createServer } from './http/server.ts'
 import { addUnpaidRoutes } from './http/unpaid-routes.ts'
@@ -20,6 +19,7 @@ import type { Identity } from './identity/identity.ts'
 import { Dispatcher } from './methods/dispatch.ts'
 import { ForeignTasks } from './methods/foreign-task.ts'
 import type { Services } from './methods/method.ts'
+import { openLimits } from './open-limits.ts'
 import { type Line, openLine } from './open-line.ts'
 import { type OpenedPayments, openPayments } from './open-payments.ts'
 import { type OpenStore, openStore } from './open-store.ts'
@@ -36,6 +36,7 @@ import { startExpiry } from './tasks/expiry.ts'
 import { Leases } from './tasks/leases.ts'
 import { recover } from './tasks/recovery.ts'
 import { TaskRunner } from './tasks/run-task.ts'
+import { StateCounts } from './tasks/state-counts.ts'
 import { startSweep } from './tasks/sweep.ts'
 import { usageCounter } from './tasks/usage.ts'
 import { WorkFigures } from './tasks/work-figures.ts'
@@ -154,7 +155,9 @@ async function assemble(
 ) {
   const { agent, config, log, introspector } = options
   const { did } = options.identity
-  const taskMetrics = createTaskMetrics(metrics.registry)
+  let counts: StateCounts | undefined
+  const refresh = async () => counts?.refresh()
+  const taskMetrics = createTaskMetrics(metrics.registry, store.exclusive ? undefined : refresh)
   const webhooks = await webhooksOf(options, store, metrics)
   if (webhooks !== undefined) stack.use(webhooks)
   const { registrations } = webhooks ?? {}
@@ -166,6 +169,7 @@ async function assemble(
   }
   const engine = new TaskEngine({ store, bus, metrics: taskMetrics, agentId: agentId(did), committed })
   await engine.countStored()
+  counts = new StateCounts({ count: () => engine.countStored(), log })
   const { registry } = metrics
   paid = await openPayments({ agent, did, store, engine, scheduler, config, log, registry })
   if (paid !== undefined) stack.use(paid.payments)
@@ -206,7 +210,9 @@ async function assemble(
     baseUrl: () => baseUrl,
     did,
   }
-  const limits = requestLimits({ perMinute: config.rateLimitPerMinute })
+  const { redisUrl } = options
+  const perMinute = config.rateLimitPerMinute
+  const limits = await openLimits({ perMinute, redisUrl, name: agentId(did), log }, stack)
   const asked = limits?.watch(introspector) ?? introspector
   const audiences = () => [baseUrl, did, ...config.audiences]
   const authenticator = new Authenticator(asked, audiences, signatureRules(options, store))

@@ -57,20 +57,24 @@ export interface TaskMetrics {
   llmTokens: Counter<'agent_id' | 'direction' | 'model'>
 }
 
-export function createTaskMetrics(registry: Registry): TaskMetrics {
+/** @param refresh called before the counts of tasks are read, where they are not kept by whoever changes tasks */
+export function createTaskMetrics(registry: Registry, refresh?: () => Promise<void>): TaskMetrics {
   const registers = [registry]
+  const collect = refresh === undefined ? {} : { collect: refresh }
   return {
     active: new Gauge({
       name: 'agent_tasks_active',
       help: 'Tasks that have not ended, by state',
       labelNames: ['agent_id', 'state'],
       registers,
+      ...collect,
     }),
     completed: new Counter({
       name: 'agent_tasks_completed_total',
       help: 'Tasks that have ended, by terminal state',
       labelNames: ['agent_id', 'state'],
       registers,
+      ...collect,
     }),
     llmTokens: new Counter({
       name: 'agent_llm_tokens_total',

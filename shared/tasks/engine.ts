@@ -69,9 +69,13 @@ export class TaskEngine {
     return new TaskDraft(base, (before, after) => this.#commit(before, after))
   }
 
-  /** At a start: the gauge of tasks that have not ended and the lifetime counts of those that have, from the store. */
+  /**
+   * The gauge of tasks that have not ended and the lifetime counts of those that have, from the store: at a start, and again
+   * and again where other processes change tasks too.
+   */
   async countStored(): Promise<void> {
     const counts = await this.store.countByState()
+    this.#metrics.completed.reset()
     // A state without tasks is shown as 0, not left out.
     for (const state of taskStates) {
       const labels = { agent_id: this.#agentId, state }
@@ -90,6 +94,8 @@ export class TaskEngine {
   }
 
   #count(before: TaskRecord | undefined, after: TaskRecord): void {
+    // Other processes count none of ours: the store knows all.
+    if (!this.store.exclusive) return
     const agent = { agent_id: this.#agentId }
     const from = before?.status.state
     const to = after.status.state
