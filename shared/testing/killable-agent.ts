@@ -18,6 +18,7 @@ export class KillableAgent implements AsyncDisposable {
   readonly #folder: string
   readonly #port: number
   readonly #env: Record<string, string>
+  readonly #isFirst: boolean
   #process: ChildProcess | undefined
   /** What the newest process wrote, for those who look for the reason of a failure. */
   output = ''
@@ -27,7 +28,9 @@ export class KillableAgent implements AsyncDisposable {
     port: number,
     identityProvider: TestIdentityProvider,
     env: Record<string, string>,
+    isFirst: boolean,
   ) {
+    this.#isFirst = isFirst
     this.#env = env
     this.#folder = folder
     this.#port = port
@@ -41,9 +44,31 @@ export class KillableAgent implements AsyncDisposable {
     const folder = await mkdtemp(path.join(tmpdir(), 'parley-crash-'))
     await mkdir(path.join(folder, 'agent'))
     await writeFile(path.join(folder, 'agent', 'agent.mjs'), source)
-    const agent = new KillableAgent(folder, await freePort(), await TestIdentityProvider.start(), env)
+    const agent = new KillableAgent(folder, await freePort(), await TestIdentityProvider.start(), env, true)
     await agent.start()
     return agent
+  }
+
+  /** One more process of the same agent, with the same settings. To be ended before the first one. */
+  async another(): Promise<KillableAgent> {
+    const agent = new KillableAgent(this.#folder, await freePort(), this.identityProvider, this.#env, false)
+    await agent.start()
+    return agent
+  }
+
+  /** Of the newest process. */
+  get pid(): number | undefined {
+    return this.#process?.pid
+  }
+
+  /** SIGSTOP: all stays as it is, connections too, and nothing goes on. */
+  freeze(): void {
+    this.#process?.kill('SIGSTOP')
+  }
+
+  /** SIGCONT. */
+  thaw(): void {
+    this.#process?.kill('SIGCONT')
   }
 
   /** Resolves when `/health` says that it is ready. */
@@ -99,6 +124,7 @@ export class KillableAgent implements AsyncDisposable {
 
   async [Symbol.asyncDispose](): Promise<void> {
     await this.kill()
+    if (!this.#isFirst) return
     await this.identityProvider[Symbol.asyncDispose]()
     await rm(this.#folder, { recursive: true, force: true })
   }
