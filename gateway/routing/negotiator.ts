@@ -52,10 +52,13 @@ export interface Decision {
 
 const candidatesDefault = 10
 const excludedMax = 100
+/** Records that may wait for the disk while their callers are answered. */
+const behindMax = 256
 
 /** Asks the index, and keeps on record what it said and why; the texts that were asked are not kept. */
 export class Negotiator {
   readonly #options: NegotiatorOptions
+  #behind = 0
 
   constructor(options: NegotiatorOptions) {
     this.#options = options
@@ -96,11 +99,15 @@ export class Negotiator {
     })
   }
 
-  /** As `record`, for those who do not wait for the disk. */
-  recordBehind(decision: Decision, question: Question): void {
-    this.record(decision, question).catch((error: unknown) => {
-      this.#options.log.error({ err: error }, 'a decision could not be recorded')
-    })
+  /** As `record`, for those who do not wait for the disk, as long as it keeps up. Never rejects. */
+  async recordBehind(decision: Decision, question: Question): Promise<void> {
+    this.#behind += 1
+    const written = this.record(decision, question)
+      .catch((error: unknown) => this.#options.log.error({ err: error }, 'a decision could not be recorded'))
+      .finally(() => {
+        this.#behind -= 1
+      })
+    if (this.#behind > behindMax) await written
   }
 
   /** The candidates in short, for an error's `data`. */

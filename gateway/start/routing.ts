@@ -11,6 +11,7 @@ import type { WorkSeen } from '../registry/work-seen.ts'
 import type { WayTo } from '../routing/agent-target.ts'
 import { followRegistry } from '../routing/follow-registry.ts'
 import { Gather } from '../routing/gather.ts'
+import { KeepClean } from '../routing/keep-clean.ts'
 import { Lessons, type Pupil } from '../routing/lessons.ts'
 import { Meaning } from '../routing/meaning.ts'
 import { MessageRouter } from '../routing/message-router.ts'
@@ -42,13 +43,14 @@ export interface Routing extends Disposable {
 }
 
 const day = 24 * 60 * 60 * 1000
-/** Where something lives is known for so long after its last message; a task can still be found by asking. */
-const routesKeptMs = 400 * day
-/** As long as agents keep them. */
-const keysKeptMs = day
-const lessonsKeptMs = 180 * day
-const cleanEveryMs = 60_000
-const cleanAtOnce = 1000
+const keptMs = {
+  /** Where something lives is known for so long after its last message; a task can still be found by asking. */
+  routes: 400 * day,
+  /** As long as agents keep them. */
+  keys: day,
+  decisions: decisionsKeptMs,
+  lessons: 180 * day,
+}
 /** A gathered list's cursor names up to 32 agents. */
 const cursorMaxLength = 12_000
 
@@ -73,32 +75,15 @@ export async function startRouting(options: RoutingOptions): Promise<Routing> {
     wayTo,
     cursors: new Cursors(await store.cursorKey(), cursorMaxLength),
   })
-  const cleaning = keepClean(store, index, log)
+  const cleaning = new KeepClean({ store, log, keptMs, beside: () => index.learned.refresh() })
   return {
     store,
     negotiator,
     lessons,
     seen,
     router: (authenticator) => new RpcRouter({ ...around, authenticator, messages, gather }),
-    [Symbol.dispose]: () => clearInterval(cleaning),
+    [Symbol.dispose]: () => cleaning[Symbol.dispose](),
   }
-}
-
-function keepClean(store: RoutingStore, index: AgentIndex, log: Log): NodeJS.Timeout {
-  const clean = () => {
-    index.learned.refresh()
-    const now = Date.now()
-    const before = {
-      routes: now - routesKeptMs,
-      keys: now - keysKeptMs,
-      decisions: now - decisionsKeptMs,
-      lessons: now - lessonsKeptMs,
-    }
-    store
-      .removeOld(before, cleanAtOnce)
-      .catch((error: unknown) => log.error({ err: error }, 'old routes could not be removed'))
-  }
-  return setInterval(clean, cleanEveryMs).unref()
 }
 
 function pupilOf(index: AgentIndex): Pupil {

@@ -1,0 +1,24 @@
+import { mkdtemp, rm } from 'node:fs/promises'
+import os from 'node:os'
+import path from 'node:path'
+import { expect, test } from 'vitest'
+import { makeLog } from '../../shared/process/log.ts'
+import { openDatabase } from '../../shared/store/sqlite-database.ts'
+import { KeepClean } from './keep-clean.ts'
+import { routingMigrations, SqliteRoutingStore } from './routing-sqlite.ts'
+
+test('a round removes all that is old, however much it is', async () => {
+  const folder = await mkdtemp(path.join(os.tmpdir(), 'parley-clean-'))
+  await using database = await openDatabase(path.join(folder, 'gateway.db'), routingMigrations)
+  const store = new SqliteRoutingStore(database)
+  const of = { owner: 'alice', kind: 'key' as const, agent: 'sky' }
+  await store.save(Array.from({ length: 35 }, (_, number) => ({ ...of, id: String(number), at: 1 })))
+  await store.save([{ ...of, id: 'young', at: Date.now() }])
+  const keptMs = { routes: 60_000, keys: 60_000, decisions: 60_000, lessons: 60_000 }
+  const log = makeLog({ level: 'silent', name: 'test' })
+  using cleaner = new KeepClean({ store, log, keptMs, atOnce: 10 })
+  await cleaner.clean()
+  expect(await store.find('alice', 'key', '34')).toBeUndefined()
+  expect(await store.find('alice', 'key', 'young')).toBeDefined()
+  await rm(folder, { recursive: true, force: true })
+})
