@@ -82,4 +82,5 @@ function freshTimestamps(): (body: string) => number {
 export { ClientToken } from '../auth/client-token.ts'
 export { agentIdentity } from '../identity/identity.ts'
 export { AgentClient, ConnectionError, RpcError } from './client.ts'
+export { type Payer, type PaymentAsked, type PaymentOption, payingFetch } from './paying-fetch.ts'
 export type * from './wire.ts'
