@@ -75,6 +75,10 @@ export class MemoryWebhooks implements WebhookStore {
     return this.#find({ task, id }) === undefined ? 'absent' : 'ours'
   }
 
+  async renewPushConfig(): Promise<true> {
+    return true
+  }
+
   async releasePushConfig(): Promise<true> {
     return true
   }

@@ -147,6 +147,7 @@ async function askBeside(store: Store, task: { id: string; owner: string; create
   await webhooks.settlePushConfig(config, { settled: 1, open: true, health: config.health })
   for (const sender of ['a', 'b']) await webhooks.claimPushConfig(config, sender, 60_000)
   await webhooks.settlePushConfig(config, { settled: 2, open: true, health: config.health }, 'a')
+  await webhooks.renewPushConfig(config, 'a', 60_000)
   await webhooks.releasePushConfig(config, 'a')
   await webhooks.listOpenPushConfigs({ limit: 1 })
   await webhooks.listOpenPushConfigs({ limit: 1, unclaimed: true })

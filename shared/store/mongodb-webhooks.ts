@@ -5,7 +5,7 @@ import { hashOf, keyText } from './mongodb-keys.ts'
 import { type Inside, refuseTooLarge, taskKey } from './mongodb-record.ts'
 import type { DeliveryHealth, OpenPushConfig, PushConfig, TaskKey, WebhookStore } from './webhook-store.ts'
 
-interface ConfigDocument {
+export interface ConfigDocument {
   _id: string
   agent_id: string
   /** `taskKey` of its task. */
@@ -53,7 +53,7 @@ export function mongodbWebhooks(inside: Inside): WebhookStore {
 
   return {
     savePushConfig: (config, perTaskMax) => {
-      const document = documentOf(inside, config)
+      const document = configDocument(inside, config, nowMicros())
       return untilDone((attempt) => save(document, config.task, perTaskMax, attempt))
     },
     findPushConfig: async (task, id) => {
@@ -97,7 +97,7 @@ function claimsOf(
   { now }: Inside,
   configs: Collection<ConfigDocument>,
   key: Key,
-): Pick<WebhookStore, 'claimPushConfig' | 'releasePushConfig'> {
+): Pick<WebhookStore, 'claimPushConfig' | 'renewPushConfig' | 'releasePushConfig'> {
   return {
     claimPushConfig: ({ task, id }, sender, forMs) => {
       const ours = { sender: keyText(sender) }
@@ -110,6 +110,11 @@ function claimsOf(
         if (told.matchedCount === 1) return 'anothers'
         return (await configs.countDocuments(key(task, id), { limit: 1 })) === 0 ? 'absent' : undefined
       })
+    },
+    renewPushConfig: async ({ task, id }, sender, forMs) => {
+      const ours = { ...key(task, id), sender: keyText(sender) }
+      const change = { $set: { claimed_until: now() + forMs } }
+      return (await configs.updateOne(ours, change)).matchedCount === 1
     },
     releasePushConfig: async ({ task, id }, sender) => {
       const ours = { ...key(task, id), sender: keyText(sender) }
@@ -134,7 +139,7 @@ function pageOf(found: ConfigDocument[], limit: number): { items: OpenPushConfig
   return { items, nextCursor: tie ? last.registered - 1 : last.registered }
 }
 
-function documentOf({ agentId }: Inside, config: PushConfig): ConfigDocument {
+export function configDocument({ agentId }: Inside, config: PushConfig, registered: number): ConfigDocument {
   const { revision, settled, open, health, ...once } = config
   const body = JSON.stringify(once)
   refuseTooLarge(body, 'InvalidParams')
@@ -143,7 +148,7 @@ function documentOf({ agentId }: Inside, config: PushConfig): ConfigDocument {
     _id: `${agentId}/${task}/${hashOf(config.id)}`,
     agent_id: agentId,
     task,
-    registered: nowMicros(),
+    registered,
     revision: keyText(revision),
     settled,
     ...(open && { open }),

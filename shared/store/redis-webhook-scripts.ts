@@ -82,6 +82,11 @@ export const scripts = {
   redis.call('HSET', config, 'sender', ARGV[3], 'claimed_until', now + tonumber(ARGV[4]))
   return 'ours'`,
 
+  renew: `${names} ${clock}
+  if redis.call('HGET', config, 'sender') ~= ARGV[3] then return 0 end
+  redis.call('HSET', config, 'claimed_until', now + tonumber(ARGV[4]))
+  return 1`,
+
   /** 0: still the sender's, for somebody came. */
   release: `${names}
   if redis.call('HGET', config, 'sender') ~= ARGV[3] then return 1 end

@@ -103,6 +103,10 @@ class RedisWebhooks implements SharedWebhooks {
     return (await this.#run('claim', key, sender, forMs)) as Claim
   }
 
+  async renewPushConfig(key: ConfigKey, sender: string, forMs: number): Promise<boolean> {
+    return (await this.#run('renew', key, sender, forMs)) === 1
+  }
+
   async releasePushConfig(key: ConfigKey, sender: string): Promise<boolean> {
     return (await this.#run('release', key, sender)) === 1
   }

@@ -1,7 +1,7 @@
 import type { Inside } from './sqlite-record.ts'
 import type { DeliveryHealth, PushConfig, TaskKey, WebhookStore } from './webhook-store.ts'
 
-interface PushConfigRow {
+export interface PushConfigRow {
   seq: number
   task_id: string
   owner: string
@@ -54,15 +54,15 @@ export function sqliteWebhooks(inside: Inside): WebhookStore {
     findPushConfig: (task, id) =>
       database.read(() => {
         const row = one(task, id)
-        return row === undefined ? undefined : decode(row)
+        return row === undefined ? undefined : pushConfigOf(row)
       }),
-    listPushConfigs: (task) => database.read(() => all(task).map(decode)),
+    listPushConfigs: (task) => database.read(() => all(task).map(pushConfigOf)),
     removePushConfig: (task, id, revision) =>
       database.write(() => {
         const row = one(task, id)
         if (row === undefined || (revision !== undefined && row.revision !== revision)) return undefined
         remove(row.seq)
-        return decode(row)
+        return pushConfigOf(row)
       }),
     settlePushConfig: ({ task, id, revision }, { settled, open, health }) =>
       database.write(() => {
@@ -72,6 +72,7 @@ export function sqliteWebhooks(inside: Inside): WebhookStore {
       }),
     // No other process sends.
     claimPushConfig: async () => 'ours',
+    renewPushConfig: async () => true,
     releasePushConfig: async () => true,
     listOpenPushConfigs: ({ limit, cursor = 0 }) =>
       database.read(() => {
@@ -80,7 +81,7 @@ export function sqliteWebhooks(inside: Inside): WebhookStore {
           .all(cursor, limit + 1)
           .map((row) => row as unknown as PushConfigRow)
         const items = rows.slice(0, limit).map((row) => {
-          const { task, id, url, settled } = decode(row)
+          const { task, id, url, settled } = pushConfigOf(row)
           return { task, id, url, settled }
         })
         const last = rows[limit - 1]
@@ -95,7 +96,7 @@ function bodyOf({ setAt, url, token, authentication, longRunning }: PushConfig):
   return JSON.stringify({ setAt, url, token, authentication, longRunning })
 }
 
-function decode(row: PushConfigRow): PushConfig {
+export function pushConfigOf(row: PushConfigRow): PushConfig {
   const body = JSON.parse(row.body) as Pick<
     PushConfig,
     'setAt' | 'url' | 'token' | 'authentication' | 'longRunning'

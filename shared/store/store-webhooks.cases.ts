@@ -156,6 +156,19 @@ export function claimCases(open: () => Promise<WebhookStore & AsyncDisposable>):
     expect(await store.claimPushConfig(config, 'b', 60_000)).toBe('ours')
   })
 
+  test('a claim is renewed by its sender as long as nobody else had it, also after its time', async () => {
+    await using store = await open()
+    const config = samplePushConfig()
+    await store.savePushConfig(config, 5)
+    expect(await store.renewPushConfig(config, 'a', 1)).toBe(false)
+    await store.claimPushConfig(config, 'a', 1)
+    expect(await store.renewPushConfig(config, 'a', 1)).toBe(true)
+    await expect.poll(() => store.claimPushConfig(config, 'b', 60_000)).toBe('ours')
+    expect(await store.renewPushConfig(config, 'a', 60_000)).toBe(false)
+    await store.releasePushConfig(config, 'b')
+    expect(await store.renewPushConfig(config, 'a', 60_000)).toBe(false)
+  })
+
   test('who lost its claim settles nothing', async () => {
     await using store = await open()
     const config = samplePushConfig()

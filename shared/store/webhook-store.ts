@@ -89,6 +89,8 @@ export interface WebhookStore {
    * while it is another's is not told later; the other is, when it lets go. Where no other process sends, all is `ours`.
    */
   claimPushConfig(key: ConfigKey, sender: string, forMs: number): Promise<Claim>
+  /** Prolongs it where nobody else had it since. False: what was known of the config may have changed. */
+  renewPushConfig(key: ConfigKey, sender: string, forMs: number): Promise<boolean>
   /** Lets go. False: others came meanwhile for what may be new, so the claim stays; look again, then let go. */
   releasePushConfig(key: ConfigKey, sender: string): Promise<boolean>
   /** Those with `open`, in the order of their registration, behind the cursor; with `unclaimed` those that nobody sends. */

@@ -55,15 +55,21 @@ export class Claims {
     return true
   }
 
-  /** To be asked right before each attempt. Never rejects: what cannot be asked is not ours. */
+  /** To be asked right before each attempt: false where another may have sent since. Never rejects. */
   async stillOurs(lane: Lane): Promise<boolean> {
+    if (!this.#registrations.shared || lane.configId === undefined || this.#isFresh(lane)) return true
+    const at = performance.now()
+    const key = { task: lane.task, id: lane.configId }
     try {
-      return await this.hold(lane)
+      if (await this.#registrations.renew(key, this.sender, this.#claimMs)) {
+        this.#held.set(lane, at)
+        return true
+      }
     } catch (error) {
       this.#log.warn({ err: error, task_id: lane.task.id }, 'a claim on webhooks could not be renewed')
-      this.#held.delete(lane)
-      return false
     }
+    this.#held.delete(lane)
+    return false
   }
 
   /** The storage knows another as the sender, or another config: nothing is taken for granted any more. */

@@ -139,6 +139,12 @@ export class Registrations {
     return claim
   }
 
+  async renew(key: ConfigKey, sender: string, forMs: number): Promise<boolean> {
+    let renewed = false
+    for (const store of this.#storesOf(key)) renewed ||= await store.renewPushConfig(key, sender, forMs)
+    return renewed
+  }
+
   /** False: look again. */
   async release(key: ConfigKey, sender: string): Promise<boolean> {
     const over = this.#storesOf(key).map((store) => store.releasePushConfig(key, sender))
