@@ -71,6 +71,12 @@ test('a skipped test is right only where it names a program that is not here', (
   ])
 })
 
+test('a suite that wants two programs may be skipped where one of them is missing', () => {
+  const skipped = ['all (needs mongod, redis-server) work']
+  expect(wronglySkipped(skipped, (program) => program === 'mongod')).toEqual([])
+  expect(wronglySkipped(skipped, () => true)).toEqual(skipped)
+})
+
 function report(name: string, content: object): string {
   const file = path.join(folder, name)
   writeFileSync(file, JSON.stringify(content))

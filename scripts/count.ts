@@ -76,12 +76,12 @@ function read(file: string): unknown {
 }
 
 /**
- * Skipped tests that this machine could have run. A suite that wants a program names it, `(needs redis-server)`; a
+ * Skipped tests that this machine could have run. A suite that wants programs names them, `(needs redis-server)`; a
  * test skipped without naming one, or while the program is here, hides something.
  */
 export function wronglySkipped(skipped: string[], installed: (program: string) => boolean): string[] {
   return skipped.filter((name) => {
-    const program = /\(needs ([\w.-]+)\)/.exec(name)?.[1]
-    return program === undefined || installed(program)
+    const programs = /\(needs ([\w.-]+(?:, [\w.-]+)*)\)/.exec(name)?.[1]?.split(', ')
+    return programs === undefined || programs.every(installed)
   })
 }
