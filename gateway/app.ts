@@ -25,6 +25,7 @@ import { probeAgent } from './registry/probe.ts'
 import { Registry } from './registry/registry.ts'
 import { slugOf } from './registry/slug.ts'
 import { WorkSeen } from './registry/work-seen.ts'
+import type { WayTo } from './routing/agent-target.ts'
 import { proxyAgents } from './routing/proxy.ts'
 import { ReplicaWays } from './routing/replica-ways.ts'
 import { createUpstream } from './routing/upstream.ts'
@@ -34,7 +35,7 @@ import { type GatewayState, openGatewayState } from './start/gateway-state.ts'
 import { type OAuth, startOAuth } from './start/oauth.ts'
 import { type Routing, startRouting } from './start/routing.ts'
 import { type Sharing, startSharing } from './start/sharing.ts'
-import { superviseAgents } from './start/supervised-agents.ts'
+import { type SupervisedAgentsOptions, superviseAgents } from './start/supervised-agents.ts'
 import { startTrust, type Trust } from './start/trust.ts'
 import { findAgentFolders } from './supervisor/agent-folders.ts'
 import type { FurtherGateway } from './supervisor/further-gateway.ts'
@@ -94,13 +95,7 @@ export async function startGatewayApp(options: GatewayAppOptions): Promise<Gatew
   const supervises = options.agentsDir !== undefined
   const state = stack.use(await openGatewayState({ config, storeUrl, supervises }))
   const addresses = await decideAddresses(config)
-  const reserved = await namesOf(options.agentsDir)
-  const registryOptions = {
-    open: config.registryOpen,
-    reserved,
-    supervises: supervises || !state.registry.shared,
-  }
-  const registry = await Registry.open(state.registry, registryOptions)
+  const registry = await openRegistry(options, state)
   const isTrusted = (clientId: string) => registry.isTrusted(clientId)
   const oauth = stack.use(await startOAuth({ config, secrets, state, addresses, log, isTrusted }))
   const publicUrl = addresses.public
@@ -113,22 +108,10 @@ export async function startGatewayApp(options: GatewayAppOptions): Promise<Gatew
   const ways = new ReplicaWays()
   const wayTo = (entry: AgentEntry) =>
     ways.wayTo(entry, entry.origin === 'supervised' ? upstream : trust.upstream)
-  const probe = (entry: AgentEntry, signal: AbortSignal) =>
-    probeAgent(entry, signal, { dispatcher: wayTo(entry) })
-  const work = new WorkSeen({ registry, log })
-  const probed = work.probed.bind(work)
-  const keeper = stack.use(new LeaseKeeper({ registry, log, probe, probed, ...leadingOf(state, registry) }))
-  // After the keeper: its last figures are written with the keeper's last round.
-  stack.use(work)
+  const { work, keeper } = watchAgents({ registry, state, wayTo, log }, stack)
   const around = { config, state, registry, work, wayTo, log }
-  const routing = stack.use(
-    await startRouting({
-      ...around,
-      store: state.routing,
-      gatewayUrl: publicUrl,
-      embeddings: secrets.embeddings,
-    }),
-  )
+  const routed = { store: state.routing, gatewayUrl: publicUrl, embeddings: secrets.embeddings }
+  const routing = stack.use(await startRouting({ ...around, ...routed }))
   const { lessons } = routing
   const sharing = registry.shared ? await startSharing({ registry, lessons, redisUrl, log }) : undefined
   if (sharing !== undefined) stack.use(sharing)
@@ -142,16 +125,9 @@ export async function startGatewayApp(options: GatewayAppOptions): Promise<Gatew
   addMetricsRoute(app, metrics)
   await proxyAgents(app, { find: (slug) => registry.bySlug(slug), wayTo, seen: routing.seen })
   await app.listen({ host: config.host, port: addresses.port })
-  const { agentsDir, supervisor: overrides = {} } = options
   const { provider } = oauth
-  const house = { config, environment, addresses, provider, registry, upstream, log, overrides }
-  const { replicas = 1, gateways = 1 } = options
-  const further = await startFurtherGateways({ ...house, count: gateways - 1 })
-  stack.defer(async () => void (await Promise.all(further.map((gateway) => gateway.stop()))))
-  const several = { replicas, portsTaken: gateways - 1 }
-  const supervisor =
-    agentsDir === undefined ? undefined : await superviseAgents({ agentsDir, ...several, ...house })
-  if (supervisor !== undefined) stack.use(supervisor)
+  const house = { config, environment, addresses, provider, registry, upstream, log }
+  const { supervisor, further } = await startProcesses(options, house, stack)
   const open = stack.move()
   return {
     addresses,
@@ -164,6 +140,39 @@ export async function startGatewayApp(options: GatewayAppOptions): Promise<Gatew
       await open.disposeAsync()
     },
   }
+}
+
+async function openRegistry({ settings, agentsDir }: GatewayAppOptions, { registry }: GatewayState) {
+  const supervises = agentsDir !== undefined || !registry.shared
+  const reserved = await namesOf(agentsDir)
+  return Registry.open(registry, { open: settings.config.registryOpen, reserved, supervises })
+}
+
+function watchAgents(
+  { registry, state, wayTo, log }: Pick<Parts, 'registry' | 'state' | 'log'> & { wayTo: WayTo },
+  stack: AsyncDisposableStack,
+) {
+  const probe = (entry: AgentEntry, signal: AbortSignal) =>
+    probeAgent(entry, signal, { dispatcher: wayTo(entry) })
+  const work = new WorkSeen({ registry, log })
+  const probed = work.probed.bind(work)
+  const keeper = stack.use(new LeaseKeeper({ registry, log, probe, probed, ...leadingOf(state, registry) }))
+  // After the keeper: its last figures are written with the keeper's last round.
+  stack.use(work)
+  return { work, keeper }
+}
+
+/** The other gateways of this machine, and the agents; they stop before everything else. */
+async function startProcesses(
+  { agentsDir, replicas = 1, gateways = 1, supervisor: overrides = {} }: GatewayAppOptions,
+  house: Omit<SupervisedAgentsOptions, 'agentsDir'>,
+  stack: AsyncDisposableStack,
+) {
+  const further = await startFurtherGateways({ ...house, count: gateways - 1 })
+  stack.defer(async () => void (await Promise.all(further.map((gateway) => gateway.stop()))))
+  if (agentsDir === undefined) return { further, supervisor: undefined }
+  const several = { replicas, portsTaken: gateways - 1, overrides }
+  return { further, supervisor: stack.use(await superviseAgents({ agentsDir, ...several, ...house })) }
 }
 
 /** The slugs of the agents that the supervisor runs, or would run if they could be started. */

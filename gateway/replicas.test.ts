@@ -56,7 +56,7 @@ describe.skipIf(!hasMongodb || !hasRedis)('replicas on one machine (needs mongod
     up = spawnUp({ STORE_URL: mongodb.newUrl(), REDIS_URL: redis.url })
     up.stdout?.on('data', (text: Buffer) => (said += text.toString()))
     up.stderr?.on('data', (text: Buffer) => (said += text.toString()))
-    await vi.waitFor(() => expect(said).toMatch(/curl/), { timeout: 60_000, interval: 100 })
+    await vi.waitUntil(() => said.includes('curl'), { timeout: 60_000, interval: 100 })
     gateways = [...said.matchAll(/^gateway +ready +(\S+)/gm)].map(([, url]) => url as string)
     replicas = [...said.matchAll(/own address (\S+)\)/g)].map(([, url]) => url as string)
     token = await newToken()
@@ -201,9 +201,8 @@ describe.skipIf(!hasMongodb || !hasRedis)('replicas on one machine (needs mongod
       const sent: { id: string }[] = []
       for (let n = 0; n < 4; n += 1)
         sent.push(await call(gateway(n), 'message/send', saying(`3000 kill${n}`)))
-      await vi.waitFor(() => sent.forEach((_, n) => void expect(notes(`kill${n}`)).toHaveLength(1)), {
-        timeout: 5000,
-      })
+      const started = () => sent.every((_, n) => notes(`kill${n}`).length === 1)
+      await vi.waitUntil(started, { timeout: 5000 })
       const victim = pidIn(notes('kill0')[0])
       process.kill(victim, 'SIGKILL')
       for (let n = 0; n < 10; n += 1)

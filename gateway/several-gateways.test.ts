@@ -66,7 +66,7 @@ describe.skipIf(!hasMongodb || !hasRedis)('several gateways (needs mongod, redis
       admitted: true,
       admittedBy: 'supervisor',
     })
-    await vi.waitFor(() => expect(other.registry.find('painter')).toBeDefined(), known)
+    await vi.waitUntil(() => other.registry.find('painter') !== undefined, known)
   }, 90_000)
   afterAll(async () => {
     await one?.[Symbol.asyncDispose]()

@@ -39,9 +39,9 @@ export function mongodbOAuthStore(database: GatewayMongodb): OAuthStore {
   const find = async (filter: Partial<OAuthDocument>) => payloadOf(await all.findOne({ ...filter, ...scope }))
   return database.guard<OAuthStore>(
     {
-      upsert: (entry) =>
-        untilDone(async () => {
-          const { _id, agent_id, ...fields } = documentOf(entry)
+      upsert: async (entry) => {
+        await untilDone(async () => {
+          const { _id, agent_id, ...fields } = oauthDocument(entry)
           const absent = optional.filter((name) => fields[name] === undefined)
           const $unset = Object.fromEntries(absent.map((name) => [name, '' as const]))
           const change = absent.length === 0 ? { $set: fields } : { $set: fields, $unset }
@@ -53,10 +53,11 @@ export function mongodbOAuthStore(database: GatewayMongodb): OAuthStore {
             if (isDuplicate(error)) return undefined
             throw error
           }
-        }).then(() => {}),
+        })
+      },
       insert: async (entry) => {
         try {
-          await all.insertOne(documentOf(entry))
+          await all.insertOne(oauthDocument(entry))
           return true
         } catch (error) {
           if (isDuplicate(error)) return false
@@ -91,7 +92,7 @@ export function mongodbOAuthStore(database: GatewayMongodb): OAuthStore {
 
 const idOf = (model: string, id: string) => `${gatewayScope}/${hashOf(model, id)}`
 
-function documentOf(entry: OAuthEntry): OAuthDocument {
+export function oauthDocument(entry: OAuthEntry): OAuthDocument {
   const { model, id, payload, clientId, grantId, uid, userCode, expiresAt } = entry
   return {
     _id: idOf(model, id),

@@ -124,6 +124,13 @@ function writeOf(entry: AgentEntry, revision: number) {
     : { $set: { ...fields, did: keyText(did) }, $currentDate: at }
 }
 
+/** An entry that comes from another store. */
+export function registryDocument(entry: AgentEntry) {
+  const fields = { ...writeOf(entry, 1).$set, stamp: 'migrated', changed_at: new Date(0) }
+  const did = entry.did === undefined ? {} : { did: keyText(entry.did) }
+  return { _id: idOf(entry.id), ...scope, ...fields, ...did } satisfies EntryDocument
+}
+
 async function saveSigns(all: Collection<EntryDocument>, signs: readonly Signs[]): Promise<void> {
   const writes = signs.flatMap(({ entry, heard, gone }) => {
     const key = { _id: idOf(entry.id), ...scope, slug: { $exists: true } }
@@ -172,10 +179,21 @@ function signsOf({ status, since, lastSeen, sendsHeartbeats, load, measurements 
   return JSON.stringify({ status, since, lastSeen, sendsHeartbeats, load, measurements })
 }
 
+/** Fields of an entry that are no facts of it. */
+const ofSigns = new Set<string>([
+  'status',
+  'since',
+  'lastSeen',
+  'sendsHeartbeats',
+  'load',
+  'measurements',
+  'leaseUntil',
+  'replicas',
+] satisfies (keyof AgentEntry)[])
+
 function factsOf(entry: AgentEntry): string {
-  const { status, since, lastSeen, sendsHeartbeats, load, measurements, leaseUntil, replicas, ...facts } =
-    entry
-  return JSON.stringify(facts)
+  const facts = Object.entries(entry).filter(([name]) => !ofSigns.has(name))
+  return JSON.stringify(Object.fromEntries(facts))
 }
 
 function entryIn(found: EntryDocument): StoredEntry {

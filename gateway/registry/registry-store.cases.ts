@@ -53,7 +53,7 @@ export function registryStoreCases(name: string, open: () => Promise<RegistrySto
     test.each(['id', 'slug', 'did'] as const)('there is no second entry with the same %s', async (field) => {
       const entry = sampleEntry()
       await store.add(entry)
-      await expect(store.add(sampleEntry({ [field]: entry[field] }))).rejects.toThrow()
+      await expect(store.add(sampleEntry({ [field]: entry[field] }))).rejects.toBeInstanceOf(Error)
       expect(await entries()).toEqual([entry])
     })
 

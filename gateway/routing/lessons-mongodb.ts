@@ -47,11 +47,11 @@ export function mongodbLessons(database: GatewayMongodb) {
       const found = await all.findOne({ ...there, _id: idOf(context, agent) })
       return found === null ? undefined : lessonIn(found)[0]
     },
-    saveLesson: (lesson: Lesson): Promise<void> => {
+    saveLesson: async (lesson: Lesson): Promise<void> => {
       const { stamp, at } = changed()
       const fields = { context: keyText(lesson.context), at: lesson.at, body: JSON.stringify(lesson), stamp }
       const key = { _id: idOf(lesson.context, lesson.agent), ...scope }
-      return untilDone(async () => {
+      await untilDone(async () => {
         try {
           await all.updateOne(key, { $set: fields, $currentDate: at }, { upsert: true })
           return true
@@ -59,7 +59,7 @@ export function mongodbLessons(database: GatewayMongodb) {
           if (isDuplicate(error)) return undefined
           throw error
         }
-      }).then(() => {})
+      })
     },
     /** It no longer fits beside the others, as every gateway finds by itself: nobody need be told. */
     removeLesson: async (context: string, agent: string): Promise<void> =>

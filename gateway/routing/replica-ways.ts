@@ -117,7 +117,7 @@ function originsOf({ url, replicas = [] }: AgentEntry): string[] {
 }
 
 function codeOf(error: Error): string {
-  return String((error as NodeJS.ErrnoException).code ?? '')
+  return (error as NodeJS.ErrnoException).code ?? ''
 }
 
 const isBroken = (error: Error) => broken.has(codeOf(error)) || codeOf(error) === 'UND_ERR_SOCKET'
