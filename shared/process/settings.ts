@@ -49,13 +49,13 @@ export const commonSettings = {
     schema: text.regex(/^(sqlite:|mongodb(\+srv)?:\/\/)/, 'must begin with sqlite: or mongodb://').optional(),
     example: '',
     meaning:
-      'sqlite:<folder> (default sqlite: + DATA_DIR), or mongodb://host/database, which several processes of an agent share',
+      'sqlite:<folder> (default sqlite: + DATA_DIR), or mongodb://host/database, which several gateways and processes of an agent share',
     secret: true,
   },
   REDIS_URL: {
     schema: z.url({ protocol: /^rediss?$/, error: 'must be a redis:// or rediss:// URL' }).optional(),
     example: '',
-    meaning: 'Redis for the queue and the events that several processes share; empty: in this process',
+    meaning: 'Redis for queue, events and limits that several processes share; empty: in this process',
     secret: true,
   },
   OAUTH_ISSUER: {
