@@ -13,7 +13,7 @@ export const floors: string[][] = [
   ['shared/webhooks'],
   ['shared/methods'],
   ['shared/http'],
-  ['shared/registration', 'shared/open-payments.ts'],
+  ['shared/registration', 'shared/open-payments.ts', 'shared/migration'],
   ['shared/open-limits.ts', 'shared/open-line.ts', 'shared/open-store.ts'],
   ['shared/app.ts'],
   ['shared/run-agent.ts'],
@@ -26,7 +26,7 @@ export const floors: string[][] = [
   ['gateway/routing'],
   ['gateway/http'],
   ['gateway/start'],
-  ['gateway/app.ts'],
+  ['gateway/migration', 'gateway/app.ts'],
   ['gateway/main.ts'],
   ['gateway/gateway-process.ts'],
 

@@ -82,6 +82,10 @@ const commands: Record<string, { usage?: string; summary: string; load: () => Pr
       summary: 'show, make and rotate identities',
       load: () => import('./commands/did.ts'),
     },
+    migrate: {
+      summary: 'move what is kept in a data folder to MongoDB (operator)',
+      load: () => import('./commands/migrate.ts'),
+    },
     token: { summary: 'print an access token', load: () => import('./commands/token.ts') },
     new: {
       usage: '<name>',

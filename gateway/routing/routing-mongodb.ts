@@ -122,7 +122,7 @@ function routesOf(database: GatewayMongodb) {
 async function writeRoutes(routes: Collection<RouteDocument>, all: readonly Route[]): Promise<void> {
   if (all.length === 0) return
   const writes = all.map((route) => {
-    const replacement = documentOf(route)
+    const replacement = routeDocument(route)
     return {
       replaceOne: { filter: { _id: replacement._id, agent_id: gatewayScope }, replacement, upsert: true },
     }
@@ -183,7 +183,7 @@ function decisionsOf(database: GatewayMongodb) {
 
 const idOf = (owner: string, kind: string, id: string) => `${gatewayScope}/${hashOf(owner, kind, id)}`
 
-function documentOf(route: Route): RouteDocument {
+export function routeDocument(route: Route): RouteDocument {
   const { owner, kind, id, agent, context, at, words } = route
   return {
     _id: idOf(owner, kind, id),

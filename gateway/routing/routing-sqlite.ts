@@ -209,7 +209,7 @@ export class SqliteRoutingStore implements RoutingStore {
   }
 }
 
-function routeOf(row: Row): Route {
+export function routeOf(row: Row): Route {
   const { owner, kind, id, agent, context, at, words } = row
   const route = { owner, kind, id, agent, at } as Route
   if (typeof context === 'string') route.context = context

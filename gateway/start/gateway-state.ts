@@ -30,7 +30,7 @@ export interface StateOptions {
 }
 
 /** The steps of the schema of `gateway.db` in the order in which they came; steps are added, never changed or moved. */
-const migrations = [oauthMigrations[0] as string, registryMigrations[0], routingMigrations[0]]
+export const gatewayMigrations = [oauthMigrations[0] as string, registryMigrations[0], routingMigrations[0]]
 
 /**
  * The gateway's own database, or the one that it shares with other gateways. The driver of the latter is loaded only where it
@@ -53,7 +53,7 @@ export async function openGatewayState({
   }
   // One gateway per data folder: the database is the lock, also where it stands elsewhere (STORE_URL).
   if (config.storeDir !== config.dataDir) await inUse()
-  const database = stack.use(await openDatabase(path.join(config.storeDir, 'gateway.db'), migrations))
+  const database = stack.use(await openDatabase(path.join(config.storeDir, 'gateway.db'), gatewayMigrations))
   const open = stack.move()
   return {
     registry: new SqliteRegistryStore(database),

@@ -1,6 +1,7 @@
 import type { Collection, Db } from 'mongodb'
 import { connectMongodb } from '../../shared/store/mongodb-database.ts'
 import { guarded } from '../../shared/store/mongodb-guard.ts'
+import { refuseUnfinishedImport } from '../../shared/store/mongodb-import.ts'
 import { type Index, type Migration, prepareSchema } from '../../shared/store/mongodb-schema.ts'
 
 /** Every document of the gateways carries it as its `agent_id`, beside those of the agents in the same database. */
@@ -26,13 +27,15 @@ export interface GatewayMongodb extends AsyncDisposable {
 }
 
 const migrations: readonly Migration[] = [async () => {}]
+export const gatewaySchema = { name: 'gateway_store', migrations }
 
 /** @throws DatabaseRefused when the server is missing, too old or refuses the user, or a newer version wrote the database */
 export async function openGatewayMongodb(options: GatewayMongodbOptions): Promise<GatewayMongodb> {
   await using stack = new AsyncDisposableStack()
   const { url, onCommand } = options
   const { db } = stack.use(await connectMongodb({ url, ...(onCommand && { onCommand }) }))
-  await prepareSchema(db, 'gateway_store', { indexes: options.indexes, migrations })
+  await refuseUnfinishedImport(db, gatewayScope)
+  await prepareSchema(db, gatewaySchema.name, { indexes: options.indexes, migrations })
   const open = stack.move()
   const timeoutMs = options.operationTimeoutMs ?? 10_000
   const guard: GatewayMongodb['guard'] = (methods, unbounded) =>

@@ -3,7 +3,7 @@ import { hashOf, keyText } from './mongodb-keys.ts'
 import { type Inside, idIn, keyOfDocument, refuseTooLarge, type TaskDocument } from './mongodb-record.ts'
 import type { Feedback, IdempotencyRecord } from './store.ts'
 
-interface KeyDocument {
+export interface KeyDocument {
   _id: string
   agent_id: string
   task_id: string
@@ -12,7 +12,7 @@ interface KeyDocument {
   body: string
 }
 
-interface FeedbackDocument {
+export interface FeedbackDocument {
   _id: string
   agent_id: string
   /** `taskKey` of its task. */
@@ -26,14 +26,8 @@ export function claimIdempotencyKey(
   record: IdempotencyRecord,
 ): Promise<IdempotencyRecord | undefined> {
   const keys = beside<KeyDocument>('idempotency_keys')
-  const _id = `${agentId}/${hashOf(record.owner, record.key)}`
-  const document: KeyDocument = {
-    _id,
-    agent_id: agentId,
-    task_id: keyText(record.taskId),
-    expires_at: record.expiresAt,
-    body: JSON.stringify(record),
-  }
+  const document = keyDocument(agentId, record)
+  const { _id } = document
   return untilDone(async () => {
     if (await insertUnlessThere(keys, document)) return { was: undefined }
     const there = await keys.findOne({ _id, agent_id: agentId })
@@ -43,6 +37,16 @@ export function claimIdempotencyKey(
     const replaced = await keys.replaceOne(expired, document)
     return replaced.matchedCount === 1 ? { was: undefined } : undefined
   }).then(({ was }) => was)
+}
+
+export function keyDocument(agentId: string, record: IdempotencyRecord): KeyDocument {
+  return {
+    _id: `${agentId}/${hashOf(record.owner, record.key)}`,
+    agent_id: agentId,
+    task_id: keyText(record.taskId),
+    expires_at: record.expiresAt,
+    body: JSON.stringify(record),
+  }
 }
 
 /** Written first, then the task is looked for once more: of a removal at the same time nothing is left. */

@@ -1,6 +1,7 @@
+import { ParleyError } from '../jsonrpc/errors.ts'
 import { isTerminal, type TaskState, terminalStates } from '../protocol/task.ts'
 import { contextOf } from './mongodb-contexts.ts'
-import { keyText } from './mongodb-keys.ts'
+import { keyText, positionOf } from './mongodb-keys.ts'
 import { type ContextDocument, decodeTask, type Inside, type TaskDocument } from './mongodb-record.ts'
 import type { ContextPage, Page, TaskQuery, TaskRecord } from './store.ts'
 
@@ -147,7 +148,15 @@ function itemOf(context: ContextDocument, members: Member[], taskCount: number) 
 
 const contextIdOf = ({ agentId }: Inside, { _id }: ContextDocument) => _id.slice(agentId.length + 1)
 
-/** A cursor of ours holds a text; one of another store of ours may not. */
+/**
+ * A cursor of ours holds a text. One that the embedded store made before all was taken over from there holds for contexts the
+ * same in two texts; for tasks it counted rows, which are no more.
+ * @throws ParleyError InvalidParams
+ */
 function textIn(position: unknown): string {
-  return keyText(position as string)
+  if (typeof position === 'string') return keyText(position)
+  const [time, id] = Array.isArray(position) ? (position as unknown[]) : []
+  if (typeof time === 'string' && typeof id === 'string') return positionOf(time, id)
+  const issues = [{ path: 'cursor', message: 'it is too old; read the list from its beginning' }]
+  throw new ParleyError('InvalidParams', { data: { issues } })
 }

@@ -6,7 +6,7 @@ import type { Inside } from './mongodb-record.ts'
 import type { PaymentConflict } from './payment-store.ts'
 
 /** Says which row stands for a nonce or a purpose: its key is unique, so of two rows one is first. */
-interface ClaimDocument {
+export interface ClaimDocument {
   _id: string
   agent_id: string
   /** `_id` of the row. */
@@ -20,6 +20,17 @@ const claimable = { nonce_key: 'nonce', purpose: 'purpose' } as const
 type Claimable = keyof typeof claimable
 type Row = Pick<PaymentDocument, '_id' | Claimable>
 
+const claimKey = (agentId: string, field: Claimable, value: string) =>
+  `${agentId}/${claimable[field]}/${hashOf(value)}`
+
+/** What the row stands for, with the keys of the claims. */
+export function claimsIn(agentId: string, row: Partial<Row>) {
+  return (Object.keys(claimable) as Claimable[]).flatMap((field) => {
+    const value = row[field]
+    return value === undefined ? [] : [{ field, value, _id: claimKey(agentId, field, value) }]
+  })
+}
+
 /** A claim whose row does not stand for it is one under way, or after so long one of somebody who died. */
 const abandonedAfterMs = 60_000
 
@@ -29,17 +40,12 @@ const abandonedAfterMs = 60_000
  */
 export function paymentClaims({ agentId, beside, now }: Inside, payments: Collection<PaymentDocument>) {
   const claims = beside<ClaimDocument>('payment_claims')
-  const keyOf = (field: Claimable, value: string) => `${agentId}/${claimable[field]}/${hashOf(value)}`
-  const fieldsOf = (row: Partial<Row>) =>
-    (Object.keys(claimable) as Claimable[]).flatMap((field) => {
-      const value = row[field]
-      return value === undefined ? [] : [{ field, value, _id: keyOf(field, value) }]
-    })
+  const fieldsOf = (row: Partial<Row>) => claimsIn(agentId, row)
 
   /** True when the claim is the row's. */
   const claim = (row: Row, field: Claimable, value: string): Promise<boolean> =>
     untilDone(async () => {
-      const _id = keyOf(field, value)
+      const _id = claimKey(agentId, field, value)
       const ours = { row: row._id, at: now() }
       if (await insertUnlessThere(claims, { _id, agent_id: agentId, ...ours })) return true
       const there = await claims.findOne({ _id, agent_id: agentId })

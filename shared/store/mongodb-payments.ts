@@ -42,7 +42,7 @@ export function mongodbPayments(inside: Inside): PaymentStore {
   }
   return {
     addPayment: async (record) => {
-      const document = documentOf(inside, record, nowMicros())
+      const document = paymentDocument(inside, record, nowMicros())
       const taken = await claims.take(document)
       if (typeof taken === 'string') return taken
       if (!(await insertUnlessThere(payments, document))) throw new Error('A payment has the id of another')
@@ -56,7 +56,7 @@ export function mongodbPayments(inside: Inside): PaymentStore {
       const key = { _id: idIn(inside, record.id), agent_id: agentId, version: record.version - 1 }
       const there = await payments.findOne(key)
       if (there === null) return 'stale'
-      const document = documentOf(inside, record, there.made)
+      const document = paymentDocument(inside, record, there.made)
       const taken = await claims.take(document, there)
       if (typeof taken === 'string') return taken
       const { _id: _key, agent_id: _agent, ...changed } = document
@@ -155,7 +155,7 @@ function lists({ agentId }: Inside, payments: Collection<PaymentDocument>): List
   }
 }
 
-function documentOf(inside: Inside, record: PaymentRecord, made: number): PaymentDocument {
+export function paymentDocument(inside: Inside, record: PaymentRecord, made: number): PaymentDocument {
   const { version, ...rest } = record
   const body = JSON.stringify(rest)
   refuseTooLarge(body, 'InvalidParams')

@@ -15,7 +15,7 @@ export interface RemovalDocument {
   tasks: { task_id: string; key: string; owner: string; context_id: string }[]
 }
 
-interface CountsDocument {
+export interface CountsDocument {
   _id: string
   agent_id: string
   counts: Partial<Record<TaskState, number>>

@@ -81,15 +81,9 @@ export async function prepareSchema(
   { indexes, migrations }: { indexes: Record<string, Index[]>; migrations: readonly Migration[] },
 ): Promise<void> {
   const schema = db.collection<SchemaDocument>('schema')
-  const found = await schema.findOne({ _id: name })
-  const version = found?.version ?? 0
-  if (version > migrations.length) {
-    throw new DatabaseRefused(
-      `The database ${db.databaseName} was written by a newer Parley (schema ${version}, this one knows ` +
-        `${migrations.length}). Start the newer version, or name another database in STORE_URL.`,
-    )
-  }
-  if (found === null) await insertUnlessThere(schema, { _id: name, version: 0 })
+  const found = await knownVersion(db, name, migrations.length)
+  const version = found ?? 0
+  if (found === undefined) await insertUnlessThere(schema, { _id: name, version: 0 })
   for (const [collection, wanted] of Object.entries(indexes)) await makeIndexes(db, collection, wanted)
   for (const [offset, migrate] of migrations.slice(version).entries()) {
     await migrate(db)
@@ -97,6 +91,22 @@ export async function prepareSchema(
     const at = version + offset
     await schema.updateOne({ _id: name, version: at }, { $set: { version: at + 1 } })
   }
+}
+
+/**
+ * The version that the database has; undefined where it has none yet. Changes nothing.
+ * @throws DatabaseRefused when it is newer than the one that is known
+ */
+export async function knownVersion(db: Db, name: string, known: number): Promise<number | undefined> {
+  const found = await db.collection<SchemaDocument>('schema').findOne({ _id: name })
+  const version = found?.version ?? 0
+  if (version > known) {
+    throw new DatabaseRefused(
+      `The database ${db.databaseName} was written by a newer Parley (schema ${version}, this one knows ` +
+        `${known}). Start the newer version, or name another database in STORE_URL.`,
+    )
+  }
+  return found === null ? undefined : version
 }
 
 /** One after the other, and only those that are not there: to make one again costs a look at all documents in some servers. */

@@ -1,8 +1,8 @@
 import { insertUnlessThere } from './mongodb-database.ts'
-import { hashOf } from './mongodb-keys.ts'
 import type { Inside } from './mongodb-record.ts'
+import { signatureHash } from './signature-hash.ts'
 
-interface SignatureDocument {
+export interface SignatureDocument {
   _id: string
   agent_id: string
   /** Milliseconds since 1970. */
@@ -25,9 +25,14 @@ export function signatureTaker({ agentId, beside, now }: Inside) {
   }
   return async (did: string, signature: Uint8Array, until: number): Promise<boolean> => {
     await removeExpired()
-    const _id = `${agentId}/${hashOf(did, Buffer.from(signature).toString('base64url'))}`
+    const _id = signatureKey(agentId, signatureHash(did, signature))
     if (await insertUnlessThere(all, { _id, agent_id: agentId, until })) return true
     const expired = { _id, agent_id: agentId, until: { $lte: now() } }
     return (await all.updateOne(expired, { $set: { until } })).modifiedCount === 1
   }
+}
+
+/** The same hash as in the embedded store: what one has seen the other can know. */
+export function signatureKey(agentId: string, hash: Uint8Array): string {
+  return `${agentId}/${Buffer.from(hash).toString('base64url')}`
 }

@@ -4,7 +4,7 @@ import { hashOf } from './mongodb-keys.ts'
 import type { Inside } from './mongodb-record.ts'
 import type { PaymentStore, TestTransfer } from './payment-store.ts'
 
-interface PurseDocument {
+export interface PurseDocument {
   _id: string
   agent_id: string
   version: number
@@ -14,7 +14,7 @@ interface PurseDocument {
   moving?: string
 }
 
-interface TransferDocument {
+export interface TransferDocument {
   _id: string
   agent_id: string
   /** Which attempt made it. */

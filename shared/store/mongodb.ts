@@ -11,6 +11,7 @@ import {
   insertUnlessThere,
   type MongodbDatabaseOptions,
 } from './mongodb-database.ts'
+import { refuseUnfinishedImport } from './mongodb-import.ts'
 import { contextHistory, listContexts, listTasks } from './mongodb-lists.ts'
 import { mongodbPayments } from './mongodb-payments.ts'
 import type { BesideTasks, Inside } from './mongodb-record.ts'
@@ -55,6 +56,7 @@ export async function openMongodbStore(options: MongodbStoreOptions): Promise<St
   await using stack = new AsyncDisposableStack()
   const database = stack.use(await connectMongodb(options))
   const { db } = database
+  await refuseUnfinishedImport(db, agentId)
   await prepareSchema(db, 'agent_store', { indexes: agentIndexes, migrations: agentMigrations })
   const settings = db.collection<SettingDocument>('settings')
   const inside: Inside = {

@@ -8,7 +8,7 @@ import {
 } from './payment-store.ts'
 import type { Inside } from './sqlite-record.ts'
 
-interface PaymentRow {
+export interface PaymentRow {
   seq: number
   id: string
   owner: string
@@ -41,7 +41,7 @@ export function sqlitePayments(inside: Inside): PaymentStore {
   const found = (where: string, ...values: string[]) =>
     database.read(() => {
       const row = one(where, ...values)
-      return row === undefined ? undefined : decode(row)
+      return row === undefined ? undefined : paymentOf(row)
     })
   /** Another row that stands for the same. */
   const conflict = ({ id, nonceKey, purpose }: PaymentRecord): PaymentConflict | undefined => {
@@ -92,7 +92,7 @@ function lists({ database }: Inside): Lists {
   const all = (sql: string, ...values: (string | number)[]) =>
     (database.statement(sql).all(...values) as unknown as PaymentRow[]).map((row) => ({
       row,
-      record: decode(row),
+      record: paymentOf(row),
     }))
   const count = (where: string, ...values: string[]) =>
     Number(database.statement(`SELECT count(*) AS count FROM payments ${where}`).get(...values)?.['count'])
@@ -187,7 +187,7 @@ function valuesOf(record: PaymentRecord) {
   return [id, owner, state, version, updatedAt, ...nullable, JSON.stringify(body)]
 }
 
-function decode(row: PaymentRow): PaymentRecord {
+export function paymentOf(row: PaymentRow): PaymentRecord {
   const { id, owner, state, version, updated_at: updatedAt } = row
   const record = { ...(JSON.parse(row.body) as PaymentRecord), id, owner, state, version, updatedAt }
   if (row.nonce_key !== null) record.nonceKey = row.nonce_key

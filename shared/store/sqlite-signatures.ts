@@ -1,4 +1,4 @@
-import { createHash } from 'node:crypto'
+import { signatureHash } from './signature-hash.ts'
 import type { Inside } from './sqlite-record.ts'
 
 /** Expired ones removed with each new one: more than come, so the table holds what is fresh and no more. */
@@ -10,7 +10,7 @@ export function takeSignature(
   signature: Uint8Array,
   until: number,
 ): Promise<boolean> {
-  const hash = createHash('sha256').update(signature).update(did).digest()
+  const hash = signatureHash(did, signature)
   const remove = `DELETE FROM seen_signatures WHERE hash IN
     (SELECT hash FROM seen_signatures WHERE until <= ? ORDER BY until LIMIT ${removedAtOnce})`
   const insert = `INSERT INTO seen_signatures (hash, until) VALUES (?1, ?2)

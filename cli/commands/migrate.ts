@@ -1,0 +1,91 @@
+import { existsSync } from 'node:fs'
+import path from 'node:path'
+import { MigrationFailed } from '../../shared/migration/copy.ts'
+import { findAgents } from '../../shared/migration/find-agents.ts'
+import { agentPart, migrate, type Part, type PartReport } from '../../shared/migration/migrate.ts'
+import { CliCommand } from '../cli-command.ts'
+import { clientSettings } from '../environment.ts'
+import { UsageError } from '../faults.ts'
+import { interruption } from '../interrupt.ts'
+import { type Io, print, printJson, say } from '../io.ts'
+import { progressLines, reportLines } from '../migration-view.ts'
+
+interface MigrateOptions {
+  from: string
+  to: string
+  dryRun?: true
+  restart?: true
+  json?: true
+}
+
+const help = `
+Moves everything that the agents and the gateway keep in the folder (agents/<name>/agent.db, gateway.db) to the database, then
+reads both sides again and compares number and checksum of the documents. Stop the server first. The source stays as it is.
+
+Killed, or stopped with Ctrl-C, it goes on where it was when it is started again. Until it is over, servers refuse the
+database. Keys stay where they are: start the servers with the same DATA_DIR and with STORE_URL=mongodb://…`
+
+export default function migrateCommand(io: Io): CliCommand {
+  return new CliCommand('migrate')
+    .requiredOption('--from <source>', 'sqlite:<folder>, the data folder of the server')
+    .requiredOption('--to <target>', 'mongodb://host:27017/database')
+    .option('--dry-run', 'say what would be moved; change nothing')
+    .option('--restart', 'remove what an earlier run copied, and begin anew')
+    .option('--json', 'print what was moved as JSON')
+    .addHelpText('after', help)
+    .run((options: MigrateOptions) => run(io, options))
+}
+
+async function run(io: Io, options: MigrateOptions): Promise<void> {
+  const folder = sourceOf(io, options.from)
+  if (!/^mongodb(\+srv)?:\/\//.test(options.to))
+    throw new UsageError('--to must be like mongodb://host:27017/database.')
+  const parts = await partsIn(folder, clientSettings(io).dataDir)
+  using interrupted = interruption()
+  const began = performance.now()
+  const reports = await migrate(parts, {
+    url: options.to,
+    dryRun: options.dryRun === true,
+    restart: options.restart === true,
+    signal: interrupted.signal,
+    ...(options.json !== true && { onProgress: progressLines((line) => say(io, line)) }),
+  }).catch((thrown: unknown) => {
+    throw interrupted.signal.aborted
+      ? new MigrationFailed('Stopped. Run it again: it goes on where it was.')
+      : thrown
+  })
+  const seconds = (performance.now() - began) / 1000
+  if (options.json === true) return printJson(io, { ...jsonOf(reports), seconds: Number(seconds.toFixed(1)) })
+  for (const line of reportLines(reports, seconds)) print(io, `${line}\n`)
+}
+
+/** @throws UsageError */
+function sourceOf(io: Io, from: string): string {
+  const folder = from.startsWith('sqlite:') ? path.resolve(io.cwd, from.slice('sqlite:'.length)) : undefined
+  if (folder === undefined || from === 'sqlite:') throw new UsageError('--from must be like sqlite:.parley')
+  if (!existsSync(folder)) throw new UsageError(`There is no folder ${folder}.`)
+  return folder
+}
+
+async function partsIn(folder: string, dataDir: string): Promise<Part[]> {
+  const parts = (await findAgents(folder, dataDir)).map(agentPart)
+  const gateway = path.join(folder, 'gateway.db')
+  if (existsSync(gateway)) {
+    const { gatewayPart } = await import('../../gateway/migration/gateway-kinds.ts')
+    parts.push(gatewayPart(gateway))
+  }
+  if (parts.length === 0)
+    throw new UsageError(`There is nothing to move in ${folder}: no agents/<name>/agent.db, no gateway.db.`)
+  return parts
+}
+
+function jsonOf(reports: PartReport[]) {
+  const parts = reports.map(({ name, scope, state, rows, verified }) => ({
+    name,
+    agent_id: scope,
+    state,
+    rows,
+    verified,
+  }))
+  return { parts }
+}

@@ -1,0 +1,155 @@
+import type { Kind, Plan } from '../../shared/migration/kind.ts'
+import type { Part } from '../../shared/migration/migrate.ts'
+import type { Lesson } from '../../shared/negotiation/lesson.ts'
+import { hashOf, keyText } from '../../shared/store/mongodb-keys.ts'
+import { oauthDocument, oauthIndexes } from '../identity-provider/oauth-mongodb.ts'
+import type { AgentEntry } from '../registry/entry.ts'
+import { registryDocument, registryIndexes } from '../registry/registry-mongodb.ts'
+import type { LessonDocument } from '../routing/lessons-mongodb.ts'
+import {
+  type DecisionDocument,
+  type RouteAgentDocument,
+  routeDocument,
+  routingIndexes,
+} from '../routing/routing-mongodb.ts'
+import { routeOf } from '../routing/routing-sqlite.ts'
+import { gatewayMigrations } from '../start/gateway-state.ts'
+import { gatewaySchema, gatewayScope } from '../store/gateway-mongodb.ts'
+
+const scope = { agent_id: gatewayScope }
+
+/** The gateway's own database: registry, OAuth server, routing. */
+export function gatewayPart(file: string): Part {
+  const indexes = { ...registryIndexes, ...oauthIndexes, ...routingIndexes }
+  const schema = { ...gatewaySchema, indexes }
+  return {
+    name: 'gateway',
+    scope: gatewayScope,
+    file,
+    migrations: gatewayMigrations,
+    schema,
+    plan: () => plan,
+  }
+}
+
+const registry: Kind = {
+  name: 'registered agents',
+  table: 'registry_agents',
+  select: 'SELECT id, entry FROM registry_agents',
+  key: { id: 'id' },
+  documents: ({ entry }) => ({
+    registry_agents: [registryDocument(JSON.parse(entry as string) as AgentEntry)],
+  }),
+}
+
+const oauth: Kind = {
+  name: 'OAuth entries',
+  table: 'oauth_entries',
+  select:
+    'SELECT model, id, payload, client_id, grant_id, uid, user_code, consumed_at, expires_at FROM oauth_entries',
+  key: { model: 'model', id: 'id' },
+  documents: (row) => {
+    const { consumed_at, expires_at: expiresAt } = row as Record<string, number | null>
+    const {
+      model = '',
+      id = '',
+      payload = '{}',
+      client_id,
+      grant_id,
+      uid,
+      user_code,
+    } = row as Record<string, string>
+    const document = oauthDocument({
+      model,
+      id,
+      payload: JSON.parse(payload) as Record<string, unknown>,
+      ...(client_id && { clientId: client_id }),
+      ...(grant_id && { grantId: grant_id }),
+      ...(uid && { uid }),
+      ...(user_code && { userCode: user_code }),
+      ...(typeof expiresAt === 'number' && { expiresAt }),
+    })
+    return { oauth_entries: [typeof consumed_at === 'number' ? { ...document, consumed_at } : document] }
+  },
+}
+
+const routes: Kind = {
+  name: 'routes',
+  table: 'routes',
+  select: 'SELECT owner, kind, id, agent, context, at, words FROM routes',
+  key: { owner: 'owner', kind: 'kind', id: 'id' },
+  documents: (row) => ({ routes: [routeDocument(routeOf(row))] }),
+}
+
+const routeAgents: Kind = {
+  name: 'agents of callers',
+  table: 'route_agents',
+  select: 'SELECT owner, agent, at FROM route_agents',
+  key: { owner: 'owner', agent: 'agent' },
+  documents: (row) => {
+    const { owner = '', agent = '' } = row as Record<string, string>
+    const _id = `${gatewayScope}/${hashOf(owner, agent)}`
+    const at = row['at'] as number
+    const document: RouteAgentDocument = { _id, ...scope, owner: keyText(owner), agent: keyText(agent), at }
+    return { route_agents: [document] }
+  },
+}
+
+const decisions: Kind = {
+  name: 'decisions',
+  table: 'decisions',
+  select: 'SELECT id, owner, at, body FROM decisions',
+  key: { id: 'id' },
+  documents: ({ id, owner, at, body }) => {
+    const record = { id, at, body: JSON.parse(body as string) as unknown, ...(owner !== null && { owner }) }
+    const _id = `${gatewayScope}/${hashOf(id as string)}`
+    const document: DecisionDocument = { _id, ...scope, at: at as number, body: JSON.stringify(record) }
+    return { decisions: [document] }
+  },
+}
+
+const lessons: Kind = {
+  name: 'lessons',
+  table: 'lessons',
+  select: 'SELECT context, agent, at, body FROM lessons',
+  key: { context: 'context', agent: 'agent' },
+  documents: ({ context, agent, at, body }) => {
+    const lesson = JSON.parse(body as string) as Lesson
+    const _id = `${gatewayScope}/${hashOf(context as string, agent as string)}`
+    const document: LessonDocument = {
+      _id,
+      ...scope,
+      context: keyText(context as string),
+      at: at as number,
+      body: JSON.stringify(lesson),
+      stamp: 'migrated',
+      changed_at: new Date(0),
+    }
+    return { lessons: [document] }
+  },
+}
+
+const cursorKey: Kind = {
+  name: 'cursor key',
+  table: 'routing_key',
+  select: 'SELECT key, 1 AS only FROM routing_key',
+  key: { only: '1' },
+  documents: ({ key }) => ({
+    gateway_settings: [{ _id: `${gatewayScope}/cursor_key`, ...scope, key: Buffer.from(key as Uint8Array) }],
+  }),
+}
+
+const plan: Plan = {
+  kinds: [registry, oauth, routes, routeAgents, decisions, lessons, cursorKey],
+  collections: [
+    'registry_agents',
+    'oauth_entries',
+    'routes',
+    'route_agents',
+    'decisions',
+    'lessons',
+    'gateway_settings',
+  ],
+  // A gateway that was started with the target has its own agents, clients and keys there.
+  work: ['registry_agents', 'oauth_entries', 'routes'],
+}
