@@ -40,7 +40,8 @@ export async function openPayments(parts: Parts): Promise<OpenedPayments | undef
     import('./tasks/work-paid-for.ts'),
     import('./tasks/payment-prompt.ts'),
   ])
-  const facilitator = await openFacilitator(config.payments, allPrices(agent), store.payments)
+  const settings = { ...config.payments, agentId: agentId(did) }
+  const facilitator = await openFacilitator(settings, allPrices(agent), store.payments)
   const prompt = (record: TaskRecord, asked: Asked) => paymentPrompt(agent, payments, record, asked)
   const work = workPaidFor({ engine, scheduler, log, prompt })
   const payments: Payments = new Opened({

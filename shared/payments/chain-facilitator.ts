@@ -1,6 +1,7 @@
 import type { x402Facilitator } from '@x402/core/facilitator'
 import type { PublicClient } from 'viem'
-import type { PaymentTerms } from '../store/payment-store.ts'
+import type { PaymentTerms, SignedTransfer } from '../store/payment-store.ts'
+import { counted, type Node } from './chain-node.ts'
 import {
   codeOf,
   type Facilitator,
@@ -17,6 +18,8 @@ interface Options {
   chainId: number
   /** Pays the gas. Absent: the chain is looked at, and somebody else settles. */
   privateKey: `0x${string}` | undefined
+  /** Id of the agent that is paid, a UUID: its transactions carry it. */
+  agentId: string
   timeoutMs: number
 }
 
@@ -53,12 +56,22 @@ export class ChainFacilitator implements Facilitator {
   readonly #client: PublicClient
   readonly #facilitator: x402Facilitator | undefined
 
-  private constructor(client: PublicClient, facilitator: x402Facilitator | undefined) {
-    this.#client = client
-    this.#facilitator = facilitator
+  readonly #agentId: string
+  readonly #node: Node
+
+  private constructor(parts: {
+    client: PublicClient
+    facilitator?: x402Facilitator
+    agentId: string
+    node: Node
+  }) {
+    this.#client = parts.client
+    this.#facilitator = parts.facilitator
+    this.#agentId = idOf(parts.agentId)
+    this.#node = parts.node
   }
 
-  static async open({ rpcUrl, chainId, privateKey, timeoutMs }: Options): Promise<ChainFacilitator> {
+  static async open({ rpcUrl, chainId, privateKey, agentId, timeoutMs }: Options): Promise<ChainFacilitator> {
     const { createPublicClient, createWalletClient, defineChain, http, publicActions } = await import('viem')
     const chain = defineChain({
       id: chainId,
@@ -66,9 +79,10 @@ export class ChainFacilitator implements Facilitator {
       nativeCurrency: { name: 'native', symbol: 'NATIVE', decimals: 18 },
       rpcUrls: { default: { http: [rpcUrl] } },
     })
-    const transport = http(rpcUrl, { timeout: timeoutMs, retryCount: 1 })
-    const client = createPublicClient({ chain, transport })
-    if (privateKey === undefined) return new ChainFacilitator(client as PublicClient, undefined)
+    const node: Node = { failures: 0 }
+    const transport = counted(http(rpcUrl, { timeout: timeoutMs, retryCount: 1 }), node)
+    const client = createPublicClient({ chain, transport }) as PublicClient
+    if (privateKey === undefined) return new ChainFacilitator({ client, agentId, node })
     const [
       { privateKeyToAccount, nonceManager },
       { x402Facilitator },
@@ -84,41 +98,45 @@ export class ChainFacilitator implements Facilitator {
     const wallet = createWalletClient({ account, chain, transport, pollingInterval: 500 }).extend(
       publicActions,
     )
-    const signer = toFacilitatorEvmSigner(Object.assign(wallet, { address: account.address }) as never, {
-      confirmationTimeoutMs: 45_000,
-    })
+    const dataSuffix = tagOf(agentId)
+    const writeContract = (call: object) => wallet.writeContract({ ...call, dataSuffix } as never)
+    // The official scheme does not wait for this answer where another check refuses: a rejection would end the process.
+    const getCode = (asked: never) => wallet.getCode(asked).catch(() => undefined)
+    const ours = { ...wallet, address: account.address, writeContract, getCode }
+    const signer = toFacilitatorEvmSigner(ours as never, { confirmationTimeoutMs: 45_000 })
     const facilitator = new x402Facilitator().register(`eip155:${chainId}`, new ExactEvmScheme(signer))
-    return new ChainFacilitator(client as PublicClient, facilitator)
+    return new ChainFacilitator({ client, facilitator, agentId, node })
   }
 
-  async verify(offered: Offered): Promise<Verified> {
-    const { isValid, invalidReason } = await this.#settler.verify(
+  async verify(offered: Offered, signal: AbortSignal): Promise<Verified> {
+    const before = this.#node.failures
+    const asked = this.#settler.verify(
       payloadOf(offered.terms, offered.transfer) as never,
       requirementsOf(offered.terms) as never,
     )
-    return isValid ? { valid: true } : { valid: false, reason: codeOf(invalidReason) }
+    // The error itself tells the signature, and the address of the node with its key.
+    const answer = asked.catch(() => 'unreachable' as const)
+    const verified = await orLate(answer, 'unreachable' as const, signal)
+    if (verified !== 'unreachable' && verified.isValid) return { valid: true }
+    if (verified === 'unreachable' || this.#node.failures !== before)
+      throw new Error('the chain could not be asked')
+    return { valid: false, reason: codeOf(verified.invalidReason) }
   }
 
   /** Waits for a block no longer than the signal says; what was sent is sent, and is looked up. */
-  async settle(offered: Offered, signal: AbortSignal): Promise<Settlement> {
-    const { promise: late, resolve } = Promise.withResolvers<Settlement>()
-    const giveUp = () => resolve({ state: 'unknown', reason: 'timeout' })
-    signal.addEventListener('abort', giveUp, { once: true })
-    if (signal.aborted) giveUp()
-    try {
-      return await Promise.race([this.#settle(offered), late])
-    } finally {
-      signal.removeEventListener('abort', giveUp)
-    }
+  settle(offered: Offered, signal: AbortSignal): Promise<Settlement> {
+    return orLate(this.#settle(offered), { state: 'unknown', reason: 'timeout' }, signal)
   }
 
   async #settle(offered: Offered): Promise<Settlement> {
+    const before = this.#node.failures
     try {
       const answer = await this.#settler.settle(
         payloadOf(offered.terms, offered.transfer) as never,
         requirementsOf(offered.terms) as never,
       )
-      const settlement = settlementOf(answer, offered, false)
+      const failed = !answer.success && this.#node.failures !== before
+      const settlement = settlementOf(answer, offered, failed)
       if (settlement.state !== 'unknown') return settlement
       const seen = await this.lookUp(offered)
       return seen.state === 'open' ? settlement : seen
@@ -127,12 +145,9 @@ export class ChainFacilitator implements Facilitator {
     }
   }
 
-  async lookUp(offered: Offered): Promise<LookedUp> {
-    try {
-      return await this.#lookUp(offered)
-    } catch {
-      return { state: 'unknown', reason: 'unreachable' }
-    }
+  lookUp(offered: Offered, signal?: AbortSignal): Promise<LookedUp> {
+    const looked = this.#lookUp(offered).catch((): LookedUp => ({ state: 'unknown', reason: 'unreachable' }))
+    return signal === undefined ? looked : orLate(looked, { state: 'unknown', reason: 'timeout' }, signal)
   }
 
   async #lookUp({ terms, transfer }: Offered): Promise<LookedUp> {
@@ -152,11 +167,10 @@ export class ChainFacilitator implements Facilitator {
         : { state: 'open' }
     }
     for await (const txHash of this.#usesOf(terms.asset as Hex, from as Hex, nonce as Hex)) {
-      const paid = await this.#isPaidBy(txHash, terms, from)
-      // The payer may have used the nonce for something else before us.
-      return paid
-        ? { state: 'settled', txHash, payer: from }
-        : { state: 'failed', reason: 'authorization_used' }
+      const outcome = await this.#outcomeOf(txHash, terms, transfer)
+      if (outcome === 'paid') return { state: 'settled', txHash, payer: from }
+      if (outcome === 'unclear') return { state: 'unknown', reason: 'several_authorizations' }
+      return { state: 'failed', reason: 'authorization_used' }
     }
     const isCanceled = await this.#isCanceled(terms.asset as Hex, from as Hex, nonce as Hex)
     if (isCanceled) return { state: 'failed', reason: 'authorization_canceled' }
@@ -193,21 +207,16 @@ export class ChainFacilitator implements Facilitator {
     }
   }
 
-  /** Whether the transaction moved at least the price from the payer to us. */
-  async #isPaidBy(hash: Hex, { asset, payTo, atomic }: PaymentTerms, payer: string): Promise<boolean> {
-    const { parseEventLogs, erc20Abi } = await import('viem')
-    const receipt = await this.#client.getTransactionReceipt({ hash })
-    const transfers = parseEventLogs({ abi: erc20Abi, eventName: 'Transfer', logs: receipt.logs })
-    return (
-      receipt.status === 'success' &&
-      transfers.some(
-        ({ address, args }) =>
-          isSame(address, asset) &&
-          isSame(args.from, payer) &&
-          isSame(args.to, payTo) &&
-          args.value === BigInt(atomic),
-      )
-    )
+  /** The payer may have used the nonce for something else before us, or paid another agent of the same address with it. */
+  async #outcomeOf(hash: Hex, terms: PaymentTerms, { authorization }: SignedTransfer) {
+    const { paidIn } = await import('./chain-transfer.ts')
+    const [receipt, { input }] = await Promise.all([
+      this.#client.getTransactionReceipt({ hash }),
+      this.#client.getTransaction({ hash }),
+    ])
+    const by = settledBy(input)
+    if (receipt.status !== 'success' || (by !== undefined && by !== this.#agentId)) return 'not paid'
+    return paidIn(receipt.logs, terms, authorization)
   }
 
   get #settler(): x402Facilitator {
@@ -219,4 +228,27 @@ export class ChainFacilitator implements Facilitator {
   async [Symbol.asyncDispose](): Promise<void> {}
 }
 
-const isSame = (one: string, other: string) => one.toLowerCase() === other.toLowerCase()
+/** What comes first: the answer, or the abort of the signal. */
+async function orLate<T>(answer: Promise<T>, late: T, signal: AbortSignal): Promise<T> {
+  const { promise, resolve } = Promise.withResolvers<T>()
+  const giveUp = () => resolve(late)
+  signal.addEventListener('abort', giveUp, { once: true })
+  if (signal.aborted) giveUp()
+  try {
+    return await Promise.race([answer, promise])
+  } finally {
+    signal.removeEventListener('abort', giveUp)
+  }
+}
+
+/** Stands behind the call data of what an agent settles; contracts do not read it. */
+const mark = Buffer.from('parley').toString('hex')
+const idOf = (agentId: string) => agentId.replaceAll('-', '').toLowerCase()
+
+/** @param agentId a UUID */
+const tagOf = (agentId: string): Hex => `0x${mark}${idOf(agentId)}`
+
+/** The agent that the transaction was settled by, where it was one of ours. */
+function settledBy(input: string): string | undefined {
+  return new RegExp(`${mark}([\\da-f]{32})$`).exec(input.toLowerCase())?.[1]
+}

@@ -11,7 +11,7 @@ const rpcTimeoutMs = 10_000
  * @throws ConfigError
  */
 export async function openChain(
-  options: { rpcUrl: string; signerKeyFile: string | undefined },
+  options: { rpcUrl: string; signerKeyFile: string | undefined; agentId: string },
   prices: readonly Price[],
 ): Promise<ChainFacilitator> {
   const { createPublicClient, http, erc20Abi } = await import('viem')
@@ -34,7 +34,8 @@ export async function openChain(
       ])
   }
   const privateKey = options.signerKeyFile === undefined ? undefined : await signerKey(options.signerKeyFile)
-  return ChainFacilitator.open({ rpcUrl: options.rpcUrl, chainId, privateKey, timeoutMs: rpcTimeoutMs })
+  const { rpcUrl, agentId } = options
+  return ChainFacilitator.open({ rpcUrl, chainId, privateKey, agentId, timeoutMs: rpcTimeoutMs })
 }
 
 /** @throws ConfigError; the key stands in none */

@@ -9,6 +9,8 @@ export interface PaymentSettings {
   rpcUrl: string | undefined
   signerKeyFile: string | undefined
   sandbox: boolean
+  /** Id of the agent that is paid, a UUID. */
+  agentId: string
 }
 
 /**
@@ -20,7 +22,7 @@ export async function openFacilitator(
   prices: readonly Price[],
   payments: PaymentStore,
 ): Promise<Facilitator> {
-  const { facilitatorUrl, rpcUrl, signerKeyFile, sandbox } = settings
+  const { facilitatorUrl, rpcUrl, signerKeyFile, sandbox, agentId } = settings
   if (rpcUrl !== undefined) {
     if (facilitatorUrl === undefined && signerKeyFile === undefined) {
       throw new ConfigError([
@@ -29,7 +31,7 @@ export async function openFacilitator(
     }
     const { openChain } = await import('./chain.ts')
     const chain = await openChain(
-      { rpcUrl, signerKeyFile: facilitatorUrl === undefined ? signerKeyFile : undefined },
+      { rpcUrl, agentId, signerKeyFile: facilitatorUrl === undefined ? signerKeyFile : undefined },
       prices,
     )
     if (facilitatorUrl === undefined) return chain
