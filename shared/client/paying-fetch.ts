@@ -31,17 +31,19 @@ export type Payer = (asked: PaymentAsked) => Promise<object | undefined>
 
 type Send = NonNullable<ClientOptions['fetch']>
 
-const bodyMaxChars = 64 * 1024
+const bodyMaxBytes = 64 * 1024
 
 /** A `fetch` for `AgentClient` that pays once where an agent asks for it; a second 402 is the answer. */
 export function payingFetch(payer: Payer, send: Send = fetch): Send {
   return async (url, init) => {
     const response = await send(url, init)
     if (response.status !== 402) return response
-    const asked = await askedIn(response)
+    const text = await boundedText(response)
+    const asked = askedIn(text, response.headers)
     const payment = asked === undefined ? undefined : await payer(asked)
-    if (payment === undefined) return response
-    return send(url, withPayment(init, payment))
+    if (payment !== undefined) return send(url, withPayment(init, payment))
+    // It was read here; whoever is given it reads it again.
+    return new Response(text, { status: 402, headers: response.headers })
   }
 }
 
@@ -50,10 +52,8 @@ function withPayment(init: OutgoingRequest, payment: object): OutgoingRequest {
   return { ...init, headers: { ...init.headers, 'payment-signature': header } }
 }
 
-/** The body says the same as the header of version 2, and more. The answer itself stays unread. */
-async function askedIn(response: Response): Promise<PaymentAsked | undefined> {
-  const text = await response.clone().text()
-  if (text.length > bodyMaxChars) return undefined
+/** The body says the same as the header of version 2, and more. */
+function askedIn(text: string, headers: Headers): PaymentAsked | undefined {
   const body = objectOf(text)
   if (body === undefined || !Array.isArray(body['accepts'])) return undefined
   return {
@@ -61,8 +61,20 @@ async function askedIn(response: Response): Promise<PaymentAsked | undefined> {
     accepts: body['accepts'].filter(isOption).slice(0, 20),
     resource: body['resource'] as PaymentAsked['resource'],
     sandbox: body['sandbox'] === true,
-    agent: response.headers.get('x-agent') ?? undefined,
+    agent: headers.get('x-agent') ?? undefined,
   }
+}
+
+/** Empty where it is longer than what is asked can be. */
+async function boundedText({ body }: Response): Promise<string> {
+  const chunks: Uint8Array[] = []
+  let size = 0
+  for await (const chunk of body ?? []) {
+    size += chunk.byteLength
+    if (size > bodyMaxBytes) return ''
+    chunks.push(chunk)
+  }
+  return Buffer.concat(chunks).toString('utf8')
 }
 
 function isOption(value: unknown): value is PaymentOption {
