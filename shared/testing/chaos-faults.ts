@@ -1,0 +1,61 @@
+import { setTimeout as wait } from 'node:timers/promises'
+import type { AgentProcesses, Servers } from './agent-processes.ts'
+import type { Fault } from './chaos-plan.ts'
+
+const [databaseMs, redisMs, frozenMs, downMs] = [5000, 500, 15_000, 500]
+/** A process may find no database at its start, as often as it is away. */
+const startsMax = 20
+
+/** Makes faults happen, and knows which of them are not over yet. */
+export class Faults {
+  readonly #agents: AgentProcesses
+  readonly #servers: Servers
+  readonly #frozen = new Map<number, Promise<void>>()
+
+  constructor(agents: AgentProcesses, servers: Servers) {
+    this.#agents = agents
+    this.#servers = servers
+  }
+
+  /** Resolves when it is over; a frozen process is woken later, while others come. */
+  async make({ kind, victim }: Fault): Promise<void> {
+    const { mongodb, redis } = this.#servers
+    if (kind === 'redis') {
+      await redis.kill()
+      await wait(redisMs)
+      await redis.restart()
+    } else if (kind === 'database') {
+      await mongodb.kill()
+      await wait(databaseMs)
+      await mongodb.restart()
+    } else if (kind === 'kill') await this.#kill(victim)
+    else if (!this.#frozen.has(victim)) this.#frozen.set(victim, this.#freeze(victim))
+  }
+
+  /** Resolves when nothing is frozen any more. */
+  async over(): Promise<void> {
+    await Promise.all(this.#frozen.values())
+  }
+
+  async #kill(victim: number): Promise<void> {
+    const agent = this.#agents.all[victim]
+    await agent?.kill()
+    await wait(downMs)
+    for (let start = 1; ; start += 1) {
+      try {
+        return await agent?.start()
+      } catch (error) {
+        if (start === startsMax) throw error
+        await wait(downMs)
+      }
+    }
+  }
+
+  async #freeze(victim: number): Promise<void> {
+    const agent = this.#agents.all[victim]
+    agent?.freeze()
+    await wait(frozenMs)
+    agent?.thaw()
+    this.#frozen.delete(victim)
+  }
+}
