@@ -1,4 +1,5 @@
 import { randomUUID } from 'node:crypto'
+import os from 'node:os'
 import type { FastifyInstance } from 'fastify'
 import { Authenticator } from '../shared/auth/authenticate.ts'
 import { addDidRoutes } from '../shared/http/did-routes.ts'
@@ -18,6 +19,7 @@ import { addJoiningRoutes } from './http/joining-routes.ts'
 import { addNegotiationRoutes } from './http/negotiation-routes.ts'
 import { addRegistryRoutes, type RegistryRoutes } from './http/registry-routes.ts'
 import { addRpcRoutes } from './http/rpc-routes.ts'
+import { isLoopback } from './identity-provider/client-rules.ts'
 import type { OutsideOptions } from './joining/outside.ts'
 import type { AgentEntry } from './registry/entry.ts'
 import { LeaseKeeper } from './registry/lease-keeper.ts'
@@ -29,17 +31,22 @@ import type { WayTo } from './routing/agent-target.ts'
 import { proxyAgents } from './routing/proxy.ts'
 import { ReplicaWays } from './routing/replica-ways.ts'
 import { createUpstream } from './routing/upstream.ts'
+import { agentIsDown } from './routing/upstream-error.ts'
 import { type Addresses, decideAddresses } from './start/addresses.ts'
 import { startFurtherGateways } from './start/further-gateways.ts'
 import { type GatewayState, openGatewayState } from './start/gateway-state.ts'
 import { type OAuth, startOAuth } from './start/oauth.ts'
 import { type Routing, startRouting } from './start/routing.ts'
 import { type Sharing, startSharing } from './start/sharing.ts'
-import { type SupervisedAgentsOptions, superviseAgents } from './start/supervised-agents.ts'
+import {
+  type RunningAgents,
+  type SupervisedAgentsOptions,
+  superviseAgents,
+} from './start/supervised-agents.ts'
 import { startTrust, type Trust } from './start/trust.ts'
 import { findAgentFolders } from './supervisor/agent-folders.ts'
 import type { FurtherGateway } from './supervisor/further-gateway.ts'
-import type { Supervisor, SupervisorOptions } from './supervisor/supervisor.ts'
+import type { SupervisorOptions } from './supervisor/supervisor.ts'
 
 export interface GatewayAppOptions {
   settings: Settings
@@ -61,7 +68,7 @@ export interface GatewayApp extends AsyncDisposable {
   addresses: Addresses
   oauthIssuer: string
   registry: Registry
-  supervisor: Supervisor | undefined
+  supervisor: RunningAgents | undefined
   /** The other gateways that this one runs. */
   further: readonly FurtherGateway[]
 }
@@ -107,7 +114,7 @@ export async function startGatewayApp(options: GatewayAppOptions): Promise<Gatew
   const upstream = stack.adopt(createUpstream(), (agent) => agent.destroy())
   const ways = new ReplicaWays()
   const wayTo = (entry: AgentEntry) =>
-    ways.wayTo(entry, entry.origin === 'supervised' ? upstream : trust.upstream)
+    ways.wayTo(reachable(entry), entry.origin === 'supervised' ? upstream : trust.upstream)
   const { work, keeper } = watchAgents({ registry, state, wayTo, log }, stack)
   const around = { config, state, registry, work, wayTo, log }
   const routed = { store: state.routing, gatewayUrl: publicUrl, embeddings: secrets.embeddings }
@@ -145,21 +152,32 @@ export async function startGatewayApp(options: GatewayAppOptions): Promise<Gatew
 async function openRegistry({ settings, agentsDir }: GatewayAppOptions, { registry }: GatewayState) {
   const supervises = agentsDir !== undefined || !registry.shared
   const reserved = await namesOf(agentsDir)
-  return Registry.open(registry, { open: settings.config.registryOpen, reserved, supervises })
+  const host = os.hostname()
+  return Registry.open(registry, { open: settings.config.registryOpen, reserved, supervises, host })
 }
 
 function watchAgents(
   { registry, state, wayTo, log }: Pick<Parts, 'registry' | 'state' | 'log'> & { wayTo: WayTo },
   stack: AsyncDisposableStack,
 ) {
-  const probe = (entry: AgentEntry, signal: AbortSignal) =>
-    probeAgent(entry, signal, { dispatcher: wayTo(entry) })
+  const probe = async (entry: AgentEntry, signal: AbortSignal) =>
+    isElsewhere(entry) ? false : probeAgent(entry, signal, { dispatcher: wayTo(entry) })
   const work = new WorkSeen({ registry, log })
   const probed = work.probed.bind(work)
   const keeper = stack.use(new LeaseKeeper({ registry, log, probe, probed, ...leadingOf(state, registry) }))
   // After the keeper: its last figures are written with the keeper's last round.
   stack.use(work)
   return { work, keeper }
+}
+
+/** At the same address of this machine another process may listen. */
+function isElsewhere({ host, url }: AgentEntry): boolean {
+  return host !== undefined && host !== os.hostname() && isLoopback(url)
+}
+
+function reachable(entry: AgentEntry): AgentEntry {
+  if (isElsewhere(entry)) throw agentIsDown(entry.slug)
+  return entry
 }
 
 /** The other gateways of this machine, and the agents; they stop before everything else. */

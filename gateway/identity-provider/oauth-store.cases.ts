@@ -33,13 +33,11 @@ export function oauthStoreCases(name: string, open: () => Promise<OAuthStore>): 
 
     test('consume is true once, also after an upsert; the payload shows when', async () => {
       await store.upsert(entry())
-      expect(await Promise.all([7, 8].map((at) => store.consume('AccessToken', 'a', at)))).toEqual([
-        true,
-        false,
-      ])
+      const used = await Promise.all([7, 8].map((at) => store.consume('AccessToken', 'a', at)))
+      expect(used.toSorted()).toEqual([false, true])
       await store.upsert(entry())
       expect(await store.consume('AccessToken', 'a', 9)).toBe(false)
-      expect(await store.find('AccessToken', 'a')).toEqual({ scope: 'agent:read', consumed: 7 })
+      expect(await store.find('AccessToken', 'a')).toEqual({ scope: 'agent:read', consumed: used[0] ? 7 : 8 })
       expect(await store.consume('AccessToken', 'absent', 9)).toBe(false)
     })
 

@@ -76,6 +76,8 @@ export interface AgentEntry {
   owner: string
   /** Started by the supervisor, or registered from outside. */
   origin: 'supervised' | 'registered'
+  /** The machine whose supervisor runs it. */
+  host?: string
   /** Its key was proven. */
   verified: boolean
   /** Its DID document as it came with the registration; absent where it has none. */

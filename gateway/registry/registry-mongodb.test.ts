@@ -2,8 +2,9 @@ import { randomUUID } from 'node:crypto'
 import { afterAll, afterEach, beforeAll, describe, expect, test } from 'vitest'
 import { hasMongodb, type MongodbServer, startMongodb } from '../../shared/testing/mongodb-server.ts'
 import { openGatewayMongodb } from '../store/gateway-mongodb.ts'
-import { type Announcement, Registry, type RegistryOptions } from './registry.ts'
+import { type Announcement, Registry } from './registry.ts'
 import { mongodbRegistryStore, registryIndexes } from './registry-mongodb.ts'
+import type { RegistryOptions } from './registry-options.ts'
 import { registryStoreCases } from './registry-store.cases.ts'
 
 const all = <T>(count: number, run: (index: number) => Promise<T>) =>

@@ -5,6 +5,7 @@ import { admission, isDecided, stillAdmitted } from './admission.ts'
 import { cardChanges } from './card-changes.ts'
 import type { AgentEntry, AgentStatus, Load, Measurements } from './entry.ts'
 import { KeptEntries } from './kept-entries.ts'
+import type { RegistryOptions } from './registry-options.ts'
 import { leaseOf, withReplica, withReplicas } from './replicas.ts'
 import { makesWay, sameAgent, slugTaken } from './same-agent.ts'
 import { isUuid, slugOf } from './slug.ts'
@@ -15,25 +16,10 @@ export type Announcement = Pick<
   AgentEntry,
   'name' | 'description' | 'url' | 'card' | 'skills' | 'owner' | 'origin' | 'verified' | 'admitted'
 > &
-  Partial<Pick<AgentEntry, 'did' | 'document' | 'keys' | 'admittedBy'>> & {
+  Partial<Pick<AgentEntry, 'did' | 'document' | 'keys' | 'admittedBy' | 'host'>> & {
     /** The process that comes, where the agent has several that share its identity, tasks and line. */
     replicaId?: string
   }
-
-export interface RegistryOptions {
-  /** How long a heartbeat holds. Default 30 s. */
-  leaseMs?: number
-  /** Leases that pass without a sign before an agent counts as unreachable. Default 3. */
-  leasesMissed?: number
-  /** Whether agents that were admitted because the registry was open stay so. Default yes. */
-  open?: boolean
-  /** This process is the one that runs agents; those that an earlier one ran are gone. Default yes. */
-  supervises?: boolean
-  /** Slugs of the agents that the gateway runs by itself: no stranger gets them. */
-  reserved?: ReadonlySet<string>
-  /** The clock, in milliseconds since 1970. */
-  now?: () => number
-}
 
 type Blank = Pick<AgentEntry, 'id' | 'slug' | 'registeredAt' | 'sendsHeartbeats' | 'load' | 'left'>
 
@@ -67,7 +53,8 @@ export class Registry {
     const registry = new Registry(store, new KeptEntries(store, await store.all()), options)
     for (const entry of registry.all()) {
       if (entry.origin === 'supervised') {
-        if (options.supervises !== false) registry.#gone(entry)
+        const ours = entry.host === undefined || options.host === undefined || entry.host === options.host
+        if (options.supervises !== false && ours) registry.#gone(entry)
         continue
       }
       const admitted = stillAdmitted(entry, options.open !== false)

@@ -1,4 +1,5 @@
 import path from 'node:path'
+import { setTimeout as wait } from 'node:timers/promises'
 import { type ClientKeys, HttpClientKeys, readPublicKey } from '../../shared/auth/client-keys.ts'
 import { clientMetadataUrl, nobodySaysWhere } from '../../shared/auth/client-metadata-url.ts'
 import { discover } from '../../shared/auth/discovery.ts'
@@ -38,7 +39,7 @@ export async function startOAuth(options: OAuthOptions): Promise<OAuth> {
   const { dataDir, production } = config
   const keysDir = path.join(dataDir, 'oauth')
   const agreeing =
-    state.claims && (await agree(state.claims, `${addresses.public} ${await secretsPrint(keysDir)}`))
+    state.claims && (await agree(state.claims, `${addresses.public} ${await secretsPrint(keysDir)}`, log))
   const provider = await createIdentityProvider({
     issuer: `${addresses.public}/oauth2`,
     store: state.oauth,
@@ -60,22 +61,41 @@ export async function startOAuth(options: OAuthOptions): Promise<OAuth> {
     // It lives in this process and in this database.
     ping: () => state.ping(),
     [Symbol.asyncDispose]: async () => {
-      clearInterval(agreeing)
+      agreeing?.[Symbol.dispose]()
       await provider[Symbol.asyncDispose]()
     },
   }
 }
 
 /** As long as one of them runs, no gateway may join that is another OAuth server. */
-const agreedForMs = 30_000
+const agreedForMs = 15_000
 
 /** @throws ConfigError when gateways run on this database that have another address or other secrets */
-async function agree(claims: NonNullable<GatewayState['claims']>, print: string): Promise<NodeJS.Timeout> {
-  const hold = () => claims.hold('oauth-server', print, agreedForMs)
-  if (await hold()) return setInterval(() => void hold().catch(() => false), agreedForMs / 3).unref()
-  throw new ConfigError([
-    'Another gateway on this database has another PUBLIC_URL or other files in DATA_DIR/oauth: give all gateways the same of both, or stop the other one and wait 30 s.',
-  ])
+async function agree(
+  claims: NonNullable<GatewayState['claims']>,
+  print: string,
+  log: Log,
+): Promise<Disposable> {
+  const name = 'oauth-server'
+  const hold = () => claims.hold(name, print, agreedForMs)
+  const until = Date.now() + agreedForMs + 1000
+  let held = await hold()
+  // One that has ended holds it for a while.
+  for (; !held && Date.now() < until; held = await hold()) await wait(500)
+  if (!held) {
+    throw new ConfigError([
+      'Another gateway on this database has another PUBLIC_URL or other files in DATA_DIR/oauth: give all gateways the same of both, or stop the other one.',
+    ])
+  }
+  const renew = async () => {
+    if (!(await hold())) log.error('another gateway on this database is another OAuth server')
+  }
+  const timer = setInterval(() => {
+    renew().catch((error: unknown) =>
+      log.warn({ err: error }, 'other gateways could not be told of this one'),
+    )
+  }, agreedForMs / 3).unref()
+  return { [Symbol.dispose]: () => clearInterval(timer) }
 }
 
 function remote({ config, secrets, log }: OAuthOptions): OAuth {

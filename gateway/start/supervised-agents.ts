@@ -1,5 +1,6 @@
 import { getCompileCacheDir } from 'node:module'
 import { isIP } from 'node:net'
+import os from 'node:os'
 import path from 'node:path'
 import { fileURLToPath } from 'node:url'
 import type { Agent as UpstreamAgent } from 'undici'
@@ -36,11 +37,15 @@ export interface SupervisedAgentsOptions {
   overrides?: Partial<SupervisorOptions>
 }
 
+/** The agents that the supervisor runs. */
+export type RunningAgents = Pick<Supervisor, 'settled' | 'pids'> & AsyncDisposable
+
 /** The supervisor with everything of the gateway that it needs: registry, OAuth clients, addresses. */
-export async function superviseAgents(options: SupervisedAgentsOptions): Promise<Supervisor> {
+export async function superviseAgents(options: SupervisedAgentsOptions): Promise<RunningAgents> {
   const { config, environment, provider, registry, log } = options
-  const entered = new Map<string, { id: string; replica: string | undefined }>()
-  return Supervisor.start({
+  const entered = new Map<string, { id: string; agent: ReadyAgent }>()
+  const looking = setInterval(() => enterAgain(entered.values(), options), enterAgainEveryMs).unref()
+  const supervisor = await Supervisor.start({
     agentsDir: options.agentsDir,
     dataDir: config.dataDir,
     host: config.host,
@@ -55,19 +60,43 @@ export async function superviseAgents(options: SupervisedAgentsOptions): Promise
       return provider.ensureClient({ clientId: did, clientName: name, scope, publicKey, introspection: true })
     },
     onReady: async (agent) => {
-      const { name, number, replica } = agent
-      entered.set(`${name} ${number}`, { id: await enter(agent, options), replica })
+      entered.set(`${agent.name} ${agent.number}`, { id: await enter(agent, options), agent })
     },
     onGone: (name, back, number) => {
       const known = entered.get(`${name} ${number}`)
+      entered.delete(`${name} ${number}`)
       if (known !== undefined)
-        registry.processGone(known.id, known.replica, back ? 'starting' : 'unreachable')
+        registry.processGone(known.id, known.agent.replica, back ? 'starting' : 'unreachable')
     },
     pass: await agentLines(process.stderr),
     log,
     command: agentCommand,
     ...options.overrides,
   })
+  return {
+    settled: () => supervisor.settled(),
+    pids: () => supervisor.pids(),
+    [Symbol.asyncDispose]: async () => {
+      clearInterval(looking)
+      await supervisor[Symbol.asyncDispose]()
+    },
+  }
+}
+
+const enterAgainEveryMs = 5000
+
+/** Another gateway may have dropped a process that was silent for too long, and runs again. */
+function enterAgain(
+  entered: Iterable<{ id: string; agent: ReadyAgent }>,
+  options: SupervisedAgentsOptions,
+): void {
+  for (const { id, agent } of entered) {
+    const replicas = options.registry.find(id)?.replicas ?? []
+    if (agent.replica === undefined || replicas.some((one) => one.id === agent.replica)) continue
+    enter(agent, options).catch((error: unknown) => {
+      options.log.warn({ err: error, agent: agent.name }, 'agent could not be entered again')
+    })
+  }
 }
 
 /** The entry beside this file, in the language of this file: TypeScript in the sources, JavaScript in the package. */
@@ -135,6 +164,7 @@ async function enter(
     skills: skills.length > 0 ? skills : card.skills,
     owner: agent.owner,
     origin: 'supervised',
+    host: os.hostname(),
     ...(agent.replica !== undefined && { replicaId: agent.replica }),
     document,
     keys: verifyDocument(document, agent.did),

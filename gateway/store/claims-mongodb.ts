@@ -14,8 +14,6 @@ interface ClaimDocument {
 export interface Claims {
   /** Takes or renews the claim; false while another one holds it. Clocks of gateways agree within a few seconds. */
   hold(name: string, holder: string, forMs: number): Promise<boolean>
-  /** Whoever waits for it need not wait until it ends by itself. */
-  release(name: string, holder: string): Promise<void>
 }
 
 export function mongodbClaims(database: GatewayMongodb): Claims {
@@ -36,9 +34,6 @@ export function mongodbClaims(database: GatewayMongodb): Claims {
         if (isDuplicate(error)) return false
         throw error
       }
-    },
-    release: async (name, holder) => {
-      await all.deleteOne({ _id: idOf(name), agent_id: gatewayScope, holder: keyText(holder) })
     },
   })
 }
