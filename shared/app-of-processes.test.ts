@@ -25,6 +25,27 @@ describe.skipIf(!hasServers)('processes of one agent (needs mongod, redis-server
     while (starts().length < times) await wait(20)
     return agents.of(starts().at(-1)?.pid)
   }
+  /** Clients of both, sending all the time; what they were told, and the codes of what was refused. */
+  function load(clients: Two, everyMs: number) {
+    const [told, refused, stop] = [[] as string[], new Set<number>(), new AbortController()]
+    const over = clients.map(async (client, i) => {
+      for (let n = 0; !stop.signal.aborted; n += 1) {
+        await client.send(`soon ${i} ${n}`).then(
+          ({ id }) => told.push(id),
+          (error: { code: number }) => refused.add(error.code),
+        )
+        await wait(everyMs)
+      }
+    })
+    const atLeast = async (count: number) => {
+      while (told.length < count) await wait(20)
+    }
+    const end = async () => {
+      stop.abort()
+      await Promise.all(over)
+    }
+    return { told, refused, atLeast, end }
+  }
   const healthy = (agents: AgentProcesses) =>
     expect
       .poll(() => Promise.all(agents.all.map(async ({ url }) => (await fetch(`${url}/health`)).status)), {
@@ -103,26 +124,13 @@ describe.skipIf(!hasServers)('processes of one agent (needs mongod, redis-server
   test('Redis is killed under load and comes back empty: every acknowledged task completes', async () => {
     await using agents = await AgentProcesses.start(2, servers)
     const clients = agents.callers('alice') as Two
-    const told: string[] = []
-    const refused = new Set<number>()
-    let over = false
-    const load = clients.map(async (client, i) => {
-      for (let n = 0; !over; n += 1) {
-        await client.send(`soon ${i} ${n}`).then(
-          ({ id }) => told.push(id),
-          (error: { code: number }) => refused.add(error.code),
-        )
-        await wait(20)
-      }
-    })
-    while (told.length < 30) await wait(20)
+    const { told, refused, atLeast, end } = load(clients, 20)
+    await atLeast(30)
     await servers.redis.kill()
     await wait(1000)
     await servers.redis.restart()
-    const enough = told.length + 20
-    while (told.length < enough) await wait(20)
-    over = true
-    await Promise.all(load)
+    await atLeast(told.length + 20)
+    await end()
     for (const id of told) expect((await clients[0].wait(id, limit())).status.state).toBe('completed')
     expect([...refused].filter((code) => code !== -32042)).toEqual([])
     await healthy(agents)
@@ -132,26 +140,13 @@ describe.skipIf(!hasServers)('processes of one agent (needs mongod, redis-server
     if (servers.mongodb.kind === 'MONGODB_URL') return
     await using agents = await AgentProcesses.start(2, servers)
     const clients = agents.callers('alice') as Two
-    const told: string[] = []
-    const refused = new Set<number>()
-    let over = false
-    const load = clients.map(async (client, i) => {
-      for (let n = 0; !over; n += 1) {
-        await client.send(`soon ${i} ${n}`).then(
-          ({ id }) => told.push(id),
-          (error: { code: number }) => refused.add(error.code),
-        )
-        await wait(50)
-      }
-    })
-    while (told.length < 20) await wait(20)
+    const { told, refused, atLeast, end } = load(clients, 50)
+    await atLeast(20)
     await servers.mongodb.kill()
     await wait(5000)
     await servers.mongodb.restart()
-    const enough = told.length + 10
-    while (told.length < enough) await wait(20)
-    over = true
-    await Promise.all(load)
+    await atLeast(told.length + 10)
+    await end()
     expect([...refused]).toEqual([-32042])
     for (const id of told) {
       expect((await clients[1].wait(id, limit())).status.state).toBe('completed')
