@@ -1,0 +1,42 @@
+import { connectMongodb } from '../../shared/store/mongodb-database.ts'
+
+type Command = Record<string, unknown>
+
+/** The index that answers each kind of question, as the server explains it; `none` where it looks at all documents. */
+export async function plansOf(url: string, commands: Command[]): Promise<Record<string, string>> {
+  await using database = await connectMongodb({ url })
+  const plans: Record<string, string> = {}
+  for (const command of commands) {
+    const find = asFind(command)
+    if (find === undefined) continue
+    const name = `${String(find['find'])}: ${Object.keys(find['filter'] as Command).join(', ')}`
+    if (name in plans) continue
+    const explained = await database.db.command({ explain: find, verbosity: 'queryPlanner' })
+    plans[name] = indexIn(
+      JSON.stringify(explained, (key, value: unknown) => (unused.has(key) ? undefined : value)),
+    )
+  }
+  return plans
+}
+
+/** What was thought of and not taken. */
+const unused = new Set(['IndexCosts', 'rejectedPlans'])
+
+function asFind(command: Command): Command | undefined {
+  const updates = command['updates'] as { q: Command }[] | undefined
+  const collection = command['find'] ?? command['update']
+  const filter = command['filter'] ?? updates?.[0]?.q
+  if (typeof collection !== 'string' || filter === undefined) return undefined
+  const { sort } = command
+  const order = sort === undefined ? {} : { sort: sort instanceof Map ? Object.fromEntries(sort) : sort }
+  return { find: collection, filter, ...order }
+}
+
+function indexIn(plan: string): string {
+  if (/IDHACK|EXPRESS/.test(plan)) return '_id_'
+  if (/COLLSCAN|Seq Scan/.test(plan)) return 'none: it looks at all'
+  return (
+    [...plan.matchAll(/"(?:Index Name|indexName)":"([^"]+)"/g)].map(([, name]) => name).join(', ') ||
+    'not told'
+  )
+}
