@@ -124,7 +124,7 @@ test('a message that comes again under its key is the same task, whatever became
     referenceTaskIds: [foreignId],
   }
   const headers = { 'idempotency-key': 'k' }
-  const send = () => alice.call<{ id: string }>('message/send', { message }, { headers })
+  const send = () => alice.call('message/send', { message }, { headers }) as Promise<{ id: string }>
   const first = await send()
   there = false
   expect((await send()).id).toBe(first.id)
