@@ -57,13 +57,17 @@ export interface Forwarding {
 }
 
 export function requestHeaders(headers: IncomingHttpHeaders, from: Forwarding): IncomingHttpHeaders {
-  const forwarded = withoutHops(headers)
-  for (const name in forwarded) {
-    if (claimed.test(name)) delete forwarded[name]
+  const named = namedHops(headers.connection)
+  const isOurs = from.to.origin === 'supervised'
+  const forwarded: IncomingHttpHeaders = {}
+  // Copied one by one: a header deleted afterwards would make every later look at the others slow.
+  for (const name in headers) {
+    if (hopByHop.has(name) || named.includes(name) || claimed.test(name)) continue
+    // What a browser keeps for our address is not a stranger's to see.
+    if (name === 'cookie' && !isOurs) continue
+    if (name === 'content-length' && !from.hasBody) continue
+    forwarded[name] = headers[name]
   }
-  // What a browser keeps for our address is not a stranger's to see.
-  if (from.to.origin !== 'supervised') delete forwarded['cookie']
-  if (!from.hasBody) delete forwarded['content-length']
   forwarded['x-forwarded-for'] = from.addresses
   forwarded['x-forwarded-proto'] = from.protocol
   forwarded['x-forwarded-prefix'] = `/agents/${from.to.slug}`

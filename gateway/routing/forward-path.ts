@@ -6,15 +6,22 @@ import { ParleyError } from '../../shared/jsonrpc/errors.ts'
  * @throws ParleyError InvalidRequest
  */
 export function forwardPath(rawUrl: string): string {
-  const path = rawUrl.split('?', 1)[0] ?? ''
+  const query = rawUrl.indexOf('?')
+  const path = query === -1 ? rawUrl : rawUrl.slice(0, query)
+  if (maybeOdd.test(path)) check(path)
+  const slash = path.indexOf('/', '/agents/'.length)
+  return slash === -1 ? '/' : path.slice(slash)
+}
+
+/** What none of the refused paths is without; most paths are. */
+const maybeOdd = /%|\\|\/\./
+
+function check(path: string): void {
   if (/%2f|%5c|\\|%[01][\da-f]|%7f/i.test(path)) throw refused()
   for (const segment of path.split('/')) {
     const plain = decoded(segment)
     if (plain === '.' || plain === '..') throw refused()
   }
-  const rest = path.slice('/agents/'.length)
-  const slash = rest.indexOf('/')
-  return slash === -1 ? '/' : rest.slice(slash)
 }
 
 function decoded(segment: string): string {

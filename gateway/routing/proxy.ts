@@ -22,15 +22,15 @@ export interface ProxyOptions {
   bodyMaxBytes?: number
 }
 
-/** Made by `prepare` before anything of the request is forwarded. */
+/** What @fastify/http-proxy forwards; made before anything of the request is. */
 interface Prepared extends Target {
-  way: Way
+  signal: AbortSignal
 }
 
 /** Larger ones pass as a stream. */
 const wholeMaxBytes = 256 * 1024
 
-const targets = new WeakMap<FastifyRequest, Prepared>()
+const prepared = new WeakMap<FastifyRequest, Prepared>()
 
 /**
  * `ANY /agents/{slug}/…`: the agent's own routes. Bytes, headers and event streams pass untouched; who may do what is for
@@ -51,14 +51,23 @@ export async function proxyAgents(app: FastifyInstance, options: ProxyOptions): 
       disableRequestLogging: true,
       internalRewriteLocationHeader: false,
       preHandler: (request, reply, done) => {
-        done(attempt(() => prepare(request, reply, options, maxBytes)))
+        try {
+          checkLength(request.headers['content-length'], maxBytes)
+          const target = resolve(request, options)
+          // What answers here never gets to the handler of @fastify/http-proxy, which costs as much again.
+          if (isSmallJsonPost(request)) relayWhole(request, reply, target, options.seen).catch(done)
+          else {
+            prepared.set(request, { ...target, signal: clientLeft(reply) })
+            done()
+          }
+        } catch (error) {
+          done(error as Error)
+        }
       },
       handler: (request, reply, _destination, replyOptions) => {
-        const target = preparedOf(request)
-        if (isSmallJsonPost(request)) return relayWhole(request, reply, target, options.seen)
         // The answer is the agent's, and so is what it says of it. An error of ours gets them back.
         for (const name of aboutTheAnswer) reply.removeHeader(name)
-        return reply.from(target.path, replyOptions)
+        return reply.from(preparedOf(request).path, replyOptions)
       },
       replyOptions: {
         getUpstream: (request) => preparedOf(request as FastifyRequest).origin,
@@ -80,7 +89,7 @@ function isSmallJsonPost({ method, headers }: FastifyRequest): boolean {
   return method === 'POST' && isJson && length !== undefined && Number(length) <= wholeMaxBytes
 }
 
-async function relayWhole(request: FastifyRequest, reply: FastifyReply, target: Prepared, seen?: Seen) {
+async function relayWhole(request: FastifyRequest, reply: FastifyReply, target: Target, seen?: Seen) {
   const body = await bytesOf(request.body as Readable)
   if (body === undefined) return reply.hijack()
   const query = request.url.indexOf('?')
@@ -99,32 +108,12 @@ function bytesOf(body: Readable): Promise<Buffer | undefined> {
   return promise
 }
 
-function attempt(step: () => void): Error | undefined {
-  try {
-    step()
-    return undefined
-  } catch (error) {
-    return error as Error
-  }
-}
-
-function prepare(
-  request: FastifyRequest,
-  reply: FastifyReply,
-  options: ProxyOptions,
-  maxBytes: number,
-): void {
-  checkLength(request.headers['content-length'], maxBytes)
-  targets.set(request, resolve(request, reply, options))
-}
-
-function resolve(request: FastifyRequest, reply: FastifyReply, options: ProxyOptions): Prepared {
+function resolve(request: FastifyRequest, options: ProxyOptions): Target {
   const path = forwardPath(request.url)
   const { slug } = request.params as { slug: string }
   const entry = options.find(slug)
   if (entry === undefined) throw new ParleyError('NotFound', { data: { reason: 'agent' } })
-  const target = targetOf(entry, path, options.wayTo)
-  return { ...target, way: { upstream: target.upstream, signal: clientLeft(reply) } }
+  return targetOf(entry, path, options.wayTo)
 }
 
 /** Aborted when the client closes its connection before it has the whole answer. */
@@ -137,7 +126,8 @@ function clientLeft(reply: FastifyReply): AbortSignal {
 }
 
 function outgoing(request: FastifyRequest, headers: FastifyRequest['headers']) {
-  const { entry, way } = preparedOf(request)
+  const { entry, upstream, signal } = preparedOf(request)
+  const way: Way = { upstream, signal }
   const hasBody = request.method !== 'GET' && request.method !== 'HEAD'
   return Object.assign(headersFor(request, { to: entry, hasBody }, headers), { [wayKey]: way })
 }
@@ -149,7 +139,7 @@ function answerFailure(reply: FastifyReply, error: Error): void {
 }
 
 function preparedOf(request: FastifyRequest): Prepared {
-  const target = targets.get(request)
+  const target = prepared.get(request)
   if (target === undefined) throw new ParleyError('InternalError')
   return target
 }

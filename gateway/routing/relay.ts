@@ -1,3 +1,4 @@
+import type { OutgoingHttpHeaders } from 'node:http'
 import { isIP } from 'node:net'
 import type { FastifyReply, FastifyRequest } from 'fastify'
 import { aboutTheAnswer } from '../../shared/http/security-headers.ts'
@@ -25,7 +26,8 @@ export function exchangeWith(
 ): Exchange {
   const exchange = new Exchange()
   const headers = { ...headersFor(request, { to: target.entry, hasBody: true }), ...more }
-  delete headers['host']
+  // Undici says its own; to delete it would make every look at the others slow.
+  headers['host'] = undefined
   headers['content-length'] = String(body.byteLength)
   target.upstream.dispatch(
     { origin: target.origin, path: target.path, method: 'POST', headers, body },
@@ -78,13 +80,19 @@ export function begin(
   entry: AgentEntry,
   more?: Record<string, string>,
 ): void {
-  // The answer is the agent's, and so is what it says of it. An error of ours has them.
-  for (const name of aboutTheAnswer) reply.removeHeader(name)
-  const answered = { ...reply.getHeaders(), ...confined(responseHeaders(headers), entry), ...more }
+  const answered = { ...ofTheRequest(reply), ...confined(responseHeaders(headers), entry), ...more }
   // What is counted of the answer.
   if (headers['content-length'] !== undefined) void reply.header('content-length', headers['content-length'])
   reply.hijack()
   reply.raw.writeHead(status, answered as Record<string, string>)
+}
+
+/** Ours, but for what speaks of the answer itself: the answer is the agent's. An error of ours has them. */
+function ofTheRequest(reply: FastifyReply): OutgoingHttpHeaders {
+  const ours = reply.getHeaders()
+  const kept: OutgoingHttpHeaders = {}
+  for (const name in ours) if (!aboutTheAnswer.includes(name)) kept[name] = ours[name]
+  return kept
 }
 
 /** Returns what takes the watch back: for answers that are here. */
