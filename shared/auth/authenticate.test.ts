@@ -116,6 +116,7 @@ const aMessage = () => ({
 const reads = [
   'tasks/get',
   'tasks/list',
+  'tasks/events',
   'tasks/resubscribe',
   'contexts/list',
   'agent/getAuthenticatedExtendedCard',
