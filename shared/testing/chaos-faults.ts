@@ -17,24 +17,41 @@ export class Faults {
     this.#servers = servers
   }
 
-  /** Resolves when it is over; a frozen process is woken later, while others come. */
-  async make({ kind, victim }: Fault): Promise<void> {
+  /** How often `/health` did not name what was away. */
+  unsaid = 0
+
+  /** Resolves when it is over; a frozen process is woken later, while others come. False: it is so already. */
+  async make({ kind, victim }: Fault): Promise<boolean> {
     const { mongodb, redis } = this.#servers
+    if (kind === 'freeze' && this.#frozen.has(victim)) return false
     if (kind === 'redis') {
       await redis.kill()
-      await wait(redisMs)
+      await this.#look('scheduler', redisMs)
       await redis.restart()
     } else if (kind === 'database') {
       await mongodb.kill()
-      await wait(databaseMs)
+      await this.#look('storage', databaseMs)
       await mongodb.restart()
     } else if (kind === 'kill') await this.#kill(victim)
-    else if (!this.#frozen.has(victim)) this.#frozen.set(victim, this.#freeze(victim))
+    else this.#frozen.set(victim, this.#freeze(victim))
+    return true
   }
 
   /** Resolves when nothing is frozen any more. */
   async over(): Promise<void> {
     await Promise.all(this.#frozen.values())
+  }
+
+  /** What is away for so long is named by the health of each process that runs. */
+  async #look(check: 'scheduler' | 'storage', forMs: number): Promise<void> {
+    const over = wait(forMs)
+    const awake = this.#agents.all.filter((_, i) => !this.#frozen.has(i))
+    const answers = await Promise.all(awake.map(({ url }) => fetch(`${url}/health`).catch(() => undefined)))
+    for (const answer of answers) {
+      const { checks } = ((await answer?.json()) ?? {}) as { checks?: Record<string, string> }
+      if (answer?.status !== 503 || !checks?.[check]?.startsWith('error:')) this.unsaid += 1
+    }
+    await over
   }
 
   async #kill(victim: number): Promise<void> {

@@ -19,6 +19,8 @@ export interface ChaosOptions {
 export interface ChaosFigures extends Verdict {
   seed: number
   faults: Partial<Record<FaultKind, number>>
+  /** How often the `/health` of a process did not name what was away. */
+  unsaid: number
   /** Errors of the server's own that said nothing of an outage, by code. */
   unclear: Record<string, number>
 }
@@ -54,20 +56,29 @@ export async function chaosRun(options: ChaosOptions): Promise<ChaosFigures> {
     if (Date.now() >= endsAt || stop.signal.aborted) break
     const { kind, victim } = fault
     say(`${kind}${kind === 'kill' || kind === 'freeze' ? ` of process ${victim + 1}` : ''}`)
-    faults[kind] = (faults[kind] ?? 0) + 1
-    await making.make(fault)
+    if (await making.make(fault)) faults[kind] = (faults[kind] ?? 0) + 1
   }
   await making.over()
   stop.abort()
   say('no more faults; looking for every task')
   const told = new Map<string, Told[]>(await failed)
   const verdict = await judge({ agents, servers, receiver, told })
-  return { seed, faults, ...verdict, unclear: Object.fromEntries(unclear) }
+  return { seed, faults, unsaid: making.unsaid, ...verdict, unclear: Object.fromEntries(unclear) }
 }
 
 /** What must be 0, whatever went wrong. */
 export function isRight(figures: ChaosFigures): boolean {
-  const { lost, double, stuck, badEvents, badWebhooks, queued, unhealthy, unclear } = figures
-  const wrong = [lost, double, stuck, badEvents, badWebhooks, queued, unhealthy, ...Object.values(unclear)]
+  const { lost, double, stuck, badEvents, badWebhooks, queued, unhealthy, unsaid, unclear } = figures
+  const wrong = [
+    lost,
+    double,
+    stuck,
+    badEvents,
+    badWebhooks,
+    queued,
+    unhealthy,
+    unsaid,
+    ...Object.values(unclear),
+  ]
   return figures.tasks > 0 && wrong.every((count) => count === 0)
 }
