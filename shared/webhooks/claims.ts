@@ -72,7 +72,7 @@ export class Claims {
     return false
   }
 
-  /** The storage knows another as the sender, or another config: nothing is taken for granted any more. */
+  /** The storage knows another as the sender, or another config, or the lane is gone: nothing is taken for granted any more. */
   lost(lane: Lane): void {
     this.#held.delete(lane)
   }

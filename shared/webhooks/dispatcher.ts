@@ -327,6 +327,7 @@ export class WebhookDispatcher {
 
   #forget(lane: Lane): void {
     this.#events.drop(lane)
+    this.#claims.lost(lane)
     this.#lanes.remove(lane)
     if (this.#passedOver.isDue) this.#inBackground(this.#passedOver.look())
   }
