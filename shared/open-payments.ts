@@ -51,6 +51,7 @@ export async function openPayments(parts: Parts): Promise<OpenedPayments | undef
     log,
     registry,
     agentId: agentId(did),
+    shared: !store.exclusive,
     ...config.payments.timing,
   })
   if (facilitator.sandbox)

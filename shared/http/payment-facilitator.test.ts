@@ -231,7 +231,7 @@ test('a task that waited in vain fails with the reason; one that was canceled me
   }
   const canceled = await alice.send('x', undefined, { headers: await wallet.header() })
   await alice.cancel(canceled.id)
-  await expect.poll(() => statesOf(agent), { timeout: 5000 }).toEqual({ failed: 1, spent: 1 })
+  await expect.poll(() => statesOf(agent), { timeout: 5000 }).toEqual({ failed: 1, orphaned: 1 })
 })
 
 test('a restart does not run a task whose settlement is not known, and looks it up', async () => {

@@ -1,5 +1,5 @@
 import { setTimeout as delay } from 'node:timers/promises'
-import { areCallers } from '../handler/callers-messages.ts'
+import { areCallers, callersMessages } from '../handler/callers-messages.ts'
 import { priceOf } from '../handler/price-of.ts'
 import { ParleyError } from '../jsonrpc/errors.ts'
 import { PaymentRefused, PaymentRequired } from '../payments/payment-refused.ts'
@@ -9,11 +9,13 @@ import { receiptHeaders } from '../payments/x402.ts'
 import type { MessageSend } from '../protocol/params.ts'
 import type { PaymentRecord } from '../store/payment-store.ts'
 import type { TaskRecord } from '../store/store.ts'
+import { fitSkill } from '../tasks/fit-skill.ts'
 import { termsAsked } from '../tasks/payment-prompt.ts'
 import { claimRoom } from './claim-room.ts'
 import type { Call, Services } from './method.ts'
 
 type SentMessage = MessageSend['message']
+type Said = Parameters<typeof fitSkill>[1][number]
 
 /** What was paid for a message, before it became work. */
 export interface Paid {
@@ -31,7 +33,7 @@ export interface Paid {
 /**
  * The price of a new task, after everything else that may refuse it (design gaps, "Payments"). Undefined where nothing is to
  * be paid.
- * @throws PaymentRequired (402), ParleyError TaskNotFound or ContextNotFound for ids of other owners, Unavailable, Conflict
+ * @throws PaymentRequired (402), ParleyError InvalidParams for data that its skill would refuse, TaskNotFound or ContextNotFound for ids of other owners, Unavailable, Conflict
  */
 export async function payForTask(
   services: Services,
@@ -48,6 +50,7 @@ export async function payForTask(
     throw new ParleyError('TaskNotFound', { data: { taskId } })
   if (contextId !== undefined && (await store.isAnothersContext(contextId, call.caller.id)))
     throw new ParleyError('ContextNotFound', { data: { contextId } })
+  await requireFit(services, taskId, [message as Said])
   return pay(services, call, { message, taskId, purpose: `${taskId}/new`, prices: payments.asked(prices) })
 }
 
@@ -67,6 +70,7 @@ export async function payForMessage(
   if (task.status.state !== 'payment-required' || task.asked === undefined) return undefined
   const prices = inAdvance(termsAsked(agent, payments, task, task.asked))
   if (prices.length === 0) return undefined
+  await requireFit(services, task.id, [...callersMessages(task.history), message as Said])
   const purpose = `${task.id}/${task.events.length}`
   return pay(services, call, { message, taskId: task.id, purpose, prices })
 }
@@ -126,6 +130,14 @@ function paidBy({ payments }: Services, payment: PaymentRecord): Paid {
     giveBack: async () => payments?.giveBack(payment),
     bound: async () => payments?.bound(payment),
   }
+}
+
+/** What would be rejected when it runs is not paid first. @throws ParleyError InvalidParams */
+async function requireFit({ agent }: Services, taskId: string, said: Said[]): Promise<void> {
+  const fit = await fitSkill(agent, said)
+  if (!('reason' in fit)) return
+  const issues = [{ path: 'message.parts', message: fit.reason }]
+  throw new ParleyError('InvalidParams', { data: { taskId, issues } })
 }
 
 /** The skill that a caller names last is the one that runs: it must not be a dearer one than was paid. */

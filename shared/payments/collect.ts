@@ -113,8 +113,18 @@ export class Collector {
     if (settlement.state === 'failed') await work.failed({ ...record, reason: settlement.reason })
     const done = await ledger.change(record, changeOf(settlement))
     const now = 'record' in done ? done.record : 'refused' in done ? (done.refused ?? record) : record
-    if (now.txHash !== undefined) await work.settled(now)
-    return now
+    if (now.txHash === undefined) return now
+    await work.settled(now)
+    return now.state === 'spent' ? this.#ended(now) : now
+  }
+
+  /** Settled when its task had ended already: canceled while it waited. One that is not there may be about to be made. */
+  async #ended(spent: PaymentRecord): Promise<PaymentRecord> {
+    const { ledger, work } = this.#options
+    const state = await work.look(spent)
+    if (state !== 'failed' && state !== 'rejected' && state !== 'canceled') return spent
+    const done = await ledger.change(spent, { kind: 'orphan', reason: `task_${state}` })
+    return 'record' in done ? done.record : spent
   }
 
   #within(ms: number): AbortSignal {

@@ -32,16 +32,19 @@ const changes = {
   refund: { kind: 'refund', txHash: undefined },
   expire: { kind: 'expire' },
   wait: { kind: 'wait' },
+  ask: { kind: 'ask' },
+  told: { kind: 'told' },
 } satisfies Record<PaymentChange['kind'], PaymentChange>
 
 const allowed: Partial<Record<PaymentState, Partial<Record<PaymentChange['kind'], PaymentState>>>> = {
   open: { claim: 'claimed', expire: 'expired' },
   claimed: { settle: 'settling', release: 'open', failed: 'failed' },
   settling: { 'no-answer': 'unknown', settled: 'settled', failed: 'failed' },
-  unknown: { 'no-answer': 'unknown', settled: 'settled', failed: 'failed' },
+  unknown: { 'no-answer': 'unknown', settled: 'settled', failed: 'failed', ask: 'unknown' },
   settled: { spend: 'spent', orphan: 'orphaned' },
   spent: { wait: 'spent', unspend: 'settled', earn: 'earned', orphan: 'orphaned' },
   orphaned: { refund: 'refunded' },
+  failed: { told: 'failed' },
 }
 const at = { timestamp: 't', now: 1000 }
 
@@ -86,4 +89,12 @@ test('a settlement without an answer is looked up again and again, less and less
 test('a completed session that nobody uses is looked at after 7 days', () => {
   const next = changed(samplePayment({ state: 'unknown', kind: 'session' }), changes.settled, at)
   expect(next).toMatchObject({ state: 'settled', dueAt: at.now + 7 * 24 * 3_600_000 })
+})
+
+test('a look-up of one process is left alone by the others until it must have ended; what failed is told once more', () => {
+  const asked = changed(samplePayment({ state: 'unknown', attempts: 3 }), changes.ask, at)
+  expect(asked).toMatchObject({ state: 'unknown', attempts: 3, dueAt: at.now + 180_000 })
+  const failed = changed(samplePayment({ state: 'settling', taskId: 't' }), changes.failed, at)
+  expect(failed?.dueAt).toBe(at.now + 90_000)
+  expect(changed(failed ?? samplePayment(), changes.told, at)).not.toHaveProperty('dueAt')
 })

@@ -25,6 +25,10 @@ export type PaymentChange =
   | { kind: 'expire' }
   /** Its task has not ended yet. */
   | { kind: 'wait' }
+  /** Of several processes this one looks it up. */
+  | { kind: 'ask' }
+  /** What waited for a payment that failed has been told. */
+  | { kind: 'told' }
 
 type To = PaymentState | 'paid'
 
@@ -33,18 +37,20 @@ const table: Record<PaymentState, Partial<Record<PaymentChange['kind'], To>>> = 
   open: { claim: 'claimed', expire: 'expired' },
   claimed: { settle: 'settling', release: 'open', failed: 'failed' },
   settling: { 'no-answer': 'unknown', settled: 'paid', failed: 'failed' },
-  unknown: { 'no-answer': 'unknown', settled: 'paid', failed: 'failed' },
+  unknown: { 'no-answer': 'unknown', settled: 'paid', failed: 'failed', ask: 'unknown' },
   settled: { spend: 'spent', orphan: 'orphaned' },
   spent: { wait: 'spent', unspend: 'settled', earn: 'earned', orphan: 'orphaned' },
   orphaned: { refund: 'refunded' },
   earned: {},
   refunded: {},
-  failed: {},
+  failed: { told: 'failed' },
   expired: {},
 }
 
 /** `settling` of a process that died; `spent` until its task has ended; a completed session that nobody uses. */
 export const settlingMaxMs = 90_000
+/** A look-up and another settlement, of a process that died. */
+const askedMaxMs = 2 * settlingMaxMs
 const [spentAgainMs, spentAgainMaxMs] = [30_000, 3_600_000]
 const unspentMaxMs = 7 * 24 * 60 * 60 * 1000
 const unknownAgainMs = [1000, 2000, 5000, 15_000, 30_000, 60_000, 300_000, 900_000, 3_600_000]
@@ -61,7 +67,8 @@ export function changed(
   const state = to === 'paid' ? (record.taskId === undefined ? 'settled' : 'spent') : to
   const next: PaymentRecord = { ...record, state, version: record.version + 1, updatedAt: at.timestamp }
   fillIn(next, change, at.timestamp)
-  const dueAt = dueOf(next, at.now)
+  const dueAt =
+    change.kind === 'ask' ? at.now + askedMaxMs : change.kind === 'told' ? undefined : dueOf(next, at.now)
   if (dueAt === undefined) delete next.dueAt
   else next.dueAt = dueAt
   return next
@@ -124,6 +131,9 @@ export function dueOf(record: PaymentRecord, now: number): number | undefined {
       return now + unspentMaxMs
     case 'spent':
       return now + Math.min(Math.max(now - millisOf(record.createdAt), spentAgainMs), spentAgainMaxMs)
+    case 'failed':
+      // What waits for it may have been made a moment after it was known.
+      return record.taskId === undefined ? undefined : now + settlingMaxMs
     default:
       return undefined
   }

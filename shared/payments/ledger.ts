@@ -60,6 +60,12 @@ export class Ledger {
     return { refused: record }
   }
 
+  /** As `change`, if nobody has changed the row meanwhile; undefined otherwise. */
+  async changeAlone(known: PaymentRecord, change: PaymentChange): Promise<PaymentRecord | undefined> {
+    const next = changed(known, change, { timestamp: timestamp(), now: Date.now() })
+    return next !== undefined && (await this.store.commitPayment(next)) === 'committed' ? next : undefined
+  }
+
   /** A transfer was refused, and nothing moved: a row that was made for it alone goes, a session can be paid again. */
   async release(record: PaymentRecord, reason: string): Promise<void> {
     if (record.kind === 'session') await this.change(record, { kind: 'release' })

@@ -18,6 +18,8 @@ export interface PaymentsOptions {
   log: Log
   registry: Registry
   agentId: string
+  /** Other processes have the same store. */
+  shared: boolean
   /** See `CollectorOptions`. */
   decideTimeoutMs?: number | undefined
   settleTimeoutMs?: number | undefined
@@ -36,7 +38,7 @@ export class Payments implements AsyncDisposable {
   readonly #log: Log
 
   constructor(options: PaymentsOptions) {
-    const { facilitator, work, log } = options
+    const { facilitator, work, log, shared } = options
     const { decideTimeoutMs, settleTimeoutMs, watchEveryMs } = options
     this.sandbox = facilitator.sandbox
     this.#facilitator = facilitator
@@ -55,7 +57,7 @@ export class Payments implements AsyncDisposable {
     const collector = this.#collector
     this.sessions = new PaymentSessions({ ledger, collector, sandbox: this.sandbox })
     const often = watchEveryMs === undefined ? {} : { everyMs: watchEveryMs }
-    this.#watch = new PaymentWatch({ ledger, collector, work, log, ...often })
+    this.#watch = new PaymentWatch({ ledger, collector, work, log, shared, ...often })
   }
 
   /** The ways to pay, as a caller is asked: in the sandbox in test money. */
@@ -74,11 +76,18 @@ export class Payments implements AsyncDisposable {
     return giveBack(this.ledger, payment)
   }
 
-  /** What waits for the payment is in the store now: it is told where the settlement became known in between. */
+  /**
+   * What waits for the payment is in the store now: it is told where the settlement became known in between. Never rejects:
+   * what is missed here is found by the watch.
+   */
   async bound(payment: PaymentRecord): Promise<void> {
-    const now = await this.ledger.store.loadPayment(payment.id)
-    if (now?.txHash !== undefined) await this.#work.settled(now)
-    else if (now?.state === 'failed') await this.#work.failed(now)
+    try {
+      const now = await this.ledger.store.loadPayment(payment.id)
+      if (now?.txHash !== undefined) await this.#work.settled(now)
+      else if (now?.state === 'failed') await this.#work.failed(now)
+    } catch (error) {
+      this.#lookAgain(error, payment.id)
+    }
   }
 
   /** What an operator has found out of a settlement that nobody answered for. */
@@ -89,12 +98,12 @@ export class Payments implements AsyncDisposable {
   /** A task that was paid for has ended: its payments are earned or orphaned. What is missed here is found by the watch. */
   taskEnded(paymentIds: readonly string[]): void {
     for (const id of paymentIds) {
-      this.#watch
-        .ended(id)
-        .catch((error: unknown) =>
-          this.#log.warn({ err: error, payment_id: id }, 'payment will be looked at again'),
-        )
+      this.#watch.ended(id).catch((error: unknown) => this.#lookAgain(error, id))
     }
+  }
+
+  #lookAgain(error: unknown, id: string): void {
+    this.#log.warn({ err: error, payment_id: id }, 'payment will be looked at again')
   }
 
   /** Before the agent listens. */

@@ -10,6 +10,8 @@ interface WatchParts {
   collector: Collector
   work: PaidWork
   log: Log
+  /** Other processes watch the same rows. */
+  shared: boolean
   /** How often rows that are due are looked at. Default 1 s. */
   everyMs?: number
 }
@@ -82,7 +84,7 @@ export class PaymentWatch implements Disposable {
   }
 
   async #look(record: PaymentRecord): Promise<void> {
-    const { ledger, collector } = this.#parts
+    const { ledger } = this.#parts
     switch (record.state) {
       case 'open':
         await ledger.change(record, { kind: 'expire' })
@@ -93,7 +95,11 @@ export class PaymentWatch implements Disposable {
         await ledger.change(record, { kind: 'no-answer', reason: 'the process ended' })
         return
       case 'unknown':
-        return collector.lookUp(record)
+        return this.#lookUp(record)
+      case 'failed':
+        await this.#parts.work.failed(record)
+        await ledger.change(record, { kind: 'told' })
+        return
       case 'settled':
         await ledger.change(record, { kind: 'orphan', reason: 'unspent' })
         return
@@ -101,6 +107,13 @@ export class PaymentWatch implements Disposable {
         return this.#spent(record)
       default:
     }
+  }
+
+  /** Two look-ups at the same time would settle twice: one would be refused, and its gas lost. */
+  async #lookUp(record: PaymentRecord): Promise<void> {
+    const { ledger, collector, shared } = this.#parts
+    const ours = shared ? await ledger.changeAlone(record, { kind: 'ask' }) : record
+    if (ours !== undefined) await collector.lookUp(ours)
   }
 
   /** The task that it pays for has ended. */

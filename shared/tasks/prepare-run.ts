@@ -1,11 +1,12 @@
 import type { ClientKeys } from '../auth/client-keys.ts'
-import type { Agent, Skill } from '../handler/agent.ts'
-import { buildContext, dataOf, newestMessage } from '../handler/build-context.ts'
+import type { Agent } from '../handler/agent.ts'
+import { buildContext, newestMessage } from '../handler/build-context.ts'
 import { callersMessages } from '../handler/callers-messages.ts'
 import type { HandlerContext, HandlerLog } from '../handler/context.ts'
 import type { Message } from '../protocol/task.ts'
 import type { Store, TaskRecord } from '../store/store.ts'
 import { type FileFetching, FileNotFetchedError, fetchFiles, type PartsWithFiles } from './fetch-files.ts'
+import { fitSkill } from './fit-skill.ts'
 import { ourText } from './our-message.ts'
 import type { Change } from './transitions.ts'
 import { verifyCallersParts } from './verify-parts.ts'
@@ -28,20 +29,9 @@ interface Run {
 /** Everything a handler is given; or the end of a task whose message does not fit the skill's input, or whose files cannot be had. */
 export async function prepareRun(run: Run): Promise<{ context: HandlerContext } | { ends: Change }> {
   const { agent, store, record } = run
-  // An answer to our question need not repeat the data, or the skill, of the first message.
   const said = callersMessages(record.history)
-  const named = skillNamed(said)
-  const skill = named === undefined ? onlySkill(agent) : agent.skills.find(({ id }) => id === named)
-  if (named !== undefined && skill === undefined) {
-    const reason = `This agent has no skill of that id; it has ${agent.skills.map(({ id }) => id).join(', ')}.`
-    return { ends: { kind: 'reject', message: ourText(record, reason) } }
-  }
-  const parsed = await skill?.input?.safeParseAsync(dataOf(said.flatMap(({ parts }) => parts)))
-  if (skill !== undefined && parsed !== undefined && !parsed.success) {
-    const faults = parsed.error.issues.map(({ path, message }) => `${path.join('.') || 'data'}: ${message}`)
-    const reason = `The message does not fit the skill ${skill.id}: ${faults.slice(0, 20).join('; ')}`
-    return { ends: { kind: 'reject', message: ourText(record, reason) } }
-  }
+  const fit = await fitSkill(agent, said)
+  if ('reason' in fit) return { ends: { kind: 'reject', message: ourText(record, fit.reason) } }
   const fetched = await fetchFiles(partsWithFiles(record, said), run.files, run.signal).catch(notFetched)
   if (fetched instanceof FileNotFetchedError) {
     const message = ourText(record, fetched.message)
@@ -58,8 +48,8 @@ export async function prepareRun(run: Run): Promise<{ context: HandlerContext } 
     record,
     references: references.filter((found) => found !== undefined),
     contextHistory,
-    skillId: skill?.id,
-    input: parsed?.data,
+    skillId: fit.skill?.id,
+    input: fit.input,
     signal: run.signal,
     log: run.log,
     usage: run.usage,
@@ -80,11 +70,3 @@ function notFetched(error: unknown): FileNotFetchedError {
   if (error instanceof FileNotFetchedError) return error
   throw error
 }
-
-/** The skill that the caller named last. */
-function skillNamed(said: Message[]): string | undefined {
-  const names = said.map(({ metadata }) => metadata?.['skill_id'] ?? metadata?.['skillId'])
-  return names.findLast((name) => typeof name === 'string')
-}
-
-const onlySkill = ({ skills }: Agent): Skill | undefined => (skills.length === 1 ? skills[0] : undefined)

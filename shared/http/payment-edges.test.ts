@@ -1,0 +1,143 @@
+import { randomUUID } from 'node:crypto'
+import { expect, test } from 'vitest'
+import { z } from 'zod'
+import type { RpcError } from '../client/rpc-error.ts'
+import { price, TestFacilitator, TestWallet } from '../testing/paid-agent.ts'
+import { testAgent } from '../testing/test-agent.ts'
+import { WebhookReceiver } from '../testing/webhook-receiver.ts'
+
+const wallet = new TestWallet()
+const status = (error: RpcError) => error.status
+
+test('data that does not fit the skill is refused before anything is asked or paid', async () => {
+  const input = z.object({ rows: z.number().int() })
+  const skills = [{ id: 'a', name: 'a', description: 'a', input }]
+  await using agent = await testAgent({ executionCost: price, skills, handle: () => 'done' })
+  const alice = agent.caller('alice')
+  const says = (data: object) => ({ parts: [{ kind: 'data' as const, data: data as never }] })
+  for (const headers of [{}, await wallet.header()]) {
+    const refused = await alice
+      .send(says({ rows: 'x' }), undefined, { headers })
+      .catch((error: RpcError) => error)
+    expect(refused).toMatchObject({ code: -32602, status: 400 })
+  }
+  expect(await agent.app.services.store.payments.countPaymentsByState()).toEqual({})
+  expect(await alice.list()).toEqual([])
+  expect(await alice.send(says({ rows: 1 })).catch(status)).toBe(402)
+  const paid = await alice.send(says({ rows: 1 }), undefined, { headers: await wallet.header() })
+  expect((await alice.wait(paid.id)).status.state).toBe('completed')
+})
+
+test('in the middle of a task too: a message that would no longer fit costs nothing', async () => {
+  const input = z.object({ rows: z.number().int() })
+  const skills = [{ id: 'a', name: 'a', description: 'a', input, executionCost: { ...price, amount: '0' } }]
+  await using agent = await testAgent({
+    skills,
+    handle: ({ history, requirePayment }) =>
+      history.length < 3 ? requirePayment({ amount: '0.01', reason: 'more' }) : 'done',
+  })
+  const alice = agent.caller('alice')
+  const says = (data: object, more = {}) => ({
+    parts: [{ kind: 'data' as const, data: data as never }],
+    ...more,
+  })
+  const { id: taskId } = await alice.sendAndWait(says({ rows: 1 }))
+  const headers = await wallet.header()
+  const refused = await alice
+    .send(says({ rows: 'x' }, { taskId }), undefined, { headers })
+    .catch((error: RpcError) => error)
+  expect(refused).toMatchObject({ code: -32602 })
+  expect((await alice.get(taskId)).status.state).toBe('payment-required')
+  await alice.send(says({ rows: 2 }, { taskId }), undefined, { headers })
+  expect((await alice.wait(taskId)).status.state).toBe('completed')
+})
+
+test('one Idempotency-Key and one payment on ten connections: one task, and all ten hear of it', async () => {
+  let runs = 0
+  await using agent = await testAgent({ executionCost: price, handle: () => `run ${(runs += 1)}` })
+  const alice = agent.caller('alice')
+  for (let round = 0; round < 5; round += 1) {
+    const headers = { ...(await wallet.header()), 'idempotency-key': randomUUID() }
+    const message = { text: 'x', messageId: randomUUID() }
+    const sends = Array.from({ length: 10 }, () => alice.send(message, undefined, { headers }))
+    const tasks = await Promise.all(sends)
+    expect(new Set(tasks.map(({ id }) => id)).size).toBe(1)
+    expect((await alice.wait(tasks[0]?.id ?? '')).status.state).toBe('completed')
+  }
+  expect(runs).toBe(5)
+  await expect.poll(() => agent.app.services.store.payments.countPaymentsByState()).toEqual({ earned: 5 })
+})
+
+test('a task that waits for a payment that has failed ends, though nobody told it at the time', async () => {
+  await using facilitator = await TestFacilitator.start()
+  facilitator.settle = () => 'never'
+  await using agent = await testAgent(
+    { executionCost: price, handle: () => 'done' },
+    {
+      env: { PAYMENT_FACILITATOR_URL: facilitator.url },
+      paymentTiming: { decideTimeoutMs: 100, settleTimeoutMs: 60_000, watchEveryMs: 50 },
+    },
+  )
+  const alice = agent.caller('alice')
+  const task = await alice.send('x', undefined, { headers: await wallet.header() })
+  expect(task.status.state).toBe('submitted')
+  // As a process leaves it that dies between the row and the task.
+  const { payments } = agent.app.services.store
+  const [row] = await payments.listOfTask(task.id)
+  if (row === undefined) throw new Error('no payment')
+  const failed = {
+    ...row,
+    state: 'failed' as const,
+    reason: 'x',
+    version: row.version + 1,
+    dueAt: Date.now(),
+  }
+  expect(await payments.commitPayment(failed)).toBe('committed')
+  const ended = await alice.wait(task.id, { signal: AbortSignal.timeout(10_000) })
+  expect(ended.status.state).toBe('failed')
+  await expect.poll(async () => (await payments.loadPayment(row.id))?.dueAt).toBeUndefined()
+})
+
+test('the webhook of payment-required says how much and how', async () => {
+  await using receiver = await WebhookReceiver.start()
+  await using agent = await testAgent(
+    {
+      executionCost: { ...price, amount: '0' },
+      handle: ({ history, requirePayment }) =>
+        history.length < 3 ? requirePayment({ amount: '0.02', reason: 'the long report' }) : 'done',
+    },
+    { env: { WEBHOOK_ALLOWED_HOSTS: '127.0.0.1' } },
+  )
+  const alice = agent.caller('alice')
+  const { id: taskId } = await alice.send('x', {
+    push_notification_config: { id: randomUUID(), url: receiver.url },
+  } as never)
+  await alice.wait(taskId)
+  const asked = () =>
+    receiver.posts
+      .map(({ event }) => event)
+      .find((event) => event.kind === 'status-update' && event.status.state === 'payment-required')
+  await expect.poll(asked).toMatchObject({
+    kind: 'status-update',
+    final: false,
+    status: {
+      message: {
+        role: 'agent',
+        parts: [
+          { kind: 'text', text: 'the long report' },
+          {
+            kind: 'data',
+            data: {
+              amount: '0.02',
+              reason: 'the long report',
+              accepts: [{ amount: '20000' }],
+              sandbox: true,
+            },
+          },
+        ],
+      },
+    },
+  })
+  await alice.send({ text: 'y', taskId }, undefined, { headers: await wallet.header({ amount: '20000' }) })
+  expect((await alice.wait(taskId)).status.state).toBe('completed')
+})
