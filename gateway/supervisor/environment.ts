@@ -21,6 +21,11 @@ const passedOn = [
   'RETENTION_DAYS',
   'RATE_LIMIT_PER_MINUTE',
   'CORS_ORIGINS',
+  // Whether money is test money is for the house to say, and not for each agent's folder.
+  'PAYMENT_FACILITATOR_URL',
+  'PAYMENT_RPC_URL',
+  'PAYMENT_SANDBOX',
+  'PAYMENT_SIGNER_KEY_FILE',
 ]
 
 /**
