@@ -1,0 +1,113 @@
+import { randomUUID } from 'node:crypto'
+import { mkdtemp, rm } from 'node:fs/promises'
+import os from 'node:os'
+import path from 'node:path'
+import { afterEach, beforeEach, expect, test } from 'vitest'
+import { openDatabase, type SqliteDatabase } from '../../shared/store/sqlite-database.ts'
+import { type Announcement, Registry } from './registry.ts'
+import { registryMigrations, SqliteRegistryStore } from './registry-sqlite.ts'
+
+const did = 'did:parley:alice:agent:11111111-2222-4333-8444-555555555555'
+const announcement: Announcement = {
+  name: 'worker',
+  description: 'Works',
+  did,
+  keys: ['key'],
+  url: 'http://127.0.0.1:1',
+  card: { name: 'worker' },
+  skills: [],
+  owner: did,
+  origin: 'registered',
+  verified: true,
+  admitted: true,
+  admittedBy: 'open',
+}
+const [first, second] = [randomUUID(), randomUUID()]
+
+let folder: string
+let database: SqliteDatabase
+let registry: Registry
+let clock: number
+
+beforeEach(async () => {
+  folder = await mkdtemp(path.join(os.tmpdir(), 'parley-replicas-'))
+  database = await openDatabase(path.join(folder, 'gateway.db'), registryMigrations)
+  clock = 1_000_000
+  registry = await Registry.open(new SqliteRegistryStore(database), { now: () => clock })
+})
+afterEach(async () => {
+  await database[Symbol.asyncDispose]()
+  await rm(folder, { recursive: true, force: true })
+})
+
+const come = (replicaId: string, url: string, more: Partial<Announcement> = {}) =>
+  registry.register({ ...announcement, replicaId, url, ...more })
+const urls = () => registry.find(did)?.replicas?.map(({ url }) => url)
+
+test('a second process that proved the key stands beside the first', async () => {
+  await come(first, 'http://127.0.0.1:1')
+  await come(second, 'http://127.0.0.1:2')
+  expect(urls()).toEqual(['http://127.0.0.1:1', 'http://127.0.0.1:2'])
+  expect(registry.find(did)?.url).toBe('http://127.0.0.1:1')
+})
+
+test('without a proof of the key nobody comes to stand beside it', async () => {
+  await come(first, 'http://127.0.0.1:1')
+  await expect(come(second, 'http://127.0.0.1:2', { verified: false })).rejects.toMatchObject({
+    data: { reason: 'did' },
+  })
+  expect(urls()).toEqual(['http://127.0.0.1:1'])
+})
+
+test('who never proved a key has one address, whatever it says of replicas', async () => {
+  const plain = { verified: false }
+  await come(first, 'http://127.0.0.1:1', plain)
+  await come(second, 'http://127.0.0.1:2', plain)
+  expect([urls(), registry.find(did)?.url]).toEqual([undefined, 'http://127.0.0.1:2'])
+})
+
+test('a new life at the same address takes the place of the old one', async () => {
+  await come(first, 'http://127.0.0.1:1')
+  const { id } = await come(second, 'http://127.0.0.1:1')
+  expect(registry.find(did)?.replicas?.map((one) => one.id)).toEqual([second])
+  expect(() => registry.heartbeat(id, {}, first)).toThrow(
+    expect.objectContaining({ data: { reason: 'replica' } }),
+  )
+})
+
+test('an agent without replica ids that comes again at another address has moved', async () => {
+  await come(first, 'http://127.0.0.1:1')
+  await registry.register({ ...announcement, url: 'http://127.0.0.1:3' })
+  expect([urls(), registry.find(did)?.url]).toEqual([undefined, 'http://127.0.0.1:3'])
+})
+
+test('figures of replicas are put together; what one of them tells is counted against what it told before', async () => {
+  const { id } = await come(first, 'http://127.0.0.1:1')
+  await come(second, 'http://127.0.0.1:2')
+  registry.heartbeat(id, { completed: 10, queueDepth: 3, latencyP50Ms: 10, latencyP95Ms: 20 }, first)
+  registry.heartbeat(id, { completed: 5, queueDepth: 4, latencyP50Ms: 30, latencyP95Ms: 90 }, second)
+  expect(registry.find(did)?.load).toEqual({
+    completed: 15,
+    queueDepth: 4,
+    latencyP50Ms: 20,
+    latencyP95Ms: 90,
+  })
+  const { before, now } = registry.heartbeat(id, { completed: 7 }, second)
+  expect([before.completed, now.completed]).toEqual([5, 7])
+})
+
+test('a silent one is dropped after three leases; the agent is ready while another one tells, and leaves with the last', async () => {
+  const { id } = await come(first, 'http://127.0.0.1:1')
+  await come(second, 'http://127.0.0.1:2')
+  clock += 80_000
+  registry.heartbeat(id, {}, second)
+  clock += 20_000
+  expect(registry.expireLeases()).toEqual([])
+  expect([urls(), registry.find(did)?.status]).toEqual([['http://127.0.0.1:2'], 'ready'])
+  clock += 100_000
+  expect(registry.expireLeases()).toHaveLength(1)
+  expect(registry.find(did)?.status).toBe('unreachable')
+  await come(second, 'http://127.0.0.1:2')
+  await registry.leaveAs(id, second)
+  expect(registry.find(did)).toBeUndefined()
+})
