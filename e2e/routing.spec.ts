@@ -51,7 +51,7 @@ for (const [text, agent, answer] of [
   [salesTable, 'data-analyst', /month|amount/i],
 ] as const) {
   test(`parley send - ${JSON.stringify(text.slice(0, 30))} reaches the ${agent}`, async () => {
-    const { code, stdout, stderr } = await house.parley('send', '-', text)
+    const { code, stdout, stderr } = await house.parley('send', '-', text, '--out', house.dataDir)
     expect(stderr).toContain(`→ ${agent} (score `)
     expect(stdout).toMatch(answer)
     expect(code).toBe(0)
