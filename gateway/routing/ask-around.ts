@@ -1,6 +1,7 @@
 import type { IncomingHttpHeaders } from 'node:http'
 import { RecentMap } from '../../shared/identity/recent-map.ts'
 import { isObject } from '../../shared/jsonrpc/envelope.ts'
+import { isStranger } from '../registry/admission.ts'
 import type { AgentEntry } from '../registry/entry.ts'
 import type { Registry } from '../registry/registry.ts'
 import { targetOf, type WayTo } from './agent-target.ts'
@@ -139,11 +140,6 @@ export class AskAround {
     }
     return [groups.slice(0, 3).flat(), groups[3] as AgentEntry[]]
   }
-}
-
-/** Let in by the open registry: nobody has looked at it. */
-function isStranger({ origin, admittedBy }: AgentEntry): boolean {
-  return origin === 'registered' && (admittedBy === undefined || admittedBy === 'open')
 }
 
 /** It failed, or would not tell this caller's token; it may have it all the same. */

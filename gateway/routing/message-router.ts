@@ -12,12 +12,14 @@ import { type Delivered, type Delivery, deliver } from './deliver.ts'
 import { InTurn } from './in-turn.ts'
 import type { Lessons } from './lessons.ts'
 import { type Home, homeOf } from './message-home.ts'
+import { newRoutes } from './message-routes.ts'
 import type { Decision, Negotiator, Question } from './negotiator.ts'
 import { PaymentHomes, type Shown, shownIn } from './payment-home.ts'
 import { begin, type Seen } from './relay.ts'
 import { noAgent, nobodyFree, outcomeUnknown } from './routing-errors.ts'
-import type { Route, RoutingStore } from './routing-store.ts'
+import type { RoutingStore } from './routing-store.ts'
 import { firstEventOf, StreamEnd } from './stream-end.ts'
+import { agentIsDown } from './upstream-error.ts'
 import { textOf, wantedBy } from './wanted.ts'
 import type { Whereabouts } from './whereabouts.ts'
 
@@ -102,7 +104,8 @@ export class MessageRouter {
 
   /** A message of a task or context stays with its agent, whatever happens there. */
   async #toHome(sending: Sending, { entry, by }: Home): Promise<FastifyReply> {
-    if (sending.keyIsTheirs && by !== 'key') await this.#keepKey(sending, entry)
+    const holder = by === 'key' ? undefined : await this.#elsewhere(sending, entry)
+    if (holder !== undefined) return this.#toHome(sending, holder)
     const delivered = await this.#deliver(sending, entry)
     const headers = { 'x-agent': entry.slug }
     if (delivered.kind === 'unknown') throw await this.#unknown(sending, entry, headers)
@@ -129,16 +132,19 @@ export class MessageRouter {
       if (entry === undefined) continue
       if (sending.shown !== undefined) await this.#noteAsked(sending, entry)
       // Before a byte of it leaves: a client that repeats it must find the same agent.
-      if (sending.keyIsTheirs) await this.#keepKey(sending, entry)
+      const holder = await this.#elsewhere(sending, entry)
+      if (holder !== undefined) return this.#toHome(sending, holder)
       const delivered = await this.#deliver(sending, entry)
       decision.tried.push({ agent: entry.slug, outcome: outcomeOf(delivered) })
-      if (delivered.kind === 'not taken') continue
+      if (delivered.kind === 'not taken') {
+        if (sending.keyIsTheirs) await this.#options.store.remove(sending.owner, 'key', sending.key)
+        continue
+      }
       const headers = { ...named, 'x-agent': entry.slug }
       if (delivered.kind !== 'unknown') return this.#finish(sending, entry, delivered, headers, [record])
       await this.#quietly(record())
       throw await this.#unknown(sending, entry, headers)
     }
-    if (sending.keyIsTheirs) await this.#options.store.remove(sending.owner, 'key', sending.key)
     await record()
     throw nobodyFree(decision.tried, named)
   }
@@ -173,7 +179,7 @@ export class MessageRouter {
     // Before the sender hears of the price: its payment must find the same agent.
     if (delivered.head.status === 402) await this.#noteAsked(sending, entry)
     const task = delivered.kind === 'streams' ? firstEventOf(delivered.first) : resultIn(delivered.bytes)
-    const routes = await this.#notElsewhere(routesOf(task, sending, entry))
+    const routes = await newRoutes(this.#options, { ...sending, agent: entry.id }, task)
     const writes = [...records.map((record) => record()), this.#options.store.save(routes)]
     await this.#quietly(Promise.all(writes))
     for (const { kind, id } of routes)
@@ -189,20 +195,21 @@ export class MessageRouter {
     return reply
   }
 
-  /** An agent that names what lives at another does not get it. */
-  async #notElsewhere(routes: Route[]): Promise<Route[]> {
-    const { store, log } = this.#options
-    const kept: Route[] = []
-    for (const route of routes) {
-      const known = await store.find(route.owner, route.kind, route.id).catch(() => undefined)
-      if (known === undefined || known.agent === route.agent) kept.push(route)
-      else log.warn({ agent: route.agent, [route.kind]: route.id }, 'an agent named what another has')
-    }
-    return kept
-  }
-
   #noteAsked({ message, owner }: Sending, entry: AgentEntry): Promise<void> {
     return this.#paymentHomes.note(message, owner, entry)
+  }
+
+  /** Binds the key to the agent; where another gateway has bound it meanwhile, its agent. */
+  async #elsewhere(
+    { keyIsTheirs, key, owner }: Sending,
+    { id: agent }: AgentEntry,
+  ): Promise<Home | undefined> {
+    if (!keyIsTheirs) return undefined
+    const standing = await this.#options.store.claim({ owner, kind: 'key', id: key, agent, at: Date.now() })
+    if (standing.agent === agent) return undefined
+    const entry = this.#options.registry.find(standing.agent)
+    if (entry === undefined) throw agentIsDown('that took it has left the registry and')
+    return { entry, by: 'key' }
   }
 
   #keepKey({ owner, key }: Sending, { id }: AgentEntry): Promise<void> {
@@ -233,7 +240,7 @@ interface Sending extends Incoming {
   shown: Shown | undefined
   key: string
   keyIsTheirs: boolean
-  words: Record<string, number> | undefined
+  words: Record<string, number>
 }
 
 /** @throws ParleyError InvalidParams */
@@ -258,23 +265,4 @@ function answer(
 function outcomeOf(delivered: Delivered): Decision['tried'][number]['outcome'] {
   if (delivered.kind === 'not taken') return delivered.why
   return delivered.kind === 'unknown' ? 'unknown' : 'answered'
-}
-
-/** The task first, then its context; none where the answer is no task, or another than the message was for. */
-function routesOf(task: unknown, { owner, words, params }: Sending, { id: agent }: AgentEntry): Route[] {
-  if (!isObject(task)) return []
-  const { message } = parseParams(messageSend, params)
-  const id = idFor(task['id'] ?? task['task_id'], message.taskId)
-  const context = idFor(task['context_id'] ?? task['contextId'], message.contextId)
-  const of = { owner, agent, at: Date.now() }
-  const routes: Route[] = []
-  if (id !== undefined)
-    routes.push({ ...of, kind: 'task', id, ...(context && { context }), ...(words && { words }) })
-  if (id !== undefined && context !== undefined) routes.push({ ...of, kind: 'context', id: context })
-  return routes
-}
-
-function idFor(told: unknown, asked: string | undefined): string | undefined {
-  if (typeof told !== 'string' || told.length > 128) return undefined
-  return asked === undefined || told === asked ? told : undefined
 }

@@ -55,7 +55,8 @@ export async function proxyAgents(app: FastifyInstance, options: ProxyOptions): 
           checkLength(request.headers['content-length'], maxBytes)
           const target = resolve(request, options)
           // What answers here never gets to the handler of @fastify/http-proxy, which costs as much again.
-          if (isSmallJsonPost(request)) relayWhole(request, reply, target, options.seen).catch(done)
+          if (isSmallJsonPost(request))
+            void relayWhole(request, reply, target, options.seen).then(undefined, done)
           else {
             prepared.set(request, { ...target, signal: clientLeft(reply) })
             done()

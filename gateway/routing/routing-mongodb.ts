@@ -89,6 +89,12 @@ function routesOf(database: GatewayMongodb) {
       const used = all.filter(({ kind }) => kind === 'task')
       await Promise.all([writeRoutes(routes, all), ...used.map((route) => touch(agents, route))])
     },
+    claim: async (route: Route): Promise<Route> => {
+      const document = routeDocument(route)
+      if (await insertUnlessThere(routes, document)) return route
+      const before = await routes.findOne({ _id: document._id, ...scope })
+      return before === null ? route : routeIn(before)
+    },
     remove: async (owner: string, kind: RouteKind, id: string) =>
       void (await routes.deleteOne({ _id: idOf(owner, kind, id), ...scope })),
     removeContext: async (owner: string, context: string): Promise<void> => {

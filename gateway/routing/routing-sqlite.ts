@@ -43,6 +43,7 @@ const sql = {
   save: `INSERT INTO routes (owner, kind, id, agent, context, at, words) VALUES (?, ?, ?, ?, ?, ?, ?)
     ON CONFLICT (owner, kind, id) DO UPDATE
     SET agent = excluded.agent, context = excluded.context, at = excluded.at, words = excluded.words`,
+  claim: 'INSERT OR IGNORE INTO routes (owner, kind, id, agent, at) VALUES (?, ?, ?, ?, ?)',
   touch: `INSERT INTO route_agents (owner, agent, at) VALUES (?, ?, ?)
     ON CONFLICT (owner, agent) DO UPDATE SET at = excluded.at`,
   takeWords: "UPDATE routes SET words = NULL WHERE owner = ? AND kind = 'task' AND id = ?",
@@ -99,6 +100,15 @@ export class SqliteRoutingStore implements RoutingStore {
         if (kind === 'task') touch.run(owner, agent, at)
       }
     })
+  }
+
+  async claim(route: Route): Promise<Route> {
+    const { owner, kind, id, agent, at } = route
+    const row = await this.#database.write(() => {
+      this.#database.statement(sql.claim).run(owner, kind, id, agent, at)
+      return this.#database.statement(sql.find).get(owner, kind, id) as Row
+    })
+    return routeOf({ ...row, owner, kind, id })
   }
 
   async remove(owner: string, kind: RouteKind, id: string): Promise<void> {

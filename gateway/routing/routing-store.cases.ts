@@ -48,6 +48,16 @@ export function routingStoreCases(name: string, open: () => Promise<RoutingStore
       expect(await store.find('alice', 'task', 't1')).toBeUndefined()
     })
 
+    test('of many claims of one key one alone stands', async () => {
+      const key = (agent: string): Route => ({ owner: 'alice', kind: 'key', id: 'k', agent, at: 1000 })
+      const standing = await Promise.all(['a', 'b', 'c', 'd'].map((agent) => store.claim(key(agent))))
+      expect(new Set(standing.map(({ agent }) => agent)).size).toBe(1)
+      expect(await store.claim(key('e'))).toEqual(standing[0])
+      expect((await store.claim({ ...key('e'), owner: 'bob' })).agent).toBe('e')
+      await store.remove('alice', 'key', 'k')
+      expect((await store.claim(key('f'))).agent).toBe('f')
+    })
+
     test('removeContext takes the context and its tasks, of this owner alone', async () => {
       await store.save([task('t1'), context('c1'), task('t2', { context: 'c2' })])
       await store.save([task('t1', { owner: 'bob' }), context('c1', { owner: 'bob' })])

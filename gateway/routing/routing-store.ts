@@ -40,6 +40,8 @@ export interface RoutingStore {
   find(owner: string, kind: RouteKind, id: string): Promise<Route | undefined>
   /** New ones, or the same ones anew; of a crash in between may come that the last ones are missing. */
   save(routes: readonly Route[]): Promise<void>
+  /** The one that stands from now on: this one, or the one that was there before. Of many at once one alone stands. */
+  claim(route: Route): Promise<Route>
   remove(owner: string, kind: RouteKind, id: string): Promise<void>
   /** The route of a context and those of its tasks. */
   removeContext(owner: string, context: string): Promise<void>
