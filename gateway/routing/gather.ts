@@ -4,6 +4,7 @@ import { isObject } from '../../shared/jsonrpc/envelope.ts'
 import { ParleyError } from '../../shared/jsonrpc/errors.ts'
 import { contextsList, parseParams, tasksList } from '../../shared/protocol/params.ts'
 import type { Cursors } from '../../shared/store/cursor.ts'
+import { isStranger } from '../registry/admission.ts'
 import type { AgentEntry } from '../registry/entry.ts'
 import type { Registry } from '../registry/registry.ts'
 import { targetOf, type WayTo } from './agent-target.ts'
@@ -68,6 +69,8 @@ const agentsMax = 32
 const askedAtOnce = 8
 /** All that is held at a time of one list. */
 const heldMaxBytes = 128 * 1024 * 1024
+/** Of an agent that nobody has looked at: reading a long answer holds up everybody. */
+const strangerMaxBytes = 8 * 1024 * 1024
 const cursorIn = z.string().max(12_000).optional()
 
 /** `tasks/list` and `contexts/list` over the agents at which the caller has something, newest first. */
@@ -140,7 +143,8 @@ export class Gather {
   ): Promise<Asked> {
     const target = targetOf(line.entry, '/', this.#options.wayTo)
     const { method, params, request, body } = list
-    const options = { signal, answerMaxBytes: room.bytes }
+    const ownMax = isStranger(line.entry) ? strangerMaxBytes : room.bytes
+    const options = { signal, answerMaxBytes: Math.min(room.bytes, ownMax) }
     const held = (asked: Asked) => {
       room.bytes -= asked.size
       return asked
