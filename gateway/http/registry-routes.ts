@@ -89,12 +89,12 @@ export function addRegistryRoutes(app: FastifyInstance, routes: RegistryRoutes):
     return detailOf(routes, entry)
   })
   app.put<{ Params: { id: string } }>('/registry/agents/:id/heartbeat', async (request) => {
-    const entry = await ownEntry(routes, request)
-    const {
-      outcomes = [],
-      replicaId,
-      ...load
-    } = parseParams(heartbeat, parseJson((request.body as Uint8Array | undefined) ?? new Uint8Array()))
+    const caller = await ownerOf(routes, request)
+    const bytes = (request.body as Uint8Array | undefined) ?? new Uint8Array()
+    const { outcomes = [], replicaId, ...load } = parseParams(heartbeat, parseJson(bytes))
+    const entry = await registry.findAnew(request.params.id, replicaId)
+    // Another's is a missing one.
+    if (entry === undefined || entry.owner !== caller) throw agentNotFound()
     const renewed = registry.heartbeat(entry.id, withoutUndefined(load) as Load, replicaId)
     routes.told?.(entry.id, renewed.before, renewed.now, isStranger(entry) ? unrated(outcomes) : outcomes)
     return { ...entrySummary(renewed.entry, gatewayUrl), lease_seconds: registry.leaseMs / 1000 }
@@ -125,17 +125,12 @@ export async function detailOf({ gatewayUrl, vouch }: RegistryRoutes, entry: Age
   return { ...entryDetail(entry, gatewayUrl), proof: await vouch(entry) }
 }
 
-/** The entry of the caller; another's is a missing one. */
-async function ownEntry(
-  { registry, authenticator }: RegistryRoutes,
-  request: FastifyRequest<{ Params: { id: string } }>,
-): Promise<AgentEntry> {
+/** Who may speak for agents of its own. */
+async function ownerOf({ authenticator }: RegistryRoutes, request: FastifyRequest): Promise<string> {
   const caller = await authenticator.authenticate(request.headers, request.body as Uint8Array | undefined)
   request.callerId = caller.id
   requireScope(caller, 'agent:write')
-  const entry = registry.find(request.params.id)
-  if (entry === undefined || entry.owner !== caller.id) throw agentNotFound()
-  return entry
+  return caller.id
 }
 
 export const agentNotFound = () =>

@@ -81,6 +81,16 @@ describe.skipIf(!hasMongodb)('on a MongoDB-compatible server (needs mongod)', ()
       expect(one.findEvenLeft(id)).toBeUndefined()
     })
 
+    test('a heartbeat at one of an agent that came to the other just now finds it', async () => {
+      const [one, other] = await registries(2)
+      const agent = announcement()
+      const replicaId = randomUUID()
+      const { id } = await one.register({ ...agent, replicaId })
+      expect(other.find(id)).toBeUndefined()
+      expect((await other.findAnew(id, replicaId))?.replicas).toHaveLength(1)
+      expect(await other.findAnew('nobody')).toBeUndefined()
+    })
+
     test('decisions made at the same time at several gateways are all kept', async () => {
       const made = await registries(3)
       const { id } = await made[0].register(announcement({ admitted: false }))

@@ -89,6 +89,17 @@ export class Registry {
     return present(this.#index.find(name))
   }
 
+  /** As `find`; what another gateway may have entered just now is looked for in the store. */
+  async findAnew(name: string, replicaId?: string): Promise<AgentEntry | undefined> {
+    const there = () => {
+      const entry = this.find(name)
+      const knows = replicaId === undefined || entry?.replicas?.some(({ id }) => id === replicaId)
+      return knows === true ? entry : undefined
+    }
+    if (this.shared && there() === undefined) await this.sync()
+    return this.find(name)
+  }
+
   /** As `find`, those that left too: they hold their slug, DID and address. For operators. */
   findEvenLeft(name: string): AgentEntry | undefined {
     return this.#index.find(name)
