@@ -126,7 +126,7 @@ test.each([
     const known: Known = { offers: new Map(), rules: new Map(), index: new AgentIndex({ now }) }
     for (let round = 0; round < 2; round += 1) {
       change(known, next, size)
-      for (let asked = 0; asked < 25; asked += 1) {
+      for (let asked = 0; asked < 15; asked += 1) {
         const wanted = randomWanted(next)
         const limit = pick([1, 10, 10, 50], next)
         const found = known.index.rank(wanted, { limit })

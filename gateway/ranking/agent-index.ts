@@ -2,6 +2,7 @@ import type { Knowledge } from '../../shared/negotiation/knowledge.ts'
 import type { Lesson } from '../../shared/negotiation/lesson.ts'
 import type { Negotiated } from '../../shared/negotiation/negotiate.ts'
 import type { Facts, Offer } from '../../shared/negotiation/offer.ts'
+import type { Query } from '../../shared/negotiation/query.ts'
 import type { NegotiationRequest } from '../../shared/negotiation/request.ts'
 import type { Excluded } from './admitted.ts'
 import { Learned, type LearnedOptions } from './learned.ts'
@@ -136,7 +137,10 @@ export class AgentIndex {
     return {
       rarityOf,
       ...without,
-      ...(this.#learned.knows(id) && { learned: (feature: string) => this.#learned.evidence(id, feature) }),
+      ...(this.#learned.knows(id) && {
+        learned: (feature: string) => this.#learned.evidence(id, feature),
+        past: (query: Query) => this.#learned.past(id, query),
+      }),
       ...(queryVector !== undefined &&
         vectors !== undefined && { nearness: nearnessOf(vectors, queryVector) }),
     }

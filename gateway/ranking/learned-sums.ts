@@ -4,17 +4,10 @@ import type { Sums } from './gather.ts'
 import type { Learned } from './learned.ts'
 import type { Rows } from './rows.ts'
 
-/** Adds up, for every agent with lessons on the text, the most that they can say for it. */
-export function learnedMost(query: Query, mass: number, learned: Learned, rows: Rows, sums: Sums): void {
-  for (const feature of query.features) {
-    for (const agent of learned.holders(feature)) {
-      const row = rows.byId(agent)
-      if (row === undefined) continue
-      const value = learnedWeight * learned.evidence(agent, feature)
-      if (value <= 0) continue
-      const before = sums.learned[row.number] as number
-      if (before === 0) sums.rows.push(row.number)
-      sums.learned[row.number] = Math.min(mass, before + value)
-    }
-  }
+/** Notes, for every agent with lessons, the most that they can say for the text. */
+export function addLearned(query: Query, mass: number, learned: Learned, rows: Rows, sums: Sums): void {
+  learned.forEach(query, (agent, evidence, past) => {
+    const row = rows.byId(agent)
+    if (row !== undefined) sums.learned[row.number] = Math.min(mass, learnedWeight * evidence + mass * past)
+  })
 }

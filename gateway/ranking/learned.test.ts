@@ -33,7 +33,7 @@ const matchOf = (index: AgentIndex) =>
 
 test('a task that went well teaches: the agent is found by words that it never said, and the reasons name it', () => {
   const index = theIndex()
-  expect(matchOf(index)).toBe(0)
+  expect(matchOf(index)).toBeLessThan(0.1)
   index.learn(...others, lesson(1), lesson(2))
   const [best] = index.rank(asked).candidates
   expect(best).toMatchObject({ slug: 'beta', canHandle: true })

@@ -1,5 +1,13 @@
-import { featureEvidence, type Taught, taughtBy } from '../../shared/negotiation/learning.ts'
+import {
+  featureEvidence,
+  lessonRarity,
+  pastEvidence,
+  type Taught,
+  taughtBy,
+} from '../../shared/negotiation/learning.ts'
 import type { Lesson } from '../../shared/negotiation/lesson.ts'
+import type { Query } from '../../shared/negotiation/query.ts'
+import { likeness } from '../../shared/negotiation/words/meaning.ts'
 
 export interface LearnedOptions {
   /** Milliseconds since 1970; lessons lose half of their weight in 90 days. */
@@ -17,7 +25,18 @@ interface Pupil {
   lessons: Map<string, Lesson>
   taught: Taught
   asOf: number
+  /** Length of its usual words by their rarity, and how much was learned by all when it was read. */
+  length: number
+  readAt: number
+  /** Room for the ranking under way. */
+  sum: number
+  product: number
 }
+
+const nobody: ReadonlyMap<string, number> = new Map()
+
+/** The length of usual words is read again once the weight of all lessons has changed by so much. */
+const staleShare = 0.05
 
 /** What past work taught about every agent: counted words alone, bounded, and forgotten context by context. */
 export class Learned {
@@ -29,6 +48,8 @@ export class Learned {
   readonly #now: () => number
   readonly #perAgentMax: number
   #weight = 0
+  /** What the last text asked for was read as. */
+  #asked: { of: Query | undefined; weight: number; length: number } = { of: undefined, weight: 0, length: 0 }
 
   constructor({ now = Date.now, perAgentMax = perAgentMaxDefault }: LearnedOptions = {}) {
     this.#now = now
@@ -81,9 +102,46 @@ export class Learned {
     return featureEvidence(feature, held, pupil.taught.weight, this.#shareOf(feature))
   }
 
-  /** The agents whose lessons hold the feature. */
-  holders(feature: string): Iterable<string> {
-    return this.#held.get(feature)?.keys() ?? []
+  /** How like the text is to all that the agent did well, as a share of what its words could say. */
+  past(agent: string, query: Query): number {
+    const pupil = this.#pupils.get(agent)
+    if (pupil === undefined) return 0
+    let product = 0
+    for (const stem of wordsOf(query)) {
+      const held = pupil.taught.usual.get(stem)
+      if (held !== undefined) product += held * this.#rarityOf(stem) ** 2
+    }
+    return this.#past(pupil, query, product)
+  }
+
+  /** Tells of every agent with lessons no less than what its past says, `evidence` of the features and `past`. */
+  forEach(query: Query, tell: (agent: string, evidence: number, past: number) => void): void {
+    for (const pupil of this.#pupils.values()) {
+      pupil.sum = 0
+      pupil.product = 0
+    }
+    for (const feature of query.features) {
+      const share = this.#shareOf(feature)
+      for (const [agent, held] of this.#held.get(feature) ?? nobody) {
+        const pupil = this.#pupils.get(agent) as Pupil
+        if (held > 0) pupil.sum += featureEvidence(feature, held, pupil.taught.weight, share)
+      }
+    }
+    for (const stem of wordsOf(query)) {
+      const squared = this.#rarityOf(stem) ** 2
+      for (const agent of (this.#held.get(stem) ?? nobody).keys()) {
+        const pupil = this.#pupils.get(agent) as Pupil
+        pupil.product += (pupil.taught.usual.get(stem) ?? 0) * squared
+      }
+    }
+    for (const [agent, pupil] of this.#pupils) tell(agent, pupil.sum, this.#past(pupil, query, pupil.product))
+  }
+
+  #past(pupil: Pupil, query: Query, product: number): number {
+    const { meaning, weight } = pupil.taught
+    const lengths = this.#lengthOf(pupil) * this.#askedLength(query)
+    const words = lengths === 0 ? 0 : Math.min(1, Math.max(0, product / lengths))
+    return pastEvidence(words, likeness(meaning, query.meaning), weight)
   }
 
   /** Lets old lessons fade; at most once a day for an agent. */
@@ -96,9 +154,40 @@ export class Learned {
     return ((this.#shares.get(feature) ?? 0) + 0.5) / (this.#weight + 1)
   }
 
+  #rarityOf(stem: string): number {
+    return this.#held.has(stem) ? lessonRarity(this.#shareOf(stem)) : 0
+  }
+
+  #lengthOf(pupil: Pupil): number {
+    if (Math.abs(this.#weight - pupil.readAt) > staleShare * pupil.readAt) {
+      let squares = 0
+      for (const [stem, held] of pupil.taught.usual) squares += (held * this.#rarityOf(stem)) ** 2
+      pupil.length = Math.sqrt(squares)
+      pupil.readAt = this.#weight
+    }
+    return pupil.length
+  }
+
+  #askedLength(query: Query): number {
+    const { of, weight, length } = this.#asked
+    if (of === query && weight === this.#weight) return length
+    let squares = 0
+    for (const stem of wordsOf(query)) squares += this.#rarityOf(stem) ** 2
+    this.#asked = { of: query, weight: this.#weight, length: Math.sqrt(squares) }
+    return this.#asked.length
+  }
+
   #keep(lesson: Lesson): Lesson[] {
     const { agent, context } = lesson
-    const pupil = this.#pupils.get(agent) ?? { lessons: new Map(), taught: nothing, asOf: 0 }
+    const pupil = this.#pupils.get(agent) ?? {
+      lessons: new Map(),
+      taught: nothing,
+      asOf: 0,
+      length: 0,
+      readAt: 0,
+      sum: 0,
+      product: 0,
+    }
     this.#pupils.set(agent, pupil)
     const words = Object.fromEntries(Object.entries(lesson.words).slice(0, featuresPerLessonMax))
     pupil.lessons.delete(context)
@@ -131,6 +220,7 @@ export class Learned {
     }
     pupil.asOf = this.#now()
     pupil.taught = taughtBy([...pupil.lessons.values()], pupil.asOf)
+    pupil.readAt = 0
     this.#count(agent, pupil.taught, 1)
   }
 
@@ -159,4 +249,9 @@ export class Learned {
   }
 }
 
-const nothing: Taught = { weight: 0, features: new Map() }
+const nothing: Taught = { weight: 0, features: new Map(), usual: new Map(), meaning: undefined }
+
+function* wordsOf({ terms, common }: Query): Iterable<string> {
+  for (const { stem } of terms) yield stem
+  yield* common
+}

@@ -1,4 +1,4 @@
-import { evidenceFor, massOf, nearnessEvidence } from '../../shared/negotiation/evidence.ts'
+import { evidenceFor, massOf, meaningWeight, nearnessEvidence } from '../../shared/negotiation/evidence.ts'
 import type { Knowledge } from '../../shared/negotiation/knowledge.ts'
 import { exactScoreOf, negotiate, scoreWith } from '../../shared/negotiation/negotiate.ts'
 import { type Query, queryOf } from '../../shared/negotiation/query.ts'
@@ -7,11 +7,11 @@ import { type Subscores, sharesOf, weightedSum } from '../../shared/negotiation/
 import { Admitted, type Excluded } from './admitted.ts'
 import type { Ranking, RankOptions } from './agent-index.ts'
 import { Best } from './best.ts'
-import { addUp, listsOf, Sums } from './gather.ts'
+import { addWords, Sums } from './gather.ts'
 import type { Learned } from './learned.ts'
-import { learnedMost } from './learned-sums.ts'
+import { addLearned } from './learned-sums.ts'
+import { likeliest } from './likeliest.ts'
 import type { Row, Rows } from './rows.ts'
-import { UpperBounds } from './upper-bounds.ts'
 import type { WordIndex } from './word-index.ts'
 
 export interface Parts {
@@ -39,7 +39,6 @@ interface Run {
   restMost: number
   admitted: Admitted
   best: Best
-  seen: Set<number>
   refused: Excluded[]
 }
 
@@ -56,8 +55,9 @@ export class Ranker {
   }
 
   rank(wanted: NegotiationRequest, options: RankOptions): Ranking {
-    const { rows, ruled } = this.#parts
+    const { rows, words, ruled } = this.#parts
     const run = this.#start(wanted, options)
+    this.#sums.ready(words.capacity, rows.capacity)
     if (options.queryVector !== undefined) this.#scoreNear(run)
     else this.#scoreTouched(run)
     this.#scoreOthers(run)
@@ -86,30 +86,38 @@ export class Ranker {
       restMost: weightedSum(shares, nothingButSkill),
       admitted: new Admitted(rows, wanted),
       best: new Best(Math.min(limitMax, options.limit ?? limitDefault)),
-      seen: new Set(),
       refused: [],
     }
   }
 
-  /** Agents whose words or lessons have to do with the task. */
+  /** Agents that have to do with the task by their words, their direction or their lessons. */
   #scoreTouched(run: Run): void {
     const { rows, words, learned } = this.#parts
+    const { query, mass, knowledge } = run
     const sums = this.#sums
-    sums.ready(words.capacity, rows.capacity)
-    const bounds = new UpperBounds(sums, words)
-    try {
-      learnedMost(run.query, run.mass, learned, rows, sums)
-      const left = addUp(listsOf(run.query, words, run.knowledge), sums, (most) => {
-        for (const row of bounds.first(2 * (run.options.limit ?? limitDefault))) this.#visit(row, run)
-        return this.#least(run) > most
-      })
-      for (const row of bounds.first(2 * (run.options.limit ?? limitDefault))) this.#visit(row, run)
-      for (const { row, most } of bounds.atLeast(this.#least(run) - left)) {
-        if (most + left < this.#least(run)) break
-        this.#visit(row, run)
-      }
-    } finally {
-      sums.clear()
+    addWords(query, words, knowledge, sums)
+    addLearned(query, mass, learned, rows, sums)
+    for (const unit of likeliest(sums, words, 2 * (run.options.limit ?? limitDefault)))
+      this.#visit(words.rowOf(unit), run)
+    this.#scoreRest(run, query.meaning === undefined ? 0 : meaningWeight * mass)
+  }
+
+  /** Every unit that could still bring its agent a place, bounded twice: without its direction, then with it. */
+  #scoreRest(run: Run, directionMost: number): void {
+    const { words: index } = this.#parts
+    const { words, learned, seen, ranking } = this.#sums
+    const { meaning } = run.query
+    let least = this.#least(run)
+    for (let unit = 0; unit < index.capacity; unit += 1) {
+      const row = index.rowOf(unit)
+      if (row < 0 || seen[row] === ranking) continue
+      const bare = (words[unit] as number) + (learned[row] as number)
+      if (bare + directionMost < least) continue
+      const direction = meaning === undefined ? 0 : directionMost * index.likeness(unit, meaning)
+      const most = bare + direction
+      if (most <= 0 || most < least) continue
+      this.#visit(row, run)
+      least = this.#least(run)
     }
   }
 
@@ -128,15 +136,17 @@ export class Ranker {
    */
   #scoreOthers(run: Run): void {
     const { best, restMost, wanted } = run
+    const { seen, ranking } = this.#sums
     for (const row of this.#parts.rows.ordered()) {
       if (!best.takes(restMost, row.slug)) return
-      if (!run.seen.has(row.number)) this.#offer(row, scoreWith(0, row.offer, wanted), run)
+      if (seen[row.number] !== ranking) this.#offer(row, scoreWith(0, row.offer, wanted), run)
     }
   }
 
   #visit(number: number, run: Run): void {
-    if (run.seen.has(number)) return
-    run.seen.add(number)
+    const { seen, ranking } = this.#sums
+    if (seen[number] === ranking) return
+    seen[number] = ranking
     const row = this.#parts.rows.byNumber(number)
     if (run.admitted.rule(row) !== undefined) return
     this.#offer(row, exactScoreOf(row.offer, run.wanted, this.#knowledge(row, run)), run)

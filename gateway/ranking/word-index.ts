@@ -1,14 +1,20 @@
 import type { Profile } from '../../shared/negotiation/profile.ts'
+import { dimensions, type Meaning } from '../../shared/negotiation/words/meaning.ts'
 import { Posting } from './postings.ts'
 
 /** Below so many agents rarity is judged as if there were so many: in a small registry no word is common. */
 const agentsImagined = 200
+
+const noRow = -1
 
 /** Stem → units that hold it. A unit is a skill of an agent, or an agent as a whole; `row` says of whom. */
 export class WordIndex {
   readonly #postings = new Map<string, Posting>()
   readonly #freeUnits: number[] = []
   #rowOf = new Int32Array(1024)
+  #directions = new Int8Array(1024 * dimensions)
+  /** 0: no direction. */
+  #lengths = new Float64Array(1024)
   #units = 0
   #agents = 0
 
@@ -16,8 +22,10 @@ export class WordIndex {
   add(row: number, { units }: Profile): Int32Array {
     const numbers = new Int32Array(units.length)
     const stems = new Set<string>()
-    units.forEach(({ impacts }, at) => {
+    units.forEach(({ impacts, meaning }, at) => {
       const unit = this.#newUnit(row)
+      this.#lengths[unit] = meaning?.length ?? 0
+      if (meaning !== undefined) this.#directions.set(meaning.vector, unit * dimensions)
       numbers[at] = unit
       for (const [stem, impact] of impacts) {
         stems.add(stem)
@@ -34,6 +42,7 @@ export class WordIndex {
     units.forEach(({ impacts }, at) => {
       const unit = numbers[at] as number
       this.#freeUnits.push(unit)
+      this.#rowOf[unit] = noRow
       for (const stem of impacts.keys()) {
         stems.add(stem)
         this.#posting(stem).remove(unit)
@@ -56,6 +65,18 @@ export class WordIndex {
     return this.#units
   }
 
+  /** As `likeness` of the unit's meaning with this one. */
+  likeness(unit: number, { vector, length }: Meaning): number {
+    const own = this.#lengths[unit] as number
+    if (own === 0) return 0
+    const all = this.#directions
+    const from = unit * dimensions
+    let sum = 0
+    for (let at = 0; at < dimensions; at += 1) sum += (all[from + at] as number) * (vector[at] as number)
+    return Math.max(0, sum / (own * length))
+  }
+
+  /** −1: nobody has the unit any more. */
   rowOf(unit: number): number {
     return this.#rowOf[unit] as number
   }
@@ -73,6 +94,12 @@ export class WordIndex {
       const larger = new Int32Array(this.#rowOf.length * 2)
       larger.set(this.#rowOf)
       this.#rowOf = larger
+      const directions = new Int8Array(larger.length * dimensions)
+      directions.set(this.#directions)
+      this.#directions = directions
+      const lengths = new Float64Array(larger.length)
+      lengths.set(this.#lengths)
+      this.#lengths = lengths
     }
     this.#rowOf[unit] = row
     return unit

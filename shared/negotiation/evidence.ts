@@ -2,9 +2,12 @@ import type { Knowledge } from './knowledge.ts'
 import { usualRarity } from './knowledge.ts'
 import type { Unit } from './profile.ts'
 import type { Query, Term } from './query.ts'
+import { likeness } from './words/meaning.ts'
 
 /** Past work counts at most as much as all words of the text together. */
-export const learnedWeight = 0.4
+export const learnedWeight = 0.32
+/** What the directions of two texts say, as a share of all that words could say. */
+export const meaningWeight = 0.1
 const nearnessWeight = 1
 
 /** Where half of the way to 1 is, as a share of `mass` to the power of `massPower`. */
@@ -52,11 +55,15 @@ function answer(best: Float64Array, found: readonly (readonly [number, number])[
 }
 
 /** What past work says for the text (or against it), bounded by what its words could say. */
-export function learnedEvidence({ features }: Query, { learned }: Knowledge, mass: number): number {
-  if (learned === undefined) return 0
+export function learnedEvidence(query: Query, { learned, past }: Knowledge, mass: number): number {
   let sum = 0
-  for (const feature of features) sum += learned(feature)
-  return Math.max(-mass / 4, Math.min(mass, learnedWeight * sum))
+  if (learned !== undefined) for (const feature of query.features) sum += learned(feature)
+  return Math.max(-mass / 4, Math.min(mass, learnedWeight * sum + mass * (past?.(query) ?? 0)))
+}
+
+/** What the text as a whole has in common with the unit as a whole, beyond single words. */
+export function meaningEvidence({ meaning }: Unit, query: Query, mass: number): number {
+  return meaningWeight * mass * likeness(meaning, query.meaning)
 }
 
 /** What nearness in meaning says: below half it says nothing. */

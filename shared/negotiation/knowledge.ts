@@ -1,9 +1,13 @@
+import type { Query } from './query.ts'
+
 /** What is known beyond an agent's own texts; a gateway knows more than an agent alone. All of it may be absent. */
 export interface Knowledge {
   /** How much a stem tells agents apart: its rarity among the texts of all agents. */
   rarityOf?: (stem: string) => number
   /** How much this agent's past work speaks for each feature of a text; negative: against it. */
   learned?: (feature: string) => number
+  /** How like the text is to all that this agent did well, as a share of what its words could say. */
+  past?: (query: Query) => number
   /** Nearness in meaning of each skill to the wanted text (embeddings), 0..1, in the order of the skills. */
   nearness?: readonly number[]
   /** Why embeddings were not used, where they should have been. */

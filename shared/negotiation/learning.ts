@@ -1,13 +1,12 @@
 import type { Lesson } from './lesson.ts'
 import { readQuery } from './query.ts'
+import { dimensions, inBytes, type Meaning, meaningOf } from './words/meaning.ts'
+import { isStopWord } from './words/split.ts'
 
 /** What is kept of a text that an agent worked on: its stems and pairs of them, sorted, so that no text can be read from it. */
 export function lessonWords(text: string): Record<string, number> {
-  return Object.fromEntries(
-    readQuery(text)
-      .features.toSorted()
-      .map((feature) => [feature, 1]),
-  )
+  const { features, common } = readQuery(text)
+  return Object.fromEntries([...features, ...common].toSorted().map((feature) => [feature, 1]))
 }
 
 /** One agent's part in what was learned. */
@@ -16,6 +15,10 @@ export interface Taught {
   weight: number
   /** Feature → weight of the lessons that hold it; negative: they went badly. */
   features: ReadonlyMap<string, number>
+  /** The same of single words, each lesson of length 1 whatever its number of words. */
+  usual: ReadonlyMap<string, number>
+  /** The direction of those lessons together. */
+  meaning: Meaning | undefined
 }
 
 /** The lessons of one caller about one agent count at most as much as so many. */
@@ -30,6 +33,8 @@ export function taughtBy(lessons: readonly Lesson[], now: number): Taught {
   }
   let weight = 0
   const features = new Map<string, number>()
+  const usual = new Map<string, number>()
+  const direction = new Float64Array(dimensions)
   for (const lesson of lessons) {
     const total = ofCaller.get(lesson.caller) ?? 0
     const own = weightOf(lesson, now) * Math.min(1, callerWeightMax / (total || 1))
@@ -38,9 +43,43 @@ export function taughtBy(lessons: readonly Lesson[], now: number): Taught {
     for (const feature of Object.keys(lesson.words)) {
       features.set(feature, (features.get(feature) ?? 0) + signed)
     }
+    addWhole(lesson, signed, usual, direction)
   }
-  return { weight, features }
+  return { weight, features, usual, meaning: inBytes(direction) }
 }
+
+function addWhole(
+  { words }: Lesson,
+  weight: number,
+  usual: Map<string, number>,
+  direction: Float64Array,
+): void {
+  const single = Object.keys(words).filter((feature) => !feature.includes(' '))
+  const share = weight / Math.sqrt(single.length || 1)
+  for (const stem of single) usual.set(stem, (usual.get(stem) ?? 0) + share)
+  const meaning = meaningOf(single.filter((stem) => !isStopWord(stem)))
+  if (meaning === undefined) return
+  for (let at = 0; at < dimensions; at += 1) {
+    direction[at] = (direction[at] as number) + (weight * (meaning.vector[at] as number)) / meaning.length
+  }
+}
+
+const usualWeight = 0.4
+const directionWeight = 0.2
+/** Lessons that weigh so much together say half of what many say. */
+const few = 0.1
+
+/**
+ * How much it says that a text is like the lessons as a whole, as a share of all that its words could say.
+ * @param words cosine of the counted words, 0..1
+ * @param direction cosine of the directions, 0..1
+ * @param weight weight of the lessons: a single one, or old ones, say less
+ */
+export const pastEvidence = (words: number, direction: number, weight: number): number =>
+  (weight / (weight + few)) * (usualWeight * words + directionWeight * direction)
+
+/** How much a word tells lessons apart, 0 for one that is in all of them. */
+export const lessonRarity = (share: number): number => Math.max(0, -Math.log(share))
 
 function weightOf({ at, outcome }: Lesson, now: number): number {
   return Math.min(1, Math.abs(outcome)) * 2 ** (-Math.max(0, now - at) / halfLifeMs)

@@ -1,5 +1,6 @@
 import type { Offer, OfferedSkill } from './offer.ts'
 import { joinedWords } from './words/joined.ts'
+import { type Meaning, meaningOf } from './words/meaning.ts'
 import { isStopWord, stemOf, wordsIn } from './words/split.ts'
 
 /** The words of one skill together with those of its agent; or those of all its skills. */
@@ -8,6 +9,8 @@ export interface Unit {
   skill?: OfferedSkill
   /** Stem → how much the unit is about it, 0..1. */
   impacts: ReadonlyMap<string, number>
+  /** Absent where none of the words is English. */
+  meaning: Meaning | undefined
 }
 
 export interface Profile {
@@ -51,11 +54,13 @@ function readProfile(name: string, description: string, skills: readonly Offered
   const counted = skills.map((skill) => countsOf(skill))
   const units: Unit[] = counted.map((counts, at) => ({
     skill: skills[at] as OfferedSkill,
-    impacts: impactsOf(merged([agent, counts])),
+    ...read(merged([agent, counts])),
   }))
-  if (skills.length > 1) units.push({ impacts: impactsOf(merged([agent, ...counted])) })
+  if (skills.length > 1) units.push(read(merged([agent, ...counted])))
   return { units }
 }
+
+const read = (counts: Counts) => ({ impacts: impactsOf(counts), meaning: meaningOf(counts.keys()) })
 
 function countsOf({ name, description, tags, examples, assessment }: OfferedSkill): Counts {
   const counts: Counts = new Map()

@@ -1,5 +1,6 @@
 import type { NegotiationRequest } from './request.ts'
 import { backgroundRarity, relatedTo } from './words/english.ts'
+import { type Meaning, meaningOf } from './words/meaning.ts'
 import { isStopWord, stemOf, wordsIn } from './words/split.ts'
 
 /** A word of the wanted text that counts. */
@@ -17,11 +18,16 @@ export interface Query {
   answers: ReadonlyMap<string, readonly (readonly [term: number, share: number])[]>
   /** What learning looks at: the stems, and pairs of neighbouring words. */
   features: readonly string[]
+  /** The stems of stop words: how people ask for a thing tells tasks apart, too. */
+  common: readonly string[]
+  /** Absent where none of the words is English. */
+  meaning: Meaning | undefined
 }
 
 const wordsMax = 10_000
 const termsMax = 64
-const pairsMax = 64
+const pairsMax = 48
+const commonMax = 16
 const kept = new WeakMap<NegotiationRequest, Query>()
 
 /** Reads the text of the request once, however many agents are asked. */
@@ -37,7 +43,11 @@ export function queryOf(wanted: NegotiationRequest): Query {
 export function readQuery(text: string): Query {
   const words = wordsIn(text, wordsMax)
   const counts = new Map<string, number>()
-  for (const word of words) if (!isStopWord(word)) add(counts, stemOf(word))
+  const common = new Set<string>()
+  for (const word of words) {
+    if (!isStopWord(word)) add(counts, stemOf(word))
+    else if (common.size < commonMax) common.add(stemOf(word))
+  }
   let terms = [...counts].map(([stem, count]) => ({ stem, count, weight: backgroundRarity(stem) }))
   if (terms.length > termsMax) {
     terms = terms
@@ -49,6 +59,8 @@ export function readQuery(text: string): Query {
     terms: read,
     answers: answersOf(read),
     features: [...terms.map(({ stem }) => stem), ...pairsIn(words)],
+    common: [...common].filter((stem) => !counts.has(stem)),
+    meaning: meaningOf(terms.map(({ stem }) => stem)),
   }
 }
 

@@ -1,8 +1,17 @@
-import { learnedEvidence, massOf, matchOf, nearnessEvidence, rarity, wordEvidence } from './evidence.ts'
+import {
+  learnedEvidence,
+  massOf,
+  matchOf,
+  meaningEvidence,
+  nearnessEvidence,
+  rarity,
+  wordEvidence,
+} from './evidence.ts'
 import type { Knowledge } from './knowledge.ts'
 import type { Profile, Unit } from './profile.ts'
 import type { Query, Term } from './query.ts'
 import { rounded } from './rounded.ts'
+import { likeness } from './words/meaning.ts'
 
 export interface SkillMatch {
   skillId: string
@@ -14,6 +23,8 @@ export interface SkillMatch {
 
 const namedSkillsMax = 20
 const namedWordsMax = 5
+/** A likeness below this is that of any two texts. */
+const likeTold = 0.3
 
 /** How well the agent fits the text, 0..1: by its best skill, or by all of them together. */
 export function skillMatch({ units }: Profile, query: Query, knowledge: Knowledge): number {
@@ -46,10 +57,19 @@ export function skillMatches({ units }: Profile, query: Query, knowledge: Knowle
 }
 
 function unitEvidence(unit: Unit, at: number, query: Query, knowledge: Knowledge, mass: number): number {
-  return wordEvidence(unit, query, knowledge) + nearnessEvidence(knowledge.nearness?.[at], mass)
+  return (
+    wordEvidence(unit, query, knowledge) +
+    meaningEvidence(unit, query, mass) +
+    nearnessEvidence(knowledge.nearness?.[at], mass)
+  )
 }
 
-function reasonsOf({ impacts }: Unit, at: number, { terms }: Query, knowledge: Knowledge): string[] {
+function reasonsOf(
+  { impacts, meaning }: Unit,
+  at: number,
+  { terms, meaning: wanted }: Query,
+  knowledge: Knowledge,
+): string[] {
   const said = terms
     .map((term) => ({ ...bestWord(term, impacts, knowledge), term }))
     .filter(({ value }) => value > 0)
@@ -57,11 +77,15 @@ function reasonsOf({ impacts }: Unit, at: number, { terms }: Query, knowledge: K
     .slice(0, namedWordsMax)
   const same = said.filter(({ term, word }) => word === term.stem).map(({ word }) => word)
   const alike = said.filter(({ term, word }) => word !== term.stem)
+  const alikeAsWhole = likeness(meaning, wanted)
   const near = knowledge.nearness?.[at] ?? 0
   return [
     ...(same.length > 0 ? [`words in common: ${same.join(', ')}`] : []),
     ...(alike.length > 0
       ? [`related: ${alike.map(({ term, word }) => `${term.stem} ~ ${word}`).join(', ')}`]
+      : []),
+    ...(alikeAsWhole >= likeTold || (said.length === 0 && alikeAsWhole > 0)
+      ? [`like it as a whole (${alikeAsWhole.toFixed(2)})`]
       : []),
     ...(near > 0.5 ? [`near in meaning (${near.toFixed(2)})`] : []),
   ]

@@ -2,6 +2,7 @@ import { readFileSync } from 'node:fs'
 
 /** A line of `english.txt`: a stem, its place in the order of how common it is, and what it is related to. */
 interface Entry {
+  line: number
   rank: number
   rest: string
   related?: readonly (readonly [stem: string, share: number])[]
@@ -25,8 +26,8 @@ function read(): Map<string, Entry> {
     const second = line.indexOf(' ', first + 1)
     const stem = line.slice(0, first)
     const rank = Number(second < 0 ? line.slice(first + 1) : line.slice(first + 1, second))
+    found.set(stem, { line: stems.length, rank, rest: second < 0 ? '' : line.slice(second + 1) })
     stems.push(stem)
-    found.set(stem, { rank, rest: second < 0 ? '' : line.slice(second + 1) })
   }
   return found
 }
@@ -38,6 +39,9 @@ export function backgroundRarity(stem: string): number {
 }
 
 export const isEnglish = (stem: string): boolean => entries().has(stem)
+
+/** The line of a stem, from 0: the place of its vector in `english.vec`. */
+export const placeOf = (stem: string): number | undefined => entries().get(stem)?.line
 
 /** Stems of like meaning with how alike, below 1, the nearest first. */
 export function relatedTo(stem: string): readonly (readonly [stem: string, share: number])[] {

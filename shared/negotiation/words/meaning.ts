@@ -1,0 +1,64 @@
+import { readFileSync } from 'node:fs'
+import { placeOf } from './english.ts'
+
+/** What a text is about, as a direction: the sum of the vectors of its words (`english.vec`). */
+export interface Meaning {
+  vector: Int8Array
+  /** Euclidean length of the vector. */
+  length: number
+}
+
+/** Numbers a word has in `english.vec`. */
+export const dimensions = 128
+
+let table: Int8Array | undefined
+
+function vectors(): Int8Array {
+  if (table === undefined) {
+    const bytes = readFileSync(new URL('./english.vec', import.meta.url))
+    table = new Int8Array(bytes.buffer, bytes.byteOffset, bytes.byteLength)
+  }
+  return table
+}
+
+/** Each stem counts once, whatever its place. Undefined: none of them is in the list. Whole numbers, so the same everywhere. */
+export function meaningOf(stems: Iterable<string>): Meaning | undefined {
+  const sum = new Int32Array(dimensions)
+  let known = false
+  for (const stem of stems) {
+    const place = placeOf(stem)
+    if (place === undefined) continue
+    known = true
+    const all = vectors()
+    const from = place * dimensions
+    for (let at = 0; at < dimensions; at += 1) sum[at] = (sum[at] as number) + (all[from + at] as number)
+  }
+  return known ? inBytes(sum) : undefined
+}
+
+/** The same direction in 8 bits a number. */
+export function inBytes(sum: ArrayLike<number>): Meaning | undefined {
+  let most = 0
+  for (let at = 0; at < dimensions; at += 1) most = Math.max(most, Math.abs(sum[at] as number))
+  if (most === 0) return undefined
+  const vector = new Int8Array(dimensions)
+  let squares = 0
+  for (let at = 0; at < dimensions; at += 1) {
+    const value = Math.round(((sum[at] as number) * 127) / most)
+    vector[at] = value
+    squares += value * value
+  }
+  return { vector, length: Math.sqrt(squares) }
+}
+
+/** Cosine of the two, 0 where they point apart. */
+export function likeness(a: Meaning | undefined, b: Meaning | undefined): number {
+  if (a === undefined || b === undefined) return 0
+  return Math.max(0, dot(a.vector, b.vector) / (a.length * b.length))
+}
+
+function dot(a: Int8Array, b: Int8Array): number {
+  let sum = 0
+  for (let at = 0; at < dimensions; at += 1) sum += (a[at] as number) * (b[at] as number)
+  return sum
+}
