@@ -1,8 +1,16 @@
 import { Option } from 'commander'
 import { CliCommand } from '../cli-command.ts'
+import { CommandFailed, UsageError } from '../faults.ts'
 import { type Io, print, printJson } from '../io.ts'
+import { type ListedPayment, pathOf, paymentsOf, paymentsOfAll, requireOurs } from '../payments-of.ts'
 import { oneLine } from '../printable.ts'
-import { connect, type ServerOptions, slugOf, withServerOptions } from '../server-connection.ts'
+import {
+  connect,
+  type ServerConnection,
+  type ServerOptions,
+  slugOf,
+  withServerOptions,
+} from '../server-connection.ts'
 
 interface PaymentsOptions extends ServerOptions {
   orphaned?: true
@@ -12,22 +20,7 @@ interface PaymentsOptions extends ServerOptions {
   json?: true
 }
 
-interface ListedPayment {
-  payment_id?: string
-  state?: string
-  amount?: string
-  asset?: string
-  network?: string
-  payer?: string
-  tx_hash?: string
-  task_id?: string
-  reason?: string
-}
-
 const states = ['orphaned', 'unknown', 'settled', 'spent', 'earned', 'refunded', 'failed', 'open', 'expired']
-const pageSize = 200
-const pagesMax = 500
-
 const help = `
 It is for the operator: with --token or PARLEY_TOKEN a token with agent:admin, else one of the client that the embedded
 OAuth server keeps for whoever has its folder.
@@ -35,64 +28,71 @@ OAuth server keeps for whoever has its folder.
 An orphaned payment was settled, and nothing was had for it: its amount belongs to its payer. Say --refunded <payment> before you
 send the money back (of two operators, one is the first), and name the transaction with --tx.`
 
-/** The ledger of an agent, as its operator sees it. */
+/** The ledgers of the agents, as their operator sees them. */
 export default function paymentsCommand(io: Io): CliCommand {
   return withServerOptions(new CliCommand('payments'))
-    .argument('<agent>', 'name of the agent (npx parley agents)')
+    .argument('[agent]', 'name of the agent (npx parley agents); default: all that the gateway runs')
     .option('--orphaned', 'what is to be paid back (the default)')
     .addOption(new Option('--state <state>', 'payments in this state').choices(states).default('orphaned'))
     .option('--refunded <payment>', 'note that this orphaned payment is paid back')
     .option('--tx <hash>', 'with --refunded: the transaction')
     .option('--json', 'print the agent’s answer as JSON')
     .addHelpText('after', help)
-    .run(async (agent: string, options: PaymentsOptions) => {
+    .run(async (agent: string | undefined, options: PaymentsOptions) => {
       const server = await connect(io, options, 'operator')
-      const path = agent === '-' ? '/payments' : `/agents/${slugOf(agent)}/payments`
-      if (options.refunded !== undefined) {
-        const body = options.tx === undefined ? {} : { tx_hash: options.tx }
-        const answer = await server.send(
-          'POST',
-          `${path}/${encodeURIComponent(options.refunded)}/refunded`,
-          body,
-        )
-        return options.json
-          ? printJson(io, answer.body)
-          : print(io, `${oneLine(options.refunded, 60)} is refunded.\n`)
-      }
-      const payments = await all(server, path, options.orphaned ? 'orphaned' : options.state)
-      if (options.json) return printJson(io, { payments, total: payments.length })
-      if (payments.length === 0) return print(io, 'No payments.\n')
-      for (const payment of payments) print(io, linesOf(payment))
+      const given = options.token ?? io.env['PARLEY_TOKEN']
+      if (agent !== undefined && agent !== '-') await requireOurs(server, slugOf(agent), given !== undefined)
+      return options.refunded === undefined
+        ? list(io, server, agent, options)
+        : refund(io, server, agent, { ...options, refunded: options.refunded })
     })
 }
 
-async function all(
-  server: Awaited<ReturnType<typeof connect>>,
-  path: string,
-  state: string,
-): Promise<ListedPayment[]> {
-  const found: ListedPayment[] = []
-  let cursor: number | undefined
-  for (let page = 0; page < pagesMax; page += 1) {
-    const place = cursor === undefined ? '' : `&cursor=${cursor}`
-    const { body } = await server.getJson(`${path}?state=${state}&limit=${pageSize}${place}`)
-    const answer = body as { payments?: ListedPayment[]; next_cursor?: number }
-    found.push(...(answer.payments ?? []))
-    if (typeof answer.next_cursor !== 'number') break
-    cursor = answer.next_cursor
+async function refund(
+  io: Io,
+  server: ServerConnection,
+  agent: string | undefined,
+  { refunded, tx, json }: PaymentsOptions & { refunded: string },
+): Promise<void> {
+  if (agent === undefined) throw new UsageError('--refunded wants the name of the agent that was paid.')
+  const path = `${pathOf(agent)}/${encodeURIComponent(refunded)}/refunded`
+  const answer = await server.send('POST', path, tx === undefined ? {} : { tx_hash: tx })
+  if (json) printJson(io, answer.body)
+  else print(io, `${oneLine(refunded, 60)} is refunded.\n`)
+}
+
+async function list(
+  io: Io,
+  server: ServerConnection,
+  agent: string | undefined,
+  options: PaymentsOptions,
+): Promise<void> {
+  const state = options.orphaned ? 'orphaned' : options.state
+  const { payments, silent } =
+    agent === undefined
+      ? await paymentsOfAll(server, state)
+      : { payments: await paymentsOf(server, agent, state), silent: [] }
+  if (options.json) {
+    const incomplete = silent.length > 0 ? { incomplete: silent } : {}
+    printJson(io, { payments, total: payments.length, ...incomplete })
+  } else if (payments.length === 0) print(io, 'No payments.\n')
+  else for (const payment of payments) print(io, linesOf(payment))
+  if (silent.length > 0) {
+    const names = silent.map((name) => oneLine(name, 40)).join(', ')
+    throw new CommandFailed(`Not all of them answered: what is with ${names} is missing here.`)
   }
-  return found
 }
 
 /** What a refund needs: how much of what, to whom, and why. */
 function linesOf(payment: ListedPayment): string {
-  const { payment_id: id, state, amount, asset, network, payer, reason } = payment
+  const { payment_id: id, state, amount, asset, network, payer, reason, agent } = payment
   const text = (value: unknown) => oneLine(typeof value === 'string' ? value : '-', 100)
   return [
     `${text(id)}  ${text(state)}${reason === undefined ? '' : ` (${text(reason)})`}`,
     `  ${text(amount)} of ${text(asset)} on ${text(network)}`,
     `  from ${text(payer)}`,
     `  transaction ${text(payment.tx_hash)}`,
+    ...(agent === undefined ? [] : [`  agent ${text(agent)}`]),
     `  task ${text(payment.task_id)}\n`,
   ].join('\n')
 }

@@ -13,6 +13,7 @@ export function entrySummary(entry: AgentEntry, gatewayUrl: string) {
     status: entry.status,
     verified: entry.verified,
     admitted: entry.admitted,
+    origin: entry.origin,
     quarantined: entry.quarantine !== undefined,
     since: entry.since,
     last_seen: entry.lastSeen ?? null,
@@ -36,7 +37,6 @@ export function entryDetail(entry: AgentEntry, gatewayUrl: string) {
   return {
     ...entrySummary(entry, gatewayUrl),
     registered_at: entry.registeredAt,
-    origin: entry.origin,
     keys: entry.keys ?? [],
     card_changes: changesOut(entry),
     quarantine:

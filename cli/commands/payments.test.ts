@@ -1,0 +1,113 @@
+import { createServer, type IncomingMessage, type ServerResponse } from 'node:http'
+import type { AddressInfo } from 'node:net'
+import { expect, test } from 'vitest'
+import { price, TestWallet } from '../../shared/testing/paid-agent.ts'
+import { type TestAgent, testAgent } from '../../shared/testing/test-agent.ts'
+import { runCli, temporaryFolder } from '../testing.ts'
+
+const origins: Record<string, string> = { paid: 'supervised', free: 'supervised', stranger: 'registered' }
+
+/** What of a gateway the command asks: the list of agents, and their own routes. */
+async function gatewayOf(agents: Record<string, TestAgent>, more: Record<string, string> = {}) {
+  const asked: string[] = []
+  const all = { ...origins, ...more }
+  const answer = async (request: IncomingMessage, response: ServerResponse) => {
+    const json = (body: unknown, status = 200) =>
+      response.writeHead(status, { 'content-type': 'application/json' }).end(JSON.stringify(body))
+    const [, , slug = '', rest] = /^\/(registry\/)?agents\/?([\w-]*)(.*)$/.exec(request.url ?? '') ?? []
+    if (request.url?.startsWith('/registry/') === true) {
+      const list = Object.entries(all).map(([name, origin]) => ({ slug: name, origin }))
+      return json(slug === '' ? { agents: list } : { slug, origin: all[slug] })
+    }
+    asked.push(slug)
+    const agent = agents[slug]
+    if (agent === undefined) return json({ error: { code: -32042, message: 'down', data: {} } }, 503)
+    const { method = 'GET', headers } = request
+    const chunks: Buffer[] = []
+    for await (const chunk of request) chunks.push(chunk as Buffer)
+    const { authorization = '', 'content-type': type = 'application/json' } = headers
+    const body = method === 'GET' ? {} : { body: Buffer.concat(chunks) }
+    const said = await fetch(`${agent.url}${rest}`, {
+      method,
+      headers: { authorization, ...(method === 'GET' ? {} : { 'content-type': type }) },
+      ...body,
+    })
+    return json(await said.json(), said.status)
+  }
+  const server = createServer((request, response) => void answer(request, response))
+  await new Promise<void>((resolve) => server.listen(0, '127.0.0.1', resolve))
+  const url = `http://127.0.0.1:${(server.address() as AddressInfo).port}`
+  return { url, asked, [Symbol.dispose]: () => void server.close() }
+}
+
+async function orphanOf(agent: TestAgent): Promise<void> {
+  const headers = await new TestWallet().header()
+  const alice = agent.caller('alice')
+  const task = await alice.send('x', undefined, { headers })
+  await alice.wait(task.id)
+  const { payments } = agent.app.services.store
+  await expect.poll(() => payments.countPaymentsByState()).toEqual({ orphaned: 1 })
+}
+
+const failing = () =>
+  testAgent({
+    executionCost: price,
+    handle: () => {
+      throw new Error('no')
+    },
+  })
+
+test('payments --orphaned lists what all agents of the gateway owe, and asks no stranger', async () => {
+  await using paid = await failing()
+  await using free = await testAgent({ handle: () => 'done' }, { identityProvider: paid.identityProvider })
+  using gateway = await gatewayOf({ paid, free })
+  using folder = temporaryFolder()
+  await orphanOf(paid)
+  const { token } = paid.caller('operator', 'agent:admin')
+  const run = (...more: string[]) =>
+    runCli(['payments', '--url', gateway.url, '--token', token, ...more], { cwd: folder.path })
+  const said = await run('--orphaned')
+  expect(said).toMatchObject({ code: 0, stderr: '' })
+  expect(said.stdout).toMatch(
+    /orphaned \(task_failed\)\n {2}0\.01 of 0x[\s\S]*transaction 0x[\s\S]*agent paid\n/,
+  )
+  expect(new Set(gateway.asked)).toEqual(new Set(['paid', 'free']))
+  const { payments } = JSON.parse((await run('--json')).stdout) as { payments: Record<string, string>[] }
+  expect(payments).toMatchObject([{ agent: 'paid', state: 'orphaned', amount: '0.01' }])
+  const id = payments[0]?.['payment_id'] ?? ''
+  expect((await run('--refunded', id)).code).toBe(2)
+  expect((await run('paid', '--refunded', id)).stdout).toBe(`${id} is refunded.\n`)
+  expect((await run()).stdout).toBe('No payments.\n')
+  expect((await run('--state', 'refunded')).stdout).toContain(id)
+})
+
+test('an agent that does not answer is named, and the exit code is 1', async () => {
+  await using paid = await failing()
+  using gateway = await gatewayOf({ paid }, { free: 'registered', away: 'supervised' })
+  using folder = temporaryFolder()
+  await orphanOf(paid)
+  const { token } = paid.caller('operator', 'agent:admin')
+  const said = await runCli(['payments', '--url', gateway.url, '--token', token], { cwd: folder.path })
+  expect(said.code).toBe(1)
+  expect(said.stdout).toContain('orphaned')
+  expect(said.stderr).toContain('away')
+})
+
+test('without the right to it: exit code 1 and nothing listed', async () => {
+  await using paid = await failing()
+  using gateway = await gatewayOf({ paid })
+  using folder = temporaryFolder()
+  await orphanOf(paid)
+  const { token } = paid.caller('alice')
+  const said = await runCli(['payments', '--url', gateway.url, '--token', token], { cwd: folder.path })
+  expect([said.code, said.stdout]).toEqual([1, ''])
+})
+
+test('no token of the operator’s own goes to an agent that somebody else runs', async () => {
+  await using paid = await failing()
+  using gateway = await gatewayOf({ paid })
+  using folder = temporaryFolder()
+  const said = await runCli(['payments', 'stranger', '--url', gateway.url], { cwd: folder.path })
+  expect(said).toMatchObject({ code: 1, stderr: expect.stringContaining('does not run stranger') })
+  expect(gateway.asked).toEqual([])
+})
