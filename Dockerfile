@@ -18,7 +18,8 @@ COPY --from=dependencies /app/node_modules node_modules
 COPY --from=build /src/dist .
 RUN mkdir /data && chown node:node /data
 ENV NODE_ENV=production HOST=0.0.0.0 PORT=7400 DATA_DIR=/data XDG_CACHE_HOME=/data/cache
-USER node
+# The base image's user node, by number: what forbids root can tell.
+USER 1000:1000
 VOLUME /data
 EXPOSE 7400
 HEALTHCHECK --interval=30s --timeout=3s --start-period=20s \

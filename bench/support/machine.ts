@@ -9,8 +9,8 @@ export const cores = { server: 0, load: 1 } as const
 export const pinned = os.availableParallelism() >= 2 && spawnSync('taskset', ['-c', '0', 'true']).status === 0
 
 /** The command that runs Node with these arguments on the core. */
-export function nodeOn(core: number, args: string[]): { file: string; args: string[] } {
-  if (!pinned) return { file: process.execPath, args }
+export function nodeOn(core: number | 'any', args: string[]): { file: string; args: string[] } {
+  if (!pinned || core === 'any') return { file: process.execPath, args }
   return { file: 'taskset', args: ['-c', String(core), process.execPath, ...args] }
 }
 

@@ -8,7 +8,8 @@ import { cpuMicrosOf, nodeOn, rssOf } from './machine.ts'
 export interface ServerOptions {
   /** Of Node: the program and its arguments. */
   args: string[]
-  core: number
+  /** `any`: where the system puts it. */
+  core: number | 'any'
   /** Beside what every process needs. */
   env?: Record<string, string>
   /** Flags of Node before the program, for example for a profile. */

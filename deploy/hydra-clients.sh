@@ -1,0 +1,19 @@
+#!/bin/sh
+# Makes the clients with which gateway and agents introspect tokens and register, where they are not there yet.
+set -eu
+hydra=${HYDRA_ADMIN_URL:-http://hydra:4445}
+until curl -sf -o /dev/null "$hydra/health/ready"; do sleep 1; done
+
+make() {
+  code=$(curl -s -o /dev/null -w '%{http_code}' -X POST "$hydra/admin/clients" -H 'Content-Type: application/json' -d "{
+    \"client_id\": \"$1\", \"client_secret\": \"$2\", \"grant_types\": [\"client_credentials\"],
+    \"scope\": \"$3\", \"token_endpoint_auth_method\": \"client_secret_post\"}")
+  case $code in
+    201) echo "$1: made" ;;
+    409) echo "$1: there already" ;;
+    *) echo "$1: Hydra answered $code" >&2; exit 1 ;;
+  esac
+}
+
+make parley-gateway "$GATEWAY_CLIENT_SECRET" 'agent:read'
+for agent in $AGENTS; do make "parley-$agent" "$AGENT_CLIENT_SECRET" 'agent:read agent:write'; done

@@ -1,0 +1,157 @@
+import { spawnSync } from 'node:child_process'
+import { existsSync, globSync, readFileSync } from 'node:fs'
+import { describe, expect, test } from 'vitest'
+import { parse } from 'yaml'
+import { agentSettings, commonSettings, gatewaySettings } from '../shared/process/settings.ts'
+import { price } from '../shared/testing/paid-agent.ts'
+import { testAgent } from '../shared/testing/test-agent.ts'
+import { gateway, gatewayForEachTest } from './testing.ts'
+
+interface Service {
+  image?: string
+  build?: string
+  read_only?: boolean
+  cap_drop?: string[]
+  environment?: Record<string, unknown>
+  ports?: string[]
+  volumes?: string[]
+  networks?: unknown
+  entrypoint?: string[]
+  deploy?: { replicas: number }
+}
+
+const read = (file: string) => readFileSync(file, 'utf8')
+const compose = parse(read('docker-compose.full.yml'), { merge: true }) as {
+  services: Record<string, Service>
+  volumes: Record<string, unknown>
+}
+const services = Object.entries(compose.services)
+const ofParley = services.filter(([, { build }]) => build !== undefined)
+const nameOf = /^(?:http|agent|nodejs|process)_\w+$/
+
+/** Series in a query of Prometheus; a histogram's parts and a summary's are those of the whole. */
+function seriesIn(query: string): string[] {
+  const words = query.replaceAll(/"[^"]*"/g, '').match(/[a-z_]\w+/g) ?? []
+  return words.filter((word) => nameOf.test(word) && word !== 'agent_id')
+}
+
+const runs = (program: string) => spawnSync(program, ['--version']).error === undefined
+
+describe('what is watched', () => {
+  gatewayForEachTest()
+
+  test('every series of the alerts and of the dashboard is one that a running agent or gateway has', async () => {
+    await using agent = await testAgent({
+      name: 'paid',
+      description: 'p',
+      skills: [{ id: 's', name: 'S', description: 's', tags: [] }],
+      executionCost: price,
+      handle: () => 'x',
+    })
+    const metrics = await Promise.all(
+      [agent.url, gateway().addresses.local].map(async (address) =>
+        (await fetch(`${address}/metrics`)).text(),
+      ),
+    )
+    const told = new Set(
+      metrics.flatMap((text) => [...text.matchAll(/^# TYPE (\w+)/gm)].map(([, name]) => name)),
+    )
+    const asked = [
+      read('deploy/alerts.yml'),
+      read('deploy/grafana/parley.json').replaceAll('\\"', "'"),
+    ].flatMap((text) =>
+      [...text.matchAll(/"?expr"?: (?:\|\n((?: {10,}.*\n)+)|(.*))/g)].flatMap(([all]) =>
+        seriesIn(all.replaceAll("'", '"').replace(/^"expr": "/, '')),
+      ),
+    )
+    expect(new Set(asked).size).toBeGreaterThan(10)
+    const missing = asked.filter(
+      (name) => !told.has(name) && !told.has(name.replace(/_(bucket|sum|count)$/, '')),
+    )
+    expect(missing).toEqual([])
+  })
+})
+
+test.skipIf(!runs('promtool'))(
+  'the alerts ring when they should, and Prometheus takes its configuration (needs promtool)',
+  () => {
+    for (const args of [
+      ['test', 'rules', 'alerts.cases.yml'],
+      ['check', 'config', 'prometheus.yml'],
+    ]) {
+      const { status, stdout, stderr } = spawnSync('promtool', args, { cwd: 'deploy', encoding: 'utf8' })
+      expect(`${stdout}${stderr}`).toContain('SUCCESS')
+      expect(status).toBe(0)
+    }
+  },
+)
+
+test('every alert says how loud it is and what is the matter, and has its place in docs/operations.md', () => {
+  const { groups } = parse(read('deploy/alerts.yml')) as {
+    groups: { rules: { alert: string; labels: { severity: string }; annotations: { summary: string } }[] }[]
+  }
+  const rules = groups.flatMap((group) => group.rules)
+  expect(rules.length).toBeGreaterThan(10)
+  const book = read('docs/operations.md')
+  for (const { alert, labels, annotations } of rules) {
+    expect(['page', 'ticket']).toContain(labels.severity)
+    expect(annotations.summary).not.toBe('')
+    expect(book).toContain(alert)
+  }
+})
+
+describe('docker-compose.full.yml', () => {
+  test('gateways and agents run without rights, on a root that cannot be written, and share store and queue', () => {
+    expect(ofParley.map(([name]) => name)).toEqual(['gateway-1', 'gateway-2', 'calculator', 'summarizer'])
+    for (const [, service] of ofParley) {
+      expect(service).toMatchObject({ read_only: true, cap_drop: ['ALL'] })
+      expect(service.environment).toMatchObject({
+        STORE_URL: expect.stringContaining('mongodb://'),
+        REDIS_URL: expect.any(String),
+      })
+    }
+  })
+
+  test('names settings only that are read', () => {
+    const known = { ...commonSettings, ...gatewaySettings, ...agentSettings, AGENT: true }
+    const given = ofParley.flatMap(([, { environment }]) => Object.keys(environment ?? {}))
+    expect(given.filter((name) => !(name in known))).toEqual([])
+  })
+
+  test('publishes on this machine alone, and never the database, Redis or the OAuth server’s admin address', () => {
+    const published = services.flatMap(([, { ports }]) => ports ?? [])
+    expect(published.filter((port) => !port.startsWith('127.0.0.1:'))).toEqual([])
+    expect(new Set(published.map((port) => port.split(':').at(-1)))).toEqual(
+      new Set(['3000', '4444', '8080', '9090']),
+    )
+  })
+
+  test('has no secret in it: each is asked for', () => {
+    const secrets = services.flatMap(([, { environment }]) =>
+      Object.entries(environment ?? {}).filter(([name]) => /PASSWORD|SECRET/.test(name)),
+    )
+    expect(secrets.length).toBeGreaterThan(5)
+    for (const [, value] of secrets) expect(value).toMatch(/^\$\{\w+:\?set /)
+  })
+
+  test('every image has a version, every file that is mounted is there, every volume is named', () => {
+    for (const [, { image = 'parley:built', volumes = [] }] of services) {
+      expect(image).toMatch(/^parley$|:(?!latest)\S+$/)
+      for (const volume of volumes) {
+        const [from = ''] = volume.split(':')
+        expect(from.startsWith('./') ? existsSync(from) : from in compose.volumes).toBe(true)
+      }
+    }
+  })
+
+  test('Prometheus asks each gateway and each agent, the balancer sends to each gateway, and each agent has a client', () => {
+    const names = ofParley.map(([name]) => name)
+    const [prometheus, nginx] = [read('deploy/prometheus.yml'), read('deploy/nginx.conf')]
+    for (const name of names) expect(prometheus).toMatch(new RegExp(`\\b${name}\\b`))
+    for (const name of names.filter((one) => one.startsWith('gateway')))
+      expect(nginx).toContain(`server ${name}:7400`)
+    const agents = names.filter((name) => !name.startsWith('gateway'))
+    expect(compose.services['hydra-clients']?.environment?.['AGENTS']).toBe(agents.join(' '))
+    for (const name of agents) expect(globSync(`agents/${name}/agent.ts`)).toHaveLength(1)
+  })
+})
