@@ -1,0 +1,148 @@
+import { type ChildProcess, spawn } from 'node:child_process'
+import { once } from 'node:events'
+import { mkdirSync } from 'node:fs'
+import path from 'node:path'
+import { setTimeout as wait } from 'node:timers/promises'
+import { fileURLToPath } from 'node:url'
+import { afterAll, beforeAll, describe, expect, test } from 'vitest'
+import { gatewayConfig } from '../../gateway/config.ts'
+import { openGatewayState } from '../../gateway/start/gateway-state.ts'
+import { openSharedState } from '../../gateway/start/gateway-state-mongodb.ts'
+import { loadOrCreateKeys } from '../../shared/identity/key-file.ts'
+import { openMongodbStore } from '../../shared/store/mongodb.ts'
+import { connectMongodb } from '../../shared/store/mongodb-database.ts'
+import { alice, created } from '../../shared/store/sample-record.cases.ts'
+import { openSqliteStore } from '../../shared/store/sqlite.ts'
+import { hasMongodb, type MongodbServer, startMongodb } from '../../shared/testing/mongodb-server.ts'
+import { runCli, temporaryFolder } from '../testing.ts'
+
+const bin = fileURLToPath(new URL('../bin.mjs', import.meta.url))
+
+/** A data folder with one agent. */
+async function agentIn(folder: string, tasks: number): Promise<void> {
+  const home = path.join(folder, 'agents', 'a')
+  mkdirSync(home, { recursive: true })
+  await loadOrCreateKeys(path.join(home, 'agent.key.json'))
+  await using store = await openSqliteStore({ file: path.join(home, 'agent.db') })
+  await Promise.all(Array.from({ length: tasks }, () => created(store)))
+}
+
+const openGateway = (dataDir: string) => {
+  const { config } = gatewayConfig({ DATA_DIR: dataDir })
+  return openGatewayState({ config, storeUrl: undefined, supervises: false })
+}
+
+test.each([
+  ['no source', ['--to', 'mongodb://127.0.0.1/x'], '--from'],
+  ['a source of another kind', ['--from', 'mysql:x', '--to', 'mongodb://127.0.0.1/x'], '--from must be like'],
+  [
+    'a folder that is not there',
+    ['--from', 'sqlite:gone', '--to', 'mongodb://127.0.0.1/x'],
+    'There is no folder',
+  ],
+  ['an empty folder', ['--from', 'sqlite:.', '--to', 'mongodb://127.0.0.1/x'], 'There is nothing to move'],
+  ['a target of another kind', ['--from', 'sqlite:.', '--to', 'sqlite:x'], '--to must be like'],
+])('%s is wrong use: exit code 2', async (_what, args, said) => {
+  using folder = temporaryFolder()
+  const { code, stderr } = await runCli(['migrate', ...args], { cwd: folder.path })
+  expect([code, stderr]).toEqual([2, expect.stringContaining(said)])
+})
+
+test('an agent whose key is not there, and a server that does not answer: exit code 1 and a sentence without the password', async () => {
+  using folder = temporaryFolder()
+  await agentIn(folder.path, 1)
+  const to = ['--to', 'mongodb://me:hidden@127.0.0.1:9/x?serverSelectionTimeoutMS=300']
+  const { code, stderr } = await runCli(['migrate', '--from', 'sqlite:.', ...to], { cwd: folder.path })
+  expect([code, stderr]).toEqual([1, expect.stringContaining('127.0.0.1:9 does not answer')])
+  expect(stderr).not.toContain('hidden')
+  using other = temporaryFolder()
+  mkdirSync(path.join(other.path, 'agents', 'b'), { recursive: true })
+  await (await openSqliteStore({ file: path.join(other.path, 'agents', 'b', 'agent.db') }))[
+    Symbol.asyncDispose
+  ]()
+  const without = await runCli(['migrate', '--from', 'sqlite:.', ...to], { cwd: other.path })
+  expect([without.code, without.stderr]).toEqual([1, expect.stringContaining('There is no key file')])
+})
+
+describe.skipIf(!hasMongodb)('parley migrate (needs mongod)', () => {
+  let server: MongodbServer
+  beforeAll(async () => {
+    server = await startMongodb()
+  }, 120_000)
+  afterAll(() => server?.[Symbol.asyncDispose]())
+
+  test('killed with SIGKILL in the middle it goes on when it is started again, and nothing is doubled', {
+    timeout: 120_000,
+  }, async () => {
+    using folder = temporaryFolder()
+    await agentIn(folder.path, 4000)
+    const url = server.newUrl()
+    const args = ['migrate', '--from', 'sqlite:.', '--to', url, '--json']
+    const child = spawn(process.execPath, [bin, ...args], { cwd: folder.path, stdio: 'ignore' })
+    await killedWithinTasks(child, url)
+    const { code, stdout, stderr } = await runCli(args, { cwd: folder.path })
+    expect([code, stderr]).toEqual([0, ''])
+    const [part] = (JSON.parse(stdout) as { parts: { agent_id: string; state: string; verified: object }[] })
+      .parts
+    expect(part).toMatchObject({
+      state: 'migrated',
+      verified: { tasks: { count: 4000 }, contexts: { count: 4000 } },
+    })
+    await using store = await openMongodbStore({ url, agentId: part?.agent_id ?? '' })
+    expect(await store.countByState()).toEqual({ submitted: 4000 })
+    const again = await runCli(['migrate', '--from', 'sqlite:.', '--to', url], { cwd: folder.path })
+    expect([again.code, again.stdout]).toEqual([0, expect.stringContaining('moved already')])
+  })
+
+  test('the gateway’s database comes along: clients, routes, decisions, lessons, the key of cursors', async () => {
+    using folder = temporaryFolder()
+    const route = {
+      owner: alice,
+      kind: 'task' as const,
+      id: 't',
+      agent: 'a',
+      context: 'c',
+      at: 5,
+      words: { hello: 1 },
+    }
+    const lesson = { context: 'c', agent: 'a', at: 7, words: {}, good: 1 }
+    const state = await openGateway(folder.path)
+    await state.routing.save([route])
+    await state.routing.saveDecision({ id: 'd', at: 6, body: { score: 1 } })
+    await state.routing.saveLesson(lesson as never)
+    await state.oauth.upsert({ model: 'Client', id: 'x', payload: { a: 1 }, expiresAt: 9 })
+    await state.oauth.consume('Client', 'x', 3)
+    const key = await state.routing.cursorKey()
+    const url = server.newUrl()
+    const args = ['migrate', '--from', 'sqlite:.', '--to', url]
+    const inUse = await runCli(args, { cwd: folder.path })
+    expect([inUse.code, inUse.stderr]).toEqual([1, expect.stringContaining('is open in another process')])
+    await state[Symbol.asyncDispose]()
+    const { code, stdout } = await runCli(args, { cwd: folder.path })
+    expect([code, stdout]).toEqual([0, expect.stringContaining('gateway (gateway): moved')])
+    await using shared = await openSharedState(url)
+    expect(await shared.routing.find(alice, 'task', 't')).toEqual(route)
+    expect(await shared.routing.agentsOf(alice, 5)).toEqual(['a'])
+    expect(await shared.routing.findDecision('d')).toEqual({ id: 'd', at: 6, body: { score: 1 } })
+    expect(await shared.routing.findLesson('c', 'a')).toEqual(lesson)
+    expect(await shared.oauth.find('Client', 'x')).toEqual({ a: 1, consumed: 3 })
+    expect(Buffer.from(await shared.routing.cursorKey())).toEqual(Buffer.from(key))
+    expect(await shared.routing.takeWords(alice, 't')).toEqual({ hello: 1 })
+  })
+})
+
+/** Once the first tasks are over and before all are. */
+async function killedWithinTasks(child: ChildProcess, url: string): Promise<void> {
+  await using database = await connectMongodb({ url })
+  const imports = database.db.collection<{ _id: string; places: { tasks?: unknown } }>('imports')
+  for (let attempt = 0; attempt < 2000; attempt += 1) {
+    const place = (await imports.findOne({}))?.places.tasks
+    if (place === true || child.exitCode !== null)
+      throw new Error('It was too fast to be killed in the middle')
+    if (place !== undefined) break
+    await wait(10)
+  }
+  const over = once(child, 'close')
+  child.kill('SIGKILL')
+  await over
+}
