@@ -141,3 +141,32 @@ test('the webhook of payment-required says how much and how', async () => {
   await alice.send({ text: 'y', taskId }, undefined, { headers: await wallet.header({ amount: '20000' }) })
   expect((await alice.wait(taskId)).status.state).toBe('completed')
 })
+
+test('the ledger is the operator’s: without agent:admin nobody lists, refunds or decides', async () => {
+  await using agent = await testAgent({ executionCost: price, handle: () => 'done' })
+  const alice = agent.caller('alice', 'agent:read agent:write agent:execute')
+  const [row] = await (async () => {
+    const task = await alice.send('x', undefined, { headers: await wallet.header() })
+    return agent.app.services.store.payments.listOfTask(task.id)
+  })()
+  const ways: [string, string][] = [
+    ['GET', '/payments'],
+    ['POST', `/payments/${row?.id}/refunded`],
+    ['POST', `/payments/${row?.id}/decide`],
+  ]
+  const ask = async ([method, path]: [string, string], token?: string) => {
+    const headers: Record<string, string> = token === undefined ? {} : { authorization: `Bearer ${token}` }
+    return (await fetch(`${agent.url}${path}`, { method, headers })).status
+  }
+  for (const way of ways) {
+    expect(await ask(way)).toBe(401)
+    expect(await ask(way, alice.token)).toBe(403)
+  }
+  const elsewhere = agent.identityProvider.issue('operator', {
+    scope: 'agent:admin',
+    aud: 'https://another.example',
+  } as never)
+  expect(await ask(['GET', '/payments'], elsewhere)).toBe(401)
+  const operator = agent.caller('operator', 'agent:admin')
+  expect(await ask(['GET', '/payments'], operator.token)).toBe(200)
+})

@@ -23,6 +23,7 @@ export async function openFacilitator(
   payments: PaymentStore,
 ): Promise<Facilitator> {
   const { facilitatorUrl, rpcUrl, signerKeyFile, sandbox, agentId } = settings
+  requireNoPassword(facilitatorUrl)
   if (rpcUrl !== undefined) {
     if (facilitatorUrl === undefined && signerKeyFile === undefined) {
       throw new ConfigError([
@@ -50,4 +51,11 @@ export async function openFacilitator(
     'PAYMENT_FACILITATOR_URL, or PAYMENT_RPC_URL and PAYMENT_SIGNER_KEY_FILE, must be set: this agent has a price. ' +
       'PAYMENT_SANDBOX=yes takes test money instead.',
   ])
+}
+
+/** No request can be made with one, and the error of each attempt would tell it to the log. @throws ConfigError */
+function requireNoPassword(facilitatorUrl: string | undefined): void {
+  const { username = '', password = '' } = (facilitatorUrl && URL.parse(facilitatorUrl)) || {}
+  if (username + password !== '')
+    throw new ConfigError(['PAYMENT_FACILITATOR_URL must not hold a user name or a password.'])
 }
