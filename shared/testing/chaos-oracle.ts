@@ -27,6 +27,8 @@ export interface Verdict {
   queued: number
   /** Processes whose `/health` is not 200. */
   unhealthy: number
+  /** Calls that were refused as if something were away (503) when nothing was. */
+  refused: number
 }
 
 /** For all that is left to do once nothing goes wrong any more. */
@@ -55,12 +57,13 @@ export async function judge({ agents, servers, receiver, told }: Seen): Promise<
     badWebhooks: 0,
     queued: 0,
     unhealthy: 0,
+    refused: 0,
   }
   await settled(async () => (await unhealthy(agents)) === 0, until)
   for (const [name, all] of told) {
     const [client] = agents.callers(name) as [AgentClient]
     for (const one of all) await judgeTask(client, one, { receiver, until, verdict })
-    verdict.double += await doubled(client)
+    verdict.double += await answered(() => doubled(client), until, verdict)
   }
   verdict.unhealthy = await unhealthy(agents)
   verdict.queued = await queued(agents, servers)
@@ -83,7 +86,7 @@ async function judgeTask(
     verdict.lost += 1
     return
   }
-  const events = await eventsOf(client, taskId)
+  const events = await answered(() => eventsOf(client, taskId), until, verdict)
   if (!isSound(events)) verdict.badEvents += 1
   if (!webhook) return
   verdict.webhooks += 1
@@ -148,6 +151,19 @@ async function queued({ all }: AgentProcesses, { redis }: Servers): Promise<numb
   })
   await wait(countedMs)
   return queue.waiting
+}
+
+/** A question is asked again as a client would; that it had to be is told. */
+async function answered<T>(ask: () => Promise<T>, until: number, verdict: Verdict): Promise<T> {
+  for (;;) {
+    try {
+      return await ask()
+    } catch (error) {
+      if (!(error instanceof RpcError) || error.code !== -32042 || Date.now() > until) throw error
+      verdict.refused += 1
+      await wait(200)
+    }
+  }
 }
 
 async function settled(isSo: () => Promise<boolean>, until: number): Promise<void> {
