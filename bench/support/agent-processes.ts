@@ -1,9 +1,7 @@
 import path from 'node:path'
-import { setTimeout as wait } from 'node:timers/promises'
 import { ServerProcess } from './server-process.ts'
 
 const root = path.join(import.meta.dirname, '../..')
-const idleLimitMs = 120_000
 
 /** Several processes of the echo agent, wherever the system puts them, with an OAuth server beside them. */
 export class AgentProcesses implements AsyncDisposable {
@@ -45,26 +43,7 @@ export class AgentProcesses implements AsyncDisposable {
     return new AgentProcesses(addresses, stack.move())
   }
 
-  /** Until no task waits or runs, by the agents' own metrics, twice in a row. @throws Error when that does not come */
-  async idle(): Promise<void> {
-    let quiet = 0
-    for (const end = Date.now() + idleLimitMs; Date.now() < end; await wait(250)) {
-      const active = await Promise.all(this.addresses.map(activeAt))
-      quiet = active.every((count) => count === 0) ? quiet + 1 : 0
-      if (quiet === 2) return
-    }
-    throw new Error('the tasks do not come to an end')
-  }
-
   async [Symbol.asyncDispose](): Promise<void> {
     await this.#open.disposeAsync()
   }
-}
-
-async function activeAt(address: string): Promise<number> {
-  const metrics = await (await fetch(`${address}/metrics`)).text()
-  const counts = [...metrics.matchAll(/^agent_tasks_active\{[^}]*\} (\d+)$/gm)].map(([, count]) =>
-    Number(count),
-  )
-  return counts.reduce((sum, count) => sum + count, 0)
 }

@@ -6,6 +6,7 @@ import { setTimeout as wait } from 'node:timers/promises'
 import { fileURLToPath } from 'node:url'
 import { afterAll, beforeAll, describe, expect, test } from 'vitest'
 import { gatewayConfig } from '../../gateway/config.ts'
+import { sampleEntry } from '../../gateway/registry/registry-store.cases.ts'
 import { openGatewayState } from '../../gateway/start/gateway-state.ts'
 import { openSharedState } from '../../gateway/start/gateway-state-mongodb.ts'
 import { loadOrCreateKeys } from '../../shared/identity/key-file.ts'
@@ -113,6 +114,8 @@ describe.skipIf(!hasMongodb)('parley migrate (needs mongod)', () => {
     await state.oauth.upsert({ model: 'Client', id: 'x', payload: { a: 1 }, expiresAt: 9 })
     await state.oauth.consume('Client', 'x', 3)
     const key = await state.routing.cursorKey()
+    const entries = [sampleEntry(), sampleEntry({ did: 'did:parley:ada:agent:1' })]
+    for (const entry of entries) await state.registry.add(entry)
     const url = server.newUrl()
     const args = ['migrate', '--from', 'sqlite:.', '--to', url]
     const inUse = await runCli(args, { cwd: folder.path })
@@ -125,6 +128,11 @@ describe.skipIf(!hasMongodb)('parley migrate (needs mongod)', () => {
     expect(await shared.routing.agentsOf(alice, 5)).toEqual(['a'])
     expect(await shared.routing.findDecision('d')).toEqual({ id: 'd', at: 6, body: { score: 1 } })
     expect(await shared.routing.findLesson('c', 'a')).toEqual(lesson)
+    const found = (await shared.registry.all()).map(({ entry }) => entry)
+    expect(found).toEqual(expect.arrayContaining(entries))
+    await expect(shared.registry.add(sampleEntry({ did: 'did:parley:ada:agent:1' }))).rejects.toThrow(
+      'is there',
+    )
     expect(await shared.oauth.find('Client', 'x')).toEqual({ a: 1, consumed: 3 })
     expect(Buffer.from(await shared.routing.cursorKey())).toEqual(Buffer.from(key))
     expect(await shared.routing.takeWords(alice, 't')).toEqual({ hello: 1 })
