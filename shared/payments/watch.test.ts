@@ -1,0 +1,55 @@
+import { setTimeout as delay } from 'node:timers/promises'
+import { Registry } from 'prom-client'
+import { expect, test } from 'vitest'
+import { makeLog } from '../process/log.ts'
+import { samplePayment } from '../store/store-payments.cases.ts'
+import { testAgent } from '../testing/test-agent.ts'
+import type { Facilitator } from './facilitator.ts'
+import { Payments } from './payments.ts'
+
+test('several processes watch one store: one of them looks a settlement up, and it is settled once', async () => {
+  await using agent = await testAgent({ handle: () => 'done' })
+  const store = agent.app.services.store.payments
+  const asked = { lookUp: 0, settle: 0 }
+  const transaction = `0x${'a'.repeat(64)}`
+  const facilitator: Facilitator = {
+    sandbox: false,
+    verify: async () => ({ valid: true }),
+    settle: async ({ transfer }) => {
+      asked.settle += 1
+      return { state: 'settled', txHash: transaction, payer: transfer.authorization.from }
+    },
+    lookUp: async () => {
+      asked.lookUp += 1
+      await delay(200)
+      return { state: 'open' }
+    },
+    [Symbol.asyncDispose]: async () => {},
+  }
+  const authorization = {
+    from: `0x${'1'.repeat(40)}`,
+    to: `0x${'2'.repeat(40)}`,
+    value: '1',
+    validAfter: '0',
+    validBefore: '1',
+    nonce: '0x',
+  }
+  const row = samplePayment({
+    state: 'unknown',
+    kind: 'session',
+    nonceKey: 'n',
+    transfer: { signature: '0x', authorization },
+    dueAt: Date.now(),
+  })
+  await store.addPayment(row)
+  const work = { settled: async () => {}, failed: async () => {}, look: async () => 'none' as const }
+  const log = makeLog({ level: 'silent', name: 'test' })
+  await using stack = new AsyncDisposableStack()
+  for (let process = 0; process < 5; process += 1) {
+    const parts = { store, facilitator, work, log, agentId: 'a', shared: true, watchEveryMs: 20 }
+    stack.use(new Payments({ ...parts, registry: new Registry() })).start()
+  }
+  const settled = async () => (await store.loadPayment(row.id))?.txHash
+  await expect.poll(settled, { timeout: 5000 }).toBe(transaction)
+  expect(asked).toEqual({ lookUp: 1, settle: 1 })
+})
