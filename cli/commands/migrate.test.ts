@@ -42,6 +42,7 @@ test.each([
     'There is no folder',
   ],
   ['an empty folder', ['--from', 'sqlite:.', '--to', 'mongodb://127.0.0.1/x'], 'There is nothing to move'],
+  ['no target', ['--from', 'sqlite:.'], '--to must be like'],
   ['a target of another kind', ['--from', 'sqlite:.', '--to', 'sqlite:x'], '--to must be like'],
 ])('%s is wrong use: exit code 2', async (_what, args, said) => {
   using folder = temporaryFolder()

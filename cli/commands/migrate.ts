@@ -12,7 +12,7 @@ import { progressLines, reportLines } from '../migration-view.ts'
 
 interface MigrateOptions {
   from: string
-  to: string
+  to?: string
   dryRun?: true
   restart?: true
   json?: true
@@ -28,7 +28,10 @@ database. Keys stay where they are: start the servers with the same DATA_DIR and
 export default function migrateCommand(io: Io): CliCommand {
   return new CliCommand('migrate')
     .requiredOption('--from <source>', 'sqlite:<folder>, the data folder of the server')
-    .requiredOption('--to <target>', 'mongodb://host:27017/database')
+    .option(
+      '--to <target>',
+      'mongodb://host:27017/database (default STORE_URL, where a password is not seen by others)',
+    )
     .option('--dry-run', 'say what would be moved; change nothing')
     .option('--restart', 'remove what an earlier run copied, and begin anew')
     .option('--json', 'print what was moved as JSON')
@@ -38,13 +41,14 @@ export default function migrateCommand(io: Io): CliCommand {
 
 async function run(io: Io, options: MigrateOptions): Promise<void> {
   const folder = sourceOf(io, options.from)
-  if (!/^mongodb(\+srv)?:\/\//.test(options.to))
+  const url = options.to ?? io.env['STORE_URL'] ?? ''
+  if (!/^mongodb(\+srv)?:\/\//.test(url))
     throw new UsageError('--to must be like mongodb://host:27017/database.')
   const parts = await partsIn(folder, clientSettings(io).dataDir)
   using interrupted = interruption()
   const began = performance.now()
   const reports = await migrate(parts, {
-    url: options.to,
+    url,
     dryRun: options.dryRun === true,
     restart: options.restart === true,
     signal: interrupted.signal,
