@@ -81,7 +81,7 @@ function refusal(weights: Weights, kept: number, taught: boolean) {
         index,
         mixed.slice(0, 1500).filter(({ agent }) => names.has(agent)),
       )
-    const asked = mixed.slice(1500)
+    const asked = mixed.slice(1500, 2250)
     const best = ({ query }: Text) => {
       const [top] = index.rank(request(query, weights), { limit: 1 }).candidates
       return top === undefined || top.subscores.skillMatch === 0 ? 0 : top.score

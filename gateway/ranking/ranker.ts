@@ -1,4 +1,10 @@
-import { evidenceFor, massOf, meaningWeight, nearnessEvidence } from '../../shared/negotiation/evidence.ts'
+import {
+  besideWords,
+  evidenceFor,
+  massOf,
+  meaningWeight,
+  nearnessEvidence,
+} from '../../shared/negotiation/evidence.ts'
 import type { Knowledge } from '../../shared/negotiation/knowledge.ts'
 import { exactScoreOf, negotiate, scoreWith } from '../../shared/negotiation/negotiate.ts'
 import { type Query, queryOf } from '../../shared/negotiation/query.ts'
@@ -111,11 +117,11 @@ export class Ranker {
     for (let unit = 0; unit < index.capacity; unit += 1) {
       const row = index.rowOf(unit)
       if (row < 0 || seen[row] === ranking) continue
-      const bare = (words[unit] as number) + (learned[row] as number)
-      if (bare + directionMost < least) continue
+      const said = words[unit] as number
+      const bare = said + (learned[row] as number)
+      if (bare === 0 || bare + besideWords(directionMost, said) < least) continue
       const direction = meaning === undefined ? 0 : directionMost * index.likeness(unit, meaning)
-      const most = bare + direction
-      if (most <= 0 || most < least) continue
+      if (bare + besideWords(direction, said) < least) continue
       this.#visit(row, run)
       least = this.#least(run)
     }

@@ -71,9 +71,18 @@ export class WordIndex {
     if (own === 0) return 0
     const all = this.#directions
     const from = unit * dimensions
-    let sum = 0
-    for (let at = 0; at < dimensions; at += 1) sum += (all[from + at] as number) * (vector[at] as number)
-    return Math.max(0, sum / (own * length))
+    let a = 0
+    let b = 0
+    let c = 0
+    let d = 0
+    for (let at = 0; at < dimensions; at += 4) {
+      const there = from + at
+      a += (all[there] as number) * (vector[at] as number)
+      b += (all[there + 1] as number) * (vector[at + 1] as number)
+      c += (all[there + 2] as number) * (vector[at + 2] as number)
+      d += (all[there + 3] as number) * (vector[at + 3] as number)
+    }
+    return Math.max(0, (a + b + c + d) / (own * length))
   }
 
   /** −1: nobody has the unit any more. */

@@ -61,10 +61,14 @@ export function learnedEvidence(query: Query, { learned, past }: Knowledge, mass
   return Math.max(-mass / 4, Math.min(mass, learnedWeight * sum + mass * (past?.(query) ?? 0)))
 }
 
-/** What the text as a whole has in common with the unit as a whole, beyond single words. */
-export function meaningEvidence({ meaning }: Unit, query: Query, mass: number): number {
-  return meaningWeight * mass * likeness(meaning, query.meaning)
+/** What the text as a whole has in common with the unit as a whole. It only adds to what `words` say. */
+export function meaningEvidence({ meaning }: Unit, query: Query, mass: number, words: number): number {
+  if (words === 0) return 0
+  return besideWords(meaningWeight * mass * likeness(meaning, query.meaning), words)
 }
+
+/** Whole texts count at most twice as much as their words: where no word speaks for an agent, nothing does. */
+export const besideWords = (direction: number, words: number): number => Math.min(direction, 2 * words)
 
 /** What nearness in meaning says: below half it says nothing. */
 export function nearnessEvidence(nearness: number | undefined, mass: number): number {

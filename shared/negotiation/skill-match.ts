@@ -57,11 +57,8 @@ export function skillMatches({ units }: Profile, query: Query, knowledge: Knowle
 }
 
 function unitEvidence(unit: Unit, at: number, query: Query, knowledge: Knowledge, mass: number): number {
-  return (
-    wordEvidence(unit, query, knowledge) +
-    meaningEvidence(unit, query, mass) +
-    nearnessEvidence(knowledge.nearness?.[at], mass)
-  )
+  const words = wordEvidence(unit, query, knowledge)
+  return words + meaningEvidence(unit, query, mass, words) + nearnessEvidence(knowledge.nearness?.[at], mass)
 }
 
 function reasonsOf(
@@ -84,7 +81,7 @@ function reasonsOf(
     ...(alike.length > 0
       ? [`related: ${alike.map(({ term, word }) => `${term.stem} ~ ${word}`).join(', ')}`]
       : []),
-    ...(alikeAsWhole >= likeTold || (said.length === 0 && alikeAsWhole > 0)
+    ...(said.length > 0 && alikeAsWhole >= likeTold
       ? [`like it as a whole (${alikeAsWhole.toFixed(2)})`]
       : []),
     ...(near > 0.5 ? [`near in meaning (${near.toFixed(2)})`] : []),
