@@ -118,6 +118,10 @@ async function create(
     registration = await webhook?.register(record, true)
     created = await services.engine.create(record)
     return created
+  } catch (error) {
+    // It may have been stored: the same request again finds it, and its webhook. One without its task goes by itself.
+    if (mayBeStored(services, error)) registration = undefined
+    throw error
   } finally {
     if (!created) {
       slot.release()
@@ -125,6 +129,10 @@ async function create(
     }
   }
 }
+
+/** A shared store may have been cut off after the write; the embedded one knows. */
+const mayBeStored = ({ store }: Services, error: unknown) =>
+  !store.exclusive && error instanceof ParleyError && error.error === 'Unavailable'
 
 /** The same request again, by its Idempotency-Key. */
 async function repeated(call: Call, record: TaskRecord): Promise<Accepted> {
