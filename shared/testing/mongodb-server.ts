@@ -140,7 +140,8 @@ async function orderlyEnded(child: ChildProcess): Promise<void> {
   if (child.exitCode !== null || child.signalCode !== null) return
   const over = once(child, 'close')
   child.stdin?.end()
-  await Promise.race([over, wait(5000, undefined, { ref: false })])
+  // A busy machine takes its time, and a kill would be worse.
+  await Promise.race([over, wait(20_000, undefined, { ref: false })])
 }
 
 async function ended(child: ChildProcess): Promise<void> {
