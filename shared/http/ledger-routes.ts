@@ -5,6 +5,7 @@ import { ParleyError } from '../jsonrpc/errors.ts'
 import type { Payments } from '../payments/payments.ts'
 import { parseParams } from '../protocol/params.ts'
 import { wireObject } from '../protocol/spelling.ts'
+import { timestampOf } from '../protocol/timestamp.ts'
 import { type PaymentRecord, paymentStates } from '../store/payment-store.ts'
 import { callerOf, jsonBody } from './payment-caller.ts'
 
@@ -56,13 +57,27 @@ export function addLedgerRoutes(
   })
 }
 
+/** @throws ParleyError Conflict for a failure that is not certain yet, InvalidParams */
 function decisionOf(payment: PaymentRecord, { settled, txHash: hash }: z.output<typeof decisionBody>) {
-  if (!settled) return { state: 'failed', reason: 'operator' } as const
+  if (!settled) {
+    requireExpired(payment)
+    return { state: 'failed', reason: 'operator' } as const
+  }
   if (hash === undefined) {
     const issues = [{ path: 'tx_hash', message: 'is missing: the transaction that settled it' }]
     throw new ParleyError('InvalidParams', { data: { issues } })
   }
   return { state: 'settled', txHash: hash, payer: payment.payer ?? '' } as const
+}
+
+/** What was signed can be carried out until its time is over, by whoever has seen it. */
+function requireExpired({ transfer }: PaymentRecord): void {
+  const until = Number(transfer?.authorization.validBefore ?? 0)
+  if (until < Date.now() / 1000) return
+  throw new ParleyError('Conflict', {
+    message: `The transfer can still be made until ${timestampOf(until * 1_000_000)}: it has not failed before that`,
+    data: { reason: 'transfer_valid' },
+  })
 }
 
 const conflict = ({ state }: PaymentRecord, needed: string) =>

@@ -170,3 +170,35 @@ test('the ledger is the operator’s: without agent:admin nobody lists, refunds 
   const operator = agent.caller('operator', 'agent:admin')
   expect(await ask(['GET', '/payments'], operator.token)).toBe(200)
 })
+
+test('an operator cannot call a transfer failed that can still be made', async () => {
+  await using facilitator = await TestFacilitator.start()
+  facilitator.settle = () => ({ status: 500 })
+  await using agent = await testAgent(
+    { executionCost: price, handle: () => 'done' },
+    {
+      env: { PAYMENT_FACILITATOR_URL: facilitator.url },
+      paymentTiming: { decideTimeoutMs: 100, settleTimeoutMs: 500, watchEveryMs: 60_000 },
+    },
+  )
+  const alice = agent.caller('alice')
+  const task = await alice.send('x', undefined, { headers: await wallet.header() })
+  const { payments } = agent.app.services.store
+  const row = async () => (await payments.listOfTask(task.id))[0]
+  await expect.poll(async () => (await row())?.state).toBe('unknown')
+  const { token } = agent.caller('operator', 'agent:admin')
+  const decide = async () => {
+    const headers = { authorization: `Bearer ${token}`, 'content-type': 'application/json' }
+    const body = JSON.stringify({ settled: false })
+    const path = `/payments/${(await row())?.id}/decide`
+    return (await fetch(`${agent.url}${path}`, { method: 'POST', headers, body })).status
+  }
+  expect([await decide(), (await row())?.state]).toEqual([409, 'unknown'])
+  const now = await row()
+  if (now?.transfer === undefined) throw new Error('no transfer')
+  const { transfer } = now
+  const over = { ...transfer, authorization: { ...transfer.authorization, validBefore: '1' } }
+  await payments.commitPayment({ ...now, version: now.version + 1, transfer: over })
+  expect([await decide(), (await row())?.state]).toEqual([200, 'failed'])
+  expect((await alice.wait(task.id)).status.state).toBe('failed')
+})

@@ -25,6 +25,8 @@ export interface Price extends Required<PriceDefinition> {
 
 const address = z.string().regex(/^0x[\da-fA-F]{40}$/, 'must be an address: 0x and 40 hex digits')
 const zero = /^0x0{40}$/
+/** uint256 */
+const mostAtomic = 2n ** 256n - 1n
 
 const definition = z
   .strictObject({
@@ -42,7 +44,9 @@ const definition = z
   .transform((price, context): Price => {
     if (!isDecimal(price.amount)) return z.NEVER
     try {
-      return { ...price, atomic: toAtomic(price.amount, price.decimals).toString() }
+      const atomic = toAtomic(price.amount, price.decimals)
+      if (atomic > mostAtomic) throw new RangeError('is more than a token can count')
+      return { ...price, atomic: atomic.toString() }
     } catch (error) {
       context.addIssue({ code: 'custom', path: ['amount'], message: (error as Error).message })
       return z.NEVER
