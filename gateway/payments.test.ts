@@ -158,28 +158,18 @@ test('a message of one agent’s context with a payment for another: -32602, and
   expect([sky.sent().length, payee.sent().length]).toEqual([1, 0])
 })
 
-test('a real agent behind the gateway: card, negotiation, 402, payment, receipt and session', async () => {
-  await using one = await testAgent(
+async function realAgent() {
+  const one = await testAgent(
     { name: 'paid', executionCost: price, handle: () => 'done' },
     { identityProvider: identityProvider() },
   )
-  const { url } = one
-  const fetched = async (path: string) => (await fetch(`${url}${path}`)).json() as Promise<never>
-  const shownCard = (await fetched('/.well-known/agent.json')) as Record<string, unknown>
-  const skills = [
-    {
-      id: 'a',
-      name: 'a',
-      description: weather,
-      tags: [],
-      input_modes: ['text/plain'],
-      output_modes: ['text/plain'],
-    },
-  ]
+  const shownCard = await (await fetch(`${one.url}/.well-known/agent.json`)).json()
+  const skill = { id: 'a', name: 'a', description: weather, tags: [] }
+  const skills = [{ ...skill, input_modes: ['text/plain'], output_modes: ['text/plain'] }]
   await gateway().registry.register({
     name: 'paid',
     description: weather,
-    url,
+    url: one.url,
     card: shownCard as never,
     skills: skills as never,
     owner: 'paid',
@@ -188,6 +178,25 @@ test('a real agent behind the gateway: card, negotiation, 402, payment, receipt 
     admitted: true,
     admittedBy: 'supervisor',
   })
+  return one
+}
+
+test('message/stream is paid through the gateway too, by either version’s header; the receipt comes with the stream', async () => {
+  await using _one = await realAgent()
+  const message = saying('weather forecast')
+  expect((await call('message/stream', message)).status).toBe(402)
+  const { 'x-payment': payment = '' } = await new TestWallet().header()
+  const paidFor = await call('message/stream', message, { 'payment-signature': payment })
+  expect([paidFor.status, paidFor.headers.get('content-type')]).toEqual([
+    200,
+    expect.stringMatching(/^text.event-stream/),
+  ])
+  expect(decoded(paidFor.headers.get('payment-response'))).toMatchObject({ success: true })
+  expect(paidFor.text).toContain('"state":"completed"')
+})
+
+test('a real agent behind the gateway: card, negotiation, 402, payment, receipt and session', async () => {
+  await using _one = await realAgent()
   const authorization = bearer('alice')
   const ask = async (more: object) => {
     const response = await fetch(`${gateway().addresses.public}/agent/negotiation`, {
