@@ -1,5 +1,6 @@
 import { ParleyError } from '../jsonrpc/errors.ts'
 import type { MessageSend } from '../protocol/params.ts'
+import { isPaused } from '../protocol/task.ts'
 import { timestamp } from '../protocol/timestamp.ts'
 import type { Slot } from '../scheduler/scheduler.ts'
 import type { TaskRecord } from '../store/store.ts'
@@ -31,7 +32,7 @@ export async function acceptMessage(services: Services, call: Call, params: Mess
   const key = await claimKey(services.store, call, message.taskId)
   const taskId = key?.taskId ?? message.taskId
   const existing = taskId === undefined ? undefined : await services.store.findTask(taskId, owner)
-  if (existing !== undefined && key?.seen === true && wasTaken(existing, message.messageId))
+  if (existing !== undefined && key !== undefined && isRepeat(existing, message.messageId, key.seen))
     return repeated(call, existing)
   // After that: a message that was taken stays taken, whatever became of what it refers to.
   const foreign = await readReferences(services, call, message.referenceTaskIds ?? [])
@@ -142,6 +143,13 @@ async function repeated(call: Call, record: TaskRecord): Promise<Accepted> {
 
 const wasTaken = (record: TaskRecord, messageId: string) =>
   record.history.some((said) => said.messageId === messageId)
+
+/**
+ * The same request may come twice at the same time: who claimed the key first may find the task that the other one made. To
+ * a paused task a message with a key of its own is an answer.
+ */
+const isRepeat = (record: TaskRecord, messageId: string, seen: boolean) =>
+  wasTaken(record, messageId) && (seen || !isPaused(record.status.state))
 
 /** A context that is not there is made with its first task; one of another owner is refused there. */
 async function isOurContext(
