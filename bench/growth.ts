@@ -25,7 +25,7 @@ const folder = mkdtempSync(path.join(os.tmpdir(), 'parley-bench-growth-'))
 const agentId = 'bench'
 
 try {
-  const sqlite = await embedded()
+  const sqlite = sqliteCounts.length === 0 ? undefined : await embedded()
   const mongodb = mongodbCounts.length === 0 ? undefined : await shared()
   const result = { machine: machine(), sqlite, mongodb }
   writeFileSync(path.join(root, 'bench', 'results', 'growth.json'), `${JSON.stringify(result, null, 2)}\n`)
