@@ -202,3 +202,24 @@ test('an operator cannot call a transfer failed that can still be made', async (
   expect([await decide(), (await row())?.state]).toEqual([200, 'failed'])
   expect((await alice.wait(task.id)).status.state).toBe('failed')
 })
+
+test('a task that came so late that its payment was listed for refund, and completed: nothing is owed', async () => {
+  const may = Promise.withResolvers<void>()
+  await using agent = await testAgent({
+    executionCost: price,
+    handle: async () => {
+      await may.promise
+      return 'done'
+    },
+  })
+  const alice = agent.caller('alice')
+  const task = await alice.send('x', undefined, { headers: await wallet.header() })
+  const { payments } = agent.app.services.store
+  const row = (await payments.listOfTask(task.id))[0]
+  if (row === undefined) throw new Error('no payment')
+  const listed = { ...row, state: 'orphaned' as const, reason: 'no_task', version: row.version + 1 }
+  expect(await payments.commitPayment(listed)).toBe('committed')
+  may.resolve()
+  expect((await alice.wait(task.id)).status.state).toBe('completed')
+  await expect.poll(() => payments.countPaymentsByState()).toEqual({ earned: 1 })
+})

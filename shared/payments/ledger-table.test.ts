@@ -43,7 +43,7 @@ const allowed: Partial<Record<PaymentState, Partial<Record<PaymentChange['kind']
   unknown: { 'no-answer': 'unknown', settled: 'settled', failed: 'failed', ask: 'unknown' },
   settled: { spend: 'spent', orphan: 'orphaned' },
   spent: { wait: 'spent', unspend: 'settled', earn: 'earned', orphan: 'orphaned' },
-  orphaned: { refund: 'refunded' },
+  orphaned: { refund: 'refunded', earn: 'earned' },
   failed: { told: 'failed' },
 }
 const at = { timestamp: 't', now: 1000 }

@@ -40,7 +40,7 @@ const table: Record<PaymentState, Partial<Record<PaymentChange['kind'], To>>> = 
   unknown: { 'no-answer': 'unknown', settled: 'paid', failed: 'failed', ask: 'unknown' },
   settled: { spend: 'spent', orphan: 'orphaned' },
   spent: { wait: 'spent', unspend: 'settled', earn: 'earned', orphan: 'orphaned' },
-  orphaned: { refund: 'refunded' },
+  orphaned: { refund: 'refunded', earn: 'earned' },
   earned: {},
   refunded: {},
   failed: { told: 'failed' },

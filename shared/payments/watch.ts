@@ -120,6 +120,10 @@ export class PaymentWatch implements Disposable {
   async ended(id: string): Promise<void> {
     const payment = await this.#parts.ledger.store.loadPayment(id)
     if (payment?.state === 'spent') await this.#spent(payment)
+    // Its task was so late that it was taken for one that never came.
+    if (payment?.state !== 'orphaned' || payment.reason !== 'no_task') return
+    if ((await this.#parts.work.look(payment)) === 'completed')
+      await this.#parts.ledger.change(payment, { kind: 'earn' })
   }
 
   /** Earned or orphaned where its task has ended; else it waits. */
