@@ -64,19 +64,20 @@ function addWhole(
   }
 }
 
-const usualWeight = 0.4
+const usualWeight = 0.8
 const directionWeight = 0.2
 /** Lessons that weigh so much together say half of what many say. */
 const few = 0.1
 
 /**
- * How much it says that a text is like the lessons as a whole, as a share of all that its words could say.
+ * How much it says that a text is like the lessons as a whole, as a share of all that its words could say. Powers, because
+ * a little likeness is that of any two texts: it must not lift the match of a text that nobody serves.
  * @param words cosine of the counted words, 0..1
  * @param direction cosine of the directions, 0..1
  * @param weight weight of the lessons: a single one, or old ones, say less
  */
 export const pastEvidence = (words: number, direction: number, weight: number): number =>
-  (weight / (weight + few)) * (usualWeight * words + directionWeight * direction)
+  (weight / (weight + few)) * (usualWeight * words ** 2 + directionWeight * direction ** 3)
 
 /** How much a word tells lessons apart, 0 for one that is in all of them. */
 export const lessonRarity = (share: number): number => Math.max(0, -Math.log(share))
