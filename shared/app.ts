@@ -146,21 +146,19 @@ async function addRoutesOfPayments(app: FastifyInstance, services: Services, aut
   addPayerRoutes(app, { payments, agent: services.agent })
 }
 
-async function assemble(
+/** What writes tasks, and those that hear of it: webhooks and payments. */
+async function assembleEngine(
   options: AgentAppOptions,
   store: Store,
-  { bus, scheduler }: Line,
+  { bus, scheduler }: Pick<Line, 'bus' | 'scheduler'>,
   metrics: Metrics,
-  stack: AsyncDisposableStack,
 ) {
-  const { agent, config, log, introspector } = options
+  const { agent, config, log } = options
   const { did } = options.identity
   let counts: StateCounts | undefined
   const refresh = async () => counts?.refresh()
   const taskMetrics = createTaskMetrics(metrics.registry, store.exclusive ? undefined : refresh)
   const webhooks = await webhooksOf(options, store, metrics)
-  if (webhooks !== undefined) stack.use(webhooks)
-  const { registrations } = webhooks ?? {}
   let paid: OpenedPayments | undefined
   const committed: Committed = (before, after) => {
     webhooks?.committed(before, after)
@@ -172,6 +170,25 @@ async function assemble(
   counts = new StateCounts({ count: () => engine.countStored(), log })
   const { registry } = metrics
   paid = await openPayments({ agent, did, store, engine, scheduler, config, log, registry })
+  return { webhooks, engine, paid, taskMetrics }
+}
+
+async function assemble(
+  options: AgentAppOptions,
+  store: Store,
+  { bus, scheduler }: Line,
+  metrics: Metrics,
+  stack: AsyncDisposableStack,
+) {
+  const { agent, config, log } = options
+  const { did } = options.identity
+  const { webhooks, engine, paid, taskMetrics } = await assembleEngine(
+    options,
+    store,
+    { bus, scheduler },
+    metrics,
+  )
+  if (webhooks !== undefined) stack.use(webhooks)
   if (paid !== undefined) stack.use(paid.payments)
   const leases = stack.use(new Leases({ store, log }))
   const usage = usageCounter(taskMetrics, agentId(did))
@@ -201,7 +218,7 @@ async function assemble(
     scheduler,
     bus,
     figures,
-    registrations,
+    registrations: webhooks?.registrations,
     payments: paid?.payments,
     ...(config.gatewayUrl !== undefined && {
       foreignTasks: new ForeignTasks({ gatewayUrl: config.gatewayUrl }),
@@ -210,16 +227,25 @@ async function assemble(
     baseUrl: () => baseUrl,
     did,
   }
-  const { redisUrl } = options
-  const perMinute = config.rateLimitPerMinute
-  const limits = await openLimits({ perMinute, redisUrl, name: agentId(did), log }, stack)
-  const asked = limits?.watch(introspector) ?? introspector
-  const audiences = () => [baseUrl, did, ...config.audiences]
-  const authenticator = new Authenticator(asked, audiences, signatureRules(options, store))
+  const callers = await assembleCallers(options, services, stack)
   const listensAt = (address: string) => {
     baseUrl = config.publicUrl ?? address
   }
-  return { services, authenticator, limits, listensAt, webhooks }
+  return { services, ...callers, listensAt, webhooks }
+}
+
+/** Who may call, and how often. */
+async function assembleCallers(
+  options: AgentAppOptions,
+  { store, baseUrl, did }: Services,
+  stack: AsyncDisposableStack,
+) {
+  const { config, introspector, log, redisUrl } = options
+  const perMinute = config.rateLimitPerMinute
+  const limits = await openLimits({ perMinute, redisUrl, name: agentId(did), log }, stack)
+  const asked = limits?.watch(introspector) ?? introspector
+  const audiences = () => [baseUrl(), did, ...config.audiences]
+  return { limits, authenticator: new Authenticator(asked, audiences, signatureRules(options, store)) }
 }
 
 /** Undefined when the agent has no push notifications: no event fires then, whatever is stored (specification, "Events"). */

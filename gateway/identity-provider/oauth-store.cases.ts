@@ -34,7 +34,7 @@ export function oauthStoreCases(name: string, open: () => Promise<OAuthStore>): 
     test('consume is true once, also after an upsert; the payload shows when', async () => {
       await store.upsert(entry())
       const used = await Promise.all([7, 8].map((at) => store.consume('AccessToken', 'a', at)))
-      expect(used.toSorted()).toEqual([false, true])
+      expect(used.filter(Boolean)).toHaveLength(1)
       await store.upsert(entry())
       expect(await store.consume('AccessToken', 'a', 9)).toBe(false)
       expect(await store.find('AccessToken', 'a')).toEqual({ scope: 'agent:read', consumed: used[0] ? 7 : 8 })

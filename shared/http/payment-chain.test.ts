@@ -71,7 +71,7 @@ class OfficialClient {
   /** The headers of a payment for what the agent asks. */
   async sign(): Promise<Record<string, string>> {
     const unpaid = await this.post({})
-    expect(unpaid.status).toBe(402)
+    if (unpaid.status !== 402) throw new Error(`answered ${unpaid.status} without a payment`)
     const required = this.client.getPaymentRequiredResponse(
       (name) => unpaid.headers.get(name),
       await unpaid.json(),
@@ -108,7 +108,8 @@ test('ten connections at once with one payment: it is settled once, one task is 
   const official = new OfficialClient(await chain.payer(), alice, agent.url)
   const payment = await official.sign()
   const answers = await Promise.all(Array.from({ length: 10 }, () => official.post(payment)))
-  expect(answers.map(({ status }) => status).sort()).toEqual([200, ...Array.from({ length: 9 }, () => 402)])
+  expect(answers.filter(({ status }) => status === 200)).toHaveLength(1)
+  expect(answers.filter(({ status }) => status === 402)).toHaveLength(9)
   const taken = answers.find(({ status }) => status === 200) as Response
   expect((await alice.wait((await taskOf(taken)).id)).status.state).toBe('completed')
   expect(await chain.balanceOf(payTo)).toBe(10_000n)

@@ -71,7 +71,8 @@ describe.skipIf(!hasServers)('payments to several processes (needs mongod, redis
     await using agents = await twoProcesses()
     const payment = await new TestWallet().pay({ ...requirements })
     const answers = await agents.sendTen({ 'x-payment': encoded(payment) })
-    expect(answers.map(({ status }) => status).sort()).toEqual([200, ...Array.from({ length: 9 }, () => 402)])
+    expect(answers.filter(({ status }) => status === 200)).toHaveLength(1)
+    expect(answers.filter(({ status }) => status === 402)).toHaveLength(9)
     await expect.poll(async () => (await agents.earned()).length, { timeout: 10_000 }).toBe(1)
   }, 60_000)
 
@@ -87,10 +88,8 @@ describe.skipIf(!hasServers)('payments to several processes (needs mongod, redis
     // Whoever waits at the other process hears of it.
     expect((await waits).body.status).toBe('completed')
     const answers = await agents.sendTen({ 'x-payment-session': session.session_id ?? '' })
-    expect(answers.map(({ status: code }) => code).sort()).toEqual([
-      200,
-      ...Array.from({ length: 9 }, () => 402),
-    ])
+    expect(answers.filter(({ status: code }) => code === 200)).toHaveLength(1)
+    expect(answers.filter(({ status: code }) => code === 402)).toHaveLength(9)
     await expect.poll(async () => (await agents.earned()).length, { timeout: 10_000 }).toBe(1)
   }, 60_000)
 })
