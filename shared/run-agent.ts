@@ -71,7 +71,12 @@ async function start(folder: string, config: AgentConfig, secrets: AgentSecrets,
   const card = agentCard(agent, { did, url: app.baseUrl, prices: app.services.payments })
   tellReady(app.address, card, replicaId)
   const open = stack.move()
-  return { [Symbol.asyncDispose]: () => open.disposeAsync() }
+  return {
+    [Symbol.asyncDispose]: async () => {
+      await membership?.leaveFirst()
+      await open.disposeAsync()
+    },
+  }
 }
 
 /** The supervisor's, the one of the settings, or the agent's own at the OAuth server. */

@@ -2,6 +2,7 @@ import { randomUUID } from 'node:crypto'
 import { readFileSync } from 'node:fs'
 import path from 'node:path'
 import { setTimeout as wait } from 'node:timers/promises'
+import { request } from 'undici'
 
 interface Credentials {
   client_id: string
@@ -60,14 +61,16 @@ export class Clients {
   async #call(method: string, params: object): Promise<unknown> {
     this.#sent += 1
     try {
-      const answer = await fetch(this.#url, {
+      const answer = await request(this.#url, {
         method: 'POST',
+        // nginx closes idle connections when it is reloaded; a client that keeps them must be ready for that.
+        reset: true,
         headers: { authorization: `Bearer ${this.#token}`, 'content-type': 'application/json' },
         body: JSON.stringify({ jsonrpc: '2.0', id: '1', method, params }),
       })
-      const text = await answer.text()
-      if (answer.ok) return (JSON.parse(text) as { result: unknown }).result
-      this.#failures.push(`${method}: ${answer.status} ${text.slice(0, 300)}`)
+      const text = await answer.body.text()
+      if (answer.statusCode === 200) return (JSON.parse(text) as { result: unknown }).result
+      this.#failures.push(`${method}: ${answer.statusCode} ${text.slice(0, 300)}`)
     } catch (error) {
       this.#failures.push(`${method}: ${(error as Error).message}`)
     }

@@ -1,3 +1,4 @@
+import { setTimeout as wait } from 'node:timers/promises'
 import { request } from 'undici'
 import { boundedText } from '../auth/bounded-text.ts'
 import type { KeyPair } from '../identity/keys.ts'
@@ -44,6 +45,8 @@ interface Answer {
 const answerMaxBytes = 1024 * 1024
 const requestLimitMs = 20_000
 const leaveLimitMs = 3000
+/** A gateway knows within 2 s what another one was told. */
+const gatewaysHearWithinMs = 2500
 
 /**
  * An agent at its gateway: registers, tells every 10 s that it lives and how busy it is, comes back when the gateway has
@@ -72,12 +75,27 @@ export class Membership implements AsyncDisposable {
     this.#next(this.#options.registers ? 0 : 500)
   }
 
+  /**
+   * One of several processes leaves before it stops taking work, so that nobody is sent to it who would be refused: resolves
+   * when every gateway knows. Of an agent that is one process the gateway hears last.
+   */
+  async leaveFirst(): Promise<void> {
+    if (this.#options.replicaId === undefined || !this.#options.registers || !this.#registered) return
+    await this.#leave()
+    await wait(gatewaysHearWithinMs)
+  }
+
   /** Leaves: a gateway that does not answer finds out by itself. */
   async [Symbol.asyncDispose](): Promise<void> {
+    await this.#leave()
+  }
+
+  async #leave(): Promise<void> {
     clearTimeout(this.#timer)
     this.#left.abort()
     await this.#round
     if (!this.#options.registers || !this.#registered) return
+    this.#registered = false
     const signal = AbortSignal.timeout(leaveLimitMs)
     await this.#ask('DELETE', `${this.#entryPath()}${this.#leaving()}`, undefined, signal).catch(
       (error: unknown) => {
