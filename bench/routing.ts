@@ -3,6 +3,7 @@
  * with several skills and whole tasks beside it. Words alone; then with half of the texts learned; then texts that no
  * agent of a reduced registry serves. Figures: share of texts whose agent is first, and among the first five.
  */
+import { createHash } from 'node:crypto'
 import { AgentIndex } from '../gateway/ranking/agent-index.ts'
 import { lessonWords } from '../shared/negotiation/learning.ts'
 import type { Offer } from '../shared/negotiation/offer.ts'
@@ -97,7 +98,16 @@ function refusal(weights: Weights, kept: number, taught: boolean) {
   }
 }
 
-const alone = hits(indexOf(agents.map(offerOf)), texts)
+/** Weights were chosen looking at both halves, the first before the second: what holds on one alone is chance. */
+const isFirstHalf = ({ agent }: Text) => ((createHash('sha256').update(agent).digest()[0] ?? 0) & 1) === 0
+
+const all = indexOf(agents.map(offerOf))
+const alone = hits(all, texts)
+const firstHalf = hits(all, texts.filter(isFirstHalf))
+const secondHalf = hits(
+  all,
+  texts.filter((text) => !isFirstHalf(text)),
+)
 const afterLearning = learned()
 const whole = hits(indexOf(specialists), wholeTasks)
 const share = (value: number) => value.toFixed(3)
@@ -105,6 +115,8 @@ printTable(
   ['', 'first', 'in first five'],
   [
     ['words alone', share(alone.first), share(alone.five)],
+    ['  texts of the first half of the agents', share(firstHalf.first), share(firstHalf.five)],
+    ['  texts of the second half', share(secondHalf.first), share(secondHalf.five)],
     ['1,500 texts learned, the others asked', share(afterLearning.first), share(afterLearning.five)],
     [`${specialists.length} agents with several skills, whole tasks`, share(whole.first), share(whole.five)],
   ],
@@ -134,4 +146,4 @@ expectAtLeast('words alone, in the first five', alone.five, 0.65)
 expectAtLeast('learned, first', afterLearning.first, 0.7)
 expectAtLeast('learned, in the first five', afterLearning.five, 0.87)
 expectAtLeast('unserved texts refused, best case', Math.max(...refusals.map(({ refused }) => refused)), 0.8)
-await saveResults('routing', { alone, afterLearning, whole, refusals })
+await saveResults('routing', { alone, firstHalf, secondHalf, afterLearning, whole, refusals })
