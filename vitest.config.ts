@@ -8,7 +8,8 @@ export default defineConfig({
     environment: 'node',
     // Processes, not threads: tests here send signals, open databases and start servers.
     pool: 'forks',
-    maxWorkers: 2,
+    // More than two cores' worth: many tests wait for a process, a timer or a database.
+    maxWorkers: 3,
     // Bounds against hanging. No test asserts a time.
     testTimeout: 30_000,
     hookTimeout: 30_000,
