@@ -1,3 +1,4 @@
+/// <reference path="./stopword.d.ts" />
 import { stemmer } from 'stemmer'
 import * as lists from 'stopword'
 
