@@ -1,3 +1,4 @@
+// oxlint-disable-next-line typescript/triple-slash-reference -- a package without types: an import would have to be found at run time
 /// <reference path="./stopword.d.ts" />
 import { stemmer } from 'stemmer'
 import * as lists from 'stopword'
