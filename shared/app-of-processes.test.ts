@@ -149,7 +149,8 @@ describe.skipIf(!hasServers)('processes of one agent (needs mongod, redis-server
     await end()
     expect([...refused]).toEqual([-32042])
     for (const id of told) {
-      expect((await clients[1].wait(id, limit())).status.state).toBe('completed')
+      const task = await clients[1].wait(id, limit())
+      expect(task.status.state, JSON.stringify(task.status)).toBe('completed')
       expect(isSound(await eventsOf(clients[0], id))).toBe(true)
     }
     await healthy(agents)
