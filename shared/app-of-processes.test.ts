@@ -150,7 +150,7 @@ describe.skipIf(!hasServers)('processes of one agent (needs mongod, redis-server
     expect([...refused]).toEqual([-32042])
     for (const id of told) {
       const task = await clients[1].wait(id, limit())
-      expect(task.status.state, JSON.stringify(task.status)).toBe('completed')
+      expect(task.status).toMatchObject({ state: 'completed' })
       expect(isSound(await eventsOf(clients[0], id))).toBe(true)
     }
     await healthy(agents)
