@@ -4,8 +4,9 @@ import type { Lesson } from '../../shared/negotiation/lesson.ts'
 import { negotiate } from '../../shared/negotiation/negotiate.ts'
 import type { Facts, Offer } from '../../shared/negotiation/offer.ts'
 import type { NegotiationRequest, Weights } from '../../shared/negotiation/request.ts'
+import { usualWeights } from '../../shared/negotiation/usual.ts'
 import { AgentIndex, type Ranked, type RankOptions } from './agent-index.ts'
-import { agents, numbersFrom, skillOf, texts, usualWeights } from './testing.ts'
+import { agents, numbersFrom, skillOf, texts } from './testing.ts'
 
 const now = () => 1_800_000_000_000
 

@@ -1,24 +1,21 @@
 import { readFileSync } from 'node:fs'
 import type { OfferedSkill } from '../../shared/negotiation/offer.ts'
-import type { Weights } from '../../shared/negotiation/request.ts'
 
 const folder = new URL('../../bench/data/routing/', import.meta.url)
 const read = (file: string) => readFileSync(new URL(file, folder), 'utf8')
+
+/** A text and the name of the agent that serves it. */
+export interface Text {
+  query: string
+  agent: string
+}
 
 /** See `bench/data/routing/README.md`. */
 export const agents = JSON.parse(read('agents.json')) as { name: string; description: string }[]
 export const texts = read('queries.jsonl')
   .trim()
   .split('\n')
-  .map((line) => JSON.parse(line) as { query: string; agent: string })
-
-export const usualWeights: Weights = {
-  skillMatch: 0.55,
-  ioCompatibility: 0.2,
-  performance: 0.15,
-  load: 0.05,
-  cost: 0.05,
-}
+  .map((line) => JSON.parse(line) as Text)
 
 export function skillOf(name: string, description = ''): OfferedSkill {
   return {

@@ -3,10 +3,10 @@ import { hash, randomBytes } from 'node:crypto'
 import { once } from 'node:events'
 import { existsSync, globSync, mkdirSync, readdirSync, readFileSync, rmSync } from 'node:fs'
 import { mkdtemp, rm } from 'node:fs/promises'
-import { createConnection, createServer } from 'node:net'
 import os, { homedir } from 'node:os'
 import path from 'node:path'
 import { setTimeout as wait } from 'node:timers/promises'
+import { answers, freePort } from './port.ts'
 
 /** What `npm run mongodb` builds its server from; another content is another build. */
 export const mongodbSources = path.join(import.meta.dirname, '..', '..', 'scripts', 'mongodb')
@@ -155,25 +155,4 @@ async function ended(child: ChildProcess): Promise<void> {
 async function silent(port: number | undefined): Promise<void> {
   if (port === undefined) return
   for (let attempt = 0; attempt < 400 && (await answers(port)); attempt += 1) await wait(25)
-}
-
-async function answers(port: number): Promise<boolean> {
-  const socket = createConnection(port, '127.0.0.1')
-  try {
-    await once(socket, 'connect')
-    return true
-  } catch {
-    return false
-  } finally {
-    socket.destroy()
-  }
-}
-
-async function freePort(): Promise<number> {
-  const server = createServer().listen(0, '127.0.0.1')
-  await once(server, 'listening')
-  const { port } = server.address() as { port: number }
-  server.close()
-  await once(server, 'close')
-  return port
 }

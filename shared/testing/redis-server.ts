@@ -1,10 +1,10 @@
 import { type ChildProcess, spawn, spawnSync } from 'node:child_process'
 import { once } from 'node:events'
 import { mkdtemp, rm } from 'node:fs/promises'
-import { createConnection, createServer } from 'node:net'
 import os from 'node:os'
 import path from 'node:path'
 import { setTimeout as wait } from 'node:timers/promises'
+import { answers, freePort } from './port.ts'
 
 /** False where tests that want Redis must be skipped, `(needs redis-server)` in their titles. */
 export const hasRedis = spawnSync('redis-server', ['--version']).status === 0
@@ -59,25 +59,4 @@ async function start(port: number, folder: string): Promise<ChildProcess> {
     await wait(25)
   }
   throw new Error('redis-server does not listen')
-}
-
-async function answers(port: number): Promise<boolean> {
-  const socket = createConnection(port, '127.0.0.1')
-  try {
-    await once(socket, 'connect')
-    return true
-  } catch {
-    return false
-  } finally {
-    socket.destroy()
-  }
-}
-
-async function freePort(): Promise<number> {
-  const server = createServer().listen(0, '127.0.0.1')
-  await once(server, 'listening')
-  const { port } = server.address() as { port: number }
-  server.close()
-  await once(server, 'close')
-  return port
 }
