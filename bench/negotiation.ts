@@ -1,8 +1,8 @@
 /** How long a ranking takes over 100 to 100,000 agents, made of the texts in `bench/data/routing`, varied; and what an agent costs. */
 import { AgentIndex } from '../gateway/ranking/agent-index.ts'
-import { agents, numbersFrom, texts } from '../gateway/ranking/testing.ts'
 import type { Offer } from '../shared/negotiation/offer.ts'
 import { usualWeights } from '../shared/negotiation/usual.ts'
+import { agents, numbersFrom, texts } from '../shared/testing/routing-list.ts'
 import { expectAtMost, printTable, saveResults } from './support/report.ts'
 import { offerOf, request } from './support/routing-data.ts'
 

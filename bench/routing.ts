@@ -5,11 +5,11 @@
  */
 import { createHash } from 'node:crypto'
 import { AgentIndex } from '../gateway/ranking/agent-index.ts'
-import { agents, numbersFrom, type Text, texts } from '../gateway/ranking/testing.ts'
 import { lessonWords } from '../shared/negotiation/learning.ts'
 import type { Offer } from '../shared/negotiation/offer.ts'
 import type { Weights } from '../shared/negotiation/request.ts'
 import { usualWeights } from '../shared/negotiation/usual.ts'
+import { agents, numbersFrom, type Text, texts } from '../shared/testing/routing-list.ts'
 import { expectAtLeast, printTable, saveResults } from './support/report.ts'
 import { offerOf, request, shuffled, wordsAlone } from './support/routing-data.ts'
 import { specialists, wholeTasks } from './support/whole-tasks.ts'

@@ -1,6 +1,6 @@
-import { skillOf } from '../../gateway/ranking/testing.ts'
 import type { Offer } from '../../shared/negotiation/offer.ts'
 import type { NegotiationRequest, Weights } from '../../shared/negotiation/request.ts'
+import { skillOf } from '../../shared/testing/routing-list.ts'
 
 export const wordsAlone: Weights = { skillMatch: 1, ioCompatibility: 0, performance: 0, load: 0, cost: 0 }
 export const request = (taskSummary: string, weights = wordsAlone, minScore = 0): NegotiationRequest => ({

@@ -1,5 +1,5 @@
-import { skillOf, type Text } from '../../gateway/ranking/testing.ts'
 import type { Offer } from '../../shared/negotiation/offer.ts'
+import { skillOf, type Text } from '../../shared/testing/routing-list.ts'
 
 /** Agents with several skills, written for this bench before anything was measured with it. */
 const described: [name: string, description: string, skills: [string, string][]][] = [

@@ -5,8 +5,8 @@ import { negotiate } from '../../shared/negotiation/negotiate.ts'
 import type { Facts, Offer } from '../../shared/negotiation/offer.ts'
 import type { NegotiationRequest, Weights } from '../../shared/negotiation/request.ts'
 import { usualWeights } from '../../shared/negotiation/usual.ts'
+import { agents, numbersFrom, skillOf, texts } from '../../shared/testing/routing-list.ts'
 import { AgentIndex, type Ranked, type RankOptions } from './agent-index.ts'
-import { agents, numbersFrom, skillOf, texts } from './testing.ts'
 
 const now = () => 1_800_000_000_000
 

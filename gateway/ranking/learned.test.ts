@@ -2,8 +2,8 @@ import { expect, test } from 'vitest'
 import { lessonWords } from '../../shared/negotiation/learning.ts'
 import type { Lesson } from '../../shared/negotiation/lesson.ts'
 import { usualWeights } from '../../shared/negotiation/usual.ts'
+import { skillOf } from '../../shared/testing/routing-list.ts'
 import { AgentIndex } from './agent-index.ts'
-import { skillOf } from './testing.ts'
 
 const start = 1_800_000_000_000
 const halfYear = 182 * 24 * 3600 * 1000

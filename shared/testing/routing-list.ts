@@ -1,5 +1,5 @@
 import { readFileSync } from 'node:fs'
-import type { OfferedSkill } from '../../shared/negotiation/offer.ts'
+import type { OfferedSkill } from '../negotiation/offer.ts'
 
 const folder = new URL('../../bench/data/routing/', import.meta.url)
 const read = (file: string) => readFileSync(new URL(file, folder), 'utf8')
