@@ -7,6 +7,7 @@ import { isTerminal } from '../protocol/task.ts'
 import { openBullmqScheduler } from '../scheduler/bullmq.ts'
 import { type AgentProcesses, eventsOf, isSound, type Servers } from './agent-processes.ts'
 import type { Told } from './chaos-client.ts'
+import { countDoubled } from './crash-run.ts'
 import type { WebhookReceiver } from './webhook-receiver.ts'
 
 export interface Verdict {
@@ -63,7 +64,7 @@ export async function judge({ agents, servers, receiver, told }: Seen): Promise<
   for (const [name, all] of told) {
     const [client] = agents.callers(name) as [AgentClient]
     for (const one of all) await judgeTask(client, one, { receiver, until, verdict })
-    verdict.double += await answered(() => doubled(client), until, verdict)
+    verdict.double += await answered(() => countDoubled(client), until, verdict)
   }
   verdict.unhealthy = await unhealthy(agents)
   verdict.queued = await queued(agents, servers)
@@ -111,21 +112,6 @@ async function atItsEnd(client: AgentClient, taskId: string, until: number): Pro
     if (signal.aborted) return false
     throw error
   }
-}
-
-/** Each first message has a text of its own: one in two tasks means that a repeated send made a second one. */
-async function doubled(client: AgentClient): Promise<number> {
-  const seen = new Map<string, number>()
-  let cursor: string | null = null
-  do {
-    const page = await client.request('tasks/list', { limit: 200, ...(cursor === null ? {} : { cursor }) })
-    for (const task of page.result as { history: { parts: { text?: string }[] }[] }[]) {
-      const text = task.history[0]?.parts[0]?.text ?? ''
-      seen.set(text, (seen.get(text) ?? 0) + 1)
-    }
-    cursor = page.headers.get('x-next-cursor')
-  } while (cursor !== null)
-  return [...seen.values()].filter((count) => count > 1).length
 }
 
 async function unhealthy({ all }: AgentProcesses): Promise<number> {

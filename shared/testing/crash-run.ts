@@ -188,8 +188,8 @@ function isSound(events: WireEvent[]): boolean {
   return numbered && ids && finals.length === 1 && finals[0] === events.at(-1) && !repeated
 }
 
-/** Every first message carries its key: a key in two tasks means that a repeated send made a second one. */
-async function countDoubled(client: AgentClient): Promise<number> {
+/** Every first message has a text of its own: one in two tasks means that a repeated send made a second one. */
+export async function countDoubled(client: AgentClient): Promise<number> {
   const seen = new Map<string, number>()
   let cursor: string | null = null
   do {
