@@ -7,7 +7,9 @@ import { existsSync, readFileSync } from 'node:fs'
 import path from 'node:path'
 
 /** Program → Debian's package. */
-const packages = { 'redis-server': 'redis-server', chromium: 'chromium' }
+const packages = { 'redis-server': 'redis-server', chromium: 'chromium', promtool: 'prometheus' }
+/** Of these, the ones that bring a server which Debian starts at once and at every boot: the tests start their own. */
+const daemons = ['redis-server', 'prometheus']
 
 /** Says on the console what it does before it does it, and what is still missing. */
 export function installPrograms(): void {
@@ -19,7 +21,8 @@ export function installPrograms(): void {
     console.log(
       `Installing for the tests: apt-get install ${wanted.join(' ')} (PARLEY_INSTALL=no forbids it) …`,
     )
-    if (!install(wanted)) console.error('apt-get could not install them')
+    if (!install(wanted)) console.error('apt-get could not install all of them')
+    for (const name of daemons.filter((daemon) => wanted.includes(daemon))) keepStopped(name)
   }
   const still = missing.filter((program) => !onPath(program))
   for (const program of still)
@@ -48,9 +51,25 @@ function isDebian(): boolean {
 
 /** The lists of packages may be old or absent: they are fetched where it does not work without. */
 function install(wanted: string[]): boolean {
+  const attempt = (names: string[]) => apt('install', '-y', '--no-install-recommends', ...names)
+  if (attempt(wanted)) return true
+  apt('update')
+  // One that is not to be had must not keep the others away.
+  return attempt(wanted) || wanted.map((name) => attempt([name])).every(Boolean)
+}
+
+/** Without a network it gives up soon. */
+function apt(...args: string[]): boolean {
+  const bounded = ['http', 'https'].flatMap((scheme) => ['-o', `Acquire::${scheme}::Timeout=20`])
   const env = { ...process.env, DEBIAN_FRONTEND: 'noninteractive' }
-  const apt = (...args: string[]) =>
-    spawnSync('apt-get', ['-q', ...args], { env, stdio: ['ignore', 'ignore', 'inherit'] }).status === 0
-  const attempt = () => apt('install', '-y', '--no-install-recommends', ...wanted)
-  return attempt() || (apt('update') && attempt())
+  const stdio = ['ignore', 'ignore', 'inherit'] as const
+  return spawnSync('apt-get', ['-q', ...bounded, ...args], { env, stdio: [...stdio] }).status === 0
+}
+
+/** What was installed for the tests leaves no server of its own running. */
+function keepStopped(service: string): void {
+  const [program, ...args] = existsSync('/run/systemd/system')
+    ? ['systemctl', 'disable', '--now', service]
+    : ['service', service, 'stop']
+  spawnSync(program as string, args, { stdio: 'ignore' })
 }
