@@ -3,6 +3,8 @@ import { globSync, mkdtempSync, readFileSync, rmSync } from 'node:fs'
 import { createServer } from 'node:net'
 import { tmpdir } from 'node:os'
 import path from 'node:path'
+import { Balancer } from './balancer.ts'
+import type { Standing } from './standing.ts'
 
 const root = path.resolve(import.meta.dirname, '..')
 
@@ -13,25 +15,40 @@ export interface Ran {
   stderr: string
 }
 
-/** A house started by `npm start` as a stranger would, in a DATA_DIR of its own. */
+interface HouseParts {
+  port: number
+  dataDir: string
+  env: NodeJS.ProcessEnv
+  balancer: Balancer | undefined
+}
+
+/**
+ * A house started by `npm start` as a stranger would, in a DATA_DIR of its own. In the project `full` it is two gateways
+ * behind a balancer, and two processes of each agent.
+ */
 export class House {
+  /** Where clients find it. */
   readonly url: string
   readonly dataDir: string
   readonly output: string[] = []
   readonly #env: NodeJS.ProcessEnv
+  readonly #balancer: Balancer | undefined
   #process: ChildProcess
   #exited: Promise<number | null>
 
-  private constructor(port: number, dataDir: string, env: NodeJS.ProcessEnv) {
-    this.url = `http://127.0.0.1:${port}`
+  private constructor({ port, dataDir, env, balancer }: HouseParts) {
+    this.url = balancer?.url ?? `http://127.0.0.1:${port}`
     this.dataDir = dataDir
     this.#env = env
+    this.#balancer = balancer
+    if (balancer !== undefined) balancer.targets = [port]
     this.#process = this.#spawn()
     this.#exited = exitOf(this.#process)
   }
 
   #spawn(): ChildProcess {
-    const child = spawn('npm', ['start', '--silent'], {
+    const several = this.#balancer === undefined ? [] : ['--', '--replicas', '2', '--gateways', '2']
+    const child = spawn('npm', ['start', '--silent', ...several], {
       cwd: root,
       env: this.#env,
       stdio: ['ignore', 'pipe', 'pipe'],
@@ -46,9 +63,15 @@ export class House {
   async #ready(): Promise<void> {
     await until(
       () => /^curl /m.test(this.output.join('')),
-      60_000,
+      150_000,
       () => this.output.join(''),
     )
+    if (this.#balancer === undefined) return
+    const gateways = [...this.output.join('').matchAll(/^gateway +ready +(\S+)/gm)].map(
+      ([, url]) => url ?? '',
+    )
+    await Promise.all(gateways.map(knowsAllAgents))
+    this.#balancer.targets = gateways.map((url) => Number(new URL(url).port))
   }
 
   /** After a stop: the same house, with what it has kept. */
@@ -60,12 +83,20 @@ export class House {
   }
 
   /** Resolves when the house has printed its `curl` line. */
-  static async start(more: Record<string, string> = {}): Promise<House> {
+  static async start(standing: Standing, more: Record<string, string> = {}): Promise<House> {
     const dataDir = mkdtempSync(path.join(tmpdir(), 'parley-e2e-'))
     const port = await freePorts()
+    const balancer = standing.kind === 'full' ? await Balancer.start() : undefined
     const { NODE_ENV: _ours, ...env } = process.env
-    const house = new House(port, dataDir, { ...env, DATA_DIR: dataDir, PORT: String(port), ...more })
-    await house.#ready()
+    const own = { DATA_DIR: dataDir, PORT: String(port), ...standing.newStore() }
+    const shown = balancer === undefined ? {} : { PUBLIC_URL: balancer.url }
+    const house = new House({ port, dataDir, env: { ...env, ...own, ...shown, ...more }, balancer })
+    try {
+      await house.#ready()
+    } catch (error) {
+      await house.remove()
+      throw error
+    }
     return house
   }
 
@@ -74,9 +105,9 @@ export class House {
     return /^curl .*$/m.exec(this.output.join(''))?.[0] ?? ''
   }
 
-  /** A command of the command line, as typed in the clone. */
+  /** A command of the command line, as `npx parley` runs it in the clone. */
   parley(...args: string[]): Promise<Ran> {
-    return run('npx', ['parley', ...args], this.#env)
+    return run(process.execPath, [path.join(root, 'cli', 'bin.mjs'), ...args], this.#env)
   }
 
   shell(line: string): Promise<Ran> {
@@ -93,6 +124,7 @@ export class House {
   async remove(): Promise<void> {
     for (const pid of this.processes()) process.kill(pid, 'SIGKILL')
     await this.#exited
+    await this.#balancer?.[Symbol.asyncDispose]()
     rmSync(this.dataDir, { recursive: true, force: true })
   }
 
@@ -107,6 +139,17 @@ export class House {
       }
     })
   }
+}
+
+/** What one gateway learns the others know a moment later. */
+async function knowsAllAgents(gateway: string): Promise<void> {
+  for (let attempt = 0; attempt < 600; attempt += 1) {
+    const response = await fetch(`${gateway}/registry/agents`).catch(() => undefined)
+    const { agents = [] } = ((await response?.json()) ?? {}) as { agents?: { status: string }[] }
+    if (agents.length > 0 && agents.every(({ status }) => status === 'ready')) return
+    await new Promise((resolve) => setTimeout(resolve, 50))
+  }
+  throw new Error(`${gateway} does not know all agents`)
 }
 
 function exitOf(child: ChildProcess): Promise<number | null> {
@@ -130,7 +173,7 @@ function run(file: string, args: string[], env: NodeJS.ProcessEnv): Promise<Ran>
     execFile(
       file,
       args,
-      { cwd: root, env, timeout: 60_000, maxBuffer: 64 * 1024 * 1024 },
+      { cwd: root, env, timeout: 120_000, maxBuffer: 64 * 1024 * 1024 },
       (error, stdout, stderr) => {
         const code = error === null ? 0 : typeof error.code === 'number' ? error.code : 1
         resolve({ code, stdout, stderr })

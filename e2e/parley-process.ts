@@ -17,7 +17,7 @@ function environment({ env = {} }: Where): NodeJS.ProcessEnv {
 
 /** One command, as typed in `cwd`. */
 export function parley(args: string[], where: Where): Promise<Ran> {
-  const options = { cwd: where.cwd, env: environment(where), timeout: 60_000 }
+  const options = { cwd: where.cwd, env: environment(where), timeout: 120_000 }
   return new Promise((resolve) => {
     execFile(process.execPath, [bin, ...args], options, (error, stdout, stderr) => {
       const code = error === null ? 0 : typeof error.code === 'number' ? error.code : 1
@@ -48,7 +48,7 @@ export class ParleyProcess implements AsyncDisposable {
     const started = new ParleyProcess(args, where)
     await until(
       () => ready.test(started.output),
-      60_000,
+      120_000,
       () => started.output,
     )
     return started

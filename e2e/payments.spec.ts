@@ -1,8 +1,9 @@
-import { type Browser, chromium, expect, type Page, test } from '@playwright/test'
+import { type Browser, chromium, expect, type Page } from '@playwright/test'
 import { generatePrivateKey, privateKeyToAccount } from 'viem/accounts'
 import { onPath } from '../scripts/install-programs.ts'
 import { price } from '../shared/testing/paid-agent.ts'
 import { type TestAgent, type TestDefinition, testAgent } from '../shared/testing/test-agent.ts'
+import { type Standing, skippedWithoutServers, test } from './standing.ts'
 
 interface Session {
   session_id: string
@@ -14,17 +15,18 @@ interface Session {
 
 const payer = privateKeyToAccount(generatePrivateKey())
 let browser: Browser
+skippedWithoutServers()
 let agent: TestAgent
 
 test.describe('the page of a payment session (needs chromium)', () => {
   test.skip(!onPath('chromium'), 'chromium is not installed')
 
-  test.beforeAll(async () => {
+  test.beforeAll(async ({ standing }) => {
     browser = await chromium.launch({
       executablePath: '/usr/bin/chromium',
       args: ['--no-sandbox', '--disable-background-networking'],
     })
-    agent = await paidAgent({ name: 'chart maker', description: 'Draws charts' })
+    agent = await paidAgent(standing, { name: 'chart maker', description: 'Draws charts' })
   })
   test.afterAll(async () => {
     await browser?.close()
@@ -94,10 +96,10 @@ test.describe('the page of a payment session (needs chromium)', () => {
     await expect(page.getByRole('heading', { level: 1 })).toHaveText('Paid', { timeout: 15_000 })
   })
 
-  test('markup in every text that the page shows stays text, and runs nothing', async () => {
+  test('markup in every text that the page shows stays text, and runs nothing', async ({ standing }) => {
     const markup = `<img src=x onerror="document.title='owned'"><script>document.title='owned'</script>`
     const extra = { name: `"'>${markup}`, version: '2' }
-    await using hostile = await paidAgent({
+    await using hostile = await paidAgent(standing, {
       name: 'agent',
       description: markup,
       executionCost: { ...price, extra },
@@ -122,8 +124,8 @@ test.describe('the page of a payment session (needs chromium)', () => {
   })
 })
 
-const paidAgent = (definition: Partial<TestDefinition>) =>
-  testAgent({ handle: () => 'done', executionCost: price, ...definition })
+const paidAgent = (standing: Standing, definition: Partial<TestDefinition>) =>
+  testAgent({ handle: () => 'done', executionCost: price, ...definition }, { env: standing.newStore() })
 
 async function start(on: TestAgent): Promise<Session> {
   const headers = { authorization: `Bearer ${on.caller('alice').token}` }

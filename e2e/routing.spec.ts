@@ -1,12 +1,14 @@
-import { expect, test } from '@playwright/test'
+import { expect } from '@playwright/test'
 import { House } from './house.ts'
+import { skippedWithoutServers, test } from './standing.ts'
 
 test.describe.configure({ mode: 'serial' })
+skippedWithoutServers()
 
 let house: House
 
-test.beforeAll(async () => {
-  house = await House.start()
+test.beforeAll(async ({ standing }) => {
+  house = await House.start(standing)
 })
 test.afterAll(async () => {
   await house.remove()
@@ -17,8 +19,10 @@ interface Decision {
   candidates: { agent: { slug: string }; score: number; reasons: string[] }[]
 }
 
+let token: string | undefined
+
 async function rpc(method: string, params: object) {
-  const token = (await house.parley('token')).stdout.trim()
+  token ??= (await house.parley('token')).stdout.trim()
   const headers = { authorization: `Bearer ${token}`, 'content-type': 'application/json' }
   const body = JSON.stringify({ jsonrpc: '2.0', id: '1', method, params })
   const response = await fetch(`${house.url}/`, { method: 'POST', headers, body })
@@ -85,7 +89,7 @@ test('the summarizer sums up what the data-analyst made', async () => {
   const state = async () =>
     ((await rpc('tasks/get', { task_id: id })).body.result as unknown as { status: { state: string } }).status
       .state
-  await expect.poll(state).toBe('completed')
+  await expect.poll(state, { timeout: 30_000 }).toBe('completed')
   const { code, stdout, stderr } = await house.parley('send', 'summarizer', 'Sum it up', '--reference', id)
   expect(stderr + stdout).not.toContain('not found')
   expect(stdout.length).toBeGreaterThan(10)

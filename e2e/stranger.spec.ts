@@ -3,10 +3,12 @@ import http from 'node:http'
 import { tmpdir } from 'node:os'
 import path from 'node:path'
 import { pathToFileURL } from 'node:url'
-import { expect, test } from '@playwright/test'
+import { expect } from '@playwright/test'
 import { freePort, ParleyProcess, parley } from './parley-process.ts'
+import { type Standing, skippedWithoutServers, test } from './standing.ts'
 
 test.describe.configure({ mode: 'serial' })
+skippedWithoutServers()
 
 let folder: string
 let gatewayUrl: string
@@ -23,7 +25,7 @@ const inHouse = () => ({
   env: { DATA_DIR: '.parley', PUBLIC_URL: gatewayUrl },
 })
 
-test.beforeAll(async () => {
+test.beforeAll(async ({ standing }) => {
   folder = mkdtempSync(path.join(tmpdir(), 'parley-stranger-'))
   mkdirSync(path.join(folder, 'house'))
   const port = await freePort()
@@ -36,6 +38,7 @@ test.beforeAll(async () => {
       REGISTRY_ALLOWED_HOSTS: '127.0.0.1',
       DATA_DIR: '.parley',
       PORT: String(port),
+      ...standing.newStore(),
     },
   })
   const scoped = (scope: string) => parley(['token', '--operator', '--scope', scope], inHouse())
@@ -51,7 +54,7 @@ test.afterAll(async () => {
 })
 
 /** The agent of a second folder, on a machine of its own as far as the gateway can see. */
-async function startStranger(): Promise<void> {
+async function startStranger(standing: Standing): Promise<void> {
   const cwd = path.join(folder, 'outside')
   mkdirSync(path.join(cwd, 'agents', 'hello'), { recursive: true })
   const library = pathToFileURL(path.resolve('shared/handler/define-agent.ts')).href
@@ -82,6 +85,7 @@ async function startStranger(): Promise<void> {
       OAUTH_INITIAL_TOKEN: initial.trim(),
       PORT: String(port),
       PUBLIC_URL: `http://127.0.0.1:${front}`,
+      ...standing.newStore(),
     },
   })
 }
@@ -119,8 +123,8 @@ const entry = async () =>
 const bearers = () => new Set(seen.map(({ authorization }) => authorization))
 const workSeen = () => seen.filter(({ method, url }) => method === 'POST' && url === '/')
 
-test('a stranger’s agent joins with proof, and is pending in production', async () => {
-  await startStranger()
+test('a stranger’s agent joins with proof, and is pending in production', async ({ standing }) => {
+  await startStranger(standing)
   expect(stranger?.output).toContain('it gets no work before an operator admits it')
   expect(await entry()).toMatchObject({ slug: 'hello', verified: true, admitted: false, status: 'ready' })
 })
@@ -153,7 +157,7 @@ async function works(): Promise<void> {
     const { result } = (await rpc('tasks/get', { id })).json
     expect(result?.status.state).toBe('completed')
     expect(JSON.stringify(result?.artifacts)).toContain('Ada')
-  }).toPass({ timeout: 10_000, intervals: [50] })
+  }).toPass({ timeout: 30_000, intervals: [50] })
 }
 
 test('admitted, it works, and the caller’s token reaches it with the call', async () => {

@@ -1,7 +1,7 @@
 import { readFileSync, writeFileSync } from 'node:fs'
 import path from 'node:path'
 import { parseEnv } from 'node:util'
-import { expect, test } from '@playwright/test'
+import { expect } from '@playwright/test'
 import { AgentClient } from '../shared/client/client.ts'
 import { ClientToken, signedFetch } from '../shared/client/signed-fetch.ts'
 import { type DidDocument, verifyDocument } from '../shared/identity/document.ts'
@@ -11,8 +11,10 @@ import { signRequest } from '../shared/identity/signature.ts'
 import { cardHash, verifyProof } from '../shared/identity/vouch.ts'
 import { House } from './house.ts'
 import { parley } from './parley-process.ts'
+import { skippedWithoutServers, test } from './standing.ts'
 
 test.describe.configure({ mode: 'serial' })
+skippedWithoutServers()
 
 type Json = Record<string, unknown>
 interface Client {
@@ -31,11 +33,11 @@ const saved: Record<'gateway' | 'entry' | 'agent' | 'task', Json> = {
   task: {},
 }
 
-test.beforeAll(async () => {
+test.beforeAll(async ({ standing }) => {
   const made = await parley(['did', 'new', '--gateway', '--author', 'ada@example.com'], {
     cwd: path.resolve('e2e'),
   })
-  house = await House.start(parseEnv(made.stdout) as Record<string, string>)
+  house = await House.start(standing, parseEnv(made.stdout) as Record<string, string>)
   me = await agentIdentity('caller', path.join(house.dataDir, 'caller.key.json'))
   client = await registerClient()
 })
@@ -138,7 +140,7 @@ test('a signed request is answered; with another byte of its body or signature: 
     fetch: signedFetch(me, source),
   })
   const task = await calls.send('6 * 7')
-  saved.task = (await calls.wait(task.id, { signal: AbortSignal.timeout(20_000) })) as unknown as Json
+  saved.task = (await calls.wait(task.id, { signal: AbortSignal.timeout(60_000) })) as unknown as Json
   expect(JSON.stringify(saved.task['artifacts'])).toContain('42')
   const body = JSON.stringify({ jsonrpc: '2.0', id: '1', method: 'tasks/get', params: { id: task.id } })
   const signed = signRequest({ ...me, body })
