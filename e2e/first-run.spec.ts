@@ -13,7 +13,7 @@ test.beforeAll(async ({ standing }) => {
   house = await House.start(standing)
 })
 test.afterAll(async () => {
-  await house.remove()
+  await house?.remove()
 })
 
 interface WireTask {

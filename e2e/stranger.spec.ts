@@ -49,8 +49,8 @@ test.afterAll(async () => {
   await stranger?.[Symbol.asyncDispose]()
   door?.closeAllConnections()
   door?.close()
-  await gateway[Symbol.asyncDispose]()
-  rmSync(folder, { recursive: true, force: true })
+  await gateway?.[Symbol.asyncDispose]()
+  if (folder) rmSync(folder, { recursive: true, force: true })
 })
 
 /** The agent of a second folder, on a machine of its own as far as the gateway can see. */

@@ -41,7 +41,7 @@ test.beforeAll(async ({ standing }) => {
   me = await agentIdentity('caller', path.join(house.dataDir, 'caller.key.json'))
   client = await registerClient()
 })
-test.afterAll(() => house.remove())
+test.afterAll(() => house?.remove())
 
 async function get(route: string): Promise<Json> {
   const response = await fetch(`${house.url}${route}`)

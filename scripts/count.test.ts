@@ -71,6 +71,20 @@ test('a skipped test is right only where it names a program that is not here', (
   ])
 })
 
+test('a test that was skipped in one project only is named with it, and with the reason', () => {
+  const skip = [{ type: 'serial' }, { type: 'skip', description: '(needs mongod, redis-server)' }]
+  const tests = [
+    { status: 'expected', projectName: 'embedded' },
+    { status: 'skipped', projectName: 'full', annotations: skip },
+  ]
+  const suites = [{ title: 'house.spec.ts', specs: [{ title: 'starts (needs chromium)', tests }] }]
+  const { passed, skipped } = countPlaywright(report('projects.json', { suites }), 0)
+  expect(passed).toBe(1)
+  expect(skipped).toEqual(['[full] house.spec.ts starts (needs chromium) (needs mongod, redis-server)'])
+  expect(wronglySkipped(skipped, (program) => program === 'chromium')).toEqual([])
+  expect(wronglySkipped(skipped, () => true)).toEqual(skipped)
+})
+
 test('a suite that wants two programs may be skipped where one of them is missing', () => {
   const skipped = ['all (needs mongod, redis-server) work']
   expect(wronglySkipped(skipped, (program) => program === 'mongod')).toEqual([])

@@ -40,14 +40,23 @@ export function countVitest(reportFile: string, exitCode: number): Count {
 
 interface PlaywrightSuite {
   title: string
-  specs: { title: string; tests: { status: string }[] }[]
+  specs: { title: string; tests: PlaywrightTest[] }[]
   suites?: PlaywrightSuite[]
+}
+interface PlaywrightTest {
+  status: string
+  projectName?: string
+  /** Why it was skipped, as `test.skip` was told. */
+  annotations?: { type: string; description?: string }[]
 }
 interface PlaywrightReport {
   suites: PlaywrightSuite[]
 }
 
-/** Reads Playwright's JSON report, by the same rules. A flaky test is a failed one. */
+/**
+ * Reads Playwright's JSON report, by the same rules. A flaky test is a failed one. A project that wants programs names them
+ * where it skips its tests, and that reason stands behind their names.
+ */
 export function countPlaywright(reportFile: string, exitCode: number): Count {
   const report = read(reportFile) as PlaywrightReport | undefined
   if (report === undefined) return { passed: 0, failed: 1, skipped: [] }
@@ -56,7 +65,8 @@ export function countPlaywright(reportFile: string, exitCode: number): Count {
     for (const spec of suite.specs) {
       for (const test of spec.tests) {
         if (test.status === 'expected') count.passed++
-        else if (test.status === 'skipped') count.skipped.push(`${path} ${spec.title}`)
+        else if (test.status === 'skipped')
+          count.skipped.push(`${project(test)}${path} ${spec.title}${reasons(test)}`)
         else count.failed++
       }
     }
@@ -64,6 +74,16 @@ export function countPlaywright(reportFile: string, exitCode: number): Count {
   }
   for (const suite of report.suites) walk(suite, suite.title)
   return atLeastOneFailure(count, exitCode)
+}
+
+function project({ projectName }: PlaywrightTest): string {
+  return projectName ? `[${projectName}] ` : ''
+}
+
+function reasons({ annotations = [] }: PlaywrightTest): string {
+  return annotations
+    .map(({ type, description }) => (type === 'skip' && description ? ` ${description}` : ''))
+    .join('')
 }
 
 function atLeastOneFailure(count: Count, exitCode: number): Count {
@@ -76,12 +96,12 @@ function read(file: string): unknown {
 }
 
 /**
- * Skipped tests that this machine could have run. A suite that wants programs names them, `(needs redis-server)`; a
- * test skipped without naming one, or while the program is here, hides something.
+ * Skipped tests that this machine could have run. A suite that wants programs names them, `(needs redis-server)`, and may
+ * do so in several places; a test skipped without naming one, or while all are here, hides something.
  */
 export function wronglySkipped(skipped: string[], installed: (program: string) => boolean): string[] {
   return skipped.filter((name) => {
-    const programs = /\(needs ([\w.-]+(?:, [\w.-]+)*)\)/.exec(name)?.[1]?.split(', ')
-    return programs === undefined || programs.every(installed)
+    const named = [...name.matchAll(/\(needs ([\w.-]+(?:, [\w.-]+)*)\)/g)]
+    return named.flatMap(([, programs = '']) => programs.split(', ')).every(installed)
   })
 }
