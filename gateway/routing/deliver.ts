@@ -1,8 +1,8 @@
 import { setTimeout as delay } from 'node:timers/promises'
 import type { FastifyReply, FastifyRequest } from 'fastify'
-import { isObject } from '../../shared/jsonrpc/envelope.ts'
 import type { Target } from './agent-target.ts'
 import type { Exchange, Head } from './exchange.ts'
+import { isRefusedBefore } from './refused-before.ts'
 import { abortWhenClientLeaves, ClientLeft, exchangeWith, type Seen, signOf } from './relay.ts'
 
 export interface Delivery {
@@ -31,7 +31,6 @@ const answerMaxBytes = 64 * 1024 * 1024
 /** What comes is looked through with each chunk: an agent that sends byte by byte must not cost much. */
 const firstFrameMaxBytes = 64 * 1024
 const repeatMs = 10_000
-const refusalMaxBytes = 64 * 1024
 
 /**
  * A message to one agent. When its outcome is not known the same agent is asked again, under the same key, until it says
@@ -75,7 +74,8 @@ async function attempt(
     }
     const bytes = await exchange.collect(answerMaxBytes)
     forget()
-    if (isRefusedBefore(head, bytes)) return { kind: 'not taken', why: 'busy', answer: { head, bytes } }
+    if (isRefusedBefore(head.status, bytes))
+      return { kind: 'not taken', why: 'busy', answer: { head, bytes } }
     return { kind: 'answered', head, bytes }
   } catch (error) {
     forget()
@@ -95,28 +95,7 @@ export function hasFrame(bytes: Buffer): boolean {
   return /(^|\n)data:[^\n]*\n\r?\n/.test(text)
 }
 
-/** Reasons of a 503 that our agents give before anything of the message is kept; other 503s may come after. */
-const before = new Set<unknown>(['draining', 'queue_full', 'oauth', 'limits'])
-
-/** -32042 with a reason that stands for a refusal at the door. A 503 of anybody else's may have come later. */
-function isRefusedBefore({ status }: Head, bytes: Buffer): boolean {
-  if (status !== 503 || bytes.byteLength > refusalMaxBytes) return false
-  const error = errorIn(bytes)
-  return error?.code === -32042 && before.has(error.reason)
-}
-
 /** A repetition that is refused at the door (a token that ran out, a signature that counts once, a payment under way) tells nothing of the first. */
 function isConclusive({ status }: Head): boolean {
   return status < 500 && ![401, 403, 409, 429].includes(status)
-}
-
-function errorIn(bytes: Buffer): { code: unknown; reason: unknown } | undefined {
-  try {
-    const envelope: unknown = JSON.parse(bytes.toString('utf8'))
-    const error = isObject(envelope) ? envelope['error'] : undefined
-    if (!isObject(error)) return undefined
-    return { code: error['code'], reason: isObject(error['data']) ? error['data']['reason'] : undefined }
-  } catch {
-    return undefined
-  }
 }

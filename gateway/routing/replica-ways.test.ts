@@ -1,6 +1,7 @@
 import { once } from 'node:events'
 import http from 'node:http'
 import type { AddressInfo } from 'node:net'
+import { Readable } from 'node:stream'
 import { afterEach, expect, test } from 'vitest'
 import type { AgentEntry } from '../registry/entry.ts'
 import { ReplicaWays } from './replica-ways.ts'
@@ -37,7 +38,7 @@ function wayTo(urls: string[]) {
   const entry = { url: urls[0], replicas } as unknown as AgentEntry
   const ways = new ReplicaWays()
   const origin = urls[0] as string
-  return (body: string | null = 'x') =>
+  return (body: string | Readable | null = 'x') =>
     ways.wayTo(entry, upstream).request({ origin, path: '/', method: body === null ? 'GET' : 'POST', body })
 }
 
@@ -76,6 +77,67 @@ test('what may have been sent is not sent again', async () => {
   const send = wayTo([a.url, b.url])
   await expect(send()).rejects.toThrow('other side closed')
   expect(a.got.length + b.got.length).toBe(1)
+})
+
+const refusal =
+  (status: number, reason: string, code = -32042) =>
+  (response: http.ServerResponse) => {
+    response.writeHead(status, { 'content-type': 'application/json', 'retry-after': '5' })
+    response.end(JSON.stringify({ jsonrpc: '2.0', id: null, error: { code, data: { reason } } }))
+  }
+
+test('a process that stops and takes nothing new is passed over, whole or while its answer comes in pieces', async () => {
+  const dripping = (response: http.ServerResponse) => {
+    response.writeHead(503, { 'content-type': 'application/json' })
+    const said = '{"error":{"code":-32042,"data":{"reason":"draining"}}}'
+    response.write(said.slice(0, 20))
+    setTimeout(() => response.end(said.slice(20)), 20)
+  }
+  for (const stopping of [refusal(503, 'draining'), dripping]) {
+    const [a, b] = [await replica(stopping), await replica()]
+    const send = wayTo([a.url, b.url])
+    for (let n = 0; n < 6; n += 1) {
+      const answer = await send(n % 2 === 0 ? 'x' : null)
+      expect([answer.statusCode, await answer.body.text()]).toEqual([200, 'ok'])
+    }
+    expect([a.got.length, b.got.length]).toEqual([1, 6])
+  }
+})
+
+test('when all of them stop the last one’s answer is the answer', async () => {
+  const [a, b] = [await replica(refusal(503, 'draining')), await replica(refusal(503, 'draining'))]
+  const answer = await wayTo([a.url, b.url])()
+  expect([answer.statusCode, answer.headers['retry-after']]).toEqual([503, '5'])
+  expect(await answer.body.json()).toMatchObject({ error: { data: { reason: 'draining' } } })
+  expect([a.got.length, b.got.length]).toEqual([1, 1])
+})
+
+test.each([
+  ['another reason', refusal(503, 'storage'), 503],
+  ['another code', refusal(503, 'draining', -32000), 503],
+  ['another status', refusal(500, 'draining'), 500],
+  ['no JSON', (response: http.ServerResponse) => response.writeHead(503).end('draining'), 503],
+  ['no body', (response: http.ServerResponse) => response.writeHead(503).end(), 503],
+])('an answer with %s passes as it is, and no other process is asked', async (_, says, status) => {
+  const [a, b] = [await replica(says), await replica(says)]
+  const answer = await wayTo([a.url, b.url])()
+  await answer.body.dump()
+  expect([answer.statusCode, a.got.length + b.got.length]).toEqual([status, 1])
+})
+
+test('a long answer with 503 is no refusal, and passes whole', async () => {
+  const long = (response: http.ServerResponse) => response.writeHead(503).end('x'.repeat(200_000))
+  const [a, b] = [await replica(long), await replica(long)]
+  const answer = await wayTo([a.url, b.url])()
+  const text = await answer.body.text()
+  expect([answer.statusCode, text.length, a.got.length + b.got.length]).toEqual([503, 200_000, 1])
+})
+
+test('a body that came as a stream is not sent again', async () => {
+  const [a, b] = [await replica(refusal(503, 'draining')), await replica(refusal(503, 'draining'))]
+  const answer = await wayTo([a.url, b.url])(Readable.from(['x']))
+  expect([answer.statusCode, a.got.length + b.got.length]).toEqual([503, 1])
+  await answer.body.dump()
 })
 
 test('when none can be reached it is an error like any other', async () => {

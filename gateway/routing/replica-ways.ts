@@ -1,6 +1,7 @@
 import type { Agent, Dispatcher } from 'undici'
 import { RecentMap } from '../../shared/identity/recent-map.ts'
 import type { AgentEntry } from '../registry/entry.ts'
+import { isStopping, refusalMaxBytes } from './refused-before.ts'
 
 type Dispatch = Dispatcher['dispatch']
 type Handler = Dispatcher.DispatchHandler
@@ -22,8 +23,8 @@ interface Attempt {
 }
 
 /**
- * The ways to agents that have several processes: each request goes to the one that has least under way. Nothing is sent
- * twice: another one is tried only when no byte has left. What an agent with one process is sent passes untouched.
+ * The ways to agents that have several processes: each request goes to the one that has least under way. Nothing is done
+ * twice: another one is tried only when no byte has left, or when the first took nothing because it stops. What an agent with one process is sent passes untouched.
  */
 export class ReplicaWays {
   readonly #underWay = new Map<string, number>()
@@ -64,6 +65,7 @@ export class ReplicaWays {
     const { origin, dispatch, options, handler } = attempt
     this.#count(origin, 1)
     let begun = false
+    let refusal: Refusal | undefined
     return dispatch(
       { ...options, origin },
       {
@@ -75,11 +77,23 @@ export class ReplicaWays {
           this.#count(origin, -1)
           handler.onRequestUpgrade?.(controller, status, headers, socket)
         },
-        onResponseStart: (controller, status, headers, message) =>
-          handler.onResponseStart?.(controller, status, headers, message),
-        onResponseData: (controller, chunk) => handler.onResponseData?.(controller, chunk),
+        onResponseStart: (controller, status, headers, message) => {
+          if (status === 503 && attempt.others.length > 0 && isRepeatable(options))
+            refusal = new Refusal(() => handler.onResponseStart?.(controller, status, headers, message))
+          else handler.onResponseStart?.(controller, status, headers, message)
+        },
+        onResponseData: (controller, chunk) => {
+          const passes = refusal === undefined ? [chunk] : refusal.add(chunk)
+          for (const one of passes) handler.onResponseData?.(controller, one)
+        },
         onResponseEnd: (controller, trailers) => {
           this.#count(origin, -1)
+          if (refusal?.isStopping === true) {
+            this.#avoided.set(origin, Date.now() + avoidMs)
+            this.#send(this.#next(attempt) as Attempt)
+            return
+          }
+          for (const one of refusal?.pass() ?? []) handler.onResponseData?.(controller, one)
           handler.onResponseEnd?.(controller, trailers)
         },
         onResponseError: (controller, error) => {
@@ -93,13 +107,9 @@ export class ReplicaWays {
     )
   }
 
-  /** A body that comes as a stream is lost with the first attempt. */
   #next(attempt: Attempt): Attempt | undefined {
     const [origin, ...others] = attempt.others
-    const { body } = attempt.options
-    const repeatable =
-      body === null || body === undefined || typeof body === 'string' || body instanceof Uint8Array
-    return origin === undefined || !repeatable ? undefined : { ...attempt, origin, others }
+    return origin === undefined || !isRepeatable(attempt.options) ? undefined : { ...attempt, origin, others }
   }
 
   #count(origin: string, change: 1 | -1): void {
@@ -114,6 +124,42 @@ function originsOf({ url, replicas = [] }: AgentEntry): string[] {
   const { origin, pathname } = new URL(url)
   const same = replicas.map((replica) => new URL(replica.url)).filter((one) => one.pathname === pathname)
   return [...new Set([origin, ...same.map((one) => one.origin)])]
+}
+
+/** A body that comes as a stream is lost with the first attempt. */
+function isRepeatable({ body }: Options): boolean {
+  return body === null || body === undefined || typeof body === 'string' || body instanceof Uint8Array
+}
+
+/** An answer with 503: held back until it is known whether the process only says that it stops. */
+class Refusal {
+  readonly #start: () => void
+  #held: Buffer[] = []
+  #size = 0
+  #passed = false
+
+  constructor(start: () => void) {
+    this.#start = start
+  }
+
+  get isStopping(): boolean {
+    return !this.#passed && isStopping(503, Buffer.concat(this.#held))
+  }
+
+  /** Returns what may go on to the caller. */
+  add(chunk: Buffer): Buffer[] {
+    if (this.#passed) return [chunk]
+    this.#held.push(chunk)
+    this.#size += chunk.byteLength
+    return this.#size > refusalMaxBytes ? this.pass() : []
+  }
+
+  /** It is the answer. */
+  pass(): Buffer[] {
+    if (!this.#passed) this.#start()
+    this.#passed = true
+    return this.#held.splice(0)
+  }
 }
 
 function codeOf(error: Error): string {
