@@ -1,6 +1,7 @@
 import type { MessageIn } from '../../shared/protocol/message-in.ts'
 import type { AgentEntry } from '../registry/entry.ts'
 import type { Registry } from '../registry/registry.ts'
+import { settled } from './placement.ts'
 import type { RoutingStore } from './routing-store.ts'
 import { agentIsDown } from './upstream-error.ts'
 import type { Owned, Whereabouts } from './whereabouts.ts'
@@ -35,7 +36,8 @@ export async function homeOf(
     if (entry === undefined) throw agentIsDown('that took it has left the registry and')
     return entry
   }
-  const byKey = key === undefined ? undefined : await store.find(asking.owner, 'key', key)
+  const byKey =
+    key === undefined ? undefined : await settled(store, await store.find(asking.owner, 'key', key))
   if (byKey !== undefined) return { entry: entryOf(byKey.agent), by: 'key' }
   const find = async (kind: 'task' | 'context', id: string | undefined) => {
     const found = id === undefined ? undefined : await whereabouts.find(kind, id, asking, 'trusted')

@@ -15,9 +15,10 @@ import { type Home, homeOf } from './message-home.ts'
 import { newRoutes } from './message-routes.ts'
 import type { Decision, Negotiator, Question } from './negotiator.ts'
 import { PaymentHomes, type Shown, shownIn } from './payment-home.ts'
+import { type Name, Placement, settled } from './placement.ts'
 import { begin, type Seen } from './relay.ts'
 import { noAgent, nobodyFree, outcomeUnknown } from './routing-errors.ts'
-import type { RoutingStore } from './routing-store.ts'
+import type { Route, RouteKind, RoutingStore } from './routing-store.ts'
 import { firstEventOf, StreamEnd } from './stream-end.ts'
 import { agentIsDown } from './upstream-error.ts'
 import { textOf, wantedBy } from './wanted.ts'
@@ -50,6 +51,8 @@ export interface Incoming {
 
 /** Agents that get a chance at most, one after another. */
 const triesMax = 5
+/** Where these live an agent says with its answer. */
+const ofAnswers = new Set<RouteKind>(['task', 'context'])
 
 /** `message/send` and `message/stream` without a named agent: to where their task or context lives, else by negotiation. */
 export class MessageRouter {
@@ -104,7 +107,7 @@ export class MessageRouter {
 
   /** A message of a task or context stays with its agent, whatever happens there. */
   async #toHome(sending: Sending, { entry, by }: Home): Promise<FastifyReply> {
-    const holder = by === 'key' ? undefined : await this.#elsewhere(sending, entry)
+    const holder = by === 'key' ? undefined : await this.#bound(sending, entry)
     if (holder !== undefined) return this.#toHome(sending, holder)
     const delivered = await this.#deliver(sending, entry)
     const headers = { 'x-agent': entry.slug }
@@ -113,7 +116,7 @@ export class MessageRouter {
       if (delivered.answer !== undefined) return answer(sending.reply, entry, delivered.answer, headers)
       throw nobodyFree([{ agent: entry.slug, outcome: delivered.why }], headers)
     }
-    return this.#finish(sending, entry, delivered, headers, [])
+    return this.#finish(sending, entry, delivered, headers)
   }
 
   async #toBest(sending: Sending, question: Question): Promise<FastifyReply> {
@@ -127,24 +130,23 @@ export class MessageRouter {
     }
     // A payment is shown to one agent: one that was busy may have taken it.
     const tries = sending.shown === undefined ? triesMax : 1
+    const placement = new Placement(this.#options.store, this.#newNames(sending))
     for (const { id } of decision.able.slice(0, tries)) {
       const entry = registry.find(id)
       if (entry === undefined) continue
-      if (sending.shown !== undefined) await this.#noteAsked(sending, entry)
-      // Before a byte of it leaves: a client that repeats it must find the same agent.
-      const holder = await this.#elsewhere(sending, entry)
+      // Before a byte of it leaves: what comes again, or comes to another gateway, must find the same agent.
+      const holder = await this.#standing(sending, entry, placement)
       if (holder !== undefined) return this.#toHome(sending, holder)
       const delivered = await this.#deliver(sending, entry)
       decision.tried.push({ agent: entry.slug, outcome: outcomeOf(delivered) })
-      if (delivered.kind === 'not taken') {
-        if (sending.keyIsTheirs) await this.#options.store.remove(sending.owner, 'key', sending.key)
-        continue
-      }
+      if (delivered.kind === 'not taken') continue
       const headers = { ...named, 'x-agent': entry.slug }
-      if (delivered.kind !== 'unknown') return this.#finish(sending, entry, delivered, headers, [record])
-      await this.#quietly(record())
+      if (delivered.kind !== 'unknown')
+        return this.#finish(sending, entry, delivered, headers, { records: [record], placement })
+      await this.#quietly(Promise.all([record(), this.#options.store.save(placement.staying())]))
       throw await this.#unknown(sending, entry, headers)
     }
+    await this.#quietly(placement.letGo())
     await record()
     throw nobodyFree(decision.tried, named)
   }
@@ -174,13 +176,16 @@ export class MessageRouter {
     entry: AgentEntry,
     delivered: Extract<Delivered, { kind: 'answered' | 'streams' }>,
     headers: Record<string, string>,
-    records: (() => Promise<void>)[],
+    { records = [], placement }: { records?: (() => Promise<void>)[]; placement?: Placement } = {},
   ): Promise<FastifyReply> {
     // Before the sender hears of the price: its payment must find the same agent.
     if (delivered.head.status === 402) await this.#noteAsked(sending, entry)
     const task = delivered.kind === 'streams' ? firstEventOf(delivered.first) : resultIn(delivered.bytes)
     const routes = await newRoutes(this.#options, { ...sending, agent: entry.id }, task)
-    const writes = [...records.map((record) => record()), this.#options.store.save(routes)]
+    const writes = [
+      ...records.map((record) => record()),
+      this.#keep(routes, delivered.head.status, placement),
+    ]
     await this.#quietly(Promise.all(writes))
     for (const { kind, id } of routes)
       if (kind === 'task' || kind === 'context') this.#options.whereabouts.appeared(kind, id, sending.owner)
@@ -199,17 +204,51 @@ export class MessageRouter {
     return this.#paymentHomes.note(message, owner, entry)
   }
 
+  /** What came of it is where it lives; an agent that refused the message has neither its context nor its task. */
+  async #keep(routes: Route[], status: number, placement: Placement | undefined): Promise<void> {
+    if (status >= 400 && status < 500) await placement?.letGo(ofAnswers)
+    const known = new Set(routes.map(({ kind }) => kind))
+    const others = placement?.staying().filter(({ kind }) => !known.has(kind)) ?? []
+    await this.#options.store.save([...routes, ...others])
+  }
+
   /** Binds the key to the agent; where another gateway has bound it meanwhile, its agent. */
-  async #elsewhere(
-    { keyIsTheirs, key, owner }: Sending,
-    { id: agent }: AgentEntry,
-  ): Promise<Home | undefined> {
+  async #bound(sending: Sending, entry: AgentEntry): Promise<Home | undefined> {
+    const { keyIsTheirs, key: id, owner } = sending
     if (!keyIsTheirs) return undefined
-    const standing = await this.#options.store.claim({ owner, kind: 'key', id: key, agent, at: Date.now() })
-    if (standing.agent === agent) return undefined
-    const entry = this.#options.registry.find(standing.agent)
+    const { store } = this.#options
+    const mine: Route = { owner, kind: 'key', id, agent: entry.id, at: Date.now() }
+    const standing = await settled(store, await store.claim(mine))
+    if (standing === undefined) return this.#bound(sending, entry)
+    return standing.agent === entry.id ? undefined : this.#homeAt(standing, 'key')
+  }
+
+  /** Undefined: it may be sent to the agent. Otherwise another gateway was quicker with the same. */
+  async #standing(sending: Sending, entry: AgentEntry, placement: Placement): Promise<Home | undefined> {
+    const standing = await placement.to(entry.id)
+    if (standing !== undefined) return this.#homeAt(standing, standing.kind)
+    if (sending.shown === undefined) return undefined
+    const payee = await this.#paymentHomes.show(sending.message, sending.owner, entry)
+    if (payee === undefined) return undefined
+    await placement.letGo()
+    return { entry: payee, by: 'payment' }
+  }
+
+  #homeAt({ agent }: Route, kind: RouteKind): Home {
+    const entry = this.#options.registry.find(agent)
     if (entry === undefined) throw agentIsDown('that took it has left the registry and')
-    return { entry, by: 'key' }
+    return { entry, by: kind === 'key' || kind === 'task' ? kind : 'context' }
+  }
+
+  /** What must not be at two agents. Without other gateways tasks and contexts wait in line here. */
+  #newNames({ message, key, keyIsTheirs, owner }: Sending): Name[] {
+    const { shared } = this.#options.store
+    const named: [RouteKind, string | undefined][] = [
+      ['key', keyIsTheirs ? key : undefined],
+      ['task', shared ? message.taskId : undefined],
+      ['context', shared ? message.contextId : undefined],
+    ]
+    return named.flatMap(([kind, id]) => (id === undefined ? [] : [{ owner, kind, id }]))
   }
 
   #keepKey({ owner, key }: Sending, { id }: AgentEntry): Promise<void> {

@@ -6,7 +6,7 @@ import type { MessageIn } from '../../shared/protocol/message-in.ts'
 import type { AgentEntry } from '../registry/entry.ts'
 import type { Registry } from '../registry/registry.ts'
 import type { Home } from './message-home.ts'
-import type { RoutingStore } from './routing-store.ts'
+import type { Route, RoutingStore } from './routing-store.ts'
 import { agentIsDown } from './upstream-error.ts'
 import type { Owned, Whereabouts } from './whereabouts.ts'
 
@@ -73,6 +73,16 @@ export class PaymentHomes {
   async note({ messageId }: MessageIn, owner: string, { id: agent }: AgentEntry): Promise<void> {
     const id = messageId.toLowerCase()
     await this.#knowing.store.save([{ owner, kind: 'priced', id, agent, at: Date.now() }])
+  }
+
+  /** Before a payment is shown to the agent. Returns the one to which another gateway shows it in this moment. */
+  async show(message: MessageIn, owner: string, { id: agent }: AgentEntry): Promise<AgentEntry | undefined> {
+    const { store } = this.#knowing
+    const mine: Route = { owner, kind: 'priced', id: message.messageId.toLowerCase(), agent, at: Date.now() }
+    const standing = await store.claim(mine)
+    if (standing.agent !== agent && standing.at >= mine.at - pricedForMs) return this.#entryOf(standing.agent)
+    if (standing.at !== mine.at) await store.save([mine])
+    return undefined
   }
 
   async #ofMessage(messageId: string, owner: string): Promise<AgentEntry | undefined> {

@@ -31,6 +31,7 @@ export interface RouteDocument {
   agent: string
   context?: string
   at: number
+  placing?: string
   /** Its words wait for the end of the task. */
   waits?: true
   /** The route as JSON. */
@@ -94,6 +95,12 @@ function routesOf(database: GatewayMongodb) {
       if (await insertUnlessThere(routes, document)) return route
       const before = await routes.findOne({ _id: document._id, ...scope })
       return before === null ? route : routeIn(before)
+    },
+    exchange: async (before: Route, after: Route | undefined): Promise<boolean> => {
+      const { _id, agent, placing } = routeDocument(before)
+      const same = { _id, ...scope, agent, placing: placing ?? { $exists: false } }
+      if (after === undefined) return (await routes.deleteOne(same)).deletedCount === 1
+      return (await routes.replaceOne(same, routeDocument(after))).matchedCount === 1
     },
     remove: async (owner: string, kind: RouteKind, id: string) =>
       void (await routes.deleteOne({ _id: idOf(owner, kind, id), ...scope })),
@@ -190,7 +197,7 @@ function decisionsOf(database: GatewayMongodb) {
 const idOf = (owner: string, kind: string, id: string) => `${gatewayScope}/${hashOf(owner, kind, id)}`
 
 export function routeDocument(route: Route): RouteDocument {
-  const { owner, kind, id, agent, context, at, words } = route
+  const { owner, kind, id, agent, context, at, words, placing } = route
   return {
     _id: idOf(owner, kind, id),
     ...scope,
@@ -200,6 +207,7 @@ export function routeDocument(route: Route): RouteDocument {
     agent: keyText(agent),
     ...(context !== undefined && { context: keyText(context) }),
     at,
+    ...(placing !== undefined && { placing: keyText(placing) }),
     ...(words !== undefined && { waits: true as const }),
     body: JSON.stringify(route),
   }

@@ -47,6 +47,8 @@ const sql = {
   touch: `INSERT INTO route_agents (owner, agent, at) VALUES (?, ?, ?)
     ON CONFLICT (owner, agent) DO UPDATE SET at = excluded.at`,
   takeWords: "UPDATE routes SET words = NULL WHERE owner = ? AND kind = 'task' AND id = ?",
+  move: 'UPDATE routes SET agent = ?, at = ? WHERE owner = ? AND kind = ? AND id = ? AND agent = ?',
+  letGo: 'DELETE FROM routes WHERE owner = ? AND kind = ? AND id = ? AND agent = ?',
   remove: 'DELETE FROM routes WHERE owner = ? AND kind = ? AND id = ?',
   removeContext: 'DELETE FROM routes WHERE owner = ? AND context = ?',
   agentsOf: 'SELECT agent FROM route_agents WHERE owner = ? ORDER BY at DESC LIMIT ?',
@@ -109,6 +111,18 @@ export class SqliteRoutingStore implements RoutingStore {
       return this.#database.statement(sql.find).get(owner, kind, id) as Row
     })
     return routeOf({ ...row, owner, kind, id })
+  }
+
+  /** `placing` is not kept: nobody else writes here. */
+  async exchange({ owner, kind, id, agent }: Route, after: Route | undefined): Promise<boolean> {
+    const same = [owner, kind, id, agent]
+    return this.#database.write(() => {
+      const { changes } =
+        after === undefined
+          ? this.#database.statement(sql.letGo).run(...same)
+          : this.#database.statement(sql.move).run(after.agent, after.at, ...same)
+      return Number(changes) === 1
+    })
   }
 
   async remove(owner: string, kind: RouteKind, id: string): Promise<void> {

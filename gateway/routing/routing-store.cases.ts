@@ -58,6 +58,20 @@ export function routingStoreCases(name: string, open: () => Promise<RoutingStore
       expect((await store.claim(key('f'))).agent).toBe('f')
     })
 
+    test('of many exchanges of one claim one alone comes about, and none of what has moved', async () => {
+      const at = (agent: string): Route => ({ owner: 'alice', kind: 'context', id: 'c', agent, at: 1000 })
+      await store.claim(at('a'))
+      const done = await Promise.all(['b', 'c', 'd'].map((agent) => store.exchange(at('a'), at(agent))))
+      expect(done.filter(Boolean)).toHaveLength(1)
+      const now = await store.find('alice', 'context', 'c')
+      expect(now).toEqual(at(['b', 'c', 'd'][done.indexOf(true)] as string))
+      expect(await store.exchange(at('a'), undefined)).toBe(false)
+      expect(await store.exchange({ ...(now as Route), owner: 'bob' }, undefined)).toBe(false)
+      expect(await store.exchange(now as Route, undefined)).toBe(true)
+      expect(await store.find('alice', 'context', 'c')).toBeUndefined()
+      expect(await store.exchange(now as Route, at('e'))).toBe(false)
+    })
+
     test('removeContext takes the context and its tasks, of this owner alone', async () => {
       await store.save([task('t1'), context('c1'), task('t2', { context: 'c2' })])
       await store.save([task('t1', { owner: 'bob' }), context('c1', { owner: 'bob' })])

@@ -15,6 +15,8 @@ export interface Route {
   context?: string
   /** Milliseconds since 1970. */
   at: number
+  /** Who looks for an agent for it, in a shared store: it stands once an agent has taken it (`placement.ts`). */
+  placing?: string
   /** Counted words of the message, as long as the task's end has taught nothing. */
   words?: Record<string, number>
 }
@@ -42,6 +44,11 @@ export interface RoutingStore {
   save(routes: readonly Route[]): Promise<void>
   /** The one that stands from now on: this one, or the one that was there before. Of many at once one alone stands. */
   claim(route: Route): Promise<Route>
+  /**
+   * Puts `after`, or nothing, in the place of a claimed route, unless it is at another agent by now, or others place it
+   * or no longer do; false then.
+   */
+  exchange(before: Route, after: Route | undefined): Promise<boolean>
   remove(owner: string, kind: RouteKind, id: string): Promise<void>
   /** The route of a context and those of its tasks. */
   removeContext(owner: string, context: string): Promise<void>

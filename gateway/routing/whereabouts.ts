@@ -1,6 +1,7 @@
 import { RecentMap } from '../../shared/identity/recent-map.ts'
 import { type Among, AskAround, type AskAroundOptions, type Asking } from './ask-around.ts'
 import { InTurn } from './in-turn.ts'
+import { settled } from './placement.ts'
 import type { Route, RoutingStore } from './routing-store.ts'
 
 export interface WhereaboutsOptions extends AskAroundOptions {
@@ -37,7 +38,7 @@ export class Whereabouts {
 
   /** `incomplete` names agents that did not say whether they have it. */
   async find(kind: Kind, id: string, asking: Owned, among: Among = 'all'): Promise<Found> {
-    const route = await this.#store.find(asking.owner, kind, id)
+    const route = await settled(this.#store, await this.#store.find(asking.owner, kind, id))
     if (route !== undefined) return { route }
     const key = keyOf(asking.owner, kind, id, among)
     if ((this.#missing.get(key) ?? 0) > Date.now()) return { incomplete: [] }
