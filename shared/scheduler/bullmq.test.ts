@@ -63,6 +63,63 @@ describe.skipIf(!hasRedis)('the queue on Redis (needs redis-server)', () => {
     expect(there.begun).toEqual(['a'])
   })
 
+  test('what runs without the queue has all places but the last; one that is free again goes to the queue', async () => {
+    await using scheduler = await open(3)
+    expect(scheduler.claimSlot()).toBeUndefined()
+    const work = heldWork(scheduler)
+    work.start()
+    const slots = [scheduler.claimSlot(), scheduler.claimSlot()]
+    expect(slots.map((slot) => slot?.runs)).toEqual([true, true])
+    expect(scheduler.claimSlot()).toBeUndefined()
+    for (const [i, slot] of slots.entries()) scheduler.enqueue(jobOf(`own${i}`), slot)
+    expect(work.begun).toEqual(['own0', 'own1'])
+    for (const taskId of ['a', 'b']) scheduler.enqueue(jobOf(taskId))
+    await until(() => work.begun.length === 3)
+    await wait(100)
+    expect([work.begun.length, scheduler.active]).toEqual([3, 3])
+    work.end('own0')
+    await until(() => work.begun.length === 4)
+    expect(work.begun.slice(2)).toEqual(['a', 'b'])
+  })
+
+  test('nothing runs without the queue while somebody waits there', async () => {
+    await using scheduler = await open(4)
+    const work = heldWork(scheduler)
+    work.start()
+    scheduler.claimSlot()?.release()
+    expect(scheduler.active).toBe(0)
+    const place = scheduler.claimPlace()
+    expect(scheduler.claimSlot()).toBeUndefined()
+    place.release()
+    expect(scheduler.claimSlot()).toBeDefined()
+  })
+
+  test('what ran without the queue in a drained process goes to another one', async () => {
+    await using second = await open(2, 'drained-own')
+    await using first = await open(2, 'drained-own')
+    const here = heldWork(first)
+    here.start()
+    first.enqueue(jobOf('a'), first.claimSlot())
+    await first.drain(AbortSignal.timeout(1))
+    expect(first.active).toBe(1)
+    const drained = first.drain(new AbortController().signal)
+    here.end('a')
+    await drained
+    const there = heldWork(second)
+    there.start()
+    await until(() => there.begun.length === 1)
+    expect(there.begun).toEqual(['a'])
+  })
+
+  test('of the processes that share a line, one has the turn to look it over', async () => {
+    await using first = await open(1, 'turns')
+    await using second = await open(1, 'turns')
+    const turns = await Promise.all([first.claimTurn(2000), second.claimTurn(2000)])
+    expect(turns.filter(Boolean)).toHaveLength(1)
+    while (!(await second.claimTurn(60_000))) await wait(10)
+    expect(await first.claimTurn(1)).toBe(false)
+  })
+
   test('Redis comes back empty: what is restored from the store runs, and new work too', async () => {
     await using scheduler = await open(1)
     for (const taskId of ['a', 'b']) scheduler.enqueue(jobOf(taskId))

@@ -2,6 +2,7 @@ import { type Job as BullJob, DelayedError, Queue, WaitingError, Worker } from '
 import type { Redis } from 'ioredis'
 import { ParleyError } from '../jsonrpc/errors.ts'
 import { connectRedis, type RedisConnection } from '../process/redis.ts'
+import { Places } from './places.ts'
 import { OwnerLines } from './redis.ts'
 import type { Job, Scheduler, Slot, Work } from './scheduler.ts'
 
@@ -48,13 +49,12 @@ class BullmqScheduler implements Scheduler {
   readonly #lines: OwnerLines
   readonly #counting: NodeJS.Timeout
   #running: Running | undefined
+  readonly #places: Places
   #draining = false
-  #active = 0
   /** The line as it was counted last, what joined it since, and places that are held. */
   #counted = 0
   #joined = 0
   #held = 0
-  #idle: (() => void) | undefined
 
   constructor(redis: Redis, workerRedis: Redis, options: BullmqSchedulerOptions) {
     const { agentId, concurrency, log } = options
@@ -65,6 +65,7 @@ class BullmqScheduler implements Scheduler {
     this.#queue.on('error', (error) => log.debug({ err: error }, 'queue'))
     const inQueueMax = concurrency * inQueuePerPlace
     this.#lines = new OwnerLines({ redis, prefix: `parley:{${agentId}}:line:`, inQueueMax })
+    this.#places = new Places(concurrency, (limit, wasFull) => this.#limitQueue(limit, wasFull))
     this.#counting = setInterval(() => void this.#count(), countEveryMs)
     this.#counting.unref()
   }
@@ -90,12 +91,16 @@ class BullmqScheduler implements Scheduler {
   }
 
   get active(): number {
-    return this.#active
+    return this.#places.taken
   }
 
-  /** Never: what a process takes without the queue is lost to the others when it dies. */
-  claimSlot(): undefined {
-    return undefined
+  /**
+   * What a process runs without the queue is found by the others when its lease has ended, as the store tells. Without Redis
+   * there is none: nobody could be told to stop it.
+   */
+  claimSlot(): Slot | undefined {
+    if (!this.running || this.waiting > 0 || this.#redis.status !== 'ready') return undefined
+    return this.#places.claim()
   }
 
   claimPlace(): Slot {
@@ -113,12 +118,13 @@ class BullmqScheduler implements Scheduler {
   }
 
   enqueue(job: Job, slot?: Slot): void {
+    if (slot?.runs === true && this.#running !== undefined) {
+      void this.#runHere(job, slot, this.#running.work)
+      return
+    }
     slot?.release()
     this.#joined += 1
-    this.#enqueue(job).catch((error: unknown) => {
-      // The task is in the store: `restore` brings it back.
-      this.#options.log.error({ err: error, task_id: job.taskId }, 'task could not be enqueued')
-    })
+    void this.#tryEnqueue(job)
   }
 
   async restore(jobs: readonly Job[]): Promise<void> {
@@ -130,12 +136,17 @@ class BullmqScheduler implements Scheduler {
     }
   }
 
+  async claimTurn(forMs: number): Promise<boolean> {
+    const key = `parley:{${this.#options.agentId}}:turn`
+    return (await this.#redis.set(key, 1, 'PX', Math.ceil(forMs), 'NX')) === 'OK'
+  }
+
   start(work: Work): void {
-    const { agentId, concurrency, log } = this.#options
+    const { agentId, log } = this.#options
     const worker = new Worker<Job, void>(agentId, (job, token) => this.#process(job, token), {
       connection: this.#workerRedis,
       prefix: 'parley',
-      concurrency,
+      concurrency: this.#places.ofQueue,
       lockDuration: lockMs,
       stalledInterval: stalledCheckMs,
       // How often a task may be started is for the runner to say.
@@ -149,11 +160,7 @@ class BullmqScheduler implements Scheduler {
   async drain(signal: AbortSignal): Promise<void> {
     this.#draining = true
     await this.#running?.worker.pause(true)
-    if (this.#active === 0 || signal.aborted) return
-    const { promise, resolve } = Promise.withResolvers<void>()
-    this.#idle = resolve
-    signal.addEventListener('abort', () => resolve(), { once: true })
-    await promise
+    await this.#places.empty(signal)
   }
 
   async [Symbol.asyncDispose](): Promise<void> {
@@ -163,6 +170,31 @@ class BullmqScheduler implements Scheduler {
     await this.#queue.close().catch(() => {})
     this.#redis.disconnect()
     this.#workerRedis.disconnect()
+  }
+
+  async #runHere(job: Job, slot: Slot, work: Work): Promise<void> {
+    const again = await work(job).finally(() => slot.release())
+    // Another process has it, or it was cut off: whoever has a place looks at it.
+    if (again !== undefined || this.#draining) await this.#tryEnqueue(job)
+  }
+
+  /** What the queue may have changes with what runs without it. */
+  #limitQueue(limit: number, wasFull: boolean): void {
+    const worker = this.#running?.worker
+    if (worker === undefined || this.#draining) return
+    worker.concurrency = limit
+    if (!wasFull) return
+    // One that has all it may have asks for no more until one of its jobs ends; going on makes it look again.
+    void worker.pause(true).then(() => (this.#draining ? undefined : worker.resume()))
+  }
+
+  async #tryEnqueue(job: Job): Promise<void> {
+    try {
+      await this.#enqueue(job)
+    } catch (error) {
+      // The task is in the store: `restore` brings it back.
+      this.#options.log.error({ err: error, task_id: job.taskId }, 'task could not be enqueued')
+    }
   }
 
   async #enqueue(job: Job): Promise<void> {
@@ -176,11 +208,7 @@ class BullmqScheduler implements Scheduler {
 
   async #process(job: BullJob<Job, void>, token: string | undefined): Promise<void> {
     const { work } = this.#running as Running
-    this.#active += 1
-    const again = await work(job.data).finally(() => {
-      this.#active -= 1
-      if (this.#active === 0) this.#idle?.()
-    })
+    const again = await this.#places.during(() => work(job.data))
     if (again !== undefined) {
       await job.moveToDelayed(again, token)
       throw new DelayedError()

@@ -11,6 +11,7 @@ export class InProcessScheduler implements Scheduler {
   #work: Work | undefined
   #taken = 0
   #waiting = 0
+  #nextTurn = 0
   #idle: (() => void) | undefined
 
   constructor(concurrency: number) {
@@ -60,6 +61,13 @@ export class InProcessScheduler implements Scheduler {
   async restore(jobs: readonly Job[]): Promise<void> {
     const known = new Set([...this.#queues.values()].flatMap((queue) => queue.map(({ taskId }) => taskId)))
     for (const job of jobs) if (!known.has(job.taskId)) this.enqueue(job)
+  }
+
+  async claimTurn(forMs: number): Promise<boolean> {
+    const now = performance.now()
+    if (now < this.#nextTurn) return false
+    this.#nextTurn = now + forMs
+    return true
   }
 
   start(work: Work): void {

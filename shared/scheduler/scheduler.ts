@@ -26,6 +26,11 @@ export interface Scheduler extends AsyncDisposable {
   enqueue(job: Job, slot?: Slot): void
   /** Enqueues those that it does not know of: the store says that they wait, and a line may be lost. */
   restore(jobs: readonly Job[]): Promise<void>
+  /**
+   * Whether it is this process's turn to look for what the line has lost: once within that time, in one of the processes that
+   * share the line. Rejects when it cannot be reached.
+   */
+  claimTurn(forMs: number): Promise<boolean>
   /** Begins to take up tasks. */
   start(work: Work): void
   /** Takes up no more tasks; resolves when those under way have ended or the signal aborts. */

@@ -114,7 +114,7 @@ export async function listUnfinished(inside: Inside, now: number): Promise<Unfin
   const withoutLease = [{ holder: { $exists: false } }, { lease_until: { $lt: now } }]
   const found = await Promise.all(
     [
-      { agent_id: agentId, state: 'submitted' as const },
+      { agent_id: agentId, state: 'submitted' as const, $or: withoutLease },
       { agent_id: agentId, state: 'working' as const, $or: withoutLease },
     ].map((filter) => tasks.find(filter).project<Unfinished>(ofUnfinished).toArray()),
   )

@@ -114,10 +114,9 @@ const columnsOfUnfinished = 'seq, id, version, owner, state, lease_holder IS NOT
 
 export function listUnfinished(inside: Inside, now: number, ourHolder: string): Promise<UnfinishedTask[]> {
   const { database } = inside
-  const abandoned = `SELECT ${columnsOfUnfinished} FROM tasks INDEXED BY tasks_open_of_owner
-    WHERE open_state = 'submitted'
-    UNION ALL SELECT ${columnsOfUnfinished} FROM tasks INDEXED BY tasks_open_of_owner
-    WHERE open_state = 'working' AND (lease_holder IS NULL OR lease_holder <> ? OR lease_until < ?)`
+  const ofState = (state: string) => `SELECT ${columnsOfUnfinished} FROM tasks INDEXED BY tasks_open_of_owner
+    WHERE open_state = '${state}' AND (lease_holder IS NULL OR lease_holder <> ?1 OR lease_until < ?2)`
+  const abandoned = `${ofState('submitted')} UNION ALL ${ofState('working')}`
   type Row = Omit<UnfinishedTask, 'leased'> & { seq: number; leased: number }
   return database.read(() => {
     const rows = database.statement(abandoned).all(ourHolder, now) as unknown as Row[]

@@ -124,7 +124,7 @@ export function taskListCases(open: OpenStore): void {
     expect(first.nextCursor).not.toBe(second.nextCursor)
   })
 
-  test('taken up at a start: submitted, and working without a living lease, oldest first', async () => {
+  test('taken up at a start: submitted and working without a living lease, oldest first', async () => {
     await using store = await open()
     const now = 1_000_000
     const submitted = await created(store)
@@ -139,8 +139,10 @@ export function taskListCases(open: OpenStore): void {
     await leased('me', now + 1)
     const others = await leased('a dead process', now + 1)
     const free = await createdIn(store, 'working')
+    const left = await created(store, { lease: { holder: 'me', until: now - 1 } })
+    await created(store, { lease: { holder: 'me', until: now + 1 } })
     const found = idsOf(await store.listUnfinished(now, 'me'))
-    expect(found).toEqual([submitted.id, ended, ...(store.exclusive ? [others] : []), free.id])
+    expect(found).toEqual([submitted.id, ended, ...(store.exclusive ? [others] : []), free.id, left.id])
   })
 
   test('due: paused tasks whose time has come, the longest due first, at most so many', async () => {

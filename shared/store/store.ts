@@ -128,7 +128,7 @@ export interface Store extends AsyncDisposable {
    */
   listTasks(query: TaskQuery): Promise<Page<TaskRecord>>
   /**
-   * Tasks to take up at a start, oldest first: submitted, and working with no lease or one that ended before `now`. In an
+   * Tasks to take up at a start, oldest first: submitted or working, with no lease or one that ended before `now`. In an
    * `exclusive` store the lease of any other holder has ended.
    */
   listUnfinished(now: number, ourHolder: string): Promise<UnfinishedTask[]>

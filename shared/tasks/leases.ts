@@ -6,7 +6,7 @@ import type { Store, TaskRecord } from '../store/store.ts'
  * A running task is its holder's for this long; the holder prolongs it while it runs. Where other processes wait to take
  * over, it is shorter: the tasks of one that died come back within 10 s.
  */
-const [aloneMs, sharedMs] = [30_000, 8000]
+const [aloneMs, sharedMs] = [30_000, 7500]
 
 export interface LeasesOptions {
   store: Store

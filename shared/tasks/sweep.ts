@@ -7,9 +7,13 @@ interface SweepParts {
   scheduler: Scheduler
   holder: string
   log: Log
-  /** Default 5 s. */
+  /** How often it is asked whose turn it is. Default 1 s. */
   everyMs?: number
 }
+
+/** One of the processes looks within this time; less often where a look takes long. */
+const turnMs = 1500
+const timesAsLong = 10
 
 /**
  * Where several processes share the tasks of an agent, or their line can be lost: whatever the store says is waiting, or was
@@ -18,11 +22,16 @@ interface SweepParts {
 export function startSweep(parts: SweepParts): Disposable {
   let busy = false
   let failing = false
+  let took = 0
   const round = async () => {
     if (busy || !parts.scheduler.running) return
     busy = true
     try {
-      await sweep(parts)
+      if (await parts.scheduler.claimTurn(Math.max(turnMs, timesAsLong * took))) {
+        const began = performance.now()
+        await sweep(parts)
+        took = performance.now() - began
+      }
       failing = false
     } catch (error) {
       if (!failing) parts.log.error({ err: error }, 'waiting tasks could not be looked over')
@@ -30,7 +39,7 @@ export function startSweep(parts: SweepParts): Disposable {
     }
     busy = false
   }
-  const timer = setInterval(() => void round(), parts.everyMs ?? 5000)
+  const timer = setInterval(() => void round(), parts.everyMs ?? 1000)
   timer.unref()
   void round()
   return { [Symbol.dispose]: () => clearInterval(timer) }
