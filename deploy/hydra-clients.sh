@@ -1,10 +1,14 @@
 #!/bin/sh
-# Makes the clients with which gateway and agents introspect tokens and register, where they are not there yet.
+# Makes the clients with which gateway and agents introspect tokens and register, and the operator's, where they are not there
+# yet. One that is there stays as it is: with another secret it is to be removed first (hydra delete oauth2-client).
 set -eu
 hydra=${HYDRA_ADMIN_URL:-http://hydra:4445}
 until curl -sf -o /dev/null "$hydra/health/ready"; do sleep 1; done
 
 make() {
+  case $2 in
+    *[!A-Za-z0-9._~-]* | '') echo "$1: its secret must be of letters, digits and . _ ~ -" >&2; exit 1 ;;
+  esac
   code=$(curl -s -o /dev/null -w '%{http_code}' -X POST "$hydra/admin/clients" -H 'Content-Type: application/json' -d "{
     \"client_id\": \"$1\", \"client_secret\": \"$2\", \"grant_types\": [\"client_credentials\"],
     \"scope\": \"$3\", \"token_endpoint_auth_method\": \"client_secret_post\"}")
@@ -16,4 +20,5 @@ make() {
 }
 
 make parley-gateway "$GATEWAY_CLIENT_SECRET" 'agent:read'
+make parley-operator "$OPERATOR_CLIENT_SECRET" 'agent:read agent:write agent:admin'
 for agent in $AGENTS; do make "parley-$agent" "$AGENT_CLIENT_SECRET" 'agent:read agent:write'; done

@@ -15,7 +15,10 @@ interface Service {
   environment?: Record<string, unknown>
   ports?: string[]
   volumes?: string[]
-  networks?: unknown
+  networks?: string[] | { house: { ipv4_address: string } }
+  extra_hosts?: string[]
+  user?: string
+  command?: string | string[]
   entrypoint?: string[]
   deploy?: { replicas: number }
 }
@@ -110,6 +113,25 @@ describe('docker-compose.full.yml', () => {
         REDIS_URL: expect.any(String),
       })
     }
+  })
+
+  test('where a shell starts the server of an image, it is not root’s', () => {
+    const shells = services.filter(([, { command }]) => Array.isArray(command) && command[0] === 'sh')
+    expect(shells.map(([name]) => name)).toEqual(['redis'])
+    for (const [, { user = '' }] of shells) expect(user).toMatch(/^[1-9]/)
+  })
+
+  test('the balancer knows each gateway by an address that stays, also while the gateway is away', () => {
+    const fixed = ofParley.flatMap(([name, { networks }]) =>
+      networks === undefined || Array.isArray(networks) ? [] : [`${name}:${networks.house.ipv4_address}`],
+    )
+    expect(fixed.map((one) => one.split(':')[0])).toEqual(['gateway-1', 'gateway-2'])
+    expect(compose.services['balancer']?.extra_hosts).toEqual(fixed)
+  })
+
+  test('somebody can admit agents: the OAuth server gets an operator’s client', () => {
+    expect(compose.services['hydra-clients']?.environment).toHaveProperty('OPERATOR_CLIENT_SECRET')
+    expect(read('deploy/hydra-clients.sh')).toMatch(/^make parley-operator .*agent:admin'$/m)
   })
 
   test('names settings only that are read', () => {
