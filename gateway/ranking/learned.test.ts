@@ -81,6 +81,16 @@ test('lessons fade, and only so many of an agent are kept', () => {
   expect(matchOf(index)).toBeLessThan(fresh)
 })
 
+test('a caller with many contexts pushes out no lesson but its own', () => {
+  const index = theIndex()
+  index.learn(...Array.from({ length: 15 }, (_, at) => lesson(at)))
+  const eves = Array.from({ length: 40 }, (_, at) => lesson(1000 + at, { caller: 'eve' }))
+  const dropped = index.learn(...eves)
+  expect(dropped.map(({ context }) => context)).toEqual(eves.slice(0, 35).map(({ context }) => context))
+  const [other] = index.learn(lesson(2000, { caller: 'bob' }))
+  expect([other?.caller, index.learned.size]).toEqual(['eve', 20])
+})
+
 test('a lesson overrides no hard constraint', () => {
   const index = theIndex()
   index.learn(...others, lesson(1))

@@ -12,7 +12,7 @@ import { likeness } from '../../shared/negotiation/words/meaning.ts'
 export interface LearnedOptions {
   /** Milliseconds since 1970; lessons lose half of their weight in 90 days. */
   now?: () => number
-  /** Lessons kept for one agent, the newest; 400 by default. */
+  /** Lessons kept for one agent; 400 by default. Of more, the oldest of whoever gave the most go. */
   perAgentMax?: number
 }
 
@@ -63,7 +63,7 @@ export class Learned {
     return size
   }
 
-  /** @returns lessons that no longer fit beside it, oldest first: whoever stores lessons may drop them. */
+  /** @returns lessons that no longer fit beside it, of whoever gave the most: whoever stores lessons may drop them. */
   learn(...lessons: readonly Lesson[]): Lesson[] {
     const dropped: Lesson[] = []
     const touched = new Set<string>()
@@ -195,10 +195,10 @@ export class Learned {
     const agents = this.#agentsOf.get(context) ?? new Set()
     this.#agentsOf.set(context, agents.add(agent))
     const dropped: Lesson[] = []
-    for (const [oldest, old] of pupil.lessons) {
-      if (pupil.lessons.size <= this.#perAgentMax) break
-      pupil.lessons.delete(oldest)
-      this.#unlink(oldest, agent)
+    while (pupil.lessons.size > this.#perAgentMax) {
+      const old = oldestOfMost(pupil.lessons)
+      pupil.lessons.delete(old.context)
+      this.#unlink(old.context, agent)
       dropped.push(old)
     }
     return dropped
@@ -247,6 +247,15 @@ export class Learned {
       }
     }
   }
+}
+
+/** The oldest lesson of the caller who gave the most: nobody pushes out what others taught. */
+function oldestOfMost(lessons: ReadonlyMap<string, Lesson>): Lesson {
+  const counts = new Map<string, number>()
+  for (const { caller } of lessons.values()) counts.set(caller, (counts.get(caller) ?? 0) + 1)
+  const most = Math.max(...counts.values())
+  for (const lesson of lessons.values()) if (counts.get(lesson.caller) === most) return lesson
+  throw new Error('there are no lessons')
 }
 
 const nothing: Taught = { weight: 0, features: new Map(), usual: new Map(), meaning: undefined }
