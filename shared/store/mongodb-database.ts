@@ -11,6 +11,7 @@ import {
 } from 'mongodb'
 import { DatabaseRefused } from './database-refused.ts'
 import { unavailable } from './group-commit.ts'
+import { watchOver } from './mongodb-watch.ts'
 
 export interface MongodbDatabaseOptions {
   /** `mongodb://…/database`; what the operator set in it (credentials, TLS, replica set, pool) wins over the options below. */
@@ -34,6 +35,9 @@ export interface MongodbDatabase extends AsyncDisposable {
   readonly client: MongoClient
 }
 
+/** While a server is away the driver looks for it so often; its own default is 10 s. */
+const heartbeatMs = 1000
+
 /** Older ones lack what the questions stand on, and are no longer maintained by their makers. */
 const oldestMajor = 6
 
@@ -50,7 +54,8 @@ export async function connectMongodb(options: MongodbDatabaseOptions): Promise<M
     waitQueueTimeoutMS: poolTimeoutMs,
     socketTimeoutMS: socketTimeoutMs,
     serverSelectionTimeoutMS: connectTimeoutMs,
-    connectTimeoutMS: connectTimeoutMs,
+    connectTimeoutMS: Math.ceil(connectTimeoutMs / 2),
+    heartbeatFrequencyMS: heartbeatMs,
     maxPoolSize: poolMax,
     minPoolSize: poolMin,
     writeConcern: { w: 'majority', journal: true, wtimeoutMS: poolTimeoutMs },
@@ -95,7 +100,12 @@ function withoutThoseIn(url: string, settings: MongoClientOptions): MongoClientO
 }
 
 function databaseOf(client: MongoClient): MongodbDatabase {
-  return { db: client.db(), client, [Symbol.asyncDispose]: () => client.close() }
+  const watch = watchOver(client)
+  const close = () => {
+    watch[Symbol.dispose]()
+    return client.close()
+  }
+  return { db: client.db(), client, [Symbol.asyncDispose]: close }
 }
 
 async function refuseOld(client: MongoClient, where: string): Promise<void> {
@@ -140,10 +150,16 @@ const ourFaults = new Set([2, 9, 14, 72, 40324])
 
 /** What a caller may hear of a failed question: the driver's words stay in the cause. */
 export function forCallers(error: unknown): unknown {
-  if (!(error instanceof MongoError)) return error
+  if (!(error instanceof MongoError) && !isOfSocket(error)) return error
   const code = error instanceof MongoServerError ? Number(error.code) : undefined
   if (code !== undefined && ourFaults.has(code)) return error
   return unavailable(code === storageFull ? 'The storage is full' : 'The storage does not answer', error)
+}
+
+/** A socket that breaks while a command is written: the driver hands its error on as it is. */
+function isOfSocket(error: unknown): boolean {
+  if (!(error instanceof Error) || !('code' in error)) return false
+  return 'syscall' in error || /^ERR_(STREAM|SOCKET)_/.test(String(error.code))
 }
 
 /** A document with this key is there already. The second sentence is how DocumentDB tells it for two upserts at once. */
