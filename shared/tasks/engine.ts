@@ -66,7 +66,7 @@ export class TaskEngine {
 
   /** Changes that follow each other within one turn and share a commit. */
   draft(base: TaskRecord): TaskDraft {
-    return new TaskDraft(base, (before, after) => this.#commit(before, after))
+    return new TaskDraft(base, (before, after, unsure) => this.#commit(before, after, unsure))
   }
 
   /**
@@ -85,12 +85,23 @@ export class TaskEngine {
     }
   }
 
-  async #commit(before: TaskRecord, after: TaskRecord): Promise<boolean> {
-    if (!(await this.store.commitTask(after))) return false
+  async #commit(before: TaskRecord, after: TaskRecord, unsure: boolean): Promise<boolean> {
+    if (!(await this.store.commitTask(after)) && !(unsure && (await this.#isStored(after)))) return false
     this.#count(before, after)
     this.#bus.publish(after.id, eventsAfter(after, before.events.length))
     this.#committed(before, after)
     return true
+  }
+
+  /** An attempt whose answer was lost may have been the one that won. */
+  async #isStored(record: TaskRecord): Promise<boolean> {
+    const there = await this.store.loadTask(record.id)
+    return (
+      there?.version === record.version &&
+      there.updatedAt === record.updatedAt &&
+      there.lease?.holder === record.lease?.holder &&
+      there.events.at(-1)?.eventId === record.events.at(-1)?.eventId
+    )
   }
 
   #count(before: TaskRecord | undefined, after: TaskRecord): void {
@@ -106,13 +117,17 @@ export class TaskEngine {
   }
 }
 
+type CommitAttempt = (before: TaskRecord, after: TaskRecord, unsure: boolean) => Promise<boolean>
+
 /** Changes in memory, on the way to one compare-and-set commit. */
 export class TaskDraft {
   #base: TaskRecord
   #record: TaskRecord
-  readonly #commit: (before: TaskRecord, after: TaskRecord) => Promise<boolean>
+  /** An attempt failed, and may have been stored all the same. */
+  #unsure = false
+  readonly #commit: CommitAttempt
 
-  constructor(base: TaskRecord, commit: (before: TaskRecord, after: TaskRecord) => Promise<boolean>) {
+  constructor(base: TaskRecord, commit: CommitAttempt) {
     this.#base = base
     this.#record = base
     this.#commit = commit
@@ -129,13 +144,27 @@ export class TaskDraft {
     this.#record = { ...apply(this.#record, change), version }
   }
 
-  /** False when someone else changed the task since: nothing of the draft is stored then. */
+  /** The lease that the commit will store began when the change was made: one that is tried again needs a new one. */
+  prolong(lease: { holder: string; until: number }): void {
+    if (this.#record !== this.#base && this.#record.lease !== undefined)
+      this.#record = { ...this.#record, lease }
+  }
+
+  /**
+   * False when someone else changed the task since: nothing of the draft is stored then. A commit that failed may be tried
+   * again, also when its answer alone was lost.
+   */
   async commit(): Promise<boolean> {
     const [before, after] = [this.#base, this.#record]
     if (before === after) return true
-    const committed = await this.#commit(before, after)
-    // A commit that the storage refused may be tried again.
-    this.#base = after
-    return committed
+    try {
+      const committed = await this.#commit(before, after, this.#unsure)
+      this.#base = after
+      this.#unsure = false
+      return committed
+    } catch (error) {
+      this.#unsure = true
+      throw error
+    }
   }
 }

@@ -4,6 +4,7 @@ import { buildContext, newestMessage } from '../handler/build-context.ts'
 import { callersMessages } from '../handler/callers-messages.ts'
 import type { HandlerContext, HandlerLog } from '../handler/context.ts'
 import type { Message } from '../protocol/task.ts'
+import { persistently } from '../store/persistently.ts'
 import type { Store, TaskRecord } from '../store/store.ts'
 import { type FileFetching, FileNotFetchedError, fetchFiles, type PartsWithFiles } from './fetch-files.ts'
 import { fitSkill } from './fit-skill.ts'
@@ -13,6 +14,8 @@ import { verifyCallersParts } from './verify-parts.ts'
 
 /** Design gaps: a handler sees the newest 50 tasks of its context. */
 const contextHistoryMax = 50
+/** After which time a storage that is away is asked again. */
+const askAgainMs = 500
 
 interface Run {
   agent: Agent
@@ -38,12 +41,12 @@ export async function prepareRun(run: Run): Promise<{ context: HandlerContext } 
     return { ends: fetched.refused ? { kind: 'reject', message } : { kind: 'fail', message } }
   }
   const foreign = new Map(record.foreignReferences?.map((task) => [task.id, task]))
-  const references = await Promise.all(
-    record.referenceTaskIds.map(async (id) => foreign.get(id) ?? store.findTask(id, record.owner)),
+  const references = await patiently(run, () =>
+    Promise.all(record.referenceTaskIds.map((id) => foreign.get(id) ?? store.findTask(id, record.owner))),
   )
   const contextHistory = run.firstOfContext
     ? []
-    : await store.contextHistory(record.contextId, record.owner, contextHistoryMax)
+    : await patiently(run, () => store.contextHistory(record.contextId, record.owner, contextHistoryMax))
   const context = buildContext({
     record,
     references: references.filter((found) => found !== undefined),
@@ -57,6 +60,17 @@ export async function prepareRun(run: Run): Promise<{ context: HandlerContext } 
     verified: await verifyCallersParts(newestMessage(record).parts, record.owner, run.clientKeys),
   })
   return { context }
+}
+
+/** A storage that is away is not the task's failure: it waits, until it is told to stop. */
+async function patiently<T>({ signal, log }: Run, ask: () => Promise<T>): Promise<T> {
+  const answer = await persistently(ask, {
+    retryMs: askAgainMs,
+    signal,
+    log: { warn: (fields, text) => log().warn(fields, text) },
+  })
+  if (answer === undefined) signal.throwIfAborted()
+  return answer as T
 }
 
 /** After a question of ours the files of the messages before it are still what the task is about. */

@@ -42,8 +42,8 @@ export interface RunnerParts {
   abortGraceMs?: number
 }
 
-/** Longest wait before a commit that the storage refused is tried again. */
-const retryMaxMs = 10_000
+/** Longest wait before a commit that the storage refused is tried again, and how often it is said. */
+const [retryMaxMs, logEveryMs] = [2000, 10_000]
 /** How often a task is started before it counts as one that brings its process down. */
 export const startsMax = 3
 /** Records kept in memory from their creation to their start: so many, and small ones. */
@@ -140,6 +140,7 @@ export class TaskRunner {
     const deltas = new LiveDeltas(bus, draft.record, randomUUID())
     const began = performance.now()
     this.#running.set(id, abort)
+    using _lease = leases.keep(id, () => abort.abort(new Stopped('taken')))
     const handled = this.#handle(draft.record, firstOfContext, abort.signal, deltas, began)
     let settled = false
     const outcome = handled.finally(() => (settled = true))
@@ -153,7 +154,6 @@ export class TaskRunner {
       using _cancel = bus.subscribe(id, (item) => {
         if (item.kind === 'status-update' && item.final) abort.abort(new Stopped('canceled'))
       })
-      using _lease = leases.keep(id, () => abort.abort(new Stopped('taken')))
       using _deadline = deadline(agent.deadlineMs - draft.record.workedMs, agent.deadlineMs, abort)
       if (await this.#commit(draft)) deltas.goLive()
       else abort.abort(new Stopped('taken'))
@@ -190,15 +190,23 @@ export class TaskRunner {
       this.#parts.figures.ended(status.state, workedMs, id)
   }
 
-  /** Tries again while the storage refuses (a full disk): what a handler has made is not lost, nor its task left behind. */
+  /**
+   * Tries again while the storage refuses (it is away, or its disk is full): what a handler has made is not lost, nor its task
+   * left behind.
+   */
   async #commit(draft: TaskDraft): Promise<boolean> {
+    let saidAt = Number.NEGATIVE_INFINITY
     for (let waitMs = 250; ; waitMs = Math.min(waitMs * 2, retryMaxMs)) {
       try {
         return await draft.commit()
       } catch (error) {
         if (this.#stopping.aborted) throw error
-        this.#parts.log.error({ err: error, task_id: draft.record.id, again_in_ms: waitMs }, 'commit failed')
+        if (performance.now() - saidAt >= logEveryMs) {
+          this.#parts.log.error({ err: error, task_id: draft.record.id }, 'commit failed; trying again')
+          saidAt = performance.now()
+        }
         await wait(waitMs, undefined, { signal: this.#stopping, ref: false }).catch(() => {})
+        draft.prolong(this.#parts.leases.lease())
       }
     }
   }

@@ -1,11 +1,16 @@
 import { setTimeout as pause } from 'node:timers/promises'
 import { ParleyError } from '../jsonrpc/errors.ts'
-import type { Log } from '../process/log.ts'
+
+interface Patience {
+  retryMs: number
+  signal: AbortSignal
+  log: { warn(fields: object, text: string): void }
+}
 
 /** Asks again and again while the storage refuses. Undefined when the signal ends it meanwhile. */
 export async function persistently<T>(
   ask: () => Promise<T>,
-  { retryMs, signal, log }: { retryMs: number; signal: AbortSignal; log: Log },
+  { retryMs, signal, log }: Patience,
 ): Promise<T | undefined> {
   for (;;) {
     try {
@@ -13,7 +18,7 @@ export async function persistently<T>(
     } catch (error) {
       if (!(error instanceof ParleyError) || error.error !== 'Unavailable') throw error
       if (signal.aborted) return undefined
-      log.warn({ err: error }, 'the storage refused what webhooks need; trying again')
+      log.warn({ err: error }, 'the storage refused what is needed; asking again')
       await pause(retryMs, undefined, { signal }).catch(() => {})
     }
   }

@@ -1,0 +1,85 @@
+import { setTimeout as wait } from 'node:timers/promises'
+import { expect, test } from 'vitest'
+import type { WireEvent } from '../client/client.ts'
+import { ParleyError } from '../jsonrpc/errors.ts'
+import type { Store } from '../store/store.ts'
+import { testAgent } from '../testing/test-agent.ts'
+
+const away = () => new ParleyError('Unavailable', { message: 'The storage does not answer' })
+
+/** The method fails as a storage that is away does, that many times. */
+function failing<K extends 'commitTask' | 'contextHistory'>(
+  store: Store,
+  name: K,
+  { times }: { times: number },
+) {
+  const working = store[name].bind(store) as (...given: unknown[]) => Promise<unknown>
+  let left = times
+  const replaced = async (...given: unknown[]) => {
+    if (left <= 0) return working(...given)
+    left -= 1
+    throw away()
+  }
+  Object.assign(store, { [name]: replaced })
+  return { left: () => left }
+}
+
+test('the storage is away while a task is made ready for its handler: the task waits, and does not fail', async () => {
+  let runs = 0
+  await using agent = await testAgent({ handle: () => `done ${(runs += 1)}` })
+  const alice = agent.caller('alice')
+  const first = await alice.sendAndWait('first')
+  const { store } = agent.app.services
+  const history = failing(store, 'contextHistory', { times: 2 })
+  const task = await alice.send({ text: 'second', contextId: first.context_id, referenceTaskIds: [first.id] })
+  const done = await alice.wait(task.id, { signal: AbortSignal.timeout(20_000) })
+  expect(done.status).toMatchObject({ state: 'completed' })
+  expect([runs, history.left()]).toEqual([2, 0])
+})
+
+test.each([1, 2])(
+  'the answer to commit %i of a task is lost: its handler goes on, its followers hear, it runs once',
+  async (nth) => {
+    let runs = 0
+    const handle = async () => {
+      runs += 1
+      await wait(50)
+      return 'done'
+    }
+    await using agent = await testAgent({ handle })
+    const { store, figures } = agent.app.services
+    const commit = store.commitTask.bind(store)
+    let seen = 0
+    store.commitTask = async (record) => {
+      const stored = await commit(record)
+      seen += 1
+      if (seen >= nth && seen < nth + 2) throw away()
+      return stored
+    }
+    const events: WireEvent[] = []
+    const signal = AbortSignal.timeout(20_000)
+    for await (const event of agent.caller('alice').stream('go', undefined, { signal })) events.push(event)
+    expect(events.at(-1)).toMatchObject({
+      kind: 'status-update',
+      final: true,
+      status: { state: 'completed' },
+    })
+    expect([runs, figures.completed]).toEqual([1, 1])
+  },
+)
+
+test('a storage that is away while the result is committed: it is committed later, and the handler runs once', async () => {
+  let runs = 0
+  const store: { open?: Store } = {}
+  const handle = () => {
+    runs += 1
+    if (store.open !== undefined) failing(store.open, 'commitTask', { times: 3 })
+    return 'done'
+  }
+  await using agent = await testAgent({ handle })
+  store.open = agent.app.services.store
+  const done = await agent.caller('alice').sendAndWait('go')
+  expect([done.status.state, runs]).toEqual(['completed', 1])
+  const stored = await store.open.loadTask(done.id)
+  expect(stored).toMatchObject({ starts: 1 })
+})
