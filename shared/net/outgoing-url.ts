@@ -14,6 +14,9 @@ export interface OutgoingUrl {
   host: string
   /** The host is an address: nothing is to be resolved. */
   isAddress: boolean
+  /** Scheme, host and port; and path with query, as a request names it. */
+  origin: string
+  path: string
 }
 
 /**
@@ -29,7 +32,7 @@ export function outgoingUrl(text: string, allowed: AllowedHosts = noExceptions):
   if (url.port === '0') throw badPort()
   const host = hostOf(url, allowed)
   url.hash = ''
-  return { url, ...host }
+  return { url, ...host, origin: url.origin, path: url.pathname + url.search }
 }
 
 /** The part between the slashes and the path, as it was written: the URL parser forgives what others read otherwise. */

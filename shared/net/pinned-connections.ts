@@ -54,6 +54,11 @@ export class PinnedConnections implements AsyncDisposable {
     this.#ca = options.ca
   }
 
+  /** One that is open already, for one request; hand it back with `release`. @param addresses as for `lease` */
+  kept(target: OutgoingUrl, addresses: readonly string[]): PinnedConnection | undefined {
+    return this.#disposed ? undefined : this.#takeIdle(target.origin, addresses)
+  }
+
   /**
    * A connection for one request; hand it back with `release`.
    * @param addresses all those that the host resolves to now, checked
@@ -64,7 +69,7 @@ export class PinnedConnections implements AsyncDisposable {
     addresses: readonly string[],
     signal: AbortSignal,
   ): Promise<PinnedConnection> {
-    const { origin } = target.url
+    const { origin } = target
     for (;;) {
       signal.throwIfAborted()
       if (this.#disposed) throw new OutgoingFailed('aborted', 'The connections are closed')
@@ -112,7 +117,7 @@ export class PinnedConnections implements AsyncDisposable {
     addresses: readonly string[],
     signal: AbortSignal,
   ): Promise<PinnedConnection> {
-    const { origin } = target.url
+    const { origin } = target
     this.#count(origin, 1)
     try {
       const { socket, address } = await openPinned(target, addresses, { ca: this.#ca, signal })

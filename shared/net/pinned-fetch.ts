@@ -1,6 +1,7 @@
 import { type IncomingHttpHeaders, validateHeaderName, validateHeaderValue } from 'node:http'
 import { type AllowedHosts, noExceptions } from './allowed-hosts.ts'
 import { BoundedAnswer } from './bounded-answer.ts'
+import { Deadline } from './deadline.ts'
 import { guardedResolver } from './dns-resolver.ts'
 import { OutgoingFailed, OutgoingRefused } from './outgoing-errors.ts'
 import { type OutgoingUrl, outgoingUrl } from './outgoing-url.ts'
@@ -57,28 +58,45 @@ export async function guardedFetch(
   const allowed = options.allowed ?? noExceptions
   const target = typeof url === 'string' ? outgoingUrl(url, allowed) : url
   const headers = checkedHeaders(options.headers ?? {})
-  using deadline = deadlineOf(options.timeoutMs ?? totalMs, options.signal)
-  const { signal } = deadline
-  const resolver = options.resolver ?? guardedResolver(allowed)
-  const addresses = await resolvePublic(target, { allowed, resolver, signal })
+  using deadline = new Deadline(options.timeoutMs ?? totalMs, options.signal)
+  const addresses = await addressesOf(target, { ...options, allowed }, deadline)
+  const request = { ...options, headers, deadline }
   if (options.connections !== undefined)
-    return await exchange(options.connections, target, addresses, { ...options, headers, signal })
+    return await exchange(options.connections, target, addresses, request)
   await using own = new PinnedConnections({ perHostMax: 1, totalMax: 1, idleMs: 0, ca: options.ca })
-  return await exchange(own, target, addresses, { ...options, headers, signal })
+  return await exchange(own, target, addresses, request)
+}
+
+function addressesOf(
+  target: OutgoingUrl,
+  { allowed, resolver = guardedResolver(allowed) }: { allowed: AllowedHosts; resolver?: Resolver },
+  deadline: Deadline,
+): Promise<string[]> | string[] {
+  // The URL's own text was judged.
+  if (target.isAddress) return [target.host]
+  return resolvePublic(target, { allowed, resolver, signal: deadline.signal })
+}
+
+type Request = Omit<GuardedFetchOptions, 'headers' | 'signal'> & {
+  headers: Record<string, string>
+  deadline: Deadline
 }
 
 async function exchange(
   connections: PinnedConnections,
   target: OutgoingUrl,
   addresses: readonly string[],
-  options: GuardedFetchOptions & { headers: Record<string, string>; signal: AbortSignal },
+  request: Request,
 ): Promise<GuardedAnswer> {
-  const connection = await connections.lease(target, addresses, options.signal)
+  const { deadline } = request
+  deadline.throwIfOver()
+  const connection =
+    connections.kept(target, addresses) ?? (await connections.lease(target, addresses, deadline.signal))
   let reusable = false
   try {
-    const { complete, ...answer } = await ask(connection, target, options)
+    const { status, headers, body, complete } = await ask(connection, target, request)
     reusable = complete
-    return { ...answer, address: connection.address }
+    return { status, headers, body, address: connection.address }
   } finally {
     connections.release(connection, reusable)
   }
@@ -86,23 +104,17 @@ async function exchange(
 
 async function ask(
   { client }: PinnedConnection,
-  { url }: OutgoingUrl,
-  options: GuardedFetchOptions & { headers: Record<string, string>; signal: AbortSignal },
+  { path }: OutgoingUrl,
+  { method = 'GET', body, headers, deadline, ...bounds }: Request,
 ) {
-  const answer = new BoundedAnswer({
-    maxBytes: options.maxBytes ?? bodyMaxBytes,
-    discardBody: options.discardBody ?? false,
-  })
-  const stop = () => answer.giveUp(options.signal.reason as Error)
-  options.signal.addEventListener('abort', stop, { once: true })
+  const { maxBytes = bodyMaxBytes, discardBody = false } = bounds
+  const answer = new BoundedAnswer({ maxBytes, discardBody })
+  deadline.whenOver((reason) => answer.giveUp(reason))
   try {
-    const { method = 'GET', body = null, headers } = options
-    client.dispatch({ method, path: url.pathname + url.search, headers, body }, answer)
+    client.dispatch({ method, path, headers, body: body ?? null }, answer)
     return await answer.received
   } catch (error) {
     throw failureOf(error)
-  } finally {
-    options.signal.removeEventListener('abort', stop)
   }
 }
 
@@ -147,22 +159,4 @@ function failureOf(error: unknown): Error {
   if (name === 'HTTPParserError' || code === 'UND_ERR_RES_CONTENT_LENGTH_MISMATCH')
     return new OutgoingFailed('protocol', 'The answer is not HTTP', error)
   return new OutgoingFailed('connection', 'The connection was lost before the answer ended', error)
-}
-
-function deadlineOf(ms: number, outer: AbortSignal | undefined): Disposable & { signal: AbortSignal } {
-  const abort = new AbortController()
-  const leave = () => abort.abort(new OutgoingFailed('aborted', 'The request was given up', outer?.reason))
-  const timer = setTimeout(
-    () => abort.abort(new OutgoingFailed('timeout', `No whole answer within ${ms} ms`)),
-    ms,
-  )
-  if (outer?.aborted === true) leave()
-  else outer?.addEventListener('abort', leave, { once: true })
-  return {
-    signal: abort.signal,
-    [Symbol.dispose]() {
-      clearTimeout(timer)
-      outer?.removeEventListener('abort', leave)
-    },
-  }
 }

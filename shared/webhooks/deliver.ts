@@ -72,6 +72,8 @@ export interface DelivererOptions {
 
 /** What is read of an answer's body so that its connection can be used again. */
 const answerMaxBytes = 16 * 1024
+/** URLs of at most 2,048 characters. */
+const knownUrlsMax = 1000
 
 /** What an attempt came to. */
 interface Outcome {
@@ -90,6 +92,8 @@ export class Deliverer implements AsyncDisposable {
   readonly #options: Required<Omit<DelivererOptions, 'ca' | 'perHostMax' | 'totalMax'>>
   readonly #connections: PinnedConnections
   readonly #turns: HostTurns
+  /** Those that may be asked, as far as their text tells. */
+  readonly #urls = new Map<string, OutgoingUrl>()
 
   constructor(options: DelivererOptions = {}) {
     const { perHostMax = 8, totalMax = 256, ca } = options
@@ -134,6 +138,16 @@ export class Deliverer implements AsyncDisposable {
     await this.#connections[Symbol.asyncDispose]()
   }
 
+  /** The verdict on a URL's text is always the same; names in it are resolved, and their addresses judged, for each POST. */
+  #read(url: string): OutgoingUrl {
+    const known = this.#urls.get(url)
+    if (known !== undefined) return known
+    const read = outgoingUrl(url, this.#options.allowed)
+    if (this.#urls.size >= knownUrlsMax) this.#urls.clear()
+    this.#urls.set(url, read)
+    return read
+  }
+
   /** Undefined: the signal ended it. */
   async #attempt(delivery: Delivery, signal: AbortSignal): Promise<Outcome | undefined> {
     let began = performance.now()
@@ -142,8 +156,8 @@ export class Deliverer implements AsyncDisposable {
       ...result,
     })
     try {
-      const target = outgoingUrl(delivery.url, this.#options.allowed)
-      const done = await this.#turns.take(target.url.origin, signal)
+      const target = this.#read(delivery.url)
+      const done = await this.#turns.take(target.origin, signal)
       let answered: boolean | undefined
       try {
         if (delivery.mayPost !== undefined && !(await delivery.mayPost())) return undefined

@@ -45,6 +45,7 @@ export class HostTurns {
   async take(origin: string, signal: AbortSignal): Promise<Turn> {
     signal.throwIfAborted()
     const host = this.#hostOf(origin)
+    if (this.#isFree(host)) return this.#begin(origin, host)
     const { promise, resolve, reject } = Promise.withResolvers<void>()
     const leave = () => {
       host.waiting.delete(resolve)
@@ -60,6 +61,17 @@ export class HostTurns {
     } finally {
       signal.removeEventListener('abort', leave)
     }
+    return this.#turnOf(origin, host)
+  }
+
+  /** Who waits elsewhere waits for his own host's turns, or for one of all, of which none would be left. */
+  #isFree(host: Host): boolean {
+    return host.waiting.size === 0 && host.underWay < host.limit && this.#underWay < this.#totalMax
+  }
+
+  #begin(origin: string, host: Host): Turn {
+    host.underWay += 1
+    this.#underWay += 1
     return this.#turnOf(origin, host)
   }
 

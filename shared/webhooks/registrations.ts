@@ -12,7 +12,7 @@ import type {
   WebhookStore,
 } from '../store/webhook-store.ts'
 import { type GlobalProgress, globalId } from './global-progress.ts'
-import { type Mark, OpenTasks } from './open-tasks.ts'
+import { type Hints, type Mark, OpenTasks } from './open-tasks.ts'
 
 /** A PushNotificationConfig as a caller sends it, read by its schema. */
 export interface WantedConfig {
@@ -35,9 +35,13 @@ export interface RegistrationsOptions {
   shared: boolean
   /** Of the store; needed where it is shared. */
   countEvents?: (taskIds: string[]) => Promise<Map<string, number>>
+  /** Where the stores are shared: how processes tell each other which tasks have configs. Default: found by the look every 2 s. */
+  hints?: Hints | undefined
+  /** Somebody else has the events of tasks without a config: where the stores are shared, they are asked for each event. */
+  hasGlobal?: boolean
   /** Default 20. */
   perTaskMax?: number
-  /** Tasks with configs whose ids are kept. Default 100,000; with more, the store is asked for each event. */
+  /** Tasks with configs whose ids are kept. Default 100,000; with more, the store is asked for each event, or the look finds them. */
   knownTasksMax?: number
 }
 
@@ -59,7 +63,8 @@ export class Registrations {
   constructor(options: RegistrationsOptions) {
     this.#options = options
     this.#perTaskMax = options.perTaskMax ?? 20
-    this.#openTasks = new OpenTasks({ max: options.knownTasksMax ?? 100_000, everyTask: options.shared })
+    const { shared, hasGlobal = false, hints, knownTasksMax: max = 100_000 } = options
+    this.#openTasks = new OpenTasks({ max, everyTask: shared && hasGlobal, looked: shared, hints })
   }
 
   /** Other processes register configs, and send. */
@@ -77,7 +82,12 @@ export class Registrations {
     return this.#options.check(wanted)
   }
 
-  /** False: the task has no config. True: ask. */
+  /** From when it resolves on, what other processes tell of their configs is heard. */
+  hearOthers(): Promise<void> {
+    return this.#openTasks.listen()
+  }
+
+  /** False: the task has no config, or one that a look will find. True: ask. */
   mayHave(task: TaskKey): boolean {
     return this.#openTasks.has(task)
   }
@@ -114,8 +124,9 @@ export class Registrations {
     }
     if (wanted.token !== undefined) config.token = wanted.token
     if (wanted.authentication !== undefined) config.authentication = wanted.authentication
-    const before = await this.find(key, wanted.id)
-    await this.#save(config, isNew)
+    const before = isNew ? undefined : await this.find(key, wanted.id)
+    // A task to come has no config in the other store, and owes the global webhook nothing.
+    await (isNew ? this.#put(config, this.#perTaskMax) : this.#save(config))
     return { config, undo: () => this.#undo(config, before) }
   }
 
@@ -216,6 +227,7 @@ export class Registrations {
       const page = await store.listOpenPushConfigs({ limit: 500, ...at, unclaimed: shared })
       if (!shared) yield* page.items
       else if (page.items.length > 0) {
+        for (const { task } of page.items) this.#openTasks.heardOf(task)
         const counts = await countEvents?.(page.items.map(({ task }) => task.id))
         yield* page.items.filter(({ task, settled }) => counts?.get(task.id) !== settled)
       }
@@ -234,13 +246,22 @@ export class Registrations {
     return id === globalId ? (ofGlobal === undefined ? [] : [ofGlobal.store]) : [stored, memory]
   }
 
-  async #save(config: PushConfig, isNew = false): Promise<void> {
+  async #save(config: PushConfig): Promise<void> {
     const { memory, stored } = this.#options
     const { task, id } = config
-    const [target, other] = config.longRunning ? [stored, memory] : [memory, stored]
+    const other = config.longRunning ? memory : stored
     const elsewhere = (await other.listPushConfigs(task)).filter((there) => there.id !== id).length
+    await this.#put(config, this.#perTaskMax - elsewhere)
+    await other.removePushConfig(task, id)
+    // From here on the task is not the global webhook's.
+    await this.#options.ofGlobal?.store.removePushConfig(task, globalId)
+    this.#onChange(task, id, config)
+  }
+
+  async #put(config: PushConfig, max: number): Promise<void> {
+    const { task } = config
     if (config.open) this.#openTasks.add(task)
-    if (!(await target.savePushConfig(config, this.#perTaskMax - elsewhere))) {
+    if (!(await this.#storeOf(config).savePushConfig(config, max))) {
       throw new ParleyError('InvalidParams', {
         message: `A task may have at most ${this.#perTaskMax} push notification configs`,
         data: { taskId: task.id },
@@ -248,10 +269,6 @@ export class Registrations {
     }
     // Once more: who asked before it was there has found nobody.
     if (config.open) this.#openTasks.add(task)
-    await other.removePushConfig(task, id)
-    // From here on the task is not the global webhook's.
-    await this.#options.ofGlobal?.store.removePushConfig(task, globalId)
-    if (!isNew) this.#onChange(task, id, config)
   }
 
   async #undo(config: PushConfig, before: PushConfig | undefined): Promise<void> {
