@@ -1,15 +1,29 @@
 import type { KoaContextWithOIDC, Provider } from 'oidc-provider'
+import { ParleyError } from '../../shared/jsonrpc/errors.ts'
 import { scopes } from './client-rules.ts'
 import { introspect } from './introspect.ts'
 
+/** Requests that failed because something of ours was away for a while. */
+const away = new WeakMap<KoaContextWithOIDC, ParleyError>()
+
 /** What is changed in the answers of oidc-provider before they leave. */
 export function amendAnswers(provider: Provider): void {
+  provider.on('server_error', (ctx: KoaContextWithOIDC, error: Error) => {
+    if (error instanceof ParleyError && error.error === 'Unavailable') away.set(ctx, error)
+  })
   provider.use((ctx, next) => next().then(() => amend(ctx as KoaContextWithOIDC)))
 }
 
 async function amend(ctx: KoaContextWithOIDC): Promise<void> {
   const body = ctx.body as Record<string, unknown> | undefined
-  if (ctx.status === 404 && body === undefined) {
+  const passing = away.get(ctx)
+  if (ctx.status === 500 && passing !== undefined) {
+    // Not a fault: whoever asks again later gets its answer.
+    ctx.status = passing.status
+    ctx.set({ 'cache-control': 'no-store', ...passing.headers })
+    if (body?.['error'] === 'server_error')
+      ctx.body = { error: 'temporarily_unavailable', error_description: passing.message }
+  } else if (ctx.status === 404 && body === undefined) {
     ctx.status = 404
     ctx.body = { error: 'invalid_request', error_description: 'no such endpoint' }
   } else if (ctx._matchedRouteName === 'discovery') {

@@ -2,6 +2,7 @@ import { chmod, readFile, stat, writeFile } from 'node:fs/promises'
 import path from 'node:path'
 import { DatabaseSync } from 'node:sqlite'
 import { expect, test, vi } from 'vitest'
+import { unavailable } from '../../shared/store/group-commit.ts'
 import { startIdentityProvider, temporaryFolder } from './testing.ts'
 
 const asked = { clientId: 'agent', clientName: 'agent', scope: 'agent:read' }
@@ -108,4 +109,28 @@ test('behind a proxy that ends TLS: addresses are those of the issuer and cookie
   const cookies = answer.headers.getSetCookie()
   expect(cookies.length).toBeGreaterThan(0)
   for (const cookie of cookies) expect(cookie).toMatch(/; secure; httponly/i)
+})
+
+test('while its store is away everybody hears when to ask again; what is wrong stays an error', async () => {
+  await using folder = await temporaryFolder()
+  await using server = await startIdentityProvider({ dir: folder.dir })
+  const credentials = await server.provider.ensureClient(asked)
+  const token = await server.token(credentials)
+  const form = { grant_type: 'client_credentials', scope: 'agent:read' }
+  const ask = () =>
+    Promise.all([
+      server.post('/oauth2/token', form, credentials),
+      server.post('/oauth2/revoke', { token }, credentials),
+    ])
+  const away = unavailable('The storage does not answer', new Error('secret'))
+  const find = vi.spyOn(server.store, 'find').mockRejectedValue(away)
+  for (const { status, headers, body, text } of await ask()) {
+    expect([status, headers.get('retry-after'), body['error']]).toEqual([503, '5', 'temporarily_unavailable'])
+    expect(text).not.toContain('secret')
+  }
+  find.mockRejectedValue(new Error('broken'))
+  for (const { status, headers } of await ask())
+    expect([status, headers.get('retry-after')]).toEqual([500, null])
+  find.mockRestore()
+  for (const { status } of await ask()) expect(status).toBe(200)
 })
