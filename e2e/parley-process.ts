@@ -64,9 +64,18 @@ export class ParleyProcess implements AsyncDisposable {
     return this.#exited
   }
 
-  async [Symbol.asyncDispose](): Promise<void> {
+  get pid(): number | undefined {
+    return this.#process.pid
+  }
+
+  /** SIGKILL: nothing of it runs any more when this resolves. */
+  async kill(): Promise<void> {
     this.#process.kill('SIGKILL')
     await this.#exited
+  }
+
+  [Symbol.asyncDispose](): Promise<void> {
+    return this.kill()
   }
 }
 
