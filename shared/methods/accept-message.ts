@@ -9,6 +9,7 @@ import { claimRoom } from './claim-room.ts'
 import { continueTask } from './continue-task.ts'
 import { claimKey } from './idempotency.ts'
 import { type InlineWebhook, inlineWebhook } from './inline-webhook.ts'
+import { mayBeStored } from './may-be-stored.ts'
 import type { Call, Services } from './method.ts'
 import { newId } from './new-id.ts'
 import { type Accepted, type NewTask, newRecord } from './new-record.ts'
@@ -77,7 +78,10 @@ async function createTask(
   }
 }
 
-/** One that is refused after all leaves its payment as it was: settled, and good for another task of its owner. */
+/**
+ * One that is refused after all leaves its payment as it was: settled, and good for another task of its owner. Where the
+ * task may be there in spite of it, the payment stays with it: the same request finds it, or takes it up.
+ */
 async function createPaid(
   services: Services,
   call: Call,
@@ -86,10 +90,15 @@ async function createPaid(
   const { id, held, headers } = paid
   record.payments = [id]
   if (held) record.heldBy = id
-  let created = false
+  let isItsOwn = false
   try {
     const slot = claimRoom(services)
-    created = await create(services, record, { call, slot, webhook })
+    const created = await create(services, record, { call, slot, webhook }).catch((error: unknown) => {
+      isItsOwn = mayBeStored(services, error)
+      throw error
+    })
+    // The same request at another process may have made it of the same payment.
+    isItsOwn = created || (await services.store.loadTask(record.id))?.payments?.includes(id) === true
     if (!created) return undefined
     if (held) {
       slot.release()
@@ -102,7 +111,7 @@ async function createPaid(
       start: () => services.scheduler.enqueue({ taskId: record.id, version, owner }, slot),
     }
   } finally {
-    if (!created) await paid.giveBack()
+    if (!isItsOwn) await paid.giveBack()
   }
 }
 
@@ -130,10 +139,6 @@ async function create(
     }
   }
 }
-
-/** A shared store may have been cut off after the write; the embedded one knows. */
-const mayBeStored = ({ store }: Services, error: unknown) =>
-  !store.exclusive && error instanceof ParleyError && error.error === 'Unavailable'
 
 /** The same request again, by its Idempotency-Key. */
 async function repeated(call: Call, record: TaskRecord): Promise<Accepted> {

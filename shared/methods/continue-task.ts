@@ -8,6 +8,7 @@ import type { Change } from '../tasks/transitions.ts'
 import type { Registration } from '../webhooks/registrations.ts'
 import { claimRoom } from './claim-room.ts'
 import type { InlineWebhook } from './inline-webhook.ts'
+import { mayBeStored } from './may-be-stored.ts'
 import type { Call, Services } from './method.ts'
 import { type Accepted, messageOf } from './new-record.ts'
 import { type Paid, payForMessage } from './pay-first.ts'
@@ -38,7 +39,7 @@ export async function continueTask(
   try {
     return await change(services, call, { task, webhook, makeChange, paid })
   } catch (error) {
-    await paid?.giveBack()
+    if (!mayBeStored(services, error)) await paid?.giveBack()
     throw error
   }
 }

@@ -1,6 +1,6 @@
 import { randomUUID } from 'node:crypto'
 import { ParleyError } from '../jsonrpc/errors.ts'
-import { timestamp } from '../protocol/timestamp.ts'
+import { millisOf, timestamp } from '../protocol/timestamp.ts'
 import type { PaymentRecord, PaymentTerms } from '../store/payment-store.ts'
 import type { Collector } from './collect.ts'
 import type { Ledger } from './ledger.ts'
@@ -87,6 +87,9 @@ export function termsAlone({
   return { amount, atomic, decimals, asset, network, payTo, extra }
 }
 
+/** A payment that is this old, and what it paid for is not there: whoever took it has died in between. */
+const abandonedAfterMs = 5000
+
 /** The transfer, or what it buys, stands in the ledger already: paid and unspent, or on its way, or used. */
 async function alreadyThere(
   ledger: Ledger,
@@ -94,7 +97,9 @@ async function alreadyThere(
   claimed: PaymentRecord,
 ): Promise<PaymentRecord> {
   const { nonceKey = '', id, owner } = claimed
-  if ((await ledger.store.findByPurpose(wanted.purpose)) !== undefined) throw beingPaid()
+  const same = await ledger.store.findByPurpose(wanted.purpose)
+  if (same !== undefined && isAbandoned(same, claimed)) return same
+  if (same !== undefined) throw beingPaid()
   const there = await ledger.store.findByNonce(nonceKey)
   // Settled, and what it was for was refused: it is still good.
   if (there !== undefined && there.owner === owner && there.state === 'settled')
@@ -102,6 +107,12 @@ async function alreadyThere(
   const refusal = new PaymentRefused('invalid_exact_evm_nonce_already_used')
   ledger.refused(owner, id, refusal.refusal)
   throw refusal
+}
+
+/** The same request again, paid by the same transfer: what was bought is still to be made. */
+function isAbandoned(there: PaymentRecord, { owner, nonceKey }: PaymentRecord): boolean {
+  const isSame = there.owner === owner && there.nonceKey === nonceKey && there.state === 'spent'
+  return isSame && millisOf(there.updatedAt) < Date.now() - abandonedAfterMs
 }
 
 async function spendSession(ledger: Ledger, wanted: Purchase, sessionId: string): Promise<PaymentRecord> {
