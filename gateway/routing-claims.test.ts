@@ -111,6 +111,19 @@ test.each([401, 403, 429, 500])(
   },
 )
 
+test('an agent at which the caller has something, and that does not say: what is asked for may be there, and is not called missing', async () => {
+  const [sky, board] = [await agent('sky', weather), await agent('board', chess)]
+  await call('message/send', saying('weather forecast'))
+  sky.on['tasks/get'] = ({ response, id }) => fail(response, id, 503, -32042, {})
+  const asked = await call('tasks/get', { task_id: crypto.randomUUID() })
+  expect(asked).toMatchObject({
+    status: 503,
+    json: { error: { code: -32042, data: { reason: 'agent_down', agent: 'sky' } } },
+  })
+  expect(asked.headers.get('retry-after')).toBe('2')
+  expect(board.calls).toHaveLength(1)
+})
+
 test('an agent that let a question pass is not asked again at once, and is named', async () => {
   const [sky, board] = [await agent('sky', weather), await agent('board', chess)]
   sky.on['tasks/get'] = () => new Promise(() => {})

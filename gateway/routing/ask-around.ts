@@ -44,6 +44,8 @@ export interface Heard {
   claim?: { agent: string; context?: string }
   /** Slugs of agents that did not say whether they have it. */
   incomplete: string[]
+  /** One of them at which the caller has something. */
+  silentHome?: string
 }
 
 const askedAtOnce = 16
@@ -73,8 +75,8 @@ export class AskAround {
     const half = second.length === 0 ? all : AbortSignal.timeout(askMs / 2)
     const heard = await this.#askEach(first, sought, asking, half)
     if (heard.claim !== undefined || second.length === 0) return heard
-    const { claim, incomplete } = await this.#askEach(second, sought, asking, all)
-    return { ...(claim && { claim }), incomplete: [...heard.incomplete, ...incomplete] }
+    const rest = await this.#askEach(second, sought, asking, all)
+    return { ...heard, ...rest, incomplete: [...heard.incomplete, ...rest.incomplete] }
   }
 
   async #askEach(agents: AgentEntry[], sought: Sought, asking: Asking, time: AbortSignal): Promise<Heard> {
@@ -86,6 +88,10 @@ export class AskAround {
       answerMaxBytes,
     }
     const heard: Heard = { incomplete: [] }
+    const isSilent = ({ id, slug }: AgentEntry) => {
+      heard.incomplete.push(slug)
+      if (sought.known.has(id)) heard.silentHome = slug
+    }
     const askOne = async (entry: AgentEntry) => {
       try {
         if ((this.#silentUntil.get(entry.id) ?? 0) > Date.now()) throw new Error('was silent')
@@ -94,10 +100,10 @@ export class AskAround {
         if (claim !== undefined && heard.claim === undefined) {
           heard.claim = { agent: entry.id, ...claim }
           found.abort()
-        } else if (claim === undefined && saidNothing(status)) heard.incomplete.push(entry.slug)
+        } else if (claim === undefined && saidNothing(status)) isSilent(entry)
       } catch {
         if (found.signal.aborted) return
-        heard.incomplete.push(entry.slug)
+        isSilent(entry)
         if (time.aborted) this.#silentUntil.set(entry.id, Date.now() + silentForMs)
       }
     }

@@ -123,7 +123,9 @@ export class RpcRouter {
     const asking = { owner, headers: request.headers, requestId: request.id }
     const found = await this.#options.whereabouts.find(kind, id, asking)
     if ('route' in found) return found.route
-    const { incomplete } = found
+    const { incomplete, silentHome } = found
+    // Where the caller has something it may be, and "not found" would be believed.
+    if (silentHome !== undefined) throw agentIsDown(silentHome)
     const headers =
       incomplete.length === 0 ? {} : { 'x-parley-incomplete': incomplete.slice(0, 20).join(', ') }
     if (kind === 'task') throw new ParleyError('TaskNotFound', { data: { taskId: id }, headers })

@@ -13,7 +13,8 @@ export interface Owned extends Asking {
   owner: string
 }
 
-export type Found = { route: Route } | { incomplete: string[] }
+/** `silentHome`: one that did not say, and at which the caller has something. */
+export type Found = { route: Route } | { incomplete: string[]; silentHome?: string }
 
 /** Who asks for the same missing thing again need not make us ask all agents again. */
 const missingForMs = 10_000
@@ -62,10 +63,11 @@ export class Whereabouts {
     this.#round = (this.#round + 1) % roundsAtOnce
     const turn = JSON.stringify([owner, this.#round])
     const ask = () => this.#around.ask({ kind, id, among, known }, asking)
-    const { claim, incomplete } = await this.#turns.run([turn], ask)
+    const { claim, ...silent } = await this.#turns.run([turn], ask)
     if (claim === undefined) {
-      if (incomplete.length === 0) this.#missing.set(keyOf(owner, kind, id, among), Date.now() + missingForMs)
-      return { incomplete }
+      if (silent.incomplete.length === 0)
+        this.#missing.set(keyOf(owner, kind, id, among), Date.now() + missingForMs)
+      return silent
     }
     const { agent, context } = claim
     const inContext = kind === 'task' && context !== undefined ? { context } : {}
