@@ -38,8 +38,10 @@ export async function startWebhooks(parts: {
     ...(await shortLived(parts, stack)),
     check,
     shared: !store.exclusive,
+    hasGlobal: globalWebhook !== undefined,
     countEvents: (taskIds) => store.countEvents(taskIds),
   })
+  await registrations.hearOthers()
   const deliverer = stack.use(new Deliverer({ allowed }))
   const dispatcher = new WebhookDispatcher({
     registrations,
@@ -65,11 +67,14 @@ export async function startWebhooks(parts: {
 async function shortLived(
   { store, redisUrl: url, agentId, globalWebhook, log }: Parameters<typeof startWebhooks>[0],
   stack: AsyncDisposableStack,
-): Promise<Pick<RegistrationsOptions, 'memory' | 'ofGlobal'>> {
+): Promise<Pick<RegistrationsOptions, 'memory' | 'ofGlobal' | 'hints'>> {
   if (url === undefined || store.exclusive) return { memory: new MemoryWebhooks() }
   const { openRedisWebhooks } = await import('../store/redis-webhooks.ts')
   const memory = stack.use(await openRedisWebhooks({ url, agentId, log }))
-  if (globalWebhook === undefined) return { memory }
+  if (globalWebhook === undefined) {
+    const { openRedisHints } = await import('./redis-hints.ts')
+    return { memory, hints: stack.use(await openRedisHints({ url, agentId, log })) }
+  }
   const progress = stack.use(await openRedisWebhooks({ url, agentId, log, name: 'global-webhook' }))
   return { memory, ofGlobal: globalProgress(progress, globalWebhook) }
 }
