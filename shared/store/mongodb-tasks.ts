@@ -13,7 +13,7 @@ import {
   taskKey,
 } from './mongodb-record.ts'
 import { removedCounts } from './mongodb-removal.ts'
-import type { TaskRecord, UnfinishedTask } from './store.ts'
+import type { TaskRecord, Unfinishedness, UnfinishedTask } from './store.ts'
 
 /**
  * Parts, task, context: each only when what it needs is there. After a crash in between nobody was told of the task: parts
@@ -109,13 +109,18 @@ type Unfinished = Pick<
   'task_id' | 'owner' | 'context_id' | 'version' | 'holder' | 'position'
 > & { state: 'submitted' | 'working' }
 
-export async function listUnfinished(inside: Inside, now: number): Promise<UnfinishedTask[]> {
+export async function listUnfinished(
+  inside: Inside,
+  now: number,
+  which: Unfinishedness = 'all',
+): Promise<UnfinishedTask[]> {
   const { tasks, agentId } = inside
-  const withoutLease = [{ holder: { $exists: false } }, { lease_until: { $lt: now } }]
+  const leaseEnded = { lease_until: { $lt: now } }
+  const withoutLease = { $or: [{ holder: { $exists: false } }, leaseEnded] }
   const found = await Promise.all(
     [
-      { agent_id: agentId, state: 'submitted' as const, $or: withoutLease },
-      { agent_id: agentId, state: 'working' as const, $or: withoutLease },
+      { agent_id: agentId, state: 'submitted' as const, ...(which === 'left' ? leaseEnded : withoutLease) },
+      { agent_id: agentId, state: 'working' as const, ...withoutLease },
     ].map((filter) => tasks.find(filter).project<Unfinished>(ofUnfinished).toArray()),
   )
   const all = found.flat().sort((a, b) => (a.position < b.position ? -1 : 1))
@@ -161,7 +166,7 @@ export async function renewLeases(
     agent_id: agentId,
     holder: keyText(holder),
   }
-  const renewed = await tasks.updateMany(ours, { $set: { lease_until: until } })
+  const renewed = await tasks.updateMany(ours, { $max: { lease_until: until } })
   if (renewed.matchedCount === taskIds.length) return []
   const held = await tasks.find(ours).project<{ _id: string }>({ _id: 1 }).toArray()
   const still = new Set(held.map(({ _id }) => _id))

@@ -115,7 +115,7 @@ function storeOf(inside: Inside, settings: Collection<SettingDocument>): Methods
     loadTask: (id) => loadTask(inside, id),
     commitTask: (record) => commitTask(inside, record),
     listTasks: (query) => listTasks(inside, query),
-    listUnfinished: (now) => listUnfinished(inside, now),
+    listUnfinished: (now, _holder, which) => listUnfinished(inside, now, which),
     countEvents: (taskIds) => countEvents(inside, taskIds),
     listDue: (now, limit) => listDue(inside, now, limit),
     renewLeases: (holder, taskIds, until) => renewLeases(inside, holder, taskIds, until),

@@ -1,7 +1,7 @@
 import { ParleyError } from '../jsonrpc/errors.ts'
 import { isTerminal, pausedStates, type TaskState } from '../protocol/task.ts'
 import { decodeTask, encodeTask, type Inside, saveParts, type TaskRow, taskColumns } from './sqlite-record.ts'
-import type { TaskRecord, UnfinishedTask } from './store.ts'
+import type { TaskRecord, Unfinishedness, UnfinishedTask } from './store.ts'
 
 const quoted = (states: readonly TaskState[]) => states.map((state) => `'${state}'`).join(', ')
 
@@ -112,11 +112,17 @@ export async function countEvents(inside: Inside, taskIds: string[]): Promise<Ma
 
 const columnsOfUnfinished = 'seq, id, version, owner, state, lease_holder IS NOT NULL AS leased'
 
-export function listUnfinished(inside: Inside, now: number, ourHolder: string): Promise<UnfinishedTask[]> {
+export function listUnfinished(
+  inside: Inside,
+  now: number,
+  ourHolder: string,
+  which: Unfinishedness = 'all',
+): Promise<UnfinishedTask[]> {
   const { database } = inside
   const ofState = (state: string) => `SELECT ${columnsOfUnfinished} FROM tasks INDEXED BY tasks_open_of_owner
     WHERE open_state = '${state}' AND (lease_holder IS NULL OR lease_holder <> ?1 OR lease_until < ?2)`
-  const abandoned = `${ofState('submitted')} UNION ALL ${ofState('working')}`
+  const submitted = `${ofState('submitted')}${which === 'left' ? ' AND lease_holder IS NOT NULL' : ''}`
+  const abandoned = `${submitted} UNION ALL ${ofState('working')}`
   type Row = Omit<UnfinishedTask, 'leased'> & { seq: number; leased: number }
   return database.read(() => {
     const rows = database.statement(abandoned).all(ourHolder, now) as unknown as Row[]

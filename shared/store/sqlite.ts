@@ -53,7 +53,7 @@ export async function openSqliteStore(options: SqliteStoreOptions): Promise<Stor
     loadTask: (id) => loadTask(inside, id),
     commitTask: (record) => commitTask(inside, record),
     listTasks: (query) => listTasks(inside, query),
-    listUnfinished: (now, ourHolder) => listUnfinished(inside, now, ourHolder),
+    listUnfinished: (now, ourHolder, which) => listUnfinished(inside, now, ourHolder, which),
     countEvents: (taskIds) => countEvents(inside, taskIds),
     listDue: (now, limit) => listDue(inside, now, limit),
     renewLeases: (holder, taskIds, until) => renewLeases(inside, holder, taskIds, until),

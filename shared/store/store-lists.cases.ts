@@ -142,7 +142,9 @@ export function taskListCases(open: OpenStore): void {
     const left = await created(store, { lease: { holder: 'me', until: now - 1 } })
     await created(store, { lease: { holder: 'me', until: now + 1 } })
     const found = idsOf(await store.listUnfinished(now, 'me'))
-    expect(found).toEqual([submitted.id, ended, ...(store.exclusive ? [others] : []), free.id, left.id])
+    const had = [ended, ...(store.exclusive ? [others] : []), free.id, left.id]
+    expect(found).toEqual([submitted.id, ...had])
+    expect(idsOf(await store.listUnfinished(now, 'me', 'left'))).toEqual(had)
   })
 
   test('due: paused tasks whose time has come, the longest due first, at most so many', async () => {

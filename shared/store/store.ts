@@ -35,6 +35,8 @@ export interface TaskRecord extends Task {
   asked?: { amount: string; reason: string }
 }
 
+export type Unfinishedness = 'all' | 'left'
+
 /** What a start must know of a task that an earlier process left behind; its record may be large. */
 export interface UnfinishedTask {
   id: string
@@ -129,9 +131,9 @@ export interface Store extends AsyncDisposable {
   listTasks(query: TaskQuery): Promise<Page<TaskRecord>>
   /**
    * Tasks to take up at a start, oldest first: submitted or working, with no lease or one that ended before `now`. In an
-   * `exclusive` store the lease of any other holder has ended.
+   * `exclusive` store the lease of any other holder has ended. `left`: only those that a process had, not those that wait.
    */
-  listUnfinished(now: number, ourHolder: string): Promise<UnfinishedTask[]>
+  listUnfinished(now: number, ourHolder: string, which?: Unfinishedness): Promise<UnfinishedTask[]>
   /** How many events each of these tasks has; those that are not there, or do not say, are left out. */
   countEvents(taskIds: string[]): Promise<Map<string, number>>
   /** Ids of paused tasks whose `dueAt` has passed. */

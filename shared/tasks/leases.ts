@@ -3,16 +3,25 @@ import type { Log } from '../process/log.ts'
 import type { Store, TaskRecord } from '../store/store.ts'
 
 /**
- * A running task is its holder's for this long; the holder prolongs it while it runs. Where other processes wait to take
- * over, it is shorter: the tasks of one that died come back within 10 s.
+ * A running task is its holder's for so long; the holder prolongs it while it runs. Where other processes wait to take over,
+ * it is shorter: the tasks of one that died come back within 10 s. It is prolonged often enough that a process whose event
+ * loop is held up for 4 s keeps what it has.
  */
-const [aloneMs, sharedMs] = [30_000, 7500]
+export const leaseTimes = {
+  alone: { leaseMs: 30_000, renewEveryMs: 10_000 },
+  shared: { leaseMs: 6000, renewEveryMs: 1000 },
+}
+/** A longer time without an answer of the storage may have kept others from prolonging theirs. */
+const breakMs = 3000
+/** Attempts to prolong at the same time, where the storage is slow. */
+const underWayMax = 4
 
 export interface LeasesOptions {
   store: Store
   log: Log
-  /** Default: a third of a lease. */
   renewEveryMs?: number
+  /** Milliseconds since 1970. Default: the system's. */
+  clock?: () => number
 }
 
 /** The leases of this process: its name, and the tasks it keeps. */
@@ -21,20 +30,30 @@ export class Leases implements Disposable {
   readonly #store: Store
   readonly #log: Log
   readonly #leaseMs: number
+  readonly #now: () => number
   readonly #kept = new Map<string, () => void>()
   readonly #timer: NodeJS.Timeout
+  #underWay = 0
+  #failing = false
+  #disposed = false
+  /** When the newest question was asked that the storage answered, and since when there was no break. */
+  #answeredAt: number
+  #steadySince: number
 
-  constructor({ store, log, renewEveryMs }: LeasesOptions) {
+  constructor({ store, log, renewEveryMs, clock = Date.now }: LeasesOptions) {
+    const times = store.exclusive ? leaseTimes.alone : leaseTimes.shared
     this.#store = store
     this.#log = log
-    this.#leaseMs = store.exclusive ? aloneMs : sharedMs
-    this.#timer = setInterval(() => void this.#renew(), renewEveryMs ?? this.#leaseMs / 3)
+    this.#now = clock
+    this.#leaseMs = times.leaseMs
+    this.#answeredAt = this.#steadySince = clock()
+    this.#timer = setInterval(() => void this.#renew(), renewEveryMs ?? times.renewEveryMs)
     this.#timer.unref()
   }
 
   /** One that begins now. */
   lease(): { holder: string; until: number } {
-    return { holder: this.holder, until: Date.now() + this.#leaseMs }
+    return { holder: this.holder, until: this.#now() + this.#leaseMs }
   }
 
   /** Prolongs the task's lease until disposed. `lost` is told when another has the task, or it has ended. */
@@ -43,24 +62,49 @@ export class Leases implements Disposable {
     return { [Symbol.dispose]: () => this.#kept.delete(taskId) }
   }
 
-  /** True while another process runs the task. In a store that is ours alone, a lease of another is a dead one. */
-  heldByAnother({ lease }: TaskRecord): boolean {
-    if (lease === undefined || lease.holder === this.holder || this.#store.exclusive) return false
-    return lease.until > Date.now()
+  /**
+   * While another process may be running the task: until when. In a store that is ours alone, a lease of another is a dead one.
+   * Elsewhere one that has ended stands for a process that died only where it could have been prolonged: after an outage of
+   * the storage, or a time in which this process was frozen (and perhaps the others too), each has one lease's time to do so.
+   */
+  heldUntil({ lease }: TaskRecord): number | undefined {
+    if (lease === undefined || lease.holder === this.holder || this.#store.exclusive) return undefined
+    const now = this.#now()
+    const steadySince = now - this.#answeredAt > breakMs ? now : this.#steadySince
+    const until = Math.max(lease.until, Math.min(steadySince, now) + this.#leaseMs)
+    return until > now ? until : undefined
   }
 
   [Symbol.dispose](): void {
+    this.#disposed = true
     clearInterval(this.#timer)
   }
 
   async #renew(): Promise<void> {
-    if (this.#kept.size === 0) return
+    const shared = !this.#store.exclusive
+    if ((this.#kept.size === 0 && !shared) || this.#underWay >= underWayMax) return
+    this.#underWay += 1
     try {
       const { holder, until } = this.lease()
-      const lost = await this.#store.renewLeases(holder, [...this.#kept.keys()], until)
-      for (const taskId of lost) this.#kept.get(taskId)?.()
+      const askedAt = this.#now()
+      if (this.#kept.size === 0) await this.#store.ping()
+      else {
+        const lost = await this.#store.renewLeases(holder, [...this.#kept.keys()], until)
+        for (const taskId of lost) this.#kept.get(taskId)?.()
+      }
+      this.#answered(askedAt)
+      this.#failing = false
     } catch (error) {
-      this.#log.error({ err: error }, 'leases could not be renewed')
+      if (!this.#failing && !this.#disposed) this.#log.error({ err: error }, 'leases could not be renewed')
+      this.#failing = true
+    } finally {
+      this.#underWay -= 1
     }
+  }
+
+  #answered(askedAt: number): void {
+    const now = this.#now()
+    if (now - this.#answeredAt > breakMs) this.#steadySince = now
+    this.#answeredAt = Math.max(askedAt, this.#answeredAt)
   }
 }

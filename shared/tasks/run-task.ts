@@ -96,7 +96,8 @@ export class TaskRunner {
     try {
       const record = known?.record ?? (await this.#parts.engine.store.loadTask(job.taskId))
       if (record === undefined) return undefined
-      if (this.#parts.leases.heldByAnother(record)) return record.lease?.until
+      const heldUntil = this.#parts.leases.heldUntil(record)
+      if (heldUntil !== undefined) return heldUntil
       await this.#takeUp(record, known?.firstOfContext ?? false)
     } catch (error) {
       this.#parts.log.error({ err: error, task_id: job.taskId }, 'task could not be run')

@@ -1,51 +1,64 @@
 import type { Log } from '../process/log.ts'
 import type { Scheduler } from '../scheduler/scheduler.ts'
-import type { Store } from '../store/store.ts'
+import type { Store, Unfinishedness } from '../store/store.ts'
 
 interface SweepParts {
   store: Store
   scheduler: Scheduler
   holder: string
   log: Log
-  /** How often it is asked whose turn it is. Default 1 s. */
+  /** How often it is asked whose turn it is. Default 0.5 s. */
   everyMs?: number
 }
 
-/** One of the processes looks within this time; less often where a look takes long. */
-const turnMs = 1500
-const timesAsLong = 10
+/** In each turn, which one of the processes has, it is looked for what a dead process left behind. */
+export const sweepTimes = { everyMs: 500, turnMs: 1000 }
+/** What waits is looked over so often, or less where that takes long: the line alone may have lost it. */
+const [allEveryMs, timesAsLong] = [5000, 10]
 
 /**
  * Where several processes share the tasks of an agent, or their line can be lost: whatever the store says is waiting, or was
  * left behind by a process that died, is in the line, within seconds, again and again.
  */
 export function startSweep(parts: SweepParts): Disposable {
-  let busy = false
-  let failing = false
-  let took = 0
+  const { scheduler, log, everyMs = sweepTimes.everyMs } = parts
+  let [busy, failing, over] = [false, false, false]
+  let allDueAt = 0
+  const look = async () => {
+    if (!(await scheduler.claimTurn(sweepTimes.turnMs))) return
+    const began = performance.now()
+    if (began < allDueAt) return sweep(parts, 'left')
+    await sweep(parts)
+    const ended = performance.now()
+    allDueAt = ended + Math.max(allEveryMs, timesAsLong * (ended - began))
+  }
   const round = async () => {
-    if (busy || !parts.scheduler.running) return
+    if (busy || !scheduler.running) return
     busy = true
     try {
-      if (await parts.scheduler.claimTurn(Math.max(turnMs, timesAsLong * took))) {
-        const began = performance.now()
-        await sweep(parts)
-        took = performance.now() - began
-      }
+      await look()
       failing = false
     } catch (error) {
-      if (!failing) parts.log.error({ err: error }, 'waiting tasks could not be looked over')
+      if (!failing && !over) log.error({ err: error }, 'waiting tasks could not be looked over')
       failing = true
     }
     busy = false
   }
-  const timer = setInterval(() => void round(), parts.everyMs ?? 1000)
+  const timer = setInterval(() => void round(), everyMs)
   timer.unref()
   void round()
-  return { [Symbol.dispose]: () => clearInterval(timer) }
+  return {
+    [Symbol.dispose]: () => {
+      over = true
+      clearInterval(timer)
+    },
+  }
 }
 
-export async function sweep({ store, scheduler, holder }: SweepParts): Promise<void> {
-  const unfinished = await store.listUnfinished(Date.now(), holder)
+export async function sweep(
+  { store, scheduler, holder }: SweepParts,
+  which: Unfinishedness = 'all',
+): Promise<void> {
+  const unfinished = await store.listUnfinished(Date.now(), holder, which)
   await scheduler.restore(unfinished.map(({ id, version, owner }) => ({ taskId: id, version, owner })))
 }
