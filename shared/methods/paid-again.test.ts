@@ -87,3 +87,19 @@ test('a store that was cut off after the write keeps the payment with the task t
   }
   await expect(alice.send('y', undefined, { headers: other })).rejects.toMatchObject({ status: 402 })
 })
+
+test('a payment that another attempt let go of in between is not called used: it can be shown again', async () => {
+  await using agent = await paidAgent()
+  const alice = agent.caller('alice')
+  const { payments } = agent.app.services.store
+  const add = payments.addPayment.bind(payments)
+  payments.addPayment = async () => {
+    payments.addPayment = add
+    return 'nonce'
+  }
+  const headers = await wallet.header()
+  const refused = { status: 409, data: { reason: 'payment_in_progress' } }
+  await expect(alice.send('x', undefined, { headers })).rejects.toMatchObject(refused)
+  const task = await alice.send('x', undefined, { headers })
+  expect((await alice.wait(task.id)).status.state).toBe('completed')
+})

@@ -101,8 +101,10 @@ async function alreadyThere(
   if (same !== undefined && isAbandoned(same, claimed)) return same
   if (same !== undefined) throw beingPaid()
   const there = await ledger.store.findByNonce(nonceKey)
+  // It was let go in between: nothing was taken, and the next attempt can.
+  if (there === undefined) throw beingPaid()
   // Settled, and what it was for was refused: it is still good.
-  if (there !== undefined && there.owner === owner && there.state === 'settled')
+  if (there.owner === owner && there.state === 'settled')
     return spend(ledger, wanted, there, 'invalid_exact_evm_nonce_already_used')
   const refusal = new PaymentRefused('invalid_exact_evm_nonce_already_used')
   ledger.refused(owner, id, refusal.refusal)
