@@ -1,10 +1,13 @@
-/** `kill`: SIGKILL of a process, which is started again. `database`: away for 5 s. `freeze`: SIGSTOP of a process for 15 s. */
-export const faultKinds = ['kill', 'redis', 'database', 'freeze'] as const
+/**
+ * `kill …`: SIGKILL of a process, which is started again. `freeze`: SIGSTOP of any process for 15 s. `redis`: killed, and
+ * started again empty. `database`: away for 5 s. `clock`: that of a client is wrong.
+ */
+export const faultKinds = ['kill agent', 'kill gateway', 'freeze', 'redis', 'database', 'clock'] as const
 export type FaultKind = (typeof faultKinds)[number]
 
 export interface Fault {
   kind: FaultKind
-  /** Which process, counted from 0; of no meaning where none is meant. */
+  /** 0 to 1: which of those that it can hit. */
   victim: number
   /** Milliseconds after the fault before. */
   afterMs: number
@@ -22,17 +25,24 @@ export function randomFrom(seed: number): () => number {
 }
 
 /** Pauses before the next fault. */
-const [afterMinMs, afterMaxMs] = [1500, 5000]
+const [afterMinMs, afterMaxMs] = [1000, 4000]
 
 /** Faults one after the other, without an end: each kind comes once before any comes again. */
-export function* faultsOf(seed: number, processes: number): Generator<Fault, never, void> {
+export function* faultsOf(seed: number): Generator<Fault, never, void> {
   const random = randomFrom(seed)
   for (;;) {
     const deck = [...faultKinds]
     while (deck.length > 0) {
-      const [kind = 'kill'] = deck.splice(Math.floor(random() * deck.length), 1)
-      const victim = Math.floor(random() * processes)
+      const [kind = 'kill agent'] = deck.splice(Math.floor(random() * deck.length), 1)
+      const victim = random()
       yield { kind, victim, afterMs: Math.round(afterMinMs + random() * (afterMaxMs - afterMinMs)) }
     }
   }
+}
+
+/** The one that a number from 0 to 1 means. */
+export function pick<T>(all: readonly T[], chance: number): T {
+  const picked = all[Math.min(Math.floor(chance * all.length), all.length - 1)]
+  if (picked === undefined) throw new Error('nothing to pick from')
+  return picked
 }
