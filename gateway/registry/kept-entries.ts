@@ -1,3 +1,4 @@
+import { unavailable } from '../../shared/store/group-commit.ts'
 import type { AgentEntry } from './entry.ts'
 import { EntryIndex } from './entry-index.ts'
 import { EntryChanged, type RegistryStore, type Signs, type StoredEntry } from './store.ts'
@@ -44,7 +45,8 @@ export class KeptEntries {
       try {
         return await step()
       } catch (error) {
-        if (!(error instanceof EntryChanged) || attempt === attemptsMax) throw error
+        if (!(error instanceof EntryChanged)) throw error
+        if (attempt === attemptsMax) throw unavailable('The registry is changed by too many at once', error)
         await this.#takeIn(attempt > 1)
       }
     }

@@ -6,6 +6,7 @@ import { type Announcement, Registry } from './registry.ts'
 import { mongodbRegistryStore, registryIndexes } from './registry-mongodb.ts'
 import type { RegistryOptions } from './registry-options.ts'
 import { registryStoreCases } from './registry-store.cases.ts'
+import { EntryChanged } from './store.ts'
 
 const all = <T>(count: number, run: (index: number) => Promise<T>) =>
   Promise.allSettled(Array.from({ length: count }, (_, index) => run(index)))
@@ -79,6 +80,29 @@ describe.skipIf(!hasMongodb)('on a MongoDB-compatible server (needs mongod)', ()
       expect(one.find(id)).toBeUndefined()
       await one.sync(true)
       expect(one.findEvenLeft(id)).toBeUndefined()
+    })
+
+    test('a gateway that heard of no removal while its mark was there misses it in a thorough look', async () => {
+      const [one, other] = await registries(2)
+      const stays = await one.register(announcement())
+      const { id } = await one.register(announcement())
+      await other.sync()
+      await one.remove(id)
+      const database = await openGatewayMongodb({ url, indexes: registryIndexes })
+      opened.push(database)
+      const marks = { agent_id: 'gateway', slug: { $exists: false } }
+      expect((await database.collection('registry_agents').deleteMany(marks)).deletedCount).toBe(1)
+      await other.sync()
+      expect(other.find(id)).toBeDefined()
+      await other.sync(true)
+      expect([other.find(id), other.find(stays.id)?.id]).toEqual([undefined, stays.id])
+    })
+
+    test('an entry that others change without end is refused for now, not a fault', async () => {
+      const store = await open()
+      const { id } = await (await Registry.open(store)).register(announcement())
+      const busy = await Registry.open({ ...store, replace: () => Promise.reject(new EntryChanged('again')) })
+      await expect(busy.admit(id, 'operator')).rejects.toMatchObject({ error: 'Unavailable', status: 503 })
     })
 
     test('a heartbeat at one of an agent that came to the other just now finds it', async () => {

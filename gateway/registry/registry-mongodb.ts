@@ -40,8 +40,8 @@ interface EntryDocument extends Changing {
 }
 
 const scope = { agent_id: gatewayScope }
-/** So long every gateway can hear of a removal. */
-const marksForMs = 24 * 60 * 60 * 1000
+/** So long a gateway hears of a removal with a look at what was changed lately; a thorough one finds it missing. */
+const marksForMs = 10 * 60 * 1000
 
 /** The registry in the database that all gateways share. Slug and DID are unique by an index. */
 export function mongodbRegistryStore(database: GatewayMongodb): RegistryStore {
@@ -78,11 +78,12 @@ export function mongodbRegistryStore(database: GatewayMongodb): RegistryStore {
     saveSigns: (signs: readonly Signs[]) => saveSigns(all, signs),
     changes: async (thorough = false) => {
       const found = await changes.next(thorough)
+      const removed = found.filter(({ slug }) => slug === undefined).map(({ entry_id }) => entry_id)
       if (thorough) {
+        removed.push(...(await changes.gone()).map(entryIdOf))
         const old = { $lt: new Date(Date.now() - marksForMs) }
         await all.deleteMany({ ...scope, slug: { $exists: false }, changed_at: old })
       }
-      const removed = found.filter(({ slug }) => slug === undefined).map(({ entry_id }) => entry_id)
       return { removed, changed: found.filter(({ slug }) => slug !== undefined).map(entryIn) }
     },
   }
@@ -94,6 +95,7 @@ export function mongodbRegistryStore(database: GatewayMongodb): RegistryStore {
 }
 
 const idOf = (id: string) => `${gatewayScope}/${keyText(id)}`
+const entryIdOf = (id: string) => id.slice(gatewayScope.length + 1)
 /** Never the same again, also of an entry that comes back after its removal. */
 const newRevision = () => randomInt(2 ** 47)
 

@@ -6,7 +6,7 @@ import { cardChanges } from './card-changes.ts'
 import type { AgentEntry, AgentStatus, Load, Measurements } from './entry.ts'
 import { KeptEntries } from './kept-entries.ts'
 import type { RegistryOptions } from './registry-options.ts'
-import { leaseOf, withReplica, withReplicas } from './replicas.ts'
+import { leaseOf, replicasMax, tooManyReplicas, withReplica, withReplicas } from './replicas.ts'
 import { makesWay, sameAgent, slugTaken } from './same-agent.ts'
 import { isUuid, slugOf } from './slug.ts'
 import type { RegistryStore } from './store.ts'
@@ -173,6 +173,8 @@ export class Registry {
   #asReplica(entry: AgentEntry, { url, verified }: Announcement, id: string | undefined): AgentEntry {
     if (id === undefined || !verified) return { ...withReplicas(entry, []), url }
     const others = (entry.replicas ?? []).filter((one) => this.#isFresh(one.leaseUntil))
+    if (others.filter((one) => one.id !== id && one.url !== url).length >= replicasMax)
+      throw tooManyReplicas()
     const replica = { id, url, load: {}, lastSeen: timestamp(), leaseUntil: this.#leaseEnd() }
     return withReplica(withReplicas(entry, others), replica)
   }

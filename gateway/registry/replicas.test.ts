@@ -51,6 +51,18 @@ test('a second process that proved the key stands beside the first', async () =>
   expect(registry.find(did)?.url).toBe('http://127.0.0.1:1')
 })
 
+test('so many processes stand beside each other and no more; one that comes anew takes its own place', async () => {
+  const ids = Array.from({ length: 64 }, () => randomUUID())
+  for (const [at, id] of ids.entries()) await come(id, `http://127.0.0.1:${at + 1}`)
+  await expect(come(first, 'http://127.0.0.1:100')).rejects.toMatchObject({
+    error: 'Conflict',
+    data: { reason: 'too_many_replicas' },
+  })
+  await come(ids[0] as string, 'http://127.0.0.1:101')
+  await come(second, 'http://127.0.0.1:2')
+  expect(urls()).toHaveLength(64)
+})
+
 test('without a proof of the key nobody comes to stand beside it', async () => {
   await come(first, 'http://127.0.0.1:1')
   await expect(come(second, 'http://127.0.0.1:2', { verified: false })).rejects.toMatchObject({

@@ -1,4 +1,15 @@
+import { ParleyError } from '../../shared/jsonrpc/errors.ts'
 import type { AgentEntry, Load, Replica } from './entry.ts'
+
+/** Of one agent. Each is kept by every gateway and written with the entry. */
+export const replicasMax = 64
+
+export function tooManyReplicas(): ParleyError {
+  return new ParleyError('Conflict', {
+    message: `An agent has at most ${replicasMax} processes`,
+    data: { reason: 'too_many_replicas' },
+  })
+}
 
 /** The entry with this replica, in the place of an earlier life of it: the same id, or the same address. */
 export function withReplica(entry: AgentEntry, replica: Replica): AgentEntry {

@@ -21,7 +21,8 @@ const readAtOnce = 500
 
 /**
  * What anybody changed since it was asked last, the cheap way for a server without change streams: the newest stamps by the
- * server's clock, and of those that are new the documents. What is removed must stay for a while as a mark.
+ * server's clock, and of those that are new the documents. What is removed must stay for a while as a mark; where all stamps
+ * are kept in mind, a thorough look misses it later too.
  */
 export class Changes<T extends Changing> {
   readonly #all: Collection<T>
@@ -29,6 +30,7 @@ export class Changes<T extends Changing> {
   #newest = 0
   /** Stamps of those that were changed lately. */
   #known = new Map<string, { stamp: string; at: number }>()
+  #missed: string[] = []
 
   /** @param few they are so few that the stamps of all can be kept in mind: a thorough look then reads what changed alone */
   constructor(all: Collection<T>, few = false) {
@@ -46,6 +48,22 @@ export class Changes<T extends Changing> {
     for (const [id, { at }] of this.#known) if (at < this.#newest - overlapMs) this.#known.delete(id)
   }
 
+  /** Ids of those that are known, and that the last thorough look did not meet: they are no longer there. */
+  async gone(): Promise<string[]> {
+    const gone: string[] = []
+    for (let from = 0; from < this.#missed.length; from += readAtOnce) {
+      const some = this.#missed.slice(from, from + readAtOnce)
+      // Reading them all may pass over one that is changed meanwhile.
+      const asked = { _id: { $in: some }, agent_id: gatewayScope } as unknown as Filter<T>
+      const found = await this.#all.find(asked).project<{ _id: string }>({ _id: 1 }).toArray()
+      const there = new Set(found.map(({ _id }) => _id))
+      gone.push(...some.filter((id) => !there.has(id)))
+    }
+    this.#missed = []
+    for (const id of gone) this.#known.delete(id)
+    return gone
+  }
+
   /** @param all whether to compare them all, rather than those that were changed lately */
   async next(all = false): Promise<T[]> {
     const since = new Date(all ? 0 : this.#newest - overlapMs)
@@ -54,6 +72,10 @@ export class Changes<T extends Changing> {
       .find(lately)
       .project<Pick<T, '_id' | 'stamp' | 'changed_at'>>({ stamp: 1, changed_at: 1 })
       .toArray()
+    if (all) {
+      const there = new Set(stamps.map(({ _id }) => _id))
+      this.#missed = [...this.#known.keys()].filter((id) => !there.has(id))
+    }
     const other = stamps.filter(({ _id, stamp }) => this.#known.get(_id)?.stamp !== stamp)
     const found: T[] = []
     for (let from = 0; from < other.length; from += readAtOnce) {
