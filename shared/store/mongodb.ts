@@ -1,16 +1,11 @@
 import { randomBytes } from 'node:crypto'
 import { Binary, type Collection } from 'mongodb'
 import { Cursors } from './cursor.ts'
-import { unavailable } from './group-commit.ts'
 import { LargeParts } from './large-parts.ts'
 import { claimIdempotencyKey, findFeedback, saveFeedback } from './mongodb-beside-tasks.ts'
 import { clearContext, findContext, isAnothersContext } from './mongodb-contexts.ts'
-import {
-  connectMongodb,
-  forCallers,
-  insertUnlessThere,
-  type MongodbDatabaseOptions,
-} from './mongodb-database.ts'
+import { connectMongodb, insertUnlessThere, type MongodbDatabaseOptions } from './mongodb-database.ts'
+import { guarded } from './mongodb-guard.ts'
 import { refuseUnfinishedImport } from './mongodb-import.ts'
 import { contextHistory, listContexts, listTasks } from './mongodb-lists.ts'
 import { mongodbPayments } from './mongodb-payments.ts'
@@ -72,7 +67,9 @@ export async function openMongodbStore(options: MongodbStoreOptions): Promise<St
   }
   await settings.updateOne({ _id: pingOf(inside), agent_id: agentId }, { $set: { at: 0 } }, { upsert: true })
   const open = stack.move()
-  const guard = <T extends object>(methods: T) => guarded(methods, open, options.operationTimeoutMs ?? 10_000)
+  const timeoutMs = options.operationTimeoutMs ?? 10_000
+  const guard = <T extends object>(methods: T) =>
+    guarded(methods, { closed: () => open.disposed, timeoutMs, unbounded })
   return {
     ...guard(storeOf(inside, settings)),
     exclusive: false,
@@ -144,31 +141,3 @@ const unbounded = new Set([
   'countPaymentsByState',
   'removeUnpaid',
 ])
-
-/** The driver has no deadline for a whole operation. What comes later is not waited for, and its failure not heard. */
-async function within<T>(timeoutMs: number, answer: Promise<T>): Promise<T> {
-  const late = Promise.withResolvers<never>()
-  const timer = setTimeout(() => late.reject(unavailable('The storage does not answer in time')), timeoutMs)
-  try {
-    return await Promise.race([answer, late.promise])
-  } finally {
-    clearTimeout(timer)
-  }
-}
-
-/** No text of the driver reaches a caller, and a closed store says so. */
-function guarded<T extends object>(methods: T, opened: AsyncDisposableStack, timeoutMs: number): T {
-  const entries = Object.entries(methods).map(([name, method]) => {
-    const asked = async (...given: unknown[]) => {
-      if (opened.disposed) throw unavailable('The store is closed')
-      try {
-        const answer = (method as (...given: unknown[]) => Promise<unknown>)(...given)
-        return await (unbounded.has(name) ? answer : within(timeoutMs, answer))
-      } catch (error) {
-        throw forCallers(error)
-      }
-    }
-    return [name, asked]
-  })
-  return Object.fromEntries(entries) as T
-}
