@@ -2,7 +2,7 @@ import type { TaskState } from '../protocol/task.ts'
 import { LargeParts } from '../store/large-parts.ts'
 import { type FeedbackDocument, keyDocument } from '../store/mongodb-beside-tasks.ts'
 import { hashOf, keyText, positionOf } from '../store/mongodb-keys.ts'
-import { type ContextDocument, encodeTask, type Inside, keyedIn, taskKey } from '../store/mongodb-record.ts'
+import { type ContextDocument, documentBound, encodeTask, type Inside, keyedIn, taskKey } from '../store/mongodb-record.ts'
 import type { CountsDocument } from '../store/mongodb-removal.ts'
 import { type SignatureDocument, signatureKey } from '../store/mongodb-signatures.ts'
 import { configDocument } from '../store/mongodb-webhooks.ts'
@@ -58,7 +58,7 @@ function tasks(inside: Inside, { database }: SqliteSource): Kind {
       const { record } = decodeTask(at, row as unknown as TaskRow)
       if (record.lease !== undefined) record.lease = { ...record.lease, until: 0 }
       try {
-        const { document, parts } = encodeTask(inside, record, 'InvalidParams')
+        const { document, parts } = encodeTask(inside, record, documentBound)
         return { tasks: [document], parts }
       } catch (error) {
         throw new MigrationFailed(

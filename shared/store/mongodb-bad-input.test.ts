@@ -102,13 +102,37 @@ describe.skipIf(!hasMongodb)('bad input to the MongoDB store (needs mongod)', ()
     await using store = await open()
     const tiny = Array.from({ length: 20_000 }, () => ({ kind: 'text' as const, text: 'x'.repeat(900) }))
     const record = sampleRecord()
-    const refused = { data: { reason: 'too_large' }, message: expect.stringContaining('15 MiB') }
+    const refused = (mib: number, error: string) => {
+      return { data: { reason: 'too_large' }, message: expect.stringContaining(`${mib} MiB`), error }
+    }
     const large = { ...record, artifacts: [artifactOf(...tiny)] }
-    await expect(store.createTask(large)).rejects.toMatchObject({ ...refused, error: 'InvalidParams' })
+    await expect(store.createTask(large)).rejects.toMatchObject(refused(13, 'InvalidParams'))
     await store.createTask(record)
     const commit = store.commitTask(next(record, 'completed', { artifacts: large.artifacts }))
-    await expect(commit).rejects.toMatchObject({ ...refused, error: 'InvalidAgentResponse' })
+    await expect(commit).rejects.toMatchObject(refused(15, 'InvalidAgentResponse'))
     expect(await store.loadTask(record.id)).toEqual(record)
+  })
+
+  test('what was just taken of a caller may be started, paused and ended', async () => {
+    await using store = await open()
+    const record = sampleRecord()
+    const filled = (mib: number) => {
+      return [{ ...messageOf([], record), metadata: { note: 'x'.repeat(mib * 1024 * 1024 - 2000) } }]
+    }
+    await store.createTask(record)
+    const paused = next(record, 'input-required')
+    expect(await store.commitTask(paused)).toBe(true)
+    const more = next(paused, 'submitted', { history: filled(14) })
+    const refused = { error: 'InvalidParams', data: { reason: 'too_large' } }
+    await expect(store.commitTask(more)).rejects.toMatchObject(refused)
+    const taken = { ...more, history: filled(13) }
+    expect(await store.commitTask(taken)).toBe(true)
+    const asks = next(next(taken, 'working'), 'input-required', {
+      history: filled(14),
+      version: taken.version + 1,
+    })
+    expect(await store.commitTask(asks)).toBe(true)
+    expect(await store.commitTask(next(asks, 'canceled', { history: filled(15) }))).toBe(true)
   })
 
   test('a cursor of another agent in the same database is refused', async () => {

@@ -1,6 +1,6 @@
 import { insertUnlessThere, untilDone } from './mongodb-database.ts'
 import { hashOf, keyText } from './mongodb-keys.ts'
-import { type Inside, idIn, keyOfDocument, refuseTooLarge, type TaskDocument } from './mongodb-record.ts'
+import { documentBound, type Inside, idIn, keyOfDocument, refuseTooLarge, type TaskDocument } from './mongodb-record.ts'
 import type { Feedback, IdempotencyRecord } from './store.ts'
 
 export interface KeyDocument {
@@ -55,7 +55,7 @@ export async function saveFeedback(inside: Inside, feedback: Feedback): Promise<
   const task = await keyOfTask(inside, feedback.taskId)
   if (task === undefined) return
   const body = JSON.stringify(feedback)
-  refuseTooLarge(body, 'InvalidParams')
+  refuseTooLarge(body, documentBound)
   const _id = `${agentId}/${hashOf(task, feedback.owner)}`
   const all = beside<FeedbackDocument>('feedback')
   await untilDone(async () => {

@@ -3,7 +3,7 @@ import { nowMicros } from '../protocol/timestamp.ts'
 import { insertUnlessThere } from './mongodb-database.ts'
 import { hashOf, keyText } from './mongodb-keys.ts'
 import { paymentClaims } from './mongodb-payment-claims.ts'
-import { type Inside, idIn, refuseTooLarge } from './mongodb-record.ts'
+import { documentBound, type Inside, idIn, refuseTooLarge } from './mongodb-record.ts'
 import { testMoney } from './mongodb-test-money.ts'
 import { type PaymentRecord, type PaymentState, type PaymentStore, paymentStates } from './payment-store.ts'
 
@@ -158,7 +158,7 @@ function lists({ agentId }: Inside, payments: Collection<PaymentDocument>): List
 export function paymentDocument(inside: Inside, record: PaymentRecord, made: number): PaymentDocument {
   const { version, ...rest } = record
   const body = JSON.stringify(rest)
-  refuseTooLarge(body, 'InvalidParams')
+  refuseTooLarge(body, documentBound)
   const { nonceKey, purpose, taskId, captureToken, dueAt } = record
   return {
     _id: idIn(inside, record.id),

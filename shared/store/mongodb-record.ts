@@ -76,8 +76,27 @@ export interface Inside {
 /** Collections whose documents are known to their own file alone. */
 export type BesideTasks = <T extends { _id: string }>(name: string) => Collection<T>
 
+const mebibyte = 1024 * 1024
+
+/** How large the text of a document may be, and whose fault it is when it is larger. */
+export interface Bound {
+  maxBytes: number
+  error: 'InvalidParams' | 'InvalidAgentResponse'
+}
+
 /** A document may have 16 MiB; this leaves room for its other fields. */
-export const bodyMaxBytes = 15 * 1024 * 1024
+export const documentBound: Bound = { maxBytes: 15 * mebibyte, error: 'InvalidParams' }
+/** What follows upon a caller's message must fit too: its start and what the agent answers, then its end. */
+export const messageBound: Bound = { maxBytes: 13 * mebibyte, error: 'InvalidParams' }
+
+/** For a change into that state: only a message of the caller brings a task to `submitted`. */
+export function boundOf(state: TaskState): Bound {
+  if (state === 'submitted') return messageBound
+  return { maxBytes: (isTerminal(state) ? 15 : 14) * mebibyte, error: 'InvalidAgentResponse' }
+}
+
+/** What a large part takes in the document that names it, beside its reference in the body. */
+const partNameBytes = 100
 const pieceBytes = 8 * 1024 * 1024
 /** Where many parts of moderate size make a record too large for one document, parts over this length leave it. */
 const whenCrowded = { bodyLength: 4 * 1024 * 1024, parts: new LargeParts(2048) }
@@ -106,7 +125,7 @@ export interface Encoded {
 }
 
 /** @throws ParleyError when it does not fit into a document although its parts stand beside it */
-export function encodeTask(inside: Inside, record: TaskRecord, tooLarge: TooLarge): Encoded {
+export function encodeTask(inside: Inside, record: TaskRecord, bound: Bound): Encoded {
   const { version, lease, dueAt, ...rest } = record
   const { agentId, largeParts } = inside
   let { body: slim, parts } = largeParts.takeOut(rest)
@@ -115,7 +134,7 @@ export function encodeTask(inside: Inside, record: TaskRecord, tooLarge: TooLarg
     ;({ body: slim, parts } = whenCrowded.parts.takeOut(rest))
     body = JSON.stringify(slim)
   }
-  refuseTooLarge(body, tooLarge)
+  refuseTooLarge(body, bound, parts.length * partNameBytes)
   const cut = parts.map((part) => piecesOf(inside, record, part))
   const document: TaskDocument = {
     _id: idIn(inside, record.id),
@@ -139,15 +158,14 @@ export function encodeTask(inside: Inside, record: TaskRecord, tooLarge: TooLarg
   return { document, parts: cut.flat() }
 }
 
-export type TooLarge = 'InvalidParams' | 'InvalidAgentResponse'
-
-/** @throws ParleyError */
-export function refuseTooLarge(body: string, error: TooLarge): void {
+/** @param besideBytes what else is in the document @throws ParleyError */
+export function refuseTooLarge(body: string, { maxBytes, error }: Bound, besideBytes = 0): void {
+  const room = maxBytes - besideBytes
   // A character has three bytes at most.
-  if (body.length * 3 <= bodyMaxBytes || Buffer.byteLength(body) <= bodyMaxBytes) return
+  if (body.length * 3 <= room || Buffer.byteLength(body) <= room) return
   throw new ParleyError(error, {
-    message: 'Too large to be stored: at most 15 MiB beside the large parts',
-    data: { reason: 'too_large', maxBytes: bodyMaxBytes },
+    message: `Too large to be stored: at most ${maxBytes / mebibyte} MiB beside the large parts`,
+    data: { reason: 'too_large', maxBytes },
   })
 }
 

@@ -4,10 +4,12 @@ import { joinContext, restoreContexts } from './mongodb-contexts.ts'
 import { insertUnlessThere } from './mongodb-database.ts'
 import { keyText } from './mongodb-keys.ts'
 import {
+  boundOf,
   decodeTask,
   encodeTask,
   type Inside,
   idIn,
+  messageBound,
   saveParts,
   type TaskDocument,
   taskKey,
@@ -21,7 +23,7 @@ import type { TaskRecord, Unfinishedness, UnfinishedTask } from './store.ts'
  */
 export async function createTask(inside: Inside, record: TaskRecord): Promise<boolean> {
   const { agentId, tasks, parts } = inside
-  const encoded = encodeTask(inside, record, 'InvalidParams')
+  const encoded = encodeTask(inside, record, messageBound)
   const _id = encoded.document._id
   if (encoded.parts.length > 0) {
     if ((await tasks.countDocuments({ _id, agent_id: agentId }, { limit: 1 })) > 0) return false
@@ -51,7 +53,7 @@ async function dropPartsUnlessOwn(inside: Inside, record: TaskRecord): Promise<v
  */
 export async function commitTask(inside: Inside, record: TaskRecord): Promise<boolean> {
   const { tasks, agentId } = inside
-  const { document, parts } = encodeTask(inside, record, 'InvalidAgentResponse')
+  const { document, parts } = encodeTask(inside, record, boundOf(record.status.state))
   await saveParts(inside, parts)
   const {
     _id,

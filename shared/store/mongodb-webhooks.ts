@@ -2,7 +2,7 @@ import type { Collection } from 'mongodb'
 import { nowMicros } from '../protocol/timestamp.ts'
 import { insertUnlessThere, untilDone } from './mongodb-database.ts'
 import { hashOf, keyText } from './mongodb-keys.ts'
-import { type Inside, refuseTooLarge, taskKey } from './mongodb-record.ts'
+import { documentBound, type Inside, refuseTooLarge, taskKey } from './mongodb-record.ts'
 import type { DeliveryHealth, OpenPushConfig, PushConfig, TaskKey, WebhookStore } from './webhook-store.ts'
 
 export interface ConfigDocument {
@@ -142,7 +142,7 @@ function pageOf(found: ConfigDocument[], limit: number): { items: OpenPushConfig
 export function configDocument({ agentId }: Inside, config: PushConfig, registered: number): ConfigDocument {
   const { revision, settled, open, health, ...once } = config
   const body = JSON.stringify(once)
-  refuseTooLarge(body, 'InvalidParams')
+  refuseTooLarge(body, documentBound)
   const task = taskKey(config.task)
   return {
     _id: `${agentId}/${task}/${hashOf(config.id)}`,
