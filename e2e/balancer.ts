@@ -16,7 +16,7 @@ export class Balancer implements AsyncDisposable {
     this.#open = open
     this.port = (server.address() as net.AddressInfo).port
     this.url = `http://127.0.0.1:${this.port}`
-    server.on('connection', (client) => this.#pass(client).catch(() => client.destroy()))
+    server.on('connection', (client) => void this.#pass(client).catch(() => client.destroy()))
   }
 
   static async start(): Promise<Balancer> {
