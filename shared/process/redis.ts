@@ -1,10 +1,18 @@
 import { Redis, type RedisOptions } from 'ioredis'
 import type { Log } from './log.ts'
+import { ConfigError } from './settings.ts'
 
 /** Longest wait for a connection at the start, and for the answer to a command. */
 const [connectMs, commandMs] = [5000, 5000]
 /** Longest wait between two attempts to connect again. */
 const retryMaxMs = 1000
+/**
+ * A connection may be dead without a word (a route that is gone, a machine without power): it is asked so often, and is
+ * replaced when it is silent for so long although something was asked.
+ */
+const [askEveryMs, silentMaxMs] = [3000, 6000]
+/** What Redis says of a user or password that it does not know. */
+const refused = /^(WRONGPASS|NOAUTH|NOPERM|ERR (invalid password|AUTH |Client sent AUTH))/
 
 export interface RedisConnection {
   url: string
@@ -16,7 +24,7 @@ export interface RedisConnection {
 /**
  * A connection that comes back by itself. A command that is given while there is none fails at once, rather than to wait
  * without a bound; one without an answer fails after 5 s.
- * @throws Error when no Redis answers within 5 s; the text names the address without user and password
+ * @throws ConfigError when no Redis answers within 5 s, or it refuses the user; the text names the address alone
  */
 export async function connectRedis({ url, log, options }: RedisConnection): Promise<Redis> {
   const all: RedisOptions & { replyMapping: 'legacy' } = {
@@ -25,6 +33,9 @@ export async function connectRedis({ url, log, options }: RedisConnection): Prom
     maxRetriesPerRequest: 0,
     connectTimeout: connectMs,
     commandTimeout: commandMs,
+    socketTimeout: silentMaxMs,
+    // Behind this address is a replica now: its master is looked for anew.
+    reconnectOnError: (error) => (error.message.startsWith('READONLY') ? 1 : false),
     retryStrategy: (attempt) => Math.min(50 * 2 ** Math.min(attempt, 10), retryMaxMs),
     ...options,
     replyMapping: 'legacy',
@@ -33,18 +44,36 @@ export async function connectRedis({ url, log, options }: RedisConnection): Prom
   logOutages(redis, log)
   const ready = Promise.withResolvers<void>()
   redis.once('ready', ready.resolve)
+  const refusal = (error: Error) => {
+    if (refused.test(error.message)) ready.reject(error)
+  }
+  redis.on('error', refusal)
   const timer = setTimeout(() => ready.reject(new Error('timed out')), connectMs)
   // Tried again until the time is over: a machine that starts all at once has Redis a little later.
   redis.connect().catch(() => {})
   try {
     await ready.promise
-  } catch {
+  } catch (error) {
     redis.disconnect()
-    throw new Error(`REDIS_URL: no Redis answers at ${addressOf(url)}.`)
+    const isRefused = refused.test((error as Error).message)
+    const said = isRefused
+      ? `the Redis at ${addressOf(url)} refuses this user or password`
+      : `no Redis answers at ${addressOf(url)}`
+    throw new ConfigError([`REDIS_URL: ${said}.`])
   } finally {
     clearTimeout(timer)
+    redis.off('error', refusal)
   }
+  askNowAndThen(redis)
   return redis
+}
+
+/** A connection on which nothing is asked would not notice that it is dead: that of a subscriber, and any at night. */
+function askNowAndThen(redis: Redis): void {
+  const timer = setInterval(() => {
+    if (redis.status === 'ready') redis.ping().catch(() => {})
+  }, askEveryMs).unref()
+  redis.once('end', () => clearInterval(timer))
 }
 
 /** One line when the connection is lost, one when it is back. */

@@ -18,6 +18,8 @@ const [lockMs, stalledCheckMs] = [5000, 2000]
 /** How often the length of the line is asked for. */
 const countEveryMs = 1000
 const pingMs = 1000
+/** The connection that waits for jobs is silent for up to 10 s. */
+const workerSilentMaxMs = 15_000
 /** Jobs of one owner in the queue, for each place that this process has. */
 const inQueuePerPlace = 4
 const restoreBatch = 500
@@ -31,7 +33,12 @@ const restoreBatch = 500
 export async function openBullmqScheduler(options: BullmqSchedulerOptions): Promise<Scheduler> {
   const redis = await connectRedis(options)
   // The worker waits for as long as it takes, for jobs and for a connection.
-  const patient = { enableOfflineQueue: true, maxRetriesPerRequest: null, commandTimeout: undefined }
+  const patient = {
+    enableOfflineQueue: true,
+    maxRetriesPerRequest: null,
+    commandTimeout: undefined,
+    socketTimeout: workerSilentMaxMs,
+  }
   const workerRedis = await connectRedis({ ...options, options: patient }).catch((error: unknown) => {
     redis.disconnect()
     throw error
@@ -55,6 +62,8 @@ class BullmqScheduler implements Scheduler {
   #counted = 0
   #joined = 0
   #held = 0
+  /** What is written is refused: Redis has no memory left, or is a replica. */
+  #refused = false
 
   constructor(redis: Redis, workerRedis: Redis, options: BullmqSchedulerOptions) {
     const { agentId, concurrency, log } = options
@@ -75,7 +84,7 @@ class BullmqScheduler implements Scheduler {
     const late = Promise.withResolvers<never>()
     const timer = setTimeout(() => late.reject(new Error(`no answer within ${pingMs} ms`)), pingMs)
     try {
-      await Promise.race([this.#redis.ping(), late.promise])
+      await Promise.race([this.#write(), late.promise])
     } finally {
       clearTimeout(timer)
     }
@@ -99,12 +108,12 @@ class BullmqScheduler implements Scheduler {
    * there is none: nobody could be told to stop it.
    */
   claimSlot(): Slot | undefined {
-    if (!this.running || this.waiting > 0 || this.#redis.status !== 'ready') return undefined
+    if (!this.running || this.waiting > 0 || !this.#isThere) return undefined
     return this.#places.claim()
   }
 
   claimPlace(): Slot {
-    if (this.#redis.status !== 'ready') {
+    if (!this.#isThere) {
       const data = { reason: 'scheduler' }
       throw new ParleyError('Unavailable', { data, headers: { 'retry-after': '2' } })
     }
@@ -221,7 +230,24 @@ class BullmqScheduler implements Scheduler {
     await this.#add(await this.#lines.leave(job.data))
   }
 
+  get #isThere(): boolean {
+    return this.#redis.status === 'ready' && !this.#refused
+  }
+
+  /** One that answers may refuse all the same to keep what it is given. */
+  async #write(): Promise<void> {
+    await this.#redis.set(`parley:{${this.#options.agentId}}:written`, Date.now())
+  }
+
   async #count(): Promise<void> {
+    try {
+      await this.#write()
+      this.#refused = false
+    } catch (error) {
+      if (!this.#refused && this.#redis.status === 'ready')
+        this.#options.log.error({ err: error }, 'Redis does not take what is written')
+      this.#refused = true
+    }
     try {
       const [queued, behind] = await Promise.all([
         this.#queue.getJobCountByTypes('waiting', 'delayed'),

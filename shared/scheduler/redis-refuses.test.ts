@@ -1,0 +1,50 @@
+import { setTimeout as wait } from 'node:timers/promises'
+import { expect, test } from 'vitest'
+import { makeLog } from '../process/log.ts'
+import { connectRedis } from '../process/redis.ts'
+import { hasRedis, startRedis } from '../testing/redis-server.ts'
+import { openBullmqScheduler } from './bullmq.ts'
+import { heldWork, jobOf, until } from './scheduler.cases.ts'
+
+const log = makeLog({ level: 'silent', name: 'test' })
+
+test.skipIf(!hasRedis).each<[string, [string, string], [string, string]]>([
+  ['has no memory left', ['maxmemory', '1'], ['maxmemory', '0']],
+  ['is a replica now', ['replicaof', '127.0.0.1 1'], ['replicaof', 'no one']],
+])(
+  'Redis %s: new work is refused with 503 and health says so; then all goes on (needs redis-server)',
+  async (_title, bad, good) => {
+    await using server = await startRedis()
+    const admin = await connectRedis({ url: server.url, log })
+    const set = ([name, value]: [string, string]) =>
+      name === 'replicaof' ? admin.call('REPLICAOF', ...value.split(' ')) : admin.config('SET', name, value)
+    await using scheduler = await openBullmqScheduler({ url: server.url, log, agentId: 'a', concurrency: 2 })
+    const work = heldWork(scheduler)
+    work.start()
+    const refusal = () => {
+      try {
+        scheduler.claimPlace().release()
+        return undefined
+      } catch (error) {
+        return error
+      }
+    }
+    try {
+      expect(refusal()).toBeUndefined()
+      await set(bad)
+      await until(() => refusal() !== undefined)
+      expect(refusal()).toMatchObject({ code: -32042, status: 503, data: { reason: 'scheduler' } })
+      expect(scheduler.claimSlot()).toBeUndefined()
+      await expect(scheduler.ping()).rejects.toThrow(/./)
+      await set(good)
+      await until(() => refusal() === undefined)
+      scheduler.enqueue(jobOf('after'))
+      await until(() => work.begun.includes('after'))
+      while ((await scheduler.ping().catch(() => 'not yet')) !== undefined) await wait(50)
+      work.end('after')
+    } finally {
+      admin.disconnect()
+    }
+  },
+  60_000,
+)
