@@ -1,0 +1,152 @@
+import { type ChildProcess, spawn } from 'node:child_process'
+import { randomUUID } from 'node:crypto'
+import { once } from 'node:events'
+import { mkdtemp, rm } from 'node:fs/promises'
+import os from 'node:os'
+import path from 'node:path'
+import { afterAll, beforeAll, describe, expect, test, vi } from 'vitest'
+import { makeLog } from '../shared/process/log.ts'
+import { TestIdentityProvider } from '../shared/testing/identity-provider.ts'
+import { hasMongodb, startMongodb } from '../shared/testing/mongodb-server.ts'
+import { freePort } from '../shared/testing/port.ts'
+import { type GatewayApp, startGatewayApp } from './app.ts'
+import { gatewayConfig } from './config.ts'
+import { FakeAgent, saying } from './testing.ts'
+
+const patient = { timeout: 60_000, interval: 50 }
+
+describe.skipIf(!hasMongodb)('a gateway that is killed (needs mongod)', () => {
+  const stack = new AsyncDisposableStack()
+  let env: Record<string, string>
+  let one: GatewayApp
+  let victim: { url: string; process: ChildProcess }
+  let token: string
+  let sky: FakeAgent
+  let board: FakeAgent
+
+  beforeAll(async () => {
+    const mongodb = stack.use(await startMongodb())
+    const provider = stack.use(await TestIdentityProvider.start())
+    const folder = await mkdtemp(path.join(os.tmpdir(), 'parley-killed-gateway-'))
+    stack.defer(() => rm(folder, { recursive: true, force: true, maxRetries: 20, retryDelay: 100 }))
+    env = {
+      PORT: '0',
+      LOG_LEVEL: 'silent',
+      DATA_DIR: folder,
+      PUBLIC_URL: 'http://127.0.0.1:7997',
+      STORE_URL: mongodb.newUrl(),
+      OAUTH_ISSUER: provider.url,
+      OAUTH_INTROSPECTION_URL: provider.url,
+      OAUTH_CLIENT_ID: 'gateway',
+      OAUTH_CLIENT_SECRET: 'secret',
+    }
+    victim = await spawned()
+    one = stack.use(
+      await startGatewayApp({
+        settings: gatewayConfig(env),
+        log: makeLog({ level: 'silent', name: 'test' }),
+      }),
+    )
+    token = provider.issue('alice', { scope: 'agent:read agent:write' })
+    sky = await entered('sky', 'Weather forecast for any city')
+    board = await entered('board', 'Plays chess')
+  }, 120_000)
+  afterAll(async () => {
+    victim?.process.kill('SIGKILL')
+    await stack.disposeAsync()
+  })
+
+  async function spawned() {
+    const port = String(await freePort())
+    const entry = path.join(import.meta.dirname, 'gateway-process.ts')
+    const { PATH } = process.env
+    const child = spawn(process.execPath, ['--disable-warning=ExperimentalWarning', entry], {
+      env: { ...env, PATH, PORT: port },
+      stdio: 'ignore',
+    })
+    const url = `http://127.0.0.1:${port}`
+    const answers = () =>
+      fetch(`${url}/health`)
+        .then((response) => response.ok)
+        .catch(() => false)
+    await vi.waitUntil(answers, patient)
+    return { url, process: child }
+  }
+
+  async function entered(name: string, description: string): Promise<FakeAgent> {
+    const agent = new FakeAgent()
+    await agent.listen()
+    stack.defer(() => agent.stop())
+    const modes = { input_modes: ['text/plain'], output_modes: ['text/plain'] }
+    await one.registry.register({
+      name,
+      description,
+      url: `http://127.0.0.1:${agent.port}`,
+      card: { name, description },
+      skills: [{ id: name, name, description, tags: [], ...modes }],
+      owner: name,
+      origin: 'supervised',
+      verified: true,
+      admitted: true,
+      admittedBy: 'supervisor',
+    })
+    const known = () => fetch(`${victim.url}/registry/agents/${name}`).then(({ ok }) => ok)
+    await vi.waitUntil(known, patient)
+    return agent
+  }
+
+  const call = (url: string, method: string, params: object, key?: string) =>
+    fetch(url, {
+      method: 'POST',
+      headers: {
+        'content-type': 'application/json',
+        authorization: `Bearer ${token}`,
+        ...(key !== undefined && { 'idempotency-key': key }),
+      },
+      body: JSON.stringify({ jsonrpc: '2.0', id: '1', method, params }),
+    })
+
+  test('loses nothing that was acknowledged, and what it was sending stays with the agent that may have it', async () => {
+    const sent = await call(victim.url, 'message/send', saying('weather forecast'))
+    const { result } = (await sent.json()) as { result: { id: string } }
+    const ids = { contextId: randomUUID() }
+    const key = randomUUID()
+    // It takes the message, and its answer does not come before the gateway is gone.
+    sky.on['message/send'] = ({ params }) => {
+      sky.take(params)
+      return new Promise(() => {})
+    }
+    const under = call(victim.url, 'message/send', saying('weather forecast', ids), key).catch(
+      () => 'broken off',
+    )
+    await vi.waitUntil(() => sky.sent().length === 2, patient)
+    const gone = once(victim.process, 'exit')
+    victim.process.kill('SIGKILL')
+    await gone
+    expect(await under).toBe('broken off')
+    delete sky.on['message/send']
+
+    const found = await call(one.addresses.local, 'tasks/get', { task_id: result.id })
+    expect([found.status, found.headers.get('x-agent')]).toEqual([200, 'sky'])
+    // What board would do better, but for where its context and its key live.
+    for (const [more, itsKey] of [
+      [ids, undefined],
+      [{}, key],
+    ] as const) {
+      const again = await call(one.addresses.local, 'message/send', saying('plays chess', more), itsKey)
+      expect([again.status, again.headers.get('x-agent')]).toEqual([200, 'sky'])
+    }
+    expect(board.sent()).toEqual([])
+    const fresh = await call(one.addresses.local, 'message/send', saying('plays chess'))
+    expect([fresh.status, fresh.headers.get('x-agent')]).toEqual([200, 'board'])
+  }, 60_000)
+
+  test('is replaced by a new one, which knows what the other decided meanwhile', async () => {
+    const { id } = one.registry.find('board') as { id: string }
+    await one.registry.quarantine(id, 'operator', 'meanwhile')
+    victim = await spawned()
+    const entry = await fetch(`${victim.url}/registry/agents/board`)
+    expect(await entry.json()).toMatchObject({ quarantine: { reason: 'meanwhile' } })
+    await one.registry.release(id)
+  }, 120_000)
+})
