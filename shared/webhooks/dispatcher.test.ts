@@ -106,3 +106,27 @@ test('a config hears of no other task that has the same id', async () => {
   expect(delivered).toEqual([])
   await dispatcher.drain(1000)
 })
+
+test('what can go at once is made of the commit that told of it; what had to wait is read when its turn comes', async () => {
+  const read: string[] = []
+  const loadTask = async (id: string) => {
+    read.push(id)
+    return store.loadTask(id)
+  }
+  const { store, delivered, gate, open } = await scene({ loadTask, limits: { totalMax: 1 } })
+  const { dispatcher, registrations } = open()
+  const { promise, resolve: letGo } = Promise.withResolvers<void>()
+  gate.hold = promise
+  const tasks = await Promise.all([endedTask(store), endedTask(store)])
+  for (const { before, after } of tasks) {
+    await registrations.set(after, inline('c'), asNew)
+    dispatcher.committed(before, after)
+    await expect.poll(() => gate.underWay).toBe(1)
+  }
+  await expect.poll(() => dispatcher.queued).toBe(6)
+  expect(read).toEqual([])
+  letGo()
+  await expect.poll(() => delivered.length).toBe(6)
+  expect(new Set(read)).toEqual(new Set([tasks[1]?.after.id]))
+  await dispatcher.drain(1000)
+})

@@ -116,8 +116,8 @@ export class WebhookDispatcher {
     if (!mayHave && globalWebhook === undefined) return
     const { id, owner, createdAt } = after
     const task = { id, owner, createdAt }
-    if (!mayHave) this.#wakeGlobal(task, from, known)
-    else this.#inBackground(this.#resolve(task, from, known))
+    if (!mayHave) this.#wakeGlobal(task, from, after)
+    else this.#inBackground(this.#resolve(task, from, after))
   }
 
   /**
@@ -140,20 +140,28 @@ export class WebhookDispatcher {
   }
 
   /** Specification, "Resolution order": the task's own configs, else the global webhook, else nobody. */
-  async #resolve(task: TaskKey, from: number, known: number): Promise<void> {
+  async #resolve(task: TaskKey, from: number, after: TaskRecord): Promise<void> {
     const { registrations } = this.#options
+    const known = after.events.length
     const mark = registrations.mark(task)
     const configs = await this.#persistently(() => registrations.list(task))
-    for (const config of configs ?? []) if (config.open) this.#wake(task, config, known, config.longRunning)
+    for (const config of configs ?? [])
+      if (config.open) this.#wake(task, config, known, config.longRunning, after)
     if (configs?.length !== 0) return
     registrations.noneLeft(task, mark)
-    if (!registrations.hasSharedGlobal) return this.#wakeGlobal(task, from, known)
+    if (!registrations.hasSharedGlobal) return this.#wakeGlobal(task, from, after)
     const progress = await this.#persistently(() => registrations.ofGlobal(task, from))
     if (progress?.open === true) this.#wake(task, progress, known, false)
     else if (progress === undefined) this.#overfull(task, known - from)
   }
 
-  #wake(task: TaskKey, config: { id: string; url: string; settled: number }, known: number, stored: boolean) {
+  #wake(
+    task: TaskKey,
+    config: { id: string; url: string; settled: number },
+    known: number,
+    stored: boolean,
+    record?: TaskRecord,
+  ) {
     const key = laneKey(task, config.id)
     const there = this.#lanes.get(key)
     if (there !== undefined) return this.#again(there, known)
@@ -170,18 +178,20 @@ export class WebhookDispatcher {
       settled: config.settled,
       known,
       stored,
+      record,
     })
   }
 
-  #wakeGlobal(task: TaskKey, from: number, known: number): void {
+  #wakeGlobal(task: TaskKey, from: number, record: TaskRecord): void {
     const { globalWebhook } = this.#options
+    const known = record.events.length
     if (globalWebhook === undefined) return
     const key = laneKey(task, undefined)
     const there = this.#lanes.get(key)
     if (there !== undefined) return this.#again(there, known)
     if (this.#lanes.size >= this.#lanesMax) return this.#overfull(task, known - from)
     const { url } = globalWebhook
-    this.#add({ key, task, configId: undefined, url, settled: from, known, stored: false })
+    this.#add({ key, task, configId: undefined, url, settled: from, known, stored: false, record })
   }
 
   #overfull(task: TaskKey, events: number): void {
@@ -190,7 +200,9 @@ export class WebhookDispatcher {
     log.warn({ task_id: task.id, reason: 'queue_full', events }, 'webhook events are lost')
   }
 
-  #add(of: Pick<Lane, 'key' | 'task' | 'configId' | 'url' | 'settled' | 'known' | 'stored'>): void {
+  #add(
+    of: Pick<Lane, 'key' | 'task' | 'configId' | 'url' | 'settled' | 'known' | 'stored' | 'record'>,
+  ): void {
     const lane: Lane = {
       ...of,
       host: hostOf(of.url),
@@ -204,6 +216,8 @@ export class WebhookDispatcher {
     this.#lanes.add(lane)
     this.#queue.add(lane)
     this.#pump()
+    // What waits holds numbers alone.
+    if (!lane.running) lane.record = undefined
   }
 
   #again(lane: Lane, known: number): void {
@@ -285,6 +299,7 @@ export class WebhookDispatcher {
       this.#options.log.error({ err: error, task_id: lane.task.id }, 'webhook event could not be read')
       return undefined
     } finally {
+      lane.record = undefined
       this.#loading -= 1
       this.#pump()
     }

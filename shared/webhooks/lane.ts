@@ -1,3 +1,4 @@
+import type { TaskRecord } from '../store/store.ts'
 import type { TaskKey } from '../store/webhook-store.ts'
 import type { PreparedEvent } from './prepare-events.ts'
 
@@ -24,6 +25,8 @@ export interface Lane {
   /** Kept on the disk, so that it may be left to the next start. */
   stored: boolean
   batch: PreparedEvent[]
+  /** As the commit that woke it left the task; held only until the events are made of it, within the same turn. */
+  record: TaskRecord | undefined
   /** Of the config that the batch was made for. */
   revision: string
   /** Ends what is under way. */

@@ -109,8 +109,8 @@ export class NextEvents {
   }
 
   async #fill(lane: Lane, { revision, settled, config }: Target): Promise<void> {
-    const { registrations, loadTask, lanes, claims } = this.#parts
-    const record = await loadTask(lane.task.id)
+    const { registrations, lanes, claims } = this.#parts
+    const record = await this.#recordOf(lane)
     this.drop(lane)
     lane.revision = revision
     if (record === undefined || !isOf(lane.task, record)) {
@@ -128,6 +128,13 @@ export class NextEvents {
     if (prepared.length > 0 || config === undefined || !isTerminal(record.status.state)) return
     registrations.noneLeft(lane.task, registrations.mark(lane.task))
     await registrations.settle(config, { settled, open: false, health: config.health }, claims.sender)
+  }
+
+  /** Between a commit and its events nobody clears the task, unless other processes write to the store as well. */
+  async #recordOf({ task, record, known }: Lane): Promise<TaskRecord | undefined> {
+    const { registrations, loadTask } = this.#parts
+    const isNewest = record !== undefined && record.events.length >= known
+    return isNewest && !registrations.shared ? record : loadTask(task.id)
   }
 
   /** Receivers that take nothing may hold the bytes of large events; small ones of others go past them. */
