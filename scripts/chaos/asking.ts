@@ -5,6 +5,8 @@ import { pick } from './plan.ts'
 
 /** What asking came to, over all clients. */
 export interface Tally {
+  /** First messages that were answered. */
+  told: number
   /** Answers that were neither what was asked for nor said clearly what was away, by what they said. */
   unclear: Map<string, number>
   /** Clear refusals while something was away. */

@@ -35,7 +35,9 @@ export async function load(loading: Loading): Promise<Told[]> {
   const told: Told[] = []
   while (!stop.aborted) {
     const kind = pick(kinds[client.role], random())
-    told.push(...(await order(loading, kind)))
+    const news = await order(loading, kind)
+    told.push(...news)
+    loading.tally.told += news.length
     await wait(betweenMs * random())
   }
   return told

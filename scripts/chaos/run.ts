@@ -72,7 +72,7 @@ export async function chaosRun(options: ChaosOptions): Promise<ChaosFigures> {
   say(`${gateways} gateways, ${agents} processes of the agent and ${clients.length} clients are ready`)
   const stop = new AbortController()
   const calm: Calm = { since: undefined }
-  const tally: Tally = { unclear: new Map(), away: 0 }
+  const tally: Tally = { told: 0, unclear: new Map(), away: 0 }
   const askings = clients.map((client, i): Asking => {
     return { client, random: randomFrom(seed + 1 + i), tally, calm }
   })
@@ -82,7 +82,8 @@ export async function chaosRun(options: ChaosOptions): Promise<ChaosFigures> {
   // A load that fails ends the run, not the process.
   loads.catch(() => stop.abort())
   const faults = new Faults(house, clients)
-  await letGoWrong(faults, options, stop.signal)
+  const soFar = () => `${tally.told} tasks, ${tally.away} requests came again`
+  await letGoWrong(faults, { ...options, say: (text) => say(`${text} (${soFar()})`) }, stop.signal)
   await faults.over()
   say('nothing goes wrong any more; looking for every task')
   calm.since = Date.now()
