@@ -62,9 +62,9 @@ export class Placement {
     return (await settled(this.#store, there)) ?? this.to(agent)
   }
 
-  /** What was held, as it stays now that the agent has it; to be saved. */
+  /** What is to be saved now that the agent has it, so that others need not wait. */
   staying(): Route[] {
-    return this.#held.map(standing)
+    return this.#held.filter(({ placing }) => placing !== undefined).map(standing)
   }
 
   /** Nobody has taken it. */
