@@ -159,7 +159,7 @@ export function forCallers(error: unknown): unknown {
 /** A socket that breaks while a command is written: the driver hands its error on as it is. */
 function isOfSocket(error: unknown): boolean {
   if (!(error instanceof Error) || !('code' in error)) return false
-  return 'syscall' in error || /^ERR_(STREAM|SOCKET)_/.test(String(error.code))
+  return 'syscall' in error || /^(EPIPE$|ERR_(STREAM|SOCKET)_)/.test(String(error.code))
 }
 
 /** A document with this key is there already. The second sentence is how DocumentDB tells it for two upserts at once. */

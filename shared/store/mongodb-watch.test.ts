@@ -50,6 +50,7 @@ test.each([
   ['EPIPE', { code: 'EPIPE', syscall: 'write' }],
   ['ECONNRESET', { code: 'ECONNRESET', syscall: 'read' }],
   ['a stream that ended', { code: 'ERR_STREAM_DESTROYED' }],
+  ['a socket that the server has ended', { code: 'EPIPE' }],
 ])('a socket that breaks under a command is storage that does not answer: %s', (_title, fields) => {
   const told = forCallers(Object.assign(new Error('broken'), fields))
   expect(told).toBeInstanceOf(ParleyError)
