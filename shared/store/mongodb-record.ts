@@ -22,6 +22,8 @@ export interface TaskDocument {
   body: string
   holder?: string
   lease_until?: number
+  /** Numbers of the starts whose process lost the task and lives. */
+  survived?: number[]
   due_at?: number
   /** Time of the last change, once it has ended. */
   ended_at?: string
@@ -126,7 +128,7 @@ export interface Encoded {
 
 /** @throws ParleyError when it does not fit into a document although its parts stand beside it */
 export function encodeTask(inside: Inside, record: TaskRecord, bound: Bound): Encoded {
-  const { version, lease, dueAt, ...rest } = record
+  const { version, lease, dueAt, survived: _survived, ...rest } = record
   const { agentId, largeParts } = inside
   let { body: slim, parts } = largeParts.takeOut(rest)
   let body = JSON.stringify(slim)
@@ -210,6 +212,7 @@ export async function decodeTask(
     record.lease = { holder: document.holder, until: document.lease_until ?? 0 }
   }
   if (document.due_at !== undefined) record.dueAt = document.due_at
+  if (document.survived !== undefined) record.survived = document.survived.length
   let size = document.body.length
   for (const json of loaded.values()) size += json.length
   return { record, size }

@@ -66,7 +66,10 @@ export async function commitTask(inside: Inside, record: TaskRecord): Promise<bo
   } = document
   const { holder, lease_until, ...changed } = rest
   const before = { _id, agent_id: agentId, owner, version: record.version - 1 }
-  const gone = absent(document, ['due_at', 'ended_at', 'parts'])
+  const gone = {
+    ...absent(document, ['due_at', 'ended_at', 'parts']),
+    ...(record.starts === 0 && { survived: '' as const }),
+  }
   if (holder === undefined || lease_until === undefined) {
     const $unset = { ...gone, holder: '' as const, lease_until: '' as const }
     return (await tasks.updateOne(before, { $set: changed, $unset })).matchedCount === 1
@@ -173,6 +176,11 @@ export async function renewLeases(
   const held = await tasks.find(ours).project<{ _id: string }>({ _id: 1 }).toArray()
   const still = new Set(held.map(({ _id }) => _id))
   return taskIds.filter((id) => !still.has(idIn(inside, id)))
+}
+
+export async function noteSurvived(inside: Inside, taskId: string, start: number): Promise<void> {
+  const running = { _id: idIn(inside, taskId), agent_id: inside.agentId, state: 'working' as const }
+  await inside.tasks.updateOne(running, { $addToSet: { survived: start } })
 }
 
 /**

@@ -22,6 +22,7 @@ import {
   listDue,
   listUnfinished,
   loadTask,
+  noteSurvived,
   renewLeases,
 } from './mongodb-tasks.ts'
 import { mongodbWebhooks } from './mongodb-webhooks.ts'
@@ -116,6 +117,7 @@ function storeOf(inside: Inside, settings: Collection<SettingDocument>): Methods
     countEvents: (taskIds) => countEvents(inside, taskIds),
     listDue: (now, limit) => listDue(inside, now, limit),
     renewLeases: (holder, taskIds, until) => renewLeases(inside, holder, taskIds, until),
+    noteSurvived: (taskId, start) => noteSurvived(inside, taskId, start),
     countByState: () => countByState(inside),
 
     findContext: (id, owner) => findContext(inside, id, owner),

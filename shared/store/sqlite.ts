@@ -56,6 +56,7 @@ export async function openSqliteStore(options: SqliteStoreOptions): Promise<Stor
     listUnfinished: (now, ourHolder, which) => listUnfinished(inside, now, ourHolder, which),
     countEvents: (taskIds) => countEvents(inside, taskIds),
     listDue: (now, limit) => listDue(inside, now, limit),
+    noteSurvived: async () => {},
     renewLeases: (holder, taskIds, until) => renewLeases(inside, holder, taskIds, until),
     countByState: () => countByState(inside),
 

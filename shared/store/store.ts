@@ -29,6 +29,8 @@ export interface TaskRecord extends Task {
   signed?: true
   /** The payments that paid for it, and for its messages. */
   payments?: string[]
+  /** How many of the starts ended otherwise than with the death of their process. */
+  survived?: number
   /** The payment whose settlement is not known yet: until it is, nobody runs the task. */
   heldBy?: string
   /** What a pause in `payment-required` asks for, in whole units. */
@@ -143,6 +145,11 @@ export interface Store extends AsyncDisposable {
    * more): ended meanwhile, or taken over.
    */
   renewLeases(holder: string, taskIds: string[], until: number): Promise<string[]>
+  /**
+   * The process that began this start of a task has lost it to another one, and lives. No version is raised, and nothing is
+   * noted of a task that does not run. A store that is `exclusive` knows no such thing.
+   */
+  noteSurvived(taskId: string, start: number): Promise<void>
   /**
    * Tasks that have not ended: how many there are now. Ended ones: how many ever ended in that state, also those removed
    * since. States without any are left out.

@@ -118,7 +118,7 @@ export class TaskRunner {
     // Whoever learns that it is paid delivers it again.
     if (record.heldBy !== undefined) return
     const claimed = record.lease?.holder === leases.holder
-    if (!claimed && record.starts >= startsMax) {
+    if (!claimed && record.starts - (record.survived ?? 0) >= startsMax) {
       const reason = `The agent's process ended ${startsMax} times while this task ran.`
       await engine.change(record, (task) => failed(task, reason))
       return
@@ -169,6 +169,7 @@ export class TaskRunner {
   async #settle(draft: TaskDraft, outcome: Promise<Change>, abort: AbortController): Promise<void> {
     const why: unknown = abort.signal.aborted ? abort.signal.reason : undefined
     if (!(why instanceof Stopped)) return this.#finish(draft, await outcome)
+    if (why.cause === 'taken') this.#noteSurvived(draft.record)
     if (why.cause === 'deadline') {
       const { deadlineMs } = this.#parts.agent
       await this.#finish(
@@ -184,11 +185,19 @@ export class TaskRunner {
 
   /** A lost race (canceled meanwhile, taken over by another) is nothing to do: whoever won has told. */
   async #finish(draft: TaskDraft, change: Change): Promise<void> {
+    const started = draft.record
     draft.apply(change)
-    if (!(await this.#commit(draft))) return
+    if (!(await this.#commit(draft))) return this.#noteSurvived(started)
     const { id, status, workedMs } = draft.record
     if (status.state === 'completed' || status.state === 'failed')
       this.#parts.figures.ended(status.state, workedMs, id)
+  }
+
+  /** Another process took the task, though this one lives: that start has killed nobody. */
+  #noteSurvived({ id, starts }: TaskRecord): void {
+    this.#parts.engine.store.noteSurvived(id, starts).catch((error: unknown) => {
+      this.#parts.log.debug({ err: error, task_id: id }, 'a lost start counts as a death')
+    })
   }
 
   /**

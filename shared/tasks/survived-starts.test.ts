@@ -1,0 +1,65 @@
+import { setTimeout as wait } from 'node:timers/promises'
+import { afterAll, beforeAll, describe, expect, test } from 'vitest'
+import { sampleRecord } from '../store/sample-record.cases.ts'
+import { hasMongodb, type MongodbServer, startMongodb } from '../testing/mongodb-server.ts'
+import { testAgent } from '../testing/test-agent.ts'
+
+describe.skipIf(!hasMongodb)('starts of a task in a store that processes share (needs mongod)', () => {
+  let server: MongodbServer
+  beforeAll(async () => {
+    server = await startMongodb()
+  }, 60_000)
+  afterAll(() => server[Symbol.asyncDispose]())
+
+  test('a task is lost to another process while its own lives: it is told to stop, and this start has killed nobody', async () => {
+    const aborted = Promise.withResolvers<void>()
+    const handle = ({ signal }: { signal: AbortSignal }) =>
+      new Promise<string>((resolve) =>
+        signal.addEventListener('abort', () => {
+          aborted.resolve()
+          resolve('late')
+        }),
+      )
+    await using agent = await testAgent({ handle }, { env: { STORE_URL: server.newUrl() } })
+    const { store } = agent.app.services
+    const { id } = await agent.caller('alice').send('go')
+    const running = async () => {
+      for (;;) {
+        const record = await store.loadTask(id)
+        if (record?.status.state === 'working') return record
+        await wait(20)
+      }
+    }
+    const record = await running()
+    const lease = { holder: 'another', until: Date.now() + 60_000 }
+    expect(await store.commitTask({ ...record, version: record.version + 1, starts: 2, lease })).toBe(true)
+    await aborted.promise
+    await expect.poll(async () => (await store.loadTask(id))?.survived, { timeout: 20_000 }).toBe(1)
+    expect(await store.loadTask(id)).toMatchObject({ starts: 2, lease, status: { state: 'working' } })
+    await store.noteSurvived(id, 1)
+    expect((await store.loadTask(id))?.survived).toBe(1)
+  }, 60_000)
+
+  test('after 3 starts a task fails where each ended with its process; where one was survived, it runs again', async () => {
+    const ran: string[] = []
+    const handle = ({ text }: { text: string }) => `done ${ran.push(text)}`
+    await using agent = await testAgent({ handle }, { env: { STORE_URL: server.newUrl() } })
+    const { store } = agent.app.services
+    const leftBehind = async () => {
+      const record = { ...sampleRecord(), owner: 'alice' }
+      await store.createTask(record)
+      const lease = { holder: 'dead', until: Date.now() - 1 }
+      const status = { ...record.status, state: 'working' as const }
+      await store.commitTask({ ...record, version: 1, starts: 3, lease, status })
+      return record.id
+    }
+    const survived = await leftBehind()
+    await store.noteSurvived(survived, 2)
+    const killer = await leftBehind()
+    const alice = agent.caller('alice')
+    const signal = AbortSignal.timeout(40_000)
+    expect((await alice.wait(killer, { signal })).status.state).toBe('failed')
+    expect((await alice.wait(survived, { signal })).status.state).toBe('completed')
+    expect(ran).toHaveLength(1)
+  }, 60_000)
+})
