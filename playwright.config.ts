@@ -1,12 +1,11 @@
 import { defineConfig } from '@playwright/test'
-import type { Options } from './e2e/standing.ts'
 
 /** The whole house from outside. Each file starts its own house on free ports, in its own DATA_DIR, in both projects. */
-export default defineConfig<object, Options>({
+export default defineConfig<object, { store: 'embedded' | 'full' }>({
   testDir: 'e2e',
   testMatch: '**/*.{spec,test}.ts',
-  // A house is several processes; two houses at once on two cores only make each other slow.
-  workers: 1,
+  // One house of each project at a time: mostly one command waits for one process, and there are two cores.
+  workers: 2,
   retries: 0,
   forbidOnly: true,
   // Bounds against hanging, on a machine that does other things too.
@@ -14,8 +13,8 @@ export default defineConfig<object, Options>({
   expect: { timeout: 20_000 },
   outputDir: 'test-results',
   projects: [
-    { name: 'embedded', use: { store: 'embedded' }, testIgnore: '**/several-processes.spec.ts' },
+    { name: 'embedded', use: { store: 'embedded' }, workers: 1, testIgnore: '**/several-processes.spec.ts' },
     // On MongoDB and Redis, several processes of each kind.
-    { name: 'full', use: { store: 'full' } },
+    { name: 'full', use: { store: 'full' }, workers: 1 },
   ],
 })

@@ -1,4 +1,28 @@
 import { defineConfig } from 'vitest/config'
+import { BaseSequencer, type TestSpecification } from 'vitest/node'
+
+/** Files that take long though they are small: started last, they would run on alone while the other workers are idle. */
+const longest = [
+  'chaos.test.ts',
+  'shared/webhooks/several-processes.test.ts',
+  'shared/webhooks/crash.test.ts',
+  'shared/app-of-processes.test.ts',
+  'gateway/replicas.test.ts',
+  'shared/tasks/crash.test.ts',
+  'gateway/main.test.ts',
+  'gateway/several-gateways.test.ts',
+  'shared/store/mongodb.test.ts',
+  'gateway/supervisor/supervisor.test.ts',
+]
+
+/** Those first; the rest as vitest has it: by what they took the last time, else by size. */
+class LongestFirst extends BaseSequencer {
+  override async sort(files: TestSpecification[]): Promise<TestSpecification[]> {
+    const isLong = ({ moduleId }: TestSpecification) => longest.some((name) => moduleId.endsWith(name))
+    const sorted = await super.sort(files)
+    return [...sorted.filter(isLong), ...sorted.filter((file) => !isLong(file))]
+  }
+}
 
 export default defineConfig({
   test: {
@@ -10,6 +34,7 @@ export default defineConfig({
     pool: 'forks',
     // More than two cores' worth: many tests wait for a process, a timer or a database.
     maxWorkers: 3,
+    sequence: { sequencer: LongestFirst },
     // Bounds against hanging. No test asserts a time.
     testTimeout: 30_000,
     hookTimeout: 30_000,

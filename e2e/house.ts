@@ -1,8 +1,8 @@
 import { type ChildProcess, execFile, spawn } from 'node:child_process'
 import { globSync, mkdtempSync, readFileSync, rmSync } from 'node:fs'
-import { createServer } from 'node:net'
 import { tmpdir } from 'node:os'
 import path from 'node:path'
+import { freePorts } from '../shared/testing/port.ts'
 import { Balancer } from './balancer.ts'
 import type { Standing } from './standing.ts'
 
@@ -85,7 +85,8 @@ export class House {
   /** Resolves when the house has printed its `curl` line. */
   static async start(standing: Standing, more: Record<string, string> = {}): Promise<House> {
     const dataDir = mkdtempSync(path.join(tmpdir(), 'parley-e2e-'))
-    const port = await freePorts()
+    // Its own, another gateway's, and those of two processes of each agent.
+    const port = await freePorts(16)
     const balancer = standing.kind === 'full' ? await Balancer.start() : undefined
     const { NODE_ENV: _ours, ...env } = process.env
     const own = { DATA_DIR: dataDir, PORT: String(port), ...standing.newStore() }
@@ -180,13 +181,4 @@ function run(file: string, args: string[], env: NodeJS.ProcessEnv): Promise<Ran>
       },
     )
   })
-}
-
-/** A port such that the few after it are likely free too: agents take them. */
-async function freePorts(): Promise<number> {
-  const server = createServer()
-  await new Promise<void>((resolve) => server.listen(0, '127.0.0.1', resolve))
-  const { port } = server.address() as { port: number }
-  await new Promise((resolve) => server.close(resolve))
-  return port > 65_000 ? freePorts() : port
 }

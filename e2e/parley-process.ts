@@ -1,5 +1,4 @@
 import { type ChildProcess, execFile, spawn } from 'node:child_process'
-import { createServer } from 'node:net'
 import path from 'node:path'
 import { type Ran, until } from './house.ts'
 
@@ -77,12 +76,4 @@ export class ParleyProcess implements AsyncDisposable {
   [Symbol.asyncDispose](): Promise<void> {
     return this.kill()
   }
-}
-
-export async function freePort(): Promise<number> {
-  const server = createServer()
-  await new Promise<void>((resolve) => server.listen(0, '127.0.0.1', resolve))
-  const { port } = server.address() as { port: number }
-  await new Promise((resolve) => server.close(resolve))
-  return port
 }

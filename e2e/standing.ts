@@ -9,7 +9,7 @@ export interface Standing {
   newStore(): Record<string, string>
 }
 
-export interface Options {
+interface Options {
   /** Set by the project. */
   store: Standing['kind']
 }

@@ -4,7 +4,8 @@ import { tmpdir } from 'node:os'
 import path from 'node:path'
 import { pathToFileURL } from 'node:url'
 import { expect } from '@playwright/test'
-import { freePort, ParleyProcess, parley } from './parley-process.ts'
+import { freePort } from '../shared/testing/port.ts'
+import { ParleyProcess, parley } from './parley-process.ts'
 import { type Standing, skippedWithoutServers, test } from './standing.ts'
 
 test.describe.configure({ mode: 'serial' })

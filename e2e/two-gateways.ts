@@ -2,8 +2,9 @@ import { mkdirSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from 'nod
 import { tmpdir } from 'node:os'
 import path from 'node:path'
 import { pathToFileURL } from 'node:url'
+import { freePort } from '../shared/testing/port.ts'
 import { Balancer } from './balancer.ts'
-import { freePort, ParleyProcess } from './parley-process.ts'
+import { ParleyProcess } from './parley-process.ts'
 import type { Standing } from './standing.ts'
 
 /** The number in front says how many parts it makes, five a second; the last one is the id of its process. */

@@ -1,14 +1,36 @@
+import { randomInt } from 'node:crypto'
 import { once } from 'node:events'
 import { createConnection, createServer } from 'node:net'
 
+/** Below the ports from which systems take those of outgoing connections: one stays free while its server starts again. */
+const [lowest, highest] = [10_000, 30_000]
+
 /** A port of this machine that nobody listens on now. */
-export async function freePort(): Promise<number> {
-  const server = createServer().listen(0, '127.0.0.1')
-  await once(server, 'listening')
-  const { port } = server.address() as { port: number }
-  server.close()
-  await once(server, 'close')
-  return port
+export function freePort(): Promise<number> {
+  return freePorts(1)
+}
+
+/** The first of so many ports in a row that nobody listens on now. */
+export async function freePorts(count: number): Promise<number> {
+  for (let attempt = 0; attempt < 1000; attempt += 1) {
+    const first = randomInt(lowest, highest)
+    const row = Array.from({ length: count }, (_, n) => first + n)
+    if ((await Promise.all(row.map(isFree))).every(Boolean)) return first
+  }
+  throw new Error(`no ${count} free ports in a row`)
+}
+
+/** Whether one could listen there, at every address of this machine. */
+async function isFree(port: number): Promise<boolean> {
+  const server = createServer()
+  try {
+    await once(server.listen(port), 'listening')
+    return true
+  } catch {
+    return false
+  } finally {
+    if (server.listening) await once(server.close(), 'close')
+  }
 }
 
 /** Whether somebody listens on the port. */
