@@ -54,5 +54,6 @@ describe.skipIf(!hasRedis)('connections to Redis (needs redis-server)', () => {
       answered = (await asking.redis.get('x').catch(() => undefined)) === null
       await wait(100)
     }
+    expect([...heard]).toEqual(['x'])
   }, 60_000)
 })

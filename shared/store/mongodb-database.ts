@@ -16,7 +16,10 @@ import { watchOver } from './mongodb-watch.ts'
 export interface MongodbDatabaseOptions {
   /** `mongodb://…/database`; what the operator set in it (credentials, TLS, replica set, pool) wins over the options below. */
   url: string
-  /** How long a connection is waited for, and then an answer. Default 10,000 and 60,000. */
+  /**
+   * How long a connection is waited for, and then an answer: one that is dead without a word holds a place in the pool for so
+   * long. Default 10,000 and 12,000.
+   */
   poolTimeoutMs?: number
   socketTimeoutMs?: number
   /** How long a server is looked for. Default 5,000. */
@@ -46,7 +49,7 @@ const oldestMajor = 6
  * @throws DatabaseRefused with a sentence that holds neither password nor user
  */
 export async function connectMongodb(options: MongodbDatabaseOptions): Promise<MongodbDatabase> {
-  const { poolTimeoutMs = 10_000, socketTimeoutMs = 60_000, connectTimeoutMs = 5000 } = options
+  const { poolTimeoutMs = 10_000, socketTimeoutMs = 12_000, connectTimeoutMs = 5000 } = options
   const { poolMax = 50, poolMin = 1 } = options
   const where = hostsOf(options.url)
   const settings: MongoClientOptions = {

@@ -53,7 +53,7 @@ export async function openMongodbStore(options: MongodbStoreOptions): Promise<St
   const database = stack.use(await connectMongodb(options))
   const { db } = database
   await refuseUnfinishedImport(db, agentId)
-  await prepareSchema(db, 'agent_store', { indexes: agentIndexes, migrations: agentMigrations })
+  await prepareStore(options)
   const settings = db.collection<SettingDocument>('settings')
   const inside: Inside = {
     agentId,
@@ -79,6 +79,14 @@ export async function openMongodbStore(options: MongodbStoreOptions): Promise<St
     [Symbol.asyncDispose]: () => open.disposeAsync(),
   }
 }
+
+/** An index over many documents takes its time. */
+async function prepareStore(options: MongodbStoreOptions): Promise<void> {
+  await using patient = await connectMongodb({ ...options, socketTimeoutMs: schemaTimeoutMs })
+  await prepareSchema(patient.db, 'agent_store', { indexes: agentIndexes, migrations: agentMigrations })
+}
+
+const schemaTimeoutMs = 60 * 60 * 1000
 
 interface SettingDocument {
   _id: string

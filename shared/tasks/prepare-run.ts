@@ -42,7 +42,9 @@ export async function prepareRun(run: Run): Promise<{ context: HandlerContext } 
   }
   const foreign = new Map(record.foreignReferences?.map((task) => [task.id, task]))
   const references = await patiently(run, () =>
-    Promise.all(record.referenceTaskIds.map((id) => foreign.get(id) ?? store.findTask(id, record.owner))),
+    Promise.all(
+      record.referenceTaskIds.map(async (id) => foreign.get(id) ?? store.findTask(id, record.owner)),
+    ),
   )
   const contextHistory = run.firstOfContext
     ? []

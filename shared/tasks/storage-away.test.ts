@@ -8,11 +8,7 @@ import { testAgent } from '../testing/test-agent.ts'
 const away = () => new ParleyError('Unavailable', { message: 'The storage does not answer' })
 
 /** The method fails as a storage that is away does, that many times. */
-function failing<K extends 'commitTask' | 'contextHistory'>(
-  store: Store,
-  name: K,
-  { times }: { times: number },
-) {
+function failing(store: Store, name: 'commitTask' | 'contextHistory', { times }: { times: number }) {
   const working = store[name].bind(store) as (...given: unknown[]) => Promise<unknown>
   let left = times
   const replaced = async (...given: unknown[]) => {
