@@ -1,14 +1,21 @@
 import { Pool } from 'undici'
 import { z } from 'zod'
 import { ParleyError } from '../jsonrpc/errors.ts'
+import { answerLimit } from './answer-limit.ts'
 import { Rest } from './rest.ts'
 import { SmallAnswer } from './small-answer.ts'
+
+/** Whose things are whose stands on it: halves of surrogate pairs all become the same in a database's text. */
+const name = z
+  .string()
+  .max(512)
+  .refine((text) => text.isWellFormed())
 
 /** RFC 7662, section 2.2: what we read of an introspection answer. */
 const introspection = z.object({
   active: z.boolean(),
-  client_id: z.string().max(512).optional(),
-  sub: z.string().max(512).optional(),
+  client_id: name.optional(),
+  sub: name.optional(),
   scope: z.string().max(4096).optional(),
   exp: z.number().optional(),
   aud: z.union([z.string(), z.array(z.string())]).optional(),
@@ -98,10 +105,9 @@ export class HttpIntrospector implements Introspector, AsyncDisposable {
 
   async #post(token: string): Promise<{ status: number; text: string }> {
     const received = new SmallAnswer(answerMaxBytes)
-    // One limit for the whole: a free connection, the first byte, and a body that drips. After a stall of our own the
-    // answer may be in the socket already: it is read before the limit counts.
-    const late = () => setImmediate(() => received.giveUp(new Error('no answer in time')))
-    const timer = setTimeout(late, this.#options.timeoutMs ?? 2000)
+    // One limit for the whole: a free connection, the first byte, and a body that drips.
+    const late = () => received.giveUp(new Error('no answer in time'))
+    const callOff = answerLimit(this.#options.timeoutMs ?? 2000, late)
     try {
       const { pool, path } = await this.#open()
       const request = {
@@ -117,7 +123,7 @@ export class HttpIntrospector implements Introspector, AsyncDisposable {
       pool.dispatch(request, received)
       return await received.received
     } finally {
-      clearTimeout(timer)
+      callOff()
     }
   }
 

@@ -4,6 +4,7 @@ import { hasMongodb, type MongodbServer, startMongodb } from '../testing/mongodb
 import { openMongodbStore } from './mongodb.ts'
 import { alice, artifactOf, createdIn, messageOf, next, sampleRecord } from './sample-record.cases.ts'
 import type { Store } from './store.ts'
+import { badInputCases } from './store-bad-input.cases.ts'
 
 describe.skipIf(!hasMongodb)('bad input to the MongoDB store (needs mongod)', () => {
   let server: MongodbServer
@@ -14,6 +15,8 @@ describe.skipIf(!hasMongodb)('bad input to the MongoDB store (needs mongod)', ()
   }, 60_000)
   afterAll(() => server[Symbol.asyncDispose]())
   const open = () => openMongodbStore({ url, agentId: randomUUID(), largePartBytes: 1000 })
+
+  badInputCases(open, ['\ud800', '\udfff'])
 
   const operators: unknown[] = [{ $gt: '' }, { $ne: null }, { $regex: '.*' }, ['x'], null, 5]
   const questions: [
@@ -53,39 +56,6 @@ describe.skipIf(!hasMongodb)('bad input to the MongoDB store (needs mongod)', ()
       await expect((async () => ask(store, value as string, task))()).rejects.toThrow('is a text')
     }
     expect(await store.loadTask(task.id)).toEqual(task)
-  })
-
-  test.each<[string, string]>([
-    ['the text of an operator', '{"$gt": ""}'],
-    ['a dollar', '$where'],
-    ['dots', 'a.b.c'],
-    ['NUL', 'a\0b'],
-    ['half a surrogate pair', 'a\ud800'],
-    ['another half', 'a\udfff'],
-    ['100,000 characters', 'x'.repeat(100_000)],
-    ['what looks like our hash', '#x'],
-    ['nothing', ''],
-  ])('an owner that is %s has his own tasks, and nobody else’s', async (_title, owner) => {
-    await using store = await open()
-    const task = await createdIn(store, 'completed', { owner })
-    await createdIn(store, 'completed', { owner: `${owner}\ufffd` })
-    await createdIn(store, 'completed', { owner: 'a\ufffd' })
-    expect(await store.findTask(task.id, owner)).toEqual(task)
-    expect((await store.listTasks({ owner, limit: 9 })).items).toEqual([task])
-    expect((await store.listContexts({ owner, limit: 9 })).items).toMatchObject([{ taskIds: [task.id] }])
-    expect(await store.clearContext(task.contextId, owner)).toBe('cleared')
-  })
-
-  test('keys with $ and dots, in metadata and data, come back as they were', async () => {
-    await using store = await open()
-    const data = JSON.parse('{"$set": {"owner": "bob"}, "a.b": {"$gt": ""}, "__proto__": {"x": 1}, "": 0}')
-    const record = sampleRecord()
-    record.history = [messageOf([{ kind: 'data', data, metadata: data }], record)]
-    await store.createTask(record)
-    expect(JSON.stringify(await store.loadTask(record.id))).toContain(JSON.stringify(data))
-    const feedback = { taskId: record.id, owner: alice, feedback: 'f', metadata: data, at: 't' }
-    await store.saveFeedback(feedback)
-    expect(JSON.stringify((await store.findFeedback(record.id, alice))?.metadata)).toBe(JSON.stringify(data))
   })
 
   test('many parts of moderate size leave a document that would be too large for the server', async () => {

@@ -8,6 +8,7 @@ import { alice, artifactOf, created, createdIn, next } from './sample-record.cas
 import { openSqliteStore } from './sqlite.ts'
 import { storeCases } from './store.cases.ts'
 import type { Store, TaskRecord } from './store.ts'
+import { badInputCases } from './store-bad-input.cases.ts'
 import { samplePayment } from './store-payments.cases.ts'
 import { openPushConfigCases, samplePushConfig, webhookStoreCases } from './store-webhooks.cases.ts'
 
@@ -26,6 +27,8 @@ afterEach(async () => {
 storeCases('the embedded store', async (options = {}) =>
   openSqliteStore({ file: await newFile(), largePartBytes: 1000, ...options }),
 )
+
+badInputCases(async () => openSqliteStore({ file: await newFile(), largePartBytes: 1000 }))
 
 const openWebhooks = async () => {
   const store = await openSqliteStore({ file: await newFile() })
