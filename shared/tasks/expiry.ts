@@ -8,14 +8,20 @@ const everyMs = 30_000
 const batch = 100
 
 /** Ends pauses that have lasted too long. */
-export function startExpiry(engine: TaskEngine, log: Log): Disposable {
+export function startExpiry(engine: TaskEngine, log: Log, lookEveryMs = everyMs): Disposable {
+  let over = false
   const timer = setInterval(() => {
-    expirePauses(engine, Date.now()).catch((error: unknown) =>
-      log.error({ err: error }, 'pauses could not be ended'),
-    )
-  }, everyMs)
+    expirePauses(engine, Date.now()).catch((error: unknown) => {
+      if (!over) log.error({ err: error }, 'pauses could not be ended')
+    })
+  }, lookEveryMs)
   timer.unref()
-  return { [Symbol.dispose]: () => clearInterval(timer) }
+  return {
+    [Symbol.dispose]: () => {
+      over = true
+      clearInterval(timer)
+    },
+  }
 }
 
 export async function expirePauses(engine: TaskEngine, now: number): Promise<void> {
