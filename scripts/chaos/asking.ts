@@ -7,10 +7,10 @@ import { pick } from './plan.ts'
 export interface Tally {
   /** First messages that were answered. */
   told: number
+  /** Requests that were refused clearly, or broke off, and came again, by why. */
+  away: Map<string, number>
   /** Answers that were neither what was asked for nor said clearly what was away, by what they said. */
   unclear: Map<string, number>
-  /** Clear refusals while something was away. */
-  away: number
 }
 
 /** Since when nothing is away any more, in milliseconds since 1970, so that answers have to come. */
@@ -65,16 +65,16 @@ export async function persistently<T>(
         client.paidInVain += 1
         return undefined
       }
-      if (isAway(error)) tally.away += 1
+      if (isAway(error)) count(tally.away, whyAway(error))
       else if (isOfTheClock(client, error, wrongBy)) client.refusedByClock += 1
-      else count(tally.unclear, error)
+      else count(tally.unclear, error instanceof RpcError ? textOf(error) : String(error))
       await wait(pauseMs)
     }
   }
 }
 
 /** A connection that broke, or -32042 (503) and when to come again; 409 says so of a payment that is under way. */
-function isAway(error: unknown): boolean {
+function isAway(error: unknown): error is RpcError | ConnectionError {
   if (error instanceof ConnectionError) return true
   if (!(error instanceof RpcError)) return false
   const { code, status, headers, data } = error
@@ -99,9 +99,14 @@ function isOfTheClock({ role, purse }: Client, error: unknown, wrongBy: number):
   return /valid_before|expired/.test(error.message)
 }
 
-function count(unclear: Map<string, number>, error: unknown): void {
-  const text = error instanceof RpcError ? textOf(error) : String(error)
-  unclear.set(text, (unclear.get(text) ?? 0) + 1)
+function whyAway(error: RpcError | ConnectionError): string {
+  if (error instanceof ConnectionError) return error.message.slice(error.message.indexOf(': ') + 2)
+  const { reason } = error.data
+  return typeof reason === 'string' ? reason : error.message
+}
+
+function count(counts: Map<string, number>, text: string): void {
+  counts.set(text, (counts.get(text) ?? 0) + 1)
 }
 
 function textOf({ code, status, message, data }: RpcError): string {

@@ -5,8 +5,8 @@ import { healthOf, type KeptProcess } from './kept-process.ts'
 import { type Fault, type FaultKind, pick } from './plan.ts'
 
 const [databaseMs, redisMs, frozenMs, clockMs] = [5000, 500, 15_000, 4000]
-/** Longer than any of them needs, so that what does not happen is a finding and no hurry. */
-const patienceMs = 30_000
+/** Longer than anything needs on a slow machine: what does not happen in it is a finding. */
+const patienceMs = 120_000
 const day = 24 * 60 * 60
 
 /** Makes faults happen, and knows which of them are not over yet. */
@@ -24,20 +24,28 @@ export class Faults {
   /** How often a process did not name in `/health` what was away. */
   unsaid: string[] = []
 
-  /** What it happened to; undefined where it could not. Outages are over then, of the others the end is waited for later. */
-  async make({ kind, victim }: Fault): Promise<string | undefined> {
-    const { agents, gateways } = this.#house
-    const able =
-      kind === 'kill agent' ? agents : kind === 'kill gateway' ? gateways : [...agents, ...gateways]
-    const up = able.filter(({ state }) => state === 'ready')
+  /** What it happened to. Outages are over then; of what goes on by itself the end is waited for in `over`. */
+  async make({ kind, victim }: Fault): Promise<string> {
+    if (kind === 'clock') return this.#begin(kind, this.#wrongClock(pick(this.#clients, victim), victim))
+    const hit = kind === 'redis' || kind === 'database' ? undefined : await this.#processFor(kind, victim)
+    if (kind === 'freeze' && hit !== undefined) return this.#begin(kind, freeze(hit), hit.name)
     if (kind === 'redis') await this.#redis()
     else if (kind === 'database') await this.#database()
-    else if (kind === 'clock') return this.#begin(kind, this.#wrongClock(pick(this.#clients, victim), victim))
-    else if (up.length === 0) return undefined
-    else if (kind === 'freeze') return this.#begin(kind, freeze(pick(up, victim)), pick(up, victim).name)
-    else pick(up, victim).kill()
+    else hit?.kill()
     this.#count(kind)
-    return kind.startsWith('kill') ? pick(up, victim).name : ''
+    return hit?.name ?? ''
+  }
+
+  /** The last one that is there is left alone until another is back: who can reach nobody finds no fault. */
+  async #processFor(kind: FaultKind, chance: number): Promise<KeptProcess> {
+    const { agents, gateways } = this.#house
+    const roles = kind === 'kill agent' ? [agents] : kind === 'kill gateway' ? [gateways] : [agents, gateways]
+    for (const until = Date.now() + patienceMs; Date.now() < until; await wait(100)) {
+      const up = roles.map((role) => role.filter(({ state }) => state === 'ready'))
+      const able = up.filter(({ length }) => length > 1).flat()
+      if (able.length > 0) return pick(able, chance)
+    }
+    throw new Error(`${kind}: processes do not come back`)
   }
 
   /** Resolves when nothing is wrong any more and every process is there again. @throws Error when one does not come back */

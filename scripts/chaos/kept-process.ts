@@ -10,7 +10,7 @@ const bin = path.join(root, 'cli', 'bin.mjs')
 /** Before it is started again. */
 const downMs = 500
 /** A bound against hanging, on a machine that does much else. */
-const readyWithinMs = 120_000
+const readyWithinMs = 180_000
 
 export interface KeptProcessOptions {
   name: string
@@ -44,7 +44,7 @@ export class KeptProcess implements AsyncDisposable {
     this.#kept = this.#keep()
   }
 
-  /** Resolves when it can be used. @throws Error when it cannot in two minutes */
+  /** Resolves when it can be used. @throws Error when it cannot in three minutes */
   async ready(): Promise<void> {
     const until = Date.now() + readyWithinMs
     while (this.state !== 'ready') {

@@ -33,7 +33,8 @@ const betweenMs = 50
 export async function load(loading: Loading): Promise<Told[]> {
   const { client, random, stop } = loading
   const told: Told[] = []
-  while (!stop.aborted) {
+  // At least one, however slow the machine is.
+  while (!stop.aborted || told.length === 0) {
     const kind = pick(kinds[client.role], random())
     const news = await order(loading, kind)
     told.push(...news)

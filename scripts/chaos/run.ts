@@ -36,8 +36,8 @@ export interface ChaosFigures extends TaskFindings, PaymentFindings {
   tasks: number
   /** Of these: with a `long_running` webhook. */
   webhooks: number
-  /** Requests that were refused clearly, or broke off, and came again. */
-  cameAgain: number
+  /** Requests that were refused clearly, or broke off, and came again, by why. */
+  cameAgain: Record<string, number>
   /** Requests that were refused because the clock of their client was wrong. */
   wrongClocks: number
   /** Requests that were taken in spite of that. */
@@ -72,7 +72,7 @@ export async function chaosRun(options: ChaosOptions): Promise<ChaosFigures> {
   say(`${gateways} gateways, ${agents} processes of the agent and ${clients.length} clients are ready`)
   const stop = new AbortController()
   const calm: Calm = { since: undefined }
-  const tally: Tally = { told: 0, unclear: new Map(), away: 0 }
+  const tally: Tally = { told: 0, unclear: new Map(), away: new Map() }
   const askings = clients.map((client, i): Asking => {
     return { client, random: randomFrom(seed + 1 + i), tally, calm }
   })
@@ -82,15 +82,14 @@ export async function chaosRun(options: ChaosOptions): Promise<ChaosFigures> {
   // A load that fails ends the run, not the process.
   loads.catch(() => stop.abort())
   const faults = new Faults(house, clients)
-  const soFar = () => `${tally.told} tasks, ${tally.away} requests came again`
+  const soFar = () => `${tally.told} tasks, ${sumOf(tally.away)} requests came again`
   await letGoWrong(faults, { ...options, say: (text) => say(`${text} (${soFar()})`) }, stop.signal)
   await faults.over()
   say('nothing goes wrong any more; looking for every task')
   calm.since = Date.now()
   stop.abort()
   const told = await loads
-  const findings = await judge(house, askings, told, receiver)
-  say('every task was looked for')
+  const findings = await judge(house, askings, { told, receiver, say })
   return { seed, faults: faults.made, ...findings, ...ofClients(clients, tally), unsaid: faults.unsaid }
 }
 
@@ -104,12 +103,18 @@ async function letGoWrong(
     await wait(fault.afterMs)
     const missing = faultKinds.some((kind) => faults.made[kind] === undefined)
     if (failed.aborted || signal?.aborted === true || (Date.now() >= endsAt && !missing)) return
-    const name = await faults.make(fault)
-    say(name === undefined ? `${fault.kind}: all are down already` : `${fault.kind} ${name}`)
+    say(`${fault.kind} ${await faults.make(fault)}`)
   }
 }
 
-async function judge(house: House, askings: Asking[], told: Told[][], receiver: WebhookReceiver) {
+interface Known {
+  /** By each client. */
+  told: Told[][]
+  receiver: WebhookReceiver
+  say: ChaosOptions['say']
+}
+
+async function judge(house: House, askings: Asking[], { told, receiver, say }: Known) {
   const findings: TaskFindings = { lost: [], double: [], stuck: [], badEvents: [], badWebhooks: [] }
   const all = await Promise.all(
     askings.map((asking, i) => judgeTasks(asking, told[i] ?? [], receiver, findings)),
@@ -119,7 +124,9 @@ async function judge(house: House, askings: Asking[], told: Told[][], receiver: 
       ? []
       : [{ address: purse.address, paidInVain, told: told[i] ?? [], tasks: all[i] ?? [] }],
   )
+  say('tasks, events and webhooks are looked through')
   const payments = await judgePayments(house, payers)
+  say('and payments')
   const every = [...house.gateways, ...house.agents]
   const unhealthy: string[] = []
   const green = every.map(async (one) => {
@@ -143,11 +150,15 @@ async function judge(house: House, askings: Asking[], told: Told[][], receiver: 
 function ofClients(clients: Client[], { unclear, away }: Tally) {
   const sum = (figure: (client: Client) => number) => clients.reduce((all, one) => all + figure(one), 0)
   return {
-    cameAgain: away,
+    cameAgain: Object.fromEntries(away),
     wrongClocks: sum(({ refusedByClock }) => refusedByClock),
     takenInSpiteOfClock: sum(({ takenInSpiteOfClock }) => takenInSpiteOfClock),
     unclear: Object.fromEntries(unclear),
   }
+}
+
+function sumOf(counts: Map<string, number>): number {
+  return [...counts.values()].reduce((sum, one) => sum + one, 0)
 }
 
 async function queued({ url, servers }: House): Promise<number> {
