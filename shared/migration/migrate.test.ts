@@ -214,6 +214,19 @@ describe.skipIf(!hasMongodb)('taking over an embedded store (needs mongod)', () 
     await expect(run()).rejects.toThrow('newer Parley (schema 99')
   })
 
+  test('where one of several is refused, nothing of the others is copied', async () => {
+    const [one, other] = [await source(), await source()]
+    for (const { close } of [one, other]) await close()
+    const { url } = one
+    const used = await openMongodbStore({ url, agentId: other.agentId })
+    await created(used)
+    await used[Symbol.asyncDispose]()
+    const parts = [one, other].map(({ agentId, file }) => agentPart({ name: agentId, agentId, file }))
+    await expect(migrate(parts, { url })).rejects.toThrow('that no migration brought there')
+    await using target = await openMongodbStore({ url, agentId: one.agentId })
+    expect(await target.countByState()).toEqual({})
+  })
+
   test('a target in which the agent has worked already is refused', async () => {
     const { agentId, url, run, close } = await source()
     await close()

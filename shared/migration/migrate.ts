@@ -58,6 +58,8 @@ export async function migrate(parts: Part[], options: MigrateOptions): Promise<P
   await using stack = new AsyncDisposableStack()
   const sources = new Map<Part, SqliteSource>()
   for (const part of parts) sources.set(part, stack.use(await openSource(part.file, part.migrations)))
+  // Nothing is copied where another part would be refused afterwards.
+  for (const [part, source] of sources) await migratePart(part, source, { ...options, dryRun: true })
   const reports: PartReport[] = []
   for (const [part, source] of sources) reports.push(await migratePart(part, source, options))
   return reports
