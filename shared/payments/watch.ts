@@ -27,6 +27,7 @@ export class PaymentWatch implements Disposable {
   readonly #parts: WatchParts
   #timer: NodeJS.Timeout | undefined
   #running = false
+  #over = false
   #removeAt = 0
   readonly #underWay = new Set<string>()
 
@@ -65,13 +66,14 @@ export class PaymentWatch implements Disposable {
       }
       await this.#removeOld()
     } catch (error) {
-      this.#parts.log.error({ err: error }, 'payments could not be looked at')
+      if (!this.#over) this.#parts.log.error({ err: error }, 'payments could not be looked at')
     } finally {
       this.#running = false
     }
   }
 
   [Symbol.dispose](): void {
+    this.#over = true
     clearInterval(this.#timer)
   }
 
@@ -79,7 +81,8 @@ export class PaymentWatch implements Disposable {
     try {
       await this.#look(record)
     } catch (error) {
-      this.#parts.log.error({ err: error, payment_id: record.id }, 'payment could not be looked at')
+      if (!this.#over)
+        this.#parts.log.error({ err: error, payment_id: record.id }, 'payment could not be looked at')
     }
   }
 

@@ -137,10 +137,11 @@ class BullmqScheduler implements Scheduler {
   }
 
   async restore(jobs: readonly Job[]): Promise<void> {
-    await this.#add(await this.#lines.refill())
+    const queueKey = (job: Job) => this.#queue.toKey(idOf(job))
+    await this.#add(await this.#lines.refill(queueKey))
     for (let i = 0; i < jobs.length; i += restoreBatch) {
       const batch = jobs.slice(i, i + restoreBatch)
-      const missing = await this.#lines.missing(batch, (job) => this.#queue.toKey(idOf(job)))
+      const missing = await this.#lines.missing(batch, queueKey)
       for (const job of missing) await this.#enqueue(job)
     }
   }

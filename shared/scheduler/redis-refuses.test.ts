@@ -1,3 +1,4 @@
+import { hash } from 'node:crypto'
 import { setTimeout as wait } from 'node:timers/promises'
 import { expect, test } from 'vitest'
 import { makeLog } from '../process/log.ts'
@@ -7,6 +8,30 @@ import { openBullmqScheduler } from './bullmq.ts'
 import { heldWork, jobOf, until } from './scheduler.cases.ts'
 
 const log = makeLog({ level: 'silent', name: 'test' })
+
+test.skipIf(!hasRedis)(
+  'jobs whose end could not be told to Redis hold no place of their caller (needs redis-server)',
+  async () => {
+    await using server = await startRedis()
+    await using scheduler = await openBullmqScheduler({ url: server.url, log, agentId: 'a', concurrency: 1 })
+    const work = heldWork(scheduler)
+    const admin = await connectRedis({ url: server.url, log })
+    const { owner } = jobOf('x')
+    const members = Array.from({ length: 4 }, (_, i) =>
+      JSON.stringify({ taskId: `gone ${i}`, version: 0, owner }),
+    )
+    await admin.sadd(`parley:{a}:line:queued:${hash('sha256', owner, 'base64url')}`, ...members)
+    scheduler.enqueue(jobOf('next'))
+    await until(() => scheduler.waiting === 1)
+    work.start()
+    await scheduler.restore([])
+    await until(() => work.begun.includes('next'))
+    work.end('next')
+    admin.disconnect()
+    expect(work.begun).toEqual(['next'])
+  },
+  60_000,
+)
 
 test.skipIf(!hasRedis).each<[string, [string, string], [string, string]]>([
   ['has no memory left', ['maxmemory', '1'], ['maxmemory', '0']],

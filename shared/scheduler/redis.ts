@@ -66,12 +66,27 @@ export class OwnerLines {
     return this.#run(scripts.leave, printOf(job.owner), memberOf(job))
   }
 
-  /** Those that could have moved up and did not, since a process ended between two steps. */
-  async refill(): Promise<Job[]> {
+  /**
+   * Those that could have moved up and did not, since a process ended between two steps, or could not say that its job was
+   * done. A job in the queue has the key that `queueKey` says.
+   */
+  async refill(queueKey: (job: Job) => string): Promise<Job[]> {
     const moved: Job[] = []
-    for (const owner of await this.#redis.smembers(`${this.#prefix}owners`))
+    for (const owner of await this.#redis.smembers(`${this.#prefix}owners`)) {
+      await this.#forgetGone(`${this.#prefix}queued:${owner}`, queueKey)
       moved.push(...(await this.#run(scripts.leave, owner, '')))
+    }
     return moved
+  }
+
+  /** They would hold their places for ever. One that is on its way into the queue may be among them: it comes on top then. */
+  async #forgetGone(queued: string, queueKey: (job: Job) => string): Promise<void> {
+    const members = await this.#redis.smembers(queued)
+    const asked = this.#redis.pipeline()
+    for (const member of members) asked.exists(queueKey(JSON.parse(member) as Job))
+    const answers = (await asked.exec()) ?? []
+    const gone = members.filter((_, i) => answers[i]?.[1] === 0)
+    if (gone.length > 0) await this.#redis.srem(queued, ...gone)
   }
 
   /** How many stand behind, of all owners. */
