@@ -3,6 +3,7 @@ import { afterAll, beforeAll, describe, expect, test } from 'vitest'
 import { sampleRecord } from '../store/sample-record.cases.ts'
 import { hasMongodb, type MongodbServer, startMongodb } from '../testing/mongodb-server.ts'
 import { testAgent } from '../testing/test-agent.ts'
+import { apply } from './transitions.ts'
 
 describe.skipIf(!hasMongodb)('starts of a task in a store that processes share (needs mongod)', () => {
   let server: MongodbServer
@@ -38,6 +39,30 @@ describe.skipIf(!hasMongodb)('starts of a task in a store that processes share (
     expect(await store.loadTask(id)).toMatchObject({ starts: 2, lease, status: { state: 'working' } })
     await store.noteSurvived(id, 1)
     expect((await store.loadTask(id))?.survived).toBe(1)
+  }, 60_000)
+
+  test('canceled by another process that this one does not hear: the handler is told to stop, and what it made is nothing', async () => {
+    const aborted = Promise.withResolvers<void>()
+    const handle = ({ signal }: { signal: AbortSignal }) =>
+      new Promise<string>((resolve) =>
+        signal.addEventListener('abort', () => {
+          aborted.resolve()
+          resolve('late')
+        }),
+      )
+    await using agent = await testAgent({ handle }, { env: { STORE_URL: server.newUrl() } })
+    const { store } = agent.app.services
+    const { id } = await agent.caller('alice').send('go')
+    let record = await store.loadTask(id)
+    while (record?.status.state !== 'working') {
+      await wait(20)
+      record = await store.loadTask(id)
+    }
+    const canceled = { ...apply(record, { kind: 'cancel' }), version: record.version + 1 }
+    expect(await store.commitTask(canceled)).toBe(true)
+    await aborted.promise
+    await expect.poll(() => agent.app.services.scheduler.active, { timeout: 20_000 }).toBe(0)
+    expect(await store.loadTask(id)).toEqual(canceled)
   }, 60_000)
 
   test('after 3 starts a task fails where each ended with its process; where one was survived, it runs again', async () => {
