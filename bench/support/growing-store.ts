@@ -4,68 +4,107 @@ import { timestamp } from '../../shared/protocol/timestamp.ts'
 import type { Store, TaskRecord } from '../../shared/store/store.ts'
 import { ownerOf, ownersCount, taskIdOf } from './sqlite-fill.ts'
 
-/** Microseconds for each, the median of several rounds. */
-export interface Costs {
-  get: number
-  list: number
-  claim: number
+/** A store that is filled to a size. All sizes are there at the same time, so that a busy minute of the machine meets all. */
+export interface Stage {
+  name: string
+  store: Store
+  /** Tasks that `fillTasks` made. */
+  filled: number
 }
 
-const rounds = 7
+/** Microseconds for each; `cpu` is not lengthened by what else the machine does. */
+export interface Cost {
+  wall: number
+  cpu: number
+}
 
 /**
- * The questions that a growing store must answer as fast as a small one: one task by its id, the newest 20 of an owner, and
- * the claim of a waiting task (the compare-and-set to `working`, with a lease; 16 at once).
- * @param times how many a round, fewer for a store behind a socket
+ * The questions that a growing store must answer as fast as a small one: one task by its id, the newest 8 of an owner with
+ * his share of all, those of an owner who has 8, and the claim of a waiting task (the compare-and-set to `working`, with a
+ * lease; 16 at once).
  */
-export async function costs(store: Store, filled: number, times: number): Promise<Costs> {
-  const get = await median(times, async () => {
+export const questions = ['get', 'list', 'list of few', 'claim'] as const
+export type Question = (typeof questions)[number]
+export type Costs = Record<Question, Cost>
+
+const [rounds, page, atOnce] = [9, 8, 16]
+const few = 'did:parley:bench:agent:few'
+
+/**
+ * The median of nine rounds that go through the sizes in turn, after one that does not count.
+ * @param times how many gets a round; a tenth as many of the others
+ * @param cpuMicros of all who work on the answer
+ */
+export async function costs(
+  stages: Stage[],
+  times: number,
+  cpuMicros: () => number,
+): Promise<Record<string, Costs>> {
+  const found = new Map(stages.map(({ name }) => [name, [] as Costs[]]))
+  for (const { store } of stages) await someTasks(store, page, few)
+  for (let round = 0; round <= rounds; round += 1) {
+    // Nobody is always the first after a pause.
+    const turn = round % stages.length
+    for (const stage of [...stages.slice(turn), ...stages.slice(0, turn)]) {
+      const one = await oneRound(stage, times, cpuMicros)
+      if (round > 0) found.get(stage.name)?.push(one)
+    }
+  }
+  return Object.fromEntries([...found].map(([name, all]) => [name, medians(all)]))
+}
+
+async function oneRound({ store, filled }: Stage, times: number, cpuMicros: () => number): Promise<Costs> {
+  const fewer = Math.ceil(times / 10)
+  const measured = async (count: number, run: () => Promise<void>): Promise<Cost> => {
+    const [cpu, began] = [cpuMicros(), performance.now()]
+    await run()
+    return { wall: ((performance.now() - began) * 1000) / count, cpu: (cpuMicros() - cpu) / count }
+  }
+  const again = (count: number, run: () => Promise<void>) =>
+    measured(count, async () => {
+      for (let time = 0; time < count; time += 1) await run()
+    })
+  const list = async (owner: string) => {
+    const { items } = await store.listTasks({ owner, limit: page })
+    if (items.length < page) throw new Error('an owner has fewer tasks than a page')
+  }
+  const get = await again(times, async () => {
     const number = randomInt(filled)
     const found = await store.findTask(taskIdOf(number), ownerOf(Math.floor(number / 4)))
     if (found === undefined) throw new Error(`task ${number} is missing`)
   })
-  const list = await median(Math.ceil(times / 10), async () => {
-    const { items } = await store.listTasks({ owner: ownerOf(randomInt(ownersCount)), limit: 20 })
-    if (items.length === 0) throw new Error('an owner has no tasks')
+  const ofMany = await again(fewer, () => list(ownerOf(randomInt(ownersCount))))
+  const ofFew = await again(fewer, () => list(few))
+  const waiting = await someTasks(store, fewer)
+  const claimed = await measured(fewer, async () => {
+    const claimAll = async () => {
+      for (let next = waiting.pop(); next !== undefined; next = waiting.pop()) await claim(store, next)
+    }
+    await Promise.all(Array.from({ length: atOnce }, claimAll))
   })
-  return { get, list, claim: await claimCost(store, Math.ceil(times / 10)) }
+  return { get, list: ofMany, 'list of few': ofFew, claim: claimed }
 }
 
-async function median(times: number, run: () => Promise<void>): Promise<number> {
-  const found: number[] = []
-  for (let round = 0; round < rounds; round += 1) {
-    const began = performance.now()
-    for (let time = 0; time < times; time += 1) await run()
-    found.push(((performance.now() - began) * 1000) / times)
-  }
-  return middle(found)
+function medians(all: Costs[]): Costs {
+  const of = (question: Question, kind: keyof Cost) =>
+    all.map((one) => one[question][kind]).sort((a, b) => a - b)[Math.floor(all.length / 2)] ?? 0
+  const entries = questions.map((name) => [name, { wall: of(name, 'wall'), cpu: of(name, 'cpu') }])
+  return Object.fromEntries(entries) as Costs
 }
 
-async function claimCost(store: Store, times: number): Promise<number> {
-  const found: number[] = []
-  for (let round = 0; round < rounds; round += 1) {
-    const waiting: TaskRecord[] = []
-    for (let time = 0; time < times; time += 1) waiting.push(await submitted(store))
-    const began = performance.now()
-    await Promise.all(
-      Array.from({ length: 16 }, async () => {
-        for (let next = waiting.pop(); next !== undefined; next = waiting.pop()) await claim(store, next)
-      }),
-    )
-    found.push(((performance.now() - began) * 1000) / times)
-  }
-  return middle(found)
+async function someTasks(store: Store, count: number, owner?: string): Promise<TaskRecord[]> {
+  const made: TaskRecord[] = []
+  while (made.length < count) made.push(await submitted(store, owner ?? ownerOf(randomInt(ownersCount))))
+  return made
 }
 
-const middle = (all: number[]): number => all.sort((a, b) => a - b)[Math.floor(all.length / 2)] ?? 0
-
-async function submitted(store: Store): Promise<TaskRecord> {
+async function submitted(store: Store, owner: string): Promise<TaskRecord> {
   const [id, contextId, at] = [newId(), newId(), timestamp()]
   const parts = [{ kind: 'text' as const, text: 'hello' }]
   const record: TaskRecord = {
     id,
     contextId,
-    owner: ownerOf(randomInt(ownersCount)),
+    owner,
     version: 0,
     status: { state: 'submitted', timestamp: at },
     history: [{ role: 'user', parts, messageId: newId(), contextId, taskId: id }],

@@ -8,7 +8,7 @@ export const ownerOf = (number: number) =>
 
 /** Their ids grow, as those that the servers make. */
 export const taskIdOf = (number: number) => `${hex(number, 8)}-0000-7000-8000-${hex(number * 7919, 12)}`
-const contextIdOf = (number: number) => `${hex(Math.floor(number / 4), 8)}-0000-7000-9000-000000000000`
+export const contextIdOf = (number: number) => `${hex(Math.floor(number / 4), 8)}-0000-7000-9000-000000000000`
 const hex = (value: number, digits: number) => value.toString(16).padStart(digits, '0').slice(-digits)
 
 const insertTask = `INSERT INTO tasks (id, owner, context_id, state, created_at, updated_at, version, large, body)
