@@ -85,12 +85,13 @@ export class WebhookReceiver implements AsyncDisposable {
     return this.posts.filter(({ attempt }) => attempt === 1).map(({ event }) => event)
   }
 
-  /** The posts, once there are at least so many or they fulfil the condition. @throws Error after 15 s */
+  /** The posts, once there are at least so many or they fulfil the condition. @throws Error after 15 s without a post */
   async waitFor(wanted: number | ((posts: ReceivedPost[]) => boolean)): Promise<ReceivedPost[]> {
     const isThere = typeof wanted === 'number' ? () => this.posts.length >= wanted : wanted
-    const endsAt = Date.now() + 15_000
+    let [seen, endsAt] = [-1, 0]
     while (!isThere(this.posts)) {
-      if (Date.now() > endsAt) throw new Error(`only ${this.posts.length} posts came`)
+      if (this.posts.length > seen) [seen, endsAt] = [this.posts.length, Date.now() + 15_000]
+      else if (Date.now() > endsAt) throw new Error(`only ${seen} posts came`)
       await wait(5)
     }
     return this.posts
