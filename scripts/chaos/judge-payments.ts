@@ -23,7 +23,7 @@ export interface Payer {
   tasks: WireTask[]
 }
 
-interface Row {
+export interface Row {
   state: string
   tx_hash?: string
   task_id?: string
@@ -59,7 +59,7 @@ export async function judgePayments(house: House, payers: Payer[]): Promise<Paym
 }
 
 /** Each task was paid once, and what was earned is what completed; no transfer is of no task. */
-function judgeWork({ address, told, tasks, paidInVain }: Payer, paid: Row[]): string[] {
+export function judgeWork({ address, told, tasks, paidInVain }: Payer, paid: Row[]): string[] {
   const found: string[] = []
   const mine = paid.filter(({ payer }) => payer?.toLowerCase() === address.toLowerCase())
   for (const { id, status } of tasks) {
