@@ -150,6 +150,12 @@ export class TaskDraft {
       this.#record = { ...this.#record, lease }
   }
 
+  /** Back to a record of before: what was applied since can never be stored. */
+  withdraw(to: TaskRecord): void {
+    this.#record = to
+    this.#unsure = false
+  }
+
   /**
    * False when someone else changed the task since: nothing of the draft is stored then. A commit that failed may be tried
    * again, also when its answer alone was lost.

@@ -3,7 +3,7 @@ import { type Collected, MalformedOutputError, OutputTooLargeError } from '../ha
 import type { Pause } from '../handler/output.ts'
 import type { KeyPair } from '../identity/keys.ts'
 import { signPart } from '../identity/part-signature.ts'
-import { errorTable } from '../jsonrpc/errors.ts'
+import { errorTable, ParleyError } from '../jsonrpc/errors.ts'
 import type { Artifact, Part, PausedState } from '../protocol/task.ts'
 import type { TaskRecord } from '../store/store.ts'
 import { ourMessage, ourText } from './our-message.ts'
@@ -97,4 +97,9 @@ function reasonOf(error: unknown): string {
   // A code is the mark of an error of the system, of Node or of a library.
   if ('code' in error && typeof error.code === 'string') return 'The agent failed.'
   return (error.message.split('\n', 1)[0] ?? '').slice(0, reasonMax)
+}
+
+/** The store will never take what was made, however often it is asked. */
+export function isTooLarge(error: unknown): error is ParleyError {
+  return error instanceof ParleyError && error.data['reason'] === 'too_large'
 }

@@ -15,7 +15,7 @@ import type { TaskDraft, TaskEngine } from './engine.ts'
 import { executeHandler } from './execute-handler.ts'
 import type { Leases } from './leases.ts'
 import { LiveDeltas } from './live-deltas.ts'
-import { changeOfError, changeOfOutput, failed } from './outcome.ts'
+import { changeOfError, changeOfOutput, failed, isTooLarge } from './outcome.ts'
 import type { Asked } from './payment-prompt.ts'
 import { prepareRun } from './prepare-run.ts'
 import type { Change } from './transitions.ts'
@@ -187,7 +187,13 @@ export class TaskRunner {
   async #finish(draft: TaskDraft, change: Change): Promise<void> {
     const started = draft.record
     draft.apply(change)
-    if (!(await this.#commit(draft))) return this.#noteSurvived(started)
+    const committed = await this.#commit(draft).catch((error: unknown) => {
+      if (!isTooLarge(error)) throw error
+      draft.withdraw(started)
+      draft.apply(failed(started, error.message))
+      return this.#commit(draft)
+    })
+    if (!committed) return this.#noteSurvived(started)
     const { id, status, workedMs } = draft.record
     if (status.state === 'completed' || status.state === 'failed')
       this.#parts.figures.ended(status.state, workedMs, id)
@@ -210,7 +216,7 @@ export class TaskRunner {
       try {
         return await draft.commit()
       } catch (error) {
-        if (this.#stopping.aborted) throw error
+        if (this.#stopping.aborted || isTooLarge(error)) throw error
         if (performance.now() - saidAt >= logEveryMs) {
           this.#parts.log.error({ err: error, task_id: draft.record.id }, 'commit failed; trying again')
           saidAt = performance.now()
