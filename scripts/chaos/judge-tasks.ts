@@ -22,17 +22,18 @@ export interface TaskFindings {
   badWebhooks: string[]
 }
 
-/** In which nothing moves at all. */
-const patienceMs = 60_000
+interface Seen {
+  receiver: WebhookReceiver
+  findings: TaskFindings
+  /** In which nothing moves at all. Default 60 s. */
+  patienceMs?: number
+}
+
 const askedAtOnce = 4
 
 /** What one client was told, against what is there; paused tasks are answered. Resolves with all its tasks. */
-export async function judgeTasks(
-  asking: Asking,
-  told: Told[],
-  receiver: WebhookReceiver,
-  findings: TaskFindings,
-): Promise<WireTask[]> {
+export async function judgeTasks(asking: Asking, told: Told[], seen: Seen): Promise<WireTask[]> {
+  const { findings, patienceMs = 60_000 } = seen
   let tasks: WireTask[] = []
   const ended = async () => {
     tasks = await allTasks(asking)
@@ -47,15 +48,14 @@ export async function judgeTasks(
   findings.double.push(...twice(tasks.map(textOf)))
   findings.lost.push(...told.filter(({ taskId }) => !byId.has(taskId)).map(({ taskId }) => taskId))
   const there = told.filter(({ taskId }) => byId.has(taskId) && !findings.stuck.includes(taskId))
-  await atOnce(there, askedAtOnce, (one) => judgeEvents(asking, one, receiver, findings))
+  await atOnce(there, askedAtOnce, (one) => judgeEvents(asking, one, { ...seen, patienceMs }))
   return tasks
 }
 
 async function judgeEvents(
   asking: Asking,
   { taskId, webhook }: Told,
-  receiver: WebhookReceiver,
-  findings: TaskFindings,
+  { receiver, findings, patienceMs }: Required<Seen>,
 ): Promise<void> {
   const events = (await persistently(asking, (way) => eventsOf(way, taskId))) ?? []
   if (!isSound(events)) findings.badEvents.push(taskId)

@@ -117,7 +117,7 @@ interface Known {
 async function judge(house: House, askings: Asking[], { told, receiver, say }: Known) {
   const findings: TaskFindings = { lost: [], double: [], stuck: [], badEvents: [], badWebhooks: [] }
   const all = await Promise.all(
-    askings.map((asking, i) => judgeTasks(asking, told[i] ?? [], receiver, findings)),
+    askings.map((asking, i) => judgeTasks(asking, told[i] ?? [], { receiver, findings })),
   )
   const payers = askings.flatMap(({ client: { purse, paidInVain } }, i): Payer[] =>
     purse === undefined
