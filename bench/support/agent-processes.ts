@@ -6,11 +6,18 @@ const root = path.join(import.meta.dirname, '../..')
 /** Several processes of the echo agent, wherever the system puts them, with an OAuth server beside them. */
 export class AgentProcesses implements AsyncDisposable {
   readonly addresses: string[]
+  readonly #agents: ServerProcess[]
   readonly #open: AsyncDisposableStack
 
-  private constructor(addresses: string[], open: AsyncDisposableStack) {
-    this.addresses = addresses
+  private constructor(agents: ServerProcess[], open: AsyncDisposableStack) {
+    this.addresses = agents.map(({ address }) => address)
+    this.#agents = agents
     this.#open = open
+  }
+
+  /** CPU time of each of them so far, without the OAuth server. */
+  get cpuMicros(): number[] {
+    return this.#agents.map(({ cpuMicros }) => cpuMicros)
   }
 
   /** @param env DATA_DIR, STORE_URL and REDIS_URL, which they share */
@@ -18,7 +25,7 @@ export class AgentProcesses implements AsyncDisposable {
     await using stack = new AsyncDisposableStack()
     const oauthArgs = [`${import.meta.dirname}/oauth-process.ts`]
     const oauth = stack.use(await ServerProcess.start({ args: oauthArgs, core: 'any' }))
-    const addresses: string[] = []
+    const agents: ServerProcess[] = []
     for (let number = 0; number < count; number += 1) {
       const agent = await ServerProcess.start({
         args: [
@@ -38,9 +45,9 @@ export class AgentProcesses implements AsyncDisposable {
           ...env,
         },
       })
-      addresses.push(stack.use(agent).address)
+      agents.push(stack.use(agent))
     }
-    return new AgentProcesses(addresses, stack.move())
+    return new AgentProcesses(agents, stack.move())
   }
 
   async [Symbol.asyncDispose](): Promise<void> {
