@@ -7,10 +7,17 @@ describe.skipIf(!hasMongodb)('more output than a document of MongoDB holds (need
     timeout: 120_000,
   }, async () => {
     await using server = await startMongodb()
-    // Each part alone is small enough to stay in the task.
-    const parts = Array.from({ length: 90 }, () => ({ kind: 'text' as const, text: 'x'.repeat(200_000) }))
+    // Each part alone is too small to be kept beside the task: 18 MB in all.
+    const made = 'x'.repeat(1000)
+    const parts = Array.from({ length: 18_000 }, () => ({ made }))
     await using agent = await testAgent(
-      { concurrency: 1, handle: ({ text }) => (text === 'much' ? parts : 'little') },
+      {
+        concurrency: 1,
+        async *handle({ text }) {
+          if (text === 'much') yield* parts
+          else yield 'little'
+        },
+      },
       { env: { STORE_URL: server.newUrl() } },
     )
     const alice = agent.caller('alice')
