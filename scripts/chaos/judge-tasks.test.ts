@@ -26,6 +26,7 @@ async function judged(given: Given): Promise<Partial<TaskFindings>> {
   }
   await using agent = await scriptedAgent({
     'tasks/list': () => ({ result: given.tasks ?? [completed] }),
+    'tasks/get': () => ({ result: given.tasks?.[0] }),
     'tasks/events': () => ({ result: { events: given.events ?? events } }),
   })
   const way = new AgentClient({ url: agent.url })

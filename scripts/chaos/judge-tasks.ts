@@ -2,7 +2,7 @@ import { randomUUID } from 'node:crypto'
 import type { WireTask } from '../../shared/client/wire.ts'
 import { isTerminal } from '../../shared/protocol/task.ts'
 import { eventsOf, isSound } from '../../shared/testing/agent-processes.ts'
-import type { WebhookReceiver } from '../../shared/testing/webhook-receiver.ts'
+import type { ReceivedPost, WebhookReceiver } from '../../shared/testing/webhook-receiver.ts'
 import { type Asking, persistently } from './asking.ts'
 import type { Told } from './load.ts'
 import { pick } from './plan.ts'
@@ -34,45 +34,42 @@ const askedAtOnce = 4
 /** What one client was told, against what is there; paused tasks are answered. Resolves with all its tasks. */
 export async function judgeTasks(asking: Asking, told: Told[], seen: Seen): Promise<WireTask[]> {
   const { findings, patienceMs = 60_000 } = seen
-  let tasks: WireTask[] = []
-  const ended = async () => {
-    tasks = await allTasks(asking)
-    const paused = tasks.filter(({ status }) => status.state === 'input-required')
-    await atOnce(paused, askedAtOnce, (task) => answer(asking, task))
-    return tasks.every(({ status }) => isTerminal(status.state))
-  }
-  const open = () => tasks.filter(({ status }) => !isTerminal(status.state)).length
-  await settled(ended, open, patienceMs)
+  const tasks = await allTasks(asking)
   const byId = new Map(tasks.map((task) => [task.id, task]))
-  for (const task of tasks) if (!isTerminal(task.status.state)) findings.stuck.push(task.id)
+  const open = () => [...byId.values()].filter(({ status }) => !isTerminal(status.state))
+  const ended = async () => {
+    await atOnce(open(), askedAtOnce, async (task) => {
+      if (task.status.state === 'input-required') await answer(asking, task)
+      const now = await persistently(asking, (way) => way.get(task.id))
+      if (now !== undefined) byId.set(now.id, now)
+    })
+    return open().length === 0
+  }
+  await settled(ended, () => open().length, patienceMs)
+  findings.stuck.push(...open().map(({ id }) => id))
   findings.double.push(...twice(tasks.map(textOf)))
   findings.lost.push(...told.filter(({ taskId }) => !byId.has(taskId)).map(({ taskId }) => taskId))
+  const sent = new SentEvents(seen.receiver)
   const there = told.filter(({ taskId }) => byId.has(taskId) && !findings.stuck.includes(taskId))
-  await atOnce(there, askedAtOnce, (one) => judgeEvents(asking, one, { ...seen, patienceMs }))
-  return tasks
+  await atOnce(there, askedAtOnce, (one) => judgeEvents(asking, one, { ...seen, sent, patienceMs }))
+  return [...byId.values()]
 }
 
 async function judgeEvents(
   asking: Asking,
   { taskId, webhook }: Told,
-  { receiver, findings, patienceMs }: Required<Seen>,
+  { receiver, sent, findings, patienceMs }: Required<Seen> & { sent: SentEvents },
 ): Promise<void> {
   const events = (await persistently(asking, (way) => eventsOf(way, taskId))) ?? []
   if (!isSound(events)) findings.badEvents.push(taskId)
   if (!webhook) return
   const wanted = events.map(({ event_id: id }) => id).join()
-  const sent = () => receiver.events.filter((event) => event.task_id === taskId)
   await settled(
-    () => sent().length >= events.length,
+    () => sent.of(taskId).length >= events.length,
     () => receiver.posts.length,
     patienceMs,
   )
-  if (
-    sent()
-      .map(({ event_id: id }) => id)
-      .join() !== wanted
-  )
-    findings.badWebhooks.push(taskId)
+  if (sent.of(taskId).join() !== wanted) findings.badWebhooks.push(taskId)
 }
 
 /** Of the agent's own list: the gateway's gathers from those that it knows of. */
@@ -97,6 +94,27 @@ async function answer(asking: Asking, { id: taskId }: WireTask): Promise<void> {
   const parts = [{ kind: 'text', text: 'go' }]
   const message = { role: 'user', kind: 'message', messageId: randomUUID(), taskId, parts }
   await persistently(asking, (way) => way.request('message/send', { message }))
+}
+
+/** What the receiver had of each task: ids of events in the order of their first post. */
+class SentEvents {
+  readonly #receiver: WebhookReceiver
+  readonly #ofTask = new Map<string, string[]>()
+  #read = 0
+
+  constructor(receiver: WebhookReceiver) {
+    this.#receiver = receiver
+  }
+
+  of(taskId: string): string[] {
+    const { posts } = this.#receiver
+    for (; this.#read < posts.length; this.#read += 1) {
+      const { event, attempt } = posts[this.#read] as ReceivedPost
+      const sent = this.#ofTask.get(event.task_id) ?? []
+      if (attempt === 1) this.#ofTask.set(event.task_id, [...sent, event.event_id])
+    }
+    return this.#ofTask.get(taskId) ?? []
+  }
 }
 
 function textOf({ history }: WireTask): string {
