@@ -11,8 +11,8 @@ export const meaningWeight = 0.1
 const nearnessWeight = 1
 
 /** Where half of the way to 1 is, as a share of `mass` to the power of `massPower`. */
-const half = 0.45
-const massPower = 0.4
+const half = 0.1
+const massPower = 0.8
 
 const masses = new WeakMap<Query, { rarityOf: Knowledge['rarityOf']; mass: number }>()
 
