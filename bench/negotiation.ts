@@ -1,24 +1,25 @@
-/** How long a ranking takes over 100 to 100,000 agents, made of the texts in `bench/data/routing`, varied; and what an agent costs. */
+/**
+ * How long a ranking takes over 100 to 100,000 agents, made of the texts in `bench/data/routing`, varied; and what an agent
+ * costs. Then the whole answer of `POST /agent/negotiation` with 10 candidates, over HTTP, of a gateway with 10,000 agents on one
+ * core: one caller who asks again once answered, so that its p99 is that of one answer and not of a queue.
+ */
 import { AgentIndex } from '../gateway/ranking/agent-index.ts'
 import type { Offer } from '../shared/negotiation/offer.ts'
 import { usualWeights } from '../shared/negotiation/usual.ts'
-import { agents, numbersFrom, texts } from '../shared/testing/routing-list.ts'
+import { texts } from '../shared/testing/routing-list.ts'
+import { httpRequest, LoadGenerator } from './support/load.ts'
+import { cores } from './support/machine.ts'
 import { expectAtMost, printTable, saveResults } from './support/report.ts'
 import { offerOf, request } from './support/routing-data.ts'
+import { ServerProcess } from './support/server-process.ts'
+import { variedAgents } from './support/varied-agents.ts'
 
 const sizes = [100, 1000, 10_000, 100_000]
-const next = numbersFrom(7)
-const pick = <T>(all: readonly T[]): T => all[Math.floor(next() * all.length)] as T
+const agentOf = variedAgents(7)
 
-/** A description with words of another one, a name of its own and a load. */
 function varied(number: number): Offer {
-  const { name, description } = pick(agents)
-  const others = pick(agents).description.split(' ')
-  const from = Math.floor(next() * others.length)
-  const words = description.split(' ').filter(() => next() > 0.15)
-  const text = [...words, ...others.slice(from, from + 5)].join(' ')
-  const offer = offerOf({ name: `${name} ${number}`, description: text })
-  return { ...offer, queueDepth: next() < 0.8 ? 0 : Math.floor(next() * 5) }
+  const { queueDepth, ...agent } = agentOf(number)
+  return { ...offerOf(agent), queueDepth }
 }
 
 const used = () => {
@@ -49,6 +50,33 @@ function measure(size: number) {
   return { size, loadMs, bytes, p50Ms: at(0.5), p99Ms: at(0.99), oneMoreMs }
 }
 
+const program = (name: string) => `${import.meta.dirname}/support/${name}-process.ts`
+
+/** One caller, 10,000 agents, one core for the gateway. */
+async function overHttp() {
+  await using upstream = await ServerProcess.start({ args: [program('upstream')], core: cores.load })
+  await using oauth = await ServerProcess.start({ args: [program('oauth')], core: cores.load })
+  await using server = await ServerProcess.start({
+    args: ['--disable-warning=ExperimentalWarning', program('gateway')],
+    core: cores.server,
+    env: { UPSTREAM: upstream.address, OAUTH: oauth.address, AGENTS: '10000' },
+    startLimitMs: 120_000,
+  })
+  using generator = new LoadGenerator()
+  const weights = { skill_match: 0.55, io_compatibility: 0.2, performance: 0.15, load: 0.05, cost: 0.05 }
+  const requests = texts.slice(0, 1000).map(({ query }) =>
+    httpRequest({
+      path: '/agent/negotiation',
+      headers: {},
+      body: { task_summary: query, weights, limit: 10 },
+    }),
+  )
+  const load = { requests, connections: 1, address: server.address, mustHold: '"candidates":[{' }
+  await generator.run({ ...load, total: 1000 })
+  const { p50Ms, p99Ms, seconds } = await generator.run({ ...load, total: 3000 })
+  return { p50Ms, p99Ms, requestsPerSecond: 3000 / seconds, rssBytes: server.rssBytes }
+}
+
 const found = sizes.map(measure)
 printTable(
   ['agents', 'p50 ms', 'p99 ms', 'load ms', 'one more ms', 'bytes an agent'],
@@ -61,9 +89,14 @@ printTable(
     String(Math.round(bytes)),
   ]),
 )
+const http = await overHttp()
+console.log(
+  `POST /agent/negotiation at 10,000 agents: p50 ${http.p50Ms.toFixed(2)} ms, p99 ${http.p99Ms.toFixed(2)} ms`,
+)
 const p50 = (size: number) => found.find((one) => one.size === size)?.p50Ms ?? 0
 const p99At10k = found.find(({ size }) => size === 10_000)?.p99Ms ?? 0
 expectAtMost('p99 of ranking at 10,000 agents', p99At10k, 3, ' ms')
 expectAtMost('p50 at 10,000 ÷ p50 at 100', p50(10_000) / p50(100), 10)
 expectAtMost('p50 at 100,000 ÷ p50 at 1,000', p50(100_000) / p50(1000), 10)
-await saveResults('negotiation', { found })
+expectAtMost('p99 of the whole HTTP answer at 10,000 agents', http.p99Ms, 5, ' ms')
+await saveResults('negotiation', { found, http })

@@ -1,10 +1,11 @@
-/** A gateway with one agent, at `UPSTREAM`, that does whatever anybody asks about numbers. */
+/** A gateway with one agent, at `UPSTREAM`, that does whatever anybody asks about numbers; and `AGENTS` others at the same place. */
 import { mkdtemp, rm } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
 import path from 'node:path'
 import { startGatewayApp } from '../../gateway/app.ts'
 import { gatewayConfig } from '../../gateway/config.ts'
 import { makeLog } from '../../shared/process/log.ts'
+import { variedAgents } from './varied-agents.ts'
 
 const dataDir = await mkdtemp(path.join(tmpdir(), 'parley-bench-gateway-'))
 const oauth = process.env['OAUTH'] ?? ''
@@ -20,28 +21,35 @@ const settings = gatewayConfig({
   OAUTH_CLIENT_SECRET: 'secret',
 })
 const gateway = await startGatewayApp({ settings, log: makeLog({ level: 'error', name: 'gateway' }) })
-const description = 'Tells where the quick brown fox jumps over the lazy dog'
-await gateway.registry.register({
-  name: 'upstream',
-  description,
-  url: process.env['UPSTREAM'] ?? '',
-  card: { name: 'upstream', description },
-  skills: [
-    {
-      id: 'fox',
-      name: 'Fox',
-      description,
-      tags: ['fox', 'dog'],
-      input_modes: ['text/plain'],
-      output_modes: ['text/plain'],
-    },
-  ],
-  owner: 'upstream',
-  origin: 'supervised',
-  verified: true,
-  admitted: true,
-  admittedBy: 'supervisor',
-})
+
+async function register(name: string, description: string, skill: string, tags: string[]): Promise<void> {
+  await gateway.registry.register({
+    name,
+    description,
+    url: process.env['UPSTREAM'] ?? '',
+    card: { name, description },
+    skills: [
+      {
+        id: 'fox',
+        name: skill,
+        description,
+        tags,
+        input_modes: ['text/plain'],
+        output_modes: ['text/plain'],
+      },
+    ],
+    owner: 'upstream',
+    origin: 'supervised',
+    verified: true,
+    admitted: true,
+    admittedBy: 'supervisor',
+  })
+}
+
+await register('upstream', 'Tells where the quick brown fox jumps over the lazy dog', 'Fox', ['fox', 'dog'])
+const varied = variedAgents(7)
+const others = Array.from({ length: Number(process.env['AGENTS'] ?? 0) }, (_, number) => varied(number))
+await Promise.all(others.map(({ name, description }) => register(name, description, name, [])))
 process.stderr.write(`${JSON.stringify({ address: gateway.addresses.local })}\n`)
 process.on('SIGTERM', () => {
   void gateway[Symbol.asyncDispose]()

@@ -14,9 +14,11 @@ export interface ServerOptions {
   env?: Record<string, string>
   /** Flags of Node before the program, for example for a profile. */
   nodeFlags?: string[]
+  /** How long it may take until it is ready; 30 s by default. */
+  startLimitMs?: number
 }
 
-const startLimitMs = 30_000
+const startLimitDefaultMs = 30_000
 
 /** A server in a process of its own, ready; disposing it ends it. */
 export class ServerProcess implements AsyncDisposable {
@@ -44,7 +46,10 @@ export class ServerProcess implements AsyncDisposable {
     })
     const failed = (why: string) => () => reject(new Error([why, ...said.slice(-20)].join('\n')))
     child.once('exit', failed('The server ended before it was ready.'))
-    const limit = setTimeout(failed('The server was not ready in time.'), startLimitMs)
+    const limit = setTimeout(
+      failed('The server was not ready in time.'),
+      options.startLimitMs ?? startLimitDefaultMs,
+    )
     try {
       return new ServerProcess(child, await promise)
     } catch (error) {
