@@ -1,6 +1,6 @@
 import { once } from 'node:events'
 import { MongoClient } from 'mongodb'
-import { afterAll, beforeAll, describe, expect, test } from 'vitest'
+import { afterAll, beforeAll, describe, expect, test, vi } from 'vitest'
 import { ParleyError } from '../jsonrpc/errors.ts'
 import { hasMongodb, type MongodbServer, startMongodb } from '../testing/mongodb-server.ts'
 import { forCallers } from './mongodb-database.ts'
@@ -13,6 +13,7 @@ describe.skipIf(!hasMongodb)('a driver that waits for ever (needs mongod)', () =
   }, 60_000)
   afterAll(() => server[Symbol.asyncDispose]())
 
+  const patience = { timeout: 40_000 }
   const address = '127.0.0.1:1'
   test.each<[string, string, object]>([
     ['a question whether the server is there', 'serverHeartbeatStarted', { connectionId: address }],
@@ -28,10 +29,46 @@ describe.skipIf(!hasMongodb)('a driver that waits for ever (needs mongod)', () =
       client.emit(name as 'topologyOpening', event as never)
       await anew
       await expect
-        .poll(() => things.findOne({ _id: 'before' }).catch(() => undefined))
+        .poll(() => things.findOne({ _id: 'before' }).catch(() => undefined), patience)
         .toEqual({ _id: 'before' })
     },
+    60_000,
   )
+
+  test('a server that is away for longer than the client looks for it is found again', async () => {
+    if (server.kind === 'MONGODB_URL') return
+    await using client = await MongoClient.connect(server.newUrl(), { serverSelectionTimeoutMS: 500 })
+    const things = client.db().collection<{ _id: string }>('things')
+    await things.insertOne({ _id: 'before' })
+    using _watch = watchOver(client, { heartbeatMax: 1, commandMax: 1 })
+    await server.kill()
+    const refused = vi.spyOn(client, 'connect')
+    client.emit('serverHeartbeatStarted', { connectionId: address } as never)
+    await vi.waitUntil(() => refused.mock.settledResults.some(({ type }) => type === 'rejected'), patience)
+    await server.restart()
+    await expect
+      .poll(() => things.findOne({ _id: 'before' }).catch(() => undefined), patience)
+      .toEqual({ _id: 'before' })
+  }, 120_000)
+
+  test('a watch that is over connects nothing anew', async () => {
+    await using client = await MongoClient.connect(server.newUrl())
+    const closing = Promise.withResolvers<void>()
+    const close = client.close.bind(client)
+    client.close = async () => {
+      closing.resolve()
+      await close()
+    }
+    let anew = 0
+    client.on('topologyOpening', () => (anew += 1))
+    const watch = watchOver(client, { heartbeatMax: 0, commandMax: 0 })
+    client.emit('serverHeartbeatStarted', { connectionId: address } as never)
+    await closing.promise
+    watch[Symbol.dispose]()
+    await client.close()
+    await new Promise((done) => setTimeout(done, 500))
+    expect(anew).toBe(0)
+  })
 
   test('what ends in its time changes nothing', async () => {
     await using client = await MongoClient.connect(server.newUrl())

@@ -20,25 +20,28 @@ export function watchOver(client: MongoClient, limits: WatchLimits = limitsOf(cl
   const heartbeats = new Map<string, number>()
   const commands = new Map<string, number>()
   const undo = listen(client, heartbeats, commands)
-  let connecting = false
-  const look = async () => {
-    const waits = [grown(heartbeats) > heartbeatMax, grown(commands) > commandMax]
-    if (connecting || !waits.includes(true)) return
-    connecting = true
+  let [connecting, lost, over] = [false, false, false]
+  const connectAnew = async () => {
     heartbeats.clear()
     commands.clear()
-    try {
-      await client.close()
-      await client.connect()
-    } catch {
-      // Its next question is under way; without an answer to that it is closed again.
-    } finally {
-      connecting = false
-    }
+    await client.close()
+    if (over) return
+    await client.connect()
+    lost = false
+    if (over) await client.close()
+  }
+  const look = async () => {
+    const waits = [grown(heartbeats) > heartbeatMax, grown(commands) > commandMax]
+    if (connecting || !(lost || waits.includes(true))) return
+    connecting = lost = true
+    // A client that could not connect asks for its server no more: it is made to again with the next look.
+    await connectAnew().catch(() => {})
+    connecting = false
   }
   const timer = setInterval(() => void look(), lookMs).unref()
   return {
     [Symbol.dispose]: () => {
+      over = true
       clearInterval(timer)
       undo()
     },
