@@ -36,8 +36,9 @@ export default defineConfig({
     maxWorkers: 3,
     sequence: { sequencer: LongestFirst },
     // Bounds against hanging. No test asserts a time.
-    testTimeout: 30_000,
-    hookTimeout: 30_000,
+    testTimeout: 60_000,
+    hookTimeout: 60_000,
+    expect: { poll: { timeout: 25_000 } },
     setupFiles: ['shared/testing/block-outside-network.ts'],
   },
 })

@@ -65,7 +65,7 @@ async function underTest(): Promise<ProviderUnderTest> {
       const token = await new ClientToken({ tokenUrl, scope: 'agent:read', ...client }).get()
       await using introspector = new HttpIntrospector({ url: introspectionUrl, ...client })
       await expect
-        .poll(async () => (await introspector.introspect(token)).active, { timeout: 10_000 })
+        .poll(async () => (await introspector.introspect(token)).active, { timeout: 40_000 })
         .toBe(false)
       return token
     },

@@ -202,7 +202,7 @@ export function providerCases(start: () => Promise<ProviderUnderTest>, traits: P
         expect(line.asked - before).toBeLessThanOrEqual(2)
         line.fault = 'none'
         const again = async () => (await far.introspect(token).catch(() => undefined))?.active
-        await expect.poll(again, { timeout: 5000 }).toBe(true)
+        await expect.poll(again).toBe(true)
       },
     )
 

@@ -131,7 +131,7 @@ test('a settlement that times out and succeeded on the chain: the payment ends c
   expect((await alice.get(id)).status.state).toBe('submitted')
   // The facilitator has given up long before the block is there.
   const ledger = agent.app.services.payments?.ledger.store
-  await expect.poll(() => ledger?.countPaymentsByState(), { timeout: 10_000 }).toEqual({ unknown: 1 })
+  await expect.poll(() => ledger?.countPaymentsByState()).toEqual({ unknown: 1 })
   expect([(await alice.get(id)).status.state, runs]).toEqual(['submitted', 0])
   await chain.mineByItself(true)
   await chain.mine()

@@ -195,7 +195,7 @@ test('what is not known is never told as failed: a refusal after an attempt with
           },
         }
   const task = await alice.send('x', undefined, { headers: await wallet.header() })
-  await expect.poll(() => facilitator.settleCalls.length, { timeout: 5000 }).toBeGreaterThan(1)
+  await expect.poll(() => facilitator.settleCalls.length).toBeGreaterThan(1)
   expect((await alice.get(task.id)).status.state).toBe('submitted')
   expect(await statesOf(agent)).toEqual({ unknown: 1 })
   // The operator has looked at the chain.
@@ -231,7 +231,7 @@ test('a task that waited in vain fails with the reason; one that was canceled me
   }
   const canceled = await alice.send('x', undefined, { headers: await wallet.header() })
   await alice.cancel(canceled.id)
-  await expect.poll(() => statesOf(agent), { timeout: 5000 }).toEqual({ failed: 1, orphaned: 1 })
+  await expect.poll(() => statesOf(agent)).toEqual({ failed: 1, orphaned: 1 })
 })
 
 test('a restart does not run a task whose settlement is not known, and looks it up', async () => {

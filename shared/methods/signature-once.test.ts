@@ -58,7 +58,7 @@ test('a message that found no room is not spent: the same request is taken later
   for (let time = 0; time < 2; time++)
     expect(await call()).toMatchObject({ status: 503, code: -32042, reason: 'queue_full' })
   goOn()
-  await expect.poll(async () => (await call()).status, { timeout: 5000 }).toBe(200)
+  await expect.poll(async () => (await call()).status).toBe(200)
   expect(await call()).toMatchObject(replayed)
 })
 
@@ -88,7 +88,7 @@ test('feedback counts once', async () => {
   const sent = await signedCall('message/send', message('x'))()
   const { id } = sent.result as { id: string }
   const rate = signedCall('tasks/feedback', { id, feedback: 'good' })
-  await expect.poll(async () => (await rate()).status, { timeout: 5000 }).toBe(200)
+  await expect.poll(async () => (await rate()).status).toBe(200)
   expect(await rate()).toMatchObject(replayed)
 })
 

@@ -84,7 +84,7 @@ test('a server that closes an idle connection costs nothing: the next request op
 test('an idle connection is closed after its time', async () => {
   await using connections = new PinnedConnections({ idleMs: 50 })
   await ask(connections, '/')
-  await expect.poll(open, { timeout: 5000 }).toBe(0)
+  await expect.poll(open).toBe(0)
 })
 
 test('one host never has more connections than its share; the rest wait their turn, in order', async () => {

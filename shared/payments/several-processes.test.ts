@@ -73,7 +73,7 @@ describe.skipIf(!hasServers)('payments to several processes (needs mongod, redis
     const answers = await agents.sendTen({ 'x-payment': encoded(payment) })
     expect(answers.filter(({ status }) => status === 200)).toHaveLength(1)
     expect(answers.filter(({ status }) => status === 402)).toHaveLength(9)
-    await expect.poll(async () => (await agents.earned()).length, { timeout: 10_000 }).toBe(1)
+    await expect.poll(async () => (await agents.earned()).length).toBe(1)
   }, 60_000)
 
   test('a session that was paid at one and is spent at both at once buys one task', async () => {
@@ -90,6 +90,6 @@ describe.skipIf(!hasServers)('payments to several processes (needs mongod, redis
     const answers = await agents.sendTen({ 'x-payment-session': session.session_id ?? '' })
     expect(answers.filter(({ status: code }) => code === 200)).toHaveLength(1)
     expect(answers.filter(({ status: code }) => code === 402)).toHaveLength(9)
-    await expect.poll(async () => (await agents.earned()).length, { timeout: 10_000 }).toBe(1)
+    await expect.poll(async () => (await agents.earned()).length).toBe(1)
   }, 60_000)
 })

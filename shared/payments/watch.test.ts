@@ -50,6 +50,6 @@ test('several processes watch one store: one of them looks a settlement up, and 
     stack.use(new Payments({ ...parts, registry: new Registry() })).start()
   }
   const settled = async () => (await store.loadPayment(row.id))?.txHash
-  await expect.poll(settled, { timeout: 5000 }).toBe(transaction)
+  await expect.poll(settled).toBe(transaction)
   expect(asked).toEqual({ lookUp: 1, settle: 1 })
 })

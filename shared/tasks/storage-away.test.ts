@@ -61,7 +61,7 @@ test.each([1, 2])(
       status: { state: 'completed' },
     })
     // A follower may have read of the end before the runner was told of its commit.
-    await expect.poll(() => figures.completed, { timeout: 20_000 }).toBe(1)
+    await expect.poll(() => figures.completed).toBe(1)
     expect(runs).toBe(1)
   },
 )

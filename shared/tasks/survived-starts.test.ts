@@ -35,7 +35,7 @@ describe.skipIf(!hasMongodb)('starts of a task in a store that processes share (
     const lease = { holder: 'another', until: Date.now() + 60_000 }
     expect(await store.commitTask({ ...record, version: record.version + 1, starts: 2, lease })).toBe(true)
     await aborted.promise
-    await expect.poll(async () => (await store.loadTask(id))?.survived, { timeout: 20_000 }).toBe(1)
+    await expect.poll(async () => (await store.loadTask(id))?.survived).toBe(1)
     expect(await store.loadTask(id)).toMatchObject({ starts: 2, lease, status: { state: 'working' } })
     await store.noteSurvived(id, 1)
     expect((await store.loadTask(id))?.survived).toBe(1)
@@ -61,7 +61,7 @@ describe.skipIf(!hasMongodb)('starts of a task in a store that processes share (
     const canceled = { ...apply(record, { kind: 'cancel' }), version: record.version + 1 }
     expect(await store.commitTask(canceled)).toBe(true)
     await aborted.promise
-    await expect.poll(() => agent.app.services.scheduler.active, { timeout: 20_000 }).toBe(0)
+    await expect.poll(() => agent.app.services.scheduler.active).toBe(0)
     expect(await store.loadTask(id)).toEqual(canceled)
   }, 60_000)
 

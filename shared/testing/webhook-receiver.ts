@@ -85,12 +85,12 @@ export class WebhookReceiver implements AsyncDisposable {
     return this.posts.filter(({ attempt }) => attempt === 1).map(({ event }) => event)
   }
 
-  /** The posts, once there are at least so many or they fulfil the condition. @throws Error after 15 s without a post */
+  /** The posts, once there are at least so many or they fulfil the condition. @throws Error after 40 s without a post */
   async waitFor(wanted: number | ((posts: ReceivedPost[]) => boolean)): Promise<ReceivedPost[]> {
     const isThere = typeof wanted === 'number' ? () => this.posts.length >= wanted : wanted
     let [seen, endsAt] = [-1, 0]
     while (!isThere(this.posts)) {
-      if (this.posts.length > seen) [seen, endsAt] = [this.posts.length, Date.now() + 15_000]
+      if (this.posts.length > seen) [seen, endsAt] = [this.posts.length, Date.now() + 40_000]
       else if (Date.now() > endsAt) throw new Error(`only ${seen} posts came`)
       await wait(5)
     }

@@ -120,6 +120,6 @@ test('large events that a receiver does not take hold up no small ones of anothe
   // As many as are read at the same time.
   expect(gate.underWay).toBeLessThanOrEqual(8)
   letGo()
-  await expect.poll(() => delivered.length, { timeout: 10_000 }).toBe(63)
+  await expect.poll(() => delivered.length).toBe(63)
   await dispatcher.drain(1000)
 })

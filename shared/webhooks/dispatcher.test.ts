@@ -14,7 +14,7 @@ test('more lines than are kept in mind: those of stored configs are looked up ag
   await expect.poll(() => dispatcher.queued).toBeGreaterThan(0)
   expect(dispatcher.queued).toBeLessThanOrEqual(30)
   letGo()
-  await expect.poll(() => delivered.length, { timeout: 10_000 }).toBe(180)
+  await expect.poll(() => delivered.length).toBe(180)
   for (const { after } of tasks) {
     const its = delivered.filter(({ task }) => task === after.id).map(({ sequence }) => sequence)
     expect(its).toEqual([1, 2, 3])
