@@ -1,6 +1,6 @@
 /**
  * How cost grows with the number of tasks: tasks/get, tasks/list and the claim of a task at the store, with 1 thousand, 100
- * thousand and 2 million tasks in the embedded store (BENCH_SQLITE_TASKS), and with 1 and 200 thousand in a MongoDB-compatible
+ * thousand and 2 million tasks in the embedded store (BENCH_SQLITE_TASKS; there tasks/get over HTTP too), and with 1 and 200 thousand in a MongoDB-compatible
  * server (BENCH_MONGODB_TASKS; none: leave it out). Flat within 2 × is the promise, by the clock and by CPU time. The tasks are
  * written past the store. BENCH_QUICK=yes: a tenth of the most.
  */
@@ -10,12 +10,13 @@ import path from 'node:path'
 import { openMongodbStore } from '../shared/store/mongodb.ts'
 import { openSqliteStore } from '../shared/store/sqlite.ts'
 import { mongodbKind, startMongodb } from '../shared/testing/mongodb-server.ts'
+import { type FilledAgent, requestFigures } from './support/growing-agent.ts'
 import { type Costs, costs, type Question, questions, type Stage } from './support/growing-store.ts'
 import { machine } from './support/machine.ts'
 import { fillMongodb } from './support/mongodb-fill.ts'
 import { plansOf, sorts } from './support/mongodb-plans.ts'
 import { cpuByProgram } from './support/process-tree.ts'
-import { expectAtMost } from './support/report.ts'
+import { expectAtMost, printFigures } from './support/report.ts'
 import { fillTasks } from './support/sqlite-fill.ts'
 
 const quick = process.env['BENCH_QUICK'] === 'yes'
@@ -38,16 +39,32 @@ try {
   rmSync(folder, { recursive: true })
 }
 
-/** A file for each size. */
-async function embedded(): Promise<Record<string, Costs>> {
+/** A file for each size, as an agent has it in its folder. */
+async function embedded() {
+  const agents: FilledAgent[] = sqliteCounts.map((filled) => {
+    const dataDir = path.join(folder, String(filled))
+    mkdirSync(dataDir)
+    return { name: `${filled} tasks`, dataDir, filled }
+  })
+  const stores = await storeCosts(agents)
+  const requests = await requestFigures([agents[0], agents.at(-1)].filter((agent) => agent !== undefined))
+  console.log('tasks/get over HTTP, as the agent answers it:')
+  printFigures(requests)
+  const [first, last] = Object.values(requests).map(({ cpuMicrosPerRequest }) => cpuMicrosPerRequest)
+  if (first !== undefined && last !== undefined)
+    expectAtMost('tasks/get over HTTP: most tasks ÷ fewest, CPU time', last / first, 2)
+  return { stores, requests }
+}
+
+async function storeCosts(agents: FilledAgent[]): Promise<Record<string, Costs>> {
   await using stack = new AsyncDisposableStack()
   const stages: Stage[] = []
   let file = ''
-  for (const filled of sqliteCounts) {
-    file = path.join(folder, `${filled}.db`)
+  for (const { name, dataDir, filled } of agents) {
+    file = path.join(dataDir, 'agent.db')
     await (await openSqliteStore({ file }))[Symbol.asyncDispose]()
     fillTasks(file, 0, filled)
-    stages.push({ name: `${filled} tasks`, store: stack.use(await openSqliteStore({ file })), filled })
+    stages.push({ name, store: stack.use(await openSqliteStore({ file })), filled })
   }
   const ours = () => {
     const { user, system } = process.cpuUsage()

@@ -2,7 +2,7 @@
  * `tasks/get` of completed tasks, each token introspected. Beside it a bare Fastify route that checks the same body with
  * zod and answers the same bytes: what the house costs on top of its framework.
  */
-import { AgentUnderTest, callsOf, sendParams } from './support/agent-under-test.ts'
+import { AgentUnderTest, callOf, sendParams } from './support/agent-under-test.ts'
 import { httpRequest } from './support/load.ts'
 import { cores } from './support/machine.ts'
 import { measure } from './support/measure.ts'
@@ -23,7 +23,7 @@ const ours =
     for (let number = 0; number < tokens; number += 1) {
       const sent = await agent.call('message/send', sendParams(), number)
       const { id } = (JSON.parse(sent) as { result: { id: string } }).result
-      requests.push(callsOf(tokens, 'tasks/get', { task_id: id })[number] as string)
+      requests.push(callOf(number, 'tasks/get', { task_id: id }))
       sample.taskId = id
     }
     await agent.waitForCompleted(tokens)

@@ -99,16 +99,17 @@ export class AgentUnderTest implements AsyncDisposable {
   }
 }
 
+/** The call with that token. */
+export const callOf = (token: number, method: string, params: object) =>
+  httpRequest({
+    path: '/',
+    headers: { Authorization: `Bearer ${tokenOf(token)}` },
+    body: { jsonrpc: '2.0', id: '1', method, params },
+  })
+
 /** The same call with each of the first `tokens` tokens. */
-export function callsOf(tokens: number, method: string, params: object): string[] {
-  return Array.from({ length: tokens }, (_, number) =>
-    httpRequest({
-      path: '/',
-      headers: { Authorization: `Bearer ${tokenOf(number)}` },
-      body: { jsonrpc: '2.0', id: '1', method, params },
-    }),
-  )
-}
+export const callsOf = (tokens: number, method: string, params: object) =>
+  Array.from({ length: tokens }, (_, token) => callOf(token, method, params))
 
 export const text = 'The quick brown fox jumps over the lazy dog.'
 

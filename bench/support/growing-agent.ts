@@ -1,0 +1,35 @@
+import { randomInt } from 'node:crypto'
+import { AgentUnderTest, callOf } from './agent-under-test.ts'
+import { type Figures, measure } from './measure.ts'
+import { inRounds, type Subject } from './rounds.ts'
+import { ownersCount, taskIdOf } from './sqlite-fill.ts'
+
+/** The folder of an agent whose store was filled to a size. */
+export interface FilledAgent {
+  name: string
+  dataDir: string
+  filled: number
+}
+
+const differentTasks = 20_000
+
+/** `tasks/get` of any of an agent's tasks, as the agent's process answers it over HTTP, token introspected. */
+export async function requestFigures(agents: FilledAgent[]): Promise<Record<string, Figures>> {
+  const { medians } = await inRounds(
+    Object.fromEntries(agents.map((agent): [string, Subject] => [agent.name, asked(agent)])),
+  )
+  return medians
+}
+
+const asked =
+  ({ dataDir, filled }: FilledAgent): Subject =>
+  async (generator) => {
+    await using agent = await AgentUnderTest.start({ env: { DATA_DIR: dataDir } })
+    const requests = Array.from({ length: differentTasks }, () => {
+      const number = randomInt(filled)
+      // The token of its owner, as `fillTasks` chose him.
+      const owner = Math.floor(number / 4) % ownersCount
+      return callOf(owner, 'tasks/get', { task_id: taskIdOf(number) })
+    })
+    return (await measure(generator, agent.server, { requests, mustHold: '"state":"completed"' })).figures
+  }
