@@ -2,12 +2,12 @@ import { setTimeout as delay } from 'node:timers/promises'
 import { areCallers, callersMessages } from '../handler/callers-messages.ts'
 import { priceOf } from '../handler/price-of.ts'
 import { ParleyError } from '../jsonrpc/errors.ts'
+import type { Bought } from '../payments/buy.ts'
 import { PaymentRefused, PaymentRequired } from '../payments/payment-refused.ts'
 import { inAdvance, type Price } from '../payments/price.ts'
 import { readPresented } from '../payments/x-payment.ts'
 import { receiptHeaders } from '../payments/x402.ts'
 import type { MessageSend } from '../protocol/params.ts'
-import type { PaymentRecord } from '../store/payment-store.ts'
 import type { TaskRecord } from '../store/store.ts'
 import { fitSkill } from '../tasks/fit-skill.ts'
 import { termsAsked } from '../tasks/payment-prompt.ts'
@@ -24,7 +24,7 @@ export interface Paid {
   held: boolean
   /** The receipt, for the answer. */
   headers: Record<string, string>
-  /** The message was refused after all: the payment stays good for another one. */
+  /** The message was refused after all: the payment stays good for another one, unless another attempt has it. */
   giveBack(): Promise<void>
   /** The work is there: it is told if the settlement became known in between. */
   bound(): Promise<void>
@@ -109,8 +109,8 @@ async function pay(services: Services, call: Call, wanted: Purchase): Promise<Pa
     // A full line is told before money moves.
     claimRoom(services).release()
     await call.takeSignature()
-    const payment = await payments.buy({ owner: call.caller.id, taskId, purpose, terms: prices }, presented)
-    return paidBy(services, payment)
+    const bought = await payments.buy({ owner: call.caller.id, taskId, purpose, terms: prices }, presented)
+    return paidBy(services, bought)
   } catch (error) {
     if (!(error instanceof PaymentRefused)) throw error
     const resource = {
@@ -122,12 +122,13 @@ async function pay(services: Services, call: Call, wanted: Purchase): Promise<Pa
   }
 }
 
-function paidBy({ payments }: Services, payment: PaymentRecord): Paid {
+function paidBy({ payments }: Services, bought: Bought): Paid {
+  const { payment } = bought
   return {
     id: payment.id,
     held: payment.txHash === undefined,
     headers: receiptHeaders(payment),
-    giveBack: async () => payments?.giveBack(payment),
+    giveBack: async () => payments?.giveBack(bought),
     bound: async () => payments?.bound(payment),
   }
 }

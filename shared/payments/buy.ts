@@ -19,6 +19,13 @@ export interface Purchase {
   terms: readonly PaymentTerms[]
 }
 
+/** The row is `spent` when the work may be done; `settling` or `unknown` when it is to wait. */
+export interface Bought {
+  payment: PaymentRecord
+  /** Of a request that was thought dead: it may still make what it paid for, so that the payment is good for nothing else. */
+  takenOver?: true
+}
+
 interface Parts {
   ledger: Ledger
   collector: Collector
@@ -26,24 +33,27 @@ interface Parts {
 }
 
 /**
- * Pays for it. The row that comes back is `spent` when the work may be done; `settling` or `unknown` when it is to wait;
- * a failed settlement is refused.
+ * Pays for it. A failed settlement is refused.
  * @throws PaymentRefused (nothing was taken), ParleyError Conflict (the same is being paid right now), Unavailable
  */
-export async function buy(parts: Parts, wanted: Purchase, presented: Presented): Promise<PaymentRecord> {
-  if (presented.kind === 'session') return spendSession(parts.ledger, wanted, presented.sessionId)
+export async function buy(parts: Parts, wanted: Purchase, presented: Presented): Promise<Bought> {
+  if (presented.kind === 'session')
+    return { payment: await spendSession(parts.ledger, wanted, presented.sessionId) }
   const terms = matchTerms(presented, wanted.terms)
   const claimed = directPayment(wanted, terms, presented.transfer, parts.sandbox)
   const added = await parts.ledger.add(claimed)
   if (added !== 'added') return alreadyThere(parts.ledger, wanted, claimed)
   const payment = await parts.collector.collect(claimed)
   if (payment.state === 'failed') throw new PaymentRefused(payment.reason ?? 'settlement_failed')
-  return payment
+  return { payment }
 }
 
-/** What was bought was refused before it began: the payment can buy something else of its owner. */
-export async function giveBack(ledger: Ledger, payment: PaymentRecord): Promise<void> {
-  await ledger.change(payment, { kind: 'unspend' })
+/**
+ * What was bought was refused before it began: the payment can buy something else of its owner. Not where another attempt at
+ * the same has taken it over.
+ */
+export async function giveBack(ledger: Ledger, { payment, takenOver }: Bought): Promise<void> {
+  if (takenOver !== true) await ledger.changeAlone(payment, { kind: 'unspend' })
 }
 
 function directPayment(
@@ -91,21 +101,20 @@ export function termsAlone({
 const abandonedAfterMs = 5000
 
 /** The transfer, or what it buys, stands in the ledger already: paid and unspent, or on its way, or used. */
-async function alreadyThere(
-  ledger: Ledger,
-  wanted: Purchase,
-  claimed: PaymentRecord,
-): Promise<PaymentRecord> {
+async function alreadyThere(ledger: Ledger, wanted: Purchase, claimed: PaymentRecord): Promise<Bought> {
   const { nonceKey = '', id, owner } = claimed
   const same = await ledger.store.findByPurpose(wanted.purpose)
-  if (same !== undefined && isAbandoned(same, claimed)) return same
-  if (same !== undefined) throw beingPaid()
+  if (same !== undefined) {
+    const ours = isAbandoned(same, claimed) && (await ledger.changeAlone(same, { kind: 'take-over' }))
+    if (!ours) throw beingPaid()
+    return { payment: ours, takenOver: true }
+  }
   const there = await ledger.store.findByNonce(nonceKey)
   // It was let go in between: nothing was taken, and the next attempt can.
   if (there === undefined) throw beingPaid()
   // Settled, and what it was for was refused: it is still good.
   if (there.owner === owner && there.state === 'settled')
-    return spend(ledger, wanted, there, 'invalid_exact_evm_nonce_already_used')
+    return { payment: await spend(ledger, wanted, there, 'invalid_exact_evm_nonce_already_used') }
   const refusal = new PaymentRefused('invalid_exact_evm_nonce_already_used')
   ledger.refused(owner, id, refusal.refusal)
   throw refusal

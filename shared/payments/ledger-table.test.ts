@@ -26,6 +26,7 @@ const changes = {
   settled: { kind: 'settled', txHash: '0x1', payer: address },
   failed: { kind: 'failed', reason: 'x' },
   spend: { kind: 'spend', taskId: 't', purpose: 'p' },
+  'take-over': { kind: 'take-over' },
   unspend: { kind: 'unspend' },
   earn: { kind: 'earn' },
   orphan: { kind: 'orphan', reason: 'x' },
@@ -42,7 +43,7 @@ const allowed: Partial<Record<PaymentState, Partial<Record<PaymentChange['kind']
   settling: { 'no-answer': 'unknown', settled: 'settled', failed: 'failed' },
   unknown: { 'no-answer': 'unknown', settled: 'settled', failed: 'failed', ask: 'unknown' },
   settled: { spend: 'spent', orphan: 'orphaned' },
-  spent: { wait: 'spent', unspend: 'settled', earn: 'earned', orphan: 'orphaned' },
+  spent: { wait: 'spent', 'take-over': 'spent', unspend: 'settled', earn: 'earned', orphan: 'orphaned' },
   orphaned: { refund: 'refunded', earn: 'earned' },
   failed: { told: 'failed' },
 }

@@ -15,6 +15,8 @@ export type PaymentChange =
   | { kind: 'failed'; reason: string }
   /** Bound to what it buys. */
   | { kind: 'spend'; taskId: string; purpose: string }
+  /** Whoever was to make what it is bound to has died: another one goes on. */
+  | { kind: 'take-over' }
   /** What it was bound to was refused before it began. */
   | { kind: 'unspend' }
   /** The task has completed. */
@@ -39,7 +41,7 @@ const table: Record<PaymentState, Partial<Record<PaymentChange['kind'], To>>> = 
   settling: { 'no-answer': 'unknown', settled: 'paid', failed: 'failed' },
   unknown: { 'no-answer': 'unknown', settled: 'paid', failed: 'failed', ask: 'unknown' },
   settled: { spend: 'spent', orphan: 'orphaned' },
-  spent: { wait: 'spent', unspend: 'settled', earn: 'earned', orphan: 'orphaned' },
+  spent: { wait: 'spent', 'take-over': 'spent', unspend: 'settled', earn: 'earned', orphan: 'orphaned' },
   orphaned: { refund: 'refunded', earn: 'earned' },
   earned: {},
   refunded: {},

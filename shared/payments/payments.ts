@@ -1,7 +1,7 @@
 import type { Registry } from 'prom-client'
 import type { Log } from '../process/log.ts'
 import type { PaymentRecord, PaymentStore, PaymentTerms } from '../store/payment-store.ts'
-import { buy, giveBack, type Purchase } from './buy.ts'
+import { type Bought, buy, giveBack, type Purchase } from './buy.ts'
 import { Collector } from './collect.ts'
 import type { Facilitator, Settlement } from './facilitator.ts'
 import { Ledger } from './ledger.ts'
@@ -66,14 +66,14 @@ export class Payments implements AsyncDisposable {
   }
 
   /** See `buy`. */
-  buy(wanted: Purchase, presented: Presented): Promise<PaymentRecord> {
+  buy(wanted: Purchase, presented: Presented): Promise<Bought> {
     const { ledger, sandbox } = this
     return buy({ ledger, collector: this.#collector, sandbox }, wanted, presented)
   }
 
   /** See `giveBack`. */
-  giveBack(payment: PaymentRecord): Promise<void> {
-    return giveBack(this.ledger, payment)
+  giveBack(bought: Bought): Promise<void> {
+    return giveBack(this.ledger, bought)
   }
 
   /**
