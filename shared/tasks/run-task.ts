@@ -46,6 +46,8 @@ export interface RunnerParts {
 const [retryMaxMs, logEveryMs] = [2000, 10_000]
 /** How often a task is started before it counts as one that brings its process down. */
 export const startsMax = 3
+/** How often it is started at all. One whose handler holds its process up for too long is lost each time, and killed nobody. */
+const allStartsMax = 10
 /** Records kept in memory from their creation to their start: so many, and small ones. */
 const [freshMax, freshMaxChars] = [1000, 16 * 1024]
 
@@ -118,8 +120,8 @@ export class TaskRunner {
     // Whoever learns that it is paid delivers it again.
     if (record.heldBy !== undefined) return
     const claimed = record.lease?.holder === leases.holder
-    if (!claimed && record.starts - (record.survived ?? 0) >= startsMax) {
-      const reason = `The agent's process ended ${startsMax} times while this task ran.`
+    const reason = claimed ? undefined : startedTooOften(record)
+    if (reason !== undefined) {
       await engine.change(record, (task) => failed(task, reason))
       return
     }
@@ -261,6 +263,14 @@ export class TaskRunner {
       return changeOfError(record, error)
     }
   }
+}
+
+function startedTooOften({ starts, survived = 0 }: TaskRecord): string | undefined {
+  if (starts - survived >= startsMax) {
+    return `The agent's process ended ${startsMax} times while this task ran.`
+  }
+  if (starts < allStartsMax) return undefined
+  return `The task was started ${starts} times, and its process ended or did not answer each time.`
 }
 
 /** Texts alone are looked at: data may be large in many ways, and a file is. */
