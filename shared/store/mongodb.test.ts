@@ -4,6 +4,7 @@ import { hasMongodb, type MongodbServer, startMongodb } from '../testing/mongodb
 import { openMongodbStore } from './mongodb.ts'
 import { storeCases } from './store.cases.ts'
 import { claimCases, openPushConfigCases, webhookStoreCases } from './store-webhooks.cases.ts'
+import { webhookModelCases } from './store-webhooks-model.cases.ts'
 
 describe.skipIf(!hasMongodb)('on a MongoDB-compatible server (needs mongod)', () => {
   let server: MongodbServer
@@ -17,8 +18,8 @@ describe.skipIf(!hasMongodb)('on a MongoDB-compatible server (needs mongod)', ()
   // One database serves many agents: a store of another agent is an empty one.
   const open = (options = {}) =>
     openMongodbStore({ url, agentId: randomUUID(), largePartBytes: 1000, ...options })
-  const webhooks = async () => {
-    const store = await open()
+  const webhooks = async (options = {}) => {
+    const store = await open(options)
     return Object.assign(store.webhooks, { [Symbol.asyncDispose]: () => store[Symbol.asyncDispose]() })
   }
 
@@ -26,4 +27,9 @@ describe.skipIf(!hasMongodb)('on a MongoDB-compatible server (needs mongod)', ()
   webhookStoreCases('MongoDB', webhooks)
   openPushConfigCases(webhooks)
   claimCases(webhooks)
+  const two = async () => {
+    const agentId = randomUUID()
+    return [await webhooks({ agentId }), await webhooks({ agentId })] as const
+  }
+  webhookModelCases(two, { steps: 300 })
 })

@@ -9,6 +9,7 @@ import {
   sampleTask,
   webhookStoreCases,
 } from './store-webhooks.cases.ts'
+import { webhookModelCases } from './store-webhooks-model.cases.ts'
 
 const log = makeLog({ level: 'silent', name: 'test' })
 
@@ -26,6 +27,11 @@ describe.skipIf(!hasRedis)('push configs on Redis (needs redis-server)', () => {
   webhookStoreCases('Redis', open)
   openPushConfigCases(open)
   claimCases(open)
+  const two = async () => {
+    const agentId = `agent-${(agents += 1)}`
+    return [await open({ agentId, max: 5 }), await open({ agentId, max: 5 })] as const
+  }
+  webhookModelCases(two, { max: 5, steps: 2000 })
 
   test('another process of the agent finds them, another agent does not', async () => {
     await using here = await open({ agentId: 'one' })
