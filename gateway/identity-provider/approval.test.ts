@@ -1,7 +1,8 @@
 import { readFile, stat } from 'node:fs/promises'
 import path from 'node:path'
 import { DatabaseSync } from 'node:sqlite'
-import { afterAll, beforeAll, describe, expect, test } from 'vitest'
+import { afterAll, beforeAll, describe, expect, test, vi } from 'vitest'
+import { unavailable } from '../../shared/store/group-commit.ts'
 import {
   type Answer,
   s256,
@@ -100,6 +101,19 @@ const refresh = (token: string) =>
   server.post('/oauth2/token', { grant_type: 'refresh_token', client_id: clientId, refresh_token: token })
 
 describe('authorization code with PKCE', () => {
+  test('while the store is away the page says so with 503, and works again afterwards', async () => {
+    const { browser, page } = await openPage()
+    const away = unavailable('The storage does not answer', new Error('secret'))
+    const find = vi.spyOn(server.store, 'find').mockRejectedValue(away)
+    for (const form of [undefined, { decision: 'approve', code }]) {
+      const { status, headers, text } = await browser.go(page, form)
+      expect([status, headers.get('retry-after')]).toEqual([503, '5'])
+      expect(text).toContain('away for a moment')
+    }
+    find.mockRestore()
+    expect((await browser.go(page)).status).toBe(200)
+  })
+
   test('a person approves with the sign-in code, and the application gets tokens of the operator', async () => {
     const back = await authorize()
     expect(back.origin + back.pathname).toBe(redirectUri)

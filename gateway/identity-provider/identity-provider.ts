@@ -82,7 +82,7 @@ export async function createIdentityProvider(options: IdentityProviderOptions): 
   if (options.production && issuer.startsWith('http:') && !isLoopback(issuer)) {
     log.warn({ issuer }, 'OAuth without TLS: secrets and tokens can be read on the way')
   }
-  const signIn = new SignIn(signInCode)
+  const signIn = new SignIn(signInCode, store)
   const clients = new Clients(provider, store)
   const metadataOf = (clientId: string) => clientMetadata(provider, clientId)
   const handle = provider.callback()

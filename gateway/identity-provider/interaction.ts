@@ -1,5 +1,6 @@
 import type { FastifyInstance, FastifyReply, FastifyRequest } from 'fastify'
 import type { Interaction, Provider } from 'oidc-provider'
+import { ParleyError } from '../../shared/jsonrpc/errors.ts'
 import type { Audit } from '../../shared/process/audit.ts'
 import type { Log } from '../../shared/process/log.ts'
 import { operatorAccount } from './oidc-configuration.ts'
@@ -25,7 +26,9 @@ export function mountInteraction(scope: FastifyInstance, options: InteractionOpt
     { parseAs: 'string', bodyLimit: formMaxBytes },
     (_request, body, done) => done(null, new URLSearchParams(String(body))),
   )
-  scope.setErrorHandler((error: { statusCode?: number }, _request, reply) => {
+  scope.setErrorHandler((error: Error & { statusCode?: number }, _request, reply) => {
+    if (error instanceof ParleyError && error.error === 'Unavailable')
+      return sendPage(reply.headers(error.headers ?? {}), error.status, errorPage(away))
     const status = error.statusCode ?? 500
     if (status >= 500) log.error({ err: error }, 'approval page failed')
     const text = status >= 500 ? 'Something went wrong. Start again from the application.' : gone
@@ -48,6 +51,7 @@ export function mountInteraction(scope: FastifyInstance, options: InteractionOpt
   })
 }
 
+const away = 'What this page needs is away for a moment. Load it again in a few seconds.'
 const gone = 'This request has expired or belongs to another browser. Start again from the application.'
 
 async function approve(
@@ -59,7 +63,7 @@ async function approve(
 ): Promise<FastifyReply> {
   const { approval, formTarget } = await describe(provider, interaction)
   const clientId = approval.clientId
-  const answer = signIn.check(form.get('code') ?? '')
+  const answer = await signIn.check(form.get('code') ?? '')
   if (!answer.accepted) {
     const wish = { ...operatorAt(request), who: undefined, target: clientId }
     audit.decided({ ...wish, allowed: false, reason: 'wrong sign-in code' })

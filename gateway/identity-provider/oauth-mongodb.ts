@@ -64,6 +64,11 @@ export function mongodbOAuthStore(database: GatewayMongodb): OAuthStore {
           throw error
         }
       },
+      exchange: async (model, id, was, payload) => {
+        const unchanged = { _id: idOf(model, id), ...scope, payload: JSON.stringify(was) }
+        const change = { $set: { payload: JSON.stringify(payload) } }
+        return (await all.updateOne(unchanged, change)).matchedCount === 1
+      },
       find: (model, id) => find({ _id: idOf(model, id) }),
       findByUid: (model, uid) => find({ model: keyText(model), uid: keyText(uid) }),
       findByUserCode: (model, code) => find({ model: keyText(model), user_code: keyText(code) }),

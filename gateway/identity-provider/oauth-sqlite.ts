@@ -28,6 +28,7 @@ const sql = {
   upsert: `INSERT INTO oauth_entries (${columns}) VALUES (?, ?, ?, ?, ?, ?, ?, ?)
     ON CONFLICT (model, id) DO UPDATE SET payload = excluded.payload, client_id = excluded.client_id,
     grant_id = excluded.grant_id, uid = excluded.uid, user_code = excluded.user_code, expires_at = excluded.expires_at`,
+  exchange: 'UPDATE oauth_entries SET payload = ? WHERE model = ? AND id = ? AND payload = ?',
   find: 'SELECT payload, consumed_at FROM oauth_entries WHERE model = ? AND id = ?',
   findByUid: 'SELECT payload, consumed_at FROM oauth_entries WHERE model = ? AND uid = ?',
   findByUserCode: 'SELECT payload, consumed_at FROM oauth_entries WHERE model = ? AND user_code = ?',
@@ -54,6 +55,10 @@ export class SqliteOAuthStore implements OAuthStore {
 
   async insert(entry: OAuthEntry): Promise<boolean> {
     return (await this.#change(sql.insert, row(entry))) === 1
+  }
+
+  async exchange(model: string, id: string, was: object, payload: object): Promise<boolean> {
+    return (await this.#change(sql.exchange, [JSON.stringify(payload), model, id, JSON.stringify(was)])) === 1
   }
 
   find(model: string, id: string): Promise<Record<string, unknown> | undefined> {

@@ -31,6 +31,19 @@ export function oauthStoreCases(name: string, open: () => Promise<OAuthStore>): 
       expect(await store.find('AccessToken', 'a')).toEqual({ scope: 'agent:read' })
     })
 
+    test('exchange writes where nobody wrote since; of several at once one', async () => {
+      await store.upsert(entry({ payload: { count: 0 } }))
+      const counts = [1, 2, 3]
+      const written = await Promise.all(
+        counts.map((count) => store.exchange('AccessToken', 'a', { count: 0 }, { count })),
+      )
+      expect(written.filter(Boolean)).toHaveLength(1)
+      expect(await store.find('AccessToken', 'a')).toEqual({ count: counts[written.indexOf(true)] })
+      expect(await store.exchange('AccessToken', 'a', { count: 0 }, { count: 9 })).toBe(false)
+      expect(await store.exchange('AccessToken', 'absent', { count: 0 }, { count: 9 })).toBe(false)
+      expect(await store.find('AccessToken', 'absent')).toBeUndefined()
+    })
+
     test('consume is true once, also after an upsert; the payload shows when', async () => {
       await store.upsert(entry())
       const used = await Promise.all([7, 8].map((at) => store.consume('AccessToken', 'a', at)))

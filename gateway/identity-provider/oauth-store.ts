@@ -24,6 +24,13 @@ export interface OAuthStore {
   upsert(entry: OAuthEntry): Promise<void>
   /** Writes a new record; false when the id is taken, and nothing changes then. */
   insert(entry: OAuthEntry): Promise<boolean>
+  /** Writes the payload where still `was` stands, as `find` gave it; false when not, and nothing changes then. */
+  exchange(
+    model: string,
+    id: string,
+    was: Record<string, unknown>,
+    payload: Record<string, unknown>,
+  ): Promise<boolean>
   /** The payload; `consumed` (seconds since 1970) stands in it once the record was used up. */
   find(model: string, id: string): Promise<Record<string, unknown> | undefined>
   findByUid(model: string, uid: string): Promise<Record<string, unknown> | undefined>
