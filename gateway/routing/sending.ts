@@ -1,0 +1,47 @@
+import type { FastifyReply, FastifyRequest } from 'fastify'
+import { ParleyError } from '../../shared/jsonrpc/errors.ts'
+import type { MessageSend } from '../../shared/protocol/params.ts'
+import type { Shown } from './payment-home.ts'
+import type { Name } from './placement.ts'
+import type { RouteKind } from './routing-store.ts'
+
+/** A message as it came, from a caller who may send it. */
+export interface Incoming {
+  request: FastifyRequest
+  reply: FastifyReply
+  body: Buffer
+  method: string
+  params: Record<string, unknown>
+  owner: string
+}
+
+/** A message with what is needed to send it to an agent, and to the same one again. */
+export interface Sending extends Incoming {
+  message: MessageSend['message']
+  /** It comes with a payment. */
+  shown: Shown | undefined
+  key: string
+  keyIsTheirs: boolean
+  words: Record<string, number>
+}
+
+/** The caller's `Idempotency-Key`. @throws ParleyError InvalidParams */
+export function keyOf({ headers }: FastifyRequest): string | undefined {
+  const key = headers['idempotency-key']
+  if (key === undefined) return undefined
+  if (typeof key === 'string' && key.length > 0 && key.length <= 255) return key
+  throw new ParleyError('InvalidParams', { message: 'Idempotency-Key must have 1 to 255 characters' })
+}
+
+/**
+ * What must not be at two agents. Without other gateways tasks and contexts wait in line here.
+ * @param shared whether other gateways have the same store
+ */
+export function newNames({ message, key, keyIsTheirs, owner }: Sending, shared: boolean): Name[] {
+  const named: [RouteKind, string | undefined][] = [
+    ['key', keyIsTheirs ? key : undefined],
+    ['task', shared ? message.taskId : undefined],
+    ['context', shared ? message.contextId : undefined],
+  ]
+  return named.flatMap(([kind, id]) => (id === undefined ? [] : [{ owner, kind, id }]))
+}
