@@ -16,10 +16,10 @@ describe.skipIf(!hasServers)('processes of one agent (needs mongod, redis-server
   let servers: Servers
   beforeAll(async () => {
     servers = await startServers()
-  }, 60_000)
+  }, 180_000)
   afterAll(() => servers[Symbol.asyncDispose]())
 
-  const limit = () => ({ signal: AbortSignal.timeout(45_000) })
+  const limit = () => ({ signal: AbortSignal.timeout(100_000) })
   const started = async (agents: AgentProcesses, text: string, times = 1) => {
     const starts = () => agents.notes(text).filter(({ what }) => what === 'start')
     while (starts().length < times) await wait(20)
@@ -49,7 +49,7 @@ describe.skipIf(!hasServers)('processes of one agent (needs mongod, redis-server
   const healthy = (agents: AgentProcesses) =>
     expect
       .poll(() => Promise.all(agents.all.map(async ({ url }) => (await fetch(`${url}/health`)).status)), {
-        timeout: 40_000,
+        timeout: 100_000,
       })
       .toEqual(agents.all.map(() => 200))
 
@@ -80,7 +80,7 @@ describe.skipIf(!hasServers)('processes of one agent (needs mongod, redis-server
     ).toBe(2)
     for (const { id } of hanging) expect((await alice.cancel(id)).status.state).toBe('canceled')
     await expect.poll(() => agents.notes().filter(({ what }) => what === 'abort').length).toBe(8)
-  }, 60_000)
+  }, 180_000)
 
   test('kill -9 of the one that runs a task: another completes it with its second start, and no number is missing', async () => {
     await using agents = await AgentProcesses.start(2, servers)
@@ -98,7 +98,7 @@ describe.skipIf(!hasServers)('processes of one agent (needs mongod, redis-server
     console.info(`completed ${Date.now() - at} ms after the kill`)
     expect(agents.notes('slow 1').filter(({ what }) => what === 'start')).toHaveLength(2)
     expect(agents.notes('slow 1').filter(({ what }) => what === 'end')).toHaveLength(1)
-  }, 90_000)
+  }, 180_000)
 
   test('one that was frozen for 15 s and woken: the task ended once, elsewhere', async () => {
     await using agents = await AgentProcesses.start(2, servers)
@@ -119,7 +119,7 @@ describe.skipIf(!hasServers)('processes of one agent (needs mongod, redis-server
       expect(isSound(await eventsOf(client, id))).toBe(true)
     }
     expect(agents.notes('slow').filter(({ what }) => what === 'start')).toHaveLength(2)
-  }, 90_000)
+  }, 180_000)
 
   test('Redis is killed under load and comes back empty: every acknowledged task completes', async () => {
     await using agents = await AgentProcesses.start(2, servers)
@@ -134,7 +134,7 @@ describe.skipIf(!hasServers)('processes of one agent (needs mongod, redis-server
     for (const id of told) expect((await clients[0].wait(id, limit())).status.state).toBe('completed')
     expect([...refused].filter((code) => code !== -32042)).toEqual([])
     await healthy(agents)
-  }, 90_000)
+  }, 180_000)
 
   test('the database is away for 5 s under load: requests are told, then all goes on without a hand', async () => {
     if (servers.mongodb.kind === 'MONGODB_URL') return
@@ -155,5 +155,5 @@ describe.skipIf(!hasServers)('processes of one agent (needs mongod, redis-server
       expect(task.status).toMatchObject({ state: 'completed' })
       expect(isSound(await eventsOf(clients[0], id))).toBe(true)
     }
-  }, 120_000)
+  }, 180_000)
 })

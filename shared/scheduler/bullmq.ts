@@ -249,13 +249,15 @@ class BullmqScheduler implements Scheduler {
         this.#options.log.error({ err: error }, 'Redis does not take what is written')
       this.#refused = true
     }
+    const joined = this.#joined
     try {
       const [queued, behind] = await Promise.all([
         this.#queue.getJobCountByTypes('waiting', 'delayed'),
         this.#lines.waiting(),
       ])
       this.#counted = queued + behind
-      this.#joined = 0
+      // Who came while it was counted may not be in it.
+      this.#joined = Math.max(0, this.#joined - joined)
     } catch {
       // Counted again in a second; that Redis is away is said by `ping`.
     }

@@ -12,7 +12,8 @@ describe.skipIf(!hasMongodb)('starts of a task in a store that processes share (
   }, 120_000)
   afterAll(() => server[Symbol.asyncDispose]())
 
-  test('a task is lost to another process while its own lives: it is told to stop, and this start has killed nobody', async () => {
+  /** Runs until it is told to stop. */
+  async function runningTask() {
     const aborted = Promise.withResolvers<void>()
     const handle = ({ signal }: { signal: AbortSignal }) =>
       new Promise<string>((resolve) =>
@@ -21,36 +22,7 @@ describe.skipIf(!hasMongodb)('starts of a task in a store that processes share (
           resolve('late')
         }),
       )
-    await using agent = await testAgent({ handle }, { env: { STORE_URL: server.newUrl() } })
-    const { store } = agent.app.services
-    const { id } = await agent.caller('alice').send('go')
-    const running = async () => {
-      for (;;) {
-        const record = await store.loadTask(id)
-        if (record?.status.state === 'working') return record
-        await wait(20)
-      }
-    }
-    const record = await running()
-    const lease = { holder: 'another', until: Date.now() + 60_000 }
-    expect(await store.commitTask({ ...record, version: record.version + 1, starts: 2, lease })).toBe(true)
-    await aborted.promise
-    await expect.poll(async () => (await store.loadTask(id))?.survived).toBe(1)
-    expect(await store.loadTask(id)).toMatchObject({ starts: 2, lease, status: { state: 'working' } })
-    await store.noteSurvived(id, 1)
-    expect((await store.loadTask(id))?.survived).toBe(1)
-  }, 120_000)
-
-  test('canceled by another process that this one does not hear: the handler is told to stop, and what it made is nothing', async () => {
-    const aborted = Promise.withResolvers<void>()
-    const handle = ({ signal }: { signal: AbortSignal }) =>
-      new Promise<string>((resolve) =>
-        signal.addEventListener('abort', () => {
-          aborted.resolve()
-          resolve('late')
-        }),
-      )
-    await using agent = await testAgent({ handle }, { env: { STORE_URL: server.newUrl() } })
+    const agent = await testAgent({ handle }, { env: { STORE_URL: server.newUrl() } })
     const { store } = agent.app.services
     const { id } = await agent.caller('alice').send('go')
     let record = await store.loadTask(id)
@@ -58,9 +30,30 @@ describe.skipIf(!hasMongodb)('starts of a task in a store that processes share (
       await wait(20)
       record = await store.loadTask(id)
     }
+    const dispose = () => agent[Symbol.asyncDispose]()
+    return { agent, store, record, aborted: aborted.promise, [Symbol.asyncDispose]: dispose }
+  }
+
+  test('a task is lost to another process while its own lives: it is told to stop, and this start has killed nobody', async () => {
+    await using running = await runningTask()
+    const { store, record, aborted } = running
+    const { id } = record
+    const lease = { holder: 'another', until: Date.now() + 60_000 }
+    expect(await store.commitTask({ ...record, version: record.version + 1, starts: 2, lease })).toBe(true)
+    await aborted
+    await expect.poll(async () => (await store.loadTask(id))?.survived).toBe(1)
+    expect(await store.loadTask(id)).toMatchObject({ starts: 2, lease, status: { state: 'working' } })
+    await store.noteSurvived(id, 1)
+    expect((await store.loadTask(id))?.survived).toBe(1)
+  }, 120_000)
+
+  test('canceled by another process that this one does not hear: the handler is told to stop, and what it made is nothing', async () => {
+    await using running = await runningTask()
+    const { agent, store, record, aborted } = running
+    const { id } = record
     const canceled = { ...apply(record, { kind: 'cancel' }), version: record.version + 1 }
     expect(await store.commitTask(canceled)).toBe(true)
-    await aborted.promise
+    await aborted
     await expect.poll(() => agent.app.services.scheduler.active).toBe(0)
     expect(await store.loadTask(id)).toEqual(canceled)
   }, 120_000)
