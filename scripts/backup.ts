@@ -1,5 +1,5 @@
 /**
- * `node scripts/backup.ts <data folder> <new folder>`: a copy of what the embedded stores hold, each database as of one moment,
+ * `npm run backup -- <data folder> <new folder>`: a copy of what the embedded stores hold, each database as of one moment,
  * also while servers run, with keys and credentials beside it. The new folder must not be there.
  */
 import { chmodSync, copyFileSync, existsSync, globSync, mkdirSync, statSync } from 'node:fs'
@@ -33,7 +33,7 @@ export function backup(source: string, target: string): string[] {
 if (import.meta.main) {
   const [source, target] = process.argv.slice(2)
   if (source === undefined || target === undefined) {
-    console.error('Use: node scripts/backup.ts <data folder> <new folder>')
+    console.error('Use: npm run backup -- <data folder> <new folder>')
     process.exitCode = 2
   } else {
     try {

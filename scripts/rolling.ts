@@ -1,5 +1,5 @@
 /**
- * `node scripts/rolling.ts [seconds]`: two gateways behind nginx (with `deploy/nginx.conf`) and two processes of an agent, on
+ * `npm run rolling -- [seconds]`: two gateways behind nginx (with `deploy/nginx.conf`) and two processes of an agent, on
  * MongoDB and Redis, all restarted one after the other while clients send: the upgrade of docs/operations.md. Ends with 1 when
  * a request failed or a task that was acknowledged did not complete. Needs nginx, redis-server and a MongoDB-compatible server.
  */
