@@ -24,7 +24,7 @@ describe.skipIf(!hasServers)('payments to several processes (needs mongod, redis
   let servers: Servers
   beforeAll(async () => {
     servers = await startServers()
-  }, 60_000)
+  }, 180_000)
   afterAll(() => servers[Symbol.asyncDispose]())
 
   async function twoProcesses() {
@@ -74,7 +74,7 @@ describe.skipIf(!hasServers)('payments to several processes (needs mongod, redis
     expect(answers.filter(({ status }) => status === 200)).toHaveLength(1)
     expect(answers.filter(({ status }) => status === 402)).toHaveLength(9)
     await expect.poll(async () => (await agents.earned()).length).toBe(1)
-  }, 60_000)
+  }, 180_000)
 
   test('a session that was paid at one and is spent at both at once buys one task', async () => {
     await using agents = await twoProcesses()
@@ -91,5 +91,5 @@ describe.skipIf(!hasServers)('payments to several processes (needs mongod, redis
     expect(answers.filter(({ status: code }) => code === 200)).toHaveLength(1)
     expect(answers.filter(({ status: code }) => code === 402)).toHaveLength(9)
     await expect.poll(async () => (await agents.earned()).length).toBe(1)
-  }, 60_000)
+  }, 180_000)
 })

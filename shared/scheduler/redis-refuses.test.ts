@@ -30,7 +30,7 @@ test.skipIf(!hasRedis)(
     admin.disconnect()
     expect(work.begun).toEqual(['next'])
   },
-  60_000,
+  180_000,
 )
 
 test.skipIf(!hasRedis).each<[string, [string, string], [string, string]]>([
@@ -71,5 +71,5 @@ test.skipIf(!hasRedis).each<[string, [string, string], [string, string]]>([
       admin.disconnect()
     }
   },
-  60_000,
+  180_000,
 )

@@ -10,7 +10,7 @@ describe.skipIf(!hasMongodb)('a driver that waits for ever (needs mongod)', () =
   let server: MongodbServer
   beforeAll(async () => {
     server = await startMongodb()
-  }, 60_000)
+  }, 180_000)
   afterAll(() => server[Symbol.asyncDispose]())
 
   const patience = { timeout: 40_000 }
