@@ -51,6 +51,9 @@ function mayRenew(holder: AgentEntry, coming: Coming): void {
     throw conflict('did', 'The agent is verified: another key or address needs a proof with its key')
   if (newest !== undefined && !keysEver(coming).includes(newest))
     throw conflict('key', 'The key of the agent has changed without a proof by the one before it')
+  const retired = retiredKeys(holder)
+  if (coming.keys?.some((key) => retired.has(key)))
+    throw conflict('key', 'The document of the agent is an older one: it lists a key that was retired')
 }
 
 /**
@@ -62,6 +65,14 @@ function keysEver({ did, keys = [], document }: Coming): string[] {
   const history = document?.['keyHistory']
   if (!Array.isArray(history)) return keys
   return [...keys, ...(history as { publicKeyBase58: string }[]).map((key) => key.publicKeyBase58)]
+}
+
+/** Whoever has one of these must not get it listed again, with a document from before. */
+function retiredKeys({ document }: AgentEntry): Set<unknown> {
+  const history = document?.['keyHistory']
+  if (!Array.isArray(history)) return new Set()
+  const keys = history as { publicKeyBase58: string; retired?: boolean }[]
+  return new Set(keys.filter(({ retired }) => retired === true).map((key) => key.publicKeyBase58))
 }
 
 /** The agent itself, by its DID, comes before whoever registered it; one with proof before one without. */
