@@ -2,7 +2,14 @@ import type { TaskState } from '../protocol/task.ts'
 import { LargeParts } from '../store/large-parts.ts'
 import { type FeedbackDocument, keyDocument } from '../store/mongodb-beside-tasks.ts'
 import { hashOf, keyText, positionOf } from '../store/mongodb-keys.ts'
-import { type ContextDocument, documentBound, encodeTask, type Inside, keyedIn, taskKey } from '../store/mongodb-record.ts'
+import {
+  type ContextDocument,
+  documentBound,
+  encodeTask,
+  type Inside,
+  keyedIn,
+  taskKey,
+} from '../store/mongodb-record.ts'
 import type { CountsDocument } from '../store/mongodb-removal.ts'
 import { type SignatureDocument, signatureKey } from '../store/mongodb-signatures.ts'
 import { configDocument } from '../store/mongodb-webhooks.ts'

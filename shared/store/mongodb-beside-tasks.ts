@@ -1,6 +1,13 @@
 import { insertUnlessThere, untilDone } from './mongodb-database.ts'
 import { hashOf, keyText } from './mongodb-keys.ts'
-import { documentBound, type Inside, idIn, keyOfDocument, refuseTooLarge, type TaskDocument } from './mongodb-record.ts'
+import {
+  documentBound,
+  type Inside,
+  idIn,
+  keyOfDocument,
+  refuseTooLarge,
+  type TaskDocument,
+} from './mongodb-record.ts'
 import type { Feedback, IdempotencyRecord } from './store.ts'
 
 export interface KeyDocument {
