@@ -72,7 +72,8 @@ describe.skipIf(!hasServers)('payments to several processes (needs mongod, redis
     const payment = await new TestWallet().pay({ ...requirements })
     const answers = await agents.sendTen({ 'x-payment': encoded(payment) })
     expect(answers.filter(({ status }) => status === 200)).toHaveLength(1)
-    expect(answers.filter(({ status }) => status === 402)).toHaveLength(9)
+    // Used by then, or about to be.
+    expect(answers.filter(({ status }) => status === 402 || status === 409)).toHaveLength(9)
     await expect.poll(async () => (await agents.earned()).length).toBe(1)
   }, 180_000)
 
