@@ -71,7 +71,8 @@ async function change(
     return paid === undefined ? { record, start } : { record, start, headers: paid.headers }
   } catch (error) {
     slot.release()
-    await registration?.undo()
+    // It may have been stored: then the task goes on, and its webhook is in force.
+    if (!mayBeStored(services, error)) await registration?.undo()
     throw error
   }
 }
