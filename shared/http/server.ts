@@ -9,6 +9,7 @@ import { errorEnvelope } from '../jsonrpc/envelope.ts'
 import { ParleyError } from '../jsonrpc/errors.ts'
 import { Audit } from '../process/audit.ts'
 import type { Log } from '../process/log.ts'
+import { logFailure } from '../process/log-failure.ts'
 import type { Metrics } from '../process/metrics.ts'
 import { auditError, auditRoutes, isDecision } from './audit-routes.ts'
 import { allowOrigins } from './cors.ts'
@@ -142,8 +143,7 @@ function sendError(
   reply: FastifyReply,
 ): void {
   const error = fromFramework(thrown)
-  if (error.status >= 500 && !isDecision(error))
-    requestLog(log, request).error({ err: error.cause ?? error }, error.message)
+  if (error.status >= 500 && !isDecision(error)) logFailure(requestLog(log, request), error)
   auditError(audit, request, error)
   void reply
     .code(error.status)

@@ -13,6 +13,7 @@ import { ParleyError } from '../jsonrpc/errors.ts'
 import { parseJson } from '../jsonrpc/parse-json.ts'
 import { PaymentRequired } from '../payments/payment-refused.ts'
 import type { Log } from '../process/log.ts'
+import { logFailure } from '../process/log-failure.ts'
 import type { Frame, Method, Services } from './method.ts'
 import { methods } from './table.ts'
 
@@ -70,8 +71,7 @@ export class Dispatcher {
     } catch (thrown) {
       if (thrown instanceof PaymentRequired) return { ...withoutId(seen), ...answerOf(thrown) }
       const error = ParleyError.from(thrown)
-      if (error.status >= 500)
-        incoming.log().error({ err: error.cause ?? error, method: seen.method }, error.message)
+      if (error.status >= 500) logFailure(incoming.log(), error, { method: seen.method })
       const { status, headers } = error
       const { id, method, caller } = seen
       return { status, headers, method, caller, error, body: errorEnvelope(id, error) }
