@@ -14,6 +14,18 @@ test('parley --help names every command there is, and no other', async () => {
   expect(listed?.map((name) => name.trim()).sort()).toEqual([...names, 'help'].sort())
 })
 
+test('parley --help names the arguments of each command as its own help does', async () => {
+  const { stdout } = await runCli(['--help'])
+  const listed = stdout
+    .match(/(?<=^ {2})[a-z]+.*?(?= {2,})/gm)
+    ?.filter((term) => term.split(' ')[0] !== 'help')
+  const own = names.map(async (name) => {
+    const help = await runCli([name, '--help'])
+    return /^Usage: parley (.*)$/m.exec(help.stdout)?.[1]?.replace(/ \[options\]/, '')
+  })
+  expect(listed?.sort()).toEqual((await Promise.all(own)).sort())
+})
+
 test.each(names)('parley %s --help explains it, with exit code 0 and nothing done', async (name) => {
   using folder = temporaryFolder()
   const said = await runCli([name, '--help'], { cwd: folder.path })

@@ -68,8 +68,8 @@ const commands: Record<string, { usage?: string; summary: string; load: () => Pr
       load: () => import('./commands/wallet.ts'),
     },
     payments: {
-      usage: '<agent>',
-      summary: 'list payments of an agent that are to be paid back (operator)',
+      usage: '[agent]',
+      summary: 'list payments that are to be paid back (operator)',
       load: () => import('./commands/payments.ts'),
     },
     verify: {
@@ -141,7 +141,9 @@ async function addCommands(program: Command, argv: string[], io: Io): Promise<Cl
       found = (await load()).default(io).summary(summary).description(described)
       program.addCommand(found.copyInheritedSettings(program))
     } else {
-      program.command(`${name} ${usage}`.trim()).summary(summary)
+      const other = program.command(name).summary(summary)
+      // commander would split `<agent url>` at its space.
+      for (const [argument] of usage.matchAll(/<[^>]+>|\[[^\]]+\]/g)) other.argument(argument)
     }
   }
   return found
