@@ -33,7 +33,7 @@ export default defineConfig({
     // Processes, not threads: tests here send signals, open databases and start servers.
     pool: 'forks',
     // More than two cores' worth: many tests wait for a process, a timer or a database.
-    maxWorkers: 3,
+    maxWorkers: 4,
     sequence: { sequencer: LongestFirst },
     // Bounds against hanging. No test asserts a time.
     testTimeout: 60_000,

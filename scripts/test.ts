@@ -1,8 +1,8 @@
 /**
- * `npm test`: type check, lint, unit and integration tests, end-to-end tests, one after the other; all run even when
+ * `npm test`: unit and integration tests with type check and lint beside them, then end-to-end tests; all run even when
  * an earlier one fails. The last line says how many passed, failed and were skipped.
  */
-import { spawn, spawnSync } from 'node:child_process'
+import { type StdioOptions, spawn } from 'node:child_process'
 import { once } from 'node:events'
 import { globSync, mkdtempSync, rmSync } from 'node:fs'
 import os from 'node:os'
@@ -24,7 +24,7 @@ const checks = [
   check('Lint', ['oxlint', '--type-aware'], ['biome', 'check']),
 ]
 await mongodb
-const counts = [...checks, unit(), ...endToEnd()]
+const counts = [await unit(), ...(await Promise.all(checks)), ...(await endToEnd())]
 rmSync(reports, { recursive: true })
 
 const skipped = counts.flatMap((count) => count.skipped)
@@ -35,37 +35,55 @@ for (const name of skipped) {
 console.log(countLine(counts))
 if (wrong.length > 0 || counts.some((count) => count.failed > 0)) process.exitCode = 1
 
-function check(title: string, ...commands: string[][]): Count {
-  const failed = commands.filter(([tool = '', ...args]) => run(title, tool, args) !== 0).length
+/** Its output is shown when it is over: the tests show theirs meanwhile. */
+async function check(title: string, ...commands: string[][]): Promise<Count> {
+  let failed = 0
+  for (const [tool = '', ...args] of commands) {
+    const { code, output } = await run(tool, args, 'pipe')
+    console.log(`${heading(title, tool, args)}\n${output}`)
+    if (code !== 0) failed += 1
+  }
   return { passed: failed === 0 ? 1 : 0, failed: failed === 0 ? 0 : 1, skipped: [] }
 }
 
-function unit(): Count {
+async function unit(): Promise<Count> {
   const report = path.join(reports, 'vitest.json')
-  const reporters = ['--reporter=default', '--reporter=json', `--outputFile.json=${report}`]
-  return countVitest(report, run('Unit and integration', 'vitest', ['run', ...reporters]))
+  const args = ['run', '--reporter=default', '--reporter=json', `--outputFile.json=${report}`]
+  console.log(heading('Unit and integration', 'vitest', args))
+  return countVitest(report, (await run('vitest', args, 'inherit')).code)
 }
 
-function endToEnd(): Count[] {
+async function endToEnd(): Promise<Count[]> {
   if (globSync('e2e/**/*.{spec,test}.ts', { cwd: root }).length === 0) return []
   const report = path.join(reports, 'playwright.json')
-  const env = { PLAYWRIGHT_JSON_OUTPUT_FILE: report }
-  return [countPlaywright(report, run('End to end', 'playwright', ['test', '--reporter=list,json'], env))]
+  const args = ['test', '--reporter=list,json']
+  console.log(heading('End to end', 'playwright', args))
+  const { code } = await run('playwright', args, 'inherit', { PLAYWRIGHT_JSON_OUTPUT_FILE: report })
+  return [countPlaywright(report, code)]
 }
 
-/** The exit code of a tool of node_modules, its output shown as it comes. */
-function run(title: string, tool: string, args: string[], env: Record<string, string> = {}): number {
-  console.log(
-    `\n── ${title}: ${tool} ${args.filter((arg) => !/^--(reporter|outputFile)/.test(arg)).join(' ')}`,
-  )
+function heading(title: string, tool: string, args: string[]): string {
+  return `\n── ${title}: ${tool} ${args.filter((arg) => !/^--(reporter|outputFile)/.test(arg)).join(' ')}`
+}
+
+/** A tool of node_modules. */
+async function run(
+  tool: string,
+  args: string[],
+  shown: 'inherit' | 'pipe',
+  env: Record<string, string> = {},
+) {
   const bin = path.join(root, 'node_modules', '.bin', tool)
-  const child = spawnSync(bin, args, {
-    cwd: root,
-    stdio: ['ignore', 'inherit', 'inherit'],
-    env: { ...process.env, ...env },
-  })
-  if (child.error !== undefined) console.error(`${tool} could not be started: ${child.error.message}`)
-  return child.status ?? 1
+  const stdio = ['ignore', shown, shown] satisfies StdioOptions
+  const child = spawn(bin, args, { cwd: root, stdio, env: { ...process.env, ...env } })
+  let output = ''
+  for (const stream of [child.stdout, child.stderr]) stream?.on('data', (chunk) => (output += String(chunk)))
+  const failed = ({ message }: Error) => {
+    console.error(`${tool} could not be started: ${message}`)
+    return [1]
+  }
+  const [code] = (await once(child, 'close').catch(failed)) as [number | null]
+  return { code: code ?? 1, output }
 }
 
 /**

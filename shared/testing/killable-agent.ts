@@ -6,8 +6,11 @@ import path from 'node:path'
 import { setTimeout as pause } from 'node:timers/promises'
 import { fileURLToPath } from 'node:url'
 import { TestIdentityProvider } from './identity-provider.ts'
+import { mongodbFolder } from './mongodb-server.ts'
 import { freePort } from './port.ts'
 
+/** Without it each start strips the types of every module again. */
+const compiled = path.join(path.dirname(mongodbFolder()), 'compiled')
 const program = fileURLToPath(new URL('../agent-process.ts', import.meta.url))
 
 /** An agent in a process of its own, which can be killed as often as one likes; its data stays where it is. */
@@ -82,6 +85,7 @@ export class KillableAgent implements AsyncDisposable {
         OAUTH_CLIENT_ID: 'agent',
         OAUTH_CLIENT_SECRET: 'secret',
         LOG_LEVEL: 'warn',
+        NODE_COMPILE_CACHE: compiled,
         ...this.#env,
       },
     })

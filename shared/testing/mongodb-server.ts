@@ -72,7 +72,9 @@ export async function startMongodb(): Promise<MongodbServer> {
       child = await started(program, port)
     },
     [Symbol.asyncDispose]: async () => {
-      await kill()
+      // What it holds goes with it: an orderly end would take seconds.
+      await ended(child)
+      await silent(program.beneath)
       await rm(program.data, { recursive: true, force: true })
     },
   }
