@@ -20,6 +20,8 @@ export function gatewayForEachTest(env: Record<string, string> = {}): void {
   beforeEach(async () => {
     folder = await mkdtemp(path.join(os.tmpdir(), 'parley-routing-'))
     provider = await TestIdentityProvider.start()
+    // It may have the port of an earlier one, whose tokens it does not know.
+    tokenOf.clear()
     running = await start(env)
   })
   afterEach(async () => {
@@ -189,7 +191,7 @@ export const agent = (name: string, description: string, more?: object) =>
 
 const tokenOf = new Map<string, string>()
 export function bearer(client: string, scope = 'agent:read agent:write'): string {
-  const key = `${client} ${scope} ${provider.url}`
+  const key = `${client} ${scope}`
   const token = tokenOf.get(key) ?? provider.issue(client, { scope })
   tokenOf.set(key, token)
   return `Bearer ${token}`
