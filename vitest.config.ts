@@ -36,8 +36,8 @@ export default defineConfig({
     maxWorkers: 4,
     sequence: { sequencer: LongestFirst },
     // Bounds against hanging. No test asserts a time.
-    testTimeout: 60_000,
-    hookTimeout: 60_000,
+    testTimeout: 120_000,
+    hookTimeout: 120_000,
     expect: { poll: { timeout: 25_000 } },
     setupFiles: ['shared/testing/block-outside-network.ts'],
   },

@@ -156,5 +156,5 @@ async function ended(child: ChildProcess): Promise<void> {
 /** A new one must not meet the old one, which would answer in its place and then be gone. */
 async function silent(port: number | undefined): Promise<void> {
   if (port === undefined) return
-  for (let attempt = 0; attempt < 400 && (await answers(port)); attempt += 1) await wait(25)
+  for (let attempt = 0; attempt < 2400 && (await answers(port)); attempt += 1) await wait(25)
 }

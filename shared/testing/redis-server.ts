@@ -53,7 +53,7 @@ async function start(port: number, folder: string): Promise<ChildProcess> {
   const options = { bind: '127.0.0.1', port: String(port), save: '', appendonly: 'no', dir: folder }
   const args = Object.entries(options).flatMap(([name, value]) => [`--${name}`, value])
   const child = spawn('redis-server', args, { stdio: 'ignore' })
-  for (let attempt = 0; attempt < 200; attempt += 1) {
+  for (let attempt = 0; attempt < 2400; attempt += 1) {
     if (child.exitCode !== null) throw new Error(`redis-server ended with ${child.exitCode}`)
     if (await answers(port)) return child
     await wait(25)
