@@ -1,3 +1,4 @@
+import path from 'node:path'
 import { defineConfig } from 'vitest/config'
 import { BaseSequencer, type TestSpecification } from 'vitest/node'
 
@@ -32,6 +33,8 @@ export default defineConfig({
     environment: 'node',
     // Processes, not threads: tests here send signals, open databases and start servers.
     pool: 'forks',
+    // A worker keeps the modules it has loaded for its next file: loading them anew took a third of the time.
+    isolate: false,
     // More than two cores' worth: many tests wait for a process, a timer or a database.
     maxWorkers: 4,
     sequence: { sequencer: LongestFirst },
@@ -39,6 +42,6 @@ export default defineConfig({
     testTimeout: 120_000,
     hookTimeout: 120_000,
     expect: { poll: { timeout: 25_000 } },
-    setupFiles: ['shared/testing/block-outside-network.ts'],
+    execArgv: ['--import', path.join(import.meta.dirname, 'shared/testing/block-outside-network.ts')],
   },
 })

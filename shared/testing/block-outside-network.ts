@@ -1,5 +1,5 @@
 /**
- * Set up before every test file: nothing may leave this machine. A connection or a look-up of a name fails at once,
+ * Loaded by every worker of the tests: nothing may leave this machine. A connection or a look-up of a name fails at once,
  * with a sentence that names the host. It holds in the process of the test, not in processes that a test starts.
  */
 import dns from 'node:dns'
