@@ -6,6 +6,7 @@ import { errorEnvelope } from '../../shared/jsonrpc/envelope.ts'
 import { ParleyError } from '../../shared/jsonrpc/errors.ts'
 import { Audit } from '../../shared/process/audit.ts'
 import type { Log } from '../../shared/process/log.ts'
+import { logFailure } from '../../shared/process/log-failure.ts'
 import { rpcMethods } from '../routing/rpc-methods.ts'
 import type { Known, RpcRouter } from '../routing/rpc-router.ts'
 
@@ -22,10 +23,7 @@ export function addRpcRoutes(app: FastifyInstance, { router, log }: { router: Rp
       if (reply.raw.destroyed) return reply.hijack()
       const error = ParleyError.from(thrown)
       if (error.status >= 500 && !isDecision(error))
-        requestLog(log, request).error(
-          { err: error.cause ?? error, method: request.rpcMethod },
-          error.message,
-        )
+        logFailure(requestLog(log, request), error, { method: request.rpcMethod })
       auditError(audit, request, error)
       return reply
         .code(error.status)

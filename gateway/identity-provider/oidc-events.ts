@@ -27,7 +27,11 @@ const changes = {
  */
 export function logEvents(provider: Provider, log: Log, audit: Audit): void {
   const emitter: EventEmitter = provider
-  emitter.on('error', (error: Error) => log.error({ err: error }, 'OAuth server failed'))
+  emitter.on('error', (error: Error, ctx?: KoaContextWithOIDC) => {
+    // A client that leaves breaks its connection; nothing failed.
+    if (ctx?.req.socket.errored === error) log.debug({ err: error }, 'a client of the OAuth server left')
+    else log.error({ err: error }, 'OAuth server failed')
+  })
   emitter.on('server_error', (_ctx, error: Error) => log.error({ err: error }, 'OAuth server failed'))
   const refused = (event: string) => (ctx: KoaContextWithOIDC, error: errors.OIDCProviderError) => {
     const { error: code, error_description: description } = error

@@ -142,7 +142,9 @@ function sendError(
   request: FastifyRequest,
   reply: FastifyReply,
 ): void {
-  const error = fromFramework(thrown)
+  const left = hasLeft(request, thrown)
+  if (left) requestLog(log, request).debug('the client left in the middle of its request')
+  const error = left ? brokenOff(thrown) : fromFramework(thrown)
   if (error.status >= 500 && !isDecision(error)) logFailure(requestLog(log, request), error)
   auditError(audit, request, error)
   void reply
@@ -151,6 +153,18 @@ function sendError(
     .headers(error.headers)
     .type('application/json; charset=utf-8')
     .send(errorEnvelope(null, error))
+}
+
+/** Whoever reads a body as a stream sees that as a fault of the connection; it is nobody's but the client's. */
+function hasLeft({ raw }: FastifyRequest, thrown: unknown): boolean {
+  return (
+    !raw.complete && raw.destroyed && (thrown as NodeJS.ErrnoException | undefined)?.code === 'ECONNRESET'
+  )
+}
+
+/** Nobody reads it: for the logs and the counters. */
+function brokenOff(cause: unknown): ParleyError {
+  return new ParleyError('InvalidRequest', { message: 'Request body broke off', cause })
 }
 
 function fromFramework(thrown: unknown): ParleyError {

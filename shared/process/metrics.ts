@@ -21,7 +21,7 @@ export function createMetrics(): Metrics {
     registry,
     httpRequests: new Counter({
       name: 'http_requests_total',
-      help: 'HTTP requests answered',
+      help: 'HTTP requests by status of the answer; 499: the client left before it began',
       labelNames: ['method', 'endpoint', 'status', 'rpc_method'],
       registers,
     }),

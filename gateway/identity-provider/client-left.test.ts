@@ -1,0 +1,52 @@
+import { once } from 'node:events'
+import { connect } from 'node:net'
+import { afterAll, beforeAll, expect, test, vi } from 'vitest'
+import { basic, startIdentityProvider, type TestIdentityProvider, temporaryFolder } from './testing.ts'
+
+let folder: Awaited<ReturnType<typeof temporaryFolder>>
+let server: TestIdentityProvider
+beforeAll(async () => {
+  folder = await temporaryFolder()
+  server = await startIdentityProvider(folder)
+})
+afterAll(async () => {
+  await server[Symbol.asyncDispose]()
+  await folder[Symbol.asyncDispose]()
+})
+
+interface Line {
+  level: number
+  msg: string
+}
+
+test.each([
+  ['/oauth2/introspect', 'the client left in the middle of its request'],
+  ['/oauth2/token', 'a client of the OAuth server left'],
+])('a client that breaks off in the middle of a POST %s is no fault of the server', async (path, told) => {
+  const checker = { clientId: 'checker', clientName: 'Checker', scope: 'agent:read', introspection: true }
+  const credentials = await server.provider.ensureClient(checker)
+  const before = server.logged().length
+  const socket = connect(Number(new URL(server.origin).port), '127.0.0.1')
+  await once(socket, 'connect')
+  const head = [
+    `POST ${path} HTTP/1.1`,
+    'Host: a',
+    `Authorization: ${basic(credentials)}`,
+    'Content-Type: application/x-www-form-urlencoded',
+    'Content-Length: 100',
+    'Expect: 100-continue',
+  ]
+  socket.write(`${head.join('\r\n')}\r\n\r\ntoken=abc`)
+  // 100 Continue: the server has the head.
+  await once(socket, 'data')
+  socket.resetAndDestroy()
+  const lines = () =>
+    server
+      .logged()
+      .slice(before)
+      .split('\n')
+      .filter((line) => line !== '')
+      .map((line) => JSON.parse(line) as Line)
+  await vi.waitFor(() => expect(lines().map(({ msg }) => msg)).toContain(told), { timeout: 20_000 })
+  expect(lines().filter(({ level }) => level >= 40)).toEqual([])
+})
