@@ -1,6 +1,7 @@
 import { type ChildProcess, spawn } from 'node:child_process'
+import { randomUUID } from 'node:crypto'
 import { once } from 'node:events'
-import { mkdir, mkdtemp, readFile, rm, stat, writeFile } from 'node:fs/promises'
+import { cp, mkdir, mkdtemp, readFile, rm, stat, writeFile } from 'node:fs/promises'
 import os from 'node:os'
 import path from 'node:path'
 import { pathToFileURL } from 'node:url'
@@ -132,8 +133,9 @@ describe('an agent of another folder', () => {
     const saved = path.join(folder, 'saved')
     const online = await cli('verify', taskId, '--agent', 'hello', '--save', saved, '--token', operatorToken)
     expect(online).toMatchObject({ code: 0 })
-    expect(online.stdout.match(/^ok /gm)).toHaveLength(9)
+    expect(online.stdout.match(/^ok /gm)).toHaveLength(11)
     expect((await runCli(['verify', '--from', saved])).code).toBe(0)
+    expect((await runCli(['verify', taskId, '--agent', 'hello', '--from', saved])).code).toBe(0)
     for (const [file, from, to, fault] of [
       ['task.json', 'Hello, Ada', 'Hello, Eve', 'crypto_mismatch'],
       ['entry.json', '"Greets"', '"greets"', 'about this card'],
@@ -148,6 +150,19 @@ describe('an agent of another folder', () => {
       expect(offline.stdout).toMatch(new RegExp(`^NO .*(${fault})`, 'm'))
       await writeFile(path.join(saved, file), text)
     }
+  })
+
+  test.each([
+    ['another task', [randomUUID()], 'the task is the one asked for: It is '],
+    ['another agent', ['--agent', 'hell'], 'the entry is that of the agent asked for: It is that of http'],
+    ['a task that is not there', [randomUUID()], 'the task is the one asked for: There is none', 'task.json'],
+  ])('is not verified for %s', async (_what, asked, fault, without?: string) => {
+    const [saved, some] = [path.join(folder, 'saved'), path.join(folder, randomUUID())]
+    await cp(saved, some, { recursive: true })
+    if (without !== undefined) await rm(path.join(some, without))
+    const offline = await runCli(['verify', ...asked, '--from', some])
+    expect(offline.stdout.match(/^NO .*$/gm)).toEqual([expect.stringContaining(fault)])
+    expect(offline.code).toBe(1)
   })
 
   test('keeps its admission when it leaves and comes again with a rotated key', async () => {

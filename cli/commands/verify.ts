@@ -60,6 +60,7 @@ async function verify(io: Io, taskId: string | undefined, options: VerifyOptions
       : await readSaved(path.resolve(io.cwd, options.from))
   if (options.save !== undefined) await save(path.resolve(io.cwd, options.save), seen)
   const steps = await verifyEntry(seen)
+  steps.push(...askedSteps(seen, { slug: options.agent, taskId }))
   if (seen.task !== undefined) steps.push(...taskSteps(seen.task, seen))
   if (options.json) printJson(io, { gateway: seen.gateway['id'], agent: seen.entry['did'], steps })
   else {
@@ -104,6 +105,27 @@ async function gatewayDocument(server: ServerConnection): Promise<JsonObject> {
 
 async function get(server: ServerConnection, path: string): Promise<JsonObject> {
   return (await server.getJson(path)).body as JsonObject
+}
+
+/** What was seen is what was asked for: another agent's entry, or another task, would hold together just as well. */
+function askedSteps(
+  { entry, task }: Seen,
+  { slug, taskId }: { slug: string | undefined; taskId: string | undefined },
+): Step[] {
+  const steps: Step[] = []
+  if (slug !== undefined) {
+    // The proof is about the address.
+    const isOfIt = typeof entry['url'] === 'string' && entry['url'].endsWith(`/agents/${slug}`)
+    const step = 'the entry is that of the agent asked for'
+    steps.push({ step, ...(!isOfIt && { fault: `It is that of ${String(entry['url'])}.` }) })
+  }
+  if (taskId !== undefined) {
+    const step = 'the task is the one asked for'
+    const fault = task === undefined ? 'There is none.' : `It is ${String(task.id)}.`
+    const isIt = typeof task?.id === 'string' && task.id.toLowerCase() === taskId.toLowerCase()
+    steps.push({ step, ...(!isIt && { fault }) })
+  }
+  return steps
 }
 
 function taskSteps(task: WireTask, { agent, entry }: Seen): Step[] {
