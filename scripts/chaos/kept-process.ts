@@ -7,7 +7,7 @@ import { setTimeout as wait } from 'node:timers/promises'
 const root = path.join(import.meta.dirname, '..', '..')
 const bin = path.join(root, 'cli', 'bin.mjs')
 
-/** Before it is started again. */
+/** Before it is started again, where nobody says until when it stays down. */
 const downMs = 500
 /** A bound against hanging, on a machine that does much else. */
 const readyWithinMs = 180_000
@@ -34,6 +34,8 @@ export class KeptProcess implements AsyncDisposable {
   readonly #options: KeptProcessOptions
   readonly #kept: Promise<void>
   #child: ChildProcess | undefined
+  #down: Promise<unknown> | undefined
+  readonly #closed = Promise.withResolvers<void>()
   #over = false
 
   constructor(options: KeptProcessOptions) {
@@ -53,9 +55,13 @@ export class KeptProcess implements AsyncDisposable {
     }
   }
 
-  /** SIGKILL: nothing of the process runs any more, nothing is flushed. */
-  kill(): void {
+  /**
+   * SIGKILL: nothing of the process runs any more, nothing is flushed.
+   * @param down until it resolves the process is not started again; default: half a second
+   */
+  kill(down?: Promise<unknown>): void {
     this.state = 'down'
+    this.#down = down
     this.#child?.kill('SIGKILL')
   }
 
@@ -72,6 +78,7 @@ export class KeptProcess implements AsyncDisposable {
 
   async [Symbol.asyncDispose](): Promise<void> {
     this.#over = true
+    this.#closed.resolve()
     this.kill()
     await this.#kept
   }
@@ -86,7 +93,9 @@ export class KeptProcess implements AsyncDisposable {
       await ended
       if ((this.state as KeptProcess['state']) === 'ready') this.fell += 1
       this.state = 'down'
-      if (!this.#over) await wait(downMs)
+      if (this.#over) return
+      await Promise.race([this.#closed.promise, this.#down ?? wait(downMs)])
+      this.#down = undefined
     }
   }
 
