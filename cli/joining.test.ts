@@ -153,7 +153,7 @@ describe('an agent of another folder', () => {
   })
 
   test.each([
-    ['another task', [randomUUID()], 'the task is the one asked for: It is '],
+    ['another task', [randomUUID()], 'the task is the one asked for: It is another'],
     ['another agent', ['--agent', 'hell'], 'the entry is that of the agent asked for: It is that of http'],
     ['a task that is not there', [randomUUID()], 'the task is the one asked for: There is none', 'task.json'],
   ])('is not verified for %s', async (_what, asked, fault, without?: string) => {

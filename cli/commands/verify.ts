@@ -115,15 +115,15 @@ function askedSteps(
   const steps: Step[] = []
   if (slug !== undefined) {
     // The proof is about the address.
-    const isOfIt = typeof entry['url'] === 'string' && entry['url'].endsWith(`/agents/${slug}`)
+    const url = typeof entry['url'] === 'string' ? entry['url'] : ''
     const step = 'the entry is that of the agent asked for'
-    steps.push({ step, ...(!isOfIt && { fault: `It is that of ${String(entry['url'])}.` }) })
+    steps.push({ step, ...(!url.endsWith(`/agents/${slug}`) && { fault: `It is that of ${url}.` }) })
   }
   if (taskId !== undefined) {
-    const step = 'the task is the one asked for'
-    const fault = task === undefined ? 'There is none.' : `It is ${String(task.id)}.`
-    const isIt = typeof task?.id === 'string' && task.id.toLowerCase() === taskId.toLowerCase()
-    steps.push({ step, ...(!isIt && { fault }) })
+    const id = task === undefined ? undefined : (task as { id: unknown }).id
+    const isIt = typeof id === 'string' && id.toLowerCase() === taskId.toLowerCase()
+    const fault = task === undefined ? 'There is none.' : 'It is another.'
+    steps.push({ step: 'the task is the one asked for', ...(!isIt && { fault }) })
   }
   return steps
 }
