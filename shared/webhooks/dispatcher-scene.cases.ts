@@ -61,8 +61,8 @@ export async function scene(options: Partial<DispatcherOptions> & { knownTasksMa
     log: pino({ level: 'silent' }),
     ...options,
   })
-  const open = () => {
-    const made = parts()
+  const open = (more: Partial<DispatcherOptions> = {}) => {
+    const made = { ...parts(), ...more }
     return { dispatcher: new WebhookDispatcher(made), registrations: made.registrations }
   }
   return { store, ended, delivered, gate, open }

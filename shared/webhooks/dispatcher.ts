@@ -271,12 +271,19 @@ export class WebhookDispatcher {
       return this.#leave(lane, false)
     }
     const { url, token, event } = next
+    let isFirst = true
+    const mayPost = async () => {
+      const stands = await this.#events.stands(next, isFirst)
+      isFirst = false
+      if (!stands) lane.again = true
+      return stands && this.#claims.stillOurs(lane)
+    }
     const result = await this.#options.deliverer.deliver({
       url,
       token,
       body: event.body,
       signal: abort.signal,
-      mayPost: () => this.#claims.stillOurs(lane),
+      mayPost,
     })
     // The place at the host is free before the storage has answered.
     this.#queue.done(host, result.outcome === 'aborted' ? undefined : result.reason !== 'exhausted')

@@ -1,3 +1,4 @@
+import type { Log } from '../process/log.ts'
 import { isTerminal } from '../protocol/task.ts'
 import { millisOf } from '../protocol/timestamp.ts'
 import type { TaskRecord } from '../store/store.ts'
@@ -21,6 +22,8 @@ interface Target {
   settled: number
   /** Absent: the global webhook. */
   config: PushConfig | undefined
+  /** When the config was asked for, by the clock of `performance`. */
+  readAt: number
 }
 
 export type NextEvent = Target & { event: PreparedEvent }
@@ -31,12 +34,16 @@ interface Parts {
   globalWebhook?: GlobalWebhook | undefined
   lanes: Lanes
   claims: Pick<Claims, 'hold' | 'sender'>
+  log: Pick<Log, 'debug'>
   /** Held by all lanes before only small events are added. */
   bytesMax: number
 }
 
 /** An event of so many bytes is held beyond the bound: the dispatcher bounds how many there are. */
 const smallBytes = 16 * 1024
+
+/** Between the look at a config and the first attempt, where nothing waited. */
+const freshMs = 50
 
 /** A config is registered before its task is created; one whose task never came is left for so long. */
 const orphanAfterMs = 10 * 60 * 1000
@@ -72,6 +79,21 @@ export class NextEvents {
     return event === undefined ? undefined : { ...target, event }
   }
 
+  /**
+   * To be asked right before each attempt: false where the config was removed or replaced since, by any process or with its
+   * task. Where the storage cannot tell, what was read holds. Never rejects.
+   */
+  async stands({ config, readAt }: NextEvent, isFirst: boolean): Promise<boolean> {
+    if (config === undefined || (isFirst && performance.now() - readAt < freshMs)) return true
+    const { registrations, log } = this.#parts
+    try {
+      return await registrations.stands(config)
+    } catch (error) {
+      log.debug({ err: error, task_id: config.task.id }, 'a webhook is sent as it was last known')
+      return true
+    }
+  }
+
   /** Forgets bytes; they are made again when their turn comes. */
   drop(lane: Lane): void {
     for (const { body } of lane.batch) this.#bytes -= body.byteLength
@@ -95,17 +117,18 @@ export class NextEvents {
 
   async #target(lane: Lane, draining: boolean): Promise<Target | undefined> {
     const { registrations, globalWebhook } = this.#parts
+    const readAt = performance.now()
     if (lane.configId === undefined) {
       if (globalWebhook === undefined) return undefined
       const { url, token } = globalWebhook
-      return { url, token, revision: '', settled: lane.settled, config: undefined }
+      return { url, token, revision: '', settled: lane.settled, config: undefined, readAt }
     }
     const { task, configId, stored } = lane
     const find = stored ? registrations.findStored(task, configId) : registrations.find(task, configId)
     const config = await find
     if (config === undefined || !config.open || (draining && config.longRunning)) return undefined
     const { url, token, revision, settled } = config
-    return { url, token, revision, settled, config }
+    return { url, token, revision, settled, config, readAt }
   }
 
   async #fill(lane: Lane, { revision, settled, config }: Target): Promise<void> {

@@ -186,6 +186,12 @@ export class Registrations {
     return found
   }
 
+  /** It was not replaced or removed meanwhile, here or by another process. @throws ParleyError Unavailable */
+  async stands(config: PushConfig): Promise<boolean> {
+    const there = await this.#storeOf(config).findPushConfig(config.task, config.id)
+    return there?.revision === config.revision
+  }
+
   /** False when the config was replaced or removed meanwhile, or another process sends what it owes. */
   settle(config: PushConfig, settlement: Settlement, sender: string): Promise<boolean> {
     return this.#storeOf(config).settlePushConfig(config, settlement, this.shared ? sender : undefined)
