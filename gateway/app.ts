@@ -17,6 +17,7 @@ import { refuseWhileDraining } from './http/draining.ts'
 import { addIdentityRoute } from './http/identity-route.ts'
 import { addJoiningRoutes } from './http/joining-routes.ts'
 import { addNegotiationRoutes } from './http/negotiation-routes.ts'
+import { refuseLoops } from './http/passes.ts'
 import { addRegistryRoutes, type RegistryRoutes } from './http/registry-routes.ts'
 import { addRpcRoutes } from './http/rpc-routes.ts'
 import { isLoopback } from './identity-provider/client-rules.ts'
@@ -209,6 +210,7 @@ function leadingOf({ claims }: GatewayState, { leaseMs }: Registry) {
 function addRoutes(app: FastifyInstance, parts: Parts): void {
   const { addresses, oauth, registry, trust, limits, draining } = parts
   const gatewayUrl = addresses.public
+  refuseLoops(app, gatewayUrl)
   refuseWhileDraining(app, draining)
   oauth.provider?.mount(app, { checkerIsKnown: (credentials, checks) => limits?.trust(credentials, checks) })
   const { clientKeys } = oauth

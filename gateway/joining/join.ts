@@ -1,6 +1,7 @@
 import type { Caller } from '../../shared/auth/caller.ts'
 import { mayUse } from '../../shared/auth/caller.ts'
 import { ParleyError } from '../../shared/jsonrpc/errors.ts'
+import type { JsonObject } from '../../shared/protocol/task.ts'
 import { timestamp } from '../../shared/protocol/timestamp.ts'
 import { byOpenRegistry } from '../registry/admission.ts'
 import type { AgentEntry } from '../registry/entry.ts'
@@ -61,6 +62,8 @@ export class Joining {
     this.#underWay.push(id)
     try {
       const found = await fetchAgent(url, this.#options)
+      if (own.addresses.some((address) => isOf(found.card, address)))
+        throw refused('gateway', 'What answers there is this gateway')
       if (found.did !== undefined && found.did === own.did)
         throw refused('gateway', 'The DID on the card is that of this gateway')
       const proof = await this.#proof(request, url, found)
@@ -130,6 +133,11 @@ function inOrder({ did, identity }: FetchedAgent, proof: string): string[] {
 /** A gateway in its own registry would hand its requests to itself, without end. */
 function isAt(url: string, gateway: string): boolean {
   return url === gateway || url.startsWith(`${gateway}/agents/`)
+}
+
+/** The gateway's own card, under a name of the gateway that it does not know of. */
+function isOf({ url }: JsonObject, gateway: string): boolean {
+  return typeof url === 'string' && url.replace(/\/+$/, '') === gateway
 }
 
 function notTheAgent(reason: string): ParleyError {

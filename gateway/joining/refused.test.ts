@@ -172,6 +172,14 @@ test.each(['', '/', '/agents/stranger'])(
   },
 )
 
+test('nor under a name of it that it does not know of', async () => {
+  await house.start({ REGISTRY_ALLOWED_HOSTS: '127.0.0.1,localhost' })
+  const { port } = new URL(house.gateway.addresses.local)
+  const { status, error } = await house.join(`http://localhost:${port}`, await house.carol())
+  expect([status, error.data.reason]).toEqual([400, 'gateway'])
+  expect(house.gateway.registry.all()).toEqual([])
+})
+
 test('no agent comes in under the DID of the gateway, though its document is there for all to read', async () => {
   await house.start(identified)
   const document = (await house.send('GET', '/.well-known/did.json', '')).json

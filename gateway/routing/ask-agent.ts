@@ -65,12 +65,13 @@ export function resultIn(bytes: Buffer): unknown {
 
 /** Of the caller's headers those that a question of ours takes along: a signature would be one over other bytes. */
 export function questionHeaders(headers: IncomingHttpHeaders, requestId: string): IncomingHttpHeaders {
-  const { authorization } = headers
+  const { authorization, via } = headers
   return {
     'content-type': 'application/json',
     accept: 'application/json',
     'x-request-id': requestId,
     ...(authorization !== undefined && { authorization }),
+    ...(via !== undefined && { via }),
   }
 }
 

@@ -1,8 +1,8 @@
 import { isObject } from '../../shared/jsonrpc/envelope.ts'
 import { jsonOf } from '../../shared/protocol/json-text.ts'
 
-/** Reasons of a 503 that our agents give before anything of the message is kept; other 503s may come after. */
-const before = new Set<unknown>(['draining', 'queue_full', 'oauth', 'limits'])
+/** Reasons of a 503 that our servers give before anything of the message is kept; other 503s may come after. */
+const before = new Set<unknown>(['draining', 'queue_full', 'oauth', 'limits', 'loop'])
 /** A longer answer is no refusal. */
 export const refusalMaxBytes = 64 * 1024
 

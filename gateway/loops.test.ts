@@ -1,0 +1,58 @@
+import { expect, test } from 'vitest'
+import { agent, call, gateway, gatewayForEachTest, post, saying } from './testing.ts'
+
+gatewayForEachTest()
+
+const weather = 'Weather forecast for any city'
+
+/** An agent that is this gateway, under a name that nobody knew as one of it. */
+async function mirror(): Promise<void> {
+  const skill = { id: 'all', name: 'Weather forecast', description: weather, tags: ['weather', 'forecast'] }
+  await gateway().registry.register({
+    name: 'mirror',
+    description: weather,
+    url: gateway().addresses.local,
+    card: { name: 'mirror', description: weather },
+    skills: [{ ...skill, input_modes: ['text/plain'], output_modes: ['text/plain'] }],
+    owner: 'mirror',
+    origin: 'supervised',
+    verified: true,
+    admitted: true,
+    admittedBy: 'supervisor',
+  })
+}
+
+test('a message that would come back to the gateway goes to the next agent, or to none', async () => {
+  await mirror()
+  const nobody = await call('message/send', saying('weather forecast'))
+  expect([nobody.status, nobody.json.error.data]).toMatchObject([
+    503,
+    { reason: 'agent_down', tried: [{ agent: 'mirror', outcome: 'busy' }] },
+  ])
+  const sky = await agent('sky', weather)
+  const taken = await call('message/send', saying('weather forecast'))
+  expect([taken.status, taken.headers.get('x-agent'), sky.sent().length]).toEqual([200, 'sky', 1])
+})
+
+test('a path may lead through the gateway a few times, and not on and on', async () => {
+  await mirror()
+  const sky = await agent('sky', weather)
+  const body = JSON.stringify({ jsonrpc: '2.0', id: '1', method: 'tasks/list', params: {} })
+  const through = (times: number) => post(`${'/agents/mirror'.repeat(times)}/agents/sky/`, body)
+  expect((await through(7)).status).toBe(200)
+  const refused = await through(500)
+  expect([refused.status, refused.json.error.data.reason]).toEqual([503, 'loop'])
+  expect(sky.calls).toHaveLength(1)
+})
+
+test('an agent sees which way a request came, and a question of the gateway in its place', async () => {
+  const sky = await agent('sky', weather)
+  const via = '1.1 proxy.example'
+  await post('/agents/sky/', JSON.stringify({ jsonrpc: '2.0', id: '1', method: 'tasks/list', params: {} }), {
+    via,
+  })
+  await call('tasks/get', { task_id: crypto.randomUUID() }, { via })
+  expect(sky.calls.map(({ method }) => method)).toEqual(['tasks/list', 'tasks/get'])
+  for (const { headers } of sky.calls)
+    expect(headers.via).toMatch(/^1\.1 proxy\.example, 1\.1 parley-[\da-f]{16}$/)
+})
