@@ -30,8 +30,9 @@ const settings = () => ({ PAYMENT_RPC_URL: chain.url, PAYMENT_SIGNER_KEY_FILE: s
 function agentOnChain(
   price: PriceDefinition | PriceDefinition[],
   handle: TestDefinition['handle'] = () => 'done',
+  timing = { decideTimeoutMs: 40_000, settleTimeoutMs: 40_000 },
 ): Promise<TestAgent> {
-  const paymentTiming = { decideTimeoutMs: 300, settleTimeoutMs: 1000, watchEveryMs: 50 }
+  const paymentTiming = { ...timing, watchEveryMs: 50 }
   return testAgent({ handle, executionCost: price }, { env: settings(), paymentTiming })
 }
 
@@ -120,7 +121,9 @@ test('ten connections at once with one payment: it is settled once, one task is 
 test('a settlement that times out and succeeded on the chain: the payment ends completed, the work is done once', async () => {
   const payTo = newAddress()
   let runs = 0
-  await using agent = await agentOnChain(chain.price('0.01', payTo), () => `run ${(runs += 1)}`)
+  const impatient = { decideTimeoutMs: 300, settleTimeoutMs: 1000 }
+  const handle = () => `run ${(runs += 1)}`
+  await using agent = await agentOnChain(chain.price('0.01', payTo), handle, impatient)
   const alice = agent.caller('alice')
   const official = new OfficialClient(await chain.payer(), alice, agent.url)
   const payment = await official.sign()

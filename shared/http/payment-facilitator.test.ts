@@ -17,9 +17,13 @@ interface Given {
   runs?: () => void
   handle?: Parameters<typeof testAgent>[0]['handle']
   dataDir?: string
+  decideTimeoutMs?: number
 }
 
-function agentAt(facilitator: TestFacilitator, { runs, handle, dataDir }: Given = {}): Promise<TestAgent> {
+function agentAt(
+  facilitator: TestFacilitator,
+  { runs, handle, dataDir, decideTimeoutMs = 300 }: Given = {},
+): Promise<TestAgent> {
   return testAgent(
     {
       executionCost: price,
@@ -32,17 +36,20 @@ function agentAt(facilitator: TestFacilitator, { runs, handle, dataDir }: Given 
     },
     {
       env: { PAYMENT_FACILITATOR_URL: facilitator.url },
-      paymentTiming: { decideTimeoutMs: 300, settleTimeoutMs: 2000, watchEveryMs: 50 },
+      paymentTiming: { decideTimeoutMs, settleTimeoutMs: Math.max(2000, decideTimeoutMs), watchEveryMs: 50 },
       ...(dataDir !== undefined && { dataDir }),
     },
   )
 }
 
+/** For what is known with the first answer, however long it takes. */
+const patient = { decideTimeoutMs: 40_000 }
+
 const statesOf = (agent: TestAgent) => agent.app.services.store.payments.countPaymentsByState()
 
 test('a facilitator settles; nothing is test money', async () => {
   await using facilitator = await TestFacilitator.start()
-  await using agent = await agentAt(facilitator)
+  await using agent = await agentAt(facilitator, patient)
   const alice = agent.caller('alice')
   const { result, headers } = await alice.request(
     'message/send',
@@ -85,7 +92,7 @@ test.each<[string, FacilitatorAnswer, number]>([
 
 test('a settlement that is refused: 402, no task, and the payment has failed', async () => {
   await using facilitator = await TestFacilitator.start()
-  await using agent = await agentAt(facilitator)
+  await using agent = await agentAt(facilitator, patient)
   const alice = agent.caller('alice')
   facilitator.settle = () => ({
     json: { success: false, errorReason: 'insufficient_funds', transaction: '', network: '' },
