@@ -14,14 +14,15 @@ const nearnessWeight = 1
 const half = 0.1
 const massPower = 0.8
 
-const masses = new WeakMap<Query, { rarityOf: Knowledge['rarityOf']; mass: number }>()
+/** Read last: one place, as in `query.ts`. */
+let last: { query: Query; rarityOf: Knowledge['rarityOf']; mass: number } | undefined
 
 /** All that the words of the text could say; what matches is measured against it. */
 export function massOf(query: Query, knowledge: Knowledge): number {
-  const known = masses.get(query)
-  if (known !== undefined && known.rarityOf === knowledge.rarityOf) return known.mass
+  const { rarityOf } = knowledge
+  if (last?.query === query && last.rarityOf === rarityOf) return last.mass
   const mass = readMass(query, knowledge)
-  masses.set(query, { rarityOf: knowledge.rarityOf, mass })
+  last = { query, rarityOf, mass }
   return mass
 }
 

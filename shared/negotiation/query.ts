@@ -28,14 +28,17 @@ const wordsMax = 10_000
 const termsMax = 64
 const pairsMax = 48
 const commonMax = 16
-const kept = new WeakMap<NegotiationRequest, Query>()
+/**
+ * The text read last. One place, for a ranking asks about one text alone; a WeakMap would carry every text through the
+ * collections of young garbage, and make those slow.
+ */
+let last: { wanted: NegotiationRequest; query: Query } | undefined
 
-/** Reads the text of the request once, however many agents are asked. */
+/** Reads the text of the request once, however many agents are asked in a row. */
 export function queryOf(wanted: NegotiationRequest): Query {
-  const known = kept.get(wanted)
-  if (known !== undefined) return known
+  if (last?.wanted === wanted) return last.query
   const query = readQuery(`${wanted.taskSummary}\n${wanted.taskDetails ?? ''}`)
-  kept.set(wanted, query)
+  last = { wanted, query }
   return query
 }
 
