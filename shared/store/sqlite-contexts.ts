@@ -46,7 +46,7 @@ export function listContexts(
   const { owner, limit, cursor } = query
   const sql = `SELECT ${columns}, task_count FROM contexts INDEXED BY contexts_of_owner
     WHERE owner = ? AND (updated_at, id) < (?, ?) ORDER BY updated_at DESC, id DESC LIMIT ?`
-  return database.read(() => {
+  return database.readTogether(() => {
     // U+FFFF sorts after every time.
     const before = cursor === undefined ? ['\uffff', ''] : cursors.open('contexts', owner, cursor)
     const [updatedAt, id] = before as [string, string]

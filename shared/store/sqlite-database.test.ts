@@ -205,6 +205,36 @@ test('while another program holds the database for writing, writes and pings are
   expect(await insert(database, 'a')).toBe('a')
 })
 
+test('what is read together is of one moment, whatever another program writes meanwhile', async () => {
+  await using database = await openDatabase(file, [one])
+  await insert(database, 'a')
+  using other = new DatabaseSync(file)
+  const count = database.statement('SELECT count(*) AS count FROM notes')
+  const seen = await database.readTogether(() => {
+    const first = count.get()
+    other.exec("INSERT INTO notes VALUES ('b')")
+    return [first, count.get()]
+  })
+  expect(seen).toEqual([{ count: 1 }, { count: 1 }])
+  expect(await texts(database)).toEqual(['a', 'b'])
+})
+
+test('what throws while it reads together, or leaves its rows unread, holds up nothing that comes after', async () => {
+  await using database = await openDatabase(file, [one])
+  await insert(database, 'a')
+  await insert(database, 'b')
+  const mind = database.readTogether(() => {
+    for (const _ of database.statement('SELECT text FROM notes').iterate()) throw new RangeError('my mind')
+  })
+  await expect(mind).rejects.toThrow(RangeError)
+  await database.readTogether(() => {
+    for (const _ of database.statement('SELECT text FROM notes').iterate()) return
+  })
+  expect(await insert(database, 'c')).toBe('c')
+  expect(await database.readTogether(() => 1)).toBe(1)
+  expect(await texts(database)).toEqual(['a', 'b', 'c'])
+})
+
 test('a ping writes to the file', async () => {
   await using database = await openDatabase(file, [one])
   const { size } = await stat(`${file}-wal`)
@@ -221,6 +251,7 @@ test('closing finishes what was asked for; afterwards all is unavailable', async
   const closed = { error: 'Unavailable', message: 'The store is closed' }
   await expect(insert(database, 'b')).rejects.toMatchObject(closed)
   await expect(texts(database)).rejects.toMatchObject(closed)
+  await expect(database.readTogether(() => 1)).rejects.toMatchObject(closed)
   await expect(database.ping()).rejects.toMatchObject(closed)
   await using again = await openDatabase(file, [one])
   expect(await texts(again)).toEqual(['a'])

@@ -12,6 +12,8 @@ export interface SqliteDatabase extends AsyncDisposable {
   statement(sql: string): Statement
   /** Runs at once and sees every write whose promise has resolved. @throws ParleyError Unavailable */
   read<T>(run: () => T): Promise<T>
+  /** As `read`, for several statements: they see one moment, and the file is locked once. @throws ParleyError Unavailable */
+  readTogether<T>(run: () => T): Promise<T>
   /**
    * Runs in one transaction with the other writes of this turn; resolves when it is on the disk. One that throws changes
    * nothing and fails alone. It may run twice, so it must change nothing but the database.
@@ -123,6 +125,8 @@ class OpenDatabase implements SqliteDatabase {
   readonly #version: number
   readonly #opened: DisposableStack
   readonly #writes: GroupCommit
+  readonly #begin: () => void
+  readonly #rollback: () => void
   readonly #statements = new Map<string, Statement>()
 
   constructor(database: DatabaseSync, version: number, opened: DisposableStack) {
@@ -134,12 +138,14 @@ class OpenDatabase implements SqliteDatabase {
       return () => void statement.run()
     }
     const rollback = verb('ROLLBACK')
+    this.#begin = verb('BEGIN')
+    // A full or failing disk may have undone the transaction already.
+    this.#rollback = () => database.isTransaction && rollback()
     this.#writes = new GroupCommit({
       begin: verb('BEGIN IMMEDIATE'),
       commit: verb('COMMIT'),
       isOpen: () => database.isTransaction,
-      // A full or failing disk may have undone the transaction already.
-      rollback: () => database.isTransaction && rollback(),
+      rollback: this.#rollback,
       savepoint: verb('SAVEPOINT one_write'),
       release: verb('RELEASE one_write'),
       rollbackToSavepoint: verb('ROLLBACK TO one_write'),
@@ -162,6 +168,18 @@ class OpenDatabase implements SqliteDatabase {
     } catch (error) {
       throw forCallers(error)
     }
+  }
+
+  readTogether<T>(run: () => T): Promise<T> {
+    return this.read(() => {
+      this.#begin()
+      try {
+        return run()
+      } finally {
+        // There is nothing to undo, and unlike a commit it cannot be refused.
+        this.#rollback()
+      }
+    })
   }
 
   async write<T>(run: () => T): Promise<T> {

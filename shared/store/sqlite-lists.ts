@@ -29,8 +29,7 @@ export function newest(
   for (const state of states) {
     const source = isTerminal(state) ? from.ended : from.open
     const sql = `SELECT seq FROM ${source} AND seq < ? ORDER BY seq DESC LIMIT ?`
-    for (const row of database.statement(sql).iterate(state, value, before, limit))
-      all.push(row['seq'] as number)
+    for (const row of database.statement(sql).all(state, value, before, limit)) all.push(row['seq'] as number)
   }
   return all.sort((a, b) => b - a).slice(0, limit)
 }
@@ -38,7 +37,7 @@ export function newest(
 export function listTasks(inside: Inside, query: TaskQuery): Promise<Page<TaskRecord>> {
   const { database, cursors } = inside
   const { owner, contextId, state, cursor, limit } = query
-  return database.read(() => {
+  return database.readTogether(() => {
     const before = cursor === undefined ? undefined : Number(cursors.open('tasks', owner, cursor))
     if (contextId !== undefined && !owns(inside, contextId, owner)) return { items: [] }
     const seqs = newest(inside, contextId === undefined ? { owner } : { contextId }, {
@@ -59,7 +58,7 @@ export function contextHistory(
   owner: string,
   limit: number,
 ): Promise<TaskRecord[]> {
-  return inside.database.read(() => {
+  return inside.database.readTogether(() => {
     if (!owns(inside, contextId, owner)) return []
     return load(inside, newest(inside, { contextId }, { states: terminalStates, limit })).reverse()
   })
