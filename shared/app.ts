@@ -206,6 +206,7 @@ async function assemble(
     ...(options.clientKeys !== undefined && { clientKeys: options.clientKeys }),
     fileAllowedHosts: config.fileAllowedHosts,
     prompt: paid?.prompt,
+    isStillPaid: paid?.isStillPaid,
   })
   stack.use(startExpiry(engine, log))
   stack.use(startRetention({ store, days: config.retentionDays, log }))

@@ -25,6 +25,7 @@ interface Parts {
 export interface OpenedPayments {
   payments: Payments
   prompt: (record: TaskRecord, asked: Asked) => Part
+  isStillPaid: (record: TaskRecord) => Promise<boolean>
 }
 
 /**
@@ -56,5 +57,6 @@ export async function openPayments(parts: Parts): Promise<OpenedPayments | undef
   })
   if (facilitator.sandbox)
     log.warn('payments are test money (PAYMENT_SANDBOX): nothing that is paid here is worth anything')
-  return { payments, prompt }
+  const isStillPaid = ({ id, payments: ids = [] }: TaskRecord) => payments.isStillPaid(id, ids)
+  return { payments, prompt, isStillPaid }
 }

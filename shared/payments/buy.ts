@@ -4,7 +4,7 @@ import { millisOf, timestamp } from '../protocol/timestamp.ts'
 import type { PaymentRecord, PaymentTerms } from '../store/payment-store.ts'
 import type { Collector } from './collect.ts'
 import type { Ledger } from './ledger.ts'
-import { dueOf } from './ledger-table.ts'
+import { dueOf, noTask } from './ledger-table.ts'
 import { matchTerms, nonceKeyOf } from './match-terms.ts'
 import { PaymentRefused } from './payment-refused.ts'
 import type { Presented } from './x-payment.ts'
@@ -37,8 +37,7 @@ interface Parts {
  * @throws PaymentRefused (nothing was taken), ParleyError Conflict (the same is being paid right now), Unavailable
  */
 export async function buy(parts: Parts, wanted: Purchase, presented: Presented): Promise<Bought> {
-  if (presented.kind === 'session')
-    return { payment: await spendSession(parts.ledger, wanted, presented.sessionId) }
+  if (presented.kind === 'session') return spendSession(parts.ledger, wanted, presented.sessionId)
   const terms = matchTerms(presented, wanted.terms)
   const claimed = directPayment(wanted, terms, presented.transfer, parts.sandbox)
   const added = await parts.ledger.add(claimed)
@@ -104,14 +103,12 @@ const abandonedAfterMs = 5000
 async function alreadyThere(ledger: Ledger, wanted: Purchase, claimed: PaymentRecord): Promise<Bought> {
   const { nonceKey = '', id, owner } = claimed
   const same = await ledger.store.findByPurpose(wanted.purpose)
-  if (same !== undefined) {
-    const ours = isAbandoned(same, claimed) && (await ledger.changeAlone(same, { kind: 'take-over' }))
-    if (!ours) throw beingPaid()
-    return { payment: ours, takenOver: true }
-  }
-  const there = await ledger.store.findByNonce(nonceKey)
+  if (same !== undefined && same.nonceKey !== nonceKey) throw beingPaid()
+  const there = same ?? (await ledger.store.findByNonce(nonceKey))
   // It was let go in between: nothing was taken, and the next attempt can.
   if (there === undefined) throw beingPaid()
+  if (isSameRequest(there, wanted)) return takeUp(ledger, wanted, there)
+  if (same !== undefined) throw beingPaid()
   // Settled, and what it was for was refused: it is still good.
   if (there.owner === owner && there.state === 'settled')
     return { payment: await spend(ledger, wanted, there, 'invalid_exact_evm_nonce_already_used') }
@@ -120,13 +117,24 @@ async function alreadyThere(ledger: Ledger, wanted: Purchase, claimed: PaymentRe
   throw refusal
 }
 
-/** The same request again, paid by the same transfer: what was bought is still to be made. */
-function isAbandoned(there: PaymentRecord, { owner, nonceKey }: PaymentRecord): boolean {
-  const isSame = there.owner === owner && there.nonceKey === nonceKey && there.state === 'spent'
-  return isSame && millisOf(there.updatedAt) < Date.now() - abandonedAfterMs
+/** It pays for the same already, or did until its task was thought never to come. */
+function isSameRequest(there: PaymentRecord, { owner, taskId, purpose }: Purchase): boolean {
+  if (there.owner !== owner || there.taskId !== taskId) return false
+  const isListed = there.state === 'orphaned' && there.reason === noTask
+  return isListed || (there.state === 'spent' && there.purpose === purpose)
 }
 
-async function spendSession(ledger: Ledger, wanted: Purchase, sessionId: string): Promise<PaymentRecord> {
+/** The same request again, with the same payment: what was bought is still to be made. */
+async function takeUp(ledger: Ledger, { purpose }: Purchase, there: PaymentRecord): Promise<Bought> {
+  const isSpent = there.state === 'spent'
+  if (isSpent && millisOf(there.updatedAt) >= Date.now() - abandonedAfterMs) throw beingPaid()
+  const change = isSpent ? ({ kind: 'take-over' } as const) : ({ kind: 'reclaim', purpose } as const)
+  const payment = await ledger.changeAlone(there, change)
+  if (payment === undefined) throw beingPaid()
+  return { payment, takenOver: true }
+}
+
+async function spendSession(ledger: Ledger, wanted: Purchase, sessionId: string): Promise<Bought> {
   const found = await ledger.store.findPayment(sessionId, wanted.owner)
   if (found?.kind !== 'session') throw new PaymentRefused('payment_session_not_found')
   const isExpired = found.state === 'open' && (found.expiresAt ?? 0) <= Date.now()
@@ -134,8 +142,10 @@ async function spendSession(ledger: Ledger, wanted: Purchase, sessionId: string)
   if (found.state === 'failed') throw new PaymentRefused('payment_session_failed')
   if (['open', 'claimed', 'settling', 'unknown'].includes(found.state))
     throw new PaymentRefused('payment_session_pending')
+  if (isSameRequest(found, wanted) && wanted.terms.some((asked) => covers(found.terms, asked)))
+    return takeUp(ledger, wanted, found)
   if (found.state !== 'settled') throw new PaymentRefused('payment_session_spent')
-  return spend(ledger, wanted, found, 'payment_session_spent')
+  return { payment: await spend(ledger, wanted, found, 'payment_session_spent') }
 }
 
 /** @throws PaymentRefused when somebody else was first, or it is not enough */

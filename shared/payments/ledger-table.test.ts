@@ -27,6 +27,7 @@ const changes = {
   failed: { kind: 'failed', reason: 'x' },
   spend: { kind: 'spend', taskId: 't', purpose: 'p' },
   'take-over': { kind: 'take-over' },
+  reclaim: { kind: 'reclaim', purpose: 'p' },
   unspend: { kind: 'unspend' },
   earn: { kind: 'earn' },
   orphan: { kind: 'orphan', reason: 'x' },
@@ -75,6 +76,15 @@ test('a payment that failed or was orphaned lets go of its purpose, and keeps it
     expect(next).toMatchObject({ nonceKey: 'n', taskId: 't' })
     expect(next?.purpose).toBeUndefined()
   }
+})
+
+test('off the list for refund comes what had no task, and nothing else', () => {
+  const listed = (reason: string) => samplePayment({ state: 'orphaned', reason, taskId: 't' })
+  const next = changed(listed('no_task'), changes.reclaim, at)
+  expect(next).toMatchObject({ state: 'spent', taskId: 't', purpose: 'p' })
+  expect(next?.reason).toBeUndefined()
+  for (const reason of ['task_failed', 'task_canceled', 'unspent'])
+    expect(changed(listed(reason), changes.reclaim, at)).toBeUndefined()
 })
 
 test('a settlement without an answer is looked up again and again, less and less often, for ever', () => {

@@ -17,6 +17,8 @@ export type PaymentChange =
   | { kind: 'spend'; taskId: string; purpose: string }
   /** Whoever was to make what it is bound to has died: another one goes on. */
   | { kind: 'take-over' }
+  /** Its task was thought not to be there, and comes after all: nothing is owed any more. */
+  | { kind: 'reclaim'; purpose?: string }
   /** What it was bound to was refused before it began. */
   | { kind: 'unspend' }
   /** The task has completed. */
@@ -42,18 +44,22 @@ const table: Record<PaymentState, Partial<Record<PaymentChange['kind'], To>>> = 
   unknown: { 'no-answer': 'unknown', settled: 'paid', failed: 'failed', ask: 'unknown' },
   settled: { spend: 'spent', orphan: 'orphaned' },
   spent: { wait: 'spent', 'take-over': 'spent', unspend: 'settled', earn: 'earned', orphan: 'orphaned' },
-  orphaned: { refund: 'refunded', earn: 'earned' },
+  orphaned: { refund: 'refunded', earn: 'earned', reclaim: 'spent' },
   earned: {},
   refunded: {},
   failed: { told: 'failed' },
   expired: {},
 }
 
+/** Why a payment is listed for refund whose task is not there. */
+export const noTask = 'no_task'
+
 /** `settling` of a process that died; `spent` until its task has ended; a completed session that nobody uses. */
 export const settlingMaxMs = 90_000
 /** A look-up and another settlement, of a process that died. */
 const askedMaxMs = 2 * settlingMaxMs
-const [spentAgainMs, spentAgainMaxMs] = [30_000, 3_600_000]
+export const spentAgainMs = 30_000
+const spentAgainMaxMs = 3_600_000
 const unspentMaxMs = 7 * 24 * 60 * 60 * 1000
 const unknownAgainMs = [1000, 2000, 5000, 15_000, 30_000, 60_000, 300_000, 900_000, 3_600_000]
 
@@ -64,7 +70,7 @@ export function changed(
   at: { timestamp: string; now: number },
 ): PaymentRecord | undefined {
   const to = table[record.state][change.kind]
-  if (to === undefined) return undefined
+  if (to === undefined || (change.kind === 'reclaim' && record.reason !== noTask)) return undefined
   // What a payment was claimed for, it pays for.
   const state = to === 'paid' ? (record.taskId === undefined ? 'settled' : 'spent') : to
   const next: PaymentRecord = { ...record, state, version: record.version + 1, updatedAt: at.timestamp }
@@ -101,6 +107,10 @@ function fillIn(next: PaymentRecord, change: PaymentChange, timestamp: string): 
     case 'spend':
       next.taskId = change.taskId
       next.purpose = change.purpose
+      break
+    case 'reclaim':
+      delete next.reason
+      if (change.purpose !== undefined) next.purpose = change.purpose
       break
     case 'unspend':
       delete next.taskId

@@ -8,6 +8,7 @@ import { Ledger } from './ledger.ts'
 import type { PaidWork } from './paid-work.ts'
 import { inTestMoney } from './sandbox.ts'
 import { PaymentSessions } from './sessions.ts'
+import { isStillPaid } from './still-paid.ts'
 import { PaymentWatch } from './watch.ts'
 import type { Presented } from './x-payment.ts'
 
@@ -93,6 +94,11 @@ export class Payments implements AsyncDisposable {
   /** What an operator has found out of a settlement that nobody answered for. */
   decide(payment: PaymentRecord, settlement: Settlement): Promise<PaymentRecord> {
     return this.#collector.decide(payment, settlement)
+  }
+
+  /** See `isStillPaid`. */
+  isStillPaid(taskId: string, paymentIds: readonly string[]): Promise<boolean> {
+    return isStillPaid(this.ledger, taskId, paymentIds)
   }
 
   /** A task that was paid for has ended: its payments are earned or orphaned. What is missed here is found by the watch. */

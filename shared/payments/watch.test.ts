@@ -6,6 +6,7 @@ import { samplePayment } from '../store/store-payments.cases.ts'
 import { testAgent } from '../testing/test-agent.ts'
 import type { Facilitator } from './facilitator.ts'
 import { Payments } from './payments.ts'
+import { SandboxFacilitator } from './sandbox.ts'
 
 test('several processes watch one store: one of them looks a settlement up, and it is settled once', async () => {
   await using agent = await testAgent({ handle: () => 'done' })
@@ -52,4 +53,27 @@ test('several processes watch one store: one of them looks a settlement up, and 
   const settled = async () => (await store.loadPayment(row.id))?.txHash
   await expect.poll(settled).toBe(transaction)
   expect(asked).toEqual({ lookUp: 1, settle: 1 })
+})
+
+test('a payment is looked at, and its task begins in the same moment: it is not listed for refund', async () => {
+  await using agent = await testAgent({ handle: () => 'done' })
+  const store = agent.app.services.store.payments
+  const row = samplePayment({ state: 'spent', taskId: 't', dueAt: Date.now() })
+  await store.addPayment(row)
+  const begun: boolean[] = []
+  const work = {
+    settled: async () => {},
+    failed: async () => {},
+    look: async () => {
+      begun.push(await payments.isStillPaid('t', [row.id]))
+      return 'none' as const
+    },
+  }
+  const facilitator = new SandboxFacilitator(store)
+  const log = makeLog({ level: 'silent', name: 'test' })
+  const parts = { store, facilitator, work, log, agentId: 'a', shared: false }
+  await using payments: Payments = new Payments({ ...parts, registry: new Registry() })
+  await payments.recover()
+  expect(begun).toEqual([true])
+  expect((await store.loadPayment(row.id))?.state).toBe('spent')
 })

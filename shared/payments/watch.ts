@@ -3,6 +3,7 @@ import { timestampOf } from '../protocol/timestamp.ts'
 import type { PaymentRecord, PaymentState } from '../store/payment-store.ts'
 import type { Collector } from './collect.ts'
 import type { Ledger } from './ledger.ts'
+import { noTask } from './ledger-table.ts'
 import type { PaidWork } from './paid-work.ts'
 
 interface WatchParts {
@@ -124,7 +125,7 @@ export class PaymentWatch implements Disposable {
     const payment = await this.#parts.ledger.store.loadPayment(id)
     if (payment?.state === 'spent') await this.#spent(payment)
     // Its task was so late that it was taken for one that never came.
-    if (payment?.state !== 'orphaned' || payment.reason !== 'no_task') return
+    if (payment?.state !== 'orphaned' || payment.reason !== noTask) return
     if ((await this.#parts.work.look(payment)) === 'completed')
       await this.#parts.ledger.change(payment, { kind: 'earn' })
   }
@@ -137,8 +138,9 @@ export class PaymentWatch implements Disposable {
       await work.settled(record)
       await ledger.change(record, { kind: 'wait' })
     } else if (state === 'completed') await ledger.change(record, { kind: 'earn' })
-    else
-      await ledger.change(record, { kind: 'orphan', reason: state === 'none' ? 'no_task' : `task_${state}` })
+    // A task that begins just now makes sure of its payment: one of the two is first.
+    else if (state === 'none') await ledger.changeAlone(record, { kind: 'orphan', reason: noTask })
+    else await ledger.change(record, { kind: 'orphan', reason: `task_${state}` })
   }
 
   async *#all(state: PaymentState): AsyncGenerator<PaymentRecord> {

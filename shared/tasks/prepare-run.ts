@@ -9,6 +9,7 @@ import type { Store, TaskRecord } from '../store/store.ts'
 import { type FileFetching, FileNotFetchedError, fetchFiles, type PartsWithFiles } from './fetch-files.ts'
 import { fitSkill } from './fit-skill.ts'
 import { ourText } from './our-message.ts'
+import { failed } from './outcome.ts'
 import type { Change } from './transitions.ts'
 import { verifyCallersParts } from './verify-parts.ts'
 
@@ -27,11 +28,13 @@ interface Run {
   usage: HandlerContext['usage']
   clientKeys: ClientKeys | undefined
   files: FileFetching
+  isStillPaid: ((record: TaskRecord) => Promise<boolean>) | undefined
 }
 
-/** Everything a handler is given; or the end of a task whose message does not fit the skill's input, or whose files cannot be had. */
+/** Everything a handler is given; or the end of a task that nothing pays for, whose message does not fit its skill, or whose files cannot be had. */
 export async function prepareRun(run: Run): Promise<{ context: HandlerContext } | { ends: Change }> {
   const { agent, store, record } = run
+  if (!(await isPaid(run))) return { ends: failed(record, notPaid) }
   const said = callersMessages(record.history)
   const fit = await fitSkill(agent, said)
   if ('reason' in fit) return { ends: { kind: 'reject', message: ourText(record, fit.reason) } }
@@ -62,6 +65,14 @@ export async function prepareRun(run: Run): Promise<{ context: HandlerContext } 
     verified: await verifyCallersParts(newestMessage(record).parts, record.owner, run.clientKeys),
   })
   return { context }
+}
+
+const notPaid = 'Nothing pays for this task any more: its payment was paid back before the work began.'
+
+function isPaid(run: Run): boolean | Promise<boolean> {
+  const { record, isStillPaid } = run
+  if (record.payments === undefined || isStillPaid === undefined) return true
+  return patiently(run, () => isStillPaid(record))
 }
 
 /** A storage that is away is not the task's failure: it waits, until it is told to stop. */

@@ -32,6 +32,8 @@ export interface RunnerParts {
   artifactMaxBytes: number
   /** How a payment is asked for in the middle of a task; absent on agents without a price. */
   prompt?: ((record: TaskRecord, asked: Asked) => Part) | undefined
+  /** Whether what paid for a task still does; absent on agents without a price. */
+  isStillPaid?: ((record: TaskRecord) => Promise<boolean>) | undefined
   /** Signs what tasks make. */
   key: KeyPair
   /** Absent: nobody's key is known. */
@@ -250,6 +252,7 @@ export class TaskRunner {
         log,
         usage,
         clientKeys: this.#parts.clientKeys,
+        isStillPaid: this.#parts.isStillPaid,
         files: { maxBytes: artifactMaxBytes, allowed: fileAllowedHosts },
       })
       if ('ends' in prepared) return prepared.ends
