@@ -124,10 +124,14 @@ export class Registry {
     return this.all().filter((entry) => entry.admitted)
   }
 
-  /** Whether this client is an agent that proved its key, was admitted and is not set aside. */
+  /**
+   * Whether this client is an agent that proved its key, was admitted and was not set aside by an operator. One that failed
+   * again and again gets no new work, but its callers still come for their tasks.
+   */
   isTrusted(clientId: string): boolean {
     const entry = clientId.startsWith('did:') ? this.find(clientId) : undefined
-    return entry?.owner === clientId && entry.verified && entry.admitted && entry.quarantine === undefined
+    if (entry?.owner !== clientId || entry.quarantine?.by !== undefined) return false
+    return entry.verified && entry.admitted
   }
 
   /**

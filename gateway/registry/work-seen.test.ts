@@ -90,6 +90,26 @@ test('five failures in a row set it aside; an answer between them does not let i
   await aside().toBe(now + 1000)
 })
 
+test('while it is aside its failures do not keep it there: its callers still come for their tasks', async () => {
+  for (let time = 0; time < 50; time += 1) work.failed(id)
+  await aside().toBe(now + 1000)
+  for (let time = 0; time < 50; time += 1) work.failed(id)
+  // A write of the registry that comes after all that these could have led to.
+  await registry.admit(id, 'operator')
+  expect(registry.find(id)?.quarantine?.until).toBe(now + 1000)
+})
+
+test('an agent that the gateway set aside checks its callers’ tokens as before; one that an operator set aside does not', async () => {
+  const about = { name: 'own', description: '', url: 'http://y', card: {}, skills: [], owner: 'did:x:own' }
+  const proven = { ...about, did: 'did:x:own', verified: true, admitted: true }
+  const entry = await registry.register({ ...proven, origin: 'registered' })
+  expect(registry.isTrusted('did:x:own')).toBe(true)
+  await registry.setAside(entry.id, 'it failed again and again', now + 1000)
+  expect(registry.isTrusted('did:x:own')).toBe(true)
+  await registry.quarantine(entry.id, 'operator', 'lies')
+  expect(registry.isTrusted('did:x:own')).toBe(false)
+})
+
 test('half open: after its probe the first failure sets it aside for twice as long', async () => {
   let answers = false
   const options = { registry, log, everyMs: 3_600_000, now: () => now, probe: async () => answers }

@@ -33,6 +33,8 @@ interface Work {
   /** Newest last, at most `latenciesMax`. */
   latencies: { ms: number; at: number }[]
   inARow: number
+  /** It is being set aside: the entry does not say so yet. */
+  goesAside: boolean
   timesAside: number
   /** Since it failed last. */
   answers: number
@@ -102,7 +104,9 @@ export class WorkSeen implements Disposable {
     work.unanswered += 1
     work.inARow += 1
     work.answers = 0
-    if (work.inARow >= this.#options.failuresInARow) this.#setAside(id, work)
+    if (work.inARow < this.#options.failuresInARow || work.goesAside) return
+    // Whoever is aside fails those who still come for their tasks, too: whether it is there again the probe finds out.
+    if (this.#registry.find(id)?.quarantine === undefined) this.#setAside(id, work)
   }
 
   /** A task of it came to its end. Agents that send heartbeats count their tasks themselves. */
@@ -198,14 +202,19 @@ export class WorkSeen implements Disposable {
     const lastsMs = Math.min(asideMaxMs, asideMs * 2 ** Math.min(work.timesAside, 20))
     work.timesAside += 1
     work.inARow = 0
+    work.goesAside = true
     const slug = this.#registry.find(id)?.slug
     const aside = async () => {
       if (!(await this.#registry.setAside(id, 'it failed again and again', now() + lastsMs))) return
       this.#log.warn({ agent: slug, lasts_ms: lastsMs }, 'agent is set aside: it failed again and again')
     }
-    aside().catch((error: unknown) => {
-      this.#log.error({ err: error, agent: slug }, 'agent could not be set aside')
-    })
+    aside()
+      .catch((error: unknown) => {
+        this.#log.error({ err: error, agent: slug }, 'agent could not be set aside')
+      })
+      .finally(() => {
+        work.goesAside = false
+      })
   }
 
   #workOf(id: string): Work | undefined {
@@ -224,6 +233,7 @@ export class WorkSeen implements Disposable {
       toldAt: this.#options.now(),
       latencies: [],
       inARow: 0,
+      goesAside: false,
       answers: 0,
       timesAside: entry.quarantine?.until === undefined ? 0 : 1,
     }
