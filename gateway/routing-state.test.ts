@@ -207,6 +207,16 @@ test('who fails again and again is set aside, which the entry shows, and gets no
   expect([taken.headers.get('x-agent'), second.sent().length]).toEqual(['sky-two', 1])
 })
 
+test('one message that its agent does not answer is one failure, however often the agent is asked again', async () => {
+  const sky = await agent('sky', weather)
+  sky.on['message/send'] = ({ response, params }) =>
+    sky.sent().length < 7 ? void response.destroy() : sky.take(params)
+  const taken = await call('message/send', saying('weather forecast'))
+  expect([taken.status, sky.sent().length]).toEqual([200, 7])
+  expect(gateway().registry.find('sky')?.quarantine).toBeUndefined()
+  await expect.poll(() => gateway().registry.find('sky')?.measurements?.samples).toBeCloseTo(1, 1)
+}, 60_000)
+
 test('a connection that a client breaks does not count against the agent', async () => {
   const sky = await agent('sky', weather)
   sky.on['message/send'] = () => new Promise(() => {})

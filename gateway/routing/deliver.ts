@@ -44,8 +44,15 @@ export async function deliver(target: Target, delivery: Delivery): Promise<Deliv
     const leftMs = until - Date.now()
     if (leftMs <= 0 || delivery.reply.raw.destroyed) return first
     await delay(Math.min(pauseMs, leftMs))
-    const again = await attempt(target, delivery, until)
+    const again = await attempt(target, { ...delivery, seen: seenAgain(delivery.seen) }, until)
     if (again.kind === 'streams' || (again.kind === 'answered' && isConclusive(again.head))) return again
+  }
+}
+
+/** One message is one failure, however often its agent is asked what became of it. */
+function seenAgain(seen: Seen): Seen {
+  return (id, sign) => {
+    if (sign === 'answered') seen(id, sign)
   }
 }
 
@@ -58,7 +65,7 @@ async function attempt(
   const exchange = exchangeWith(target, request, body, { 'idempotency-key': key })
   const letGo = abortWhenClientLeaves(reply, exchange)
   const giveUp = () => exchange.abort(new Error('the agent did not answer in time'))
-  const timer = until === undefined ? undefined : setTimeout(giveUp, until - Date.now())
+  const timer = until === undefined ? undefined : setTimeout(giveUp, Math.max(1, until - Date.now()))
   const forget = () => {
     clearTimeout(timer)
     letGo()
