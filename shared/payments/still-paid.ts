@@ -22,9 +22,10 @@ export async function isStillPaid(ledger: Ledger, taskId: string, ids: readonly 
 async function stands(ledger: Ledger, taskId: string, id: string): Promise<boolean> {
   for (let attempt = 0; attempt < attemptsMax; attempt += 1) {
     const payment = await ledger.store.loadPayment(id)
-    if (payment === undefined || payment.taskId !== taskId) return false
+    // It failed while the task waited for it, and another one was asked for.
+    if (payment === undefined || payment.state === 'failed') return true
+    if (payment.taskId !== taskId || !(payment.state === 'spent' || isListed(payment))) return false
     if (isFresh(payment)) return true
-    if (payment.state !== 'spent' && !isListed(payment)) return false
     // Who lists it, or notes that it is paid back, in the same moment is before this change or finds it made.
     const kind = payment.state === 'spent' ? 'wait' : 'reclaim'
     if ((await ledger.changeAlone(payment, { kind })) !== undefined) return true
