@@ -8,8 +8,18 @@ const takeAll = (queue: FairQueue<{ host: string; name: string }>) => {
   return taken
 }
 
+/** Each has taken something before. */
+const known = (queue: FairQueue<{ host: string; name: string }>, hosts: string[], healthy = true) => {
+  for (const host of hosts) {
+    queue.add(item(host))
+    queue.take()
+    queue.done(host, healthy)
+  }
+}
+
 test('hosts take turns, whoever came first; within a host the first comes first', () => {
   const queue = new FairQueue<{ host: string; name: string }>({ totalMax: 4 })
+  known(queue, ['a', 'b'])
   for (const name of ['1', '2', '3']) queue.add(item('a', name))
   for (const name of ['4', '5']) queue.add(item('b', name))
   expect(takeAll(queue).map(({ name }) => name)).toEqual(['1', '4', '2', '5'])
@@ -20,6 +30,7 @@ test('hosts take turns, whoever came first; within a host the first comes first'
 
 test('a host has at most so many at a time, and all together at most so many', () => {
   const queue = new FairQueue<{ host: string; name: string }>({ totalMax: 5, perHostMax: 3 })
+  known(queue, ['a', 'b'])
   for (let i = 0; i < 10; i += 1) for (const host of ['a', 'b']) queue.add(item(host))
   expect(takeAll(queue)).toHaveLength(5)
   for (let i = 0; i < 3; i += 1) queue.done('a', true)
@@ -30,8 +41,11 @@ test('a host has at most so many at a time, and all together at most so many', (
   ).toEqual(['a', 'a', 'b'])
 })
 
-test('a host whose last delivery failed gets a quarter, until one succeeds', () => {
+test('a host whose last delivery failed gets a quarter, one that had none a sixteenth, until one succeeds', () => {
   const queue = new FairQueue<{ host: string; name: string }>({ perHostMax: 8 })
+  for (let i = 0; i < 30; i += 1) queue.add(item('b'))
+  expect(takeAll(queue)).toHaveLength(1)
+  known(queue, ['a'])
   for (let i = 0; i < 30; i += 1) queue.add(item('a'))
   expect(takeAll(queue)).toHaveLength(8)
   for (let i = 0; i < 8; i += 1) queue.done('a', false)
@@ -43,18 +57,25 @@ test('a host whose last delivery failed gets a quarter, until one succeeds', () 
 test('hosts that fail leave half of the places to the others, however many they are', () => {
   const queue = new FairQueue<{ host: string; name: string }>({ totalMax: 10, perHostMax: 4 })
   const sick = Array.from({ length: 20 }, (_, i) => `sick${i}`)
-  for (const host of sick) {
-    queue.add(item(host))
-    queue.take()
-    queue.done(host, false)
-  }
+  const well = Array.from({ length: 20 }, (_, i) => `well${i}`)
+  known(queue, sick, false)
+  known(queue, well)
   for (const host of sick) queue.add(item(host))
   expect(takeAll(queue)).toHaveLength(5)
-  for (let i = 0; i < 20; i += 1) queue.add(item(`well${i}`))
-  expect(takeAll(queue).map(({ host }) => host)).toEqual(['well0', 'well1', 'well2', 'well3', 'well4'])
+  for (const host of well) queue.add(item(host))
+  expect(takeAll(queue).map(({ host }) => host)).toEqual(well.slice(0, 5))
   // One that fails while it has others under way counts with all of them.
   queue.done('well0', undefined)
   expect(queue.take()?.host).toBe('well5')
+})
+
+test('hosts that nothing is known of leave a quarter of the places to those that take what they are sent', () => {
+  const queue = new FairQueue<{ host: string; name: string }>({ totalMax: 8 })
+  known(queue, ['well'])
+  for (let i = 0; i < 20; i += 1) queue.add(item(`new${i}`))
+  expect(takeAll(queue)).toHaveLength(6)
+  queue.add(item('well'))
+  expect(takeAll(queue).map(({ host }) => host)).toEqual(['well'])
 })
 
 test('what is removed is not taken', () => {

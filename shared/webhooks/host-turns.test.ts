@@ -18,8 +18,19 @@ function line(options: ConstructorParameters<typeof HostTurns>[0]) {
   return { turns, got, take, give, settled }
 }
 
+/** Makes a host known: it answers so often. */
+const known = async ({ take, give, got }: ReturnType<typeof line>, origin: string, times: number) => {
+  for (let n = 0; n < times; n++) {
+    await take(origin)
+    give(origin)
+  }
+  got.length = 0
+}
+
 test('one host has at most its share; what it does not use is there for others', async () => {
-  const { got, take, give, settled, turns } = line({ perHostMax: 2, totalMax: 4 })
+  const of = line({ perHostMax: 2, totalMax: 4 })
+  const { got, take, give, settled, turns } = of
+  await known(of, 'a', 1)
   for (const origin of ['a', 'a', 'a', 'b']) void take(origin)
   await settled()
   expect([got, turns.underWay]).toEqual([['a', 'a', 'b'], 3])
@@ -29,7 +40,9 @@ test('one host has at most its share; what it does not use is there for others',
 })
 
 test('hosts take turns for what there is in all: a long line of one does not hold up another', async () => {
-  const { got, take, give, settled } = line({ perHostMax: 1, totalMax: 1 })
+  const of = line({ perHostMax: 1, totalMax: 1 })
+  const { got, take, give, settled } = of
+  for (const origin of ['a', 'b', 'c']) await known(of, origin, 1)
   for (const origin of ['a', 'a', 'a', 'b', 'b', 'c']) void take(origin)
   for (let turn = 0; turn < 6; turn++) {
     await settled()
@@ -40,7 +53,9 @@ test('hosts take turns for what there is in all: a long line of one does not hol
 })
 
 test('a host that does not answer gets fewer turns at a time, down to one, and gets them back by answering', async () => {
-  const { got, take, give, settled } = line({ perHostMax: 4, totalMax: 100 })
+  const of = line({ perHostMax: 4, totalMax: 100 })
+  const { got, take, give, settled } = of
+  await known(of, 'dead', 3)
   for (let n = 0; n < 4; n++) await take('dead')
   for (let n = 0; n < 4; n++) give('dead', false)
   const answers = async (answered: boolean) => {
@@ -58,6 +73,38 @@ test('a host that does not answer gets fewer turns at a time, down to one, and g
   expect(await answers(false)).toBe(1)
   expect(await answers(true)).toBe(1)
   expect(await answers(true)).toBe(4)
+})
+
+test('hosts that do not answer, and hosts that nothing is known of, leave turns for those that answer, however many they are', async () => {
+  const of = line({ perHostMax: 2, totalMax: 8 })
+  const { got, take, give, settled, turns } = of
+  await known(of, 'well', 1)
+  const dead = Array.from({ length: 50 }, (_, i) => `dead${i}`)
+  for (const origin of dead) void take(origin)
+  await settled()
+  expect(turns.underWay).toBe(6)
+  for (const origin of dead) {
+    give(origin, false)
+    await settled()
+  }
+  expect(turns.underWay).toBe(0)
+  for (const origin of dead) void take(origin)
+  await settled()
+  expect(turns.underWay).toBe(4)
+  got.length = 0
+  for (const origin of ['new', 'new', 'new2', 'new2', 'well', 'well']) void take(origin)
+  await settled()
+  expect(got).toEqual(['new', 'new2', 'well', 'well'])
+})
+
+test('a host that nothing is known of gets one turn at a time, until it answers', async () => {
+  const { got, take, give, settled } = line({ perHostMax: 4, totalMax: 100 })
+  for (let n = 0; n < 4; n++) void take('new')
+  await settled()
+  expect(got).toHaveLength(1)
+  give('new')
+  await settled()
+  expect(got).toHaveLength(3)
 })
 
 test('whoever gives up leaves the line, and a turn given back twice counts once', async () => {

@@ -1,3 +1,5 @@
+import { HostLine } from './host-line.ts'
+
 export interface HostTurnsOptions {
   /** Posts to one origin at a time. Default 8. */
   perHostMax?: number
@@ -15,37 +17,35 @@ interface Host {
 }
 
 /** Hosts that do not answer and whose smaller share is remembered while nothing goes to them. */
-const slowMax = 1000
+const slowMax = 10_000
 
 /**
  * Who may post now. Hosts take turns for what there is in all. One that does not answer gets fewer turns at a time, down
- * to one, and gets them back by answering: hundreds of dead receivers leave room for the others.
+ * to one, and gets them back by answering; one that nothing is known of begins with one; all of those together leave room for the others, however many they are.
  * What waits here is bounded by whoever hands it over.
  */
 export class HostTurns {
   readonly #perHostMax: number
-  readonly #totalMax: number
   readonly #hosts = new Map<string, Host>()
   /** Shares of hosts that have nothing under way now, oldest first. */
   readonly #slow = new Map<string, number>()
-  /** Hosts with somebody waiting and room for one, in the order of their turns. */
-  readonly #line = new Set<string>()
-  #underWay = 0
+  /** Hosts with somebody waiting and room for one. */
+  readonly #line: HostLine
 
   constructor(options: HostTurnsOptions = {}) {
     this.#perHostMax = options.perHostMax ?? 8
-    this.#totalMax = options.totalMax ?? 256
+    this.#line = new HostLine(options.totalMax ?? 256)
   }
 
   get underWay(): number {
-    return this.#underWay
+    return this.#line.underWay
   }
 
   /** @throws the signal's reason */
   async take(origin: string, signal: AbortSignal): Promise<Turn> {
     signal.throwIfAborted()
     const host = this.#hostOf(origin)
-    if (this.#isFree(host)) return this.#begin(origin, host)
+    if (this.#isFree(origin, host)) return this.#begin(origin, host)
     const { promise, resolve, reject } = Promise.withResolvers<void>()
     const leave = () => {
       host.waiting.delete(resolve)
@@ -65,13 +65,14 @@ export class HostTurns {
   }
 
   /** Who waits elsewhere waits for his own host's turns, or for one of all, of which none would be left. */
-  #isFree(host: Host): boolean {
-    return host.waiting.size === 0 && host.underWay < host.limit && this.#underWay < this.#totalMax
+  #isFree(origin: string, host: Host): boolean {
+    const hasRoom = this.#line.hasRoom(this.#line.standingOf(origin))
+    return host.waiting.size === 0 && host.underWay < host.limit && hasRoom
   }
 
   #begin(origin: string, host: Host): Turn {
     host.underWay += 1
-    this.#underWay += 1
+    this.#line.begin(origin)
     return this.#turnOf(origin, host)
   }
 
@@ -83,23 +84,21 @@ export class HostTurns {
       if (answered === true) host.limit = Math.min(this.#perHostMax, host.limit + 1)
       if (answered === false) host.limit = Math.max(1, Math.floor(host.limit / 2))
       host.underWay -= 1
-      this.#underWay -= 1
+      this.#line.end(origin, answered)
       this.#settle(origin, host)
       this.#serve()
     }
   }
 
   #serve(): void {
-    for (const origin of this.#line) {
-      if (this.#underWay >= this.#totalMax) return
+    for (let origin = this.#line.next(); origin !== undefined; origin = this.#line.next()) {
       const host = this.#hosts.get(origin)
       const [first] = host?.waiting ?? []
-      this.#line.delete(origin)
       if (host === undefined || first === undefined) continue
       host.waiting.delete(first)
       host.underWay += 1
-      this.#underWay += 1
-      // At the end of the line again, where the iteration finds it.
+      this.#line.begin(origin)
+      // At the end of the line again.
       this.#settle(origin, host)
       first()
     }
@@ -110,7 +109,7 @@ export class HostTurns {
     if (known !== undefined) return known
     const host = {
       underWay: 0,
-      limit: this.#slow.get(origin) ?? this.#perHostMax,
+      limit: this.#slow.get(origin) ?? (this.#line.standingOf(origin) === 'well' ? this.#perHostMax : 1),
       waiting: new Set<() => void>(),
     }
     this.#slow.delete(origin)
@@ -120,8 +119,7 @@ export class HostTurns {
 
   /** Puts the host into the line or takes it out; forgets one that has nothing to do. */
   #settle(origin: string, host: Host): void {
-    if (host.waiting.size > 0 && host.underWay < host.limit) this.#line.add(origin)
-    else this.#line.delete(origin)
+    this.#line.place(origin, host.waiting.size > 0 && host.underWay < host.limit)
     if (host.waiting.size > 0 || host.underWay > 0) return
     this.#hosts.delete(origin)
     if (host.limit < this.#perHostMax) this.#slow.set(origin, host.limit)
