@@ -2,7 +2,8 @@ import { ParleyError } from '../jsonrpc/errors.ts'
 
 /** The verbs of one connection. Each throws when the storage refuses. */
 export interface Transactions {
-  begin(): void
+  /** @param soon nobody waits for the disk */
+  begin(soon: boolean): void
   commit(): void
   isOpen(): boolean
   /** Undoes what is open, if anything is. */
@@ -14,6 +15,7 @@ export interface Transactions {
 
 interface Write {
   run: () => unknown
+  soon: boolean
   resolve: (value: unknown) => void
   reject: (reason: unknown) => void
 }
@@ -40,10 +42,13 @@ export class GroupCommit {
     this.#transactions = transactions
   }
 
-  /** Settles after the commit. Rejects with what `run` threw, or with what the storage said at the commit. */
-  write<T>(run: () => T): Promise<T> {
+  /**
+   * Settles after the commit. Rejects with what `run` threw, or with what the storage said at the commit.
+   * @param soon a transaction of such writes alone does not wait for the disk
+   */
+  write<T>(run: () => T, soon = false): Promise<T> {
     const { promise, resolve, reject } = Promise.withResolvers<T>()
-    this.#queue.push({ run, resolve: resolve as (value: unknown) => void, reject })
+    this.#queue.push({ run, soon, resolve: resolve as (value: unknown) => void, reject })
     this.#schedule()
     return promise
   }
@@ -101,7 +106,7 @@ export class GroupCommit {
   #attempt(outcomes: Outcome[], isolated: boolean): boolean {
     const transactions = this.#transactions
     outcomes.length = 0
-    transactions.begin()
+    transactions.begin(this.#queue.every(({ soon }) => soon))
     const endsAt = performance.now() + transactionMaxMs
     for (const write of this.#queue) {
       if (outcomes.length >= writesMax || (outcomes.length > 0 && performance.now() > endsAt)) break

@@ -235,6 +235,40 @@ test('what throws while it reads together, or leaves its rows unread, holds up n
   expect(await texts(database)).toEqual(['a', 'b', 'c'])
 })
 
+test('writes that nobody waits for do not wait for the disk, unless one beside them does', async () => {
+  await using database = await openDatabase(file, [one])
+  const [normal, full] = [1, 2]
+  const level = () => database.statement('PRAGMA synchronous').get()?.['synchronous']
+  expect(await database.writeSoon(level)).toBe(normal)
+  expect(await Promise.all([database.writeSoon(level), database.write(level)])).toEqual([full, full])
+  expect(await database.writeSoon(level)).toBe(normal)
+  expect(await database.write(level)).toBe(full)
+})
+
+test('a process that is killed loses nothing that was written without waiting for the disk', async () => {
+  const program = `
+    const { openDatabase } = await import(${JSON.stringify(new URL('./sqlite-database.ts', import.meta.url))})
+    const database = await openDatabase(${JSON.stringify(file)}, [${JSON.stringify(one)}])
+    for (let number = 0; ; number += 1) {
+      await database.writeSoon(() => database.statement('INSERT INTO notes VALUES (?)').run(String(number)))
+      process.stdout.write(number + ' 0\\n')
+    }`
+  const acknowledged = new Map<string, number>()
+  const writer = spawn(process.execPath, ['--input-type=module', '-e', program], {
+    stdio: ['ignore', 'pipe', 'inherit'],
+  })
+  await acknowledges(writer, acknowledged, 200)
+  const ended = once(writer, 'close')
+  writer.kill('SIGKILL')
+  await ended
+  await using database = await openDatabase(file, [one])
+  const kept = new Set(await texts(database))
+  expect([...acknowledged.keys()].filter((text) => !kept.has(text))).toEqual([])
+  expect(await database.read(() => database.statement('PRAGMA integrity_check').all())).toEqual([
+    { integrity_check: 'ok' },
+  ])
+})
+
 test('a ping writes to the file', async () => {
   await using database = await openDatabase(file, [one])
   const { size } = await stat(`${file}-wal`)
@@ -248,6 +282,7 @@ test('closing finishes what was asked for; afterwards all is unavailable', async
   await database[Symbol.asyncDispose]()
   await database[Symbol.asyncDispose]()
   expect(await last).toBe('a')
+  await expect(database.writeSoon(() => 1)).rejects.toThrow('The store is closed')
   const closed = { error: 'Unavailable', message: 'The store is closed' }
   await expect(insert(database, 'b')).rejects.toMatchObject(closed)
   await expect(texts(database)).rejects.toMatchObject(closed)

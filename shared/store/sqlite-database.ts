@@ -2,6 +2,7 @@ import { closeSync, mkdirSync, openSync } from 'node:fs'
 import path from 'node:path'
 import { DatabaseSync, type StatementSync } from 'node:sqlite'
 import { DatabaseRefused } from './database-refused.ts'
+import { DiskWaits } from './disk-waits.ts'
 import { GroupCommit, unavailable } from './group-commit.ts'
 
 export type Statement = StatementSync
@@ -20,6 +21,11 @@ export interface SqliteDatabase extends AsyncDisposable {
    * @throws ParleyError Unavailable when the storage is full or does not answer
    */
   write<T>(run: () => T): Promise<T>
+  /**
+   * As `write`, but nobody waits for the disk. What resolved is in the file, so that a process that is killed loses nothing of
+   * it; a machine that loses its power may lose the last second.
+   */
+  writeSoon<T>(run: () => T): Promise<T>
   /** Writes to the disk and waits for it. */
   ping(): Promise<void>
 }
@@ -137,13 +143,21 @@ class OpenDatabase implements SqliteDatabase {
       const statement = database.prepare(sql)
       return () => void statement.run()
     }
-    const rollback = verb('ROLLBACK')
+    const [beginWriting, commit, rollback] = [verb('BEGIN IMMEDIATE'), verb('COMMIT'), verb('ROLLBACK')]
     this.#begin = verb('BEGIN')
     // A full or failing disk may have undone the transaction already.
     this.#rollback = () => database.isTransaction && rollback()
+    const set = (waits: boolean) => database.exec(`PRAGMA synchronous = ${waits ? 'FULL' : 'NORMAL'}`)
+    const waits = opened.use(new DiskWaits({ set, waitOnce: () => this.ping() }))
     this.#writes = new GroupCommit({
-      begin: verb('BEGIN IMMEDIATE'),
-      commit: verb('COMMIT'),
+      begin: (soon) => {
+        waits.next(!soon)
+        beginWriting()
+      },
+      commit: () => {
+        commit()
+        waits.committed()
+      },
       isOpen: () => database.isTransaction,
       rollback: this.#rollback,
       savepoint: verb('SAVEPOINT one_write'),
@@ -182,13 +196,12 @@ class OpenDatabase implements SqliteDatabase {
     })
   }
 
-  async write<T>(run: () => T): Promise<T> {
-    this.#requireOpen()
-    try {
-      return await this.#writes.write(run)
-    } catch (error) {
-      throw forCallers(error)
-    }
+  write<T>(run: () => T): Promise<T> {
+    return this.#write(run, false)
+  }
+
+  writeSoon<T>(run: () => T): Promise<T> {
+    return this.#write(run, true)
   }
 
   async ping(): Promise<void> {
@@ -200,6 +213,15 @@ class OpenDatabase implements SqliteDatabase {
     if (this.#opened.disposed) return
     this.#writes.drain()
     this.#opened.dispose()
+  }
+
+  async #write<T>(run: () => T, soon: boolean): Promise<T> {
+    this.#requireOpen()
+    try {
+      return await this.#writes.write(run, soon)
+    } catch (error) {
+      throw forCallers(error)
+    }
   }
 
   #requireOpen(): void {
