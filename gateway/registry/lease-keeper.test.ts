@@ -5,7 +5,8 @@ import os from 'node:os'
 import path from 'node:path'
 import { Agent } from 'undici'
 import { afterEach, beforeEach, expect, test } from 'vitest'
-import { makeLog } from '../../shared/process/log.ts'
+import { ParleyError } from '../../shared/jsonrpc/errors.ts'
+import { makeLog, tellStop } from '../../shared/process/log.ts'
 import { openDatabase } from '../../shared/store/sqlite-database.ts'
 import { LeaseKeeper } from './lease-keeper.ts'
 import { probeAgent, readJson } from './probe.ts'
@@ -220,3 +221,34 @@ test.each<[string, string]>([
   const url = await serve((_request, response) => response.end(body))
   await expect(readJson(url, never, { dispatcher: dispatcher(), answerMaxBytes: 500 })).rejects.toThrow(url)
 })
+
+test.each<[string, () => Promise<void>]>([
+  ['refuses', () => Promise.reject(new ParleyError('Unavailable'))],
+  ['never answers', () => new Promise(() => {})],
+])(
+  'a stop is not held up, and does not fail, by a storage that %s: one line says so',
+  async (_how, saveSigns) => {
+    const database = stack.use(await openDatabase(path.join(folder, 'gateway.db'), registryMigrations))
+    const store = new SqliteRegistryStore(database)
+    const registry = await Registry.open(store)
+    const announcement = {
+      description: '',
+      url: 'http://127.0.0.1:1',
+      card: {},
+      skills: [],
+      owner: 'someone',
+    }
+    const origin = { origin: 'registered', verified: false, admitted: true } as const
+    const { id } = await registry.register({ name: 'stranger', ...announcement, ...origin })
+    const lines: Record<string, unknown>[] = []
+    const destination = { write: (line: string) => void lines.push(JSON.parse(line)) }
+    const log = makeLog({ level: 'info', name: 'test', destination })
+    tellStop(log)
+    const keeper = new LeaseKeeper({ registry, log, probe: async () => true })
+    store.saveSigns = saveSigns
+    registry.heartbeat(id, { queueDepth: 1 })
+    await keeper[Symbol.asyncDispose]()
+    const msg = 'the last signs of life of agents could not be written'
+    expect(lines).toMatchObject([{ level: 40, reason: expect.any(String), msg }])
+  },
+)

@@ -1,4 +1,5 @@
 import type { Log } from '../../shared/process/log.ts'
+import { waitAtMost } from '../../shared/process/wait-at-most.ts'
 import type { AgentEntry } from './entry.ts'
 import type { Registry } from './registry.ts'
 
@@ -20,6 +21,10 @@ export interface LeaseKeeperOptions {
 
 /** An agent that has been silent for so many leases is asked only once in as many. */
 const longSilent = 10
+/** What the last round and the last signs of life may take at the end: they may be lost, the stop may not take long. */
+const lastWordMs = 2000
+
+const lost = 'the last signs of life of agents could not be written'
 
 /**
  * Watches the leases: marks agents that fell silent, probes those that never sent a heartbeat once a lease, and writes
@@ -36,6 +41,8 @@ export class LeaseKeeper implements AsyncDisposable {
   readonly #timer: NodeJS.Timeout
   #round: Promise<void> = Promise.resolve()
   #busy = false
+  /** One line for an outage of the storage. */
+  #failing = false
   #leading = false
   #patientUntil = 0
   #lastRound: number
@@ -89,19 +96,35 @@ export class LeaseKeeper implements AsyncDisposable {
   async [Symbol.asyncDispose](): Promise<void> {
     clearInterval(this.#timer)
     this.#stopped.abort()
-    await this.#round
-    await this.probed()
-    await this.#options.registry.flush()
+    const { registry, log } = this.#options
+    const lastWord = async () => {
+      await this.#round
+      await this.probed()
+      await registry.flush()
+    }
+    // The storage is away: nothing but these is lost by that.
+    const said = await waitAtMost(lastWordMs, lastWord()).catch((error: unknown) => error)
+    if (said === false) log.warn({ reason: 'the storage does not answer' }, lost)
+    else if (said !== true) log.error({ err: said }, lost)
   }
 
   #tick(): void {
     if (this.#busy) return
     this.#busy = true
-    this.#round = this.round()
-      .catch((error: unknown) => this.#options.log.error({ err: error }, 'registry could not be written'))
-      .finally(() => {
-        this.#busy = false
-      })
+    this.#round = this.#oneRound().finally(() => {
+      this.#busy = false
+    })
+  }
+
+  async #oneRound(): Promise<void> {
+    try {
+      await this.round()
+      this.#failing = false
+    } catch (error) {
+      if (!this.#failing && !this.#stopped.signal.aborted)
+        this.#options.log.error({ err: error }, 'registry could not be written')
+      this.#failing = true
+    }
   }
 
   #probeSilent(): void {

@@ -87,15 +87,23 @@ async function agree(
       'Another gateway on this database has another PUBLIC_URL or other files in DATA_DIR/oauth: give all gateways the same of both, or stop the other one.',
     ])
   }
+  let [failing, over] = [false, false]
   const renew = async () => {
-    if (!(await hold())) log.error('another gateway on this database is another OAuth server')
+    try {
+      if (!(await hold())) log.error('another gateway on this database is another OAuth server')
+      failing = false
+    } catch (error) {
+      if (!failing && !over) log.warn({ err: error }, 'other gateways could not be told of this one')
+      failing = true
+    }
   }
-  const timer = setInterval(() => {
-    renew().catch((error: unknown) =>
-      log.warn({ err: error }, 'other gateways could not be told of this one'),
-    )
-  }, agreedForMs / 3).unref()
-  return { [Symbol.dispose]: () => clearInterval(timer) }
+  const timer = setInterval(() => void renew(), agreedForMs / 3).unref()
+  return {
+    [Symbol.dispose]: () => {
+      over = true
+      clearInterval(timer)
+    },
+  }
 }
 
 function remote({ config, secrets, log }: OAuthOptions): OAuth {

@@ -1,5 +1,6 @@
 import type { Log } from '../../shared/process/log.ts'
 import { ConfigError } from '../../shared/process/settings.ts'
+import { waitAtMost } from '../../shared/process/wait-at-most.ts'
 import type { Registry } from '../registry/registry.ts'
 import type { Lessons } from '../routing/lessons.ts'
 
@@ -23,6 +24,8 @@ const everyMs = 1000
 const thoroughEvery = 60
 const channel = 'parley:{gateway}:changed'
 const pingMs = 1000
+/** How long a stop waits for the look that is under way. */
+const lastLookMs = 1000
 
 /** Looks again and again at what other gateways wrote; at once where Redis tells that one did. */
 export async function startSharing(options: SharingOptions): Promise<Sharing> {
@@ -56,7 +59,7 @@ export async function startSharing(options: SharingOptions): Promise<Sharing> {
     ping,
     [Symbol.asyncDispose]: async () => {
       await open.disposeAsync()
-      await looks.ended()
+      await waitAtMost(lastLookMs, looks.ended())
     },
   }
 }
@@ -78,6 +81,7 @@ class Looks {
   #again = false
   #count = 0
   #failing = false
+  #over = false
 
   constructor(look: (thorough: boolean) => Promise<void>, log: Log) {
     this.#look = look
@@ -90,6 +94,7 @@ class Looks {
   }
 
   async ended(): Promise<void> {
+    this.#over = true
     await this.#running
   }
 
@@ -101,7 +106,8 @@ class Looks {
         await this.#look(this.#count % thoroughEvery === 0)
         this.#failing = false
       } catch (error) {
-        if (!this.#failing) this.#log.error({ err: error }, 'what other gateways did could not be read')
+        if (!this.#failing && !this.#over)
+          this.#log.error({ err: error }, 'what other gateways did could not be read')
         this.#failing = true
         break
       }

@@ -1,11 +1,13 @@
+import { once } from 'node:events'
 import { setTimeout as wait } from 'node:timers/promises'
-import { afterAll, beforeAll, describe, expect, test } from 'vitest'
+import { afterAll, beforeAll, describe, expect, test, vi } from 'vitest'
 import { wireTo } from '../testing/half-open.ts'
 import { hasRedis, type RedisServer, startRedis } from '../testing/redis-server.ts'
 import { makeLog } from './log.ts'
 import { connectRedis } from './redis.ts'
 import { ConfigError } from './settings.ts'
 
+const patient = { timeout: 60_000, interval: 20 }
 const log = makeLog({ level: 'silent', name: 'test' })
 
 describe.skipIf(!hasRedis)('connections to Redis (needs redis-server)', () => {
@@ -37,6 +39,23 @@ describe.skipIf(!hasRedis)('connections to Redis (needs redis-server)', () => {
       await admin.redis.config('SET', 'requirepass', '')
     }
   })
+
+  test('that Redis is away is one line for all connections of a process, and so is its return', async () => {
+    await using own = await startRedis()
+    const lines: { msg: string }[] = []
+    const destination = { write: (line: string) => void lines.push(JSON.parse(line)) }
+    const told = makeLog({ level: 'info', name: 'test', destination })
+    const connections = await Promise.all(
+      [1, 2, 3].map(() => connectRedis({ url: own.url, log: told, options: { enableOfflineQueue: true } })),
+    )
+    const refused = connections.map((connection) => once(connection, 'error'))
+    await own.kill()
+    await Promise.all(refused)
+    await own.restart()
+    await vi.waitUntil(() => connections.every(({ status }) => status === 'ready'), patient)
+    for (const connection of connections) connection.disconnect()
+    expect(lines.map(({ msg }) => msg)).toEqual(['connection to Redis lost', 'connection to Redis is back'])
+  }, 180_000)
 
   test('connections that fall silent without a word are replaced: commands are answered, messages are heard', async () => {
     await using wire = await wireTo(server.port)

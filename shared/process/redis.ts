@@ -76,17 +76,21 @@ function askNowAndThen(redis: Redis): void {
   redis.once('end', () => clearInterval(timer))
 }
 
-/** One line when the connection is lost, one when it is back. */
+/** Of the connections that tell the same log, those that are lost. */
+const lost = new WeakMap<Log, Set<Redis>>()
+
+/** One line when the first of them is lost, one when the last is back: a process has several to the same Redis. */
 function logOutages(redis: Redis, log: Log): void {
-  let down = false
+  const down = lost.get(log) ?? new Set()
+  lost.set(log, down)
   redis.on('error', (error: Error) => {
-    if (!down) log.error({ err: error }, 'connection to Redis lost')
-    down = true
+    if (down.size === 0) log.error({ err: error }, 'connection to Redis lost')
+    down.add(redis)
   })
   redis.on('ready', () => {
-    if (down) log.info('connection to Redis is back')
-    down = false
+    if (down.delete(redis) && down.size === 0) log.info('connection to Redis is back')
   })
+  redis.on('end', () => down.delete(redis))
 }
 
 function addressOf(url: string): string {

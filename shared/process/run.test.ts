@@ -4,14 +4,15 @@ import path from 'node:path'
 import { setTimeout as wait } from 'node:timers/promises'
 import { expect, test } from 'vitest'
 
-/** A server whose stop takes the given time; it says when it is ready and when it begins to stop. */
-function server(stopMs: number, stopLimitMs: number): ChildProcess {
+/** A server whose stop takes the given time; it says when it is ready and when it begins to stop, and what failed. */
+function server(stopMs: number, stopLimitMs: number, stopFails = ''): ChildProcess {
   const program = `
     import { setTimeout } from 'node:timers/promises'
+    import { ParleyError } from ${JSON.stringify(path.join(import.meta.dirname, '../jsonrpc/errors.ts'))}
     import { run } from ${JSON.stringify(path.join(import.meta.dirname, 'run.ts'))}
-    const log = { info: (fields) => console.log(fields.reason), error: () => {} }
+    const log = { info: (fields) => console.log(fields.reason), error: (_fields, text) => console.log(text) }
     const keep = setInterval(() => {}, 1000)
-    const stop = async () => { await setTimeout(${stopMs}); clearInterval(keep) }
+    const stop = async () => { await setTimeout(${stopMs}); clearInterval(keep); ${stopFails} }
     process.exitCode = await run(async () => {
       console.log('ready')
       return { [Symbol.asyncDispose]: stop }
@@ -64,4 +65,22 @@ test('a stop that takes longer than its limit ends with 1', async () => {
   await says(child, 'ready')
   child.kill('SIGTERM')
   expect(await once(child, 'close')).toEqual([1, null])
+})
+
+test('a stop that only fails to tell a storage that is away ends with 0: nothing that was acknowledged is lost', async () => {
+  const child = server(0, 10_000, "throw new ParleyError('Unavailable')")
+  await says(child, 'ready')
+  const closed = once(child, 'close')
+  child.kill('SIGTERM')
+  await says(child, 'stopped while something was away')
+  expect(await closed).toEqual([0, null])
+})
+
+test('a stop that fails otherwise ends with 1', async () => {
+  const child = server(0, 10_000, "throw new TypeError('a fault')")
+  await says(child, 'ready')
+  const closed = once(child, 'close')
+  child.kill('SIGTERM')
+  await says(child, 'stop failed')
+  expect(await closed).toEqual([1, null])
 })

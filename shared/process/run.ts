@@ -1,4 +1,5 @@
-import type { Log } from './log.ts'
+import { type Log, tellStop } from './log.ts'
+import { outageOf } from './outage.ts'
 
 /** A started server: what it opened is closed by its disposal, in reverse. */
 export interface Running extends AsyncDisposable {
@@ -10,8 +11,9 @@ export interface Running extends AsyncDisposable {
 const sameSignalMs = 1000
 
 /**
- * Starts, waits for SIGINT or SIGTERM (or for the parent's IPC channel to close), disposes. Resolves with the exit code.
- * A second Ctrl-C, or a stop that takes longer than `stopLimitMs`, ends the process at once with 1.
+ * Starts, waits for SIGINT or SIGTERM (or for the parent's IPC channel to close), disposes. Resolves with the exit code: 0
+ * as well where the stop failed at nothing but what is away. A second Ctrl-C, or a stop that takes longer than `stopLimitMs`,
+ * ends the process at once with 1.
  */
 export async function run(
   start: () => Promise<Running>,
@@ -21,6 +23,7 @@ export async function run(
   const running = await start()
   const reason = await Promise.race([stop.promise, ...(running.ended === undefined ? [] : [running.ended])])
   options.log.info({ reason }, 'stopping')
+  tellStop(options.log)
   const limit = setTimeout(() => hardExit(options.log, 'stop took too long'), options.stopLimitMs ?? 30_000)
   limit.unref()
   const secondSignal = () => hardExit(options.log, 'second signal')
@@ -29,8 +32,9 @@ export async function run(
     await running[Symbol.asyncDispose]()
     return 0
   } catch (error) {
-    options.log.error({ err: error }, 'stop failed')
-    return 1
+    const away = outageOf(error)
+    options.log.error({ err: error }, away === undefined ? 'stop failed' : 'stopped while something was away')
+    return away === undefined ? 1 : 0
   } finally {
     clearTimeout(limit)
     clearTimeout(patience)

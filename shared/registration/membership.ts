@@ -121,7 +121,7 @@ export class Membership implements AsyncDisposable {
     } catch (error) {
       if (this.#left.signal.aborted) return
       const trouble = (error as Error).message
-      if (trouble !== this.#trouble) this.#options.log.warn({ err: error }, 'trouble with the gateway')
+      if (trouble !== this.#trouble) this.#options.log.warn({ reason: trouble }, 'trouble with the gateway')
       this.#trouble = trouble
     }
   }

@@ -12,13 +12,13 @@ export async function persistently<T>(
   ask: () => Promise<T>,
   { retryMs, signal, log }: Patience,
 ): Promise<T | undefined> {
-  for (;;) {
+  for (let told = false; ; told = true) {
     try {
       return await ask()
     } catch (error) {
       if (!(error instanceof ParleyError) || error.error !== 'Unavailable') throw error
       if (signal.aborted) return undefined
-      log.warn({ err: error }, 'the storage refused what is needed; asking again')
+      if (!told) log.warn({ err: error }, 'the storage refused what is needed; asking again')
       await pause(retryMs, undefined, { signal }).catch(() => {})
     }
   }
