@@ -1,8 +1,9 @@
 /**
  * How cost grows with the number of tasks: tasks/get, tasks/list and the claim of a task at the store, with 1 thousand, 100
  * thousand and 2 million tasks in the embedded store (BENCH_SQLITE_TASKS; there tasks/get over HTTP too), and with 1 and 200 thousand in a MongoDB-compatible
- * server (BENCH_MONGODB_TASKS; none: leave it out). Flat within 2 × is the promise, by the clock and by CPU time. The tasks are
- * written past the store. BENCH_QUICK=yes: a tenth of the most.
+ * server (BENCH_MONGODB_TASKS; none: leave it out). Flat within 2 × is the promise, by the clock and by CPU time, with the file
+ * in the system's memory; what a get costs whose pages come from the disk is told beside it. The tasks are written past the
+ * store. BENCH_QUICK=yes: a tenth of the most.
  */
 import { mkdirSync, mkdtempSync, rmSync, statSync, writeFileSync } from 'node:fs'
 import os from 'node:os'
@@ -10,8 +11,17 @@ import path from 'node:path'
 import { openMongodbStore } from '../shared/store/mongodb.ts'
 import { openSqliteStore } from '../shared/store/sqlite.ts'
 import { mongodbKind, startMongodb } from '../shared/testing/mongodb-server.ts'
-import { type FilledAgent, requestFigures } from './support/growing-agent.ts'
-import { type Costs, costs, type Question, questions, type Stage } from './support/growing-store.ts'
+import { dropFromMemory } from './support/file-in-memory.ts'
+import { type FilledAgent, fileOf, requestFigures } from './support/growing-agent.ts'
+import {
+  type Cost,
+  type Costs,
+  costOfGets,
+  costs,
+  type Question,
+  questions,
+  type Stage,
+} from './support/growing-store.ts'
 import { machine } from './support/machine.ts'
 import { fillMongodb } from './support/mongodb-fill.ts'
 import { plansOf, sorts } from './support/mongodb-plans.ts'
@@ -47,35 +57,58 @@ async function embedded() {
     return { name: `${filled} tasks`, dataDir, filled }
   })
   const stores = await storeCosts(agents)
+  const fromDisk = await costFromDisk(agents.at(-1))
   const requests = await requestFigures([agents[0], agents.at(-1)].filter((agent) => agent !== undefined))
   console.log('tasks/get over HTTP, as the agent answers it:')
   printFigures(requests)
   const [first, last] = Object.values(requests).map(({ cpuMicrosPerRequest }) => cpuMicrosPerRequest)
   if (first !== undefined && last !== undefined)
     expectAtMost('tasks/get over HTTP: most tasks ÷ fewest, CPU time', last / first, 2)
-  return { stores, requests }
+  return { stores, fromDisk, requests }
+}
+
+function ours(): number {
+  const { user, system } = process.cpuUsage()
+  return user + system
 }
 
 async function storeCosts(agents: FilledAgent[]): Promise<Record<string, Costs>> {
   await using stack = new AsyncDisposableStack()
   const stages: Stage[] = []
   let file = ''
-  for (const { name, dataDir, filled } of agents) {
-    file = path.join(dataDir, 'agent.db')
+  for (const agent of agents) {
+    file = fileOf(agent)
     await (await openSqliteStore({ file }))[Symbol.asyncDispose]()
-    fillTasks(file, 0, filled)
-    stages.push({ name, store: stack.use(await openSqliteStore({ file })), filled })
-  }
-  const ours = () => {
-    const { user, system } = process.cpuUsage()
-    return user + system
+    fillTasks(file, 0, agent.filled)
+    stages.push({
+      name: agent.name,
+      store: stack.use(await openSqliteStore({ file })),
+      filled: agent.filled,
+      file,
+    })
   }
   const found = await costs(stages, 5000, ours)
   const megabytes = Math.round(statSync(file).size / 1e6)
   console.log(`Embedded store, microseconds by the clock, and of CPU; the largest file has ${megabytes} MB`)
   show(found)
+  const read = Math.max(...Object.values(found).map(({ get }) => get.fromDisk))
+  console.log(
+    `Read from the disk for a get: ${Math.round(read)} bytes at most; nothing, where the files fit into memory`,
+  )
   judge(found, questions)
   return found
+}
+
+/** A get when the system has forgotten the file, as after a start or where the file is larger than the memory. */
+async function costFromDisk(agent: FilledAgent | undefined): Promise<Cost | undefined> {
+  if (agent === undefined || !dropFromMemory(fileOf(agent))) return undefined
+  await using store = await openSqliteStore({ file: fileOf(agent) })
+  const cost = await costOfGets({ ...agent, store }, 2000, ours)
+  const [wall, cpu, bytes] = [cost.wall, cost.cpu, cost.fromDisk].map(Math.round)
+  console.log(
+    `get with ${agent.name}, from the disk: ${wall} µs by the clock, ${cpu} of CPU, ${bytes} bytes read`,
+  )
+  return cost
 }
 
 /** A database for each size, in one server. */

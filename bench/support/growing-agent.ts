@@ -1,5 +1,7 @@
 import { randomInt } from 'node:crypto'
+import path from 'node:path'
 import { AgentUnderTest, callOf } from './agent-under-test.ts'
+import { bringIntoMemory } from './file-in-memory.ts'
 import { type Figures, measure } from './measure.ts'
 import { inRounds, type Subject } from './rounds.ts'
 import { ownersCount, taskIdOf } from './sqlite-fill.ts'
@@ -10,6 +12,8 @@ export interface FilledAgent {
   dataDir: string
   filled: number
 }
+
+export const fileOf = ({ dataDir }: FilledAgent) => path.join(dataDir, 'agent.db')
 
 const differentTasks = 20_000
 
@@ -22,8 +26,9 @@ export async function requestFigures(agents: FilledAgent[]): Promise<Record<stri
 }
 
 const asked =
-  ({ dataDir, filled }: FilledAgent): Subject =>
+  (filledAgent: FilledAgent): Subject =>
   async (generator) => {
+    const { dataDir, filled } = filledAgent
     await using agent = await AgentUnderTest.start({ env: { DATA_DIR: dataDir } })
     const requests = Array.from({ length: differentTasks }, () => {
       const number = randomInt(filled)
@@ -31,5 +36,6 @@ const asked =
       const owner = Math.floor(number / 4) % ownersCount
       return callOf(owner, 'tasks/get', { task_id: taskIdOf(number) })
     })
+    bringIntoMemory(fileOf(filledAgent))
     return (await measure(generator, agent.server, { requests, mustHold: '"state":"completed"' })).figures
   }

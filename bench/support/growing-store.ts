@@ -2,6 +2,7 @@ import { randomInt } from 'node:crypto'
 import { newId } from '../../shared/methods/new-id.ts'
 import { timestamp } from '../../shared/protocol/timestamp.ts'
 import type { Store, TaskRecord } from '../../shared/store/store.ts'
+import { bringIntoMemory, bytesFromDisk } from './file-in-memory.ts'
 import { ownerOf, ownersCount, taskIdOf } from './sqlite-fill.ts'
 
 /** A store that is filled to a size. All sizes are there at the same time, so that a busy minute of the machine meets all. */
@@ -10,12 +11,16 @@ export interface Stage {
   store: Store
   /** Tasks that `fillTasks` made. */
   filled: number
+  /** Of an embedded store: each round finds it in memory, so that the rounds tell of the store and not of the disk. */
+  file?: string
 }
 
 /** Microseconds for each; `cpu` is not lengthened by what else the machine does. */
 export interface Cost {
   wall: number
   cpu: number
+  /** Bytes that this process read from the disk for each. */
+  fromDisk: number
 }
 
 /**
@@ -53,30 +58,23 @@ export async function costs(
   return Object.fromEntries([...found].map(([name, all]) => [name, medians(all)]))
 }
 
-async function oneRound({ store, filled }: Stage, times: number, cpuMicros: () => number): Promise<Costs> {
+async function oneRound(stage: Stage, times: number, cpuMicros: () => number): Promise<Costs> {
+  const { store, file } = stage
   const fewer = Math.ceil(times / 10)
-  const measured = async (count: number, run: () => Promise<void>): Promise<Cost> => {
-    const [cpu, began] = [cpuMicros(), performance.now()]
-    await run()
-    return { wall: ((performance.now() - began) * 1000) / count, cpu: (cpuMicros() - cpu) / count }
-  }
   const again = (count: number, run: () => Promise<void>) =>
-    measured(count, async () => {
+    measured(count, cpuMicros, async () => {
       for (let time = 0; time < count; time += 1) await run()
     })
   const list = async (owner: string) => {
     const { items } = await store.listTasks({ owner, limit: page })
     if (items.length < page) throw new Error('an owner has fewer tasks than a page')
   }
-  const get = await again(times, async () => {
-    const number = randomInt(filled)
-    const found = await store.findTask(taskIdOf(number), ownerOf(Math.floor(number / 4)))
-    if (found === undefined) throw new Error(`task ${number} is missing`)
-  })
+  if (file !== undefined) bringIntoMemory(file)
+  const get = await again(times, () => getAny(stage))
   const ofMany = await again(fewer, () => list(ownerOf(randomInt(ownersCount))))
   const ofFew = await again(fewer, () => list(few))
   const waiting = await someTasks(store, fewer)
-  const claimed = await measured(fewer, async () => {
+  const claimed = await measured(fewer, cpuMicros, async () => {
     const claimAll = async () => {
       for (let next = waiting.pop(); next !== undefined; next = waiting.pop()) await claim(store, next)
     }
@@ -85,10 +83,35 @@ async function oneRound({ store, filled }: Stage, times: number, cpuMicros: () =
   return { get, list: ofMany, 'list of few': ofFew, claim: claimed }
 }
 
+async function measured(count: number, cpuMicros: () => number, run: () => Promise<void>): Promise<Cost> {
+  const [cpu, disk, began] = [cpuMicros(), bytesFromDisk(), performance.now()]
+  await run()
+  const wall = ((performance.now() - began) * 1000) / count
+  return { wall, cpu: (cpuMicros() - cpu) / count, fromDisk: (bytesFromDisk() - disk) / count }
+}
+
+/** Gets one after the other, as many as that; as many before them do not count. */
+export async function costOfGets(stage: Stage, times: number, cpuMicros: () => number): Promise<Cost> {
+  const gets = async () => {
+    for (let time = 0; time < times; time += 1) await getAny(stage)
+  }
+  await gets()
+  return await measured(times, cpuMicros, gets)
+}
+
+async function getAny({ store, filled }: Stage): Promise<void> {
+  const number = randomInt(filled)
+  const found = await store.findTask(taskIdOf(number), ownerOf(Math.floor(number / 4)))
+  if (found === undefined) throw new Error(`task ${number} is missing`)
+}
+
 function medians(all: Costs[]): Costs {
   const of = (question: Question, kind: keyof Cost) =>
     all.map((one) => one[question][kind]).sort((a, b) => a - b)[Math.floor(all.length / 2)] ?? 0
-  const entries = questions.map((name) => [name, { wall: of(name, 'wall'), cpu: of(name, 'cpu') }])
+  const entries = questions.map((name) => [
+    name,
+    { wall: of(name, 'wall'), cpu: of(name, 'cpu'), fromDisk: of(name, 'fromDisk') },
+  ])
   return Object.fromEntries(entries) as Costs
 }
 

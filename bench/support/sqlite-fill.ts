@@ -19,9 +19,7 @@ const insertContext = `INSERT INTO contexts (id, owner, created_at, updated_at, 
 /** Tasks `from` … `to` - 1; four make a context. The file has its schema and is open nowhere. */
 export function fillTasks(file: string, from: number, to: number): void {
   using database = new DatabaseSync(file)
-  database.exec(
-    'PRAGMA journal_mode = DELETE; PRAGMA journal_mode = OFF; PRAGMA synchronous = OFF; PRAGMA cache_size = -262144; BEGIN',
-  )
+  database.exec('PRAGMA journal_mode = DELETE; PRAGMA synchronous = OFF; PRAGMA cache_size = -262144; BEGIN')
   const [task, context] = [database.prepare(insertTask), database.prepare(insertContext)]
   for (let number = from; number < to; number += 1) {
     const [id, contextId] = [taskIdOf(number), contextIdOf(number)]
