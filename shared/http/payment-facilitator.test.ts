@@ -150,6 +150,18 @@ const unclear: [string, (facilitator: TestFacilitator) => TestFacilitator['settl
     'nonsense at first',
     (facilitator) => (nonce, earlier) => (earlier === 0 ? { text: 'ok' } : facilitator.move(nonce)),
   ],
+  ...[
+    'settle_exact_node_failure',
+    'transaction_confirmation_timed_out',
+    'duplicate_settlement',
+    undefined,
+  ].map((errorReason): (typeof unclear)[number] => [
+    `that it failed for a reason that may have come after the sending: ${errorReason}`,
+    (facilitator) => (nonce, earlier) => {
+      const moved = facilitator.move(nonce)
+      return earlier === 0 ? { json: { success: false, errorReason, transaction: '', network: '' } } : moved
+    },
+  ]),
   [
     'that it is pending',
     (facilitator) => (nonce, earlier) =>

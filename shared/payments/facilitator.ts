@@ -34,9 +34,10 @@ export interface Facilitator extends AsyncDisposable {
   lookUp(offered: Offered, signal: AbortSignal): Promise<LookedUp>
 }
 
-/** A failure after which money may have moved all the same: sent and not seen, or the nonce was used by somebody. */
-const undecided =
-  /already_used|pending|transaction_failed|transaction_state|event_mismatch|unexpected|timeout/i
+/** Refusals of what was shown, before anything is sent; every other failure, known or not, may have come after that. */
+const refused = /^(invalid|insufficient|unsupported)_|^payment_expired$|^asset_not_deployed_contract$/
+/** Of these: sent and not seen, or the nonce was used by somebody. */
+const undecided = /already_used|pending|transaction_failed|transaction_state|event_mismatch|time(d_)?out/
 
 export interface SettleAnswer {
   success: boolean
@@ -60,7 +61,8 @@ export function settlementOf(answer: SettleAnswer, offered: Offered, again: bool
   }
   const reason = codeOf(answer.errorReason)
   const sent = answer.transaction !== undefined && answer.transaction !== ''
-  return { state: again || sent || undecided.test(reason) ? 'unknown' : 'failed', reason }
+  const isCertain = !again && !sent && refused.test(reason) && !undecided.test(reason)
+  return { state: isCertain ? 'failed' : 'unknown', reason }
 }
 
 /** A reason from outside, as a code of ours: short, and nothing but letters. */

@@ -22,8 +22,8 @@ export async function isStillPaid(ledger: Ledger, taskId: string, ids: readonly 
 async function stands(ledger: Ledger, taskId: string, id: string): Promise<boolean> {
   for (let attempt = 0; attempt < attemptsMax; attempt += 1) {
     const payment = await ledger.store.loadPayment(id)
-    // It failed while the task waited for it, and another one was asked for.
-    if (payment === undefined || payment.state === 'failed') return true
+    // The task waited for one that failed, or may have, and another one was asked for.
+    if (payment?.txHash === undefined) return true
     if (payment.taskId !== taskId || !(payment.state === 'spent' || isListed(payment))) return false
     if (isFresh(payment)) return true
     // Who lists it, or notes that it is paid back, in the same moment is before this change or finds it made.

@@ -58,7 +58,7 @@ test('several processes watch one store: one of them looks a settlement up, and 
 test('a payment is looked at, and its task begins in the same moment: it is not listed for refund', async () => {
   await using agent = await testAgent({ handle: () => 'done' })
   const store = agent.app.services.store.payments
-  const row = samplePayment({ state: 'spent', taskId: 't', dueAt: Date.now() })
+  const row = samplePayment({ state: 'spent', taskId: 't', txHash: '0x1', dueAt: Date.now() })
   await store.addPayment(row)
   const begun: boolean[] = []
   const work = {

@@ -148,9 +148,11 @@ export class TestFacilitator implements AsyncDisposable {
   }
 
   async #answer(path: string, body: string): Promise<FacilitatorAnswer> {
+    // Whoever had this port before may still be asked for.
+    if (path !== '/verify' && path !== '/settle') return { status: 404 }
     const asked = JSON.parse(body) as { paymentPayload: { payload: { authorization: { nonce: string } } } }
     const { nonce } = asked.paymentPayload.payload.authorization
-    if (path !== '/settle') return this.verify(nonce, 0)
+    if (path === '/verify') return this.verify(nonce, 0)
     const earlier = this.settleCalls.filter((one) => one === nonce).length
     this.settleCalls.push(nonce)
     return this.settle(nonce, earlier)
