@@ -8,11 +8,9 @@ import { parseJson } from '../../shared/jsonrpc/parse-json.ts'
 import { parseNegotiation } from '../../shared/negotiation/request.ts'
 import { parseParams } from '../../shared/protocol/params.ts'
 import type { Negotiator } from '../routing/negotiator.ts'
-import type { RoutingStore } from '../routing/routing-store.ts'
 
 export interface NegotiationRoutes {
   negotiator: Negotiator
-  store: RoutingStore
   authenticator: Authenticator
 }
 
@@ -23,7 +21,7 @@ const more = z.object({ limit: z.int().min(1).max(100).optional() })
 
 /** `POST /agent/negotiation` over all agents, and the records of what was decided (interfaces, "Gateway"). */
 export function addNegotiationRoutes(app: FastifyInstance, routes: NegotiationRoutes): void {
-  const { negotiator, store } = routes
+  const { negotiator } = routes
   app.post('/agent/negotiation', async (request, reply) => {
     requireJson(request)
     const bytes = (request.body as Buffer | undefined) ?? Buffer.alloc(0)
@@ -46,7 +44,7 @@ export function addNegotiationRoutes(app: FastifyInstance, routes: NegotiationRo
     const caller = await callerOf(routes, request)
     if (caller !== undefined) requireScope(caller, 'agent:read')
     const { id } = request.params
-    const record = /^[\da-f]{32}$/.test(id) ? await store.findDecision(id) : undefined
+    const record = /^[\da-f]{32}$/.test(id) ? await negotiator.findRecord(id) : undefined
     const isTheirs = record?.owner === undefined || record.owner === caller?.id
     if (record === undefined || !isTheirs || record.at + decisionsKeptMs <= Date.now()) throw notFound()
     void reply.header('cache-control', 'no-store')

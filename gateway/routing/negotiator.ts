@@ -6,8 +6,9 @@ import type { JsonObject } from '../../shared/protocol/task.ts'
 import { timestampOf } from '../../shared/protocol/timestamp.ts'
 import type { AgentIndex, Ranked, Ranking } from '../ranking/agent-index.ts'
 import type { Registry } from '../registry/registry.ts'
+import { Decisions } from './decisions.ts'
 import type { Meaning } from './meaning.ts'
-import type { RoutingStore } from './routing-store.ts'
+import type { DecisionRecord, RoutingStore } from './routing-store.ts'
 
 export interface NegotiatorOptions {
   index: AgentIndex
@@ -52,16 +53,15 @@ export interface Decision {
 
 const candidatesDefault = 10
 const excludedMax = 100
-/** Records that may wait for the disk while their callers are answered. */
-const behindMax = 256
 
 /** Asks the index, and keeps on record what it said and why; the texts that were asked are not kept. */
 export class Negotiator {
   readonly #options: NegotiatorOptions
-  #behind = 0
+  readonly #decisions: Decisions
 
   constructor(options: NegotiatorOptions) {
     this.#options = options
+    this.#decisions = new Decisions(options)
   }
 
   async decide({ wanted, limit = candidatesDefault, refuse }: Question): Promise<Decision> {
@@ -80,34 +80,18 @@ export class Negotiator {
   }
 
   /** Durable when the promise resolves. */
-  async record(decision: Decision, question: Question): Promise<void> {
-    const { owner, method } = question
-    const at = Date.now()
-    const { best, tried } = decision
-    await this.#options.store.saveDecision({
-      id: decision.id,
-      at,
-      ...(owner !== undefined && { owner }),
-      body: {
-        ...decision.answer,
-        method,
-        decided_at: timestampOf(at * 1000),
-        chosen: method === 'agent/negotiation' ? (best?.slug ?? null) : (tried.at(-1)?.agent ?? null),
-        tried: tried.map(({ agent, outcome }) => ({ agent, outcome })),
-        asked: askedOut(question.wanted),
-      },
-    })
+  record(decision: Decision, question: Question): Promise<void> {
+    return this.#decisions.save(recordOf(decision, question))
   }
 
-  /** As `record`, for those who do not wait for the disk, as long as it keeps up. Never rejects. */
-  async recordBehind(decision: Decision, question: Question): Promise<void> {
-    this.#behind += 1
-    const written = this.record(decision, question)
-      .catch((error: unknown) => this.#options.log.error({ err: error }, 'a decision could not be recorded'))
-      .finally(() => {
-        this.#behind -= 1
-      })
-    if (this.#behind > behindMax) await written
+  /** As `record`, for those who do not wait for the store, as long as it keeps up. Never rejects. */
+  recordBehind(decision: Decision, question: Question): Promise<void> {
+    return this.#decisions.saveBehind(recordOf(decision, question))
+  }
+
+  /** A record that was made here is there at once. */
+  findRecord(id: string): Promise<DecisionRecord | undefined> {
+    return this.#decisions.find(id)
   }
 
   /** The candidates in short, for an error's `data`. */
@@ -152,6 +136,26 @@ const nobody: JsonObject = {
   subscores: { skill_match: 0, io_compatibility: 0, performance: 0, load: 0, cost: 0 },
   skill_matches: [],
   queue_depth: 0,
+}
+
+function recordOf(
+  { id, answer, best, tried }: Decision,
+  { owner, method, wanted }: Question,
+): DecisionRecord {
+  const at = Date.now()
+  return {
+    id,
+    at,
+    ...(owner !== undefined && { owner }),
+    body: {
+      ...answer,
+      method,
+      decided_at: timestampOf(at * 1000),
+      chosen: method === 'agent/negotiation' ? (best?.slug ?? null) : (tried.at(-1)?.agent ?? null),
+      tried: tried.map(({ agent, outcome }) => ({ agent, outcome })),
+      asked: askedOut(wanted),
+    },
+  }
 }
 
 /** Everything but the words. */

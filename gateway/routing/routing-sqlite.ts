@@ -156,8 +156,11 @@ export class SqliteRoutingStore implements RoutingStore {
     })
   }
 
-  async saveDecision({ id, owner, at, body }: DecisionRecord): Promise<void> {
-    await this.#run(sql.saveDecision, id, owner ?? null, at, JSON.stringify(body))
+  /** The text is made when it is written: not before the answer that the record is about. */
+  async saveDecision({ id, owner, at, body }: DecisionRecord, soon = false): Promise<void> {
+    const save = () =>
+      this.#database.statement(sql.saveDecision).run(id, owner ?? null, at, JSON.stringify(body))
+    await (soon ? this.#database.writeSoon(save) : this.#database.write(save))
   }
 
   async findDecision(id: string): Promise<DecisionRecord | undefined> {

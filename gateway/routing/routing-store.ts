@@ -59,7 +59,8 @@ export interface RoutingStore {
   /** The words of a task that wait; they no longer do. Given to exactly one caller. */
   takeWords(owner: string, taskId: string): Promise<Record<string, number> | undefined>
 
-  saveDecision(record: DecisionRecord): Promise<void>
+  /** @param soon resolved, it can be read here; it is durable a moment later, and nobody waits for that */
+  saveDecision(record: DecisionRecord, soon?: boolean): Promise<void>
   findDecision(id: string): Promise<DecisionRecord | undefined>
 
   lessons(): Promise<Lesson[]>
