@@ -33,3 +33,11 @@ export function isDecided(entry: Pick<AgentEntry, 'admitted' | 'admittedBy' | 'q
 export function isStranger({ origin, admittedBy }: Pick<AgentEntry, 'origin' | 'admittedBy'>): boolean {
   return origin === 'registered' && admittedBy === byOpenRegistry
 }
+
+/**
+ * It proved its key, was admitted, and no operator set it aside. One that failed again and again gets no new work, but its
+ * callers still come for their tasks.
+ */
+export function checksTokens(entry: Pick<AgentEntry, 'verified' | 'admitted' | 'quarantine'>): boolean {
+  return entry.verified && entry.admitted && entry.quarantine?.by === undefined
+}

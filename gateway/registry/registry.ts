@@ -1,7 +1,7 @@
 import { randomUUID } from 'node:crypto'
 import { ParleyError } from '../../shared/jsonrpc/errors.ts'
 import { timestamp } from '../../shared/protocol/timestamp.ts'
-import { admission, isDecided, stillAdmitted } from './admission.ts'
+import { admission, checksTokens, isDecided, stillAdmitted } from './admission.ts'
 import { cardChanges } from './card-changes.ts'
 import type { AgentEntry, AgentStatus, Load, Measurements } from './entry.ts'
 import { KeptEntries } from './kept-entries.ts'
@@ -124,14 +124,10 @@ export class Registry {
     return this.all().filter((entry) => entry.admitted)
   }
 
-  /**
-   * Whether this client is an agent that proved its key, was admitted and was not set aside by an operator. One that failed
-   * again and again gets no new work, but its callers still come for their tasks.
-   */
+  /** Whether this client is an agent that may check the tokens of its callers. */
   isTrusted(clientId: string): boolean {
     const entry = clientId.startsWith('did:') ? this.find(clientId) : undefined
-    if (entry?.owner !== clientId || entry.quarantine?.by !== undefined) return false
-    return entry.verified && entry.admitted
+    return entry?.owner === clientId && checksTokens(entry)
   }
 
   /**
