@@ -223,3 +223,16 @@ test('a task that came so late that its payment was listed for refund, and compl
   expect((await alice.wait(task.id)).status.state).toBe('completed')
   await expect.poll(() => payments.countPaymentsByState()).toEqual({ earned: 1 })
 })
+
+test('a context is cleared before the ledger has heard of the end of its task: the payment is earned all the same', async () => {
+  await using agent = await testAgent({ executionCost: price, handle: () => 'done' })
+  const alice = agent.caller('alice')
+  const { payments } = agent.app.services
+  const { store } = agent.app.services
+  if (payments === undefined) throw new Error('no payments')
+  payments.taskEnded = () => {}
+  const task = await alice.send('x', undefined, { headers: await wallet.header() })
+  expect((await alice.wait(task.id)).status.state).toBe('completed')
+  await alice.call('contexts/clear', { context_id: task.context_id })
+  expect(await store.payments.countPaymentsByState()).toEqual({ earned: 1 })
+})

@@ -1,5 +1,7 @@
 import { ParleyError } from '../jsonrpc/errors.ts'
 import { contextsClear, contextsList, parseParams } from '../protocol/params.ts'
+import { isTerminal } from '../protocol/task.ts'
+import type { Page, TaskRecord } from '../store/store.ts'
 import type { Answer, Call, Services } from './method.ts'
 import { nextCursor } from './tasks.ts'
 
@@ -25,10 +27,30 @@ export async function listContexts({ store }: Services, call: Call): Promise<Ans
 }
 
 /** Any task that has not ended: -32021. The cleared tasks are gone. */
-export async function clearContext({ store }: Services, call: Call): Promise<Answer> {
+export async function clearContext(services: Services, call: Call): Promise<Answer> {
+  const { store } = services
   const { contextId } = parseParams(contextsClear, call.params)
+  await endPayments(services, contextId, call.caller.id)
   const outcome = await store.clearContext(contextId, call.caller.id)
   if (outcome === 'absent') throw new ParleyError('ContextNotFound', { data: { contextId } })
   if (outcome === 'busy') throw new ParleyError('ContextNotCancelable', { data: { contextId } })
   return { result: { success: true, context_id: contextId, message: 'Context was cleared' } }
+}
+
+const tasksAtOnce = 100
+
+/**
+ * What was paid for tasks that are about to go is earned, or owed, before they go: a payment whose task is not there counts
+ * as one that nothing was had for.
+ */
+async function endPayments({ store, payments }: Services, contextId: string, owner: string): Promise<void> {
+  if (payments === undefined) return
+  for (let page: Page<TaskRecord> | undefined; page === undefined || page.nextCursor !== undefined; ) {
+    const behind = page?.nextCursor === undefined ? {} : { cursor: page.nextCursor }
+    page = await store.listTasks({ owner, contextId, limit: tasksAtOnce, ...behind })
+    for (const { status, payments: ids = [] } of page.items) {
+      if (!isTerminal(status.state)) throw new ParleyError('ContextNotCancelable', { data: { contextId } })
+      await payments.end(ids)
+    }
+  }
 }

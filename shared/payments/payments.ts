@@ -103,9 +103,12 @@ export class Payments implements AsyncDisposable {
 
   /** A task that was paid for has ended: its payments are earned or orphaned. What is missed here is found by the watch. */
   taskEnded(paymentIds: readonly string[]): void {
-    for (const id of paymentIds) {
-      this.#watch.ended(id).catch((error: unknown) => this.#lookAgain(error, id))
-    }
+    for (const id of paymentIds) this.end([id]).catch((error: unknown) => this.#lookAgain(error, id))
+  }
+
+  /** The same, for who must know that it is done. */
+  async end(paymentIds: readonly string[]): Promise<void> {
+    for (const id of paymentIds) await this.#watch.ended(id)
   }
 
   #lookAgain(error: unknown, id: string): void {
