@@ -1,0 +1,75 @@
+/**
+ * `npm run failover -- [--seconds 30] [--seed N] [--rate 20] [--logs <folder>]`: a gateway and three agents that serve the
+ * same kind of task, under a load of `message/send` at `POST /`, while the agent that wins is killed (SIGKILL) and started
+ * again; then every message is looked for. Exits 1 when an acknowledged task is lost, or a message was done twice.
+ */
+import path from 'node:path'
+import { parseArgs } from 'node:util'
+import { type FailoverFigures, failoverRun, wrongIn } from './failover/run.ts'
+
+const usage = 'npm run failover -- [--seconds 30] [--seed N] [--rate 20] [--logs <folder>], whole numbers'
+
+process.exitCode = await main()
+
+async function main(): Promise<number> {
+  const asked = read()
+  if (asked === undefined) {
+    console.error(usage)
+    return 2
+  }
+  const say = (text: string) => console.log(`${new Date().toISOString()} ${text}`)
+  say(`seed ${asked.seed}, ${asked.seconds} s`)
+  const stop = new AbortController()
+  for (const signal of ['SIGINT', 'SIGTERM'] as const) process.once(signal, () => stop.abort())
+  const figures = await failoverRun({ ...asked, say, signal: stop.signal })
+  print(figures)
+  const wrong = wrongIn(figures)
+  for (const one of wrong) console.log(`wrong: ${one}`)
+  console.log(wrong.length === 0 ? 'all as promised' : `${wrong.length} findings`)
+  return wrong.length === 0 ? 0 : 1
+}
+
+function print(figures: FailoverFigures): void {
+  const { sent, told, moved, refused, unknown, unsettled, ended, begunAgain, lost, double, kills } = figures
+  const clear = [...refused].map(([why, ids]) => [`refused clearly: ${why}`, ids.length])
+  console.table({
+    sent,
+    acknowledged: told.length,
+    'moved to the next candidate': moved,
+    ...Object.fromEntries(clear),
+    'answers with unknown outcome': unknown,
+    'of these still unknown after repetitions': unsettled.length,
+    ...Object.fromEntries(Object.entries(ended).map(([state, count]) => [`ended as ${state}`, count])),
+    'begun again after a kill': begunAgain,
+    lost: lost.length,
+    'done twice': double.length,
+  })
+  console.table(
+    kills.map(({ agent, asideMs, readyMs, backMs, workMs }) => ({
+      killed: agent.slug,
+      'set aside after s': inSeconds(asideMs),
+      'there again after s': inSeconds(readyMs),
+      'not aside after s': inSeconds(backMs),
+      'work again after s': inSeconds(workMs),
+    })),
+  )
+}
+
+function inSeconds(ms: number | undefined): number | string {
+  return ms === undefined ? '-' : ms / 1000
+}
+
+function read(): { seed: number; seconds: number; rate: number; logs?: string } | undefined {
+  try {
+    const text = { type: 'string' } as const
+    const { values } = parseArgs({ options: { seconds: text, seed: text, rate: text, logs: text } })
+    const seconds = Number(values.seconds ?? 30)
+    const seed = Number(values.seed ?? Math.floor(Math.random() * 1e9))
+    const rate = Number(values.rate ?? 20)
+    const counts = [seconds, rate].every((one) => Number.isSafeInteger(one) && one >= 1)
+    if (!counts || !Number.isSafeInteger(seed)) return undefined
+    return { seed, seconds, rate, ...(values.logs !== undefined && { logs: path.resolve(values.logs) }) }
+  } catch {
+    return undefined
+  }
+}

@@ -1,0 +1,38 @@
+import { appendFileSync, existsSync, readdirSync, readFileSync } from 'node:fs'
+import path from 'node:path'
+
+/** What a handler noted: its work for the message was begun, or done, for that task. */
+export interface Note {
+  what: 'begun' | 'done'
+  taskId: string
+}
+
+export interface Noted {
+  folder: string
+  messageId: string
+  taskId: string
+}
+
+/** A killed process can be asked nothing: each message has a file, and each note is a line of it, written at once. */
+export function note(what: Note['what'], { folder, messageId, taskId }: Noted): void {
+  appendFileSync(path.join(folder, messageId), `${what} ${taskId}\n`)
+}
+
+/** Whether an earlier run of the same task has done its work. */
+export function doneBefore({ folder, messageId, taskId }: Noted): boolean {
+  return notesIn(path.join(folder, messageId)).some((one) => one.what === 'done' && one.taskId === taskId)
+}
+
+/** All notes, by the id of the message. */
+export function readNotes(folder: string): Map<string, Note[]> {
+  return new Map(readdirSync(folder).map((messageId) => [messageId, notesIn(path.join(folder, messageId))]))
+}
+
+function notesIn(file: string): Note[] {
+  if (!existsSync(file)) return []
+  const lines = readFileSync(file, 'utf8').split('\n')
+  return lines.flatMap((line) => {
+    const [what, taskId] = line.split(' ')
+    return (what === 'begun' || what === 'done') && taskId !== undefined ? [{ what, taskId }] : []
+  })
+}

@@ -1,0 +1,38 @@
+import { setTimeout as wait } from 'node:timers/promises'
+import type { House } from './house.ts'
+
+const everyMs = 100
+
+/** What everybody can see of the agents at `GET /registry/agents/{slug}`, asked again and again. */
+export class Watch implements AsyncDisposable {
+  readonly #aside = new Map<string, boolean>()
+  readonly #stop = new AbortController()
+  readonly #running: Promise<unknown>
+
+  constructor({ url, agents }: House) {
+    this.#running = Promise.all(agents.map(({ slug }) => this.#watch(`${url}/registry/agents/${slug}`, slug)))
+  }
+
+  /** Whether the entry says that it is set aside. Undefined: there is no entry yet. */
+  isAside(slug: string): boolean | undefined {
+    return this.#aside.get(slug)
+  }
+
+  async [Symbol.asyncDispose](): Promise<void> {
+    this.#stop.abort()
+    await this.#running
+  }
+
+  async #watch(url: string, slug: string): Promise<void> {
+    while (!this.#stop.signal.aborted) {
+      try {
+        const answer = await fetch(url, { signal: this.#stop.signal })
+        const { quarantined } = (await answer.json()) as { quarantined?: boolean }
+        if (answer.ok && quarantined !== undefined) this.#aside.set(slug, quarantined)
+      } catch {
+        // Asked again soon.
+      }
+      await wait(everyMs)
+    }
+  }
+}
