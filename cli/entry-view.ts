@@ -8,6 +8,7 @@ export interface ShownEntry {
   did?: string | null
   url?: string
   status?: string
+  revision?: string
   verified?: boolean
   admitted?: boolean
   quarantine?: { reason?: string } | null
@@ -18,7 +19,8 @@ export interface ShownEntry {
 /** One entry in lines, or as JSON. */
 export function printEntry(io: Io, entry: unknown, json: true | undefined): void {
   if (json) return printJson(io, entry)
-  const { slug, did, url, status, verified, admitted, quarantine, skills, card_changes } = entry as ShownEntry
+  const { slug, did, url, status, revision, verified, admitted, quarantine, skills, card_changes } =
+    entry as ShownEntry
   const rows: [string, string][] = [
     ['agent', slug ?? ''],
     ['did', did ?? 'none'],
@@ -28,6 +30,7 @@ export function printEntry(io: Io, entry: unknown, json: true | undefined): void
     ['admitted', admitted === true ? 'yes' : `no: npx parley admit ${slug ?? ''}`],
     ...(quarantine ? ([['quarantine', quarantine.reason ?? '']] as [string, string][]) : []),
     ['skills', (skills ?? []).map(({ id }) => id).join(', ')],
+    ...(revision ? ([['revision', revision]] as [string, string][]) : []),
     ...(card_changes?.length
       ? ([['changed', card_changes.map(({ field }) => field).join(', ')]] as [string, string][])
       : []),

@@ -109,7 +109,14 @@ describe('an agent of another folder', () => {
   test('works once it is admitted', async () => {
     const weak = await cli('admit', 'hello', '--token', operatorToken)
     expect([weak.code, weak.stderr]).toEqual([1, expect.stringContaining('no scope agent:admin')])
-    expect((await cli('admit', 'hello')).stdout).toMatch(/^admitted +yes$/m)
+    const stale = await cli('admit', 'hello', '--revision', 'another')
+    expect([stale.code, stale.stderr]).toEqual([1, expect.stringContaining('no longer the one')])
+    const { revision } = JSON.parse(
+      await (await fetch(`${gateway.addresses.public}/registry/agents/hello`)).text(),
+    ) as { revision: string }
+    const admitted = await cli('admit', 'hello', '--revision', revision)
+    expect(admitted.stdout).toMatch(/^admitted +yes$/m)
+    expect(admitted.stdout).toMatch(new RegExp(`^revision +${revision}$`, 'm'))
     const sent = await cli('send', 'hello', 'Ada', '--json', '--token', operatorToken)
     expect(sent.stdout).toContain('Hello, Ada')
     taskId =

@@ -7,6 +7,7 @@ import { connect, type ServerOptions, slugOf, withServerOptions } from './server
 
 interface OperateOptions extends ServerOptions {
   reason?: string
+  revision?: string
   json?: true
 }
 
@@ -21,8 +22,14 @@ export function operatorCommand(io: Io, action: 'admit' | 'quarantine' | 'releas
     .option('--json', 'print the entry as JSON')
     .addHelpText('after', whoMay)
   if (action === 'quarantine') command.option('--reason <text>', 'why; others see it')
+  if (action === 'admit')
+    command.option('--revision <text>', 'only if it is still what was looked at: `revision` of the entry')
   return command.run(async (agent: string, options: OperateOptions) => {
-    const body = options.reason === undefined ? undefined : { reason: options.reason }
+    const { reason, revision } = options
+    const body =
+      reason === undefined && revision === undefined
+        ? undefined
+        : { ...(reason !== undefined && { reason }), ...(revision !== undefined && { revision }) }
     printEntry(io, await operate(io, options, 'POST', `${slugOf(agent)}/${action}`, body), options.json)
   })
 }

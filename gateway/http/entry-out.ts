@@ -1,3 +1,4 @@
+import { hash } from 'node:crypto'
 import { timestampOf } from '../../shared/protocol/timestamp.ts'
 import type { AgentEntry, Load } from '../registry/entry.ts'
 
@@ -32,11 +33,25 @@ function changesOut(entry: AgentEntry) {
   }))
 }
 
+/**
+ * Another one whenever who the agent is, what it shows of itself or, while no key is proven, where it is has changed: an
+ * operator who has looked at it says by this what was seen.
+ */
+export function revisionOf({ id, slug, did, keys, verified, url, card, skills }: AgentEntry): string {
+  const where = verified ? null : url
+  return hash(
+    'sha256',
+    JSON.stringify([id, slug, did ?? null, keys, verified, where, card, skills]),
+    'base64url',
+  )
+}
+
 /** One entry in full (`GET /registry/agents/{id}`). */
 export function entryDetail(entry: AgentEntry, gatewayUrl: string) {
   return {
     ...entrySummary(entry, gatewayUrl),
     registered_at: entry.registeredAt,
+    revision: revisionOf(entry),
     keys: entry.keys ?? [],
     card_changes: changesOut(entry),
     quarantine:

@@ -9,12 +9,14 @@ import { uuid } from '../../shared/protocol/message-in.ts'
 import { parseParams } from '../../shared/protocol/params.ts'
 import type { Joining } from '../joining/join.ts'
 import type { AgentEntry } from '../registry/entry.ts'
+import { revisionOf } from './entry-out.ts'
 import { agentNotFound, detailOf, type RegistryRoutes } from './registry-routes.ts'
 
 type Request = FastifyRequest<{ Params: { id: string } }>
 
 const registration = z.object({ url: z.string().min(1), replica_id: uuid.optional() })
 const leaving = z.object({ replica_id: uuid.optional() })
+const admission = z.object({ revision: z.string().max(64).optional() })
 const quarantine = z.object({ reason: z.string().max(500).default('set aside by the operator') })
 
 /**
@@ -71,10 +73,12 @@ function addOperatorRoutes(app: FastifyInstance, routes: RegistryRoutes): void {
       return detailOf(routes, await change(entry, caller.id, request))
     })
   }
-  operate('admit', ({ id }, by) => registry.admit(id, by))
+  operate('admit', ({ id }, by, request) => {
+    const { revision: seen } = parseParams(admission, given(request))
+    return registry.admit(id, by, (entry) => seen === undefined || revisionOf(entry) === seen)
+  })
   operate('quarantine', ({ id }, by, request) => {
-    const body = bytesOf(request)
-    const { reason } = parseParams(quarantine, body.byteLength === 0 ? {} : parseJson(body))
+    const { reason } = parseParams(quarantine, given(request))
     return registry.quarantine(id, by, reason)
   })
   operate('release', ({ id }) => registry.release(id))
@@ -89,6 +93,12 @@ async function callerOf(
   request.callerId = caller.id
   if (scope !== undefined) requireScope(caller, scope)
   return caller
+}
+
+/** A body that need not be there. */
+function given(request: FastifyRequest): unknown {
+  const body = bytesOf(request)
+  return body.byteLength === 0 ? {} : parseJson(body)
 }
 
 function bytesOf(request: FastifyRequest): Uint8Array {

@@ -1,5 +1,5 @@
 import { afterEach, beforeEach, expect, test } from 'vitest'
-import { alice, JoiningHouse, production } from './testing.ts'
+import { alice, JoiningHouse, type Played, production } from './testing.ts'
 
 let house: JoiningHouse
 
@@ -46,6 +46,36 @@ test('a stranger joins in production: no work and no token before an operator ad
     quarantine: null,
   })
   expect((await work()).status).toBe(200)
+})
+
+test('what an operator has looked at is admitted, and nothing that took its place meanwhile', async () => {
+  await house.start(production)
+  const played: Played = { card: { executionCost: { amount: '0.01' } } }
+  const agent = await house.playAgent(played)
+  const bearer = await house.registered(alice)
+  const admin = await house.operator()
+  const seen = async () => (await house.send('GET', '/registry/agents/stranger', '')).json['revision']
+  const admit = (revision: unknown) =>
+    house.send('POST', '/registry/agents/stranger/admit', admin, { revision })
+  await house.join(agent.url, bearer)
+  const cheap = await seen()
+  played.card = { executionCost: { amount: '5' } }
+  await house.join(agent.url, bearer)
+  const dear = await admit(cheap)
+  expect([dear.status, dear.error.code, dear.error.data.reason]).toEqual([409, -32043, 'changed'])
+  expect((await house.send('GET', '/registry/agents/stranger', '')).json).toMatchObject({
+    admitted: false,
+    card_changes: [{ field: 'executionCost' }],
+  })
+  // The same card, said by another: of an agent without a key the address tells.
+  const known = await seen()
+  await house.send('DELETE', '/registry/agents/stranger', bearer)
+  await house.join((await house.playAgent(played)).url, bearer)
+  expect((await admit(known)).error.data.reason).toBe('changed')
+  expect((await admit('x'.repeat(65))).status).toBe(400)
+  const now = await seen()
+  await house.join(house.gateway.registry.bySlug('stranger')?.url ?? '', bearer)
+  expect((await admit(now)).json).toMatchObject({ admitted: true, revision: now })
 })
 
 test('an agent that was admitted may ask about tokens, and not before', async () => {

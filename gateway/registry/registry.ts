@@ -7,8 +7,8 @@ import type { AgentEntry, AgentStatus, Load, Measurements } from './entry.ts'
 import { KeptEntries } from './kept-entries.ts'
 import type { RegistryOptions } from './registry-options.ts'
 import { leaseOf, replicasMax, tooManyReplicas, withReplica, withReplicas } from './replicas.ts'
-import { makesWay, sameAgent, slugTaken } from './same-agent.ts'
-import { isUuid, slugOf } from './slug.ts'
+import { hasChanged, makesWay, sameAgent, slugTaken } from './same-agent.ts'
+import { idOfKey, slugOf } from './slug.ts'
 import type { RegistryStore } from './store.ts'
 
 /** What is known of an agent when it comes to the registry. */
@@ -194,9 +194,9 @@ export class Registry {
     }
   }
 
-  /** From now on it gets work: whoever says so has seen its card as it is now. */
-  admit(id: string, by: string): Promise<AgentEntry> {
-    return this.#change(id, { admitted: true, admittedBy: by, cardChanges: [] })
+  /** From now on it gets work. @throws ParleyError Conflict when it is no longer what was seen */
+  admit(id: string, by: string, isSeen?: (entry: AgentEntry) => boolean): Promise<AgentEntry> {
+    return this.#change(id, { admitted: true, admittedBy: by, cardChanges: [] }, isSeen)
   }
 
   quarantine(id: string, by: string, reason: string): Promise<AgentEntry> {
@@ -248,8 +248,16 @@ export class Registry {
     })
   }
 
-  #change(id: string, fields: Partial<AgentEntry>): Promise<AgentEntry> {
-    return this.#kept.inTurn(() => this.#kept.save({ ...this.#get(id), ...fields }))
+  #change(
+    id: string,
+    fields: Partial<AgentEntry>,
+    isSeen?: (entry: AgentEntry) => boolean,
+  ): Promise<AgentEntry> {
+    return this.#kept.inTurn(() => {
+      const entry = this.#get(id)
+      if (isSeen?.(entry) === false) throw hasChanged()
+      return this.#kept.save({ ...entry, ...fields })
+    })
   }
 
   #blank(announcement: Announcement, slug: string): Blank {
@@ -384,12 +392,6 @@ export class Registry {
   #sign(entry: AgentEntry): AgentEntry {
     return this.#kept.sign(entry)
   }
-}
-
-/** The end of a DID of ours is made of its first key, which its document has shown. Of another method it is any text. */
-function idOfKey({ did, keys }: Announcement): string | undefined {
-  const id = did?.startsWith('did:parley:') && keys !== undefined ? did.split(':').at(-1) : undefined
-  return id !== undefined && isUuid(id) ? id : undefined
 }
 
 function present(entry: AgentEntry | undefined): AgentEntry | undefined {

@@ -84,6 +84,10 @@ export function slugTaken(slug: string): ParleyError {
   return conflict('slug', `The slug ${slug} belongs to another agent`, { slug })
 }
 
+export function hasChanged(): ParleyError {
+  return conflict('changed', 'The agent is no longer the one that was looked at: look again')
+}
+
 function conflict(reason: string, message: string, more: Record<string, string> = {}): ParleyError {
   return new ParleyError('Conflict', { message, data: { reason, ...more } })
 }
