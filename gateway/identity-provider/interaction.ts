@@ -4,7 +4,7 @@ import { ParleyError } from '../../shared/jsonrpc/errors.ts'
 import type { Audit } from '../../shared/process/audit.ts'
 import type { Log } from '../../shared/process/log.ts'
 import { operatorAccount } from './oidc-configuration.ts'
-import { type Approval, approvalPage, errorPage, pageHeaders } from './pages.ts'
+import { type Approval, approvalPage, away, errorPage, pageHeaders } from './pages.ts'
 import type { SignIn } from './sign-in.ts'
 
 const formMaxBytes = 4096
@@ -51,7 +51,6 @@ export function mountInteraction(scope: FastifyInstance, options: InteractionOpt
   })
 }
 
-const away = 'What this page needs is away for a moment. Load it again in a few seconds.'
 const gone = 'This request has expired or belongs to another browser. Start again from the application.'
 
 async function approve(

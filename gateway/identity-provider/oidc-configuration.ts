@@ -10,6 +10,7 @@ import {
   resourceServer,
   validateClient,
 } from './oidc-policies.ts'
+import { withOneWait } from './one-wait.ts'
 
 /** The one account: whoever has the machine's sign-in code. */
 export const operatorAccount = 'operator'
@@ -29,7 +30,7 @@ export interface ConfigurationOptions {
 /** What oidc-provider is told. Everything that it does by default and that we do not need is switched off. */
 export function oidcConfiguration(options: ConfigurationOptions): Configuration {
   return {
-    adapter: oidcAdapter(options.store),
+    adapter: oidcAdapter(withOneWait(options.store)),
     jwks: options.keys.jwks as NonNullable<Configuration['jwks']>,
     cookies: cookies(options),
     routes: {

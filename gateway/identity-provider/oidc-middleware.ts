@@ -2,6 +2,7 @@ import type { KoaContextWithOIDC, Provider } from 'oidc-provider'
 import { ParleyError } from '../../shared/jsonrpc/errors.ts'
 import { scopes } from './client-rules.ts'
 import { introspect } from './introspect.ts'
+import { away as awayText, errorPage } from './pages.ts'
 
 /** Requests that failed because something of ours was away for a while. */
 const away = new WeakMap<KoaContextWithOIDC, ParleyError>()
@@ -21,7 +22,8 @@ async function amend(ctx: KoaContextWithOIDC): Promise<void> {
     // Not a fault: whoever asks again later gets its answer.
     ctx.status = passing.status
     ctx.set({ 'cache-control': 'no-store', ...passing.headers })
-    if (body?.['error'] === 'server_error')
+    if (typeof ctx.body === 'string') ctx.body = errorPage(awayText)
+    else if (body?.['error'] === 'server_error')
       ctx.body = { error: 'temporarily_unavailable', error_description: passing.message }
   } else if (ctx.status === 404 && body === undefined) {
     ctx.status = 404

@@ -47,6 +47,9 @@ export function pageHeaders(formTarget = ''): Record<string, string> {
   }
 }
 
+/** What a page says while something of ours does not answer. */
+export const away = 'What this page needs is away for a moment. Load it again in a few seconds.'
+
 export interface Approval {
   clientId: string
   clientName?: string | undefined
