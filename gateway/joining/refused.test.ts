@@ -191,7 +191,7 @@ test('no agent comes in under the DID of the gateway, though its document is the
 })
 
 test('one client with slow addresses does not keep the others out', async () => {
-  await house.start({}, { timeoutMs: 2000 })
+  await house.start({}, { timeoutMs: 6000 })
   const slow = await house.playAgent({ before: () => undefined })
   const mallory = await house.registered(bob)
   const many = Promise.all(Array.from({ length: 20 }, () => house.join(slow.url, mallory)))

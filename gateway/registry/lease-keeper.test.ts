@@ -209,7 +209,8 @@ test.each<[string, http.RequestListener, boolean]>([
   ['no answer', () => undefined, false],
 ])('a probe that meets %s', async (_what, listener, there) => {
   const url = await serve(listener)
-  const options = { dispatcher: dispatcher(), timeoutMs: 500, answerMaxBytes: 100_000 }
+  const timeoutMs = there ? 40_000 : 500
+  const options = { dispatcher: dispatcher(), timeoutMs, answerMaxBytes: 100_000 }
   expect(await probeAgent({ url }, never, options)).toBe(there)
 })
 

@@ -55,9 +55,9 @@ async function gatewayBefore(
   const log = makeLog({ level: 'silent', name: 'test' })
   const metrics = createMetrics()
   const app = createServer({ log, metrics })
-  const upstream = createUpstream({ connectTimeoutMs: 500, headersTimeoutMs: options.slowMs ?? 60_000 })
+  const upstream = createUpstream({ connectTimeoutMs: 5000, headersTimeoutMs: options.slowMs ?? 60_000 })
   const outside = createOutsideUpstream({
-    connectTimeoutMs: 500,
+    connectTimeoutMs: 5000,
     allowed: parseAllowedHosts(options.allowed ?? ''),
     ...(options.resolver !== undefined && { resolver: options.resolver }),
   })

@@ -187,8 +187,8 @@ test('many events at one receiver share few connections, and none is lost', asyn
 })
 
 test('waiting for a turn takes nothing of the time that the receiver has', async () => {
-  const receiver = open.use(await WebhookReceiver.start({ answer: { status: 200, afterMs: 100 } }))
-  const sender = deliverer({ perHostMax: 1, timeoutMs: 1000 })
+  const receiver = open.use(await WebhookReceiver.start({ answer: { status: 200, afterMs: 300 } }))
+  const sender = deliverer({ perHostMax: 1, timeoutMs: 4000 })
   const results = await Promise.all(
     Array.from({ length: 15 }, () => sender.deliver({ url: receiver.url, body: event().body })),
   )
