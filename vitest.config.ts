@@ -5,6 +5,7 @@ import { BaseSequencer, type TestSpecification } from 'vitest/node'
 /** Files that take long though they are small: started last, they would run on alone while the other workers are idle. */
 const longest = [
   'chaos.test.ts',
+  'failover.test.ts',
   'shared/webhooks/several-processes.test.ts',
   'shared/webhooks/crash.test.ts',
   'shared/app-of-processes.test.ts',
