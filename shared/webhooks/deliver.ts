@@ -33,6 +33,8 @@ export interface Attempt {
   status?: number
   /** A sentence for the owner, without addresses, URL or token. */
   error?: string
+  /** It failed, and will be tried again. */
+  again: boolean
 }
 
 /**
@@ -77,7 +79,7 @@ const knownUrlsMax = 1000
 
 /** What an attempt came to. */
 interface Outcome {
-  attempt: Omit<Attempt, 'number'>
+  attempt: Omit<Attempt, 'number' | 'again'>
   verdict: 'delivered' | 'retry' | DropReason
   retryAfterMs: number
 }
@@ -122,10 +124,11 @@ export class Deliverer implements AsyncDisposable {
       if (outcome === undefined) break
       const number = last.attempts + 1
       last = resultOf(number, outcome.attempt)
-      delivery.onAttempt?.({ number, ...outcome.attempt })
+      const again = outcome.verdict === 'retry' && number < attemptsMax
+      delivery.onAttempt?.({ number, again, ...outcome.attempt })
       if (outcome.verdict === 'delivered') return { outcome: 'delivered', ...last }
       if (outcome.verdict !== 'retry') return { outcome: 'dropped', ...last, reason: outcome.verdict }
-      if (number === attemptsMax) return { outcome: 'dropped', ...last, reason: 'exhausted' }
+      if (!again) return { outcome: 'dropped', ...last, reason: 'exhausted' }
       const ms = backoffMs(number, this.#options.random(), outcome.retryAfterMs)
       // What it rejects with is the signal's.
       await this.#options.wait(ms, signal).catch(() => {})
@@ -151,7 +154,7 @@ export class Deliverer implements AsyncDisposable {
   /** Undefined: the signal ended it. */
   async #attempt(delivery: Delivery, signal: AbortSignal): Promise<Outcome | undefined> {
     let began = performance.now()
-    const timed = (result: Omit<Attempt, 'number' | 'durationMs'>) => ({
+    const timed = (result: Omit<Attempt, 'number' | 'again' | 'durationMs'>) => ({
       durationMs: performance.now() - began,
       ...result,
     })
@@ -214,7 +217,7 @@ function described(status: number): { status: number; error?: string } {
   return status < 300 ? { status } : { status, error: `The receiver answered with ${status}` }
 }
 
-function resultOf(attempts: number, { status, error }: Omit<Attempt, 'number'>) {
+function resultOf(attempts: number, { status, error }: Outcome['attempt']) {
   return {
     attempts,
     ...(status === undefined ? {} : { lastStatus: status }),

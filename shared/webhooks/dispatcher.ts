@@ -5,13 +5,13 @@ import { persistently } from '../store/persistently.ts'
 import type { TaskRecord } from '../store/store.ts'
 import type { TaskKey } from '../store/webhook-store.ts'
 import { Claims } from './claims.ts'
-import type { Deliverer, DeliveryResult } from './deliver.ts'
+import type { Attempt, Deliverer, DeliveryResult } from './deliver.ts'
 import { FairQueue, type FairQueueLimits } from './fair-queue.ts'
 import { hostOf, type Lane, Lanes, laneKey } from './lane.ts'
 import { type GlobalWebhook, type NextEvent, NextEvents } from './next-events.ts'
 import { PassedOver } from './passed-over.ts'
 import type { Registrations } from './registrations.ts'
-import { settlementOf, tellOutcome } from './settlement.ts'
+import { healthAfter, settlementOf, tellOutcome } from './settlement.ts'
 
 export interface DispatcherOptions {
   registrations: Registrations
@@ -284,6 +284,9 @@ export class WebhookDispatcher {
       body: event.body,
       signal: abort.signal,
       mayPost,
+      onAttempt: (attempt) => {
+        if (attempt.again) this.#inBackground(this.#tellOwner(next, attempt))
+      },
     })
     // The place at the host is free before the storage has answered.
     this.#queue.done(host, result.outcome === 'aborted' ? undefined : result.reason !== 'exhausted')
@@ -309,6 +312,18 @@ export class WebhookDispatcher {
       lane.record = undefined
       this.#loading -= 1
       this.#pump()
+    }
+  }
+
+  /** How an event fares that will be tried again; what becomes of it is told with its settlement. */
+  async #tellOwner({ config, settled }: NextEvent, attempt: Attempt): Promise<void> {
+    if (config === undefined) return
+    const { number: attempts, status: lastStatus, error: lastError } = attempt
+    const health = healthAfter(config.health, { attempts, lastStatus, lastError })
+    try {
+      await this.#options.registrations.settle(config, { settled, open: true, health }, this.#claims.sender)
+    } catch (error) {
+      this.#options.log.debug({ err: error, task_id: config.task.id }, 'a failed attempt could not be noted')
     }
   }
 

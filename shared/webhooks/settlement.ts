@@ -6,21 +6,37 @@ import type { DeliveryResult } from './deliver.ts'
 import { hostOf, type Lane } from './lane.ts'
 import type { PreparedEvent } from './prepare-events.ts'
 
+interface Attempts {
+  /** Made of the event. */
+  attempts: number
+  /** Of the last one. */
+  lastStatus?: number | undefined
+  lastError?: string | undefined
+}
+
+/** How a config fares after these attempts of an event, as long as nothing is decided about it. */
+export function healthAfter(
+  before: DeliveryHealth,
+  { attempts, lastStatus, lastError }: Attempts,
+): DeliveryHealth {
+  return {
+    attempts: before.attempts + attempts,
+    delivered: before.delivered,
+    dropped: before.dropped,
+    lastAttemptAt: timestamp(),
+    // Of this event: what was wrong with an earlier one does not stand beside a success.
+    ...(lastStatus !== undefined && { lastStatus }),
+    ...(lastError !== undefined && { lastError }),
+  }
+}
+
 /** How far a config has come when the deliverer has done with the event: acknowledged or given up. */
 export function settlementOf(
   before: DeliveryHealth,
   event: PreparedEvent,
   result: DeliveryResult,
 ): Settlement {
-  const health: DeliveryHealth = {
-    attempts: before.attempts + result.attempts,
-    delivered: before.delivered,
-    dropped: before.dropped,
-    lastAttemptAt: timestamp(),
-  }
-  // Of this event: what was wrong with an earlier one does not stand beside a success.
-  if (result.lastStatus !== undefined) health.lastStatus = result.lastStatus
-  if (result.lastError !== undefined) health.lastError = result.lastError
+  const health = healthAfter(before, result)
   if (result.outcome === 'delivered') health.delivered += 1
   else {
     const reason = reasonOf(result)

@@ -72,3 +72,16 @@ test('one whose task is cleared is not sent either', async () => {
   await expect.poll(() => dispatcher.queued).toBe(0)
   expect(receiver.posts.length).toBe(1)
 })
+
+test.each([true, false])(
+  'while an event is tried again, its owner sees how the attempts went (long_running %s)',
+  async (longRunning) => {
+    await using scene = await betweenAttempts(longRunning)
+    const { there, task, goOn } = scene
+    const health = async () => (await there.find(task, 'c'))?.health
+    const failed = { lastStatus: 503, lastError: 'The receiver answered with 503' }
+    await expect.poll(health).toMatchObject({ attempts: 1, delivered: 0, dropped: {}, ...failed })
+    goOn()
+    await expect.poll(health).toMatchObject({ attempts: 9, dropped: { exhausted: 3 }, ...failed })
+  },
+)
