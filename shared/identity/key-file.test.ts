@@ -1,4 +1,4 @@
-import { mkdtemp, readdir, readFile, rm, stat, writeFile } from 'node:fs/promises'
+import { chmod, mkdtemp, readdir, readFile, rm, stat, writeFile } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
 import path from 'node:path'
 import { afterAll, beforeAll, expect, test } from 'vitest'
@@ -18,6 +18,14 @@ test('the key is made on the first start, mode 0600, and is the same ever after'
   expect((await stat(file)).mode & 0o777).toBe(0o600)
   expect((await stat(path.dirname(file))).mode & 0o777).toBe(0o700)
   expect((await loadOrCreateKeys(file)).key.publicKeyBase58).toBe(first.publicKeyBase58)
+})
+
+test('a key file that others may read, as a copy of the folder is, is theirs no more after a start', async () => {
+  const file = path.join(folder, 'copied.key.json')
+  await loadOrCreateKeys(file)
+  await chmod(file, 0o644)
+  await loadOrCreateKeys(file)
+  expect((await stat(file)).mode & 0o777).toBe(0o600)
 })
 
 test('two that start at the same time have one key', async () => {

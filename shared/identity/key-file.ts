@@ -1,5 +1,5 @@
 import { randomBytes, randomUUID } from 'node:crypto'
-import { link, mkdir, open, readFile, rename, rm } from 'node:fs/promises'
+import { chmod, link, mkdir, open, readFile, rename, rm, stat } from 'node:fs/promises'
 import path from 'node:path'
 import { z } from 'zod'
 import { jsonOf } from '../protocol/json-text.ts'
@@ -112,9 +112,17 @@ const textOf = (keys: StoredKeys) => `${JSON.stringify({ keys })}\n`
 
 async function readIfThere(file: string): Promise<string | undefined> {
   try {
-    return await readFile(file, 'utf8')
+    const text = await readFile(file, 'utf8')
+    await tighten(file)
+    return text
   } catch (error) {
     if ((error as NodeJS.ErrnoException).code === 'ENOENT') return undefined
     throw error
   }
+}
+
+/** Whoever copied the folder may have lost the mode. A file of somebody else, or on a read-only disk, stays as it is. */
+async function tighten(file: string): Promise<void> {
+  const { mode } = await stat(file)
+  if ((mode & 0o077) !== 0) await chmod(file, 0o600).catch(() => {})
 }
