@@ -103,7 +103,7 @@ test.each<[string, Played, number, string]>([
     'encoding',
   ],
 ])('an agent that %s does not come in', async (_what, played, status, reason) => {
-  await house.start()
+  await house.start({}, { timeoutMs: reason === 'timeout' ? 500 : 20_000 })
   const agent = await house.playAgent(played)
   const answer = await house.join(agent.url, await house.carol())
   expect([answer.status, answer.error.data.reason]).toEqual([status, reason])

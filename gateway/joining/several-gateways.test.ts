@@ -43,8 +43,8 @@ describe.skipIf(!hasMongodb)('agents come to two gateways at once (needs mongod)
       REGISTRY_OPEN: 'no',
       PARLEY_EMBEDDED_OAUTH: 'yes',
     }
-    await one.start(env, { timeoutMs: 10_000 })
-    await other.start({ ...env, PUBLIC_URL: one.gateway.addresses.public }, { timeoutMs: 10_000 })
+    await one.start(env)
+    await other.start({ ...env, PUBLIC_URL: one.gateway.addresses.public })
   }, 120_000)
   afterAll(() => stack.disposeAsync())
 

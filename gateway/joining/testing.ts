@@ -77,7 +77,7 @@ export class JoiningHouse implements AsyncDisposable {
     })
     const destination = { write: (line: string) => void this.logged.push(line) }
     const log = makeLog({ level: 'info', name: 'test', destination })
-    const app = await startGatewayApp({ settings, log, outside: { timeoutMs: 500, ...outside }, ...more })
+    const app = await startGatewayApp({ settings, log, outside: { timeoutMs: 20_000, ...outside }, ...more })
     this.#gateway = this.#stack.use(app)
   }
 
