@@ -40,8 +40,8 @@ export default defineConfig({
     maxWorkers: 4,
     sequence: { sequencer: LongestFirst },
     // Bounds against hanging. No test asserts a time.
-    testTimeout: 120_000,
-    hookTimeout: 120_000,
+    testTimeout: 180_000,
+    hookTimeout: 180_000,
     expect: { poll: { timeout: 25_000 } },
     execArgv: ['--import', path.join(import.meta.dirname, 'shared/testing/block-outside-network.ts')],
   },

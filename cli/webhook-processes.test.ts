@@ -46,7 +46,7 @@ test('a receiver process and an agent process: the full sequence of a task with 
   expect(totals).toMatchObject({ tasks: 1, events: 5, posts: 5, missing: 0, outOfOrder: 0, repeated: 0 })
   const log = (await client.call('tasks/events', { id: task.id })) as { events: unknown[] }
   expect(posts.map(({ event }) => event)).toEqual(log.events)
-}, 60_000)
+})
 
 /** `parley listen --json` in a process of its own. */
 async function startListening(...argv: string[]) {

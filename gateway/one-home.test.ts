@@ -47,7 +47,7 @@ describe.skipIf(!hasMongodb)('one home for what comes to two gateways at once (n
     other = stack.use(await start())
     store = stack.use(await openSharedState(url)).routing
     token = provider.issue('alice', { scope: 'agent:read agent:write' })
-  }, 90_000)
+  })
   afterAll(() => stack.disposeAsync())
 
   beforeEach(async () => {
@@ -159,7 +159,7 @@ describe.skipIf(!hasMongodb)('one home for what comes to two gateways at once (n
     expect(answers.map(({ agent }) => agent)).toEqual(['board', 'board'])
     expect(await store.find('alice', 'context', contextId)).toMatchObject({ agent: route.agent })
     expect(sky.calls.filter(({ method }) => method === 'message/send')).toEqual([])
-  }, 20_000)
+  })
 
   test('a message that its agent refuses binds its context to nobody', async () => {
     const contextId = randomUUID()

@@ -60,7 +60,7 @@ describe.skipIf(!hasMongodb || !hasRedis)('replicas on one machine (needs mongod
     gateways = [...said.matchAll(/^gateway +ready +(\S+)/gm)].map(([, url]) => url as string)
     replicas = [...said.matchAll(/own address (\S+)\)/g)].map(([, url]) => url as string)
     token = await newToken()
-  }, 120_000)
+  })
   afterAll(async () => {
     up?.kill('SIGKILL')
     await redis[Symbol.asyncDispose]()
@@ -170,7 +170,7 @@ describe.skipIf(!hasMongodb || !hasRedis)('replicas on one machine (needs mongod
     for (const { id } of sent) await ended(id, 15_000)
     expect(new Set(notes('spread').map(pidIn)).size).toBe(2)
     expect(notes('spread')).toHaveLength(16)
-  }, 30_000)
+  })
 
   test('a stream on either process has all events of a task that either runs', async () => {
     for (const [n, url] of replicas.entries()) {
@@ -184,7 +184,7 @@ describe.skipIf(!hasMongodb || !hasRedis)('replicas on one machine (needs mongod
       expect(frames.at(-1)).toContain('"completed"')
       expect(frames.some((frame) => frame.includes('artifact'))).toBe(true)
     }
-  }, 30_000)
+  })
 
   test('cancel at either process reaches the one that runs the task', async () => {
     for (const [n, url] of replicas.entries()) {
@@ -193,7 +193,7 @@ describe.skipIf(!hasMongodb || !hasRedis)('replicas on one machine (needs mongod
       expect((await call(url, 'tasks/cancel', { task_id: task.id })).status.state).toBe('canceled')
       await vi.waitFor(() => expect(notes(`cancel${n}`)[1]).toMatch(/^aborted/), { timeout: 40_000 })
     }
-  }, 30_000)
+  })
 
   test.runIf(process.platform === 'linux')(
     'kill -9 of one: the other completes its tasks within 10 s, each started once more; what comes meanwhile is taken',

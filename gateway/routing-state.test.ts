@@ -215,7 +215,7 @@ test('one message that its agent does not answer is one failure, however often t
   expect([taken.status, sky.sent().length]).toEqual([200, 7])
   expect(gateway().registry.find('sky')?.quarantine).toBeUndefined()
   await expect.poll(() => gateway().registry.find('sky')?.measurements?.samples).toBeCloseTo(1, 1)
-}, 60_000)
+})
 
 test('a connection that a client breaks does not count against the agent', async () => {
   const sky = await agent('sky', weather)
@@ -315,7 +315,7 @@ test('an agent that is killed under load: nothing acknowledged is lost, nothing 
   for (const id of taken) expect(done.get(id)).toBe(1)
   expect([...done.values()].every((times) => times === 1)).toBe(true)
   expect(second.sent().length).toBeGreaterThan(0)
-}, 60_000)
+})
 
 test('tasks that ended well, and ratings, teach; a cleared context takes its lesson with it', async () => {
   const sky = await agent('sky', weather)

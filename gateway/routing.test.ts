@@ -198,7 +198,7 @@ test('an outcome that stays unknown: 503 with X-Agent and the key; the repetitio
   expect([again.status, again.headers.get('x-agent')]).toEqual([200, 'sky'])
   expect(flaky.sent().at(-1)?.headers['idempotency-key']).toBe(key)
   expect(second.calls).toEqual([])
-}, 30_000)
+})
 
 test('a key of the client binds the message to its agent, however the scores change', async () => {
   const sky = await agent('sky', weather)

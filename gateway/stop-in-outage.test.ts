@@ -27,7 +27,7 @@ describe.skipIf(!hasMongodb || !hasRedis)('a gateway stops in an outage (needs m
     redis = stack.use(await startRedis())
     folder = await mkdtemp(path.join(os.tmpdir(), 'parley-outage-'))
     stack.defer(() => rm(folder, { recursive: true, force: true, maxRetries: 20, retryDelay: 100 }))
-  }, 180_000)
+  })
   afterAll(() => stack.disposeAsync())
 
   async function spawned(): Promise<{ gateway: ChildProcess; lines: () => Line[] }> {

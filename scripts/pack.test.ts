@@ -19,7 +19,7 @@ beforeAll(() => {
   writeFileSync(path.join(project, 'package.json'), '{"type": "module"}')
   const options = { strict: true, noEmit: true, module: 'nodenext', target: 'es2024', skipLibCheck: true }
   writeFileSync(path.join(project, 'tsconfig.json'), JSON.stringify({ compilerOptions: options }))
-}, 120_000)
+})
 afterAll(() => rmSync(folder, { recursive: true }))
 
 test('an author’s agent.ts outside of the clone runs and passes the type check against the package', async () => {

@@ -75,7 +75,7 @@ for (const [name, embedded] of stores) {
       )
       alice = agent.caller('alice')
       id = (await alice.sendAndWait('mine')).id
-    }, 120_000)
+    })
     afterAll(async () => {
       await agent?.[Symbol.asyncDispose]()
       await server?.[Symbol.asyncDispose]()

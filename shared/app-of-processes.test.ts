@@ -16,7 +16,7 @@ describe.skipIf(!hasServers)('processes of one agent (needs mongod, redis-server
   let servers: Servers
   beforeAll(async () => {
     servers = await startServers()
-  }, 180_000)
+  })
   afterAll(() => servers[Symbol.asyncDispose]())
 
   const limit = () => ({ signal: AbortSignal.timeout(100_000) })
@@ -80,7 +80,7 @@ describe.skipIf(!hasServers)('processes of one agent (needs mongod, redis-server
     ).toBe(2)
     for (const { id } of hanging) expect((await alice.cancel(id)).status.state).toBe('canceled')
     await expect.poll(() => agents.notes().filter(({ what }) => what === 'abort').length).toBe(8)
-  }, 180_000)
+  })
 
   test('kill -9 of the one that runs a task: another completes it with its second start, and no number is missing', async () => {
     await using agents = await AgentProcesses.start(2, servers)
@@ -98,7 +98,7 @@ describe.skipIf(!hasServers)('processes of one agent (needs mongod, redis-server
     console.info(`completed ${Date.now() - at} ms after the kill`)
     expect(agents.notes('slow 1').filter(({ what }) => what === 'start')).toHaveLength(2)
     expect(agents.notes('slow 1').filter(({ what }) => what === 'end')).toHaveLength(1)
-  }, 180_000)
+  })
 
   test('one that was frozen for 15 s and woken: the task ended once, elsewhere', async () => {
     await using agents = await AgentProcesses.start(2, servers)
@@ -119,7 +119,7 @@ describe.skipIf(!hasServers)('processes of one agent (needs mongod, redis-server
       expect(isSound(await eventsOf(client, id))).toBe(true)
     }
     expect(agents.notes('slow').filter(({ what }) => what === 'start')).toHaveLength(2)
-  }, 180_000)
+  })
 
   test('Redis is killed under load and comes back empty: every acknowledged task completes', async () => {
     await using agents = await AgentProcesses.start(2, servers)
@@ -134,7 +134,7 @@ describe.skipIf(!hasServers)('processes of one agent (needs mongod, redis-server
     for (const id of told) expect((await clients[0].wait(id, limit())).status.state).toBe('completed')
     expect([...refused].filter((code) => code !== -32042)).toEqual([])
     await healthy(agents)
-  }, 180_000)
+  })
 
   test('the database is away for 5 s under load: requests are told, then all goes on without a hand', async () => {
     if (servers.mongodb.kind === 'MONGODB_URL') return
@@ -155,5 +155,5 @@ describe.skipIf(!hasServers)('processes of one agent (needs mongod, redis-server
       expect(task.status).toMatchObject({ state: 'completed' })
       expect(isSound(await eventsOf(clients[0], id))).toBe(true)
     }
-  }, 180_000)
+  })
 })

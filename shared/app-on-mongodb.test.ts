@@ -7,7 +7,7 @@ describe.skipIf(!hasMongodb)('an agent with STORE_URL=mongodb://… (needs mongo
   let server: MongodbServer
   beforeAll(async () => {
     server = await startMongodb()
-  }, 180_000)
+  })
   afterAll(() => server[Symbol.asyncDispose]())
 
   const health = async (url: string) => {

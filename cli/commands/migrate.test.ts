@@ -70,7 +70,7 @@ describe.skipIf(!hasMongodb)('parley migrate (needs mongod)', () => {
   let server: MongodbServer
   beforeAll(async () => {
     server = await startMongodb()
-  }, 120_000)
+  })
   afterAll(() => server?.[Symbol.asyncDispose]())
 
   test('killed with SIGKILL in the middle it goes on when it is started again, and nothing is doubled', {

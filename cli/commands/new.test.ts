@@ -37,7 +37,7 @@ test('in an empty folder: an agent whose test passes as it comes out, and whose 
   const { stdout } = await run(process.execPath, ['--test', 'agents/**/*.test.ts'], { cwd: folder.path })
   expect(stdout).toMatch(/pass 2\n/)
   await run(path.join(root, 'node_modules', '.bin', 'tsc'), [], { cwd: folder.path })
-}, 60_000)
+})
 
 test('a new package.json names where parley was installed from, else its version', async () => {
   using folder = temporaryFolder()

@@ -9,7 +9,7 @@ describe.skipIf(!hasMongodb)('on a MongoDB-compatible server (needs mongod)', ()
   const open: AsyncDisposable[] = []
   beforeAll(async () => {
     server = await startMongodb()
-  }, 60_000)
+  })
   afterEach(async () => {
     while (open.length > 0) await open.pop()?.[Symbol.asyncDispose]()
   })

@@ -9,7 +9,7 @@ describe.skipIf(!hasMongodb)('on a MongoDB-compatible server (needs mongod)', ()
   const opened: AsyncDisposable[] = []
   beforeAll(async () => {
     server = await startMongodb()
-  }, 60_000)
+  })
   afterEach(async () => {
     while (opened.length > 0) await opened.pop()?.[Symbol.asyncDispose]()
   })

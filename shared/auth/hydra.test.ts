@@ -80,7 +80,7 @@ describe.skipIf(!hydraIsThere())('Ory Hydra (needs hydra)', () => {
     let hydra: Hydra
     beforeAll(async () => {
       hydra = await startHydra()
-    }, 180_000)
+    })
     afterAll(() => hydra?.[Symbol.asyncDispose]())
 
     test('the refresh token that comes with an access token is no access token', async () => {

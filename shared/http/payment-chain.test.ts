@@ -138,7 +138,7 @@ test('a settlement that times out and succeeded on the chain: the payment ends c
   expect([(await alice.get(id)).status.state, runs]).toEqual(['submitted', 0])
   await chain.mineByItself(true)
   await chain.mine()
-  expect((await alice.wait(id, { signal: AbortSignal.timeout(20_000) })).status.state).toBe('completed')
+  expect((await alice.wait(id, { signal: AbortSignal.timeout(60_000) })).status.state).toBe('completed')
   expect(runs).toBe(1)
   expect(await chain.balanceOf(payTo)).toBe(10_000n)
   const [row] = (await ledger?.listOfTask(id)) ?? []

@@ -93,7 +93,7 @@ test('a task that waits for a payment that has failed ends, though nobody told i
     dueAt: Date.now(),
   }
   expect(await payments.commitPayment(failed)).toBe('committed')
-  const ended = await alice.wait(task.id, { signal: AbortSignal.timeout(10_000) })
+  const ended = await alice.wait(task.id, { signal: AbortSignal.timeout(60_000) })
   expect(ended.status.state).toBe('failed')
   await expect.poll(async () => (await payments.loadPayment(row.id))?.dueAt).toBeUndefined()
 })

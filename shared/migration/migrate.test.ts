@@ -71,7 +71,7 @@ describe.skipIf(!hasMongodb)('taking over an embedded store (needs mongod)', () 
   let server: MongodbServer
   beforeAll(async () => {
     server = await startMongodb()
-  }, 120_000)
+  })
   afterAll(() => server?.[Symbol.asyncDispose]())
 
   async function source() {

@@ -102,7 +102,7 @@ test('a node that fails: 503, nothing is taken, and neither signature nor key no
   const { signature } = payload
   for (const hidden of [secret, signature, signature.slice(2, 66), chain.signerKey.slice(2)])
     expect(log).not.toContain(hidden)
-}, 180_000)
+})
 
 test('one signed transfer shown to two agents that are paid at one address, at the same time: one of them is paid', async () => {
   const price = chain.price('0.01', newAddress())
@@ -117,7 +117,7 @@ test('one signed transfer shown to two agents that are paid at one address, at t
       .toEqual(Array.from({ length: round }, () => 'earned'))
     expect(await chain.paidTo(price.payTo)).toHaveLength(round)
   }
-}, 180_000)
+})
 
 /** All but those that were not taken. */
 async function statesOf(agent: TestAgent): Promise<string[]> {

@@ -60,4 +60,4 @@ test('kill -9 between any two steps: paid work is done or listed as orphaned, an
   expect(paid).toHaveLength(moved)
   for (const { state, task } of paid)
     expect(state === 'earned' ? task : null).toBe(state === 'earned' ? 'completed' : null)
-}, 90_000)
+})

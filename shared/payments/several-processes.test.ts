@@ -24,7 +24,7 @@ describe.skipIf(!hasServers)('payments to several processes (needs mongod, redis
   let servers: Servers
   beforeAll(async () => {
     servers = await startServers()
-  }, 180_000)
+  })
   afterAll(() => servers[Symbol.asyncDispose]())
 
   async function twoProcesses() {
@@ -75,7 +75,7 @@ describe.skipIf(!hasServers)('payments to several processes (needs mongod, redis
     // Used by then, or about to be.
     expect(answers.filter(({ status }) => status === 402 || status === 409)).toHaveLength(9)
     await expect.poll(async () => (await agents.earned()).length).toBe(1)
-  }, 180_000)
+  })
 
   test('a session that was paid at one and is spent at both at once buys one task', async () => {
     await using agents = await twoProcesses()
@@ -92,5 +92,5 @@ describe.skipIf(!hasServers)('payments to several processes (needs mongod, redis
     expect(answers.filter(({ status: code }) => code === 200)).toHaveLength(1)
     expect(answers.filter(({ status: code }) => code === 402 || code === 409)).toHaveLength(9)
     await expect.poll(async () => (await agents.earned()).length).toBe(1)
-  }, 180_000)
+  })
 })

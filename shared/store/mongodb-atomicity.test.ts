@@ -20,7 +20,7 @@ describe.skipIf(!hasMongodb)('the MongoDB-compatible server of the tests (needs 
   beforeAll(async () => {
     server = await startMongodb()
     client = await MongoClient.connect(server.newUrl(), { maxPoolSize: writers, retryWrites: false })
-  }, 180_000)
+  })
   afterAll(async () => {
     await client.close()
     await server[Symbol.asyncDispose]()

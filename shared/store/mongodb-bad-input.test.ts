@@ -12,7 +12,7 @@ describe.skipIf(!hasMongodb)('bad input to the MongoDB store (needs mongod)', ()
   beforeAll(async () => {
     server = await startMongodb()
     url = server.newUrl()
-  }, 180_000)
+  })
   afterAll(() => server[Symbol.asyncDispose]())
   const open = () => openMongodbStore({ url, agentId: randomUUID(), largePartBytes: 1000 })
 

@@ -49,7 +49,7 @@ describe.skipIf(!hasMongodb)('faults of a MongoDB store (needs mongod)', () => {
     server = await startMongodb()
     url = server.newUrl()
     client = await MongoClient.connect(url)
-  }, 180_000)
+  })
   afterAll(async () => {
     await client.close()
     await server[Symbol.asyncDispose]()

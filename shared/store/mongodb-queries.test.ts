@@ -18,7 +18,7 @@ describe.skipIf(!hasMongodb)('what the store asks MongoDB (needs mongod)', () =>
   beforeAll(async () => {
     server = await startMongodb()
     url = server.newUrl()
-  }, 180_000)
+  })
   afterAll(() => server[Symbol.asyncDispose]())
 
   const agentId = randomUUID()

@@ -12,7 +12,7 @@ describe.skipIf(!hasMongodb)('on a MongoDB-compatible server (needs mongod)', ()
   beforeAll(async () => {
     server = await startMongodb()
     url = server.newUrl()
-  }, 180_000)
+  })
   afterAll(() => server[Symbol.asyncDispose]())
 
   // One database serves many agents: a store of another agent is an empty one.

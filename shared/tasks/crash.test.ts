@@ -8,7 +8,7 @@ test('kill -9 under load: no acknowledged task is lost, none works for ever, no 
   expect(figures).toMatchObject({ kills: 3, lost: 0, stuck: 0, badEvents: 0, doubled: 0 })
   expect(figures.accepted).toBeGreaterThan(0)
   expect(figures.completed).toBeGreaterThan(0)
-}, 60_000)
+})
 
 const killer = `export default {
   name: 'killer', description: 'Ends its process', skills: [{ id: 'k', name: 'K', description: 'K' }],
@@ -29,10 +29,10 @@ test('a handler that exits the process: its task fails after 3 starts, its neigh
   }
   await agent.ended()
   await agent.start()
-  const signal = AbortSignal.timeout(20_000)
+  const signal = AbortSignal.timeout(60_000)
   expect((await client.wait(taskId, { signal })).status).toMatchObject({
     state: 'failed',
     message: { parts: [{ text: expect.stringContaining('3 times') }] },
   })
   for (const { id } of neighbours) expect((await client.wait(id, { signal })).status.state).toBe('completed')
-}, 60_000)
+})

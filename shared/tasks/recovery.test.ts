@@ -235,4 +235,4 @@ test("onRestart 'fail': a handler that outlived an orderly stop does not run aga
   }
   await using again = await testAgent({ onRestart: 'fail', handle: () => 'twice' }, { dataDir })
   expect((await again.caller('alice').wait(id)).status.state).toBe('failed')
-}, 20_000)
+})

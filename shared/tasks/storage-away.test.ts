@@ -28,7 +28,7 @@ test('the storage is away while a task is made ready for its handler: the task w
   const { store } = agent.app.services
   const history = failing(store, 'contextHistory', { times: 2 })
   const task = await alice.send({ text: 'second', contextId: first.context_id, referenceTaskIds: [first.id] })
-  const done = await alice.wait(task.id, { signal: AbortSignal.timeout(20_000) })
+  const done = await alice.wait(task.id, { signal: AbortSignal.timeout(60_000) })
   expect(done.status).toMatchObject({ state: 'completed' })
   expect([runs, history.left()]).toEqual([2, 0])
 })
@@ -53,7 +53,7 @@ test.each([1, 2])(
       return stored
     }
     const events: WireEvent[] = []
-    const signal = AbortSignal.timeout(20_000)
+    const signal = AbortSignal.timeout(60_000)
     for await (const event of agent.caller('alice').stream('go', undefined, { signal })) events.push(event)
     expect(events.at(-1)).toMatchObject({
       kind: 'status-update',

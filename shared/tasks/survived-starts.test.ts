@@ -9,7 +9,7 @@ describe.skipIf(!hasMongodb)('starts of a task in a store that processes share (
   let server: MongodbServer
   beforeAll(async () => {
     server = await startMongodb()
-  }, 120_000)
+  })
   afterAll(() => server[Symbol.asyncDispose]())
 
   /** Runs until it is told to stop. */
@@ -45,7 +45,7 @@ describe.skipIf(!hasMongodb)('starts of a task in a store that processes share (
     expect(await store.loadTask(id)).toMatchObject({ starts: 2, lease, status: { state: 'working' } })
     await store.noteSurvived(id, 1)
     expect((await store.loadTask(id))?.survived).toBe(1)
-  }, 120_000)
+  })
 
   test('canceled by another process that this one does not hear: the handler is told to stop, and what it made is nothing', async () => {
     await using running = await runningTask()
@@ -56,7 +56,7 @@ describe.skipIf(!hasMongodb)('starts of a task in a store that processes share (
     await aborted
     await expect.poll(() => agent.app.services.scheduler.active).toBe(0)
     expect(await store.loadTask(id)).toEqual(canceled)
-  }, 120_000)
+  })
 
   test('after 3 starts a task fails where each ended with its process; where one was survived, it runs again; never more than 10 times', async () => {
     const ran: string[] = []
@@ -86,5 +86,5 @@ describe.skipIf(!hasMongodb)('starts of a task in a store that processes share (
     })
     expect((await alice.wait(survived, { signal })).status.state).toBe('completed')
     expect(ran).toHaveLength(1)
-  }, 120_000)
+  })
 })

@@ -10,4 +10,4 @@ test('kill -9 between settlement and work, on a chain: paid work is done or list
   expect(wrong).toMatchObject({ forgotten: 0, invented: 0, notDone: 0, stuck: 0 })
   expect(paid).toBeGreaterThanOrEqual(3)
   expect(earned + orphaned).toBe(paid)
-}, 120_000)
+})

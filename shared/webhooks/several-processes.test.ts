@@ -18,7 +18,7 @@ describe.skipIf(!hasServers)('webhooks of several processes (needs mongod, redis
   let servers: Servers
   beforeAll(async () => {
     servers = await startServers()
-  }, 180_000)
+  })
   afterAll(() => servers[Symbol.asyncDispose]())
 
   const to = ({ url }: WebhookReceiver, longRunning: boolean): SendConfiguration => ({
@@ -115,7 +115,7 @@ describe.skipIf(!hasServers)('webhooks of several processes (needs mongod, redis
     await wait(7000)
     expect(sequences(receiver.posts, id).slice(1)).toEqual([1, 2, 3])
     expect(receiver.posts.length).toBe(before)
-  }, 180_000)
+  })
 
   test('set at one process while the other hears nothing of it, since Redis is gone: what the other does to the task comes', async () => {
     await using agents = await AgentProcesses.start(2, servers, env)
@@ -130,7 +130,7 @@ describe.skipIf(!hasServers)('webhooks of several processes (needs mongod, redis
     await receiver.waitFor((posts) => posts.filter(isLast).length === tasks.length)
     await servers.redis.restart()
     for (const { id } of tasks) expect(sequences(receiver.posts, id, 1)).toEqual([3])
-  }, 180_000)
+  })
 
   test('the global webhook hears of each event once, until the task has a config of its own', async () => {
     await using receiver = await WebhookReceiver.start()
@@ -148,5 +148,5 @@ describe.skipIf(!hasServers)('webhooks of several processes (needs mongod, redis
     await own.waitFor(1)
     expect(sequences(own.posts, id)).toEqual([2])
     expect(sequences(receiver.posts, id)).toEqual([1])
-  }, 180_000)
+  })
 })
