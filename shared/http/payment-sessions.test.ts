@@ -1,5 +1,6 @@
 import { randomUUID } from 'node:crypto'
 import { expect, test } from 'vitest'
+import { statusOf } from '../payments/sessions.ts'
 import { encoded, price, requirements, TestWallet } from '../testing/paid-agent.ts'
 import { type TestAgent, type TestCaller, testAgent } from '../testing/test-agent.ts'
 
@@ -149,6 +150,27 @@ test('wait=true is released the moment the session is paid, and answers an ended
   expect((await status(agent, alice, session.session_id, '?wait=true')).body).toMatchObject({
     status: 'completed',
   })
+})
+
+test('wait=true on a session whose time is over while its payment is on its way waits, and does not ask again and again', async () => {
+  await using agent = await paidAgent()
+  const alice = agent.caller('alice')
+  const session = await start(agent, alice)
+  const { store, payments: paid } = agent.app.services
+  const row = await store.payments.loadPayment(session.session_id)
+  if (row === undefined || paid === undefined) throw new Error('no row')
+  const later = Date.now() + 3_600_000
+  const waiting = { ...row, state: 'unknown' as const, expiresAt: 1, dueAt: later, version: row.version + 1 }
+  await store.payments.commitPayment(waiting)
+  const find = store.payments.findPayment.bind(store.payments)
+  let asked = 0
+  store.payments.findPayment = (...given) => {
+    asked += 1
+    return find(...given)
+  }
+  const answer = await paid.sessions.wait(session.session_id, row.owner, AbortSignal.timeout(500))
+  expect(statusOf(answer)).toBe('pending')
+  expect(asked).toBeLessThan(10)
 })
 
 test('an expired session still answers its owner, can neither be paid nor used, and wait ends', async () => {

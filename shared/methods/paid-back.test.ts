@@ -1,7 +1,8 @@
 import { randomUUID } from 'node:crypto'
-import { expect, test } from 'vitest'
+import { expect, test, vi } from 'vitest'
+import { ParleyError } from '../jsonrpc/errors.ts'
 import type { PaymentRecord, PaymentState } from '../store/payment-store.ts'
-import { price, TestWallet } from '../testing/paid-agent.ts'
+import { encoded, price, TestWallet } from '../testing/paid-agent.ts'
 import { type TestAgent, type TestCaller, testAgent } from '../testing/test-agent.ts'
 
 const wallet = new TestWallet()
@@ -129,4 +130,26 @@ test('paid back: the same request again has no task for it', async () => {
   expect(await alice.list()).toEqual([])
   die()
   await dead
+})
+
+test('settled in its time, and what it was for was refused: it is good for another task when its time is over', async () => {
+  await using agent = await testAgent({ executionCost: price, handle: done })
+  const alice = agent.caller('alice')
+  const { engine, store } = agent.app.services
+  const create = engine.create.bind(engine)
+  engine.create = async () => {
+    engine.create = create
+    throw new ParleyError('InvalidParams')
+  }
+  const [header, never] = [encoded(await wallet.pay()), encoded(await wallet.pay())]
+  const send = (payment = header) => alice.send('x', undefined, { headers: { 'x-payment': payment } })
+  await expect(send()).rejects.toMatchObject({ status: 400 })
+  expect(await store.payments.countPaymentsByState()).toEqual({ settled: 1 })
+  const now = Date.now.bind(Date)
+  using _later = vi.spyOn(Date, 'now').mockImplementation(() => now() + 600_000)
+  await expect(send(never)).rejects.toMatchObject({ status: 402 })
+  const theirs = agent.caller('mallory').send('x', undefined, { headers: { 'x-payment': header } })
+  await expect(theirs).rejects.toMatchObject({ status: 402 })
+  expect((await alice.wait((await send()).id)).status.state).toBe('completed')
+  await expect(send()).rejects.toMatchObject({ status: 402 })
 })

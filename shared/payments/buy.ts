@@ -5,7 +5,7 @@ import type { PaymentRecord, PaymentTerms } from '../store/payment-store.ts'
 import type { Collector } from './collect.ts'
 import type { Ledger } from './ledger.ts'
 import { dueOf, noTask } from './ledger-table.ts'
-import { matchTerms, nonceKeyOf } from './match-terms.ts'
+import { matchTerms, nonceKeyOf, requireTimely } from './match-terms.ts'
 import { PaymentRefused } from './payment-refused.ts'
 import type { Presented } from './x-payment.ts'
 
@@ -40,11 +40,26 @@ export async function buy(parts: Parts, wanted: Purchase, presented: Presented):
   if (presented.kind === 'session') return spendSession(parts.ledger, wanted, presented.sessionId)
   const terms = matchTerms(presented, wanted.terms)
   const claimed = directPayment(wanted, terms, presented.transfer, parts.sandbox)
-  const added = await parts.ledger.add(claimed)
-  if (added !== 'added') return alreadyThere(parts.ledger, wanted, claimed)
+  if (!(await isNew(parts.ledger, claimed, presented.transfer)))
+    return alreadyThere(parts.ledger, wanted, claimed)
   const payment = await parts.collector.collect(claimed)
   if (payment.state === 'failed') throw new PaymentRefused(payment.reason ?? 'settlement_failed')
   return { payment }
+}
+
+/** Claims it, where nobody has. @throws PaymentRefused when it was not made in its time; one that was is still good */
+async function isNew(
+  ledger: Ledger,
+  claimed: PaymentRecord,
+  transfer: NonNullable<PaymentRecord['transfer']>,
+): Promise<boolean> {
+  try {
+    requireTimely(transfer)
+  } catch (late) {
+    if ((await ledger.store.findByNonce(claimed.nonceKey ?? '')) === undefined) throw late
+    return false
+  }
+  return (await ledger.add(claimed)) === 'added'
 }
 
 /**

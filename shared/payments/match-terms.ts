@@ -10,31 +10,33 @@ const leftAtLeastSeconds = 6n
 const validAtMostSeconds = 24n * 60n * 60n
 
 /**
- * Which of the ways to pay the transfer is for. Everything that can be told without asking anybody is told here.
+ * Which of the ways to pay the transfer is for. With `requireTimely` everything is told that can be told without asking
+ * anybody.
  * @throws PaymentRefused
  */
-export function matchTerms(
-  presented: PresentedTransfer,
-  asked: readonly PaymentTerms[],
-  nowMs = Date.now(),
-): PaymentTerms {
+export function matchTerms(presented: PresentedTransfer, asked: readonly PaymentTerms[]): PaymentTerms {
   const { network, accepted, transfer } = presented
   const there = asked.filter((one) => one.network === network)
   if (there.length === 0) throw new PaymentRefused('invalid_network')
   const terms =
     accepted === undefined ? termsOfVersion1(there, transfer) : there.find((one) => isAccepted(one, accepted))
   if (terms === undefined) throw new PaymentRefused('invalid_payment_requirements')
-  const { to, value, validAfter, validBefore } = transfer.authorization
+  const { to, value } = transfer.authorization
   if (!isSame(to, terms.payTo)) throw new PaymentRefused('invalid_exact_evm_recipient_mismatch')
   if (BigInt(value) !== BigInt(terms.atomic))
     throw new PaymentRefused('invalid_exact_evm_payload_authorization_value_mismatch')
+  return terms
+}
+
+/** @throws PaymentRefused for a transfer that cannot be made yet, or not for long enough, or for too long */
+export function requireTimely({ authorization }: SignedTransfer, nowMs = Date.now()): void {
+  const { validAfter, validBefore } = authorization
   const now = BigInt(Math.floor(nowMs / 1000))
   if (BigInt(validAfter) > now)
     throw new PaymentRefused('invalid_exact_evm_payload_authorization_valid_after')
   const until = BigInt(validBefore)
   if (until < now + leftAtLeastSeconds || until > now + validAtMostSeconds)
     throw new PaymentRefused('invalid_exact_evm_payload_authorization_valid_before')
-  return terms
 }
 
 /** One authorization of one payer for one token: what a chain takes once. */

@@ -5,7 +5,7 @@ import type { PaymentRecord, PaymentTerms } from '../store/payment-store.ts'
 import { termsAlone } from './buy.ts'
 import type { Collector } from './collect.ts'
 import type { Ledger } from './ledger.ts'
-import { matchTerms, nonceKeyOf } from './match-terms.ts'
+import { matchTerms, nonceKeyOf, requireTimely } from './match-terms.ts'
 import { PaymentRefused } from './payment-refused.ts'
 import type { Presented } from './x-payment.ts'
 
@@ -80,8 +80,9 @@ export class PaymentSessions {
     for (;;) {
       const record = await this.find(id, owner)
       if (statusOf(record) !== 'pending' || until.aborted) return record
-      // A session ends by its time as well, with nobody changing it.
-      const left = Math.max((record.expiresAt ?? Infinity) - Date.now(), 1)
+      // An open session ends by its time as well, with nobody changing it.
+      const endsAt = record.state === 'open' ? record.expiresAt : undefined
+      const left = Math.max((endsAt ?? Infinity) - Date.now(), 1)
       const soon = AbortSignal.timeout(Math.min(lookAgainMs, left))
       await this.#parts.ledger.nextChange(id, AbortSignal.any([until, soon]))
     }
@@ -103,6 +104,7 @@ export class PaymentSessions {
     if (status === 'failed') throw new PaymentRefused('payment_session_failed')
     if (session.state !== 'open') throw new PaymentRefused('payment_session_spent')
     matchTerms(presented, [session.terms])
+    requireTimely(transfer)
     const claimed = await ledger.change(session, { kind: 'claim', transfer, nonceKey })
     if ('record' in claimed) return collector.collect(claimed.record)
     const refusal = 'conflict' in claimed ? 'invalid_exact_evm_nonce_already_used' : 'payment_session_spent'
