@@ -1,19 +1,26 @@
-/** The names that every step begins with: the config's key, its task's set, and what there is of all. */
+/** The names that every step begins with: the config's key, its task's set, and what there is of all and of each owner. */
 const names = `
-  local configs, tasks, open, closed, sequence = KEYS[1], KEYS[2], KEYS[3], KEYS[4], KEYS[5]
+  local configs, tasks, open, closed, sequence, owners = KEYS[1], KEYS[2], KEYS[3], KEYS[4], KEYS[5], KEYS[6]
   local task, id = ARGV[1], ARGV[2]
   local member = task .. ':' .. id
   local config, ofTask = configs .. member, tasks .. task
   local function drop(gone)
     local colon = string.find(gone, ':', 1, true)
+    local owner = redis.call('HGET', configs .. gone, 'owner')
+    if owner then redis.call('ZREM', owners .. owner, gone) end
     redis.call('DEL', configs .. gone)
     redis.call('ZREM', tasks .. string.sub(gone, 1, colon - 1), string.sub(gone, colon + 1))
     redis.call('ZREM', open, gone)
     redis.call('ZREM', closed, gone)
   end
   local function stand(isOpen, openMs, closedMs)
-    local at = redis.call('HGET', config, 'registered')
+    local of = redis.call('HMGET', config, 'registered', 'owner')
+    local at, owner = of[1], of[2] and owners .. of[2]
     redis.call('ZREM', isOpen and closed or open, member)
+    if owner and isOpen then
+      redis.call('ZADD', owner, at, member)
+      redis.call('PEXPIRE', owner, openMs)
+    elseif owner then redis.call('ZREM', owner, member) end
     if isOpen then redis.call('ZADD', open, at, member)
     else redis.call('ZADD', closed, 'NX', redis.call('INCR', sequence), member) end
     redis.call('PEXPIRE', config, isOpen and openMs or closedMs)
@@ -27,9 +34,10 @@ const clock = `
 
 /** What is done to a config in one step, for Redis to run. */
 export const scripts = {
-  /** 1: saved, 0: the task has too many, -1: there is no room. */
+  /** 1: saved, 0: the task has too many, -1: there is no room, or none for this owner. */
   save: `${names}
   local perTaskMax, max = tonumber(ARGV[3]), tonumber(ARGV[4])
+  local perOwnerMax, owner = tonumber(ARGV[13]), ARGV[14]
   if redis.call('EXISTS', config) == 1 then
     if ARGV[12] == '0' then return 0 end
   else
@@ -39,6 +47,12 @@ export const scripts = {
       else drop(task .. ':' .. other) end
     end
     if count >= perTaskMax then return 0 end
+    if redis.call('ZCARD', owners .. owner) >= perOwnerMax then
+      for _, other in ipairs(redis.call('ZRANGE', owners .. owner, 0, 99)) do
+        if redis.call('EXISTS', configs .. other) == 0 then redis.call('ZREM', owners .. owner, other) end
+      end
+      if redis.call('ZCARD', owners .. owner) >= perOwnerMax then return -1 end
+    end
     while redis.call('ZCARD', open) + redis.call('ZCARD', closed) >= max do
       local oldest = redis.call('ZRANGE', closed, 0, 0)[1]
       if not oldest then return -1 end
@@ -46,7 +60,7 @@ export const scripts = {
     end
   end
   local at = redis.call('INCR', sequence)
-  redis.call('HSET', config, 'registered', at, 'body', ARGV[7], 'revision', ARGV[8],
+  redis.call('HSET', config, 'registered', at, 'owner', owner, 'body', ARGV[7], 'revision', ARGV[8],
     'settled', ARGV[9], 'open', ARGV[10], 'health', ARGV[11])
   redis.call('ZADD', ofTask, at, id)
   redis.call('ZREM', closed, member)

@@ -27,9 +27,10 @@ describe.skipIf(!hasRedis)('push configs on Redis (needs redis-server)', () => {
   webhookStoreCases('Redis', open)
   openPushConfigCases(open)
   claimCases(open)
+  const all = { max: 5, perOwnerMax: 5 }
   const two = async () => {
     const agentId = `agent-${(agents += 1)}`
-    return [await open({ agentId, max: 5 }), await open({ agentId, max: 5 })] as const
+    return [await open({ agentId, ...all }), await open({ agentId, ...all })] as const
   }
   webhookModelCases(two, { max: 5, steps: 2000 })
 
@@ -44,7 +45,7 @@ describe.skipIf(!hasRedis)('push configs on Redis (needs redis-server)', () => {
   })
 
   test('where there is no room, the config that owes nothing for longest goes; then a new one is refused', async () => {
-    await using store = await open({ max: 3 })
+    await using store = await open({ max: 3, perOwnerMax: 3 })
     const configs = [1, 2, 3].map(() => samplePushConfig())
     for (const config of configs) await store.savePushConfig(config, 5)
     const [one, two, three] = configs as [(typeof configs)[0], (typeof configs)[0], (typeof configs)[0]]
@@ -56,6 +57,32 @@ describe.skipIf(!hasRedis)('push configs on Redis (needs redis-server)', () => {
     const full = { error: 'Unavailable', data: { reason: 'webhooks_full' } }
     await expect(store.savePushConfig(samplePushConfig(), 5)).rejects.toMatchObject(full)
     expect(await store.savePushConfig({ ...three, revision: 'new' }, 5)).toBe(true)
+  })
+
+  test('no owner can take more than half of the room with configs that owe something', async () => {
+    await using store = await open({ max: 4 })
+    const of = (owner: string) => samplePushConfig({ task: sampleTask({ owner }) })
+    const full = { error: 'Unavailable', data: { reason: 'webhooks_full' } }
+    const [first, second] = [of('greedy'), of('greedy')]
+    for (const config of [first, second]) await store.savePushConfig(config, 5)
+    await expect(store.savePushConfig(of('greedy'), 5)).rejects.toMatchObject(full)
+    expect(await store.savePushConfig(of('other'), 5)).toBe(true)
+    // Replaced, removed, or with nothing left to send, it takes no more of the share.
+    expect(await store.savePushConfig({ ...first, revision: 'new' }, 5)).toBe(true)
+    await store.settlePushConfig(second, { settled: 1, open: false, health: second.health })
+    const third = of('greedy')
+    expect(await store.savePushConfig(third, 5)).toBe(true)
+    await expect(store.savePushConfig(of('greedy'), 5)).rejects.toMatchObject(full)
+    await store.removePushConfig(third.task, third.id)
+    expect(await store.savePushConfig(of('greedy'), 5)).toBe(true)
+  })
+
+  test('what has gone after its time takes nothing of its owner’s share', async () => {
+    await using store = await open({ max: 10, perOwnerMax: 1, openMs: 30 })
+    for (let i = 0; i < 3; i += 1) {
+      const config = samplePushConfig({ task: sampleTask({ owner: 'greedy' }) })
+      await expect.poll(() => store.savePushConfig(config, 5).catch(() => false)).toBe(true)
+    }
   })
 
   test('of two that add the same config, one does', async () => {

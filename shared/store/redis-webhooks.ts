@@ -13,6 +13,8 @@ export interface RedisWebhooksOptions extends RedisConnection {
   name?: string
   /** Configs kept at most. Default 100,000. */
   max?: number
+  /** Of one owner, those that may owe something. Default half of `max`. */
+  perOwnerMax?: number
   /** How long one is kept after the last that was done with it, while it may owe something and after. Default 8 days and 1 day. */
   openMs?: number
   closedMs?: number
@@ -30,7 +32,8 @@ type Fields = Record<string, string>
 
 /**
  * Push configs that live as long as their task and are known to every process of the agent. Gone with what Redis holds. Each
- * is a hash; two sorted sets say which owe something and which do not; the latter make room where there is none.
+ * is a hash; two sorted sets say which owe something and which do not; the latter make room where there is none. One more for
+ * each owner counts those that owe something, so that nobody can take all the room.
  * @throws Error when no Redis answers
  */
 export async function openRedisWebhooks(options: RedisWebhooksOptions): Promise<SharedWebhooks> {
@@ -41,13 +44,14 @@ export async function openRedisWebhooks(options: RedisWebhooksOptions): Promise<
 class RedisWebhooks implements SharedWebhooks {
   readonly #redis: Redis
   readonly #prefix: string
-  readonly #bounds: { max: number; openMs: number; closedMs: number }
+  readonly #bounds: { max: number; perOwnerMax: number; openMs: number; closedMs: number }
 
   constructor(redis: Redis, options: RedisWebhooksOptions) {
     const { agentId, name = 'webhooks', max = 100_000 } = options
     this.#redis = redis
     this.#prefix = `parley:{${agentId}}:${name}:`
-    this.#bounds = { max, openMs: options.openMs ?? openForMs, closedMs: options.closedMs ?? closedForMs }
+    const { perOwnerMax = max / 2, openMs = openForMs, closedMs = closedForMs } = options
+    this.#bounds = { max, perOwnerMax, openMs, closedMs }
   }
 
   savePushConfig(config: PushConfig, perTaskMax: number): Promise<boolean> {
@@ -61,9 +65,10 @@ class RedisWebhooks implements SharedWebhooks {
   async #save(config: PushConfig, perTaskMax: number, mayReplace: boolean): Promise<boolean> {
     const { revision, settled, open, health, ...once } = config
     const said = [JSON.stringify(once), revision, settled, open ? 1 : 0, JSON.stringify(health)]
-    const { max, openMs, closedMs } = this.#bounds
+    const { max, perOwnerMax, openMs, closedMs } = this.#bounds
     const bounds = [perTaskMax, max, openMs, closedMs]
-    const saved = await this.#run('save', config, ...bounds, ...said, mayReplace ? 1 : 0)
+    const whose = [mayReplace ? 1 : 0, perOwnerMax, printOf(config.task.owner)]
+    const saved = await this.#run('save', config, ...bounds, ...said, ...whose)
     if (saved !== -1) return saved === 1
     throw new ParleyError('Unavailable', {
       message: 'Too many webhooks are registered; with long_running true they are kept in the database',
@@ -146,7 +151,9 @@ class RedisWebhooks implements SharedWebhooks {
     ...args: (string | number)[]
   ): Promise<unknown> {
     const [ofTask, ofConfig] = [printOfTask(task), printOf(id)]
-    const names = ['config:', 'task:', 'open', 'closed', 'sequence'].map((name) => this.#prefix + name)
+    const names = ['config:', 'task:', 'open', 'closed', 'sequence', 'owner:'].map(
+      (name) => this.#prefix + name,
+    )
     return this.#asked(() =>
       this.#redis.eval(scripts[script], names.length, ...names, ofTask, ofConfig, ...args),
     )
