@@ -83,6 +83,23 @@ test('what nobody can do is refused with the best candidates, and why not', asyn
   expect(refused.headers.get('x-negotiation-id')).toBe(refused.json.error.data.negotiation_id)
 })
 
+test.each<[string, object[]]>([
+  ['an empty text', [{ kind: 'text', text: ' ' }]],
+  ['data alone', [{ kind: 'data', data: { city: 'Paris' } }]],
+])('a message with %s suits nobody by words that it does not say', async (_what, parts) => {
+  const reader = await agent('reader', 'Reads the text of a message')
+  const negotiation = { input_mime_types: ['text/plain'] }
+  const refused = await call('message/send', saying('', { parts }, { negotiation }))
+  expect(refused.json.error).toMatchObject({
+    code: -32004,
+    data: { reason: 'no_agent', candidates: [{ agent: { slug: 'reader' }, subscores: { skill_match: 0 } }] },
+  })
+  expect(reader.calls).toEqual([])
+  Object.assign(negotiation, { task_summary: 'read the text of this message' })
+  const taken = await call('message/send', saying('', { parts }, { negotiation }))
+  expect([taken.status, taken.headers.get('x-agent')]).toEqual([200, 'reader'])
+})
+
 test('configuration.negotiation carries the fields of the request', async () => {
   const [sky, board] = [await agent('sky', weather), await agent('board', chess)]
   const negotiation = { task_summary: 'the best chess move' }

@@ -20,7 +20,8 @@ export function wantedBy(
   const outputs = configuration?.acceptedOutputModes ?? []
   try {
     return parseNegotiation({
-      task_summary: textOf(message) || 'a message without text',
+      // Of a message without words nobody knows what it wants: a blank suits no skill.
+      task_summary: textOf(message) || ' ',
       input_mime_types: typesOf(message),
       ...(outputs.length > 0 && { output_mime_types: outputs }),
       weights: usualWeights,
