@@ -1,6 +1,8 @@
 import { randomUUID } from 'node:crypto'
 import { expect, test } from 'vitest'
+import { nonceKeyOf } from '../payments/match-terms.ts'
 import { statusOf } from '../payments/sessions.ts'
+import type { SignedTransfer } from '../store/payment-store.ts'
 import { encoded, price, requirements, TestWallet } from '../testing/paid-agent.ts'
 import { type TestAgent, type TestCaller, testAgent } from '../testing/test-agent.ts'
 
@@ -270,3 +272,25 @@ test('10,000 sessions of one caller may be open; the next is refused', async () 
   })
   expect((await ask(agent.caller('bob'), url, {})).status).toBe(200)
 }, 60_000)
+
+test('verified so late that the session was claimed for another transfer: nothing of that one is settled by it', async () => {
+  await using agent = await paidAgent()
+  const session = await start(agent, agent.caller('alice'))
+  const { store, payments } = agent.app.services
+  if (payments === undefined) throw new Error('no payments')
+  const { ledger } = payments
+  const changeAlone = ledger.changeAlone.bind(ledger)
+  const other = await wallet.pay()
+  ledger.changeAlone = async (known, change) => {
+    ledger.changeAlone = changeAlone
+    // Who looks after payments took the first one's process for dead.
+    const open = (await changeAlone(known, { kind: 'release' })) ?? known
+    const transfer = other.payload as unknown as SignedTransfer
+    await ledger.change(open, { kind: 'claim', transfer, nonceKey: nonceKeyOf(known.terms, transfer) })
+    return changeAlone(known, change)
+  }
+  const paid = await ask(undefined, session.capture_url, await wallet.pay())
+  expect(paid).toMatchObject({ status: 402 })
+  const row = await store.payments.loadPayment(session.session_id)
+  expect(row).toMatchObject({ state: 'claimed', transfer: other.payload })
+})

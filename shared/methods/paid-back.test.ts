@@ -113,6 +113,9 @@ test.each<[string, (agent: TestAgent, alice: TestCaller) => Promise<Record<strin
     expect((await alice.wait(task.id)).status.state).toBe('completed')
     await expect.poll(() => agent.app.services.store.payments.countPaymentsByState()).toEqual({ earned: 1 })
     expect(await alice.list()).toHaveLength(1)
+    const metrics = await (await fetch(`${agent.url}/metrics`)).text()
+    for (const state of ['orphaned', 'earned'])
+      expect(metrics).toMatch(new RegExp(`agent_payments_total\\{[^}]*state="${state}"\\} 1`))
     die()
     await dead
   },

@@ -38,13 +38,14 @@ export class Collector {
     const { ledger, decideTimeoutMs } = this.#options
     await this.#verify(claimed)
     // On the disk before anybody is asked: whatever happens now, it is known that money may have moved.
-    const settling = await ledger.change(claimed, { kind: 'settle' })
-    if (!('record' in settling)) throw new PaymentRefused('invalid_exact_evm_nonce_already_used')
-    const settled = this.#settle(settling.record)
+    // Alone: where this took too long, the session may be claimed for another transfer by now.
+    const settling = await ledger.changeAlone(claimed, { kind: 'settle' })
+    if (settling === undefined) throw new PaymentRefused('invalid_exact_evm_nonce_already_used')
+    const settled = this.#settle(settling)
     this.#keep(settled)
     const patience = new AbortController()
     try {
-      const late = delay(decideTimeoutMs, settling.record, { signal: patience.signal })
+      const late = delay(decideTimeoutMs, settling, { signal: patience.signal })
       return await Promise.race([settled, late])
     } finally {
       patience.abort()

@@ -63,12 +63,14 @@ export class Ledger {
   /** As `change`, if nobody has changed the row meanwhile; undefined otherwise. */
   async changeAlone(known: PaymentRecord, change: PaymentChange): Promise<PaymentRecord | undefined> {
     const next = changed(known, change, { timestamp: timestamp(), now: Date.now() })
-    return next !== undefined && (await this.store.commitPayment(next)) === 'committed' ? next : undefined
+    if (next === undefined || (await this.store.commitPayment(next)) !== 'committed') return undefined
+    if (next.state !== known.state) this.#tell(next, next.state)
+    return next
   }
 
   /** A transfer was refused, and nothing moved: a row that was made for it alone goes, a session can be paid again. */
   async release(record: PaymentRecord, reason: string): Promise<void> {
-    if (record.kind === 'session') await this.change(record, { kind: 'release' })
+    if (record.kind === 'session') await this.changeAlone(record, { kind: 'release' })
     else await this.store.removePayment(record.id, record.version)
     this.refused(record.owner, record.id, reason)
   }
