@@ -96,6 +96,8 @@ test.each([
   ['/agents/calc/tasks/get', '/tasks/get'],
   ['/agents/calc/agent/skills?tag=a%20b&x=1&x=2', '/agent/skills?tag=a%20b&x=1&x=2'],
   ['/agents/calc/a%20b/%C3%A9?q=?', '/a%20b/%C3%A9?q=?'],
+  ['http://gateway.example/agents/calc', '/'],
+  ['HTTP://gateway.example:7400/agents/calc/health?a=/b', '/health?a=/b'],
 ])('%s reaches the agent as %s', async (path, url) => {
   const gateway = await gatewayBefore(echo)
   expect(JSON.parse((await raw(gateway.port, path)).body)).toMatchObject({ method: 'GET', url })

@@ -82,6 +82,22 @@ test.each([
   expect(answer.json).toEqual(envelope(answer.json.error.code))
 })
 
+test.each([
+  ['http://agent.example/health', 200],
+  ['HTTPS://agent.example:7401/health?x=1', 200],
+  ['http://agent.example', 405],
+  ['http://agent.example?x=/health', 405],
+  ['http://agent.example/docs', 404],
+  ['ftp://agent.example/health', 404],
+  ['*', 404],
+])('the whole address in the place of a path, %s: %i', async (address, status) => {
+  const answer = await bareSocket(
+    agent.url,
+    `GET ${address} HTTP/1.1\r\nHost: x\r\nConnection: close\r\n\r\n`,
+  )
+  expect(answer).toMatch(new RegExp(`^HTTP/1.1 ${status} `))
+})
+
 test('a path longer than any name: 400 with the envelope', async () => {
   const answer = await raw(agent, { method: 'GET', path: `/agent/skills/${'x'.repeat(1000)}` })
   expect([answer.status, answer.json]).toEqual([400, envelope(-32600)])

@@ -65,6 +65,7 @@ export function createServer(options: ServerOptions): FastifyInstance {
     logger: false,
     ...bounds(options),
     trustProxy: options.trustedProxies?.length ? [...options.trustedProxies] : false,
+    rewriteUrl: ({ url = '/' }) => (url.startsWith('/') ? url : originForm(url)),
     genReqId: (request) => requestId(request.headers),
     routerOptions: { maxParamLength: 256 },
     forceCloseConnections: 'idle',
@@ -104,6 +105,12 @@ function bounds(options: ServerOptions) {
       connectionsCheckingInterval: options.timeoutsCheckMs ?? 5000,
     },
   }
+}
+
+/** RFC 9112, section 3.2.2: the whole address as a proxy is asked for it. Whoever reads a path reads it from here. */
+function originForm(url: string): string {
+  const path = url.replace(/^https?:\/\/[^/?#]*/i, '')
+  return path.startsWith('?') || path === '' ? `/${path}` : path
 }
 
 /**
