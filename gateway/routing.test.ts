@@ -157,6 +157,25 @@ test('only an agent that got nothing of a message makes way for the next', async
   expect(second.sent()).toHaveLength(1)
 })
 
+test('what no candidate takes is refused with who was tried, and may be sent again: the record says that none was chosen', async () => {
+  const dead = await agent('sky', weather)
+  const busy = await agent('sky-two', 'Weather forecast')
+  await dead.stop()
+  busy.on['message/send'] = ({ response, id }) => fail(response, id, 503, -32042, { reason: 'queue_full' })
+  const refused = await call('message/send', saying('weather forecast for any city'))
+  const tried = [
+    { agent: 'sky', outcome: 'not reached' },
+    { agent: 'sky-two', outcome: 'busy' },
+  ]
+  expect([refused.status, refused.headers.get('x-agent')]).toEqual([503, null])
+  expect(refused.headers.get('retry-after')).toBe('2')
+  expect(refused.json.error).toMatchObject({ code: -32042, data: { reason: 'agent_down', tried } })
+  const id = refused.headers.get('x-negotiation-id')
+  const headers = { authorization: bearer('alice') }
+  const record = await fetch(`${gateway().addresses.public}/negotiations/${id}`, { headers })
+  expect(await record.json()).toMatchObject({ can_handle: true, chosen: null, tried })
+})
+
 test.each(['draining', 'queue_full'])('a 503 that says %s sends the message to the next', async (reason) => {
   const busy = await agent('sky', weather)
   busy.on['message/send'] = ({ response, id }) => fail(response, id, 503, -32042, { reason })

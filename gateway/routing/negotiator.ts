@@ -127,6 +127,11 @@ export class Negotiator {
   }
 }
 
+/** The agent that has the message, or may have it; undefined where none of those that were tried does. */
+function takenBy(tried: readonly Try[]): string | undefined {
+  return tried.findLast(({ outcome }) => outcome === 'answered' || outcome === 'unknown')?.agent
+}
+
 const nobody: JsonObject = {
   can_handle: false,
   score: 0,
