@@ -6,8 +6,8 @@ export class EntryIndex {
   readonly #idOfSlug = new Map<string, string>()
   readonly #idOfDid = new Map<string, string>()
   readonly #idOfUrl = new Map<string, string>()
-  /** Kept until a slug comes or goes: a heartbeat changes an entry, not the order. */
-  #slugs: string[] | undefined
+  /** Ids by slug, kept until a slug comes or goes: a heartbeat changes an entry, not the order. */
+  #ordered: string[] | undefined
 
   /** Told of every entry as it is now, and of those that are gone by their id alone. */
   changed: (id: string, entry: AgentEntry | undefined) => void = () => {}
@@ -41,16 +41,21 @@ export class EntryIndex {
 
   /** Ordered by slug. */
   all(): readonly AgentEntry[] {
-    this.#slugs ??= [...this.#idOfSlug.keys()].sort()
-    return this.#slugs.flatMap((slug) => this.bySlug(slug) ?? [])
+    this.#ordered ??= [...this.#idOfSlug].sort(([a], [b]) => (a < b ? -1 : 1)).map(([, id]) => id)
+    const entries: AgentEntry[] = []
+    for (const id of this.#ordered) {
+      const entry = this.#byId.get(id)
+      if (entry !== undefined) entries.push(entry)
+    }
+    return entries
   }
 
   set(entry: AgentEntry): void {
-    if (!this.#idOfSlug.has(entry.slug)) this.#slugs = undefined
+    if (this.#idOfSlug.get(entry.slug) !== entry.id) this.#ordered = undefined
     const before = this.#byId.get(entry.id)
     if (before !== undefined && before.slug !== entry.slug) {
       if (this.#idOfSlug.get(before.slug) === entry.id) this.#idOfSlug.delete(before.slug)
-      this.#slugs = undefined
+      this.#ordered = undefined
     }
     if (before !== undefined && (before.url !== entry.url || before.replicas !== entry.replicas))
       this.#forgetUrls(before)
@@ -68,7 +73,7 @@ export class EntryIndex {
     if (this.#idOfSlug.get(entry.slug) === id) this.#idOfSlug.delete(entry.slug)
     this.#forgetUrls(entry)
     if (entry.did !== undefined && this.#idOfDid.get(entry.did) === id) this.#idOfDid.delete(entry.did)
-    this.#slugs = undefined
+    this.#ordered = undefined
     this.changed(id, undefined)
   }
 

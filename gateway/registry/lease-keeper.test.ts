@@ -171,6 +171,46 @@ test('an agent of the supervisor whose process is gone is not taken for whoever 
   expect(registry.find(id)?.status).toBe('unreachable')
 })
 
+/** So many agents that answer, and a lease so long that no round comes by itself. */
+async function keeperOfMany(agents: number, options: { everyMs?: number } = {}) {
+  const database = stack.use(await openDatabase(path.join(folder, 'gateway.db'), registryMigrations))
+  const registry = await Registry.open(new SqliteRegistryStore(database), { leaseMs: 1_000_000_000 })
+  const facts = { description: '', card: {}, skills: [], owner: 'someone', verified: false, admitted: true }
+  const names = Array.from({ length: agents }, (_, number) => `agent-${number}`)
+  await Promise.all(
+    names.map((name) =>
+      registry.register({ ...facts, name, url: `http://${name}.test`, origin: 'registered' }),
+    ),
+  )
+  const asked: string[] = []
+  const probe = async ({ slug }: { slug: string }) => {
+    asked.push(slug)
+    return true
+  }
+  const log = makeLog({ level: 'silent', name: 'test' })
+  return { keeper: stack.use(new LeaseKeeper({ registry, log, probe, ...options })), asked, names }
+}
+
+test('of many agents each round asks its share, and within a lease every one is asked once', async () => {
+  const { keeper, asked, names } = await keeperOfMany(100)
+  const counts: number[] = []
+  for (let round = 0; round < 3; round++) {
+    await keeper.round()
+    await keeper.probed()
+    counts.push(asked.length)
+  }
+  expect(counts).toEqual([64, 100, 100])
+  expect(asked.toSorted()).toEqual(names.toSorted())
+})
+
+test('probes that are spread over the time until the next round hold up no stop', async () => {
+  const { keeper, asked } = await keeperOfMany(65, { everyMs: 1_000_000_000 })
+  await keeper.round()
+  await expect.poll(() => asked.length).toBe(16)
+  await keeper[Symbol.asyncDispose]()
+  expect(asked).toHaveLength(16)
+})
+
 test('the keeper counts as dead when its rounds stop coming', async () => {
   const { keeper, registry, passLease } = await keeperOf('http://127.0.0.1:1')
   await passLease()

@@ -1,3 +1,4 @@
+import { setTimeout as wait } from 'node:timers/promises'
 import type { Log } from '../../shared/process/log.ts'
 import { waitAtMost } from '../../shared/process/wait-at-most.ts'
 import type { AgentEntry } from './entry.ts'
@@ -19,6 +20,13 @@ export interface LeaseKeeperOptions {
   now?: () => number
 }
 
+/** So many probes of a round are asked as quickly as they are answered; those of more agents are spread over a lease. */
+const probesUnspread = 64
+/** More of the agents than their even share, for those that come due late. */
+const roundShare = 1.25
+/** How much of the time until the next round its probes are spread over. */
+const spreadShare = 0.8
+
 /** An agent that has been silent for so many leases is asked only once in as many. */
 const longSilent = 10
 /** What the last round and the last signs of life may take at the end: they may be lost, the stop may not take long. */
@@ -39,6 +47,9 @@ export class LeaseKeeper implements AsyncDisposable {
   readonly #probes = new Set<Promise<void>>()
   readonly #stopped = new AbortController()
   readonly #timer: NodeJS.Timeout
+  readonly #everyMs: number
+  /** From one probe of a line to its next. */
+  #paceMs = 0
   #round: Promise<void> = Promise.resolve()
   #busy = false
   /** One line for an outage of the storage. */
@@ -51,8 +62,8 @@ export class LeaseKeeper implements AsyncDisposable {
     this.#options = options
     this.#now = options.now ?? Date.now
     this.#lastRound = this.#now()
-    const everyMs = options.everyMs ?? options.registry.leaseMs / 6
-    this.#timer = setInterval(() => this.#tick(), everyMs)
+    this.#everyMs = options.everyMs ?? options.registry.leaseMs / 6
+    this.#timer = setInterval(() => this.#tick(), this.#everyMs)
     this.#timer.unref()
   }
 
@@ -132,12 +143,20 @@ export class LeaseKeeper implements AsyncDisposable {
     for (const id of this.#probedAt.keys()) {
       if (registry.find(id) === undefined) this.#probedAt.delete(id)
     }
-    for (const entry of registry.all()) {
-      if (!this.#isDue(entry)) continue
+    const entries = registry.all()
+    let room = Math.max(
+      probesUnspread,
+      Math.ceil((entries.length * roundShare * this.#everyMs) / registry.leaseMs),
+    )
+    for (const entry of entries) {
+      if (!this.#isDue(entry) || (room <= 0 && !this.#mayComeBack(entry))) continue
       // From now on, so that none is asked twice while it waits.
       this.#probedAt.set(entry.id, this.#now())
       this.#waiting.add(entry.id)
+      room -= 1
     }
+    const spread = this.#waiting.size > probesUnspread
+    this.#paceMs = spread ? (spreadShare * this.#everyMs * probesAtOnce) / this.#waiting.size : 0
     const free = Math.min(probesAtOnce - this.#probes.size, this.#waiting.size)
     for (let line = 0; line < free; line++) this.#startLine()
   }
@@ -153,8 +172,15 @@ export class LeaseKeeper implements AsyncDisposable {
     for (const id of this.#waiting) {
       this.#waiting.delete(id)
       if (this.#stopped.signal.aborted) return
+      const began = performance.now()
       await this.#probeOne(id)
+      await this.#pause(this.#paceMs - (performance.now() - began))
     }
+  }
+
+  async #pause(ms: number): Promise<void> {
+    const { signal } = this.#stopped
+    if (ms > 0) await wait(ms, undefined, { signal }).catch(() => {})
   }
 
   #isDue(entry: AgentEntry): boolean {

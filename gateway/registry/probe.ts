@@ -40,14 +40,30 @@ export async function readJson(url: string, signal: AbortSignal, options: ProbeO
 }
 
 async function get(url: string, signal: AbortSignal, options: ProbeOptions) {
-  const { dispatcher, timeoutMs = 5000, answerMaxBytes = 1024 * 1024 } = options
+  const { timeoutMs = 5000 } = options
+  const ended = new AbortController()
+  const end = () => ended.abort()
+  // Not `AbortSignal.timeout`: of ten thousand probes that were answered at once each would live on for the whole time.
+  const timer = setTimeout(end, timeoutMs)
+  signal.addEventListener('abort', end)
+  try {
+    signal.throwIfAborted()
+    return await read(url, ended.signal, options)
+  } finally {
+    clearTimeout(timer)
+    signal.removeEventListener('abort', end)
+  }
+}
+
+async function read(url: string, signal: AbortSignal, options: ProbeOptions) {
+  const { dispatcher, answerMaxBytes = 1024 * 1024 } = options
   const { origin, pathname, search } = new URL(url)
   const response = await dispatcher.request({
     origin,
     path: pathname + search,
     method: 'GET',
     headers: { accept: 'application/json' },
-    signal: AbortSignal.any([signal, AbortSignal.timeout(timeoutMs)]),
+    signal,
   })
   const chunks: Buffer[] = []
   let size = 0

@@ -23,6 +23,9 @@ const statements = {
 /** One process writes here: an entry has no other revision than the one in memory. */
 const revision = 0
 
+/** About a millisecond of work. */
+const signsAtOnce = 50
+
 /** The registry in an opened database that has `registryMigrations`. */
 export class SqliteRegistryStore implements RegistryStore {
   readonly shared = false
@@ -44,7 +47,7 @@ export class SqliteRegistryStore implements RegistryStore {
   }
 
   async replace(entry: AgentEntry): Promise<number> {
-    await this.#save([entry])
+    await this.#database.write(() => this.#put([entry]))
     return revision
   }
 
@@ -52,8 +55,12 @@ export class SqliteRegistryStore implements RegistryStore {
     await this.#database.write(() => this.#database.statement(statements.remove).run(id))
   }
 
+  /** In small steps, between which others have their turn, and without waiting for the disk: signs of life may be lost. */
   async saveSigns(signs: readonly Signs[]): Promise<void> {
-    await this.#save(signs.map(({ entry }) => entry))
+    for (let from = 0; from < signs.length; from += signsAtOnce) {
+      const some = signs.slice(from, from + signsAtOnce)
+      await this.#database.writeSoon(() => this.#put(some.map(({ entry }) => entry)))
+    }
   }
 
   /** There are none. */
@@ -65,12 +72,9 @@ export class SqliteRegistryStore implements RegistryStore {
     return this.#database.ping()
   }
 
-  async #save(entries: readonly AgentEntry[]): Promise<void> {
-    const rows = entries.map(rowOf)
-    await this.#database.write(() => {
-      const save = this.#database.statement(statements.save)
-      for (const row of rows) save.run(...row)
-    })
+  #put(entries: readonly AgentEntry[]): void {
+    const save = this.#database.statement(statements.save)
+    for (const entry of entries) save.run(...rowOf(entry))
   }
 }
 
