@@ -156,7 +156,7 @@ function recordOf(
       ...answer,
       method,
       decided_at: timestampOf(at * 1000),
-      chosen: method === 'agent/negotiation' ? (best?.slug ?? null) : (tried.at(-1)?.agent ?? null),
+      chosen: (method === 'agent/negotiation' ? best?.slug : takenBy(tried)) ?? null,
       tried: tried.map(({ agent, outcome }) => ({ agent, outcome })),
       asked: askedOut(wanted),
     },
