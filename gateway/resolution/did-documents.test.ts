@@ -119,5 +119,8 @@ test('look-ups outside are bounded in number', async () => {
   const { resolve } = documents(outside, { underWayMax: 1 })
   const first = resolve('did:web:a.example')
   await expect(resolve('did:web:b.example')).rejects.toMatchObject({ code: -32042 })
+  // What needs no look outside is there all the same.
+  const did = 'did:key:z6MkpTHR8VNsBxYAAWHut2Geadd9jSwuBV8xRoAnwWsdvktH'
+  expect(await resolve(did)).toMatchObject({ id: did })
   await first
 })

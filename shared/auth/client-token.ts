@@ -47,9 +47,9 @@ export class ClientToken {
     return this.#underWay
   }
 
-  /** The server refused it: the next `get` asks for a new one. */
-  forget(): void {
-    this.#token = undefined
+  /** The server refused it: the next `get` asks for a new one. @param refused nothing is forgotten when another is kept by now */
+  forget(refused?: string): void {
+    if (refused === undefined || refused === this.#token?.text) this.#token = undefined
   }
 
   async #fetch(): Promise<string> {

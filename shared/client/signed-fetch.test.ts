@@ -4,7 +4,7 @@ import path from 'node:path'
 import { afterAll, beforeAll, beforeEach, expect, test } from 'vitest'
 import { agentIdentity } from '../identity/identity.ts'
 import { readSignature, verifySigned } from '../identity/signature.ts'
-import { type ScriptedAnswer, scriptedAgent } from '../testing/scripted-agent.ts'
+import { type ScriptedAnswer, type ScriptedCall, scriptedAgent } from '../testing/scripted-agent.ts'
 import { type TestAgent, testAgent } from '../testing/test-agent.ts'
 import { AgentClient, ClientToken, signedFetch } from './signed-fetch.ts'
 
@@ -67,6 +67,24 @@ test('a token that is refused is fetched anew, once', async () => {
   await using refusing = await scriptedAgent({ 'GET /': () => ({ status: 401, body: '' }) })
   expect((await fetched(`${refusing.url}/`)).status).toBe(401)
   expect(refusing.calls).toHaveLength(2)
+})
+
+test('a call that is refused late, with the token of before, does not throw away the new one', async () => {
+  await using from = await tokens()
+  const late = Promise.withResolvers<void>()
+  const answer = async ({ path: asked, headers }: ScriptedCall): Promise<ScriptedAnswer> => {
+    if (headers.authorization !== `Bearer ${given[0]}`) return { status: 200, body: 'ok' }
+    if (asked.endsWith('late')) await late.promise
+    return { status: 401, body: '' }
+  }
+  await using server = await scriptedAgent({ 'GET /': answer })
+  const fetched = signedFetch(identity, from.source)
+  const second = fetched(`${server.url}/?late`)
+  await expect.poll(() => server.calls.length).toBe(1)
+  expect((await fetched(`${server.url}/`)).status).toBe(200)
+  late.resolve()
+  expect((await second).status).toBe(200)
+  expect(given).toHaveLength(2)
 })
 
 test('the same body again within a second is another signature: it is not taken for a replay', async () => {

@@ -11,8 +11,8 @@ export interface Signer {
 /** Where the bearer token comes from; a `ClientToken` keeps one fresh. */
 export interface TokenSource {
   get(): Promise<string>
-  /** The server refused it. */
-  forget(): void
+  /** The server refused it: this one, if it is the one that is kept. */
+  forget(refused?: string): void
 }
 
 export interface SignedInit {
@@ -43,9 +43,14 @@ const aheadMaxSeconds = 60
  */
 export function signedFetch(signer: Signer, tokens: TokenSource): SignedFetch {
   const timestampFor = freshTimestamps()
-  const attempt = async (url: string | URL, init: SignedInit, body: string): Promise<Response> => {
+  const attempt = async (
+    url: string | URL,
+    init: SignedInit,
+    body: string,
+    token: string,
+  ): Promise<Response> => {
     const headers = new Headers(init.headers)
-    headers.set('authorization', `Bearer ${await tokens.get()}`)
+    headers.set('authorization', `Bearer ${token}`)
     const signed = signRequest({ ...signer, body, timestamp: timestampFor(body) })
     for (const [name, value] of Object.entries(signed)) headers.set(name, value)
     return fetch(url, {
@@ -59,11 +64,13 @@ export function signedFetch(signer: Signer, tokens: TokenSource): SignedFetch {
   return async (url, init = {}) => {
     const { body = '' } = init
     const text = typeof body === 'string' ? body.toWellFormed() : utf8.decode(body)
-    const response = await attempt(url, init, text)
+    const token = await tokens.get()
+    const response = await attempt(url, init, text, token)
     if (response.status !== 401) return response
     await response.body?.cancel()
-    tokens.forget()
-    return attempt(url, init, text)
+    // Another call may have a new one already: that is not the one that was refused.
+    tokens.forget(token)
+    return attempt(url, init, text, await tokens.get())
   }
 }
 
