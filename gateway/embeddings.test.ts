@@ -29,8 +29,8 @@ afterAll(() => void server.close())
 
 gatewayForEachTest(env)
 
-const ask = async () => {
-  const body = JSON.stringify({ task_summary: 'my automobile squeaks', weights: { skill_match: 1 } })
+const ask = async (text = 'my automobile squeaks') => {
+  const body = JSON.stringify({ task_summary: text, weights: { skill_match: 1 } })
   return (await post('/agent/negotiation', body)).json
 }
 
@@ -42,6 +42,15 @@ test('what is near in meaning is found where no word is shared; the endpoint is 
   expect(asked[0]).toMatchObject({ body: { model: 'm' }, authorization: 'Bearer secret' })
   const texts = asked.flatMap(({ body }) => body.input)
   expect(texts.filter((one) => one === 'my automobile squeaks')).toHaveLength(1)
+})
+
+test('a text without words has no meaning: nothing is near to it, and the endpoint is not asked', async () => {
+  await agent('board', 'Plays chess')
+  // Whatever is not about cars has the same vector, a blank too.
+  await expect.poll(async () => (await ask('squeaks')).can_handle).toBe(true)
+  const before = asked.length
+  expect(await ask(' ')).toMatchObject({ can_handle: false, subscores: { skill_match: 0 } })
+  expect(asked).toHaveLength(before)
 })
 
 test('an endpoint that fails: words alone, and the answer says so', async () => {

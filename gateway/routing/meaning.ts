@@ -25,7 +25,9 @@ export class Meaning {
 
   /** Never rejects; says why where there is no vector. */
   async of({ taskSummary, taskDetails = '' }: NegotiationRequest): Promise<RankOptions> {
-    const found = await this.#embeddings.embed([`${taskSummary}\n${taskDetails}`.trim()])
+    const text = `${taskSummary}\n${taskDetails}`.trim()
+    if (text === '') return {}
+    const found = await this.#embeddings.embed([text])
     if ('failed' in found) return { withoutEmbeddings: found.failed }
     const [queryVector] = found.vectors
     return queryVector === undefined ? {} : { queryVector }
