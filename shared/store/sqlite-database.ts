@@ -33,7 +33,8 @@ export interface SqliteDatabase extends AsyncDisposable {
 /**
  * Checkpoints run within a commit: elsewhere they would let the log grow without end under load. A log of 2,000 pages
  * (8 MiB) gathers more changes of the same page than the usual 1,000 before it is copied back; after a large transaction
- * it shrinks to 64 MiB. The cache is 16 MiB.
+ * it shrinks to 64 MiB. The cache is 16 MiB: of a file that the system has in memory, a larger one, a mapped file or larger
+ * pages spare calls to the system, and no CPU.
  */
 const pragmas = `
   PRAGMA synchronous = FULL;
