@@ -1,7 +1,7 @@
 import { randomUUID } from 'node:crypto'
 import { createServer } from 'node:net'
-import { MongoClient } from 'mongodb'
-import { afterAll, beforeAll, describe, expect, test } from 'vitest'
+import { Collection, MongoClient } from 'mongodb'
+import { afterAll, beforeAll, describe, expect, test, vi } from 'vitest'
 import { hasMongodb, type MongodbServer, startMongodb } from '../testing/mongodb-server.ts'
 import { DatabaseRefused } from './database-refused.ts'
 import { openMongodbStore } from './mongodb.ts'
@@ -192,6 +192,30 @@ describe.skipIf(!hasMongodb)('faults of a MongoDB store (needs mongod)', () => {
     now += 61_000
     expect(await store.payments.addPayment(samplePayment({ nonceKey: 'n' }))).toBe('added')
     expect(await store.payments.addPayment(samplePayment({ nonceKey: 'n' }))).toBe('nonce')
+  })
+
+  test('a claim that was taken over while its process stood still: the change is taken back, and one row stands for the nonce', async () => {
+    let now = Date.now()
+    const given = { agentId: randomUUID(), clock: () => now }
+    await using slow = await open(given)
+    await using quick = await open(given)
+    const session = samplePayment({ kind: 'session', state: 'open' })
+    await slow.payments.addPayment(session)
+    const updateOne = Collection.prototype.updateOne
+    const commits = vi.spyOn(Collection.prototype, 'updateOne').mockImplementationOnce(async function (
+      this: Collection,
+      ...asked
+    ) {
+      now += 61_000
+      expect(await quick.payments.addPayment(samplePayment({ nonceKey: 'n' }))).toBe('added')
+      return updateOne.apply(this, asked)
+    })
+    const claimed = { ...session, state: 'claimed' as const, nonceKey: 'n', version: 1 }
+    expect(await slow.payments.commitPayment(claimed)).toBe('nonce')
+    commits.mockRestore()
+    const row = await quick.payments.loadPayment(session.id)
+    expect(row).toEqual({ ...session, version: 2 })
+    expect(await slow.payments.commitPayment({ ...session, state: 'expired', version: 3 })).toBe('committed')
   })
 
   test('while the server is away all is unavailable, without a word of the driver; when it is back nothing is lost', async () => {

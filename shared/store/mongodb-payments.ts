@@ -63,9 +63,18 @@ export function mongodbPayments(inside: Inside): PaymentStore {
       const gone = mayBeAbsent.filter((field) => document[field] === undefined)
       const $unset = Object.fromEntries(gone.map((field) => [field, '' as const]))
       const change = gone.length === 0 ? { $set: changed } : { $set: changed, $unset }
-      const committed = (await payments.updateOne(key, change)).matchedCount === 1
-      await (committed ? claims.releaseUnused(there, document) : claims.release(document, taken))
-      return committed ? 'committed' : 'stale'
+      if ((await payments.updateOne(key, change)).matchedCount === 0) {
+        await claims.release(document, taken)
+        return 'stale'
+      }
+      const lost = await claims.lost(document, taken)
+      if (lost !== undefined) {
+        await putBack(payments, there, document)
+        await claims.release(document, taken)
+        return lost
+      }
+      await claims.releaseUnused(there, document)
+      return 'committed'
     },
     findPayment: (id, owner) => one({ _id: idIn(inside, id), owner: keyText(owner) }),
     loadPayment: (id) => one({ _id: idIn(inside, id) }),
@@ -76,6 +85,17 @@ export function mongodbPayments(inside: Inside): PaymentStore {
     ...removals(inside, payments, claims),
     ...testMoney(inside),
   }
+}
+
+/** The row as it was before the change, with a version of its own: nobody goes on from what is taken back. */
+async function putBack(
+  payments: Collection<PaymentDocument>,
+  before: PaymentDocument,
+  after: PaymentDocument,
+): Promise<void> {
+  const key = { _id: after._id, agent_id: after.agent_id, version: after.version }
+  const { _id: _key, ...rest } = before
+  await payments.replaceOne(key, { ...rest, version: after.version + 1 })
 }
 
 function removals(
