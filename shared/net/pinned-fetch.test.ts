@@ -128,6 +128,22 @@ describe('where it goes', () => {
     expect(answer.address).toBe('127.0.0.1')
   })
 
+  test('a name with over 100 addresses is not asked; judging them all would be a work that its owner chooses', async () => {
+    await serve((_request, response) => response.end())
+    const addresses = ['127.0.0.1', ...Array.from({ length: 100 }, (_, i) => `8.8.8.${i}`)]
+    const resolver = async () => addresses
+    await expect(fetchAt('/', { resolver })).rejects.toMatchObject({
+      name: 'OutgoingFailed',
+      reason: 'too_large',
+    })
+    expect(sockets.size).toBe(0)
+    addresses.pop()
+    expect((await fetchAt('/', { resolver })).status).toBe(200)
+    addresses.push('8.8.8.8', '8.8.4.4')
+    const allowed = parseAllowedHosts('hook.example')
+    expect((await fetchAt('/', { resolver, allowed })).status).toBe(200)
+  })
+
   test.each([301, 302, 303, 307, 308])('a redirect (%i) is an answer and is not followed', async (status) => {
     await serve((_request, response) =>
       response.writeHead(status, { location: `http://127.0.0.1:${port}/secret` }).end(),

@@ -26,10 +26,13 @@ export const systemResolver: Resolver = (host) => {
   return asked
 }
 
+/** A name may answer with thousands of addresses, and each is to be judged for each request. */
+const addressesMax = 100
+
 /**
- * The addresses that a connection may go to: the name is resolved once, and one answer that is not public refuses all.
- * Bounded in time by the signal.
- * @throws OutgoingRefused, OutgoingFailed `name_not_found`; the signal's reason
+ * The addresses that a connection may go to: the name is resolved once, and one answer that is not public refuses all. A
+ * name that is no exception has at most 100. Bounded in time by the signal.
+ * @throws OutgoingRefused, OutgoingFailed `name_not_found` or `too_large`; the signal's reason
  */
 export async function resolvePublic(
   target: Pick<OutgoingUrl, 'host' | 'isAddress'>,
@@ -38,6 +41,8 @@ export async function resolvePublic(
   if (target.isAddress) return [target.host]
   const addresses = await lookUp(target.host, options)
   if (!allowsName(options.allowed, target.host)) {
+    if (addresses.length > addressesMax)
+      throw new OutgoingFailed('too_large', 'The name of the host has too many addresses')
     for (const address of addresses) {
       const found = verdict(address)
       if (!found.public && !allowsAddress(options.allowed, address)) throw notPublic(found.is)
