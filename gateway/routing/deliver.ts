@@ -3,7 +3,7 @@ import type { FastifyReply, FastifyRequest } from 'fastify'
 import type { Target } from './agent-target.ts'
 import type { Exchange, Head } from './exchange.ts'
 import { isRefusedBefore } from './refused-before.ts'
-import { abortWhenClientLeaves, ClientLeft, exchangeWith, type Seen, signOf } from './relay.ts'
+import { abortWhenClientLeaves, ClientLeft, exchangeWith, type Seen, type Sign, signOf } from './relay.ts'
 
 export interface Delivery {
   request: FastifyRequest
@@ -14,6 +14,8 @@ export interface Delivery {
   seen: Seen
   /** For the repetitions to an agent that may have seen the message. Default 10 s. */
   repeatMs?: number
+  /** An agent that has not begun to answer by then counts as one that fails, though its answer is waited for. Default 15 s. */
+  silentMs?: number
 }
 
 /** What an agent made of a message. */
@@ -31,6 +33,8 @@ const answerMaxBytes = 64 * 1024 * 1024
 /** What comes is looked through with each chunk: an agent that sends byte by byte must not cost much. */
 const firstFrameMaxBytes = 64 * 1024
 const repeatMs = 10_000
+/** Longer than an agent may wait for a payment to be settled. */
+const silentMs = 15_000
 
 /**
  * A message to one agent. When its outcome is not known the same agent is asked again, under the same key, until it says
@@ -56,12 +60,26 @@ function seenAgain(seen: Seen): Seen {
   }
 }
 
+/** Tells what is seen of one request, and of an agent that is silent as soon as it has been so for long. Undefined: nothing was. */
+function signsOf(id: string, { seen, silentMs: ms = silentMs }: Pick<Delivery, 'seen' | 'silentMs'>) {
+  let wasSilent = false
+  const timer = setTimeout(() => {
+    wasSilent = true
+    seen(id, 'failed')
+  }, ms)
+  return (sign: Sign | undefined) => {
+    clearTimeout(timer)
+    if (sign === 'answered' || (sign === 'failed' && !wasSilent)) seen(id, sign)
+  }
+}
+
 /** @param until when it is given up, in milliseconds since 1970; absent: the limits of the connection hold */
 async function attempt(
   target: Target,
-  { request, reply, body, key, seen }: Delivery,
+  { request, reply, body, key, ...looksOn }: Delivery,
   until?: number,
 ): Promise<Delivered> {
+  const seen = signsOf(target.entry.id, looksOn)
   const exchange = exchangeWith(target, request, body, { 'idempotency-key': key })
   const letGo = abortWhenClientLeaves(reply, exchange)
   const giveUp = () => exchange.abort(new Error('the agent did not answer in time'))
@@ -70,23 +88,24 @@ async function attempt(
     clearTimeout(timer)
     letGo()
   }
-  const { id } = target.entry
   try {
     const head = await exchange.head
-    seen(id, signOf(head))
     if (isStream(head)) {
+      seen('answered')
       const first = await exchange.peek((sofar) => hasFrame(sofar) || sofar.byteLength > firstFrameMaxBytes)
       clearTimeout(timer)
       return { kind: 'streams', head, first, exchange }
     }
     const bytes = await exchange.collect(answerMaxBytes)
     forget()
-    if (isRefusedBefore(head.status, bytes))
-      return { kind: 'not taken', why: 'busy', answer: { head, bytes } }
+    const isBusy = isRefusedBefore(head.status, bytes)
+    // A 503 for another reason is a fault: its storage is away, say.
+    seen(head.status === 503 && !isBusy ? 'failed' : signOf(head))
+    if (isBusy) return { kind: 'not taken', why: 'busy', answer: { head, bytes } }
     return { kind: 'answered', head, bytes }
   } catch (error) {
     forget()
-    if (!(error instanceof ClientLeft)) seen(id, 'failed')
+    seen(error instanceof ClientLeft ? undefined : 'failed')
     if (exchange.sent) return { kind: 'unknown', error: error as Error }
     return { kind: 'not taken', why: 'not reached', error: error as Error }
   }
