@@ -61,6 +61,19 @@ export class KeptEntries {
     return entry
   }
 
+  /** As `save`, of what is no sign of life: the signs that came while it was written stay. */
+  async amend(entry: AgentEntry): Promise<AgentEntry> {
+    const before = this.index.byId(entry.id)
+    this.#revisions.set(entry.id, await this.#store.replace(entry, this.#revisions.get(entry.id) ?? 0))
+    const now = this.index.byId(entry.id)
+    const isQuiet = now === undefined || now === before
+    const whole = isQuiet ? entry : withSignsOf(entry, now)
+    this.index.set(whole)
+    if (isQuiet) this.#unsaved.delete(entry.id)
+    this.written()
+    return whole
+  }
+
   async add(entry: AgentEntry): Promise<AgentEntry> {
     this.#revisions.set(entry.id, await this.#store.add(entry))
     this.index.set(entry)
@@ -130,8 +143,10 @@ export class KeptEntries {
       const sameFacts = mine !== undefined && this.#revisions.get(mine.id) === stored.revision
       this.#revisions.set(stored.entry.id, stored.revision)
       // What was heard here since is newer than what is there.
-      if (mine !== undefined && sameFacts && this.#unsaved.has(mine.id)) continue
-      this.index.set(mine === undefined ? stored.entry : merged(mine, stored.entry, sameFacts))
+      const isHeard = mine !== undefined && this.#unsaved.has(mine.id)
+      if (isHeard && sameFacts) continue
+      const entry = mine === undefined ? stored.entry : merged(mine, stored.entry, sameFacts)
+      this.index.set(isHeard && mine.leaseUntil > entry.leaseUntil ? { ...entry, ...lifeOf(mine) } : entry)
     }
   }
 
@@ -139,6 +154,25 @@ export class KeptEntries {
     this.index.delete(id)
     this.#revisions.delete(id)
     this.#unsaved.delete(id)
+  }
+}
+
+/** How it is known to live. */
+function lifeOf({ status, since, lastSeen, leaseUntil }: AgentEntry) {
+  return { status, since, leaseUntil, ...(lastSeen !== undefined && { lastSeen }) }
+}
+
+function withSignsOf(entry: AgentEntry, now: AgentEntry): AgentEntry {
+  const { sendsHeartbeats, load, measurements, replicas, url } = now
+  const { replicas: _, ...facts } = entry
+  return {
+    ...facts,
+    ...lifeOf(now),
+    sendsHeartbeats,
+    load,
+    url,
+    ...(measurements !== undefined && { measurements }),
+    ...(replicas !== undefined && { replicas }),
   }
 }
 

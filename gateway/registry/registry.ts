@@ -184,7 +184,7 @@ export class Registry {
     const stranger = this.#index.bySlug(slug)
     const isKnown = did !== undefined && this.#index.byDid(did) !== undefined
     if (isKnown || stranger === undefined || stranger.origin === 'supervised') return
-    await this.#kept.save({ ...stranger, slug: this.#freeSlug(slug) })
+    await this.#kept.amend({ ...stranger, slug: this.#freeSlug(slug) })
   }
 
   #freeSlug(taken: string): string {
@@ -211,7 +211,7 @@ export class Registry {
     return this.#kept.inTurn(async () => {
       const entry = this.#index.byId(id)
       if (entry === undefined || entry.quarantine?.by !== undefined) return false
-      await this.#kept.save({ ...entry, quarantine: { since: timestamp(), reason, until } })
+      await this.#kept.amend({ ...entry, quarantine: { since: timestamp(), reason, until } })
       return true
     })
   }
@@ -221,7 +221,7 @@ export class Registry {
     return this.#kept.inTurn(async () => {
       const { quarantine, ...entry } = this.#get(id)
       if (quarantine === undefined || quarantine.by !== undefined) return false
-      await this.#kept.save(entry)
+      await this.#kept.amend(entry)
       return true
     })
   }
@@ -235,7 +235,7 @@ export class Registry {
   release(id: string): Promise<AgentEntry> {
     return this.#kept.inTurn(() => {
       const { quarantine: _, ...entry } = this.#get(id)
-      return this.#kept.save(entry)
+      return this.#kept.amend(entry)
     })
   }
 
@@ -256,7 +256,7 @@ export class Registry {
     return this.#kept.inTurn(() => {
       const entry = this.#get(id)
       if (isSeen?.(entry) === false) throw hasChanged()
-      return this.#kept.save({ ...entry, ...fields })
+      return this.#kept.amend({ ...entry, ...fields })
     })
   }
 
@@ -276,11 +276,7 @@ export class Registry {
     const entry = this.#get(id)
     if (replicaId === undefined) {
       const now = { ...entry.load, ...load }
-      return {
-        entry: this.#seen({ ...entry, sendsHeartbeats: true, load: now }),
-        before: entry.load,
-        now,
-      }
+      return { entry: this.#seen({ ...entry, sendsHeartbeats: true, load: now }), before: entry.load, now }
     }
     const known = entry.replicas?.find((one) => one.id === replicaId)
     if (known === undefined) throw new ParleyError('NotFound', { data: { reason: 'replica' } })
@@ -324,7 +320,7 @@ export class Registry {
 
   /** Marks the agents whose leases were missed; returns those that became unreachable by it. Silent replicas are forgotten. */
   expireLeases(): AgentEntry[] {
-    const lost = this.all().filter((entry) => entry.status === 'ready' && !this.#isFresh(leaseOf(entry)))
+    const lost = this.all().filter((one) => one.status !== 'unreachable' && !this.#isFresh(leaseOf(one)))
     for (const entry of lost) this.setStatus(entry.id, 'unreachable')
     for (const entry of this.all()) {
       const gone = entry.replicas?.filter((one) => !this.#isFresh(one.leaseUntil)) ?? []
@@ -366,6 +362,8 @@ export class Registry {
   }
 
   #seen(entry: AgentEntry, replicaId?: string): AgentEntry {
+    // Said before its process ended, or by one that is not entered yet where it is now: the supervisor brings it back.
+    if (entry.status === 'starting' && replicaId === undefined) return this.#sign(entry)
     const back = entry.status !== 'ready'
     const seen: AgentEntry = {
       ...entry,
@@ -377,12 +375,13 @@ export class Registry {
     return this.#kept.sign(seen, replicaId === undefined ? {} : { heard: replicaId })
   }
 
-  /** One that an earlier life of this gateway ran: with all its processes. */
+  /** One that an earlier life of this gateway ran, with all its processes. If this one runs it too, it has a lease's time to come. */
   #gone(entry: AgentEntry): void {
     const gone = (entry.replicas ?? []).map(({ id }) => id)
-    const status = 'unreachable' as const
+    const status = this.#reserved.has(entry.slug) ? 'starting' : 'unreachable'
     const since = entry.status === status ? entry.since : timestamp()
-    this.#kept.sign({ ...withReplicas(entry, []), status, since }, { gone })
+    const leaseUntil = status === 'starting' ? this.#leaseEnd() : entry.leaseUntil
+    this.#kept.sign({ ...withReplicas(entry, []), status, since, leaseUntil }, { gone })
   }
 
   #leaseEnd(): number {

@@ -40,10 +40,16 @@ export interface SupervisedAgentsOptions {
 /** The agents that the supervisor runs. */
 export type RunningAgents = Pick<Supervisor, 'settled' | 'pids'> & AsyncDisposable
 
+interface Entered {
+  /** Of its entry; undefined while that is made. */
+  id: string | undefined
+  agent: ReadyAgent
+}
+
 /** The supervisor with everything of the gateway that it needs: registry, OAuth clients, addresses. */
 export async function superviseAgents(options: SupervisedAgentsOptions): Promise<RunningAgents> {
   const { config, environment, provider, registry, log } = options
-  const entered = new Map<string, { id: string; agent: ReadyAgent }>()
+  const entered = new Map<string, Entered>()
   const looking = setInterval(() => enterAgain(entered.values(), options), enterAgainEveryMs).unref()
   const supervisor = await Supervisor.start({
     agentsDir: options.agentsDir,
@@ -60,12 +66,17 @@ export async function superviseAgents(options: SupervisedAgentsOptions): Promise
       return provider.ensureClient({ clientId: did, clientName: name, scope, publicKey, introspection: true })
     },
     onReady: async (agent) => {
-      entered.set(`${agent.name} ${agent.number}`, { id: await enter(agent, options), agent })
+      const key = `${agent.name} ${agent.number}`
+      const now: Entered = { id: undefined, agent }
+      entered.set(key, now)
+      now.id = await enter(agent, options)
+      // It ended meanwhile: nobody would tell the registry.
+      if (entered.get(key) !== now) registry.processGone(now.id, agent.replica, 'starting')
     },
     onGone: (name, back, number) => {
       const known = entered.get(`${name} ${number}`)
       entered.delete(`${name} ${number}`)
-      if (known !== undefined)
+      if (known?.id !== undefined)
         registry.processGone(known.id, known.agent.replica, back ? 'starting' : 'unreachable')
     },
     pass: await agentLines(process.stderr),
@@ -86,11 +97,9 @@ export async function superviseAgents(options: SupervisedAgentsOptions): Promise
 const enterAgainEveryMs = 5000
 
 /** Another gateway may have dropped a process that was silent for too long, and runs again. */
-function enterAgain(
-  entered: Iterable<{ id: string; agent: ReadyAgent }>,
-  options: SupervisedAgentsOptions,
-): void {
+function enterAgain(entered: Iterable<Entered>, options: SupervisedAgentsOptions): void {
   for (const { id, agent } of entered) {
+    if (id === undefined) continue
     const replicas = options.registry.find(id)?.replicas ?? []
     if (agent.replica === undefined || replicas.some((one) => one.id === agent.replica)) continue
     enter(agent, options).catch((error: unknown) => {

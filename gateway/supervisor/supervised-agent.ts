@@ -115,10 +115,12 @@ export class SupervisedAgent {
     const port = await this.#around.takePort(this.#port)
     this.#port = port === 0 ? undefined : port
     let why: string | undefined
+    let own: AgentProcess | undefined
     const over = new AbortController()
     const kill = (reason: string) => {
       why ??= reason
-      this.#process?.kill()
+      // What comes too late is not about the process that runs by then.
+      own?.kill()
     }
     const startLimitMs = this.#timing.startLimitMs ?? 60_000
     const startLimit = setTimeout(() => kill(`did not listen within ${startLimitMs} ms`), startLimitMs)
@@ -136,9 +138,10 @@ export class SupervisedAgent {
           if (hangs) kill('did not answer /health any more')
         }
       }
-      const exit = await this.#spawn(port, (message, from) => {
+      own = this.#spawn(port, (message, from) => {
         onMessage(message, from).catch((error: unknown) => kill(`was refused: ${String(error)}`))
       })
+      const exit = await own.exited
       return why ?? reasonOf(exit)
     } finally {
       clearTimeout(startLimit)
@@ -148,17 +151,18 @@ export class SupervisedAgent {
     }
   }
 
-  #spawn(port: number, onMessage: (message: AgentMessage, from: AgentProcess) => void): Promise<Exit> {
-    this.#process = new AgentProcess({
+  #spawn(port: number, onMessage: (message: AgentMessage, from: AgentProcess) => void): AgentProcess {
+    const process = new AgentProcess({
       command: this.#around.command(this.folder.folder),
       cwd: this.folder.folder,
       env: this.#around.environment(this.folder, port),
       pass: this.#around.pass,
       onMessage,
     })
+    this.#process = process
     // Stopped while the port was looked for: nobody else would tell this process.
-    if (this.#stopping.signal.aborted) void this.#process.stop(this.#timing.stopLimitMs ?? 15_000)
-    return this.#process.exited
+    if (this.#stopping.signal.aborted) void process.stop(this.#timing.stopLimitMs ?? 15_000)
+    return process
   }
 
   async #introduce(message: IdentityMessage, from: AgentProcess): Promise<{ did: string; owner: string }> {

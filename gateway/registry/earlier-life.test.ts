@@ -1,0 +1,120 @@
+import { mkdtemp, rm } from 'node:fs/promises'
+import os from 'node:os'
+import path from 'node:path'
+import { afterEach, beforeEach, expect, test } from 'vitest'
+import { openDatabase } from '../../shared/store/sqlite-database.ts'
+import { type Announcement, Registry } from './registry.ts'
+import type { RegistryOptions } from './registry-options.ts'
+import { registryMigrations, SqliteRegistryStore } from './registry-sqlite.ts'
+
+let folder: string
+let stack: AsyncDisposableStack
+beforeEach(async () => {
+  folder = await mkdtemp(path.join(os.tmpdir(), 'parley-registry-'))
+  stack = new AsyncDisposableStack()
+})
+afterEach(async () => {
+  await stack.disposeAsync()
+  await rm(folder, { recursive: true, force: true })
+})
+
+const longAgo = 1_000_000
+
+const agent = (name: string, port: number, origin: Announcement['origin'] = 'supervised'): Announcement => ({
+  name,
+  description: '',
+  url: `http://127.0.0.1:${port}`,
+  card: {},
+  skills: [],
+  owner: name,
+  did: `did:parley:alice:agent:${name}`,
+  origin,
+  verified: true,
+  admitted: true,
+})
+
+/** The store, with the entries of an earlier life that ended well: of the supervisor's agents `ours` and `theirs`. */
+async function stored() {
+  const database = stack.use(await openDatabase(path.join(folder, 'gateway.db'), registryMigrations))
+  const store = new SqliteRegistryStore(database)
+  const registry = await Registry.open(store, { now: () => longAgo })
+  for (const [at, name] of ['ours', 'theirs'].entries()) {
+    const { id } = await registry.register(agent(name, 7401 + at))
+    registry.processGone(id, undefined, 'unreachable')
+  }
+  await registry.flush()
+  return store
+}
+
+/** A day later. */
+async function later(store: SqliteRegistryStore, options: RegistryOptions = {}) {
+  let clock = longAgo + 24 * 3_600_000
+  const registry = await Registry.open(store, { reserved: new Set(['ours']), now: () => clock, ...options })
+  const statusOf = (name: string) => registry.find(name)?.status
+  return { registry, statusOf, pass: (ms: number) => (clock += ms) }
+}
+
+test('an agent of an earlier life that is run again is being started; one that is not is unreachable', async () => {
+  const { registry, statusOf, pass } = await later(await stored())
+  expect([statusOf('ours'), statusOf('theirs')]).toEqual(['starting', 'unreachable'])
+  // However long ago it was seen last.
+  pass(registry.leaseMs)
+  expect(registry.expireLeases()).toEqual([])
+  expect(statusOf('ours')).toBe('starting')
+  await registry.register(agent('ours', 7405))
+  expect(registry.expireLeases()).toEqual([])
+  expect(registry.find('ours')).toMatchObject({ status: 'ready', url: 'http://127.0.0.1:7405' })
+})
+
+test('one that does not come for three leases is unreachable, until it comes', async () => {
+  const { registry, statusOf, pass } = await later(await stored())
+  pass(3 * registry.leaseMs)
+  expect(registry.expireLeases().map(({ slug }) => slug)).toEqual(['ours'])
+  expect(statusOf('ours')).toBe('unreachable')
+  await registry.register(agent('ours', 7405))
+  expect(statusOf('ours')).toBe('ready')
+})
+
+test('a heartbeat before the agent is entered does not send its callers to the address of its earlier life', async () => {
+  const { registry, statusOf } = await later(await stored())
+  const { id } = registry.find('ours') ?? { id: '' }
+  registry.heartbeat(id, { queueDepth: 3 })
+  registry.answered(id)
+  expect(registry.find('ours')).toMatchObject({ status: 'starting', load: { queueDepth: 3 } })
+  await registry.register(agent('ours', 7405))
+  registry.processGone(id, undefined, 'starting')
+  // Sent before its process ended.
+  registry.heartbeat(id, {})
+  expect(statusOf('ours')).toBe('starting')
+})
+
+test.each<[string, (registry: Registry, id: string) => Promise<unknown>]>([
+  ['set aside', (registry, id) => registry.setAside(id, 'it failed', 0)],
+  ['admitted', (registry, id) => registry.admit(id, 'operator')],
+  ['quarantined', (registry, id) => registry.quarantine(id, 'operator', 'lies')],
+  ['released', (registry, id) => registry.release(id)],
+])('signs of life that come while it is written that the agent is %s are kept', async (_what, change) => {
+  const store = await stored()
+  const { registry, statusOf, pass } = await later(store)
+  const { id } = await registry.register(agent('stranger', 7409, 'registered'))
+  pass(3 * registry.leaseMs)
+  registry.expireLeases()
+  expect(statusOf('stranger')).toBe('unreachable')
+  const begun = Promise.withResolvers<void>()
+  const goOn = Promise.withResolvers<void>()
+  const replace = store.replace.bind(store)
+  store.replace = async (entry) => {
+    begun.resolve()
+    await goOn.promise
+    return replace(entry)
+  }
+  const changing = change(registry, id)
+  await begun.promise
+  registry.heartbeat(id, { activeTasks: 1 })
+  goOn.resolve()
+  await changing
+  const known = { status: 'ready', sendsHeartbeats: true, load: { activeTasks: 1 } }
+  expect(registry.find(id)).toMatchObject(known)
+  await registry.flush()
+  expect((await store.all()).find(({ entry }) => entry.id === id)?.entry).toMatchObject(known)
+})
