@@ -69,7 +69,7 @@ async function makeGateway(io: Io, options: DidOptions): Promise<void> {
   for (const [setting, value] of Object.entries(settings)) {
     print(io, `${setting}=${/^[\w@.+/=-]*$/.test(value) ? value : JSON.stringify(value)}\n`)
   }
-  say(io, `${did}\nThe seed is the gateway’s private key: keep it as you keep a password.`)
+  say(io, `${did}\nThe seed is the gateway’s private key: keep it as you keep a password (chmod 600 .env).`)
 }
 
 function identity(make: () => Identity): Identity {
