@@ -14,6 +14,7 @@ export interface ListedPayment {
   tx_hash?: string
   task_id?: string
   reason?: string
+  refund_tx_hash?: string
 }
 
 interface ListedAgent {

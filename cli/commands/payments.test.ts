@@ -79,6 +79,11 @@ test('payments --orphaned lists what all agents of the gateway owe, and asks no 
   expect((await run('paid', '--refunded', id)).stdout).toBe(`${id} is refunded.\n`)
   expect((await run()).stdout).toBe('No payments.\n')
   expect((await run('--state', 'refunded')).stdout).toContain(id)
+  const tx = `0x${'a'.repeat(64)}`
+  expect((await run('paid', '--refunded', id)).code).toBe(1)
+  expect((await run('paid', '--refunded', id, '--tx', tx)).code).toBe(0)
+  expect((await run('--state', 'refunded')).stdout).toContain(`paid back by ${tx}\n`)
+  expect((await run('paid', '--refunded', id, '--tx', `0x${'b'.repeat(64)}`)).code).toBe(1)
 })
 
 test('an agent that does not answer is named, and the exit code is 1', async () => {

@@ -26,7 +26,7 @@ It is for the operator: with --token or PARLEY_TOKEN a token with agent:admin, e
 OAuth server keeps for whoever has its folder.
 
 An orphaned payment was settled, and nothing was had for it: its amount belongs to its payer. Say --refunded <payment> before you
-send the money back (of two operators, one is the first), and name the transaction with --tx.`
+send the money back (of two operators, one is the first), and again with --tx <hash> when it is sent.`
 
 /** The ledgers of the agents, as their operator sees them. */
 export default function paymentsCommand(io: Io): CliCommand {
@@ -92,6 +92,7 @@ function linesOf(payment: ListedPayment): string {
     `  ${text(amount)} of ${text(asset)} on ${text(network)}`,
     `  from ${text(payer)}`,
     `  transaction ${text(payment.tx_hash)}`,
+    ...(payment.refund_tx_hash === undefined ? [] : [`  paid back by ${text(payment.refund_tx_hash)}`]),
     ...(agent === undefined ? [] : [`  agent ${text(agent)}`]),
     `  task ${text(payment.task_id)}\n`,
   ].join('\n')

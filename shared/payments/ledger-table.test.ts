@@ -87,6 +87,18 @@ test('off the list for refund comes what had no task, and nothing else', () => {
     expect(changed(listed(reason), changes.reclaim, at)).toBeUndefined()
 })
 
+test('a refund is noted once; its transaction may be named later, once', () => {
+  const refund = (txHash?: string) => ({ kind: 'refund', txHash }) as const
+  const noted = changed(samplePayment({ state: 'orphaned' }), refund(), at)
+  expect(noted?.state).toBe('refunded')
+  if (noted === undefined) throw new Error('not noted')
+  expect(changed(noted, refund(), at)).toBeUndefined()
+  const named = changed(noted, refund('0x1'), at)
+  expect(named).toMatchObject({ state: 'refunded', refundTxHash: '0x1' })
+  for (const again of [refund(), refund('0x1'), refund('0x2')])
+    expect(changed(named ?? noted, again, at)).toBeUndefined()
+})
+
 test('a settlement without an answer is looked up again and again, less and less often, for ever', () => {
   let row = samplePayment({ state: 'settling' })
   const waits = Array.from({ length: 12 }, () => {

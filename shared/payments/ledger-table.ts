@@ -46,7 +46,7 @@ const table: Record<PaymentState, Partial<Record<PaymentChange['kind'], To>>> = 
   spent: { wait: 'spent', 'take-over': 'spent', unspend: 'settled', earn: 'earned', orphan: 'orphaned' },
   orphaned: { refund: 'refunded', earn: 'earned', reclaim: 'spent' },
   earned: {},
-  refunded: {},
+  refunded: { refund: 'refunded' },
   failed: { told: 'failed' },
   expired: {},
 }
@@ -70,7 +70,7 @@ export function changed(
   at: { timestamp: string; now: number },
 ): PaymentRecord | undefined {
   const to = table[record.state][change.kind]
-  if (to === undefined || (change.kind === 'reclaim' && record.reason !== noTask)) return undefined
+  if (to === undefined || !isMeant(record, change)) return undefined
   // What a payment was claimed for, it pays for.
   const state = to === 'paid' ? (record.taskId === undefined ? 'settled' : 'spent') : to
   const next: PaymentRecord = { ...record, state, version: record.version + 1, updatedAt: at.timestamp }
@@ -80,6 +80,15 @@ export function changed(
   if (dueAt === undefined) delete next.dueAt
   else next.dueAt = dueAt
   return next
+}
+
+/** What the state alone does not tell. */
+function isMeant({ state, reason, refundTxHash }: PaymentRecord, change: PaymentChange): boolean {
+  if (change.kind === 'reclaim') return reason === noTask
+  // Said before the money is sent; its transaction is known, and named, after that.
+  if (change.kind === 'refund' && state === 'refunded')
+    return change.txHash !== undefined && refundTxHash === undefined
+  return true
 }
 
 function fillIn(next: PaymentRecord, change: PaymentChange, timestamp: string): void {
