@@ -59,14 +59,44 @@ function learned() {
   return { first: mean(found.map(({ first }) => first)), five: mean(found.map(({ five }) => five)) }
 }
 
-/** First place for texts of agents that have learned nothing, where the other half of the agents has. */
-function newcomers() {
-  const mixed = shuffled(texts, numbersFrom(1))
-  const index = indexOf(agents.map(offerOf))
-  const asked = mixed.slice(1500).filter((text) => !isFirstHalf(text))
-  const before = hits(index, asked)
-  teach(index, mixed.slice(0, 1500).filter(isFirstHalf))
-  return { before, after: hits(index, asked) }
+/**
+ * First place where `share` of the agents has lessons: texts of these, and texts of agents without, each before anybody had
+ * lessons and after.
+ */
+function someTaught(share: number) {
+  const found = splits.map((seed) => {
+    const mixed = shuffled(texts, numbersFrom(seed))
+    const order = shuffled(agents, numbersFrom(seed + 200)).map(({ name }) => name)
+    const taught = new Set(order.slice(0, Math.round(share * order.length)))
+    const has = ({ agent }: Text) => taught.has(agent)
+    const index = indexOf(agents.map(offerOf))
+    const asked = mixed.slice(1500)
+    const groups = [asked.filter(has), asked.filter((text) => !has(text)), asked]
+    const before = groups.map((group) => hits(index, group).first)
+    teach(index, mixed.slice(0, 1500).filter(has))
+    return [...before, ...groups.map((group) => hits(index, group).first)]
+  })
+  const at = (place: number) => mean(found.map((figures) => figures[place] ?? 0))
+  return {
+    share,
+    taught: { before: at(0), after: at(3) },
+    newcomers: { before: at(1), after: at(4) },
+    all: { before: at(2), after: at(5) },
+  }
+}
+
+/** Whole tasks, with the first of each agent learned: the others are of its other skills. */
+function wholeTasksLearned() {
+  const first = wholeTasks.filter(
+    ({ agent }, at) => wholeTasks.findIndex((one) => one.agent === agent) === at,
+  )
+  const others = wholeTasks.filter((task) => !first.includes(task))
+  const index = indexOf(specialists)
+  const before = hits(index, others)
+  teach(index, first)
+  const scores = others.map(({ query }) => bestScore(index, query, usualWeights))
+  const accepted = scores.filter((score) => score >= routeMinScore).length / scores.length
+  return { asked: others.length, before, after: hits(index, others), accepted }
 }
 
 const bestScore = (index: AgentIndex, query: string, weights: Weights) => {
@@ -133,7 +163,8 @@ const secondHalf = hits(
 )
 const afterLearning = learned()
 const whole = hits(indexOf(specialists), wholeTasks)
-const fresh = newcomers()
+const partly = [0.1, 0.5, 0.9].map(someTaught)
+const wholeLearned = wholeTasksLearned()
 const share = (value: number) => value.toFixed(3)
 printTable(
   ['', 'first', 'in first five'],
@@ -142,10 +173,23 @@ printTable(
     ['  texts of the first half of the agents', share(firstHalf.first), share(firstHalf.five)],
     ['  texts of the second half', share(secondHalf.first), share(secondHalf.five)],
     ['1,500 texts learned, the others asked', share(afterLearning.first), share(afterLearning.five)],
-    ['texts of agents without lessons', share(fresh.before.first), share(fresh.before.five)],
-    ['  the other half has lessons', share(fresh.after.first), share(fresh.after.five)],
     [`${specialists.length} agents with several skills, whole tasks`, share(whole.first), share(whole.five)],
   ],
+)
+console.log()
+printTable(
+  ['agents with lessons', 'their texts first', 'texts of the others', 'all', '(before lessons)'],
+  partly.map(({ share: part, taught, newcomers, all: everyone }) => [
+    part.toFixed(1),
+    share(taught.after),
+    share(newcomers.after),
+    share(everyone.after),
+    `${share(taught.before)}, ${share(newcomers.before)}, ${share(everyone.before)}`,
+  ]),
+)
+const { after: wholeAfter, accepted } = wholeLearned
+console.log(
+  `whole tasks of other skills than those learned: ${share(wholeAfter.first)}, accepted ${share(accepted)}`,
 )
 const refusals = [10, 20, 50, 100].flatMap((kept) =>
   [false, true].flatMap((taught) =>
@@ -175,6 +219,14 @@ expectAtLeast('words alone, first', alone.first, 0.46)
 expectAtLeast('words alone, in the first five', alone.five, 0.65)
 expectAtLeast('learned, first', afterLearning.first, 0.7)
 expectAtLeast('learned, in the first five', afterLearning.five, 0.87)
+for (const { share: part, newcomers, taught } of partly) {
+  expectAtLeast(
+    `${part} of the agents learned: texts of the others, share kept`,
+    newcomers.after / newcomers.before,
+    0.9,
+  )
+  expectAtLeast(`${part} of the agents learned: their own texts, share kept`, taught.after / taught.before, 1)
+}
 for (const { kept, taught, weights, refused } of refusals) {
   const lessons = taught ? ', learned' : ''
   expectAtLeast(`unserved refused: ${kept} agents${lessons}, ${weights}`, refused, 0.8)
@@ -185,7 +237,8 @@ await saveResults('routing', {
   firstHalf,
   secondHalf,
   afterLearning,
-  fresh,
+  partly,
+  wholeLearned,
   whole,
   refusals,
   wholeRefusals,

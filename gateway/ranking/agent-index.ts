@@ -47,8 +47,8 @@ export class AgentIndex {
   readonly #learned: Learned
   readonly #ranker: Ranker
 
-  constructor(options: LearnedOptions = {}) {
-    this.#learned = new Learned(options)
+  constructor(options: Omit<LearnedOptions, 'ownOf'> = {}) {
+    this.#learned = new Learned({ ...options, ownOf: (id) => this.#rows.byId(id)?.profile.units.at(-1) })
     const parts = { rows: this.#rows, words: this.#words, learned: this.#learned, ruled: this.#ruled }
     this.#ranker = new Ranker({ ...parts, knowledgeOf: (row, asked) => this.#knowledge(row, asked) })
   }
@@ -68,6 +68,7 @@ export class AgentIndex {
     if (before !== undefined) this.#drop(before)
     const row = this.#rows.add(id, slug, offer)
     row.units = this.#words.add(row.number, row.profile)
+    this.#learned.reread(id)
     if (before?.rule !== undefined) {
       row.rule = before.rule
       this.#ruled.add(row)
@@ -134,12 +135,16 @@ export class AgentIndex {
     const without = withoutEmbeddings === undefined ? {} : { withoutEmbeddings }
     if (row === undefined) return { rarityOf, ...without }
     const { id, vectors } = row
+    const learned = this.#learned
     return {
       rarityOf,
       ...without,
-      ...(this.#learned.knows(id) && {
-        learned: (feature: string) => this.#learned.evidence(id, feature),
-        past: (query: Query) => this.#learned.past(id, query),
+      learnedMost: (query: Query, mass: number) => learned.most(query, mass),
+      ...(learned.knows(id) && {
+        known: learned.known(id),
+        learned: (feature: string) => learned.evidence(id, feature),
+        lessonsHold: (feature: string) => learned.lessonsHold(id, feature),
+        past: (query: Query) => learned.past(id, query),
       }),
       ...(queryVector !== undefined &&
         vectors !== undefined && { nearness: nearnessOf(vectors, queryVector) }),

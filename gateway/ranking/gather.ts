@@ -1,4 +1,4 @@
-import { rarity } from '../../shared/negotiation/evidence.ts'
+import { besideLessons, rarity } from '../../shared/negotiation/evidence.ts'
 import type { Knowledge } from '../../shared/negotiation/knowledge.ts'
 import type { Query } from '../../shared/negotiation/query.ts'
 import type { WordIndex } from './word-index.ts'
@@ -12,6 +12,10 @@ export class Sums {
   saidOf = new Int32Array(0)
   /** By row: at least what its past says. */
   learned = new Float64Array(0)
+  /** By row: how much of what is known about it its lessons tell. */
+  known = new Float64Array(0)
+  /** The most that lessons say. */
+  most = 0
   /** By row: the ranking in which it was looked at. */
   seen = new Int32Array(0)
   ranking = 0
@@ -25,9 +29,19 @@ export class Sums {
     this.saidOf.fill(0, 0, units)
     if (this.learned.length < rows) {
       this.learned = new Float64Array(rows * 2)
+      this.known = new Float64Array(rows * 2)
       this.seen = new Int32Array(rows * 2)
-    } else this.learned.fill(0, 0, rows)
+    } else {
+      this.learned.fill(0, 0, rows)
+      this.known.fill(0, 0, rows)
+    }
+    this.most = 0
     this.ranking += 1
+  }
+
+  /** At least the evidence for the agent of the row where its own words say so much. */
+  evidenceMost(row: number, own: number): number {
+    return besideLessons(own, this.known[row] as number, this.most) + (this.learned[row] as number)
   }
 }
 

@@ -1,59 +1,68 @@
+import { lessonsMost } from '../../shared/negotiation/evidence.ts'
 import {
   featureEvidence,
+  knownBy,
   lessonRarity,
+  lookOf,
   pastEvidence,
-  type Taught,
   taughtBy,
 } from '../../shared/negotiation/learning.ts'
 import type { Lesson } from '../../shared/negotiation/lesson.ts'
+import type { Unit } from '../../shared/negotiation/profile.ts'
 import type { Query } from '../../shared/negotiation/query.ts'
-import { likeness } from '../../shared/negotiation/words/meaning.ts'
+import { likeness, type Meaning, weightedMeaning } from '../../shared/negotiation/words/meaning.ts'
+import { isStopWord } from '../../shared/negotiation/words/split.ts'
+import { dropOldestOfMost, newPupil, nothing, type Pupil } from './pupil.ts'
 
 export interface LearnedOptions {
   /** Milliseconds since 1970; lessons lose half of their weight in 90 days. */
   now?: () => number
   /** Lessons kept for one agent; 400 by default. Of more, the oldest of whoever gave the most go. */
   perAgentMax?: number
+  /** An agent as a whole by its own words: they are its first lesson. */
+  ownOf?: (agent: string) => Unit | undefined
 }
 
 const perAgentMaxDefault = 400
 const featuresPerLessonMax = 128
 const refreshMs = 24 * 3600 * 1000
 
-interface Pupil {
-  /** By context: a later lesson of the same context takes the place of the earlier. */
-  lessons: Map<string, Lesson>
-  taught: Taught
-  asOf: number
-  /** Length of its usual words by their rarity, and how much was learned by all when it was read. */
-  length: number
-  readAt: number
-  /** Room for the ranking under way. */
-  sum: number
-  product: number
-}
-
-const nobody: ReadonlyMap<string, number> = new Map()
-
-/** The length of usual words is read again once the weight of all lessons has changed by so much. */
+/** The look of usual texts is read again once the weight of all lessons has changed by so much. */
 const staleShare = 0.05
+
+const nobody: ReadonlyMap<Pupil, number> = new Map()
+
+/** A text as it was last asked for. */
+interface Asked {
+  of: Query
+  version: number
+  look: ReadonlyMap<string, number>
+  length: number
+  meaning: Meaning | undefined
+  /** For a mass, the most that lessons say. */
+  most?: { mass: number; value: number }
+}
 
 /** What past work taught about every agent: counted words alone, bounded, and forgotten context by context. */
 export class Learned {
   readonly #pupils = new Map<string, Pupil>()
   readonly #agentsOf = new Map<string, Set<string>>()
-  /** Feature → agent → weight of its lessons that hold it. */
-  readonly #held = new Map<string, Map<string, number>>()
+  /** Feature → agent → weight of its lessons that hold it; 0: its own words alone do. */
+  readonly #held = new Map<string, Map<Pupil, number>>()
   readonly #shares = new Map<string, number>()
+  /** Stem → agents with lessons whose own words hold it. */
+  readonly #owners = new Map<string, number>()
   readonly #now: () => number
   readonly #perAgentMax: number
+  readonly #ownOf: (agent: string) => Unit | undefined
   #weight = 0
-  /** What the last text asked for was read as. */
-  #asked: { of: Query | undefined; weight: number; length: number } = { of: undefined, weight: 0, length: 0 }
+  #version = 0
+  #asked: Asked | undefined
 
-  constructor({ now = Date.now, perAgentMax = perAgentMaxDefault }: LearnedOptions = {}) {
+  constructor({ now = Date.now, perAgentMax = perAgentMaxDefault, ownOf }: LearnedOptions = {}) {
     this.#now = now
     this.#perAgentMax = perAgentMax
+    this.#ownOf = ownOf ?? (() => undefined)
   }
 
   /** How many lessons are kept. */
@@ -90,58 +99,66 @@ export class Learned {
     this.#pupils.delete(agent)
   }
 
+  /** The agent's own words may be others now. */
+  reread(agent: string): void {
+    const pupil = this.#pupils.get(agent)
+    if (pupil !== undefined && pupil.own !== this.#ownOf(agent)) this.#teach(agent)
+  }
+
   knows(agent: string): boolean {
     return this.#pupils.has(agent)
+  }
+
+  /** How much of what is known about the agent its lessons tell, 0..1. */
+  known(agent: string): number {
+    return knownBy(this.#pupils.get(agent)?.taught.weight ?? 0)
+  }
+
+  /** Whether a lesson of the agent holds the feature. */
+  lessonsHold(agent: string, feature: string): boolean {
+    return (this.#pupils.get(agent)?.taught.features.get(feature) ?? 0) !== 0
   }
 
   /** How much the agent's past work speaks for a feature of a text. */
   evidence(agent: string, feature: string): number {
     const pupil = this.#pupils.get(agent)
-    const held = pupil?.taught.features.get(feature)
-    if (pupil === undefined || held === undefined) return 0
-    return featureEvidence(feature, held, pupil.taught.weight, this.#shareOf(feature))
+    const held = this.#held.get(feature)
+    const own = pupil && held?.get(pupil)
+    return pupil === undefined || own === undefined ? 0 : this.#evidence(pupil, feature, own)
   }
 
   /** How like the text is to all that the agent did well, as a share of what its words could say. */
   past(agent: string, query: Query): number {
+    const asked = this.#ask(query)
     const pupil = this.#pupils.get(agent)
-    if (pupil === undefined) return 0
-    let product = 0
-    for (const stem of wordsOf(query)) {
-      const held = pupil.taught.usual.get(stem)
-      if (held !== undefined) product += held * this.#rarityOf(stem) ** 2
-    }
-    return this.#past(pupil, query, product)
+    return pupil === undefined ? 0 : this.#past(pupil, asked)
   }
 
-  /** Tells of every agent with lessons no less than what its past says, `evidence` of the features and `past`. */
-  forEach(query: Query, tell: (agent: string, evidence: number, past: number) => void): void {
+  /** The most that the lessons of any agent say for the text. */
+  most(query: Query, mass: number): number {
+    if (this.#pupils.size === 0) return 0
+    const asked = this.#ask(query)
+    if (asked.most?.mass !== mass) {
+      let value = 0
+      for (const pupil of this.#pupils.values()) {
+        value = Math.max(value, lessonsMost(pupil.sum, this.#past(pupil, asked), mass))
+      }
+      asked.most = { mass, value }
+    }
+    return asked.most.value
+  }
+
+  /** Tells of every agent with lessons the most that these can say for the text, and `known`. */
+  forEach(query: Query, mass: number, tell: (agent: string, most: number, known: number) => void): void {
+    if (this.#pupils.size === 0) return
+    const asked = this.#ask(query)
+    let value = 0
     for (const pupil of this.#pupils.values()) {
-      pupil.sum = 0
-      pupil.product = 0
+      const most = lessonsMost(pupil.sum, this.#past(pupil, asked), mass)
+      value = Math.max(value, most)
+      tell(pupil.agent, most, knownBy(pupil.taught.weight))
     }
-    for (const feature of query.features) {
-      const share = this.#shareOf(feature)
-      for (const [agent, held] of this.#held.get(feature) ?? nobody) {
-        const pupil = this.#pupils.get(agent) as Pupil
-        if (held > 0) pupil.sum += featureEvidence(feature, held, pupil.taught.weight, share)
-      }
-    }
-    for (const stem of wordsOf(query)) {
-      const squared = this.#rarityOf(stem) ** 2
-      for (const agent of (this.#held.get(stem) ?? nobody).keys()) {
-        const pupil = this.#pupils.get(agent) as Pupil
-        pupil.product += (pupil.taught.usual.get(stem) ?? 0) * squared
-      }
-    }
-    for (const [agent, pupil] of this.#pupils) tell(agent, pupil.sum, this.#past(pupil, query, pupil.product))
-  }
-
-  #past(pupil: Pupil, query: Query, product: number): number {
-    const { meaning, weight } = pupil.taught
-    const lengths = this.#lengthOf(pupil) * this.#askedLength(query)
-    const words = lengths === 0 ? 0 : Math.min(1, Math.max(0, product / lengths))
-    return pastEvidence(words, likeness(meaning, query.meaning), weight)
+    asked.most = { mass, value }
   }
 
   /** Lets old lessons fade; at most once a day for an agent. */
@@ -150,44 +167,80 @@ export class Learned {
     for (const [agent, { asOf }] of this.#pupils) if (now - asOf > refreshMs) this.#teach(agent)
   }
 
+  /** Sums up for every agent what a text has in common with its lessons, once a text. */
+  #ask(query: Query): Asked {
+    const before = this.#asked
+    if (before?.of === query && before.version === this.#version) return before
+    for (const pupil of this.#pupils.values()) {
+      pupil.sum = 0
+      pupil.product = 0
+    }
+    for (const feature of query.features) {
+      for (const [pupil, held] of this.#held.get(feature) ?? nobody) {
+        if (held >= 0) pupil.sum += this.#evidence(pupil, feature, held)
+      }
+    }
+    const look = lookOf(query)
+    let squares = 0
+    for (const [feature, share] of look) {
+      const rarity = this.#rarityOf(feature)
+      squares += (share * rarity) ** 2
+      const factor = share * rarity * rarity
+      for (const pupil of (this.#held.get(feature) ?? nobody).keys()) {
+        pupil.product += (pupil.taught.usual.get(feature) ?? 0) * factor
+      }
+    }
+    const weighted = query.terms.map(({ stem }) => [stem, this.#rarityOf(stem)] as const)
+    this.#asked = {
+      of: query,
+      version: this.#version,
+      look,
+      length: Math.sqrt(squares),
+      meaning: weightedMeaning(weighted),
+    }
+    return this.#asked
+  }
+
+  #past(pupil: Pupil, { length, meaning }: Asked): number {
+    this.#readUsual(pupil)
+    const lengths = pupil.length * length
+    const words = lengths === 0 ? 0 : Math.min(1, Math.max(0, pupil.product / lengths))
+    return pastEvidence(words, likeness(pupil.meaning, meaning), pupil.taught.weight)
+  }
+
+  #evidence({ own, taught }: Pupil, feature: string, held: number): number {
+    const said = own?.impacts.get(feature) ?? 0
+    return featureEvidence(feature, { held, own: said, weight: taught.weight, share: this.#shareOf(feature) })
+  }
+
   #shareOf(feature: string): number {
     return ((this.#shares.get(feature) ?? 0) + 0.5) / (this.#weight + 1)
   }
 
-  #rarityOf(stem: string): number {
-    return this.#held.has(stem) ? lessonRarity(this.#shareOf(stem)) : 0
+  /** How much a word tells apart what agents with lessons do, by lessons and by their own words. */
+  #rarityOf(feature: string): number {
+    if (!this.#held.has(feature)) return 0
+    const holders = (this.#shares.get(feature) ?? 0) + (this.#owners.get(feature) ?? 0)
+    return lessonRarity((holders + 0.5) / (this.#weight + this.#pupils.size + 1))
   }
 
-  #lengthOf(pupil: Pupil): number {
-    if (Math.abs(this.#weight - pupil.readAt) > staleShare * pupil.readAt) {
-      let squares = 0
-      for (const [stem, held] of pupil.taught.usual) squares += (held * this.#rarityOf(stem)) ** 2
-      pupil.length = Math.sqrt(squares)
-      pupil.readAt = this.#weight
-    }
-    return pupil.length
-  }
-
-  #askedLength(query: Query): number {
-    const { of, weight, length } = this.#asked
-    if (of === query && weight === this.#weight) return length
+  #readUsual(pupil: Pupil): void {
+    if (Math.abs(this.#weight - pupil.readAt) <= staleShare * pupil.readAt) return
     let squares = 0
-    for (const stem of wordsOf(query)) squares += this.#rarityOf(stem) ** 2
-    this.#asked = { of: query, weight: this.#weight, length: Math.sqrt(squares) }
-    return this.#asked.length
+    const stems: [string, number][] = []
+    for (const [feature, held] of pupil.taught.usual) {
+      const value = held * this.#rarityOf(feature)
+      squares += value * value
+      if (!isStopWord(feature)) stems.push([feature, value])
+    }
+    pupil.length = Math.sqrt(squares)
+    pupil.meaning = weightedMeaning(stems)
+    pupil.readAt = this.#weight
   }
 
   #keep(lesson: Lesson): Lesson[] {
     const { agent, context } = lesson
-    const pupil = this.#pupils.get(agent) ?? {
-      lessons: new Map(),
-      taught: nothing,
-      asOf: 0,
-      length: 0,
-      readAt: 0,
-      sum: 0,
-      product: 0,
-    }
+    const pupil = this.#pupils.get(agent) ?? newPupil(agent, this.#ownOf(agent))
     this.#pupils.set(agent, pupil)
     const words = Object.fromEntries(Object.entries(lesson.words).slice(0, featuresPerLessonMax))
     pupil.lessons.delete(context)
@@ -196,8 +249,7 @@ export class Learned {
     this.#agentsOf.set(context, agents.add(agent))
     const dropped: Lesson[] = []
     while (pupil.lessons.size > this.#perAgentMax) {
-      const old = oldestOfMost(pupil.lessons)
-      pupil.lessons.delete(old.context)
+      const old = dropOldestOfMost(pupil.lessons)
       this.#unlink(old.context, agent)
       dropped.push(old)
     }
@@ -219,48 +271,41 @@ export class Learned {
       return
     }
     pupil.asOf = this.#now()
-    pupil.taught = taughtBy([...pupil.lessons.values()], pupil.asOf)
+    pupil.own = this.#ownOf(agent) ?? pupil.own
+    pupil.taught = taughtBy([...pupil.lessons.values()], pupil.asOf, pupil.own)
     pupil.readAt = 0
-    this.#count(agent, pupil.taught, 1)
+    this.#count(pupil, 1)
   }
 
   #unteach(agent: string): void {
     const pupil = this.#pupils.get(agent)
     if (pupil === undefined) return
-    this.#count(agent, pupil.taught, -1)
+    this.#count(pupil, -1)
     pupil.taught = nothing
   }
 
-  #count(agent: string, { weight, features }: Taught, sign: 1 | -1): void {
+  #count(pupil: Pupil, sign: 1 | -1): void {
+    const { weight, features, usual } = pupil.taught
+    this.#version += 1
     this.#weight = Math.max(0, this.#weight + sign * weight)
-    for (const [feature, held] of features) {
-      const share = (this.#shares.get(feature) ?? 0) + sign * Math.max(0, held)
-      const holders = this.#held.get(feature) ?? new Map<string, number>()
-      if (sign === 1) holders.set(agent, held)
-      else holders.delete(agent)
+    for (const feature of usual.keys()) {
+      const held = features.get(feature) ?? 0
+      const holders = this.#held.get(feature) ?? new Map<Pupil, number>()
+      if (sign === 1) holders.set(pupil, held)
+      else holders.delete(pupil)
       if (holders.size === 0) {
         this.#held.delete(feature)
         this.#shares.delete(feature)
-      } else {
-        this.#held.set(feature, holders)
-        this.#shares.set(feature, Math.max(0, share))
+        this.#owners.delete(feature)
+        continue
       }
+      this.#held.set(feature, holders)
+      add(this.#shares, feature, sign * Math.max(0, held))
+      if (pupil.own?.impacts.has(feature)) add(this.#owners, feature, sign)
     }
   }
 }
 
-/** The oldest lesson of the caller who gave the most: nobody pushes out what others taught. */
-function oldestOfMost(lessons: ReadonlyMap<string, Lesson>): Lesson {
-  const counts = new Map<string, number>()
-  for (const { caller } of lessons.values()) counts.set(caller, (counts.get(caller) ?? 0) + 1)
-  const most = Math.max(...counts.values())
-  for (const lesson of lessons.values()) if (counts.get(lesson.caller) === most) return lesson
-  throw new Error('there are no lessons')
-}
-
-const nothing: Taught = { weight: 0, features: new Map(), usual: new Map(), meaning: undefined }
-
-function* wordsOf({ terms, common }: Query): Iterable<string> {
-  for (const { stem } of terms) yield stem
-  yield* common
+const add = (to: Map<string, number>, key: string, value: number) => {
+  if (value !== 0) to.set(key, Math.max(0, (to.get(key) ?? 0) + value))
 }

@@ -111,17 +111,18 @@ export class Ranker {
   /** Every unit that could still bring its agent a place, bounded twice: without its direction, then with it. */
   #scoreRest(run: Run, directionMost: number): void {
     const { words: index } = this.#parts
-    const { words, learned, seen, ranking } = this.#sums
+    const sums = this.#sums
+    const { words, seen, ranking } = sums
     const { meaning } = run.query
     let least = this.#least(run)
     for (let unit = 0; unit < index.capacity; unit += 1) {
       const row = index.rowOf(unit)
       if (row < 0 || seen[row] === ranking) continue
       const said = words[unit] as number
-      const bare = said + (learned[row] as number)
-      if (bare === 0 || bare + besideWords(directionMost, said) < least) continue
+      const most = sums.evidenceMost(row, said + besideWords(directionMost, said))
+      if (most === 0 || most < least) continue
       const direction = meaning === undefined ? 0 : directionMost * index.likeness(unit, meaning)
-      if (bare + besideWords(direction, said) < least) continue
+      if (sums.evidenceMost(row, said + besideWords(direction, said)) < least) continue
       this.#visit(row, run)
       least = this.#least(run)
     }

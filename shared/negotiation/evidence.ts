@@ -5,7 +5,7 @@ import type { Query, Term } from './query.ts'
 import { likeness } from './words/meaning.ts'
 
 /** Past work counts at most as much as all words of the text together. */
-export const learnedWeight = 0.32
+const learnedWeight = 0.45
 /** What the directions of two texts say, as a share of all that words could say. */
 export const meaningWeight = 0.1
 const nearnessWeight = 1
@@ -61,6 +61,32 @@ export function learnedEvidence(query: Query, { learned, past }: Knowledge, mass
   if (learned !== undefined) for (const feature of query.features) sum += learned(feature)
   return Math.max(-mass / 4, Math.min(mass, learnedWeight * sum + mass * (past?.(query) ?? 0)))
 }
+
+/** At least what lessons say: `sum` is what features say for the text, none of them against it. */
+export const lessonsMost = (sum: number, past: number, mass: number): number =>
+  Math.min(mass, learnedWeight * sum + mass * past)
+
+/** What lessons would add to an agent's own words, had it any, as a multiple of these. */
+const expectedShare = 2
+/** What own words lose where lessons tell. */
+const toldAgain = 0.2
+
+/**
+ * What an agent's own words say beside lessons. One without lessons would be crowded out by those that have some: it is
+ * given what lessons usually add to such words, never more than the lessons of any agent say for this text.
+ * @param own what its own words say
+ * @param known how much of what is known about it its lessons tell, 0..1
+ * @param most the most that lessons say for the text
+ */
+export const besideLessons = (own: number, known: number, most: number): number =>
+  own * (1 - toldAgain * known) + (1 - known) * Math.min(expectedShare * own, most)
+
+export const ownEvidence = (
+  own: number,
+  query: Query,
+  { known, learnedMost }: Knowledge,
+  mass: number,
+): number => besideLessons(own, known ?? 0, learnedMost?.(query, mass) ?? 0)
 
 /** What the text as a whole has in common with the unit as a whole. It only adds to what `words` say. */
 export function meaningEvidence({ meaning }: Unit, query: Query, mass: number, words: number): number {

@@ -8,6 +8,12 @@ export interface Knowledge {
   learned?: (feature: string) => number
   /** How like the text is to all that this agent did well, as a share of what its words could say. */
   past?: (query: Query) => number
+  /** Whether a lesson of this agent holds the feature; else `learned` speaks of its own words alone. */
+  lessonsHold?: (feature: string) => boolean
+  /** How much of what is known about this agent its lessons tell, 0..1; absent: none. */
+  known?: number
+  /** The most that the lessons of any agent say for the text, of at most `mass`. */
+  learnedMost?: (query: Query, mass: number) => number
   /** Nearness in meaning of each skill to the wanted text (embeddings), 0..1, in the order of the skills. */
   nearness?: readonly number[]
   /** Why embeddings were not used, where they should have been. */

@@ -1,7 +1,6 @@
 import type { Lesson } from './lesson.ts'
-import { readQuery } from './query.ts'
-import { dimensions, inBytes, type Meaning, meaningOf } from './words/meaning.ts'
-import { isStopWord } from './words/split.ts'
+import type { Unit } from './profile.ts'
+import { type Query, readQuery } from './query.ts'
 
 /** What is kept of a text that an agent worked on: its stems and pairs of them, sorted, so that no text can be read from it. */
 export function lessonWords(text: string): Record<string, number> {
@@ -15,18 +14,19 @@ export interface Taught {
   weight: number
   /** Feature → weight of the lessons that hold it; negative: they went badly. */
   features: ReadonlyMap<string, number>
-  /** The same of single words, each lesson of length 1 whatever its number of words. */
+  /** Feature → how much the texts of its work are about it: every lesson of length 1, and the agent's own words as its first. */
   usual: ReadonlyMap<string, number>
-  /** The direction of those lessons together. */
-  meaning: Meaning | undefined
 }
 
 /** The lessons of one caller about one agent count at most as much as so many. */
 const callerWeightMax = 8
 export const halfLifeMs = 90 * 24 * 3600 * 1000
 
-/** Adds up lessons about one agent as of `now`; pure. */
-export function taughtBy(lessons: readonly Lesson[], now: number): Taught {
+/**
+ * Adds up lessons about one agent as of `now`; pure.
+ * @param own the agent as a whole by its own words, where it is known
+ */
+export function taughtBy(lessons: readonly Lesson[], now: number, own?: Unit): Taught {
   const ofCaller = new Map<string, number>()
   for (const lesson of lessons) {
     ofCaller.set(lesson.caller, (ofCaller.get(lesson.caller) ?? 0) + weightOf(lesson, now))
@@ -34,38 +34,54 @@ export function taughtBy(lessons: readonly Lesson[], now: number): Taught {
   let weight = 0
   const features = new Map<string, number>()
   const usual = new Map<string, number>()
-  const direction = new Float64Array(dimensions)
   for (const lesson of lessons) {
     const total = ofCaller.get(lesson.caller) ?? 0
-    const own = weightOf(lesson, now) * Math.min(1, callerWeightMax / (total || 1))
-    weight += own
-    const signed = lesson.outcome < 0 ? -own : own
-    for (const feature of Object.keys(lesson.words)) {
-      features.set(feature, (features.get(feature) ?? 0) + signed)
+    const counted = weightOf(lesson, now) * Math.min(1, callerWeightMax / (total || 1))
+    weight += counted
+    const signed = lesson.outcome < 0 ? -counted : counted
+    const words = Object.keys(lesson.words)
+    for (const feature of words) features.set(feature, (features.get(feature) ?? 0) + signed)
+    addText(
+      usual,
+      words.map((feature) => [feature, shareOf(feature)]),
+      signed,
+    )
+  }
+  if (own !== undefined) addText(usual, [...own.impacts], ownLessons)
+  return { weight, features, usual }
+}
+
+function addText(to: Map<string, number>, words: readonly (readonly [string, number])[], weight: number) {
+  let squares = 0
+  for (const [, value] of words) squares += value * value
+  const scale = weight / Math.sqrt(squares || 1)
+  for (const [word, value] of words) to.set(word, (to.get(word) ?? 0) + scale * value)
+}
+
+/** What the agent says of itself counts as so many lessons. */
+const ownLessons = 1
+/** How much a pair of words, and a word that is merely related, count beside a word itself. */
+const pairShare = 0.6
+const relatedShare = 0.8
+
+export const isPair = (feature: string): boolean => feature.includes(' ')
+const shareOf = (feature: string) => (isPair(feature) ? pairShare : 1)
+
+/** What of a text is compared with the usual texts of an agent: its words, pairs of them, and words of like meaning. */
+export function lookOf({ terms, features, common }: Query): ReadonlyMap<string, number> {
+  const shares = new Map<string, number>()
+  for (const { related } of terms) {
+    for (const [word, share] of related) {
+      shares.set(word, Math.max(shares.get(word) ?? 0, relatedShare * share))
     }
-    addWhole(lesson, signed, usual, direction)
   }
-  return { weight, features, usual, meaning: inBytes(direction) }
+  for (const feature of features) shares.set(feature, shareOf(feature))
+  for (const stem of common) shares.set(stem, 1)
+  return shares
 }
 
-function addWhole(
-  { words }: Lesson,
-  weight: number,
-  usual: Map<string, number>,
-  direction: Float64Array,
-): void {
-  const single = Object.keys(words).filter((feature) => !feature.includes(' '))
-  const share = weight / Math.sqrt(single.length || 1)
-  for (const stem of single) usual.set(stem, (usual.get(stem) ?? 0) + share)
-  const meaning = meaningOf(single.filter((stem) => !isStopWord(stem)))
-  if (meaning === undefined) return
-  for (let at = 0; at < dimensions; at += 1) {
-    direction[at] = (direction[at] as number) + (weight * (meaning.vector[at] as number)) / meaning.length
-  }
-}
-
-const usualWeight = 0.8
-const directionWeight = 0.2
+const usualWeight = 1
+const directionWeight = 0.3
 /** Lessons that weigh so much together say half of what many say. */
 const few = 0.1
 
@@ -77,7 +93,14 @@ const few = 0.1
  * @param weight weight of the lessons: a single one, or old ones, say less
  */
 export const pastEvidence = (words: number, direction: number, weight: number): number =>
-  (weight / (weight + few)) * (usualWeight * words ** 2 + directionWeight * direction ** 3)
+  (weight / (weight + few)) *
+  (usualWeight * words * Math.sqrt(words) + directionWeight * direction * direction)
+
+/** Lessons of this weight tell half of what there is to know about an agent. */
+const halfKnown = 0.3
+
+/** How much of what is known about an agent its lessons tell, 0..1. */
+export const knownBy = (weight: number): number => weight / (weight + halfKnown)
 
 /** How much a word tells lessons apart, 0 for one that is in all of them. */
 export const lessonRarity = (share: number): number => Math.max(0, -Math.log(share))
@@ -89,19 +112,23 @@ function weightOf({ at, outcome }: Lesson, now: number): number {
 const smoothing = 12
 const pairWeight = 0.3
 const against = 0.5
-const evidenceMax = 8
+const evidenceMax = 3
 
 /**
  * How much a feature speaks for an agent: how much more of its lessons hold it than lessons in general do (logarithm of
  * the quotient, never below 0 for what is merely rare); against it where what it did went badly.
  * @param held weight of the agent's lessons with the feature
+ * @param own how much its own words are about it, 0..1: they are its first lesson
  * @param weight weight of all its lessons
  * @param share share of all lessons that hold the feature
  */
-export function featureEvidence(feature: string, held: number, weight: number, share: number): number {
-  const scale = feature.includes(' ') ? pairWeight : 1
-  if (held === 0) return 0
+export function featureEvidence(
+  feature: string,
+  { held, own, weight, share }: { held: number; own: number; weight: number; share: number },
+): number {
+  const scale = isPair(feature) ? pairWeight : 1
   if (held < 0) return -scale * against * Math.min(2, Math.log(1 - held * 2))
-  const quotient = (held + smoothing * share) / (weight + smoothing) / share
+  const first = ownLessons * Math.min(1, 2 * own)
+  const quotient = (held + first + smoothing * share) / (weight + first + smoothing) / share
   return quotient <= 1 ? 0 : scale * Math.min(evidenceMax, Math.log(quotient))
 }

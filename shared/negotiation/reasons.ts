@@ -1,4 +1,5 @@
 import { type Estimate, successOf } from './estimate.ts'
+import { massOf } from './evidence.ts'
 import type { Knowledge } from './knowledge.ts'
 import type { Offer } from './offer.ts'
 import type { Query } from './query.ts'
@@ -39,9 +40,12 @@ function skillReason({ matches, subscores }: Found): string[] {
   ]
 }
 
-function learnedReason({ query, knowledge: { learned } }: Found): string[] {
-  if (learned === undefined) return []
-  const known = query.features.map((feature) => ({ feature, value: learned(feature) }))
+function learnedReason({ query, knowledge, subscores }: Found): string[] {
+  const { learned, lessonsHold } = knowledge
+  if (learned === undefined) return subscores.skillMatch > 0 ? newcomerReason(query, knowledge) : []
+  const known = query.features
+    .filter((feature) => lessonsHold?.(feature) ?? true)
+    .map((feature) => ({ feature, value: learned(feature) }))
   const best = (sign: number) =>
     known
       .filter(({ value }) => value * sign > 0)
@@ -56,6 +60,12 @@ function learnedReason({ query, knowledge: { learned } }: Found): string[] {
     ...(bad === '' ? [] : [`learned: did badly with tasks of ${bad}`]),
   ]
 }
+
+/** Others have lessons that speak for the text: it is not passed over for having none. */
+const newcomerReason = (query: Query, knowledge: Knowledge): string[] =>
+  (knowledge.learnedMost?.(query, massOf(query, knowledge)) ?? 0) > 0
+    ? ['no lessons yet: its own words count for more']
+    : []
 
 function speedReason({ latencyMs, measured }: Estimate): string[] {
   return latencyMs === undefined

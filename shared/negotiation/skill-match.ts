@@ -4,6 +4,7 @@ import {
   matchOf,
   meaningEvidence,
   nearnessEvidence,
+  ownEvidence,
   rarity,
   wordEvidence,
 } from './evidence.ts'
@@ -33,7 +34,8 @@ export function skillMatch({ units }: Profile, query: Query, knowledge: Knowledg
   for (let at = 0; at < units.length; at += 1) {
     best = Math.max(best, unitEvidence(units[at] as Unit, at, query, knowledge, mass))
   }
-  return matchOf(best + learnedEvidence(query, knowledge, mass), mass)
+  const own = ownEvidence(best, query, knowledge, mass)
+  return matchOf(own + learnedEvidence(query, knowledge, mass), mass)
 }
 
 /** Skills that fit the task, best first, at most 20. */

@@ -36,6 +36,23 @@ export function meaningOf(stems: Iterable<string>): Meaning | undefined {
   return known ? inBytes(sum) : undefined
 }
 
+/** As `meaningOf`, each stem by its weight. */
+export function weightedMeaning(
+  stems: Iterable<readonly [stem: string, weight: number]>,
+): Meaning | undefined {
+  const sum = new Float64Array(dimensions)
+  for (const [stem, weight] of stems) {
+    const place = placeOf(stem)
+    if (place === undefined || weight === 0) continue
+    const all = vectors()
+    const from = place * dimensions
+    for (let at = 0; at < dimensions; at += 1) {
+      sum[at] = (sum[at] as number) + weight * (all[from + at] as number)
+    }
+  }
+  return inBytes(sum)
+}
+
 /** The same direction in 8 bits a number. */
 export function inBytes(sum: ArrayLike<number>): Meaning | undefined {
   let most = 0
