@@ -301,3 +301,36 @@ test('in the middle of a task: unknown keeps it waiting, failed asks again', asy
   await alice.send({ text: 'z', taskId }, undefined, { headers: await wallet.header() })
   expect((await alice.wait(taskId)).status.state).toBe('completed')
 })
+
+test('where test money is taken by now nothing of the real money before is settled by it; and test money buys nothing where it is real', async () => {
+  await using facilitator = await TestFacilitator.start()
+  const { mkdtemp, rm } = await import('node:fs/promises')
+  const { tmpdir } = await import('node:os')
+  const dataDir = await mkdtemp(`${tmpdir()}/parley-payment-`)
+  try {
+    facilitator.settle = () => ({ status: 500 })
+    const real = await agentAt(facilitator, { dataDir })
+    const task = await real.caller('alice').send('x', undefined, { headers: await wallet.header() })
+    await real[Symbol.asyncDispose]()
+    const timing = { paymentTiming: { watchEveryMs: 50 } }
+    const sandbox = await testAgent({ executionCost: price, handle: () => 'done' }, { dataDir, ...timing })
+    const alice = sandbox.caller('alice')
+    const { payments } = sandbox.app.services.store
+    const [row] = await payments.listOfTask(task.id)
+    await expect.poll(async () => (await payments.loadPayment(row?.id ?? ''))?.attempts).toBeGreaterThan(2)
+    expect(await statesOf(sandbox)).toEqual({ unknown: 1 })
+    const headers = { authorization: `Bearer ${alice.token}` }
+    const started = await fetch(`${sandbox.url}/api/start-payment-session`, { method: 'POST', headers })
+    const session = (await started.json()) as { session_id: string; capture_url: string }
+    await fetch(session.capture_url, { method: 'POST', headers: await wallet.header() })
+    await sandbox[Symbol.asyncDispose]()
+    await using again = await agentAt(facilitator, { dataDir })
+    const sent = again
+      .caller('alice')
+      .send('x', undefined, { headers: { 'x-payment-session': session.session_id } })
+    await expect(sent).rejects.toMatchObject({ status: 402 })
+    expect(await statesOf(again)).toMatchObject({ settled: 1 })
+  } finally {
+    await rm(dataDir, { recursive: true, force: true })
+  }
+}, 60_000)

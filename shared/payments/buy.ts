@@ -37,7 +37,7 @@ interface Parts {
  * @throws PaymentRefused (nothing was taken), ParleyError Conflict (the same is being paid right now), Unavailable
  */
 export async function buy(parts: Parts, wanted: Purchase, presented: Presented): Promise<Bought> {
-  if (presented.kind === 'session') return spendSession(parts.ledger, wanted, presented.sessionId)
+  if (presented.kind === 'session') return spendSession(parts, wanted, presented.sessionId)
   const terms = matchTerms(presented, wanted.terms)
   const claimed = directPayment(wanted, terms, presented.transfer, parts.sandbox)
   if (!(await isNew(parts.ledger, claimed, presented.transfer)))
@@ -125,7 +125,7 @@ async function alreadyThere(ledger: Ledger, wanted: Purchase, claimed: PaymentRe
   if (isSameRequest(there, wanted)) return takeUp(ledger, wanted, there)
   if (same !== undefined) throw beingPaid()
   // Settled, and what it was for was refused: it is still good.
-  if (there.owner === owner && there.state === 'settled')
+  if (there.owner === owner && there.state === 'settled' && there.sandbox === claimed.sandbox)
     return { payment: await spend(ledger, wanted, there, 'invalid_exact_evm_nonce_already_used') }
   const refusal = new PaymentRefused('invalid_exact_evm_nonce_already_used')
   ledger.refused(owner, id, refusal.refusal)
@@ -149,7 +149,11 @@ async function takeUp(ledger: Ledger, { purpose }: Purchase, there: PaymentRecor
   return { payment, takenOver: true }
 }
 
-async function spendSession(ledger: Ledger, wanted: Purchase, sessionId: string): Promise<Bought> {
+async function spendSession(
+  { ledger, sandbox }: Parts,
+  wanted: Purchase,
+  sessionId: string,
+): Promise<Bought> {
   const found = await ledger.store.findPayment(sessionId, wanted.owner)
   if (found?.kind !== 'session') throw new PaymentRefused('payment_session_not_found')
   const isExpired = found.state === 'open' && (found.expiresAt ?? 0) <= Date.now()
@@ -157,6 +161,8 @@ async function spendSession(ledger: Ledger, wanted: Purchase, sessionId: string)
   if (found.state === 'failed') throw new PaymentRefused('payment_session_failed')
   if (['open', 'claimed', 'settling', 'unknown'].includes(found.state))
     throw new PaymentRefused('payment_session_pending')
+  // Test money, of the time before real money was taken here.
+  if (found.sandbox !== sandbox) throw new PaymentRefused('payment_session_mismatch')
   if (isSameRequest(found, wanted) && wanted.terms.some((asked) => covers(found.terms, asked)))
     return takeUp(ledger, wanted, found)
   if (found.state !== 'settled') throw new PaymentRefused('payment_session_spent')
