@@ -95,7 +95,7 @@ export async function startAgentApp(options: AgentAppOptions): Promise<AgentApp>
   addDidRoutes(app, (asked) => (asked === did ? document : undefined))
   addChallengeRoute(app, { did, key, addresses: () => [services.baseUrl(), ...listening] })
   addDiscoveryRoutes(app, { agent, did, baseUrl: services.baseUrl, prices: services.payments })
-  await addRoutesOfPayments(app, services, authenticator)
+  await addRoutesOfPayments(app, services, authenticator, config.payments.captureBaseUrl)
   const price = shownPrice(agent)?.[0]
   const cost = price === undefined ? {} : { price: { amount: price.amount } }
   addNegotiationRoute(app, () => ({ skills: agent.skills, queueDepth: services.scheduler.waiting, ...cost }))
@@ -133,7 +133,12 @@ export async function startAgentApp(options: AgentAppOptions): Promise<AgentApp>
 }
 
 /** Loaded where something has a price. */
-async function addRoutesOfPayments(app: FastifyInstance, services: Services, authenticator: Authenticator) {
+async function addRoutesOfPayments(
+  app: FastifyInstance,
+  services: Services,
+  authenticator: Authenticator,
+  captureBaseUrl: string | undefined,
+) {
   const { payments } = services
   if (payments === undefined) return addUnpaidRoutes(app, authenticator)
   const [{ addPaymentRoutes }, { addLedgerRoutes }, { addPayerRoutes }] = await Promise.all([
@@ -141,7 +146,7 @@ async function addRoutesOfPayments(app: FastifyInstance, services: Services, aut
     import('./http/ledger-routes.ts'),
     import('./http/capture-page-routes.ts'),
   ])
-  addPaymentRoutes(app, { services, authenticator })
+  addPaymentRoutes(app, { services, authenticator, captureBaseUrl })
   addLedgerRoutes(app, { payments, authenticator })
   addPayerRoutes(app, { payments, agent: services.agent })
 }
@@ -176,18 +181,14 @@ async function assembleEngine(
 async function assemble(
   options: AgentAppOptions,
   store: Store,
-  { bus, scheduler }: Line,
+  line: Line,
   metrics: Metrics,
   stack: AsyncDisposableStack,
 ) {
   const { agent, config, log } = options
   const { did } = options.identity
-  const { webhooks, engine, paid, taskMetrics } = await assembleEngine(
-    options,
-    store,
-    { bus, scheduler },
-    metrics,
-  )
+  const { bus, scheduler } = line
+  const { webhooks, engine, paid, taskMetrics } = await assembleEngine(options, store, line, metrics)
   if (webhooks !== undefined) stack.use(webhooks)
   if (paid !== undefined) stack.use(paid.payments)
   const leases = stack.use(new Leases({ store, log }))

@@ -130,6 +130,8 @@ function settingsOf(agent: AgentFolder, options: SupervisedAgentsOptions): Recor
     // As its card says at the gateway.
     // And by the gateway's own name: a token for the gateway is good for what it routes to its own agents.
     OAUTH_AUDIENCES: `${addresses.public}/agents/${agent.name},${addresses.public}`,
+    // Links that people were given outlive the port that the agent has in this life.
+    CAPTURE_BASE_URL: `${addresses.public}/agents/${agent.name}`,
     // The gateway stands before them, and hands on what it believes of those that stand before itself.
     TRUSTED_PROXIES: [...ourAddresses(config.host), ...config.trustedProxies].join(','),
     ...(issuer !== undefined && { OAUTH_ISSUER: issuer }),

@@ -21,6 +21,8 @@ import { notPaid } from './unpaid-routes.ts'
 interface PaymentRoutes {
   services: Services
   authenticator: Authenticator
+  /** Where people reach this agent whatever its own address is; undefined: at its own. */
+  captureBaseUrl: string | undefined
 }
 
 /** All of it may be left out: the agent's price, its first way to pay. */
@@ -41,7 +43,7 @@ export function addPaymentRoutes(app: FastifyInstance, routes: PaymentRoutes): v
     const payments = requirePayments(services)
     const price = await wantedPrice(services, owner, parseParams(startBody, jsonBody(request)))
     const session = await payments.sessions.start(owner, price)
-    return reply.header('cache-control', 'no-store').send(sessionOut(session, baseOf(services, request)))
+    return reply.header('cache-control', 'no-store').send(sessionOut(session, baseOf(routes, request)))
   })
   app.get<{ Params: { sessionId: string } }>('/api/payment-status/:sessionId', async (request, reply) => {
     const { id: owner } = await callerOf(authenticator, request, 'agent:read')
@@ -50,15 +52,16 @@ export function addPaymentRoutes(app: FastifyInstance, routes: PaymentRoutes): v
     const id = request.params.sessionId.toLowerCase()
     const waits = wait !== 'false' && wait !== '0'
     const session = waits ? await sessions.wait(id, owner, leaving(reply)) : await sessions.find(id, owner)
-    return reply.header('cache-control', 'no-store').send(sessionOut(session, baseOf(services, request)))
+    return reply.header('cache-control', 'no-store').send(sessionOut(session, baseOf(routes, request)))
   })
-  addCaptureRoutes(app, services)
+  addCaptureRoutes(app, routes)
 }
 
 /** Public: whoever knows the address of a session may see what it costs, and pay it. */
-function addCaptureRoutes(app: FastifyInstance, services: Services): void {
+function addCaptureRoutes(app: FastifyInstance, routes: PaymentRoutes): void {
+  const { services } = routes
   const shown = (request: FastifyRequest, session: PaymentRecord) => ({
-    session: sessionOut(session, baseOf(services, request)),
+    session: sessionOut(session, baseOf(routes, request)),
     resource: resourceOf(services),
     accepts: [requirementsOf(session.terms)],
   })
@@ -143,7 +146,8 @@ function requirePayments({ payments }: Services): Payments {
   return payments
 }
 
-const baseOf = (services: Services, request: FastifyRequest) => baseUrlFor(request, services.baseUrl())
+const baseOf = ({ services, captureBaseUrl }: PaymentRoutes, request: FastifyRequest) =>
+  baseUrlFor(request, captureBaseUrl ?? services.baseUrl())
 
 function leaving(reply: FastifyReply): AbortSignal {
   const abort = new AbortController()

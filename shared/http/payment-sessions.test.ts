@@ -224,6 +224,16 @@ test('of ten payments of one session at once exactly one is taken', async () => 
   expect(moved.filter(Boolean)).toHaveLength(1)
 })
 
+test('capture_url is where people reach the agent, and stays when its own port moves', async () => {
+  const env = { CAPTURE_BASE_URL: 'https://parley.example/agents/paid/' }
+  await using agent = await testAgent({ handle: ({ text }) => text, executionCost: price }, { env })
+  const alice = agent.caller('alice')
+  const session = await start(agent, alice)
+  expect(session.capture_url).toMatch(/^https:\/\/parley\.example\/agents\/paid\/pay\/[\w-]{32}$/)
+  const shown = await status(agent, alice, session.session_id)
+  expect(shown.body.capture_url).toBe(session.capture_url)
+})
+
 test('a capture address that nobody was given: 404', async () => {
   await using agent = await paidAgent()
   expect((await ask(undefined, `${agent.url}/pay/${'x'.repeat(32)}`, {})).status).toBe(404)

@@ -38,6 +38,8 @@ export interface PaymentConfig {
   rpcUrl: string | undefined
   signerKeyFile: string | undefined
   sandbox: boolean
+  /** Without a slash at the end; undefined = the agent's own address. A call through a gateway has that gateway's. */
+  captureBaseUrl?: string | undefined
   /** How long is waited; not settings, but options of those who start an agent by themselves. */
   timing?: { decideTimeoutMs?: number; settleTimeoutMs?: number; watchEveryMs?: number }
 }
@@ -82,6 +84,7 @@ export function agentConfig(env: NodeJS.ProcessEnv): { config: AgentConfig; secr
         rpcUrl: values.PAYMENT_RPC_URL,
         signerKeyFile: values.PAYMENT_SIGNER_KEY_FILE,
         sandbox: values.PAYMENT_SANDBOX ?? !common.production,
+        captureBaseUrl: trimSlash(values.CAPTURE_BASE_URL),
       },
       audiences: (values.OAUTH_AUDIENCES ?? []).map((name) => name.replace(/\/+$/, '')),
       fileAllowedHosts: allowedHosts('FILE_ALLOWED_HOSTS', values.FILE_ALLOWED_HOSTS),

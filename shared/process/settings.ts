@@ -188,6 +188,12 @@ export const agentSettings = {
     meaning:
       'whether an agent with a price and neither of these takes test money (default yes; no with NODE_ENV=production)',
   },
+  CAPTURE_BASE_URL: {
+    schema: optionalUrl,
+    example: '',
+    meaning:
+      'where people reach the pages on which sessions are paid, /pay/… below it (default PUBLIC_URL; the supervisor says the agent’s address at the gateway, which stays when its port moves)',
+  },
   GATEWAY_URL: {
     schema: optionalUrl,
     example: '',
