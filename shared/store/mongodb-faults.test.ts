@@ -201,7 +201,8 @@ describe.skipIf(!hasMongodb)('faults of a MongoDB store (needs mongod)', () => {
     await using quick = await open(given)
     const session = samplePayment({ kind: 'session', state: 'open' })
     await slow.payments.addPayment(session)
-    const updateOne = Collection.prototype.updateOne
+    // oxlint-disable-next-line typescript/unbound-method -- called with its collection below
+    const { updateOne } = Collection.prototype
     const commits = vi.spyOn(Collection.prototype, 'updateOne').mockImplementationOnce(async function (
       this: Collection,
       ...asked
