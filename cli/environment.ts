@@ -1,7 +1,8 @@
 import { readFileSync } from 'node:fs'
 import path from 'node:path'
 import { parseEnv } from 'node:util'
-import { cliSettings, commonSettings, readSettings } from '../shared/process/settings.ts'
+import { routeMinScore } from '../shared/negotiation/usual.ts'
+import { cliSettings, commonSettings, gatewaySettings, readSettings } from '../shared/process/settings.ts'
 import { UsageError } from './faults.ts'
 import type { Io } from './io.ts'
 
@@ -28,6 +29,12 @@ export function clientSettings(io: Io): { url: string; dataDir: string; token: s
     dataDir: path.resolve(io.cwd, values.DATA_DIR),
     token: values.PARLEY_TOKEN,
   }
+}
+
+/** Below it the gateway gives no agent a message that names none. @throws ConfigError */
+export function minScoreOf(io: Io): number {
+  const { ROUTE_MIN_SCORE } = gatewaySettings
+  return readSettings({ ROUTE_MIN_SCORE }, io.env).ROUTE_MIN_SCORE ?? routeMinScore
 }
 
 /** A server that listens everywhere is asked on this machine. */

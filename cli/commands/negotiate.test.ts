@@ -3,8 +3,10 @@ import { createServer } from 'node:http'
 import type { AddressInfo } from 'node:net'
 import { text } from 'node:stream/consumers'
 import { expect, test } from 'vitest'
+import { routeMinScore } from '../../shared/negotiation/usual.ts'
 import { runCli } from '../testing.ts'
 
+const usual = { skill_match: 0.55, io_compatibility: 0.2, performance: 0.15, load: 0.05, cost: 0.05 }
 const subscores = { skill_match: 0.5, io_compatibility: 1, performance: 0, load: 0.25, cost: 7 }
 const sky = {
   agent: { slug: 'sky' },
@@ -108,6 +110,16 @@ test('--json prints what the gateway says; the options go into the question', as
       weights: { skill_match: 1, load: 0.5 },
     },
   ])
+})
+
+test.each<[string, string[], Record<string, string>, object]>([
+  ['as the gateway asks for a message', [], {}, { weights: usual, min_score: routeMinScore }],
+  ['with the gateway’s ROUTE_MIN_SCORE', [], { ROUTE_MIN_SCORE: '0.5' }, { weights: usual, min_score: 0.5 }],
+  ['with other weights, and no threshold', ['--weights', 'load=1'], {}, { weights: { load: 1 } }],
+])('where the user does not say more it asks %s', async (_what, options, env, question) => {
+  await using gateway = await scriptedGateway(answer)
+  await runCli(['negotiate', 'rain', ...options, '--token', 't', '--url', gateway.url], { env })
+  expect(gateway.asked).toEqual([{ task_summary: 'rain', limit: 10, ...question }])
 })
 
 test.each([

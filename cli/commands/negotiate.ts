@@ -2,6 +2,7 @@ import { InvalidArgumentError } from 'commander'
 import { usualWeights } from '../../shared/negotiation/usual.ts'
 import { snakeOf } from '../../shared/protocol/spelling.ts'
 import { CliCommand } from '../cli-command.ts'
+import { minScoreOf } from '../environment.ts'
 import { type Io, print, printJson } from '../io.ts'
 import { printRanking, type ShownNegotiation } from '../ranking-view.ts'
 import { connect, type ServerOptions, withServerOptions } from '../server-connection.ts'
@@ -16,7 +17,7 @@ interface NegotiateOptions extends ServerOptions {
   withoutTool?: string[]
   minScore?: number
   limit: number
-  weights: Record<string, number>
+  weights?: Record<string, number>
   json?: true
 }
 
@@ -36,8 +37,12 @@ export default function negotiateCommand(io: Io): CliCommand {
     .option('--max-cost <amount>', 'what it may cost, as a decimal number')
     .option('--tool <name>', 'a tool that the agent must have (may be repeated)', collected)
     .option('--without-tool <name>', 'a tool that the agent must not have (may be repeated)', collected)
-    .option('--min-score <number>', 'score below which an agent would not get it, 0 to 1', share)
-    .option('--weights <list>', 'for example skill_match=0.8,load=0.2', weights, weightsDefault)
+    .option(
+      '--min-score <number>',
+      'score below which an agent would not get it, 0 to 1 (default: ROUTE_MIN_SCORE, as for a message; with --weights: 0)',
+      share,
+    )
+    .option('--weights <list>', 'for example skill_match=0.8,load=0.2 (default: as for a message)', weights)
     .option('--limit <count>', 'candidates shown', wholeNumber, 10)
     .option('--json', 'print the gateway’s answer as JSON')
     .addHelpText('after', '\nExit codes: 0 an agent can do it; 1 none can; 2 wrong use.')
@@ -48,7 +53,7 @@ async function negotiate(io: Io, text: string, options: NegotiateOptions): Promi
   const server = await connect(io, options)
   const { body } = await server.send('POST', '/agent/negotiation', {
     task_summary: text,
-    weights: options.weights,
+    weights: options.weights ?? weightsDefault,
     limit: options.limit,
     ...given({
       task_details: options.details,
@@ -58,7 +63,8 @@ async function negotiate(io: Io, text: string, options: NegotiateOptions): Promi
       max_cost_amount: options.maxCost,
       required_tools: options.tool,
       forbidden_tools: options.withoutTool,
-      min_score: options.minScore,
+      // The threshold is one of the usual weights.
+      min_score: options.minScore ?? (options.weights === undefined ? minScoreOf(io) : undefined),
     }),
   })
   const answer = body as ShownNegotiation
