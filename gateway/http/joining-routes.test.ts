@@ -24,6 +24,33 @@ test('DELETE is for the owner and the operator; another sees no such agent', asy
   expect((await remove(await house.operator())).status).toBe(404)
 })
 
+test('the operator removes what the gateway ran once, not what it runs', async () => {
+  await house.start()
+  const { registry } = house.gateway
+  const { id } = await registry.register({
+    name: 'stranger',
+    description: '',
+    did: alice.did,
+    url: 'http://127.0.0.1:1',
+    card: { name: 'stranger' },
+    skills: [],
+    owner: alice.did,
+    origin: 'supervised',
+    verified: true,
+    admitted: true,
+  })
+  const remove = async (token: string) =>
+    (await house.send('DELETE', '/registry/agents/stranger', token)).status
+  expect(await remove(await house.operator())).toBe(409)
+  registry.setStatus(id, 'unreachable')
+  const bearer = await house.registered(alice)
+  expect(await remove(bearer)).toBe(409)
+  expect(await remove(await house.operator())).toBe(200)
+  // Now it may come from elsewhere, as a stranger does.
+  const agent = await house.playAgent({ identity: alice })
+  expect((await house.join(agent.url, bearer, alice)).status).toBe(201)
+})
+
 test.each<[string, string, string | undefined, number, number]>([
   ['without a token', 'POST /registry/agents', '', 401, -32009],
   ['with a token for reading', 'POST /registry/agents', 'agent:read', 403, -32013],

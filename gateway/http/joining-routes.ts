@@ -49,7 +49,8 @@ export function addJoiningRoutes(app: FastifyInstance, routes: RegistryRoutes & 
     if (!operator) requireScope(caller, 'agent:write')
     const entry = operator ? registry.findEvenLeft(request.params.id) : registry.find(request.params.id)
     if (entry === undefined || !(operator || entry.owner === caller.id)) throw agentNotFound()
-    if (entry.origin === 'supervised') throw isSupervised()
+    // One whose folder was taken away, or whose machine is gone, is the operator's to forget.
+    if (entry.origin === 'supervised' && !(operator && entry.status === 'unreachable')) throw isSupervised()
     // The operator forgets it altogether; of one that leaves by itself, what was decided is kept.
     const { replica_id: replicaId } = parseParams(leaving, request.query)
     if (replicaId !== undefined) await registry.leaveAs(entry.id, replicaId)
@@ -107,6 +108,7 @@ function bytesOf(request: FastifyRequest): Uint8Array {
 
 const isSupervised = () =>
   new ParleyError('Conflict', {
-    message: 'The gateway runs this agent by itself: take its folder away to remove it',
+    message:
+      'The gateway runs this agent by itself: take its folder away and start the gateway again, then remove it',
     data: { reason: 'supervised' },
   })

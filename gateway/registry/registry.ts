@@ -7,7 +7,7 @@ import type { AgentEntry, AgentStatus, Load, Measurements } from './entry.ts'
 import { KeptEntries } from './kept-entries.ts'
 import type { RegistryOptions } from './registry-options.ts'
 import { leaseOf, replicasMax, tooManyReplicas, withReplica, withReplicas } from './replicas.ts'
-import { hasChanged, makesWay, sameAgent, slugTaken } from './same-agent.ts'
+import { hasChanged, isFormerSelf, makesWay, sameAgent, slugTaken } from './same-agent.ts'
 import { idOfKey, slugOf } from './slug.ts'
 import type { RegistryStore } from './store.ts'
 
@@ -179,12 +179,13 @@ export class Registry {
     return withReplica(withReplicas(entry, others), replica)
   }
 
-  /** A stranger that came first under the name of an agent of the house goes on under another. */
-  async #makeWay({ did }: Announcement, slug: string): Promise<void> {
-    const stranger = this.#index.bySlug(slug)
-    const isKnown = did !== undefined && this.#index.byDid(did) !== undefined
-    if (isKnown || stranger === undefined || stranger.origin === 'supervised') return
-    await this.#kept.amend({ ...stranger, slug: this.#freeSlug(slug) })
+  /** A stranger that came first under the name of an agent of the house goes on under another; who it was before goes. */
+  async #makeWay(coming: Announcement, slug: string): Promise<void> {
+    const holder = this.#index.bySlug(slug)
+    const isKnown = coming.did !== undefined && this.#index.byDid(coming.did) !== undefined
+    if (isKnown || holder === undefined) return
+    if (holder.origin !== 'supervised') await this.#kept.amend({ ...holder, slug: this.#freeSlug(slug) })
+    else if (isFormerSelf(holder, coming)) await this.#kept.forget(holder.id)
   }
 
   #freeSlug(taken: string): string {

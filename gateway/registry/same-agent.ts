@@ -39,9 +39,24 @@ export function makesWay(holder: AgentEntry, coming: Coming): boolean {
   return holder.url === coming.url && holder.quarantine === undefined
 }
 
+/**
+ * What an agent of this house was under a key that was thrown away, or another author: nothing runs under that DID any
+ * more. A process that runs keeps the name, and so does one of another machine.
+ */
+export function isFormerSelf(
+  holder: Pick<AgentEntry, 'did' | 'status' | 'host'>,
+  coming: Pick<AgentEntry, 'did' | 'host'>,
+): boolean {
+  const isOurs = holder.host === undefined || holder.host === coming.host
+  return isOurs && holder.status === 'unreachable' && coming.did !== undefined && holder.did !== coming.did
+}
+
 function mayRenew(holder: AgentEntry, coming: Coming): void {
   if (holder.origin === 'supervised')
-    throw conflict('did', 'The agent is one that the gateway runs by itself')
+    throw conflict(
+      'did',
+      'The agent is one that the gateway runs by itself; once it does not, an operator removes the entry',
+    )
   if (holder.owner !== coming.owner && !takesItsPlace(holder, coming))
     throw conflict('owner', 'The agent belongs to another owner')
   if (!holder.verified) return
