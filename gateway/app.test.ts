@@ -4,6 +4,7 @@ import path from 'node:path'
 import { pathToFileURL } from 'node:url'
 import { afterEach, beforeEach, expect, test } from 'vitest'
 import { makeLog } from '../shared/process/log.ts'
+import { price } from '../shared/testing/paid-agent.ts'
 import { type GatewayApp, startGatewayApp } from './app.ts'
 import { gatewayConfig } from './config.ts'
 
@@ -22,7 +23,7 @@ afterEach(async () => {
 
 const defineAgent = pathToFileURL(path.resolve('shared/handler/define-agent.ts')).href
 
-async function addAgent(name: string, handle: string): Promise<void> {
+async function addAgent(name: string, handle: string, more = ''): Promise<void> {
   await mkdir(path.join(folder, 'agents', name), { recursive: true })
   await writeFile(
     path.join(folder, 'agents', name, 'agent.js'),
@@ -31,7 +32,7 @@ async function addAgent(name: string, handle: string): Promise<void> {
      export default defineAgent({
        name: ${JSON.stringify(name)}, description: 'An agent of a test',
        skills: [{ id: 'echo', name: 'Echo', description: 'Repeats', tags: ['text'], examples: ['Say it'] }],
-       handle: ${handle},
+       handle: ${handle}, ${more}
      })`,
   )
 }
@@ -105,6 +106,21 @@ test('work sent through the gateway is done by the agent, and its stream comes t
   const stream = await call('echo', 'message/stream', message('hello'), bearer)
   expect(stream.headers.get('content-type')).toContain('text/event-stream')
   expect(stream.text).toContain('"final":true')
+})
+
+test('the page that pays a session is at the gateway, whoever was asked for it: the port of the agent may move', async () => {
+  await addAgent('paid', echo, `executionCost: ${JSON.stringify(price)}`)
+  const { registry, addresses } = await start()
+  const authorization = `Bearer ${await token()}`
+  for (const base of [registry.find('paid')?.url, `${addresses.public}/agents/paid`]) {
+    const started = await fetch(`${base}/api/start-payment-session`, {
+      method: 'POST',
+      headers: { authorization },
+    })
+    const { capture_url: url } = (await started.json()) as { capture_url: string }
+    expect([base, url.startsWith(`${addresses.public}/agents/paid/pay/`)]).toEqual([base, true])
+    expect((await fetch(url)).status).toBe(200)
+  }
 })
 
 test('the agent itself asks for the token: without one -32009 comes through the gateway', async () => {
