@@ -285,32 +285,38 @@ test('what is removed while it is written stays removed', async () => {
   expect((await openRegistry()).all()).toEqual([])
 })
 
-test('an agent of the house that comes with another key keeps its name, once nothing runs under the old one', async () => {
-  const ours: Announcement = {
-    ...proven,
-    origin: 'supervised',
-    admitted: true,
-    admittedBy: 'supervisor',
-    host: 'here',
-  }
-  const renewed: Announcement = {
-    ...ours,
-    did: other,
-    owner: other,
-    keys: ['key-9'],
-    url: 'http://127.0.0.1:2',
-  }
-  const registry = await openRegistry()
-  await registry.register(ours)
-  await expect(registry.register(renewed)).rejects.toMatchObject({ data: { reason: 'slug' } })
-  const later = await openRegistry({ host: 'here' })
-  await expect(later.register({ ...renewed, host: 'there' })).rejects.toMatchObject({
-    data: { reason: 'slug' },
-  })
-  expect(await later.register(renewed)).toMatchObject({ slug: 'analyst', did: other, status: 'ready' })
-  expect(later.find(did)).toBeUndefined()
-  expect(later.all()).toHaveLength(1)
-  // Nobody from outside gets a name in this way.
-  later.setStatus(later.find(other)?.id ?? '', 'unreachable')
-  await expect(later.register(proven)).rejects.toMatchObject({ data: { reason: 'slug' } })
-})
+test.each([
+  ['waits for its process', { reserved: new Set(['analyst']) }],
+  ['is gone', {}],
+])(
+  'an agent of the house that comes with another key keeps its name, once the old one %s',
+  async (_what, reserved) => {
+    const ours: Announcement = {
+      ...proven,
+      origin: 'supervised',
+      admitted: true,
+      admittedBy: 'supervisor',
+      host: 'here',
+    }
+    const renewed: Announcement = {
+      ...ours,
+      did: other,
+      owner: other,
+      keys: ['key-9'],
+      url: 'http://127.0.0.1:2',
+    }
+    const registry = await openRegistry()
+    await registry.register(ours)
+    await expect(registry.register(renewed)).rejects.toMatchObject({ data: { reason: 'slug' } })
+    const later = await openRegistry({ host: 'here', ...reserved })
+    await expect(later.register({ ...renewed, host: 'there' })).rejects.toMatchObject({
+      data: { reason: 'slug' },
+    })
+    expect(await later.register(renewed)).toMatchObject({ slug: 'analyst', did: other, status: 'ready' })
+    expect(later.find(did)).toBeUndefined()
+    expect(later.all()).toHaveLength(1)
+    // Nobody from outside gets a name in this way.
+    later.setStatus(later.find(other)?.id ?? '', 'unreachable')
+    await expect(later.register(proven)).rejects.toMatchObject({ data: { reason: 'slug' } })
+  },
+)

@@ -41,14 +41,14 @@ export function makesWay(holder: AgentEntry, coming: Coming): boolean {
 
 /**
  * What an agent of this house was under a key that was thrown away, or another author: nothing runs under that DID any
- * more. A process that runs keeps the name, and so does one of another machine.
+ * more. A process that runs keeps the name, and so does an agent of another machine.
  */
 export function isFormerSelf(
   holder: Pick<AgentEntry, 'did' | 'status' | 'host'>,
   coming: Pick<AgentEntry, 'did' | 'host'>,
 ): boolean {
   const isOurs = holder.host === undefined || holder.host === coming.host
-  return isOurs && holder.status === 'unreachable' && coming.did !== undefined && holder.did !== coming.did
+  return isOurs && holder.status !== 'ready' && coming.did !== undefined && holder.did !== coming.did
 }
 
 function mayRenew(holder: AgentEntry, coming: Coming): void {
