@@ -1,8 +1,15 @@
+import { delay } from '../shared/client/delay.ts'
 import { RpcError } from '../shared/client/rpc-error.ts'
 import type { OutgoingRequest } from '../shared/client/transport.ts'
 import { type Io, say } from './io.ts'
+import { oneLine } from './printable.ts'
 import { type ShownNegotiation, sayRefused, sayWinner } from './ranking-view.ts'
 import type { ServerConnection } from './server-connection.ts'
+
+/** How often a message is sent again whose outcome the gateway does not know; each time it asks the agent for 10 s. */
+const repeatsMax = 3
+/** Seconds before that, where the gateway does not say. */
+const [pauseS, pauseMaxS] = [2, 5]
 
 /** Says which agent of the gateway took a message that named none, and why; once. */
 export class ToldRoute {
@@ -15,9 +22,18 @@ export class ToldRoute {
     this.#server = server
   }
 
-  /** `fetch`, listening to the headers of the answers. */
+  /** `fetch`, listening to the headers of the answers. What may have been taken is sent again under the key that the gateway names. */
   readonly fetch = async (url: string, init: OutgoingRequest): Promise<Response> => {
-    const response = await fetch(url, init)
+    let response = await fetch(url, init)
+    for (let count = 0; count < repeatsMax; count += 1) {
+      const key = response.status === 503 ? response.headers.get('idempotency-key') : null
+      if (key === null) break
+      const agent = oneLine(response.headers.get('x-agent') ?? 'an agent', 100)
+      say(this.#io, `· whether ${agent} took the message is not known: asking again`)
+      await response.body?.cancel()
+      await delay(1000 * pauseOf(response.headers.get('retry-after')), init.signal)
+      response = await fetch(url, { ...init, headers: { ...init.headers, 'idempotency-key': key } })
+    }
     if (response.ok && !this.#told) {
       this.#told = true
       await this.#tell(response.headers.get('x-negotiation-id'), response.headers.get('x-agent'))
@@ -43,4 +59,8 @@ export class ToldRoute {
     if (chosen !== undefined) sayWinner(this.#io, chosen)
     else if (agent !== null) say(this.#io, `→ ${agent}`)
   }
+}
+
+function pauseOf(retryAfter: string | null): number {
+  return /^\d{1,4}$/.test(retryAfter ?? '') ? Math.min(Number(retryAfter), pauseMaxS) : pauseS
 }
