@@ -65,9 +65,24 @@ test('the package holds no sources, no tests and their vectors, and every asset'
   const packed = globSync('**/*', { cwd: inPackage() })
   expect(packed.filter((name) => /(?<!\.d)\.ts$|\.(test|cases)\./.test(name))).toEqual([])
   const assets = globSync('{shared,gateway,agents,cli}/**/*.*', { cwd: root }).filter(
-    (name) => !name.endsWith('.ts') && !name.includes('/vectors/'),
+    (name) => !name.endsWith('.ts') && !/\/vectors\/|^shared\/testing\//.test(name),
   )
   expect(assets.filter((name) => !packed.includes(name))).toEqual([])
+  // Of the programs for tests, those that authors test with.
+  const testing = packed.filter((name) => name.startsWith('shared/testing/') && !name.endsWith('.d.ts'))
+  expect(testing.sort()).toEqual(['shared/testing/identity-provider.js', 'shared/testing/test-agent.js'])
+})
+
+test('the package names no folder of the machine that packed it', () => {
+  const here = [root, os.homedir(), os.tmpdir()]
+    .filter((name) => name.length > 1)
+    .map((name) => `${name}${path.sep}`)
+  const texts = globSync('**/*.{js,mjs,d.ts,json}', { cwd: inPackage() })
+  const naming = texts.filter((name) => {
+    const text = readFileSync(inPackage(name), 'utf8')
+    return here.some((folderName) => text.includes(folderName))
+  })
+  expect(naming).toEqual([])
 })
 
 test('every module of the package finds what it imports', async () => {

@@ -51,9 +51,9 @@ export function build(buildDir: string): void {
   }
 }
 
-/** Fonts, skills, settings, `bin.mjs`: all that the compiler does not carry over. Vectors are for tests. */
+/** Fonts, skills, settings, `bin.mjs`: all that the compiler does not carry over. What is for our own tests stays here. */
 function isAsset(file: string): boolean {
-  if (path.basename(file) === 'vectors') return false
+  if (path.basename(file) === 'vectors' || file === path.join(root, 'shared', 'testing')) return false
   return statSync(file).isDirectory() || !file.endsWith('.ts')
 }
 
