@@ -24,10 +24,11 @@ export async function scene(options: Partial<DispatcherOptions> & { knownTasksMa
     await rm(folder, { recursive: true, force: true })
   })
   const ended: Record<string, number> = {}
+  let queueLength = () => 0
   const metrics: WebhookMetrics = {
     ended: (outcome, events) => (ended[outcome] = (ended[outcome] ?? 0) + events),
     delivered: () => {},
-    watchQueue: () => {},
+    watchQueue: (ask) => (queueLength = ask),
   }
   const delivered: { url: string; task: string; sequence: number }[] = []
   const gate = {
@@ -65,7 +66,7 @@ export async function scene(options: Partial<DispatcherOptions> & { knownTasksMa
     const made = { ...parts(), ...more }
     return { dispatcher: new WebhookDispatcher(made), registrations: made.registrations }
   }
-  return { store, ended, delivered, gate, open }
+  return { store, ended, queueLength: () => queueLength(), delivered, gate, open }
 }
 
 /** An ended task with three events, each with the text, and how it was before them. */

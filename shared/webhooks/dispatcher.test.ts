@@ -23,6 +23,31 @@ test('more lines than are kept in mind: those of stored configs are looked up ag
   await dispatcher.drain(1000)
 })
 
+test('a long line for one receiver that takes nothing leaves room in mind for others, and for the global webhook', async () => {
+  const globalWebhook = { url: 'http://global.example/' }
+  const { store, delivered, gate, ended, queueLength, open } = await scene({ lanesMax: 20, globalWebhook })
+  const { dispatcher, registrations } = open()
+  const { promise, resolve: letGo } = Promise.withResolvers<void>()
+  gate.hold = promise
+  gate.only = 'http://hangs.example/'
+  const owed = async (to: string | undefined) => {
+    const { before, after } = await endedTask(store)
+    if (to !== undefined) await registrations.set(after, { id: 'c', url: to }, asNew)
+    dispatcher.committed(before, after)
+  }
+  for (let i = 0; i < 60; i += 1) await owed(gate.only)
+  await expect.poll(queueLength).toBeGreaterThanOrEqual(60)
+  for (const to of [url, undefined]) await owed(to)
+  await expect
+    .poll(() => delivered.map((one) => one.url).sort())
+    .toEqual([...Array.from({ length: 3 }, () => globalWebhook.url), ...Array.from({ length: 3 }, () => url)])
+  letGo()
+  await expect.poll(() => delivered.length, { timeout: 60_000 }).toBe(186)
+  await expect.poll(queueLength).toBe(0)
+  expect(ended['queue_full']).toBeUndefined()
+  await dispatcher.drain(1000)
+})
+
 test('the global webhook’s events beyond what is kept in mind are lost and counted', async () => {
   const { store, delivered, gate, ended, open } = await scene({ lanesMax: 2, globalWebhook: { url } })
   const { dispatcher } = open()

@@ -22,7 +22,8 @@ export interface DispatcherOptions {
   metrics: WebhookMetrics
   log: Log
   limits?: FairQueueLimits
-  /** Tasks and receivers with undelivered events that are kept in mind; others of stored configs are looked up later. Default 50,000. */
+  /** Tasks and receivers of stored configs with undelivered events that are kept in mind; others are looked up later. One host has
+   * at most a fifth of them, one whose last delivery failed a fiftieth. As many of the global webhook. Default 50,000. */
   lanesMax?: number
   /** Bytes of events held for sending before no further large one is. Default 64 MiB. */
   bytesMax?: number
@@ -71,9 +72,13 @@ export class WebhookDispatcher {
     this.#passedOver = new PassedOver({
       open: () => options.registrations.storedOpen(),
       wake: (open) => this.#wake(open.task, open, open.settled, true),
-      hasRoom: () => this.#lanes.size < this.#lanesMax / 2,
+      hasRoom: (host) =>
+        host === undefined
+          ? this.#lanes.stored < this.#lanesMax / 2
+          : this.#lanes.storedAt(host) < this.#lanesMaxAt(host) / 2,
     })
-    options.metrics.watchQueue(() => this.#lanes.queued)
+    // Of what was passed over nothing is kept but that it owes something.
+    options.metrics.watchQueue(() => this.#lanes.queued + this.#passedOver.count)
     options.registrations.listen((task, id, config) => {
       const lane = this.#lanes.get(laneKey(task, id))
       // What is under way belongs to a config that is gone.
@@ -98,12 +103,12 @@ export class WebhookDispatcher {
     const open = await registrations.loadOpen()
     if (open === 0) return
     this.#options.log.info({ configs: open }, 'webhooks of an earlier process go on')
-    this.#passedOver.note()
+    this.#passedOver.suspect()
     this.#inBackground(this.#passedOver.look())
   }
 
   #look(): void {
-    this.#passedOver.note()
+    this.#passedOver.suspect()
     if (this.#passedOver.isDue) this.#inBackground(this.#persistently(() => this.#passedOver.look()))
   }
 
@@ -166,10 +171,7 @@ export class WebhookDispatcher {
     const there = this.#lanes.get(key)
     if (there !== undefined) return this.#again(there, known)
     if (this.#draining && stored) return
-    if (stored && this.#lanes.size >= this.#lanesMax) {
-      this.#passedOver.note()
-      return
-    }
+    if (stored && !this.#hasRoomAt(hostOf(config.url))) return
     this.#add({
       key,
       task,
@@ -182,6 +184,20 @@ export class WebhookDispatcher {
     })
   }
 
+  /** Nobody's backlog may fill the lines, of which others have need; least that of a host which takes nothing. */
+  #lanesMaxAt(host: string): number {
+    return Math.ceil(this.#lanesMax * (this.#queue.isWell(host) ? 1 / 5 : 1 / 50))
+  }
+
+  /** False: what was passed over is looked up later. */
+  #hasRoomAt(host: string): boolean {
+    const isFull = this.#lanes.stored >= this.#lanesMax
+    const isShareFull = this.#lanes.storedAt(host) >= this.#lanesMaxAt(host)
+    if (isFull) this.#passedOver.note()
+    else if (isShareFull) this.#passedOver.note(host)
+    return !isFull && !isShareFull
+  }
+
   #wakeGlobal(task: TaskKey, from: number, record: TaskRecord): void {
     const { globalWebhook } = this.#options
     const known = record.events.length
@@ -189,7 +205,7 @@ export class WebhookDispatcher {
     const key = laneKey(task, undefined)
     const there = this.#lanes.get(key)
     if (there !== undefined) return this.#again(there, known)
-    if (this.#lanes.size >= this.#lanesMax) return this.#overfull(task, known - from)
+    if (this.#lanes.global >= this.#lanesMax) return this.#overfull(task, known - from)
     const { url } = globalWebhook
     this.#add({ key, task, configId: undefined, url, settled: from, known, stored: false, record })
   }

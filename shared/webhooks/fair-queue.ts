@@ -70,6 +70,11 @@ export class FairQueue<T extends Waiting> {
     this.#place(name, host)
   }
 
+  /** The last delivery to the host did not fail. */
+  isWell(name: string): boolean {
+    return this.#line.standingOf(name) === 'well'
+  }
+
   #place(name: string, host: Host<T>): void {
     const max = Math.max(1, Math.floor(this.#perHostMax * shares[this.#line.standingOf(name)]))
     this.#line.place(name, host.waiting.size > 0 && host.underWay < max)

@@ -44,10 +44,25 @@ export function hostOf(url: string): string {
 /** All lanes, with how many events wait in them. */
 export class Lanes {
   readonly #lanes = new Map<string, Lane>()
+  /** Of stored configs, by host. */
+  readonly #storedAt = new Map<string, number>()
+  #stored = 0
+  #global = 0
   #queued = 0
 
-  get size(): number {
-    return this.#lanes.size
+  /** Of stored configs. */
+  get stored(): number {
+    return this.#stored
+  }
+
+  /** Of those, the ones that lead to the host. */
+  storedAt(host: string): number {
+    return this.#storedAt.get(host) ?? 0
+  }
+
+  /** Of the global webhook. */
+  get global(): number {
+    return this.#global
   }
 
   /** Events that are known of and not settled. */
@@ -66,12 +81,23 @@ export class Lanes {
   add(lane: Lane): void {
     this.#lanes.set(lane.key, lane)
     this.#queued += lane.known - lane.settled
+    this.#count(lane, 1)
   }
 
   remove(lane: Lane): void {
     if (this.#lanes.get(lane.key) !== lane) return
     this.#lanes.delete(lane.key)
     this.#queued -= lane.known - lane.settled
+    this.#count(lane, -1)
+  }
+
+  /** It leads elsewhere now. */
+  lead(lane: Lane, url: string): void {
+    const isThere = this.#lanes.get(lane.key) === lane
+    if (isThere) this.#count(lane, -1)
+    lane.url = url
+    lane.host = hostOf(url)
+    if (isThere) this.#count(lane, 1)
   }
 
   /** Numbers only grow, unless the config was set anew. */
@@ -80,5 +106,14 @@ export class Lanes {
     lane.settled = to.settled ?? lane.settled
     lane.known = Math.max(lane.known, to.known ?? 0, lane.settled)
     if (this.#lanes.get(lane.key) === lane) this.#queued += lane.known - lane.settled - before
+  }
+
+  #count({ stored, configId, host }: Lane, by: 1 | -1): void {
+    if (configId === undefined) this.#global += by
+    if (!stored) return
+    this.#stored += by
+    const at = this.storedAt(host) + by
+    if (at > 0) this.#storedAt.set(host, at)
+    else this.#storedAt.delete(host)
   }
 }

@@ -4,7 +4,7 @@ import { millisOf } from '../protocol/timestamp.ts'
 import type { TaskRecord } from '../store/store.ts'
 import type { PushConfig, TaskKey } from '../store/webhook-store.ts'
 import type { Claims } from './claims.ts'
-import { hostOf, type Lane, type Lanes } from './lane.ts'
+import type { Lane, Lanes } from './lane.ts'
 import { type PreparedEvent, prepareEvents } from './prepare-events.ts'
 import type { Registrations } from './registrations.ts'
 
@@ -110,8 +110,7 @@ export class NextEvents {
   /** Replaced while it waited: it takes its turn at the host where it goes now. */
   #moves(lane: Lane, url: string): boolean {
     const { host } = lane
-    lane.url = url
-    lane.host = hostOf(url)
+    this.#parts.lanes.lead(lane, url)
     return lane.host !== host
   }
 
