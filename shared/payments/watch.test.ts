@@ -4,7 +4,7 @@ import { expect, test } from 'vitest'
 import { makeLog } from '../process/log.ts'
 import { samplePayment } from '../store/store-payments.cases.ts'
 import { testAgent } from '../testing/test-agent.ts'
-import type { Facilitator } from './facilitator.ts'
+import type { Facilitator, LookedUp } from './facilitator.ts'
 import { Payments } from './payments.ts'
 import { SandboxFacilitator } from './sandbox.ts'
 
@@ -38,6 +38,7 @@ test('several processes watch one store: one of them looks a settlement up, and 
   const row = samplePayment({
     state: 'unknown',
     kind: 'session',
+    sandbox: false,
     nonceKey: 'n',
     transfer: { signature: '0x', authorization },
     dueAt: Date.now(),
@@ -76,4 +77,26 @@ test('a payment is looked at, and its task begins in the same moment: it is not 
   await payments.recover()
   expect(begun).toEqual([true])
   expect((await store.loadPayment(row.id))?.state).toBe('spent')
+})
+
+test('a facilitator that does not answer holds up nothing but its own payments', async () => {
+  await using agent = await testAgent({ handle: () => 'done' })
+  const store = agent.app.services.store.payments
+  const hanging = Promise.withResolvers<LookedUp>()
+  const facilitator = new SandboxFacilitator(store)
+  facilitator.lookUp = () => hanging.promise
+  const authorization = { from: '0x', to: '0x', value: '1', validAfter: '0', validBefore: '1', nonce: '0x' }
+  for (let at = 1; at <= 120; at += 1) {
+    const transfer = { signature: '0x', authorization }
+    await store.addPayment(samplePayment({ state: 'unknown', nonceKey: `${at}`, transfer, dueAt: at }))
+  }
+  const session = samplePayment({ state: 'open', kind: 'session', expiresAt: 1000, dueAt: 1000 })
+  await store.addPayment(session)
+  const work = { settled: async () => {}, failed: async () => {}, look: async () => 'none' as const }
+  const log = makeLog({ level: 'silent', name: 'test' })
+  const parts = { store, facilitator, work, log, agentId: 'a', shared: false, watchEveryMs: 20 }
+  await using payments = new Payments({ ...parts, registry: new Registry() })
+  payments.start()
+  await expect.poll(async () => (await store.loadPayment(session.id))?.state).toBe('expired')
+  hanging.resolve({ state: 'unknown', reason: 'timeout' })
 })

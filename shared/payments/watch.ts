@@ -18,6 +18,8 @@ interface WatchParts {
 }
 
 const batch = 100
+/** So many that a facilitator which does not answer for all of its payments hides no others. */
+const dueMax = 1000
 /** Look-ups at the same time: each may wait for a facilitator that does not answer. */
 const atOnce = 10
 const removeEveryMs = 60 * 60 * 1000
@@ -56,14 +58,11 @@ export class PaymentWatch implements Disposable {
     if (this.#running) return
     this.#running = true
     try {
-      const due = await this.#parts.ledger.store.listDuePayments(Date.now(), batch)
+      const due = await this.#parts.ledger.store.listDuePayments(Date.now(), dueMax)
       for (const record of due) {
-        if (this.#underWay.size >= atOnce) break
-        if (this.#underWay.has(record.id)) continue
-        this.#underWay.add(record.id)
-        const looked = this.#lookQuietly(record).finally(() => this.#underWay.delete(record.id))
-        // Only a look-up waits for others; what is told by the store alone is done in its turn.
-        if (record.state !== 'unknown') await looked
+        // Only a look-up waits for others; what is told by the store alone is done in its turn, however many of them hang.
+        if (record.state !== 'unknown') await this.#lookQuietly(record)
+        else if (this.#underWay.size < atOnce && !this.#underWay.has(record.id)) this.#begin(record)
       }
       await this.#removeOld()
     } catch (error) {
@@ -71,6 +70,11 @@ export class PaymentWatch implements Disposable {
     } finally {
       this.#running = false
     }
+  }
+
+  #begin(record: PaymentRecord): void {
+    this.#underWay.add(record.id)
+    void this.#lookQuietly(record).finally(() => this.#underWay.delete(record.id))
   }
 
   [Symbol.dispose](): void {
