@@ -12,6 +12,7 @@ import type { Unit } from '../../shared/negotiation/profile.ts'
 import type { Query } from '../../shared/negotiation/query.ts'
 import { likeness, type Meaning, weightedMeaning } from '../../shared/negotiation/words/meaning.ts'
 import { isStopWord } from '../../shared/negotiation/words/split.ts'
+import { LessonPosting, larger } from './lesson-posting.ts'
 import { dropOldestOfMost, newPupil, nothing, type Pupil } from './pupil.ts'
 
 export interface LearnedOptions {
@@ -30,13 +31,10 @@ const refreshMs = 24 * 3600 * 1000
 /** The look of usual texts is read again once the weight of all lessons has changed by so much. */
 const staleShare = 0.05
 
-const nobody: ReadonlyMap<Pupil, number> = new Map()
-
 /** A text as it was last asked for. */
 interface Asked {
   of: Query
   version: number
-  look: ReadonlyMap<string, number>
   length: number
   meaning: Meaning | undefined
   /** For a mass, the most that lessons say. */
@@ -47,11 +45,13 @@ interface Asked {
 export class Learned {
   readonly #pupils = new Map<string, Pupil>()
   readonly #agentsOf = new Map<string, Set<string>>()
-  /** Feature → agent → weight of its lessons that hold it; 0: its own words alone do. */
-  readonly #held = new Map<string, Map<Pupil, number>>()
-  readonly #shares = new Map<string, number>()
-  /** Stem → agents with lessons whose own words hold it. */
-  readonly #owners = new Map<string, number>()
+  readonly #postings = new Map<string, LessonPosting>()
+  readonly #freeNumbers: number[] = []
+  #numbers = 0
+  /** By number of the agent: weight of its lessons, and room for the text under way. */
+  #weights = new Float64Array(64)
+  #sums = new Float64Array(64)
+  #products = new Float64Array(64)
   readonly #now: () => number
   readonly #perAgentMax: number
   readonly #ownOf: (agent: string) => Unit | undefined
@@ -96,7 +96,7 @@ export class Learned {
   forgetAgent(agent: string): void {
     for (const context of this.#pupils.get(agent)?.lessons.keys() ?? []) this.#unlink(context, agent)
     this.#unteach(agent)
-    this.#pupils.delete(agent)
+    this.#dismiss(agent)
   }
 
   /** The agent's own words may be others now. */
@@ -122,9 +122,12 @@ export class Learned {
   /** How much the agent's past work speaks for a feature of a text. */
   evidence(agent: string, feature: string): number {
     const pupil = this.#pupils.get(agent)
-    const held = this.#held.get(feature)
-    const own = pupil && held?.get(pupil)
-    return pupil === undefined || own === undefined ? 0 : this.#evidence(pupil, feature, own)
+    if (pupil === undefined) return 0
+    const { features, weight } = pupil.taught
+    const held = features.get(feature) ?? 0
+    const own = pupil.own?.impacts.get(feature) ?? 0
+    if (held === 0 && own === 0) return 0
+    return featureEvidence(feature, { held, own, weight, share: this.#shareOf(this.#postings.get(feature)) })
   }
 
   /** How like the text is to all that the agent did well, as a share of what its words could say. */
@@ -141,7 +144,7 @@ export class Learned {
     if (asked.most?.mass !== mass) {
       let value = 0
       for (const pupil of this.#pupils.values()) {
-        value = Math.max(value, lessonsMost(pupil.sum, this.#past(pupil, asked), mass))
+        value = Math.max(value, this.#mostOf(pupil, asked, mass))
       }
       asked.most = { mass, value }
     }
@@ -154,7 +157,7 @@ export class Learned {
     const asked = this.#ask(query)
     let value = 0
     for (const pupil of this.#pupils.values()) {
-      const most = lessonsMost(pupil.sum, this.#past(pupil, asked), mass)
+      const most = this.#mostOf(pupil, asked, mass)
       value = Math.max(value, most)
       tell(pupil.agent, most, knownBy(pupil.taught.weight))
     }
@@ -171,57 +174,72 @@ export class Learned {
   #ask(query: Query): Asked {
     const before = this.#asked
     if (before?.of === query && before.version === this.#version) return before
-    for (const pupil of this.#pupils.values()) {
-      pupil.sum = 0
-      pupil.product = 0
-    }
-    for (const feature of query.features) {
-      for (const [pupil, held] of this.#held.get(feature) ?? nobody) {
-        if (held >= 0) pupil.sum += this.#evidence(pupil, feature, held)
-      }
-    }
-    const look = lookOf(query)
+    this.#sums.fill(0, 0, this.#numbers)
+    this.#products.fill(0, 0, this.#numbers)
+    for (const feature of query.features) this.#addEvidence(feature)
     let squares = 0
-    for (const [feature, share] of look) {
+    for (const [feature, share] of lookOf(query)) {
       const rarity = this.#rarityOf(feature)
       squares += (share * rarity) ** 2
-      const factor = share * rarity * rarity
-      for (const pupil of (this.#held.get(feature) ?? nobody).keys()) {
-        pupil.product += (pupil.taught.usual.get(feature) ?? 0) * factor
-      }
+      this.#addProducts(feature, share * rarity * rarity)
     }
     const weighted = query.terms.map(({ stem }) => [stem, this.#rarityOf(stem)] as const)
     this.#asked = {
       of: query,
       version: this.#version,
-      look,
       length: Math.sqrt(squares),
       meaning: weightedMeaning(weighted),
     }
     return this.#asked
   }
 
+  #addEvidence(feature: string): void {
+    const posting = this.#postings.get(feature)
+    if (posting === undefined) return
+    const share = this.#shareOf(posting)
+    const sums = this.#sums
+    for (let at = 0; at < posting.length; at += 1) {
+      const held = posting.held[at] as number
+      const own = posting.own[at] as number
+      if (held < 0) continue
+      const pupil = posting.pupils[at] as number
+      const weight = this.#weights[pupil] as number
+      sums[pupil] = (sums[pupil] as number) + featureEvidence(feature, { held, own, weight, share })
+    }
+  }
+
+  #addProducts(feature: string, factor: number): void {
+    const posting = this.#postings.get(feature)
+    if (posting === undefined || factor === 0) return
+    const { pupils, usual, length } = posting
+    const products = this.#products
+    for (let at = 0; at < length; at += 1) {
+      const pupil = pupils[at] as number
+      products[pupil] = (products[pupil] as number) + (usual[at] as number) * factor
+    }
+  }
+
+  #mostOf(pupil: Pupil, asked: Asked, mass: number): number {
+    return lessonsMost(this.#sums[pupil.number] as number, this.#past(pupil, asked), mass)
+  }
+
   #past(pupil: Pupil, { length, meaning }: Asked): number {
     this.#readUsual(pupil)
     const lengths = pupil.length * length
-    const words = lengths === 0 ? 0 : Math.min(1, Math.max(0, pupil.product / lengths))
+    const product = this.#products[pupil.number] as number
+    const words = lengths === 0 ? 0 : Math.min(1, Math.max(0, product / lengths))
     return pastEvidence(words, likeness(pupil.meaning, meaning), pupil.taught.weight)
   }
 
-  #evidence({ own, taught }: Pupil, feature: string, held: number): number {
-    const said = own?.impacts.get(feature) ?? 0
-    return featureEvidence(feature, { held, own: said, weight: taught.weight, share: this.#shareOf(feature) })
-  }
-
-  #shareOf(feature: string): number {
-    return ((this.#shares.get(feature) ?? 0) + 0.5) / (this.#weight + 1)
+  #shareOf(posting: LessonPosting | undefined): number {
+    return ((posting?.share ?? 0) + 0.5) / (this.#weight + 1)
   }
 
   /** How much a word tells apart what agents with lessons do, by lessons and by their own words. */
   #rarityOf(feature: string): number {
-    if (!this.#held.has(feature)) return 0
-    const holders = (this.#shares.get(feature) ?? 0) + (this.#owners.get(feature) ?? 0)
-    return lessonRarity((holders + 0.5) / (this.#weight + this.#pupils.size + 1))
+    const posting = this.#postings.get(feature)
+    if (posting === undefined) return 0
+    return lessonRarity((posting.share + posting.owners + 0.5) / (this.#weight + this.#pupils.size + 1))
   }
 
   #readUsual(pupil: Pupil): void {
@@ -240,8 +258,7 @@ export class Learned {
 
   #keep(lesson: Lesson): Lesson[] {
     const { agent, context } = lesson
-    const pupil = this.#pupils.get(agent) ?? newPupil(agent, this.#ownOf(agent))
-    this.#pupils.set(agent, pupil)
+    const pupil = this.#pupils.get(agent) ?? this.#enrol(agent)
     const words = Object.fromEntries(Object.entries(lesson.words).slice(0, featuresPerLessonMax))
     pupil.lessons.delete(context)
     pupil.lessons.set(context, { ...lesson, words })
@@ -256,6 +273,27 @@ export class Learned {
     return dropped
   }
 
+  #enrol(agent: string): Pupil {
+    const number = this.#freeNumbers.pop() ?? this.#numbers++
+    if (number >= this.#weights.length) {
+      const size = this.#weights.length * 2
+      this.#weights = larger(this.#weights, size)
+      this.#sums = larger(this.#sums, size)
+      this.#products = larger(this.#products, size)
+    }
+    const pupil = newPupil(agent, number, this.#ownOf(agent))
+    this.#pupils.set(agent, pupil)
+    return pupil
+  }
+
+  #dismiss(agent: string): void {
+    const pupil = this.#pupils.get(agent)
+    if (pupil === undefined) return
+    this.#freeNumbers.push(pupil.number)
+    this.#pupils.delete(agent)
+    this.#version += 1
+  }
+
   #unlink(context: string, agent: string): void {
     const agents = this.#agentsOf.get(context)
     agents?.delete(agent)
@@ -267,13 +305,14 @@ export class Learned {
     const pupil = this.#pupils.get(agent)
     if (pupil === undefined) return
     if (pupil.lessons.size === 0) {
-      this.#pupils.delete(agent)
+      this.#dismiss(agent)
       return
     }
     pupil.asOf = this.#now()
     pupil.own = this.#ownOf(agent) ?? pupil.own
     pupil.taught = taughtBy([...pupil.lessons.values()], pupil.asOf, pupil.own)
     pupil.readAt = 0
+    this.#weights[pupil.number] = pupil.taught.weight
     this.#count(pupil, 1)
   }
 
@@ -288,24 +327,16 @@ export class Learned {
     const { weight, features, usual } = pupil.taught
     this.#version += 1
     this.#weight = Math.max(0, this.#weight + sign * weight)
-    for (const feature of usual.keys()) {
-      const held = features.get(feature) ?? 0
-      const holders = this.#held.get(feature) ?? new Map<Pupil, number>()
-      if (sign === 1) holders.set(pupil, held)
-      else holders.delete(pupil)
-      if (holders.size === 0) {
-        this.#held.delete(feature)
-        this.#shares.delete(feature)
-        this.#owners.delete(feature)
-        continue
+    for (const [feature, about] of usual) {
+      const posting = this.#postings.get(feature) ?? new LessonPosting()
+      if (sign === 1) {
+        const own = pupil.own?.impacts.get(feature) ?? 0
+        posting.add(pupil.number, features.get(feature) ?? 0, own, about)
+        this.#postings.set(feature, posting)
+      } else {
+        posting.remove(pupil.number)
+        if (posting.length === 0) this.#postings.delete(feature)
       }
-      this.#held.set(feature, holders)
-      add(this.#shares, feature, sign * Math.max(0, held))
-      if (pupil.own?.impacts.has(feature)) add(this.#owners, feature, sign)
     }
   }
-}
-
-const add = (to: Map<string, number>, key: string, value: number) => {
-  if (value !== 0) to.set(key, Math.max(0, (to.get(key) ?? 0) + value))
 }

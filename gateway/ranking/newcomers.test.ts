@@ -37,11 +37,11 @@ const isTaught = ({ agent }: Text) => taught.has(agent)
 test('where half of the agents has lessons, texts of the others still find theirs, and those of the taught find theirs more often', () => {
   const index = registry()
   const done = texts.slice(0, 1500).filter(isTaught)
-  const known = texts.slice(1500).filter(isTaught).slice(0, 120)
+  const known = texts.slice(1500).filter(isTaught).slice(0, 60)
   const fresh = texts
     .slice(1500)
     .filter((text) => !isTaught(text))
-    .slice(0, 120)
+    .slice(0, 60)
   const before = { known: firstIn(index, known), fresh: firstIn(index, fresh) }
   teach(index, done)
   expect(firstIn(index, fresh) / before.fresh).toBeGreaterThan(0.8)

@@ -6,6 +6,8 @@ import type { Meaning } from '../../shared/negotiation/words/meaning.ts'
 /** An agent with lessons. */
 export interface Pupil {
   agent: string
+  /** Its place in what is summed up for a text. */
+  number: number
   /** By context: a later lesson of the same context takes the place of the earlier. */
   lessons: Map<string, Lesson>
   /** The agent as a whole by its own words, where it is known. */
@@ -16,15 +18,13 @@ export interface Pupil {
   length: number
   meaning: Meaning | undefined
   readAt: number
-  /** Room for the text under way: at least what features say for it, and what it has in common with the usual texts. */
-  sum: number
-  product: number
 }
 
 export const nothing: Taught = { weight: 0, features: new Map(), usual: new Map() }
 
-export const newPupil = (agent: string, own: Unit | undefined): Pupil => ({
+export const newPupil = (agent: string, number: number, own: Unit | undefined): Pupil => ({
   agent,
+  number,
   lessons: new Map(),
   own,
   taught: nothing,
@@ -32,8 +32,6 @@ export const newPupil = (agent: string, own: Unit | undefined): Pupil => ({
   length: 0,
   meaning: undefined,
   readAt: 0,
-  sum: 0,
-  product: 0,
 })
 
 /** Takes out the oldest lesson of the caller who gave the most: nobody pushes out what others taught. */
