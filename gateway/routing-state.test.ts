@@ -278,6 +278,27 @@ test('a named JSON post: status, bytes and headers pass as they are, both ways',
   })
 })
 
+test.each(['known', 'found'])(
+  'a named call to an agent that is %s to be away: the answer carries its id, where it can be read',
+  async (how) => {
+    const sky = await agent('sky', weather)
+    await sky.stop()
+    const { registry } = gateway()
+    if (how === 'known') registry.setStatus(registry.find('sky')?.id ?? '', 'unreachable')
+    const answer = async (body: string) => {
+      const { status, json } = await post('/agents/sky/', body)
+      return [status, json.error.code, json.id]
+    }
+    expect(await answer('{"jsonrpc":"2.0","id":"seven","method":"tasks/list"}')).toEqual([
+      503,
+      -32042,
+      'seven',
+    ])
+    expect(await answer('{"jsonrpc":"2.0","id":7,"method":"odd"}')).toEqual([503, -32042, 7])
+    for (const body of ['{"id":', '', '{"id":{}}']) expect(await answer(body)).toEqual([503, -32042, null])
+  },
+)
+
 test('an agent that is killed under load: nothing acknowledged is lost, nothing is done twice', async () => {
   const sky = await agent('sky', weather)
   const second = await agent('sky-two', 'Weather forecast')

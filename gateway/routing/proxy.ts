@@ -8,6 +8,7 @@ import { type Target, targetOf, type WayTo } from './agent-target.ts'
 import { checkLength, limited } from './body-limit.ts'
 import { confined, responseHeaders } from './forward-headers.ts'
 import { forwardPath } from './forward-path.ts'
+import { idOfRefused } from './id-of-refused.ts'
 import { headersFor, relay, type Seen } from './relay.ts'
 import { abortable, type Way, wayKey } from './upstream.ts'
 import { upstreamError } from './upstream-error.ts'
@@ -62,7 +63,7 @@ export async function proxyAgents(app: FastifyInstance, options: ProxyOptions): 
             done()
           }
         } catch (error) {
-          done(error as Error)
+          void refuse(request, error).then(undefined, done)
         }
       },
       handler: (request, reply, _destination, replyOptions) => {
@@ -95,7 +96,19 @@ async function relayWhole(request: FastifyRequest, reply: FastifyReply, target: 
   if (body === undefined) return reply.hijack()
   const query = request.url.indexOf('?')
   const path = query === -1 ? target.path : target.path + request.url.slice(query)
-  return relay(request, reply, { ...target, path }, body, { seen })
+  try {
+    return await relay(request, reply, { ...target, path }, body, { seen })
+  } catch (error) {
+    request.rpcId = idOfRefused(body)
+    throw error
+  }
+}
+
+/** An error of ours to a JSON-RPC call carries the id of the call. @throws what it was given */
+async function refuse(request: FastifyRequest, error: unknown): Promise<never> {
+  const body = isSmallJsonPost(request) ? await bytesOf(request.body as Readable) : undefined
+  if (body !== undefined) request.rpcId = idOfRefused(body)
+  throw error
 }
 
 /** Undefined when the client left in the middle. */

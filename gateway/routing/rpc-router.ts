@@ -13,6 +13,7 @@ import { targetOf, type WayTo } from './agent-target.ts'
 import { resultIn } from './ask-agent.ts'
 import type { Watch } from './exchange.ts'
 import type { Gather } from './gather.ts'
+import { idOfRefused } from './id-of-refused.ts'
 import type { Lessons } from './lessons.ts'
 import type { MessageRouter } from './message-router.ts'
 import { relay, type Seen } from './relay.ts'
@@ -44,9 +45,6 @@ export interface Known {
 
 const taskIn = wireObject({ taskId: uuid }, { taskId: ['id'] })
 const feedbackIn = wireObject({ rating: z.int().min(1).max(5).optional().catch(undefined) })
-
-/** Bodies up to this size are read for their id when the caller is refused before the body was looked at. */
-const idFromRefusedMaxBytes = 64 * 1024
 
 /**
  * JSON-RPC without a named agent (interfaces, `POST /`): the caller, the body and the scope are checked in the order of
@@ -184,13 +182,4 @@ export class RpcRouter {
 
 function isSuccess(result: unknown): boolean {
   return typeof result === 'object' && result !== null && (result as { success?: unknown }).success === true
-}
-
-function idOfRefused(bytes: Buffer): RequestId {
-  if (bytes.byteLength > idFromRefusedMaxBytes) return null
-  try {
-    return readId(parseJson(bytes))
-  } catch {
-    return null
-  }
 }

@@ -5,7 +5,7 @@ import Fastify, {
   type FastifyReply,
   type FastifyRequest,
 } from 'fastify'
-import { errorEnvelope } from '../jsonrpc/envelope.ts'
+import { errorEnvelope, type RequestId } from '../jsonrpc/envelope.ts'
 import { ParleyError } from '../jsonrpc/errors.ts'
 import { Audit } from '../process/audit.ts'
 import type { Log } from '../process/log.ts'
@@ -17,6 +17,13 @@ import type { RequestLimits } from './request-limits.ts'
 import { watchRequests } from './request-metrics.ts'
 import { securityHeaders } from './security-headers.ts'
 import { watchRoutes } from './wrong-method.ts'
+
+declare module 'fastify' {
+  interface FastifyRequest {
+    /** Of the JSON-RPC call that this is, where a route that fails has read it. */
+    rpcId?: RequestId
+  }
+}
 
 export interface ServerOptions {
   log: Log
@@ -142,7 +149,7 @@ export function requestLog(log: Log, request: FastifyRequest): Log {
   return log.child({ request_id: request.id })
 }
 
-/** The only place that turns a thrown value into an answer; `id` is null on everything that is not JSON-RPC. */
+/** The only place that turns a thrown value into an answer; `id` is null where no route has read one. */
 function sendError(
   { log, audit }: { log: Log; audit: Audit },
   thrown: unknown,
@@ -159,7 +166,7 @@ function sendError(
     .header('cache-control', 'no-store')
     .headers(error.headers)
     .type('application/json; charset=utf-8')
-    .send(errorEnvelope(null, error))
+    .send(errorEnvelope(request.rpcId ?? null, error))
 }
 
 /** Whoever reads a body as a stream sees that as a fault of the connection; it is nobody's but the client's. */

@@ -1,0 +1,15 @@
+import { type RequestId, readId } from '../../shared/jsonrpc/envelope.ts'
+import { parseJson } from '../../shared/jsonrpc/parse-json.ts'
+
+/** Bodies up to this size are read for their id when the call is refused before the body was looked at. */
+const maxBytes = 64 * 1024
+
+/** Null where it cannot be read. */
+export function idOfRefused(bytes: Buffer): RequestId {
+  if (bytes.byteLength > maxBytes) return null
+  try {
+    return readId(parseJson(bytes))
+  } catch {
+    return null
+  }
+}
