@@ -307,8 +307,12 @@ test('an agent whose process dies is 503 with Retry-After at once, and answers a
   await addAgent('echo', echo)
   const { supervisor } = await start()
   process.kill(supervisor?.pids()[0] as number, 'SIGKILL')
-  await until(async () => (await get('/agents/echo/health')).status === 503)
-  const down = await get('/agents/echo/health')
+  let down = await get('/agents/echo/health')
+  // A request may have been on its way when the process died: then the answer broke off.
+  await until(async () => {
+    down = await get('/agents/echo/health')
+    return down.status === 503 && JSON.stringify(down.json).includes('agent_down')
+  })
   expect(down.json).toMatchObject({ error: { code: -32042, data: { reason: 'agent_down', agent: 'echo' } } })
   expect(down.headers.get('retry-after')).toBe('2')
   expect((await get('/agents/echo/.well-known/agent.json')).status).toBe(200)
