@@ -38,6 +38,12 @@ function spellings(address: string): string[] {
     bytes.map((byte) => `00000${octal(byte)}`).join('.'),
     wide(address),
     wide(String(whole)),
+    digits(address, '⁰¹²³⁴⁵⁶⁷⁸⁹'),
+    digits(address, '₀₁₂₃₄₅₆₇₈₉'),
+    digits(address, '𝟎𝟏𝟐𝟑𝟒𝟓𝟔𝟕𝟖𝟗'),
+    address.replaceAll('.', '%E3%80%82'),
+    `${address}%E3%80%82`,
+    `\ufeff${address}`,
     address.replaceAll('.', '。'),
     address.replaceAll('.', '．'),
     address.replaceAll('.', '｡'),
@@ -55,6 +61,10 @@ function wide(text: string): string {
   return Array.from(text, (char) =>
     /\d/.test(char) ? String.fromCodePoint(0xff10 + Number(char)) : char,
   ).join('')
+}
+
+function digits(text: string, ten: string): string {
+  return text.replaceAll(/\d/g, (digit) => Array.from(ten)[Number(digit)] ?? '')
 }
 
 /** IPv6 addresses that stand for this IPv4 one. */
@@ -100,7 +110,7 @@ const localNames = [
     kubernetes metadata printer.local a.LOCAL db.internal nas.home.arpa metadata.google.internal metadata.goog
     METADATA.google.internal. metadata.azure.internal instance-data.ec2.internal metadata.tencentyun.com
     metadata.packet.net x.metadata.packet.net metadata.platformequinix.com kubernetes.default.svc.cluster.local
-    abc.onion name.alt ⓛⓞⓒⓐⓛⓗⓞⓢⓣ ｌｏｃａｌｈｏｓｔ %6c%6f%63%61%6c%68%6f%73%74 loc%61lhost metadata。google。internal
+    abc.onion name.alt host.docker.internal x.local。 ⓛⓞⓒⓐⓛⓗⓞⓢⓣ ｌｏｃａｌｈｏｓｔ %6c%6f%63%61%6c%68%6f%73%74 loc%61lhost metadata。google。internal
     ℒocalhost 𝓁ocalhost localhoſt`),
   'lo\u00adcalhost',
   'local\u200bhost',
@@ -116,7 +126,10 @@ const unreadable = [
     http://127.0.0.1../ http://foo.127.1/ http://a.0x1/ http://example..org/ http://.example.org/ http://example.org../
     http://exa%20mple.org/ http://exa%00mple.org/ http://exa%2fmple.org/ http://exa<mple.org/ http://exa^mple.org/
     http://exa|mple.org/ http://exam!ple.org/ http://exa'mple.org/ http://exa*mple.org/ http://exa,mple.org/
-    http://(a).org/ http://％４１.com/ file:///etc/passwd data:text/plain,hi javascript:alert(1) mailto:a@example.org
+    http://127.0.0.1︒/ http://127.0.0.1／.example.org/ http://127.0.0.1：80/ http://127.0.0.1＃.example.org/
+    http://127.0.0.1？.example.org/ http://127.0.0.1℀.example.org/ http://example.org＠127.0.0.1/ http:／／127.0.0.1/
+    http://[::ffff:127.1]/ http://[v1.fe80::a]/ http://[::1]%2f/ http://localhost%00.example.org/
+    http://localhost%23.example.org/ http://⒈27.0.0.1/ http://(a).org/ http://％４１.com/ file:///etc/passwd data:text/plain,hi javascript:alert(1) mailto:a@example.org
     unix:/run/docker.sock view-source:http://example.org/ http+unix://%2Frun%2Fdocker.sock/ blob:http://example.org/1
     about:blank`),
   ...words('ftp file gopher ws wss data javascript blob about ldap dict sftp tftp jar httpx').map(
