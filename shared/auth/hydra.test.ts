@@ -89,7 +89,7 @@ describe.skipIf(!hydraIsThere())('Ory Hydra (needs hydra)', () => {
       const client = await put(hydra, { clientId, redirect_uris: [redirect] })
       const { access_token: access, refresh_token: refresh } = await approvedTokens(hydra, client, redirect)
       const url = `${hydra.adminUrl}/admin/oauth2/introspect`
-      await using introspector = new HttpIntrospector({ url, ...client })
+      await using introspector = new HttpIntrospector({ url, ...client, timeoutMs: 30_000 })
       expect(await introspector.introspect(access ?? '')).toMatchObject({
         active: true,
         client_id: clientId,
