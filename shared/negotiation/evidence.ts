@@ -69,7 +69,7 @@ export const lessonsMost = (sum: number, past: number, mass: number): number =>
 /** What lessons would add to an agent's own words, had it any, as a multiple of these. */
 const expectedShare = 2
 /** What own words lose where lessons tell. */
-const toldAgain = 0.2
+const toldAgain = 0.3
 
 /**
  * What an agent's own words say beside lessons. One without lessons would be crowded out by those that have some: it is
