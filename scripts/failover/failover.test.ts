@@ -10,5 +10,4 @@ test('an agent is killed under load: no acknowledged task is lost, none is done 
   const { sent, told, refused, unsettled, kills } = figures
   expect(kills.length).toBeGreaterThan(0)
   expect(sent).toBe(told.length + [...refused.values()].flat().length + unsettled.length)
-}, // A bound against hanging: what stands still is found out, and said, before.
-600_000)
+}, 600_000) // A bound against hanging: what stands still is found out, and said, before.
