@@ -179,6 +179,8 @@ export class Learned {
     for (const feature of query.features) this.#addEvidence(feature)
     let squares = 0
     for (const [feature, share] of lookOf(query)) {
+      // What nobody with lessons ever said is no part of how usual texts look.
+      if (!this.#postings.has(feature)) continue
       const rarity = this.#rarityOf(feature)
       squares += (share * rarity) ** 2
       this.#addProducts(feature, share * rarity * rarity)
@@ -238,8 +240,8 @@ export class Learned {
   /** How much a word tells apart what agents with lessons do, by lessons and by their own words. */
   #rarityOf(feature: string): number {
     const posting = this.#postings.get(feature)
-    if (posting === undefined) return 0
-    return lessonRarity((posting.share + posting.owners + 0.5) / (this.#weight + this.#pupils.size + 1))
+    const holders = posting === undefined ? 0 : posting.share + posting.owners
+    return lessonRarity((holders + 0.5) / (this.#weight + this.#pupils.size + 1))
   }
 
   #readUsual(pupil: Pupil): void {
