@@ -1,6 +1,6 @@
 import { randomInt } from 'node:crypto'
 import { type Collection, Long } from 'mongodb'
-import { isDuplicate } from '../../shared/store/mongodb-database.ts'
+import { isConflict, isDuplicate } from '../../shared/store/mongodb-database.ts'
 import { keyText } from '../../shared/store/mongodb-keys.ts'
 import type { Index } from '../../shared/store/mongodb-schema.ts'
 import { Changes, type Changing, changed } from '../store/changes-mongodb.ts'
@@ -104,6 +104,7 @@ async function unlessChanged<T>(write: Promise<T>): Promise<T> {
     return await write
   } catch (error) {
     if (isDuplicate(error)) throw new EntryChanged('its id, slug or DID is there', { cause: error })
+    if (isConflict(error)) throw new EntryChanged('it is being changed', { cause: error })
     throw error
   }
 }

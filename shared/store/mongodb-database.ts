@@ -173,6 +173,14 @@ export function isDuplicate(error: unknown): boolean {
   )
 }
 
+/**
+ * The write did nothing because another one at the same time was in its way: it may be tried again. MongoDB calls it
+ * WriteConflict; DocumentDB, where two writes wait for each other at two unique indexes, a deadlock.
+ */
+export function isConflict(error: unknown): boolean {
+  return error instanceof MongoServerError && (error.code === 112 || error.message === 'deadlock detected')
+}
+
 /** False when the key is taken. */
 export async function insertUnlessThere<T extends { _id: string }>(
   collection: Collection<T>,
