@@ -36,3 +36,22 @@ test('a commit that waits brings those before it to the disk: nothing follows', 
   await new Promise((resolve) => setTimeout(resolve, 20))
   expect(followed).toBe(0)
 })
+
+test('nothing follows once it is disposed of, also where that fails just then', async () => {
+  const failed = Promise.withResolvers<void>()
+  const asked = Promise.withResolvers<void>()
+  let times = 0
+  const waitOnce = () => {
+    times += 1
+    asked.resolve()
+    return failed.promise
+  }
+  const waits = new DiskWaits({ set: () => {}, waitOnce, withinMs: 0 })
+  waits.next(false)
+  waits.committed()
+  await asked.promise
+  waits[Symbol.dispose]()
+  failed.reject(new Error('closed'))
+  await new Promise((resolve) => setTimeout(resolve, 20))
+  expect(times).toBe(1)
+})

@@ -1,17 +1,18 @@
 export interface DiskWaitsOptions {
   /** Makes commits wait for the disk from now on, or not. */
   set: (waits: boolean) => void
-  /** A commit that waits: those before it are on the disk too then. */
+  /** Brings all commits so far to the disk. */
   waitOnce: () => Promise<void>
-  /** How long a commit that did not wait may go without one that does. Default 1 s. */
+  /** How long a commit that did not wait may not be on the disk. Default 1 s. */
   withinMs?: number
 }
 
-/** Which commits wait for the disk; after those that did not, one that does follows. */
+/** Which commits wait for the disk; those that did not are brought there a moment later. */
 export class DiskWaits implements Disposable {
   readonly #options: DiskWaitsOptions
   #waits = true
   #timer: NodeJS.Timeout | undefined
+  #disposed = false
 
   constructor(options: DiskWaitsOptions) {
     this.#options = options
@@ -32,10 +33,12 @@ export class DiskWaits implements Disposable {
   }
 
   [Symbol.dispose](): void {
+    this.#disposed = true
     clearTimeout(this.#timer)
   }
 
   #follow(): void {
+    if (this.#disposed) return
     this.#timer ??= setTimeout(() => {
       this.#timer = undefined
       // Whether the storage fails is told to those who wait for it; this one tries again.

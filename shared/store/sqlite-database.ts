@@ -1,4 +1,5 @@
 import { closeSync, mkdirSync, openSync } from 'node:fs'
+import { open } from 'node:fs/promises'
 import path from 'node:path'
 import { DatabaseSync, type StatementSync } from 'node:sqlite'
 import { DatabaseRefused } from './database-refused.ts'
@@ -149,7 +150,7 @@ class OpenDatabase implements SqliteDatabase {
     // A full or failing disk may have undone the transaction already.
     this.#rollback = () => database.isTransaction && rollback()
     const set = (waits: boolean) => database.exec(`PRAGMA synchronous = ${waits ? 'FULL' : 'NORMAL'}`)
-    const waits = opened.use(new DiskWaits({ set, waitOnce: () => this.ping() }))
+    const waits = opened.use(new DiskWaits({ set, waitOnce: () => logToDisk(database) }))
     this.#writes = new GroupCommit({
       begin: (soon) => {
         waits.next(!soon)
@@ -228,6 +229,12 @@ class OpenDatabase implements SqliteDatabase {
   #requireOpen(): void {
     if (this.#opened.disposed) throw unavailable('The store is closed')
   }
+}
+
+/** Beside the event loop. SQLite holds no lock on the log itself that closing it could drop; a checkpoint waits for the disk anyway. */
+async function logToDisk(database: DatabaseSync): Promise<void> {
+  await using log = await open(`${database.location()}-wal`, 'r+')
+  await log.sync()
 }
 
 interface DriverError extends Error {
