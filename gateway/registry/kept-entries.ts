@@ -1,10 +1,11 @@
+import { setTimeout as pause } from 'node:timers/promises'
 import { unavailable } from '../../shared/store/group-commit.ts'
 import type { AgentEntry } from './entry.ts'
 import { EntryIndex } from './entry-index.ts'
 import { EntryChanged, type RegistryStore, type Signs, type StoredEntry } from './store.ts'
 
 /** Gateways that change the same entry at once each get their turn well before. */
-const attemptsMax = 10
+const attemptsMax = 20
 
 /** What only memory knows of an entry's signs. */
 interface Unsaved {
@@ -47,6 +48,8 @@ export class KeptEntries {
       } catch (error) {
         if (!(error instanceof EntryChanged)) throw error
         if (attempt === attemptsMax) throw unavailable('The registry is changed by too many at once', error)
+        // Those that met do not meet again.
+        if (attempt > 1) await pause(Math.min(2 ** attempt, 100) * Math.random())
         await this.#takeIn(attempt > 1)
       }
     }
