@@ -140,7 +140,9 @@ describe.skipIf(!hasMongodb)('on a MongoDB-compatible server (needs mongod)', ()
       const slow = server.kind === 'FerretDB with DocumentDB' ? [-32042] : []
       const codes = new Set(reasons.map((reason) => (reason as { code?: number }).code))
       expect([-32043, ...slow]).toEqual(expect.arrayContaining([...codes]))
-      expect(reasons).toContainEqual(expect.objectContaining({ code: -32043, data: { reason: 'slug' } }))
+      expect(reasons).toContainEqual(
+        expect.objectContaining({ code: -32043, data: { reason: 'slug', slug: 'same' } }),
+      )
     })
 
     test('a heartbeat at one keeps the agent ready at the others, and undoes no decision of theirs', async () => {
