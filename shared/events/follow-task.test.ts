@@ -1,5 +1,5 @@
 import { expect, test } from 'vitest'
-import type { StatusUpdate } from '../protocol/event.ts'
+import type { ArtifactDelta, StatusUpdate } from '../protocol/event.ts'
 import type { TaskState } from '../protocol/task.ts'
 import { followTask, SlowReaderError } from './follow-task.ts'
 import { InProcessEventBus } from './in-process.ts'
@@ -60,6 +60,18 @@ test('what is committed while the store is read is told once', async () => {
   commit(event(1), event(2))
   whileReading(() => commit(event(3), event(4, 'completed')))
   expect(await numbers(follower)).toEqual([1, 2, 3, 4])
+})
+
+test('deltas of a task that is over before the store was read stand before the event that they made', async () => {
+  const { follower, commit, bus, whileReading } = scene()
+  const delta = (text: string) => ({ kind: 'artifact-delta', taskId: 't', text }) as unknown as ArtifactDelta
+  whileReading(() => bus.publish('t', [delta('of nothing any more')]))
+  const reading = follower.next()
+  commit(event(1))
+  bus.publish('t', [delta('one'), delta('two')])
+  commit(event(2, 'completed'))
+  const told = [(await reading).value, ...(await Array.fromAsync(follower))]
+  expect(told).toMatchObject([{ sequence: 1 }, { text: 'one' }, { text: 'two' }, { sequence: 2 }])
 })
 
 test('an event that is read and arrives as well is told once', async () => {

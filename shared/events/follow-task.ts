@@ -52,9 +52,10 @@ async function* readOn(options: FollowOptions, inbox: Inbox): AsyncGenerator<Pub
     if (catchUp) {
       const stored = await options.backfill(last)
       if (stored === undefined) return
-      for (const event of stored.events) yield event
+      catchUp = yield* together(stored.events, inbox)
       last = stored.events.at(-1)?.sequence ?? last
       if (stored.resting || options.signal.aborted) return
+      if (catchUp) continue
     }
     const item = await inbox.next(options.recheckMs ?? 2000)
     catchUp = item === undefined || item.kind === 'changed'
@@ -78,6 +79,26 @@ async function* readOn(options: FollowOptions, inbox: Inbox): AsyncGenerator<Pub
   }
 }
 
+/**
+ * What the store holds, and before each event the deltas that were heard while it was read: a quick task is over by then.
+ * @returns whether something was heard that the store may have learned since
+ */
+function* together(stored: readonly TaskEvent[], inbox: Inbox): Generator<Published, boolean> {
+  const last = stored.at(-1)?.sequence ?? 0
+  const waiting = [...stored]
+  let changed = false
+  const isBefore = (item: Heard) => waiting.length > 0 && (!('sequence' in item) || item.sequence <= last)
+  for (const item of inbox.takeWhile(isBefore)) {
+    if (item.kind === 'artifact-delta') yield item
+    else if (item.kind === 'changed') changed = true
+    else
+      while (waiting[0] !== undefined && waiting[0].sequence <= item.sequence)
+        yield waiting.shift() as TaskEvent
+  }
+  yield* waiting
+  return changed
+}
+
 /** What arrived and was not read yet, bounded. */
 class Inbox {
   readonly #items: Heard[] = []
@@ -97,6 +118,13 @@ class Inbox {
 
   wake(): void {
     this.#wake()
+  }
+
+  /** What is there, as long as it is wanted; an overflow is left to `next`. */
+  *takeWhile(isWanted: (item: Heard) => boolean): Generator<Heard> {
+    while (!this.#overflowed && this.#items[0] !== undefined && isWanted(this.#items[0])) {
+      yield this.#items.shift() as Heard
+    }
   }
 
   /** The next item, or undefined after `waitMs` or a wake-up. */
