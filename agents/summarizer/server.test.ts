@@ -9,7 +9,13 @@ test('over HTTP: the summary streams sentence by sentence, and the artifact is t
   await using server = await testAgent(agent)
   const deltas: string[] = []
   let whole = ''
-  for await (const event of server.caller('alice').stream(`In two sentences, sum this up: ${article}`)) {
+  // A task that is over within one turn of the event loop has no pieces: only the whole.
+  const mills = Array.from(
+    { length: 3000 },
+    (_, n) => `Mill ${n} was built in ${1000 + (n % 900)} by ${n % 7} brothers.`,
+  )
+  const long = `In two sentences, sum this up: ${article} ${mills.join(' ')}`
+  for await (const event of server.caller('alice').stream(long)) {
     if (event.kind !== 'artifact-update') continue
     const text = event.artifact.parts.map((part) => (part.kind === 'text' ? part.text : '')).join('')
     if (event.append === true) deltas.push(text)

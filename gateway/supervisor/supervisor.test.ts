@@ -132,7 +132,8 @@ test('each folder with an agent runs as a process of its own, with its own key, 
   expect(one?.owner).toBe(one?.did)
   expect(one?.did).not.toBe(two?.did)
   expect(new Set(supervisor.pids()).size).toBe(2)
-  expect(heard.lines.join()).toContain(`"client_secret":"secret of ${one?.did}"`)
+  // A process may be ready before what it printed is read.
+  await expect.poll(() => heard.lines.join()).toContain(`"client_secret":"secret of ${one?.did}"`)
   expect(await dataOf('one', 'key.json')).not.toBe(await dataOf('two', 'key.json'))
 })
 
@@ -140,7 +141,7 @@ test('an agent gets its own settings only', async () => {
   await addAgent('curious', `console.log(JSON.stringify(process.env)); ${healthy}`, {
     env: ['OPENAI_BASE_URL'],
   })
-  const { heard, supervisor } = await start({
+  const { heard, until, supervisor } = await start({
     environment: {
       PATH: process.env['PATH'] ?? '',
       LOG_LEVEL: 'warn',
@@ -153,6 +154,7 @@ test('an agent gets its own settings only', async () => {
     },
   })
   await supervisor.settled()
+  await until(() => heard.lines.some((line) => line.startsWith('{')))
   const env = JSON.parse(heard.lines.find((line) => line.startsWith('{')) ?? '{}') as Record<string, string>
   expect(
     Object.keys(env)
@@ -284,7 +286,7 @@ test('an agent whose key was rotated gets a client for the key of now', async ()
   const { heard, supervisor } = await start({ clientFor })
   expect(await supervisor.settled()).toMatchObject([{ state: 'ready' }])
   expect(keys).toHaveLength(1)
-  expect(heard.lines).toContain(`key of now ${keys[0]}`)
+  await expect.poll(() => heard.lines).toContain(`key of now ${keys[0]}`)
 })
 
 test('two agents with one key: the second is refused', async () => {
