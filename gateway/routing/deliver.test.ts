@@ -55,8 +55,9 @@ test.each<[string, Answer, string, string[]]>([
   ['refuses what it is asked', say(400, '{}'), 'answered', ['answered']],
   ['has a fault', say(500, '{}'), 'answered', ['failed']],
   ['says that it is full', say(503, busy('queue_full')), 'not taken', ['answered']],
-  ['says that its storage is away', say(503, busy('storage')), 'answered', ['failed']],
-  ['says 503 and not why', say(503, 'try later'), 'answered', ['failed']],
+  // Where all of an agent's processes share what is away, setting it aside would make a clear 503 a refusal for good.
+  ['says that its storage is away', say(503, busy('storage')), 'answered', ['answered']],
+  ['says 503 and not why', say(503, 'try later'), 'answered', ['answered']],
 ])('an agent that %s', async (_what, answer, kind, signs) => {
   expect(await delivered(answer)).toEqual({ kind, signs, times: 1 })
 })

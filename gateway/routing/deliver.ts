@@ -98,10 +98,9 @@ async function attempt(
     }
     const bytes = await exchange.collect(answerMaxBytes)
     forget()
-    const isBusy = isRefusedBefore(head.status, bytes)
-    // A 503 for another reason is a fault: its storage is away, say.
-    seen(head.status === 503 && !isBusy ? 'failed' : signOf(head))
-    if (isBusy) return { kind: 'not taken', why: 'busy', answer: { head, bytes } }
+    seen(signOf(head))
+    if (isRefusedBefore(head.status, bytes))
+      return { kind: 'not taken', why: 'busy', answer: { head, bytes } }
     return { kind: 'answered', head, bytes }
   } catch (error) {
     forget()
