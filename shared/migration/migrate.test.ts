@@ -12,6 +12,7 @@ import type { Store, TaskRecord } from '../store/store.ts'
 import { samplePayment } from '../store/store-payments.cases.ts'
 import { samplePushConfig } from '../store/store-webhooks.cases.ts'
 import { hasMongodb, type MongodbServer, startMongodb } from '../testing/mongodb-server.ts'
+import type { Progress } from './copy.ts'
 import { agentPart, type MigrateOptions, migrate } from './migrate.ts'
 
 const signature = Buffer.alloc(64, 7)
@@ -180,12 +181,13 @@ describe.skipIf(!hasMongodb)('taking over an embedded store (needs mongod)', () 
     await close()
     await using database = await connectMongodb({ url })
     const tasks = database.db.collection('tasks')
-    let changed: Promise<unknown> | undefined
-    const onProgress = () => {
-      changed ??= tasks.updateMany({}, { $set: { body: '{}' } })
+    const stop = new AbortController()
+    const onProgress = (_agent: string, { kind, done, total }: Progress) => {
+      if (kind === 'tasks' && done === total) stop.abort()
     }
-    await expect(run({ onProgress })).rejects.toThrow('differ in their checksum')
-    await changed
+    await expect(run({ onProgress, signal: stop.signal })).rejects.toThrow()
+    expect((await tasks.updateMany({}, { $set: { body: '{}' } })).modifiedCount).toBe(8)
+    await expect(run()).rejects.toThrow('differ in their checksum')
   })
 
   test('a dry run tells what there is and writes nothing', async () => {
