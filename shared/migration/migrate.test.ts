@@ -185,7 +185,7 @@ describe.skipIf(!hasMongodb)('taking over an embedded store (needs mongod)', () 
     const onProgress = (_agent: string, { kind, done, total }: Progress) => {
       if (kind === 'tasks' && done === total) stop.abort()
     }
-    await expect(run({ onProgress, signal: stop.signal })).rejects.toThrow()
+    await expect(run({ onProgress, signal: stop.signal })).rejects.toThrow('aborted')
     expect((await tasks.updateMany({}, { $set: { body: '{}' } })).modifiedCount).toBe(8)
     await expect(run()).rejects.toThrow('differ in their checksum')
   })
