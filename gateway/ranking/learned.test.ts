@@ -64,7 +64,7 @@ test('however many lessons a caller gives about an agent, they count as eight', 
     return matchOf(index)
   }
   expect(matchAfter(20)).toBeCloseTo(matchAfter(8), 4)
-  expect(matchAfter(2)).not.toBeCloseTo(matchAfter(8), 3)
+  expect(matchAfter(4)).not.toBeCloseTo(matchAfter(8), 2)
 })
 
 test('lessons fade, and only so many of an agent are kept', () => {

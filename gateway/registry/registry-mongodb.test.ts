@@ -136,13 +136,16 @@ describe.skipIf(!hasMongodb)('on a MongoDB-compatible server (needs mongod)', ()
       const results = await all(12, (n) => (made[n % 4] as Registry).register(announcement({ name: 'same' })))
       expect(results.filter(({ status }) => status === 'fulfilled')).toHaveLength(1)
       const reasons = results.flatMap((one) => (one.status === 'rejected' ? [one.reason as object] : []))
-      // DocumentDB finds out after a second that two writes wait for each other: the time to answer may be over first.
-      const slow = server.kind === 'FerretDB with DocumentDB' ? [-32042] : []
-      const codes = new Set(reasons.map((reason) => (reason as { code?: number }).code))
-      expect([-32043, ...slow]).toEqual(expect.arrayContaining([...codes]))
-      expect(reasons).toContainEqual(
-        expect.objectContaining({ code: -32043, data: { reason: 'slug', slug: 'same' } }),
-      )
+      const taken = { code: -32043, data: { reason: 'slug' } }
+      for (const reason of reasons) {
+        // DocumentDB finds out after a second that two writes wait for each other: the time to answer may be over first.
+        const isLate =
+          server.kind === 'FerretDB with DocumentDB' && 'code' in reason && reason.code === -32042
+        // Whoever is told to come again hears it then.
+        if (isLate)
+          await expect(made[0].register(announcement({ name: 'same' }))).rejects.toMatchObject(taken)
+        else expect(reason).toMatchObject(taken)
+      }
     })
 
     test('a heartbeat at one keeps the agent ready at the others, and undoes no decision of theirs', async () => {
