@@ -4,8 +4,8 @@ import { defineConfig } from '@playwright/test'
 export default defineConfig<object, { store: 'embedded' | 'full' }>({
   testDir: 'e2e',
   testMatch: '**/*.{spec,test}.ts',
-  // One house of each project at a time: other tests run beside.
-  workers: 2,
+  // Mostly one command waits for one process: three houses at a time keep two cores busy.
+  workers: 3,
   retries: 0,
   forbidOnly: true,
   // Bounds against hanging, on a machine that does other things too.
@@ -15,6 +15,6 @@ export default defineConfig<object, { store: 'embedded' | 'full' }>({
   projects: [
     { name: 'embedded', use: { store: 'embedded' }, workers: 1, testIgnore: '**/several-processes.spec.ts' },
     // On MongoDB and Redis, several processes of each kind.
-    { name: 'full', use: { store: 'full' }, workers: 1 },
+    { name: 'full', use: { store: 'full' }, workers: 2 },
   ],
 })

@@ -36,7 +36,7 @@ export default defineConfig({
     pool: 'forks',
     // A worker keeps the modules it has loaded for its next file: loading them anew took a third of the time.
     isolate: false,
-    // More than two cores' worth, with the end-to-end tests beside: many wait for a process, a timer or a database.
+    // More than two cores' worth: many wait for a process, a timer or a database.
     maxWorkers: 3,
     sequence: { sequencer: LongestFirst },
     // Bounds against hanging. No test asserts a time.

@@ -55,10 +55,12 @@ for (const [text, agent, answer] of [
   [salesTable, 'data-analyst', /month|amount/i],
 ] as const) {
   test(`parley send - ${JSON.stringify(text.slice(0, 30))} reaches the ${agent}`, async () => {
-    const { code, stdout, stderr } = await house.parley('send', '-', text, '--out', house.dataDir)
-    expect(stderr).toContain(`→ ${agent} (score `)
-    expect(stdout).toMatch(answer)
-    expect(code).toBe(0)
+    const sent = await house.parley('send', '-', text, '--out', house.dataDir)
+    expect(sent).toEqual({
+      code: 0,
+      stdout: expect.stringMatching(answer) as string,
+      stderr: expect.stringContaining(`→ ${agent} (score `) as string,
+    })
     const routed = await rpc('message/send', message(text))
     expect(routed).toMatchObject({ status: 200, agent, decision: { chosen: agent } })
     expect(routed.decision?.candidates[0]?.reasons.length).toBeGreaterThan(0)

@@ -1,6 +1,6 @@
 /**
- * `npm test`: unit and integration tests, with type check, lint and the end-to-end tests beside them, for most of them wait
- * for a process; all run even when one fails. The last line says how many passed, failed and were skipped.
+ * `npm test`: unit and integration tests with type check and lint beside them, then end-to-end tests; all run even when
+ * an earlier one fails. The last line says how many passed, failed and were skipped.
  */
 import { type StdioOptions, spawn } from 'node:child_process'
 import { once } from 'node:events'
@@ -24,8 +24,7 @@ const checks = [
   check('Lint', ['oxlint', '--type-aware'], ['biome', 'check']),
 ]
 await mongodb
-const [units, pages, ...checked] = await Promise.all([unit(), endToEnd(), ...checks])
-const counts = [units, ...checked, ...pages]
+const counts = [await unit(), ...(await Promise.all(checks)), ...(await endToEnd())]
 rmSync(reports, { recursive: true })
 
 const skipped = counts.flatMap((count) => count.skipped)
@@ -36,7 +35,7 @@ for (const name of skipped) {
 console.log(countLine(counts))
 if (wrong.length > 0 || counts.some((count) => count.failed > 0)) process.exitCode = 1
 
-/** Its output is shown when it is over, as that of the end-to-end tests: the others show theirs meanwhile. */
+/** Its output is shown when it is over: the tests show theirs meanwhile. */
 async function check(title: string, ...commands: string[][]): Promise<Count> {
   let failed = 0
   for (const [tool = '', ...args] of commands) {
@@ -58,8 +57,8 @@ async function endToEnd(): Promise<Count[]> {
   if (globSync('e2e/**/*.{spec,test}.ts', { cwd: root }).length === 0) return []
   const report = path.join(reports, 'playwright.json')
   const args = ['test', '--reporter=list,json']
-  const { code, output } = await run('playwright', args, 'pipe', { PLAYWRIGHT_JSON_OUTPUT_FILE: report })
-  console.log(`${heading('End to end', 'playwright', args)}\n${output}`)
+  console.log(heading('End to end', 'playwright', args))
+  const { code } = await run('playwright', args, 'inherit', { PLAYWRIGHT_JSON_OUTPUT_FILE: report })
   return [countPlaywright(report, code)]
 }
 

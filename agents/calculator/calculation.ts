@@ -15,8 +15,8 @@ export interface CalculationLimits {
 
 const defaults: CalculationLimits = { timeoutMs: 5000, memoryMb: 192, idleMs: 30_000 }
 
-/** Starting the process and loading the language, on a busy machine. */
-const startMs = 15_000
+/** Starting the process and loading the language, on a very busy machine: a bound against waiting for ever. */
+const startMs = 60_000
 
 const idle: { child: ChildProcess; timer: NodeJS.Timeout }[] = []
 

@@ -15,6 +15,8 @@ const languages = new Map<number | undefined, Language>()
 
 /** Calculates within `timeoutMs`. Wrong input is an outcome, never a throw. */
 export function evaluate(calculation: Calculation, timeoutMs: number): Outcome {
+  // Making the language takes no time of the calculation's.
+  languageOf(firstDigits(calculation))
   // The virtual machine's own watchdog ends a calculation that would block this process for ever.
   const context = createContext({ run: () => calculate(calculation) })
   try {
@@ -26,10 +28,15 @@ export function evaluate(calculation: Calculation, timeoutMs: number): Outcome {
 
 function calculate(calculation: Calculation): Outcome {
   const digits = calculation.precision ?? defaultDigits
-  const first = run(calculation, digits > 15 ? digits : undefined, digits)
+  const first = run(calculation, firstDigits(calculation), digits)
   return first.inexact
     ? run(calculation, exactDigits, calculation.precision ?? exactDigits).outcome
     : first.outcome
+}
+
+/** Numbers of 64 bits first, where they hold what was asked for. */
+function firstDigits({ precision = defaultDigits }: Calculation): number | undefined {
+  return precision > 15 ? precision : undefined
 }
 
 function run(calculation: Calculation, bigDigits: number | undefined, digits: number) {
