@@ -11,10 +11,14 @@ import (
 	"fmt"
 	"io"
 	"log"
+	"net"
+	"net/url"
 	"os"
 	"os/exec"
 	"path/filepath"
 	"runtime"
+	"strings"
+	"sync"
 	"syscall"
 	"time"
 
@@ -26,6 +30,7 @@ const (
 	user      = 65534
 	programs  = "/usr/lib/postgresql/18/bin/"
 	startTime = 60 * time.Second
+	quietTime = 30 * time.Second
 )
 
 // Tests kill processes, never the machine: what was written is in the kernel's hands and outlives them without fsync.
@@ -81,7 +86,7 @@ func serve(root, data, port, listen string, ended chan error) {
 	no := false
 	server, err := ferretdb.New(&ferretdb.Config{
 		PostgreSQLURL: fmt.Sprintf("postgres://postgres@127.0.0.1:%s/postgres?pool_max_conns=60", port),
-		ListenAddr:    "127.0.0.1:" + listen,
+		ListenAddr:    "127.0.0.1:0",
 		StateDir:      filepath.Join(root, data),
 		Telemetry:     &no,
 	})
@@ -92,6 +97,9 @@ func serve(root, data, port, listen string, ended chan error) {
 		server.Run(ctx)
 		close(done)
 	}()
+	inside, err := url.Parse(server.MongoDBURI())
+	check(err)
+	entrance := open("127.0.0.1:"+listen, inside.Host)
 	closed := make(chan struct{})
 	go func() {
 		_, _ = io.Copy(io.Discard, os.Stdin)
@@ -102,8 +110,87 @@ func serve(root, data, port, listen string, ended chan error) {
 	case err := <-ended:
 		ended <- err
 	}
+	entrance.shut()
+	quiet(root, port)
 	cancel()
 	<-done
+}
+
+// Through it clients come. When it is shut they are cut off at once, as by a kill, while what they have asked for is
+// carried out to its end: an index of DocumentDB whose change was broken off can hold up whoever uses it for ever.
+type door struct {
+	listener net.Listener
+	lock     sync.Mutex
+	passing  map[net.Conn]bool
+	isShut   bool
+}
+
+func open(outside, inside string) *door {
+	listener, err := net.Listen("tcp", outside)
+	check(err)
+	d := &door{listener: listener, passing: map[net.Conn]bool{}}
+	go func() {
+		for {
+			client, err := listener.Accept()
+			if err != nil {
+				return
+			}
+			go d.pass(client, inside)
+		}
+	}()
+	return d
+}
+
+func (d *door) pass(client net.Conn, inside string) {
+	defer client.Close()
+	server, err := net.Dial("tcp", inside)
+	if err != nil {
+		return
+	}
+	defer server.Close()
+	if !d.enter(client) {
+		return
+	}
+	defer d.leave(client)
+	go func() {
+		_, _ = io.Copy(client, server)
+		client.Close()
+	}()
+	_, _ = io.Copy(server, client)
+}
+
+func (d *door) enter(client net.Conn) bool {
+	d.lock.Lock()
+	defer d.lock.Unlock()
+	d.passing[client] = true
+	return !d.isShut
+}
+
+func (d *door) leave(client net.Conn) {
+	d.lock.Lock()
+	defer d.lock.Unlock()
+	delete(d.passing, client)
+}
+
+func (d *door) shut() {
+	d.listener.Close()
+	d.lock.Lock()
+	defer d.lock.Unlock()
+	d.isShut = true
+	for client := range d.passing {
+		client.Close()
+	}
+}
+
+// Returns when PostgreSQL has nothing more to do for clients, or cannot be asked.
+func quiet(root, port string) {
+	const busy = "SELECT count(*) FROM pg_stat_activity WHERE backend_type = 'client backend' AND state = 'active' AND pid <> pg_backend_pid()"
+	for end := time.Now().Add(quietTime); time.Now().Before(end); time.Sleep(50 * time.Millisecond) {
+		output, err := command(root, "psql", "-h", "127.0.0.1", "-p", port, "-U", "postgres", "-Atc", busy).Output()
+		if err != nil || strings.TrimSpace(string(output)) == "0" {
+			return
+		}
+	}
 }
 
 func command(root, program string, args ...string) *exec.Cmd {

@@ -58,7 +58,7 @@ export async function startMongodb(): Promise<MongodbServer> {
   const program = kind === 'mongod' ? await mongod(port) : await built(port)
   let child = await started(program, port)
   const kill = async () => {
-    // DocumentDB's indexes do not bear a kill: inserts hang after the recovery. Its clients see the same of an orderly end.
+    // DocumentDB's indexes do not bear a kill: who uses them hangs afterwards. Its clients see the same of an orderly end.
     if (program.beneath !== undefined) await orderlyEnded(child)
     await ended(child)
     await silent(program.beneath)
@@ -143,7 +143,7 @@ async function orderlyEnded(child: ChildProcess): Promise<void> {
   const over = once(child, 'close')
   child.stdin?.end()
   // A busy machine takes its time, and a kill would be worse.
-  await Promise.race([over, wait(20_000, undefined, { ref: false })])
+  await Promise.race([over, wait(60_000, undefined, { ref: false })])
 }
 
 async function ended(child: ChildProcess): Promise<void> {
