@@ -23,7 +23,8 @@ test('parley --help names the arguments of each command as its own help does', a
     const help = await runCli([name, '--help'])
     return /^Usage: parley (.*)$/m.exec(help.stdout)?.[1]?.replace(/ \[options\]/, '')
   })
-  expect(listed?.toSorted()).toEqual((await Promise.all(own)).toSorted())
+  expect(listed).toHaveLength(own.length)
+  expect(new Set(listed)).toEqual(new Set(await Promise.all(own)))
 })
 
 test.each(names)('parley %s --help explains it, with exit code 0 and nothing done', async (name) => {

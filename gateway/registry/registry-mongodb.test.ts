@@ -136,16 +136,13 @@ describe.skipIf(!hasMongodb)('on a MongoDB-compatible server (needs mongod)', ()
       const results = await all(12, (n) => (made[n % 4] as Registry).register(announcement({ name: 'same' })))
       expect(results.filter(({ status }) => status === 'fulfilled')).toHaveLength(1)
       const reasons = results.flatMap((one) => (one.status === 'rejected' ? [one.reason as object] : []))
-      const taken = { code: -32043, data: { reason: 'slug' } }
-      for (const reason of reasons) {
-        // DocumentDB finds out after a second that two writes wait for each other: the time to answer may be over first.
-        const isLate =
-          server.kind === 'FerretDB with DocumentDB' && 'code' in reason && reason.code === -32042
-        // Whoever is told to come again hears it then.
-        if (isLate)
-          await expect(made[0].register(announcement({ name: 'same' }))).rejects.toMatchObject(taken)
-        else expect(reason).toMatchObject(taken)
-      }
+      // DocumentDB finds out after a second that two writes wait for each other: the time to answer may be over first.
+      const isLate = (reason: { code?: number }) =>
+        server.kind === 'FerretDB with DocumentDB' && reason.code === -32042
+      const again = () => made[0].register(announcement({ name: 'same' })).catch((error: unknown) => error)
+      // Whoever is told to come again hears it then.
+      const told = await Promise.all(reasons.map(async (reason) => (isLate(reason) ? again() : reason)))
+      for (const reason of told) expect(reason).toMatchObject({ code: -32043, data: { reason: 'slug' } })
     })
 
     test('a heartbeat at one keeps the agent ready at the others, and undoes no decision of theirs', async () => {
