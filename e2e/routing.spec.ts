@@ -58,8 +58,8 @@ for (const [text, agent, answer] of [
     const sent = await house.parley('send', '-', text, '--out', house.dataDir)
     expect(sent).toEqual({
       code: 0,
-      stdout: expect.stringMatching(answer) as string,
-      stderr: expect.stringContaining(`→ ${agent} (score `) as string,
+      stdout: expect.stringMatching(answer),
+      stderr: expect.stringContaining(`→ ${agent} (score `),
     })
     const routed = await rpc('message/send', message(text))
     expect(routed).toMatchObject({ status: 200, agent, decision: { chosen: agent } })
