@@ -10,7 +10,7 @@ export default defineConfig<object, { store: 'embedded' | 'full' }>({
   forbidOnly: true,
   // Bounds against hanging, on a machine that does other things too.
   timeout: 240_000,
-  expect: { timeout: 20_000 },
+  expect: { timeout: 100_000, toPass: { timeout: 100_000 } },
   outputDir: 'test-results',
   projects: [
     { name: 'embedded', use: { store: 'embedded' }, workers: 1, testIgnore: '**/several-processes.spec.ts' },

@@ -42,7 +42,7 @@ export default defineConfig({
     // Bounds against hanging. No test asserts a time.
     testTimeout: 180_000,
     hookTimeout: 180_000,
-    expect: { poll: { timeout: 25_000 } },
+    expect: { poll: { timeout: 100_000 } },
     execArgv: ['--import', path.join(import.meta.dirname, 'shared/testing/block-outside-network.ts')],
   },
 })

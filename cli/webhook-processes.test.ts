@@ -57,7 +57,7 @@ async function startListening(...argv: string[]) {
   child.stdout.on('data', (chunk: Buffer) => (stdout += chunk.toString()))
   child.stderr.on('data', (chunk: Buffer) => (stderr += chunk.toString()))
   const closed = once(child, 'close') as Promise<[number | null]>
-  await expect.poll(() => stderr, { timeout: 20_000 }).toContain('Listening at')
+  await expect.poll(() => stderr, { timeout: 100_000 }).toContain('Listening at')
   return {
     url: /http:\S+/.exec(stderr)?.[0] ?? '',
     async ended() {

@@ -39,7 +39,7 @@ test('watch --webhook hears of a running task by its webhook', async () => {
   const task = await caller.send('start')
   const watching = runCli(['watch', task.id, '--webhook', '--url', agent.url, '--token', caller.token])
   const configs = () => caller.call('tasks/pushNotificationConfig/list', { id: task.id })
-  await expect.poll(configs, { timeout: 15_000 }).toHaveLength(1)
+  await expect.poll(configs, { timeout: 100_000 }).toHaveLength(1)
   resolve()
   const { code, stdout, stderr } = await watching
   expect([code, stdout]).toEqual([0, 'done\n'])

@@ -91,7 +91,7 @@ test('the summarizer sums up what the data-analyst made', async () => {
   const state = async () =>
     ((await rpc('tasks/get', { task_id: id })).body.result as unknown as { status: { state: string } }).status
       .state
-  await expect.poll(state, { timeout: 30_000 }).toBe('completed')
+  await expect.poll(state).toBe('completed')
   const { code, stdout, stderr } = await house.parley('send', 'summarizer', 'Sum it up', '--reference', id)
   expect(stderr + stdout).not.toContain('not found')
   expect(stdout.length).toBeGreaterThan(10)

@@ -10,7 +10,7 @@ skippedWithoutServers()
 type Started = Awaited<ReturnType<TwoGateways['startAgent']>>
 
 /** Whatever the machine does beside. */
-const patient = { timeout: 60_000, intervals: [100] }
+const patient = { timeout: 100_000, intervals: [100] }
 
 let house: TwoGateways
 let first: Started
@@ -28,7 +28,7 @@ test.afterAll(async () => {
 
 const clientAt = (url: string) => new AgentClient({ url: `${url}/agents/worker`, token })
 const atEither = () => clientAt(house.balancer.url)
-const ended = (id: string) => patiently(() => atEither().wait(id, { signal: AbortSignal.timeout(90_000) }))
+const ended = (id: string) => patiently(() => atEither().wait(id, { signal: AbortSignal.timeout(150_000) }))
 const textOf = (task: WireTask) => JSON.stringify(task.artifacts)
 const isBy = ({ process }: Started) => {
   const end = new RegExp(`\\b${process.pid}"`)
@@ -95,7 +95,7 @@ test('a second one with the same key, store and Redis is a replica: both are sen
 test('kill -9 of one: the gateway goes on, and the other completes what it was at', async () => {
   const ids = await Promise.all(Array.from({ length: 4 }, () => send('15')))
   for (const id of ids)
-    await atEither().wait(id, { untilStates: ['working'], signal: AbortSignal.timeout(60_000) })
+    await atEither().wait(id, { untilStates: ['working'], signal: AbortSignal.timeout(150_000) })
   await second.process.kill()
   for (let n = 0; n < 8; n += 1) ids.push(await send('1', clientAt(house.gatewayUrl(n % 2))))
   for (const id of ids) {

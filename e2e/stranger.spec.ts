@@ -158,7 +158,7 @@ async function works(): Promise<void> {
     const { result } = (await rpc('tasks/get', { id })).json
     expect(result?.status.state).toBe('completed')
     expect(JSON.stringify(result?.artifacts)).toContain('Ada')
-  }).toPass({ timeout: 30_000, intervals: [50] })
+  }).toPass({ intervals: [50] })
 }
 
 test('admitted, it works, and the caller’s token reaches it with the call', async () => {

@@ -140,7 +140,7 @@ test('a signed request is answered; with another byte of its body or signature: 
     fetch: signedFetch(me, source),
   })
   const task = await calls.send('6 * 7')
-  saved.task = (await calls.wait(task.id, { signal: AbortSignal.timeout(60_000) })) as unknown as Json
+  saved.task = (await calls.wait(task.id, { signal: AbortSignal.timeout(150_000) })) as unknown as Json
   expect(JSON.stringify(saved.task['artifacts'])).toContain('42')
   const body = JSON.stringify({ jsonrpc: '2.0', id: '1', method: 'tasks/get', params: { id: task.id } })
   const signed = signRequest({ ...me, body })

@@ -61,7 +61,7 @@ describe.skipIf(!hasMongodb)('one home for what comes to two gateways at once (n
       await one.registry.remove(one.registry.find(agent.slug)?.id ?? '')
       await agent.stop()
     }
-    await vi.waitUntil(() => other.registry.all().length === 0, { timeout: 40_000 })
+    await vi.waitUntil(() => other.registry.all().length === 0, { timeout: 100_000 })
   })
 
   async function entered(name: string, description: string): Promise<FakeAgent> {
@@ -81,7 +81,7 @@ describe.skipIf(!hasMongodb)('one home for what comes to two gateways at once (n
       admittedBy: 'supervisor',
     })
     agent.slug = slug
-    await vi.waitUntil(() => other.registry.find(slug)?.url.endsWith(`:${agent.port}`), { timeout: 40_000 })
+    await vi.waitUntil(() => other.registry.find(slug)?.url.endsWith(`:${agent.port}`), { timeout: 100_000 })
     return agent
   }
 

@@ -56,7 +56,7 @@ describe.skipIf(!hasMongodb || !hasRedis)('replicas on one machine (needs mongod
     up = spawnUp({ STORE_URL: mongodb.newUrl(), REDIS_URL: redis.url })
     up.stdout?.on('data', (text: Buffer) => (said += text.toString()))
     up.stderr?.on('data', (text: Buffer) => (said += text.toString()))
-    await vi.waitUntil(() => said.includes('curl'), { timeout: 60_000, interval: 100 })
+    await vi.waitUntil(() => said.includes('curl'), { timeout: 100_000, interval: 100 })
     gateways = [...said.matchAll(/^gateway +ready +(\S+)/gm)].map(([, url]) => url as string)
     replicas = [...said.matchAll(/own address (\S+)\)/g)].map(([, url]) => url as string)
     token = await newToken()
@@ -189,9 +189,9 @@ describe.skipIf(!hasMongodb || !hasRedis)('replicas on one machine (needs mongod
   test('cancel at either process reaches the one that runs the task', async () => {
     for (const [n, url] of replicas.entries()) {
       const task = await call(gateway(n), 'message/send', saying(`60000 cancel${n}`))
-      await vi.waitFor(() => expect(notes(`cancel${n}`)).toHaveLength(1), { timeout: 40_000 })
+      await vi.waitFor(() => expect(notes(`cancel${n}`)).toHaveLength(1), { timeout: 100_000 })
       expect((await call(url, 'tasks/cancel', { task_id: task.id })).status.state).toBe('canceled')
-      await vi.waitFor(() => expect(notes(`cancel${n}`)[1]).toMatch(/^aborted/), { timeout: 40_000 })
+      await vi.waitFor(() => expect(notes(`cancel${n}`)[1]).toMatch(/^aborted/), { timeout: 100_000 })
     }
   })
 
@@ -202,7 +202,7 @@ describe.skipIf(!hasMongodb || !hasRedis)('replicas on one machine (needs mongod
       for (let n = 0; n < 4; n += 1)
         sent.push(await call(gateway(n), 'message/send', saying(`3000 kill${n}`)))
       const started = () => sent.every((_, n) => notes(`kill${n}`).length === 1)
-      await vi.waitUntil(started, { timeout: 40_000 })
+      await vi.waitUntil(started, { timeout: 100_000 })
       const victim = pidIn(notes('kill0')[0])
       process.kill(victim, 'SIGKILL')
       for (let n = 0; n < 10; n += 1)

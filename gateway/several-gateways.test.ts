@@ -11,7 +11,7 @@ import { FakeAgent, saying } from './testing.ts'
 
 const publicUrl = 'http://127.0.0.1:7999'
 /** A bound against waiting for ever: how soon a change is known to the other gateways is no matter of a test. */
-const known = { timeout: 40_000, interval: 50 }
+const known = { timeout: 100_000, interval: 50 }
 
 describe.skipIf(!hasMongodb || !hasRedis)('several gateways (needs mongod, redis-server)', () => {
   let mongodb: MongodbServer

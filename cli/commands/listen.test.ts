@@ -141,7 +141,7 @@ test('Ctrl-C ends it with exit code 0 and the totals, even while it hangs on pur
   const child = spawn(process.execPath, argv, { stdio: ['ignore', 'pipe', 'pipe'] })
   let stderr = ''
   child.stderr.on('data', (chunk: Buffer) => (stderr += chunk.toString()))
-  await expect.poll(() => stderr, { timeout: 20_000 }).toContain('Listening at')
+  await expect.poll(() => stderr, { timeout: 100_000 }).toContain('Listening at')
   const url = /http:\S+/.exec(stderr)?.[0] ?? ''
   const printed = once(child.stdout, 'data')
   void fetch(url, { method: 'POST', body: JSON.stringify(status(1, 'working')) }).catch(() => {})

@@ -47,6 +47,6 @@ test.each([
       .split('\n')
       .filter((line) => line !== '')
       .map((line) => JSON.parse(line) as Line)
-  await vi.waitFor(() => expect(lines().map(({ msg }) => msg)).toContain(told), { timeout: 20_000 })
+  await vi.waitFor(() => expect(lines().map(({ msg }) => msg)).toContain(told), { timeout: 100_000 })
   expect(lines().filter(({ level }) => level >= 40)).toEqual([])
 })

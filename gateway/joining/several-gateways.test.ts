@@ -6,7 +6,7 @@ import { keyPairFromSeed } from '../../shared/identity/keys.ts'
 import { hasMongodb, type MongodbServer, startMongodb } from '../../shared/testing/mongodb-server.ts'
 import { JoiningHouse } from './testing.ts'
 
-const known = { timeout: 20_000, interval: 50 }
+const known = { timeout: 100_000, interval: 50 }
 const seed = (byte: number) => Buffer.alloc(32, byte)
 
 /** An agent before and after its key was changed, and after the old key was retired. */

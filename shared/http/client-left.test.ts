@@ -48,7 +48,7 @@ test.each([
         expect(counted).toMatchObject([{ labels: { endpoint: path, status: 499 }, value: 1 }])
         expect(logged()).toMatchObject([{ level: 20, msg: 'the client left in the middle of its request' }])
       },
-      { timeout: 20_000 },
+      { timeout: 100_000 },
     )
   },
 )

@@ -113,7 +113,7 @@ test('one signed transfer shown to two agents that are paid at one address, at t
     const sends = agents.map((agent) => agent.caller('alice').send('x', undefined, { headers }))
     await Promise.allSettled(sends)
     await expect
-      .poll(async () => (await Promise.all(agents.map(statesOf))).flat().sort(), { timeout: 40_000 })
+      .poll(async () => (await Promise.all(agents.map(statesOf))).flat().sort(), { timeout: 100_000 })
       .toEqual(Array.from({ length: round }, () => 'earned'))
     expect(await chain.paidTo(price.payTo)).toHaveLength(round)
   }

@@ -53,7 +53,7 @@ test('kill -9 between any two steps: paid work is done or listed as orphaned, an
     const { rows } = onDisk(agent.dataDir)
     return rows.every(({ state }) => ['earned', 'orphaned', 'failed'].includes(state))
   }
-  await expect.poll(isSettled, { timeout: 20_000, interval: 250 }).toBe(true)
+  await expect.poll(isSettled, { timeout: 100_000, interval: 250 }).toBe(true)
   const { rows, moved, doubled } = onDisk(agent.dataDir)
   expect(doubled).toEqual([])
   const paid = rows.filter(({ state }) => state !== 'failed')

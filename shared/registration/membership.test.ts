@@ -51,7 +51,7 @@ async function member(gatewayUrl: string, more: Partial<MembershipOptions> = {})
 }
 
 const beaten = (told: string[]) =>
-  vi.waitUntil(() => told.includes(`PUT ${path}/heartbeat`), { timeout: 40_000, interval: 10 })
+  vi.waitUntil(() => told.includes(`PUT ${path}/heartbeat`), { timeout: 100_000, interval: 10 })
 const farewells = (told: string[]) => told.filter((line) => line.startsWith('DELETE'))
 
 test('one of several processes leaves under its own id, once, and waits until every gateway knows', async () => {
@@ -87,7 +87,7 @@ test('a process that its supervisor entered, or that was never registered, has n
   const { told, url } = await gateway()
   const supervised = await member(url, { replicaId: randomUUID(), registers: false })
   const unknown = await member(refuses.url, { replicaId: randomUUID() })
-  await vi.waitUntil(() => refuses.told.length > 0, { timeout: 40_000, interval: 10 })
+  await vi.waitUntil(() => refuses.told.length > 0, { timeout: 100_000, interval: 10 })
   for (const membership of [supervised, unknown]) {
     await membership.leaveFirst()
     await membership[Symbol.asyncDispose]()

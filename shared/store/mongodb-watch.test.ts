@@ -13,7 +13,7 @@ describe.skipIf(!hasMongodb)('a driver that waits for ever (needs mongod)', () =
   })
   afterAll(() => server[Symbol.asyncDispose]())
 
-  const patience = { timeout: 40_000 }
+  const patience = { timeout: 100_000 }
   const address = '127.0.0.1:1'
   test.each<[string, string, object]>([
     ['a question whether the server is there', 'serverHeartbeatStarted', { connectionId: address }],

@@ -51,7 +51,7 @@ describe.skipIf(!hasRedis)('which tasks have webhooks, told between processes (n
           here.tell(taskOf('again'))
           return heard.at(-1)
         },
-        { timeout: 40_000 },
+        { timeout: 100_000 },
       )
       .toBe('again')
   })
