@@ -1,23 +1,24 @@
 import type { Sums } from './gather.ts'
 import type { WordIndex } from './word-index.ts'
 
-/** About the `count` units of which words and lessons say most; none that nothing speaks for. */
+/** The `count` units of which words and lessons say most, these first; none that nothing speaks for. */
 export function likeliest(sums: Sums, index: WordIndex, count: number): number[] {
-  const heads: { unit: number; most: number }[] = []
+  // Two rows of numbers: thousands of units come by for each ranking, and what each would leave behind is garbage.
+  const [units, most]: [number[], number[]] = [[], []]
   let least = 0
   for (let unit = 0; unit < index.capacity; unit += 1) {
     const row = index.rowOf(unit)
     if (row < 0) continue
-    const most = sums.evidenceMost(row, sums.words[unit] as number)
-    if (most <= least) continue
-    heads.push({ unit, most })
-    if (heads.length < 4 * count) continue
-    heads.sort((a, b) => b.most - a.most)
-    heads.length = count
-    least = heads[count - 1]?.most ?? 0
+    const said = sums.evidenceMost(row, sums.words[unit] as number)
+    if (said <= least) continue
+    let at = Math.min(units.length, count - 1)
+    for (; at > 0 && (most[at - 1] as number) < said; at -= 1) {
+      most[at] = most[at - 1] as number
+      units[at] = units[at - 1] as number
+    }
+    most[at] = said
+    units[at] = unit
+    if (units.length === count) least = most[count - 1] as number
   }
-  return heads
-    .sort((a, b) => b.most - a.most)
-    .slice(0, count)
-    .map(({ unit }) => unit)
+  return units
 }

@@ -1,7 +1,7 @@
 import type { Knowledge } from './knowledge.ts'
 import { usualRarity } from './knowledge.ts'
 import type { Unit } from './profile.ts'
-import type { Query, Term } from './query.ts'
+import { type Query, type Term, termsMax } from './query.ts'
 import { likeness } from './words/meaning.ts'
 
 /** Past work counts at most as much as all words of the text together. */
@@ -32,26 +32,30 @@ function readMass({ terms }: Query, knowledge: Knowledge): number {
   return mass
 }
 
+/** For each word of the text what answers it best. One place for all units: a ranking asks of hundreds. */
+const best = new Float64Array(termsMax)
+
 /** What the unit's words say for the text: each word of the text by the best that answers it. */
 export function wordEvidence({ impacts }: Unit, { terms, answers }: Query, knowledge: Knowledge): number {
-  const best = new Float64Array(terms.length)
+  best.fill(0, 0, terms.length)
+  // `forEach`, for an iterator makes a pair of each entry.
   if (impacts.size < answers.size) {
-    for (const [stem, impact] of impacts) {
+    impacts.forEach((impact, stem) => {
       const found = answers.get(stem)
-      if (found !== undefined) answer(best, found, impact * rarity(stem, knowledge))
-    }
+      if (found !== undefined) answer(found, impact * rarity(stem, knowledge))
+    })
   } else {
-    for (const [stem, found] of answers) {
+    answers.forEach((found, stem) => {
       const impact = impacts.get(stem)
-      if (impact !== undefined) answer(best, found, impact * rarity(stem, knowledge))
-    }
+      if (impact !== undefined) answer(found, impact * rarity(stem, knowledge))
+    })
   }
   let sum = 0
   for (let at = 0; at < terms.length; at += 1) sum += (terms[at] as Term).weight * (best[at] as number)
   return sum
 }
 
-function answer(best: Float64Array, found: readonly (readonly [number, number])[], value: number): void {
+function answer(found: readonly (readonly [number, number])[], value: number): void {
   for (const [term, share] of found) best[term] = Math.max(best[term] as number, share * value)
 }
 

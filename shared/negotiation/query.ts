@@ -24,8 +24,9 @@ export interface Query {
   meaning: Meaning | undefined
 }
 
+/** Words of a text that count. */
+export const termsMax = 64
 const wordsMax = 10_000
-const termsMax = 64
 const pairsMax = 48
 const commonMax = 16
 /**
