@@ -16,6 +16,8 @@ export class Sums {
   known = new Float64Array(0)
   /** The most that lessons say. */
   most = 0
+  /** Whether any past says anything. */
+  #taught = false
   /** By row: the ranking in which it was looked at. */
   seen = new Int32Array(0)
   ranking = 0
@@ -31,12 +33,25 @@ export class Sums {
       this.learned = new Float64Array(rows * 2)
       this.known = new Float64Array(rows * 2)
       this.seen = new Int32Array(rows * 2)
-    } else {
-      this.learned.fill(0, 0, rows)
-      this.known.fill(0, 0, rows)
+    } else if (this.#taught) {
+      this.learned.fill(0)
+      this.known.fill(0)
     }
+    this.#taught = false
     this.most = 0
     this.ranking += 1
+  }
+
+  /** Notes the most that the past of the agent of the row says, and how much of what is known about it that is. */
+  teach(row: number, most: number, known: number): void {
+    this.learned[row] = most
+    this.known[row] = known
+    this.#taught = true
+  }
+
+  /** Whether nothing speaks for the unit: of most, quickly told. */
+  isSilent(unit: number): boolean {
+    return !this.#taught && this.words[unit] === 0
   }
 
   /** At least the evidence for the agent of the row where its own words say so much. */

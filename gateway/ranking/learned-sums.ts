@@ -7,9 +7,7 @@ import type { Rows } from './rows.ts'
 export function addLearned(query: Query, mass: number, learned: Learned, rows: Rows, sums: Sums): void {
   learned.forEach(query, mass, (agent, most, known) => {
     const row = rows.byId(agent)
-    if (row === undefined) return
-    sums.learned[row.number] = most
-    sums.known[row.number] = known
+    if (row !== undefined) sums.teach(row.number, most, known)
   })
   sums.most = learned.most(query, mass)
 }

@@ -7,6 +7,7 @@ export function likeliest(sums: Sums, index: WordIndex, count: number): number[]
   const [units, most]: [number[], number[]] = [[], []]
   let least = 0
   for (let unit = 0; unit < index.capacity; unit += 1) {
+    if (sums.isSilent(unit)) continue
     const row = index.rowOf(unit)
     if (row < 0) continue
     const said = sums.evidenceMost(row, sums.words[unit] as number)

@@ -116,6 +116,7 @@ export class Ranker {
     const { meaning } = run.query
     let least = this.#least(run)
     for (let unit = 0; unit < index.capacity; unit += 1) {
+      if (sums.isSilent(unit)) continue
       const row = index.rowOf(unit)
       if (row < 0 || seen[row] === ranking) continue
       const said = words[unit] as number

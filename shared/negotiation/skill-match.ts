@@ -70,8 +70,8 @@ function reasonsOf(
   knowledge: Knowledge,
 ): string[] {
   const said = terms
-    .map((term) => ({ ...bestWord(term, impacts, knowledge), term }))
-    .filter(({ value }) => value > 0)
+    .map((term) => bestWord(term, impacts, knowledge))
+    .filter((best) => best !== undefined)
     .sort((a, b) => b.value - a.value)
     .slice(0, namedWordsMax)
   const same = said.filter(({ term, word }) => word === term.stem).map(({ word }) => word)
@@ -90,15 +90,15 @@ function reasonsOf(
   ]
 }
 
-function bestWord(
-  { stem, weight, related }: Term,
-  impacts: ReadonlyMap<string, number>,
-  knowledge: Knowledge,
-) {
-  let best = { word: stem, value: weight * (impacts.get(stem) ?? 0) * rarity(stem, knowledge) }
-  for (const [word, share] of related) {
-    const value = weight * share * (impacts.get(word) ?? 0) * rarity(word, knowledge)
-    if (value > best.value) best = { word, value }
+/** The word that answers the term best; none does in most cases. */
+function bestWord(term: Term, impacts: ReadonlyMap<string, number>, knowledge: Knowledge) {
+  let word = term.stem
+  let value = term.weight * (impacts.get(word) ?? 0) * rarity(word, knowledge)
+  for (const [other, share] of term.related) {
+    const impact = impacts.get(other)
+    if (impact === undefined) continue
+    const said = term.weight * share * impact * rarity(other, knowledge)
+    if (said > value) [word, value] = [other, said]
   }
-  return best
+  return value > 0 ? { term, word, value } : undefined
 }
