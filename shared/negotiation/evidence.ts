@@ -38,7 +38,7 @@ const best = new Float64Array(termsMax)
 /** What the unit's words say for the text: each word of the text by the best that answers it. */
 export function wordEvidence({ impacts }: Unit, { terms, answers }: Query, knowledge: Knowledge): number {
   best.fill(0, 0, terms.length)
-  // `forEach`, for an iterator makes a pair of each entry.
+  // No iterators: each would leave a pair for each entry behind.
   if (impacts.size < answers.size) {
     impacts.forEach((impact, stem) => {
       const found = answers.get(stem)
@@ -56,7 +56,11 @@ export function wordEvidence({ impacts }: Unit, { terms, answers }: Query, knowl
 }
 
 function answer(found: readonly (readonly [number, number])[], value: number): void {
-  for (const [term, share] of found) best[term] = Math.max(best[term] as number, share * value)
+  for (let at = 0; at < found.length; at += 1) {
+    const one = found[at] as readonly [number, number]
+    const said = one[1] * value
+    if (said > (best[one[0]] as number)) best[one[0]] = said
+  }
 }
 
 /** What past work says for the text (or against it), bounded by what its words could say. */

@@ -98,7 +98,9 @@ function bestWord(term: Term, impacts: ReadonlyMap<string, number>, knowledge: K
     const impact = impacts.get(other)
     if (impact === undefined) continue
     const said = term.weight * share * impact * rarity(other, knowledge)
-    if (said > value) [word, value] = [other, said]
+    if (said <= value) continue
+    word = other
+    value = said
   }
   return value > 0 ? { term, word, value } : undefined
 }
