@@ -49,7 +49,7 @@ export class Sums {
     this.#taught = true
   }
 
-  /** Whether nothing speaks for the unit: of most, quickly told. */
+  /** That nothing speaks for the unit: true of most, and told at a glance. */
   isSilent(unit: number): boolean {
     return !this.#taught && this.words[unit] === 0
   }
