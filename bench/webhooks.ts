@@ -2,8 +2,8 @@
  * Webhooks: 200 tasks a second with three events each to one receiver, `message/send` measured with and without; the same
  * with ten receivers of which one hangs for 5 s; and the memory of 50,000 events that nobody takes. The load arrives at its
  * rate whatever the server does. With and without take turns, and the median of these is what counts: what else the machine
- * does hits both. A turn takes ten seconds, for a file system stands still for a moment every five (the journal of ext4), and
- * one such moment is as many requests as make a p99 of less.
+ * does hits both. A turn takes ten seconds: the server stands still for some tens of milliseconds now and then, one such
+ * moment is as many requests as make the p99 of four seconds, and so short a turn holds one or none by chance.
  */
 import { randomUUID } from 'node:crypto'
 import { setTimeout as wait } from 'node:timers/promises'

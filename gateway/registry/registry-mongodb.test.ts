@@ -142,7 +142,8 @@ describe.skipIf(!hasMongodb)('on a MongoDB-compatible server (needs mongod)', ()
       const again = () => made[0].register(announcement({ name: 'same' })).catch((error: unknown) => error)
       // Whoever is told to come again hears it then.
       const told = await Promise.all(reasons.map(async (reason) => (isLate(reason) ? again() : reason)))
-      for (const reason of told) expect(reason).toMatchObject({ code: -32043, data: { reason: 'slug' } })
+      const taken = { code: -32043, data: { reason: 'slug', slug: 'same' } }
+      for (const reason of told) expect(reason).toMatchObject(taken)
     })
 
     test('a heartbeat at one keeps the agent ready at the others, and undoes no decision of theirs', async () => {
