@@ -3,6 +3,7 @@ import { keyPairFromSeed } from '../identity/keys.ts'
 import { signRequest } from '../identity/signature.ts'
 import { TestIdentityProvider } from '../testing/identity-provider.ts'
 import { scriptedAgent } from '../testing/scripted-agent.ts'
+import { standBefore } from '../testing/standing-before.ts'
 import { HttpClientKeys } from './client-keys.ts'
 import { checkDidSignature } from './did-signature.ts'
 
@@ -88,11 +89,24 @@ describe('a provider that does not answer as it should: 503, never let through',
     await expect(keys.publicKey(did)).rejects.toMatchObject(unavailable)
   })
 
-  test('a dead one is not hammered: it is left alone for a second', async () => {
+  test('one that cannot be reached several times in a row gets no further requests for a while', async () => {
+    await using line = await standBefore('http://127.0.0.1:1/clients')
+    line.fault = 'down'
+    await using cut = new HttpClientKeys({ url: `${line.url}/{client_id}`, ...client })
+    const fail = (id: string) => expect(cut.publicKey(id)).rejects.toMatchObject(unavailable)
+    for (let i = 0; i < 5; i += 1) await fail(`${did}${i}`)
+    const before = line.asked
+    for (let i = 0; i < 20; i += 1) await fail(`${did}-${i}`)
+    expect(line.asked).toBe(before)
+  })
+
+  test('one that answers with an error gets the next request all the same', async () => {
     provider.fault = 'status 500'
-    for (let i = 0; i < 20; i += 1)
+    for (let i = 0; i < 8; i += 1)
       await expect(keys.publicKey(`${did}${i}`)).rejects.toMatchObject(unavailable)
-    expect(provider.clientsAsked).toBe(1)
+    provider.fault = 'none'
+    await keys.publicKey(did)
+    expect(provider.clientsAsked).toBe(9)
   })
 })
 

@@ -3,9 +3,9 @@ import { z } from 'zod'
 import { readBase58 } from '../identity/base58.ts'
 import { isAcceptableKey, publicKeyBytes } from '../identity/ed25519.ts'
 import { RecentMap } from '../identity/recent-map.ts'
+import { CircuitBreaker } from './circuit-breaker.ts'
 import type { ClientMetadataUrl } from './client-metadata-url.ts'
 import { unavailable } from './introspection.ts'
-import { Rest } from './rest.ts'
 import { SmallAnswer } from './small-answer.ts'
 
 /** The keys that the OAuth server knows its clients by. */
@@ -51,7 +51,7 @@ export class HttpClientKeys implements ClientKeys, AsyncDisposable {
   readonly #authorization: string
   readonly #kept = new RecentMap<string, { key: Uint8Array; until: number }>(keptMax)
   readonly #underWay = new Map<string, Promise<Uint8Array | undefined>>()
-  readonly #rest = new Rest()
+  readonly #breaker = new CircuitBreaker()
   #endpoint: Promise<Endpoint | undefined> | undefined
 
   constructor(options: ClientKeysOptions) {
@@ -88,7 +88,7 @@ export class HttpClientKeys implements ClientKeys, AsyncDisposable {
   }
 
   async #read(clientId: string): Promise<Uint8Array | undefined> {
-    const answered = await this.#rest.outside(async () => {
+    const answered = await this.#breaker.run(async () => {
       const endpoint = await this.#open()
       return endpoint === undefined ? undefined : this.#get(endpoint, clientId)
     })
@@ -123,7 +123,10 @@ export class HttpClientKeys implements ClientKeys, AsyncDisposable {
     const path = pathname + search
     const answer = new SmallAnswer(answerMaxBytes)
     const { timeoutMs = 2000 } = this.#options
-    const timer = setTimeout(() => answer.giveUp(new Error('no answer in time')), timeoutMs)
+    const timer = setTimeout(
+      () => answer.giveUp(new DOMException('no answer in time', 'TimeoutError')),
+      timeoutMs,
+    )
     try {
       const headers = { authorization: this.#authorization, accept: 'application/json' }
       pool.dispatch({ method: 'GET', path, headers }, answer)

@@ -94,11 +94,12 @@ test.each<[string, unknown]>([
   expect([told, issuer.asked]).toEqual([1, ['/.well-known/oauth-authorization-server']])
 })
 
-test('an issuer that is down: 503, never let through, and left alone for a second', async () => {
+test('an issuer without metadata: 503, never let through; calls at the same time share one look-up', async () => {
   await using issuer = await issuerWith(() => undefined)
   await using keys = issuer.keys()
-  for (let i = 0; i < 5; i += 1)
-    await expect(keys.publicKey(did)).rejects.toMatchObject({ error: 'Unavailable', status: 503 })
+  const ask = (id: string) =>
+    expect(keys.publicKey(id)).rejects.toMatchObject({ error: 'Unavailable', status: 503 })
+  await Promise.all([did, `${did}1`, `${did}2`].map(ask))
   expect(issuer.asked).toHaveLength(2)
 })
 

@@ -1,6 +1,7 @@
 import { createServer } from 'node:http'
 import type { AddressInfo } from 'node:net'
 import { expect, test } from 'vitest'
+import { standBefore } from '../testing/standing-before.ts'
 import { ClientToken } from './client-token.ts'
 
 const client = { clientId: 'did:parley:bob:agent:1', clientSecret: 's: %', scope: 'agent:read' }
@@ -59,16 +60,22 @@ test('a token that ends within its first second is taken, and the next is a new 
   expect(server.forms).toHaveLength(2)
 })
 
-test('an OAuth server that fails is left alone for a second', async () => {
-  await using server = await tokenEndpoint(500)
-  const dead = new ClientToken({ ...client, ...server })
-  for (let i = 0; i < 5; i += 1) await expect(dead.get()).rejects.toThrow('500')
-  expect(server.forms).toHaveLength(1)
+test('an OAuth server that cannot be reached several times in a row gets no further requests for a while', async () => {
+  await using line = await standBefore('http://127.0.0.1:1/token')
+  line.fault = 'down'
+  const token = new ClientToken({ ...client, tokenUrl: line.url })
+  for (let i = 0; i < 5; i += 1) await expect(token.get()).rejects.toThrow()
+  const before = line.asked
+  for (let i = 0; i < 20; i += 1) await expect(token.get()).rejects.toThrow()
+  expect(line.asked).toBe(before)
 })
 
-test('one that refuses is asked on', async () => {
-  await using server = await tokenEndpoint(400)
-  const refused = new ClientToken({ ...client, ...server })
-  for (let i = 0; i < 3; i += 1) await expect(refused.get()).rejects.toThrow('400')
-  expect(server.forms).toHaveLength(3)
-})
+test.each([400, 500])(
+  'an OAuth server that answers %i gets the next request all the same',
+  async (status) => {
+    await using server = await tokenEndpoint(status)
+    const refused = new ClientToken({ ...client, ...server })
+    for (let i = 0; i < 8; i += 1) await expect(refused.get()).rejects.toThrow(String(status))
+    expect(server.forms).toHaveLength(8)
+  },
+)

@@ -1,7 +1,7 @@
 import { request } from 'undici'
 import { z } from 'zod'
 import { boundedText } from './bounded-text.ts'
-import { Rest } from './rest.ts'
+import { CircuitBreaker } from './circuit-breaker.ts'
 
 const answer = z.object({
   access_token: z.string().min(1),
@@ -24,14 +24,14 @@ export interface TokenClient {
 const limitMs = 5000
 
 /**
- * Our own access token by client credentials (RFC 6749, section 4.4): kept while it lasts, one request at a time. An OAuth
- * server that cannot be reached is left alone for a second.
+ * Our own access token by client credentials (RFC 6749, section 4.4): kept while it lasts, one request at a time.
+ * Requests to an OAuth server that cannot be reached are suspended by a circuit breaker.
  */
 export class ClientToken {
   readonly #client: TokenClient
   #token: { text: string; renewAt: number } | undefined
   #underWay: Promise<string> | undefined
-  readonly #rest = new Rest()
+  readonly #breaker = new CircuitBreaker()
 
   constructor(client: TokenClient) {
     this.#client = client
@@ -53,7 +53,7 @@ export class ClientToken {
   }
 
   async #fetch(): Promise<string> {
-    const { status, text } = await this.#rest.outside(() => this.#ask())
+    const { status, text } = await this.#breaker.run(() => this.#ask())
     if (status !== 200) throw new Error(`the token endpoint answered ${status}`)
     const { access_token, expires_in } = answer.parse(JSON.parse(text))
     // Renewed after four fifths of its life.

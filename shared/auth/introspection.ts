@@ -2,7 +2,7 @@ import { Pool } from 'undici'
 import { z } from 'zod'
 import { ParleyError } from '../jsonrpc/errors.ts'
 import { answerLimit } from './answer-limit.ts'
-import { Rest } from './rest.ts'
+import { CircuitBreaker } from './circuit-breaker.ts'
 import { SmallAnswer } from './small-answer.ts'
 
 /** Whose things are whose stands on it: halves of surrogate pairs all become the same in a database's text. */
@@ -48,13 +48,14 @@ const answerMaxBytes = 64 * 1024
 
 /**
  * RFC 7662 over HTTP. Nothing is cached in time; requests that arrive while an introspection of the same token is under
- * way share its answer. A provider that cannot be reached is left alone for a second: until then nobody is let through.
+ * way share its answer. Requests to a provider that cannot be reached are suspended by a circuit breaker; nobody is let through
+ * meanwhile.
  */
 export class HttpIntrospector implements Introspector, AsyncDisposable {
   readonly #options: IntrospectionOptions
   readonly #underWay = new Map<string, Promise<Introspection>>()
   readonly #authorization: string
-  readonly #rest = new Rest()
+  readonly #breaker = new CircuitBreaker()
   #endpoint: { pool: Pool; path: string } | undefined
   #discovery: Promise<string> | undefined
 
@@ -83,7 +84,7 @@ export class HttpIntrospector implements Introspector, AsyncDisposable {
 
   async #ask(token: string): Promise<Introspection> {
     try {
-      const { status, text } = await this.#rest.outside(() => this.#reach(token))
+      const { status, text } = await this.#breaker.run(() => this.#reach(token))
       if (status !== 200) throw new Error(`introspection answered ${status}`)
       const { token_use: use = 'access_token', ...said } = answer.parse(JSON.parse(text))
       // Who is handed a refresh token is its OAuth server alone.
@@ -106,7 +107,7 @@ export class HttpIntrospector implements Introspector, AsyncDisposable {
   async #post(token: string): Promise<{ status: number; text: string }> {
     const received = new SmallAnswer(answerMaxBytes)
     // One limit for the whole: a free connection, the first byte, and a body that drips.
-    const late = () => received.giveUp(new Error('no answer in time'))
+    const late = () => received.giveUp(new DOMException('no answer in time', 'TimeoutError'))
     const callOff = answerLimit(this.#options.timeoutMs ?? 2000, late)
     try {
       const { pool, path } = await this.#open()

