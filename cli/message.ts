@@ -20,7 +20,7 @@ export function messageOptions<T extends Command>(command: T): T {
   return command
     .option('--file <path>', 'send this file as well (may be repeated)', collected)
     .option('--data <json>', 'send this JSON object as well', jsonObject)
-    .option('--task <id>', 'continue this paused task: the message is its answer', uuid)
+    .option('--task <id>', 'continue this paused task: the message answers its question', uuid)
     .option('--context <id>', 'speak in this conversation', uuid)
     .option(
       '--reference <task>',

@@ -115,7 +115,7 @@ test('a newcomer pays at once, in test money, with a wallet made on the way', as
   expect((await house.parley('wallet')).stdout).toContain('999.99 of USDC')
 })
 
-test('parley send --file: statistics and a chart as SVG and PNG, saved beside', async () => {
+test('parley send --file: statistics and a chart as SVG and PNG, saved in the folder of --out', async () => {
   const folder = path.join(house.dataDir, 'files')
   const csv = path.join(house.dataDir, 'sales.csv')
   const rows = Array.from(

@@ -12,17 +12,16 @@ import { mongodbKind } from '../shared/testing/mongodb-server.ts'
 import { type Count, countLine, countPlaywright, countVitest, wronglySkipped } from './count.ts'
 import { installPrograms, onPath } from './install-programs.ts'
 import { canBuildMongodb } from './mongodb.ts'
+import { trackedFiles } from './tracked-files.ts'
 
 const root = path.dirname(import.meta.dirname)
+const argumentsShown = 8
 const reports = mkdtempSync(path.join(os.tmpdir(), 'parley-test-'))
 
 installPrograms()
 // It takes minutes where it was never built: the checks that need no server go on meanwhile.
 const mongodb = once(spawn(process.execPath, ['scripts/mongodb.ts'], { cwd: root, stdio: 'inherit' }), 'exit')
-const checks = [
-  check('Type check', ['tsc', '--noEmit']),
-  check('Lint', ['oxlint', '--type-aware'], ['biome', 'check']),
-]
+const checks = [check('Type check', ['tsc', '--noEmit']), lint()]
 await mongodb
 const counts = [await unit(), ...(await Promise.all(checks)), ...(await endToEnd())]
 rmSync(reports, { recursive: true })
@@ -34,6 +33,14 @@ for (const name of skipped) {
 }
 console.log(countLine(counts))
 if (wrong.length > 0 || counts.some((count) => count.failed > 0)) process.exitCode = 1
+
+/** Of tracked files: files that agents made while somebody tried them out are not checked. */
+function lint(): Promise<Count> {
+  const tracked = trackedFiles(root) ?? []
+  const scripts = tracked.filter((name) => /\.[cm]?[jt]s$/.test(name))
+  const known = ['--no-errors-on-unmatched', '--files-ignore-unknown=true']
+  return check('Lint', ['oxlint', '--type-aware', ...scripts], ['biome', 'check', ...known, ...tracked])
+}
 
 /** Its output is shown when it is over: the tests show theirs meanwhile. */
 async function check(title: string, ...commands: string[][]): Promise<Count> {
@@ -63,7 +70,9 @@ async function endToEnd(): Promise<Count[]> {
 }
 
 function heading(title: string, tool: string, args: string[]): string {
-  return `\n── ${title}: ${tool} ${args.filter((arg) => !/^--(reporter|outputFile)/.test(arg)).join(' ')}`
+  const shown = args.filter((arg) => !/^--(reporter|outputFile)/.test(arg))
+  const more = shown.length > argumentsShown ? ` … (${shown.length} arguments)` : ''
+  return `\n── ${title}: ${tool} ${shown.slice(0, argumentsShown).join(' ')}${more}`
 }
 
 /** A tool of node_modules. */

@@ -73,11 +73,14 @@ test.each([
 test('--file, --data, --context, --task and --reference become the message', async () => {
   using folder = temporaryFolder()
   writeFileSync(path.join(folder.path, 'some.csv'), 'a,b\n1,2\n')
-  await using server = await scriptedAgent({ 'message/stream': () => ({ frames: completed }) })
+  await using server = await scriptedAgent({
+    'message/stream': () => ({ frames: completed }),
+    'tasks/get': () => ({ result: task('input-required') }),
+  })
   const given = ['--file', 'some.csv', '--data', '{"n": 1}', '--context', contextId, '--task', taskId]
   const argv = ['send', 'greeter', 'look', ...given, '--reference', taskId, '--url', server.url]
   expect((await runCli(argv, { cwd: folder.path })).code).toBe(0)
-  expect(server.calls[0]?.params.message).toMatchObject({
+  expect(server.calls[1]?.params.message).toMatchObject({
     contextId,
     taskId,
     referenceTaskIds: [taskId],
@@ -106,6 +109,16 @@ test('files of the answer are saved in the folder, whatever their names say', as
   expect(said.stderr).toContain('saved made/chart.svg (6 bytes)\n')
   expect(readdirSync(path.join(folder.path, 'made')).sort()).toEqual(['chart.svg', 'evil.sh'])
   expect(readFileSync(path.join(folder.path, 'made', 'chart.svg'), 'utf8')).toBe('<svg/>')
+})
+
+test('without --out files are saved in parley-downloads, away from the files of the project', async () => {
+  using folder = temporaryFolder()
+  const files = artifactOf('f', 'files', filePart('chart.svg', '<svg/>'))
+  const frames = [...begun, artifactEvent(2, files), status(3, 'completed')]
+  await using server = await scriptedAgent({ 'message/stream': () => ({ frames }) })
+  const said = await runCli(['send', 'greeter', 'draw', '--url', server.url], { cwd: folder.path })
+  expect(said.stderr).toContain('saved parley-downloads/chart.svg (6 bytes)\n')
+  expect(readdirSync(folder.path)).toEqual(['parley-downloads'])
 })
 
 test('data is printed when the answer has no text, and only then', async () => {
@@ -199,6 +212,68 @@ test('--no-wait prints the id of the new task', async () => {
   expect((await runCli([...argv, '--json'])).stdout).toBe(`${JSON.stringify(task('submitted'))}\n`)
 })
 
+test('--no-wait prints the text of an answer that is a Message, which has no task', async () => {
+  const result = { kind: 'message', role: 'agent', messageId: taskId, parts: [textPart('Hello, Ada!')] }
+  await using server = await scriptedAgent({ 'message/send': () => ({ result }) })
+  const argv = ['send', 'greeter', 'Ada', '--no-wait', '--url', server.url]
+  expect(await runCli(argv)).toEqual({
+    code: 0,
+    stdout: 'Hello, Ada!\n',
+    stderr: 'greeter answered at once, without a task.\n',
+  })
+  expect((await runCli([...argv, '--json'])).stdout).toBe(`${JSON.stringify(result)}\n`)
+})
+
+test('an agent that does not stream may answer with a Message', async () => {
+  const result = { kind: 'message', role: 'agent', messageId: taskId, parts: [textPart('Hello, Ada!')] }
+  await using server = await scriptedAgent({
+    'message/stream': () => ({ error: { code: -32004, message: 'Unsupported operation' }, status: 400 }),
+    'message/send': () => ({ result }),
+  })
+  const argv = ['send', 'greeter', 'Ada', '--url', server.url]
+  expect(await runCli(argv)).toMatchObject({ code: 0, stdout: 'Hello, Ada!\n' })
+  expect(await runCli([...argv, '--json'])).toEqual({
+    code: 0,
+    stdout: `${JSON.stringify(result)}\n`,
+    stderr: '',
+  })
+})
+
+const unknownTask = { error: { code: -32001, message: 'Task not found', data: { taskId } }, status: 404 }
+
+test('--task with an id that the agent does not know: nothing is sent, and the error names --new', async () => {
+  await using server = await scriptedAgent({
+    'tasks/get': () => unknownTask,
+    'message/stream': () => ({ frames: completed }),
+  })
+  const said = await runCli(['send', 'greeter', 'Ada', '--task', taskId, '--url', server.url])
+  expect(said).toEqual({
+    code: 1,
+    stdout: '',
+    stderr: `parley: There is no task ${taskId} at greeter. Check the id, or add --new to start a new task with it.\n`,
+  })
+  expect(server.calls.map(({ method }) => method)).toEqual(['tasks/get'])
+})
+
+test('--task with --new starts a task with that id', async () => {
+  await using server = await scriptedAgent({
+    'tasks/get': () => unknownTask,
+    'message/stream': () => ({ frames: completed }),
+  })
+  const argv = ['send', 'greeter', 'Ada', '--task', taskId, '--new', '--url', server.url]
+  expect((await runCli(argv)).code).toBe(0)
+  expect(server.calls.map(({ method }) => method)).toEqual(['message/stream'])
+  expect(server.calls[0]?.params.message).toMatchObject({ taskId })
+})
+
+test('--task with a token that may not read tasks: the error says how to send without the check', async () => {
+  const error = { code: -32013, message: 'Insufficient scope', data: { required: ['agent:read'] } }
+  await using server = await scriptedAgent({ 'tasks/get': () => ({ error, status: 403 }) })
+  const said = await runCli(['send', 'greeter', 'Ada', '--task', taskId, '--url', server.url])
+  expect(said.code).toBe(1)
+  expect(said.stderr).toMatch(/may not read tasks.*--new/)
+})
+
 test.each([
   ['-32601', { error: { code: -32601, message: 'Method not found' }, status: 404 }],
   ['-32004', { error: { code: -32004, message: 'No agent can do it' }, status: 400 }],
@@ -254,6 +329,7 @@ test.each([
   ['a task that is no UUID', ['send', 'greeter', 'hi', '--task', '7']],
   ['data that is not JSON', ['send', 'greeter', '--data', '{']],
   ['data that is no object', ['send', 'greeter', '--data', '[1]']],
+  ['--new without --task', ['send', 'greeter', 'hi', '--new']],
   ['a file that is not there', ['send', 'greeter', '--file', 'missing.csv']],
   ['a folder as file', ['send', 'greeter', '--file', '.']],
   ['an address that is none', ['send', 'greeter', 'hi', '--url', 'ftp://x']],

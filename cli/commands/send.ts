@@ -17,20 +17,26 @@ import { conclude, concludeJson, followEvents, type Standing, sayInterrupted } f
 import { interruption } from '../interrupt.ts'
 import { type Io, print, printJson } from '../io.ts'
 import { type MessageOptions, messageOf, messageOptions } from '../message.ts'
+import { isMessage, printMessage } from '../message-answer.ts'
 import { explained } from '../no-agent.ts'
 import { fetchThatPays, type PayOptions, unpaid } from '../pay.ts'
 import { askOnTerminal, isInteractive } from '../question.ts'
+import { requireTask } from '../require-task.ts'
 import { connect, type ServerOptions, withServerOptions } from '../server-connection.ts'
 import { TaskView } from '../task-view.ts'
 import { ToldRoute } from '../told-route.ts'
 
 interface SendOptions extends ServerOptions, MessageOptions, PayOptions {
   out?: string
+  new?: true
   webhook?: string
   webhookToken?: string
   wait: boolean
   json?: true
 }
+
+/** Folder of the files that agents make; `.gitignore` names it. */
+const downloads = 'parley-downloads'
 
 export default function sendCommand(io: Io): CliCommand {
   const command = new CliCommand('send')
@@ -43,7 +49,11 @@ export default function sendCommand(io: Io): CliCommand {
       'what to say ("--" before a text that begins with "-"); "-" alone reads it from stdin',
     )
   return withServerOptions(messageOptions(command))
-    .option('--out <folder>', 'where files of the answer are saved (default: here; with --json: nowhere)')
+    .option(
+      '--out <folder>',
+      `folder for the files of the answer (default: ./${downloads}; with --json they are not saved)`,
+    )
+    .option('--new', 'with --task: start a new task with this id instead of continuing one')
     .option('--webhook <url>', 'have the events of the task posted there as well (npx parley listen)')
     .option('--webhook-token <token>', 'with --webhook: what the posts bring as bearer token')
     .option(
@@ -52,7 +62,7 @@ export default function sendCommand(io: Io): CliCommand {
     )
     .option('--yes', 'with --pay: pay without being asked')
     .option('--max <amount>', 'with --pay: pay without being asked, and no more than this', amount)
-    .option('--no-wait', 'print the id of the new task and leave')
+    .option('--no-wait', 'print the id of the new task and exit')
     .option('--json', 'print the task as JSON instead of its answer')
     .addHelpText(
       'after',
@@ -78,10 +88,13 @@ async function send(io: Io, agent: string, text: string | undefined, options: Se
     ...(options.pay && { requestTimeoutMs: 600_000 }),
   })
   const message = await messageOf(io, text, options)
+  if (options.new && options.task === undefined) throw new UsageError('--new needs --task <id>.')
   try {
+    if (options.task !== undefined && !options.new) await requireTask(client, options.task, agent)
     if (options.wait) return await converse(io, client, message, agent, options)
     const task = await client.send(message, configurationOf(options))
     if (options.json) printJson(io, task)
+    else if (isMessage(task)) printMessage(io, task, agent)
     else print(io, `${task.id}\n`)
     return 0
   } catch (thrown) {
@@ -114,6 +127,11 @@ async function converse(
         signal: leave.signal,
         noted: (at) => (known = at),
       })
+      if (isMessage(standing)) {
+        if (options.json) printJson(io, standing)
+        else printMessage(io, standing, agent)
+        return 0
+      }
       if (options.json) return await concludeJson(io, standing, client)
       view.finish()
       const { state } = standing.status
@@ -151,6 +169,7 @@ async function follow(client: AgentClient, message: OutgoingMessage, view: TaskV
     if (told || !(thrown instanceof RpcError) || thrown.code !== -32004) throw thrown
   }
   const accepted = await client.send(message, configuration, { signal })
+  if (isMessage(accepted)) return accepted
   noted({ taskId: accepted.id, contextId: accepted.context_id, status: accepted.status })
   view.state(accepted.status.state)
   const task = await client.wait(accepted.id, { signal })
@@ -174,5 +193,5 @@ function configurationOf({ webhook, webhookToken }: SendOptions): SendConfigurat
 /** Undefined: a program that reads the task as JSON has the files in it. */
 function folderOf(io: Io, options: SendOptions): string | undefined {
   if (options.out === undefined && options.json) return undefined
-  return path.resolve(io.cwd, options.out ?? '.')
+  return path.resolve(io.cwd, options.out ?? downloads)
 }

@@ -104,4 +104,4 @@ export const tsconfig = {
   include: ['agents'],
 }
 
-export const gitignore = 'node_modules/\n.parley/\n.env\n'
+export const gitignore = 'node_modules/\n.parley/\nparley-downloads/\n.env\n'
