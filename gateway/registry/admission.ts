@@ -41,3 +41,14 @@ export function isStranger({ origin, admittedBy }: Pick<AgentEntry, 'origin' | '
 export function checksTokens(entry: Pick<AgentEntry, 'verified' | 'admitted' | 'quarantine'>): boolean {
   return entry.verified && entry.admitted && entry.quarantine?.by === undefined
 }
+
+/**
+ * Run by a third party: neither started by the supervisor nor declared by an operator to belong to this deployment, which
+ * needs a proven key. Callers' tokens are not forwarded to external agents unless they name the agent.
+ */
+export function isExternal(
+  entry: Pick<AgentEntry, 'origin' | 'own' | 'verified' | 'admitted' | 'admittedBy'>,
+): boolean {
+  if (entry.origin === 'supervised') return false
+  return !(entry.own === true && entry.verified && entry.admitted && entry.admittedBy !== byOpenRegistry)
+}

@@ -88,6 +88,8 @@ export interface AgentEntry {
   admitted: boolean
   /** `supervisor`, `open` (the registry was), or the client of the operator who said so. */
   admittedBy?: string
+  /** An operator declared at admission that this deployment runs it: callers' tokens are forwarded as to supervised agents. */
+  own?: boolean
   /** How the card has changed since it was admitted, oldest first; bounded. */
   cardChanges?: CardChange[]
   /** Set aside after repeated failures, or by the operator (`by`: the operator's client). */

@@ -21,6 +21,7 @@ import type { Route, RoutingStore } from './routing-store.ts'
 import { rpcMethods } from './rpc-methods.ts'
 import type { Incoming } from './sending.ts'
 import { StreamEnd } from './stream-end.ts'
+import { tokenInfoOf } from './token-forwarding.ts'
 import { agentIsDown } from './upstream-error.ts'
 import type { Whereabouts } from './whereabouts.ts'
 import { WholeAnswer } from './whole-answer.ts'
@@ -35,6 +36,8 @@ export interface RpcRouterOptions {
   lessons: Lessons
   wayTo: WayTo
   seen: Seen
+  /** Public address of the gateway. */
+  gatewayUrl: string
   log: Log
 }
 
@@ -72,6 +75,7 @@ export class RpcRouter {
         throw refusal
       })
     request.callerId = caller.id
+    request.token = tokenInfoOf(caller, this.#options.gatewayUrl)
     const json = parseJson(body)
     known.id = readId(json)
     const { id, method, params } = readRequest(json)

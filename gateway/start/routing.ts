@@ -67,7 +67,7 @@ export async function startRouting(options: RoutingOptions): Promise<Routing> {
   const negotiator = new Negotiator({ index, registry, store, gatewayUrl, log, meaning })
   const whereabouts = new Whereabouts({ store, registry, wayTo })
   const seen: Seen = (id, sign) => (sign === 'answered' ? work.answered(id) : work.failed(id))
-  const around = { registry, store, whereabouts, lessons, wayTo, seen, log }
+  const around = { registry, store, whereabouts, lessons, wayTo, seen, gatewayUrl, log }
   const messages = new MessageRouter({ ...around, negotiator, minScore: config.routeMinScore })
   const gather = new Gather({
     registry,

@@ -26,6 +26,9 @@ const checks: Check[] = [
   signatureIsTheCallers,
 ]
 
+/** Whose token it is and what it may do, whichever server it is for. */
+const identification: Check[] = [tokenIsPresent, introspect, tokenIsActive, callerIsNamed]
+
 const noBody = new Uint8Array()
 
 export class Authenticator {
@@ -51,6 +54,17 @@ export class Authenticator {
   async authenticate(headers: IncomingHttpHeaders, body: Uint8Array = noBody): Promise<Caller> {
     const attempt: Partial<Attempt> = { headers, body }
     for (const check of checks) await check(attempt, this)
+    return (attempt as Attempt).caller
+  }
+
+  /**
+   * The caller that the token names. Checks neither the audience nor a signature: for a proxy that decides whether the
+   * token may be forwarded to another server.
+   * @throws ParleyError AuthenticationRequired, InvalidToken, TokenExpired, Unavailable
+   */
+  async identify(headers: IncomingHttpHeaders): Promise<Caller> {
+    const attempt: Partial<Attempt> = { headers, body: noBody }
+    for (const check of identification) await check(attempt, this)
     return (attempt as Attempt).caller
   }
 
@@ -106,11 +120,12 @@ function tokenIsForUs(attempt: Partial<Attempt>, authenticator: Authenticator): 
 }
 
 function callerIsNamed(attempt: Partial<Attempt>): void {
-  const { client_id, sub, scope } = attempt.introspection as Introspection
+  const { client_id, sub, scope, aud } = attempt.introspection as Introspection
   const id = client_id ?? sub
   if (id === undefined) throw refused('InvalidToken', 'The token names no client')
   const caller: Caller = { id, scopes: new Set(scope?.split(' ') ?? []) }
   if (id.startsWith('did:')) caller.did = id
+  if (aud !== undefined) caller.audience = [aud].flat()
   attempt.caller = caller
 }
 

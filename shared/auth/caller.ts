@@ -10,6 +10,8 @@ export interface Caller {
   /** The request's own, where it is signed (specification, "Layer 2: DID signatures"). */
   signature?: Uint8Array
   scopes: ReadonlySet<string>
+  /** Servers that the token names in `aud` (RFC 8707); absent: the token names none. */
+  audience?: readonly string[]
 }
 
 export function mayUse(caller: Caller, scope: Scope): boolean {
