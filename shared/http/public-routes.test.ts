@@ -242,6 +242,30 @@ test('POST /agent/negotiation: no credential, the specification’s answer, at m
   expect(await agent.app.services.store.countByState()).not.toHaveProperty('submitted')
 })
 
+test('negotiation without weights: the default weights apply, and reasons says so', async () => {
+  const defaults = { skill_match: 0.55, io_compatibility: 0.2, performance: 0.15, load: 0.05, cost: 0.05 }
+  const task_summary = 'Count the words of this text'
+  const without = await negotiate({ task_summary })
+  const given = await negotiate({ task_summary, weights: defaults })
+  expect(without.status).toBe(200)
+  expect(without.json.score).toBe(given.json.score)
+  const note = expect.stringMatching(
+    /^no weights given: the defaults apply \(skill_match 0\.55, .*cost 0\.05\)$/,
+  )
+  expect(without.json.reasons).toContainEqual(note)
+  expect(given.json.reasons).not.toContainEqual(note)
+  const refused = await negotiate({ task_summary, required_tools: ['hammer'] })
+  expect(refused.json).toMatchObject({ can_handle: false, score: 0 })
+  expect(refused.json.reasons).toContainEqual(note)
+})
+
+test('negotiation: max_cost_amount as a JSON number is read as its decimal text', async () => {
+  const body = (amount: string) =>
+    `{"task_summary": "Count words", "max_cost_amount": ${amount}, "weights": {"skill_match": 1}}`
+  for (const amount of ['0', '1', '0.05', '1e-7', '2.5e21', '"0.05"'])
+    expect([amount, (await negotiate(body(amount))).status]).toEqual([amount, 200])
+})
+
 test('weights: a missing one is 0, they are divided by their sum, all zero is equal', async () => {
   const score = async (given: object) =>
     (await negotiate({ task_summary: 'Count words', weights: given })).json.score
@@ -253,7 +277,6 @@ test('weights: a missing one is 0, they are divided by their sum, all zero is eq
 })
 
 test.each<[string, object | string, number]>([
-  ['no weights', { task_summary: 'x' }, -32602],
   ['weights as array', { task_summary: 'x', weights: [] }, -32602],
   ['a negative weight', { task_summary: 'x', weights: { load: -0.1 } }, -32602],
   ['a weight above 1', { task_summary: 'x', weights: { load: 1.1 } }, -32602],
@@ -265,7 +288,8 @@ test.each<[string, object | string, number]>([
   ['min_score above 1', { task_summary: 'x', weights, min_score: 2 }, -32602],
   ['a fraction as latency', { task_summary: 'x', weights, max_latency_ms: 1.5 }, -32602],
   ['a negative price', { task_summary: 'x', weights, max_cost_amount: '-1' }, -32602],
-  ['a number as price', { task_summary: 'x', weights, max_cost_amount: 1 }, -32602],
+  ['a negative number as price', { task_summary: 'x', weights, max_cost_amount: -1 }, -32602],
+  ['a price too long to be one', { task_summary: 'x', weights, max_cost_amount: 1e-40 }, -32602],
   ['tools as a text', { task_summary: 'x', weights, required_tools: 'a' }, -32602],
   ['an empty body', '', -32700],
   ['__proto__', '{"task_summary":"x","weights":{"__proto__":{"load":1}}}', -32600],

@@ -14,3 +14,13 @@ export function amountOf(text: string): bigint | undefined {
 export function shareOf(a: bigint, b: bigint): number {
   return Number((a * 1_000_000_000_000n) / b) / 1_000_000_000_000
 }
+
+/** A number without an exponent: `1e-7` is "0.0000001". */
+export function decimalText(value: number): string {
+  const [digits = '', exponent] = String(value).split('e')
+  if (exponent === undefined) return digits
+  const [whole = '', fraction = ''] = digits.split('.')
+  const shift = Number(exponent)
+  if (shift > 0) return whole + fraction.padEnd(shift, '0')
+  return `0.${'0'.repeat(-shift - 1)}${whole}${fraction}`
+}

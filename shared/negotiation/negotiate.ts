@@ -4,7 +4,7 @@ import type { Knowledge } from './knowledge.ts'
 import type { Offer } from './offer.ts'
 import { profileOf } from './profile.ts'
 import { queryOf } from './query.ts'
-import { reasonsOf } from './reasons.ts'
+import { defaultsReason, reasonsOf } from './reasons.ts'
 import type { NegotiationRequest } from './request.ts'
 import { rounded } from './rounded.ts'
 import { type SkillMatch, skillMatch, skillMatches } from './skill-match.ts'
@@ -38,7 +38,7 @@ export interface Negotiated {
 export function negotiate(offer: Offer, wanted: NegotiationRequest, knowledge: Knowledge = {}): Negotiated {
   const estimate = estimateOf(offer)
   const broken = brokenConstraint(offer, wanted)
-  if (broken !== undefined) return refused(broken, offer, estimate)
+  if (broken !== undefined) return refused(broken, offer, wanted, estimate)
   const query = queryOf(wanted)
   const profile = profileOf(offer)
   const subscores = subscoresOf(skillMatch(profile, query, knowledge), offer, wanted, estimate)
@@ -54,7 +54,10 @@ export function negotiate(offer: Offer, wanted: NegotiationRequest, knowledge: K
     score,
     exactScore,
     confidence: rounded(subscores.skillMatch),
-    reasons: reasonsOf({ offer, subscores, matches, estimate, query, knowledge }),
+    reasons: [
+      ...reasonsOf({ offer, subscores, matches, estimate, query, knowledge }),
+      ...defaultsReason(wanted),
+    ],
     subscores: roundedScores(subscores),
     skillMatches: matches,
     ...(canHandle ? {} : { rejectionReason: refusal }),
@@ -82,7 +85,7 @@ function subscoresOf(match: number, offer: Offer, wanted: NegotiationRequest, es
   }
 }
 
-function refused(broken: string, offer: Offer, estimate: Estimate): Negotiated {
+function refused(broken: string, offer: Offer, wanted: NegotiationRequest, estimate: Estimate): Negotiated {
   return {
     canHandle: false,
     score: 0,
@@ -90,7 +93,7 @@ function refused(broken: string, offer: Offer, estimate: Estimate): Negotiated {
     confidence: 1,
     brokenConstraint: broken,
     rejectionReason: broken,
-    reasons: [broken],
+    reasons: [broken, ...defaultsReason(wanted)],
     subscores: noScores,
     skillMatches: [],
     ...figuresOf(offer, estimate),

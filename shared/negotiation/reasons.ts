@@ -1,8 +1,10 @@
+import { snakeOf } from '../protocol/spelling.ts'
 import { type Estimate, successOf } from './estimate.ts'
 import { massOf } from './evidence.ts'
 import type { Knowledge } from './knowledge.ts'
 import type { Offer } from './offer.ts'
 import type { Query } from './query.ts'
+import type { NegotiationRequest } from './request.ts'
 import type { SkillMatch } from './skill-match.ts'
 import type { Subscores } from './weighted.ts'
 
@@ -30,6 +32,13 @@ export function reasonsOf(found: Found): string[] {
     ...costReason(offer),
     ...(knowledge.withoutEmbeddings === undefined ? [] : [`words alone: ${knowledge.withoutEmbeddings}`]),
   ]
+}
+
+/** The specification requires `weights`; a client that leaves them out learns which ones were used. */
+export function defaultsReason({ weightsAreDefault, weights }: NegotiationRequest): string[] {
+  if (weightsAreDefault !== true) return []
+  const named = Object.entries(weights).map(([name, value]) => `${snakeOf(name)} ${value}`)
+  return [`no weights given: the defaults apply (${named.join(', ')})`]
 }
 
 function skillReason({ matches, subscores }: Found): string[] {

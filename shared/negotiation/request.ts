@@ -1,7 +1,8 @@
 import { z } from 'zod'
 import { parseParams } from '../protocol/params.ts'
 import { wireObject } from '../protocol/spelling.ts'
-import { amountPattern } from './amount.ts'
+import { amountPattern, decimalText } from './amount.ts'
+import { usualWeights } from './usual.ts'
 
 const share = z.number().min(0).max(1)
 const names = z.array(z.string().max(256)).max(100).optional()
@@ -12,6 +13,9 @@ export const amount = z
     amountPattern,
     'must be a decimal number such as 0.05: no sign, exponent or currency, 30 digits a side',
   )
+
+/** Clients of the reference implementation send the budget as a JSON number. */
+const budget = z.preprocess((given) => (typeof given === 'number' ? decimalText(given) : given), amount)
 
 /** The five weights (design gaps, "Negotiation"): one that is missing is 0. */
 const weights = wireObject({
@@ -29,15 +33,22 @@ const request = wireObject({
   inputMimeTypes: names,
   outputMimeTypes: names,
   maxLatencyMs: z.int().min(0).optional(),
-  maxCostAmount: amount.optional(),
+  maxCostAmount: budget.optional(),
   requiredTools: names,
   forbiddenTools: names,
   minScore: share.optional(),
-  weights,
+  weights: weights.optional(),
 })
-export type NegotiationRequest = z.output<typeof request>
+
+export interface NegotiationRequest extends Omit<z.output<typeof request>, 'weights'> {
+  weights: Weights
+  /** The request had no `weights`; the answer's `reasons` say that the defaults apply. */
+  weightsAreDefault?: true
+}
 
 /** @throws ParleyError InvalidParams */
 export function parseNegotiation(body: unknown): NegotiationRequest {
-  return parseParams(request, body)
+  const { weights: given, ...wanted } = parseParams(request, body)
+  if (given !== undefined) return { ...wanted, weights: given }
+  return { ...wanted, weights: usualWeights, weightsAreDefault: true }
 }
