@@ -224,7 +224,7 @@ function addRoutes(app: FastifyInstance, parts: Parts): void {
   addNegotiationRoutes(app, { ...parts.routing, authenticator })
   addRpcRoutes(app, { router: parts.routing.router(authenticator), log: parts.log })
   addJoiningRoutes(app, { registry, authenticator, gatewayUrl, vouch, joining })
-  addDiscoveryRoutes(app, registry, { version, gatewayUrl })
+  addDiscoveryRoutes(app, registry, { version, gatewayUrl, did: identity?.did })
   addHealthRoute(app, healthOptions(parts))
 }
 

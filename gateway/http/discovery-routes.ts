@@ -1,5 +1,7 @@
 import type { FastifyInstance } from 'fastify'
+import { agentId } from '../../shared/discovery/agent-card.ts'
 import { sendCacheable } from '../../shared/http/discovery-routes.ts'
+import { keyId } from '../../shared/identity/did.ts'
 import { ParleyError } from '../../shared/jsonrpc/errors.ts'
 import type { Registry } from '../registry/registry.ts'
 import { cardOut, skillOut } from './entry-out.ts'
@@ -7,6 +9,8 @@ import { cardOut, skillOut } from './entry-out.ts'
 export interface GatewayIdentity {
   version: string
   gatewayUrl: string
+  /** Undefined: the gateway has no identity (SERVICE_GATEWAY_*). */
+  did: string | undefined
 }
 
 /** Card and skills of the gateway itself, and the cards of its agents with its own address in `url`; public. */
@@ -19,6 +23,10 @@ export function addDiscoveryRoutes(app: FastifyInstance, registry: Registry, gat
     const skills = allSkills(registry)
     return { skills, total: skills.length }
   })
+  app.get<{ Params: { id: string }; Querystring: { agent?: string } }>(
+    '/agent/skills/:id',
+    async ({ params, query }) => skillDetail(registry, params.id, query.agent),
+  )
   app.get<{ Params: { slug: string } }>('/agents/:slug/.well-known/agent.json', (request, reply) => {
     const entry = registry.bySlug(request.params.slug)
     if (entry === undefined) throw new ParleyError('NotFound', { data: { reason: 'agent' } })
@@ -33,18 +41,30 @@ function allSkills(registry: Registry) {
     .flatMap((entry) => entry.skills.map((skill) => ({ ...skillOut(entry, skill), agent: entry.slug })))
 }
 
-function gatewayCard(registry: Registry, { version, gatewayUrl }: GatewayIdentity) {
+/** By id, else by name. Several agents may list the same id: `agent` (a slug) selects one, otherwise the first listed is returned. */
+function skillDetail(registry: Registry, idOrName: string, agent: string | undefined) {
+  const skills = allSkills(registry).filter((skill) => agent === undefined || skill.agent === agent)
+  const skill = skills.find(({ id }) => id === idOrName) ?? skills.find(({ name }) => name === idOrName)
+  if (skill === undefined) throw new ParleyError('SkillNotFound', { data: { reason: 'skill' } })
+  return { ...skill, has_documentation: typeof skill['documentation_path'] === 'string' }
+}
+
+function gatewayCard(registry: Registry, { version, gatewayUrl, did }: GatewayIdentity) {
   const skills = registry.admitted().flatMap((entry) => entry.skills.map((skill) => ({ entry, skill })))
   const modes = (name: 'input_modes' | 'output_modes') => [
     ...new Set(skills.flatMap(({ skill }) => skill[name])),
   ]
   return {
+    // The reference implementation's clients require an id; without an identity the address makes one that does not change.
+    id: did === undefined ? keyId(Buffer.from(gatewayUrl)) : agentId(did),
+    ...(did !== undefined && { did }),
     name: 'parley',
     description: 'A gateway to many agents',
     url: gatewayUrl,
     version,
     protocolVersion: '1.0.0',
     kind: 'agent',
+    // No DID extension: its readers verify artifacts with that key, and artifacts are signed by the agents.
     capabilities: { streaming: true, pushNotifications: false, stateTransitionHistory: true, extensions: [] },
     skills: skills.map(({ entry, skill }) => ({
       id: skill.id,
