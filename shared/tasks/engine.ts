@@ -125,6 +125,8 @@ export class TaskDraft {
   #record: TaskRecord
   /** An attempt failed, and may have been stored all the same. */
   #unsure = false
+  /** Another commit took the version: the stored task is not the one that the changes were computed from. */
+  #lost = false
   readonly #commit: CommitAttempt
 
   constructor(base: TaskRecord, commit: CommitAttempt) {
@@ -157,15 +159,18 @@ export class TaskDraft {
   }
 
   /**
-   * False when someone else changed the task since: nothing of the draft is stored then. A commit that failed may be tried
-   * again, also when its answer alone was lost.
+   * False when another commit changed the task since: nothing of the draft is stored then, and the draft is over. Every
+   * later commit of it returns false too, whatever was applied in between. A commit that failed may be tried again, also
+   * when only its answer was lost.
    */
   async commit(): Promise<boolean> {
+    if (this.#lost) return false
     const [before, after] = [this.#base, this.#record]
     if (before === after) return true
     try {
       const committed = await this.#commit(before, after, this.#unsure)
-      this.#base = after
+      if (committed) this.#base = after
+      else this.#lost = true
       this.#unsure = false
       return committed
     } catch (error) {

@@ -1,3 +1,6 @@
+import { mkdtemp, rm } from 'node:fs/promises'
+import { tmpdir } from 'node:os'
+import path from 'node:path'
 import { setTimeout as wait } from 'node:timers/promises'
 import { expect, test } from 'vitest'
 import type { WireEvent } from '../client/client.ts'
@@ -80,4 +83,77 @@ test('a storage that is away while the result is committed: it is committed late
   expect([done.status.state, runs]).toEqual(['completed', 1])
   const stored = await store.open.loadTask(done.id)
   expect(stored).toMatchObject({ starts: 1 })
+})
+
+/** The storage refuses what the runner commits until it is told to come back; a cancel is let through. */
+function refusesRunner(store: Store) {
+  const commit = store.commitTask.bind(store)
+  const state = { away: true }
+  const tried = Promise.withResolvers<void>()
+  store.commitTask = (record) => {
+    if (!state.away || record.status.state === 'canceled') return commit(record)
+    tried.resolve()
+    return Promise.reject(away())
+  }
+  return { tried: tried.promise, comeBack: () => (state.away = false) }
+}
+
+test('a task is canceled while its deadline passes and the storage refuses its `working` commit: it stays canceled, with one final event', async () => {
+  const aborted = Promise.withResolvers<unknown>()
+  const handle = ({ signal }: { signal: AbortSignal }) =>
+    new Promise<string>((resolve) =>
+      signal.addEventListener('abort', () => {
+        aborted.resolve((signal.reason as Error).cause)
+        resolve('late')
+      }),
+    )
+  await using agent = await testAgent({ handle, deadlineMs: 100 })
+  const { store, scheduler } = agent.app.services
+  const storage = refusesRunner(store)
+  const alice = agent.caller('alice')
+  const { id } = await alice.send('go')
+  await storage.tried
+  expect(await aborted.promise).toBe('deadline')
+  const canceled = await alice.cancel(id)
+  storage.comeBack()
+  await expect.poll(() => scheduler.active, { timeout: 10_000 }).toBe(0)
+  expect(await alice.get(id)).toEqual(canceled)
+  const events = (await Array.fromAsync(alice.resubscribe(id, 0))) as WireEvent[]
+  expect(events.map((event) => [event.sequence, event.kind])).toEqual([[1, 'status-update']])
+})
+
+test('a task is canceled while its process stops and the storage refuses its `working` commit: it stays canceled and does not run again', async () => {
+  const dataDir = await mkdtemp(path.join(tmpdir(), 'parley-storage-away-'))
+  let stopping = false
+  const handle = ({ signal }: { signal: AbortSignal }) =>
+    new Promise<string>((resolve) =>
+      signal.addEventListener('abort', () => {
+        stopping = true
+        resolve('late')
+      }),
+    )
+  let id = ''
+  {
+    await using agent = await testAgent({ handle }, { dataDir, drainMs: 50 })
+    const { store, engine } = agent.app.services
+    const commit = store.commitTask.bind(store)
+    const tried = Promise.withResolvers<void>()
+    store.commitTask = async (record) => {
+      if (record.status.state === 'canceled') return commit(record)
+      tried.resolve()
+      if (!stopping) throw away()
+      // The storage is back, and a cancel that was already under way is the first to be stored.
+      const task = await store.loadTask(id)
+      if (task?.status.state === 'submitted') await engine.change(task, () => ({ kind: 'cancel' }))
+      return commit(record)
+    }
+    id = (await agent.caller('alice').send('go')).id
+    await tried.promise
+    await agent.app[Symbol.asyncDispose]()
+  }
+  let runs = 0
+  await using again = await testAgent({ handle: () => `start ${(runs += 1)}` }, { dataDir })
+  expect((await again.caller('alice').get(id)).status.state).toBe('canceled')
+  expect(runs).toBe(0)
+  await rm(dataDir, { recursive: true, force: true })
 })
