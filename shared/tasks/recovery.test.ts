@@ -4,6 +4,8 @@ import { tmpdir } from 'node:os'
 import path from 'node:path'
 import { afterAll, beforeAll, expect, test } from 'vitest'
 import type { WireEvent } from '../client/client.ts'
+import { timestamp } from '../protocol/timestamp.ts'
+import { next, sampleRecord } from '../store/sample-record.cases.ts'
 import { startedTask } from '../testing/stored-task.ts'
 import { type TestCaller, testAgent } from '../testing/test-agent.ts'
 import { expirePauses } from './expiry.ts'
@@ -60,6 +62,31 @@ test('after 3 starts: `failed` with the reason, and the handler is not asked', a
     message: { parts: [{ text: expect.stringContaining('3 times') }] },
   })
   expect(runs).toBe(0)
+})
+
+test('after 3 starts, but its process lives and stores a question just then: the question stands', async () => {
+  await using agent = await testAgent({ handle: () => 'x' })
+  const { store, scheduler } = agent.app.services
+  const record = sampleRecord({
+    owner: 'alice',
+    starts: 3,
+    status: { state: 'working', timestamp: timestamp() },
+  })
+  await store.createTask(record)
+  const commit = store.commitTask.bind(store)
+  const asked = next(record, 'input-required', { dueAt: Date.now() + 60_000 })
+  const late = Promise.withResolvers<boolean>()
+  store.commitTask = async (wanted) => {
+    store.commitTask = commit
+    await commit(asked)
+    const stored = await commit(wanted)
+    late.resolve(stored)
+    return stored
+  }
+  scheduler.enqueue({ taskId: record.id, version: record.version, owner: 'alice' })
+  expect(await late.promise).toBe(false)
+  await expect.poll(() => scheduler.active).toBe(0)
+  expect(await store.loadTask(record.id)).toEqual(asked)
 })
 
 test("onRestart 'fail': a task that ran is failed with the reason; one that had not begun runs", async () => {

@@ -123,15 +123,14 @@ export class TaskRunner {
     if (record.heldBy !== undefined) return
     const claimed = record.lease?.holder === leases.holder
     const reason = claimed ? undefined : startedTooOften(record)
-    if (reason !== undefined) {
-      await engine.change(record, (task) => failed(task, reason))
-      return
-    }
-    if (!claimed && state === 'working' && agent.onRestart === 'fail') {
-      await engine.change(record, (task) => failed(task, 'The agent restarted while this task ran.'))
-      return
-    }
     const draft = engine.draft(record)
+    const restarted = !claimed && state === 'working' && agent.onRestart === 'fail'
+    if (reason !== undefined || restarted) {
+      // One attempt: a task that another process changed meanwhile is not the one that these reasons are about.
+      draft.apply(failed(record, reason ?? 'The agent restarted while this task ran.'))
+      await this.#commit(draft)
+      return
+    }
     draft.apply({ kind: 'pick-up', lease: leases.lease() })
     // The start must be known to the store before the handler runs: it was counted with the creation, or is now.
     if ((!claimed || agent.onRestart === 'fail') && !(await this.#commit(draft))) return
