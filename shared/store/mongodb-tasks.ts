@@ -55,17 +55,9 @@ export async function commitTask(inside: Inside, record: TaskRecord): Promise<bo
   const { tasks, agentId } = inside
   const { document, parts } = encodeTask(inside, record, boundOf(record.status.state))
   await saveParts(inside, parts)
-  const {
-    _id,
-    agent_id: _agent,
-    task_id: _task,
-    owner,
-    context_id: _context,
-    position: _position,
-    ...rest
-  } = document
+  const { _id, agent_id: _agent, task_id: _task, owner, context_id: _context, position, ...rest } = document
   const { holder, lease_until, ...changed } = rest
-  const before = { _id, agent_id: agentId, owner, version: record.version - 1 }
+  const before = { _id, agent_id: agentId, owner, position, version: record.version - 1 }
   const gone = {
     ...absent(document, ['due_at', 'ended_at', 'parts']),
     ...(record.starts === 0 && { survived: '' as const }),

@@ -53,14 +53,14 @@ const updateTask = `UPDATE tasks SET state = ?, updated_at = ?, version = ?,
 
 export async function commitTask(inside: Inside, record: TaskRecord): Promise<boolean> {
   const { database } = inside
-  const { id, status, updatedAt, version, lease, dueAt } = record
+  const { id, status, createdAt, updatedAt, version, lease, dueAt } = record
   const { body, large, parts } = encodeTask(inside, record)
   const holder = lease?.holder ?? null
   const until = lease?.until ?? null
   return database.write(() => {
-    const there = database.statement('SELECT seq, version, state FROM tasks WHERE id = ?').get(id) as
-      | { seq: number; version: number; state: TaskState }
-      | undefined
+    const there = database
+      .statement('SELECT seq, version, state FROM tasks WHERE id = ? AND created_at = ?')
+      .get(id, createdAt) as { seq: number; version: number; state: TaskState } | undefined
     if (there === undefined || there.version !== version - 1) return false
     saveParts(inside, id, parts)
     database

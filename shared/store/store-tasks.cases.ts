@@ -1,5 +1,6 @@
 import { expect, test } from 'vitest'
 import type { Part } from '../protocol/task.ts'
+import { timestamp } from '../protocol/timestamp.ts'
 import {
   alice,
   artifactOf,
@@ -90,6 +91,18 @@ export function taskCases(open: OpenStore): void {
     }
     expect(await store.commitTask(late)).toBe(false)
     expect(await store.loadTask(record.id)).toEqual(record)
+  })
+
+  test('a commit to a task that was cleared is false, also when its id and version are in use again', async () => {
+    await using store = await open()
+    const cleared = await createdIn(store, 'canceled')
+    expect(await store.clearContext(cleared.contextId, alice)).toBe('cleared')
+    const createdAt = timestamp()
+    const second = await createdIn(store, 'working', { id: cleared.id, createdAt })
+    expect(await store.commitTask(next(cleared, 'failed'))).toBe(false)
+    const lease = { holder: 'me', until: Date.now() + 1000 }
+    expect(await store.commitTask(next(cleared, 'working', { lease }))).toBe(false)
+    expect(await store.loadTask(second.id)).toEqual(second)
   })
 
   test('a commit to a task that is not there is false', async () => {

@@ -122,8 +122,8 @@ export interface Store extends AsyncDisposable {
   /** For the engine alone: whoever owns it. */
   loadTask(id: string): Promise<TaskRecord | undefined>
   /**
-   * Replaces the record if its version is still `record.version - 1`; false otherwise. Never shortens the lease of the
-   * same holder.
+   * Replaces the record if its version is still `record.version - 1`; false otherwise, also where a task of the same id was
+   * created since. Never shortens the lease of the same holder.
    */
   commitTask(record: TaskRecord): Promise<boolean>
   /**
