@@ -43,6 +43,8 @@ test.each([
   ['500 kcal to kJ', 2092, 'kJ'],
   ['1 knot to km/h', 1.852, 'km / h'],
   ['2 GB to MB', 2000, 'MB'],
+  ['84 EUR * (1 + 15%) / 3', 32.2, 'EUR'],
+  ['1250.50 USD + 300 USD', 1550.5, 'USD'],
 ])('a quantity has a number and a unit: %s', (expression, value, unit) => {
   expect(outcomeOf(expression)).toMatchObject({
     ok: true,

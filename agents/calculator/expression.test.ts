@@ -29,6 +29,53 @@ test.each([
   expect(expressionFrom(text, {})).toEqual({ expression })
 })
 
+test.each([
+  ['What is 17 % of 89.90 €?', '17% * 89.90 EUR'],
+  ['17% of $89.90', '17% * 89.90 USD'],
+  ['17% von 89,90', '17% * 89.90'],
+  ['split 84 € by 3 with 15% tip', '(84 EUR * (1 + 15%)) / 3'],
+  ['Split a bill of $84 among 3 people with a 15% tip', '(84 USD * (1 + 15%)) / 3'],
+  ['split 84 € 3 ways including 15% tip', '(84 EUR * (1 + 15%)) / 3'],
+  ['84 € plus 15% tip divided by 3', '(84 EUR * (1 + 15%)) / 3'],
+  ['split 84 for 3', '84 / 3'],
+  ['what is a 15% tip on 84 dollars?', '15% * 84 USD'],
+  ["what's the tip on 60 at 20%", '20% * 60'],
+  ['20% off 80', '80 - 20%'],
+  ['add 19% to 250', '250 + 19%'],
+  ['add 5 and 7', '5 + 7'],
+  ['subtract 5 from 12', '12 - 5'],
+  ['20 is what percent of 80', '20 / 80 * 100'],
+  ['divide 12 m by 4 s', '12 m / (4 s)'],
+  ['half of 90', '90 / 2'],
+  ['square of 12', '12^2'],
+  ['2 to the 10th power', '2 ^ 10'],
+])('shares, tips and other questions in words become one expression: %j', (text, expression) => {
+  expect(expressionFrom(text, {})).toEqual({ expression })
+})
+
+test.each([
+  ['how many km are 5 miles', '5 miles to km'],
+  ['how many kilometers is 5 miles?', '5 miles to kilometers'],
+  ['72 F in C', '72 degF in degC'],
+  ['6 ft 2 in cm', '(6 ft + 2 in) to cm'],
+  ['how long does it take to drive 120 km at 80 km/h', '(120 km) / (80 km/h) to hours'],
+])('the unit to convert to is found wherever it is named: %j', (text, expression) => {
+  expect(expressionFrom(text, {})).toEqual({ expression })
+})
+
+test.each([
+  ['1.234,56 * 2', '1234.56 * 2'],
+  ['89,90 * 17%', '89.90 * 17%'],
+  ['average of 1,5', 'mean(1,5)'],
+  ['10k * 3', '10e3 * 3'],
+  ['$2 million / 5', '2e6 USD / 5'],
+  ['3x4', '3 * 4'],
+  ['0x10 + 1', '0x10 + 1'],
+  ['2x + 3', '2x + 3'],
+])('numbers are read as people write them: %j', (text, expression) => {
+  expect(expressionFrom(text, {})).toEqual({ expression })
+})
+
 test('a data part says expression and precision, as they are', () => {
   expect(expressionFrom('ignored', { expression: ' 1/3 ', precision: 30 })).toEqual({
     expression: '1/3',

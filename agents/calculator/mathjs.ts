@@ -1,5 +1,6 @@
 import { createRequire } from 'node:module'
 import type { MathJsInstance } from 'mathjs'
+import { currencies } from './currencies.ts'
 
 /**
  * The one place that loads the library, and only ever in the calculating process. The bundled file loads in a quarter
@@ -69,6 +70,8 @@ export function lockedDown(digits?: number) {
   const format = math.format.bind(math)
   const typeOf = math.typeOf.bind(math)
   for (const [name, unit] of Object.entries(units)) math.createUnit({ [name]: unit })
+  // Without a definition each is a dimension of its own.
+  for (const code of currencies) math.createUnit(code)
   math.import({ ln: math.log.bind(math) }, {})
   const replaceable = [...refusedFunctions].filter((name) => !unreplaceable.has(name))
   math.import(Object.fromEntries(replaceable.map((name) => [name, refusal(name)])), { override: true })

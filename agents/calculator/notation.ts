@@ -1,3 +1,6 @@
+import { fromPhrase } from './phrases.ts'
+import { plainNumbers } from './plain-numbers.ts'
+
 /** Ways in which people write arithmetic, rewritten to the notation of the expression language. */
 
 const symbols: [RegExp, string][] = [
@@ -14,6 +17,9 @@ const symbols: [RegExp, string][] = [
   [/√\s*\(/g, 'sqrt('],
   [/√\s*(\d+(?:\.\d+)?)/g, 'sqrt($1)'],
   [/°\s*([CF])\b/g, 'deg$1'],
+  // No quantity converts from farad to coulomb or back, so a bare C or F in a conversion is a temperature.
+  [/(?<=\d)\s*F (in|to) C$/g, ' degF $1 degC'],
+  [/(?<=\d)\s*C (in|to) F$/g, ' degC $1 degF'],
   [/°/g, ' deg'],
   [/[“”„]/g, '"'],
 ]
@@ -22,6 +28,8 @@ const number = String.raw`-?\d+(?:\.\d+)?`
 const atom = String.raw`(?:${number}|[A-Za-z_]\w*)`
 
 const words: [RegExp, string][] = [
+  // "how many km are 5 miles" names the target unit first.
+  [/^how many (.+?) (?:are|is|equals?|do|makes?)(?: there)?(?: in)? (-?\d.*)$/i, '$2 to $1'],
   // "how many cm are there in 12 inches" is a conversion the other way round.
   [
     /^how many (.+?) (?:are there |are |is there |is |do you get |go |make (?:up )?)?(?:in|for|to|into) (?:an? |one )?(.+)$/i,
@@ -45,10 +53,12 @@ const words: [RegExp, string][] = [
   [/(?<=\d),? and (?=-?[\d.]+\s*$)/gi, ', '],
   [/\b(?:the )?(?:average|mean) of (\[.*\]|[-\d.,\s]*\d)/gi, 'mean($1)'],
   [/\b(?:the )?sum of ([-\d.,\s]*\d)/gi, 'sum($1)'],
+  [new RegExp(String.raw`\b(sqrt|cbrt|log|ln|sin|cos|tan) (${number})`, 'gi'), '$1($2)'],
   [/\bplus\b/gi, '+'],
   [/\bminus\b/gi, '-'],
   [/\b(?:multiplied by|times)\b/gi, '*'],
   [/\b(?:divided by|over)\b/gi, '/'],
+  [/\bto the (?:power (?:of )?)?(\d+)(?:st|nd|rd|th)?(?: power)?\b/gi, '^ $1'],
   [/\b(?:to the power of|raised to(?: the)?|to the power)\b/gi, '^'],
   [/\bsquared\b/gi, '^2'],
   [/\bcubed\b/gi, '^3'],
@@ -76,11 +86,16 @@ export function toNotation(line: string): string {
   if (/["']/.test(line)) return line
   let text = line
   for (const [pattern, by] of symbols) text = text.replace(pattern, by)
+  text = fromPhrase(plainNumbers(text))
   for (const [pattern, by] of words) text = text.replace(pattern, by)
   for (const [big, small] of compounds) text = text.replace(compound(big, small), '($1 $2 + $3 $4)')
-  return withoutThousands(text)
-    .replaceAll(/\b(celsius|fahrenheit)\b/gi, (unit) => unit.toLowerCase())
-    .trim()
+  return (
+    text
+      // `(6 ft + 2 in) cm`: what follows a pair of units is the unit to convert to.
+      .replace(/^(\(\d[^()]* \+ \d[^()]*\)) (?=[a-z]+$)/i, '$1 to ')
+      .replaceAll(/\b(celsius|fahrenheit)\b/gi, (unit) => unit.toLowerCase())
+      .trim()
+  )
 }
 
 function compound(big: string, small: string): RegExp {
@@ -88,10 +103,4 @@ function compound(big: string, small: string): RegExp {
     String.raw`(?<![\w.])(\d+(?:\.\d+)?)\s*(${big})(?:,? and|,)?\s+(\d+(?:\.\d+)?)\s*(${small})\b(?!\s*[\d(])`,
     'gi',
   )
-}
-
-/** `1,250,000 / 4` → `1250000 / 4`; inside brackets a comma parts the arguments and stays. */
-function withoutThousands(text: string): string {
-  if (/[()[\]{}]/.test(text)) return text
-  return text.replace(/(?<![\w.,])\d{1,3}(?:,\d{3})+(?![\d,])/g, (grouped) => grouped.replaceAll(',', ''))
 }

@@ -1,4 +1,5 @@
 import type { Output } from '../../shared/handler/define-agent.ts'
+import { currencies } from './currencies.ts'
 import type { Calculated, Fault, NotCalculated } from './outcome.ts'
 
 /** The answer: a text to read, and the same as data. */
@@ -35,6 +36,9 @@ export function isBeyondBounds(fault: Fault): boolean {
   return fault === 'time' || fault === 'memory' || fault === 'size'
 }
 
+const noRates =
+  'exchange rates change daily and are not known here; give me the rate, for example `100 * 0.92`.'
+
 /** What was wrong, where, and how to write it. */
 export function explain(expression: string, outcome: NotCalculated): string {
   const shown = `\`${expression.length > 200 ? `${expression.slice(0, 200)}…` : expression}\``
@@ -42,12 +46,16 @@ export function explain(expression: string, outcome: NotCalculated): string {
   if (outcome.fault === 'memory') return `${shown} needs more memory than a calculation may have here.`
   if (outcome.fault === 'size')
     return `${shown} goes beyond what can be calculated here: ${lowerFirst(outcome.detail)}.`
+  const [one, other] = new Set(
+    (expression.match(/\b[A-Z]{3}\b/g) ?? []).filter((code) => currencies.has(code)),
+  )
+  if (outcome.fault === 'mismatch' && one !== undefined && other !== undefined)
+    return `${shown} needs exchange rates of ${one} and ${other}: ${noRates}`
   if (outcome.missing) {
     const { missing } = outcome
-    if (/^[A-Z]{3}$/.test(missing)) {
-      return `I do not know ${missing} in ${shown}. If it is a currency: exchange rates change daily and are not known here; give me the rate, for example \`100 * 0.92\`.`
-    }
-    return `${shown} has no value for \`${missing}\`. What is \`${missing}\`? Answer with a value such as \`${missing} = 5\`, or write the whole expression anew.`
+    if (/^[A-Z]{3}$/.test(missing))
+      return `I do not know ${missing} in ${shown}. If it is a currency: ${noRates}`
+    return `${shown} has no value for \`${missing}\`. What is \`${missing}\`? Answer with a value such as \`${missing} = 5\`, or write the whole expression again.`
   }
   const where = outcome.char === undefined ? '' : ` at character ${outcome.char}`
   const example =

@@ -1,0 +1,49 @@
+const signs: Record<string, string> = { '€': 'EUR', $: 'USD', '£': 'GBP', '¥': 'JPY', '₹': 'INR' }
+const names: Record<string, string> = {
+  euro: 'EUR',
+  euros: 'EUR',
+  dollar: 'USD',
+  dollars: 'USD',
+  bucks: 'USD',
+}
+
+const sign = '[€$£¥₹]'
+const digits = String.raw`\d+(?:\.\d+)?(?:e\d+)?`
+const scales: Record<string, string> = { thousand: 'e3', million: 'e6', billion: 'e9', trillion: 'e12' }
+
+/** Numbers as the expression language writes them: `$1,250` → `1250 USD`, `89,90` → `89.90`, `10k` → `10e3`, `3 x 4` → `3 * 4`. */
+export function plainNumbers(text: string): string {
+  return (
+    withoutCommas(text)
+      .replace(/(?<=\d)k\b/g, 'e3')
+      .replace(
+        /(?<=\d) (thousand|million|billion|trillion)\b/gi,
+        (_, word: string) => scales[word.toLowerCase()] ?? '',
+      )
+      .replace(new RegExp(`(?<=\\d)\\s*(${sign})(?!\\d)`, 'g'), (_, mark: string) => ` ${signs[mark]}`)
+      .replace(
+        new RegExp(`(${sign})\\s*(${digits})`, 'g'),
+        (_, mark: string, number: string) => `${number} ${signs[mark]}`,
+      )
+      .replace(
+        /(?<=\d)\s*\b(euros?|dollars?|bucks)\b/gi,
+        (_, name: string) => ` ${names[name.toLowerCase()]}`,
+      )
+      // `0x10` is a number in base 16.
+      .replace(/(?<=\d)(?:\s+x\s*|(?<!\b0)x\s*)(?=\d)/g, ' * ')
+  )
+}
+
+/**
+ * `1,250,000 / 4` → `1250000 / 4`, `1.234,56` → `1234.56`. Inside brackets and in lists a comma separates values and stays.
+ */
+function withoutCommas(text: string): string {
+  if (/[()[\]{}]/.test(text)) return text
+  const grouped = text.replace(/(?<![\w.,])\d{1,3}(?:,\d{3})+(?![\d,])/g, (number) =>
+    number.replaceAll(',', ''),
+  )
+  if (/\b(?:average|mean|median|sum|max|min|maximum|minimum)\b/i.test(text)) return grouped
+  return grouped.replace(/(?<![\w.,])\d+(?:\.\d{3})*,\d{1,2}(?![\d,])/g, (number) =>
+    number.replaceAll('.', '').replace(',', '.'),
+  )
+}
