@@ -98,6 +98,45 @@ test('trend, difference and missing values are found and said', () => {
   )
 })
 
+const dated = (dates: string[], values: number[]) =>
+  ['date,revenue', ...dates.map((date, at) => `${date},${values[at]}`)].join('\n')
+
+test.each([
+  ['month', ['2024-01-01', '2024-02-01']],
+  ['month', ['2024-01-01', '2024-02-01', '2024-03-01']],
+  ['quarter', ['2023-04-01', '2023-07-01', '2023-10-01', '2024-01-01']],
+  ['year', ['2021-01-01', '2022-01-01', '2023-01-01']],
+  ['day', ['2024-01-01', '2024-01-02', '2024-01-03']],
+])('figures dated on the first of each %s are those of the whole period', (period, dates) => {
+  const values = dates.map((_, at) => 100 + at)
+  expect(asked(dated(dates, values), 'show revenue over time')).toMatchObject({
+    chart: { title: `Revenue by ${period}` },
+  })
+})
+
+test('growth of 18 % and then 16 % over three months is a trend', () => {
+  const csv = dated(['2024-01-01', '2024-02-01', '2024-03-01'], [1000, 1180, 1369])
+  expect(figures(asked(csv, 'what stands out?')).findings.join('\n')).toMatch(
+    /revenue clearly rises over date/,
+  )
+  const noise = dated(['2024-01-01', '2024-02-01', '2024-03-01'], [1000, 1180, 1010])
+  expect(figures(asked(noise, 'what stands out?')).findings.join('\n')).not.toMatch(/rises|falls/)
+})
+
+test('growth from year to year is found behind a season that hides it; a season alone is no growth', () => {
+  const dates = Array.from({ length: 36 }, (_, at) =>
+    new Date(Date.UTC(2022, at, 1)).toISOString().slice(0, 10),
+  )
+  const season = (at: number) => 1 + 0.5 * Math.sin((at / 12) * 2 * Math.PI)
+  const years = [1000, 1180, 1369]
+  const grown = dates.map((_, at) => Math.round((years[Math.floor(at / 12)] ?? 0) * season(at)))
+  expect(figures(asked(dated(dates, grown), '')).findings.join('\n')).toMatch(
+    /revenue rises over date from year to year: \+16 % in the newest 12 months, after \+18 %/,
+  )
+  const flat = dates.map((_, at) => Math.round(1000 * season(at) + ((at * 37) % 11) - 5))
+  expect(figures(asked(dated(dates, flat), '')).findings.join('\n')).not.toMatch(/rises|falls/)
+})
+
 test.each([
   ['one row', 'a,b\n1,x'],
   ['empty columns', 'a,b\n,x\n,y'],

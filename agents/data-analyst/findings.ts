@@ -1,6 +1,7 @@
 import { type Column, isMeasure, isWord } from './columns.ts'
 import type { Figures, NumberFigures, WordFigures } from './describe.ts'
 import { numberText } from './number-text.ts'
+import type { Trend } from './relations.ts'
 import type { Relations } from './telling.ts'
 
 /** What stands out, most telling first, one sentence each. */
@@ -26,20 +27,43 @@ const signOf = (columns: Column[], name: string) => {
   return column?.type === 'number' ? column.sign : undefined
 }
 
+/** Fewer periods than this line up by chance too often to follow a loose line. */
+const fewPeriods = 4
+
 function trendFindings({ trends }: Relations, columns: Column[]): string[] {
   return trends
-    .filter(({ r }) => Math.abs(r) >= 0.5)
+    .filter(
+      ({ r, periods, yearly }) => yearly !== undefined || Math.abs(r) >= (periods < fewPeriods ? 0.9 : 0.5),
+    )
     .slice(0, perKind)
-    .map(({ measure, date, aggregate, period, first, last, r, change, periods }) => {
-      const sign = signOf(columns, measure)
-      const direction = r > 0 ? 'rises' : 'falls'
-      const clarity = Math.abs(r) >= 0.8 ? 'clearly ' : ''
-      const by =
-        change === undefined ? '' : ` (fitted line: ${change > 0 ? '+' : ''}${Math.round(change * 100)} %)`
-      const what = aggregate === 'sum' ? 'per' : 'on average per'
-      return `**${measure}** ${clarity}${direction} over ${date}: ${numberText(first, sign)} in the first of ${periods} periods, ${numberText(last, sign)} in the last${by}, ${what} ${period}.`
-    })
+    .map((trend) =>
+      trend.yearly !== undefined && Math.abs(trend.r) < 0.8
+        ? yearlyFinding(trend)
+        : lineFinding(trend, columns),
+    )
 }
+
+function lineFinding(trend: Trend, columns: Column[]): string {
+  const { measure, date, aggregate, period, first, last, r, change, periods } = trend
+  const sign = signOf(columns, measure)
+  const direction = r > 0 ? 'rises' : 'falls'
+  const clarity = Math.abs(r) >= 0.8 ? 'clearly ' : ''
+  const by = change === undefined ? '' : ` (fitted line: ${percentText(change)})`
+  const what = aggregate === 'sum' ? 'per' : 'on average per'
+  return `**${measure}** ${clarity}${direction} over ${date}: ${numberText(first, sign)} in the first of ${periods} periods, ${numberText(last, sign)} in the last${by}, ${what} ${period}.`
+}
+
+function yearlyFinding({ measure, date, period, yearly = [] }: Trend): string {
+  const newest = yearly.at(-1) ?? 0
+  const earlier = yearly.slice(0, -1).map(percentText)
+  const before =
+    earlier.length === 0
+      ? ''
+      : `, after ${earlier.join(', ')} in the ${earlier.length === 1 ? 'year' : 'years'} before`
+  return `**${measure}** ${newest > 0 ? 'rises' : 'falls'} over ${date} from year to year: ${percentText(newest)} in the newest ${period === 'month' ? '12 months' : '4 quarters'}${before}; most ${period}s moved the same way.`
+}
+
+const percentText = (share: number) => `${share > 0 ? '+' : ''}${Math.round(share * 100)} %`
 
 function differenceFindings({ differences }: Relations, columns: Column[]): string[] {
   return differences

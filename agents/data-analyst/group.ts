@@ -65,12 +65,23 @@ export function fittingPeriod(date: DateColumn): Period {
   if (grain === 'year' || grain === 'quarter' || grain === 'month')
     return days > 31 * pointsMax ? 'year' : grain
   if (grain === 'time' && days <= 4) return 'hour'
+  const whole = wholePeriod(date.values)
+  if (whole !== undefined && days <= 31 * pointsMax) return whole
   // One date in each month is how monthly figures are written.
   if (days > 45 && distinctDays(date) === distinct(date, 'month')) return 'month'
   if (days <= 92) return 'day'
   if (days <= 500 && distinctDays(date) > 150) return 'week'
   if (days <= 500 && distinctDays(date) <= 60) return 'day'
   return days <= 30 * pointsMax ? 'month' : 'year'
+}
+
+/** `month` where every date is the first of a month, `quarter` and `year` likewise: that is how their figures are dated. */
+function wholePeriod(values: (number | null)[]): Period | undefined {
+  const starts = new Set(values.filter((at) => at !== null))
+  if (starts.size < 2) return undefined
+  return (['year', 'quarter', 'month'] as const).find((period) =>
+    [...starts].every((at) => startOf(at, period) === at),
+  )
 }
 
 const distinct = (date: DateColumn, period: Period) =>

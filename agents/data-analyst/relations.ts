@@ -9,7 +9,7 @@ import {
   type WordColumn,
 } from './columns.ts'
 import { clean } from './describe.ts'
-import { aggregateOf, byPeriod } from './group.ts'
+import { aggregateOf, byPeriod, type Period, startOf } from './group.ts'
 
 /** Beyond so many number columns the pairs are no longer compared all. */
 const columnsCompared = 30
@@ -66,9 +66,13 @@ export interface Trend {
   change?: number
   /** How closely the periods follow a line, -1 to 1. */
   r: number
+  /** Change of each year against the one before, oldest first, where the newest two years are complete and agree. */
+  yearly?: number[]
 }
 
-const periodsMin = 4
+const periodsMin = 3
+/** So many of the newest year's periods must have moved as the year did. */
+const yearlyAgreement = 0.75
 
 /** How each measure moves along the first date column, clearest first. */
 export function trends(columns: Column[]): Trend[] {
@@ -103,7 +107,34 @@ function trendOf(date: DateColumn, measure: NumberColumn): Trend | undefined {
     last: clean(last[1]),
     ...(b > 0 && end > 0 && { change: clean(end / b - 1) }),
     r: clean(r),
+    ...yearlyOf(points, period),
   }
+}
+
+/** A season hides growth from a straight line; the same months of two years show it. */
+function yearlyOf(points: [at: number, value: number][], period: Period): Pick<Trend, 'yearly'> {
+  const season = { month: 12, quarter: 4 }[period as string]
+  if (season === undefined || points.length < 2 * season || !areConsecutive(points, period)) return {}
+  const values = points.map(([, value]) => value)
+  const count = Math.floor(values.length / season)
+  const years = Array.from({ length: count }, (_, at) => {
+    const end = values.length - (count - 1 - at) * season
+    return values.slice(end - season, end)
+  })
+  const totals = years.map((year) => year.reduce((a, b) => a + b, 0))
+  if (totals.some((total) => total <= 0)) return {}
+  const yearly = totals.slice(1).map((total, at) => clean(total / (totals[at] as number) - 1))
+  const [before = [], newest = []] = years.slice(-2)
+  const direction = Math.sign(yearly.at(-1) ?? 0)
+  const agreeing = newest.filter((value, at) => Math.sign(value - (before[at] as number)) === direction)
+  return direction !== 0 && agreeing.length >= yearlyAgreement * season ? { yearly } : {}
+}
+
+function areConsecutive(points: [at: number, value: number][], period: Period): boolean {
+  const longestMs = (period === 'month' ? 31 : 92) * 86_400_000
+  return points.every(
+    ([at], index) => index === 0 || startOf(at - longestMs, period) <= (points[index - 1]?.[0] ?? 0),
+  )
 }
 
 export interface Difference {
