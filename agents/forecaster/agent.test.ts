@@ -60,6 +60,33 @@ test('a table that cannot be read is asked for again, and the answer costs nothi
   expect(task.status.state).toBe('completed')
 })
 
+test('a rejected table can be sent again as a file, and rows of one date are added up after a yes', async () => {
+  await using forecaster = await server()
+  const alice = forecaster.caller('alice')
+  const sent = await alice.send(
+    { parts: [{ kind: 'data', data: { csv: 'month,sales\n2026-01,1\n2026-02,2\n2026-04,3' } }] },
+    undefined,
+    { headers: await pay() },
+  )
+  expect((await alice.wait(sent.id)).status).toMatchObject({ state: 'input-required' })
+  const [header, ...rows] = table.split('\n')
+  const twice = [header, ...rows, ...rows].join('\n')
+  const file = { name: 'sales.csv', mimeType: 'text/csv', bytes: Buffer.from(twice).toString('base64') }
+  const asked = await alice.sendAndWait({ parts: [{ kind: 'file', file }], taskId: sent.id })
+  expect(asked.status).toMatchObject({
+    state: 'input-required',
+    message: {
+      parts: [{ text: expect.stringMatching(/2 rows have the date 2023-01-01.*costs nothing more/) }],
+    },
+  })
+  const task = await alice.sendAndWait({ text: 'yes', taskId: sent.id })
+  expect(task.status.state).toBe('completed')
+  const [figures] = task.artifacts
+    .flatMap(({ parts }) => parts)
+    .flatMap((part) => (part.kind === 'data' ? [part.data] : []))
+  expect(figures).toMatchObject({ column: 'sales', unit: 'month' })
+})
+
 test('settings.json names every setting that is read', () => {
   const text = readFileSync(path.join(import.meta.dirname, 'settings.json'), 'utf8')
   const { env, meaning } = JSON.parse(text) as { env: string[]; meaning: Record<string, string> }

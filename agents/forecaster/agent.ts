@@ -10,7 +10,7 @@ import { type Forecast, forecast } from './forecast.ts'
 import { priceOf } from './price.ts'
 import { reportOf } from './report.ts'
 import { horizonFor, readRequest } from './request.ts'
-import { readSeries, SeriesFault } from './series.ts'
+import { DuplicateDates, readSeries, SeriesFault } from './series.ts'
 
 /** The skill stands in `skills/`. */
 export default defineAgent({
@@ -35,12 +35,13 @@ async function* handle(context: HandlerContext): AsyncGenerator<Output> {
     return
   }
   try {
-    const series = readSeries(request.csv, request.column)
+    const series = readSeries(request.csv, request.column, request.duplicates)
     const made = forecast(series, horizonFor(request.horizon, series.season, series.values.length))
     yield* outputs(made)
   } catch (error) {
     if (!(error instanceof SeriesFault)) throw error
-    yield context.ask(`${error.message} Send the table again; you have paid already.`)
+    const next = error instanceof DuplicateDates ? 'Your' : 'Send the table again, as text or as a file; your'
+    yield context.ask(`${error.message} ${next} answer costs nothing more.`)
   }
 }
 

@@ -1,9 +1,10 @@
 import { expect, test } from 'vitest'
+import type { HandlerContext } from '../../shared/handler/define-agent.ts'
 import { ticksOf } from './chart.ts'
 import { forecast } from './forecast.ts'
 import { priceOf } from './price.ts'
 import { horizonFor, readRequest } from './request.ts'
-import { labelOf, readSeries, SeriesFault, timeAfter } from './series.ts'
+import { DuplicateDates, labelOf, readSeries, SeriesFault, timeAfter } from './series.ts'
 
 /** Five years of months with a trend and a season, and a wobble that repeats itself in no year. */
 const monthly = Array.from({ length: 60 }, (_, at) => {
@@ -69,8 +70,8 @@ test.each<[string, string, RegExp]>([
   ['nothing', '', /No column has a date/],
   ['no CSV', 'a,b\n"x', /no CSV/],
   ['too few rows', csv(monthly.slice(0, 7)), /7 rows are too few/],
-  ['a month missing', csv(monthly.filter((_, at) => at !== 9)), /missing or there twice/],
-  ['a month twice', csv([...monthly, monthly[3] ?? '']), /missing or there twice/],
+  ['a month missing', csv(monthly.filter((_, at) => at !== 9)), /one is missing/],
+  ['a month twice', csv([...monthly, monthly[3] ?? '']), /2 rows have the date 2021-04-01.*add up sales/],
   [
     'a day that does not exist',
     csv(monthly.map((row) => row.replace('-01,', '-13,'))),
@@ -96,7 +97,43 @@ test.each([
   ['next 999 days', 60],
   ['next month', undefined],
 ])('"%s" looks %s steps ahead', (text, horizon) => {
-  expect(readRequest({ text: `${text}\n${csv(monthly)}`, files: [], input: {} })?.horizon).toBe(horizon)
+  expect(readRequest({ history: [said(`${text}\n${csv(monthly)}`)], files: [] })?.horizon).toBe(horizon)
+})
+
+const said = (text: string, role: 'user' | 'assistant' = 'user') =>
+  ({ role, parts: [{ kind: 'text', text }] }) as HandlerContext['history'][number]
+
+test('rows of one date are added up or averaged once the caller has said which', () => {
+  const twice = csv(monthly.flatMap((row) => [row, row]))
+  const [value = 0] = readSeries(csv(monthly)).values
+  expect(() => readSeries(twice)).toThrow(DuplicateDates)
+  expect(readSeries(twice, undefined, 'sum').values[0]).toBeCloseTo(2 * value)
+  expect(readSeries(twice, undefined, 'mean').values[0]).toBeCloseTo(value)
+})
+
+test.each([
+  ['yes', 'sum'],
+  ['Add them up, please', 'sum'],
+  ['take the average', 'mean'],
+  ['no', undefined],
+])('the answer %j to the question about rows of one date means %s', (answer, duplicates) => {
+  const history = [said(csv(monthly)), said('Shall I add up?', 'assistant'), said(answer)]
+  expect(readRequest({ history, files: [] })).toMatchObject({ csv: csv(monthly), duplicates })
+})
+
+test('a table that is sent again replaces the one before, whatever form each has', () => {
+  const data = { kind: 'data', data: { csv: 'broken', horizon: 9 } }
+  const file = {
+    name: 'sales.csv',
+    mimeType: 'text/csv',
+    bytes: Buffer.from(csv(monthly)).toString('base64'),
+  }
+  const history = [
+    { role: 'user', parts: [data] },
+    said('Send the table again.', 'assistant'),
+    { role: 'user', parts: [{ kind: 'file', file }] },
+  ] as HandlerContext['history']
+  expect(readRequest({ history, files: [] })).toMatchObject({ csv: csv(monthly), horizon: 9 })
 })
 
 test('it never looks further than half of what is known', () => {

@@ -1,38 +1,85 @@
-import type { HandlerContext } from '../../shared/handler/define-agent.ts'
+import { callersMessages, type HandlerContext } from '../../shared/handler/define-agent.ts'
+import type { Duplicates } from './series.ts'
 
 export interface Request {
   csv: string
   /** Steps to look ahead; undefined: a season, at least six. */
   horizon: number | undefined
   column: string | undefined
+  /** What to do with several rows of one date, where the caller has said so. */
+  duplicates: Duplicates | undefined
 }
 
 const horizonMax = 60
 
-type Said = Pick<HandlerContext, 'text' | 'files' | 'input'>
+type Conversation = Pick<HandlerContext, 'files' | 'history'>
+type Part = HandlerContext['history'][number]['parts'][number]
+type InputFile = HandlerContext['files'][number]
 
-/** The table, as data, file or text, and what is asked about it. Undefined when there is no table. */
-export function readRequest({ text, files, input }: Said): Request | undefined {
-  const given = (input ?? {}) as { csv?: unknown; horizon?: unknown; column?: unknown }
-  const file = files.find(
-    ({ name, mimeType }) =>
-      /csv|tab-separated|plain/.test(mimeType ?? '') || /\.(csv|tsv)$/i.test(name ?? ''),
-  )
-  const lines = text.split('\n').filter((line) => /^[^,;\t]+[,;\t]/.test(line))
-  const csv =
-    typeof given.csv === 'string'
-      ? given.csv
-      : file !== undefined
-        ? Buffer.from(file.bytes).toString('utf8')
-        : lines.length > 2
-          ? lines.join('\n')
-          : undefined
+/** One message of the caller: its text without the table, its data, and the table that it carries. */
+interface Statement {
+  text: string
+  data: Record<string, unknown>
+  csv: string | undefined
+}
+
+/** The newest table of the task, as data, file or text, and what the caller asks about it. Undefined when there is no table. */
+export function readRequest({ history, files }: Conversation): Request | undefined {
+  const messages = callersMessages(history)
+  const statements = messages.map(({ parts }, at) => read(parts, at === messages.length - 1 ? files : []))
+  const from = statements.findLastIndex(({ csv }) => csv !== undefined)
+  const csv = statements[from]?.csv
   if (csv === undefined) return undefined
-  const column =
-    typeof given.column === 'string'
-      ? given.column
-      : /\bcolumn\s+"?([\w -]{1,60}?)"?(?:[.,;!?]|$)/im.exec(text)?.[1]
-  return { csv, horizon: horizonOf(given.horizon, text), column }
+  // Which rows to combine is a question about one table; the other wishes hold for the next one too.
+  const ofTable = statements.slice(from).toReversed()
+  const newest = statements.toReversed()
+  return {
+    csv,
+    horizon: first(newest, ({ text, data }) => horizonOf(data['horizon'], text)),
+    column: first(newest, columnOf),
+    duplicates: first(ofTable, duplicatesOf),
+  }
+}
+
+function first<Value>(statements: Statement[], read: (statement: Statement) => Value | undefined) {
+  for (const statement of statements) {
+    const value = read(statement)
+    if (value !== undefined) return value
+  }
+  return undefined
+}
+
+function read(parts: readonly Part[], files: InputFile[]): Statement {
+  const lines = parts.flatMap((part) => (part.kind === 'text' ? part.text.split('\n') : []))
+  const rows = lines.filter((line) => /^[^,;\t]+[,;\t]/.test(line))
+  const inText = rows.length > 2
+  const data = Object.assign({}, ...parts.map((part) => (part.kind === 'data' ? part.data : {}))) as Record<
+    string,
+    unknown
+  >
+  const csv =
+    typeof data['csv'] === 'string'
+      ? data['csv']
+      : (fileIn(parts, files) ?? (inText ? rows.join('\n') : undefined))
+  return { text: (inText ? lines.filter((line) => !rows.includes(line)) : lines).join('\n'), data, csv }
+}
+
+/** `files` are those of the parts, in their order, where their contents were fetched. */
+function fileIn(parts: readonly Part[], files: InputFile[]): string | undefined {
+  let at = 0
+  for (const part of parts) {
+    if (part.kind !== 'file') continue
+    const known = files[at++]
+    const { name = '', mimeType = '' } = known ?? part.file
+    if (!/csv|tab-separated|plain/.test(mimeType) && !/\.(csv|tsv)$/i.test(name)) continue
+    return known?.text ?? Buffer.from(part.file.bytes ?? '', 'base64').toString('utf8')
+  }
+  return undefined
+}
+
+function columnOf({ text, data }: Statement): string | undefined {
+  if (typeof data['column'] === 'string') return data['column']
+  return /\bcolumn\s+"?([\w -]{1,60}?)"?(?:[.,;!?]|$)/im.exec(text)?.[1]
 }
 
 /** `horizon: 6`, or "the next 6 months", "12 steps ahead". */
@@ -40,6 +87,16 @@ function horizonOf(given: unknown, text: string): number | undefined {
   const said = /\b(?:next\s+(\d{1,3})|(\d{1,3})\s+\w+\s+ahead)\b/i.exec(text)
   const wanted = typeof given === 'number' ? given : Number(said?.[1] ?? said?.[2] ?? Number.NaN)
   return Number.isInteger(wanted) && wanted >= 1 ? Math.min(wanted, horizonMax) : undefined
+}
+
+/** `duplicates: "sum"`, or an answer such as "yes", "add them up", "the average". */
+function duplicatesOf({ text, data }: Statement): Duplicates | undefined {
+  const given = data['duplicates']
+  if (given === 'sum' || given === 'mean') return given
+  if (/\b(?:average|mean)\b/i.test(text)) return 'mean'
+  return /\b(?:sum|add|total)(?:s|ed|med)?\b|^\s*(?:yes|y|ok|okay|sure|please do)\b/i.test(text)
+    ? 'sum'
+    : undefined
 }
 
 /** Never further than half of what is known: beyond that a forecast is a guess. */

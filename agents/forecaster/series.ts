@@ -18,12 +18,18 @@ export class SeriesFault extends Error {
   override readonly name = 'SeriesFault'
 }
 
+/** Several rows have one date, and the caller has not said what to do with them. */
+export class DuplicateDates extends SeriesFault {}
+
+/** Rows of one date are added up, or their mean is taken. */
+export type Duplicates = 'sum' | 'mean'
+
 const bounds = { bytes: 1024 * 1024, rows: 2000, least: 8 }
 const dayMs = 86_400_000
 const seasons: Record<Unit, number> = { day: 7, week: 52, month: 12, quarter: 4, year: 1 }
 
 /** @throws SeriesFault */
-export function readSeries(csv: string, wanted?: string): Series {
+export function readSeries(csv: string, wanted?: string, duplicates?: Duplicates): Series {
   if (csv.length > bounds.bytes) throw new SeriesFault('The table is larger than 1 MiB.')
   const rows = tableOf(csv)
   const [header = [], ...body] = rows
@@ -43,14 +49,40 @@ export function readSeries(csv: string, wanted?: string): Series {
         ? 'No column beside the date has a number in every row.'
         : `There is no column of numbers named "${wanted}"; there are: ${numeric.map(({ name }) => name).join(', ')}.`,
     )
-  const points = body
-    .map((row) => ({ time: timeOf(row[dateColumn]) ?? 0, value: numberOf(row[value.at]) ?? 0 }))
-    .sort((a, b) => a.time - b.time)
+  const points = onePerDate(
+    body
+      .map((row) => ({ time: timeOf(row[dateColumn]) ?? 0, value: numberOf(row[value.at]) ?? 0 }))
+      .sort((a, b) => a.time - b.time),
+    value.name,
+    duplicates,
+  )
   if (points.length < bounds.least)
     throw new SeriesFault(`${points.length} rows are too few for a forecast; send at least ${bounds.least}.`)
   const times = points.map(({ time }) => time)
   const unit = unitOf(times)
   return { name: value.name, unit, season: seasons[unit], times, values: points.map((point) => point.value) }
+}
+
+interface Point {
+  time: number
+  value: number
+}
+
+/** @throws DuplicateDates */
+function onePerDate(points: Point[], column: string, duplicates: Duplicates | undefined): Point[] {
+  const byDate = Map.groupBy(points, ({ time }) => time)
+  if (byDate.size === points.length) return points
+  if (duplicates === undefined) {
+    const [time = 0, rows = []] = [...byDate].find(([, found]) => found.length > 1) ?? []
+    throw new DuplicateDates(
+      `${rows.length} rows have the date ${labelOf(time, 'day')}. Shall I add up ${column} over the rows of each date? ` +
+        'Answer "yes", or "average", or send another table.',
+    )
+  }
+  return [...byDate].map(([time, rows]) => {
+    const sum = rows.reduce((total, { value }) => total + value, 0)
+    return { time, value: duplicates === 'sum' ? sum : sum / rows.length }
+  })
 }
 
 /** The time so many steps after the last one. */
@@ -110,7 +142,7 @@ function unitOf(times: number[]): Unit {
   const wrong = gaps.findIndex((gap) => gap !== gaps[0] && Math.abs(gap - (gaps[0] ?? 0)) > 3)
   const where = wrong === -1 ? '' : ` (look after ${labelOf(times[wrong] ?? 0, 'day')})`
   throw new SeriesFault(
-    `The dates are not one day, week, month, quarter or year apart, or one is missing or there twice${where}.`,
+    `The dates are not one day, week, month, quarter or year apart, or one is missing${where}.`,
   )
 }
 
