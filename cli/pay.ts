@@ -47,12 +47,11 @@ export function fetchThatPays(
     if (option === undefined)
       throw new CommandFailed('This agent wants to be paid in a way that is not known here.')
     const decimals = await decimalsOf(paying, asked, option)
-    const price = priceText(asked, option, decimals)
-    if (!paying.options.pay)
-      throw new CommandFailed(`This costs ${price}. Add --pay to pay it with the test wallet.`)
+    const price = `${agentName(paying, asked)} charges ${priceText(asked, option, decimals)}`
+    if (!paying.options.pay) throw new CommandFailed(`${price}. Add --pay to pay it with the test wallet.`)
     if (!isTestNetwork(option.network))
       throw new CommandFailed(
-        `This costs ${price}, which is real money. The test wallet has none: pay with an x402 client of yours, or start a payment session.`,
+        `${price}, which is real money. The test wallet has none: pay with an x402 client of yours, or start a payment session.`,
       )
     const total = paid + BigInt(option.amount)
     await agree(paying, price, total, decimals)
@@ -60,7 +59,7 @@ export function fetchThatPays(
     const { privateKey, address } = await openWallet(paying.dataDir)
     const resource = asked.resource === undefined ? {} : { resource: asked.resource }
     const payment = await signPayment(privateKey, { requirements: requirementsOf(option), ...resource })
-    say(paying.io, `Paying ${price} from ${address}`)
+    say(paying.io, `Paying ${priceText(asked, option, decimals)} from ${address}`)
     return payment
   }
   return payingFetch(payer, send)
@@ -82,17 +81,22 @@ function requirementsOf(option: PaymentOption): Requirements {
 async function agree({ io, options }: Paying, price: string, total: bigint, decimals: number): Promise<void> {
   const inSmallest = total * 10n ** BigInt(decimalsMax - decimals)
   if (options.max !== undefined && inSmallest > toAtomic(options.max, decimalsMax))
-    throw new CommandFailed(`This costs ${price}, more than --max ${options.max} allows. Nothing was paid.`)
+    throw new CommandFailed(`${price}, more than --max ${options.max} allows. Nothing was paid.`)
   if (options.yes || options.max !== undefined) return
-  if (!isInteractive(io))
-    throw new CommandFailed(`This costs ${price}. Add --yes, or --max with an amount, to pay it.`)
+  if (!isInteractive(io)) throw new CommandFailed(`${price}. Add --yes, or --max with an amount, to pay it.`)
   const terminal = createInterface({ input: io.stdin, output: io.stderr })
   try {
-    const answer = await terminal.question(`This costs ${price}. Pay? (yes/no) `)
+    const answer = await terminal.question(`${price}. Pay? (yes/no) `)
     if (!/^y(es)?$/i.test(answer.trim())) throw new CommandFailed('Nothing was paid.')
   } finally {
     terminal.close()
   }
+}
+
+/** Through `-` the gateway has chosen the agent, and its answer says which. */
+function agentName({ agent }: Paying, asked: PaymentAsked): string {
+  const name = agent === '-' ? asked.agent : agent
+  return oneLine(name ?? 'The agent', 80)
 }
 
 function priceText(

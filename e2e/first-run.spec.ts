@@ -108,7 +108,7 @@ test('a newcomer pays at once, in test money, with a wallet made on the way', as
   ]
   const unpaid = await house.parley(...asked)
   expect(unpaid.code).toBe(1)
-  expect(unpaid.stderr).toContain('This costs 0.01 USDC')
+  expect(unpaid.stderr).toContain('forecaster charges 0.01 USDC')
   const paid = await house.parley(...asked, '--pay', '--yes')
   expect(paid.code, paid.stderr).toBe(0)
   expect(paid.stdout).toContain('visits is expected at')

@@ -37,7 +37,7 @@ test('without --pay the price is told, and nothing is paid; exit code 1', async 
   using folder = temporaryFolder()
   const said = await send(agent, folder.path)
   expect(said.code).toBe(1)
-  expect(said.stderr).toContain('This costs 0.01 USDC (eip155:84532, test money). Add --pay')
+  expect(said.stderr).toContain('The agent charges 0.01 USDC (eip155:84532, test money). Add --pay')
   expect((await send(agent, folder.path, '--pay')).stderr).toContain('Add --yes, or --max with an amount')
   expect(await spent(agent)).toBe(0)
 })
