@@ -341,7 +341,7 @@ describe('the approval page', () => {
     expect((await browser.go(page, form)).status).toBe(status)
   })
 
-  test('too many wrong codes: the right one is refused too, for a while', async () => {
+  test('too many wrong codes on one page close that page for a while; the owner signs in on another one', async () => {
     const own = await temporaryFolder()
     await using _own = own
     await using closed = await startIdentityProvider({ dir: own.dir })
@@ -358,6 +358,13 @@ describe('the approval page', () => {
       const answer = await browser.go(page, { decision: 'approve', code: right })
       expect(answer.status).toBe(429)
       expect(Number(answer.headers.get('retry-after'))).toBeGreaterThan(0)
+      expect(answer.text).toContain('start again from the application')
+      const owner = await openPage({ client_id: String(body['client_id']) })
+      const accepted = await owner.browser.go(owner.page, { decision: 'approve', code: right })
+      expect(accepted.status).toBe(303)
+      expect(accepted.headers.getSetCookie().find((cookie) => cookie.startsWith('parley_device='))).toMatch(
+        /^parley_device=[\w-]{43}; Path=\/oauth2\/interaction; Max-Age=7776000; HttpOnly; SameSite=Strict$/,
+      )
       expect(closed.logged()).not.toContain(right)
     } finally {
       server = open

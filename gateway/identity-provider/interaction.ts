@@ -1,11 +1,12 @@
 import type { FastifyInstance, FastifyReply, FastifyRequest } from 'fastify'
 import type { Interaction, Provider } from 'oidc-provider'
+import { addressOf } from '../../shared/http/request-limits.ts'
 import { ParleyError } from '../../shared/jsonrpc/errors.ts'
 import type { Audit } from '../../shared/process/audit.ts'
 import type { Log } from '../../shared/process/log.ts'
 import { operatorAccount } from './oidc-configuration.ts'
 import { type Approval, approvalPage, away, errorPage, pageHeaders } from './pages.ts'
-import type { SignIn } from './sign-in.ts'
+import { deviceDays, type LimitName, type SignIn } from './sign-in.ts'
 
 const formMaxBytes = 4096
 
@@ -54,7 +55,7 @@ export function mountInteraction(scope: FastifyInstance, options: InteractionOpt
 const gone = 'This request has expired or belongs to another browser. Start again from the application.'
 
 async function approve(
-  { provider, signIn, audit }: InteractionOptions,
+  { provider, signIn, audit, prefix }: InteractionOptions,
   interaction: Interaction,
   form: URLSearchParams,
   request: FastifyRequest,
@@ -62,14 +63,24 @@ async function approve(
 ): Promise<FastifyReply> {
   const { approval, formTarget } = await describe(provider, interaction)
   const clientId = approval.clientId
-  const answer = await signIn.check(form.get('code') ?? '')
+  const answer = await signIn.check({
+    code: form.get('code') ?? '',
+    session: interaction.uid,
+    address: addressOf(request),
+    device: deviceOf(request),
+  })
   if (!answer.accepted) {
     const wish = { ...operatorAt(request), who: undefined, target: clientId }
     audit.decided({ ...wish, allowed: false, reason: 'wrong sign-in code' })
     const wait = answer.waitSeconds > 0
     if (wait) void reply.header('retry-after', String(answer.waitSeconds))
-    const error = wait ? `Too many wrong codes. Wait ${answer.waitSeconds} seconds.` : 'The code is wrong.'
+    const error = wait ? tooManyCodes(answer.waitSeconds, answer.limit) : 'The code is wrong.'
     return sendPage(reply, wait ? 429 : 403, approvalPage({ ...approval, error }), formTarget)
+  }
+  if (answer.device !== undefined) {
+    const secure = provider.issuer.startsWith('https:') ? '; Secure' : ''
+    const attributes = `Path=${prefix}/interaction; Max-Age=${deviceDays * 86_400}; HttpOnly; SameSite=Strict${secure}`
+    void reply.header('set-cookie', `${deviceCookie}=${answer.device}; ${attributes}`)
   }
   const grant = new provider.Grant({ accountId: operatorAccount, clientId })
   grant.addOIDCScope(approval.scopes.join(' '))
@@ -83,6 +94,19 @@ async function approve(
   })
   const login = { accountId: operatorAccount, remember: false }
   return finish(provider, request, reply, { login, consent: { grantId } })
+}
+
+const deviceCookie = 'parley_device'
+
+function deviceOf(request: FastifyRequest): string | undefined {
+  return /(?:^|;) *parley_device=([\w-]{43})(?:;|$)/.exec(request.headers.cookie ?? '')?.[1]
+}
+
+function tooManyCodes(waitSeconds: number, limit: LimitName | undefined): string {
+  const wait = `Wait ${waitSeconds} second${waitSeconds === 1 ? '' : 's'}`
+  if (limit === 'session') return `Too many wrong codes. ${wait}, or start again from the application.`
+  if (limit === 'everybody') return `Too many codes were entered at this server. ${wait} and try again.`
+  return `Too many codes were entered from your address. ${wait}, or use another address.`
 }
 
 /** Whoever knows the sign-in code. */

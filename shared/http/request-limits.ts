@@ -171,7 +171,7 @@ function keyOf(client: string): string {
  * IPv6 by its /64, which is what one subscriber has. What is no address (a trusted proxy may pass anything on) counts for
  * the proxy that sent it.
  */
-function addressOf(request: FastifyRequest): string {
+export function addressOf(request: FastifyRequest): string {
   const address = isIP(request.ip) === 0 ? (request.socket.remoteAddress ?? '') : request.ip
   return normalizeIP(address)
 }
