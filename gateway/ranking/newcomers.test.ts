@@ -73,7 +73,7 @@ test('what an agent says of itself is no lesson: the reasons name what its tasks
   ])
   const [best] = index.rank(wanted('opera tickets')).candidates
   expect(best).toMatchObject({ slug: 'opera' })
-  expect(best?.reasons.join()).toMatch(/did well with tasks of "ticket"/)
+  expect(best?.reasons.join()).toMatch(/did well with tasks of "tickets"/)
   expect(best?.reasons.join()).not.toMatch(/tasks of .*"opera"/)
 })
 

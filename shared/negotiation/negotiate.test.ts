@@ -43,6 +43,19 @@ test.each([
   expect(negotiate(offer(name, ''), ask(text)).score).toBeGreaterThan(0.1)
 })
 
+test('reasons show words as the request and the card write them, never their stems', () => {
+  const converter = offer('Unit converter', 'Converts Kilometers and calculates areas', {
+    skills: [skill('Conversion', 'Converts Kilometers and calculates areas')],
+  })
+  const said = (text: string, knowledge = {}) => negotiate(converter, ask(text), knowledge).reasons.join('\n')
+  expect(said('Calculate an AREA')).toContain('words in common: Calculate, AREA')
+  expect(said('how many kilometres')).toMatch(/related: kilometres ~ Kilometers/)
+  const learned = (feature: string) => (feature === 'calcul the' ? 2 : feature === 'areas' ? 1 : -1)
+  expect(said('Calculate the lakes', { learned })).toMatch(
+    /did well with tasks of "Calculate the"\n.*badly with tasks of "Calculate"/,
+  )
+})
+
 test('a description stuffed with every keyword does not win over the agent that does the work', () => {
   const words =
     'weather news music travel hotel recipe stock chart pdf translate law fitness code email tax job garden film'

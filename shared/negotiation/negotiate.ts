@@ -44,7 +44,7 @@ export function negotiate(offer: Offer, wanted: NegotiationRequest, knowledge: K
   const subscores = subscoresOf(skillMatch(profile, query, knowledge), offer, wanted, estimate)
   const exactScore = weightedSum(sharesOf(wanted.weights), subscores)
   const score = rounded(exactScore)
-  const matches = skillMatches(profile, query, knowledge)
+  const matches = skillMatches(profile, query, knowledge, offer)
   const minScore = wanted.minScore ?? 0
   const canHandle = subscores.skillMatch > 0 && score >= minScore
   const refusal =

@@ -2,6 +2,7 @@ import type { NegotiationRequest } from './request.ts'
 import { backgroundRarity, relatedTo } from './words/english.ts'
 import { type Meaning, meaningOf } from './words/meaning.ts'
 import { isStopWord, stemOf, wordsIn } from './words/split.ts'
+import { writtenWords } from './words/written-words.ts'
 
 /** A word of the wanted text that counts. */
 export interface Term {
@@ -22,6 +23,8 @@ export interface Query {
   common: readonly string[]
   /** Absent where none of the words is English. */
   meaning: Meaning | undefined
+  /** Stem → the word as the text writes it; read when first used. */
+  written: () => ReadonlyMap<string, string>
 }
 
 /** Words of a text that count. */
@@ -29,6 +32,7 @@ export const termsMax = 64
 const wordsMax = 10_000
 const pairsMax = 48
 const commonMax = 16
+const writtenCharsMax = 20_000
 /**
  * The text read last. One place, for a ranking asks about one text alone; a WeakMap would carry every text through the
  * collections of young garbage, and make those slow.
@@ -65,7 +69,13 @@ export function readQuery(text: string): Query {
     features: [...terms.map(({ stem }) => stem), ...pairsIn(words)],
     common: [...common].filter((stem) => !counts.has(stem)),
     meaning: meaningOf(terms.map(({ stem }) => stem)),
+    written: onFirstUse(() => writtenWords(text, writtenCharsMax)),
   }
+}
+
+function onFirstUse<T>(make: () => T): () => T {
+  let made: T | undefined
+  return () => (made ??= make())
 }
 
 function answersOf(terms: readonly Term[]): Map<string, [number, number][]> {

@@ -60,7 +60,7 @@ function learnedReason({ query, knowledge, subscores }: Found): string[] {
       .filter(({ value }) => value * sign > 0)
       .sort((a, b) => (b.value - a.value) * sign)
       .slice(0, learnedNamedMax)
-      .map(({ feature }) => `"${feature}"`)
+      .map(({ feature }) => `"${asWritten(feature, query)}"`)
       .join(', ')
   const good = best(1)
   const bad = best(-1)
@@ -68,6 +68,14 @@ function learnedReason({ query, knowledge, subscores }: Found): string[] {
     ...(good === '' ? [] : [`learned: did well with tasks of ${good}`]),
     ...(bad === '' ? [] : [`learned: did badly with tasks of ${bad}`]),
   ]
+}
+
+/** A feature is a stem, or the stems of two neighbouring words. */
+function asWritten(feature: string, { written }: Query): string {
+  return feature
+    .split(' ')
+    .map((stem) => written().get(stem) ?? stem)
+    .join(' ')
 }
 
 /** Others have lessons that speak for the text: it is not passed over for having none. */

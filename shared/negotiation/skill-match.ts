@@ -9,10 +9,12 @@ import {
   wordEvidence,
 } from './evidence.ts'
 import type { Knowledge } from './knowledge.ts'
+import type { OfferedSkill } from './offer.ts'
 import type { Profile, Unit } from './profile.ts'
 import type { Query, Term } from './query.ts'
 import { rounded } from './rounded.ts'
 import { likeness } from './words/meaning.ts'
+import { writtenWords } from './words/written-words.ts'
 
 export interface SkillMatch {
   skillId: string
@@ -38,8 +40,19 @@ export function skillMatch({ units }: Profile, query: Query, knowledge: Knowledg
   return matchOf(own + learnedEvidence(query, knowledge, mass), mass)
 }
 
+/** Texts of the agent as a whole, which count for each of its skills. */
+interface AgentTexts {
+  name?: string
+  description?: string
+}
+
 /** Skills that fit the task, best first, at most 20. */
-export function skillMatches({ units }: Profile, query: Query, knowledge: Knowledge): SkillMatch[] {
+export function skillMatches(
+  { units }: Profile,
+  query: Query,
+  knowledge: Knowledge,
+  agent: AgentTexts = {},
+): SkillMatch[] {
   const mass = massOf(query, knowledge)
   return units
     .flatMap((unit, at) => {
@@ -54,7 +67,7 @@ export function skillMatches({ units }: Profile, query: Query, knowledge: Knowle
       skillId: skill.id,
       skillName: skill.name,
       score,
-      reasons: reasonsOf(unit, at, query, knowledge),
+      reasons: reasonsOf(unit, at, query, knowledge, () => wordsOfCard(skill, agent)),
     }))
 }
 
@@ -66,23 +79,25 @@ function unitEvidence(unit: Unit, at: number, query: Query, knowledge: Knowledge
 function reasonsOf(
   { impacts, meaning }: Unit,
   at: number,
-  { terms, meaning: wanted }: Query,
+  { terms, meaning: wanted, written }: Query,
   knowledge: Knowledge,
+  card: () => ReadonlyMap<string, string>,
 ): string[] {
   const said = terms
     .map((term) => bestWord(term, impacts, knowledge))
     .filter((best) => best !== undefined)
     .sort((a, b) => b.value - a.value)
     .slice(0, namedWordsMax)
-  const same = said.filter(({ term, word }) => word === term.stem).map(({ word }) => word)
-  const alike = said.filter(({ term, word }) => word !== term.stem)
+  const asked = ({ stem }: Term) => written().get(stem) ?? stem
+  const same = said.filter(({ term, word }) => word === term.stem).map(({ term }) => asked(term))
+  const alike = said
+    .filter(({ term, word }) => word !== term.stem)
+    .map(({ term, word }) => [asked(term), card().get(word)].filter((one) => one !== undefined).join(' ~ '))
   const alikeAsWhole = likeness(meaning, wanted)
   const near = knowledge.nearness?.[at] ?? 0
   return [
     ...(same.length > 0 ? [`words in common: ${same.join(', ')}`] : []),
-    ...(alike.length > 0
-      ? [`related: ${alike.map(({ term, word }) => `${term.stem} ~ ${word}`).join(', ')}`]
-      : []),
+    ...(alike.length > 0 ? [`related: ${alike.join(', ')}`] : []),
     ...(said.length > 0 && alikeAsWhole >= likeTold
       ? [`like it as a whole (${alikeAsWhole.toFixed(2)})`]
       : []),
@@ -103,4 +118,19 @@ function bestWord(term: Term, impacts: ReadonlyMap<string, number>, knowledge: K
     value = said
   }
   return value > 0 ? { term, word, value } : undefined
+}
+
+const cardCharsMax = 4000
+const cardWords = new WeakMap<OfferedSkill, ReadonlyMap<string, string>>()
+
+/** The words of a skill and its agent, as they write them. */
+function wordsOfCard(skill: OfferedSkill, { name, description }: AgentTexts): ReadonlyMap<string, string> {
+  const known = cardWords.get(skill)
+  if (known !== undefined) return known
+  const { tags, examples, assessment } = skill
+  const lists = [...tags, ...assessment.keywords, ...assessment.specializations, ...examples]
+  const texts = [skill.name, skill.description, ...lists, name, description]
+  const words = writtenWords(texts.join('\n'), cardCharsMax)
+  cardWords.set(skill, words)
+  return words
 }
