@@ -105,13 +105,14 @@ export async function startGatewayApp(options: GatewayAppOptions): Promise<Gatew
   const addresses = await decideAddresses(config)
   const registry = await openRegistry(options, state)
   const isTrusted = (clientId: string) => registry.isTrusted(clientId)
-  const oauth = stack.use(await startOAuth({ config, secrets, state, addresses, log, isTrusted }))
   const publicUrl = addresses.public
   const { outside = {} } = options
   const ownAddresses = [publicUrl, addresses.local]
   const trust = stack.use(
     startTrust({ config, secrets, registry, gatewayUrl: publicUrl, ownAddresses, outside }),
   )
+  const { keysOf } = trust
+  const oauth = stack.use(await startOAuth({ config, secrets, state, addresses, log, isTrusted, keysOf }))
   const upstream = stack.adopt(createUpstream(), (agent) => agent.destroy())
   const ways = new ReplicaWays()
   const wayTo = (entry: AgentEntry) =>

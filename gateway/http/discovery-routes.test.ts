@@ -46,7 +46,7 @@ test('GET /agent/skills/{id} of the gateway answers for every id and name that i
   })
   const { json: list } = await get('/agent/skills')
   const skills = list['skills'] as Record<string, string>[]
-  expect(skills.map(({ id }) => id).toSorted()).toEqual(['draw/fast', 'poet'])
+  expect(new Set(skills.map(({ id }) => id))).toEqual(new Set(['draw/fast', 'poet']))
   for (const listed of skills) {
     for (const key of [listed['id'], listed['name']]) {
       const { status, json } = await get(`/agent/skills/${encodeURIComponent(key ?? '')}`)

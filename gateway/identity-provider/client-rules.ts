@@ -4,10 +4,16 @@ import { readPublicKey } from '../../shared/auth/client-keys.ts'
 /** Every scope that this server knows (specification, "Authentication"). */
 export const scopes = ['agent:read', 'agent:write', 'agent:execute', 'agent:admin'] as const
 
+/**
+ * Scopes of OpenID Connect that clients of the reference implementation always ask for. They may be registered and asked
+ * for, unlock nothing here, and are left out of every token.
+ */
+export const identityScopes: readonly string[] = ['openid', 'offline']
+
 /** What a client gets that does not say what it wants. The operator's scope is never part of it. */
 export const defaultScope = 'agent:read agent:write'
 export const operatorScope = 'agent:admin'
-const registrableScopes: ReadonlySet<string> = new Set(scopes.filter((scope) => scope !== operatorScope))
+const agentScopes: ReadonlySet<string> = new Set(scopes.filter((scope) => scope !== operatorScope))
 
 /**
  * Client metadata beyond RFC 7591. `public_key`: base58 of a raw Ed25519 key. `key_history`: the keys that led to it, each
@@ -47,8 +53,10 @@ export function checkRegistration(metadata: ClientMetadata): void {
     if (metadata[remote] !== undefined) refuse(`${remote} is not supported`)
   }
   const asked: unknown = metadata.scope
-  if (typeof asked !== 'string' || !asked.split(' ').every((scope) => registrableScopes.has(scope))) {
-    refuse(`scope must be of ${[...registrableScopes].join(', ')}`)
+  const useful =
+    typeof asked === 'string' ? asked.split(' ').filter((scope) => !identityScopes.includes(scope)) : []
+  if (useful.length === 0 || !useful.every((scope) => agentScopes.has(scope))) {
+    refuse(`scope must be of ${[...agentScopes].join(', ')}`)
   }
   checkName(metadata.client_name)
   const grants: unknown = metadata.grant_types

@@ -9,6 +9,7 @@ import { type ClientCredentials, Clients, type EnsureClient } from './clients.ts
 import { introspect } from './introspect.ts'
 import type { IntrospectionRouteOptions } from './introspection-route.ts'
 import { loadInitialAccessToken, loadOAuthKeys, loadSignInCode } from './key-files.ts'
+import type { KeysOf } from './key-rules.ts'
 import { listenerFor, mountOAuth, type NodeListener } from './mount.ts'
 import type { OAuthStore } from './oauth-store.ts'
 import { oidcConfiguration } from './oidc-configuration.ts'
@@ -32,6 +33,8 @@ export interface IdentityProviderOptions {
   production: boolean
   /** Clients that registered themselves and may check tokens all the same: agents that were admitted. */
   isTrusted?: (clientId: string) => boolean
+  /** The keys that the document of a did:web lists, resolved behind the private-address guard. Default: none. */
+  keysOf?: KeysOf
 }
 
 /** The OAuth 2.0 server for a machine that has none, in the gateway's own process. */
@@ -62,7 +65,7 @@ const keepExpiredSeconds = 3600
 
 /** @throws Error when a file in `keysDir` is not ours or the issuer is not an address. */
 export async function createIdentityProvider(options: IdentityProviderOptions): Promise<IdentityProvider> {
-  const { issuer, store, keysDir, log } = options
+  const { issuer, store, keysDir, log, keysOf = async () => [] } = options
   const prefix = new URL(issuer).pathname.replace(/\/+$/, '')
   const [keys, signInCode, initialAccessToken] = await Promise.all([
     loadOAuthKeys(keysDir),
@@ -71,7 +74,7 @@ export async function createIdentityProvider(options: IdentityProviderOptions): 
   ])
   const provider = new Provider(
     issuer,
-    oidcConfiguration({ issuer, prefix, store, keys, initialAccessToken }),
+    oidcConfiguration({ issuer, prefix, store, keys, initialAccessToken, keysOf }),
   )
   // Believes the X-Forwarded-* headers that mount.ts writes; those of the request never get here.
   provider.proxy = true

@@ -16,7 +16,13 @@ export async function introspect(provider: Provider, token: string): Promise<Int
     (await provider.AccessToken.find(token, ignoreExpiration))
   if (found?.exp === undefined || found.clientId === undefined) return inactive
   if (found.isExpired) return { active: false, exp: found.exp }
-  const answer: Introspection = { active: true, client_id: found.clientId, exp: found.exp }
+  // A token by client credentials is about the client itself; the reference implementation refuses one without `sub`.
+  const answer: Introspection = {
+    active: true,
+    client_id: found.clientId,
+    sub: found.clientId,
+    exp: found.exp,
+  }
   if (found.kind === 'AccessToken') {
     const grant = await provider.Grant.find(found.grantId ?? '')
     if (grant?.clientId !== found.clientId || grant.accountId !== found.accountId) return inactive

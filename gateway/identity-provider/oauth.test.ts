@@ -182,6 +182,7 @@ describe('introspection (RFC 7662)', () => {
     expect(answer).toMatchObject({
       active: true,
       client_id: did,
+      sub: did,
       scope: 'agent:read',
       exp: expect.any(Number),
     })
@@ -189,6 +190,7 @@ describe('introspection (RFC 7662)', () => {
     expect(await server.provider.introspect(token)).toEqual({
       active: true,
       client_id: did,
+      sub: did,
       scope: 'agent:read',
       exp: answer['exp'],
     })

@@ -1,6 +1,7 @@
 import type { Configuration } from 'oidc-provider'
-import { defaultScope, extraMetadata, requestedClientId, scopes } from './client-rules.ts'
+import { defaultScope, extraMetadata, identityScopes, requestedClientId, scopes } from './client-rules.ts'
 import { newSecret, type OAuthKeys } from './key-files.ts'
+import { type KeysOf, readListedKeys } from './key-rules.ts'
 import type { OAuthStore } from './oauth-store.ts'
 import { oidcAdapter } from './oidc-adapter.ts'
 import {
@@ -25,6 +26,8 @@ export interface ConfigurationOptions {
   store: OAuthStore
   keys: OAuthKeys
   initialAccessToken: string
+  /** The keys that the document of a did:web lists. */
+  keysOf: KeysOf
 }
 
 /** What oidc-provider is told. Everything that it does by default and that we do not need is switched off. */
@@ -42,7 +45,7 @@ export function oidcConfiguration(options: ConfigurationOptions): Configuration 
       jwks: '/jwks',
     },
     features: features(options),
-    scopes: [...scopes],
+    scopes: [...scopes, ...identityScopes],
     claims: {},
     responseTypes: ['code'],
     clientAuthMethods: ['client_secret_basic', 'client_secret_post', 'none'],
@@ -95,7 +98,10 @@ function cookies({ prefix, keys }: ConfigurationOptions): NonNullable<Configurat
   }
 }
 
-function features({ initialAccessToken }: ConfigurationOptions): NonNullable<Configuration['features']> {
+function features({
+  initialAccessToken,
+  keysOf,
+}: ConfigurationOptions): NonNullable<Configuration['features']> {
   return {
     devInteractions: { enabled: false },
     userinfo: { enabled: false },
@@ -110,6 +116,11 @@ function features({ initialAccessToken }: ConfigurationOptions): NonNullable<Con
       initialAccessToken,
       idFactory: (ctx) => requestedClientId(ctx) ?? newSecret().slice(0, 22),
       secretFactory: newSecret,
+      // Called after the initial access token was checked and before the metadata is validated, which must not wait.
+      issueRegistrationAccessToken: async (ctx) => {
+        await readListedKeys(ctx, keysOf)
+        return true
+      },
     },
     registrationManagement: { enabled: true, rotateRegistrationAccessToken: false },
     resourceIndicators: {

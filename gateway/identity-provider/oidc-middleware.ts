@@ -31,6 +31,9 @@ async function amend(ctx: KoaContextWithOIDC): Promise<void> {
   } else if (ctx._matchedRouteName === 'discovery') {
     // oidc-provider always names "openid", which no client here can have.
     ctx.body = { ...body, scopes_supported: scopes }
+  } else if (ctx._matchedRouteName === 'introspection' && body?.['active'] === true) {
+    // As in `introspect`: a token by client credentials is about the client.
+    ctx.body = { ...body, sub: body['sub'] ?? body['client_id'] }
   } else if (ctx._matchedRouteName === 'introspection' && body?.['active'] === false) {
     await showExpiry(ctx)
   }

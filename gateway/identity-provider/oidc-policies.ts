@@ -1,5 +1,12 @@
 import { type Client, type Configuration, errors, type KoaContextWithOIDC } from 'oidc-provider'
-import { checkClient, checkRegistration, extraMetadata, operatorScope, scopes } from './client-rules.ts'
+import {
+  checkClient,
+  checkRegistration,
+  extraMetadata,
+  identityScopes,
+  operatorScope,
+  scopes,
+} from './client-rules.ts'
 import { checkKeys } from './key-rules.ts'
 import { errorPage, pageHeaders } from './pages.ts'
 import { checkPossession } from './possession.ts'
@@ -22,13 +29,34 @@ export function mayIntrospect(
   return token.clientId === client.clientId
 }
 
-/** RFC 6749, section 3.3: a request without a scope gets the client's scope, less the operator's. */
+/**
+ * RFC 6749, section 3.3: a request without a scope gets the client's scope, less the operator's. The scopes of OpenID
+ * Connect are left out.
+ * @throws InvalidScope when nothing else was asked for
+ */
 export function applyDefaultScope(ctx: KoaContextWithOIDC, client: Client): void {
   const { params, route } = ctx.oidc
-  if (params === undefined || params['scope'] !== undefined) return
+  if (params === undefined) return
+  if (typeof params['scope'] === 'string') {
+    params['scope'] = withoutIdentityScopes(params['scope'])
+    return
+  }
   if (route !== 'authorization' && params['grant_type'] !== 'client_credentials') return
-  const scope = client.scope?.split(' ').filter((name) => name !== operatorScope)
+  const scope = client.scope?.split(' ').filter((name) => name !== operatorScope && !isIdentityScope(name))
   if (scope !== undefined && scope.length > 0) params['scope'] = scope.join(' ')
+}
+
+const isIdentityScope = (name: string) => identityScopes.includes(name)
+
+function withoutIdentityScopes(asked: string): string {
+  const names = asked.split(' ')
+  const useful = names.filter((name) => !isIdentityScope(name))
+  if (useful.length === 0 && names.length > 0)
+    throw new errors.InvalidScope(
+      'openid and offline unlock nothing here: ask for agent:read or agent:write',
+      asked,
+    )
+  return useful.join(' ')
 }
 
 /** RFC 8707: any server may be named; the token then says so in `aud` and is good for nobody else. */
@@ -57,7 +85,7 @@ export const validateClient: NonNullable<NonNullable<Configuration['extraClientM
   if (ctx === undefined) return
   checkRegistration(metadata)
   const known = ctx.oidc.client?.['public_key']
-  checkKeys(metadata, known)
+  checkKeys(metadata, known, ctx)
   checkPossession(metadata, known, ctx)
 }
 

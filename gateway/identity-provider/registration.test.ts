@@ -75,6 +75,7 @@ describe('registration (RFC 7591)', () => {
     expect(await server.provider.introspect(await server.token(credentials(answer)))).toMatchObject({
       active: true,
       client_id: did,
+      sub: did,
     })
   })
 

@@ -31,6 +31,8 @@ export interface OAuthOptions {
   log: Log
   /** Agents that may check tokens. */
   isTrusted: (clientId: string) => boolean
+  /** The keys that the document of a did:web lists. */
+  keysOf: (did: string) => Promise<readonly string[]>
 }
 
 export async function startOAuth(options: OAuthOptions): Promise<OAuth> {
@@ -47,6 +49,7 @@ export async function startOAuth(options: OAuthOptions): Promise<OAuth> {
     log,
     production,
     isTrusted: options.isTrusted,
+    keysOf: options.keysOf,
   })
   await provideDevClient(provider, { dataDir, production })
   await provideOperatorClient(provider, dataDir)

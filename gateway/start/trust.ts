@@ -5,6 +5,7 @@ import { Voucher } from '../../shared/identity/vouch.ts'
 import type { JsonObject } from '../../shared/protocol/task.ts'
 import type { GatewayConfig, GatewaySecrets } from '../config.ts'
 import { type Vouch, vouchFor } from '../http/vouch-entry.ts'
+import { documentKeys } from '../joining/agent-document.ts'
 import { Joining } from '../joining/join.ts'
 import { Outside, type OutsideOptions } from '../joining/outside.ts'
 import type { Registry } from '../registry/registry.ts'
@@ -30,6 +31,8 @@ export interface Trust extends AsyncDisposable {
   vouch: Vouch
   joining: Joining
   resolve: (did: string) => Promise<DidDocument | undefined>
+  /** The keys by which the holder of a DID may prove itself; none when it cannot be resolved. */
+  keysOf: (did: string) => Promise<readonly string[]>
   /** Connections to agents from outside. */
   upstream: Agent
 }
@@ -64,6 +67,10 @@ export function startTrust(options: TrustOptions): Trust {
     vouch: vouchFor(voucher, gatewayUrl),
     joining,
     resolve: async (did) => (await documents.resolve(did)) as DidDocument | undefined,
+    keysOf: async (did) => {
+      const document = await documents.resolve(did)
+      return (document && documentKeys(document, did)) ?? []
+    },
     upstream,
     [Symbol.asyncDispose]: async () => {
       await upstream.destroy()
