@@ -104,7 +104,7 @@ export async function startAgentApp(options: AgentAppOptions): Promise<AgentApp>
     app,
     healthOptions(options, services, { line, backend }, () => stopping.signal.aborted),
   )
-  if (store.exclusive) await recover({ ...services, log })
+  if (store.exclusive) await recover({ ...services, log, signal: stopping.signal })
   // After the tasks: whether a payment has its task is asked of the store.
   if (store.exclusive) await services.payments?.recover()
   const address = await app.listen({ host: config.host, port: config.port })

@@ -2,13 +2,17 @@ import { randomUUID } from 'node:crypto'
 import { mkdtemp, rm } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
 import path from 'node:path'
+import { setTimeout as wait } from 'node:timers/promises'
 import { afterAll, beforeAll, expect, test } from 'vitest'
 import type { WireEvent } from '../client/client.ts'
+import { makeLog } from '../process/log.ts'
 import { timestamp } from '../protocol/timestamp.ts'
+import { InProcessScheduler } from '../scheduler/in-process.ts'
 import { next, sampleRecord } from '../store/sample-record.cases.ts'
 import { startedTask } from '../testing/stored-task.ts'
 import { type TestCaller, testAgent } from '../testing/test-agent.ts'
 import { expirePauses } from './expiry.ts'
+import { recover } from './recovery.ts'
 
 let root: string
 beforeAll(async () => {
@@ -123,6 +127,31 @@ test('tasks that ran when the process died run one after the other, fewest start
   )
   for (const id of [once, twice]) await agent.caller('alice').wait(id)
   expect([order, most]).toEqual([[once, twice], 1])
+})
+
+test('the time that an interrupted task runs alone begins when it starts: none of them is left waiting after a slow start of the agent', async () => {
+  const order: string[] = []
+  await using agent = await testAgent({
+    handle: async ({ task }) => {
+      order.push(task.id)
+      await wait(10)
+      return 'x'
+    },
+  })
+  const { services } = agent.app
+  const interrupted = [1, 2, 3].map((starts) =>
+    sampleRecord({ owner: 'alice', starts: starts % 3, lease: { holder: 'dead', until: 1 } }),
+  )
+  for (const record of interrupted) await services.store.createTask(record)
+  await using scheduler = new InProcessScheduler(1)
+  const log = makeLog({ level: 'silent', name: 'test' })
+  const { signal } = new AbortController()
+  await recover({ ...services, scheduler, log, signal, suspectAloneMs: 5 })
+  // Payments are recovered, the port is opened.
+  await wait(100)
+  scheduler.start((job) => services.runner.run(job))
+  const [once, twice, released] = interrupted.map(({ id }) => id)
+  await expect.poll(() => order).toEqual([released, once, twice])
 })
 
 test('a stop in good order: running handlers finish, new work is refused with 503, streams end', async () => {

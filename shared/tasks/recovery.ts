@@ -14,7 +14,9 @@ interface RecoveryParts {
   bus: EventBus
   agent: Agent
   log: Log
-  /** How long one suspect runs alone before the next may start. Default 3 s. */
+  /** Aborts when the agent stops: suspects that were not started by then stay for the next start. */
+  signal: AbortSignal
+  /** How long one suspect runs alone, from its start, before the next may start. Default 3 s. */
   suspectAloneMs?: number
 }
 
@@ -47,17 +49,23 @@ export async function recover(parts: RecoveryParts): Promise<void> {
 }
 
 async function runAlone(parts: RecoveryParts, suspects: TaskRecord[]): Promise<void> {
-  const waitMs = parts.suspectAloneMs ?? 3000
-  for (const [i, suspect] of suspects.entries()) {
-    if (i > 0 && !parts.scheduler.running) return
-    const ended = Promise.withResolvers<void>()
-    using _end = parts.bus.subscribe(suspect.id, (item) => {
-      if (item.kind === 'status-update' && item.status.state !== 'working') ended.resolve()
+  const { bus, runner, scheduler, signal, suspectAloneMs = 3000 } = parts
+  for (const suspect of suspects) {
+    if (signal.aborted) return
+    const over = Promise.withResolvers<void>()
+    const stop = () => over.resolve()
+    signal.addEventListener('abort', stop, { once: true })
+    using _end = bus.subscribe(suspect.id, (item) => {
+      if (item.kind === 'status-update' && item.status.state !== 'working') over.resolve()
     })
-    const timer = setTimeout(() => ended.resolve(), waitMs)
-    enqueue(parts.scheduler, suspect)
-    await ended.promise
+    const begun = runner.whenTakenUp(suspect.id)
+    enqueue(scheduler, suspect)
+    // The scheduler may start much later, or have others to run first.
+    await Promise.race([begun, over.promise])
+    const timer = setTimeout(stop, suspectAloneMs)
+    await over.promise
     clearTimeout(timer)
+    signal.removeEventListener('abort', stop)
   }
 }
 

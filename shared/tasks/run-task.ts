@@ -59,6 +59,7 @@ export class TaskRunner {
   readonly #fresh = new Map<string, { record: TaskRecord; firstOfContext: boolean }>()
   readonly #underWay = new Map<string, Promise<number | undefined>>()
   readonly #running = new Map<string, AbortController>()
+  readonly #awaited = new Map<string, () => void>()
   readonly #stop = new AbortController()
   readonly #stopping = this.#stop.signal
 
@@ -80,6 +81,11 @@ export class TaskRunner {
     if (this.#fresh.size < freshMax && isSmall(record)) this.#fresh.set(record.id, { record, firstOfContext })
   }
 
+  /** Resolves when the next run of the task begins. For one waiter per task. */
+  whenTakenUp(taskId: string): Promise<void> {
+    return new Promise((resolve) => this.#awaited.set(taskId, resolve))
+  }
+
   /**
    * Never rejects: a failure of our own is logged. A commit that the storage refuses is tried again until the stop.
    * Resolves with the time at which another process's lease on the task ends, where one has it.
@@ -95,6 +101,8 @@ export class TaskRunner {
   }
 
   async #run(job: Job): Promise<number | undefined> {
+    this.#awaited.get(job.taskId)?.()
+    this.#awaited.delete(job.taskId)
     const known = this.#fresh.get(job.taskId)
     this.#fresh.delete(job.taskId)
     try {
