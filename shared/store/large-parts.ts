@@ -146,7 +146,7 @@ function mapParts<T extends Holder>(record: T, map: (part: Part) => Part): T {
 }
 
 /** Whether the JSON of the value is longer than that, roughly (escapes do not count). Stops as soon as it is known. */
-function isLongerThan(value: unknown, limit: number): boolean {
+export function isLongerThan(value: unknown, limit: number): boolean {
   let length = 0
   const waiting: unknown[] = [value]
   while (waiting.length > 0 && length <= limit) {

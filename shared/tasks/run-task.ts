@@ -13,6 +13,7 @@ import type { Job } from '../scheduler/scheduler.ts'
 import type { TaskRecord } from '../store/store.ts'
 import type { TaskDraft, TaskEngine } from './engine.ts'
 import { executeHandler } from './execute-handler.ts'
+import { FreshRecords } from './fresh-records.ts'
 import type { Leases } from './leases.ts'
 import { LiveDeltas } from './live-deltas.ts'
 import { changeOfError, changeOfOutput, failed, isTooLarge } from './outcome.ts'
@@ -50,13 +51,11 @@ const [retryMaxMs, logEveryMs] = [2000, 10_000]
 export const startsMax = 3
 /** How often it is started at all. One whose handler holds its process up for too long is lost each time, and killed nobody. */
 const allStartsMax = 10
-/** Records kept in memory from their creation to their start: so many, and small ones. */
-const [freshMax, freshMaxChars] = [1000, 16 * 1024]
 
 /** Takes tasks up and brings each to its next rest: ended, paused, or taken from us. */
 export class TaskRunner {
   readonly #parts: RunnerParts
-  readonly #fresh = new Map<string, { record: TaskRecord; firstOfContext: boolean }>()
+  readonly #fresh = new FreshRecords()
   readonly #underWay = new Map<string, Promise<number | undefined>>()
   readonly #running = new Map<string, AbortController>()
   readonly #awaited = new Map<string, () => void>()
@@ -76,9 +75,15 @@ export class TaskRunner {
     return this.#parts.leases.holder
   }
 
-  /** Spares the first run of a task the read of what was just written. */
+  /** Saves the first run of a new task from reading what was just written, where no other process can run it first. */
   remember(record: TaskRecord, firstOfContext: boolean): void {
-    if (this.#fresh.size < freshMax && isSmall(record)) this.#fresh.set(record.id, { record, firstOfContext })
+    const runsHere = record.lease !== undefined || this.#parts.engine.store.exclusive
+    if (runsHere) this.#fresh.keep(record, firstOfContext)
+  }
+
+  /** The task has ended. */
+  forget(taskId: string): void {
+    this.#fresh.drop(taskId)
   }
 
   /** Resolves when the next run of the task begins. For one waiter per task. */
@@ -103,8 +108,7 @@ export class TaskRunner {
   async #run(job: Job): Promise<number | undefined> {
     this.#awaited.get(job.taskId)?.()
     this.#awaited.delete(job.taskId)
-    const known = this.#fresh.get(job.taskId)
-    this.#fresh.delete(job.taskId)
+    const known = this.#fresh.take(job)
     try {
       const record = known?.record ?? (await this.#parts.engine.store.loadTask(job.taskId))
       if (record === undefined) return undefined
@@ -281,16 +285,6 @@ function startedTooOften({ starts, survived = 0 }: TaskRecord): string | undefin
   }
   if (starts < allStartsMax) return undefined
   return `The task was started ${starts} times, and its process ended or did not answer each time.`
-}
-
-/** Texts alone are looked at: data may be large in many ways, and a file is. */
-function isSmall({ history }: TaskRecord): boolean {
-  let chars = 0
-  for (const { parts, metadata } of history) {
-    if (metadata !== undefined) return false
-    for (const part of parts) chars += part.kind === 'text' ? part.text.length : freshMaxChars
-  }
-  return chars <= freshMaxChars
 }
 
 /** Why a handler was told to stop. */
