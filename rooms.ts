@@ -4,7 +4,7 @@
  */
 export const floors: string[][] = [
   ['shared/jsonrpc/errors.ts'],
-  ['shared/protocol', 'shared/net', 'shared/payments/amount.ts'],
+  ['shared/protocol', 'shared/net', 'shared/payments/amount.ts', 'shared/process/secret-file.ts'],
   ['shared/jsonrpc', 'shared/process', 'shared/identity', 'shared/payments/price.ts'],
   ['shared/store', 'shared/events', 'shared/scheduler', 'shared/auth'],
   ['shared/handler', 'shared/client'],

@@ -1,6 +1,6 @@
-import { readFile } from 'node:fs/promises'
 import path from 'node:path'
 import { z } from 'zod'
+import { ExposedSecretFile, readSecretFile } from '../shared/process/secret-file.ts'
 import { jsonOf } from '../shared/protocol/json-text.ts'
 import { CommandFailed } from './faults.ts'
 import { oneLine } from './printable.ts'
@@ -33,8 +33,9 @@ export async function readClient(dataDir: string, as: Role): Promise<DevClient |
   const file = path.join(dataDir, clientFiles[as])
   let text: string
   try {
-    text = await readFile(file, 'utf8')
+    text = await readSecretFile(file)
   } catch (thrown) {
+    if (thrown instanceof ExposedSecretFile) throw thrown
     const { code } = thrown as NodeJS.ErrnoException
     if (code === 'ENOENT' || code === 'ENOTDIR') return undefined
     throw new CommandFailed(`${file} cannot be read (${code}).`)

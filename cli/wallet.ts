@@ -1,6 +1,7 @@
-import { mkdir, readFile, stat, writeFile } from 'node:fs/promises'
+import { mkdir, writeFile } from 'node:fs/promises'
 import path from 'node:path'
 import { addressOf, newWalletKey } from '../shared/payments/wallet.ts'
+import { ExposedSecretFile, readSecretFile } from '../shared/process/secret-file.ts'
 import { CommandFailed } from './faults.ts'
 
 type Hex = `0x${string}`
@@ -22,11 +23,9 @@ export async function openWallet(dataDir: string): Promise<Wallet> {
 async function readKey(file: string): Promise<Hex | undefined> {
   let text: string
   try {
-    text = await readFile(file, 'utf8')
-    const { mode } = await stat(file)
-    if ((mode & 0o077) !== 0) throw new CommandFailed(`${file} can be read by others: chmod 600 ${file}`)
+    text = await readSecretFile(file)
   } catch (thrown) {
-    if (thrown instanceof CommandFailed) throw thrown
+    if (thrown instanceof ExposedSecretFile) throw thrown
     const { code } = thrown as NodeJS.ErrnoException
     if (code === 'ENOENT' || code === 'ENOTDIR') return undefined
     throw new CommandFailed(`${file} cannot be read (${code}).`)

@@ -1,7 +1,7 @@
 import { type ChildProcess, spawn } from 'node:child_process'
 import { once } from 'node:events'
 import { readdirSync, readFileSync } from 'node:fs'
-import { mkdir, mkdtemp, rm, writeFile } from 'node:fs/promises'
+import { chmod, mkdir, mkdtemp, rm, stat, writeFile } from 'node:fs/promises'
 import net from 'node:net'
 import os from 'node:os'
 import path from 'node:path'
@@ -96,6 +96,42 @@ test('a second gateway on the same data folder is refused in a sentence, exit co
   expect(await second.ended).toBe(1)
   expect(second.said.err).toMatch(/^parley: The database .* is open in another process\. .*\n$/)
   expect(second.said.out).toBe('')
+})
+
+test('a key file that others may read is refused in a sentence that names chmod, an agent’s in the table', async () => {
+  const first = run({})
+  await first.ready
+  first.child.kill('SIGTERM')
+  await first.ended
+  const agentKey = path.join(folder, 'data', 'agents', 'echo', 'agent.key.json')
+  await chmod(agentKey, 0o644)
+  const second = run({})
+  await second.ready
+  expect(second.said.out).toMatch(/^echo +not running +.*Run "chmod 600 .*agent\.key\.json"/m)
+  second.child.kill('SIGTERM')
+  await second.ended
+  for (const name of ['oauth-keys.json', 'operator-client.json']) {
+    const file = path.join(folder, 'data', 'oauth', name)
+    await chmod(file, 0o644)
+    const refused = run({}, false)
+    expect(await refused.ended).toBe(1)
+    expect(refused.said.err).toMatch(/^parley: .* holds a secret .* Run "chmod 600 .*\n$/)
+    expect(refused.said.err).toContain(file)
+    await chmod(file, 0o600)
+  }
+})
+
+test('the development client is closed to others again at the start, with a warning', async () => {
+  const first = run({}, false)
+  await first.ready
+  first.child.kill('SIGTERM')
+  await first.ended
+  const file = path.join(folder, 'data', 'dev-client.json')
+  await chmod(file, 0o644)
+  const second = run({}, false)
+  await second.ready
+  expect(second.said.err).toContain('was open to other users')
+  expect((await stat(file)).mode & 0o777).toBe(0o600)
 })
 
 test('a port in use is refused in a sentence, exit code 1', async () => {

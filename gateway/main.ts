@@ -1,6 +1,7 @@
 import path from 'node:path'
 import { type Log, makeLog } from '../shared/process/log.ts'
 import { run } from '../shared/process/run.ts'
+import { ExposedSecretFile } from '../shared/process/secret-file.ts'
 import { ConfigError } from '../shared/process/settings.ts'
 import { DatabaseRefused } from '../shared/store/database-refused.ts'
 import { type GatewayApp, startGatewayApp } from './app.ts'
@@ -92,7 +93,9 @@ function lineOf(outcome: Outcome, app: GatewayApp) {
 
 /** What the operator can mend, in one sentence; undefined for what is our own fault. */
 function sentenceOf(error: unknown): string | undefined {
-  if (error instanceof ConfigError || error instanceof DatabaseRefused) return error.message
+  const isForOperators =
+    error instanceof ConfigError || error instanceof DatabaseRefused || error instanceof ExposedSecretFile
+  if (isForOperators) return error.message
   const { code, syscall, port, address } = error as NodeJS.ErrnoException & {
     port?: number
     address?: string

@@ -13,6 +13,7 @@ import { type AgentConfig, type AgentSecrets, agentConfig } from './process/conf
 import { giveBackIdleMemory } from './process/idle-memory.ts'
 import { type Log, makeLog } from './process/log.ts'
 import { type Running, run } from './process/run.ts'
+import { ExposedSecretFile } from './process/secret-file.ts'
 import { ConfigError } from './process/settings.ts'
 import { Membership, type TokenSource } from './registration/membership.ts'
 import { ownClient } from './registration/own-client.ts'
@@ -40,7 +41,9 @@ export async function runAgent(folder: string): Promise<number> {
 
 /** Whose sentence is written for whoever starts the agent. */
 function isForOperators(error: unknown): error is Error {
-  return error instanceof ConfigError || error instanceof DatabaseRefused
+  return (
+    error instanceof ConfigError || error instanceof DatabaseRefused || error instanceof ExposedSecretFile
+  )
 }
 
 async function start(folder: string, config: AgentConfig, secrets: AgentSecrets, log: Log): Promise<Running> {

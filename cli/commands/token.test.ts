@@ -1,4 +1,4 @@
-import { mkdirSync, writeFileSync } from 'node:fs'
+import { chmodSync, mkdirSync, writeFileSync } from 'node:fs'
 import path from 'node:path'
 import { expect, test } from 'vitest'
 import { type ScriptedCall, scriptedAgent } from '../../shared/testing/scripted-agent.ts'
@@ -15,7 +15,7 @@ const issue = () => ({ status: 200, type: 'application/json', body: JSON.stringi
 function writeClient(folder: string, url: string): void {
   mkdirSync(path.join(folder, '.parley'))
   const client = { client_id: 'dev', client_secret: 'hidden-secret', token_url: `${url}/oauth2/token` }
-  writeFileSync(path.join(folder, '.parley', 'dev-client.json'), JSON.stringify(client))
+  writeFileSync(path.join(folder, '.parley', 'dev-client.json'), JSON.stringify(client), { mode: 0o600 })
 }
 
 test('prints a token of the development client, by client credentials', async () => {
@@ -48,7 +48,7 @@ test('--initial prints the token with which clients are registered', async () =>
   using folder = temporaryFolder()
   const file = path.join(folder.path, 'data', 'oauth', 'initial-access-token')
   mkdirSync(path.dirname(file), { recursive: true })
-  writeFileSync(file, 'initial-token\n')
+  writeFileSync(file, 'initial-token\n', { mode: 0o600 })
   const given = { cwd: folder.path, env: { DATA_DIR: 'data' } }
   expect(await runCli(['token', '--initial'], given)).toEqual({
     code: 0,
@@ -63,10 +63,27 @@ test.each([
   ['a file of something else', '{"client_secret": "hidden-secret"}', /is not a client file/],
 ])('%s: exit code 1, and no secret in the sentence', async (_, content, text) => {
   using folder = temporaryFolder()
-  if (content !== undefined) writeFileSync(path.join(folder.path, 'dev-client.json'), content)
+  if (content !== undefined)
+    writeFileSync(path.join(folder.path, 'dev-client.json'), content, { mode: 0o600 })
   const said = await runCli(['token'], { cwd: folder.path, env: { DATA_DIR: '.' } })
   expect(said).toMatchObject({ code: 1, stdout: '' })
   expect(said.stderr).toMatch(text)
+  expect(said.stderr).not.toContain('hidden-secret')
+})
+
+test.each([
+  ['dev-client.json', []],
+  ['oauth/operator-client.json', ['--operator']],
+  ['oauth/initial-access-token', ['--initial']],
+])('%s that others may read: exit code 1, and the chmod command', async (name, flags) => {
+  using folder = temporaryFolder()
+  mkdirSync(path.join(folder.path, 'oauth'))
+  const file = path.join(folder.path, name)
+  writeFileSync(file, 'hidden-secret')
+  chmodSync(file, 0o644)
+  const said = await runCli(['token', ...flags], { cwd: folder.path, env: { DATA_DIR: folder.path } })
+  expect(said).toMatchObject({ code: 1, stdout: '' })
+  expect(said.stderr).toContain(`Run "chmod 600 ${file}"`)
   expect(said.stderr).not.toContain('hidden-secret')
 })
 

@@ -1,5 +1,5 @@
-import { readFile } from 'node:fs/promises'
 import path from 'node:path'
+import { ExposedSecretFile, readSecretFile } from '../../shared/process/secret-file.ts'
 import { CliCommand } from '../cli-command.ts'
 import { clientSettings } from '../environment.ts'
 import { CommandFailed } from '../faults.ts'
@@ -67,8 +67,9 @@ function printIssued(io: Io, options: TokenOptions, issued: IssuedToken): void {
 async function initialAccessToken(dataDir: string): Promise<string> {
   const file = path.join(dataDir, 'oauth', 'initial-access-token')
   try {
-    return (await readFile(file, 'utf8')).trim()
+    return (await readSecretFile(file)).trim()
   } catch (thrown) {
+    if (thrown instanceof ExposedSecretFile) throw thrown
     const { code } = thrown as NodeJS.ErrnoException
     const why =
       code === 'ENOENT' ? 'is not there; the server writes it at its first start' : `cannot be read (${code})`

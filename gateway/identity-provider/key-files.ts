@@ -1,7 +1,8 @@
 import { generateKeyPairSync, hash, randomBytes, randomInt, randomUUID } from 'node:crypto'
-import { chmod, link, mkdir, open, readFile, rm } from 'node:fs/promises'
+import { link, mkdir, open, rm } from 'node:fs/promises'
 import path from 'node:path'
 import { z } from 'zod'
+import { readSecretFile } from '../../shared/process/secret-file.ts'
 import { jsonOf } from '../../shared/protocol/json-text.ts'
 
 const oauthKeys = z.object({
@@ -11,7 +12,7 @@ const oauthKeys = z.object({
 })
 export type OAuthKeys = z.infer<typeof oauthKeys>
 
-/** Signing and cookie keys, made at the first start. @throws Error when the file is there but is not ours. */
+/** Signing and cookie keys, made at the first start. @throws Error when the file is not ours; ExposedSecretFile */
 export async function loadOAuthKeys(keysDir: string): Promise<OAuthKeys> {
   const file = path.join(keysDir, 'oauth-keys.json')
   const parsed = oauthKeys.safeParse(jsonOf(await loadOrCreate(file, newOAuthKeys)))
@@ -49,10 +50,7 @@ async function loadSecret(file: string, make: () => string): Promise<string> {
 
 async function loadOrCreate(file: string, make: () => string): Promise<string> {
   try {
-    const text = await readFile(file, 'utf8')
-    // A secret that others can read is tightened; whoever copied the folder may have lost the mode.
-    await chmod(file, 0o600)
-    return text
+    return await readSecretFile(file)
   } catch (error) {
     if ((error as NodeJS.ErrnoException).code !== 'ENOENT') throw error
   }
@@ -70,7 +68,7 @@ async function loadOrCreate(file: string, make: () => string): Promise<string> {
     return text
   } catch (error) {
     if ((error as NodeJS.ErrnoException).code !== 'EEXIST') throw error
-    return await readFile(file, 'utf8')
+    return await readSecretFile(file)
   } finally {
     await rm(draft, { force: true })
   }

@@ -1,6 +1,8 @@
 import { randomBytes, randomUUID } from 'node:crypto'
 import { rename, rm, stat, writeFile } from 'node:fs/promises'
 import path from 'node:path'
+import type { Log } from '../../shared/process/log.ts'
+import { ExposedSecretFile, readSecretFile } from '../../shared/process/secret-file.ts'
 import type { EnsureClient } from '../identity-provider/clients.ts'
 import type { IdentityProvider } from '../identity-provider/identity-provider.ts'
 
@@ -17,22 +19,28 @@ const client = { clientId: 'dev-client', clientName: 'Development', scope: 'agen
  */
 export async function provideDevClient(
   provider: IdentityProvider,
-  options: { dataDir: string; production: boolean },
+  options: { dataDir: string; production: boolean; log: Log },
 ): Promise<void> {
   const file = path.join(options.dataDir, 'dev-client.json')
   if (options.production) {
     if (await isThere(file)) await endDevClient(provider, file)
     return
   }
+  // A client of development is closed to others again; its secret stays.
+  if (await isExposed(file))
+    options.log.warn({ file }, 'the file was open to other users of this machine: its mode is 0600 again')
   await writeClient(provider, client, file)
 }
 
 /**
  * `DATA_DIR/oauth/operator-client.json`: the operator's client, with `agent:admin`. Whoever reads that folder is the
  * operator: it holds the signing keys too.
+ * @throws ExposedSecretFile
  */
-export function provideOperatorClient(provider: IdentityProvider, dataDir: string): Promise<void> {
-  return writeClient(provider, operator, path.join(dataDir, 'oauth', 'operator-client.json'))
+export async function provideOperatorClient(provider: IdentityProvider, dataDir: string): Promise<void> {
+  const file = path.join(dataDir, 'oauth', 'operator-client.json')
+  if (await isThere(file)) await readSecretFile(file)
+  await writeClient(provider, operator, file)
 }
 
 async function writeClient(provider: IdentityProvider, asked: EnsureClient, file: string): Promise<void> {
@@ -44,6 +52,13 @@ async function writeClient(provider: IdentityProvider, asked: EnsureClient, file
 async function endDevClient(provider: IdentityProvider, file: string): Promise<void> {
   await provider.ensureClient({ ...client, clientSecret: randomBytes(32).toString('base64url') })
   await rm(file, { force: true })
+}
+
+async function isExposed(file: string): Promise<boolean> {
+  return readSecretFile(file).then(
+    () => false,
+    (error: unknown) => error instanceof ExposedSecretFile,
+  )
 }
 
 function isThere(file: string): Promise<boolean> {

@@ -51,7 +51,7 @@ export async function startOAuth(options: OAuthOptions): Promise<OAuth> {
     isTrusted: options.isTrusted,
     keysOf: options.keysOf,
   })
-  await provideDevClient(provider, { dataDir, production })
+  await provideDevClient(provider, { dataDir, production, log })
   await provideOperatorClient(provider, dataDir)
   return {
     issuer: provider.issuer,

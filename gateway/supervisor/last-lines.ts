@@ -44,8 +44,10 @@ export class LastLines {
 
 function sayingOf(line: string): string {
   try {
-    const { msg, err } = JSON.parse(line) as { msg?: unknown; err?: { message?: unknown } }
-    const said = [msg, err?.message].filter((text) => typeof text === 'string')
+    const { msg, reason, err } = JSON.parse(line) as Record<'msg' | 'reason', unknown> & {
+      err?: { message?: unknown }
+    }
+    const said = [msg, reason, err?.message].filter((text) => typeof text === 'string')
     if (said.length > 0) return said.join(': ').slice(0, keptMaxChars)
   } catch {
     // Not a log line.

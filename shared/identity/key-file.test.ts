@@ -20,12 +20,15 @@ test('the key is made on the first start, mode 0600, and is the same ever after'
   expect((await loadOrCreateKeys(file)).key.publicKeyBase58).toBe(first.publicKeyBase58)
 })
 
-test('a key file that others may read, as a copy of the folder is, is theirs no more after a start', async () => {
+test('a key file that others may read is refused with a sentence that names chmod, and stays as it is', async () => {
   const file = path.join(folder, 'copied.key.json')
   await loadOrCreateKeys(file)
   await chmod(file, 0o644)
-  await loadOrCreateKeys(file)
-  expect((await stat(file)).mode & 0o777).toBe(0o600)
+  for (const use of [loadOrCreateKeys, rotateKeys, retireOldKeys])
+    await expect(use(file)).rejects.toThrow(`Run "chmod 600 ${file}"`)
+  expect((await stat(file)).mode & 0o777).toBe(0o644)
+  await chmod(file, 0o600)
+  expect((await loadOrCreateKeys(file)).history).toHaveLength(1)
 })
 
 test('two that start at the same time have one key', async () => {
@@ -42,7 +45,7 @@ test.each([
   ['of another type', '{"keys":[{"type":"RSA","seed":"c2VjcmV0LXNlZWQ"}]}'],
 ])('a key file that is %s is refused, stays as it is, and none of it is in the error', async (name, text) => {
   const file = path.join(folder, `${name}.json`)
-  await writeFile(file, text)
+  await writeFile(file, text, { mode: 0o600 })
   const error = await loadOrCreateKeys(file).then(
     String,
     (thrown: Error) => `${thrown.stack} ${thrown.message}`,
@@ -78,6 +81,6 @@ test('a rotated key signs from now on; the old one is listed until it is retired
 test('a key file whose last key is retired is refused', async () => {
   const file = path.join(folder, 'none-left.json')
   const text = JSON.stringify({ keys: [{ type: 'Ed25519', retired: true, public_key: 'x' }] })
-  await writeFile(file, text)
+  await writeFile(file, text, { mode: 0o600 })
   await expect(loadOrCreateKeys(file)).rejects.toThrow('holds no key that may sign')
 })

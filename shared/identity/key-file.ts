@@ -1,7 +1,8 @@
 import { randomBytes, randomUUID } from 'node:crypto'
-import { chmod, link, mkdir, open, readFile, rename, rm, stat } from 'node:fs/promises'
+import { link, mkdir, open, rename, rm } from 'node:fs/promises'
 import path from 'node:path'
 import { z } from 'zod'
+import { readSecretFile } from '../process/secret-file.ts'
 import { jsonOf } from '../protocol/json-text.ts'
 import { type KeyHistory, type KnownKey, signNextKey } from './key-link.ts'
 import { type KeyPair, keyPairFromSeed, seedBytes } from './keys.ts'
@@ -20,7 +21,10 @@ const usedKey = z.object({ ...linked, seed: z.string() })
 const keyFile = z.object({ keys: z.array(z.union([retiredKey, usedKey])).min(1) })
 type StoredKeys = z.infer<typeof keyFile>['keys']
 
-/** The keys of the file; made with one new key (mode 0600) when the file is not there yet. */
+/**
+ * The keys of the file; made with one new key (mode 0600) when the file is not there yet.
+ * @throws ExposedSecretFile when others may read it
+ */
 export async function loadOrCreateKeys(file: string): Promise<KeyRing> {
   const text = (await readIfThere(file)) ?? (await createKeyFile(file))
   return ringOf(file, storedKeys(file, text))
@@ -28,7 +32,7 @@ export async function loadOrCreateKeys(file: string): Promise<KeyRing> {
 
 /** Adds a new key, signed by the present one, which stays listed until it is retired. */
 export async function rotateKeys(file: string): Promise<KeyRing> {
-  const stored = storedKeys(file, await readFile(file, 'utf8'))
+  const stored = storedKeys(file, await readSecretFile(file))
   const seed = randomBytes(seedBytes)
   const signature = signNextKey(ringOf(file, stored).key, keyPairFromSeed(seed).publicKeyBase58)
   return replaceKeyFile(file, [...stored, { type: 'Ed25519', seed: seed.toString('base64url'), signature }])
@@ -36,7 +40,7 @@ export async function rotateKeys(file: string): Promise<KeyRing> {
 
 /** Retires every key but the newest and forgets their seeds. What was signed with them can no longer be verified. */
 export async function retireOldKeys(file: string): Promise<KeyRing> {
-  const stored = storedKeys(file, await readFile(file, 'utf8'))
+  const stored = storedKeys(file, await readSecretFile(file))
   const { history } = ringOf(file, stored)
   const retired = stored.map(({ type, signature }, i): StoredKeys[number] => {
     const key = history[i]
@@ -82,7 +86,7 @@ async function createKeyFile(file: string): Promise<string> {
     return text
   } catch (error) {
     if ((error as NodeJS.ErrnoException).code !== 'EEXIST') throw error
-    return readFile(file, 'utf8')
+    return readSecretFile(file)
   }
 }
 
@@ -112,17 +116,9 @@ const textOf = (keys: StoredKeys) => `${JSON.stringify({ keys })}\n`
 
 async function readIfThere(file: string): Promise<string | undefined> {
   try {
-    const text = await readFile(file, 'utf8')
-    await tighten(file)
-    return text
+    return await readSecretFile(file)
   } catch (error) {
     if ((error as NodeJS.ErrnoException).code === 'ENOENT') return undefined
     throw error
   }
-}
-
-/** Whoever copied the folder may have lost the mode. A file of somebody else, or on a read-only disk, stays as it is. */
-async function tighten(file: string): Promise<void> {
-  const { mode } = await stat(file)
-  if ((mode & 0o077) !== 0) await chmod(file, 0o600).catch(() => {})
 }

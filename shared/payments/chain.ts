@@ -1,4 +1,4 @@
-import { readFile, stat } from 'node:fs/promises'
+import { ExposedSecretFile, readSecretFile } from '../process/secret-file.ts'
 import { ConfigError } from '../process/settings.ts'
 import { ChainFacilitator } from './chain-facilitator.ts'
 import type { Price } from './price.ts'
@@ -40,14 +40,9 @@ export async function openChain(
 
 /** @throws ConfigError; the key stands in none */
 async function signerKey(file: string): Promise<`0x${string}`> {
-  const unreadable = () => new ConfigError([`PAYMENT_SIGNER_KEY_FILE cannot be read: ${file}.`])
-  const { mode } = await stat(file).catch(() => {
-    throw unreadable()
-  })
-  if ((mode & 0o077) !== 0)
-    throw new ConfigError([`PAYMENT_SIGNER_KEY_FILE can be read by others: chmod 600 ${file}.`])
-  const text = await readFile(file, 'utf8').catch(() => {
-    throw unreadable()
+  const text = await readSecretFile(file).catch((error: unknown) => {
+    const why = error instanceof ExposedSecretFile ? error.message : `${file} cannot be read.`
+    throw new ConfigError([`PAYMENT_SIGNER_KEY_FILE: ${why}`])
   })
   const match = /^(?:0x)?([\da-f]{64})$/i.exec(text.trim())
   if (match === null)

@@ -1,4 +1,4 @@
-import { mkdtemp, readFile, rm } from 'node:fs/promises'
+import { chmod, mkdtemp, readFile, rm } from 'node:fs/promises'
 import { createServer, type IncomingHttpHeaders } from 'node:http'
 import type { AddressInfo } from 'node:net'
 import { tmpdir } from 'node:os'
@@ -85,4 +85,12 @@ test('a huge answer is not read to its end, and nothing is kept', async () => {
   await using server = await registrar(`"${'x'.repeat(100_000)}"`)
   await expect(server.ask()).rejects.toThrow('too large')
   await expect(readFile(path.join(server.dir, 'oauth-client.json'))).rejects.toThrow('ENOENT')
+})
+
+test('a client file that others may read is refused with a sentence that names chmod', async () => {
+  await using server = await registrar()
+  await server.ask()
+  const file = path.join(server.dir, 'oauth-client.json')
+  await chmod(file, 0o644)
+  await expect(server.ask()).rejects.toThrow(`Run "chmod 600 ${file}"`)
 })

@@ -1,11 +1,12 @@
 import { randomUUID } from 'node:crypto'
-import { readFile, rename, writeFile } from 'node:fs/promises'
+import { rename, writeFile } from 'node:fs/promises'
 import { request } from 'undici'
 import { z } from 'zod'
 import { boundedText } from '../auth/bounded-text.ts'
 import type { DidDocument } from '../identity/document.ts'
 import type { KeyPair } from '../identity/keys.ts'
 import { signRequest } from '../identity/signature.ts'
+import { readSecretFile } from '../process/secret-file.ts'
 import { jsonOf } from '../protocol/json-text.ts'
 import type { SuppliedClient } from './supervisor-channel.ts'
 
@@ -38,7 +39,7 @@ export interface OwnClientOptions {
 /**
  * The agent's own OAuth client (RFC 7591): named after its DID, with its key, made once and kept. After a rotation it is
  * told the new key (RFC 7592). Undefined: there is none, and no initial access token to make one with.
- * @throws Error when the server refuses; its text holds no secret
+ * @throws Error when the server refuses, its text holds no secret; ExposedSecretFile
  */
 export async function ownClient(options: OwnClientOptions): Promise<SuppliedClient | undefined> {
   const known = await storedClient(options)
@@ -54,7 +55,7 @@ export async function ownClient(options: OwnClientOptions): Promise<SuppliedClie
 }
 
 async function storedClient({ file, issuer, did }: OwnClientOptions): Promise<StoredClient | undefined> {
-  const text = await readFile(file, 'utf8').catch((error: NodeJS.ErrnoException) => {
+  const text = await readSecretFile(file).catch((error: NodeJS.ErrnoException) => {
     if (error.code === 'ENOENT') return undefined
     throw error
   })
