@@ -76,6 +76,7 @@ export function entryDetail(entry: AgentEntry, gatewayUrl: string) {
         ? null
         : {
             samples: entry.measurements.samples,
+            completed_tasks: entry.measurements.completedTasks ?? 0,
             success_share: entry.measurements.successShare,
             latency_p50_ms: entry.measurements.latencyP50Ms ?? null,
             latency_p95_ms: entry.measurements.latencyP95Ms ?? null,

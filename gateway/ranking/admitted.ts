@@ -6,6 +6,8 @@ export interface Excluded {
   id: string
   slug: string
   rule: string
+  /** The rule is expected to end by itself soon. */
+  temporary?: boolean
 }
 
 /** Says of every row whether it can be a candidate for the request. What skills alone decide is decided once a shape. */
@@ -13,10 +15,13 @@ export class Admitted {
   readonly #wanted: NegotiationRequest
   readonly #ofShape = new Map<Shape, string | undefined>()
   readonly #byFacts: boolean
+  readonly #evenAway: boolean
   #anyShape = false
 
-  constructor(rows: Rows, wanted: NegotiationRequest) {
+  /** @param evenAway agents whose rule is temporary count as candidates */
+  constructor(rows: Rows, wanted: NegotiationRequest, evenAway = false) {
     this.#wanted = wanted
+    this.#evenAway = evenAway
     this.#byFacts = wanted.maxCostAmount !== undefined || wanted.maxLatencyMs !== undefined
     for (const shape of rows.shapes()) {
       const broken = brokenBySkills(shape.skills, wanted)
@@ -27,7 +32,7 @@ export class Admitted {
 
   /** The rule that excludes the row; undefined: it is a candidate. */
   rule(row: Row): string | undefined {
-    if (row.rule !== undefined) return row.rule
+    if (row.rule !== undefined && !(this.#evenAway && row.away === true)) return row.rule
     const broken = this.#anyShape ? this.#ofShape.get(row.shape) : undefined
     return broken ?? (this.#byFacts ? brokenByFacts(row.offer, this.#wanted) : undefined)
   }
@@ -40,7 +45,8 @@ export class Admitted {
       const rule = this.rule(row)
       if (rule === undefined) continue
       total += 1
-      if (named.length < limit) named.push({ id: row.id, slug: row.slug, rule })
+      if (named.length < limit)
+        named.push({ id: row.id, slug: row.slug, rule, ...(row.away === true && { temporary: true }) })
     }
     return { named, total }
   }

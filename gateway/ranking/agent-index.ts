@@ -33,6 +33,8 @@ export interface RankOptions {
   excludedLimit?: number
   /** The last word on an agent that would be a candidate, asked of those alone: the rule that excludes it. */
   refuse?: (id: string) => string | undefined
+  /** Agents that are excluded temporarily are ranked too, as if they were there. */
+  evenAway?: boolean
   /** Embedding of the wanted text, of length 1, of the same model as the vectors of the agents. */
   queryVector?: Float32Array
   /** Why there is none, where embeddings are set up: the reasons say so. */
@@ -44,6 +46,7 @@ export class AgentIndex {
   readonly #rows = new Rows()
   readonly #words = new WordIndex()
   readonly #ruled = new Set<Row>()
+  #away = 0
   readonly #learned: Learned
   readonly #ranker: Ranker
 
@@ -69,10 +72,7 @@ export class AgentIndex {
     const row = this.#rows.add(id, slug, offer)
     row.units = this.#words.add(row.number, row.profile)
     this.#learned.reread(id)
-    if (before?.rule !== undefined) {
-      row.rule = before.rule
-      this.#ruled.add(row)
-    }
+    if (before?.rule !== undefined) this.#rule(row, before.rule, before.away)
   }
 
   /** What it has taught stays until `learned.forgetAgent`. */
@@ -95,18 +95,38 @@ export class AgentIndex {
     else row.vectors = vectors
   }
 
-  /** It is never a candidate until it is included again: not admitted, unreachable, quarantined. */
-  exclude(id: string, rule: string): void {
+  /**
+   * It is never a candidate until it is included again: not admitted, unreachable, quarantined.
+   * @param temporary the rule is expected to end by itself soon
+   */
+  exclude(id: string, rule: string, temporary = false): void {
     const row = this.#rows.byId(id)
-    if (row === undefined) return
-    row.rule = rule
-    this.#ruled.add(row)
+    if (row !== undefined) this.#rule(row, rule, temporary)
   }
 
   include(id: string): void {
     const row = this.#rows.byId(id)
-    if (row === undefined) return
+    if (row !== undefined) this.#unrule(row)
+  }
+
+  /** How many agents are excluded temporarily. */
+  get away(): number {
+    return this.#away
+  }
+
+  #rule(row: Row, rule: string, away = false): void {
+    this.#unrule(row)
+    row.rule = rule
+    row.away = away
+    this.#ruled.add(row)
+    if (away) this.#away += 1
+  }
+
+  #unrule(row: Row): void {
+    if (row.rule === undefined) return
+    if (row.away === true) this.#away -= 1
     delete row.rule
+    delete row.away
     this.#ruled.delete(row)
   }
 
@@ -155,5 +175,6 @@ export class AgentIndex {
     this.#words.remove(row.units, row.profile)
     this.#rows.remove(row)
     this.#ruled.delete(row)
+    if (row.away === true) this.#away -= 1
   }
 }

@@ -90,7 +90,7 @@ export class Ranker {
       mass: massOf(query, knowledge),
       shares,
       restMost: weightedSum(shares, nothingButSkill),
-      admitted: new Admitted(rows, wanted),
+      admitted: new Admitted(rows, wanted, options.evenAway),
       best: new Best(Math.min(limitMax, options.limit ?? limitDefault)),
       refused: [],
     }

@@ -12,6 +12,8 @@ export interface Row {
   shape: Shape
   /** Why it is no candidate at present. */
   rule?: string
+  /** The rule is expected to end by itself soon; see `RankOptions.evenAway`. */
+  away?: boolean
   /** Embeddings of its skills, of length 1, in their order. */
   vectors?: readonly Float32Array[]
 }

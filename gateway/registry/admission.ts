@@ -24,6 +24,17 @@ export function stillAdmitted({ admitted, admittedBy }: Admission, open: boolean
   return admitted && (open || admittedBy !== byOpenRegistry)
 }
 
+/** A new process of a supervised agent starts without the ejection of the one before it; what an operator decided stays. */
+export function withoutEjection<T extends Partial<Pick<AgentEntry, 'quarantine'>>>(
+  known: T,
+  { origin }: Pick<AgentEntry, 'origin'>,
+): T {
+  if (origin !== 'supervised' || known.quarantine === undefined || known.quarantine.by !== undefined)
+    return known
+  const { quarantine: _, ...rest } = known
+  return rest as T
+}
+
 /** A person decided something about it, which must not be lost when it goes and comes again. */
 export function isDecided(entry: Pick<AgentEntry, 'admitted' | 'admittedBy' | 'quarantine'>): boolean {
   return entry.quarantine !== undefined || (entry.admitted && entry.admittedBy !== byOpenRegistry)
@@ -32,6 +43,19 @@ export function isDecided(entry: Pick<AgentEntry, 'admitted' | 'admittedBy' | 'q
 /** The open registry let it in: nobody has looked at it, and nothing that it claims binds others. */
 export function isStranger({ origin, admittedBy }: Pick<AgentEntry, 'origin' | 'admittedBy'>): boolean {
   return origin === 'registered' && admittedBy === byOpenRegistry
+}
+
+/** Completed tasks from which on an unverified agent has evidence of its own. */
+const tasksOfEvidence = 20
+
+/** Unverified, and the gateway has seen fewer than 20 tasks of it completed: nothing but its own words speaks for it. */
+export function isNewcomer({
+  origin,
+  verified,
+  measurements,
+}: Pick<AgentEntry, 'origin' | 'verified' | 'measurements'>): boolean {
+  if (origin === 'supervised' || verified) return false
+  return (measurements?.completedTasks ?? 0) < tasksOfEvidence
 }
 
 /**

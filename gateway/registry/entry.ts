@@ -22,6 +22,8 @@ export interface Load {
 export interface Measurements {
   /** Decayed count of ended tasks and of requests that it failed. */
   samples: number
+  /** Tasks that this gateway gave to it and saw completed, other than those of its own client; does not decay. */
+  completedTasks?: number
   /** 0..1 */
   successShare: number
   latencyP50Ms?: number

@@ -1,7 +1,7 @@
 import { randomUUID } from 'node:crypto'
 import { ParleyError } from '../../shared/jsonrpc/errors.ts'
 import { timestamp } from '../../shared/protocol/timestamp.ts'
-import { admission, checksTokens, isDecided, stillAdmitted } from './admission.ts'
+import { admission, checksTokens, isDecided, stillAdmitted, withoutEjection } from './admission.ts'
 import { cardChanges } from './card-changes.ts'
 import type { AgentEntry, AgentStatus, Load, Measurements } from './entry.ts'
 import { KeptEntries } from './kept-entries.ts'
@@ -153,7 +153,8 @@ export class Registry {
     const known = sameAgent(this.#index, announcement, slug)
     if (known === undefined && announcement.origin === 'registered' && this.#reserved.has(slug))
       throw slugTaken(slug)
-    const { left: _, ...before }: Blank & Partial<AgentEntry> = known ?? this.#blank(announcement, slug)
+    const of: Blank & Partial<AgentEntry> = known ?? this.#blank(announcement, slug)
+    const { left: _, ...before } = withoutEjection(of, announcement)
     const entry: AgentEntry = {
       ...before,
       ...announcement,

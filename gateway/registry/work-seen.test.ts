@@ -46,7 +46,13 @@ test('what is seen stands on the entry, and counts less as time goes by', () => 
   for (let time = 0; time < 8; time += 1) work.ended(id, 'completed', 100 * (time + 1))
   work.ended(id, 'failed')
   work.ended(id, 'failed')
-  expect(seen()).toEqual({ samples: 10, successShare: 0.8, latencyP50Ms: 500, latencyP95Ms: 800 })
+  expect(seen()).toEqual({
+    samples: 10,
+    completedTasks: 0,
+    successShare: 0.8,
+    latencyP50Ms: 500,
+    latencyP95Ms: 800,
+  })
   now += 60_000
   for (let time = 0; time < 5; time += 1) work.ended(id, 'failed')
   expect(seen()).toMatchObject({ samples: 10, successShare: 0.4 })
@@ -139,4 +145,22 @@ test('what an operator decided is the operator’s to take back', async () => {
   for (let time = 0; time < 5; time += 1) work.failed(id)
   await work.probed(id, true)
   expect(registry.find(id)?.quarantine).toMatchObject({ by: 'operator' })
+})
+
+test('a supervised process that is being started again is not ejected, and its new process starts without the ejection of the one before', async () => {
+  const about = { name: 'own', description: '', card: {}, skills: [], owner: 'own', verified: true }
+  const own = { ...about, origin: 'supervised', admitted: true } as const
+  const entry = await registry.register({ ...own, url: 'http://y' })
+  for (let time = 0; time < 5; time += 1) work.failed(entry.id)
+  await expect.poll(() => registry.find('own')?.quarantine?.until).toBe(now + 1000)
+  registry.setStatus(entry.id, 'starting')
+  const again = await registry.register({ ...own, url: 'http://y' })
+  expect([again.status, again.quarantine]).toEqual(['ready', undefined])
+  registry.setStatus(entry.id, 'starting')
+  for (let time = 0; time < 5; time += 1) work.failed(entry.id)
+  // A write of the registry that comes after all that these could have led to.
+  await registry.admit(entry.id, 'operator')
+  expect(registry.find('own')?.quarantine).toBeUndefined()
+  await registry.quarantine(entry.id, 'operator', 'lies')
+  expect((await registry.register({ ...own, url: 'http://y' })).quarantine).toMatchObject({ by: 'operator' })
 })

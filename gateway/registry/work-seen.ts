@@ -22,6 +22,8 @@ export interface WorkSeenOptions {
 interface Work {
   good: number
   bad: number
+  /** As in `Measurements`. */
+  completedTasks: number
   /** Requests that passed the gateway, by whether it answered them. */
   answered: number
   unanswered: number
@@ -43,6 +45,8 @@ interface Work {
 /** So many answers in a row, and earlier times aside are forgotten. */
 const answersToForgive = 20
 const latenciesMax = 128
+const completedTasksMax = 1_000_000
+const nothingMeasured: Measurements = { samples: 0, successShare: 1 }
 /** Own measurements of the time a task takes count from so many on; before, those that the agent tells. */
 const latenciesMin = 5
 /** What heartbeats may add within `toldMaxMs`, however many there are. */
@@ -99,7 +103,8 @@ export class WorkSeen implements Disposable {
   /** It could not be reached, broke off, was silent, or failed by a fault of its own. */
   failed(id: string): void {
     const work = this.#workOf(id)
-    if (work === undefined) return
+    // A supervised process that is being started again is excluded already, and known to be coming back.
+    if (work === undefined || this.#registry.find(id)?.status === 'starting') return
     this.#count(id, work, 0, 1)
     work.unanswered += 1
     work.inARow += 1
@@ -109,10 +114,17 @@ export class WorkSeen implements Disposable {
     if (this.#registry.find(id)?.quarantine === undefined) this.#setAside(id, work)
   }
 
-  /** A task of it came to its end. Agents that send heartbeats count their tasks themselves. */
-  ended(id: string, outcome: 'completed' | 'failed', latencyMs?: number): void {
+  /**
+   * A task of it came to its end. Agents that send heartbeats count their tasks themselves.
+   * @param caller who owned the task: completed tasks of the agent's own client are no evidence
+   */
+  ended(id: string, outcome: 'completed' | 'failed', latencyMs?: number, caller?: string): void {
     const work = this.#workOf(id)
     if (work === undefined) return
+    if (outcome === 'completed' && caller !== undefined && caller !== this.#registry.find(id)?.owner) {
+      work.completedTasks = Math.min(completedTasksMax, work.completedTasks + 1)
+      this.#changed.add(id)
+    }
     if (latencyMs !== undefined && latencyMs >= 0) {
       work.latencies.push({ ms: latencyMs, at: this.#options.now() })
       if (work.latencies.length > latenciesMax) work.latencies.shift()
@@ -165,6 +177,7 @@ export class WorkSeen implements Disposable {
     const p95 = this.#percentile(work, 0.95) ?? load.latencyP95Ms
     return {
       samples: round(samples),
+      completedTasks: work.completedTasks,
       successShare: round(Math.min(samples === 0 ? 1 : work.good / samples, answeredShare(work))),
       ...(p50 !== undefined && { latencyP50Ms: p50 }),
       ...(p95 !== undefined && { latencyP95Ms: p95 }),
@@ -222,10 +235,11 @@ export class WorkSeen implements Disposable {
     if (known !== undefined) return known
     const entry = this.#registry.find(id)
     if (entry === undefined) return undefined
-    const { samples, successShare } = entry.measurements ?? { samples: 0, successShare: 1 }
+    const { samples, successShare, completedTasks = 0 } = entry.measurements ?? nothingMeasured
     const work: Work = {
       good: samples * successShare,
       bad: samples * (1 - successShare),
+      completedTasks,
       answered: 0,
       unanswered: 0,
       at: this.#options.now(),

@@ -1,6 +1,7 @@
 import type { AgentIndex } from '../ranking/agent-index.ts'
 import type { AgentEntry } from '../registry/entry.ts'
 import type { Registry } from '../registry/registry.ts'
+import { exclusionOf } from './absence.ts'
 import type { Meaning } from './meaning.ts'
 import { factsOf, offerOf } from './offer.ts'
 
@@ -20,19 +21,14 @@ export function followRegistry(registry: Registry, index: AgentIndex, meaning?: 
       meaning?.note(id, offer)
     } else if (before.load !== entry.load || before.measurements !== entry.measurements)
       index.setFacts(id, factsOf(entry))
-    const rule = exclusion(entry)
-    if (rule === undefined) index.include(id)
-    else index.exclude(id, rule)
+    const excluded = exclusionOf(entry)
+    if (excluded === undefined) index.include(id)
+    else index.exclude(id, excluded.rule, excluded.temporary)
   })
 }
 
-/** Why an agent is no candidate, whatever is asked (design gaps, "Negotiation"). */
-export function exclusion({ admitted, quarantine, status }: AgentEntry): string | undefined {
-  if (!admitted) return 'not admitted'
-  if (quarantine !== undefined) return 'quarantined'
-  if (status === 'starting') return 'being started'
-  return status === 'ready' ? undefined : 'unreachable'
-}
+/** Why an agent is not a candidate, whatever is asked. */
+export const exclusion = (entry: AgentEntry): string | undefined => exclusionOf(entry)?.rule
 
 function saysOther(before: AgentEntry, now: AgentEntry): boolean {
   return (

@@ -76,7 +76,7 @@ test('a completed task teaches counted words, never its text, owner or context',
   const [lesson] = await kept(1)
   expect(lesson).toMatchObject({ agent: 'sky', outcome: 0.5, words: lessonWords(text) })
   expect(JSON.stringify(lesson)).not.toMatch(/Will it rain|alice|"c1"/)
-  expect(ended).toEqual([['sky', 'completed', 1500]])
+  expect(ended).toEqual([['sky', 'completed', 1500, 'alice']])
 })
 
 test('an end that is seen twice teaches once', async () => {
@@ -157,7 +157,7 @@ test('a message without words teaches none, but how its task ended is seen', asy
   const route = await routed('')
   await lessons.told('sky', [{ taskId: route.id, state: 'completed' }])
   expect(await store.lessons()).toEqual([])
-  expect(ended).toEqual([['sky', 'completed', undefined]])
+  expect(ended).toEqual([['sky', 'completed', undefined, 'alice']])
 })
 
 test('with ROUTE_LEARNING=no no words are kept, nothing is learned, and how tasks end is seen', async () => {

@@ -21,8 +21,8 @@ export interface LessonsOptions {
   log: Log
   /** ROUTE_LEARNING: absent where it is off. */
   pupil: Pupil | undefined
-  /** Told how long a task took from its acceptance on, and how it ended. */
-  ended: (agent: string, outcome: EndState, latencyMs: number | undefined) => void
+  /** Called with how long a task took from its acceptance on, how it ended and whose it was. */
+  ended: (agent: string, outcome: EndState, latencyMs: number | undefined, owner: string) => void
 }
 
 export type EndState = Ending['state']
@@ -131,7 +131,8 @@ export class Lessons {
     if (words === undefined && rating === undefined) return
     this.#taught.set(taughtKey(now.agent, now.id), { ...now, rating })
     if (words !== undefined) {
-      this.#options.ended(now.agent, state, at === undefined ? undefined : Math.min(at, Date.now()) - now.at)
+      const latencyMs = at === undefined ? undefined : Math.min(at, Date.now()) - now.at
+      this.#options.ended(now.agent, state, latencyMs, now.owner)
     }
     if (pupil === undefined || now.context === undefined) return
     const key = keyOf(now.owner, now.context)

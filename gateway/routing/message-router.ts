@@ -5,14 +5,18 @@ import type { Log } from '../../shared/process/log.ts'
 import { messageSend, parseParams } from '../../shared/protocol/params.ts'
 import type { AgentEntry } from '../registry/entry.ts'
 import type { Registry } from '../registry/registry.ts'
+import { exclusionOf, waitMaxMs } from './absence.ts'
 import { targetOf, type WayTo } from './agent-target.ts'
+import { AgentWaits } from './agent-waits.ts'
 import { Answers, answer } from './answers.ts'
+import { nextChoice, worthWaitingFor } from './choices.ts'
 import { type Delivered, type Delivery, deliver } from './deliver.ts'
 import { Holders } from './holders.ts'
 import { InTurn } from './in-turn.ts'
 import type { Lessons } from './lessons.ts'
 import { type Home, homeOf } from './message-home.ts'
 import type { Decision, Negotiator, Question } from './negotiator.ts'
+import { NewcomerShare } from './newcomer-share.ts'
 import { PaymentHomes, type Shown, shownIn } from './payment-home.ts'
 import { Placement } from './placement.ts'
 import type { Seen } from './relay.ts'
@@ -35,6 +39,8 @@ export interface MessageRouterOptions {
   minScore: number
   /** As in `Delivery`. */
   repeatMs?: number
+  /** For an agent that is about to come back. Default 3 s. */
+  waitMs?: number
 }
 
 /** Agents that get a chance at most, one after another. */
@@ -46,6 +52,8 @@ export class MessageRouter {
   readonly #paymentHomes: PaymentHomes
   readonly #holders: Holders
   readonly #answers: Answers
+  readonly #waits = new AgentWaits()
+  readonly #newcomers = new NewcomerShare()
 
   constructor(options: MessageRouterOptions) {
     this.#options = options
@@ -91,7 +99,8 @@ export class MessageRouter {
       this.#options.minScore,
     )
     const refuse = incoming.method === 'message/stream' ? (id: string) => this.#cannotStream(id) : undefined
-    const question = { wanted, owner, method: incoming.method, ...(refuse && { refuse }) }
+    const newcomerWins = this.#shareOf()
+    const question = { wanted, owner, method: incoming.method, newcomerWins, ...(refuse && { refuse }) }
     return this.#toBest(sending, question)
   }
 
@@ -110,18 +119,22 @@ export class MessageRouter {
   }
 
   async #toBest(sending: Sending, question: Question): Promise<FastifyReply> {
-    const { negotiator, registry } = this.#options
-    const decision = await negotiator.decide(question)
+    const { negotiator, registry, store } = this.#options
+    const decision = await this.#decide(sending, question)
     const named = { 'x-negotiation-id': decision.id }
     const record = () => negotiator.record(decision, question)
-    if (decision.able.length === 0) {
+    if (decision.order.length === 0) {
       await record()
       throw noAgent(decision, negotiator.candidatesOut(decision.ranking.candidates.slice(0, 5)), named)
     }
     // A payment is shown to one agent: one that was busy may have taken it.
     const tries = sending.shown === undefined ? triesMax : 1
-    const placement = new Placement(this.#options.store, newNames(sending, this.#options.store.shared))
-    for (const { id } of decision.able.slice(0, tries)) {
+    const placement = new Placement(store, newNames(sending, store.shared))
+    const notTaken = new Set<string>()
+    while (notTaken.size < tries) {
+      const id = nextChoice(decision.order, notTaken)?.ranked.id
+      if (id === undefined) break
+      notTaken.add(id)
       const entry = registry.find(id)
       if (entry === undefined) continue
       // Before a byte of it leaves: what comes again, or comes to another gateway, must find the same agent.
@@ -133,12 +146,39 @@ export class MessageRouter {
       const headers = { ...named, 'x-agent': entry.slug }
       if (delivered.kind !== 'unknown')
         return this.#answers.pass(sending, entry, delivered, headers, { records: [record], placement })
-      await this.#answers.quietly(Promise.all([record(), this.#options.store.save(placement.staying())]))
+      await this.#answers.quietly(Promise.all([record(), store.save(placement.staying())]))
       throw await this.#answers.unknown(sending, entry, headers)
     }
     await this.#answers.quietly(placement.letGo())
     await record()
-    throw nobodyFree(decision.tried, named)
+    throw nobodyFree(decision.tried, named, decision.order)
+  }
+
+  /** Waits a moment for the best agent where it is being started, or may be back soon for another reason. */
+  async #decide({ owner, reply }: Sending, question: Question): Promise<Decision> {
+    const { negotiator, registry, waitMs = waitMaxMs } = this.#options
+    const until = Date.now() + waitMs
+    for (;;) {
+      const decision = await negotiator.decide(question)
+      const awaited = worthWaitingFor(decision.order, nextChoice(decision.order))
+      if (awaited.length === 0) return decision
+      const isBack = () =>
+        awaited.some(({ ranked }) => {
+          const entry = registry.find(ranked.id)
+          return entry !== undefined && exclusionOf(entry) === undefined
+        })
+      const hasLeft = () => reply.raw.destroyed
+      if (!(await this.#waits.wait(owner, until, { isBack, hasLeft }))) return decision
+    }
+  }
+
+  /** Whether a newcomer may win, asked once for a message however often it is decided where that goes. */
+  #shareOf(): (evidenced: string) => boolean {
+    let wins: boolean | undefined
+    return (evidenced) => {
+      wins ??= this.#newcomers.take(evidenced)
+      return wins
+    }
   }
 
   #deliver({ request, reply, body, key }: Sending, entry: AgentEntry): Promise<Delivered> {

@@ -4,8 +4,9 @@ import type { NegotiationRequest } from '../../shared/negotiation/request.ts'
 import type { Log } from '../../shared/process/log.ts'
 import type { JsonObject } from '../../shared/protocol/task.ts'
 import { timestampOf } from '../../shared/protocol/timestamp.ts'
-import type { AgentIndex, Ranked, Ranking } from '../ranking/agent-index.ts'
+import type { AgentIndex, Ranked, Ranking, RankOptions } from '../ranking/agent-index.ts'
 import type { Registry } from '../registry/registry.ts'
+import { type Choice, choiceOf, equalScores, inOrder, type Trust, trustOf } from './choices.ts'
 import { Decisions } from './decisions.ts'
 import type { Meaning } from './meaning.ts'
 import type { DecisionRecord, RoutingStore } from './routing-store.ts'
@@ -31,6 +32,8 @@ export interface Question {
   limit?: number
   /** As `RankOptions.refuse`. */
   refuse?: (id: string) => string | undefined
+  /** As in `inOrder`. Default: newcomers win nothing that an agent with evidence can do. */
+  newcomerWins?: (evidenced: string) => boolean
 }
 
 /** An agent that was tried, and what came of it. */
@@ -44,15 +47,17 @@ export interface Decision {
   ranking: Ranking
   /** The best that can do it; else the best that cannot. */
   best: Ranked | undefined
-  /** Those that can do it, best first. */
-  able: Ranked[]
+  /** Those that can do it, in the order in which they are tried, with those that are temporarily away. */
+  order: Choice[]
   /** The specification's answer for the best one, with what the gateway knows beside it. */
   answer: JsonObject
   tried: Try[]
 }
 
 const candidatesDefault = 10
+const candidatesMax = 1000
 const excludedMax = 100
+const never = () => false
 
 /** Asks the index, and keeps on record what it said and why; the texts that were asked are not kept. */
 export class Negotiator {
@@ -64,19 +69,57 @@ export class Negotiator {
     this.#decisions = new Decisions(options)
   }
 
-  async decide({ wanted, limit = candidatesDefault, refuse }: Question): Promise<Decision> {
-    const near = await this.#options.meaning?.of(wanted)
-    const ranking = this.#options.index.rank(wanted, {
-      limit,
-      excludedLimit: excludedMax,
-      ...near,
-      ...(refuse !== undefined && { refuse }),
-    })
-    const { candidates } = ranking
-    const able = candidates.filter(({ canHandle }) => canHandle)
-    const best = able[0] ?? candidates[0]
+  async decide(question: Question): Promise<Decision> {
+    const { wanted, limit = candidatesDefault } = question
+    const { index, meaning } = this.#options
+    const options = { ...(await meaning?.of(wanted)), excludedLimit: excludedMax }
+    const ranking = this.#rank(question, options)
+    const present = this.#order(ranking.candidates, question)
+    const candidates = explained(present, ranking.candidates).slice(0, limit)
+    const order =
+      index.away === 0
+        ? present
+        : this.#order(this.#rank(question, { ...options, evenAway: true }).candidates, question)
+    const best = candidates[0]
     const id = randomBytes(16).toString('hex')
-    return { id, ranking, best, able, answer: this.#answer(id, ranking, best), tried: [] }
+    const shown = { ...ranking, candidates }
+    return { id, ranking: shown, best, order, answer: this.#answer(id, shown, best), tried: [] }
+  }
+
+  /** Where more agents have equal scores than there are places, the most trusted of them are among the candidates. */
+  #rank({ wanted, limit = candidatesDefault, refuse }: Question, options: RankOptions): Ranking {
+    const { index } = this.#options
+    const asked = { ...options, ...(refuse !== undefined && { refuse }) }
+    const places = Math.min(candidatesMax, Math.max(limit, candidatesDefault))
+    const ranking = index.rank(wanted, { ...asked, limit: places })
+    const { candidates } = ranking
+    const least = (candidates[0]?.exactScore ?? 0) - equalScores
+    if (candidates.length < places || (candidates.at(-1)?.exactScore ?? 0) < least) return ranking
+    const known = new Map(candidates.map((ranked) => [ranked.id, ranked]))
+    for (const trust of [0, 1] as const) {
+      const isLess = (id: string) => this.#trustOf(id) > trust
+      const rule = (id: string) => (isLess(id) ? 'less trusted' : refuse?.(id))
+      for (const ranked of index.rank(wanted, { ...asked, limit: places, refuse: rule }).candidates)
+        known.set(ranked.id, ranked)
+    }
+    return { ...ranking, candidates: [...known.values()].toSorted((a, b) => b.exactScore - a.exactScore) }
+  }
+
+  #trustOf(id: string): Trust {
+    const entry = this.#options.registry.find(id)
+    return entry === undefined ? 2 : trustOf(entry)
+  }
+
+  /** Those that can do it. One that has been away for so long that it is not expected back is left out. */
+  #order(candidates: readonly Ranked[], { newcomerWins = never }: Question): Choice[] {
+    const { registry } = this.#options
+    const now = Date.now()
+    const choices = candidates.flatMap((ranked) => {
+      const entry = ranked.canHandle ? registry.find(ranked.id) : undefined
+      const choice = entry && choiceOf(ranked, entry, now)
+      return choice === undefined ? [] : [choice]
+    })
+    return inOrder(choices, newcomerWins)
   }
 
   /** Durable when the promise resolves. */
@@ -105,7 +148,11 @@ export class Negotiator {
       agent: best === undefined ? null : this.#agent(best),
       candidates: this.candidatesOut(ranking.candidates),
       candidates_total: ranking.total,
-      excluded: ranking.excluded.map(({ slug, rule }) => ({ agent: slug, rule })),
+      excluded: ranking.excluded.map(({ slug, rule, temporary }) => ({
+        agent: slug,
+        rule,
+        ...(temporary === true && { temporary }),
+      })),
       excluded_total: ranking.excludedTotal,
       negotiation_id: id,
     }
@@ -126,6 +173,29 @@ export class Negotiator {
     }
   }
 }
+
+/** The candidates in the order in which they are tried, then those that cannot do it; says where trust decided. */
+function explained(order: readonly Choice[], candidates: readonly Ranked[]): Ranked[] {
+  const able = order.map(({ ranked, trust, newcomer }, at) => {
+    const after = order.slice(at + 1)
+    const isRaised = after.some((other) => other.ranked.exactScore > ranked.exactScore)
+    const isHeldBack = newcomer && order.slice(0, at).some((other) => !other.newcomer)
+    if (isHeldBack) return withReason(ranked, newcomerReason)
+    return isRaised && trust !== 2 ? withReason(ranked, trustReasons[trust]) : ranked
+  })
+  return [...able, ...candidates.filter(({ canHandle }) => !canHandle)]
+}
+
+const withReason = (ranked: Ranked, reason: string): Ranked => ({
+  ...ranked,
+  reasons: [...ranked.reasons, reason],
+})
+const trustReasons = {
+  0: 'preferred: supervised, within 0.05 of the best score',
+  1: 'preferred: verified, within 0.05 of the best score',
+}
+const newcomerReason =
+  'unverified newcomer: gets at most 5 % of what agents with evidence would win, until 20 of its tasks are completed'
 
 /** The agent that has the message, or may have it; undefined where none of those that were tried does. */
 function takenBy(tried: readonly Try[]): string | undefined {

@@ -1,5 +1,6 @@
 import { ParleyError } from '../../shared/jsonrpc/errors.ts'
 import type { JsonObject } from '../../shared/protocol/task.ts'
+import type { Choice } from './choices.ts'
 import type { Decision, Try } from './negotiator.ts'
 
 type Headers = Record<string, string>
@@ -19,12 +20,33 @@ export function noAgent(decision: Decision, candidates: JsonObject[], headers: H
   })
 }
 
-/** Nothing of the message is with anybody: it may be sent again. */
-export function nobodyFree(tried: readonly Try[], headers: Headers): ParleyError {
+/**
+ * Nothing of the message is with any agent: it may be sent again.
+ * @param order the agents that could do it; absent: the message belongs to the one that was tried
+ */
+export function nobodyFree(
+  tried: readonly Try[],
+  headers: Headers,
+  order: readonly Choice[] = [],
+): ParleyError {
+  const away = order.flatMap(({ ranked: { slug }, away: absence }) =>
+    absence === undefined ? [] : [{ agent: slug, ...absence }],
+  )
+  const seconds = Math.min(60, ...away.map(({ retrySeconds }) => retrySeconds), tried.length > 0 ? 2 : 60)
+  const retry = `Send the message again in ${seconds} seconds.`
+  const [first] = away
+  const message =
+    first === undefined || tried.length > 0
+      ? `No agent that can do this takes work at the moment. ${retry}`
+      : `Agent ${first.agent} can do this and is not available at the moment (${first.rule}). ${retry}`
   return new ParleyError('Unavailable', {
-    message: 'No agent that could do it takes work now',
-    data: { reason: 'agent_down', tried: tried.map(({ agent, outcome }) => ({ agent, outcome })) },
-    headers: { ...headers, 'retry-after': '2' },
+    message,
+    data: {
+      reason: 'agent_down',
+      tried: tried.map(({ agent, outcome }) => ({ agent, outcome })),
+      ...(away.length > 0 && { away: away.map(({ agent, rule }) => ({ agent, rule })) }),
+    },
+    headers: { ...headers, 'retry-after': String(seconds) },
   })
 }
 

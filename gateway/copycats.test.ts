@@ -1,0 +1,106 @@
+import { expect, test } from 'vitest'
+import { agent, bearer, call, gateway, gatewayForEachTest, post, saying } from './testing.ts'
+
+gatewayForEachTest({ REGISTRY_ALLOWED_HOSTS: '127.0.0.1' })
+
+const sums = 'Calculates sums and products of numbers'
+const little = 'Numbers of many kinds of things, for people, places, companies and schools'
+const outside = { origin: 'registered', admittedBy: 'open' }
+const verified = outside
+const unverified = { ...outside, verified: false }
+const text = 'calculate the sums and products of these numbers'
+
+const winner = async () => (await call('message/send', saying(text))).headers.get('x-agent')
+
+async function ranking() {
+  const body = JSON.stringify({ task_summary: text, weights: { skill_match: 1 } })
+  const { json } = await post('/agent/negotiation', body)
+  return json as { candidates: { agent: { slug: string }; score: number; reasons: string[] }[] }
+}
+
+/** Messages of its own that the agent completes, of callers other than itself. */
+async function completes(slug: string, count: number, client = 'alice') {
+  const authorization = bearer(client)
+  const ids: string[] = []
+  for (let number = 0; number < count; number += 1) {
+    const sent = await call('message/send', saying(`only ${slug} zzqx`), { authorization })
+    expect(sent.headers.get('x-agent')).toBe(slug)
+    ids.push(sent.json.result.id as string)
+  }
+  const outcomes = ids.map((task_id) => ({ task_id, state: 'completed' }))
+  const answer = await fetch(`${gateway().addresses.public}/registry/agents/${slug}/heartbeat`, {
+    method: 'PUT',
+    headers: { authorization: bearer(slug), 'content-type': 'application/json' },
+    body: JSON.stringify({ outcomes }),
+  })
+  expect(answer.status).toBe(200)
+}
+
+test('among scores within 0.05 of the best, supervised agents come first, then verified ones, then others', async () => {
+  await agent('alpha', `${sums}: zzqx alpha`, unverified)
+  await completes('alpha', 20)
+  await expect
+    .poll(() => gateway().registry.find('alpha')?.measurements?.completedTasks, { timeout: 5000 })
+    .toBe(20)
+  await agent('beta', sums, verified)
+  await agent('gamma', `${sums}.`)
+  const { candidates } = await ranking()
+  expect(candidates.map(({ agent: { slug } }) => slug)).toEqual(['gamma', 'beta', 'alpha'])
+  expect(await winner()).toBe('gamma')
+})
+
+test('a copy with more tags that scores higher gets no message within 0.05, however many copies there are', async () => {
+  await agent('maths', `${sums}, units, matrices`)
+  for (let number = 0; number < 12; number += 1) await agent(`copy-${number}`, sums, verified)
+  const { candidates } = await ranking()
+  const own = candidates.find(({ agent: { slug } }) => slug === 'maths')
+  expect(own?.score).toBeLessThan(Math.max(...candidates.map(({ score }) => score)))
+  expect(candidates[0]).toBe(own)
+  expect(own?.reasons).toContain('preferred: supervised, within 0.05 of the best score')
+  expect(await winner()).toBe('maths')
+})
+
+test('an unverified newcomer that matches better gets 5 % of the messages that an agent with evidence would win', async () => {
+  const calculator = await agent('calculator', little)
+  const copy = await agent('copy', `${sums}. ${text}`, unverified)
+  const { candidates } = await ranking()
+  expect(candidates.map(({ agent: { slug } }) => slug)).toEqual(['calculator', 'copy'])
+  expect((candidates[1]?.score ?? 0) - (candidates[0]?.score ?? 0)).toBeGreaterThan(0.05)
+  expect(candidates[1]?.reasons.join()).toContain('unverified newcomer')
+  const negotiation = { min_score: 0.1, weights: { skill_match: 1 } }
+  for (let number = 0; number < 60; number += 1) await call('message/send', saying(text, {}, { negotiation }))
+  expect([calculator.sent().length, copy.sent().length]).toEqual([57, 3])
+})
+
+test('two newcomers share the 5 %', async () => {
+  const calculator = await agent('calculator', little)
+  const copies = [
+    await agent('copy', `${sums}. ${text}`, unverified),
+    await agent('copy-two', `${sums}. ${text}`, unverified),
+  ]
+  const negotiation = { min_score: 0.1, weights: { skill_match: 1 } }
+  for (let number = 0; number < 40; number += 1) await call('message/send', saying(text, {}, { negotiation }))
+  const taken = copies.map((copy) => copy.sent().length).reduce((sum, count) => sum + count)
+  expect([calculator.sent().length, taken]).toEqual([38, 2])
+})
+
+test('a newcomer does not take the place of an agent with evidence that is being started', async () => {
+  await agent('calculator', sums)
+  const copy = await agent('copy', sums, unverified)
+  gateway().registry.setStatus(gateway().registry.find('calculator')?.id ?? '', 'starting')
+  const refused = await call('message/send', saying(text))
+  expect([refused.status, refused.json.error.code, copy.calls]).toEqual([503, -32042, []])
+})
+
+test('20 completed tasks of other callers are evidence; those of its own client are not', async () => {
+  await agent('copy', `${sums}: zzqx copy`, unverified)
+  const completed = () => gateway().registry.find('copy')?.measurements?.completedTasks ?? 0
+  await completes('copy', 3, 'copy')
+  await completes('copy', 19)
+  await expect.poll(completed, { timeout: 5000 }).toBe(19)
+  await agent('abacus', little)
+  expect((await ranking()).candidates[0]?.agent.slug).toBe('abacus')
+  await completes('copy', 1)
+  await expect.poll(completed, { timeout: 5000 }).toBe(20)
+  expect((await ranking()).candidates[0]?.agent.slug).toBe('copy')
+})

@@ -1,0 +1,109 @@
+import { expect, test } from 'vitest'
+import { price } from '../shared/testing/paid-agent.ts'
+import { agent, call, gateway, gatewayForEachTest, saying } from './testing.ts'
+
+gatewayForEachTest()
+
+const weather = 'Weather forecast for any city'
+const paid = { card: { executionCost: price } }
+
+const entryOf = (slug: string) => gateway().registry.find(slug)?.id ?? ''
+const setStatus = (slug: string, status: 'starting' | 'ready' | 'unreachable') =>
+  gateway().registry.setStatus(entryOf(slug), status)
+const eject = (slug: string, lastsMs: number) =>
+  gateway().registry.setAside(entryOf(slug), 'it failed again and again', Date.now() + lastsMs)
+
+test('a message waits for the best agent while that is being started', async () => {
+  const sky = await agent('sky', weather)
+  setStatus('sky', 'starting')
+  const sent = call('message/send', saying('weather forecast for any city'))
+  await new Promise((resolve) => setTimeout(resolve, 200))
+  expect(sky.calls).toEqual([])
+  setStatus('sky', 'ready')
+  const taken = await sent
+  expect([taken.status, taken.headers.get('x-agent'), sky.sent().length]).toEqual([200, 'sky', 1])
+})
+
+test.each<[string, string, number, () => unknown]>([
+  ['is still being started after 3 s', 'being started', 2, () => setStatus('sky', 'starting')],
+  ['is unreachable for a short time', 'unreachable', 10, () => setStatus('sky', 'unreachable')],
+  ['is ejected by outlier detection', 'quarantined', 16, () => eject('sky', 15_000)],
+])('the only agent that can do it %s: 503 -32042 with Retry-After', async (_what, rule, seconds, leave) => {
+  await agent('sky', weather)
+  await leave()
+  const refused = await call('message/send', saying('weather forecast for any city'))
+  expect([refused.status, refused.json.error.code]).toEqual([503, -32042])
+  expect(refused.json.error.data).toMatchObject({ reason: 'agent_down', away: [{ agent: 'sky', rule }] })
+  expect(refused.json.error.message).toContain(`sky can do this and is not available at the moment (${rule})`)
+  expect(refused.headers.get('retry-after')).toBe(String(seconds))
+  const record = await call('message/send', saying('zzqx brrrgl'))
+  expect(record.json.error.code).toBe(-32004)
+})
+
+test('an agent that an operator quarantined or nobody admitted is excluded for good: -32004', async () => {
+  await agent('sky', weather)
+  await agent('sky-two', weather, { admitted: false })
+  await gateway().registry.quarantine(entryOf('sky'), 'operator', 'because')
+  const refused = await call('message/send', saying('weather forecast for any city'))
+  expect([refused.status, refused.json.error.code]).toEqual([400, -32004])
+})
+
+test('a negotiation names the exclusions that are temporary', async () => {
+  await agent('sky', weather)
+  await agent('sea', 'Sea levels', { admitted: false })
+  setStatus('sky', 'starting')
+  const refused = await call('message/send', saying('zzqx brrrgl'))
+  expect(refused.json.error.data.excluded).toEqual([
+    { agent: 'sea', rule: 'not admitted' },
+    { agent: 'sky', rule: 'being started', temporary: true },
+  ])
+})
+
+test.each<[string, () => unknown]>([
+  ['is being started', () => setStatus('sky', 'starting')],
+  ['is ejected', () => eject('sky', 60_000)],
+  ['is unreachable', () => setStatus('sky', 'unreachable')],
+])('a paid agent is no substitute for a free one that matches better and %s', async (_what, leave) => {
+  await agent('sky', weather)
+  const oracle = await agent('oracle', 'Weather forecast for a city, with a report', paid)
+  await leave()
+  const refused = await call('message/send', saying('weather forecast for any city'))
+  expect([refused.status, refused.json.error.code]).toEqual([503, -32042])
+  expect(oracle.calls).toEqual([])
+})
+
+test('a paid agent is no substitute for a free one that could not be reached', async () => {
+  const sky = await agent('sky', weather)
+  const oracle = await agent('oracle', 'Weather forecast for a city, with a report', paid)
+  await sky.stop()
+  const refused = await call('message/send', saying('weather forecast for any city'))
+  expect([refused.status, refused.json.error.code, oracle.calls]).toEqual([503, -32042, []])
+  expect(refused.json.error.data.tried).toEqual([{ agent: 'sky', outcome: 'not reached' }])
+})
+
+test('a paid agent that matches better than the free ones is asked', async () => {
+  const oracle = await agent('oracle', weather, paid)
+  await agent('sea', 'Tides and levels of the sea')
+  setStatus('sea', 'starting')
+  const taken = await call('message/send', saying('weather forecast for any city'))
+  expect([taken.headers.get('x-agent'), oracle.sent().length]).toEqual(['oracle', 1])
+})
+
+test('another free agent of an equal score takes the place of one that is away, without a wait', async () => {
+  await agent('sky', weather)
+  const second = await agent('sky-two', weather)
+  setStatus('sky', 'starting')
+  const taken = await call('message/send', saying('weather forecast for any city'))
+  expect([taken.headers.get('x-agent'), second.sent().length]).toEqual(['sky-two', 1])
+})
+
+test('a free agent of a lower score takes it when the best one is not back in time', async () => {
+  await agent('sky', weather)
+  await agent(
+    'clouds',
+    'Weather maps, forecast of clouds and archive of measurements for a region and period',
+  )
+  setStatus('sky', 'starting')
+  const taken = await call('message/send', saying('weather forecast for any city'))
+  expect([taken.status, taken.headers.get('x-agent')]).toEqual([200, 'clouds'])
+})
