@@ -2,6 +2,7 @@ import bs58 from 'bs58'
 import { z } from 'zod'
 import { readPublicKey } from '../../shared/auth/client-keys.ts'
 import { readBase58 } from '../../shared/identity/base58.ts'
+import { keyId } from '../../shared/identity/did.ts'
 import { DocumentFault, verifyDocument } from '../../shared/identity/document.ts'
 import type { JsonObject } from '../../shared/protocol/task.ts'
 
@@ -34,6 +35,15 @@ export function documentKeys(given: JsonObject, did: string): string[] | undefin
     if (error instanceof DocumentFault) return undefined
     throw error
   }
+}
+
+/**
+ * The keys that prove the DID. The document of a did:bindu comes from the agent itself, so that only the key which its id
+ * derives from counts; the id of most agents of the reference implementation is made of author and name, and has none.
+ */
+export function boundKeys(did: string, keys: string[]): string[] {
+  if (!did.startsWith('did:bindu:')) return keys
+  return keys.filter((key) => keyId(bs58.decode(key)) === did.split(':').at(-1))
 }
 
 /** did:key and did:web, whose documents come from where the method says: nothing binds them but that. */

@@ -2,7 +2,7 @@ import { ParleyError } from '../../shared/jsonrpc/errors.ts'
 import type { JsonObject } from '../../shared/protocol/task.ts'
 import { readCard, readSkills } from '../registry/card.ts'
 import type { AgentSkill } from '../registry/entry.ts'
-import { documentKeys } from './agent-document.ts'
+import { boundKeys, documentKeys } from './agent-document.ts'
 import type { Outside } from './outside.ts'
 import { refused } from './refused.ts'
 
@@ -13,6 +13,8 @@ export interface FetchedAgent {
   card: JsonObject
   skills: AgentSkill[]
   did?: string
+  /** Of a DID whose keys nothing proves: for readers alone. */
+  document?: JsonObject
   /** Absent: it has no DID, or one of a method whose documents cannot be checked. */
   identity?: { document: JsonObject; keys: string[] }
 }
@@ -39,7 +41,10 @@ export async function fetchAgent(url: string, { outside, resolve }: FetchOptions
       'did_document',
       'The DID document is not that of the DID on the card, or holds no key of it',
     )
-  return { ...found, did, identity: { document, keys } }
+  const bound = boundKeys(did, keys)
+  return bound.length === 0
+    ? { ...found, did, document }
+    : { ...found, did, identity: { document, keys: bound } }
 }
 
 function cardOf(json: JsonObject) {
@@ -51,11 +56,11 @@ function cardOf(json: JsonObject) {
   }
 }
 
-/** Ours are asked for at the agent; those of other methods where the method says. */
+/** did:parley and did:bindu are asked for at the agent; those of other methods where the method says. */
 async function documentOf(did: string, url: string, { outside, resolve }: FetchOptions) {
   const method = /^did:([a-z0-9]+):[\w.:%-]+$/.exec(did)?.[1]
   if (method === undefined) throw refused('did', 'The DID on the card is malformed')
-  if (method === 'parley')
+  if (method === 'parley' || method === 'bindu')
     return outside.getObject(`${url}/did/resolve?did=${encodeURIComponent(did)}`, 'The DID document')
   if (method !== 'key' && method !== 'web') return undefined
   const document = await resolve(did)

@@ -1,4 +1,6 @@
 import { z } from 'zod'
+import { isDid } from '../../shared/identity/did.ts'
+import { isObject } from '../../shared/jsonrpc/envelope.ts'
 import { ParleyError } from '../../shared/jsonrpc/errors.ts'
 import type { JsonObject } from '../../shared/protocol/task.ts'
 import type { AgentSkill } from './entry.ts'
@@ -42,8 +44,19 @@ export function readCard(json: JsonObject): ReadCard {
     const issues = parsed.error.issues.map(({ path, message }) => ({ path: path.join('.'), message }))
     throw new ParleyError('InvalidParams', { message: 'Not the card of an agent', data: { issues } })
   }
-  const { name, description, did, skills } = parsed.data
+  const { name, description, skills } = parsed.data
+  const did = parsed.data.did ?? extensionDid(json)
   return { name, description, ...(did !== undefined && { did }), skills: readSkills(skills), card: json }
+}
+
+/** Cards of the reference implementation have no `did`: it is the URI of an extension. */
+function extensionDid({ capabilities }: JsonObject): string | undefined {
+  const extensions = isObject(capabilities) ? capabilities['extensions'] : undefined
+  if (!Array.isArray(extensions)) return undefined
+  const uris = extensions
+    .slice(0, 100)
+    .map((extension) => (isObject(extension) ? extension['uri'] : undefined))
+  return uris.find((uri): uri is string => typeof uri === 'string' && isDid(uri))
 }
 
 /** What cannot be a skill is left out: one odd skill must not keep an agent from its work. */

@@ -51,7 +51,11 @@ export function startTrust(options: TrustOptions): Trust {
   const own = (did: string) => {
     if (did === identity?.did) return identity.document as unknown as JsonObject
     // The documents of other methods are where the method says; the registry's may be old.
-    return did.startsWith('did:parley:') ? registry.find(did)?.document : undefined
+    if (did.startsWith('did:parley:')) return registry.find(did)?.document
+    if (!did.startsWith('did:bindu:')) return undefined
+    // What such a document says may be proven by nothing: it is that of an agent which an operator trusts.
+    const entry = registry.find(did)
+    return entry?.admitted === true ? entry.document : undefined
   }
   const documents = new DidDocuments({ own, outside: (url) => outside.getObject(url, 'The DID document') })
   const joining = new Joining({
