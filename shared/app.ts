@@ -23,6 +23,7 @@ import { openLimits } from './open-limits.ts'
 import { type Line, openLine } from './open-line.ts'
 import { type OpenedPayments, openPayments } from './open-payments.ts'
 import { type OpenStore, openStore } from './open-store.ts'
+import { AnswerBudget } from './process/answer-budget.ts'
 import type { AgentConfig } from './process/config.ts'
 import type { Log } from './process/log.ts'
 import { createMetrics, createTaskMetrics, type Metrics } from './process/metrics.ts'
@@ -87,7 +88,7 @@ export async function startAgentApp(options: AgentAppOptions): Promise<AgentApp>
   const line = await openLine({ redisUrl, agentId: id, concurrency: agent.concurrency, log }, stack)
   const parts = await assemble(options, store, line, metrics, stack)
   const { services, authenticator, limits } = parts
-  const dispatcher = new Dispatcher(services, authenticator)
+  const dispatcher = new Dispatcher(services, authenticator, new AnswerBudget(config.answers))
   const stopping = new AbortController()
   const listening: string[] = []
   const app = stack.adopt(createServer({ ...config, log, metrics, limits }), (server) => server.close())

@@ -1,10 +1,13 @@
+import { Readable } from 'node:stream'
 import type { FastifyInstance, FastifyReply, FastifyRequest } from 'fastify'
 import { ParleyError } from '../jsonrpc/errors.ts'
 import type { Dispatcher, Reply } from '../methods/dispatch.ts'
 import { methods } from '../methods/table.ts'
 import { Audit } from '../process/audit.ts'
 import type { Log } from '../process/log.ts'
+import { chunksOf } from '../protocol/lazy-part.ts'
 import { isRefusal, reasonOf } from './audit-routes.ts'
+import { releaseWhenRead } from './release-when-read.ts'
 import { requestLog } from './server.ts'
 import { sendEventStream } from './sse.ts'
 
@@ -25,6 +28,8 @@ export function addRpcRoutes(
       signal: () => callerLeaves(reply),
       log: () => requestLog(parts.log, request),
     })
+    // It may be large, and the answer may wait long for its reader.
+    request.body = undefined
     if (answered.method !== undefined) request.rpcMethod = answered.method
     tell(audit, request, answered)
     return send(reply, answered, parts.stopping)
@@ -44,8 +49,12 @@ function tell(audit: Audit, request: FastifyRequest, { method, caller, error }: 
 
 function send(reply: FastifyReply, answered: Reply, stopping: AbortSignal): FastifyReply {
   reply.code(answered.status).header('cache-control', 'no-store').headers(answered.headers)
-  if ('frames' in answered) return sendEventStream(reply, answered.frames, stopping)
-  return reply.type('application/json; charset=utf-8').send(answered.body)
+  const { claim } = answered
+  if (claim !== undefined) releaseWhenRead(reply, claim)
+  if ('frames' in answered) return sendEventStream(reply, answered.frames, { stopping, claim })
+  reply.type('application/json; charset=utf-8')
+  if ('body' in answered) return reply.send(answered.body)
+  return reply.send(Readable.from(chunksOf(answered.json), { objectMode: false }))
 }
 
 /** @throws ParleyError InvalidRequest with status 415 for a content type that is present and not JSON */

@@ -30,7 +30,7 @@ function handMade() {
 
 test('a numbered frame has id and data, one without a number data alone, on one line each', async () => {
   const { frames, say } = handMade()
-  const text = eventStream(frames, never)
+  const text = eventStream(frames, { stopping: never })
   const first = text.next()
   say({ done: false, value: { id: 0, data: { text: 'a\nb\r\n\u2028' } } })
   expect((await first).value).toBe('id: 0\ndata: {"text":"a\\nb\\r\\n\u2028"}\n\n')
@@ -45,7 +45,7 @@ test('a numbered frame has id and data, one without a number data alone, on one 
 test('a comment line every 15 s, and no frame is lost by it', async () => {
   vi.useFakeTimers()
   const { frames, say } = handMade()
-  const text = eventStream(frames, never)
+  const text = eventStream(frames, { stopping: never })
   for (let i = 0; i < 3; i += 1) {
     const next = text.next()
     await vi.advanceTimersByTimeAsync(15_000)
@@ -59,7 +59,7 @@ test('a comment line every 15 s, and no frame is lost by it', async () => {
 test('a stop ends the stream with a comment and leaves the frames', async () => {
   const { frames, wasReturned } = handMade()
   const stopping = new AbortController()
-  const text = eventStream(frames, stopping.signal)
+  const text = eventStream(frames, { stopping: stopping.signal })
   const next = text.next()
   stopping.abort()
   expect((await next).value).toMatch(/^: /)

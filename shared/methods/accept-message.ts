@@ -32,7 +32,8 @@ export async function acceptMessage(services: Services, call: Call, params: Mess
   const owner = call.caller.id
   const key = await claimKey(services.store, call, message.taskId)
   const taskId = key?.taskId ?? message.taskId
-  const existing = taskId === undefined ? undefined : await services.store.findTask(taskId, owner)
+  const existing =
+    taskId === undefined ? undefined : await services.store.findTask(taskId, owner, call.reserve)
   if (existing !== undefined && key !== undefined && isRepeat(existing, message.messageId, key.seen))
     return repeated(call, existing)
   // After that: a message that was taken stays taken, whatever became of what it refers to.
@@ -47,7 +48,7 @@ export async function acceptMessage(services: Services, call: Call, params: Mess
   })
   if (created !== undefined) return created
   // The id was taken meanwhile: by the same request at the same time (then that task is the answer), or by another one.
-  const taken = await services.store.findTask(wanted.taskId, owner)
+  const taken = await services.store.findTask(wanted.taskId, owner, call.reserve)
   if (taken === undefined) throw new ParleyError('TaskNotFound', { data: { taskId: wanted.taskId } })
   if (key !== undefined && wasTaken(taken, message.messageId)) return repeated(call, taken)
   return continueTask(services, call, taken, { message, webhook })

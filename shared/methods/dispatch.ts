@@ -12,8 +12,10 @@ import {
 import { ParleyError } from '../jsonrpc/errors.ts'
 import { parseJson } from '../jsonrpc/parse-json.ts'
 import { PaymentRequired } from '../payments/payment-refused.ts'
+import type { AnswerBudget, AnswerClaim } from '../process/answer-budget.ts'
 import type { Log } from '../process/log.ts'
 import { logFailure } from '../process/log-failure.ts'
+import { type LazyJson, toLazyJson } from '../protocol/lazy-part.ts'
 import type { Frame, Method, Services } from './method.ts'
 import { methods } from './table.ts'
 
@@ -36,13 +38,16 @@ export type Reply = {
   caller: string | undefined
   /** Absent: the call was answered. */
   error?: ParleyError
-} & ({ body: string } | { frames: AsyncIterable<Frame> })
+  /** The memory that the answer holds; to be disposed once it has been read or its client has left. */
+  claim?: AnswerClaim
+} & ({ body: string } | { json: LazyJson } | { frames: AsyncIterable<Frame> })
 
 /** What is known of a request so far. */
 interface Seen {
   id: RequestId
   method: string | undefined
   caller: string | undefined
+  claim?: AnswerClaim
 }
 
 /** Bodies up to this size are read for their id when the caller is refused before the body was looked at. */
@@ -52,11 +57,13 @@ const idFromRefusedMaxBytes = 64 * 1024
 export class Dispatcher {
   readonly #services: Services
   readonly #authenticator: Authenticator
+  readonly #answers: AnswerBudget
   #draining = false
 
-  constructor(services: Services, authenticator: Authenticator) {
+  constructor(services: Services, authenticator: Authenticator, answers: AnswerBudget) {
     this.#services = services
     this.#authenticator = authenticator
+    this.#answers = answers
   }
 
   /** From now on new work is refused; tasks can still be read. */
@@ -69,6 +76,7 @@ export class Dispatcher {
     try {
       return await this.#answer(incoming, seen)
     } catch (thrown) {
+      seen.claim?.[Symbol.dispose]()
       if (thrown instanceof PaymentRequired) return { ...withoutId(seen), ...answerOf(thrown) }
       const error = ParleyError.from(thrown)
       if (error.status >= 500) logFailure(incoming.log(), error, { method: seen.method })
@@ -80,12 +88,14 @@ export class Dispatcher {
 
   /** Design gaps, "Tokens": the caller first, then the body, then the scope. */
   async #answer(incoming: Incoming, seen: Seen): Promise<Reply> {
-    const { bytes, headers } = incoming
-    const caller = await this.#authenticator.authenticate(headers, bytes).catch((refusal: unknown) => {
+    const { bytes, headers: sent } = incoming
+    const caller = await this.#authenticator.authenticate(sent, bytes).catch((refusal: unknown) => {
       seen.id = idOfRefused(bytes)
       throw refusal
     })
     seen.caller = caller.id
+    const claim = this.#answers.open(caller.id)
+    seen.claim = claim
     const body = parseJson(bytes)
     seen.id = readId(body)
     const request = readRequest(body)
@@ -99,13 +109,16 @@ export class Dispatcher {
     this.#requireService(method)
     const takeSignature = once(() => this.#authenticator.takeOnce(caller))
     const writes = method.scope === 'agent:write'
+    // The answer to a message holds the message. After the first write it is too late to refuse.
+    if (writes) claim.reserve(bytes.byteLength)
     if (writes && method.takesSignature === undefined) await takeSignature()
     const answer = await method.run(this.#services, {
       caller,
       params: request.params,
-      headers,
+      headers: sent,
       bodyHash: () => hashOf(request),
       takeSignature,
+      reserve: (atLeast) => claim.reserve(atLeast),
       get signal() {
         return incoming.signal()
       },
@@ -115,9 +128,18 @@ export class Dispatcher {
     })
     // Nobody is answered without it, whatever way a method took.
     if (writes) await takeSignature()
-    const reply = { status: 200, headers: answer.headers ?? {}, method: request.method, caller: caller.id }
-    if ('frames' in answer) return { ...reply, frames: answer.frames }
-    return { ...reply, body: resultEnvelope(request.id, JSON.stringify(answer.result)) }
+    const headers = answer.headers ?? {}
+    const reply = { status: 200, headers, method: request.method, caller: caller.id, claim }
+    if ('frames' in answer) {
+      // From here on each frame is counted.
+      claim.shrink(0)
+      return { ...reply, frames: answer.frames }
+    }
+    const json = toLazyJson(answer.result, (result) => resultEnvelope(request.id, result))
+    if (writes) claim.tryReserve(json.bytes)
+    else claim.reserve(json.bytes)
+    claim.shrink(json.bytes)
+    return json.parts.length === 0 ? { ...reply, body: json.texts.join('') } : { ...reply, json }
   }
 
   #requireService(method: Method): void {

@@ -1,14 +1,15 @@
 import type { Published } from '../events/event-bus.ts'
 import { type Backfill, followTask } from '../events/follow-task.ts'
 import { ParleyError } from '../jsonrpc/errors.ts'
+import { roughBytesOf } from '../protocol/lazy-part.ts'
 import { messageSend, parseParams, taskResubscribe } from '../protocol/params.ts'
 import { isResting, isTerminal } from '../protocol/task.ts'
 import { deltaOut, eventOut, presentStatusOut } from '../protocol/wire-out.ts'
 import type { TaskRecord } from '../store/store.ts'
-import { eventsAfter } from '../tasks/task-events.ts'
+import { eventsAfter, eventsBetween } from '../tasks/task-events.ts'
 import { acceptMessage } from './accept-message.ts'
 import type { Answer, Call, Frame, Services } from './method.ts'
-import { requireTask } from './tasks.ts'
+import { requireOutline } from './tasks.ts'
 
 /** Design gaps, "message/stream": the task's present status, then its events and deltas until it ends or pauses. */
 export async function streamMessage(services: Services, call: Call): Promise<Answer> {
@@ -27,9 +28,11 @@ export async function streamMessage(services: Services, call: Call): Promise<Ans
 export async function resubscribe(services: Services, call: Call): Promise<Answer> {
   requireStreaming(services)
   const params = parseParams(taskResubscribe, call.params)
-  const record = await requireTask(services, call, params.taskId)
+  const record = await requireOutline(services, call, params.taskId)
   const after = params.afterSequence ?? lastEventId(call)
   if (after !== undefined) {
+    const [first] = eventsBetween(record, after, after + 1)
+    if (first !== undefined) call.reserve(roughBytesOf(first))
     const live = follow(services, call, record, after)
     return { frames: chain([], live.next(), live) }
   }
@@ -61,12 +64,19 @@ function presentFrame(record: TaskRecord): Frame {
   return { id: sequence, data: presentStatusOut(record, sequence, isTerminal(record.status.state)) }
 }
 
-function follow(services: Services, call: Call, record: TaskRecord, afterSequence: number) {
+/** Holds nothing of the record: a stream may last for long. */
+function follow(
+  services: Services,
+  { signal }: Call,
+  { id: taskId, owner }: TaskRecord,
+  afterSequence: number,
+) {
   const backfill = async (after: number): Promise<Backfill | undefined> => {
-    const now = await services.store.findTask(record.id, record.owner)
-    return now && { events: eventsAfter(now, after), resting: isResting(now.status.state) }
+    // Each event is counted when its frame is made.
+    const now = await services.store.outlineTask(taskId, owner, () => {})
+    return now && { events: eventsAfter(now.task, after), resting: isResting(now.task.status.state) }
   }
-  return followTask({ bus: services.bus, taskId: record.id, afterSequence, backfill, signal: call.signal })
+  return followTask({ bus: services.bus, taskId, afterSequence, backfill, signal })
 }
 
 type Live = AsyncGenerator<Published, void, void>

@@ -46,12 +46,18 @@ export interface Call {
    * @throws ParleyError InvalidTokenSignature `replayed`
    */
   takeSignature: () => Promise<void>
+  /**
+   * Reserves memory for an answer of at least so many bytes. To be called before anything large is read and before the first
+   * write.
+   * @throws ParleyError TooManyRequests, Unavailable when the caller, or all callers, have too many bytes unread
+   */
+  reserve: (bytes: number) => void
   /** Aborted when the caller leaves. */
   signal: AbortSignal
   log: Log
 }
 
-/** What a method answers: a result, perhaps with headers, or a stream of frames. */
+/** What a method answers: a result, perhaps with headers, or a stream of frames. Both may hold lazy parts. */
 export type Answer =
   | { result: unknown; headers?: Record<string, string> }
   | { frames: AsyncIterable<Frame>; headers?: Record<string, string> }

@@ -1,8 +1,9 @@
+import { roughBytesOf } from '../protocol/lazy-part.ts'
 import { parseParams, taskEvents } from '../protocol/params.ts'
 import { eventOut } from '../protocol/wire-out.ts'
 import { eventsBetween } from '../tasks/task-events.ts'
 import type { Answer, Call, Services } from './method.ts'
-import { requireTask } from './tasks.ts'
+import { requireOutline } from './tasks.ts'
 
 /** A page ends once its events have so many characters: they hold whole artifacts. */
 const pageMaxChars = 8 * 1024 * 1024
@@ -13,13 +14,13 @@ const pageMaxChars = 8 * 1024 * 1024
  */
 export async function listTaskEvents(services: Services, call: Call): Promise<Answer> {
   const { taskId, afterSequence, limit } = parseParams(taskEvents, call.params)
-  const task = await requireTask(services, call, taskId)
+  const task = await requireOutline(services, call, taskId)
   const events: unknown[] = []
   let chars = 0
   for (let after = afterSequence; events.length < limit && chars < pageMaxChars; after += 1) {
     const [event] = eventsBetween(task, after, after + 1)
     if (event === undefined) break
-    if (event.kind === 'artifact-update') chars += JSON.stringify(event.artifact).length
+    if (event.kind === 'artifact-update') chars += roughBytesOf(event.artifact)
     events.push(eventOut(event))
   }
   const lastSequence = task.events.length

@@ -7,26 +7,34 @@ import type { Answer, Call, Services } from './method.ts'
 
 /** @throws ParleyError TaskNotFound, the same for a task that is not there and one of another owner */
 export async function requireTask({ store }: Services, call: Call, taskId: string): Promise<TaskRecord> {
-  const task = await store.findTask(taskId, call.caller.id)
+  const task = await store.findTask(taskId, call.caller.id, call.reserve)
   if (task === undefined) throw new ParleyError('TaskNotFound', { data: { taskId } })
   return task
 }
 
+/** For an answer alone: large parts are still in the store. @throws ParleyError as `requireTask` */
+export async function requireOutline({ store }: Services, call: Call, taskId: string): Promise<TaskRecord> {
+  const outline = await store.outlineTask(taskId, call.caller.id, call.reserve)
+  if (outline === undefined) throw new ParleyError('TaskNotFound', { data: { taskId } })
+  return outline.task
+}
+
 export async function getTask(services: Services, call: Call): Promise<Answer> {
   const { taskId, historyLength } = parseParams(taskGet, call.params)
-  return { result: taskOut(await requireTask(services, call, taskId), historyLength) }
+  return { result: taskOut(await requireOutline(services, call, taskId), historyLength) }
 }
 
 export async function listTasks({ store }: Services, call: Call): Promise<Answer> {
   const { historyLength, limit, cursor, contextId, state } = parseParams(tasksList, call.params)
-  const page = await store.listTasks({
+  const query = {
     owner: call.caller.id,
     limit,
     ...(cursor === undefined ? {} : { cursor }),
     ...(contextId === undefined ? {} : { contextId }),
     ...(state === undefined ? {} : { state }),
-  })
-  return { result: page.items.map((task) => taskOut(task, historyLength)), headers: nextCursor(page) }
+  }
+  const page = await store.outlineTasks(query, call.reserve)
+  return { result: page.items.map(({ task }) => taskOut(task, historyLength)), headers: nextCursor(page) }
 }
 
 /** The next page's cursor travels in a header, because the result is an array (specification, `tasks/list`). */

@@ -1,5 +1,6 @@
 import path from 'node:path'
 import { type AllowedHosts, parseAllowedHosts } from '../net/allowed-hosts.ts'
+import type { AnswerLimits } from './answer-budget.ts'
 import { agentSettings, ConfigError, commonSettings, readSettings, type Values } from './settings.ts'
 
 /** What every server of the house knows, frozen. Secrets stand in an object of their own, which is never logged. */
@@ -21,6 +22,8 @@ export interface CommonConfig {
   }
   taskQueueMax: number
   artifactMaxBytes: number
+  /** Of answers that have not been read yet. */
+  answers: AnswerLimits
   retentionDays: number
   /** Requests of one caller, or of one address where no caller is known; 0 = not limited. */
   rateLimitPerMinute: number
@@ -146,6 +149,10 @@ export function commonConfig(values: Values<typeof commonSettings>): CommonConfi
     },
     taskQueueMax: values.TASK_QUEUE_MAX,
     artifactMaxBytes: values.ARTIFACT_MAX_BYTES,
+    answers: {
+      callerMaxBytes: values.ANSWERS_PER_CALLER_MAX_BYTES,
+      processMaxBytes: values.ANSWERS_MAX_BYTES,
+    },
     retentionDays: values.RETENTION_DAYS,
     rateLimitPerMinute: values.RATE_LIMIT_PER_MINUTE ?? (production ? 600 : 0),
     trustedProxies: values.TRUSTED_PROXIES ?? [],

@@ -18,6 +18,12 @@ const optional = text.optional()
 const optionalUrl = z.url({ protocol: /^https?$/, error: 'must be an http or https URL' }).optional()
 const wholeNumber = (fallback: number) =>
   z.coerce.number({ error: 'must be a whole number' }).int().min(0).default(fallback)
+/** No blank that would count as 0: nothing could be answered. */
+const byteLimit = (fallback: number) =>
+  text
+    .regex(/^[1-9]\d{0,14}$/, 'must be a whole number of bytes, at least 1')
+    .transform(Number)
+    .default(fallback)
 const yesNo = z.enum(['yes', 'no'], { error: 'must be yes or no' }).transform((value) => value === 'yes')
 
 /** Commas between the items; each is checked by itself. */
@@ -94,6 +100,17 @@ export const commonSettings = {
     schema: wholeNumber(32 * 1024 * 1024),
     example: '33554432',
     meaning: 'largest output of a task in bytes',
+  },
+  ANSWERS_PER_CALLER_MAX_BYTES: {
+    schema: byteLimit(64 * 1024 * 1024),
+    example: '67108864',
+    meaning:
+      'bytes of answers under way to one caller, as far as it has not read them; further large answers are refused with 429',
+  },
+  ANSWERS_MAX_BYTES: {
+    schema: byteLimit(256 * 1024 * 1024),
+    example: '268435456',
+    meaning: 'the same for all callers of a process; further large answers are refused with 503',
   },
   RETENTION_DAYS: {
     schema: wholeNumber(0),

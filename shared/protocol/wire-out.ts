@@ -40,7 +40,7 @@ export function artifactOut(artifact: Artifact) {
   return { artifact_id: artifact.artifactId, name: artifact.name, parts: artifact.parts.map(partOut) }
 }
 
-function partOut(part: Part) {
+export function partOut(part: Part) {
   if (part.kind !== 'file') return part
   const { name, mimeType, bytes, uri } = part.file
   return { kind: 'file', file: { name, mime_type: mimeType, bytes, uri }, metadata: part.metadata }

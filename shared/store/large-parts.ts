@@ -1,4 +1,5 @@
 import { hash } from 'node:crypto'
+import type { LazyPart } from '../protocol/lazy-part.ts'
 import type { Message, Part } from '../protocol/task.ts'
 import type { TaskRecord } from './store.ts'
 
@@ -56,6 +57,14 @@ export class LargeParts {
       loaded.set(name, whole)
       this.#remember(whole, name)
       return whole
+    })
+  }
+
+  /** The record with a lazy part in place of each large one; `lazy` gives it for a hash. */
+  outline<T extends Holder>(body: T, lazy: (hash: string) => LazyPart): T {
+    return mapParts(body, (part) => {
+      const name = storedHash(part)
+      return name === undefined ? part : (lazy(name) as unknown as Part)
     })
   }
 

@@ -2,17 +2,58 @@ import { ParleyError } from '../jsonrpc/errors.ts'
 import { isTerminal, type TaskState, terminalStates } from '../protocol/task.ts'
 import { contextOf } from './mongodb-contexts.ts'
 import { keyText, positionOf } from './mongodb-keys.ts'
-import { type ContextDocument, decodeTask, type Inside, type TaskDocument } from './mongodb-record.ts'
-import type { ContextPage, Page, TaskQuery, TaskRecord } from './store.ts'
+import {
+  type ContextDocument,
+  decodeTask,
+  type Inside,
+  outlineOf,
+  type TaskDocument,
+} from './mongodb-record.ts'
+import type { Admit, ContextPage, Page, TaskOutline, TaskQuery, TaskRecord } from './store.ts'
 
 /** Tasks, their parts included, may be large: what is read at once is bounded by this many characters of JSON. */
 const pageMaxLength = 64 * 1024 * 1024
+/** Of one page of an answer, in bytes of JSON. */
+const answerPageMaxBytes = 16 * 1024 * 1024
 /** What is read at once is bounded: ids of one context, and of a page. */
 const [idsPerContextMax, idsPerPageMax] = [1000, 10_000]
 
 type TaskFilter = Parameters<Inside['tasks']['find']>[0]
 
 export async function listTasks(inside: Inside, query: TaskQuery): Promise<Page<TaskRecord>> {
+  return page(inside, query, wholeTask(inside), pageMaxLength)
+}
+
+function wholeTask(inside: Inside): Decode<TaskRecord> {
+  return async (document) => {
+    const { record, size } = await decodeTask(inside, document)
+    return { item: record, size }
+  }
+}
+
+export async function outlineTasks(
+  inside: Inside,
+  query: TaskQuery,
+  admit: Admit,
+): Promise<Page<TaskOutline>> {
+  let readBytes = 0
+  const decode = async (document: TaskDocument) => {
+    readBytes += document.body.length
+    admit(readBytes)
+    const outline = outlineOf(inside, document)
+    return { item: outline, size: outline.bytes }
+  }
+  return page(inside, query, decode, answerPageMaxBytes)
+}
+
+type Decode<T> = (document: TaskDocument) => Promise<{ item: T; size: number }>
+
+async function page<T>(
+  inside: Inside,
+  query: TaskQuery,
+  decode: Decode<T>,
+  maxLength: number,
+): Promise<Page<T>> {
   const { cursors, agentId } = inside
   const { owner, contextId, state, cursor, limit } = query
   const before = cursor === undefined ? undefined : textIn(cursors.open('tasks', owner, cursor))
@@ -23,10 +64,10 @@ export async function listTasks(inside: Inside, query: TaskQuery): Promise<Page<
     ...(state !== undefined && { state: keyText(state) as TaskState }),
     ...(before !== undefined && { position: { $lt: before } }),
   }
-  const { records, position, more } = await newest(inside, filter, limit)
+  const { items, position, more } = await newest(inside, filter, { limit, decode, maxLength })
   return more && position !== undefined
-    ? { items: records, nextCursor: cursors.seal('tasks', owner, position) }
-    : { items: records }
+    ? { items, nextCursor: cursors.seal('tasks', owner, position) }
+    : { items }
 }
 
 export async function contextHistory(
@@ -41,32 +82,33 @@ export async function contextHistory(
     context_id: keyText(contextId),
     state: { $in: [...terminalStates] },
   }
-  return (await newest(inside, filter, limit)).records.reverse()
+  const bounds = { limit, decode: wholeTask(inside), maxLength: pageMaxLength }
+  return (await newest(inside, filter, bounds)).items.reverse()
 }
 
 /** Newest first; as many as the bound on their size allows, at least one. */
-async function newest(
+async function newest<T>(
   inside: Inside,
   filter: TaskFilter,
-  limit: number,
-): Promise<{ records: TaskRecord[]; position?: string; more: boolean }> {
+  { limit, decode, maxLength }: { limit: number; decode: Decode<T>; maxLength: number },
+): Promise<{ items: T[]; position?: string; more: boolean }> {
   const found = inside.tasks
     .find(filter ?? {})
     .sort({ position: -1 })
     .limit(limit + 1)
-  const records: TaskRecord[] = []
+  const items: T[] = []
   let length = 0
   let position: string | undefined
   for await (const document of found) {
-    if (records.length >= limit || length > pageMaxLength) {
-      return { records, ...(position !== undefined && { position }), more: true }
+    if (items.length >= limit || length > maxLength) {
+      return { items, ...(position !== undefined && { position }), more: true }
     }
-    const { record, size } = await decodeTask(inside, document)
-    records.push(record)
+    const { item, size } = await decode(document)
+    items.push(item)
     length += size
     position = document.position
   }
-  return { records, more: false }
+  return { items, more: false }
 }
 
 export async function listContexts(

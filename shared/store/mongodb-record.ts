@@ -1,11 +1,13 @@
 import type { Binary, Collection } from 'mongodb'
 import { ParleyError } from '../jsonrpc/errors.ts'
+import { LazyPart } from '../protocol/lazy-part.ts'
+import type { Part } from '../protocol/task.ts'
 import { isTerminal, type TaskState } from '../protocol/task.ts'
 import type { Cursors } from './cursor.ts'
 import { type LargePart, LargeParts } from './large-parts.ts'
 import { insertMissing } from './mongodb-database.ts'
 import { hashOf, keyText, positionOf } from './mongodb-keys.ts'
-import type { TaskRecord } from './store.ts'
+import type { TaskOutline, TaskRecord } from './store.ts'
 
 export interface TaskDocument {
   _id: string
@@ -34,6 +36,8 @@ export interface TaskDocument {
 interface PartName {
   hash: string
   pieces: number
+  /** Of its JSON; absent where an earlier version wrote it. */
+  bytes?: number
 }
 
 export interface PartDocument {
@@ -155,7 +159,11 @@ export function encodeTask(inside: Inside, record: TaskRecord, bound: Bound): En
   if (dueAt !== undefined) document.due_at = dueAt
   if (isTerminal(record.status.state)) document.ended_at = keyText(record.updatedAt)
   if (parts.length > 0) {
-    document.parts = parts.map(({ hash }, index) => ({ hash, pieces: cut[index]?.length ?? 0 }))
+    document.parts = parts.map(({ hash }, index) => {
+      const pieces = cut[index] ?? []
+      const bytes = pieces.reduce((sum, { piece }) => sum + (piece as unknown as Buffer).length, 0)
+      return { hash, pieces: pieces.length, bytes }
+    })
   }
   return { document, parts: cut.flat() }
 }
@@ -203,19 +211,49 @@ export async function decodeTask(
   inside: Inside,
   document: TaskDocument,
 ): Promise<{ record: TaskRecord; size: number }> {
-  const stored = JSON.parse(document.body) as Omit<TaskRecord, 'version' | 'lease' | 'dueAt'>
+  const stored = JSON.parse(document.body) as Body
   const loaded = await loadParts(inside, stored, document.parts ?? [])
   const body =
     loaded.size === 0 ? stored : inside.largeParts.putBack(stored, (hash) => loaded.get(hash) ?? '')
+  let size = document.body.length
+  for (const json of loaded.values()) size += json.length
+  return { record: recordOf(document, body), size }
+}
+
+type Body = Omit<TaskRecord, 'version' | 'lease' | 'dueAt'>
+
+/** The record of a document with its large parts still in the store. */
+export function outlineOf(inside: Inside, document: TaskDocument): TaskOutline {
+  const stored = JSON.parse(document.body) as Body
+  const names = new Map(document.parts?.map((name) => [name.hash, name]))
+  let bytes = document.body.length
+  const body = inside.largeParts.outline(stored, (hash) => {
+    const name = names.get(hash)
+    const size = name === undefined ? 0 : sizeOf(name)
+    bytes += size
+    return new LazyPart(size, async () => {
+      const loaded = await loadParts(inside, stored, name === undefined ? [] : [name])
+      return JSON.parse(loaded.get(hash) ?? '') as Part
+    })
+  })
+  return { task: recordOf(document, body), bytes }
+}
+
+/** Of the whole record, roughly. */
+export function bytesOf({ body, parts = [] }: TaskDocument): number {
+  return parts.reduce((sum, name) => sum + sizeOf(name), body.length)
+}
+
+const sizeOf = ({ pieces, bytes }: PartName) => bytes ?? pieces * pieceBytes
+
+function recordOf(document: TaskDocument, body: Body): TaskRecord {
   const record: TaskRecord = { ...body, version: document.version }
   if (document.holder !== undefined) {
     record.lease = { holder: document.holder, until: document.lease_until ?? 0 }
   }
   if (document.due_at !== undefined) record.dueAt = document.due_at
   if (document.survived !== undefined) record.survived = document.survived.length
-  let size = document.body.length
-  for (const json of loaded.values()) size += json.length
-  return { record, size }
+  return record
 }
 
 async function loadParts(

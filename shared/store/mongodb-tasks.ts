@@ -5,17 +5,19 @@ import { insertUnlessThere } from './mongodb-database.ts'
 import { keyText } from './mongodb-keys.ts'
 import {
   boundOf,
+  bytesOf,
   decodeTask,
   encodeTask,
   type Inside,
   idIn,
   messageBound,
+  outlineOf,
   saveParts,
   type TaskDocument,
   taskKey,
 } from './mongodb-record.ts'
 import { removedCounts } from './mongodb-removal.ts'
-import type { TaskRecord, Unfinishedness, UnfinishedTask } from './store.ts'
+import type { Admit, TaskOutline, TaskRecord, Unfinishedness, UnfinishedTask } from './store.ts'
 
 /**
  * Parts, task, context: each only when what it needs is there. After a crash in between nobody was told of the task: parts
@@ -89,10 +91,32 @@ function absent<T extends object, K extends keyof T>(document: T, fields: K[]): 
   return Object.fromEntries(missing.map((field) => [field, ''])) as Partial<Record<K, ''>>
 }
 
-export async function findTask(inside: Inside, id: string, owner: string): Promise<TaskRecord | undefined> {
-  const key = { _id: idIn(inside, id), agent_id: inside.agentId, owner: keyText(owner) }
-  const found = await inside.tasks.findOne(key)
-  return found === null ? undefined : (await decodeTask(inside, found)).record
+export async function findTask(
+  inside: Inside,
+  id: string,
+  owner: string,
+  admit?: Admit,
+): Promise<TaskRecord | undefined> {
+  const found = await documentOf(inside, id, owner)
+  if (found === null) return undefined
+  admit?.(bytesOf(found))
+  return (await decodeTask(inside, found)).record
+}
+
+export async function outlineTask(
+  inside: Inside,
+  id: string,
+  owner: string,
+  admit: Admit,
+): Promise<TaskOutline | undefined> {
+  const found = await documentOf(inside, id, owner)
+  if (found === null) return undefined
+  admit(found.body.length)
+  return outlineOf(inside, found)
+}
+
+function documentOf({ tasks, agentId }: Inside, id: string, owner: string): Promise<TaskDocument | null> {
+  return tasks.findOne({ _id: idIn({ agentId }, id), agent_id: agentId, owner: keyText(owner) })
 }
 
 export async function loadTask(inside: Inside, id: string): Promise<TaskRecord | undefined> {

@@ -7,7 +7,7 @@ import { clearContext, findContext, isAnothersContext } from './mongodb-contexts
 import { connectMongodb, insertUnlessThere, type MongodbDatabaseOptions } from './mongodb-database.ts'
 import { guarded } from './mongodb-guard.ts'
 import { refuseUnfinishedImport } from './mongodb-import.ts'
-import { contextHistory, listContexts, listTasks } from './mongodb-lists.ts'
+import { contextHistory, listContexts, listTasks, outlineTasks } from './mongodb-lists.ts'
 import { mongodbPayments } from './mongodb-payments.ts'
 import type { BesideTasks, Inside } from './mongodb-record.ts'
 import { removeEnded } from './mongodb-retention.ts'
@@ -23,6 +23,7 @@ import {
   listUnfinished,
   loadTask,
   noteSurvived,
+  outlineTask,
   renewLeases,
 } from './mongodb-tasks.ts'
 import { mongodbWebhooks } from './mongodb-webhooks.ts'
@@ -117,10 +118,12 @@ function storeOf(inside: Inside, settings: Collection<SettingDocument>): Methods
     },
 
     createTask: (record) => createTask(inside, record),
-    findTask: (id, owner) => findTask(inside, id, owner),
+    findTask: (id, owner, admit) => findTask(inside, id, owner, admit),
+    outlineTask: (id, owner, admit) => outlineTask(inside, id, owner, admit),
     loadTask: (id) => loadTask(inside, id),
     commitTask: (record) => commitTask(inside, record),
     listTasks: (query) => listTasks(inside, query),
+    outlineTasks: (query, admit) => outlineTasks(inside, query, admit),
     listUnfinished: (now, _holder, which) => listUnfinished(inside, now, which),
     countEvents: (taskIds) => countEvents(inside, taskIds),
     listDue: (now, limit) => listDue(inside, now, limit),

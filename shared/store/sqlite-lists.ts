@@ -1,9 +1,20 @@
 import { isTerminal, type TaskState, taskStates, terminalStates } from '../protocol/task.ts'
-import { decodeTask, type Inside, type TaskRow, taskColumns } from './sqlite-record.ts'
-import type { Page, TaskQuery, TaskRecord } from './store.ts'
+import {
+  decodeTask,
+  type GuardedRow,
+  guardedColumns,
+  type Inside,
+  outlineOf,
+  type TaskRow,
+  taskColumns,
+  wholeRow,
+} from './sqlite-record.ts'
+import type { Admit, Page, TaskOutline, TaskQuery, TaskRecord } from './store.ts'
 
 /** Tasks, their parts included, may be large: what is read at once is bounded by this many characters of JSON. */
 const pageMaxLength = 64 * 1024 * 1024
+/** Of one page of an answer, in bytes of JSON. */
+export const answerPageMaxBytes = 16 * 1024 * 1024
 
 /** Indexes are named by hand: without statistics SQLite may choose one by which somebody has every task there is. */
 const byState = {
@@ -35,6 +46,15 @@ export function newest(
 }
 
 export function listTasks(inside: Inside, query: TaskQuery): Promise<Page<TaskRecord>> {
+  return page(inside, query, (seqs) => load(inside, seqs))
+}
+
+export function outlineTasks(inside: Inside, query: TaskQuery, admit: Admit): Promise<Page<TaskOutline>> {
+  return page(inside, query, (seqs) => outlines(inside, seqs, admit))
+}
+
+/** @param read gives the items of the first of these rows, as many as its bound allows */
+function page<T>(inside: Inside, query: TaskQuery, read: (seqs: number[]) => T[]): Promise<Page<T>> {
   const { database, cursors } = inside
   const { owner, contextId, state, cursor, limit } = query
   return database.readTogether(() => {
@@ -45,11 +65,28 @@ export function listTasks(inside: Inside, query: TaskQuery): Promise<Page<TaskRe
       ...(state !== undefined && { states: [state] }),
       ...(before !== undefined && { before }),
     })
-    const items = load(inside, seqs.slice(0, limit))
+    const items = read(seqs.slice(0, limit))
     const last = seqs[items.length - 1]
     const more = last !== undefined && items.length < seqs.length
     return more ? { items, nextCursor: cursors.seal('tasks', owner, last) } : { items }
   })
+}
+
+/** As many as the bound on a page allows, at least one. */
+function outlines(inside: Inside, seqs: number[], admit: Admit): TaskOutline[] {
+  const found: TaskOutline[] = []
+  let [bytes, readBytes] = [0, 0]
+  for (const seq of seqs) {
+    if (bytes > answerPageMaxBytes) break
+    const row = inside.database.statement(`SELECT ${guardedColumns} FROM tasks WHERE seq = ?`).get(seq)
+    const guarded = row as unknown as GuardedRow
+    readBytes += guarded.bytes
+    admit(readBytes)
+    const outline = outlineOf(inside, wholeRow(inside, guarded, undefined))
+    found.push(outline)
+    bytes += outline.bytes
+  }
+  return found
 }
 
 export function contextHistory(

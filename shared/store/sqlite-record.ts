@@ -1,7 +1,9 @@
+import { LazyPart } from '../protocol/lazy-part.ts'
+import type { Part } from '../protocol/task.ts'
 import type { Cursors } from './cursor.ts'
 import type { LargePart, LargeParts } from './large-parts.ts'
 import type { SqliteDatabase } from './sqlite-database.ts'
-import type { TaskRecord } from './store.ts'
+import type { Admit, TaskOutline, TaskRecord } from './store.ts'
 
 /** What the questions and changes of the embedded store stand on. */
 export interface Inside {
@@ -31,6 +33,23 @@ export interface TaskRow {
 export const taskColumns =
   'seq, id, owner, context_id, created_at, updated_at, version, lease_holder, lease_until, due_at, large, body'
 
+/** Bodies up to this size are read without asking whether there is room for them. */
+const admittedBytes = 64 * 1024
+
+/** The same columns, but a large body is left out: `wholeRow` reads it. `octet_length` does not read the text. */
+export const guardedColumns = `${taskColumns.replace(/, body$/, '')}, octet_length(body) AS bytes,
+  CASE WHEN octet_length(body) <= ${admittedBytes} THEN body END AS body`
+
+export type GuardedRow = Omit<TaskRow, 'body'> & { bytes: number; body: string | null }
+
+/** The row with its body. @throws what `admit` throws, before a large body is read */
+export function wholeRow({ database }: Inside, row: GuardedRow, admit: Admit | undefined): TaskRow {
+  if (row.body !== null) return row as TaskRow
+  admit?.(row.bytes)
+  const read = database.statement('SELECT body FROM tasks WHERE seq = ?').get(row.seq)
+  return { ...row, body: read?.['body'] as string }
+}
+
 /** What has a column does not stand in the body as well: JSON leaves out what is undefined. */
 const inColumns = {
   id: undefined,
@@ -57,6 +76,30 @@ export function encodeTask({ largeParts }: Inside, record: TaskRecord): StoredTa
   return { body: JSON.stringify({ ...body, ...inColumns }), large: parts.length > 0 ? 1 : 0, parts }
 }
 
+/** Of all its large parts. */
+export function partBytesOf({ database }: Inside, taskId: string): Map<string, number> {
+  const rows = database
+    .statement('SELECT hash, octet_length(body) AS bytes FROM parts WHERE task_id = ?')
+    .all(taskId)
+  return new Map(rows.map((row) => [row['hash'] as string, row['bytes'] as number]))
+}
+
+/** The record of a row with its large parts still in the store. */
+export function outlineOf(inside: Inside, row: TaskRow): TaskOutline {
+  const stored = JSON.parse(row.body) as Body
+  let bytes = row.body.length
+  if (row.large === 0) return { task: recordOf(row, stored), bytes }
+  const sizes = partBytesOf(inside, row.id)
+  const body = inside.largeParts.outline(stored, (hash) => {
+    const size = sizes.get(hash) ?? 0
+    bytes += size
+    return new LazyPart(size, () =>
+      inside.database.read(() => JSON.parse(loadPart(inside, row.id, hash)) as Part),
+    )
+  })
+  return { task: recordOf(row, body), bytes }
+}
+
 /** The record of a row, with its large parts; `size` is about the length of its JSON. */
 export function decodeTask(inside: Inside, row: TaskRow): { record: TaskRecord; size: number } {
   const stored = JSON.parse(row.body) as Body
@@ -69,6 +112,10 @@ export function decodeTask(inside: Inside, row: TaskRow): { record: TaskRecord; 
           size += json.length
           return json
         })
+  return { record: recordOf(row, body), size }
+}
+
+function recordOf(row: TaskRow, body: Body): TaskRecord {
   const record: TaskRecord = {
     ...body,
     id: row.id,
@@ -80,7 +127,7 @@ export function decodeTask(inside: Inside, row: TaskRow): { record: TaskRecord; 
   }
   if (row.lease_holder !== null) record.lease = { holder: row.lease_holder, until: row.lease_until ?? 0 }
   if (row.due_at !== null) record.dueAt = row.due_at
-  return { record, size }
+  return record
 }
 
 /** Those that are there already stay as they are. */

@@ -1,7 +1,19 @@
 import { ParleyError } from '../jsonrpc/errors.ts'
 import { isTerminal, pausedStates, type TaskState } from '../protocol/task.ts'
-import { decodeTask, encodeTask, type Inside, saveParts, type TaskRow, taskColumns } from './sqlite-record.ts'
-import type { TaskRecord, Unfinishedness, UnfinishedTask } from './store.ts'
+import {
+  decodeTask,
+  encodeTask,
+  type GuardedRow,
+  guardedColumns,
+  type Inside,
+  outlineOf,
+  partBytesOf,
+  saveParts,
+  type TaskRow,
+  taskColumns,
+  wholeRow,
+} from './sqlite-record.ts'
+import type { Admit, TaskOutline, TaskRecord, Unfinishedness, UnfinishedTask } from './store.ts'
 
 const quoted = (states: readonly TaskState[]) => states.map((state) => `'${state}'`).join(', ')
 
@@ -87,14 +99,39 @@ function countEnded({ database }: Inside, state: TaskState): void {
   database.statement('UPDATE ended_counts SET count = count + 1 WHERE state = ?').run(state)
 }
 
-export function findTask(inside: Inside, id: string, owner: string): Promise<TaskRecord | undefined> {
-  const { database } = inside
-  return database.read(() => {
-    const row = database
-      .statement(`SELECT ${taskColumns} FROM tasks WHERE id = ? AND owner = ?`)
-      .get(id, owner)
-    return row === undefined ? undefined : decodeTask(inside, row as unknown as TaskRow).record
+export function findTask(
+  inside: Inside,
+  id: string,
+  owner: string,
+  admit?: Admit,
+): Promise<TaskRecord | undefined> {
+  return inside.database.read(() => {
+    const row = guardedRow(inside, id, owner)
+    if (row === undefined) return undefined
+    if (admit !== undefined && (row.large === 1 || row.body === null)) {
+      let bytes = row.bytes
+      if (row.large === 1) for (const size of partBytesOf(inside, id).values()) bytes += size
+      admit(bytes)
+    }
+    return decodeTask(inside, wholeRow(inside, row, undefined)).record
   })
+}
+
+export function outlineTask(
+  inside: Inside,
+  id: string,
+  owner: string,
+  admit: Admit,
+): Promise<TaskOutline | undefined> {
+  return inside.database.read(() => {
+    const row = guardedRow(inside, id, owner)
+    return row === undefined ? undefined : outlineOf(inside, wholeRow(inside, row, admit))
+  })
+}
+
+function guardedRow({ database }: Inside, id: string, owner: string): GuardedRow | undefined {
+  const sql = `SELECT ${guardedColumns} FROM tasks WHERE id = ? AND owner = ?`
+  return database.statement(sql).get(id, owner) as GuardedRow | undefined
 }
 
 export function loadTask(inside: Inside, id: string): Promise<TaskRecord | undefined> {

@@ -3,7 +3,7 @@ import { LargeParts } from './large-parts.ts'
 import { claimIdempotencyKey, findFeedback, saveFeedback } from './sqlite-beside-tasks.ts'
 import { clearContext, findContext, isAnothersContext, listContexts, removeEnded } from './sqlite-contexts.ts'
 import { openDatabase } from './sqlite-database.ts'
-import { contextHistory, listTasks } from './sqlite-lists.ts'
+import { contextHistory, listTasks, outlineTasks } from './sqlite-lists.ts'
 import { sqlitePayments } from './sqlite-payments.ts'
 import type { Inside } from './sqlite-record.ts'
 import { agentMigrations } from './sqlite-schema.ts'
@@ -17,6 +17,7 @@ import {
   listDue,
   listUnfinished,
   loadTask,
+  outlineTask,
   renewLeases,
 } from './sqlite-tasks.ts'
 import { sqliteWebhooks } from './sqlite-webhooks.ts'
@@ -49,10 +50,12 @@ export async function openSqliteStore(options: SqliteStoreOptions): Promise<Stor
     ping: () => database.ping(),
 
     createTask: (record) => createTask(inside, record),
-    findTask: (id, owner) => findTask(inside, id, owner),
+    findTask: (id, owner, admit) => findTask(inside, id, owner, admit),
+    outlineTask: (id, owner, admit) => outlineTask(inside, id, owner, admit),
     loadTask: (id) => loadTask(inside, id),
     commitTask: (record) => commitTask(inside, record),
     listTasks: (query) => listTasks(inside, query),
+    outlineTasks: (query, admit) => outlineTasks(inside, query, admit),
     listUnfinished: (now, ourHolder, which) => listUnfinished(inside, now, ourHolder, which),
     countEvents: (taskIds) => countEvents(inside, taskIds),
     listDue: (now, limit) => listDue(inside, now, limit),

@@ -1,6 +1,11 @@
+import { randomUUID } from 'node:crypto'
+import { text } from 'node:stream/consumers'
 import { expect, test } from 'vitest'
+import { ParleyError } from '../jsonrpc/errors.ts'
+import { chunksOf, LazyPart, toLazyJson } from '../protocol/lazy-part.ts'
 import type { Part } from '../protocol/task.ts'
 import { timestamp } from '../protocol/timestamp.ts'
+import { taskOut } from '../protocol/wire-out.ts'
 import {
   alice,
   artifactOf,
@@ -31,6 +36,49 @@ const awkward: [string, Part][] = [
 ]
 
 export function taskCases(open: OpenStore): void {
+  test('an outline is the record without its large parts, which are read when they are serialized', async () => {
+    await using store = await open()
+    const task = { id: randomUUID(), contextId: randomUUID() }
+    const parts = awkward.map(([, part]) => part)
+    const record = await created(store, {
+      ...task,
+      history: [messageOf(parts, task)],
+      artifacts: [artifactOf(...parts)],
+    })
+    const outline = await store.outlineTask(record.id, alice, () => {})
+    const outlines = await store.outlineTasks({ owner: alice, limit: 10 }, () => {})
+    for (const one of [outline, outlines.items[0]]) {
+      if (one === undefined) throw new Error('no outline')
+      expect(one.task.history[0]?.parts.filter((part) => part instanceof LazyPart)).toHaveLength(5)
+      expect(one.bytes).toBeGreaterThan(2 * (5000 + 8000 + 3000 * 4))
+      const json = await text(chunksOf(toLazyJson(taskOut(one.task))))
+      expect(JSON.parse(json)).toEqual(JSON.parse(JSON.stringify(taskOut(record))))
+    }
+    expect(await store.outlineTask(record.id, bob, () => {})).toBeUndefined()
+  })
+
+  test('before a large record is read its size is known, and an error of the caller refuses it', async () => {
+    await using store = await open()
+    const task = { id: randomUUID(), contextId: randomUUID() }
+    const many = Array.from({ length: 200 }, (): Part => ({ kind: 'text', text: letters(900) }))
+    const { id } = await created(store, {
+      ...task,
+      history: [messageOf([...many, { kind: 'text', text: letters(50_000) }], task)],
+    })
+    const sizes: number[] = []
+    const refuse = (bytes: number) => {
+      sizes.push(bytes)
+      throw new ParleyError('TooManyRequests')
+    }
+    await expect(store.findTask(id, alice, refuse)).rejects.toMatchObject({ status: 429 })
+    await expect(store.outlineTask(id, alice, refuse)).rejects.toMatchObject({ status: 429 })
+    await expect(store.outlineTasks({ owner: alice, limit: 10 }, refuse)).rejects.toMatchObject({
+      status: 429,
+    })
+    expect(sizes[0]).toBeGreaterThan(200 * 900 + 50_000)
+    expect(sizes).toHaveLength(3)
+  })
+
   test('comes back as it was created, to its owner and to the engine', async () => {
     await using store = await open()
     const record = await created(store, {

@@ -56,6 +56,19 @@ export interface ContextRecord {
   updatedAt: Timestamp
 }
 
+/**
+ * A task as an answer needs it: a `LazyPart` (`shared/protocol/lazy-part.ts`) stands for each large part and reads it when
+ * the answer gets there. For serialization alone; handlers and the engine work with whole records.
+ */
+export interface TaskOutline {
+  task: TaskRecord
+  /** About the length of its JSON with all parts. */
+  bytes: number
+}
+
+/** Called with the size of what is about to be read, where that is large. Throws to refuse. */
+export type Admit = (bytes: number) => void
+
 export interface Page<T> {
   items: T[]
   /** Opaque; give it back to read on. Absent at the end. */
@@ -118,7 +131,10 @@ export interface Store extends AsyncDisposable {
    * @throws ParleyError ContextNotFound when the context is another owner's
    */
   createTask(record: TaskRecord): Promise<boolean>
-  findTask(id: string, owner: string): Promise<TaskRecord | undefined>
+  /** @param admit called with the size of the whole record before a large one is read */
+  findTask(id: string, owner: string, admit?: Admit): Promise<TaskRecord | undefined>
+  /** @param admit called with the size without the large parts */
+  outlineTask(id: string, owner: string, admit: Admit): Promise<TaskOutline | undefined>
   /** For the engine alone: whoever owns it. */
   loadTask(id: string): Promise<TaskRecord | undefined>
   /**
@@ -131,6 +147,11 @@ export interface Store extends AsyncDisposable {
    * @throws ParleyError InvalidParams for a cursor that is not one of ours.
    */
   listTasks(query: TaskQuery): Promise<Page<TaskRecord>>
+  /**
+   * The same page as outlines, of at most 16 MiB (large parts included) and one task.
+   * @param admit called with the size of the page so far, without the large parts
+   */
+  outlineTasks(query: TaskQuery, admit: Admit): Promise<Page<TaskOutline>>
   /**
    * Tasks to take up at a start, oldest first: submitted or working, with no lease or one that ended before `now`. In an
    * `exclusive` store the lease of any other holder has ended. `left`: only those that a process had, not those that wait.

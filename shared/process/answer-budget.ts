@@ -1,0 +1,118 @@
+import { ParleyError } from '../jsonrpc/errors.ts'
+
+export interface AnswerLimits {
+  /** Bytes of answers under way to one caller. */
+  callerMaxBytes: number
+  /** The same to all callers. */
+  processMaxBytes: number
+}
+
+/**
+ * Answers up to this size are not counted: the bound on connections bounds them, and a full budget must not stop polling,
+ * sending and `/health`.
+ */
+const uncountedBytes = 64 * 1024
+
+/** Counts the bytes of answers that clients have not read yet, and refuses more than the limits allow. */
+export class AnswerBudget {
+  readonly #limits: AnswerLimits
+  readonly #callers = new Map<string, number>()
+  #bytes = 0
+
+  constructor(limits: AnswerLimits) {
+    this.#limits = limits
+  }
+
+  /** Of all answers under way. */
+  get bytes(): number {
+    return this.#bytes
+  }
+
+  /** A claim of 0 bytes for one answer to the caller. */
+  open(caller: string): AnswerClaim {
+    return new AnswerClaim((from, to) => this.#move(caller, from, to))
+  }
+
+  /** What one answer counts: one that is larger than the limits is sent when the caller has no other under way. */
+  #counted(bytes: number): number {
+    const { callerMaxBytes, processMaxBytes } = this.#limits
+    return bytes <= uncountedBytes ? 0 : Math.min(bytes, callerMaxBytes, processMaxBytes)
+  }
+
+  #move(caller: string, from: number, to: number): void {
+    const change = this.#counted(to) - this.#counted(from)
+    const ofCaller = (this.#callers.get(caller) ?? 0) + change
+    if (change > 0 && ofCaller > this.#limits.callerMaxBytes) throw tooMuchForCaller()
+    if (change > 0 && this.#bytes + change > this.#limits.processMaxBytes) throw tooMuchInAll()
+    this.#bytes += change
+    if (ofCaller > 0) this.#callers.set(caller, ofCaller)
+    else this.#callers.delete(caller)
+  }
+}
+
+/** The bytes that one answer may hold until it has been read or its client has left. */
+export class AnswerClaim implements Disposable {
+  readonly #move: (from: number, to: number) => void
+  #bytes = 0
+  #released = false
+
+  constructor(move: (from: number, to: number) => void) {
+    this.#move = move
+  }
+
+  get bytes(): number {
+    return this.#bytes
+  }
+
+  /**
+   * Raises the claim to this size. A claim that is as large already stays as it is.
+   * @throws ParleyError TooManyRequests (the caller's limit), Unavailable (the limit of the process)
+   */
+  reserve(bytes: number): void {
+    if (bytes > this.#bytes) this.#set(bytes)
+  }
+
+  /** Reduces the claim to this size, where it is larger. */
+  shrink(bytes: number): void {
+    if (bytes < this.#bytes) this.#set(bytes)
+  }
+
+  /** As `reserve`; false instead of an error. */
+  tryReserve(bytes: number): boolean {
+    try {
+      this.reserve(bytes)
+      return true
+    } catch {
+      return false
+    }
+  }
+
+  /** The answer has been read, or nobody will read it. */
+  [Symbol.dispose](): void {
+    this.shrink(0)
+    this.#released = true
+  }
+
+  #set(bytes: number): void {
+    // The client left while its answer was made: nobody would give back what is reserved now.
+    if (this.#released) return
+    this.#move(this.#bytes, bytes)
+    this.#bytes = bytes
+  }
+}
+
+function tooMuchForCaller(): ParleyError {
+  return new ParleyError('TooManyRequests', {
+    message: 'Too many bytes of your answers have not been read yet: read or close them, then try again',
+    data: { reason: 'unread_answers' },
+    headers: { 'retry-after': '1' },
+  })
+}
+
+function tooMuchInAll(): ParleyError {
+  return new ParleyError('Unavailable', {
+    message: 'Too many bytes of answers are under way: try again later, or request a smaller answer',
+    data: { reason: 'unread_answers' },
+    headers: { 'retry-after': '2' },
+  })
+}
