@@ -103,7 +103,7 @@ export async function startAgentApp(options: AgentAppOptions): Promise<AgentApp>
   addMetricsRoute(app, metrics)
   addHealthRoute(
     app,
-    healthOptions(options, services, { line, backend }, () => stopping.signal.aborted),
+    healthOptions(options, services, { line, backend }, () => dispatcher.draining),
   )
   if (store.exclusive) await recover({ ...services, log, signal: stopping.signal })
   // After the tasks: whether a payment has its task is asked of the store.

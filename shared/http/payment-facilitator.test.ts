@@ -103,6 +103,33 @@ test('a settlement that is refused: 402, no task, and the payment has failed', a
   expect(await statesOf(agent)).toEqual({ failed: 1 })
 })
 
+test('an agent that stops while a settlement is under way: as soon as sends are refused, /health says that it is not ready', async () => {
+  await using facilitator = await TestFacilitator.start()
+  const moved = Promise.withResolvers<void>()
+  facilitator.settle = async (nonce) => {
+    await moved.promise
+    return facilitator.move(nonce)
+  }
+  await using agent = await agentAt(facilitator, patient)
+  const alice = agent.caller('alice')
+  const health = async () => {
+    const response = await fetch(`${agent.url}/health`)
+    return [response.status, await response.json()]
+  }
+  expect(await health()).toMatchObject([200, { ready: true, status: 'ok' }])
+  const sent = alice.send('x', undefined, { headers: await wallet.header() })
+  await expect.poll(() => facilitator.settleCalls).toHaveLength(1)
+  const stopping = agent.app[Symbol.asyncDispose]()
+  await expect(alice.send('more')).rejects.toMatchObject({ status: 503, data: { reason: 'draining' } })
+  expect(await health()).toMatchObject([
+    503,
+    { ready: false, status: 'degraded', checks: { scheduler: 'ok' } },
+  ])
+  moved.resolve()
+  expect((await sent).status.state).toBe('submitted')
+  await stopping
+})
+
 const unclear: [string, (facilitator: TestFacilitator) => TestFacilitator['settle']][] = [
   [
     'late',

@@ -71,6 +71,10 @@ export class Dispatcher {
     this.#draining = true
   }
 
+  get draining(): boolean {
+    return this.#draining
+  }
+
   async dispatch(incoming: Incoming): Promise<Reply> {
     const seen: Seen = { id: null, method: undefined, caller: undefined }
     try {
