@@ -152,9 +152,16 @@ function lists({ agentId }: Inside, payments: Collection<PaymentDocument>): List
         .sort({ made: 1 })
         .limit(limit + 1)
         .toArray()
-      const items = found.slice(0, limit).map(decode)
-      const last = found[limit - 1]
-      return found.length > limit && last !== undefined ? { items, nextCursor: last.made } : { items }
+      const page = found.slice(0, limit)
+      const [last, next] = [page.at(-1), found[limit]]
+      if (last === undefined || next === undefined) return { items: page.map(decode) }
+      // Two processes may make rows in the same microsecond: the cursor cannot point between them.
+      if (next.made === last.made) {
+        const listed = page.filter(({ made }) => made === last.made).map(({ _id }) => _id)
+        const tied = { ...ours, state: last.state, made: last.made, _id: { $nin: listed } }
+        page.push(...(await payments.find(tied).toArray()))
+      }
+      return { items: page.map(decode), nextCursor: last.made }
     },
     listDuePayments: async (now, limit) => {
       const due = payments.find({ ...ours, due_at: { $exists: true, $lte: now } })

@@ -103,7 +103,10 @@ export interface PaymentStore {
   findByCapture(captureToken: string): Promise<PaymentRecord | undefined>
   /** Those that pay, or paid, for the task. */
   listOfTask(taskId: string): Promise<PaymentRecord[]>
-  /** Those of that state in the order in which they were made, behind the cursor. */
+  /**
+   * Those of that state in the order in which they were made, behind the cursor. A page may have a few more than `limit`:
+   * rows that several processes made in the same microsecond are not divided.
+   */
   listByState(query: { state: PaymentState; limit: number; cursor?: number }): Promise<{
     items: PaymentRecord[]
     /** Absent at the end. */
