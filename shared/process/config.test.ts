@@ -1,6 +1,13 @@
 import { expect, test } from 'vitest'
 import { agentConfig } from './config.ts'
-import { ConfigError } from './settings.ts'
+import {
+  agentSettings,
+  ConfigError,
+  cliSettings,
+  commonSettings,
+  gatewaySettings,
+  readSettings,
+} from './settings.ts'
 
 const read = (env: Record<string, string>) => agentConfig(env).config
 
@@ -26,6 +33,24 @@ test('an agent has the names of OAUTH_AUDIENCES, compared without a slash at the
   const said = read({ OAUTH_AUDIENCES: 'https://a.example/agents/b/, did:parley:a:agent:b' })
   expect(said.audiences).toEqual(['https://a.example/agents/b', 'did:parley:a:agent:b'])
 })
+
+const settings = { ...commonSettings, ...agentSettings, ...gatewaySettings, ...cliSettings }
+const numeric = Object.entries(settings)
+  .filter(([, { schema }]) => typeof schema.safeParse('1').data === 'number')
+  .map(([name]) => name)
+
+test.each(numeric)(
+  '%s is a number in digits: blank text is not 0, and no other notation is guessed at',
+  (name) => {
+    expect(numeric.length).toBeGreaterThan(5)
+    for (const value of [' ', '\t', '1e3', '0x10', '-1', '1 2', 'NaN', '9'.repeat(400)]) {
+      expect(() => readSettings(settings, { [name]: value })).toThrow(
+        new RegExp(`^${name} must be a [^\n]+\\.$`),
+      )
+    }
+    expect(readSettings(settings, { [name]: ' 1 ' })).toMatchObject({ [name]: 1 })
+  },
+)
 
 test.each([
   ['OAUTH_AUDIENCES', 'here'],

@@ -16,14 +16,15 @@ export interface Setting {
 const text = z.string().trim()
 const optional = text.optional()
 const optionalUrl = z.url({ protocol: /^https?$/, error: 'must be an http or https URL' }).optional()
-const wholeNumber = (fallback: number) =>
-  z.coerce.number({ error: 'must be a whole number' }).int().min(0).default(fallback)
-/** No blank that would count as 0: nothing could be answered. */
+/** Digits alone: a blank would count as 0, and a limit would be off or shut by accident. */
+const digits = (error: string) => text.regex(/^\d{1,15}$/, error).transform(Number)
+const wholeNumber = (fallback: number) => digits('must be a whole number').default(fallback)
+const byteLimitError = 'must be a whole number of bytes, at least 1'
 const byteLimit = (fallback: number) =>
-  text
-    .regex(/^[1-9]\d{0,14}$/, 'must be a whole number of bytes, at least 1')
-    .transform(Number)
+  digits(byteLimitError)
+    .refine((bytes) => bytes > 0, byteLimitError)
     .default(fallback)
+const portError = 'must be a port number'
 const yesNo = z.enum(['yes', 'no'], { error: 'must be yes or no' }).transform((value) => value === 'yes')
 
 /** Commas between the items; each is checked by itself. */
@@ -37,7 +38,9 @@ const listOf = (isItem: (item: string) => boolean, error: string) =>
 export const commonSettings = {
   HOST: { schema: text.default('127.0.0.1'), example: '127.0.0.1', meaning: 'address to listen on' },
   PORT: {
-    schema: z.coerce.number({ error: 'must be a port number' }).int().min(0).max(65535).default(7400),
+    schema: digits(portError)
+      .refine((port) => port <= 65_535, portError)
+      .default(7400),
     example: '7400',
     meaning: 'port of the gateway; agents take the ports after it or their own',
   },
@@ -118,11 +121,7 @@ export const commonSettings = {
     meaning: 'days that ended tasks are kept; 0 = for ever',
   },
   RATE_LIMIT_PER_MINUTE: {
-    // No blank that would count as 0: the limit is not switched off by accident.
-    schema: text
-      .regex(/^\d{1,12}$/, 'must be a whole number')
-      .transform(Number)
-      .optional(),
+    schema: digits('must be a whole number').optional(),
     example: '',
     meaning:
       'requests per minute of one caller, or of one address where no caller is known (default 600 in production, else 0); 0 = off',
