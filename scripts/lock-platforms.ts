@@ -1,0 +1,106 @@
+/**
+ * Adds the packages of other platforms to package-lock.json (`npm run lock-platforms`). A registry that mirrors only some
+ * platforms makes npm leave the others out of the lock, and `npm ci` refuses a lock without them. Their entries have a
+ * version and a platform, and no checksum: npm writes that where it can read the package.
+ */
+import { readFileSync, writeFileSync } from 'node:fs'
+import path from 'node:path'
+
+export interface LockedPackage {
+  version?: string
+  dev?: true
+  optional?: true
+  os?: string[]
+  cpu?: string[]
+  libc?: string[]
+  optionalDependencies?: Record<string, string>
+}
+
+export type LockedPackages = Record<string, LockedPackage>
+
+interface MissingPackage {
+  name: string
+  version: string
+  /** The package that depends on it. */
+  dependent: LockedPackage
+}
+
+const systems = [
+  'aix',
+  'android',
+  'darwin',
+  'freebsd',
+  'linux',
+  'netbsd',
+  'openbsd',
+  'openharmony',
+  'sunos',
+  'win32',
+]
+const processors = ['arm', 'arm64', 'ia32', 'loong64', 'mips64el', 'ppc64', 'riscv64', 's390x', 'x64']
+const libraries: Record<string, string> = {
+  gnu: 'glibc',
+  gnueabihf: 'glibc',
+  musl: 'musl',
+  musleabihf: 'musl',
+}
+
+/** Optional dependencies that the lock has no entry for. */
+export function missingPackages(packages: LockedPackages): MissingPackage[] {
+  const missing = new Map<string, MissingPackage>()
+  for (const [folder, dependent] of Object.entries(packages)) {
+    for (const [name, version] of Object.entries(dependent.optionalDependencies ?? {})) {
+      if (!isLocked(packages, folder, name)) missing.set(name, { name, version, dependent })
+    }
+  }
+  return [...missing.values()]
+}
+
+/** As Node resolves it: in the folder of the package, then in those above. */
+function isLocked(packages: LockedPackages, folder: string, name: string): boolean {
+  for (let place = folder; ; place = place.slice(0, Math.max(0, place.lastIndexOf('node_modules/') - 1))) {
+    if (packages[path.posix.join(place, 'node_modules', name)] !== undefined) return true
+    if (place === '') return false
+  }
+}
+
+/** @throws Error for a package whose platform cannot be told from its name, or that is not of one version */
+export function withPlatforms(packages: LockedPackages): LockedPackages {
+  const added = missingPackages(packages).map(({ name, version, dependent }): [string, LockedPackage] => {
+    if (!/^\d+\.\d+\.\d+/.test(version)) throw new Error(`${name} is wanted as ${version}: run npm install`)
+    const { os, cpu, libc } = platformOf(name)
+    // In the order in which npm writes them, so that it leaves the file as it is.
+    const dev = dependent.dev === true ? { dev: true as const } : {}
+    const entry: LockedPackage = {
+      version,
+      cpu,
+      ...dev,
+      ...(libc.length > 0 && { libc }),
+      optional: true,
+      os,
+    }
+    return [`node_modules/${name}`, entry]
+  })
+  const [root = [], ...others] = Object.entries({ ...packages, ...Object.fromEntries(added) })
+  others.sort(([a], [b]) => (a < b ? -1 : 1))
+  return Object.fromEntries([root as [string, LockedPackage], ...others])
+}
+
+function platformOf(name: string): { os: string[]; cpu: string[]; libc: string[] } {
+  const words = name.split(/[/-]/)
+  const os = systems.filter((system) => words.includes(system))
+  const cpu = processors.filter((processor) => words.includes(processor))
+  const libc = words.flatMap((word) => libraries[word] ?? [])
+  if (os.length !== 1 || cpu.length !== 1)
+    throw new Error(`${name}: its name does not say for which platform it is; add it to the lock by hand`)
+  return { os, cpu, libc }
+}
+
+if (import.meta.main) {
+  const file = path.join(import.meta.dirname, '..', 'package-lock.json')
+  const lock = JSON.parse(readFileSync(file, 'utf8')) as { packages: LockedPackages }
+  const missing = missingPackages(lock.packages)
+  if (missing.length > 0)
+    writeFileSync(file, `${JSON.stringify({ ...lock, packages: withPlatforms(lock.packages) }, null, 2)}\n`)
+  console.log(`${missing.length} packages of other platforms added to package-lock.json`)
+}
