@@ -1,6 +1,7 @@
 import { AgentClient } from '../shared/client/client.ts'
 import { RpcError } from '../shared/client/rpc-error.ts'
 import { DocumentFault, verifyDocument } from '../shared/identity/document.ts'
+import { connectionFault } from '../shared/net/connection-fault.ts'
 import { jsonObjectOf } from '../shared/protocol/json-text.ts'
 import type { JsonObject } from '../shared/protocol/task.ts'
 
@@ -29,7 +30,7 @@ export async function checkAgent(url: string, token: string | undefined): Promis
     return [
       {
         what: 'reachable',
-        mend: `It does not answer: ${reasonOf(card)}. Does it run, and is the address right?`,
+        mend: `It does not answer: ${reasonOf(card, base)}. Does it run, and is the address right?`,
       },
     ]
   }
@@ -47,7 +48,7 @@ export async function checkAgent(url: string, token: string | undefined): Promis
     findings.push(
       finding.status === 'fulfilled'
         ? finding.value
-        : { what: names[i] ?? '', mend: `No answer: ${reasonOf(finding.reason as Error)}.` },
+        : { what: names[i] ?? '', mend: `No answer: ${reasonOf(finding.reason as Error, base)}.` },
     )
   }
   if (token === undefined) findings.push({ what: 'task', note: 'Not tried: give a token with --token.' })
@@ -112,9 +113,15 @@ async function malformed(base: string): Promise<Finding> {
   if (missing.status !== 404 || codeOf(missing) === undefined)
     return {
       what,
-      mend: `A path that does not exist must be 404 with a JSON-RPC error; it is ${missing.status}.`,
+      mend: errorAnswerFault(missing),
     }
   return { what }
+}
+
+function errorAnswerFault({ status }: Answer): string {
+  return status === 404
+    ? 'A path that does not exist is answered with 404, but the body is not a JSON-RPC error object.'
+    : `A path that does not exist must be answered with 404 and a JSON-RPC error; the answer is ${status}.`
 }
 
 async function withoutToken(base: string): Promise<Finding> {
@@ -127,10 +134,19 @@ async function withoutToken(base: string): Promise<Finding> {
   })
   if (answer.status === 401 && codeOf(answer) === -32009 && answer.headers.has('www-authenticate'))
     return { what }
-  return {
-    what,
-    mend: `Without a token it must answer 401, -32009 and WWW-Authenticate; it answers ${answer.status}, ${codeOf(answer) ?? 'no code'}.`,
-  }
+  return { what, mend: tokenFault(answer) }
+}
+
+function tokenFault(answer: Answer): string {
+  const code = codeOf(answer)
+  const faults = [
+    ...(answer.status === 401 ? [] : [`the status is ${answer.status} instead of 401`]),
+    ...(code === -32009
+      ? []
+      : [code === undefined ? 'there is no JSON-RPC error' : `the error code is ${code} instead of -32009`]),
+    ...(answer.headers.has('www-authenticate') ? [] : ['the header WWW-Authenticate is missing']),
+  ]
+  return `A request without a token must be refused: ${faults.join('; ')}.`
 }
 
 async function oneTask(base: string, token: string): Promise<Finding> {
@@ -176,7 +192,7 @@ async function read(url: string, init: RequestInit): Promise<Answer> {
   }
 }
 
-function reasonOf(error: Error): string {
+function reasonOf(error: Error, url: string): string {
   const cause = error.cause as NodeJS.ErrnoException | undefined
-  return cause?.code ?? cause?.message ?? error.message
+  return connectionFault(error, url) ?? cause?.code ?? cause?.message ?? error.message
 }

@@ -16,7 +16,10 @@ export class CommandFailed extends Error {
 export function sentenceOf(thrown: unknown): string {
   if (thrown instanceof RpcError) return rpcSentence(thrown)
   if (thrown instanceof ConnectionError) {
-    return `Cannot reach ${thrown.message}. Is the server running (npx parley up), and is --url right?`
+    const hint = thrown.message.includes('https://')
+      ? ''
+      : ' Is the server running (npx parley up), and is --url right?'
+    return `Cannot reach ${thrown.message}.${hint}`
   }
   if (thrown instanceof UsageError || thrown instanceof CommandFailed || thrown instanceof ConfigError) {
     return thrown.message
@@ -31,21 +34,49 @@ export function faultOf(thrown: unknown): Record<string, unknown> {
   return { message, code: thrown.code, status: thrown.status, data: thrown.data }
 }
 
+/** What an error of the server says to people. Codes are for programs: `--json` shows them. */
 function rpcSentence(error: RpcError): string {
-  const hint =
-    error.code === -32009
-      ? ' Give a token with --token or PARLEY_TOKEN, or run the command in the folder where the server was started.'
-      : ''
-  const code = error.code === 0 ? '' : ` (${error.code})`
   const text = oneLine(error.message, 500).replace(/\.$/, '')
-  return `${text}${code}.${details(error.data)}${hint}`
+  return `${text}.${details(error.data)}${hintOf(error)}`
+}
+
+/** What to do next. */
+function hintOf({ code, headers }: RpcError): string {
+  if (code === -32009)
+    return ' Give a token with --token or PARLEY_TOKEN, or run the command in the folder where the server was started.'
+  const seconds = headers.get('retry-after') ?? ''
+  if ((code === -32042 || code === -32041) && /^\d{1,6}$/.test(seconds))
+    return ` Try again in ${Math.max(1, Number(seconds))} s.`
+  return ''
+}
+
+/** Values of `data.reason` that add to the message of their error, in words. */
+const reasonTexts: Record<string, string> = {
+  agent: 'There is no such agent',
+  did: 'No such DID is known here',
+  route: 'The server does not know this address: is --url right?',
+  missing_signature_headers: 'The request is not signed',
+  client_not_did: 'The client of the token is not a DID',
+  did_mismatch: 'The request is signed by another DID than that of the token',
+  public_key_unavailable: 'The public key of the DID is not known to the OAuth server',
+  timestamp_out_of_window: 'The clock of this machine differs too much from that of the server',
+  malformed_input: 'The signature headers are malformed',
+  crypto_mismatch: 'The signature does not match the key',
+  replayed: 'The same signed request was sent before',
 }
 
 function details(data: Record<string, unknown>): string {
   const issues: unknown[] = Array.isArray(data.issues) ? data.issues : []
   const said = issues.slice(0, 5).map(issueOf)
-  if (typeof data.reason === 'string') said.unshift(data.reason)
-  return said.length === 0 ? '' : ` ${oneLine(said.join('; '), 500)}.`
+  const reason = typeof data.reason === 'string' ? data.reason : ''
+  // An identifier is for programs.
+  const text = Object.hasOwn(reasonTexts, reason)
+    ? reasonTexts[reason]
+    : /\s/.test(reason)
+      ? reason
+      : undefined
+  if (text !== undefined) said.unshift(text)
+  return said.length === 0 ? '' : ` ${oneLine(said.join('; '), 500).replace(/\.$/, '')}.`
 }
 
 function issueOf(issue: unknown): string {

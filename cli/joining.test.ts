@@ -103,7 +103,7 @@ describe('an agent of another folder', () => {
     operatorToken = (await cli('token', '--operator', '--scope', 'agent:read agent:write')).stdout.trim()
     const refused = await cli('send', 'hello', 'Ada', '--token', operatorToken)
     expect(refused).toMatchObject({ code: 1, stdout: '' })
-    expect(refused.stderr).toContain('not_admitted')
+    expect(refused.stderr).toContain('waits for an operator to admit it')
   })
 
   test('works once it is admitted', async () => {
@@ -200,7 +200,9 @@ describe('an agent of another folder', () => {
 
   test('is set aside, taken back and removed by the operator', async () => {
     expect((await cli('quarantine', 'hello', '--reason', 'lies')).stdout).toMatch(/^quarantine +lies$/m)
-    expect((await cli('send', 'hello', 'Ada', '--token', operatorToken)).stderr).toContain('quarantined')
+    expect((await cli('send', 'hello', 'Ada', '--token', operatorToken)).stderr).toContain(
+      'set aside by an operator',
+    )
     expect((await cli('release', 'hello')).stdout).not.toContain('quarantine')
     expect((await cli('remove', 'hello')).stdout).toBe('hello is no longer registered.\n')
     expect(await cli('admit', 'hello')).toMatchObject({ code: 1, stdout: '' })
@@ -245,7 +247,31 @@ test('parley check says what to mend', async () => {
   expect(stdout).toContain('storage: error: full')
   await odd[Symbol.asyncDispose]()
   const away = await runCli(['check', odd.url])
-  expect(away).toMatchObject({ code: 1, stdout: expect.stringMatching(/^MEND {2}reachable .*ECONNREFUSED/) })
+  expect(away).toMatchObject({
+    code: 1,
+    stdout: expect.stringMatching(/^MEND {2}reachable .*nothing listens there/),
+  })
+})
+
+test.each([
+  [
+    404,
+    '{}',
+    'A path that does not exist is answered with 404, but the body is not a JSON-RPC error object.',
+  ],
+  [
+    200,
+    '{}',
+    'A path that does not exist must be answered with 404 and a JSON-RPC error; the answer is 200.',
+  ],
+])('parley check names what is wrong with an answer of status %i', async (status, body, sentence) => {
+  await using odd = await scriptedAgent({
+    'GET /.well-known/agent.json': () => ({ status: 200, type: 'application/json', body: '{}' }),
+    'GET /no-such-route': () => ({ status, type: 'application/json', body }),
+  })
+  const { stdout } = await runCli(['check', odd.url], { cwd: os.tmpdir() })
+  expect(stdout).toContain(sentence)
+  expect(stdout).toContain('the status is 404 instead of 401; the error code is -32601 instead of -32009')
 })
 
 test('parley did new --gateway: three lines for .env, another seed each time', async () => {

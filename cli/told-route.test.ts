@@ -57,7 +57,7 @@ test('after three times it is left at that', async () => {
   const { code, stderr } = await send(gateway.url)
   expect(code).toBe(1)
   expect(stderr).toBe(
-    `${again.repeat(3)}parley: Whether agent sky took the message is not known (-32042). outcome_unknown.\n`,
+    `${again.repeat(3)}parley: Whether agent sky took the message is not known. Try again in 1 s.\n`,
   )
   expect(gateway.asked).toHaveLength(4)
 })

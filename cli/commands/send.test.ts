@@ -305,11 +305,35 @@ test('an error of the server is one sentence, with --json one object; exit code 
   expect(await runCli(argv)).toEqual({
     code: 1,
     stdout: '',
-    stderr: 'parley: Invalid params (-32602). a: is bad.\n',
+    stderr: 'parley: Invalid params. a: is bad.\n',
   })
   const said = await runCli([...argv, '--json'])
   expect(said).toMatchObject({ code: 1, stdout: '' })
   expect(JSON.parse(said.stderr)).toMatchObject({ error: { code: -32602, status: 400, data: error.data } })
+})
+
+test.each([
+  [{ code: -32004, message: 'No agent can do this', data: { reason: 'no_agent' } }, 'No agent can do this.'],
+  [
+    { code: -32042, message: 'Temporarily unavailable', data: { reason: 'scheduler' } },
+    'Temporarily unavailable.',
+  ],
+  [
+    { code: -32012, message: 'DID signature was not accepted', data: { reason: 'replayed' } },
+    'DID signature was not accepted. The same signed request was sent before.',
+  ],
+])('an error for people has no internal codes: %j', async (error, sentence) => {
+  await using server = await scriptedAgent({ 'message/send': () => ({ error, status: 503 }) })
+  const said = await runCli(['send', 'greeter', 'Ada', '--no-wait', '--url', server.url])
+  expect(said).toEqual({ code: 1, stdout: '', stderr: `parley: ${sentence}\n` })
+})
+
+test('a TLS mismatch is explained in a sentence', async () => {
+  await using server = await scriptedAgent({})
+  const said = await runCli(['send', 'greeter', 'Ada', '--url', server.url.replace('http:', 'https:')])
+  expect(said.code).toBe(1)
+  expect(said.stderr).toMatch(/^parley: Cannot reach \S+ the server does not use TLS.* Try http:\/\/ instead/)
+  expect(said.stderr).not.toContain('SSL routines')
 })
 
 test('no server: a sentence that names the address and says what to do', async () => {

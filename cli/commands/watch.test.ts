@@ -72,7 +72,7 @@ test('a task that is not there: exit code 1; an id that is none: exit code 2', a
     'tasks/resubscribe': () => ({ error: { code: -32001, message: 'Task not found' }, status: 404 }),
   })
   const said = await runCli(['watch', taskId, '--agent', 'x', '--url', server.url])
-  expect(said).toEqual({ code: 1, stdout: '', stderr: 'parley: Task not found (-32001).\n' })
+  expect(said).toEqual({ code: 1, stdout: '', stderr: 'parley: Task not found.\n' })
   expect((await runCli(['watch', 'seven', '--url', server.url])).code).toBe(2)
 })
 

@@ -97,7 +97,9 @@ export class SupervisedAgent {
     const { signal } = this.#stopping
     while (!signal.aborted) {
       const startedAt = Date.now()
-      const reason = await this.#runOnce().catch((error: unknown) => `could not be started: ${String(error)}`)
+      const reason = await this.#runOnce().catch(
+        (error: unknown) => `could not be started: ${sentenceOf(error)}`,
+      )
       this.#around.onGone(name, !signal.aborted, number)
       this.#settle({ name, number, state: 'failed', reason })
       if (signal.aborted) return
@@ -139,7 +141,7 @@ export class SupervisedAgent {
         }
       }
       own = this.#spawn(port, (message, from) => {
-        onMessage(message, from).catch((error: unknown) => kill(`was refused: ${String(error)}`))
+        onMessage(message, from).catch((error: unknown) => kill(`was refused: ${sentenceOf(error)}`))
       })
       const exit = await own.exited
       return why ?? reasonOf(exit)
@@ -185,7 +187,13 @@ export class SupervisedAgent {
   }
 }
 
+function sentenceOf(error: unknown): string {
+  return error instanceof Error && error.message !== '' ? error.message : String(error)
+}
+
 function reasonOf({ code, signal, lastLines }: Exit): string {
-  const how = signal === null ? `ended with exit code ${code ?? 'none'}` : `was ended by ${signal}`
-  return lastLines.length === 0 ? how : `${how}; it said last: ${lastLines.join(' | ')}`
+  const refusal = lastLines.at(-1)?.match(/^agent (cannot start: .+)/s)?.[1]
+  if (refusal !== undefined) return refusal
+  const how = signal === null ? `exited with code ${code ?? 'none'}` : `was ended by ${signal}`
+  return lastLines.length === 0 ? how : `${how}; its last output: ${lastLines.join(' | ')}`
 }

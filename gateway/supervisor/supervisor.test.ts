@@ -189,9 +189,29 @@ test('a process that dies is started again, with the same key, and the log tells
   await addAgent('weak', `${healthy}; if (starts === 1) { console.error('disk on fire'); process.exit(7) }`)
   const { heard, until } = await start()
   await until(() => heard.ready.length === 2)
-  expect(heard.log).toMatch(/agent weak ended with exit code 7; it said last: disk on fire/)
+  expect(heard.log).toMatch(/agent weak exited with code 7; its last output: disk on fire/)
   expect(heard.gone).toEqual(['weak true'])
   expect(heard.ready[0]?.did).toBe(heard.ready[1]?.did)
+})
+
+test('the reason of an agent that cannot start is its own sentence, without log syntax', async () => {
+  const line = { level: 60, reason: 'PAYMENT_RPC_URL must be set.', msg: 'agent cannot start' }
+  await addAgent('refused', `console.error(${JSON.stringify(JSON.stringify(line))}); process.exit(1)`)
+  const { supervisor } = await start()
+  expect(await supervisor.settled()).toMatchObject([
+    { state: 'failed', reason: 'cannot start: PAYMENT_RPC_URL must be set.' },
+  ])
+})
+
+test('the reason of an agent that the registry refuses is the registry’s sentence', async () => {
+  await addAgent('copy', healthy)
+  const refuse = async () => {
+    throw new Error('The slug same belongs to another agent')
+  }
+  const { supervisor } = await start({ onReady: refuse })
+  expect(await supervisor.settled()).toMatchObject([
+    { state: 'failed', reason: 'was refused: The slug same belongs to another agent' },
+  ])
 })
 
 test('a process killed by a signal is started again, and the log names the signal', async () => {

@@ -1,3 +1,5 @@
+import { connectionFault } from '../net/connection-fault.ts'
+
 /** The server answered with an error. `code` is 0 where the answer held no JSON-RPC envelope (a proxy's page, say). */
 export class RpcError extends Error {
   override readonly name = 'RpcError'
@@ -28,7 +30,7 @@ export class ConnectionError extends Error {
   override readonly name = 'ConnectionError'
 
   constructor(url: string, cause: unknown) {
-    super(`${url}: ${reasonOf(cause)}`, { cause })
+    super(`${url}: ${connectionFault(cause, url) ?? reasonOf(cause)}`, { cause })
   }
 }
 
@@ -37,9 +39,6 @@ function reasonOf(thrown: unknown): string {
   if (!(thrown instanceof Error)) return String(thrown)
   const cause = thrown instanceof AggregateError ? thrown.errors[0] : thrown.cause
   if (cause !== undefined) return reasonOf(cause)
-  const code = (thrown as NodeJS.ErrnoException).code
-  if (code === 'ECONNREFUSED') return 'nothing listens there'
-  if (code === 'ENOTFOUND') return 'the name does not resolve'
   if (thrown.name === 'TimeoutError') return 'no answer in time'
-  return thrown.message || code || thrown.name
+  return thrown.message || (thrown as NodeJS.ErrnoException).code || thrown.name
 }

@@ -1,0 +1,33 @@
+/** Codes of `node:tls` for a certificate that cannot be verified, and what to do about each. */
+const certificateFaults: [RegExp, string][] = [
+  [/^CERT_HAS_EXPIRED$/, 'its certificate has expired'],
+  [/^ERR_TLS_CERT_ALTNAME_INVALID$/, 'its certificate is for another name than this address'],
+  [
+    /^(DEPTH_ZERO_SELF_SIGNED_CERT|SELF_SIGNED_CERT_IN_CHAIN|UNABLE_TO_(VERIFY_LEAF_SIGNATURE|GET_ISSUER_CERT(_LOCALLY)?))$/,
+    'its certificate is not trusted: set NODE_EXTRA_CA_CERTS to a file with the certificate of its issuer',
+  ],
+]
+
+/** Why no connection came about, in words for people; undefined for errors that are not about the connection. */
+export function connectionFault(thrown: unknown, url: string): string | undefined {
+  const code = (innermost(thrown) as NodeJS.ErrnoException | undefined)?.code ?? ''
+  const isHttps = url.startsWith('https:')
+  if (code === 'ECONNREFUSED') return 'nothing listens there'
+  if (code === 'ENOTFOUND' || code === 'EAI_AGAIN') return 'the name does not resolve'
+  if (isHttps && /^(ERR_SSL_|EPROTO$)/.test(code))
+    return 'the server does not use TLS, or not in a version known here. Try http:// instead of https://'
+  if (!isHttps && (code === 'UND_ERR_SOCKET' || code.startsWith('HPE_INVALID')))
+    return 'the server closed the connection. If it uses TLS, its address begins with https://'
+  return certificateFaults.find(([pattern]) => pattern.test(code))?.[1]
+}
+
+/** `fetch` says "fetch failed" and hides the reason one level down, an AggregateError two levels. */
+function innermost(thrown: unknown): unknown {
+  let inner = thrown
+  for (let depth = 0; depth < 8 && inner instanceof Error; depth += 1) {
+    const next: unknown = inner instanceof AggregateError ? inner.errors[0] : inner.cause
+    if (next === undefined) break
+    inner = next
+  }
+  return inner
+}
