@@ -22,6 +22,7 @@ import { addRegistryRoutes, type RegistryRoutes } from './http/registry-routes.t
 import { addRpcRoutes } from './http/rpc-routes.ts'
 import { isLoopback } from './identity-provider/client-rules.ts'
 import type { OutsideOptions } from './joining/outside.ts'
+import { AwaitedAgents } from './registry/awaited-agents.ts'
 import type { AgentEntry } from './registry/entry.ts'
 import { LeaseKeeper } from './registry/lease-keeper.ts'
 import { probeAgent } from './registry/probe.ts'
@@ -103,7 +104,9 @@ export async function startGatewayApp(options: GatewayAppOptions): Promise<Gatew
   const supervises = options.agentsDir !== undefined
   const state = stack.use(await openGatewayState({ config, storeUrl, supervises }))
   const addresses = await decideAddresses(config)
-  const registry = await openRegistry(options, state)
+  const reserved = await namesOf(options.agentsDir)
+  const registry = await openRegistry(options, state, reserved)
+  const awaited = new AwaitedAgents({ host: os.hostname(), runs: supervises ? reserved : undefined })
   const isTrusted = (clientId: string) => registry.isTrusted(clientId)
   const publicUrl = addresses.public
   const { outside = {} } = options
@@ -119,7 +122,7 @@ export async function startGatewayApp(options: GatewayAppOptions): Promise<Gatew
     ways.wayTo(reachable(entry), entry.origin === 'supervised' ? upstream : trust.upstream)
   const { work, keeper } = watchAgents({ registry, state, wayTo, log }, stack)
   const around = { config, state, registry, work, wayTo, log }
-  const routed = { store: state.routing, gatewayUrl: publicUrl, embeddings: secrets.embeddings }
+  const routed = { store: state.routing, awaited, gatewayUrl: publicUrl, embeddings: secrets.embeddings }
   const routing = stack.use(await startRouting({ ...around, ...routed }))
   const { lessons } = routing
   const sharing = registry.shared ? await startSharing({ registry, lessons, redisUrl, log }) : undefined
@@ -137,6 +140,7 @@ export async function startGatewayApp(options: GatewayAppOptions): Promise<Gatew
   const { provider } = oauth
   const house = { config, environment, addresses, provider, registry, upstream, log }
   const { supervisor, further } = await startProcesses(options, house, stack)
+  for (const name of supervisor?.leftOut() ?? []) awaited.leaveOut(slugOf(name) ?? name)
   const open = stack.move()
   return {
     addresses,
@@ -151,9 +155,12 @@ export async function startGatewayApp(options: GatewayAppOptions): Promise<Gatew
   }
 }
 
-async function openRegistry({ settings, agentsDir }: GatewayAppOptions, { registry }: GatewayState) {
+async function openRegistry(
+  { settings, agentsDir }: GatewayAppOptions,
+  { registry }: GatewayState,
+  reserved: ReadonlySet<string>,
+) {
   const supervises = agentsDir !== undefined || !registry.shared
-  const reserved = await namesOf(agentsDir)
   const host = os.hostname()
   return Registry.open(registry, { open: settings.config.registryOpen, reserved, supervises, host })
 }

@@ -1,5 +1,5 @@
 import { expect, test } from 'vitest'
-import { agent, bearer, call, fail, gatewayForEachTest, saying } from './testing.ts'
+import { agent, bearer, call, fail, gateway, gatewayForEachTest, saying } from './testing.ts'
 
 gatewayForEachTest({ REGISTRY_ALLOWED_HOSTS: '127.0.0.1' })
 
@@ -42,13 +42,12 @@ test('what an agent of the open registry claims decides of no new message', asyn
   expect(sky.sent()).toHaveLength(1)
 })
 
-test('a task of the open registry’s agents is found too, once the house’s own have said no', async () => {
+test('a task that was made directly at an external agent is not looked for', async () => {
   const board = await agent('board', chess, stranger)
   const sky = await agent('sky', weather)
   const task = board.take(saying('hello')) as { id: string }
   const got = await call('tasks/get', { task_id: task.id })
-  expect(got.headers.get('x-agent')).toBe('board')
-  expect(sky.calls).toHaveLength(1)
+  expect([got.status, sky.calls.length, board.calls.length]).toEqual([404, 1, 0])
 })
 
 test('an answer does not move a task or a context that lives at another agent', async () => {
@@ -101,8 +100,8 @@ test('many who ask for the same thing at once make the agents be asked once', as
   expect(sky.calls).toHaveLength(1)
 })
 
-test.each([401, 403, 429, 500])(
-  'an agent that answers the question with %i has not said no',
+test.each([401, 403])(
+  'an agent that refuses a look-up with %i has not said no, and is named',
   async (status) => {
     const sky = await agent('sky', weather)
     sky.on['tasks/get'] = ({ response, id }) => fail(response, id, status, -32013, {})
@@ -111,17 +110,38 @@ test.each([401, 403, 429, 500])(
   },
 )
 
-test('an agent at which the caller has something, and that does not say: what is asked for may be there, and is not called missing', async () => {
+test.each([429, 500, 503])(
+  'an agent that answers a look-up with %i may have the task, which is not called missing',
+  async (status) => {
+    const [sky, board] = [await agent('sky', weather), await agent('board', chess)]
+    sky.on['tasks/get'] = ({ response, id }) => fail(response, id, status, -32042, {})
+    const asked = await call('tasks/get', { task_id: crypto.randomUUID() })
+    expect(asked).toMatchObject({
+      status: 503,
+      json: { error: { code: -32042, data: { reason: 'agent_down', agent: 'sky' } } },
+    })
+    expect(asked.headers.get('retry-after')).toBe('2')
+    expect(asked.headers.get('x-parley-incomplete')).toBe('sky')
+    expect(board.calls).toHaveLength(1)
+  },
+)
+
+test('while an agent refuses look-ups, a message with an unknown taskId goes to no external agent', async () => {
+  const [sky, tales] = [await agent('sky', weather), await agent('tales', 'Tells fables', stranger)]
+  sky.on['tasks/get'] = ({ response, id }) => fail(response, id, 403, -32013, {})
+  const refused = await call('message/send', saying('tells fables', { taskId: crypto.randomUUID() }))
+  expect(refused.json.error.code).toBe(-32004)
+  expect(tales.calls).toEqual([])
+  expect((await call('message/send', saying('tells fables'))).headers.get('x-agent')).toBe('tales')
+})
+
+test('an agent that an operator quarantined is named, and holds up no message', async () => {
   const [sky, board] = [await agent('sky', weather), await agent('board', chess)]
-  await call('message/send', saying('weather forecast'))
-  sky.on['tasks/get'] = ({ response, id }) => fail(response, id, 503, -32042, {})
-  const asked = await call('tasks/get', { task_id: crypto.randomUUID() })
-  expect(asked).toMatchObject({
-    status: 503,
-    json: { error: { code: -32042, data: { reason: 'agent_down', agent: 'sky' } } },
-  })
-  expect(asked.headers.get('retry-after')).toBe('2')
-  expect(board.calls).toHaveLength(1)
+  await gateway().registry.quarantine(gateway().registry.find('sky')?.id ?? '', 'operator', 'broken')
+  const missing = await call('tasks/get', { task_id: crypto.randomUUID() })
+  expect([missing.status, missing.headers.get('x-parley-incomplete')]).toEqual([404, 'sky'])
+  await call('message/send', saying('best chess move', { taskId: crypto.randomUUID() }))
+  expect([sky.calls.length, board.sent().length]).toEqual([0, 1])
 })
 
 test('an agent that let a question pass is not asked again at once, and is named', async () => {
@@ -129,7 +149,7 @@ test('an agent that let a question pass is not asked again at once, and is named
   sky.on['tasks/get'] = () => new Promise(() => {})
   const ask = () => call('tasks/get', { task_id: crypto.randomUUID() })
   for (const answer of [await ask(), await ask()])
-    expect(answer.headers.get('x-parley-incomplete')).toBe('sky')
+    expect([answer.status, answer.headers.get('x-parley-incomplete')]).toEqual([503, 'sky'])
   expect([sky.calls.length, board.calls.length]).toEqual([1, 2])
 })
 

@@ -24,13 +24,6 @@ test('a task made at the agent directly is found by asking, once; another ownerâ
   expect(sky.calls.filter(({ params }) => params['task_id'] === id)).toHaveLength(1)
 })
 
-test('an agent that does not say whether it has a task is named', async () => {
-  const sky = await agent('sky', weather)
-  sky.on['tasks/get'] = ({ response, id }) => fail(response, id, 500, -32603, {})
-  const missing = await call('tasks/get', { task_id: crypto.randomUUID() })
-  expect([missing.status, missing.headers.get('x-parley-incomplete')]).toEqual([404, 'sky'])
-})
-
 test('tasks/list is gathered, newest first, page by page, each task once', async () => {
   const agents = [await agent('sky', weather), await agent('board', chess)]
   for (const [at, one] of agents.entries()) {

@@ -12,7 +12,7 @@ import {
   routeDocument,
   routingIndexes,
 } from '../routing/routing-mongodb.ts'
-import { routeOf } from '../routing/routing-sqlite.ts'
+import { routeColumns, routeOf } from '../routing/routing-sqlite.ts'
 import { gatewayMigrations } from '../start/gateway-state.ts'
 import { gatewaySchema, gatewayScope } from '../store/gateway-mongodb.ts'
 
@@ -76,7 +76,7 @@ const oauth: Kind = {
 const routes: Kind = {
   name: 'routes',
   table: 'routes',
-  select: 'SELECT owner, kind, id, agent, context, at, words FROM routes',
+  select: `SELECT ${routeColumns} FROM routes`,
   key: { owner: 'owner', kind: 'kind', id: 'id' },
   documents: (row) => ({ routes: [routeDocument(routeOf(row))] }),
 }

@@ -2,6 +2,7 @@ import type { FastifyReply } from 'fastify'
 import type { ParleyError } from '../../shared/jsonrpc/errors.ts'
 import type { Log } from '../../shared/process/log.ts'
 import type { AgentEntry } from '../registry/entry.ts'
+import type { Registry } from '../registry/registry.ts'
 import { resultIn } from './ask-agent.ts'
 import type { Delivered } from './deliver.ts'
 import type { Lessons } from './lessons.ts'
@@ -16,6 +17,7 @@ import { firstEventOf, StreamEnd } from './stream-end.ts'
 import type { Whereabouts } from './whereabouts.ts'
 
 export interface AnswersOptions {
+  registry: Registry
   store: RoutingStore
   whereabouts: Whereabouts
   lessons: Lessons
@@ -46,10 +48,10 @@ export class Answers {
     if (delivered.head.status === 402)
       await this.#options.paymentHomes.note(sending.message, sending.owner, entry)
     const task = delivered.kind === 'streams' ? firstEventOf(delivered.first) : resultIn(delivered.bytes)
-    const routes = await newRoutes(this.#options, { ...sending, agent: entry.id }, task)
+    const routes = await newRoutes(this.#options, { ...sending, entry }, task)
     const writes = [
       ...records.map((record) => record()),
-      this.#keep(routes, delivered.head.status, placement),
+      this.#keep(entry, routes, delivered.head.status, placement),
     ]
     await this.quietly(Promise.all(writes))
     for (const { kind, id } of routes)
@@ -66,11 +68,21 @@ export class Answers {
   }
 
   /** What came of it is where it lives; an agent that refused the message has neither its context nor its task. */
-  async #keep(routes: Route[], status: number, placement: Placement | undefined): Promise<void> {
+  async #keep(
+    entry: AgentEntry,
+    routes: Route[],
+    status: number,
+    placement: Placement | undefined,
+  ): Promise<void> {
     if (status >= 400 && status < 500) await placement?.letGo(ofAnswers)
     const known = new Set(routes.map(({ kind }) => kind))
     const others = placement?.staying().filter(({ kind }) => !known.has(kind)) ?? []
-    await this.#options.store.save([...routes, ...others])
+    await this.#options.store.save([...routes, ...others.map((route) => this.#claimed(entry, route))])
+  }
+
+  #claimed(entry: AgentEntry, route: Route): Route {
+    const claim = ofAnswers.has(route.kind) ? this.#options.whereabouts.claimFor(entry, route) : undefined
+    return claim === undefined ? route : { ...route, claim }
   }
 
   #keepKey({ owner, key }: Sending, { id }: AgentEntry): Promise<void> {

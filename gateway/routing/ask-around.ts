@@ -1,61 +1,64 @@
 import type { IncomingHttpHeaders } from 'node:http'
 import { RecentMap } from '../../shared/identity/recent-map.ts'
 import { isObject } from '../../shared/jsonrpc/envelope.ts'
-import { isStranger } from '../registry/admission.ts'
+import { isExternal } from '../registry/admission.ts'
 import type { AgentEntry } from '../registry/entry.ts'
 import type { Registry } from '../registry/registry.ts'
-import { targetOf, type WayTo } from './agent-target.ts'
+import { type Target, targetOf, type WayTo } from './agent-target.ts'
 import { type Asked, askAgent, atOnce, getFromAgent, questionHeaders, rpcBody } from './ask-agent.ts'
 import { charges } from './charges.ts'
-import { exclusion } from './follow-registry.ts'
+import { mayForwardToken, type TokenInfo } from './token-forwarding.ts'
 
 export interface AskAroundOptions {
   registry: Registry
   wayTo: WayTo
-  /** For all questions together. Default 2 s. */
+  /** Whether an agent that is down is expected back; others hold up no look-up. Default: each is. */
+  isAwaited?: (entry: AgentEntry) => boolean
+  /** Deadline of one look-up. Default 2 s. */
   askMs?: number
-  /** Agents that are asked at most. Default 200. */
+  /** Deadline of a look-up that nobody has to wait for (`Sought.hurry`). Default 300 ms. */
+  hurryMs?: number
+  /** Agents asked at most; the others are reported as incomplete. Default 1000. */
   agentsMax?: number
 }
 
-/** A caller's request, as far as a question in its name needs it. */
+/** The request whose caller is looking for something. */
 export interface Asking {
   headers: IncomingHttpHeaders
+  /** Of the request's bearer token: only agents that may receive it are asked. */
+  token: TokenInfo | undefined
   requestId: string
 }
 
-/** What is asked for, and at whom. */
+export type SoughtKind = 'task' | 'context' | 'session'
+
 export interface Sought {
-  kind: 'task' | 'context' | 'session'
+  kind: SoughtKind
   id: string
-  among: Among
-  /** Agents at which the caller has something: they come first. */
+  /** Agents at which the caller has something: they are asked first. */
   known: ReadonlySet<string>
+  /** The look-up may end early: silent agents get little time. */
+  hurry: boolean
 }
 
-/**
- * `trusted`: the house's own agents and those that an operator admitted, where it decides to whom a message goes. `all`:
- * after them those that the open registry let in, which could claim whatever they are asked for.
- */
-export type Among = 'all' | 'trusted'
-
-export interface Heard {
+export interface Answered {
   /** `context`: of a task its own, of a context itself. */
-  claim?: { agent: string; context?: string }
-  /** Slugs of agents that did not say whether they have it. */
-  incomplete: string[]
-  /** One of them at which the caller has something. */
-  silentHome?: string
+  holder?: { agent: string; context?: string }
+  /** Slugs of agents that may have it and do not answer at the moment: frozen, restarting, overloaded. */
+  silent: string[]
+  /** Slugs of agents that may have it and were not asked or refused to say: waiting changes nothing. */
+  unknown: string[]
 }
 
 const askedAtOnce = 16
 const answerMaxBytes = 1024 * 1024
-/** Where a message waits for the answer, fewer are asked. */
-const forMessagesMax = 32
-/** An agent that let a question pass is not waited for again within this time. */
-const silentForMs = 10_000
+/** An agent that missed the deadline of a look-up counts as silent for this time without being asked. */
+const silentForMs = 5000
 
-/** Asks the agents, with the caller's token, which of them has a task, a context or a payment session. */
+/**
+ * Asks the supervised agents, with the caller's token, which of them has a task, a context or a payment session. External
+ * agents are never asked: they would receive the token, and could claim whatever they are asked for.
+ */
 export class AskAround {
   readonly #options: AskAroundOptions
   readonly #silentUntil = new RecentMap<string, number>(1000)
@@ -64,55 +67,38 @@ export class AskAround {
     this.#options = options
   }
 
-  async ask(sought: Sought, asking: Asking): Promise<Heard> {
-    const { askMs = 2000, agentsMax = 200 } = this.#options
-    const most = sought.among === 'trusted' ? Math.min(agentsMax, forMessagesMax) : agentsMax
-    const [trusted, strangers] = this.#agents(sought)
-    const first = trusted.slice(0, most)
-    const second = sought.among === 'all' ? strangers.slice(0, most - first.length) : []
-    // Who is trusted has half of the time for itself: nobody else's claim is heard before its answer.
-    const all = AbortSignal.timeout(askMs)
-    const half = second.length === 0 ? all : AbortSignal.timeout(askMs / 2)
-    const heard = await this.#askEach(first, sought, asking, half)
-    if (heard.claim !== undefined || second.length === 0) return heard
-    const rest = await this.#askEach(second, sought, asking, all)
-    return { ...heard, ...rest, incomplete: [...heard.incomplete, ...rest.incomplete] }
-  }
-
-  async #askEach(agents: AgentEntry[], sought: Sought, asking: Asking, time: AbortSignal): Promise<Heard> {
+  async ask(sought: Sought, asking: Asking): Promise<Answered> {
+    const { askMs = 2000, hurryMs = 300 } = this.#options
+    const answered: Answered = { silent: [], unknown: [] }
+    const targets = this.#targets(sought, asking, answered)
     const found = new AbortController()
-    const signal = AbortSignal.any([found.signal, time])
-    const options = {
-      headers: questionHeaders(asking.headers, asking.requestId),
-      signal,
-      answerMaxBytes,
-    }
-    const heard: Heard = { incomplete: [] }
-    const isSilent = ({ id, slug }: AgentEntry) => {
-      heard.incomplete.push(slug)
-      if (sought.known.has(id)) heard.silentHome = slug
-    }
-    const askOne = async (entry: AgentEntry) => {
+    const deadline = AbortSignal.timeout(sought.hurry ? hurryMs : askMs)
+    const signal = AbortSignal.any([found.signal, deadline])
+    const options = { headers: questionHeaders(asking.headers, asking.requestId), signal, answerMaxBytes }
+    const pending = new Set(targets)
+    const askOne = async (target: Target) => {
+      const { entry } = target
       try {
-        if ((this.#silentUntil.get(entry.id) ?? 0) > Date.now()) throw new Error('was silent')
-        const { status, result } = await this.#askOne(entry, sought, options)
-        const claim = claimIn(sought, result)
-        if (claim !== undefined && heard.claim === undefined) {
-          heard.claim = { agent: entry.id, ...claim }
+        const { status, result } = await this.#askOne(target, sought, options)
+        pending.delete(target)
+        const holder = claimIn(sought, result)
+        if (holder !== undefined) {
+          answered.holder ??= { agent: entry.id, ...holder }
           found.abort()
-        } else if (claim === undefined && saidNothing(status)) isSilent(entry)
+        } else if (isOverloaded(status)) answered.silent.push(entry.slug)
+        else if (isRefusal(status)) answered.unknown.push(entry.slug)
       } catch {
         if (found.signal.aborted) return
-        isSilent(entry)
-        if (time.aborted) this.#silentUntil.set(entry.id, Date.now() + silentForMs)
+        if (deadline.aborted) this.#silentUntil.set(memoOf(entry, sought.hurry), Date.now() + silentForMs)
       }
     }
-    await atOnce(agents, askedAtOnce, askOne, () => signal.aborted)
-    return heard
+    await atOnce(targets, askedAtOnce, askOne, () => signal.aborted)
+    if (answered.holder === undefined) for (const { entry } of pending) answered.silent.push(entry.slug)
+    return answered
   }
 
   #askOne(
-    entry: AgentEntry,
+    { entry }: Target,
     { kind, id }: Sought,
     options: Parameters<typeof getFromAgent>[1],
   ): Promise<Asked> {
@@ -128,29 +114,59 @@ export class AskAround {
     return askAgent(targetOf(entry, '/', wayTo), { ...options, body })
   }
 
-  /** Those that are trusted, and the others; in both the caller's first, then the house's own. */
-  #agents({ kind, known }: Sought): [AgentEntry[], AgentEntry[]] {
-    const groups: AgentEntry[][] = [[], [], [], []]
-    // A session of an agent that is away is not one that is not there.
-    const isLeftOut = (entry: AgentEntry) =>
-      kind === 'session'
-        ? !charges(entry)
-        : entry.quarantine?.by !== undefined || exclusion(entry) === 'unreachable'
-    for (const entry of this.#options.registry.admitted()) {
-      if (isLeftOut(entry)) continue
-      const isKnown = known.has(entry.id)
-      const at = isStranger(entry) ? 3 : isKnown ? 0 : entry.origin === 'supervised' ? 1 : 2
-      const group = groups[at] as AgentEntry[]
-      if (isKnown) group.unshift(entry)
-      else group.push(entry)
+  /** The agents to ask; those that cannot be asked are noted in `answered`. */
+  #targets({ kind, known, hurry }: Sought, { token }: Asking, answered: Answered): Target[] {
+    const { registry, agentsMax = 1000, isAwaited = () => true } = this.#options
+    const targets: Target[] = []
+    const isSilent = (entry: AgentEntry) =>
+      this.#wasSilent(memoOf(entry, false)) || (hurry && this.#wasSilent(memoOf(entry, true)))
+    for (const entry of inOrder(registry.admitted(), known)) {
+      if (kind === 'session' && !charges(entry)) continue
+      const isGone = !isAwaited(entry)
+      if (isGone && !known.has(entry.id)) continue
+      if (isGone || entry.quarantine?.by !== undefined) answered.unknown.push(entry.slug)
+      else if (entry.status !== 'ready' || isSilent(entry)) answered.silent.push(entry.slug)
+      else if (targets.length >= agentsMax || !mayForwardToken(entry, token))
+        answered.unknown.push(entry.slug)
+      else {
+        const target = this.#reach(entry)
+        if (target === undefined) answered.unknown.push(entry.slug)
+        else targets.push(target)
+      }
     }
-    return [groups.slice(0, 3).flat(), groups[3] as AgentEntry[]]
+    return targets
+  }
+
+  #wasSilent(memo: string): boolean {
+    return (this.#silentUntil.get(memo) ?? 0) > Date.now()
+  }
+
+  /** Undefined: this gateway cannot reach the address, as one of loopback on another machine. */
+  #reach(entry: AgentEntry): Target | undefined {
+    try {
+      return targetOf(entry, '/', this.#options.wayTo)
+    } catch {
+      return undefined
+    }
   }
 }
 
-/** It failed, or would not tell this caller's token; it may have it all the same. */
-function saidNothing(status: number): boolean {
-  return status >= 500 || status === 401 || status === 403 || status === 429
+/** Without the external ones; first those at which the caller has something. */
+function inOrder(entries: readonly AgentEntry[], known: ReadonlySet<string>): AgentEntry[] {
+  const ours = entries.filter((entry) => !isExternal(entry))
+  return [...ours.filter(({ id }) => known.has(id)), ...ours.filter(({ id }) => !known.has(id))]
+}
+
+/** An agent that missed the short deadline may still keep the long one. */
+const memoOf = ({ id }: AgentEntry, hurry: boolean) => (hurry ? `hurry ${id}` : id)
+
+function isOverloaded(status: number): boolean {
+  return status >= 500 || status === 429
+}
+
+/** It does not accept this caller's token or an unsigned request; the caller may have something there all the same. */
+function isRefusal(status: number): boolean {
+  return status === 401 || status === 403
 }
 
 /** The context of the task, or the context itself, where the answer shows that what is sought is there. */

@@ -5,7 +5,7 @@ import type { PaymentHomes } from './payment-home.ts'
 import { type Placement, settled } from './placement.ts'
 import type { Route, RouteKind, RoutingStore } from './routing-store.ts'
 import type { Sending } from './sending.ts'
-import { agentIsDown } from './upstream-error.ts'
+import { agentHasLeft } from './upstream-error.ts'
 
 export interface HoldersOptions {
   registry: Registry
@@ -45,7 +45,7 @@ export class Holders {
 
   #homeAt({ agent }: Route, kind: RouteKind): Home {
     const entry = this.#options.registry.find(agent)
-    if (entry === undefined) throw agentIsDown('that took it has left the registry and')
+    if (entry === undefined) throw agentHasLeft('message')
     return { entry, by: kind === 'key' || kind === 'task' ? kind : 'context' }
   }
 }

@@ -40,9 +40,10 @@ export class KeepClean implements Disposable {
     try {
       beside?.()
       const now = Date.now()
-      const { routes, keys, decisions, lessons } = keptMs
+      const { routes, claims, keys, decisions, lessons } = keptMs
       const before = {
         routes: now - routes,
+        claims: now - claims,
         keys: now - keys,
         decisions: now - decisions,
         lessons: now - lessons,

@@ -3,7 +3,7 @@ import type { AgentEntry } from '../registry/entry.ts'
 import type { Registry } from '../registry/registry.ts'
 import { settled } from './placement.ts'
 import type { RoutingStore } from './routing-store.ts'
-import { agentIsDown } from './upstream-error.ts'
+import { agentHasLeft, mayBeAt } from './upstream-error.ts'
 import type { Owned, Whereabouts } from './whereabouts.ts'
 
 /** The agent that a message belongs to. */
@@ -13,6 +13,13 @@ export interface Home {
   by: 'key' | 'task' | 'context' | 'payment'
 }
 
+export interface HomeFound {
+  /** Undefined: the message is new. */
+  home: Home | undefined
+  /** Supervised agents that did not say whether they have its task: no external agent may get it. */
+  mayHaveTask: readonly string[]
+}
+
 interface Knowing {
   registry: Registry
   store: RoutingStore
@@ -20,31 +27,32 @@ interface Knowing {
 }
 
 /**
- * Where a message belongs: where it was sent before under the same key, where its task lives, where its context lives; what
- * no route tells of, agents that are trusted are asked for. Undefined: it is new. `referenceTaskIds` do not decide. An agent
- * that does not answer holds up no message: most ids that are not known here are new.
- * @throws ParleyError Unavailable when the agent has left the registry
+ * Where a message belongs: where it was sent before under the same key, where its task lives, where its context lives;
+ * supervised agents are asked for a task or context without a route. `referenceTaskIds` do not decide. A silent agent holds up
+ * no message of an unknown context: most of those are new.
+ * @throws ParleyError Unavailable when the agent has left the registry, or when a silent agent may have the task
  */
 export async function homeOf(
   { registry, store, whereabouts }: Knowing,
   { taskId, contextId }: MessageIn,
   key: string | undefined,
   asking: Owned,
-): Promise<Home | undefined> {
-  const entryOf = (agent: string) => {
+): Promise<HomeFound> {
+  const at = (agent: string, by: 'key' | 'task' | 'context', mayHaveTask: readonly string[] = []) => {
     const entry = registry.find(agent)
-    if (entry === undefined) throw agentIsDown('that took it has left the registry and')
-    return entry
+    if (entry === undefined) throw agentHasLeft(by === 'key' ? 'message' : by)
+    return { home: { entry, by }, mayHaveTask }
   }
   const byKey =
     key === undefined ? undefined : await settled(store, await store.find(asking.owner, 'key', key))
-  if (byKey !== undefined) return { entry: entryOf(byKey.agent), by: 'key' }
-  const find = async (kind: 'task' | 'context', id: string | undefined) => {
-    const found = id === undefined ? undefined : await whereabouts.find(kind, id, asking, 'trusted')
-    return found !== undefined && 'route' in found ? found.route : undefined
-  }
-  const [task, context] = await Promise.all([find('task', taskId), find('context', contextId)])
-  const route = task ?? context
-  if (route === undefined) return undefined
-  return { entry: entryOf(route.agent), by: task === undefined ? 'context' : 'task' }
+  if (byKey !== undefined) return at(byKey.agent, 'key')
+  const [task, context] = await Promise.all([
+    taskId === undefined ? undefined : whereabouts.find('task', taskId, asking),
+    contextId === undefined ? undefined : whereabouts.find('context', contextId, asking, true),
+  ])
+  if (task !== undefined && 'route' in task) return at(task.route.agent, 'task')
+  if (task !== undefined && task.silent.length > 0) throw mayBeAt(task.silent, 'task')
+  const mayHaveTask = task?.unknown ?? []
+  if (context !== undefined && 'route' in context) return at(context.route.agent, 'context', mayHaveTask)
+  return { home: undefined, mayHaveTask }
 }

@@ -3,6 +3,7 @@ import type { FastifyReply } from 'fastify'
 import { isObject } from '../../shared/jsonrpc/envelope.ts'
 import type { Log } from '../../shared/process/log.ts'
 import { messageSend, parseParams } from '../../shared/protocol/params.ts'
+import { isExternal } from '../registry/admission.ts'
 import type { AgentEntry } from '../registry/entry.ts'
 import type { Registry } from '../registry/registry.ts'
 import { exclusionOf, waitMaxMs } from './absence.ts'
@@ -78,9 +79,11 @@ export class MessageRouter {
     const { request, owner, params } = incoming
     const sent = parseParams(messageSend, params)
     const key = keyOf(request)
-    const asking = { owner, headers: request.headers, requestId: request.id }
-    const itsOwn = homeOf(this.#options, sent.message, key, asking)
+    const asking = { owner, headers: request.headers, token: request.token, requestId: request.id }
+    const found = homeOf(this.#options, sent.message, key, asking)
+    const itsOwn = found.then(({ home }) => home)
     const home = await this.#paymentHomes.homeOf(sent.message, shown, asking, itsOwn)
+    const { mayHaveTask } = await found
     const words = this.#options.lessons.wordsOf(textOf(sent.message))
     const { message } = sent
     const sending: Sending = {
@@ -98,7 +101,7 @@ export class MessageRouter {
       isObject(configuration) ? configuration['negotiation'] : undefined,
       this.#options.minScore,
     )
-    const refuse = incoming.method === 'message/stream' ? (id: string) => this.#cannotStream(id) : undefined
+    const refuse = this.#refusalOf(incoming.method, mayHaveTask)
     const newcomerWins = this.#shareOf()
     const question = { wanted, owner, method: incoming.method, newcomerWins, ...(refuse && { refuse }) }
     return this.#toBest(sending, question)
@@ -198,6 +201,21 @@ export class MessageRouter {
     } catch (error) {
       return Promise.resolve({ kind: 'not taken', why: 'not reached', error: error as Error })
     }
+  }
+
+  /** Why an agent cannot have the message, whatever it is good for; undefined: nothing speaks against any. */
+  #refusalOf(method: string, mayHaveTask: readonly string[]): Question['refuse'] {
+    const rules = [
+      ...(method === 'message/stream' ? [(id: string) => this.#cannotStream(id)] : []),
+      ...(mayHaveTask.length > 0 ? [(id: string) => this.#cannotTakeTask(id, mayHaveTask)] : []),
+    ]
+    return rules.length === 0 ? undefined : (id) => rules.map((rule) => rule(id)).find(Boolean)
+  }
+
+  #cannotTakeTask(id: string, [slug = '']: readonly string[]): string | undefined {
+    const entry = this.#options.registry.find(id)
+    if (entry === undefined || !isExternal(entry)) return undefined
+    return `it is external, and agent ${slug} may have the task`
   }
 
   #cannotStream(id: string): string | undefined {

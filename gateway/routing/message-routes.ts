@@ -1,40 +1,57 @@
 import { isObject } from '../../shared/jsonrpc/envelope.ts'
 import type { Log } from '../../shared/process/log.ts'
 import type { MessageIn } from '../../shared/protocol/message-in.ts'
+import { isExternal } from '../registry/admission.ts'
+import type { AgentEntry } from '../registry/entry.ts'
+import type { Registry } from '../registry/registry.ts'
 import type { Route, RoutingStore } from './routing-store.ts'
+import type { Whereabouts } from './whereabouts.ts'
 
 interface Taken {
   message: MessageIn
   owner: string
-  /** Id of the agent's entry. */
-  agent: string
+  entry: AgentEntry
   words: Record<string, number>
+}
+
+interface Knowing {
+  registry: Pick<Registry, 'find'>
+  store: Pick<RoutingStore, 'find'>
+  whereabouts: Pick<Whereabouts, 'claimFor'>
+  log: Log
 }
 
 /**
  * Where the task that an agent answers with lives, and its context; the task first. None where the answer is no task, or
- * another than the message was for; and an agent that names what lives at another does not get it.
+ * another than the message was for. An agent that names what lives at another does not get it, unless that one is external
+ * and this one is not.
  */
-export async function newRoutes(
-  { store, log }: { store: Pick<RoutingStore, 'find'>; log: Log },
-  taken: Taken,
-  task: unknown,
-): Promise<Route[]> {
+export async function newRoutes(knowing: Knowing, taken: Taken, task: unknown): Promise<Route[]> {
+  const { registry, store, whereabouts, log } = knowing
+  const { entry } = taken
   const kept: Route[] = []
   for (const route of routesOf(task, taken)) {
     const known = await store.find(route.owner, route.kind, route.id).catch(() => undefined)
-    if (known === undefined || known.agent === route.agent) kept.push(route)
-    else log.warn({ agent: route.agent, [route.kind]: route.id }, 'an agent named what another has')
+    const isSame = known === undefined || known.agent === entry.id
+    if (isSame || (!isExternal(entry) && isClaimed(registry, known))) {
+      const claim = whereabouts.claimFor(entry, route, known)
+      kept.push(claim === undefined ? route : { ...route, claim })
+    } else log.warn({ agent: entry.id, [route.kind]: route.id }, 'an agent named what another has')
   }
   return kept
 }
 
-function routesOf(task: unknown, { owner, words, message, agent }: Taken): Route[] {
+function isClaimed(registry: Pick<Registry, 'find'>, { agent, claim }: Route): boolean {
+  const holder = registry.find(agent)
+  return holder === undefined ? claim !== undefined : isExternal(holder)
+}
+
+function routesOf(task: unknown, { owner, words, message, entry }: Taken): Route[] {
   if (!isObject(task)) return []
   const id = idFor(task['id'] ?? task['task_id'], message.taskId)
   if (id === undefined) return []
   const context = idFor(task['context_id'] ?? task['contextId'], message.contextId)
-  const of = { owner, agent, at: Date.now() }
+  const of = { owner, agent: entry.id, at: Date.now() }
   const taskRoute: Route = { ...of, kind: 'task', id, words, ...(context !== undefined && { context }) }
   return context === undefined ? [taskRoute] : [taskRoute, { ...of, kind: 'context', id: context }]
 }

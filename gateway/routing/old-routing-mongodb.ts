@@ -30,6 +30,7 @@ export async function removeOldRouting(
     await remove(routes, { kind: 'task', at: { $lt: before.routes } }, limit),
     await remove(routes, { kind: 'context', at: { $lt: before.routes } }, limit),
     await remove(routes, { kind: 'session', at: { $lt: before.routes } }, limit),
+    await removeExpiredClaims(routes, before.claims, limit),
     await remove(routes, { kind: 'key', at: { $lt: before.keys } }, limit),
     await remove(routes, { kind: 'priced', at: { $lt: before.keys } }, limit),
     await remove(decisions, { at: { $lt: before.decisions } }, limit),
@@ -53,6 +54,18 @@ async function remove<T extends Old>(all: Collection<T>, old: Filter<T>, limit: 
   if (found.length === 0) return 0
   const ids = { _id: { $in: found.map(({ _id }) => _id) } } as Filter<T>
   return (await all.deleteMany({ ...filter, ...ids })).deletedCount
+}
+
+async function removeExpiredClaims(
+  routes: Collection<RouteDocument>,
+  before: number,
+  limit: number,
+): Promise<number> {
+  const filter = { agent_id: gatewayScope, claim_until: { $lt: before } }
+  const found = await routes.find(filter).limit(limit).project<{ _id: string }>({ _id: 1 }).toArray()
+  if (found.length === 0) return 0
+  const ids = { _id: { $in: found.map(({ _id }) => _id) } }
+  return (await routes.deleteMany({ ...filter, ...ids })).deletedCount
 }
 
 async function removeBeyond<T extends Old>(all: Collection<T>, keep: number, limit: number): Promise<number> {

@@ -7,7 +7,7 @@ import type { AgentEntry } from '../registry/entry.ts'
 import type { Registry } from '../registry/registry.ts'
 import type { Home } from './message-home.ts'
 import type { Route, RoutingStore } from './routing-store.ts'
-import { agentIsDown } from './upstream-error.ts'
+import { agentHasLeft, mayBeAt } from './upstream-error.ts'
 import type { Owned, Whereabouts } from './whereabouts.ts'
 
 /** What a message shows to be paid with: a signed transfer (or what nobody can read), or the handle of a session. */
@@ -94,12 +94,12 @@ export class PaymentHomes {
   async #ofSession(id: string, asking: Owned, home: Home | undefined): Promise<AgentEntry | undefined> {
     const { store, whereabouts } = this.#knowing
     const known = await store.find(asking.owner, 'session', id)
-    if (known !== undefined) return this.#entryOf(known.agent)
     // The agent that has the task says what it thinks of the session.
-    if (home?.by === 'task' || home?.by === 'key') return undefined
+    if (known === undefined && (home?.by === 'task' || home?.by === 'key')) return undefined
     const found = await whereabouts.find('session', id, asking)
     if ('route' in found) return this.#entryOf(found.route.agent)
-    if (found.incomplete.length > 0) throw agentIsDown('that may have made the payment session')
+    const missing = [...found.silent, ...found.unknown]
+    if (missing.length > 0) throw mayBeAt(missing, 'payment session')
     throw new ParleyError('NotFound', {
       message: 'Payment session not found',
       data: { reason: 'payment_session' },
@@ -108,7 +108,7 @@ export class PaymentHomes {
 
   #entryOf(agent: string): AgentEntry {
     const entry = this.#knowing.registry.find(agent)
-    if (entry === undefined) throw agentIsDown('that is to be paid has left the registry and')
+    if (entry === undefined) throw agentHasLeft('payment')
     return entry
   }
 }

@@ -13,6 +13,7 @@ export const routingIndexes: Record<string, Index[]> = {
     { name: 'routes_of_context', key: { agent_id: 1, owner: 1, context: 1 }, having: 'context' },
     { name: 'routes_waiting', key: { agent_id: 1, route_id: 1, agent: 1 }, having: 'waits' },
     { name: 'routes_old', key: { agent_id: 1, kind: 1, at: 1 } },
+    { name: 'routes_claims', key: { agent_id: 1, claim_until: 1 }, having: 'claim_until' },
   ],
   route_agents: [
     { name: 'agents_of_owner', key: { agent_id: 1, owner: 1, at: -1 } },
@@ -34,7 +35,9 @@ export interface RouteDocument {
   placing?: string
   /** Its words wait for the end of the task. */
   waits?: true
-  /** The route as JSON. */
+  claim_until?: number
+  claim_verified_until?: number
+  /** The route as JSON, without its claim. */
   body: string
 }
 
@@ -79,16 +82,15 @@ function routesOf(database: GatewayMongodb) {
   const routes = database.collection<RouteDocument>('routes')
   const agents = database.collection<RouteAgentDocument>('route_agents')
   return {
-    find: async (owner: string, kind: RouteKind, id: string): Promise<Route | undefined> => {
-      const found = await routes.findOne({ _id: idOf(owner, kind, id), ...scope })
-      if (found !== null) return routeIn(found)
-      if (kind !== 'context') return undefined
-      const task = await routes.findOne({ ...scope, owner: keyText(owner), context: keyText(id) })
-      return task === null ? undefined : { owner, kind, id, agent: task.agent, at: task.at }
-    },
+    find: (owner: string, kind: RouteKind, id: string) => findRoute(routes, owner, kind, id),
     save: async (all: readonly Route[]): Promise<void> => {
       const used = all.filter(({ kind }) => kind === 'task')
       await Promise.all([writeRoutes(routes, all), ...used.map((route) => touch(agents, route))])
+    },
+    verifyClaim: async (route: Route, verifiedUntil: number): Promise<void> => {
+      const { _id, agent } = routeDocument(route)
+      const same = { _id, ...scope, agent, claim_until: { $exists: true } }
+      await routes.updateOne(same, { $set: { claim_verified_until: verifiedUntil } })
     },
     claim: async (route: Route): Promise<Route> => {
       const document = routeDocument(route)
@@ -123,7 +125,7 @@ function routesOf(database: GatewayMongodb) {
         const _id = idOf(owner, 'task', id)
         const found = await routes.findOne({ _id, ...scope, waits: true })
         if (found === null) return { words: undefined }
-        const { words, ...route } = routeIn(found)
+        const { words, claim: _, ...route } = routeIn(found)
         const same = { _id, ...scope, waits: true as const, body: found.body }
         const taken = { $set: { body: JSON.stringify(route) }, $unset: { waits: '' as const } }
         return (await routes.updateOne(same, taken)).modifiedCount === 1 ? { words } : undefined
@@ -131,8 +133,48 @@ function routesOf(database: GatewayMongodb) {
   }
 }
 
+async function findRoute(
+  routes: Collection<RouteDocument>,
+  owner: string,
+  kind: RouteKind,
+  id: string,
+): Promise<Route | undefined> {
+  const found = await routes.findOne({ _id: idOf(owner, kind, id), ...scope })
+  if (found !== null) return routeIn(found)
+  if (kind !== 'context') return undefined
+  const task = await routes.findOne({ ...scope, owner: keyText(owner), context: keyText(id) })
+  if (task === null) return undefined
+  const { agent, at, claim } = routeIn(task)
+  return { owner, kind, id, agent, at, ...(claim && { claim }) }
+}
+
 /** In their order: what a crash leaves out is the later ones. */
 async function writeRoutes(routes: Collection<RouteDocument>, all: readonly Route[]): Promise<void> {
+  for (const route of all) if (route.claim !== undefined) await writeClaim(routes, route)
+  await writeOwn(
+    routes,
+    all.filter(({ claim }) => claim === undefined),
+  )
+}
+
+/** Inserts the route or replaces one to the same agent: a route to another agent is a duplicate of `_id`, and stays. */
+async function writeClaim(routes: Collection<RouteDocument>, route: Route): Promise<void> {
+  const replacement = routeDocument(route)
+  const { _id, agent } = replacement
+  await untilDone(async () => {
+    try {
+      await routes.replaceOne({ _id, ...scope, agent }, replacement, { upsert: true })
+      return true
+    } catch (error) {
+      if (!isDuplicate(error)) throw error
+      const there = await routes.findOne({ _id, ...scope })
+      // Written or removed at the same moment: again.
+      return there === null || there.agent === agent ? undefined : true
+    }
+  })
+}
+
+async function writeOwn(routes: Collection<RouteDocument>, all: readonly Route[]): Promise<void> {
   if (all.length === 0) return
   const writes = all.map((route) => {
     const replacement = routeDocument(route)
@@ -197,7 +239,8 @@ function decisionsOf(database: GatewayMongodb) {
 const idOf = (owner: string, kind: string, id: string) => `${gatewayScope}/${hashOf(owner, kind, id)}`
 
 export function routeDocument(route: Route): RouteDocument {
-  const { owner, kind, id, agent, context, at, words, placing } = route
+  const { claim, ...body } = route
+  const { owner, kind, id, agent, context, at, words, placing } = body
   return {
     _id: idOf(owner, kind, id),
     ...scope,
@@ -209,8 +252,16 @@ export function routeDocument(route: Route): RouteDocument {
     at,
     ...(placing !== undefined && { placing: keyText(placing) }),
     ...(words !== undefined && { waits: true as const }),
-    body: JSON.stringify(route),
+    ...(claim !== undefined && { claim_until: claim.until, claim_verified_until: claim.verifiedUntil }),
+    body: JSON.stringify(body),
   }
 }
 
-const routeIn = ({ body }: RouteDocument): Route => JSON.parse(body) as Route
+function routeIn({
+  body,
+  claim_until: until,
+  claim_verified_until: verifiedUntil = 0,
+}: RouteDocument): Route {
+  const route = JSON.parse(body) as Route
+  return until === undefined ? route : { ...route, claim: { until, verifiedUntil } }
+}

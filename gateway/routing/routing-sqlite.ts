@@ -4,7 +4,7 @@ import type { SqliteDatabase } from '../../shared/store/sqlite-database.ts'
 import type { DecisionRecord, Route, RouteKind, RoutingStore } from './routing-store.ts'
 
 /** Steps of the schema; added, never changed. */
-export const routingMigrations: readonly [string] = [
+export const routingMigrations: readonly [string, string] = [
   `CREATE TABLE routes (
      owner TEXT NOT NULL,
      kind TEXT NOT NULL,
@@ -36,13 +36,22 @@ export const routingMigrations: readonly [string] = [
    CREATE INDEX lessons_age ON lessons (at);
    CREATE TABLE routing_key (key BLOB NOT NULL) STRICT;
    INSERT INTO routing_key VALUES (randomblob(32));`,
+  `ALTER TABLE routes ADD COLUMN claim_until INTEGER;
+   ALTER TABLE routes ADD COLUMN claim_verified_until INTEGER;
+   CREATE INDEX routes_claims ON routes (claim_until) WHERE claim_until IS NOT NULL;`,
 ]
 
+export const routeColumns = 'owner, kind, id, agent, context, at, words, claim_until, claim_verified_until'
+
 const sql = {
-  find: 'SELECT agent, context, at, words FROM routes WHERE owner = ? AND kind = ? AND id = ?',
-  save: `INSERT INTO routes (owner, kind, id, agent, context, at, words) VALUES (?, ?, ?, ?, ?, ?, ?)
+  find: `SELECT ${routeColumns} FROM routes WHERE owner = ? AND kind = ? AND id = ?`,
+  save: `INSERT INTO routes (${routeColumns}) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?)
     ON CONFLICT (owner, kind, id) DO UPDATE
-    SET agent = excluded.agent, context = excluded.context, at = excluded.at, words = excluded.words`,
+    SET agent = excluded.agent, context = excluded.context, at = excluded.at, words = excluded.words,
+      claim_until = excluded.claim_until, claim_verified_until = excluded.claim_verified_until
+    WHERE excluded.claim_until IS NULL OR routes.agent = excluded.agent`,
+  verifyClaim: `UPDATE routes SET claim_verified_until = ?
+    WHERE owner = ? AND kind = ? AND id = ? AND agent = ? AND claim_until IS NOT NULL`,
   claim: 'INSERT OR IGNORE INTO routes (owner, kind, id, agent, at) VALUES (?, ?, ?, ?, ?)',
   touch: `INSERT INTO route_agents (owner, agent, at) VALUES (?, ?, ?)
     ON CONFLICT (owner, agent) DO UPDATE SET at = excluded.at`,
@@ -52,7 +61,7 @@ const sql = {
   remove: 'DELETE FROM routes WHERE owner = ? AND kind = ? AND id = ?',
   removeContext: 'DELETE FROM routes WHERE owner = ? AND context = ?',
   agentsOf: 'SELECT agent FROM route_agents WHERE owner = ? ORDER BY at DESC LIMIT ?',
-  waiting: `SELECT owner, kind, id, agent, context, at, words FROM routes INDEXED BY routes_waiting
+  waiting: `SELECT ${routeColumns} FROM routes INDEXED BY routes_waiting
     WHERE id = ? AND agent = ? AND words IS NOT NULL`,
   saveDecision: `INSERT INTO decisions (id, owner, at, body) VALUES (?, ?, ?, ?)
     ON CONFLICT (id) DO UPDATE SET body = excluded.body`,
@@ -89,19 +98,17 @@ export class SqliteRoutingStore implements RoutingStore {
     await this.#database.write(() => {
       const save = this.#database.statement(sql.save)
       const touch = this.#database.statement(sql.touch)
-      for (const { owner, kind, id, agent, context, at, words } of routes) {
-        save.run(
-          owner,
-          kind,
-          id,
-          agent,
-          context ?? null,
-          at,
-          words === undefined ? null : JSON.stringify(words),
-        )
+      for (const { owner, kind, id, agent, context, at, words, claim } of routes) {
+        const text = words === undefined ? null : JSON.stringify(words)
+        const claimed = [claim?.until ?? null, claim?.verifiedUntil ?? null]
+        save.run(owner, kind, id, agent, context ?? null, at, text, ...claimed)
         if (kind === 'task') touch.run(owner, agent, at)
       }
     })
+  }
+
+  async verifyClaim({ owner, kind, id, agent }: Route, verifiedUntil: number): Promise<void> {
+    await this.#run(sql.verifyClaim, verifiedUntil, owner, kind, id, agent)
   }
 
   async claim(route: Route): Promise<Route> {
@@ -207,6 +214,8 @@ export class SqliteRoutingStore implements RoutingStore {
         Number(this.#database.statement(text).run(...values).changes)
       const old = `DELETE FROM routes WHERE (owner, kind, id) IN
         (SELECT owner, kind, id FROM routes WHERE kind = ? AND at < ? LIMIT ?)`
+      const expired = `DELETE FROM routes WHERE (owner, kind, id) IN
+        (SELECT owner, kind, id FROM routes INDEXED BY routes_claims WHERE claim_until < ? LIMIT ?)`
       const beyond = (table: keyof typeof most, column: string) =>
         `DELETE FROM ${table} WHERE (${column}) IN (SELECT ${column} FROM ${table}
          WHERE at < max(?, coalesce((SELECT at FROM ${table} ORDER BY at DESC LIMIT 1 OFFSET ${most[table]}), 0)) LIMIT ?)`
@@ -214,6 +223,7 @@ export class SqliteRoutingStore implements RoutingStore {
         run(old, 'task', before.routes, limit) +
         run(old, 'context', before.routes, limit) +
         run(old, 'session', before.routes, limit) +
+        run(expired, before.claims, limit) +
         run(old, 'key', before.keys, limit) +
         run(old, 'priced', before.keys, limit) +
         run(beyond('decisions', 'id'), before.decisions, limit) +
@@ -237,8 +247,9 @@ export class SqliteRoutingStore implements RoutingStore {
 }
 
 export function routeOf(row: Row): Route {
-  const { owner, kind, id, agent, context, at, words } = row
+  const { owner, kind, id, agent, context, at, words, claim_until: until, claim_verified_until } = row
   const route = { owner, kind, id, agent, at } as Route
+  if (typeof until === 'number') route.claim = { until, verifiedUntil: Number(claim_verified_until ?? 0) }
   if (typeof context === 'string') route.context = context
   if (typeof words === 'string') route.words = JSON.parse(words) as Record<string, number>
   return route

@@ -48,6 +48,33 @@ export function routingStoreCases(name: string, open: () => Promise<RoutingStore
       expect(await store.find('alice', 'task', 't1')).toBeUndefined()
     })
 
+    test('a route with a claim replaces none to another agent, and is replaced by one', async () => {
+      const claimed = (agent: string, until = 5000): Route =>
+        task('t1', { agent, claim: { until, verifiedUntil: 0 } })
+      await store.save([claimed('mallory'), claimed('eve')])
+      expect(await store.find('alice', 'task', 't1')).toEqual(claimed('mallory'))
+      await store.save([claimed('mallory', 6000)])
+      expect(await store.find('alice', 'task', 't1')).toEqual(claimed('mallory', 6000))
+      await store.verifyClaim(claimed('eve'), 4000)
+      await store.verifyClaim(claimed('mallory'), 3000)
+      const verified = { ...claimed('mallory'), claim: { until: 6000, verifiedUntil: 3000 } }
+      expect(await store.find('alice', 'task', 't1')).toEqual(verified)
+      await store.save([task('t1', { words: { rain: 1 } })])
+      await store.save([claimed('mallory')])
+      await store.verifyClaim(task('t1'), 7000)
+      expect(await store.find('alice', 'task', 't1')).toEqual(task('t1', { words: { rain: 1 } }))
+    })
+
+    test('removeOld takes claims that have expired, at most the limit', async () => {
+      const claimed = (id: string, until: number) => task(id, { claim: { until, verifiedUntil: 0 } })
+      await store.save([claimed('t1', 1), claimed('t2', 2), claimed('t3', 3), task('t4')])
+      const before = { routes: 0, claims: 3, keys: 0, decisions: 0, lessons: 0 }
+      expect(await store.removeOld(before, 1)).toBe(1)
+      await store.removeOld(before, 1)
+      const left = await Promise.all(['t1', 't2', 't3', 't4'].map((id) => store.find('alice', 'task', id)))
+      expect(left.map((route) => route !== undefined)).toEqual([false, false, true, true])
+    })
+
     test('of many claims of one key one alone stands', async () => {
       const key = (agent: string): Route => ({ owner: 'alice', kind: 'key', id: 'k', agent, at: 1000 })
       const standing = await Promise.all(['a', 'b', 'c', 'd'].map((agent) => store.claim(key(agent))))
@@ -140,7 +167,7 @@ export function routingStoreCases(name: string, open: () => Promise<RoutingStore
       for (const kind of others) await store.save([1, 10].map((at) => ({ ...context(`k${at}`), kind, at })))
       await store.saveDecision({ id: 'old', at: 1, body: {} })
       await store.saveLesson(lesson({ at: 1 }))
-      const before = { routes: 10, keys: 10, decisions: 10, lessons: 10 }
+      const before = { routes: 10, claims: 0, keys: 10, decisions: 10, lessons: 10 }
       await store.removeOld(before, 2)
       expect(await store.find('alice', 'task', 't3')).toBeDefined()
       await store.removeOld(before, 2)

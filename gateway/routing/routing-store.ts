@@ -19,6 +19,16 @@ export interface Route {
   placing?: string
   /** Counted words of the message, as long as the task's end has taught nothing. */
   words?: Record<string, number>
+  /** Present when the agent is external: the route rests on that agent's own word. */
+  claim?: Claim
+}
+
+/** What an external agent says it has. A claim expires and never replaces the route to another agent. */
+export interface Claim {
+  /** Expiry, in milliseconds since 1970. */
+  until: number
+  /** Until then it counts as verified: no supervised agent has the same. 0: not verified. */
+  verifiedUntil: number
 }
 
 /** Why an agent was chosen, or none. */
@@ -40,8 +50,13 @@ export interface RoutingStore {
   /** Other gateways write here too. */
   readonly shared: boolean
   find(owner: string, kind: RouteKind, id: string): Promise<Route | undefined>
-  /** New ones, or the same ones anew; of a crash in between may come that the last ones are missing. */
+  /**
+   * New ones, or the same ones anew; of a crash in between may come that the last ones are missing. A route with a claim is
+   * left out where there is a route to another agent.
+   */
   save(routes: readonly Route[]): Promise<void>
+  /** Sets `claim.verifiedUntil` of the route, unless it leads to another agent by now or has no claim. */
+  verifyClaim(route: Route, verifiedUntil: number): Promise<void>
   /** The one that stands from now on: this one, or the one that was there before. Of many at once one alone stands. */
   claim(route: Route): Promise<Route>
   /**
@@ -75,11 +90,11 @@ export interface RoutingStore {
   /** 32 bytes, made with the store: seals cursors. */
   cursorKey(): Promise<Uint8Array>
   /**
-   * Removes what is older than its time (`priced` as keys, `session` as routes), and the oldest of what are too many, at most
-   * `limit` of each; returns how many.
+   * Removes what is older than its time (`priced` as keys, `session` as routes; routes with a claim that expired before
+   * `claims`), and the oldest of what are too many, at most `limit` of each; returns how many.
    */
   removeOld(
-    before: { routes: number; keys: number; decisions: number; lessons: number },
+    before: { routes: number; claims: number; keys: number; decisions: number; lessons: number },
     limit: number,
   ): Promise<number>
 }

@@ -22,7 +22,7 @@ import { rpcMethods } from './rpc-methods.ts'
 import type { Incoming } from './sending.ts'
 import { StreamEnd } from './stream-end.ts'
 import { tokenInfoOf } from './token-forwarding.ts'
-import { agentIsDown } from './upstream-error.ts'
+import { agentHasLeft, incompleteHeader, mayBeAt } from './upstream-error.ts'
 import type { Whereabouts } from './whereabouts.ts'
 import { WholeAnswer } from './whole-answer.ts'
 
@@ -123,14 +123,13 @@ export class RpcRouter {
   }
 
   async #find(kind: 'task' | 'context', id: string, { request, owner }: Incoming): Promise<Route> {
-    const asking = { owner, headers: request.headers, requestId: request.id }
+    const asking = { owner, headers: request.headers, token: request.token, requestId: request.id }
     const found = await this.#options.whereabouts.find(kind, id, asking)
     if ('route' in found) return found.route
-    const { incomplete, silentHome } = found
-    // Where the caller has something it may be, and "not found" would be believed.
-    if (silentHome !== undefined) throw agentIsDown(silentHome)
+    // "Not found" would be believed, though it may be there.
+    if (found.silent.length > 0) throw mayBeAt(found.silent, kind)
     const headers =
-      incomplete.length === 0 ? {} : { 'x-parley-incomplete': incomplete.slice(0, 20).join(', ') }
+      found.unknown.length === 0 ? {} : { 'x-parley-incomplete': incompleteHeader(found.unknown) }
     if (kind === 'task') throw new ParleyError('TaskNotFound', { data: { taskId: id }, headers })
     throw new ParleyError('ContextNotFound', { data: { contextId: id }, headers })
   }
@@ -142,7 +141,7 @@ export class RpcRouter {
   ): Promise<FastifyReply> {
     const { registry, wayTo, seen } = this.#options
     const entry = registry.find(route.agent)
-    if (entry === undefined) throw agentIsDown('that has it has left the registry and')
+    if (entry === undefined) throw agentHasLeft(route.kind === 'context' ? 'context' : 'task')
     const target = targetOf(entry, request.url.split('?', 1)[0] ?? '/', wayTo)
     return relay(request, reply, target, body, {
       seen,
@@ -176,7 +175,7 @@ export class RpcRouter {
     const { reply } = incoming
     const { items, cursor, incomplete } = await this.#options.gather.list({ ...incoming, method })
     if (cursor !== undefined) void reply.header('x-next-cursor', cursor)
-    if (incomplete.length > 0) void reply.header('x-parley-incomplete', incomplete.join(', '))
+    if (incomplete.length > 0) void reply.header('x-parley-incomplete', incompleteHeader(incomplete))
     return reply
       .header('cache-control', 'no-store')
       .type('application/json; charset=utf-8')

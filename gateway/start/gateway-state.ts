@@ -30,7 +30,12 @@ export interface StateOptions {
 }
 
 /** The steps of the schema of `gateway.db` in the order in which they came; steps are added, never changed or moved. */
-export const gatewayMigrations = [oauthMigrations[0] as string, registryMigrations[0], routingMigrations[0]]
+export const gatewayMigrations = [
+  oauthMigrations[0] as string,
+  registryMigrations[0],
+  routingMigrations[0],
+  routingMigrations[1],
+]
 
 /**
  * The gateway's own database, or the one that it shares with other gateways. The driver of the latter is loaded only where it

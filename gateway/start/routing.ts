@@ -6,6 +6,7 @@ import type { GatewayConfig } from '../config.ts'
 import { decisionsKeptMs } from '../http/negotiation-routes.ts'
 import { AgentIndex } from '../ranking/agent-index.ts'
 import { Embeddings, type EmbeddingsOptions } from '../ranking/embeddings.ts'
+import type { AwaitedAgents } from '../registry/awaited-agents.ts'
 import type { Registry } from '../registry/registry.ts'
 import type { WorkSeen } from '../registry/work-seen.ts'
 import type { WayTo } from '../routing/agent-target.ts'
@@ -29,6 +30,7 @@ export interface RoutingOptions {
   gatewayUrl: string
   wayTo: WayTo
   log: Log
+  awaited: AwaitedAgents
   /** EMBEDDINGS_URL. */
   embeddings?: EmbeddingsOptions | undefined
 }
@@ -46,6 +48,8 @@ const day = 24 * 60 * 60 * 1000
 const keptMs = {
   /** Where something lives is known for so long after its last message; a task can still be found by asking. */
   routes: 400 * day,
+  /** What external agents say that they have expires by itself. */
+  claims: 0,
   /** As long as agents keep them. */
   keys: day,
   decisions: decisionsKeptMs,
@@ -56,7 +60,7 @@ const cursorMaxLength = 12_000
 
 /** The index of the agents, kept as the registry is, and all that routes by it. */
 export async function startRouting(options: RoutingOptions): Promise<Routing> {
-  const { config, registry, work, wayTo, log, gatewayUrl } = options
+  const { config, registry, work, wayTo, log, gatewayUrl, awaited } = options
   const { store } = options
   const index = new AgentIndex()
   const meaning = options.embeddings && new Meaning(index, new Embeddings(options.embeddings))
@@ -65,7 +69,12 @@ export async function startRouting(options: RoutingOptions): Promise<Routing> {
   const lessons = new Lessons({ store, log, ended, pupil: config.routeLearning ? pupilOf(index) : undefined })
   await lessons.open()
   const negotiator = new Negotiator({ index, registry, store, gatewayUrl, log, meaning })
-  const whereabouts = new Whereabouts({ store, registry, wayTo })
+  const whereabouts = new Whereabouts({
+    store,
+    registry,
+    wayTo,
+    isAwaited: (entry) => awaited.isAwaited(entry),
+  })
   const seen: Seen = (id, sign) => (sign === 'answered' ? work.answered(id) : work.failed(id))
   const around = { registry, store, whereabouts, lessons, wayTo, seen, gatewayUrl, log }
   const messages = new MessageRouter({ ...around, negotiator, minScore: config.routeMinScore })

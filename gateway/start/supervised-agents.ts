@@ -38,7 +38,7 @@ export interface SupervisedAgentsOptions {
 }
 
 /** The agents that the supervisor runs. */
-export type RunningAgents = Pick<Supervisor, 'settled' | 'pids'> & AsyncDisposable
+export type RunningAgents = Pick<Supervisor, 'settled' | 'leftOut' | 'pids'> & AsyncDisposable
 
 interface Entered {
   /** Of its entry; undefined while that is made. */
@@ -86,6 +86,7 @@ export async function superviseAgents(options: SupervisedAgentsOptions): Promise
   })
   return {
     settled: () => supervisor.settled(),
+    leftOut: () => supervisor.leftOut(),
     pids: () => supervisor.pids(),
     [Symbol.asyncDispose]: async () => {
       clearInterval(looking)

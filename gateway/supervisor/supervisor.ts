@@ -73,6 +73,11 @@ export class Supervisor implements AsyncDisposable {
     )
   }
 
+  /** Names of the agents that are not started, for their settings are missing or wrong. */
+  leftOut(): string[] {
+    return this.#leftOut.map(({ name }) => name)
+  }
+
   /** Process ids of the agents that run now. */
   pids(): number[] {
     return this.#agents.flatMap((agent) => agent.pid ?? [])

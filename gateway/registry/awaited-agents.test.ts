@@ -1,0 +1,37 @@
+import { expect, test } from 'vitest'
+import { timestampOf } from '../../shared/protocol/timestamp.ts'
+import { AwaitedAgents } from './awaited-agents.ts'
+import type { AgentEntry } from './entry.ts'
+
+const minutesAgo = (minutes: number) => timestampOf((Date.now() - minutes * 60_000) * 1000)
+const sky = {
+  slug: 'sky',
+  origin: 'supervised',
+  host: 'here',
+  status: 'unreachable',
+  since: minutesAgo(60),
+} satisfies Partial<AgentEntry>
+
+test('an agent that the supervisor runs is awaited for as long as it is down', () => {
+  const awaited = new AwaitedAgents({ host: 'here', runs: new Set(['sky']) })
+  expect(awaited.isAwaited(sky)).toBe(true)
+  const { host: _, ...old } = sky
+  expect(awaited.isAwaited(old)).toBe(true)
+})
+
+test('an agent whose folder is gone, or that the supervisor leaves out, is not awaited', () => {
+  const awaited = new AwaitedAgents({ host: 'here', runs: new Set(['sky']) })
+  expect(awaited.isAwaited({ ...sky, slug: 'board' })).toBe(false)
+  expect(awaited.isAwaited({ ...sky, slug: 'board', status: 'ready' })).toBe(true)
+  awaited.leaveOut('sky')
+  expect(awaited.isAwaited({ ...sky, status: 'starting' })).toBe(false)
+})
+
+test('an agent that runs elsewhere is awaited for a quarter of an hour', () => {
+  for (const runs of [undefined, new Set(['sea'])]) {
+    const awaited = new AwaitedAgents({ host: 'there', runs })
+    expect(awaited.isAwaited(sky)).toBe(false)
+    expect(awaited.isAwaited({ ...sky, since: minutesAgo(14) })).toBe(true)
+    expect(awaited.isAwaited({ ...sky, status: 'starting' })).toBe(true)
+  }
+})
