@@ -43,4 +43,5 @@ test('nothing at the port, a name that does not resolve', async () => {
 
 test('other errors keep their own text', () => {
   expect(connectionFault(new TypeError('oops'), 'http://x/')).toBeUndefined()
+  expect(connectionFault(new DOMException('slow', 'TimeoutError'), 'http://x/')).toBeUndefined()
 })

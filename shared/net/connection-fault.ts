@@ -10,7 +10,9 @@ const certificateFaults: [RegExp, string][] = [
 
 /** Why no connection came about, in words for people; undefined for errors that are not about the connection. */
 export function connectionFault(thrown: unknown, url: string): string | undefined {
-  const code = (innermost(thrown) as NodeJS.ErrnoException | undefined)?.code ?? ''
+  const { code } = (innermost(thrown) ?? {}) as { code?: unknown }
+  // The `code` of a DOMException is a number.
+  if (typeof code !== 'string') return undefined
   const isHttps = url.startsWith('https:')
   if (code === 'ECONNREFUSED') return 'nothing listens there'
   if (code === 'ENOTFOUND' || code === 'EAI_AGAIN') return 'the name does not resolve'
