@@ -8,6 +8,7 @@ import { addMetricsRoute } from '../shared/http/metrics-route.ts'
 import type { RequestLimits } from '../shared/http/request-limits.ts'
 import { createServer } from '../shared/http/server.ts'
 import { openLimits } from '../shared/open-limits.ts'
+import { AnswerBudget } from '../shared/process/answer-budget.ts'
 import type { Log } from '../shared/process/log.ts'
 import { createMetrics } from '../shared/process/metrics.ts'
 import { version } from '../shared/process/version.ts'
@@ -230,7 +231,8 @@ function addRoutes(app: FastifyInstance, parts: Parts): void {
   addDidRoutes(app, trust.resolve)
   addRegistryRoutes(app, { registry, authenticator, gatewayUrl, vouch, told: toldOf(parts) })
   addNegotiationRoutes(app, { ...parts.routing, authenticator })
-  addRpcRoutes(app, { router: parts.routing.router(authenticator), log: parts.log })
+  const answers = new AnswerBudget(parts.config.answers)
+  addRpcRoutes(app, { router: parts.routing.router(authenticator, answers), log: parts.log })
   addJoiningRoutes(app, { registry, authenticator, gatewayUrl, vouch, joining })
   addDiscoveryRoutes(app, registry, { version, gatewayUrl, did: identity?.did })
   addHealthRoute(app, healthOptions(parts))

@@ -1,4 +1,5 @@
 import type { FastifyReply } from 'fastify'
+import { cutStalled } from '../../shared/http/release-when-read.ts'
 import type { ParleyError } from '../../shared/jsonrpc/errors.ts'
 import type { Log } from '../../shared/process/log.ts'
 import type { AgentEntry } from '../registry/entry.ts'
@@ -110,6 +111,7 @@ export function answer(
   headers: Record<string, string>,
 ): FastifyReply {
   begin(reply, head, entry, headers)
+  cutStalled(reply.raw)
   reply.raw.end(bytes)
   return reply
 }

@@ -19,6 +19,8 @@ export interface AskOptions {
   body: Buffer
   signal: AbortSignal
   answerMaxBytes: number
+  /** As in `Exchange.collect`. */
+  grew?: (bytes: number) => void
 }
 
 /** A question of the gateway's own to an agent, with the caller's token. Rejects when there is no answer in time. */
@@ -51,7 +53,7 @@ async function ask(
       exchange,
     )
     const head = await exchange.head
-    return { head, bytes: await exchange.collect(options.answerMaxBytes) }
+    return { head, bytes: await exchange.collect(options.answerMaxBytes, options.grew ?? (() => {})) }
   } finally {
     signal.removeEventListener('abort', stop)
   }

@@ -4,6 +4,7 @@ import type { AddressInfo } from 'node:net'
 import Fastify from 'fastify'
 import { Agent } from 'undici'
 import { afterEach, expect, test } from 'vitest'
+import { AnswerBudget } from '../../shared/process/answer-budget.ts'
 import type { AgentEntry } from '../registry/entry.ts'
 import { type Delivery, deliver } from './deliver.ts'
 
@@ -36,7 +37,8 @@ async function delivered(answer: Answer, limits: Partial<Delivery> = {}) {
   open.push(() => front.close())
   front.post('/', async (request, reply) => {
     const body = Buffer.from('{}')
-    const { kind } = await deliver(target, { request, reply, body, key: 'k', seen, ...limits })
+    const claim = new AnswerBudget({ callerMaxBytes: 2 ** 30, processMaxBytes: 2 ** 30 }).open('alice')
+    const { kind } = await deliver(target, { request, reply, body, key: 'k', seen, claim, ...limits })
     return { kind }
   })
   const response = await fetch(await front.listen({ port: 0, host: '127.0.0.1' }), { method: 'POST' })

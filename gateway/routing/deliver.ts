@@ -1,5 +1,6 @@
 import { setTimeout as delay } from 'node:timers/promises'
 import type { FastifyReply, FastifyRequest } from 'fastify'
+import { type AnswerClaim, isBudgetRefusal } from '../../shared/process/answer-budget.ts'
 import type { Target } from './agent-target.ts'
 import type { Exchange, Head } from './exchange.ts'
 import { isRefusedBefore } from './refused-before.ts'
@@ -12,6 +13,8 @@ export interface Delivery {
   /** Under which the agent takes the message once, however often it comes. */
   key: string
   seen: Seen
+  /** Holds the answer while it is here. */
+  claim: AnswerClaim
   /** For the repetitions to an agent that may have seen the message. Default 10 s. */
   repeatMs?: number
   /** An agent that has not begun to answer by then counts as one that fails, though its answer is waited for. Default 15 s. */
@@ -42,7 +45,8 @@ const silentMs = 15_000
  */
 export async function deliver(target: Target, delivery: Delivery): Promise<Delivered> {
   const first = await attempt(target, delivery)
-  if (first.kind !== 'unknown') return first
+  // Where there is no room for the answer, there is none for that to a repetition.
+  if (first.kind !== 'unknown' || isBudgetRefusal(first.error)) return first
   const until = Date.now() + (delivery.repeatMs ?? repeatMs)
   for (let pauseMs = 100; ; pauseMs = Math.min(2 * pauseMs, 1000)) {
     const leftMs = until - Date.now()
@@ -76,7 +80,7 @@ function signsOf(id: string, { seen, silentMs: ms = silentMs }: Pick<Delivery, '
 /** @param until when it is given up, in milliseconds since 1970; absent: the limits of the connection hold */
 async function attempt(
   target: Target,
-  { request, reply, body, key, ...looksOn }: Delivery,
+  { request, reply, body, key, claim, ...looksOn }: Delivery,
   until?: number,
 ): Promise<Delivered> {
   const seen = signsOf(target.entry.id, looksOn)
@@ -96,7 +100,8 @@ async function attempt(
       clearTimeout(timer)
       return { kind: 'streams', head, first, exchange }
     }
-    const bytes = await exchange.collect(answerMaxBytes)
+    let size = 0
+    const bytes = await exchange.collect(answerMaxBytes, (more) => claim.reserve((size += more)))
     forget()
     seen(signOf(head))
     if (isRefusedBefore(head.status, bytes))
@@ -104,7 +109,7 @@ async function attempt(
     return { kind: 'answered', head, bytes }
   } catch (error) {
     forget()
-    seen(error instanceof ClientLeft ? undefined : 'failed')
+    seen(error instanceof ClientLeft || isBudgetRefusal(error) ? undefined : 'failed')
     if (exchange.sent) return { kind: 'unknown', error: error as Error }
     return { kind: 'not taken', why: 'not reached', error: error as Error }
   }

@@ -52,16 +52,26 @@ export class Exchange implements Dispatcher.DispatchHandler {
     this.#controller?.abort(reason)
   }
 
-  /** The whole body. @throws AnswerTooLarge, or what broke the answer off */
-  collect(maxBytes: number): Promise<Buffer> {
+  /**
+   * The whole body.
+   * @param grew called with the length of each chunk before it is kept; throws to refuse the answer
+   * @throws AnswerTooLarge, what `grew` throws, or what broke the answer off
+   */
+  collect(maxBytes: number, grew: (bytes: number) => void): Promise<Buffer> {
     const { promise, resolve, reject } = Promise.withResolvers<Buffer>()
     const chunks: Buffer[] = []
     let size = 0
     this.#take({
       data: (chunk) => {
         size += chunk.byteLength
-        if (size > maxBytes) this.abort(new AnswerTooLarge(`more than ${maxBytes} bytes`))
-        else chunks.push(chunk)
+        try {
+          if (size > maxBytes) throw new AnswerTooLarge(`more than ${maxBytes} bytes`)
+          grew(chunk.byteLength)
+          chunks.push(chunk)
+        } catch (error) {
+          chunks.length = 0
+          this.abort(error as Error)
+        }
       },
       end: () => resolve(chunks.length === 1 ? (chunks[0] as Buffer) : Buffer.concat(chunks)),
       failed: reject,

@@ -2,6 +2,7 @@ import type { FastifyRequest } from 'fastify'
 import { z } from 'zod'
 import { isObject } from '../../shared/jsonrpc/envelope.ts'
 import { ParleyError } from '../../shared/jsonrpc/errors.ts'
+import { type AnswerClaim, isBudgetRefusal } from '../../shared/process/answer-budget.ts'
 import { contextsList, parseParams, tasksList } from '../../shared/protocol/params.ts'
 import type { Cursors } from '../../shared/store/cursor.ts'
 import { isStranger } from '../registry/admission.ts'
@@ -35,6 +36,8 @@ export interface List {
   request: FastifyRequest
   /** The request as it came: its first page is asked for with the very bytes, so that a signature holds. */
   body: Buffer
+  /** Holds what is gathered. */
+  claim: AnswerClaim
 }
 
 /** How far one agent's list was read: behind `last` of the page that its `cursor` opens. */
@@ -45,6 +48,8 @@ const standings = z.array(standing)
 /** What may still be held. */
 interface Room {
   bytes: number
+  /** What is held already. */
+  held: number
 }
 
 /** An agent's list, as far as it is here. */
@@ -68,7 +73,7 @@ interface Item {
 const agentsMax = 32
 const askedAtOnce = 8
 /** All that is held at a time of one list. */
-const heldMaxBytes = 128 * 1024 * 1024
+const heldMaxBytes = 64 * 1024 * 1024
 /** Of an agent that nobody has looked at: reading a long answer holds up everybody. */
 const strangerMaxBytes = 8 * 1024 * 1024
 const cursorIn = z.string().max(12_000).optional()
@@ -88,7 +93,7 @@ export class Gather {
     const { limit } = parseParams(schema, rest)
     const cursor = parseParams(z.object({ cursor: cursorIn }), { cursor: given ?? undefined }).cursor
     const lines = await this.#lines(list, cursor)
-    const room = { bytes: heldMaxBytes }
+    const room = { bytes: heldMaxBytes, held: 0 }
     await atOnce(lines, askedAtOnce, (line) => this.#read(line, { ...list, room }, cursor === undefined))
     const items = merge(lines, limit)
     const left = lines.filter(
@@ -129,7 +134,9 @@ export class Gather {
         line.page = { cursor: line.page.next, next: null }
         line.last = null
       }
-    } catch {
+    } catch (error) {
+      // No agent is at fault, and the list may be read again.
+      if (isBudgetRefusal(error)) throw error
       line.failed = true
       line.items = []
     }
@@ -142,9 +149,10 @@ export class Gather {
     signal: AbortSignal,
   ): Promise<Asked> {
     const target = targetOf(line.entry, '/', this.#options.wayTo)
-    const { method, params, request, body } = list
+    const { method, params, request, body, claim } = list
     const ownMax = isStranger(line.entry) ? strangerMaxBytes : room.bytes
-    const options = { signal, answerMaxBytes: Math.min(room.bytes, ownMax) }
+    const grew = (bytes: number) => claim.reserve((room.held += bytes))
+    const options = { signal, answerMaxBytes: Math.min(room.bytes, ownMax), grew }
     const held = (asked: Asked) => {
       room.bytes -= asked.size
       return asked

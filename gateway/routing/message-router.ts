@@ -184,7 +184,7 @@ export class MessageRouter {
     }
   }
 
-  #deliver({ request, reply, body, key }: Sending, entry: AgentEntry): Promise<Delivered> {
+  #deliver({ request, reply, body, key, claim }: Sending, entry: AgentEntry): Promise<Delivered> {
     const { seen, wayTo, repeatMs } = this.#options
     const delivery: Delivery = {
       request,
@@ -192,6 +192,7 @@ export class MessageRouter {
       body,
       key,
       seen,
+      claim,
       ...(repeatMs !== undefined && { repeatMs }),
     }
     // Its own way of saying the method: the path of the call, if it has one.

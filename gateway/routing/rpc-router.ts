@@ -1,9 +1,11 @@
 import type { FastifyReply, FastifyRequest } from 'fastify'
 import { z } from 'zod'
 import { type Authenticator, requireScope } from '../../shared/auth/authenticate.ts'
+import { cutStalled, releaseWhenRead } from '../../shared/http/release-when-read.ts'
 import { type RequestId, readId, readRequest, resultEnvelope } from '../../shared/jsonrpc/envelope.ts'
 import { ParleyError } from '../../shared/jsonrpc/errors.ts'
 import { parseJson } from '../../shared/jsonrpc/parse-json.ts'
+import type { AnswerBudget } from '../../shared/process/answer-budget.ts'
 import type { Log } from '../../shared/process/log.ts'
 import { uuid } from '../../shared/protocol/message-in.ts'
 import { contextsClear, parseParams } from '../../shared/protocol/params.ts'
@@ -28,6 +30,7 @@ import { WholeAnswer } from './whole-answer.ts'
 
 export interface RpcRouterOptions {
   authenticator: Authenticator
+  answers: AnswerBudget
   registry: Registry
   store: RoutingStore
   messages: MessageRouter
@@ -75,6 +78,11 @@ export class RpcRouter {
         throw refusal
       })
     request.callerId = caller.id
+    const claim = this.#options.answers.open(caller.id)
+    releaseWhenRead(reply, claim)
+    // It is kept as long as the agent answers.
+    request.body = undefined
+    claim.reserve(body.byteLength)
     request.token = tokenInfoOf(caller, this.#options.gatewayUrl)
     const json = parseJson(body)
     known.id = readId(json)
@@ -85,7 +93,7 @@ export class RpcRouter {
     if (row === undefined) throw new ParleyError('MethodNotFound')
     request.rpcMethod = method
     requireScope(caller, row.scope)
-    const incoming: Incoming = { request, reply, body, method, params, owner: caller.id }
+    const incoming: Incoming = { request, reply, body, method, params, owner: caller.id, claim }
     if (row.aim === 'message') return this.#options.messages.route(incoming)
     if (row.aim === 'task') return this.#toTask(incoming)
     if (row.aim === 'context') return this.#clearContext(incoming)
@@ -101,13 +109,13 @@ export class RpcRouter {
 
   async #clearContext(incoming: Incoming): Promise<FastifyReply> {
     const { contextId } = parseParams(contextsClear, incoming.params)
-    const { owner } = incoming
+    const { owner, claim } = incoming
     const route = await this.#find('context', contextId, incoming)
     return this.#relay(
       incoming,
       route,
       () =>
-        new WholeAnswer((bytes) => {
+        new WholeAnswer(claim, (bytes) => {
           if (isSuccess(resultIn(bytes))) void this.#forget(owner, contextId)
         }),
     )
@@ -151,20 +159,20 @@ export class RpcRouter {
   }
 
   /** Who looks on: ratings are learned from, and the ends of tasks whose words wait. */
-  #watchOf({ method, params }: Incoming, route: Route): (() => Watch) | undefined {
+  #watchOf({ method, params, claim }: Incoming, route: Route): (() => Watch) | undefined {
     const { lessons } = this.#options
     if (method === 'tasks/feedback') {
       const { rating } = parseParams(feedbackIn, params)
       if (rating === undefined) return undefined
       return () =>
-        new WholeAnswer((bytes) => {
+        new WholeAnswer(claim, (bytes) => {
           if (isSuccess(resultIn(bytes))) lessons.rated(route, rating)
         })
     }
     if (route.words === undefined) return undefined
     if (method === 'tasks/resubscribe') return () => new StreamEnd(lessons, route)
     if (method !== 'tasks/get') return undefined
-    return () => new WholeAnswer((bytes) => lessons.saw(route, resultIn(bytes)))
+    return () => new WholeAnswer(claim, (bytes) => lessons.saw(route, resultIn(bytes)))
   }
 
   async #list(
@@ -176,6 +184,7 @@ export class RpcRouter {
     const { items, cursor, incomplete } = await this.#options.gather.list({ ...incoming, method })
     if (cursor !== undefined) void reply.header('x-next-cursor', cursor)
     if (incomplete.length > 0) void reply.header('x-parley-incomplete', incompleteHeader(incomplete))
+    cutStalled(reply.raw)
     return reply
       .header('cache-control', 'no-store')
       .type('application/json; charset=utf-8')

@@ -1,5 +1,6 @@
 import type { FastifyReply, FastifyRequest } from 'fastify'
 import { ParleyError } from '../../shared/jsonrpc/errors.ts'
+import type { AnswerClaim } from '../../shared/process/answer-budget.ts'
 import type { MessageSend } from '../../shared/protocol/params.ts'
 import type { Shown } from './payment-home.ts'
 import type { Name } from './placement.ts'
@@ -13,6 +14,8 @@ export interface Incoming {
   method: string
   params: Record<string, unknown>
   owner: string
+  /** The memory that this call holds until its answer has been read. */
+  claim: AnswerClaim
 }
 
 /** A message with what is needed to send it to an agent, and to the same one again. */

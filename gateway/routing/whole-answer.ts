@@ -1,24 +1,29 @@
+import type { AnswerClaim } from '../../shared/process/answer-budget.ts'
 import type { Watch } from './exchange.ts'
 
 const mostBytes = 4 * 1024 * 1024
 
-/** Looks at an answer once it has passed; not at one that is longer than 4 MiB. */
+/** Looks at an answer once it has passed; not at one that is longer than 4 MiB, or that the claim has no room for. */
 export class WholeAnswer implements Watch {
   readonly #look: (bytes: Buffer) => void
+  readonly #claim: AnswerClaim
   readonly #chunks: Buffer[] = []
   #size = 0
+  #isHeld = true
 
-  constructor(look: (bytes: Buffer) => void) {
+  constructor(claim: AnswerClaim, look: (bytes: Buffer) => void) {
+    this.#claim = claim
     this.#look = look
   }
 
   chunk(chunk: Buffer): void {
     this.#size += chunk.byteLength
-    if (this.#size <= mostBytes) this.#chunks.push(chunk)
+    this.#isHeld &&= this.#size <= mostBytes && this.#claim.tryReserve(this.#size)
+    if (this.#isHeld) this.#chunks.push(chunk)
     else this.#chunks.length = 0
   }
 
   end(): void {
-    if (this.#size <= mostBytes) this.#look(Buffer.concat(this.#chunks))
+    if (this.#isHeld) this.#look(Buffer.concat(this.#chunks))
   }
 }

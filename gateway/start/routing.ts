@@ -1,5 +1,6 @@
 import type { Authenticator } from '../../shared/auth/authenticate.ts'
 import { lessonWords } from '../../shared/negotiation/learning.ts'
+import type { AnswerBudget } from '../../shared/process/answer-budget.ts'
 import type { Log } from '../../shared/process/log.ts'
 import { Cursors } from '../../shared/store/cursor.ts'
 import type { GatewayConfig } from '../config.ts'
@@ -41,7 +42,7 @@ export interface Routing extends Disposable {
   negotiator: Negotiator
   lessons: Lessons
   seen: Seen
-  router: (authenticator: Authenticator) => RpcRouter
+  router: (authenticator: Authenticator, answers: AnswerBudget) => RpcRouter
 }
 
 const day = 24 * 60 * 60 * 1000
@@ -90,7 +91,8 @@ export async function startRouting(options: RoutingOptions): Promise<Routing> {
     negotiator,
     lessons,
     seen,
-    router: (authenticator) => new RpcRouter({ ...around, authenticator, messages, gather }),
+    router: (authenticator, answers) =>
+      new RpcRouter({ ...around, authenticator, answers, messages, gather }),
     [Symbol.dispose]: () => cleaning[Symbol.dispose](),
   }
 }

@@ -9,5 +9,10 @@ export function releaseWhenRead({ raw }: FastifyReply, claim: AnswerClaim): void
   const release = () => claim[Symbol.dispose]()
   if (raw.destroyed || raw.closed) return release()
   raw.once('close', release)
-  if (claim.bytes > 0) raw.setTimeout(stallMs, () => raw.destroy())
+  if (claim.bytes > 0) cutStalled(raw)
+}
+
+/** To be called once the whole answer is there: while it is being made, nothing moves on the connection. */
+export function cutStalled(raw: FastifyReply['raw']): void {
+  raw.setTimeout(stallMs, () => raw.destroy())
 }

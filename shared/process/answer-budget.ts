@@ -101,10 +101,17 @@ export class AnswerClaim implements Disposable {
   }
 }
 
+const reason = 'unread_answers'
+
+/** Whether a budget refused it. */
+export function isBudgetRefusal(error: unknown): error is ParleyError {
+  return error instanceof ParleyError && error.data['reason'] === reason
+}
+
 function tooMuchForCaller(): ParleyError {
   return new ParleyError('TooManyRequests', {
     message: 'Too many bytes of your answers have not been read yet: read or close them, then try again',
-    data: { reason: 'unread_answers' },
+    data: { reason },
     headers: { 'retry-after': '1' },
   })
 }
@@ -112,7 +119,7 @@ function tooMuchForCaller(): ParleyError {
 function tooMuchInAll(): ParleyError {
   return new ParleyError('Unavailable', {
     message: 'Too many bytes of answers are under way: try again later, or request a smaller answer',
-    data: { reason: 'unread_answers' },
+    data: { reason },
     headers: { 'retry-after': '2' },
   })
 }
