@@ -65,6 +65,10 @@ async function announce(app: GatewayApp, config: GatewayConfig, log: Log): Promi
   const outcomes = (await app.supervisor?.settled()) ?? []
   const { addresses, oauthIssuer } = app
   const withToken = config.embeddedOAuth && !config.production
+  log.info(
+    { url: addresses.public, agents: outcomes.filter(({ state }) => state === 'ready').length },
+    'gateway is ready',
+  )
   process.stdout.write(
     announcement({
       gatewayUrl: addresses.public,
@@ -76,10 +80,6 @@ async function announce(app: GatewayApp, config: GatewayConfig, log: Log): Promi
       agents: outcomes.map((outcome) => lineOf(outcome, app)),
       ...(withToken && { dataDir: config.dataDir === path.resolve('.parley') ? '' : config.dataDir }),
     }),
-  )
-  log.info(
-    { url: addresses.public, agents: outcomes.filter(({ state }) => state === 'ready').length },
-    'gateway is ready',
   )
 }
 

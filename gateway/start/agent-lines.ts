@@ -1,7 +1,7 @@
-/** Where the lines of the agents go: to our stderr, pretty on a terminal as our own are. */
-export async function agentLines(stderr: NodeJS.WriteStream): Promise<(line: string) => void> {
+import { terminalLine } from '../../shared/process/terminal-log.ts'
+
+/** Passes the log lines of the agents on to stderr, in the form of our own. */
+export function agentLines(stderr: NodeJS.WriteStream): (line: string) => void {
   if (!stderr.isTTY) return (line) => void stderr.write(`${line}\n`)
-  const { default: pretty } = await import('pino-pretty')
-  const stream = pretty({ destination: 2, sync: true, colorize: true })
-  return (line) => void stream.write(`${line}\n`)
+  return (line) => void stderr.write(terminalLine(line))
 }

@@ -79,7 +79,7 @@ export async function superviseAgents(options: SupervisedAgentsOptions): Promise
       if (known?.id !== undefined)
         registry.processGone(known.id, known.agent.replica, back ? 'starting' : 'unreachable')
     },
-    pass: await agentLines(process.stderr),
+    pass: agentLines(process.stderr),
     log,
     command: agentCommand,
     ...options.overrides,

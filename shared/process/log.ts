@@ -1,5 +1,6 @@
 import { type DestinationStream, type LogFn, type Logger, type LoggerOptions, pino } from 'pino'
 import { outageOf } from './outage.ts'
+import { terminalDestination } from './terminal-log.ts'
 
 export type Log = Logger
 
@@ -41,7 +42,7 @@ function withoutStackOfOutage(
   else write.apply(this, [told, ...rest] as unknown as Parameters<LogFn>)
 }
 
-/** One JSON line per event; pretty on a terminal. Secrets are cut out wherever they stand as a field. */
+/** One JSON line per event; on a terminal one line for people. Secrets are cut out wherever they stand as a field. */
 export function makeLog(options: { level: string; name: string; destination?: DestinationStream }): Log {
   const settings: LoggerOptions = {
     name: options.name,
@@ -52,8 +53,6 @@ export function makeLog(options: { level: string; name: string; destination?: De
     hooks: { logMethod: withoutStackOfOutage },
   }
   if (options.destination !== undefined) return pino(settings, options.destination)
-  if (process.stderr.isTTY) {
-    return pino({ ...settings, transport: { target: 'pino-pretty', options: { destination: 2 } } })
-  }
+  if (process.stderr.isTTY) return pino(settings, terminalDestination(process.stderr))
   return pino(settings, pino.destination({ fd: 2, sync: true }))
 }

@@ -1,0 +1,35 @@
+import { stripVTControlCharacters } from 'node:util'
+import { expect, test } from 'vitest'
+import { terminalLine } from './terminal-log.ts'
+
+const line = (fields: object) =>
+  stripVTControlCharacters(
+    terminalLine(
+      JSON.stringify({ level: 30, time: '2026-01-02T03:04:05.678Z', name: 'gateway', pid: 7, ...fields }),
+    ),
+  )
+
+test('a log line is one line on a terminal, with its fields but without ids of the process', () => {
+  expect(line({ url: 'http://127.0.0.1:7400', agents: 5, msg: 'gateway is ready' })).toMatch(
+    /^\[\d\d:\d\d:\d\d\] INFO \(gateway\): gateway is ready \{"url":"http:\/\/127.0.0.1:7400","agents":5\}\n$/,
+  )
+})
+
+test('an audit line is a sentence', () => {
+  const decision = { audit: true, who: 'supervisor', action: 'registry.register', target: 'calculator' }
+  expect(line({ ...decision, allowed: true, reason: 'did:parley:a', msg: 'decision' })).toMatch(
+    /\(gateway\): supervisor: registry.register calculator allowed \(did:parley:a\)\n$/,
+  )
+  expect(line({ ...decision, allowed: false, msg: 'decision' })).toContain(
+    'registry.register calculator refused\n',
+  )
+})
+
+test('the stack of an error keeps its lines', () => {
+  const err = { type: 'TypeError', message: 'oops', stack: 'TypeError: oops\n    at here' }
+  expect(line({ level: 50, err, msg: 'failed' })).toContain('at here')
+})
+
+test('text that is no log line stays as it is, without control characters', () => {
+  expect(terminalLine('plain \u001b[2Jtext')).toBe('plain [2Jtext\n')
+})
