@@ -1,7 +1,9 @@
 import { readFile } from 'node:fs/promises'
+import type { IncomingMessage, ServerResponse } from 'node:http'
 import https from 'node:https'
 import type { AddressInfo } from 'node:net'
 import path from 'node:path'
+import { text as textOf } from 'node:stream/consumers'
 import { afterEach, beforeEach, expect, test } from 'vitest'
 import { keyId } from '../../shared/identity/did.ts'
 import { type KeyPair, keyPairFromSeed } from '../../shared/identity/keys.ts'
@@ -220,4 +222,42 @@ test('the scopes openid and offline are accepted and unlock nothing; introspecti
   }
   const nothing = await form('/oauth2/token', { ...grant, scope: 'openid offline' })
   expect([nothing.status, nothing.body['error']]).toEqual([400, 'invalid_scope'])
+})
+
+test('nothing is filled in where a request is signed: an external agent gets the bytes that were signed', async () => {
+  await house.start()
+  const bodies: string[] = []
+  const poet = async (request: IncomingMessage, response: ServerResponse) => {
+    const shown: Record<string, unknown> = {
+      '/.well-known/agent.json': { name: 'poet', description: 'Writes poems' },
+      '/agent/skills': { skills: [{ id: 'poem', name: 'Write poems', description: 'Writes poems' }] },
+    }
+    const task = { id: crypto.randomUUID(), kind: 'task', status: { state: 'submitted' } }
+    const json = shown[request.url ?? ''] ?? { jsonrpc: '2.0', id: 'one', result: task }
+    const body = await textOf(request)
+    if (request.method === 'POST') bodies.push(body)
+    response.writeHead(200, { 'content-type': 'application/json' }).end(JSON.stringify(json))
+  }
+  const agent = await house.playAgent({ before: (request, response) => void poet(request, response) })
+  await house.join(
+    agent.url,
+    await house.clientToken('oauth/operator-client.json', 'agent:admin agent:write'),
+  )
+  const did = didBindu(key)
+  const { client_id, client_secret } = (await register({ did })).body
+  const resource = `${house.gateway.addresses.public}/agents/poet`
+  const grant = { grant_type: 'client_credentials', client_id, client_secret }
+  const message = {
+    role: 'user',
+    kind: 'message',
+    messageId: crypto.randomUUID(),
+    parts: [{ kind: 'text', text: 'Write poems' }],
+  }
+  const call = { jsonrpc: '2.0', id: 'one', method: 'message/send', params: { message } }
+  const tokens = [await form('/oauth2/token', grant), await form('/oauth2/token', { ...grant, resource })]
+  const answers = []
+  for (const { body } of tokens)
+    answers.push(await house.send('POST', '/', body['access_token'] ?? '', call, { did, key } as never))
+  expect(answers.map(({ status }) => status)).toContain(200)
+  expect(new Set(bodies)).toEqual(new Set([JSON.stringify(call)]))
 })

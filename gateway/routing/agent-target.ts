@@ -1,4 +1,5 @@
 import type { Dispatcher } from 'undici'
+import { isExternal } from '../registry/admission.ts'
 import type { AgentEntry } from '../registry/entry.ts'
 import { agentIsDown, agentIsNotTrusted } from './upstream-error.ts'
 
@@ -34,6 +35,11 @@ export function targetOf(entry: AgentEntry, path: string, wayTo: WayTo): Target 
   if (entry.status !== 'ready') throw agentIsDown(entry.slug)
   const base = baseOf(entry)
   return { entry, upstream: wayTo(entry), origin: base.origin, path: base.path + path }
+}
+
+/** Method names as paths are for agents of this deployment; external agents serve JSON-RPC at their root. */
+export function rpcPath(entry: AgentEntry, { url }: { url: string }): string {
+  return isExternal(entry) ? '/' : (url.split('?', 1)[0] ?? '/')
 }
 
 function baseOf(entry: AgentEntry): Base {

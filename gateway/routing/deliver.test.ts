@@ -38,7 +38,15 @@ async function delivered(answer: Answer, limits: Partial<Delivery> = {}) {
   front.post('/', async (request, reply) => {
     const body = Buffer.from('{}')
     const claim = new AnswerBudget({ callerMaxBytes: 2 ** 30, processMaxBytes: 2 ** 30 }).open('alice')
-    const { kind } = await deliver(target, { request, reply, body, key: 'k', seen, claim, ...limits })
+    const { kind } = await deliver(target, {
+      request,
+      reply,
+      sent: { body },
+      key: 'k',
+      seen,
+      claim,
+      ...limits,
+    })
     return { kind }
   })
   const response = await fetch(await front.listen({ port: 0, host: '127.0.0.1' }), { method: 'POST' })

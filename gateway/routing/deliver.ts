@@ -2,6 +2,7 @@ import { setTimeout as delay } from 'node:timers/promises'
 import type { FastifyReply, FastifyRequest } from 'fastify'
 import { type AnswerClaim, isBudgetRefusal } from '../../shared/process/answer-budget.ts'
 import type { Target } from './agent-target.ts'
+import type { Completed } from './completed-request.ts'
 import type { Exchange, Head } from './exchange.ts'
 import { isRefusedBefore } from './refused-before.ts'
 import { abortWhenClientLeaves, ClientLeft, exchangeWith, type Seen, type Sign, signOf } from './relay.ts'
@@ -9,7 +10,7 @@ import { abortWhenClientLeaves, ClientLeft, exchangeWith, type Seen, type Sign, 
 export interface Delivery {
   request: FastifyRequest
   reply: FastifyReply
-  body: Buffer
+  sent: Completed
   /** Under which the agent takes the message once, however often it comes. */
   key: string
   seen: Seen
@@ -80,11 +81,11 @@ function signsOf(id: string, { seen, silentMs: ms = silentMs }: Pick<Delivery, '
 /** @param until when it is given up, in milliseconds since 1970; absent: the limits of the connection hold */
 async function attempt(
   target: Target,
-  { request, reply, body, key, claim, ...looksOn }: Delivery,
+  { request, reply, sent, key, claim, ...looksOn }: Delivery,
   until?: number,
 ): Promise<Delivered> {
   const seen = signsOf(target.entry.id, looksOn)
-  const exchange = exchangeWith(target, request, body, { 'idempotency-key': key })
+  const exchange = exchangeWith(target, request, sent, { 'idempotency-key': key })
   const letGo = abortWhenClientLeaves(reply, exchange)
   const giveUp = () => exchange.abort(new Error('the agent did not answer in time'))
   const timer = until === undefined ? undefined : setTimeout(giveUp, Math.max(1, until - Date.now()))

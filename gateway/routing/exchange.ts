@@ -1,5 +1,6 @@
 import type { IncomingHttpHeaders, ServerResponse } from 'node:http'
 import type { Dispatcher } from 'undici'
+import type { AnswerId } from './answer-id.ts'
 
 export interface Head {
   status: number
@@ -37,8 +38,11 @@ export class Exchange implements Dispatcher.DispatchHandler {
   #sink: Sink | undefined
   #ended: Error | true | undefined
   #aborted: Error | undefined
+  readonly #answerId: AnswerId | undefined
 
-  constructor() {
+  /** @param answerId puts the caller's id into the answer */
+  constructor(answerId?: AnswerId) {
+    this.#answerId = answerId
     this.#head.promise.catch(() => {})
   }
 
@@ -134,16 +138,27 @@ export class Exchange implements Dispatcher.DispatchHandler {
   }
 
   onResponseStart(_: Dispatcher.DispatchController, status: number, headers: IncomingHttpHeaders): void {
-    if (status >= 200) this.#head.resolve({ status, headers })
+    if (status < 200) return
+    if (this.#answerId === undefined) return this.#head.resolve({ status, headers })
+    // The caller's id may be longer or shorter than the one that the agent got.
+    const { 'content-length': _length, ...others } = headers
+    this.#head.resolve({ status, headers: others })
   }
 
-  onResponseData(controller: Dispatcher.DispatchController, chunk: Buffer): void {
+  onResponseData(controller: Dispatcher.DispatchController, received: Buffer): void {
+    const chunk = this.#answerId?.chunk(received) ?? received
+    if (chunk.byteLength === 0) return
     if (this.#sink !== undefined) return this.#sink.data(chunk)
     this.#waiting.push(chunk)
     controller.pause()
   }
 
   onResponseEnd(): void {
+    const held = this.#answerId?.end()
+    if (held !== undefined && held.byteLength > 0) {
+      if (this.#sink === undefined) this.#waiting.push(held)
+      else this.#sink.data(held)
+    }
     this.#ended = true
     if (this.#waiting.length === 0) this.#sink?.end()
   }

@@ -7,10 +7,11 @@ import { isExternal } from '../registry/admission.ts'
 import type { AgentEntry } from '../registry/entry.ts'
 import type { Registry } from '../registry/registry.ts'
 import { exclusionOf, waitMaxMs } from './absence.ts'
-import { targetOf, type WayTo } from './agent-target.ts'
+import { rpcPath, targetOf, type WayTo } from './agent-target.ts'
 import { AgentWaits } from './agent-waits.ts'
 import { Answers, answer } from './answers.ts'
 import { nextChoice, worthWaitingFor } from './choices.ts'
+import { completed, mayComplete, seededUuid } from './completed-request.ts'
 import { type Delivered, type Delivery, deliver } from './deliver.ts'
 import { Holders } from './holders.ts'
 import { InTurn } from './in-turn.ts'
@@ -18,6 +19,7 @@ import type { Lessons } from './lessons.ts'
 import { type Home, homeOf } from './message-home.ts'
 import type { Decision, Negotiator, Question } from './negotiator.ts'
 import { NewcomerShare } from './newcomer-share.ts'
+import { isNotUnderstood } from './not-understood.ts'
 import { PaymentHomes, type Shown, shownIn } from './payment-home.ts'
 import { Placement } from './placement.ts'
 import type { Seen } from './relay.ts'
@@ -111,7 +113,7 @@ export class MessageRouter {
   async #toHome(sending: Sending, { entry, by }: Home): Promise<FastifyReply> {
     const holder = by === 'key' ? undefined : await this.#holders.bound(sending, entry)
     if (holder !== undefined) return this.#toHome(sending, holder)
-    const delivered = await this.#deliver(sending, entry)
+    const delivered = await this.#deliver(sending, entry, by === 'task')
     const headers = { 'x-agent': entry.slug }
     if (delivered.kind === 'unknown') throw await this.#answers.unknown(sending, entry, headers)
     if (delivered.kind === 'not taken') {
@@ -134,6 +136,7 @@ export class MessageRouter {
     const tries = sending.shown === undefined ? triesMax : 1
     const placement = new Placement(store, newNames(sending, store.shared))
     const notTaken = new Set<string>()
+    let refusal: { entry: AgentEntry; delivered: Extract<Delivered, { kind: 'answered' }> } | undefined
     while (notTaken.size < tries) {
       const id = nextChoice(decision.order, notTaken)?.ranked.id
       if (id === undefined) break
@@ -144,7 +147,14 @@ export class MessageRouter {
       const holder = await this.#holders.standing(sending, entry, placement)
       if (holder !== undefined) return this.#toHome(sending, holder)
       const delivered = await this.#deliver(sending, entry)
-      decision.tried.push({ agent: entry.slug, outcome: outcomeOf(delivered) })
+      const notUnderstood = sending.shown === undefined && isNotUnderstood(entry, delivered)
+      decision.tried.push({ agent: entry.slug, outcome: notUnderstood ? 'refused' : outcomeOf(delivered) })
+      // One further candidate at most, whatever comes of it.
+      if (notUnderstood && refusal === undefined) {
+        refusal = { entry, delivered }
+        continue
+      }
+      if (delivered.kind === 'not taken' && refusal !== undefined) break
       if (delivered.kind === 'not taken') continue
       const headers = { ...named, 'x-agent': entry.slug }
       if (delivered.kind !== 'unknown')
@@ -153,6 +163,10 @@ export class MessageRouter {
       throw await this.#answers.unknown(sending, entry, headers)
     }
     await this.#answers.quietly(placement.letGo())
+    if (refusal !== undefined) {
+      const headers = { ...named, 'x-agent': refusal.entry.slug }
+      return this.#answers.pass(sending, refusal.entry, refusal.delivered, headers, { records: [record] })
+    }
     await record()
     throw nobodyFree(decision.tried, named, decision.order)
   }
@@ -184,23 +198,22 @@ export class MessageRouter {
     }
   }
 
-  #deliver({ request, reply, body, key, claim }: Sending, entry: AgentEntry): Promise<Delivered> {
+  async #deliver(sending: Sending, entry: AgentEntry, continues = false): Promise<Delivered> {
     const { seen, wayTo, repeatMs } = this.#options
+    const { request, reply, key, claim } = sending
     const delivery: Delivery = {
       request,
       reply,
-      body,
+      sent: await this.#completed(sending, entry, continues),
       key,
       seen,
       claim,
       ...(repeatMs !== undefined && { repeatMs }),
     }
-    // Its own way of saying the method: the path of the call, if it has one.
-    const path = request.url.split('?', 1)[0] ?? '/'
     try {
-      return deliver(targetOf(entry, path, wayTo), delivery)
+      return await deliver(targetOf(entry, rpcPath(entry, request), wayTo), delivery)
     } catch (error) {
-      return Promise.resolve({ kind: 'not taken', why: 'not reached', error: error as Error })
+      return { kind: 'not taken', why: 'not reached', error: error as Error }
     }
   }
 
@@ -217,6 +230,17 @@ export class MessageRouter {
     const entry = this.#options.registry.find(id)
     if (entry === undefined || !isExternal(entry)) return undefined
     return `it is external, and agent ${slug} may have the task`
+  }
+
+  /** @param continues the message is for a task that the agent has */
+  async #completed({ request, body, message, owner, key }: Sending, entry: AgentEntry, continues: boolean) {
+    const { headers } = request
+    if (!mayComplete(entry, headers)) return { body }
+    const seed = JSON.stringify([owner, key])
+    const { taskId } = message
+    const task = taskId === undefined ? undefined : await this.#options.store.find(owner, 'task', taskId)
+    const contextId = task?.context ?? (continues ? undefined : seededUuid(seed, 'context'))
+    return completed(entry, { headers, body }, { seed, contextId })
   }
 
   #cannotStream(id: string): string | undefined {

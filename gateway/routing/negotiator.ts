@@ -39,7 +39,8 @@ export interface Question {
 /** An agent that was tried, and what came of it. */
 export interface Try {
   agent: string
-  outcome: 'answered' | 'not reached' | 'busy' | 'unknown'
+  /** `refused`: it does not understand a message that is valid here, and another agent got it. */
+  outcome: 'answered' | 'refused' | 'not reached' | 'busy' | 'unknown'
 }
 
 export interface Decision {

@@ -97,7 +97,7 @@ async function relayWhole(request: FastifyRequest, reply: FastifyReply, target: 
   const query = request.url.indexOf('?')
   const path = query === -1 ? target.path : target.path + request.url.slice(query)
   try {
-    return await relay(request, reply, { ...target, path }, body, { seen })
+    return await relay(request, reply, { ...target, path }, { body }, { seen })
   } catch (error) {
     request.rpcId = idOfRefused(body)
     throw error

@@ -4,6 +4,8 @@ import type { FastifyReply, FastifyRequest } from 'fastify'
 import { aboutTheAnswer } from '../../shared/http/security-headers.ts'
 import type { AgentEntry } from '../registry/entry.ts'
 import type { Target } from './agent-target.ts'
+import { AnswerId } from './answer-id.ts'
+import type { Completed } from './completed-request.ts'
 import { Exchange, type Head, type Watch } from './exchange.ts'
 import { confined, type Forwarding, requestHeaders, responseHeaders } from './forward-headers.ts'
 import { upstreamError } from './upstream-error.ts'
@@ -17,15 +19,17 @@ export class ClientLeft extends Error {
   override readonly name = 'ClientLeft'
 }
 
-/** Sends the bytes to the agent as they are, with the caller's headers and ours. */
+/** Sends the bytes to the agent, with the caller's headers and ours. */
 export function exchangeWith(
   target: Target,
   request: FastifyRequest,
-  body: Buffer,
+  { body, answerId }: Completed,
   more?: Record<string, string>,
 ): Exchange {
-  const exchange = new Exchange()
+  const exchange = new Exchange(answerId && new AnswerId(answerId.sent, answerId.callers))
   const headers = { ...headersFor(request, { to: target.entry, hasBody: true }), ...more }
+  // In a compressed answer the id cannot be found.
+  if (answerId !== undefined) headers['accept-encoding'] = 'identity'
   // Undici says its own; to delete it would make every look at the others slow.
   headers['host'] = undefined
   headers['content-length'] = String(body.byteLength)
@@ -49,10 +53,10 @@ export async function relay(
   request: FastifyRequest,
   reply: FastifyReply,
   target: Target,
-  body: Buffer,
+  sent: Completed,
   { seen, headers, watch }: RelayOptions = {},
 ): Promise<FastifyReply> {
-  const exchange = exchangeWith(target, request, body)
+  const exchange = exchangeWith(target, request, sent)
   abortWhenClientLeaves(reply, exchange)
   let head: Head
   try {

@@ -11,8 +11,9 @@ import { uuid } from '../../shared/protocol/message-in.ts'
 import { contextsClear, parseParams } from '../../shared/protocol/params.ts'
 import { wireObject } from '../../shared/protocol/spelling.ts'
 import type { Registry } from '../registry/registry.ts'
-import { targetOf, type WayTo } from './agent-target.ts'
+import { rpcPath, targetOf, type WayTo } from './agent-target.ts'
 import { resultIn } from './ask-agent.ts'
+import { completed } from './completed-request.ts'
 import type { Watch } from './exchange.ts'
 import type { Gather } from './gather.ts'
 import { idOfRefused } from './id-of-refused.ts'
@@ -54,7 +55,7 @@ const feedbackIn = wireObject({ rating: z.int().min(1).max(5).optional().catch(u
 
 /**
  * JSON-RPC without a named agent (interfaces, `POST /`): the caller, the body and the scope are checked in the order of
- * an agent's own checks; then the bytes go on as they came.
+ * an agent's own checks; then the request goes on, to external agents with what they may require.
  */
 export class RpcRouter {
   readonly #options: RpcRouterOptions
@@ -150,8 +151,8 @@ export class RpcRouter {
     const { registry, wayTo, seen } = this.#options
     const entry = registry.find(route.agent)
     if (entry === undefined) throw agentHasLeft(route.kind === 'context' ? 'context' : 'task')
-    const target = targetOf(entry, request.url.split('?', 1)[0] ?? '/', wayTo)
-    return relay(request, reply, target, body, {
+    const target = targetOf(entry, rpcPath(entry, request), wayTo)
+    return relay(request, reply, target, completed(entry, { headers: request.headers, body }), {
       seen,
       headers: { 'x-agent': entry.slug },
       watch: watch && (({ status }) => (status === 200 ? watch() : undefined)),
