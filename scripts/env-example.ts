@@ -1,5 +1,5 @@
-/** Writes `.env.example` from the tables of settings: `npm run env-example`. */
-import { globSync, readFileSync, writeFileSync } from 'node:fs'
+/** Writes `.env.example` and the settings in the compose files from the tables of settings: `npm run env-example`. */
+import { readFileSync, writeFileSync } from 'node:fs'
 import path from 'node:path'
 import {
   agentSettings,
@@ -8,16 +8,10 @@ import {
   gatewaySettings,
   type Setting,
 } from '../shared/process/settings.ts'
+import { type AgentSettings, agentSettingsFiles } from './agent-settings.ts'
+import { composeFiles, withSettings } from './compose-settings.ts'
 
 type Row = Pick<Setting, 'meaning'> & { secret?: boolean; example?: string }
-
-/** An agent's `settings.json`: the names that it is handed, and what they are for. */
-interface AgentSettings {
-  env: string[]
-  required?: string[]
-  secret?: string[]
-  meaning?: Record<string, string>
-}
 
 const root = path.dirname(import.meta.dirname)
 export const envExampleFile = path.join(root, '.env.example')
@@ -28,7 +22,7 @@ export function envExample(): string {
     section('The gateway alone', gatewaySettings),
     section('An agent alone, where it runs without the gateway’s supervisor', agentSettings),
     section('The command line', cliSettings),
-    ...globSync('agents/*/settings.json', { cwd: root }).sort().map(agentSection),
+    ...agentSettingsFiles().map(agentSection),
   ]
   const head =
     '# Settings, with their defaults. Copy to .env; the environment wins over it. Empty = not set.\n'
@@ -42,14 +36,16 @@ function section(title: string, settings: Record<string, Row>): string {
   return `## ${title}\n${lines.join('')}`
 }
 
-function agentSection(file: string): string {
-  const text = readFileSync(path.join(root, file), 'utf8')
-  const { env, required = [], secret = [], meaning = {} } = JSON.parse(text) as AgentSettings
+function agentSection({ agent, settings }: { agent: string; settings: AgentSettings }): string {
+  const { env, required = [], secret = [], meaning = {} } = settings
   const rows = env.map((name) => {
     const condition = required.includes(name) ? '; without it the agent is not started' : ''
     return [name, { meaning: `${meaning[name] ?? ''}${condition}`, secret: secret.includes(name) }]
   })
-  return section(`Agent ${path.basename(path.dirname(file))}`, Object.fromEntries(rows))
+  return section(`Agent ${agent}`, Object.fromEntries(rows))
 }
 
-if (import.meta.main) writeFileSync(envExampleFile, envExample())
+if (import.meta.main) {
+  writeFileSync(envExampleFile, envExample())
+  for (const file of composeFiles) writeFileSync(file, withSettings(readFileSync(file, 'utf8')))
+}

@@ -1,7 +1,8 @@
+import { agentSettings, commonSettings, type Setting } from '../../shared/process/settings.ts'
 import type { AgentFolder } from './agent-folders.ts'
 
-/** What every agent may know of the machine and of the house. Everything else of our environment stays ours. */
-const passedOn = [
+/** What every agent may know of the machine. */
+const ofTheMachine = [
   'PATH',
   'HOME',
   'LANG',
@@ -9,25 +10,15 @@ const passedOn = [
   'TZ',
   'TMPDIR',
   'XDG_CACHE_HOME',
-  'NODE_ENV',
   'NODE_EXTRA_CA_CERTS',
-  'LOG_LEVEL',
-  'TASK_QUEUE_MAX',
-  'ARTIFACT_MAX_BYTES',
-  'ANSWERS_PER_CALLER_MAX_BYTES',
-  'ANSWERS_MAX_BYTES',
-  'FILE_ALLOWED_HOSTS',
-  'WEBHOOK_ALLOWED_HOSTS',
-  'WEBHOOK_TOKEN',
-  'WEBHOOK_URL',
-  'RETENTION_DAYS',
-  'RATE_LIMIT_PER_MINUTE',
-  'CORS_ORIGINS',
-  // Whether money is test money is for the house to say, and not for each agent's folder.
-  'PAYMENT_FACILITATOR_URL',
-  'PAYMENT_RPC_URL',
-  'PAYMENT_SANDBOX',
-  'PAYMENT_SIGNER_KEY_FILE',
+]
+
+/** And the settings that are the same for all. Everything else of our environment stays ours. */
+const passedOn = [
+  ...ofTheMachine,
+  ...Object.entries<Setting>({ ...commonSettings, ...agentSettings })
+    .filter(([, { toAgents }]) => toAgents === true)
+    .map(([name]) => name),
 ]
 
 /**

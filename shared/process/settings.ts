@@ -11,6 +11,8 @@ export interface Setting {
   example: string
   meaning: string
   secret?: true
+  /** The supervisor passes it on to its agents. */
+  toAgents?: true
 }
 
 const text = z.string().trim()
@@ -98,33 +100,39 @@ export const commonSettings = {
     schema: wholeNumber(10_000),
     example: '10000',
     meaning: 'waiting tasks per agent; more are answered 503',
+    toAgents: true,
   },
   ARTIFACT_MAX_BYTES: {
     schema: wholeNumber(32 * 1024 * 1024),
     example: '33554432',
     meaning: 'largest output of a task in bytes',
+    toAgents: true,
   },
   ANSWERS_PER_CALLER_MAX_BYTES: {
     schema: byteLimit(64 * 1024 * 1024),
     example: '67108864',
     meaning:
       'bytes of answers under way to one caller, as far as it has not read them; further large answers are refused with 429',
+    toAgents: true,
   },
   ANSWERS_MAX_BYTES: {
     schema: byteLimit(256 * 1024 * 1024),
     example: '268435456',
     meaning: 'the same for all callers of a process; further large answers are refused with 503',
+    toAgents: true,
   },
   RETENTION_DAYS: {
     schema: wholeNumber(0),
     example: '0',
     meaning: 'days that ended tasks are kept; 0 = for ever',
+    toAgents: true,
   },
   RATE_LIMIT_PER_MINUTE: {
     schema: digits('must be a whole number').optional(),
     example: '',
     meaning:
       'requests per minute of one caller, or of one address where no caller is known (default 600 in production, else 0); 0 = off',
+    toAgents: true,
   },
   TRUSTED_PROXIES: {
     schema: listOf(
@@ -140,16 +148,19 @@ export const commonSettings = {
     example: '',
     meaning:
       'origins whose pages may call from a browser, comma list; * = all; never with cookies (empty = none)',
+    toAgents: true,
   },
   LOG_LEVEL: {
     schema: z.enum(['fatal', 'error', 'warn', 'info', 'debug', 'trace', 'silent']).default('info'),
     example: 'info',
     meaning: 'pino level',
+    toAgents: true,
   },
   NODE_ENV: {
     schema: text.default('development'),
     example: '',
     meaning: 'production makes the defaults strict',
+    toAgents: true,
   },
 } as const satisfies Record<string, Setting>
 
@@ -169,40 +180,53 @@ export const agentSettings = {
     example: '',
     meaning:
       'hosts, addresses or CIDR blocks that files may be fetched from (file parts with a uri) although they are not public, divided by commas',
+    toAgents: true,
   },
   WEBHOOK_URL: {
     schema: optionalUrl,
     example: '',
     meaning: 'webhook of every task that has none of its own (wins over globalWebhook of defineAgent)',
+    toAgents: true,
   },
-  WEBHOOK_TOKEN: { schema: optional, example: '', meaning: 'bearer token sent to it', secret: true },
+  WEBHOOK_TOKEN: {
+    schema: optional,
+    example: '',
+    meaning: 'bearer token sent to it',
+    secret: true,
+    toAgents: true,
+  },
   WEBHOOK_ALLOWED_HOSTS: {
     schema: text.default(''),
     example: '',
     meaning:
       'hosts, addresses or CIDR blocks that webhooks may go to although they are not public, divided by commas',
+    toAgents: true,
   },
   PAYMENT_FACILITATOR_URL: {
     schema: optionalUrl,
     example: '',
     meaning: 'x402 facilitator that verifies and settles the payments of an agent with a price',
+    toAgents: true,
   },
   PAYMENT_RPC_URL: {
     schema: optionalUrl,
     example: '',
     meaning:
       'JSON-RPC of the chain: for the built-in facilitator, or, beside PAYMENT_FACILITATOR_URL, to look up settlements that were not answered; prices are checked against it',
+    toAgents: true,
   },
   PAYMENT_SIGNER_KEY_FILE: {
     schema: optional,
     example: '',
     meaning: 'file (mode 0600) with the private key that pays the gas of the built-in facilitator',
+    toAgents: true,
   },
   PAYMENT_SANDBOX: {
     schema: yesNo.optional(),
     example: '',
     meaning:
       'whether an agent with a price and neither of these takes test money (default yes; no with NODE_ENV=production)',
+    toAgents: true,
   },
   CAPTURE_BASE_URL: {
     schema: optionalUrl,
