@@ -3,7 +3,7 @@ import os from 'node:os'
 import type { FastifyInstance } from 'fastify'
 import { Authenticator } from '../shared/auth/authenticate.ts'
 import { addDidRoutes } from '../shared/http/did-routes.ts'
-import { addHealthRoute } from '../shared/http/health-routes.ts'
+import { addHealthRoute, type FailingChecks } from '../shared/http/health-routes.ts'
 import { addMetricsRoute } from '../shared/http/metrics-route.ts'
 import type { RequestLimits } from '../shared/http/request-limits.ts'
 import { createServer } from '../shared/http/server.ts'
@@ -71,6 +71,8 @@ export interface GatewayApp extends AsyncDisposable {
   addresses: Addresses
   oauthIssuer: string
   registry: Registry
+  /** Of the mandatory checks of `/health`. */
+  failingChecks: FailingChecks
   supervisor: RunningAgents | undefined
   /** The other gateways that this one runs. */
   further: readonly FurtherGateway[]
@@ -134,7 +136,7 @@ export async function startGatewayApp(options: GatewayAppOptions): Promise<Gatew
   const app = stack.adopt(createServer({ ...config, publicUrl, log, metrics, limits }), closeServer)
   let draining = false
   const parts = { ...around, addresses, oauth, keeper, routing, sharing, trust, limits }
-  addRoutes(app, { ...parts, draining: () => draining })
+  const failingChecks = addRoutes(app, { ...parts, draining: () => draining })
   addMetricsRoute(app, metrics)
   await proxyAgents(app, { find: (slug) => registry.bySlug(slug), wayTo, seen: routing.seen })
   await app.listen({ host: config.host, port: addresses.port })
@@ -147,6 +149,7 @@ export async function startGatewayApp(options: GatewayAppOptions): Promise<Gatew
     addresses,
     oauthIssuer: oauth.issuer,
     registry,
+    failingChecks,
     supervisor,
     further,
     [Symbol.asyncDispose]: async () => {
@@ -216,7 +219,8 @@ function leadingOf({ claims }: GatewayState, { leaseMs }: Registry) {
   return { leads: () => claims.hold('lease-keeper', holder, leaseMs / 3) }
 }
 
-function addRoutes(app: FastifyInstance, parts: Parts): void {
+/** @returns the checks of `/health` */
+function addRoutes(app: FastifyInstance, parts: Parts): FailingChecks {
   const { addresses, oauth, registry, trust, limits, draining } = parts
   const gatewayUrl = addresses.public
   refuseLoops(app, gatewayUrl)
@@ -235,7 +239,7 @@ function addRoutes(app: FastifyInstance, parts: Parts): void {
   addRpcRoutes(app, { router: parts.routing.router(authenticator, answers), log: parts.log })
   addJoiningRoutes(app, { registry, authenticator, gatewayUrl, vouch, joining })
   addDiscoveryRoutes(app, registry, { version, gatewayUrl, did: identity?.did })
-  addHealthRoute(app, healthOptions(parts))
+  return addHealthRoute(app, healthOptions(parts))
 }
 
 /** A heartbeat tells how busy an agent is, and how tasks of this gateway ended there. */

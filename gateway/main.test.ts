@@ -5,8 +5,10 @@ import { chmod, mkdir, mkdtemp, rm, stat, writeFile } from 'node:fs/promises'
 import net from 'node:net'
 import os from 'node:os'
 import path from 'node:path'
+import { DatabaseSync } from 'node:sqlite'
 import { pathToFileURL } from 'node:url'
-import { afterEach, beforeEach, expect, test } from 'vitest'
+import { afterEach, beforeEach, expect, test, vi } from 'vitest'
+import { freePort } from '../shared/testing/port.ts'
 
 let folder: string
 const children: ChildProcess[] = []
@@ -75,6 +77,35 @@ test('prints the table and the line to paste on stdout; a SIGTERM stops everythi
   expect(await gateway.ended).toBe(0)
   expect(agentPids()).toEqual([])
   expect(gateway.said.err).toBe('')
+})
+
+test('a gateway whose storage is busy says that it is ready once its /health does', async () => {
+  const go = path.join(folder, 'go')
+  // The first start of the agents has come to something only while the database is locked.
+  await writeFile(
+    path.join(folder, 'agents', 'echo', 'agent.js'),
+    `import { existsSync } from 'node:fs'
+     while (!existsSync(${JSON.stringify(go)})) await new Promise((resolve) => setTimeout(resolve, 20))
+     throw new Error('this agent does not start')`,
+  )
+  const port = await freePort()
+  const health = () =>
+    fetch(`http://127.0.0.1:${port}/health`).then(
+      ({ status }) => status,
+      () => 0,
+    )
+  const gateway = run({ PORT: String(port) })
+  await vi.waitUntil(async () => (await health()) === 200, { timeout: 30_000, interval: 50 })
+  using database = new DatabaseSync(path.join(folder, 'data', 'gateway.db'))
+  database.exec('BEGIN IMMEDIATE')
+  await writeFile(go, '')
+  await vi.waitUntil(() => gateway.said.err.includes('this agent does not start'), { timeout: 30_000 })
+  for (let seen = 0; seen < 3; seen += 1) expect(await health()).toBe(503)
+  expect(gateway.said.out).toBe('')
+  database.exec('ROLLBACK')
+  await gateway.ready
+  expect(await health()).toBe(200)
+  expect(gateway.said.out).toMatch(/^gateway +ready/m)
 })
 
 test.runIf(process.platform === 'linux')('no agent survives a gateway that was killed with -9', async () => {

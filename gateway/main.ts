@@ -7,6 +7,7 @@ import { DatabaseRefused } from '../shared/store/database-refused.ts'
 import { type GatewayApp, startGatewayApp } from './app.ts'
 import { type GatewayConfig, gatewayConfig, type Settings } from './config.ts'
 import { announcement } from './start/announcement.ts'
+import { untilHealthy } from './start/until-healthy.ts'
 import type { Outcome } from './supervisor/supervised-agent.ts'
 
 export interface GatewayOptions {
@@ -60,18 +61,20 @@ function requireShared({ secrets }: Settings, replicas: number, gateways: number
   ])
 }
 
-/** Once every agent's first start has come to something. */
+/** Once every agent's first start has come to something, and `/health` of the gateway answers 200. */
 async function announce(app: GatewayApp, config: GatewayConfig, log: Log): Promise<void> {
   const outcomes = (await app.supervisor?.settled()) ?? []
+  const failing = await untilHealthy(app.failingChecks)
+  const ready = Object.keys(failing).length === 0
   const { addresses, oauthIssuer } = app
   const withToken = config.embeddedOAuth && !config.production
-  log.info(
-    { url: addresses.public, agents: outcomes.filter(({ state }) => state === 'ready').length },
-    'gateway is ready',
-  )
+  const agents = outcomes.filter(({ state }) => state === 'ready').length
+  if (ready) log.info({ url: addresses.public, agents }, 'gateway is ready')
+  else log.warn({ url: addresses.public, agents, failing }, 'gateway is not ready: checks of /health fail')
   process.stdout.write(
     announcement({
       gatewayUrl: addresses.public,
+      ready,
       ownUrl: addresses.local,
       further: await Promise.all(
         app.further.map(async ({ url, settled }) => ({ url, ready: await settled })),

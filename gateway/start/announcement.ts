@@ -12,6 +12,8 @@ export interface AgentLine {
 
 export interface Announced {
   gatewayUrl: string
+  /** Default true. */
+  ready?: boolean
   /** Where it listens, and the other gateways that it runs. */
   ownUrl?: string
   further?: readonly { url: string; ready: boolean }[]
@@ -24,7 +26,7 @@ export interface Announced {
 /** One table of addresses and one line to paste: what `npm start` prints once everything is ready. */
 export function announcement(what: Announced): string {
   const rows = [
-    ['gateway', 'ready', gatewayCell(what)],
+    ['gateway', what.ready === false ? 'not ready' : 'ready', gatewayCell(what)],
     ...(what.further ?? []).map(({ url, ready }) => ['gateway', ready ? 'ready' : 'not running', url]),
     ['OAuth server', 'ready', what.oauthIssuer],
     ...what.agents.map((line) => agentRow(line, what.gatewayUrl)),

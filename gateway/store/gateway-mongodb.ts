@@ -36,6 +36,8 @@ export async function openGatewayMongodb(options: GatewayMongodbOptions): Promis
   const { db } = stack.use(await connectMongodb({ url, ...(onCommand && { onCommand }) }))
   await refuseUnfinishedImport(db, gatewayScope)
   await prepareSchema(db, gatewaySchema.name, { indexes: options.indexes, migrations })
+  // The first write makes the collection, which may take longer than `/health` waits.
+  await ping(db)
   const open = stack.move()
   const timeoutMs = options.operationTimeoutMs ?? 10_000
   const guard: GatewayMongodb['guard'] = (methods, unbounded) =>

@@ -21,8 +21,14 @@ export interface HealthOptions {
 
 const pingTimeoutMs = 1000
 
-/** Specification, "GET /health"; both bodies hold the union of the shapes of 200 and 503 (design gaps). */
-export function addHealthRoute(app: FastifyInstance, options: HealthOptions): void {
+/** Resolves with the names of the mandatory checks that fail now, and what each says. Never rejects. */
+export type FailingChecks = () => Promise<Record<string, string>>
+
+/**
+ * Specification, "GET /health"; both bodies hold the union of the shapes of 200 and 503 (design gaps).
+ * @returns the same checks for this process
+ */
+export function addHealthRoute(app: FastifyInstance, options: HealthOptions): FailingChecks {
   const started = process.hrtime.bigint()
   const ask = shared(() => Promise.all([askAll(options.mandatory), askAll(options.shown)]))
   app.get('/health', async (_request, reply) => {
@@ -37,6 +43,10 @@ export function addHealthRoute(app: FastifyInstance, options: HealthOptions): vo
         healthBody(options, { well, ready, uptime, checks: { ...mandatory, extensions: 'ok', ...shown } }),
       )
   })
+  return async () => {
+    const [mandatory] = await ask()
+    return Object.fromEntries(Object.entries(mandatory).filter(([, answer]) => answer !== 'ok'))
+  }
 }
 
 function healthBody(

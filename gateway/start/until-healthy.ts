@@ -1,0 +1,16 @@
+import { setTimeout as wait } from 'node:timers/promises'
+import type { FailingChecks } from '../../shared/http/health-routes.ts'
+
+const limitMs = 60_000
+const everyMs = 250
+
+/** Resolves once no mandatory check of `/health` fails; after 60 s with those that still do. */
+export async function untilHealthy(failingChecks: FailingChecks): Promise<Record<string, string>> {
+  const until = Date.now() + limitMs
+  for (;;) {
+    const failing = await failingChecks()
+    if (Object.keys(failing).length === 0 || Date.now() >= until) return failing
+    // A gateway that is told to stop meanwhile does not wait for this.
+    await wait(everyMs, undefined, { ref: false })
+  }
+}
