@@ -97,7 +97,7 @@ describe('an agent of another folder', () => {
     const said = await runAgent({ OAUTH_INITIAL_TOKEN: initial.trim() })
     expect(said).toContain('it gets no work before an operator admits it')
     expect((await cli('agents')).stdout).toContain('ready, not admitted')
-    const file = path.join(outside(), '.parley', 'oauth-client.json')
+    const file = path.join(outside(), '.parley', 'agents', 'hello', 'oauth-client.json')
     expect((await stat(file)).mode & 0o777).toBe(0o600)
     expect(said).not.toContain(initial.trim())
     operatorToken = (await cli('token', '--operator', '--scope', 'agent:read agent:write')).stdout.trim()

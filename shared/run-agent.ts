@@ -4,7 +4,7 @@ import { type AgentApp, startAgentApp } from './app.ts'
 import { HttpClientKeys } from './auth/client-keys.ts'
 import { clientMetadataUrl, nobodySaysWhere } from './auth/client-metadata-url.ts'
 import { ClientToken } from './auth/client-token.ts'
-import { discover } from './auth/discovery.ts'
+import { DiscoveryFailed, discover } from './auth/discovery.ts'
 import { HttpIntrospector } from './auth/introspection.ts'
 import { agentCard } from './discovery/agent-card.ts'
 import { loadAgent } from './handler/load-agent.ts'
@@ -16,7 +16,7 @@ import { type Running, run } from './process/run.ts'
 import { ExposedSecretFile } from './process/secret-file.ts'
 import { ConfigError } from './process/settings.ts'
 import { Membership, type TokenSource } from './registration/membership.ts'
-import { ownClient } from './registration/own-client.ts'
+import { ClientRefused, ownClient } from './registration/own-client.ts'
 import { askForClient, isSupervised, tellReady } from './registration/supervisor-channel.ts'
 import { DatabaseRefused } from './store/database-refused.ts'
 
@@ -33,17 +33,30 @@ export async function runAgent(folder: string): Promise<number> {
     const log = makeLog({ level: config.logLevel, name })
     return await run(() => start(folder, config, secrets, log), { log })
   } catch (error) {
-    const log = makeLog({ level: 'info', name })
-    log.fatal(isForOperators(error) ? { reason: error.message } : { err: error }, 'agent cannot start')
+    const reason = reasonFor(error)
+    // A supervisor reads the reason from the log line.
+    if (reason !== undefined && !isSupervised()) process.stderr.write(`parley: ${reason}\n`)
+    else
+      makeLog({ level: 'info', name }).fatal(
+        reason === undefined ? { err: error } : { reason },
+        'agent cannot start',
+      )
     return 1
   }
 }
 
-/** Whose sentence is written for whoever starts the agent. */
-function isForOperators(error: unknown): error is Error {
-  return (
-    error instanceof ConfigError || error instanceof DatabaseRefused || error instanceof ExposedSecretFile
-  )
+/** What the operator can correct, in sentences; undefined for faults of our own and of the agent's code. */
+function reasonFor(error: unknown): string | undefined {
+  if (error instanceof ConfigError || error instanceof DatabaseRefused || error instanceof ExposedSecretFile)
+    return error.message
+  if (error instanceof DiscoveryFailed)
+    return `The OAuth server ${error.issuer} cannot be used: ${error.why}. Check GATEWAY_URL, or OAUTH_ISSUER where it is set.`
+  if (error instanceof ClientRefused)
+    return `${error.message}. Check OAUTH_INITIAL_TOKEN ("npx parley token --initial" prints it where the gateway runs).`
+  const { code, syscall, port } = error as NodeJS.ErrnoException & { port?: number }
+  if (syscall === 'listen' && code === 'EADDRINUSE')
+    return `Port ${port} is in use. Set another one with --port or PORT.`
+  return undefined
 }
 
 async function start(folder: string, config: AgentConfig, secrets: AgentSecrets, log: Log): Promise<Running> {
@@ -115,12 +128,12 @@ function introspectorOf({ oauth }: AgentConfig, client: Client | undefined): Htt
   const url = endpoint(oauth.introspectionUrl, oauth.issuer, 'introspection_endpoint')
   if (url === undefined) {
     throw new ConfigError([
-      'OAUTH_ISSUER or OAUTH_INTROSPECTION_URL must be set: an agent checks every token there.',
+      'Set GATEWAY_URL to the address of the gateway that the agent joins, for example http://127.0.0.1:7400. Without a gateway, set OAUTH_ISSUER or OAUTH_INTROSPECTION_URL: the agent checks every token there.',
     ])
   }
   if (client === undefined) {
     throw new ConfigError([
-      'OAUTH_CLIENT_ID and OAUTH_CLIENT_SECRET, or OAUTH_INITIAL_TOKEN, must be set: introspection needs a client.',
+      'Set OAUTH_INITIAL_TOKEN, with which the agent registers its OAuth client ("npx parley token --initial" prints it where the gateway runs), or OAUTH_CLIENT_ID and OAUTH_CLIENT_SECRET.',
     ])
   }
   return new HttpIntrospector({ url, ...client })

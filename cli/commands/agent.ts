@@ -1,5 +1,6 @@
 import { stat } from 'node:fs/promises'
 import path from 'node:path'
+import { useAgentDataDir } from '../agent-data-dir.ts'
 import { CliCommand } from '../cli-command.ts'
 import { UsageError } from '../faults.ts'
 import type { Io } from '../io.ts'
@@ -12,14 +13,20 @@ export default function agentCommand(io: Io): CliCommand {
       'after',
       `
 Runs one agent as its own server until SIGINT or SIGTERM, then exits 0. Settings are read from the environment and
-from .env in the working folder. Every request is checked at the OAuth server of OAUTH_ISSUER or
-OAUTH_INTROSPECTION_URL with OAUTH_CLIENT_ID and OAUTH_CLIENT_SECRET.`,
+from .env in the working folder. GATEWAY_URL is the address of the gateway that the agent joins; with
+OAUTH_INITIAL_TOKEN it registers its OAuth client there. Without a gateway, tokens are checked at OAUTH_ISSUER or
+OAUTH_INTROSPECTION_URL with OAUTH_CLIENT_ID and OAUTH_CLIENT_SECRET.
+
+Key, OAuth client and database are kept in DATA_DIR/agents/<folder name>, where "parley up" keeps them as well: an
+agent has the same identity with both commands.`,
     )
     .run(async (folder: string, options: ListenOptions) => {
       const agentDir = path.resolve(io.cwd, folder)
       const there = await stat(agentDir).catch(() => undefined)
       if (there?.isDirectory() !== true) throw new UsageError(`${folder} is not a folder.`)
       applyListenOptions(io, options)
+      // The supervisor has chosen the folder already.
+      if (process.channel === undefined) await useAgentDataDir(io, path.basename(agentDir))
       const { runAgent } = await import('../../shared/run-agent.ts')
       return runAgent(agentDir)
     })

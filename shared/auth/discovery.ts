@@ -1,5 +1,6 @@
 import { request } from 'undici'
 import { z } from 'zod'
+import { connectionFault } from '../net/connection-fault.ts'
 import { boundedText } from './bounded-text.ts'
 
 const metadata = z.object({
@@ -26,11 +27,24 @@ export function isClientTemplate(template: string): boolean {
   return /^https?:$/.test(one.protocol) && one.origin === other.origin && one.username + one.password === ''
 }
 
+/** No usable metadata at the issuer. `why` is a sentence fragment for the operator. */
+export class DiscoveryFailed extends Error {
+  override readonly name = 'DiscoveryFailed'
+  readonly issuer: string
+  readonly why: string
+  constructor(issuer: string, cause: unknown) {
+    const why = connectionFault(cause, issuer) ?? (cause instanceof Error ? cause.message : String(cause))
+    super(`no OAuth server metadata at ${issuer}: ${why}`, { cause })
+    this.issuer = issuer
+    this.why = why
+  }
+}
+
 /**
  * RFC 8414: the metadata of an authorization server, from the well-known path before the issuer's own, else OpenID's
  * behind it.
  * @param timeoutMs for the whole, connections included
- * @throws Error when neither answers, or the answer is about another issuer.
+ * @throws DiscoveryFailed when neither answers, or the answer is about another issuer.
  */
 export async function discover(issuer: string, timeoutMs = 2000): Promise<ServerMetadata> {
   const { origin, pathname } = new URL(issuer)
@@ -48,13 +62,13 @@ export async function discover(issuer: string, timeoutMs = 2000): Promise<Server
       failure = error
     }
   }
-  throw new Error(`no OAuth server metadata at ${issuer}`, { cause: failure })
+  throw new DiscoveryFailed(issuer, failure)
 }
 
 async function fetchMetadata(address: string, issuer: string, signal: AbortSignal): Promise<ServerMetadata> {
   const response = await request(address, { signal, headers: { accept: 'application/json' } })
   const body = await boundedText(response.body)
-  if (response.statusCode !== 200) throw new Error(`metadata answered ${response.statusCode}`)
+  if (response.statusCode !== 200) throw new Error(`${address} answered ${response.statusCode}`)
   const found = metadata.parse(JSON.parse(body))
   if (found.issuer.replace(/\/+$/, '') !== issuer.replace(/\/+$/, '')) {
     throw new Error('metadata is about another issuer')

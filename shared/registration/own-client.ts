@@ -20,6 +20,11 @@ const clientFile = z.object({
 })
 type StoredClient = z.infer<typeof clientFile>
 
+/** The OAuth server made no client for the agent. `message` is for the operator. */
+export class ClientRefused extends Error {
+  override readonly name = 'ClientRefused'
+}
+
 export interface OwnClientOptions {
   issuer: string
   /** `registration_endpoint` of the OAuth server. */
@@ -116,7 +121,9 @@ async function ask(
   const answer = jsonOf(await boundedText(response.body)) as { error_description?: unknown } | undefined
   if (response.statusCode < 300 && typeof answer === 'object') return answer
   const why = typeof answer?.error_description === 'string' ? `: ${answer.error_description}` : ''
-  throw new Error(`the OAuth server refused to register the agent (HTTP ${response.statusCode})${why}`)
+  throw new ClientRefused(
+    `the OAuth server refused to register the agent (HTTP ${response.statusCode})${why}`,
+  )
 }
 
 /** Whole or not at all, and readable by nobody else. */
