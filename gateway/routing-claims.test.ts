@@ -160,12 +160,3 @@ test('another owner’s message under the same ids finds a home of its own', asy
   await call('message/send', saying('the best chess move', { contextId }), { authorization: bearer('bob') })
   expect([sky.sent().length, board.sent().length]).toEqual([1, 1])
 })
-
-test('an agent of the open registry that answers a list without end is named, not read', async () => {
-  const [sky, board] = [await agent('sky', weather, stranger), await agent('board', chess)]
-  for (const text of ['weather forecast', 'best chess move']) await call('message/send', saying(text))
-  sky.on['tasks/list'] = () => [{ id: crypto.randomUUID(), much: 'x'.repeat(9_000_000) }]
-  const listed = await call('tasks/list', {})
-  expect(listed.headers.get('x-parley-incomplete')).toBe('sky')
-  expect(listed.json.result.map(({ id }: { id: string }) => id)).toEqual([...board.tasks.keys()])
-})

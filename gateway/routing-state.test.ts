@@ -29,8 +29,8 @@ test('tasks/list is gathered, newest first, page by page, each task once', async
   for (const [at, one] of agents.entries()) {
     one.on['message/send'] = ({ params }) =>
       one.take(params, `2026-01-01T00:00:0${one.sent().length * 2 + at}.000000+00:00`)
-    one.on['tasks/list'] = ({ params, response }) => {
-      const all = [...one.tasks.values()].reverse()
+    one.on['tasks/list'] = ({ params, response, headers }) => {
+      const all = headers.authorization === bearer('alice') ? [...one.tasks.values()].reverse() : []
       const from = Number(params['cursor'] ?? 0)
       const to = from + Number(params['limit'] ?? 1000)
       if (to < all.length) response.setHeader('x-next-cursor', String(to))

@@ -1,31 +1,36 @@
 import type { FastifyRequest } from 'fastify'
 import { z } from 'zod'
 import { isObject } from '../../shared/jsonrpc/envelope.ts'
-import { ParleyError } from '../../shared/jsonrpc/errors.ts'
 import { type AnswerClaim, isBudgetRefusal } from '../../shared/process/answer-budget.ts'
 import { contextsList, parseParams, tasksList } from '../../shared/protocol/params.ts'
 import type { Cursors } from '../../shared/store/cursor.ts'
-import { isStranger } from '../registry/admission.ts'
+import { isExternal } from '../registry/admission.ts'
 import type { AgentEntry } from '../registry/entry.ts'
 import type { Registry } from '../registry/registry.ts'
 import { targetOf, type WayTo } from './agent-target.ts'
 import { type Asked, askAgent, atOnce, questionHeaders, rpcBody } from './ask-agent.ts'
+import { cursorMaxLength, GatherCursor, type Position, type Progress } from './gather-cursor.ts'
 import { headersFor } from './relay.ts'
 import type { RoutingStore } from './routing-store.ts'
+import { mayForwardToken } from './token-forwarding.ts'
 
 export interface GatherOptions {
   registry: Registry
   store: RoutingStore
   cursors: Cursors
   wayTo: WayTo
+  /** Whether an agent that is down is expected back; others are left out unless the caller has something there. */
+  isAwaited?: (entry: AgentEntry) => boolean
   /** For each agent's answer. Default 2 s. */
   answerMs?: number
+  /** For all answers. Default 5 s. */
+  totalMs?: number
 }
 
 export interface Gathered {
   items: unknown[]
   cursor: string | undefined
-  /** Slugs of the agents that did not answer. */
+  /** Slugs of the agents whose items are missing: they did not answer, are not asked, or found no room in the cursor. */
   incomplete: string[]
 }
 
@@ -39,11 +44,6 @@ export interface List {
   /** Holds what is gathered. */
   claim: AnswerClaim
 }
-
-/** How far one agent's list was read: behind `last` of the page that its `cursor` opens. */
-const standing = z.tuple([z.string(), z.string().nullable(), z.string().nullable()])
-type Standing = z.output<typeof standing>
-const standings = z.array(standing)
 
 /** What may still be held. */
 interface Room {
@@ -59,31 +59,32 @@ interface Line {
   taken: number
   /** Which cursor opened the page of the newest item taken, and that item. */
   page: { cursor: string | null; next: string | null }
-  last: string | null
+  last: Position | null
   failed: boolean
 }
 
-interface Item {
-  id: string
-  at: string
+interface Item extends Position {
   json: unknown
 }
 
-/** Agents of one caller that are asked, the ones used last; a cursor names them all, and must fit into a header. */
-const agentsMax = 32
-const askedAtOnce = 8
+/** Agents that are asked at most. */
+const agentsMax = 1000
+const askedAtOnce = 16
 /** All that is held at a time of one list. */
 const heldMaxBytes = 64 * 1024 * 1024
-/** Of an agent that nobody has looked at: reading a long answer holds up everybody. */
-const strangerMaxBytes = 8 * 1024 * 1024
-const cursorIn = z.string().max(12_000).optional()
+const cursorIn = z.string().max(cursorMaxLength).optional()
 
-/** `tasks/list` and `contexts/list` over the agents at which the caller has something, newest first. */
+/**
+ * `tasks/list` and `contexts/list` over the supervised agents, newest first. Nothing is sent to external agents: those at which
+ * the caller has something are reported as incomplete.
+ */
 export class Gather {
   readonly #options: GatherOptions
+  readonly #cursors: GatherCursor
 
   constructor(options: GatherOptions) {
     this.#options = options
+    this.#cursors = new GatherCursor(options.cursors)
   }
 
   /** @throws ParleyError InvalidParams */
@@ -92,42 +93,63 @@ export class Gather {
     const schema = list.method === 'tasks/list' ? tasksList : contextsList
     const { limit } = parseParams(schema, rest)
     const cursor = parseParams(z.object({ cursor: cursorIn }), { cursor: given ?? undefined }).cursor
-    const lines = await this.#lines(list, cursor)
+    const { lines, absent } = await this.#lines(list, cursor)
     const room = { bytes: heldMaxBytes, held: 0 }
-    await atOnce(lines, askedAtOnce, (line) => this.#read(line, { ...list, room }, cursor === undefined))
+    const deadline = AbortSignal.timeout(this.#options.totalMs ?? 5000)
+    const read = (line: Line) => this.#read(line, { ...list, room, deadline }, cursor === undefined)
+    await atOnce(lines, askedAtOnce, read)
     const items = merge(lines, limit)
-    const left = lines.filter(
-      (line) => line.failed || line.taken < line.items.length || line.page.next !== null,
-    )
-    const goesOn = lines.some(
-      (line) => !line.failed && (line.taken < line.items.length || line.page.next !== null),
-    )
-    const incomplete = lines.flatMap(({ failed, entry }) => (failed ? [entry.slug] : []))
-    return { items, incomplete, cursor: goesOn ? this.#seal(list, left) : undefined }
+    const failed = lines.flatMap(({ failed: isFailed, entry }) => (isFailed ? [entry.slug] : []))
+    if (!lines.some((line) => !line.failed && hasMore(line)))
+      return { items, cursor: undefined, incomplete: [...absent, ...failed] }
+    const sealed = this.#seal(list, lines)
+    return { items, cursor: sealed.cursor, incomplete: [...absent, ...failed, ...sealed.left] }
   }
 
-  async #lines({ method, owner }: List, cursor: string | undefined): Promise<Line[]> {
-    const { registry, store, cursors } = this.#options
-    const known = await store.agentsOf(owner, agentsMax)
-    const from: Standing[] =
-      cursor === undefined ? known.map((id) => [id, null, null]) : opened(cursors, method, owner, cursor)
-    return from.flatMap(([id, page, last]) => {
-      const entry = registry.find(id)
+  /** `absent`: slugs of agents that may have something of the caller and are not asked. */
+  async #lines(
+    { method, owner, request }: List,
+    cursor: string | undefined,
+  ): Promise<{ lines: Line[]; absent: string[] }> {
+    const { registry, store, isAwaited = () => true } = this.#options
+    const known = new Set(await store.agentsOf(owner, agentsMax))
+    const absent: string[] = []
+    const asked = new Map<string, AgentEntry>()
+    for (const entry of registry.all()) {
+      const { id, slug } = entry
+      if (isExternal(entry)) {
+        if (known.has(id)) absent.push(slug)
+      } else if (!isAwaited(entry) && !known.has(id)) continue
+      else if (asked.size >= agentsMax || isBarred(entry) || !mayForwardToken(entry, request.token))
+        absent.push(slug)
+      else asked.set(id, entry)
+    }
+    const ids = [...asked.keys()]
+    const from: Progress[] =
+      cursor === undefined
+        ? ids.map((agent) => ({ agent, page: null, last: null }))
+        : this.#cursors.open(method, owner, cursor, ids)
+    const lines = from.flatMap(({ agent, page, last }) => {
+      const entry = asked.get(agent)
       if (entry === undefined) return []
       return { entry, items: [], taken: 0, page: { cursor: page, next: null }, last, failed: false }
     })
+    return { lines, absent }
   }
 
   /** One page; a second one where the first was read to its end before. */
-  async #read(line: Line, list: List & { room: Room }, isFirst: boolean): Promise<void> {
-    const signal = AbortSignal.timeout(this.#options.answerMs ?? 2000)
+  async #read(
+    line: Line,
+    list: List & { room: Room; deadline: AbortSignal },
+    isFirst: boolean,
+  ): Promise<void> {
+    const signal = AbortSignal.any([list.deadline, AbortSignal.timeout(this.#options.answerMs ?? 2000)])
     try {
       for (let pages = 0; pages < 2; pages += 1) {
         const asked = await this.#ask(line, list, isFirst && pages === 0, signal)
         if (!Array.isArray(asked.result)) throw new Error(`answered ${asked.status}`)
         const all = asked.result.map((json) => itemOf(json, list.method))
-        const at = line.last === null ? -1 : all.findIndex(({ id }) => id === line.last)
-        line.items = all.slice(at + 1)
+        line.items = line.last === null ? all : behind(all, line.last)
         const next = asked.headers['x-next-cursor']
         line.page.next = typeof next === 'string' ? next : null
         if (line.items.length > 0 || line.page.next === null) return
@@ -150,9 +172,8 @@ export class Gather {
   ): Promise<Asked> {
     const target = targetOf(line.entry, '/', this.#options.wayTo)
     const { method, params, request, body, claim } = list
-    const ownMax = isStranger(line.entry) ? strangerMaxBytes : room.bytes
     const grew = (bytes: number) => claim.reserve((room.held += bytes))
-    const options = { signal, answerMaxBytes: Math.min(room.bytes, ownMax), grew }
+    const options = { signal, answerMaxBytes: room.bytes, grew }
     const held = (asked: Asked) => {
       room.bytes -= asked.size
       return asked
@@ -168,22 +189,38 @@ export class Gather {
     return held(await askAgent(target, { ...options, headers, body: rpcBody(method, { ...rest, ...from }) }))
   }
 
-  #seal({ method, owner }: List, lines: readonly Line[]): string {
-    const at = lines.map((line): Standing => {
-      if (!line.failed && line.taken === line.items.length && line.page.next !== null)
-        return [line.entry.id, line.page.next, null]
-      return [line.entry.id, line.page.cursor, line.items[line.taken - 1]?.id ?? line.last]
-    })
-    return this.#options.cursors.seal(method, owner, at)
+  /** First the lists that were read in part: one that was not touched can be read again from its beginning. */
+  #seal({ method, owner }: List, lines: readonly Line[]): { cursor: string; left: string[] } {
+    const goOn = lines.filter((line) => line.failed || hasMore(line))
+    const progress = goOn.map(progressOf).sort((a, b) => Number(a.last === null) - Number(b.last === null))
+    const { cursor, left } = this.#cursors.seal(method, owner, progress)
+    const slugs = new Map(goOn.map(({ entry }) => [entry.id, entry.slug]))
+    return { cursor, left: left.flatMap(({ agent }) => slugs.get(agent) ?? []) }
   }
 }
 
-function opened(cursors: Cursors, method: string, owner: string, cursor: string): Standing[] {
-  const read = standings.safeParse(cursors.open(method, owner, cursor))
-  if (read.success) return read.data
-  throw new ParleyError('InvalidParams', {
-    data: { issues: [{ path: 'cursor', message: 'not a cursor of this list' }] },
-  })
+/** An operator decided that nothing goes there. */
+function isBarred({ admitted, quarantine }: AgentEntry): boolean {
+  return !admitted || quarantine?.by !== undefined
+}
+
+function hasMore({ taken, items, page }: Line): boolean {
+  return taken < items.length || page.next !== null
+}
+
+function progressOf({ entry, failed, taken, items, page, last }: Line): Progress {
+  const newest = items[taken - 1]
+  const reached = newest === undefined ? last : { at: newest.at, id: newest.id }
+  const isRead = !failed && taken === items.length && page.next !== null
+  return { agent: entry.id, page: isRead ? page.next : page.cursor, last: reached }
+}
+
+/** The items after `last`; where that was removed, or moved to the front, those that are older. */
+function behind(items: readonly Item[], last: Position): Item[] {
+  const at = items.findIndex(({ id }) => id === last.id)
+  if (at !== -1 && items[at]?.at === last.at) return items.slice(at + 1)
+  const older = items.findIndex((item) => item.at < last.at || (item.at === last.at && item.id < last.id))
+  return older === -1 ? [] : items.slice(older)
 }
 
 /** Each agent's own order is kept; of the first ones the newest comes next. A line that is used up ends the page. */
@@ -208,10 +245,12 @@ function merge(lines: readonly Line[], limit: number): unknown[] {
   return items
 }
 
+/** Agents of earlier versions do not say when a task was created. */
 function itemOf(json: unknown, method: List['method']): Item {
   const object = isObject(json) ? json : {}
   if (method === 'contexts/list')
     return { id: String(object['context_id']), at: String(object['updated_at']), json }
-  const { status } = object
-  return { id: String(object['id']), at: String(isObject(status) ? status['timestamp'] : ''), json }
+  const { status, created_at: createdAt } = object
+  const at = createdAt ?? (isObject(status) ? status['timestamp'] : '')
+  return { id: String(object['id']), at: String(at), json }
 }

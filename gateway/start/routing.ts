@@ -8,11 +8,13 @@ import { decisionsKeptMs } from '../http/negotiation-routes.ts'
 import { AgentIndex } from '../ranking/agent-index.ts'
 import { Embeddings, type EmbeddingsOptions } from '../ranking/embeddings.ts'
 import type { AwaitedAgents } from '../registry/awaited-agents.ts'
+import type { AgentEntry } from '../registry/entry.ts'
 import type { Registry } from '../registry/registry.ts'
 import type { WorkSeen } from '../registry/work-seen.ts'
 import type { WayTo } from '../routing/agent-target.ts'
 import { followRegistry } from '../routing/follow-registry.ts'
 import { Gather } from '../routing/gather.ts'
+import { cursorMaxLength } from '../routing/gather-cursor.ts'
 import { KeepClean } from '../routing/keep-clean.ts'
 import { Lessons, type Pupil } from '../routing/lessons.ts'
 import { Meaning } from '../routing/meaning.ts'
@@ -56,8 +58,6 @@ const keptMs = {
   decisions: decisionsKeptMs,
   lessons: 180 * day,
 }
-/** A gathered list's cursor names up to 32 agents. */
-const cursorMaxLength = 12_000
 
 /** The index of the agents, kept as the registry is, and all that routes by it. */
 export async function startRouting(options: RoutingOptions): Promise<Routing> {
@@ -70,12 +70,8 @@ export async function startRouting(options: RoutingOptions): Promise<Routing> {
   const lessons = new Lessons({ store, log, ended, pupil: config.routeLearning ? pupilOf(index) : undefined })
   await lessons.open()
   const negotiator = new Negotiator({ index, registry, store, gatewayUrl, log, meaning })
-  const whereabouts = new Whereabouts({
-    store,
-    registry,
-    wayTo,
-    isAwaited: (entry) => awaited.isAwaited(entry),
-  })
+  const isAwaited = (entry: AgentEntry) => awaited.isAwaited(entry)
+  const whereabouts = new Whereabouts({ store, registry, wayTo, isAwaited })
   const seen: Seen = (id, sign) => (sign === 'answered' ? work.answered(id) : work.failed(id))
   const around = { registry, store, whereabouts, lessons, wayTo, seen, gatewayUrl, log }
   const messages = new MessageRouter({ ...around, negotiator, minScore: config.routeMinScore })
@@ -83,6 +79,7 @@ export async function startRouting(options: RoutingOptions): Promise<Routing> {
     registry,
     store,
     wayTo,
+    isAwaited,
     cursors: new Cursors(await store.cursorKey(), cursorMaxLength),
   })
   const cleaning = new KeepClean({ store, log, keptMs, beside: () => index.learned.refresh() })

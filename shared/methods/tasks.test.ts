@@ -100,6 +100,17 @@ test('tasks/list: the caller’s own alone, newest first', async () => {
   expect(await eve.list()).toEqual([])
 })
 
+test('tasks/list says when each task was created, which a later change of its state leaves as it is', async () => {
+  const alice = owner()
+  const running = await alice.send('wait')
+  const createdAt = async () =>
+    ((await alice.list()) as unknown as { created_at: string }[]).map(({ created_at }) => created_at)
+  const before = await createdAt()
+  expect(before).toEqual([expect.stringMatching(/^\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d\.\d{6}\+00:00$/)])
+  await alice.cancel(running.id)
+  expect(await createdAt()).toEqual(before)
+})
+
 test('tasks/list in pages: every task once, the cursor in X-Next-Cursor, none on the last page', async () => {
   const alice = owner()
   const ids: string[] = []

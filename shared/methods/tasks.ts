@@ -34,7 +34,12 @@ export async function listTasks({ store }: Services, call: Call): Promise<Answer
     ...(state === undefined ? {} : { state }),
   }
   const page = await store.outlineTasks(query, call.reserve)
-  return { result: page.items.map(({ task }) => taskOut(task, historyLength)), headers: nextCursor(page) }
+  // The list is in the order of creation: whoever merges the lists of several agents needs it.
+  const result = page.items.map(({ task }) => ({
+    ...taskOut(task, historyLength),
+    created_at: task.createdAt,
+  }))
+  return { result, headers: nextCursor(page) }
 }
 
 /** The next page's cursor travels in a header, because the result is an array (specification, `tasks/list`). */
