@@ -1,4 +1,4 @@
-import { type AgentClient, RpcError } from '../shared/client/client.ts'
+import { type AgentClient, RpcError, type WireTask } from '../shared/client/client.ts'
 import { CommandFailed } from './faults.ts'
 
 /**
@@ -6,9 +6,9 @@ import { CommandFailed } from './faults.ts'
  * must exist before anything is sent.
  * @throws CommandFailed when it does not, or when the token may not read it
  */
-export async function requireTask(client: AgentClient, task: string, agent: string): Promise<void> {
+export async function requireTask(client: AgentClient, task: string, agent: string): Promise<WireTask> {
   try {
-    await client.get(task, { historyLength: 0 })
+    return await client.get(task, { historyLength: 0 })
   } catch (thrown) {
     if (!(thrown instanceof RpcError)) throw thrown
     if (thrown.code === -32001) {

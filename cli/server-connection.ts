@@ -33,6 +33,8 @@ export interface ServerConnection {
   agent(slug: string, more?: Pick<ClientOptions, 'fetch' | 'requestTimeoutMs'>): AgentClient
   /** GET of a path below the address, its JSON. */
   getJson(path: string): Promise<{ body: unknown; headers: Headers }>
+  /** GET of a public path: without the token. */
+  getPublicJson(path: string): Promise<unknown>
   /** Another method on such a path, with a body of JSON or none. */
   send(method: 'POST' | 'DELETE', path: string, body?: object): Promise<{ body: unknown; status: number }>
 }
@@ -58,6 +60,7 @@ export async function connect(
     async getJson(path) {
       return fetchJson(`${url}${path}`, { headers: await bearer(token) })
     },
+    getPublicJson: async (path) => (await fetchJson(`${url}${path}`, {})).body,
     async send(method, path, body) {
       const headers = { ...(await bearer(token)), ...(body && { 'content-type': 'application/json' }) }
       const sent = body === undefined ? {} : { body: JSON.stringify(body) }

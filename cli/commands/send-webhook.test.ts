@@ -4,7 +4,8 @@ import { present, status, task } from '../../shared/testing/wire-samples.ts'
 import { runCli } from '../testing.ts'
 
 const url = 'http://127.0.0.1:7399/'
-const wanted = { push_notification_config: { id: expect.any(String), url, token: 'let-me-in' } }
+const modes = { acceptedOutputModes: ['*/*'] }
+const wanted = { ...modes, push_notification_config: { id: expect.any(String), url, token: 'let-me-in' } }
 const webhook = ['--webhook', url, '--webhook-token', 'let-me-in']
 
 test('--webhook goes with the message, streamed or not, and the token is not printed', async () => {
@@ -29,7 +30,7 @@ test('the answer to a question names the webhook no more: it belongs to the task
   })
   const argv = ['send', 'x', 'hello', '--url', server.url, ...webhook]
   expect((await runCli(argv, { tty: true, stdin: 'this\n' })).code).toBe(0)
-  expect(server.calls.map(({ params }) => params['configuration'])).toEqual([wanted, undefined])
+  expect(server.calls.map(({ params }) => params['configuration'])).toEqual([wanted, modes])
 })
 
 test('--webhook-token alone is wrong use: exit code 2, and nothing is sent', async () => {

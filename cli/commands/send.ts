@@ -11,6 +11,7 @@ import {
 import { isDecimal } from '../../shared/payments/amount.ts'
 import { isPaused } from '../../shared/protocol/task.ts'
 import { CliCommand } from '../cli-command.ts'
+import { completeMessage, type Outgoing } from '../complete-message.ts'
 import { clientSettings } from '../environment.ts'
 import { UsageError } from '../faults.ts'
 import { conclude, concludeJson, followEvents, type Standing, sayInterrupted } from '../follow-task.ts'
@@ -23,6 +24,7 @@ import { fetchThatPays, type PayOptions, unpaid } from '../pay.ts'
 import { askOnTerminal, isInteractive } from '../question.ts'
 import { requireTask } from '../require-task.ts'
 import { connect, type ServerOptions, withServerOptions } from '../server-connection.ts'
+import { mayStream } from '../streams.ts'
 import { TaskView } from '../task-view.ts'
 import { ToldRoute } from '../told-route.ts'
 
@@ -90,9 +92,18 @@ async function send(io: Io, agent: string, text: string | undefined, options: Se
   const message = await messageOf(io, text, options)
   if (options.new && options.task === undefined) throw new UsageError('--new needs --task <id>.')
   try {
-    if (options.task !== undefined && !options.new) await requireTask(client, options.task, agent)
-    if (options.wait) return await converse(io, client, message, agent, options)
-    const task = await client.send(message, configurationOf(options))
+    const known =
+      options.task === undefined || options.new ? undefined : await requireTask(client, options.task, agent)
+    const first = completeMessage(
+      agent,
+      { message, configuration: configurationOf(options) },
+      known?.context_id,
+    )
+    if (options.wait) {
+      const streams = await mayStream(server, agent)
+      return await converse(io, { client, streams }, first, agent, options)
+    }
+    const task = await client.send(first.message, first.configuration)
     if (options.json) printJson(io, task)
     else if (isMessage(task)) printMessage(io, task, agent)
     else print(io, `${task.id}\n`)
@@ -109,8 +120,8 @@ const payment: OutgoingMessage = { text: 'Payment' }
 /** Sends, shows, asks, and sends the answer, until the task ends or nobody answers. */
 async function converse(
   io: Io,
-  client: AgentClient,
-  first: OutgoingMessage,
+  { client, streams }: { client: AgentClient; streams: boolean },
+  first: Outgoing,
   agent: string,
   options: SendOptions,
 ) {
@@ -120,9 +131,9 @@ async function converse(
   let known: Standing | undefined
   try {
     // A webhook belongs to the task: the answers to its questions need not name it again.
-    for (let [message, configuration] = [first, configurationOf(options)]; ; configuration = undefined) {
-      const standing = await follow(client, message, view, {
-        configuration,
+    for (let outgoing = first; ; ) {
+      const standing = await follow(client, outgoing, view, {
+        streams,
         show,
         signal: leave.signal,
         noted: (at) => (known = at),
@@ -139,7 +150,8 @@ async function converse(
       if (!isPaused(state) || !(pays || isInteractive(io))) return conclude(io, standing, agent)
       const answer = pays ? payment : await askOnTerminal(io, standing.status, leave.signal)
       if (answer === undefined) return conclude(io, standing, agent)
-      message = { ...answer, taskId: standing.taskId, contextId: standing.contextId }
+      const message = { ...answer, taskId: standing.taskId, contextId: standing.contextId }
+      outgoing = completeMessage(agent, { message, configuration: undefined })
     }
   } catch (thrown) {
     view.finish()
@@ -149,15 +161,22 @@ async function converse(
 }
 
 interface Following {
-  configuration: SendConfiguration | undefined
+  /** False: the agent is sent the message and asked how its task stands. */
+  streams: boolean
   show: (event: WireEvent) => void | Promise<void>
   noted: (standing: Standing) => void
   signal: AbortSignal
 }
 
 /** By stream; an agent that does not stream is sent the message and waited for. */
-async function follow(client: AgentClient, message: OutgoingMessage, view: TaskView, following: Following) {
-  const { configuration, show, noted, signal } = following
+async function follow(
+  client: AgentClient,
+  { message, configuration }: Outgoing,
+  view: TaskView,
+  following: Following,
+) {
+  const { streams, show, noted, signal } = following
+  if (!streams) return poll(client, { message, configuration }, view, following)
   let told = false
   const events = client.stream(message, configuration, { signal })
   try {
@@ -168,13 +187,24 @@ async function follow(client: AgentClient, message: OutgoingMessage, view: TaskV
   } catch (thrown) {
     if (told || !(thrown instanceof RpcError) || thrown.code !== -32004) throw thrown
   }
+  return poll(client, { message, configuration }, view, following)
+}
+
+/** Sends the message and waits for the end of its task. */
+async function poll(
+  client: AgentClient,
+  { message, configuration }: Outgoing,
+  view: TaskView,
+  { streams, noted, signal }: Following,
+) {
   const accepted = await client.send(message, configuration, { signal })
   if (isMessage(accepted)) return accepted
   noted({ taskId: accepted.id, contextId: accepted.context_id, status: accepted.status })
   view.state(accepted.status.state)
-  const task = await client.wait(accepted.id, { signal })
+  const task = await client.wait(accepted.id, { signal, stream: streams })
   view.state(task.status.state)
-  for (const artifact of task.artifacts) await view.artifact(artifact)
+  // Agents of other implementations leave an empty list out.
+  for (const artifact of task.artifacts ?? []) await view.artifact(artifact)
   return { taskId: task.id, contextId: task.context_id, status: task.status }
 }
 

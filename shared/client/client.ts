@@ -124,16 +124,17 @@ export class AgentClient {
 
   /**
    * The task once it has ended or is in one of `untilStates` (default: any pause). Follows the stream, or asks
-   * again and again where the agent does not stream. Without an end of its own: give a `signal`.
+   * again and again where the agent does not stream (`stream: false`: without trying). Without an end of its own: give
+   * a `signal`.
    */
   async wait(
     id: string,
-    options: CallOptions & { untilStates?: readonly TaskState[] } = {},
+    options: CallOptions & { untilStates?: readonly TaskState[]; stream?: boolean } = {},
   ): Promise<WireTask> {
-    const { untilStates, ...callOptions } = options
+    const { untilStates, stream = true, ...callOptions } = options
     const reached = (state: TaskState): boolean =>
       isTerminal(state) || (untilStates === undefined ? isPaused(state) : untilStates.includes(state))
-    let streams = true
+    let streams = stream
     for (let pauseMs = 20; ; pauseMs = Math.min(pauseMs * 2, 2000)) {
       const task = await this.get(id, callOptions)
       if (reached(task.status.state)) return task

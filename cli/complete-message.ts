@@ -1,0 +1,24 @@
+import { randomUUID } from 'node:crypto'
+import type { OutgoingMessage, SendConfiguration } from '../shared/client/wire.ts'
+
+export interface Outgoing {
+  message: OutgoingMessage
+  configuration: SendConfiguration | undefined
+}
+
+/**
+ * Fills in what agents of other implementations require and ours do not: `contextId`, `taskId` and
+ * `acceptedOutputModes`. Nothing for "-": the gateway does it once it has chosen an agent.
+ * @param knownContextId the context of the task that the message continues
+ */
+export function completeMessage(
+  agent: string,
+  { message, configuration }: Outgoing,
+  knownContextId?: string,
+): Outgoing {
+  if (agent === '-') return { message, configuration }
+  return {
+    message: { contextId: knownContextId ?? randomUUID(), taskId: randomUUID(), ...message },
+    configuration: { acceptedOutputModes: ['*/*'], ...configuration },
+  }
+}

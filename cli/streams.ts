@@ -1,0 +1,13 @@
+import { isObject } from '../shared/jsonrpc/envelope.ts'
+import type { ServerConnection } from './server-connection.ts'
+import { slugOf } from './server-connection.ts'
+
+/** False: the agent's card says that it does not stream. A card that cannot be read says nothing. */
+export async function mayStream(server: ServerConnection, agent: string): Promise<boolean> {
+  if (agent === '-') return true
+  const card = await server
+    .getPublicJson(`/agents/${slugOf(agent)}/.well-known/agent.json`)
+    .catch(() => undefined)
+  const capabilities = isObject(card) ? card['capabilities'] : undefined
+  return !isObject(capabilities) || capabilities['streaming'] !== false
+}
