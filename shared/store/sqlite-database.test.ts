@@ -164,6 +164,49 @@ test('more writes than one transaction holds are all done, in their order', asyn
   expect(await texts(database)).toEqual(wanted)
 })
 
+test('a storage without room for another page answers no ping, and one again once there is room', async () => {
+  await using database = await openDatabase(file, [one])
+  await insert(database, 'a')
+  const limit = (pages: number) =>
+    database.read(() => database.statement(`PRAGMA max_page_count = ${pages}`).get())
+  await database.ping()
+  await limit(1)
+  await expect(database.ping()).rejects.toMatchObject({
+    error: 'Unavailable',
+    message: 'The storage is full',
+  })
+  await limit(1000)
+  await expect(database.ping()).resolves.toBeUndefined()
+})
+
+test('a write that failed for want of room is remembered by the ping for 10 s, though small ones succeed', async () => {
+  let now = 0
+  await using database = await openDatabase(file, [one], { now: () => now })
+  await insert(database, 'a')
+  const pages = await database.read(() => database.statement('PRAGMA page_count').get()?.['page_count'])
+  await database.read(() => database.statement(`PRAGMA max_page_count = ${Number(pages) + 10}`).get())
+  await expect(insert(database, 'x'.repeat(1_000_000))).rejects.toMatchObject({
+    message: 'The storage is full',
+  })
+  await insert(database, 'b')
+  await expect(database.ping()).rejects.toMatchObject({ error: 'Unavailable' })
+  now += 10_000
+  await expect(database.ping()).resolves.toBeUndefined()
+})
+
+test('a file that was damaged on the disk answers no ping any more', async () => {
+  let now = 0
+  await using database = await openDatabase(file, [one], { now: () => now })
+  for (let n = 0; n < 200; n += 1) await insert(database, `${n} ${'x'.repeat(1000)}`)
+  await database.read(() => database.statement('PRAGMA wal_checkpoint(TRUNCATE)').get())
+  await database.ping()
+  const bytes = await readFile(file)
+  await writeFile(file, bytes.fill(0xa5, 4096))
+  now += 2000
+  await expect(database.ping()).rejects.toMatchObject({ error: 'Unavailable' })
+  await expect(database.ping()).rejects.toMatchObject({ message: 'The database file is damaged' })
+})
+
 test('a full disk: the writes that do not fit fail as unavailable, the others are kept, and it goes on when there is room', async () => {
   await using database = await openDatabase(file, [one])
   const limit = (pages: number) =>

@@ -5,6 +5,7 @@ import { DatabaseSync, type StatementSync } from 'node:sqlite'
 import { DatabaseRefused } from './database-refused.ts'
 import { DiskWaits } from './disk-waits.ts'
 import { GroupCommit, unavailable } from './group-commit.ts'
+import { SqliteHealth } from './sqlite-health.ts'
 
 export type Statement = StatementSync
 
@@ -27,7 +28,7 @@ export interface SqliteDatabase extends AsyncDisposable {
    * it; a machine that loses its power may lose the last second.
    */
   writeSoon<T>(run: () => T): Promise<T>
-  /** Writes to the disk and waits for it. */
+  /** Writes to the disk and waits for it; rejects as well where the disk is full or the file damaged. */
   ping(): Promise<void>
 }
 
@@ -51,7 +52,11 @@ const pragmas = `
  * to n + 1; the version stands in `user_version`.
  * @throws DatabaseRefused when another process has it open, or its schema is newer, or it is no database
  */
-export async function openDatabase(file: string, migrations: readonly string[]): Promise<SqliteDatabase> {
+export async function openDatabase(
+  file: string,
+  migrations: readonly string[],
+  { now }: { now?: () => number } = {},
+): Promise<SqliteDatabase> {
   using opened = new DisposableStack()
   try {
     makeFile(file)
@@ -61,7 +66,8 @@ export async function openDatabase(file: string, migrations: readonly string[]):
     database.prepare('PRAGMA journal_mode = WAL').get()
     database.exec(pragmas)
     migrate(database, migrations)
-    return new OpenDatabase(database, migrations.length, opened.move())
+    const health = new SqliteHealth({ database, file, ...(now !== undefined && { now }) })
+    return new OpenDatabase(database, migrations.length, health, opened.move())
   } catch (error) {
     throw error instanceof DatabaseRefused ? error : refusal(file, error)
   }
@@ -131,15 +137,17 @@ function versionOf(database: DatabaseSync): number {
 class OpenDatabase implements SqliteDatabase {
   readonly #database: DatabaseSync
   readonly #version: number
+  readonly #health: SqliteHealth
   readonly #opened: DisposableStack
   readonly #writes: GroupCommit
   readonly #begin: () => void
   readonly #rollback: () => void
   readonly #statements = new Map<string, Statement>()
 
-  constructor(database: DatabaseSync, version: number, opened: DisposableStack) {
+  constructor(database: DatabaseSync, version: number, health: SqliteHealth, opened: DisposableStack) {
     this.#database = database
     this.#version = version
+    this.#health = health
     this.#opened = opened
     const verb = (sql: string) => {
       const statement = database.prepare(sql)
@@ -182,7 +190,7 @@ class OpenDatabase implements SqliteDatabase {
     try {
       return run()
     } catch (error) {
-      throw forCallers(error)
+      throw this.#failure(error)
     }
   }
 
@@ -209,6 +217,11 @@ class OpenDatabase implements SqliteDatabase {
   async ping(): Promise<void> {
     // Writes the first page again, as it is.
     await this.write(() => this.#database.exec(`PRAGMA user_version = ${this.#version}`))
+    try {
+      await this.#health.check()
+    } catch (error) {
+      throw this.#failure(error)
+    }
   }
 
   async [Symbol.asyncDispose](): Promise<void> {
@@ -222,8 +235,13 @@ class OpenDatabase implements SqliteDatabase {
     try {
       return await this.#writes.write(run, soon)
     } catch (error) {
-      throw forCallers(error)
+      throw this.#failure(error)
     }
+  }
+
+  #failure(error: unknown): unknown {
+    if (isDriverError(error)) this.#health.failed(error.errcode & 0xff)
+    return forCallers(error)
   }
 
   #requireOpen(): void {
