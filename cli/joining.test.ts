@@ -90,7 +90,9 @@ async function stopAgent(): Promise<void> {
 
 describe('an agent of another folder', () => {
   let taskId = ''
-  let operatorToken = ''
+  /** Of a caller: good at every server, and at the agent alone. */
+  let unbound = ''
+  let token = ''
 
   test('joins with proof under a client of its own, and waits for an operator', async () => {
     const initial = await readFile(path.join(inHouse(), '.parley', 'oauth', 'initial-access-token'), 'utf8')
@@ -100,14 +102,18 @@ describe('an agent of another folder', () => {
     const file = path.join(outside(), '.parley', 'agents', 'hello', 'oauth-client.json')
     expect((await stat(file)).mode & 0o777).toBe(0o600)
     expect(said).not.toContain(initial.trim())
-    operatorToken = (await cli('token', '--operator', '--scope', 'agent:read agent:write')).stdout.trim()
-    const refused = await cli('send', 'hello', 'Ada', '--token', operatorToken)
+    const entry = await fetch(`${gateway.addresses.public}/registry/agents/hello`)
+    const { token_resource: resource } = (await entry.json()) as { token_resource: string }
+    const scopes = ['token', '--operator', '--scope', 'agent:read agent:write']
+    unbound = (await cli(...scopes)).stdout.trim()
+    token = (await cli(...scopes, '--resource', resource)).stdout.trim()
+    const refused = await cli('send', 'hello', 'Ada', '--token', token)
     expect(refused).toMatchObject({ code: 1, stdout: '' })
     expect(refused.stderr).toContain('waits for an operator to admit it')
   })
 
   test('works once it is admitted', async () => {
-    const weak = await cli('admit', 'hello', '--token', operatorToken)
+    const weak = await cli('admit', 'hello', '--token', unbound)
     expect([weak.code, weak.stderr]).toEqual([1, expect.stringContaining('no scope agent:admin')])
     const stale = await cli('admit', 'hello', '--revision', 'another')
     expect([stale.code, stale.stderr]).toEqual([1, expect.stringContaining('no longer the one')])
@@ -117,7 +123,12 @@ describe('an agent of another folder', () => {
     const admitted = await cli('admit', 'hello', '--revision', revision)
     expect(admitted.stdout).toMatch(/^admitted +yes$/m)
     expect(admitted.stdout).toMatch(new RegExp(`^revision +${revision}$`, 'm'))
-    const sent = await cli('send', 'hello', 'Ada', '--json', '--token', operatorToken)
+    const stranger = await cli('send', 'hello', 'Ada', '--token', unbound)
+    expect([stranger.code, stranger.stderr]).toEqual([
+      1,
+      expect.stringContaining('get a token for this agent (npx parley token --resource did:parley:'),
+    ])
+    const sent = await cli('send', 'hello', 'Ada', '--json', '--token', token)
     expect(sent.stdout).toContain('Hello, Ada')
     taskId =
       /"task_id":"([\da-f-]{36})"|"id":"([\da-f-]{36})"/.exec(sent.stdout)?.slice(1).find(Boolean) ?? ''
@@ -138,7 +149,7 @@ describe('an agent of another folder', () => {
 
   test('is verified from the gateway’s document to its answer, online and from files; not with another byte', async () => {
     const saved = path.join(folder, 'saved')
-    const online = await cli('verify', taskId, '--agent', 'hello', '--save', saved, '--token', operatorToken)
+    const online = await cli('verify', taskId, '--agent', 'hello', '--save', saved, '--token', token)
     expect(online).toMatchObject({ code: 0 })
     expect(online.stdout.match(/^ok /gm)).toHaveLength(11)
     expect((await runCli(['verify', '--from', saved])).code).toBe(0)
@@ -180,7 +191,7 @@ describe('an agent of another folder', () => {
     expect(shown.stdout).toMatch(/key-1 .* listed\n.*key-2 .* signs/)
     await runAgent()
     expect((await cli('agents')).stdout).toMatch(/hello +ready +greet/)
-    expect((await cli('verify', taskId, '--agent', 'hello', '--token', operatorToken)).code).toBe(0)
+    expect((await cli('verify', taskId, '--agent', 'hello', '--token', token)).code).toBe(0)
   })
 
   test('comes again after the old key was retired too', async () => {
@@ -193,16 +204,14 @@ describe('an agent of another folder', () => {
 
   test('is looked at from outside by `parley check`', async () => {
     const url = gateway.registry.bySlug('hello')?.url ?? ''
-    const checked = await runCli(['check', url, '--token', operatorToken])
+    const checked = await runCli(['check', url, '--token', token])
     expect(checked.stdout.match(/^ok /gm)).toHaveLength(8)
     expect(checked.code).toBe(0)
   })
 
   test('is set aside, taken back and removed by the operator', async () => {
     expect((await cli('quarantine', 'hello', '--reason', 'lies')).stdout).toMatch(/^quarantine +lies$/m)
-    expect((await cli('send', 'hello', 'Ada', '--token', operatorToken)).stderr).toContain(
-      'set aside by an operator',
-    )
+    expect((await cli('send', 'hello', 'Ada', '--token', token)).stderr).toContain('set aside by an operator')
     expect((await cli('release', 'hello')).stdout).not.toContain('quarantine')
     expect((await cli('remove', 'hello')).stdout).toBe('hello is no longer registered.\n')
     expect(await cli('admit', 'hello')).toMatchObject({ code: 1, stdout: '' })

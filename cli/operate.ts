@@ -8,12 +8,17 @@ import { connect, type ServerOptions, slugOf, withServerOptions } from './server
 interface OperateOptions extends ServerOptions {
   reason?: string
   revision?: string
+  own?: true
   json?: true
 }
 
 const whoMay = `
 It is for the operator: with --token or PARLEY_TOKEN a token with agent:admin, else one of the client that the embedded
 OAuth server keeps for whoever has its folder.`
+
+const whoseToken = `
+Without --own the agent is external: it receives only tokens whose audience names it (npx parley token --resource …).
+--own needs an agent that has proven its key.`
 
 /** A command of the operator on one entry of the registry. */
 export function operatorCommand(io: Io, action: 'admit' | 'quarantine' | 'release'): CliCommand {
@@ -23,13 +28,16 @@ export function operatorCommand(io: Io, action: 'admit' | 'quarantine' | 'releas
     .addHelpText('after', whoMay)
   if (action === 'quarantine') command.option('--reason <text>', 'why; others see it')
   if (action === 'admit')
-    command.option('--revision <text>', 'only if it is still what was looked at: `revision` of the entry')
+    command
+      .option('--revision <text>', 'only if it is still what was looked at: `revision` of the entry')
+      .option('--own', 'this deployment runs the agent: callers’ tokens are forwarded to it')
+      .addHelpText('after', whoseToken)
   return command.run(async (agent: string, options: OperateOptions) => {
-    const { reason, revision } = options
-    const body =
-      reason === undefined && revision === undefined
-        ? undefined
-        : { ...(reason !== undefined && { reason }), ...(revision !== undefined && { revision }) }
+    const { reason, revision, own } = options
+    const given = { reason, revision, own }
+    const isEmpty = Object.values(given).every((value) => value === undefined)
+    // JSON leaves out what is undefined.
+    const body = isEmpty ? undefined : given
     printEntry(io, await operate(io, options, 'POST', `${slugOf(agent)}/${action}`, body), options.json)
   })
 }

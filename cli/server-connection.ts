@@ -5,7 +5,7 @@ import type { ClientOptions } from '../shared/client/transport.ts'
 import { clientSettings } from './environment.ts'
 import { UsageError } from './faults.ts'
 import type { Io } from './io.ts'
-import { tokenSource } from './token-source.ts'
+import { type Role, tokenSource } from './token-source.ts'
 
 export interface ServerOptions {
   url?: string
@@ -47,30 +47,58 @@ export async function connect(
 ): Promise<ServerConnection> {
   const settings = clientSettings(io)
   const url = (options.url === undefined ? settings.url : httpUrl(options.url)).replace(/\/+$/, '')
-  const token = await tokenSource({ ...settings, token: options.token ?? settings.token, url, as })
-  const given = token === undefined ? {} : { token }
+  const given = options.token ?? settings.token
+  const token = await tokenSource({ ...settings, token: given, url, as })
+  // A token that was typed is used as it is: it is not for the command to say for whom it is good.
+  const resourceFor = given === undefined ? resources(url, as) : () => undefined
+  const bearer = async (path: string): Promise<Record<string, string>> => {
+    const slug = /^\/agents\/([^/?]+)\//.exec(path)?.[1]
+    if (token === undefined) return {}
+    return { authorization: `Bearer ${await token(await resourceFor(slug))}` }
+  }
   return {
     url,
     agent: (slug, more) =>
       new AgentClient({
         url: slug === '-' ? url : `${url}/agents/${slugOf(slug)}`,
-        ...given,
+        ...(token !== undefined && {
+          token: async () => token(await resourceFor(slug === '-' ? undefined : slug)),
+        }),
         ...more,
       }),
     async getJson(path) {
-      return fetchJson(`${url}${path}`, { headers: await bearer(token) })
+      return fetchJson(`${url}${path}`, { headers: await bearer(path) })
     },
     getPublicJson: async (path) => (await fetchJson(`${url}${path}`, {})).body,
     async send(method, path, body) {
-      const headers = { ...(await bearer(token)), ...(body && { 'content-type': 'application/json' }) }
+      const headers = { ...(await bearer(path)), ...(body && { 'content-type': 'application/json' }) }
       const sent = body === undefined ? {} : { body: JSON.stringify(body) }
       return fetchJson(`${url}${path}`, { method, headers, ...sent })
     },
   }
 }
 
-async function bearer(token: (() => Promise<string>) | undefined): Promise<Record<string, string>> {
-  return token === undefined ? {} : { authorization: `Bearer ${await token()}` }
+/**
+ * For which server the token of a request to this agent is to be asked for: external agents get no other token, and an
+ * operator's is good at one agent alone. Undefined: at every server.
+ */
+function resources(
+  url: string,
+  as: Role,
+): (slug: string | undefined) => Promise<string | undefined> | undefined {
+  const known = new Map<string, Promise<string | undefined>>()
+  const read = async (slug: string) => {
+    const { body } = await fetchJson(`${url}/registry/agents/${slug}`, {})
+    const { external, token_resource: resource } = body as { external?: unknown; token_resource?: unknown }
+    return typeof resource === 'string' && (external === true || as === 'operator') ? resource : undefined
+  }
+  return (slug) => {
+    if (slug === undefined) return undefined
+    // Where the registry cannot be asked, the request itself shows what is wrong.
+    const resource = known.get(slug) ?? read(slug).catch(() => undefined)
+    known.set(slug, resource)
+    return resource
+  }
 }
 
 async function fetchJson(url: string, init: RequestInit) {

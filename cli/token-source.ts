@@ -80,6 +80,9 @@ export async function issueToken(
   throw new CommandFailed(oneLine(`The token server refused: ${error} ${why}`))
 }
 
+/** The bearer token for the next request; with a resource, one that is good for that server alone. */
+export type TokenSource = (resource?: string) => Promise<string>
+
 /**
  * The bearer token of each request: the one that was given, else one of the folder's client for this role, renewed before
  * it ends. That client's tokens go to its own server alone, never to another address that was typed.
@@ -89,7 +92,7 @@ export async function tokenSource(options: {
   dataDir: string
   url: string
   as: Role
-}): Promise<(() => Promise<string>) | undefined> {
+}): Promise<TokenSource | undefined> {
   const { token } = options
   if (token !== undefined) return async () => token
   const client = await readClient(options.dataDir, options.as)
@@ -97,14 +100,17 @@ export async function tokenSource(options: {
   return renewing(client, scopes[options.as])
 }
 
-function renewing(client: DevClient, scope: string): () => Promise<string> {
-  let current: { token: string; until: number } | undefined
-  return async () => {
-    if (current === undefined || Date.now() > current.until) {
-      const fresh = await issueToken(client, scope)
-      current = { token: fresh.access_token, until: Date.now() + (fresh.expires_in - 30) * 1000 }
-    }
-    return current.token
+function renewing(client: DevClient, scope: string): TokenSource {
+  const current = new Map<string | undefined, { token: string; until: number }>()
+  return async (resource) => {
+    const known = current.get(resource)
+    if (known !== undefined && Date.now() <= known.until) return known.token
+    const fresh = await issueToken(client, scope, resource)
+    current.set(resource, {
+      token: fresh.access_token,
+      until: Date.now() + (fresh.expires_in - 30) * 1000,
+    })
+    return fresh.access_token
   }
 }
 

@@ -18,6 +18,8 @@ let stranger: ParleyProcess | undefined
 /** Stands before the stranger's agent and sees all that reaches it. */
 let door: http.Server
 const seen: { method: string; url: string; authorization: string | undefined }[] = []
+/** Of a caller: for no server in particular, and for the stranger's agent alone. */
+let unbound: string
 let token: string
 let adminToken: string
 
@@ -43,7 +45,7 @@ test.beforeAll(async ({ standing }) => {
     },
   })
   const scoped = (scope: string) => parley(['token', '--operator', '--scope', scope], inHouse())
-  token = (await scoped('agent:read agent:write')).stdout.trim()
+  unbound = (await scoped('agent:read agent:write')).stdout.trim()
   adminToken = (await scoped('agent:admin')).stdout.trim()
 })
 test.afterAll(async () => {
@@ -131,13 +133,21 @@ test('a stranger’s agent joins with proof, and is pending in production', asyn
 })
 
 test('pending, it gets no work and sees nobody’s token', async () => {
+  const { token_resource: resource } = await entry()
+  const scopes = ['--scope', 'agent:read agent:write', '--resource', String(resource)]
+  token = (await parley(['token', '--operator', ...scopes], inHouse())).stdout.trim()
   const named = await rpc('message/send', message())
   expect([named.status, named.json.error?.code, named.json.error?.data['reason']]).toEqual([
     503,
     -32042,
     'not_admitted',
   ])
-  const unnamed = await rpc('message/send', message(), '/')
+  const unnamed = await ask('/', unbound, {
+    jsonrpc: '2.0',
+    id: '1',
+    method: 'message/send',
+    params: message(),
+  })
   expect(unnamed.status).toBeGreaterThanOrEqual(400)
   expect(await (await fetch(`${gatewayUrl}/agent/skills`)).json()).toEqual({ skills: [], total: 0 })
   expect(workSeen()).toEqual([])
@@ -145,7 +155,7 @@ test('pending, it gets no work and sees nobody’s token', async () => {
 })
 
 test('only an operator admits it', async () => {
-  const refused = await ask('/registry/agents/hello/admit', token)
+  const refused = await ask('/registry/agents/hello/admit', unbound)
   expect([refused.status, refused.json.error?.code]).toEqual([403, -32013])
   expect((await operate('admit')).json).toMatchObject({ admitted: true })
 })
@@ -161,7 +171,16 @@ async function works(): Promise<void> {
   }).toPass({ intervals: [50] })
 }
 
-test('admitted, it works, and the caller’s token reaches it with the call', async () => {
+test('admitted, it gets no token that does not name it: 403 says how to get one', async () => {
+  for (const route of ['/agents/hello/', '/']) {
+    const body = { jsonrpc: '2.0', id: '1', method: 'message/send', params: message() }
+    const { status, json } = await ask(route, unbound, body)
+    expect([status, json.error?.data['reason']]).toEqual([403, 'wrong_audience'])
+  }
+  expect(bearers()).toEqual(new Set([undefined]))
+})
+
+test('admitted, it works, and a token that names it reaches it with the call', async () => {
   await works()
   expect(bearers()).toEqual(new Set([undefined, `Bearer ${token}`]))
 })

@@ -2,6 +2,7 @@ import { mkdirSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from 'nod
 import { tmpdir } from 'node:os'
 import path from 'node:path'
 import { pathToFileURL } from 'node:url'
+import { admitOwn } from '../scripts/chaos/admit-own.ts'
 import { freePort } from '../shared/testing/port.ts'
 import { Balancer } from './balancer.ts'
 import { ParleyProcess } from './parley-process.ts'
@@ -90,6 +91,8 @@ export class TwoGateways implements AsyncDisposable {
       },
     })
     this.#agents.push(process)
+    if (this.#agents.length === 1)
+      await admitOwn(this.balancer.url, 'worker', path.join(this.#folder, 'house', '.parley'))
     return { process, url: `http://127.0.0.1:${port}` }
   }
 

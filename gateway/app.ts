@@ -33,6 +33,7 @@ import { WorkSeen } from './registry/work-seen.ts'
 import type { WayTo } from './routing/agent-target.ts'
 import { proxyAgents } from './routing/proxy.ts'
 import { ReplicaWays } from './routing/replica-ways.ts'
+import { TokenReader } from './routing/token-reader.ts'
 import { createUpstream } from './routing/upstream.ts'
 import { agentIsDown } from './routing/upstream-error.ts'
 import { type Addresses, decideAddresses } from './start/addresses.ts'
@@ -138,7 +139,9 @@ export async function startGatewayApp(options: GatewayAppOptions): Promise<Gatew
   const parts = { ...around, addresses, oauth, keeper, routing, sharing, trust, limits }
   const failingChecks = addRoutes(app, { ...parts, draining: () => draining })
   addMetricsRoute(app, metrics)
-  await proxyAgents(app, { find: (slug) => registry.bySlug(slug), wayTo, seen: routing.seen })
+  // Requests that name their agent are counted for their callers there.
+  const tokens = new TokenReader(new Authenticator(oauth.introspector, () => []), publicUrl)
+  await proxyAgents(app, { find: (slug) => registry.bySlug(slug), wayTo, tokens, seen: routing.seen })
   await app.listen({ host: config.host, port: addresses.port })
   const { provider } = oauth
   const house = { config, environment, addresses, provider, registry, upstream, log }

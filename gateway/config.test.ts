@@ -51,11 +51,12 @@ test('a fault in the identity never repeats the seed', () => {
   expect(read).not.toThrow(wrong)
 })
 
-test('the registry is open in development and closed in production, unless it is said', () => {
+test('the registry is closed to external agents, in development too, unless REGISTRY_OPEN opens it', () => {
   const production = { NODE_ENV: 'production', PARLEY_EMBEDDED_OAUTH: 'yes' }
   const open = (env: NodeJS.ProcessEnv) => gatewayConfig(env).config.registryOpen
-  expect([{}, production].map(open)).toEqual([true, false])
-  expect([{ REGISTRY_OPEN: 'no' }, { ...production, REGISTRY_OPEN: 'yes' }].map(open)).toEqual([false, true])
+  expect([{}, production, { REGISTRY_OPEN: 'no' }].map(open)).toEqual([false, false, false])
+  const opened = [{ REGISTRY_OPEN: 'yes' }, { ...production, REGISTRY_OPEN: 'yes' }]
+  expect(opened.map(open)).toEqual([true, true])
 })
 
 test.each<[string, NodeJS.ProcessEnv, RegExp]>([

@@ -74,7 +74,7 @@ export function gatewayConfig(environment: NodeJS.ProcessEnv = process.env): Set
       ...common,
       publicUrl: trimSlash(common.publicUrl),
       embeddedOAuth: issuer === undefined,
-      registryOpen: values.REGISTRY_OPEN ?? !common.production,
+      registryOpen: values.REGISTRY_OPEN,
       routeMinScore: values.ROUTE_MIN_SCORE ?? routeMinScore,
       routeLearning: values.ROUTE_LEARNING,
       registryAllowedHosts: allowedHosts('REGISTRY_ALLOWED_HOSTS', values.REGISTRY_ALLOWED_HOSTS),

@@ -234,11 +234,11 @@ test('a connection that a client breaks does not count against the agent', async
 
 test('answers of an agent from outside are sandboxed on every way', async () => {
   const sky = await agent('sky', weather, { origin: 'registered' })
-  sky.on['tasks/list'] = ({ response }) => void response.writeHead(200, { 'x-own': 'a' }).end('{}')
+  sky.on['tasks/list'] = ({ response }) => void response.writeHead(200, { 'x-next-cursor': 'a' }).end('{}')
   const body = JSON.stringify({ jsonrpc: '2.0', id: 1, method: 'tasks/list', params: {} })
   const named = await post('/agents/sky/', body)
   expect(named.headers.get('content-security-policy')).toBe('sandbox')
-  expect(named.headers.get('x-own')).toBe('a')
+  expect(named.headers.get('x-next-cursor')).toBe('a')
   const routed = await call('message/send', saying('weather forecast'))
   expect(routed.headers.get('content-security-policy')).toBe('sandbox')
 })

@@ -9,6 +9,7 @@ import path from 'node:path'
 import { setTimeout as wait } from 'node:timers/promises'
 import { startMongodb } from '../shared/testing/mongodb-server.ts'
 import { startRedis } from '../shared/testing/redis-server.ts'
+import { admitOwn } from './chaos/admit-own.ts'
 import { Balancer } from './rolling/balancer.ts'
 import { Clients } from './rolling/clients.ts'
 import { freePorts, type Member, startMember } from './rolling/member.ts'
@@ -56,6 +57,7 @@ async function roll(): Promise<boolean> {
   const agents: Member[] = []
   for (const port of ports.slice(2))
     agents.push(stack.use(await startMember(['agent', 'agents/calculator'], port, agentEnv)))
+  await admitOwn(balancer.url, 'calculator', dataDir)
   const clients = await Clients.start(`${balancer.url}/agents/calculator/`, dataDir)
   await wait(rest)
   for (const agent of agents) {

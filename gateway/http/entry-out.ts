@@ -1,6 +1,8 @@
 import { hash } from 'node:crypto'
 import { timestampOf } from '../../shared/protocol/timestamp.ts'
+import { isExternal } from '../registry/admission.ts'
 import type { AgentEntry, Load } from '../registry/entry.ts'
+import { resourceOf } from '../routing/token-forwarding.ts'
 
 /** An entry as the list shows it (interfaces, `GET /registry/agents`): snake_case. */
 export function entrySummary(entry: AgentEntry, gatewayUrl: string) {
@@ -15,6 +17,7 @@ export function entrySummary(entry: AgentEntry, gatewayUrl: string) {
     verified: entry.verified,
     admitted: entry.admitted,
     origin: entry.origin,
+    external: isExternal(entry),
     quarantined: entry.quarantine !== undefined,
     since: entry.since,
     last_seen: entry.lastSeen ?? null,
@@ -53,6 +56,7 @@ export function entryDetail(entry: AgentEntry, gatewayUrl: string) {
     registered_at: entry.registeredAt,
     revision: revisionOf(entry),
     keys: entry.keys ?? [],
+    token_resource: resourceOf(entry),
     card_changes: changesOut(entry),
     quarantine:
       entry.quarantine === undefined

@@ -16,7 +16,7 @@ type Request = FastifyRequest<{ Params: { id: string } }>
 
 const registration = z.object({ url: z.string().min(1), replica_id: uuid.optional() })
 const leaving = z.object({ replica_id: uuid.optional() })
-const admission = z.object({ revision: z.string().max(64).optional() })
+const admission = z.object({ revision: z.string().max(64).optional(), own: z.boolean().default(false) })
 const quarantine = z.object({ reason: z.string().max(500).default('set aside by the operator') })
 
 /**
@@ -75,8 +75,9 @@ function addOperatorRoutes(app: FastifyInstance, routes: RegistryRoutes): void {
     })
   }
   operate('admit', ({ id }, by, request) => {
-    const { revision: seen } = parseParams(admission, given(request))
-    return registry.admit(id, by, (entry) => seen === undefined || revisionOf(entry) === seen)
+    const { revision: seen, own } = parseParams(admission, given(request))
+    const isSeen = (entry: AgentEntry) => seen === undefined || revisionOf(entry) === seen
+    return registry.admit(id, by, { isSeen, own })
   })
   operate('quarantine', ({ id }, by, request) => {
     const { reason } = parseParams(quarantine, given(request))

@@ -1,6 +1,7 @@
 import { afterEach, beforeEach, expect, test } from 'vitest'
 import { alice, JoiningHouse, type Played, production } from './testing.ts'
 
+const bearerCard = { securitySchemes: { bearer: { type: 'http', scheme: 'bearer' } } }
 let house: JoiningHouse
 
 beforeEach(async () => {
@@ -11,15 +12,23 @@ afterEach(() => house[Symbol.asyncDispose]())
 
 test('a stranger joins in production: no work and no token before an operator admitted it', async () => {
   await house.start(production)
-  const agent = await house.playAgent({ identity: alice })
+  const agent = await house.playAgent({ identity: alice, card: bearerCard })
   const bearer = await house.registered(alice)
   const { json } = await house.join(agent.url, bearer, alice)
-  expect(json).toMatchObject({ verified: true, admitted: false, slug: 'stranger' })
+  expect(json).toMatchObject({
+    verified: true,
+    admitted: false,
+    slug: 'stranger',
+    external: true,
+    token_resource: alice.did,
+  })
   expect((await house.send('GET', '/registry/agents', '')).json).toMatchObject({
     agents: [{ admitted: false }],
   })
   expect((await house.send('GET', '/agent/skills', '')).json).toEqual({ skills: [], total: 0 })
-  const work = () => house.send('POST', '/agents/stranger/echo', 'a-token', {})
+  const scope = 'agent:read agent:write'
+  const token = await house.clientToken('oauth/operator-client.json', scope, alice.did)
+  const work = () => house.send('POST', '/agents/stranger/echo', token, {})
   expect(await work()).toMatchObject({
     status: 503,
     error: { code: -32042, data: { reason: 'not_admitted' } },
@@ -37,7 +46,7 @@ test('a stranger joins in production: no work and no token before an operator ad
     admitted: true,
   })
   expect(await work()).toMatchObject({ status: 200, json: { echo: true } })
-  expect(agent.calls.at(-1)).toEqual({ url: '/echo', authorization: 'Bearer a-token' })
+  expect(agent.calls.at(-1)).toEqual({ url: '/echo', authorization: `Bearer ${token}` })
   const set = await house.send('POST', '/registry/agents/stranger/quarantine', admin, { reason: 'lies' })
   expect(set.json).toMatchObject({ quarantined: true, quarantine: { reason: 'lies' } })
   expect((await work()).error.data.reason).toBe('quarantined')
@@ -46,6 +55,41 @@ test('a stranger joins in production: no work and no token before an operator ad
     quarantine: null,
   })
   expect((await work()).status).toBe(200)
+})
+
+test('in development too an external agent waits for an operator; REGISTRY_OPEN=yes opens the registry', async () => {
+  await house.start()
+  const agent = await house.playAgent({ identity: alice })
+  const bearer = await house.registered(alice)
+  expect((await house.join(agent.url, bearer, alice)).json).toMatchObject({ admitted: false })
+  await using open = await JoiningHouse.open()
+  await open.start({ REGISTRY_OPEN: 'yes' })
+  const joined = await open.join(agent.url, await open.registered(alice), alice)
+  expect(joined.json).toMatchObject({ admitted: true, external: true })
+})
+
+test('an agent admitted as own gets callers’ tokens as supervised agents do; it must have proven its key', async () => {
+  await house.start()
+  const agent = await house.playAgent({ identity: alice, card: bearerCard })
+  const bearer = await house.registered(alice)
+  await house.join(agent.url, bearer, alice)
+  const admin = await house.operator()
+  const admit = (slug: string, body: object) =>
+    house.send('POST', `/registry/agents/${slug}/admit`, admin, body)
+  const carol = await house.carol()
+  const work = async () => (await house.send('POST', '/agents/stranger/echo', carol, {})).status
+  expect((await admit('stranger', {})).json).toMatchObject({ admitted: true, external: true })
+  expect(await work()).toBe(403)
+  expect((await admit('stranger', { own: true })).json).toMatchObject({ external: false })
+  expect(await work()).toBe(200)
+  expect(agent.calls.at(-1)).toEqual({ url: '/echo', authorization: `Bearer ${carol}` })
+  // It stays so when the agent comes again, and until an operator says otherwise.
+  expect((await house.join(agent.url, bearer, alice)).json).toMatchObject({ external: false })
+  expect((await admit('stranger', {})).json).toMatchObject({ external: true })
+  const unproven = await house.playAgent({ name: 'unproven' })
+  await house.join(unproven.url, bearer)
+  const refused = await admit('unproven', { own: true })
+  expect([refused.status, refused.error.data.reason]).toEqual([409, 'not_verified'])
 })
 
 test('what an operator has looked at is admitted, and nothing that took its place meanwhile', async () => {

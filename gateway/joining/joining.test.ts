@@ -21,7 +21,7 @@ test('an agent that answers the challenge is verified: 201, and 200 when it come
     slug: 'stranger',
     did: alice.did,
     verified: true,
-    admitted: true,
+    admitted: false,
     keys: [alice.key.publicKeyBase58],
     skills: [{ id: 'greet' }],
     card_changes: [],

@@ -94,11 +94,11 @@ export class JoiningHouse implements AsyncDisposable {
     return { url: `http://127.0.0.1:${(server.address() as AddressInfo).port}`, calls }
   }
 
-  async clientToken(file: string, scope?: string): Promise<string> {
+  async clientToken(file: string, scope?: string, resource?: string): Promise<string> {
     const { token_url, ...client } = JSON.parse(
       await readFile(path.join(this.folder, 'data', file), 'utf8'),
     ) as Record<string, string>
-    return this.tokenFor(token_url ?? '', client, scope)
+    return this.tokenFor(token_url ?? '', { ...client, ...(resource !== undefined && { resource }) }, scope)
   }
 
   async tokenFor(tokenUrl: string, client: Record<string, string | undefined>, scope?: string) {

@@ -8,6 +8,7 @@ import { makeLog } from '../../shared/process/log.ts'
 import { createMetrics } from '../../shared/process/metrics.ts'
 import type { AgentEntry } from '../registry/entry.ts'
 import { proxyAgents } from './proxy.ts'
+import { takesAnyToken } from './testing.ts'
 import { createUpstream } from './upstream.ts'
 
 const open: (() => unknown)[] = []
@@ -25,7 +26,8 @@ async function gatewayBefore(
   const app = createServer({ log, metrics: createMetrics(), ...options })
   const upstream = createUpstream()
   const entry = { slug: 'calc', url: agent, origin, status: 'ready', admitted: true } as AgentEntry
-  await proxyAgents(app, { find: (slug) => (slug === 'calc' ? entry : undefined), wayTo: () => upstream })
+  const find = (slug: string) => (slug === 'calc' ? entry : undefined)
+  await proxyAgents(app, { find, wayTo: () => upstream, tokens: takesAnyToken })
   const url = await app.listen({ port: 0, host: '127.0.0.1' })
   open.push(async () => {
     app.server.closeAllConnections()
@@ -164,24 +166,39 @@ const post = { method: 'POST', body: '{}', headers: json }
 test.each([
   ['set-cookie', 'parley_interaction=mine; Path=/oauth2'],
   ['clear-site-data', '"*"'],
-  ['strict-transport-security', 'max-age=31536000'],
-  ['service-worker-allowed', '/'],
   ['access-control-allow-origin', '*'],
   ['access-control-allow-credentials', 'true'],
+  ['www-authenticate', 'Basic realm="gateway"'],
+])(
+  '%s speaks for the whole address: it passes from a supervised agent, not from an external one',
+  async (name, value) => {
+    const agent = await plainAgent((_, response) => response.setHeader(name, value).end('{}'))
+    const [outside, ours] = [await gatewayBefore(agent, { origin: 'registered' }), await gatewayBefore(agent)]
+    for (const init of [{}, post]) {
+      expect((await fetch(`${outside}/`, init)).headers.get(name)).toBeNull()
+      expect((await fetch(`${ours}/`, init)).headers.get(name)).toBe(value)
+    }
+  },
+)
+
+test.each([
+  ['strict-transport-security', 'max-age=31536000'],
+  ['service-worker-allowed', '/'],
   ['alt-svc', 'h3="evil.example:443"'],
   ['nel', '{}'],
   ['report-to', '{}'],
   ['refresh', '0; url=https://evil.example'],
   ['x-accel-redirect', '/internal/file'],
   ['x-sendfile', '/etc/passwd'],
-  ['www-authenticate', 'Basic realm="gateway"'],
   ['x-agent', 'another'],
-])('%s from an agent outside speaks for the whole address: it is dropped', async (name, value) => {
+  ['x-powered-by', 'something'],
+  ['server', 'something/1.0'],
+  ['x-anything-else', 'value'],
+])('%s of an agent’s answer is on no list: it is dropped', async (name, value) => {
   const agent = await plainAgent((_, response) => response.setHeader(name, value).end('{}'))
-  const [outside, ours] = [await gatewayBefore(agent, { origin: 'registered' }), await gatewayBefore(agent)]
-  for (const init of [{}, post]) {
-    expect((await fetch(`${outside}/`, init)).headers.get(name)).toBeNull()
-    expect((await fetch(`${ours}/`, init)).headers.get(name)).toBe(value)
+  for (const origin of ['registered', 'supervised'] as const) {
+    const gateway = await gatewayBefore(agent, { origin })
+    for (const init of [{}, post]) expect((await fetch(`${gateway}/`, init)).headers.get(name)).toBeNull()
   }
 })
 
@@ -192,6 +209,14 @@ test.each([
   ['x-next-cursor', 'abc'],
   ['x-accel-buffering', 'no'],
   ['etag', '"1"'],
+  ['deprecation', '@1767225600'],
+  ['payment-response', 'e30='],
+  ['x-payment-response', 'e30='],
+  ['idempotency-key', 'one'],
+  ['mcp-session-id', 'one'],
+  ['a2a-extensions', 'https://example.com/ext'],
+  ['x-ratelimit-remaining', '3'],
+  ['traceresponse', '00-1-2-01'],
 ])('%s from an agent outside passes', async (name, value) => {
   const agent = await plainAgent((_, response) => response.setHeader(name, value).end('{}'))
   const gateway = await gatewayBefore(agent, { origin: 'registered' })
@@ -204,6 +229,42 @@ test('a request keeps the id that the gateway gave it, whatever an agent outside
   for (const init of [{}, post]) {
     const headers = { ...json, 'x-request-id': 'mine' }
     expect((await fetch(`${gateway}/`, { ...init, headers })).headers.get('x-request-id')).toBe('mine')
+  }
+})
+
+const passing = {
+  accept: 'text/event-stream',
+  'a2a-version': '1.0',
+  'a2a-extensions': 'https://example.com/ext',
+  baggage: 'a=1',
+  'idempotency-key': 'one',
+  'if-none-match': '"1"',
+  'last-event-id': '3',
+  'mcp-protocol-version': '2025-06-18',
+  'mcp-session-id': 'one',
+  'payment-signature': 'e30=',
+  traceparent: '00-0af7651916cd43dd8448eb211c80319c-b7ad6b7169203331-01',
+  tracestate: 'a=1',
+  'user-agent': 'someone/1.0',
+  'x-did': 'did:parley:a:agent:1',
+  'x-did-audience': 'did:parley:b:agent:2',
+  'x-did-signature': 'abc',
+  'x-did-timestamp': '1',
+  'x-payment': 'e30=',
+  'x-payment-session': 'one',
+}
+const dropped = { 'x-api-key': 'secret', 'x-amz-security-token': 'secret', 'x-user': 'root', date: 'now' }
+
+test('request headers reach an agent by an allow list', async () => {
+  const agent = await plainAgent(echoHeaders)
+  for (const origin of ['registered', 'supervised'] as const) {
+    const gateway = await gatewayBefore(agent, { origin })
+    for (const init of [{}, post]) {
+      const headers = { ...json, ...passing, ...dropped }
+      const seen = (await (await fetch(`${gateway}/`, { ...init, headers })).json()) as object
+      expect(seen).toMatchObject(passing)
+      for (const name of Object.keys(dropped)) expect(seen).not.toHaveProperty(name)
+    }
   }
 })
 

@@ -26,6 +26,7 @@ import type { Seen } from './relay.ts'
 import { noAgent, nobodyFree } from './routing-errors.ts'
 import type { RoutingStore } from './routing-store.ts'
 import { type Incoming, keyOf, newNames, type Sending } from './sending.ts'
+import { requireForwarding, tokenDecision } from './token-forwarding.ts'
 import { textOf, wantedBy } from './wanted.ts'
 import type { Whereabouts } from './whereabouts.ts'
 
@@ -103,10 +104,9 @@ export class MessageRouter {
       isObject(configuration) ? configuration['negotiation'] : undefined,
       this.#options.minScore,
     )
-    const refuse = this.#refusalOf(incoming.method, mayHaveTask)
+    const refuse = this.#refusalOf(sending, mayHaveTask)
     const newcomerWins = this.#shareOf()
-    const question = { wanted, owner, method: incoming.method, newcomerWins, ...(refuse && { refuse }) }
-    return this.#toBest(sending, question)
+    return this.#toBest(sending, { wanted, owner, method: incoming.method, newcomerWins, refuse })
   }
 
   /** A message of a task or context stays with its agent, whatever happens there. */
@@ -130,6 +130,7 @@ export class MessageRouter {
     const record = () => negotiator.record(decision, question)
     if (decision.order.length === 0) {
       await record()
+      await this.#requireToken(sending, question)
       throw noAgent(decision, negotiator.candidatesOut(decision.ranking.candidates.slice(0, 5)), named)
     }
     // A payment is shown to one agent: one that was busy may have taken it.
@@ -201,6 +202,7 @@ export class MessageRouter {
   async #deliver(sending: Sending, entry: AgentEntry, continues = false): Promise<Delivered> {
     const { seen, wayTo, repeatMs } = this.#options
     const { request, reply, key, claim } = sending
+    requireForwarding(entry, request.token)
     const delivery: Delivery = {
       request,
       reply,
@@ -217,18 +219,17 @@ export class MessageRouter {
     }
   }
 
-  /** Why an agent cannot have the message, whatever it is good for; undefined: nothing speaks against any. */
-  #refusalOf(method: string, mayHaveTask: readonly string[]): Question['refuse'] {
-    const rules = [
-      ...(method === 'message/stream' ? [(id: string) => this.#cannotStream(id)] : []),
-      ...(mayHaveTask.length > 0 ? [(id: string) => this.#cannotTakeTask(id, mayHaveTask)] : []),
-    ]
-    return rules.length === 0 ? undefined : (id) => rules.map((rule) => rule(id)).find(Boolean)
+  /** Why an agent cannot have the message, whatever it is good for. */
+  #refusalOf(sending: Sending, mayHaveTask: readonly string[]): NonNullable<Question['refuse']> {
+    return (id) =>
+      this.#cannotStream(sending, id) ??
+      this.#cannotTakeTask(id, mayHaveTask) ??
+      this.#cannotHaveToken(sending, id)
   }
 
-  #cannotTakeTask(id: string, [slug = '']: readonly string[]): string | undefined {
+  #cannotTakeTask(id: string, [slug]: readonly string[]): string | undefined {
     const entry = this.#options.registry.find(id)
-    if (entry === undefined || !isExternal(entry)) return undefined
+    if (slug === undefined || entry === undefined || !isExternal(entry)) return undefined
     return `it is external, and agent ${slug} may have the task`
   }
 
@@ -243,9 +244,24 @@ export class MessageRouter {
     return completed(entry, { headers, body }, { seed, contextId })
   }
 
-  #cannotStream(id: string): string | undefined {
+  #cannotStream({ method }: Sending, id: string): string | undefined {
+    if (method !== 'message/stream') return undefined
     const capabilities = this.#options.registry.find(id)?.card['capabilities']
     return isObject(capabilities) && capabilities['streaming'] === false ? 'it does not stream' : undefined
+  }
+
+  #cannotHaveToken({ request }: Sending, id: string): string | undefined {
+    const entry = this.#options.registry.find(id)
+    const isRefused = entry !== undefined && tokenDecision(entry, request.token) === 'wrong_audience'
+    return isRefused ? 'it is external, and the token does not name it' : undefined
+  }
+
+  /** @throws ParleyError InsufficientPermissions when the best of those that can do it may not receive this token */
+  async #requireToken(sending: Sending, question: Question): Promise<void> {
+    const refuse = (id: string) => this.#cannotStream(sending, id)
+    const { order } = await this.#options.negotiator.decide({ ...question, refuse })
+    const entry = order[0] && this.#options.registry.find(order[0].ranked.id)
+    if (entry !== undefined) requireForwarding(entry, sending.request.token)
   }
 }
 

@@ -6,10 +6,11 @@ import { ParleyError } from '../../shared/jsonrpc/errors.ts'
 import type { AgentEntry } from '../registry/entry.ts'
 import { type Target, targetOf, type WayTo } from './agent-target.ts'
 import { checkLength, limited } from './body-limit.ts'
-import { confined, responseHeaders } from './forward-headers.ts'
+import { responseHeaders } from './forward-headers.ts'
 import { forwardPath } from './forward-path.ts'
 import { idOfRefused } from './id-of-refused.ts'
 import { headersFor, relay, type Seen } from './relay.ts'
+import type { TokenReader } from './token-reader.ts'
 import { abortable, type Way, wayKey } from './upstream.ts'
 import { upstreamError } from './upstream-error.ts'
 
@@ -17,6 +18,7 @@ export interface ProxyOptions {
   /** The agent of a slug, where the registry knows one. */
   find: (slug: string) => AgentEntry | undefined
   wayTo: WayTo
+  tokens: Pick<TokenReader, 'check'>
   /** Told of every POST that is handed on. */
   seen?: Seen
   /** Default 10 MiB. */
@@ -41,9 +43,8 @@ export async function proxyAgents(app: FastifyInstance, options: ProxyOptions): 
   const maxBytes = options.bodyMaxBytes ?? 10 * 1024 * 1024
   await app.register(async (scope) => {
     scope.removeAllContentTypeParsers()
-    scope.addContentTypeParser('*', (request, body: Readable, done) => {
-      done(null, request.headers['content-length'] === undefined ? limited(body, maxBytes) : body)
-    })
+    scope.addContentTypeParser('*', (_request, body: Readable, done) => done(null, body))
+    scope.addHook('preHandler', (request, reply) => prepare(request, reply, options, maxBytes))
     await scope.register(httpProxy, {
       prefix: '/agents/:slug',
       upstream: '',
@@ -51,21 +52,6 @@ export async function proxyAgents(app: FastifyInstance, options: ProxyOptions): 
       proxyPayloads: false,
       disableRequestLogging: true,
       internalRewriteLocationHeader: false,
-      preHandler: (request, reply, done) => {
-        try {
-          checkLength(request.headers['content-length'], maxBytes)
-          const target = resolve(request, options)
-          // What answers here never gets to the handler of @fastify/http-proxy, which costs as much again.
-          if (isSmallJsonPost(request))
-            void relayWhole(request, reply, target, options.seen).then(undefined, done)
-          else {
-            prepared.set(request, { ...target, signal: clientLeft(reply) })
-            done()
-          }
-        } catch (error) {
-          void refuse(request, error).then(undefined, done)
-        }
-      },
       handler: (request, reply, _destination, replyOptions) => {
         // The answer is the agent's, and so is what it says of it. An error of ours gets them back.
         for (const name of aboutTheAnswer) reply.removeHeader(name)
@@ -77,11 +63,36 @@ export async function proxyAgents(app: FastifyInstance, options: ProxyOptions): 
         rewriteRequestHeaders: (request, headers) => outgoing(request as FastifyRequest, headers),
         // A POST of JSON, which `relay` answers, never makes a page; everything else may be one.
         rewriteHeaders: (headers, request) =>
-          confined(responseHeaders(headers), preparedOf(request as FastifyRequest).entry) as typeof headers,
+          responseHeaders(headers, preparedOf(request as FastifyRequest).entry) as typeof headers,
         onError: (reply, { error }) => answerFailure(reply as FastifyReply, error),
       },
     })
   })
+}
+
+/** Checks the request and answers it here where it can; what is left goes on to the handler, with its `Prepared`. */
+async function prepare(
+  request: FastifyRequest,
+  reply: FastifyReply,
+  options: ProxyOptions,
+  maxBytes: number,
+): Promise<unknown> {
+  let target: Target
+  try {
+    checkLength(request.headers['content-length'], maxBytes)
+    target = resolve(request, options)
+    await options.tokens.check(request, target.entry)
+  } catch (error) {
+    return refuse(request, error)
+  }
+  // What answers here never gets to the handler of @fastify/http-proxy, which costs as much again.
+  if (isSmallJsonPost(request)) return relayWhole(request, reply, target, options.seen)
+  const { body, headers } = request
+  // Only now: a stream that flows before somebody reads it could fail without a listener.
+  if (body !== undefined && headers['content-length'] === undefined)
+    request.body = limited(body as Readable, maxBytes)
+  prepared.set(request, { ...target, signal: clientLeft(reply) })
+  return undefined
 }
 
 /** Most of what comes: whole in a packet or two, and sent on as that. */
@@ -114,6 +125,7 @@ async function refuse(request: FastifyRequest, error: unknown): Promise<never> {
 /** Undefined when the client left in the middle. */
 function bytesOf(body: Readable): Promise<Buffer | undefined> {
   const { promise, resolve } = Promise.withResolvers<Buffer | undefined>()
+  if (body.destroyed) return Promise.resolve(undefined)
   const chunks: Buffer[] = []
   body.on('data', (chunk: Buffer) => chunks.push(chunk))
   body.once('end', () => resolve(chunks.length === 1 ? chunks[0] : Buffer.concat(chunks)))

@@ -7,7 +7,8 @@ import type { Target } from './agent-target.ts'
 import { AnswerId } from './answer-id.ts'
 import type { Completed } from './completed-request.ts'
 import { Exchange, type Head, type Watch } from './exchange.ts'
-import { confined, type Forwarding, requestHeaders, responseHeaders } from './forward-headers.ts'
+import { type Forwarding, requestHeaders, responseHeaders } from './forward-headers.ts'
+import { requireForwarding } from './token-forwarding.ts'
 import { upstreamError } from './upstream-error.ts'
 
 /** What the gateway saw of an agent: it answered, or it failed for a reason of its own. */
@@ -84,7 +85,7 @@ export function begin(
   entry: AgentEntry,
   more?: Record<string, string>,
 ): void {
-  const answered = { ...ofTheRequest(reply), ...confined(responseHeaders(headers), entry), ...more }
+  const answered = { ...ofTheRequest(reply), ...responseHeaders(headers, entry), ...more }
   // What is counted of the answer.
   if (headers['content-length'] !== undefined) void reply.header('content-length', headers['content-length'])
   reply.hijack()
@@ -109,14 +110,18 @@ export function abortWhenClientLeaves(reply: FastifyReply, exchange: Exchange): 
   return () => void reply.raw.off('close', left)
 }
 
-/** The caller's headers as they go on to an agent; those that say where a request came from are ours. */
+/**
+ * The caller's headers as they go on to an agent; those that say where a request came from are ours.
+ * @throws ParleyError InsufficientPermissions when the agent needs a token and may not receive that of the request
+ */
 export function headersFor(
   request: FastifyRequest,
-  way: Pick<Forwarding, 'to' | 'hasBody'>,
+  way: Pick<Forwarding, 'hasBody'> & { to: AgentEntry },
   headers: FastifyRequest['headers'] = request.headers,
 ) {
   return requestHeaders(headers, {
     ...way,
+    forwardsToken: headers.authorization !== undefined && requireForwarding(way.to, request.token),
     addresses: addressesOf(request),
     host: request.host === '' ? undefined : request.host,
     protocol: request.protocol,

@@ -24,7 +24,7 @@ import type { Route, RoutingStore } from './routing-store.ts'
 import { rpcMethods } from './rpc-methods.ts'
 import type { Incoming } from './sending.ts'
 import { StreamEnd } from './stream-end.ts'
-import { tokenInfoOf } from './token-forwarding.ts'
+import { operatorTokenRefused, tokenInfoOf } from './token-forwarding.ts'
 import { agentHasLeft, incompleteHeader, mayBeAt } from './upstream-error.ts'
 import type { Whereabouts } from './whereabouts.ts'
 import { WholeAnswer } from './whole-answer.ts'
@@ -94,6 +94,7 @@ export class RpcRouter {
     if (row === undefined) throw new ParleyError('MethodNotFound')
     request.rpcMethod = method
     requireScope(caller, row.scope)
+    if (request.token.isOperator) throw operatorTokenRefused()
     const incoming: Incoming = { request, reply, body, method, params, owner: caller.id, claim }
     if (row.aim === 'message') return this.#options.messages.route(incoming)
     if (row.aim === 'task') return this.#toTask(incoming)

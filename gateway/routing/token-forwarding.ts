@@ -55,6 +55,16 @@ export function tokenDecision(entry: Recipient, token: TokenInfo | undefined): T
   return named || !external ? 'forward' : 'wrong_audience'
 }
 
+/**
+ * Whether the request goes to the agent with the token (true) or without it.
+ * @throws ParleyError InsufficientPermissions when it must not go there at all
+ */
+export function requireForwarding(entry: Recipient, token: TokenInfo | undefined): boolean {
+  const decision = tokenDecision(entry, token)
+  if (decision === 'wrong_audience' || decision === 'operator_token') throw tokenRefused(entry, decision)
+  return decision === 'forward'
+}
+
 /** The value of the OAuth parameter `resource` for a token that may be forwarded to this agent. */
 export function resourceOf({ did, url, verified }: Pick<AgentEntry, 'did' | 'url' | 'verified'>): string {
   return verified && did !== undefined ? did : url
@@ -75,6 +85,14 @@ export function tokenRefused(
   return new ParleyError('InsufficientPermissions', { message, data: { reason, agent: slug, resource } })
 }
 
+/** The same for a request that names no agent. */
+export function operatorTokenRefused(): ParleyError {
+  return new ParleyError('InsufficientPermissions', {
+    message: 'A token with the scope agent:admin is not forwarded to agents: use a token without that scope',
+    data: { reason: 'operator_token' },
+  })
+}
+
 /** An unproven DID may be another agent's, which would accept the token: it counts only with a proven key. */
 function names({ audience, gatewayUrl }: TokenInfo, { slug, did, url, verified }: Recipient): boolean {
   const own = [
@@ -86,7 +104,7 @@ function names({ audience, gatewayUrl }: TokenInfo, { slug, did, url, verified }
 }
 
 /** Whether the card names a scheme whose credential is a bearer token; A2A 0.3 and 1.0 spell the schemes differently. */
-function declaresBearer(card: AgentEntry['card'] | undefined): boolean {
+export function declaresBearer(card: AgentEntry['card'] | undefined): boolean {
   const schemes = card?.['securitySchemes']
   return isObject(schemes) && Object.values(schemes).some(isBearerScheme)
 }

@@ -1,4 +1,3 @@
-import { readFileSync } from 'node:fs'
 import path from 'node:path'
 import { ClientToken } from '../../shared/auth/client-token.ts'
 import { discover } from '../../shared/auth/discovery.ts'
@@ -7,6 +6,7 @@ import type { ClientOptions } from '../../shared/client/transport.ts'
 import { agentIdentity, type Identity } from '../../shared/identity/identity.ts'
 import { signRequest, unixNow } from '../../shared/identity/signature.ts'
 import { ownClient } from '../../shared/registration/own-client.ts'
+import { operatorClient } from './admit-own.ts'
 import { agentPath, type House } from './house.ts'
 import { Purse } from './purse.ts'
 
@@ -55,12 +55,10 @@ export async function makeClient(house: House, name: string, role: Client['role'
   return { name, role, clock, at, purse, refusedByClock: 0, takenInSpiteOfClock: 0, paidInVain: 0 }
 }
 
-/** The operator's token, for the ledger. */
-export function operatorToken({ dataDir }: House): ClientToken {
-  const text = readFileSync(path.join(dataDir, 'oauth', 'operator-client.json'), 'utf8')
-  const file = JSON.parse(text) as { client_id: string; client_secret: string; token_url: string }
-  const { client_id: clientId, client_secret: clientSecret, token_url: tokenUrl } = file
-  return new ClientToken({ tokenUrl, clientId, clientSecret, scope: 'agent:read agent:admin' })
+/** The operator's token, for the ledger: good at the agent alone, for no other is forwarded with agent:admin. */
+export function operatorToken({ dataDir, url }: House): ClientToken {
+  const resource = `${url}${agentPath}`
+  return new ClientToken({ ...operatorClient(dataDir), scope: 'agent:read agent:admin', resource })
 }
 
 async function registered(house: House, name: string, identity: Identity): Promise<ClientToken> {

@@ -3,6 +3,7 @@ import os from 'node:os'
 import path from 'node:path'
 import { type Servers, startServers } from '../../shared/testing/agent-processes.ts'
 import { freePort } from '../../shared/testing/port.ts'
+import { admitOwn } from './admit-own.ts'
 import { Balancer } from './balancer.ts'
 import { KeptProcess } from './kept-process.ts'
 
@@ -71,6 +72,7 @@ export async function startHouse(options: HouseOptions): Promise<House> {
   }
   const args = ['agent', path.join(import.meta.dirname, slug)]
   const agents = await several(options.agents, (i) => keep('agent', i, args, agentEnv))
+  await admitOwn(balancer.url, slug, dataDir)
   await listed(balancer.url, options.agents)
   const open = stack.move()
   const parts = { url: balancer.url, gateways, agents, servers, dataDir, folder, initialToken }

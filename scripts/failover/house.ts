@@ -3,6 +3,7 @@ import os from 'node:os'
 import path from 'node:path'
 import { ClientToken } from '../../shared/auth/client-token.ts'
 import { freePort } from '../../shared/testing/port.ts'
+import { admitOwn } from '../chaos/admit-own.ts'
 import { KeptProcess } from '../chaos/kept-process.ts'
 import { patiently } from './patiently.ts'
 
@@ -65,6 +66,7 @@ export async function startHouse(logs?: string): Promise<House> {
       FAILOVER_NUMBER: String(number),
       FAILOVER_NOTES: notes,
     })
+    await admitOwn(url, slug, dataDir)
     agents.push({ slug, tool: `table-${number}`, process })
   }
   const tokens = developmentToken(dataDir)

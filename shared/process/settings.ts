@@ -273,10 +273,9 @@ export const gatewaySettings = {
       'its public keys so far, once the first was followed by another: its DID stays that of the first (npx parley did rotate --gateway)',
   },
   REGISTRY_OPEN: {
-    schema: yesNo.optional(),
+    schema: yesNo.default(false),
     example: '',
-    meaning:
-      'whether registered agents get work before an operator admitted them (default yes; no with NODE_ENV=production)',
+    meaning: 'whether external agents get work before an operator admitted them (parley admit); default no',
   },
   REGISTRY_ALLOWED_HOSTS: {
     schema: optional,
