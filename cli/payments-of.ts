@@ -9,7 +9,9 @@ export interface ListedPayment {
   state?: string
   amount?: string
   asset?: string
+  asset_name?: string
   network?: string
+  sandbox?: boolean
   payer?: string
   tx_hash?: string
   task_id?: string

@@ -96,7 +96,10 @@ export async function startAgentApp(options: AgentAppOptions): Promise<AgentApp>
   addDidRoutes(app, (asked) => (asked === did ? document : undefined))
   addChallengeRoute(app, { did, key, addresses: () => [services.baseUrl(), ...listening] })
   addDiscoveryRoutes(app, { agent, did, baseUrl: services.baseUrl, prices: services.payments })
-  await addRoutesOfPayments(app, services, authenticator, config.payments.captureBaseUrl)
+  await addRoutesOfPayments(app, services, authenticator, {
+    captureBaseUrl: config.payments.captureBaseUrl,
+    ownClients: [did, ...(config.oauth.clientId === undefined ? [] : [config.oauth.clientId])],
+  })
   const price = shownPrice(agent)?.[0]
   const cost = price === undefined ? {} : { price: { amount: price.amount } }
   addNegotiationRoute(app, () => ({ skills: agent.skills, queueDepth: services.scheduler.waiting, ...cost }))
@@ -138,7 +141,7 @@ async function addRoutesOfPayments(
   app: FastifyInstance,
   services: Services,
   authenticator: Authenticator,
-  captureBaseUrl: string | undefined,
+  { captureBaseUrl, ownClients }: { captureBaseUrl: string | undefined; ownClients: readonly string[] },
 ) {
   const { payments } = services
   if (payments === undefined) return addUnpaidRoutes(app, authenticator)
@@ -148,7 +151,7 @@ async function addRoutesOfPayments(
     import('./http/capture-page-routes.ts'),
   ])
   addPaymentRoutes(app, { services, authenticator, captureBaseUrl })
-  addLedgerRoutes(app, { payments, authenticator })
+  addLedgerRoutes(app, { payments, authenticator, ownClients })
   addPayerRoutes(app, { payments, agent: services.agent })
 }
 

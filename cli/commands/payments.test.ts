@@ -1,7 +1,10 @@
+import { mkdirSync, writeFileSync } from 'node:fs'
 import { createServer, type IncomingMessage, type ServerResponse } from 'node:http'
 import type { AddressInfo } from 'node:net'
+import path from 'node:path'
 import { expect, test } from 'vitest'
 import { price, TestWallet } from '../../shared/testing/paid-agent.ts'
+import { scriptedAgent } from '../../shared/testing/scripted-agent.ts'
 import { type TestAgent, testAgent } from '../../shared/testing/test-agent.ts'
 import { runCli, temporaryFolder } from '../testing.ts'
 
@@ -69,7 +72,7 @@ test('payments --orphaned lists what all agents of the gateway owe, and asks no 
   const said = await run('--orphaned')
   expect(said).toMatchObject({ code: 0, stderr: '' })
   expect(said.stdout).toMatch(
-    /orphaned \(task_failed\)\n {2}0\.01 of 0x[\s\S]*transaction 0x[\s\S]*agent paid\n/,
+    /orphaned \(task_failed\)\n {2}0\.01 USDC on eip155:84532 \(test money\)\n[\s\S]*transaction 0x[\s\S]*agent paid\n/,
   )
   expect(new Set(gateway.asked)).toEqual(new Set(['paid', 'free']))
   const { payments } = JSON.parse((await run('--json')).stdout) as { payments: Record<string, string>[] }
@@ -84,6 +87,42 @@ test('payments --orphaned lists what all agents of the gateway owe, and asks no 
   expect((await run('paid', '--refunded', id, '--tx', tx)).code).toBe(0)
   expect((await run('--state', 'refunded')).stdout).toContain(`paid back by ${tx}\n`)
   expect((await run('paid', '--refunded', id, '--tx', `0x${'b'.repeat(64)}`)).code).toBe(1)
+})
+
+test('the author of an agent reads its ledger, and notes refunds, with the client of the agent itself', async () => {
+  await using paid = await failing()
+  using folder = temporaryFolder()
+  await orphanOf(paid)
+  const { did } = paid
+  const { token } = paid.caller(did)
+  await using issuer = await scriptedAgent({
+    'GET /.well-known/oauth-authorization-server/oauth2': () => ({
+      status: 200,
+      type: 'application/json',
+      body: JSON.stringify({ issuer: `${issuer.url}/oauth2`, token_endpoint: `${issuer.url}/token` }),
+    }),
+    'POST /token': () => ({
+      status: 200,
+      type: 'application/json',
+      body: JSON.stringify({ access_token: token }),
+    }),
+  })
+  const own = path.join(folder.path, '.parley', 'agents', 'paid')
+  const argv = ['payments', 'paid', '--agent-url', paid.url]
+  const without = await runCli(argv, { cwd: folder.path })
+  expect(without).toMatchObject({ code: 1, stdout: '' })
+  expect(without.stderr).toContain(path.join(own, 'oauth-client.json'))
+  mkdirSync(own, { recursive: true })
+  const client = { client_id: did, client_secret: 'secret', issuer: `${issuer.url}/oauth2` }
+  writeFileSync(path.join(own, 'oauth-client.json'), JSON.stringify(client), { mode: 0o600 })
+  const said = await runCli(argv, { cwd: folder.path })
+  expect(said).toMatchObject({ code: 0, stderr: '' })
+  expect(said.stdout).toContain('0.01 USDC')
+  const { payments } = JSON.parse((await runCli([...argv, '--json'], { cwd: folder.path })).stdout) as {
+    payments: { payment_id: string }[]
+  }
+  const refund = await runCli([...argv, '--refunded', payments[0]?.payment_id ?? ''], { cwd: folder.path })
+  expect(refund.stdout).toMatch(/is refunded\.\n$/)
 })
 
 test('an agent that does not answer is named, and the exit code is 1', async () => {

@@ -2,6 +2,7 @@ import { Option } from 'commander'
 import { CliCommand } from '../cli-command.ts'
 import { CommandFailed, UsageError } from '../faults.ts'
 import { type Io, print, printJson } from '../io.ts'
+import { connectAsAgent } from '../own-agent.ts'
 import { type ListedPayment, pathOf, paymentsOf, paymentsOfAll, requireOurs } from '../payments-of.ts'
 import { oneLine } from '../printable.ts'
 import {
@@ -17,6 +18,7 @@ interface PaymentsOptions extends ServerOptions {
   state: string
   refunded?: string
   tx?: string
+  agentUrl?: string
   json?: true
 }
 
@@ -24,6 +26,9 @@ const states = ['orphaned', 'unknown', 'settled', 'spent', 'earned', 'refunded',
 const help = `
 It is for the operator: with --token or PARLEY_TOKEN a token with agent:admin, else one of the client that the embedded
 OAuth server keeps for whoever has its folder.
+
+The author of an agent that runs elsewhere needs no such token: in the folder where the agent was started,
+--agent-url http://127.0.0.1:7500 reads the ledger with the OAuth client in DATA_DIR/agents/<agent>.
 
 An orphaned payment was settled, and nothing was had for it: its amount belongs to its payer. Say --refunded <payment> before you
 send the money back (of two operators, one is the first), and again with --tx <hash> when it is sent.`
@@ -36,9 +41,19 @@ export default function paymentsCommand(io: Io): CliCommand {
     .addOption(new Option('--state <state>', 'payments in this state').choices(states).default('orphaned'))
     .option('--refunded <payment>', 'note that this orphaned payment is paid back')
     .option('--tx <hash>', 'with --refunded: the transaction')
+    .option(
+      '--agent-url <url>',
+      'read the ledger of an agent of your own at its address, with the OAuth client of that agent',
+    )
     .option('--json', 'print the agent’s answer as JSON')
     .addHelpText('after', help)
     .run(async (agent: string | undefined, options: PaymentsOptions) => {
+      if (options.agentUrl !== undefined) {
+        const own = await connectAsAgent(io, agent, options.agentUrl)
+        return options.refunded === undefined
+          ? list(io, own, '-', options)
+          : refund(io, own, '-', { ...options, refunded: options.refunded })
+      }
       const server = await connect(io, options, 'operator')
       const given = options.token ?? io.env['PARLEY_TOKEN']
       if (agent !== undefined && agent !== '-') await requireOurs(server, slugOf(agent), given !== undefined)
@@ -89,7 +104,9 @@ function linesOf(payment: ListedPayment): string {
   const text = (value: unknown) => oneLine(typeof value === 'string' ? value : '-', 100)
   return [
     `${text(id)}  ${text(state)}${reason === undefined ? '' : ` (${text(reason)})`}`,
-    `  ${text(amount)} of ${text(asset)} on ${text(network)}`,
+    `  ${text(amount)} ${text(payment.asset_name ?? asset)} on ${text(network)}${payment.sandbox === true ? ' (test money)' : ''}`,
+    // A name can be anybody's: what is paid back is the token of this contract.
+    `  token ${text(asset)}`,
     `  from ${text(payer)}`,
     `  transaction ${text(payment.tx_hash)}`,
     ...(payment.refund_tx_hash === undefined ? [] : [`  paid back by ${text(payment.refund_tx_hash)}`]),

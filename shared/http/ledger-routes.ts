@@ -1,4 +1,4 @@
-import type { FastifyInstance } from 'fastify'
+import type { FastifyInstance, FastifyRequest } from 'fastify'
 import { z } from 'zod'
 import type { Authenticator } from '../auth/authenticate.ts'
 import { ParleyError } from '../jsonrpc/errors.ts'
@@ -20,11 +20,23 @@ const decisionBody = wireObject({ settled: z.boolean(), txHash: txHash.optional(
 
 type ById = { Params: { id: string } }
 
-/** The ledger, for operators (`agent:admin`): what is owed back, and what only a person can decide. */
+interface LedgerRoutes {
+  payments: Payments
+  authenticator: Authenticator
+  /** Clients of the agent itself. */
+  ownClients: readonly string[]
+}
+
+/**
+ * The ledger: what is owed back, and what only a person can decide. For operators (`agent:admin`), and for the author of an
+ * agent that runs elsewhere, who has its OAuth client and no rights of an operator.
+ */
 export function addLedgerRoutes(
   app: FastifyInstance,
-  { payments, authenticator }: { payments: Payments; authenticator: Authenticator },
+  { payments, authenticator, ownClients }: LedgerRoutes,
 ): void {
+  const allow = (request: FastifyRequest, scope: 'agent:read' | 'agent:write') =>
+    callerOf(authenticator, request, ({ id }) => (ownClients.includes(id) ? scope : 'agent:admin'))
   const { ledger } = payments
   const found = async (id: string) => {
     const payment = await ledger.store.loadPayment(id)
@@ -33,7 +45,7 @@ export function addLedgerRoutes(
     return payment
   }
   app.get('/payments', async (request, reply) => {
-    await callerOf(authenticator, request, 'agent:admin')
+    await allow(request, 'agent:read')
     const page = await ledger.store.listByState(parseParams(listQuery, request.query))
     const counts = await ledger.store.countPaymentsByState()
     if (page.nextCursor !== undefined) reply.header('x-next-cursor', String(page.nextCursor))
@@ -41,7 +53,7 @@ export function addLedgerRoutes(
   })
   // Said before the money is sent back: of two operators, one is the first.
   app.post<ById>('/payments/:id/refunded', { config: { audit: 'payment.refund' } }, async (request) => {
-    await callerOf(authenticator, request, 'agent:admin')
+    await allow(request, 'agent:write')
     const body = parseParams(refundedBody, jsonBody(request))
     const payment = await found(request.params.id)
     const done = await ledger.change(payment, { kind: 'refund', txHash: body.txHash })
@@ -49,7 +61,7 @@ export function addLedgerRoutes(
     throw conflict(payment, 'orphaned')
   })
   app.post<ById>('/payments/:id/decide', { config: { audit: 'payment.decide' } }, async (request) => {
-    await callerOf(authenticator, request, 'agent:admin')
+    await allow(request, 'agent:write')
     const body = parseParams(decisionBody, jsonBody(request))
     const payment = await found(request.params.id)
     if (payment.state !== 'unknown') throw conflict(payment, 'unknown')
@@ -97,6 +109,7 @@ function paymentOut(payment: PaymentRecord) {
     amount_atomic: terms.atomic,
     decimals: terms.decimals,
     asset: terms.asset,
+    asset_name: terms.extra.name,
     network: terms.network,
     pay_to: terms.payTo,
     tx_hash: payment.txHash,

@@ -8,11 +8,12 @@ import { requireJson } from './rpc-routes.ts'
 export async function callerOf(
   authenticator: Authenticator,
   request: FastifyRequest,
-  scope: Scope,
+  needed: Scope | ((caller: Caller) => Scope),
 ): Promise<Caller> {
   const body = request.body as Uint8Array | undefined
   const caller = await authenticator.authenticate(request.headers, body)
   request.callerId = caller.id
+  const scope = typeof needed === 'function' ? needed(caller) : needed
   requireScope(caller, scope)
   if (scope === 'agent:write') await authenticator.takeOnce(caller)
   return caller

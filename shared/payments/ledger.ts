@@ -102,7 +102,7 @@ export class Ledger {
     const { id, owner, terms, txHash, reason, sandbox, taskId } = record
     this.#counter.inc({ agent_id: this.#agentId, state })
     const what = [
-      `${terms.amount} of ${terms.asset} on ${terms.network}`,
+      `${terms.amount} ${terms.extra.name} on ${terms.network}`,
       reason,
       txHash,
       taskId && `task ${taskId}`,
