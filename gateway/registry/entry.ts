@@ -113,3 +113,21 @@ export interface AgentEntry {
   replicas?: Replica[]
   measurements?: Measurements
 }
+
+/** What is known of an agent when it comes to the registry. */
+export type Announcement = Pick<
+  AgentEntry,
+  'name' | 'description' | 'url' | 'card' | 'skills' | 'owner' | 'origin' | 'verified' | 'admitted'
+> &
+  Partial<Pick<AgentEntry, 'did' | 'document' | 'keys' | 'admittedBy' | 'host'>> & {
+    /** The process that comes, where the agent has several that share its identity, tasks and line. */
+    replicaId?: string
+  }
+
+/** What an entry has before its agent announces itself. */
+export type Blank = Pick<AgentEntry, 'id' | 'slug' | 'registeredAt' | 'sendsHeartbeats' | 'load' | 'left'>
+
+/** Undefined for an agent that has left. */
+export function present(entry: AgentEntry | undefined): AgentEntry | undefined {
+  return entry?.left === undefined ? entry : undefined
+}

@@ -3,7 +3,8 @@ import { ParleyError } from '../../shared/jsonrpc/errors.ts'
 import { timestamp } from '../../shared/protocol/timestamp.ts'
 import { admission, checksTokens, isDecided, stillAdmitted, withoutEjection } from './admission.ts'
 import { cardChanges } from './card-changes.ts'
-import type { AgentEntry, AgentStatus, Load, Measurements } from './entry.ts'
+import type { AgentEntry, AgentStatus, Announcement, Blank, Load, Measurements } from './entry.ts'
+import { present } from './entry.ts'
 import { KeptEntries } from './kept-entries.ts'
 import type { RegistryOptions } from './registry-options.ts'
 import { leaseOf, replicasMax, tooManyReplicas, withReplica, withReplicas } from './replicas.ts'
@@ -11,17 +12,7 @@ import { hasChanged, isFormerSelf, makesWay, notVerified, sameAgent, slugTaken }
 import { idOfKey, slugOf } from './slug.ts'
 import type { RegistryStore } from './store.ts'
 
-/** What is known of an agent when it comes to the registry. */
-export type Announcement = Pick<
-  AgentEntry,
-  'name' | 'description' | 'url' | 'card' | 'skills' | 'owner' | 'origin' | 'verified' | 'admitted'
-> &
-  Partial<Pick<AgentEntry, 'did' | 'document' | 'keys' | 'admittedBy' | 'host'>> & {
-    /** The process that comes, where the agent has several that share its identity, tasks and line. */
-    replicaId?: string
-  }
-
-type Blank = Pick<AgentEntry, 'id' | 'slug' | 'registeredAt' | 'sendsHeartbeats' | 'load' | 'left'>
+export type { Announcement } from './entry.ts'
 
 /**
  * The agents that the gateway knows. Reads are from memory; who an agent is and whether it may work is durable before the
@@ -405,8 +396,4 @@ export class Registry {
   #sign(entry: AgentEntry): AgentEntry {
     return this.#kept.sign(entry)
   }
-}
-
-function present(entry: AgentEntry | undefined): AgentEntry | undefined {
-  return entry?.left === undefined ? entry : undefined
 }
