@@ -26,17 +26,17 @@ import { type OpenStore, openStore } from './open-store.ts'
 import { AnswerBudget } from './process/answer-budget.ts'
 import type { AgentConfig } from './process/config.ts'
 import type { Log } from './process/log.ts'
-import { createMetrics, createTaskMetrics, type Metrics } from './process/metrics.ts'
+import { createMetrics, createTaskMetrics, type Metrics, type TaskMetrics } from './process/metrics.ts'
 import { version } from './process/version.ts'
 import { createWebhookMetrics } from './process/webhook-metrics.ts'
 import { isTerminal } from './protocol/task.ts'
 import { startRetention } from './store/retention.ts'
-import type { Store } from './store/store.ts'
+import type { Store, TaskRecord } from './store/store.ts'
 import { type Committed, TaskEngine } from './tasks/engine.ts'
 import { startExpiry } from './tasks/expiry.ts'
 import { Leases } from './tasks/leases.ts'
 import { recover } from './tasks/recovery.ts'
-import { TaskRunner } from './tasks/run-task.ts'
+import { type RunnerParts, TaskRunner } from './tasks/run-task.ts'
 import { StateCounts } from './tasks/state-counts.ts'
 import { startSweep } from './tasks/sweep.ts'
 import { usageCounter } from './tasks/usage.ts'
@@ -161,6 +161,7 @@ async function assembleEngine(
   store: Store,
   { bus, scheduler }: Pick<Line, 'bus' | 'scheduler'>,
   metrics: Metrics,
+  canceled: (task: TaskRecord) => void,
 ) {
   const { agent, config, log } = options
   const { did } = options.identity
@@ -171,6 +172,7 @@ async function assembleEngine(
   let paid: OpenedPayments | undefined
   const committed: Committed = (before, after) => {
     webhooks?.committed(before, after)
+    if (after.status.state === 'canceled') canceled(before)
     if (after.payments !== undefined && isTerminal(after.status.state))
       paid?.payments.taskEnded(after.payments)
   }
@@ -192,27 +194,19 @@ async function assemble(
   const { agent, config, log } = options
   const { did } = options.identity
   const { bus, scheduler } = line
-  const { webhooks, engine, paid, taskMetrics } = await assembleEngine(options, store, line, metrics)
+  let runner: TaskRunner | undefined
+  // A task that waits does so in the version that it had before.
+  const canceled = ({ id, version, owner }: TaskRecord) => {
+    scheduler.discard({ taskId: id, version, owner })
+    runner?.forget(id)
+  }
+  const assembled = await assembleEngine(options, store, line, metrics, canceled)
+  const { webhooks, engine, paid, taskMetrics } = assembled
   if (webhooks !== undefined) stack.use(webhooks)
   if (paid !== undefined) stack.use(paid.payments)
   const leases = stack.use(new Leases({ store, log }))
-  const usage = usageCounter(taskMetrics, agentId(did))
   const figures = new WorkFigures()
-  const runner = new TaskRunner({
-    engine,
-    bus,
-    agent,
-    leases,
-    log,
-    figures,
-    usage,
-    artifactMaxBytes: config.artifactMaxBytes,
-    key: options.identity.key,
-    ...(options.clientKeys !== undefined && { clientKeys: options.clientKeys }),
-    fileAllowedHosts: config.fileAllowedHosts,
-    prompt: paid?.prompt,
-    isStillPaid: paid?.isStillPaid,
-  })
+  runner = runnerOf(options, { engine, bus, leases, figures, taskMetrics, paid })
   stack.use(startExpiry(engine, log))
   stack.use(startRetention({ store, days: config.retentionDays, log }))
   let baseUrl = config.publicUrl ?? `http://${config.host}:${config.port}`
@@ -238,6 +232,28 @@ async function assemble(
     baseUrl = config.publicUrl ?? address
   }
   return { services, ...callers, listensAt, webhooks }
+}
+
+function runnerOf(
+  { agent, config, identity, clientKeys, log }: AgentAppOptions,
+  parts: Pick<RunnerParts, 'engine' | 'bus' | 'leases' | 'figures'> & {
+    taskMetrics: TaskMetrics
+    paid: OpenedPayments | undefined
+  },
+): TaskRunner {
+  const { taskMetrics, paid, ...given } = parts
+  return new TaskRunner({
+    ...given,
+    agent,
+    log,
+    usage: usageCounter(taskMetrics, agentId(identity.did)),
+    artifactMaxBytes: config.artifactMaxBytes,
+    key: identity.key,
+    ...(clientKeys !== undefined && { clientKeys }),
+    fileAllowedHosts: config.fileAllowedHosts,
+    prompt: paid?.prompt,
+    isStillPaid: paid?.isStillPaid,
+  })
 }
 
 /** Who may call, and how often. */

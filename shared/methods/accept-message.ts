@@ -67,7 +67,7 @@ async function createTask(
   const paid = await payForTask(services, call, wanted)
   const record = newRecord({ owner, signed: call.caller.signature !== undefined, at, contextId, wanted })
   if (paid !== undefined) return createPaid(services, call, { record, paid, webhook: wanted.webhook })
-  const slot = claimRoom(services)
+  const slot = await claimRoom(services, owner)
   if (slot.runs) Object.assign(record, { lease: services.runner.lease(), starts: 1 })
   if (!(await create(services, record, { call, slot, webhook: wanted.webhook }))) return undefined
   return {
@@ -93,7 +93,7 @@ async function createPaid(
   if (held) record.heldBy = id
   let isItsOwn = false
   try {
-    const slot = claimRoom(services)
+    const slot = await claimRoom(services, record.owner)
     const created = await create(services, record, { call, slot, webhook }).catch((error: unknown) => {
       isItsOwn = mayBeStored(services, error)
       throw error

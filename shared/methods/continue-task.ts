@@ -56,7 +56,7 @@ async function change(
   call: Call,
   { task, webhook, makeChange, paid }: Continuation,
 ): Promise<Accepted> {
-  const slot = claimRoom(services)
+  const slot = await claimRoom(services, task.owner)
   let registration: Registration | undefined
   try {
     await call.takeSignature()

@@ -107,7 +107,8 @@ async function pay(services: Services, call: Call, wanted: Purchase): Promise<Pa
     const presented = readPresented(call.headers, message.metadata)
     if (presented === undefined) throw new PaymentRefused('payment_required')
     // A full line is told before money moves.
-    claimRoom(services).release()
+    const room = await claimRoom(services, call.caller.id)
+    room.release()
     await call.takeSignature()
     const bought = await payments.buy({ owner: call.caller.id, taskId, purpose, terms: prices }, presented)
     return paidBy(services, bought)

@@ -99,7 +99,7 @@ export const commonSettings = {
   TASK_QUEUE_MAX: {
     schema: wholeNumber(10_000),
     example: '10000',
-    meaning: 'waiting tasks per agent; more are answered 503',
+    meaning: 'waiting tasks per agent, at most half of them of one caller; more are answered 503',
     toAgents: true,
   },
   ARTIFACT_MAX_BYTES: {

@@ -3,8 +3,7 @@ import { afterAll, beforeAll, describe, expect, test } from 'vitest'
 import { makeLog } from '../process/log.ts'
 import { hasRedis, type RedisServer, startRedis } from '../testing/redis-server.ts'
 import { openBullmqScheduler } from './bullmq.ts'
-import { heldWork, jobOf, schedulerCases, until } from './scheduler.cases.ts'
-import type { Scheduler } from './scheduler.ts'
+import { heldWork, jobOf, placeOf, refusalOf, schedulerCases, until } from './scheduler.cases.ts'
 
 const log = makeLog({ level: 'silent', name: 'test' })
 
@@ -88,7 +87,7 @@ describe.skipIf(!hasRedis)('the queue on Redis (needs redis-server)', () => {
     work.start()
     scheduler.claimSlot()?.release()
     expect(scheduler.active).toBe(0)
-    const place = scheduler.claimPlace()
+    const place = await placeOf(scheduler)
     expect(scheduler.claimSlot()).toBeUndefined()
     place.release()
     expect(scheduler.claimSlot()).toBeDefined()
@@ -125,9 +124,9 @@ describe.skipIf(!hasRedis)('the queue on Redis (needs redis-server)', () => {
     for (const taskId of ['a', 'b']) scheduler.enqueue(jobOf(taskId))
     await wait(50)
     await redis.kill()
-    await until(() => refusalOf(scheduler) !== undefined)
+    while ((await refusalOf(scheduler)) === undefined) await wait(5)
     const data = { reason: 'scheduler' }
-    expect(refusalOf(scheduler)).toMatchObject({ code: -32042, status: 503, data })
+    expect(await refusalOf(scheduler)).toMatchObject({ code: -32042, status: 503, data })
     await expect(scheduler.restore([jobOf('a')])).rejects.toThrow(/./)
     await redis.restart()
     while (true) {
@@ -148,12 +147,3 @@ describe.skipIf(!hasRedis)('the queue on Redis (needs redis-server)', () => {
     expect(work.begun).toEqual(['a', 'b', 'c'])
   })
 })
-
-function refusalOf(scheduler: Scheduler): unknown {
-  try {
-    scheduler.claimPlace().release()
-    return undefined
-  } catch (error) {
-    return error
-  }
-}

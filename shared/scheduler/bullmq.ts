@@ -2,9 +2,10 @@ import { type Job as BullJob, DelayedError, Queue, WaitingError, Worker } from '
 import type { Redis } from 'ioredis'
 import { ParleyError } from '../jsonrpc/errors.ts'
 import { connectRedis, type RedisConnection } from '../process/redis.ts'
+import { OwnerCounts } from './owner-counts.ts'
 import { Places } from './places.ts'
 import { OwnerLines } from './redis.ts'
-import type { Job, Scheduler, Slot, Work } from './scheduler.ts'
+import { type Job, jobKey, type Room, type Scheduler, type Slot, type Work } from './scheduler.ts'
 
 export interface BullmqSchedulerOptions extends RedisConnection {
   /** Names the queue: all processes of an agent share one. */
@@ -20,8 +21,11 @@ const countEveryMs = 1000
 const pingMs = 1000
 /** The connection that waits for jobs is silent for up to 10 s. */
 const workerSilentMaxMs = 15_000
-/** Jobs of one owner in the queue, for each place that this process has. */
-const inQueuePerPlace = 4
+/**
+ * Waiting jobs of one owner in the queue, for each place that this process has; at least one. Few make the turns short, too few
+ * would let places wait for the next job of the only owner.
+ */
+const inQueuePerPlace = 1 / 4
 const restoreBatch = 500
 
 /**
@@ -54,14 +58,16 @@ class BullmqScheduler implements Scheduler {
   readonly #workerRedis: Redis
   readonly #queue: Queue<Job, void>
   readonly #lines: OwnerLines
-  readonly #counting: NodeJS.Timeout
+  readonly #countTimer: NodeJS.Timeout
   #running: Running | undefined
   readonly #places: Places
   #draining = false
-  /** The line as it was counted last, what joined it since, and places that are held. */
+  /** The queue as it was counted last, what is on its way into it, what has arrived since the count, and places that are held. */
   #counted = 0
-  #joined = 0
-  #held = 0
+  #counting: Promise<void> | undefined
+  #arriving = 0
+  #arrived = 0
+  readonly #held = new OwnerCounts()
   /** What is written is refused: Redis has no memory left, or is a replica. */
   #refused = false
 
@@ -72,11 +78,11 @@ class BullmqScheduler implements Scheduler {
     this.#workerRedis = workerRedis
     this.#queue = new Queue(agentId, { connection: redis, prefix: 'parley', skipVersionCheck: true })
     this.#queue.on('error', (error) => log.debug({ err: error }, 'queue'))
-    const inQueueMax = concurrency * inQueuePerPlace
+    const inQueueMax = Math.max(1, Math.ceil(concurrency * inQueuePerPlace))
     this.#lines = new OwnerLines({ redis, prefix: `parley:{${agentId}}:line:`, inQueueMax })
     this.#places = new Places(concurrency, (limit, wasFull) => this.#limitQueue(limit, wasFull))
-    this.#counting = setInterval(() => void this.#count(), countEveryMs)
-    this.#counting.unref()
+    this.#countTimer = setInterval(() => void this.#count(), countEveryMs)
+    this.#countTimer.unref()
   }
 
   async ping(): Promise<void> {
@@ -96,7 +102,7 @@ class BullmqScheduler implements Scheduler {
 
   /** What other processes did within the last second is not in it. */
   get waiting(): number {
-    return this.#counted + this.#joined + this.#held
+    return this.#counted + this.#arriving + this.#arrived + this.#held.total
   }
 
   get active(): number {
@@ -112,18 +118,20 @@ class BullmqScheduler implements Scheduler {
     return this.#places.claim()
   }
 
-  claimPlace(): Slot {
-    if (!this.#isThere) {
-      const data = { reason: 'scheduler' }
-      throw new ParleyError('Unavailable', { data, headers: { 'retry-after': '2' } })
+  async claimPlace(owner: string, room: Room): Promise<Slot | 'full' | 'owner_full'> {
+    if (!this.#isThere) throw unreachable()
+    // The last count may be a second old: those that were taken up or canceled since are not waiting.
+    if (this.waiting >= room.all) await this.#countWaiting()
+    const claim = (waiting: number) => {
+      if (waiting + this.#held.of(owner) >= room.ofOwner) return 'owner_full'
+      if (this.waiting >= room.all) return 'full'
+      return { runs: false, release: this.#held.hold(owner) }
     }
-    this.#held += 1
-    let held = true
-    const release = () => {
-      if (held) this.#held -= 1
-      held = false
-    }
-    return { runs: false, release }
+    // While few wait in all, no owner can have too many, whatever other processes did within the last second.
+    if (this.waiting * 2 < room.ofOwner) return claim(0)
+    return this.#lines.waitingOf(owner, claim).catch(() => {
+      throw unreachable()
+    })
   }
 
   enqueue(job: Job, slot?: Slot): void {
@@ -132,12 +140,22 @@ class BullmqScheduler implements Scheduler {
       return
     }
     slot?.release()
-    this.#joined += 1
-    void this.#tryEnqueue(job)
+    this.#arriving += 1
+    void this.#tryEnqueue(job).finally(() => {
+      this.#arriving -= 1
+      this.#arrived += 1
+    })
+  }
+
+  discard(job: Job): void {
+    this.#discard(job).catch((error: unknown) => {
+      // A worker finds out when it takes the job up.
+      this.#options.log.debug({ err: error, task_id: job.taskId }, 'job could not be discarded')
+    })
   }
 
   async restore(jobs: readonly Job[]): Promise<void> {
-    const queueKey = (job: Job) => this.#queue.toKey(idOf(job))
+    const queueKey = (job: Job) => this.#queue.toKey(jobKey(job))
     await this.#add(await this.#lines.refill(queueKey))
     for (let i = 0; i < jobs.length; i += restoreBatch) {
       const batch = jobs.slice(i, i + restoreBatch)
@@ -175,7 +193,7 @@ class BullmqScheduler implements Scheduler {
 
   async [Symbol.asyncDispose](): Promise<void> {
     this.#draining = true
-    clearInterval(this.#counting)
+    clearInterval(this.#countTimer)
     await this.#running?.worker.close(true).catch(() => {})
     await this.#queue.close().catch(() => {})
     this.#redis.disconnect()
@@ -211,14 +229,32 @@ class BullmqScheduler implements Scheduler {
     await this.#add(await this.#lines.join(job))
   }
 
+  async #discard(job: Job): Promise<void> {
+    const next = await this.#lines.discard(job)
+    // One that is being run is locked, and stays.
+    await this.#queue.remove(jobKey(job))
+    await this.#add(next)
+  }
+
+  /** The next job of its owner comes into the queue. What fails here is made up for by `restore`. */
+  async #leave(job: Job): Promise<void> {
+    try {
+      await this.#add(await this.#lines.leave(job))
+    } catch (error) {
+      this.#options.log.debug({ err: error, task_id: job.taskId }, 'the next job could not be brought up')
+    }
+  }
+
   async #add(jobs: readonly Job[]): Promise<void> {
     for (const job of jobs)
-      await this.#queue.add('task', job, { jobId: idOf(job), removeOnComplete: true, removeOnFail: true })
+      await this.#queue.add('task', job, { jobId: jobKey(job), removeOnComplete: true, removeOnFail: true })
   }
 
   async #process(job: BullJob<Job, void>, token: string | undefined): Promise<void> {
     const { work } = this.#running as Running
+    const left = this.#leave(job.data)
     const again = await this.#places.during(() => work(job.data))
+    await left
     if (again !== undefined) {
       await job.moveToDelayed(again, token)
       throw new DelayedError()
@@ -228,7 +264,6 @@ class BullmqScheduler implements Scheduler {
       await job.moveToWait(token)
       throw new WaitingError()
     }
-    await this.#add(await this.#lines.leave(job.data))
   }
 
   get #isThere(): boolean {
@@ -249,21 +284,31 @@ class BullmqScheduler implements Scheduler {
         this.#options.log.error({ err: error }, 'Redis does not take what is written')
       this.#refused = true
     }
-    const joined = this.#joined
+    await this.#countWaiting()
+  }
+
+  /** Those who ask while it is counted share the count. */
+  #countWaiting(): Promise<void> {
+    this.#counting ??= this.#countOnce().finally(() => (this.#counting = undefined))
+    return this.#counting
+  }
+
+  async #countOnce(): Promise<void> {
+    const arrived = this.#arrived
     try {
       const [queued, behind] = await Promise.all([
         this.#queue.getJobCountByTypes('waiting', 'delayed'),
         this.#lines.waiting(),
       ])
       this.#counted = queued + behind
-      // Who came while it was counted may not be in it.
-      this.#joined = Math.max(0, this.#joined - joined)
+      // Jobs that arrived while it was counted may not be in it.
+      this.#arrived -= arrived
     } catch {
-      // Counted again in a second; that Redis is away is said by `ping`.
+      // Counted again in a second; `ping` reports that Redis is away.
     }
   }
 }
 
-function idOf({ taskId, version }: Job): string {
-  return `${taskId}-${version}`
+function unreachable(): ParleyError {
+  return new ParleyError('Unavailable', { data: { reason: 'scheduler' }, headers: { 'retry-after': '2' } })
 }

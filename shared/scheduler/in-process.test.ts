@@ -61,7 +61,7 @@ test('one slow task never holds up another', async () => {
   await agent.caller('alice').cancel(slow.id)
 })
 
-test('TASK_QUEUE_MAX: then 503 with Retry-After, and no task; an answer to a paused task waits like any other', async () => {
+test('half of TASK_QUEUE_MAX is one caller’s: then 503 with Retry-After, and no task; an answer to a paused task waits like any other', async () => {
   const release = Promise.withResolvers<void>()
   await using agent = await testAgent(
     {
@@ -72,7 +72,7 @@ test('TASK_QUEUE_MAX: then 503 with Retry-After, and no task; an answer to a pau
         return text
       },
     },
-    { env: { TASK_QUEUE_MAX: '3' } },
+    { env: { TASK_QUEUE_MAX: '6' } },
   )
   const alice = agent.caller('alice')
   const paused = await alice.sendAndWait('ask')

@@ -1,16 +1,15 @@
-import type { Job, Scheduler, Slot, Work } from './scheduler.ts'
+import { OwnerCounts } from './owner-counts.ts'
+import { OwnerQueues } from './owner-queues.ts'
+import type { Job, Room, Scheduler, Slot, Work } from './scheduler.ts'
 
-/**
- * Runs tasks in this process, `concurrency` at a time. Each owner has a queue of its own and the queues take turns, so
- * that ten thousand tasks of one caller do not hold up another's.
- */
+/** Runs tasks in this process, `concurrency` at a time, waiting ones in turns over their owners. */
 export class InProcessScheduler implements Scheduler {
   readonly #concurrency: number
-  /** Insertion order is the order of turns: the owner served last stands last. */
-  readonly #queues = new Map<string, Job[]>()
+  readonly #queues = new OwnerQueues()
+  /** Places that were claimed and not used yet. */
+  readonly #held = new OwnerCounts()
   #work: Work | undefined
   #taken = 0
-  #waiting = 0
   #nextTurn = 0
   #idle: (() => void) | undefined
 
@@ -27,7 +26,7 @@ export class InProcessScheduler implements Scheduler {
   }
 
   get waiting(): number {
-    return this.#waiting
+    return this.#queues.size + this.#held.total
   }
 
   get active(): number {
@@ -35,14 +34,20 @@ export class InProcessScheduler implements Scheduler {
   }
 
   claimSlot(): Slot | undefined {
-    if (!this.running || this.#waiting > 0 || this.#taken >= this.#concurrency) return undefined
+    if (!this.running || this.waiting > 0 || this.#taken >= this.#concurrency) return undefined
     this.#taken += 1
-    return slotOf(true, () => this.#leave())
+    let held = true
+    const release = () => {
+      if (held) this.#leave()
+      held = false
+    }
+    return { runs: true, release }
   }
 
-  claimPlace(): Slot {
-    this.#waiting += 1
-    return slotOf(false, () => (this.#waiting -= 1))
+  async claimPlace(owner: string, room: Room): Promise<Slot | 'full' | 'owner_full'> {
+    if (this.#queues.sizeOf(owner) + this.#held.of(owner) >= room.ofOwner) return 'owner_full'
+    if (this.waiting >= room.all) return 'full'
+    return { runs: false, release: this.#held.hold(owner) }
   }
 
   enqueue(job: Job, slot?: Slot): void {
@@ -51,15 +56,16 @@ export class InProcessScheduler implements Scheduler {
       return
     }
     slot?.release()
-    const queue = this.#queues.get(job.owner)
-    if (queue === undefined) this.#queues.set(job.owner, [job])
-    else queue.push(job)
-    this.#waiting += 1
+    this.#queues.add(job)
     this.#takeUp()
   }
 
+  discard(job: Job): void {
+    this.#queues.remove(job)
+  }
+
   async restore(jobs: readonly Job[]): Promise<void> {
-    const known = new Set([...this.#queues.values()].flatMap((queue) => queue.map(({ taskId }) => taskId)))
+    const known = this.#queues.taskIds()
     for (const job of jobs) if (!known.has(job.taskId)) this.enqueue(job)
   }
 
@@ -87,44 +93,20 @@ export class InProcessScheduler implements Scheduler {
   async [Symbol.asyncDispose](): Promise<void> {
     this.#work = undefined
     this.#queues.clear()
-    this.#waiting = 0
   }
 
   #takeUp(): void {
     while (this.#work !== undefined && this.#taken < this.#concurrency) {
-      const job = this.#next()
+      const job = this.#queues.take()
       if (job === undefined) return
       this.#taken += 1
       void this.#work(job).finally(() => this.#leave())
     }
   }
 
-  /** The first job of the owner whose turn it is; that owner goes to the end of the line. */
-  #next(): Job | undefined {
-    const turn = this.#queues.entries().next().value
-    if (turn === undefined) return undefined
-    const [owner, queue] = turn
-    const job = queue.shift()
-    this.#queues.delete(owner)
-    if (queue.length > 0) this.#queues.set(owner, queue)
-    this.#waiting -= 1
-    return job
-  }
-
   #leave(): void {
     this.#taken -= 1
     if (this.#taken === 0) this.#idle?.()
     this.#takeUp()
-  }
-}
-
-function slotOf(runs: boolean, free: () => void): Slot {
-  let held = true
-  return {
-    runs,
-    release: () => {
-      if (held) free()
-      held = false
-    },
   }
 }

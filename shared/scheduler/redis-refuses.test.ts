@@ -5,7 +5,7 @@ import { makeLog } from '../process/log.ts'
 import { connectRedis } from '../process/redis.ts'
 import { hasRedis, startRedis } from '../testing/redis-server.ts'
 import { openBullmqScheduler } from './bullmq.ts'
-import { heldWork, jobOf, until } from './scheduler.cases.ts'
+import { heldWork, jobOf, refusalOf, until } from './scheduler.cases.ts'
 
 const log = makeLog({ level: 'silent', name: 'test' })
 
@@ -46,23 +46,16 @@ test.skipIf(!hasRedis).each<[string, [string, string], [string, string]]>([
     await using scheduler = await openBullmqScheduler({ url: server.url, log, agentId: 'a', concurrency: 2 })
     const work = heldWork(scheduler)
     work.start()
-    const refusal = () => {
-      try {
-        scheduler.claimPlace().release()
-        return undefined
-      } catch (error) {
-        return error
-      }
-    }
+    const refusal = () => refusalOf(scheduler)
     try {
-      expect(refusal()).toBeUndefined()
+      expect(await refusal()).toBeUndefined()
       await set(bad)
-      await until(() => refusal() !== undefined)
-      expect(refusal()).toMatchObject({ code: -32042, status: 503, data: { reason: 'scheduler' } })
+      while ((await refusal()) === undefined) await wait(5)
+      expect(await refusal()).toMatchObject({ code: -32042, status: 503, data: { reason: 'scheduler' } })
       expect(scheduler.claimSlot()).toBeUndefined()
       await expect(scheduler.ping()).rejects.toThrow(/./)
       await set(good)
-      await until(() => refusal() === undefined)
+      while ((await refusal()) !== undefined) await wait(5)
       scheduler.enqueue(jobOf('after'))
       await until(() => work.begun.includes('after'))
       while ((await scheduler.ping().catch(() => 'not yet')) !== undefined) await wait(50)

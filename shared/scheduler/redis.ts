@@ -6,7 +6,7 @@ export interface OwnerLinesOptions {
   redis: Redis
   /** Begins every key. */
   prefix: string
-  /** Jobs of one owner that stand in the queue at the same time, waiting or running. */
+  /** Jobs of one owner that wait in the queue at the same time. */
   inQueueMax: number
 }
 
@@ -38,17 +38,24 @@ const scripts = {
   leave: `${names}
   redis.call('SREM', queued, job)
   ${moveUp}`,
+  discard: `${names}
+  redis.call('SREM', queued, job)
+  if redis.call('ZREM', behind, job) == 1 then redis.call('DECR', count) end
+  ${moveUp}`,
 }
 
 /**
- * Callers take turns in a queue that knows no callers: only so many jobs of one owner stand in it, the others stand behind,
- * in order, and move up as those end. So a job waits for at most `inQueueMax` of each other owner, however many they have.
- * What is lost here with Redis, or between two steps, is found by `missing` and `refill`.
+ * Turns over owners in a queue that knows no owners: only so many waiting jobs of one owner are in it at a time. The others are
+ * kept behind, in order, and the next one goes to the end of the queue when one of them is taken up. So a job that has reached
+ * the queue waits for at most `inQueueMax` of each other owner, however many they have. What is lost here with Redis, or between two
+ * steps, is found by `missing` and `refill`.
  */
 export class OwnerLines {
   readonly #redis: Redis
   readonly #prefix: string
   readonly #max: number
+  /** Owners whose waiting jobs are being counted, with the jobs that were sent to join meanwhile. */
+  readonly #joins = new Map<string, { sent: number; readers: number }>()
 
   constructor({ redis, prefix, inQueueMax }: OwnerLinesOptions) {
     this.#redis = redis
@@ -58,17 +65,52 @@ export class OwnerLines {
 
   /** The job stands behind its owner's others. Returns those that belong into the queue now, perhaps this one. */
   join(job: Job): Promise<Job[]> {
+    const joins = this.#joins.get(job.owner)
+    if (joins !== undefined) joins.sent += 1
     return this.#run(scripts.join, printOf(job.owner), memberOf(job))
   }
 
-  /** The job is done. Returns those that belong into the queue in its place. */
+  /** The job was taken up. Returns those that belong into the queue in its place. */
   leave(job: Job): Promise<Job[]> {
     return this.#run(scripts.leave, printOf(job.owner), memberOf(job))
   }
 
+  /** The job will not run. Returns those that belong into the queue in its place, if it was there. */
+  discard(job: Job): Promise<Job[]> {
+    return this.#run(scripts.discard, printOf(job.owner), memberOf(job))
+  }
+
   /**
-   * Those that could have moved up and did not, since a process ended between two steps, or could not say that its job was
-   * done. A job in the queue has the key that `queueKey` says.
+   * Calls `decide` with how many jobs of the owner wait, in the queue and behind. All that joined by this process until the call
+   * are among them.
+   */
+  async waitingOf<T>(owner: string, decide: (waiting: number) => T): Promise<T> {
+    const print = printOf(owner)
+    const joins = this.#joins.get(owner) ?? { sent: 0, readers: 0 }
+    this.#joins.set(owner, joins)
+    joins.readers += 1
+    const sentBefore = joins.sent
+    try {
+      const counts = await this.#redis
+        .pipeline()
+        .scard(`${this.#prefix}queued:${print}`)
+        .zcard(`${this.#prefix}behind:${print}`)
+        .exec()
+      const stored = (counts ?? []).reduce((sum, [error, count]) => {
+        if (error !== null) throw error
+        return sum + Number(count)
+      }, 0)
+      // What was sent on this connection after the question is not in its answer.
+      return decide(stored + joins.sent - sentBefore)
+    } finally {
+      joins.readers -= 1
+      if (joins.readers === 0) this.#joins.delete(owner)
+    }
+  }
+
+  /**
+   * Those that could have moved up and did not, since a process ended between two steps, or could not say that it has taken up
+   * its job. A job in the queue has the key that `queueKey` says.
    */
   async refill(queueKey: (job: Job) => string): Promise<Job[]> {
     const moved: Job[] = []

@@ -1,6 +1,6 @@
 import { setTimeout as wait } from 'node:timers/promises'
 import { expect, test } from 'vitest'
-import type { Job, Scheduler } from './scheduler.ts'
+import type { Job, Scheduler, Slot } from './scheduler.ts'
 
 /** Runs what it is given when the test says so. */
 export function heldWork(scheduler: Scheduler) {
@@ -24,6 +24,23 @@ export function heldWork(scheduler: Scheduler) {
 
 export function jobOf(taskId: string, owner = 'alice', version = 0): Job {
   return { taskId, version, owner }
+}
+
+export async function placeOf(scheduler: Scheduler, owner = 'alice'): Promise<Slot> {
+  const place = await scheduler.claimPlace(owner, { all: 1000, ofOwner: 500 })
+  if (typeof place === 'string') throw new Error(place)
+  return place
+}
+
+/** Undefined where a place is given. */
+export async function refusalOf(scheduler: Scheduler): Promise<unknown> {
+  try {
+    const place = await placeOf(scheduler)
+    place.release()
+    return undefined
+  } catch (error) {
+    return error
+  }
 }
 
 export async function until(holds: () => boolean): Promise<void> {
@@ -91,12 +108,82 @@ export function schedulerCases(name: string, open: (concurrency: number) => Prom
 
   test(`${name}: a place in the line counts as waiting until it is used or released`, async () => {
     await using scheduler = await open(1)
-    const [used, released] = [scheduler.claimPlace(), scheduler.claimPlace()]
+    const [used, released] = [await placeOf(scheduler), await placeOf(scheduler)]
     expect(scheduler.waiting).toBe(2)
     released.release()
     released.release()
     scheduler.enqueue(jobOf('a'), used)
     expect(scheduler.waiting).toBe(1)
+  })
+
+  test(`${name}: places are claimed up to the bound of an owner and of all, also at the same time`, async () => {
+    await using scheduler = await open(1)
+    const room = { all: 5, ofOwner: 3 }
+    const claims = async (owner: string, count: number) =>
+      Promise.all(Array.from({ length: count }, () => scheduler.claimPlace(owner, room)))
+    const alices = await claims('alice', 5)
+    expect(alices.slice(3)).toEqual(['owner_full', 'owner_full'])
+    const bobs = await claims('bob', 3)
+    expect(bobs.slice(2)).toEqual(['full'])
+    const places = [...alices, ...bobs].filter((place) => typeof place !== 'string')
+    for (const [i, place] of places.entries())
+      scheduler.enqueue(jobOf(`t${i}`, i < 3 ? 'alice' : 'bob'), place)
+    await until(() => scheduler.waiting === 5)
+    expect(await claims('alice', 1)).toEqual(['owner_full'])
+    expect(await claims('carol', 1)).toEqual(['full'])
+    const work = heldWork(scheduler)
+    work.start()
+    for (let n = 1; n <= 5; n += 1) {
+      await until(() => work.begun.length === n)
+      work.end(work.begun[n - 1] as string)
+    }
+    await until(() => scheduler.waiting === 0)
+    expect((await claims('alice', 4)).filter((place) => typeof place === 'string')).toEqual(['owner_full'])
+  })
+
+  test(`${name}: a discarded job does not run, and its place is free at once; one that runs goes on`, async () => {
+    await using scheduler = await open(1)
+    const room = { all: 3, ofOwner: 3 }
+    for (const taskId of ['a', 'b', 'c']) scheduler.enqueue(jobOf(taskId))
+    await until(() => scheduler.waiting === 3)
+    expect(await scheduler.claimPlace('alice', room)).toBe('owner_full')
+    for (const taskId of ['a', 'c']) scheduler.discard(jobOf(taskId))
+    scheduler.discard(jobOf('unknown', 'bob'))
+    const claimed: Slot[] = []
+    while (claimed.length < 2) {
+      const place = await scheduler.claimPlace('alice', room)
+      if (typeof place !== 'string') claimed.push(place)
+    }
+    expect(await scheduler.claimPlace('alice', room)).toBe('owner_full')
+    for (const place of claimed) place.release()
+    const work = heldWork(scheduler)
+    work.start()
+    await until(() => work.begun.length === 1)
+    scheduler.discard(jobOf('b'))
+    scheduler.enqueue(jobOf('d'))
+    await wait(50)
+    work.end('b')
+    await until(() => work.begun.length === 2)
+    expect(work.begun).toEqual(['b', 'd'])
+  })
+
+  test(`${name}: waiting tasks are taken in turns over their owners`, async () => {
+    await using scheduler = await open(1)
+    const jobs = ['a1', 'a2', 'a3', 'a4', 'b1', 'c1', 'b2'].map((id) => jobOf(id, id.slice(0, 1)))
+    for (const [i, job] of jobs.entries()) {
+      scheduler.enqueue(job)
+      await until(() => scheduler.waiting > i)
+    }
+    await wait(50)
+    const work = heldWork(scheduler)
+    work.start()
+    for (let n = 1; n <= jobs.length; n += 1) {
+      await until(() => work.begun.length === n)
+      // The owner's next job comes into the queue meanwhile.
+      await wait(30)
+      work.end(work.begun[n - 1] as string)
+    }
+    expect(work.begun).toEqual(['a1', 'b1', 'c1', 'a2', 'b2', 'a3', 'a4'])
   })
 
   test(`${name}: restore enqueues what the line has lost, and nothing twice`, async () => {

@@ -3,8 +3,13 @@ export interface Job {
   taskId: string
   /** Of the record that waits: the same task may wait again after a pause, and is another job then. */
   version: number
-  /** Whose turn it uses: callers take turns. */
+  /** Waiting tasks are taken in turns over their owners. */
   owner: string
+}
+
+/** Names the job: the same task in a later version is another one. */
+export function jobKey({ taskId, version }: Pick<Job, 'taskId' | 'version'>): string {
+  return `${taskId}-${version}`
 }
 
 /** Decides when and where a task runs. Delivery is at least once: the engine's compare-and-set makes it once. */
@@ -12,18 +17,22 @@ export interface Scheduler extends AsyncDisposable {
   ping(): Promise<void>
   /** True while tasks are taken up. */
   readonly running: boolean
-  /** Tasks that wait, in all processes of the agent; the bound is the caller's (`TASK_QUEUE_MAX`). */
+  /** Tasks that wait, in all processes of the agent. */
   readonly waiting: number
   /** Tasks that this process runs. */
   readonly active: number
   /** A place to run at once, when one is free and nobody waits; undefined otherwise. Give it to `enqueue` or release it. */
   claimSlot(): Slot | undefined
   /**
-   * A place in the line, counted as waiting from now on. Give it to `enqueue` or release it.
-   * @throws ParleyError Unavailable when the line cannot be reached
+   * A place in the queue, counted as waiting from now on. Give it to `enqueue` or release it. `full` and `owner_full`: as many
+   * wait as `room` allows, in all or of this owner. Claims of one process never exceed the room together; where processes share
+   * the queue, what the others accept at the same moment (of all owners: within a second) may come on top.
+   * @throws ParleyError Unavailable when the queue cannot be reached
    */
-  claimPlace(): Slot
+  claimPlace(owner: string, room: Room): Promise<Slot | 'full' | 'owner_full'>
   enqueue(job: Job, slot?: Slot): void
+  /** The job will not run: its place becomes free. Does nothing to one that was taken up already. */
+  discard(job: Job): void
   /** Enqueues those that it does not know of: the store says that they wait, and a line may be lost. */
   restore(jobs: readonly Job[]): Promise<void>
   /**
@@ -43,8 +52,14 @@ export interface Scheduler extends AsyncDisposable {
  */
 export type Work = (job: Job) => Promise<number | undefined>
 
+/** How many tasks may wait. */
+export interface Room {
+  all: number
+  ofOwner: number
+}
+
 export interface Slot {
-  /** True: a worker is free for the task. False: a place in the line. */
+  /** True: a worker is free for the task. False: a place in the queue. */
   readonly runs: boolean
   release(): void
 }

@@ -2,9 +2,11 @@ import { randomUUID } from 'node:crypto'
 import { afterAll, beforeAll, describe, expect, test } from 'vitest'
 import { timestamp } from '../protocol/timestamp.ts'
 import { next, sampleRecord } from '../store/sample-record.cases.ts'
+import type { TaskRecord } from '../store/store.ts'
 import { hasMongodb, type MongodbServer, startMongodb } from '../testing/mongodb-server.ts'
 import { rpc } from '../testing/raw-http.ts'
 import { type TestAgent, testAgent } from '../testing/test-agent.ts'
+import { FreshRecords } from './fresh-records.ts'
 
 /** How often the record of a task is read from the store for its run. */
 function countReads({ services }: TestAgent['app']) {
@@ -19,10 +21,10 @@ function countReads({ services }: TestAgent['app']) {
 }
 
 async function sent(agent: TestAgent, message: object): Promise<string> {
-  const { token, wait } = agent.caller('alice')
+  const alice = agent.caller('alice')
   const whole = { role: 'user', kind: 'message', messageId: randomUUID(), ...message }
-  const { json } = await rpc(agent, 'message/send', { message: whole }, { token })
-  await wait.call(agent.caller('alice'), json.result.id)
+  const { json } = await rpc(agent, 'message/send', { message: whole }, { token: alice.token })
+  await alice.wait(json.result.id)
   return json.result.id
 }
 
@@ -61,6 +63,41 @@ test('a new task that was run by another process and waits again runs as it is s
   await store.commitTask(answered)
   await runner.run({ taskId: record.id, version: answered.version, owner: 'alice' })
   expect((await agent.caller('alice').get(record.id)).status.state).toBe('completed')
+})
+
+test('a task that is canceled while it waits leaves the memory as well', async () => {
+  const release = Promise.withResolvers<void>()
+  await using agent = await testAgent({ concurrency: 1, handle: () => release.promise.then(() => 'done') })
+  const { runner } = agent.app.services
+  const forgotten: string[] = []
+  const forget = runner.forget.bind(runner)
+  runner.forget = (taskId) => {
+    forgotten.push(taskId)
+    forget(taskId)
+  }
+  const alice = agent.caller('alice')
+  await alice.send('runs')
+  const { id } = await alice.send('waits')
+  await alice.cancel(id)
+  expect(forgotten).toEqual([id])
+  release.resolve()
+})
+
+test('a place in memory is free again when its task was taken up or has ended', () => {
+  const fresh = new FreshRecords()
+  const records = Array.from({ length: 1000 }, () => sampleRecord())
+  for (const record of records) fresh.keep(record, true)
+  const [first, second, late] = [...records.slice(0, 2), sampleRecord()] as [
+    TaskRecord,
+    TaskRecord,
+    TaskRecord,
+  ]
+  const isKept = (record: TaskRecord) => fresh.take({ taskId: record.id, version: 0 }) !== undefined
+  fresh.keep(late, true)
+  expect(isKept(late)).toBe(false)
+  fresh.drop(first.id)
+  fresh.keep(late, true)
+  expect([isKept(late), isKept(first), isKept(second), isKept(second)]).toEqual([true, false, true, false])
 })
 
 describe.skipIf(!hasMongodb)('new tasks of a process that shares its store (needs mongod)', () => {
