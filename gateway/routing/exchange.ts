@@ -7,6 +7,11 @@ export interface Head {
   headers: IncomingHttpHeaders
 }
 
+/** RFC 9110, sections 15.3.5 and 15.4.5: such an answer has no body, whatever its headers say. */
+export function isBodiless(status: number): boolean {
+  return status === 204 || status === 304
+}
+
 /** Looks on as an answer passes. */
 export interface Watch {
   chunk(chunk: Buffer): void
@@ -139,8 +144,11 @@ export class Exchange implements Dispatcher.DispatchHandler {
 
   onResponseStart(_: Dispatcher.DispatchController, status: number, headers: IncomingHttpHeaders): void {
     if (status < 200) return
-    if (this.#answerId === undefined) return this.#head.resolve({ status, headers })
+    const bodiless = isBodiless(status)
+    // The HTTP client would take the missing body for an answer that broke off.
+    if (bodiless) this.#ended = true
     // The caller's id may be longer or shorter than the one that the agent got.
+    if (this.#answerId === undefined && !bodiless) return this.#head.resolve({ status, headers })
     const { 'content-length': _length, ...others } = headers
     this.#head.resolve({ status, headers: others })
   }
@@ -154,6 +162,7 @@ export class Exchange implements Dispatcher.DispatchHandler {
   }
 
   onResponseEnd(): void {
+    if (this.#ended !== undefined) return
     const held = this.#answerId?.end()
     if (held !== undefined && held.byteLength > 0) {
       if (this.#sink === undefined) this.#waiting.push(held)
@@ -164,6 +173,7 @@ export class Exchange implements Dispatcher.DispatchHandler {
   }
 
   onResponseError(_: Dispatcher.DispatchController, error: Error): void {
+    if (this.#ended !== undefined) return
     this.#ended = error
     this.#head.reject(error)
     this.#sink?.failed(error)

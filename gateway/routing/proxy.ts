@@ -6,6 +6,7 @@ import { ParleyError } from '../../shared/jsonrpc/errors.ts'
 import type { AgentEntry } from '../registry/entry.ts'
 import { type Target, targetOf, type WayTo } from './agent-target.ts'
 import { checkLength, limited } from './body-limit.ts'
+import { isBodiless } from './exchange.ts'
 import { responseHeaders } from './forward-headers.ts'
 import { forwardPath } from './forward-path.ts'
 import { idOfRefused } from './id-of-refused.ts'
@@ -64,6 +65,7 @@ export async function proxyAgents(app: FastifyInstance, options: ProxyOptions): 
         // A POST of JSON, which `relay` answers, never makes a page; everything else may be one.
         rewriteHeaders: (headers, request) =>
           responseHeaders(headers, preparedOf(request as FastifyRequest).entry) as typeof headers,
+        onResponse: (_request, reply, answer) => pass(reply as FastifyReply, answer as unknown as Answer),
         onError: (reply, { error }) => answerFailure(reply as FastifyReply, error),
       },
     })
@@ -156,6 +158,19 @@ function outgoing(request: FastifyRequest, headers: FastifyRequest['headers']) {
   const way: Way = { upstream, signal }
   const hasBody = request.method !== 'GET' && request.method !== 'HEAD'
   return Object.assign(headersFor(request, { to: entry, hasBody }, headers), { [wayKey]: way })
+}
+
+/** What @fastify/reply-from hands on. */
+interface Answer {
+  statusCode: number
+  stream: Readable
+}
+
+function pass(reply: FastifyReply, { statusCode, stream }: Answer): void {
+  if (!isBodiless(statusCode)) return void reply.send(stream)
+  // A length that is announced all the same is an error of the stream, and of nobody else.
+  stream.on('error', () => {}).resume()
+  void reply.removeHeader('content-length').send()
 }
 
 function answerFailure(reply: FastifyReply, error: Error): void {

@@ -27,3 +27,11 @@ test('that a process which stops takes nothing new is told without a stack, and 
   expect(line).toMatchObject({ level: 30, method: 'message/send', reason: 'draining', msg: 'It stops' })
   expect(line).not.toHaveProperty('err')
 })
+
+test('what an agent did is one warning without a stack, with the code of its cause', () => {
+  const cause = Object.assign(new Error('connect ECONNREFUSED'), { code: 'ECONNREFUSED' })
+  const data = { reason: 'agent_down', agent: 'sky' }
+  const line = told(new ParleyError('Unavailable', { message: 'Agent sky does not answer', data, cause }))
+  expect(line).toMatchObject({ level: 40, agent: 'sky', reason: 'agent_down', code: 'ECONNREFUSED' })
+  expect(JSON.stringify(line)).not.toContain('stack')
+})
