@@ -8,6 +8,7 @@ export function isGuarded({ code, data }: RpcError): boolean {
 
 /** Says what to allow as well: the receiver of somebody who tries it out is on the same machine. */
 export function refusedWebhook(thrown: RpcError): CommandFailed {
-  const allow = 'One on this machine must be allowed where the agent runs (WEBHOOK_ALLOWED_HOSTS=127.0.0.1).'
+  const allow =
+    'An address that is not public must be allowed where the agent runs (for this machine: WEBHOOK_ALLOWED_HOSTS=127.0.0.1).'
   return new CommandFailed(`The agent refused the webhook: ${sentenceOf(thrown)} ${allow}`)
 }

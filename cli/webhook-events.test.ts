@@ -98,7 +98,7 @@ test('a refused webhook: exit code 1, and what to allow; nothing is left to remo
   })
   const { code, stderr } = await watch(server.url)
   expect(code).toBe(1)
-  expect(stderr).toContain('(loopback). One on this machine')
+  expect(stderr).toContain('(loopback). An address that is not public')
   expect(stderr).toContain('WEBHOOK_ALLOWED_HOSTS=127.0.0.1')
   expect(server.calls.length).toBe(1)
 })

@@ -83,7 +83,7 @@ test('listen receives what send --webhook asks for, from the first event on', as
 })
 
 test('an agent that does not allow it says why, and what to set', async () => {
-  await using agent = await testAgent({ handle: () => 'done' })
+  await using agent = await testAgent({ handle: () => 'done' }, { env: { WEBHOOK_ALLOWED_HOSTS: 'none' } })
   const caller = agent.caller('alice')
   const task = await caller.sendAndWait('hello')
   const said = await runCli(['watch', task.id, '--webhook', '--url', agent.url, '--token', caller.token])

@@ -1,4 +1,6 @@
+import { inspect } from 'node:util'
 import { expect, test } from 'vitest'
+import { allowsAddress, allowsName } from '../shared/net/allowed-hosts.ts'
 import { gatewayConfig } from './config.ts'
 
 test('without settings the gateway listens on 127.0.0.1:7400 and has its own OAuth server', () => {
@@ -39,7 +41,7 @@ test('the three settings of the identity: base64 and base64url alike, and the se
     const { config, secrets } = gatewayConfig(identity({ seed: text }))
     expect(secrets.identity).toMatchObject({ author: 'ada@example.com', name: 'Front Door' })
     expect(secrets.identity?.seed).toEqual(Buffer.alloc(32, 255))
-    expect(JSON.stringify(config)).not.toContain(urlSafe)
+    expect(inspect(config, { depth: null })).not.toContain(urlSafe)
   }
   expect(gatewayConfig({}).secrets.identity).toBeUndefined()
 })
@@ -57,6 +59,22 @@ test('the registry is closed to external agents, in development too, unless REGI
   expect([{}, production, { REGISTRY_OPEN: 'no' }].map(open)).toEqual([false, false, false])
   const opened = [{ REGISTRY_OPEN: 'yes' }, { ...production, REGISTRY_OPEN: 'yes' }]
   expect(opened.map(open)).toEqual([true, true])
+})
+
+test('agents may register from this machine in development, from public addresses alone in production', () => {
+  const allows = (env: NodeJS.ProcessEnv) => {
+    const { registryAllowedHosts: hosts } = gatewayConfig(env).config
+    return [
+      allowsName(hosts, 'localhost'),
+      ...['127.0.0.1', '::1', '10.0.0.1'].map((ip) => allowsAddress(hosts, ip)),
+    ]
+  }
+  const production = { NODE_ENV: 'production', PARLEY_EMBEDDED_OAUTH: 'yes' }
+  expect(allows({})).toEqual([true, true, true, false])
+  expect(allows({ REGISTRY_ALLOWED_HOSTS: 'none' })).toEqual([false, false, false, false])
+  expect(allows({ REGISTRY_ALLOWED_HOSTS: '10.0.0.0/8' })).toEqual([false, false, false, true])
+  expect(allows(production)).toEqual([false, false, false, false])
+  expect(allows({ ...production, REGISTRY_ALLOWED_HOSTS: '::1' })).toEqual([false, false, true, false])
 })
 
 test.each<[string, NodeJS.ProcessEnv, RegExp]>([

@@ -8,6 +8,7 @@ import {
   type CommonConfig,
   commonConfig,
   databaseUrl,
+  localHosts,
   trimSlash,
 } from '../shared/process/config.ts'
 import {
@@ -77,7 +78,10 @@ export function gatewayConfig(environment: NodeJS.ProcessEnv = process.env): Set
       registryOpen: values.REGISTRY_OPEN,
       routeMinScore: values.ROUTE_MIN_SCORE ?? routeMinScore,
       routeLearning: values.ROUTE_LEARNING,
-      registryAllowedHosts: allowedHosts('REGISTRY_ALLOWED_HOSTS', values.REGISTRY_ALLOWED_HOSTS),
+      registryAllowedHosts: allowedHosts(
+        'REGISTRY_ALLOWED_HOSTS',
+        values.REGISTRY_ALLOWED_HOSTS ?? localHosts(common),
+      ),
     }),
     secrets: Object.freeze({
       storeUrl: databaseUrl(values.STORE_URL),

@@ -40,7 +40,7 @@ export default function listenCommand(io: Io): CliCommand {
       `
 A receiver for webhooks: prints its address on stderr, then a line for each event on stdout. Register the address with
 tasks/pushNotificationConfig/set, with push_notification_config in message/send, or as WEBHOOK_URL. A server that listens
-elsewhere must reach it, and one on this machine must be told to: WEBHOOK_ALLOWED_HOSTS=127.0.0.1.
+elsewhere must be able to reach it. With NODE_ENV=production it must be allowed: WEBHOOK_ALLOWED_HOSTS=127.0.0.1.
 Numbers that are missing, late or came twice are told as they are seen, and counted at the end (Ctrl-C).
 
 Exit codes: 0 every event came in order (with --once: and the task completed); 1 numbers are missing or came late (with

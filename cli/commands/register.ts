@@ -17,7 +17,7 @@ export default function registerCommand(io: Io): CliCommand {
       'after',
       `
 The gateway at --url fetches card, skills and DID document from the agent, and asks it to prove its key. The address must be
-public, or stand in the gateway's REGISTRY_ALLOWED_HOSTS. An agent with GATEWAY_URL registers by itself.`,
+public, on this machine (not with NODE_ENV=production), or named by the gateway's REGISTRY_ALLOWED_HOSTS. An agent with GATEWAY_URL registers by itself.`,
     )
     .run((agent: string, options: RegisterOptions) => register(io, agent, options))
 }

@@ -34,7 +34,7 @@ export default function watchCommand(io: Io): CliCommand {
       `
 Tells all that happened to the task so far, then what happens, until it ends or pauses. Ctrl-C leaves; the task goes on.
 With --webhook a webhook is registered for as long as the command runs; what happened before, and what it does not bring,
-is read with tasks/events. An agent on this machine must allow it (WEBHOOK_ALLOWED_HOSTS=127.0.0.1).
+is read with tasks/events. An agent in production must allow an address of this machine (WEBHOOK_ALLOWED_HOSTS=127.0.0.1).
 
 Exit codes: 0 the task completed, or you left; 1 it failed, was rejected or canceled, or waits for an answer;
 2 wrong use.`,

@@ -137,7 +137,7 @@ test.each<[unknown, string | undefined]>([
     'half-private.example': ['203.0.113.9', '10.0.0.1'],
   }
   const resolver = async (host: string) => names[host] ?? Promise.reject(new Error('no such name'))
-  await house.start({ REGISTRY_ALLOWED_HOSTS: '' }, { resolver })
+  await house.start({ REGISTRY_ALLOWED_HOSTS: 'none' }, { resolver })
   const answer = await house.send('POST', '/registry/agents', await house.carol(), { url })
   expect([answer.status, answer.error.code, answer.error.data.reason]).toEqual([400, -32602, reason])
 })

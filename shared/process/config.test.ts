@@ -1,4 +1,5 @@
 import { expect, test } from 'vitest'
+import { allowsAddress, allowsName } from '../net/allowed-hosts.ts'
 import { agentConfig } from './config.ts'
 import {
   agentSettings,
@@ -16,6 +17,23 @@ test('in production a caller may ask 600 times a minute, in development as often
   expect(read({ NODE_ENV: 'production' }).rateLimitPerMinute).toBe(600)
   expect(read({ NODE_ENV: 'production', RATE_LIMIT_PER_MINUTE: '0' }).rateLimitPerMinute).toBe(0)
   expect(read({ RATE_LIMIT_PER_MINUTE: '5' }).rateLimitPerMinute).toBe(5)
+})
+
+test('webhooks may go to this machine in development, to public addresses alone in production', () => {
+  const allows = (env: Record<string, string>) => {
+    const { webhookAllowedHosts: hosts } = read(env)
+    return [
+      allowsName(hosts, 'localhost'),
+      ...['127.0.0.1', '::1', '10.0.0.1'].map((ip) => allowsAddress(hosts, ip)),
+    ]
+  }
+  expect(allows({})).toEqual([true, true, true, false])
+  expect(allows({ WEBHOOK_ALLOWED_HOSTS: '' })).toEqual([true, true, true, false])
+  expect(allows({ WEBHOOK_ALLOWED_HOSTS: 'none' })).toEqual([false, false, false, false])
+  expect(allows({ WEBHOOK_ALLOWED_HOSTS: '10.0.0.0/8' })).toEqual([false, false, false, true])
+  expect(allows({ NODE_ENV: 'production' })).toEqual([false, false, false, false])
+  const named = { NODE_ENV: 'production', WEBHOOK_ALLOWED_HOSTS: '127.0.0.1' }
+  expect(allows(named)).toEqual([false, true, false, false])
 })
 
 test('nobody is a trusted proxy and no other origin may call unless it is said', () => {

@@ -91,7 +91,10 @@ export function agentConfig(env: NodeJS.ProcessEnv): { config: AgentConfig; secr
       },
       audiences: (values.OAUTH_AUDIENCES ?? []).map((name) => name.replace(/\/+$/, '')),
       fileAllowedHosts: allowedHosts('FILE_ALLOWED_HOSTS', values.FILE_ALLOWED_HOSTS),
-      webhookAllowedHosts: allowedHosts('WEBHOOK_ALLOWED_HOSTS', values.WEBHOOK_ALLOWED_HOSTS),
+      webhookAllowedHosts: allowedHosts(
+        'WEBHOOK_ALLOWED_HOSTS',
+        values.WEBHOOK_ALLOWED_HOSTS ?? localHosts(common),
+      ),
       webhookUrl: values.WEBHOOK_URL,
     }),
     secrets: Object.freeze({
@@ -112,10 +115,15 @@ function oauthOfGateway(oauth: CommonConfig['oauth'], gatewayUrl: string): Commo
   return { ...oauth, issuer, clientMetadataUrl: oauth.clientMetadataUrl ?? `${issuer}/clients/{client_id}` }
 }
 
-/** @throws ConfigError */
+/** The default of WEBHOOK_ALLOWED_HOSTS and REGISTRY_ALLOWED_HOSTS: this machine while developing, else nothing. */
+export function localHosts({ production }: Pick<CommonConfig, 'production'>): string {
+  return production ? '' : 'localhost, 127.0.0.0/8, ::1'
+}
+
+/** @param list `none` = no exceptions, where the default has some. @throws ConfigError */
 export function allowedHosts(setting: string, list: string | undefined): AllowedHosts {
   try {
-    return parseAllowedHosts(list ?? '')
+    return parseAllowedHosts(list === 'none' ? '' : (list ?? ''))
   } catch (error) {
     throw new ConfigError([`${setting}: ${(error as Error).message}.`])
   }

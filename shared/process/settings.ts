@@ -196,10 +196,10 @@ export const agentSettings = {
     toAgents: true,
   },
   WEBHOOK_ALLOWED_HOSTS: {
-    schema: text.default(''),
+    schema: optional,
     example: '',
     meaning:
-      'hosts, addresses or CIDR blocks that webhooks may go to although they are not public, divided by commas',
+      'hosts, addresses or CIDR blocks that webhooks may go to although they are not public, divided by commas (default this machine, localhost; none with NODE_ENV=production); none = no exceptions',
     toAgents: true,
   },
   PAYMENT_FACILITATOR_URL: {
@@ -281,7 +281,7 @@ export const gatewaySettings = {
     schema: optional,
     example: '',
     meaning:
-      'hosts, addresses or CIDR blocks that agents may register at although they are not public, divided by commas',
+      'hosts, addresses or CIDR blocks that agents may register at although they are not public, divided by commas (default this machine, localhost; none with NODE_ENV=production); none = no exceptions',
   },
   ROUTE_MIN_SCORE: {
     schema: text

@@ -194,7 +194,7 @@ test('a global webhook that the guard refuses is a warning at the start', async 
   const logTo = { write: (line: string) => void lines.push(line) }
   await using agent = await testAgent(
     { handle: () => 'done', globalWebhook: { url: 'http://127.0.0.1:1/', token: 'x' } },
-    { env: { LOG_LEVEL: 'warn' }, logTo },
+    { env: { LOG_LEVEL: 'warn', WEBHOOK_ALLOWED_HOSTS: 'none' }, logTo },
   )
   await expect.poll(() => lines.join('')).toContain('the global webhook is refused')
   expect((await agent.caller('alice').sendAndWait('hello')).status.state).toBe('completed')
