@@ -28,6 +28,21 @@ test('set, get, list and delete answer {id, push_notification_config, long_runni
   expect(await alice.call(method('list'), { id: task.id })).toEqual([])
 })
 
+test.each([{ schemes: ['Bearer'], credentials: 'a-secret' }, { schemes: ['Basic', 'Bearer'] }])(
+  'the authentication {schemes, credentials} of A2A is accepted and given back: %j',
+  async (authentication) => {
+    await using agent = await start()
+    const alice = agent.caller('alice')
+    const task = await alice.sendAndWait('wait')
+    const given = config({ token: 'secret', authentication })
+    const params = { id: task.id, push_notification_config: given }
+    expect(await alice.call(method('set'), params)).toMatchObject({ push_notification_config: given })
+    expect(await alice.call(method('get'), { task_id: task.id })).toMatchObject({
+      push_notification_config: given,
+    })
+  },
+)
+
 test('camelCase is taken as well, and long_running is false where it is not said', async () => {
   await using agent = await start()
   const alice = agent.caller('alice')
@@ -131,6 +146,9 @@ test.each<[string, unknown]>([
   ['an empty token', config({ token: '' })],
   ['authentication without type', config({ authentication: { scheme: 'bearer' } })],
   ['authentication of an unknown type', config({ authentication: { type: 'magic' } })],
+  ['schemes without a scheme', config({ authentication: { schemes: [] } })],
+  ['schemes that are no list', config({ authentication: { schemes: 'Bearer' } })],
+  ['credentials that are no text', config({ authentication: { schemes: ['Bearer'], credentials: 7 } })],
   ['http without scheme', config({ authentication: { type: 'http' } })],
   ['apiKey without name', config({ authentication: { type: 'apiKey', in: 'header' } })],
   ['apiKey with another place', config({ authentication: { type: 'apiKey', name: 'k', in: 'body' } })],

@@ -20,10 +20,14 @@ const securityScheme = z.discriminatedUnion('type', [
   z.looseObject({ type: z.literal('mutualTLS'), description: text }),
 ])
 
+/** PushNotificationAuthenticationInfo of A2A, which its clients send in the same place. */
+const authenticationInfo = z.looseObject({ schemes: z.array(word).min(1).max(20), credentials: text })
+
 const authenticationMaxChars = 8192
 
 const authentication = jsonObject.superRefine((given, context) => {
-  const parsed = securityScheme.safeParse(given)
+  const isInfo = given['type'] === undefined && given['schemes'] !== undefined
+  const parsed = (isInfo ? authenticationInfo : securityScheme).safeParse(given)
   for (const { path, message } of parsed.error?.issues ?? [])
     context.addIssue({ code: 'custom', path, message })
   if (parsed.success && JSON.stringify(given).length > authenticationMaxChars)
