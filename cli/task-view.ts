@@ -29,7 +29,7 @@ export class TaskView {
 
   async event(event: WireEvent): Promise<void> {
     if (event.kind === 'status-update') this.state(event.status.state)
-    else if (event.append === true) this.#delta(event.artifact)
+    else if (event.append === true || event.last_chunk === false) this.#delta(event.artifact)
     else await this.artifact(event.artifact)
   }
 

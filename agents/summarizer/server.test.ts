@@ -18,7 +18,7 @@ test('over HTTP: the summary streams sentence by sentence, and the artifact is t
   for await (const event of server.caller('alice').stream(long)) {
     if (event.kind !== 'artifact-update') continue
     const text = event.artifact.parts.map((part) => (part.kind === 'text' ? part.text : '')).join('')
-    if (event.append === true) deltas.push(text)
+    if (event.last_chunk === false) deltas.push(text)
     else whole = text
   }
   expect(deltas).toHaveLength(2)

@@ -56,7 +56,10 @@ export interface WireStatusUpdate {
   final: boolean
 }
 
-/** With `append: true` it is a delta for live readers: no number, replaced by the whole artifact that follows. */
+/**
+ * With `last_chunk: false` it is a delta for live readers: no number, replaced by the whole artifact that follows. The first
+ * delta of an artifact has `append: false`, those after it `append: true`.
+ */
 export interface WireArtifactUpdate {
   kind: 'artifact-update'
   event_id?: string

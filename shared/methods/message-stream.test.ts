@@ -64,7 +64,7 @@ const aMessage = (text: string, more: object = {}) => ({
   parts: [{ kind: 'text', text }],
   ...more,
 })
-const isDelta = ({ data }: Frame) => data.kind === 'artifact-update' && data.append === true
+const isDelta = ({ data }: Frame) => data.kind === 'artifact-update' && data.last_chunk === false
 const brief = ({ id, data }: Frame) => [id, data.kind === 'status-update' ? data.status.state : 'artifact']
 const topics = () => (agent.app.services.bus as InProcessEventBus).topics
 
@@ -84,16 +84,24 @@ test('frames: the present status (submitted, 0), working, deltas, the finished a
   expect(frames[1]?.data).toMatchObject({ final: false, event_id: expect.any(String) })
 })
 
+test('the first delta of an artifact has append: false, those after it append: true', async () => {
+  const appended = (await stream('pieces 20')).frames
+    .filter(isDelta)
+    .map(({ data }) => data.kind === 'artifact-update' && data.append)
+  expect(appended.length).toBeGreaterThan(1)
+  expect(appended).toEqual([false, ...appended.slice(1).map(() => true)])
+})
+
 test('deltas have no id, event_id or sequence; the finished artifact replaces what they built', async () => {
   const { frames } = await stream('pieces 20')
   const deltas = frames.filter(isDelta)
-  const finished = frames.find(({ data }) => data.kind === 'artifact-update' && data.append === false)
+  const finished = frames.find(({ data }) => data.kind === 'artifact-update' && data.last_chunk === true)
   expect(deltas.length).toBeGreaterThan(0)
   for (const { id, data } of deltas) {
     expect(id).toBeUndefined()
     expect(data).not.toHaveProperty('event_id')
     expect(data).not.toHaveProperty('sequence')
-    expect(data).toMatchObject({ append: true, last_chunk: false })
+    expect(data).toMatchObject({ append: expect.any(Boolean), last_chunk: false })
   }
   const text = ({ data }: Frame) =>
     data.kind === 'artifact-update' ? (data.artifact.parts[0] as { text: string }).text : ''

@@ -86,9 +86,12 @@ async function* chain(
   first: Promise<IteratorResult<Published, void>>,
   live: Live,
 ): AsyncGenerator<Frame> {
+  /** Artifacts that the reader has begun to receive. */
+  const begun = new Set<string>()
   try {
     yield* before
-    for (let step = await first; step.done !== true; step = await live.next()) yield frameOf(step.value)
+    for (let step = await first; step.done !== true; step = await live.next())
+      yield frameOf(step.value, begun)
   } finally {
     // The reader may leave before the first event is there.
     first.catch(() => {})
@@ -96,8 +99,10 @@ async function* chain(
   }
 }
 
-function frameOf(item: Published): Frame {
-  return item.kind === 'artifact-delta'
-    ? { data: deltaOut(item) }
-    : { id: item.sequence, data: eventOut(item) }
+function frameOf(item: Published, begun: Set<string>): Frame {
+  if (item.kind !== 'artifact-delta') return { id: item.sequence, data: eventOut(item) }
+  const { artifactId } = item.artifact
+  const isFirst = !begun.has(artifactId)
+  begun.add(artifactId)
+  return { data: deltaOut(item, isFirst) }
 }

@@ -61,15 +61,18 @@ export function eventOut(event: TaskEvent) {
     : { ...envelope, artifact: artifactOut(event.artifact), append: false, last_chunk: true }
 }
 
-/** For live readers only: no event id, no number. */
-export function deltaOut(delta: ArtifactDelta) {
+/**
+ * For live readers only: no event id, no number.
+ * @param isFirst it is the first of its artifact that this reader gets: there is nothing yet that it could be appended to
+ */
+export function deltaOut(delta: ArtifactDelta, isFirst: boolean) {
   return {
     timestamp: delta.timestamp,
     kind: 'artifact-update',
     task_id: delta.taskId,
     context_id: delta.contextId,
     artifact: artifactOut(delta.artifact),
-    append: true,
+    append: !isFirst,
     last_chunk: false,
   }
 }
