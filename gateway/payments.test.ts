@@ -11,6 +11,7 @@ import {
   gateway,
   gatewayForEachTest,
   identityProvider,
+  post,
   restart,
   saying,
 } from './testing.ts'
@@ -158,10 +159,10 @@ test('a message of one agent’s context with a payment for another: -32602, and
   expect([sky.sent().length, payee.sent().length]).toEqual([1, 0])
 })
 
-async function realAgent() {
+async function realAgent(env: Record<string, string> = {}) {
   const one = await testAgent(
     { name: 'paid', executionCost: price, handle: () => 'done' },
-    { identityProvider: identityProvider() },
+    { identityProvider: identityProvider(), env },
   )
   const shownCard = await (await fetch(`${one.url}/.well-known/agent.json`)).json()
   const skill = { id: 'a', name: 'a', description: weather, tags: [] }
@@ -180,6 +181,34 @@ async function realAgent() {
   })
   return one
 }
+
+test('resource.url of a 402 is the address that the caller used, not that of the agent behind the gateway', async () => {
+  await using one = await realAgent({ TRUSTED_PROXIES: '127.0.0.1' })
+  const origin = gateway().addresses.public
+  const message = saying('weather forecast')
+  const body = JSON.stringify({ jsonrpc: '2.0', id: 'one', method: 'message/send', params: message })
+  for (const [route, url] of [
+    ['/', origin],
+    ['/message/send', origin],
+    ['/agents/paid/', `${origin}/agents/paid`],
+    ['/agents/paid/message/send', `${origin}/agents/paid`],
+  ] as const) {
+    const { status, json, headers } = await post(route, body)
+    expect([route, status, json.accepts[0].resource]).toEqual([route, 402, url])
+    expect(decoded(headers.get('payment-required'))).toMatchObject({ resource: { url } })
+  }
+  const direct = await fetch(`${one.url}/`, {
+    method: 'POST',
+    headers: {
+      'content-type': 'application/json',
+      authorization: bearer('alice'),
+      'x-forwarded-host': 'evil.example',
+      'x-forwarded-prefix': '/',
+    },
+    body,
+  })
+  expect(await direct.json()).toMatchObject({ accepts: [{ resource: one.url }] })
+})
 
 test('message/stream is paid through the gateway too, by either version’s header; the receipt comes with the stream', async () => {
   await using _one = await realAgent()

@@ -137,6 +137,8 @@ export interface Forwarding {
   host: string | undefined
   protocol: string
   requestId: string
+  /** Where the caller sees the agent: `/agents/<slug>`, or `/` for a call that names none. */
+  prefix: string
   /** False where no body follows (GET, HEAD): a length would announce one. */
   hasBody: boolean
   /** `mayForwardToken` decided that the agent gets the caller's token. */
@@ -158,7 +160,7 @@ export function requestHeaders(headers: IncomingHttpHeaders, from: Forwarding): 
   for (const name in headers) if (passes(name) && !named.includes(name)) forwarded[name] = headers[name]
   forwarded['x-forwarded-for'] = from.addresses
   forwarded['x-forwarded-proto'] = from.protocol
-  forwarded['x-forwarded-prefix'] = `/agents/${from.to.slug}`
+  forwarded['x-forwarded-prefix'] = from.prefix
   if (from.host !== undefined) forwarded['x-forwarded-host'] = from.host
   forwarded['x-request-id'] = from.requestId
   return forwarded

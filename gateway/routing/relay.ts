@@ -126,6 +126,7 @@ export function headersFor(
     host: request.host === '' ? undefined : request.host,
     protocol: request.protocol,
     requestId: request.id,
+    prefix: request.url.startsWith('/agents/') ? `/agents/${way.to.slug}` : '/',
   })
 }
 

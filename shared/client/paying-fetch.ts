@@ -52,15 +52,17 @@ function withPayment(init: OutgoingRequest, payment: object): OutgoingRequest {
   return { ...init, headers: { ...init.headers, 'payment-signature': header } }
 }
 
-/** The body says the same as the header of version 2, and more. */
+/** Version 2 is in the header; the body may be for clients of version 1, which know networks by other names. */
 function askedIn(text: string, headers: Headers): PaymentAsked | undefined {
   const body = objectOf(text)
-  if (body === undefined || !Array.isArray(body['accepts'])) return undefined
+  const header = headers.get('payment-required')
+  const asked = header === null ? body : objectOf(Buffer.from(header, 'base64').toString('utf8'))
+  if (asked === undefined || !Array.isArray(asked['accepts'])) return undefined
   return {
-    error: typeof body['error'] === 'string' ? body['error'] : 'payment_required',
-    accepts: body['accepts'].filter(isOption).slice(0, 20),
-    resource: body['resource'] as PaymentAsked['resource'],
-    sandbox: body['sandbox'] === true,
+    error: typeof asked['error'] === 'string' ? asked['error'] : 'payment_required',
+    accepts: asked['accepts'].filter(isOption).slice(0, 20),
+    resource: asked['resource'] as PaymentAsked['resource'],
+    sandbox: body?.['sandbox'] === true,
     agent: headers.get('x-agent') ?? undefined,
   }
 }

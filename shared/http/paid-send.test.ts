@@ -1,10 +1,22 @@
 import { randomUUID } from 'node:crypto'
+import { x402Client } from '@x402/core/client'
+import { PaymentRequiredV1Schema } from '@x402/core/schemas'
+import { ExactEvmSchemeV1 } from '@x402/evm/exact/v1/client'
 import { expect, test } from 'vitest'
-import { decoded, encoded, price, requirements, TestWallet } from '../testing/paid-agent.ts'
+import {
+  decoded,
+  encoded,
+  price,
+  requirements,
+  requirementsInBody,
+  TestWallet,
+} from '../testing/paid-agent.ts'
 import { type TestAgent, type TestCaller, testAgent } from '../testing/test-agent.ts'
 
-const paidAgent = (options: Parameters<typeof testAgent>[1] = {}) =>
-  testAgent({ handle: ({ text }) => text.toUpperCase(), executionCost: price }, options)
+const paidAgent = (
+  options: Parameters<typeof testAgent>[1] = {},
+  executionCost: Parameters<typeof testAgent>[0]['executionCost'] = price,
+) => testAgent({ handle: ({ text }) => text.toUpperCase(), executionCost }, options)
 
 const later = (seconds: number) => String(Math.floor(Date.now() / 1000) + seconds)
 
@@ -51,9 +63,9 @@ test('an unpaid call is answered 402 with what is asked, in the body and in the 
   const { status, body, headers } = await send(agent, alice)
   expect(status).toBe(402)
   expect(body).toMatchObject({
-    x402Version: 2,
+    x402Version: 1,
     error: 'payment_required',
-    accepts: [requirements],
+    accepts: [requirementsInBody],
     sandbox: true,
   })
   expect(body.jsonrpc).toBeUndefined()
@@ -85,6 +97,36 @@ test.each(['x-payment', 'payment-signature'])(
     await expect.poll(() => agent.app.services.store.payments.countPaymentsByState()).toEqual({ earned: 1 })
   },
 )
+
+test('the official client of version 1 reads the body, pays in X-PAYMENT, and gets its receipt', async () => {
+  await using agent = await paidAgent()
+  const alice = agent.caller('alice')
+  const unpaid = await send(agent, alice)
+  const asked = PaymentRequiredV1Schema.parse(unpaid.body)
+  expect(asked.accepts).toMatchObject([
+    { network: 'base-sepolia', maxAmountRequired: '10000', resource: agent.url },
+  ])
+  const payer = new x402Client()
+    .setSpendControls({ allowedAssets: true, maxAmountPerPayment: false })
+    .registerV1('base-sepolia', new ExactEvmSchemeV1(new TestWallet().account))
+  const payment = await payer.createPaymentPayload(asked as never)
+  expect(payment).toMatchObject({ x402Version: 1, network: 'base-sepolia' })
+  const paid = await send(agent, alice, { 'x-payment': encoded(payment) })
+  expect(paid.status).toBe(200)
+  expect(decoded(paid.headers.get('x-payment-response'))).toMatchObject({ success: true })
+})
+
+test('ways to pay that version 1 has no name for are in the header alone; without any other the body is of version 2', async () => {
+  const local = { ...price, network: 'eip155:31337' }
+  await using both = await paidAgent({}, [price, local])
+  const first = await send(both, both.caller('alice'))
+  expect(first.body.accepts.map(({ network }: { network: string }) => network)).toEqual(['base-sepolia'])
+  const { accepts } = decoded(first.headers.get('payment-required')) as { accepts: { network: string }[] }
+  expect(accepts.map(({ network }) => network)).toEqual(['eip155:84532', 'eip155:31337'])
+  await using one = await paidAgent({}, local)
+  const second = await send(one, one.caller('alice'))
+  expect(second.body).toMatchObject({ x402Version: 2, accepts: [{ network: 'eip155:31337' }] })
+})
 
 test('a payment of version 1 is taken as well', async () => {
   await using agent = await paidAgent()
@@ -214,7 +256,7 @@ test.each<[string, () => Promise<string>, string]>([
   await using agent = await paidAgent()
   const alice = agent.caller('alice')
   const answer = await send(agent, alice, { 'x-payment': await header() })
-  expect(answer).toMatchObject({ status: 402, body: { error, accepts: [requirements] } })
+  expect(answer).toMatchObject({ status: 402, body: { error, accepts: [requirementsInBody] } })
   expect(await alice.list()).toEqual([])
   expect(await agent.app.services.store.payments.countPaymentsByState()).toEqual({})
 })

@@ -26,13 +26,3 @@ export function jsonBody(request: FastifyRequest): unknown {
   requireJson(request)
   return parseJson(bytes)
 }
-
-/** Where the caller reaches this agent: behind a gateway that is believed, its address. */
-export function baseUrlFor(request: FastifyRequest, baseUrl: string): string {
-  const prefix = request.headers['x-forwarded-prefix']
-  const isForwarded = (request.ips?.length ?? 0) > 1
-  if (!isForwarded || typeof prefix !== 'string' || !/^\/agents\/[a-z0-9-]{1,63}$/.test(prefix))
-    return baseUrl
-  const url = URL.parse(`${request.protocol}://${request.host}${prefix}`)
-  return url === null ? baseUrl : url.href.replace(/\/+$/, '')
-}

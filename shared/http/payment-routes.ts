@@ -15,7 +15,8 @@ import { parseParams } from '../protocol/params.ts'
 import { wireObject } from '../protocol/spelling.ts'
 import type { PaymentRecord } from '../store/payment-store.ts'
 import { termsAsked } from '../tasks/payment-prompt.ts'
-import { baseUrlFor, callerOf, jsonBody } from './payment-caller.ts'
+import { baseUrlFor } from './base-url-for.ts'
+import { callerOf, jsonBody } from './payment-caller.ts'
 import { notPaid } from './unpaid-routes.ts'
 
 interface PaymentRoutes {
@@ -62,7 +63,7 @@ function addCaptureRoutes(app: FastifyInstance, routes: PaymentRoutes): void {
   const { services } = routes
   const shown = (request: FastifyRequest, session: PaymentRecord) => ({
     session: sessionOut(session, baseOf(routes, request)),
-    resource: resourceOf(services),
+    resource: resourceOf(services, baseOf(routes, request)),
     accepts: [requirementsOf(session.terms)],
   })
   app.get<{ Params: { token: string } }>('/pay/:token/session', async (request, reply) => {
@@ -77,7 +78,8 @@ function addCaptureRoutes(app: FastifyInstance, routes: PaymentRoutes): void {
       return await reply.header('cache-control', 'no-store').send(shown(request, paid))
     } catch (error) {
       if (!(error instanceof PaymentRefused)) throw error
-      const asked = { error: error.refusal, resource: resourceOf(services), terms: [session.terms] }
+      const resource = resourceOf(services, baseOf(routes, request))
+      const asked = { error: error.refusal, resource, terms: [session.terms] }
       const required = new PaymentRequired({ ...asked, sandbox: session.sandbox })
       return reply
         .code(402)
@@ -98,8 +100,8 @@ function presentedIn(request: FastifyRequest): Presented {
   return readPayload(body)
 }
 
-const resourceOf = ({ agent, baseUrl }: Services) => ({
-  url: baseUrl(),
+const resourceOf = ({ agent }: Services, url: string) => ({
+  url,
   description: agent.description.slice(0, 500),
   mimeType: 'application/json',
 })

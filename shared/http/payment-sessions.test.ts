@@ -3,7 +3,7 @@ import { expect, test } from 'vitest'
 import { nonceKeyOf } from '../payments/match-terms.ts'
 import { statusOf } from '../payments/sessions.ts'
 import type { SignedTransfer } from '../store/payment-store.ts'
-import { encoded, price, requirements, TestWallet } from '../testing/paid-agent.ts'
+import { encoded, price, requirements, requirementsInBody, TestWallet } from '../testing/paid-agent.ts'
 import { type TestAgent, type TestCaller, testAgent } from '../testing/test-agent.ts'
 
 const wallet = new TestWallet()
@@ -197,7 +197,7 @@ test('a refused payment leaves the session open; the same payment again is the s
   await using agent = await paidAgent()
   const session = await start(agent, agent.caller('alice'))
   const pay = (body: object) => ask(undefined, session.capture_url, body)
-  expect((await pay({})).body).toMatchObject({ error: 'payment_required', accepts: [requirements] })
+  expect((await pay({})).body).toMatchObject({ error: 'payment_required', accepts: [requirementsInBody] })
   expect((await pay({ x402Version: 9 })).body).toMatchObject({ error: 'invalid_x402_version' })
   expect((await pay(await wallet.pay({ amount: '1' }))).status).toBe(402)
   const good = await wallet.pay()

@@ -7,6 +7,7 @@ import { Audit } from '../process/audit.ts'
 import type { Log } from '../process/log.ts'
 import { chunksOf } from '../protocol/lazy-part.ts'
 import { isRefusal, reasonOf } from './audit-routes.ts'
+import { baseUrlFor } from './base-url-for.ts'
 import { releaseWhenRead } from './release-when-read.ts'
 import { requestLog } from './server.ts'
 import { sendEventStream } from './sse.ts'
@@ -25,6 +26,7 @@ export function addRpcRoutes(
       bytes: (request.body as Buffer | undefined) ?? noBytes,
       headers: request.headers,
       pathMethod,
+      reachedAt: (baseUrl) => baseUrlFor(request, baseUrl),
       signal: () => callerLeaves(reply),
       log: () => requestLog(parts.log, request),
     })

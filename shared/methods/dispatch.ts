@@ -25,6 +25,8 @@ export interface Incoming {
   headers: IncomingHttpHeaders
   /** The method that the path names (`POST /tasks/get`); undefined for `POST /`. */
   pathMethod: string | undefined
+  /** The address that the caller used, given the agent's own. */
+  reachedAt: (baseUrl: string) => string
   /** Made when a method asks for it: most calls end before their caller could leave. */
   signal: () => AbortSignal
   log: () => Log
@@ -120,6 +122,7 @@ export class Dispatcher {
       caller,
       params: request.params,
       headers: sent,
+      baseUrl: () => incoming.reachedAt(this.#services.baseUrl()),
       bodyHash: () => hashOf(request),
       takeSignature,
       reserve: (atLeast) => claim.reserve(atLeast),

@@ -38,6 +38,8 @@ export interface Call {
   params: Record<string, unknown>
   /** Request headers, lower case. */
   headers: Readonly<Record<string, string | string[] | undefined>>
+  /** The address that the caller used: the gateway's, where the call came through one that is trusted. */
+  baseUrl: () => string
   /** SHA-256 of method and params, made when asked for. */
   bodyHash: () => string
   /**

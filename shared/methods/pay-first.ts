@@ -115,7 +115,7 @@ async function pay(services: Services, call: Call, wanted: Purchase): Promise<Pa
   } catch (error) {
     if (!(error instanceof PaymentRefused)) throw error
     const resource = {
-      url: services.baseUrl(),
+      url: call.baseUrl(),
       description: services.agent.description.slice(0, 500),
       mimeType: 'application/json',
     }

@@ -3,6 +3,7 @@ import { z } from 'zod'
 import { parseJson } from '../jsonrpc/parse-json.ts'
 import type { SignedTransfer } from '../store/payment-store.ts'
 import { PaymentRefused } from './payment-refused.ts'
+import { networkOfVersion1 } from './version-1.ts'
 
 /** What a caller shows as payment: a signed transfer, or the handle of a session. */
 export type Presented =
@@ -43,22 +44,6 @@ const version1 = z.object({
   payload: z.unknown(),
 })
 
-/** Networks as version 1 called them. */
-const namesOfVersion1: Record<string, string> = {
-  base: 'eip155:8453',
-  'base-sepolia': 'eip155:84532',
-  ethereum: 'eip155:1',
-  sepolia: 'eip155:11155111',
-  avalanche: 'eip155:43114',
-  'avalanche-fuji': 'eip155:43113',
-  polygon: 'eip155:137',
-  'polygon-amoy': 'eip155:80002',
-  iotex: 'eip155:4689',
-  sei: 'eip155:1329',
-  'sei-testnet': 'eip155:1328',
-  peaq: 'eip155:3338',
-}
-
 /**
  * The payment of a request: `PAYMENT-SIGNATURE` (x402 version 2), `X-PAYMENT` (either version, or `{session_id}`),
  * `X-PAYMENT-SESSION`, or `message.metadata.payment_session_id` (design gaps, "Payments").
@@ -98,8 +83,8 @@ export function readPayload(given: unknown): Presented {
   if (version !== 1) throw new PaymentRefused('invalid_x402_version')
   const read = parsed(version1, given)
   requireExact(read.scheme)
-  const network = Object.hasOwn(namesOfVersion1, read.network) ? namesOfVersion1[read.network] : undefined
-  return { kind: 'transfer', network: network ?? read.network, transfer: parsed(transfer, read.payload) }
+  const network = networkOfVersion1(read.network) ?? read.network
+  return { kind: 'transfer', network, transfer: parsed(transfer, read.payload) }
 }
 
 function requireExact(scheme: string): void {

@@ -1,4 +1,5 @@
 import type { PaymentRecord, PaymentTerms, SignedTransfer } from '../store/payment-store.ts'
+import { nameOfVersion1 } from './version-1.ts'
 
 /** The shapes of x402 version 2 (its official packages, `@x402/core`), as far as we say and read them. */
 
@@ -33,7 +34,11 @@ export function payloadOf(terms: PaymentTerms, transfer: SignedTransfer) {
   return { x402Version: 2, accepted: requirementsOf(terms), payload: transfer }
 }
 
-/** How we ask: the body, and the header of version 2. `sandbox` stands there only where it is test money. */
+/**
+ * How we ask. Clients of version 2 read the header; those of version 1 read the body, and refuse it whole when it names a
+ * network that they do not know. So the body is of version 1 wherever a way to pay has a name there, and leaves the others
+ * out; else it says the same as the header. `sandbox` is there only where it is test money.
+ */
 export function paymentRequired(asked: {
   error: string
   resource: Resource
@@ -46,16 +51,20 @@ export function paymentRequired(asked: {
     ? { extensions: { sandbox: { info: { testMoney: true }, schema: {} } } }
     : {}
   const required = { x402Version: 2, error, resource, accepts, ...extensions }
-  // The names that version 1 had for the same stand beside those of version 2.
-  const both = accepts.map((one) => ({
-    ...one,
-    maxAmountRequired: one.amount,
-    resource: resource.url,
-    description: resource.description,
-    mimeType: resource.mimeType,
-  }))
-  const body = { ...required, accepts: both, ...(asked.sandbox && { sandbox: true }) }
-  return { body, header: base64Of(required) }
+  const version1 = accepts.flatMap((one) => {
+    const network = nameOfVersion1(one.network)
+    return network === undefined ? [] : [{ ...fieldsOfBoth(one, resource), network }]
+  })
+  const inBody =
+    version1.length > 0
+      ? { ...required, x402Version: 1, accepts: version1 }
+      : { ...required, accepts: accepts.map((one) => fieldsOfBoth(one, resource)) }
+  return { body: { ...inBody, ...(asked.sandbox && { sandbox: true }) }, header: base64Of(required) }
+}
+
+/** The fields of version 1 next to those of version 2 that mean the same. */
+function fieldsOfBoth(one: Requirements, { url, description, mimeType }: Resource) {
+  return { ...one, maxAmountRequired: one.amount, resource: url, description, mimeType }
 }
 
 /** The receipt, in the response headers of both versions; none while the settlement is not known. */

@@ -33,6 +33,9 @@ export const requirements: Requirements = {
   extra: { name: 'USDC', version: '2' },
 }
 
+/** The same in the body of a 402, which is for clients of x402 version 1. */
+export const requirementsInBody = { ...requirements, network: 'base-sepolia' }
+
 /** What a payer signed, as the official client makes it. */
 export interface Payment {
   x402Version: number
