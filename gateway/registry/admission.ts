@@ -1,3 +1,4 @@
+import { ParleyError } from '../../shared/jsonrpc/errors.ts'
 import type { AgentEntry } from './entry.ts'
 
 type Admission = Pick<AgentEntry, 'admitted' | 'admittedBy'>
@@ -75,4 +76,24 @@ export function isExternal(
 ): boolean {
   if (entry.origin === 'supervised') return false
   return !(entry.own === true && entry.verified && entry.admitted && entry.admittedBy !== byOpenRegistry)
+}
+
+/** As what an operator admits an agent. */
+export interface Admitting {
+  /** Whether it is still what the operator looked at. */
+  isSeen?: (entry: AgentEntry) => boolean
+  /** This deployment runs it, which only an agent with a proven key can show. */
+  own?: boolean
+}
+
+/** @throws ParleyError Conflict for `own` without a proven key */
+export function isAdmittedAs(entry: AgentEntry, { isSeen, own = false }: Admitting): boolean {
+  if (own && !entry.verified) {
+    throw new ParleyError('Conflict', {
+      message:
+        'Only an agent that has proven its key can be declared as run by this deployment: admit it without "own"',
+      data: { reason: 'not_verified' },
+    })
+  }
+  return isSeen?.(entry) ?? true
 }

@@ -8,7 +8,7 @@ import { present } from './entry.ts'
 import { KeptEntries } from './kept-entries.ts'
 import type { RegistryOptions } from './registry-options.ts'
 import { leaseOf, replicasMax, tooManyReplicas, withReplica, withReplicas } from './replicas.ts'
-import { hasChanged, isFormerSelf, makesWay, notVerified, sameAgent, slugTaken } from './same-agent.ts'
+import { hasChanged, isFormerSelf, makesWay, sameAgent, slugTaken } from './same-agent.ts'
 import { idOfKey, slugOf } from './slug.ts'
 import type { RegistryStore } from './store.ts'
 
@@ -187,21 +187,10 @@ export class Registry {
     }
   }
 
-  /**
-   * From now on it gets work.
-   * @param own whether this deployment runs it, which only an agent with a proven key can be
-   * @throws ParleyError Conflict when it is no longer what was seen, or own without a proven key
-   */
-  admit(
-    id: string,
-    by: string,
-    { isSeen, own = false }: { isSeen?: (entry: AgentEntry) => boolean; own?: boolean } = {},
-  ): Promise<AgentEntry> {
-    const mayBe = (entry: AgentEntry) => {
-      if (own && !entry.verified) throw notVerified()
-      return isSeen?.(entry) ?? true
-    }
-    return this.#change(id, { admitted: true, admittedBy: by, own, cardChanges: [] }, mayBe)
+  /** From now on it gets work. @throws ParleyError Conflict when it is not, or no longer, what it shall be admitted as */
+  admit(id: string, by: string, as: Admitting = {}): Promise<AgentEntry> {
+    const fields = { admitted: true, admittedBy: by, own: as.own ?? false, cardChanges: [] }
+    return this.#change(id, fields, (entry) => isAdmittedAs(entry, as))
   }
 
   quarantine(id: string, by: string, reason: string): Promise<AgentEntry> {

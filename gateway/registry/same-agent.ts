@@ -103,12 +103,6 @@ export function hasChanged(): ParleyError {
   return conflict('changed', 'The agent is no longer the one that was looked at: look again')
 }
 
-export function notVerified(): ParleyError {
-  const message =
-    'Only an agent that has proven its key can be declared as run by this deployment: admit it without "own"'
-  return conflict('not_verified', message)
-}
-
 function conflict(reason: string, message: string, more: Record<string, string> = {}): ParleyError {
   return new ParleyError('Conflict', { message, data: { reason, ...more } })
 }
