@@ -3,6 +3,7 @@ import { z } from 'zod'
 import { requireScope } from '../../shared/auth/authenticate.ts'
 import { type Caller, mayUse, type Scope } from '../../shared/auth/caller.ts'
 import { requireJson } from '../../shared/http/rpc-routes.ts'
+import { audienceHeader } from '../../shared/identity/signature.ts'
 import { ParleyError } from '../../shared/jsonrpc/errors.ts'
 import { parseJson } from '../../shared/jsonrpc/parse-json.ts'
 import { uuid } from '../../shared/protocol/message-in.ts'
@@ -33,7 +34,8 @@ export function addJoiningRoutes(app: FastifyInstance, routes: RegistryRoutes & 
     const { url, replica_id: replicaId } = parseParams(registration, parseJson(body))
     request.auditTarget = url
     requireScope(caller, 'agent:write')
-    const signed = { timestamp: request.headers['x-did-timestamp'], body }
+    const { 'x-did-timestamp': timestamp, [audienceHeader]: audience } = request.headers
+    const signed = { timestamp, audience, body }
     const { entry, isNew } = await joining.join({
       url,
       caller,

@@ -33,7 +33,7 @@ export interface JoinRequest {
   url: string
   caller: Caller
   /** As it was signed, where it was. */
-  signed: { timestamp: unknown; body: Uint8Array }
+  signed: { timestamp: unknown; audience?: unknown; body: Uint8Array }
   /** Which process of the agent it is, where it has several. */
   replicaId?: string
 }

@@ -129,13 +129,11 @@ function callerIsNamed(attempt: Partial<Attempt>): void {
   attempt.caller = caller
 }
 
-async function signatureIsTheCallers(
-  attempt: Partial<Attempt>,
-  { signatures }: Authenticator,
-): Promise<void> {
+async function signatureIsTheCallers(attempt: Partial<Attempt>, authenticator: Authenticator): Promise<void> {
   const { headers, body, introspection, caller } = attempt as Attempt
   const clientId = introspection.client_id ?? ''
-  const signature = await checkDidSignature({ headers, body, clientId }, signatures)
+  const names = (audience: string) => authenticator.names(audience)
+  const signature = await checkDidSignature({ headers, body, clientId, names }, authenticator.signatures)
   if (signature !== undefined) caller.signature = signature
 }
 

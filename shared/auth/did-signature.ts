@@ -1,6 +1,7 @@
 import type { IncomingHttpHeaders } from 'node:http'
 import { isDid } from '../identity/did.ts'
 import {
+  audienceHeader,
   readSignature,
   type SignedText,
   signatureHeaders,
@@ -30,6 +31,8 @@ export interface SignedRequest {
   body: Uint8Array
   /** The token's `client_id`, or nothing where it has none. */
   clientId: string
+  /** Whether an audience is this server. Absent: a request that names one is refused. */
+  names?: (audience: string) => boolean
 }
 
 /** `data.reason` of an InvalidTokenSignature. */
@@ -41,6 +44,7 @@ export type SignatureFault =
   | 'timestamp_out_of_window'
   | 'malformed_input'
   | 'crypto_mismatch'
+  | 'audience_mismatch'
   | 'replayed'
 
 /** What the steps look at and find out. */
@@ -48,6 +52,7 @@ interface Attempt extends SignedRequest {
   publicKey: Uint8Array
   timestamp: number
   signature: Uint8Array
+  audience?: string
 }
 
 type Step = (attempt: Attempt, rules: SignatureRules) => void | Promise<void>
@@ -59,11 +64,13 @@ const steps: Step[] = [
   didIsTheClients,
   clientHasAKey,
   timestampIsNear,
+  audienceIsThisServer,
   signatureVerifies,
 ]
 
 /** Limits, "DID timestamp window": either side of our clock. */
 const windowSeconds = 300
+const audienceMaxChars = 2048
 const utf8 = new TextDecoder('utf-8', { fatal: true, ignoreBOM: true })
 
 /**
@@ -74,7 +81,7 @@ export async function checkDidSignature(
   request: SignedRequest,
   rules: SignatureRules,
 ): Promise<Uint8Array | undefined> {
-  const isSigned = signatureHeaders.some((name) => request.headers[name] !== undefined)
+  const isSigned = [...signatureHeaders, audienceHeader].some((name) => request.headers[name] !== undefined)
   if (!isSigned && !(rules.required !== undefined && request.clientId.startsWith('did:'))) return undefined
   const attempt = { ...request } as Attempt
   for (const step of steps) await step(attempt, rules)
@@ -87,7 +94,14 @@ export async function checkDidSignature(
  */
 export function checkSignedBy(request: SignedRequest, publicKey: Uint8Array): void {
   const attempt = { ...request, publicKey } as Attempt
-  for (const step of [allHeadersAreThere, clientIsADid, didIsTheClients, timestampIsNear]) step(attempt)
+  for (const step of [
+    allHeadersAreThere,
+    clientIsADid,
+    didIsTheClients,
+    timestampIsNear,
+    audienceIsThisServer,
+  ])
+    step(attempt)
   if (!verifySigned(signedTextOf(attempt), attempt.signature, publicKey)) throw refused('crypto_mismatch')
 }
 
@@ -128,6 +142,16 @@ function timestampIsNear(attempt: Attempt): void {
   attempt.timestamp = timestamp
 }
 
+/** What was signed for one server is not accepted by another (docs/decisions/0005-signatures.md). */
+function audienceIsThisServer(attempt: Attempt): void {
+  const audience = attempt.headers[audienceHeader]
+  if (audience === undefined) return
+  if (typeof audience !== 'string' || audience === '' || audience.length > audienceMaxChars)
+    throw refused('malformed_input')
+  if (attempt.names?.(audience) !== true) throw refused('audience_mismatch')
+  attempt.audience = audience
+}
+
 /** A key that changed since it was read is read once more. */
 async function signatureVerifies(attempt: Attempt, { clientKeys }: SignatureRules): Promise<void> {
   const { publicKey, clientId } = attempt
@@ -146,7 +170,8 @@ function signedTextOf(attempt: Attempt): SignedText {
   const signature = typeof text === 'string' ? readSignature(text) : undefined
   if (signature === undefined) throw refused('malformed_input')
   attempt.signature = signature
-  return { did: attempt.clientId, body: textOf(attempt.body), timestamp: attempt.timestamp }
+  const bound = attempt.audience === undefined ? {} : { audience: attempt.audience }
+  return { ...bound, did: attempt.clientId, body: textOf(attempt.body), timestamp: attempt.timestamp }
 }
 
 /** Bytes that are no text cannot have been signed. */

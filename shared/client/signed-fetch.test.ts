@@ -48,6 +48,21 @@ test('a client with it calls an agent that requires signatures, with what is not
   expect(given).toHaveLength(1)
 })
 
+test('with an audience every request is signed for that server: another one refuses it', async () => {
+  await using from = await tokens()
+  await using other = await testAgent(
+    { handle: () => 'done', signatures: 'required' },
+    { identityProvider: agent.identityProvider },
+  )
+  const bound = signedFetch(identity, from.source, { audience: agent.app.services.did })
+  const task = await new AgentClient({ url: agent.url, fetch: bound }).send('hello')
+  expect(task.status.state).toBe('submitted')
+  await expect(new AgentClient({ url: other.url, fetch: bound }).send('hello')).rejects.toMatchObject({
+    code: -32012,
+    data: { reason: 'audience_mismatch' },
+  })
+})
+
 test('64 at the same time ask for one token', async () => {
   await using from = await tokens()
   const client = new AgentClient({ url: agent.url, fetch: signedFetch(identity, from.source) })

@@ -23,6 +23,14 @@ export interface SignedInit {
   signal?: AbortSignal
 }
 
+export interface SignedFetchOptions {
+  /**
+   * Address or DID of the server that the requests are for (`token_resource` of its registry entry). It is signed too, so
+   * that no other server accepts the request. Default: none, for servers that know only the reference form.
+   */
+  audience?: string
+}
+
 export type SignedFetch = (url: string | URL, init?: SignedInit) => Promise<Response>
 
 const utf8 = new TextDecoder('utf-8', { fatal: true, ignoreBOM: true })
@@ -38,10 +46,15 @@ const aheadMaxSeconds = 60
  * ```ts
  * const identity = await agentIdentity('ada@example.com', 'agent.key.json')
  * const tokens = new ClientToken({ tokenUrl, clientId: identity.did, clientSecret, scope: 'agent:read agent:write' })
- * const client = new AgentClient({ url, fetch: signedFetch(identity, tokens) })
+ * const client = new AgentClient({ url, fetch: signedFetch(identity, tokens, { audience: agentDid }) })
  * ```
  */
-export function signedFetch(signer: Signer, tokens: TokenSource): SignedFetch {
+export function signedFetch(
+  signer: Signer,
+  tokens: TokenSource,
+  { audience }: SignedFetchOptions = {},
+): SignedFetch {
+  const bound = audience === undefined ? {} : { audience }
   const timestampFor = freshTimestamps()
   const attempt = async (
     url: string | URL,
@@ -51,7 +64,7 @@ export function signedFetch(signer: Signer, tokens: TokenSource): SignedFetch {
   ): Promise<Response> => {
     const headers = new Headers(init.headers)
     headers.set('authorization', `Bearer ${token}`)
-    const signed = signRequest({ ...signer, body, timestamp: timestampFor(body) })
+    const signed = signRequest({ ...signer, ...bound, body, timestamp: timestampFor(body) })
     for (const [name, value] of Object.entries(signed)) headers.set(name, value)
     return fetch(url, {
       method: init.method ?? 'GET',

@@ -17,6 +17,7 @@ const allowedHeaders = [
   'X-DID',
   'X-DID-Timestamp',
   'X-DID-Signature',
+  'X-DID-Audience',
   'X-PAYMENT',
   'PAYMENT-SIGNATURE',
   'X-PAYMENT-SESSION',

@@ -6,7 +6,12 @@ import type { KeyPair } from './keys.ts'
 /** Specification, "Layer 2: DID signatures". The names as Node gives them, lower case. */
 export const signatureHeaders = ['x-did', 'x-did-timestamp', 'x-did-signature'] as const
 
+/** Optional, and signed too where it is sent: the address or DID of the one server that may accept the request. */
+export const audienceHeader = 'x-did-audience'
+
 export interface SignedText {
+  /** Absent: the reference form, which names no server. */
+  audience?: string
   did: string
   /** The request's body as text, exactly as it is sent; empty for a GET. */
   body: string
@@ -16,7 +21,7 @@ export interface SignedText {
 
 /**
  * What is signed: Python's `json.dumps({"body", "did", "timestamp"}, sort_keys=True)`, so with default separators and
- * everything outside ASCII (DEL too) as `\uXXXX`.
+ * everything outside ASCII (DEL too) as `\uXXXX`. With an audience, the key `audience` comes before them.
  */
 export function signingText(signed: SignedText): string {
   return rawSigningText(signed).replace(
@@ -26,8 +31,9 @@ export function signingText(signed: SignedText): string {
 }
 
 /** The same with `ensure_ascii=False`; some clients sign so. */
-export function rawSigningText({ did, body, timestamp }: SignedText): string {
-  return `{"body": ${JSON.stringify(body)}, "did": ${JSON.stringify(did)}, "timestamp": ${timestamp}}`
+export function rawSigningText({ audience, did, body, timestamp }: SignedText): string {
+  const first = audience === undefined ? '' : `"audience": ${JSON.stringify(audience)}, `
+  return `{${first}"body": ${JSON.stringify(body)}, "did": ${JSON.stringify(did)}, "timestamp": ${timestamp}}`
 }
 
 export interface RequestToSign {
@@ -37,14 +43,25 @@ export interface RequestToSign {
   body?: string
   /** Unix seconds; default: now. */
   timestamp?: number
+  /** As in `SignedText`. */
+  audience?: string
 }
 
-export type SignatureHeaders = Record<(typeof signatureHeaders)[number], string>
+export type SignatureHeaders = Record<(typeof signatureHeaders)[number], string> &
+  Partial<Record<typeof audienceHeader, string>>
 
-/** The three headers for a request with this body. */
-export function signRequest({ did, key, body = '', timestamp = unixNow() }: RequestToSign): SignatureHeaders {
-  const text = signingText({ did, body: body.toWellFormed(), timestamp })
+/** The three headers for a request with this body, and a fourth where an audience is named. */
+export function signRequest({
+  did,
+  key,
+  body = '',
+  timestamp = unixNow(),
+  audience,
+}: RequestToSign): SignatureHeaders {
+  const bound = audience === undefined ? {} : { audience }
+  const text = signingText({ ...bound, did, body: body.toWellFormed(), timestamp })
   return {
+    ...(audience !== undefined && { [audienceHeader]: audience }),
     'x-did': did,
     'x-did-timestamp': String(timestamp),
     'x-did-signature': bs58.encode(key.sign(Buffer.from(text))),

@@ -111,3 +111,35 @@ test.each([...methods].filter(([, method]) => method.scope === 'agent:write' && 
     expect(await call()).toMatchObject(replayed)
   },
 )
+
+test('a request that was signed for one agent is refused by another, and without its audience by all', async () => {
+  await using other = await testAgent(
+    { signatures: 'required', handle: () => 'done' },
+    { identityProvider: agent.identityProvider },
+  )
+  const audiences = [agent.url, `${agent.url}/`, agent.app.services.did]
+  for (const audience of audiences) {
+    const params = message('x')
+    const body = JSON.stringify({ jsonrpc: '2.0', id: '1', method: 'message/send', params })
+    const headers: Record<string, string> = { ...signRequest({ did, key, body, audience }) }
+    const token = agent.identityProvider.issue(did)
+    const send = async (to: TestAgent, signed: Record<string, string>) => {
+      const { status, json } = await rpc(to, 'message/send', params, { token, body, headers: signed })
+      return [status, json?.error?.data?.reason]
+    }
+    const { 'x-did-audience': _, ...stripped } = headers
+    expect(await send(other, headers)).toEqual([403, 'audience_mismatch'])
+    expect(await send(other, stripped)).toEqual([403, 'crypto_mismatch'])
+    expect(await send(other, { ...stripped, 'x-did-audience': other.url })).toEqual([403, 'crypto_mismatch'])
+    expect(await send(agent, headers)).toEqual([200, undefined])
+    expect(await send(agent, headers)).toEqual([403, 'replayed'])
+  }
+})
+
+test.each(['', 'x'.repeat(3000), 'https://other.example'])('the audience %j is refused', async (audience) => {
+  const body = JSON.stringify({ jsonrpc: '2.0', id: '1', method: 'tasks/list', params: {} })
+  const headers = { ...signRequest({ did, key, body, audience }) }
+  const token = agent.identityProvider.issue(did)
+  const { status, json } = await rpc(agent, 'tasks/list', {}, { token, body, headers })
+  expect([status, json?.error?.code]).toEqual([403, -32012])
+})
