@@ -1,7 +1,15 @@
 import { randomUUID } from 'node:crypto'
 import { ParleyError } from '../../shared/jsonrpc/errors.ts'
 import { timestamp } from '../../shared/protocol/timestamp.ts'
-import { admission, checksTokens, isDecided, stillAdmitted, withoutEjection } from './admission.ts'
+import {
+  type Admitting,
+  admission,
+  checksTokens,
+  isAdmittedAs,
+  isDecided,
+  stillAdmitted,
+  withoutEjection,
+} from './admission.ts'
 import { cardChanges } from './card-changes.ts'
 import type { AgentEntry, AgentStatus, Announcement, Blank, Load, Measurements } from './entry.ts'
 import { present } from './entry.ts'
