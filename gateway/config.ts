@@ -14,6 +14,7 @@ import {
 import {
   ConfigError,
   commonSettings,
+  deprecatedSettings,
   gatewaySettings,
   readSettings,
   type Values,
@@ -73,6 +74,7 @@ export function gatewayConfig(environment: NodeJS.ProcessEnv = process.env): Set
   return {
     config: Object.freeze({
       ...common,
+      deprecations: deprecatedSettings(table, environment),
       publicUrl: trimSlash(common.publicUrl),
       embeddedOAuth: issuer === undefined,
       registryOpen: values.REGISTRY_OPEN,

@@ -29,6 +29,7 @@ import type { Log } from './process/log.ts'
 import { createMetrics, createTaskMetrics, type Metrics, type TaskMetrics } from './process/metrics.ts'
 import { version } from './process/version.ts'
 import { createWebhookMetrics } from './process/webhook-metrics.ts'
+import type { Deprecation } from './protocol/deprecation.ts'
 import { isTerminal } from './protocol/task.ts'
 import { startRetention } from './store/retention.ts'
 import type { Store, TaskRecord } from './store/store.ts'
@@ -91,7 +92,10 @@ export async function startAgentApp(options: AgentAppOptions): Promise<AgentApp>
   const dispatcher = new Dispatcher(services, authenticator, new AnswerBudget(config.answers))
   const stopping = new AbortController()
   const listening: string[] = []
-  const app = stack.adopt(createServer({ ...config, log, metrics, limits }), (server) => server.close())
+  const app = stack.adopt(
+    createServer({ ...config, deprecations: deprecatedNames(agent, config), log, metrics, limits }),
+    (server) => server.close(),
+  )
   addRpcRoutes(app, { dispatcher, log, stopping: stopping.signal })
   addDidRoutes(app, (asked) => (asked === did ? document : undefined))
   addChallengeRoute(app, { did, key, addresses: () => [services.baseUrl(), ...listening] })
@@ -337,4 +341,9 @@ async function closeServer(app: FastifyInstance): Promise<void> {
   const cut = setTimeout(() => app.server.closeAllConnections(), 2000)
   await app.close()
   clearTimeout(cut)
+}
+
+/** Of the settings and of the agent's definition. */
+function deprecatedNames(agent: Agent, config: AgentConfig): Deprecation[] {
+  return [...(config.deprecations ?? []), ...(agent.deprecations ?? [])]
 }

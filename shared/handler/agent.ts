@@ -1,6 +1,8 @@
 import { z } from 'zod'
 import { executionCost, type Price } from '../payments/price.ts'
+import type { Deprecation } from '../protocol/deprecation.ts'
 import type { AgentDefinition, Handler, SkillDefinition } from './define-agent.ts'
+import { withOurNames } from './manifest-names.ts'
 
 /** A skill with every default filled in. */
 export interface Skill {
@@ -39,6 +41,8 @@ export interface Agent {
   /** Absent: free, but for skills that have a price. */
   executionCost?: Price[] | undefined
   handle: Handler
+  /** Deprecated names that the definition has. */
+  deprecations?: Deprecation[]
 }
 
 const text = (max: number) => z.string().trim().min(1).max(max)
@@ -102,8 +106,9 @@ const definition = z.object({
 
 /** @throws Error with one sentence per fault of the definition. */
 export function resolveAgent(given: AgentDefinition, moreSkills: SkillDefinition[] = []): Agent {
-  const parsed = definition.safeParse({ ...given, skills: [...(given.skills ?? []), ...moreSkills] })
-  if (parsed.success) return parsed.data as Agent
+  const { definition: named, deprecations } = withOurNames(given)
+  const parsed = definition.safeParse({ ...named, skills: [...(named.skills ?? []), ...moreSkills] })
+  if (parsed.success) return { ...(parsed.data as Agent), deprecations }
   const faults = parsed.error.issues.map((issue) => `defineAgent: ${issue.path.join('.')} ${issue.message}.`)
   throw new Error(faults.join('\n'))
 }

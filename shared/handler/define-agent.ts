@@ -26,12 +26,23 @@ export interface AgentDefinition {
   /** At least one. A skill may also stand in a file `skills/<id>.md` with front matter beside `agent.ts`. */
   skills?: SkillDefinition[]
   /** Both default to true. */
-  capabilities?: { streaming?: boolean; pushNotifications?: boolean }
+  capabilities?: {
+    streaming?: boolean
+    pushNotifications?: boolean
+    /** @deprecated the specification's manifest name; use `pushNotifications` */
+    push_notifications?: boolean
+  }
   /**
    * Where events of tasks go that have no webhook of their own, while `capabilities.pushNotifications` is on. WEBHOOK_URL and
    * WEBHOOK_TOKEN win over it. `token` is sent as the bearer credential.
    */
   globalWebhook?: { url: string; token?: string }
+  /** @deprecated the specification's manifest name; use `capabilities.pushNotifications` */
+  push_notifications?: boolean
+  /** @deprecated the specification's manifest name; use `globalWebhook.url` */
+  global_webhook_url?: string
+  /** @deprecated the specification's manifest name; use `globalWebhook.token` */
+  global_webhook_token?: string
   /**
    * Whether callers that are DIDs must sign their requests. Default `optional`: a signature is checked where there is one.
    * `required`: such a caller without one is refused, and each signed request that writes is taken once.

@@ -11,6 +11,7 @@ import { Audit } from '../process/audit.ts'
 import type { Log } from '../process/log.ts'
 import { logFailure } from '../process/log-failure.ts'
 import type { Metrics } from '../process/metrics.ts'
+import { type Deprecation, deprecationHeader } from '../protocol/deprecation.ts'
 import { auditError, auditRoutes, isDecision } from './audit-routes.ts'
 import { allowOrigins } from './cors.ts'
 import type { RequestLimits } from './request-limits.ts'
@@ -51,6 +52,8 @@ export interface ServerOptions {
   corsOrigins?: readonly string[]
   /** The address that clients use, where it is known from the start. */
   publicUrl?: string | undefined
+  /** Deprecated names in use: each answer carries the `Deprecation` header, and each is a warning in the log. */
+  deprecations?: readonly Deprecation[]
 }
 
 /** Between requests, a connection waits so long for the next: longer than the balancers that may stand before us. */
@@ -64,7 +67,9 @@ const headersMaxBytes = 32 * 1024
 export function createServer(options: ServerOptions): FastifyInstance {
   const { log, limits, corsOrigins = [] } = options
   const audit = new Audit(log)
-  const headers = securityHeaders(options.publicUrl)
+  const { deprecations = [] } = options
+  for (const { name, since, use } of deprecations) log.warn({ name, since, use }, 'deprecated name in use')
+  const headers = { ...securityHeaders(options.publicUrl), ...deprecationHeader(deprecations) }
   // Over what was set before: an answer that is an error is ours, whatever the route was about to answer.
   const answerError = (error: unknown, request: FastifyRequest, reply: FastifyReply) =>
     sendError({ log, audit }, error, request, reply.headers(headers))

@@ -15,6 +15,7 @@ import { PaymentRequired } from '../payments/payment-refused.ts'
 import type { AnswerBudget, AnswerClaim } from '../process/answer-budget.ts'
 import type { Log } from '../process/log.ts'
 import { logFailure } from '../process/log-failure.ts'
+import { deprecatedFields, deprecationHeader } from '../protocol/deprecation.ts'
 import { type LazyJson, toLazyJson } from '../protocol/lazy-part.ts'
 import type { Frame, Method, Services } from './method.ts'
 import { methods } from './table.ts'
@@ -50,6 +51,8 @@ interface Seen {
   method: string | undefined
   caller: string | undefined
   claim?: AnswerClaim
+  /** Headers of every answer from here on. */
+  headers?: Record<string, string>
 }
 
 /** Bodies up to this size are read for their id when the caller is refused before the body was looked at. */
@@ -86,9 +89,9 @@ export class Dispatcher {
       if (thrown instanceof PaymentRequired) return { ...withoutId(seen), ...answerOf(thrown) }
       const error = ParleyError.from(thrown)
       if (error.status >= 500) logFailure(incoming.log(), error, { method: seen.method })
-      const { status, headers } = error
       const { id, method, caller } = seen
-      return { status, headers, method, caller, error, body: errorEnvelope(id, error) }
+      const headers = { ...seen.headers, ...error.headers }
+      return { status: error.status, headers, method, caller, error, body: errorEnvelope(id, error) }
     }
   }
 
@@ -111,6 +114,7 @@ export class Dispatcher {
     const method = methods.get(request.method)
     if (method === undefined) throw new ParleyError('MethodNotFound')
     seen.method = request.method
+    seen.headers = deprecationOf(method, request.params)
     requireScope(caller, method.scope)
     this.#requireService(method)
     const takeSignature = once(() => this.#authenticator.takeOnce(caller))
@@ -135,7 +139,7 @@ export class Dispatcher {
     })
     // Nobody is answered without it, whatever way a method took.
     if (writes) await takeSignature()
-    const headers = answer.headers ?? {}
+    const headers = { ...seen.headers, ...answer.headers }
     const reply = { status: 200, headers, method: request.method, caller: caller.id, claim }
     if ('frames' in answer) {
       // From here on each frame is counted.
@@ -183,4 +187,14 @@ function idOfRefused(bytes: Buffer): RequestId {
   } catch {
     return null
   }
+}
+
+/** The `Deprecation` header, where the tables mark the method or a field of the call. */
+function deprecationOf(
+  { deprecated, deprecatedParams }: Method,
+  params: Record<string, unknown>,
+): Record<string, string> {
+  if (deprecated === undefined && deprecatedParams === undefined) return {}
+  const fields = deprecatedFields(deprecatedParams ?? {}, params)
+  return { ...deprecationHeader(deprecated === undefined ? fields : [deprecated, ...fields]) }
 }

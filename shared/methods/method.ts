@@ -3,6 +3,7 @@ import type { EventBus } from '../events/event-bus.ts'
 import type { Agent } from '../handler/agent.ts'
 import type { Payments } from '../payments/payments.ts'
 import type { Log } from '../process/log.ts'
+import type { DeprecationMark } from '../protocol/deprecation.ts'
 import type { Scheduler } from '../scheduler/scheduler.ts'
 import type { Store } from '../store/store.ts'
 import type { TaskEngine } from '../tasks/engine.ts'
@@ -75,4 +76,8 @@ export interface Method {
   /** It takes the signature of the call itself; of every other one that writes it is taken before `run`. */
   takesSignature?: true
   run: (services: Services, call: Call) => Promise<Answer>
+  /** Its answers carry the `Deprecation` header. */
+  deprecated?: DeprecationMark
+  /** Params, by their path as they are written on the wire: answers to calls that have one carry the header. */
+  deprecatedParams?: Readonly<Record<string, DeprecationMark>>
 }

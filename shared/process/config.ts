@@ -1,7 +1,15 @@
 import path from 'node:path'
 import { type AllowedHosts, parseAllowedHosts } from '../net/allowed-hosts.ts'
+import type { Deprecation } from '../protocol/deprecation.ts'
 import type { AnswerLimits } from './answer-budget.ts'
-import { agentSettings, ConfigError, commonSettings, readSettings, type Values } from './settings.ts'
+import {
+  agentSettings,
+  ConfigError,
+  commonSettings,
+  deprecatedSettings,
+  readSettings,
+  type Values,
+} from './settings.ts'
 
 /** What every server of the house knows, frozen. Secrets stand in an object of their own, which is never logged. */
 export interface CommonConfig {
@@ -33,6 +41,8 @@ export interface CommonConfig {
   corsOrigins: readonly string[]
   logLevel: string
   production: boolean
+  /** Deprecated settings that are set. */
+  deprecations?: readonly Deprecation[]
 }
 
 /** Who settles the payments of an agent that has a price. */
@@ -74,12 +84,14 @@ export interface AgentSecrets {
 
 /** @throws ConfigError */
 export function agentConfig(env: NodeJS.ProcessEnv): { config: AgentConfig; secrets: AgentSecrets } {
-  const values = readSettings({ ...commonSettings, ...agentSettings }, env)
+  const table = { ...commonSettings, ...agentSettings }
+  const values = readSettings(table, env)
   const common = commonConfig(values)
   const gatewayUrl = trimSlash(values.GATEWAY_URL)
   return {
     config: Object.freeze({
       ...common,
+      deprecations: deprecatedSettings(table, env),
       oauth: gatewayUrl === undefined ? common.oauth : oauthOfGateway(common.oauth, gatewayUrl),
       gatewayUrl,
       payments: {

@@ -1,5 +1,6 @@
 import { isIP } from 'node:net'
 import { z } from 'zod'
+import type { Deprecation, DeprecationMark } from '../protocol/deprecation.ts'
 
 /**
  * Every setting of the environment that the house reads, with its default and meaning. `.env.example` is held equal to
@@ -13,6 +14,8 @@ export interface Setting {
   secret?: true
   /** The supervisor passes it on to its agents. */
   toAgents?: true
+  /** While it is set, every answer of the server carries the `Deprecation` header. */
+  deprecated?: DeprecationMark
 }
 
 const text = z.string().trim()
@@ -352,6 +355,13 @@ export function readSettings<T extends Table>(table: T, env: NodeJS.ProcessEnv):
   }
   if (faults.length > 0) throw new ConfigError(faults)
   return values as Values<T>
+}
+
+/** Deprecated settings that are set. */
+export function deprecatedSettings(table: Record<string, Setting>, env: NodeJS.ProcessEnv): Deprecation[] {
+  return Object.entries(table).flatMap(([name, { deprecated }]) =>
+    deprecated === undefined || (env[name] ?? '') === '' ? [] : [{ name, ...deprecated }],
+  )
 }
 
 /** The environment does not make sense; `message` has one readable sentence per fault. */

@@ -181,7 +181,9 @@ test('the manifest’s global webhook gets the events of tasks without one of th
   await using receiver = await WebhookReceiver.start()
   await using agent = await start({
     handle: () => three().map(({ artifact }) => artifact.name),
-    globalWebhook: { url: receiver.url, token: 'manifest' },
+    // The specification's names.
+    global_webhook_url: receiver.url,
+    global_webhook_token: 'manifest',
   })
   await agent.caller('alice').sendAndWait('hello')
   await receiver.waitFor(() => isFinal(receiver.events))
