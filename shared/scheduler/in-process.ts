@@ -1,11 +1,11 @@
 import { OwnerCounts } from './owner-counts.ts'
 import { OwnerQueues } from './owner-queues.ts'
-import type { Job, Room, Scheduler, Slot, Work } from './scheduler.ts'
+import { type Job, jobKey, type Room, type Scheduler, type Slot, type Work } from './scheduler.ts'
 
 /** Runs tasks in this process, `concurrency` at a time, waiting ones in turns over their owners. */
 export class InProcessScheduler implements Scheduler {
   readonly #concurrency: number
-  readonly #queues = new OwnerQueues()
+  readonly #queues = new OwnerQueues<Job>((job) => ({ owner: job.owner, key: jobKey(job) }))
   /** Places that were claimed and not used yet. */
   readonly #held = new OwnerCounts()
   #work: Work | undefined
@@ -65,7 +65,7 @@ export class InProcessScheduler implements Scheduler {
   }
 
   async restore(jobs: readonly Job[]): Promise<void> {
-    const known = this.#queues.taskIds()
+    const known = new Set([...this.#queues].map(({ taskId }) => taskId))
     for (const job of jobs) if (!known.has(job.taskId)) this.enqueue(job)
   }
 

@@ -1,10 +1,14 @@
-import { type Job, jobKey } from './scheduler.ts'
-
-/** Waiting jobs, taken in turns over their owners; the jobs of one owner in the order in which they came. */
-export class OwnerQueues {
+/** What waits, in turns over its owners; what one owner has, in the order in which it came. */
+export class OwnerQueues<T> {
   /** Insertion order is the order of turns: the owner that was served last is the last one. */
-  readonly #queues = new Map<string, Map<string, Job>>()
+  readonly #queues = new Map<string, Map<unknown, T>>()
+  readonly #nameOf: (item: T) => { owner: string; key: unknown }
   #size = 0
+
+  /** @param nameOf whose turn an item uses, and what tells it from the owner's others */
+  constructor(nameOf: (item: T) => { owner: string; key: unknown }) {
+    this.#nameOf = nameOf
+  }
 
   get size(): number {
     return this.#size
@@ -14,37 +18,41 @@ export class OwnerQueues {
     return this.#queues.get(owner)?.size ?? 0
   }
 
-  taskIds(): Set<string> {
-    return new Set([...this.#queues.values()].flatMap((jobs) => [...jobs.values()].map((job) => job.taskId)))
+  *[Symbol.iterator](): Generator<T> {
+    for (const queue of this.#queues.values()) yield* queue.values()
   }
 
-  add(job: Job): void {
-    const queue = this.#queues.get(job.owner) ?? new Map<string, Job>()
-    this.#queues.set(job.owner, queue)
-    this.#size -= queue.size
-    queue.set(jobKey(job), job)
-    this.#size += queue.size
+  add(item: T): void {
+    const { owner, key } = this.#nameOf(item)
+    const queue = this.#queues.get(owner) ?? new Map<unknown, T>()
+    this.#queues.set(owner, queue)
+    if (!queue.has(key)) this.#size += 1
+    queue.set(key, item)
   }
 
-  /** The first job of the owner whose turn it is. */
-  take(): Job | undefined {
+  /** The first item of the owner whose turn it is. */
+  take(): T | undefined {
     const [turn] = this.#queues
     if (turn === undefined) return undefined
     const [owner, queue] = turn
     const [first] = queue
     this.#queues.delete(owner)
     if (first === undefined) return this.take()
-    queue.delete(first[0])
+    const [key, item] = first
+    queue.delete(key)
     this.#size -= 1
     if (queue.size > 0) this.#queues.set(owner, queue)
-    return first[1]
+    return item
   }
 
-  remove(job: Job): void {
-    const queue = this.#queues.get(job.owner)
-    if (queue?.delete(jobKey(job)) !== true) return
+  /** False when it does not wait. */
+  remove(item: T): boolean {
+    const { owner, key } = this.#nameOf(item)
+    const queue = this.#queues.get(owner)
+    if (queue?.delete(key) !== true) return false
     this.#size -= 1
-    if (queue.size === 0) this.#queues.delete(job.owner)
+    if (queue.size === 0) this.#queues.delete(owner)
+    return true
   }
 
   clear(): void {

@@ -1,15 +1,21 @@
 import { expect, test } from 'vitest'
 import { FairQueue } from './fair-queue.ts'
 
-const item = (host: string, name = '') => ({ host, name })
-const takeAll = (queue: FairQueue<{ host: string; name: string }>) => {
-  const taken: { host: string; name: string }[] = []
+interface Item {
+  host: string
+  name: string
+  task: { owner: string }
+}
+
+const item = (host: string, name = '', owner = 'alice'): Item => ({ host, name, task: { owner } })
+const takeAll = (queue: FairQueue<Item>) => {
+  const taken: Item[] = []
   for (let one = queue.take(); one !== undefined; one = queue.take()) taken.push(one)
   return taken
 }
 
 /** Each has taken something before. */
-const known = (queue: FairQueue<{ host: string; name: string }>, hosts: string[], healthy = true) => {
+const known = (queue: FairQueue<Item>, hosts: string[], healthy = true) => {
   for (const host of hosts) {
     queue.add(item(host))
     queue.take()
@@ -18,7 +24,7 @@ const known = (queue: FairQueue<{ host: string; name: string }>, hosts: string[]
 }
 
 test('hosts take turns, whoever came first; within a host the first comes first', () => {
-  const queue = new FairQueue<{ host: string; name: string }>({ totalMax: 4 })
+  const queue = new FairQueue<Item>({ totalMax: 4 })
   known(queue, ['a', 'b'])
   for (const name of ['1', '2', '3']) queue.add(item('a', name))
   for (const name of ['4', '5']) queue.add(item('b', name))
@@ -28,8 +34,19 @@ test('hosts take turns, whoever came first; within a host the first comes first'
   expect(queue.take()?.name).toBe('3')
 })
 
+test('within a host, owners take turns: a long line of one does not hold up another', () => {
+  const queue = new FairQueue<Item>({ totalMax: 100 })
+  known(queue, ['a'])
+  for (const name of ['1', '2', '3', '4']) queue.add(item('a', name, 'alice'))
+  const left = item('a', 'left', 'bob')
+  for (const one of [left, item('a', '5', 'bob'), item('a', '6', 'bob'), item('a', '7', 'carol')])
+    queue.add(one)
+  queue.remove(left)
+  expect(takeAll(queue).map(({ name }) => name)).toEqual(['1', '5', '7', '2', '6', '3', '4'])
+})
+
 test('a host has at most so many at a time, and all together at most so many', () => {
-  const queue = new FairQueue<{ host: string; name: string }>({ totalMax: 5, perHostMax: 3 })
+  const queue = new FairQueue<Item>({ totalMax: 5, perHostMax: 3 })
   known(queue, ['a', 'b'])
   for (let i = 0; i < 10; i += 1) for (const host of ['a', 'b']) queue.add(item(host))
   expect(takeAll(queue)).toHaveLength(5)
@@ -42,7 +59,7 @@ test('a host has at most so many at a time, and all together at most so many', (
 })
 
 test('a host whose last delivery failed gets a quarter, one that had none a sixteenth, until one succeeds', () => {
-  const queue = new FairQueue<{ host: string; name: string }>({ perHostMax: 8 })
+  const queue = new FairQueue<Item>({ perHostMax: 8 })
   for (let i = 0; i < 30; i += 1) queue.add(item('b'))
   expect(takeAll(queue)).toHaveLength(1)
   known(queue, ['a'])
@@ -55,7 +72,7 @@ test('a host whose last delivery failed gets a quarter, one that had none a sixt
 })
 
 test('hosts that fail leave half of the places to the others, however many they are', () => {
-  const queue = new FairQueue<{ host: string; name: string }>({ totalMax: 10, perHostMax: 4 })
+  const queue = new FairQueue<Item>({ totalMax: 10, perHostMax: 4 })
   const sick = Array.from({ length: 20 }, (_, i) => `sick${i}`)
   const well = Array.from({ length: 20 }, (_, i) => `well${i}`)
   known(queue, sick, false)
@@ -70,7 +87,7 @@ test('hosts that fail leave half of the places to the others, however many they 
 })
 
 test('hosts that nothing is known of leave a quarter of the places to those that take what they are sent', () => {
-  const queue = new FairQueue<{ host: string; name: string }>({ totalMax: 8 })
+  const queue = new FairQueue<Item>({ totalMax: 8 })
   known(queue, ['well'])
   for (let i = 0; i < 20; i += 1) queue.add(item(`new${i}`))
   expect(takeAll(queue)).toHaveLength(6)
@@ -79,7 +96,7 @@ test('hosts that nothing is known of leave a quarter of the places to those that
 })
 
 test('what is removed is not taken', () => {
-  const queue = new FairQueue<{ host: string; name: string }>()
+  const queue = new FairQueue<Item>()
   const [one, two] = [item('a', '1'), item('a', '2')]
   for (const each of [one, two]) queue.add(each)
   queue.remove(one)

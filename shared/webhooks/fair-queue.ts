@@ -1,13 +1,14 @@
+import { OwnerQueues } from '../scheduler/owner-queues.ts'
 import { HostLine, type Standing } from './host-line.ts'
 
 /** What waits for its turn at a host. */
 export interface Waiting {
   host: string
+  task: { owner: string }
 }
 
 interface Host<T> {
-  /** First come, first served. */
-  waiting: Set<T>
+  waiting: OwnerQueues<T>
   underWay: number
 }
 
@@ -20,10 +21,12 @@ export interface FairQueueLimits {
 
 const shares: Record<Standing, number> = { well: 1, sick: 1 / 4, new: 1 / 16 }
 
+const nameOf = <T extends Waiting>(item: T) => ({ owner: item.task.owner, key: item })
+
 /**
  * Whose event is read and handed to the deliverer next (which bounds the posts; here the bound is on what they hold): hosts
- * take turns, so that a long line for one delays no other; hosts that fail or hang get few of the places, so that they
- * cannot take them all.
+ * take turns, and so do the owners of tasks within a host, so that a long line of one delays no other; hosts that fail or hang get
+ * few of the places, so that they cannot take them all.
  */
 export class FairQueue<T extends Waiting> {
   readonly #perHostMax: number
@@ -36,7 +39,7 @@ export class FairQueue<T extends Waiting> {
   }
 
   add(item: T): void {
-    const host = this.#hosts.get(item.host) ?? { waiting: new Set<T>(), underWay: 0 }
+    const host = this.#hosts.get(item.host) ?? { waiting: new OwnerQueues<T>(nameOf), underWay: 0 }
     this.#hosts.set(item.host, host)
     host.waiting.add(item)
     this.#place(item.host, host)
@@ -44,16 +47,15 @@ export class FairQueue<T extends Waiting> {
 
   remove(item: T): void {
     const host = this.#hosts.get(item.host)
-    if (host?.waiting.delete(item) === true) this.#place(item.host, host)
+    if (host?.waiting.remove(item) === true) this.#place(item.host, host)
   }
 
   /** The next one, which counts as under way from now on; undefined when nothing may begin. */
   take(): T | undefined {
     const name = this.#line.next()
     const host = name === undefined ? undefined : this.#hosts.get(name)
-    const [item] = host?.waiting ?? []
+    const item = host?.waiting.take()
     if (name === undefined || host === undefined || item === undefined) return undefined
-    host.waiting.delete(item)
     host.underWay += 1
     this.#line.begin(name)
     // At the end of the round.
