@@ -93,6 +93,7 @@ interface Parts {
   log: Log
   trust: Trust
   limits: RequestLimits | undefined
+  answers: AnswerBudget
   draining: () => boolean
 }
 
@@ -136,12 +137,11 @@ export async function startGatewayApp(options: GatewayAppOptions): Promise<Gatew
   const limits = await openLimits({ perMinute, redisUrl, name: 'gateway', log }, stack)
   const app = stack.adopt(createServer({ ...config, publicUrl, log, metrics, limits }), closeServer)
   let draining = false
-  const parts = { ...around, addresses, oauth, keeper, routing, sharing, trust, limits }
+  const answers = new AnswerBudget(config.answers)
+  const parts = { ...around, addresses, oauth, keeper, routing, sharing, trust, limits, answers }
   const failingChecks = addRoutes(app, { ...parts, draining: () => draining })
   addMetricsRoute(app, metrics)
-  // Requests that name their agent are counted for their callers there.
-  const tokens = new TokenReader(new Authenticator(oauth.introspector, () => []), publicUrl)
-  await proxyAgents(app, { find: (slug) => registry.bySlug(slug), wayTo, tokens, seen: routing.seen })
+  await addAgents(app, parts, wayTo)
   await app.listen({ host: config.host, port: addresses.port })
   const { provider } = oauth
   const house = { config, environment, addresses, provider, registry, upstream, log }
@@ -222,6 +222,22 @@ function leadingOf({ claims }: GatewayState, { leaseMs }: Registry) {
   return { leads: () => claims.hold('lease-keeper', holder, leaseMs / 3) }
 }
 
+/** `/agents/{slug}/…`: requests that name their agent are counted for their callers there. */
+async function addAgents(
+  app: FastifyInstance,
+  { addresses, oauth, registry, routing, answers }: Omit<Parts, 'draining'>,
+  wayTo: WayTo,
+): Promise<void> {
+  const authenticator = new Authenticator(oauth.introspector, () => [])
+  await proxyAgents(app, {
+    find: (slug) => registry.bySlug(slug),
+    wayTo,
+    tokens: new TokenReader(authenticator, addresses.public),
+    seen: routing.seen,
+    routes: routing.namedRoutes(authenticator, answers),
+  })
+}
+
 /** @returns the checks of `/health` */
 function addRoutes(app: FastifyInstance, parts: Parts): FailingChecks {
   const { addresses, oauth, registry, trust, limits, draining } = parts
@@ -238,8 +254,7 @@ function addRoutes(app: FastifyInstance, parts: Parts): FailingChecks {
   addDidRoutes(app, trust.resolve)
   addRegistryRoutes(app, { registry, authenticator, gatewayUrl, vouch, told: toldOf(parts) })
   addNegotiationRoutes(app, { ...parts.routing, authenticator })
-  const answers = new AnswerBudget(parts.config.answers)
-  addRpcRoutes(app, { router: parts.routing.router(authenticator, answers), log: parts.log })
+  addRpcRoutes(app, { router: parts.routing.router(authenticator, parts.answers), log: parts.log })
   addJoiningRoutes(app, { registry, authenticator, gatewayUrl, vouch, joining })
   addDiscoveryRoutes(app, registry, { version, gatewayUrl, did: identity?.did })
   return addHealthRoute(app, healthOptions(parts))

@@ -1,6 +1,5 @@
 import { isObject } from '../../shared/jsonrpc/envelope.ts'
 import type { Log } from '../../shared/process/log.ts'
-import type { MessageIn } from '../../shared/protocol/message-in.ts'
 import { isExternal } from '../registry/admission.ts'
 import type { AgentEntry } from '../registry/entry.ts'
 import type { Registry } from '../registry/registry.ts'
@@ -8,10 +7,11 @@ import type { Route, RoutingStore } from './routing-store.ts'
 import type { Whereabouts } from './whereabouts.ts'
 
 interface Taken {
-  message: MessageIn
+  message: { taskId?: string | undefined; contextId?: string | undefined }
   owner: string
   entry: AgentEntry
-  words: Record<string, number>
+  /** Absent: nothing is learned from the task's end. */
+  words?: Record<string, number>
 }
 
 interface Knowing {
@@ -52,7 +52,13 @@ function routesOf(task: unknown, { owner, words, message, entry }: Taken): Route
   if (id === undefined) return []
   const context = idFor(task['context_id'] ?? task['contextId'], message.contextId)
   const of = { owner, agent: entry.id, at: Date.now() }
-  const taskRoute: Route = { ...of, kind: 'task', id, words, ...(context !== undefined && { context }) }
+  const taskRoute: Route = {
+    ...of,
+    kind: 'task',
+    id,
+    ...(words !== undefined && { words }),
+    ...(context !== undefined && { context }),
+  }
   return context === undefined ? [taskRoute] : [taskRoute, { ...of, kind: 'context', id: context }]
 }
 

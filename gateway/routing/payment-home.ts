@@ -3,6 +3,7 @@ import { ParleyError } from '../../shared/jsonrpc/errors.ts'
 import { PaymentRefused } from '../../shared/payments/payment-refused.ts'
 import { readPresented } from '../../shared/payments/x-payment.ts'
 import type { MessageIn } from '../../shared/protocol/message-in.ts'
+import { isExternal } from '../registry/admission.ts'
 import type { AgentEntry } from '../registry/entry.ts'
 import type { Registry } from '../registry/registry.ts'
 import type { Home } from './message-home.ts'
@@ -58,7 +59,7 @@ export class PaymentHomes {
       itsOwn,
       shown?.kind === 'session' ? undefined : this.#ofMessage(message.messageId, asking.owner),
     ])
-    const payee = shown?.kind === 'session' ? await this.#ofSession(shown.id, asking, home) : asked
+    const payee = shown?.kind === 'session' ? await this.#ofSession(shown.id, message, asking, home) : asked
     if (payee === undefined || payee.id === home?.entry.id) return home
     if (home === undefined) return { entry: payee, by: 'payment' }
     if (shown === undefined) return home
@@ -91,7 +92,12 @@ export class PaymentHomes {
     return this.#entryOf(route.agent)
   }
 
-  async #ofSession(id: string, asking: Owned, home: Home | undefined): Promise<AgentEntry | undefined> {
+  async #ofSession(
+    id: string,
+    { messageId }: MessageIn,
+    asking: Owned,
+    home: Home | undefined,
+  ): Promise<AgentEntry | undefined> {
     const { store, whereabouts } = this.#knowing
     const known = await store.find(asking.owner, 'session', id)
     // The agent that has the task says what it thinks of the session.
@@ -100,6 +106,9 @@ export class PaymentHomes {
     if ('route' in found) return this.#entryOf(found.route.agent)
     const missing = [...found.silent, ...found.unknown]
     if (missing.length > 0) throw mayBeAt(missing, 'payment session')
+    // External agents are not asked: the one that named the price is the one that can have made the session.
+    const asked = await this.#ofMessage(messageId, asking.owner)
+    if (asked !== undefined && isExternal(asked)) return asked
     throw new ParleyError('NotFound', {
       message: 'Payment session not found',
       data: { reason: 'payment_session' },

@@ -3,6 +3,7 @@ import httpProxy from '@fastify/http-proxy'
 import type { FastifyInstance, FastifyReply, FastifyRequest } from 'fastify'
 import { aboutTheAnswer } from '../../shared/http/security-headers.ts'
 import { ParleyError } from '../../shared/jsonrpc/errors.ts'
+import { isExternal } from '../registry/admission.ts'
 import type { AgentEntry } from '../registry/entry.ts'
 import { type Target, targetOf, type WayTo } from './agent-target.ts'
 import { checkLength, limited } from './body-limit.ts'
@@ -10,6 +11,7 @@ import { isBodiless } from './exchange.ts'
 import { responseHeaders } from './forward-headers.ts'
 import { forwardPath } from './forward-path.ts'
 import { idOfRefused } from './id-of-refused.ts'
+import type { NamedRoutes } from './named-routes.ts'
 import { headersFor, relay, type Seen } from './relay.ts'
 import type { TokenReader } from './token-reader.ts'
 import { abortable, type Way, wayKey } from './upstream.ts'
@@ -22,6 +24,8 @@ export interface ProxyOptions {
   tokens: Pick<TokenReader, 'check'>
   /** Told of every POST that is handed on. */
   seen?: Seen
+  /** Looks on as answers of external agents pass, and records where their tasks live. */
+  routes?: Pick<NamedRoutes, 'watchOf'>
   /** Default 10 MiB. */
   bodyMaxBytes?: number
 }
@@ -88,7 +92,9 @@ async function prepare(
     return refuse(request, error)
   }
   // What answers here never gets to the handler of @fastify/http-proxy, which costs as much again.
-  if (isSmallJsonPost(request)) return relayWhole(request, reply, target, options.seen)
+  const isRecorded = options.routes !== undefined && isExternal(target.entry)
+  if (isJsonPost(request, isRecorded ? maxBytes : wholeMaxBytes))
+    return relayWhole(request, reply, target, options)
   const { body, headers } = request
   // Only now: a stream that flows before somebody reads it could fail without a listener.
   if (body !== undefined && headers['content-length'] === undefined)
@@ -98,19 +104,25 @@ async function prepare(
 }
 
 /** Most of what comes: whole in a packet or two, and sent on as that. */
-function isSmallJsonPost({ method, headers }: FastifyRequest): boolean {
+function isJsonPost({ method, headers }: FastifyRequest, maxBytes: number): boolean {
   const length = headers['content-length']
   const isJson = headers['content-type']?.startsWith('application/json') === true
-  return method === 'POST' && isJson && length !== undefined && Number(length) <= wholeMaxBytes
+  return method === 'POST' && isJson && length !== undefined && Number(length) <= maxBytes
 }
 
-async function relayWhole(request: FastifyRequest, reply: FastifyReply, target: Target, seen?: Seen) {
+async function relayWhole(
+  request: FastifyRequest,
+  reply: FastifyReply,
+  target: Target,
+  { seen, routes }: Pick<ProxyOptions, 'seen' | 'routes'>,
+) {
   const body = await bytesOf(request.body as Readable)
   if (body === undefined) return reply.hijack()
   const query = request.url.indexOf('?')
   const path = query === -1 ? target.path : target.path + request.url.slice(query)
   try {
-    return await relay(request, reply, { ...target, path }, { body }, { seen })
+    const watch = routes?.watchOf(request, reply, target, body)
+    return await relay(request, reply, { ...target, path }, { body }, { seen, watch })
   } catch (error) {
     request.rpcId = idOfRefused(body)
     throw error
@@ -119,7 +131,7 @@ async function relayWhole(request: FastifyRequest, reply: FastifyReply, target: 
 
 /** An error of ours to a JSON-RPC call carries the id of the call. @throws what it was given */
 async function refuse(request: FastifyRequest, error: unknown): Promise<never> {
-  const body = isSmallJsonPost(request) ? await bytesOf(request.body as Readable) : undefined
+  const body = isJsonPost(request, wholeMaxBytes) ? await bytesOf(request.body as Readable) : undefined
   if (body !== undefined) request.rpcId = idOfRefused(body)
   throw error
 }

@@ -19,6 +19,7 @@ import { KeepClean } from '../routing/keep-clean.ts'
 import { Lessons, type Pupil } from '../routing/lessons.ts'
 import { Meaning } from '../routing/meaning.ts'
 import { MessageRouter } from '../routing/message-router.ts'
+import { NamedRoutes } from '../routing/named-routes.ts'
 import { Negotiator } from '../routing/negotiator.ts'
 import type { Seen } from '../routing/relay.ts'
 import type { RoutingStore } from '../routing/routing-store.ts'
@@ -45,6 +46,7 @@ export interface Routing extends Disposable {
   lessons: Lessons
   seen: Seen
   router: (authenticator: Authenticator, answers: AnswerBudget) => RpcRouter
+  namedRoutes: (authenticator: Pick<Authenticator, 'identify'>, answers: AnswerBudget) => NamedRoutes
 }
 
 const day = 24 * 60 * 60 * 1000
@@ -90,6 +92,7 @@ export async function startRouting(options: RoutingOptions): Promise<Routing> {
     seen,
     router: (authenticator, answers) =>
       new RpcRouter({ ...around, authenticator, answers, messages, gather }),
+    namedRoutes: (authenticator, answers) => new NamedRoutes({ ...around, authenticator, answers }),
     [Symbol.dispose]: () => cleaning[Symbol.dispose](),
   }
 }
