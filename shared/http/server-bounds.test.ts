@@ -20,6 +20,7 @@ async function server(options: Partial<ServerOptions>) {
     ...options,
   })
   app.post('/', async (request) => `${(request.body as Buffer).byteLength}`)
+  app.get('/ok', async () => 'ok')
   app.get('/never', () => new Promise(() => {}))
   const url = await app.listen({ port: 0, host: '127.0.0.1' })
   open.push(() => {
@@ -80,6 +81,27 @@ test('more connections than allowed are closed at once; when one ends there is r
     answer = await bareSocket(url, request)
   }
   expect(answer).toMatch(/^HTTP\/1.1 200 /)
+})
+
+test.each([
+  ['HTTP/0.9 without a version', 'GET /ok\r\n\r\n'],
+  ['HTTP/0.9 without a version, with a header', 'GET /ok\r\nHost: a\r\n\r\n'],
+  ['HTTP/0.9', 'GET /ok HTTP/0.9\r\nHost: a\r\n\r\n'],
+  ['HTTP/2.0 in the form of HTTP/1', 'GET /ok HTTP/2.0\r\nHost: a\r\n\r\n'],
+  ['two Host headers', 'GET /ok HTTP/1.1\r\nHost: a\r\nHost: b\r\n\r\n'],
+  ['the same Host twice', 'GET /ok HTTP/1.1\r\nHost: a\r\nhost: a\r\n\r\n'],
+  ['two Host headers in HTTP/1.0', 'GET /ok HTTP/1.0\r\nHost: a\r\nHost: b\r\n\r\n'],
+  ['two Host headers at a path that is not there', 'GET /nowhere HTTP/1.1\r\nHost: a\r\nHost: b\r\n\r\n'],
+  ['no Host header', 'GET /ok HTTP/1.1\r\n\r\n'],
+])('a request with %s: 400 with the envelope, and the connection ends', async (_what, bytes) => {
+  const { url } = await server({})
+  expect(await bareSocket(url, bytes)).toMatch(/^HTTP\/1\.1 400 [\s\S]*-32600/)
+})
+
+test('HTTP/1.0 with one Host header or none is answered', async () => {
+  const { url } = await server({})
+  for (const head of ['', 'Host: a\r\n'])
+    expect(await bareSocket(url, `GET /ok HTTP/1.0\r\n${head}\r\n`)).toMatch(/^HTTP\/1\.1 200 /)
 })
 
 test('a head over 32 KiB: 431', async () => {

@@ -14,6 +14,7 @@ import type { Metrics } from '../process/metrics.ts'
 import { type Deprecation, deprecationHeader } from '../protocol/deprecation.ts'
 import { auditError, auditRoutes, isDecision } from './audit-routes.ts'
 import { allowOrigins } from './cors.ts'
+import { faultOfHead } from './fault-of-head.ts'
 import type { RequestLimits } from './request-limits.ts'
 import { watchRequests } from './request-metrics.ts'
 import { securityHeaders } from './security-headers.ts'
@@ -90,7 +91,7 @@ export function createServer(options: ServerOptions): FastifyInstance {
   app.addContentTypeParser('*', { parseAs: 'buffer' }, (_request, body, done) => done(null, body))
   app.addHook('onRequest', (request, reply, done) => {
     reply.headers(headers).header('x-request-id', request.id)
-    done(authorizedTwice(request) ? twoCredentials() : undefined)
+    done(faultOfHead(request.raw))
   })
   watchRequests(app, options.metrics)
   app.setErrorHandler<FastifyError>(answerError)
@@ -113,6 +114,8 @@ function bounds(options: ServerOptions) {
     connectionTimeout: options.idleTimeoutMs ?? 16 * 60_000,
     http: {
       maxHeaderSize: headersMaxBytes,
+      // Checked with the rest of the head, so that the error has our envelope.
+      requireHostHeader: false,
       headersTimeout: Math.min(options.headersTimeoutMs ?? 20_000, requestTimeoutMs),
       connectionsCheckingInterval: options.timeoutsCheckMs ?? 5000,
     },
@@ -123,30 +126,6 @@ function bounds(options: ServerOptions) {
 function originForm(url: string): string {
   const path = url.replace(/^https?:\/\/[^/?#]*/i, '')
   return path.startsWith('?') || path === '' ? `/${path}` : path
-}
-
-/**
- * Node takes the first of several `Authorization` headers and drops the others; a proxy before us may have looked at
- * another. Who it is must not depend on that.
- */
-function authorizedTwice({ headers, raw }: FastifyRequest): boolean {
-  if (headers.authorization === undefined) return false
-  const { rawHeaders } = raw
-  let found = 0
-  for (let at = 0; at < rawHeaders.length; at += 2) {
-    const name = rawHeaders[at] as string
-    if (name.length === 13 && name.toLowerCase() === 'authorization') found += 1
-  }
-  return found > 1
-}
-
-/** RFC 6750, section 3.1, `invalid_request`. */
-function twoCredentials(): ParleyError {
-  return new ParleyError('InvalidRequest', {
-    message: 'The header Authorization came more than once',
-    data: { reason: 'authorization' },
-    headers: { 'www-authenticate': 'Bearer error="invalid_request"' },
-  })
 }
 
 /** The log of one request: every line carries its id. */
