@@ -1,6 +1,6 @@
 import path from 'node:path'
 import type { WireArtifact, WireEvent, WireFile, WirePart } from '../shared/client/wire.ts'
-import type { TaskState } from '../shared/protocol/task.ts'
+import { isTerminal, type TaskState } from '../shared/protocol/task.ts'
 import { type Io, print, say } from './io.ts'
 import { oneLine } from './printable.ts'
 import { saveFile } from './save-file.ts'
@@ -28,16 +28,17 @@ export class TaskView {
   }
 
   async event(event: WireEvent): Promise<void> {
-    if (event.kind === 'status-update') this.state(event.status.state)
+    if (event.kind === 'status-update') this.state(event.status.state, event.task_id)
     else if (event.append === true || event.last_chunk === false) this.#delta(event.artifact)
     else await this.artifact(event.artifact)
   }
 
-  state(state: TaskState): void {
+  /** The end names the task: another message may refer to it (`--reference`). */
+  state(state: TaskState, taskId: string): void {
     if (state === this.#state) return
     this.#state = state
     this.#endLine()
-    say(this.#io, `· ${oneLine(state)}`)
+    say(this.#io, `· ${oneLine(state)}${isTerminal(state) ? ` (task ${oneLine(taskId, 60)})` : ''}`)
   }
 
   /** A finished artifact; the second time it is nothing new. */

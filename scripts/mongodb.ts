@@ -1,7 +1,8 @@
 /**
  * `npm run mongodb`: makes a MongoDB-compatible server for the suites that need one, `(needs mongod)`: FerretDB from the Go
  * module proxy, on PostgreSQL with DocumentDB from Debian's unstable packages, which are unpacked into a folder of the cache
- * and not installed. `npm test` does it too, where neither MONGODB_URL nor a `mongod` is there. Root of Debian and Go only.
+ * and not installed. With `--start` it runs until Ctrl-C, for trials. `npm test` builds it too, where neither MONGODB_URL nor a
+ * `mongod` is there. Root of Debian and Go only.
  */
 import { spawnSync } from 'node:child_process'
 import {
@@ -19,7 +20,7 @@ import {
 } from 'node:fs'
 import { createServer } from 'node:net'
 import path from 'node:path'
-import { mongodbFolder, mongodbKind, mongodbSources } from '../shared/testing/mongodb-server.ts'
+import { mongodbFolder, mongodbKind, mongodbSources, startMongodb } from '../shared/testing/mongodb-server.ts'
 
 const packages = ['postgresql-18', 'postgresql-18-documentdb', 'dash']
 /** What a database server does not read, and most of the room. */
@@ -177,4 +178,15 @@ async function freePort(): Promise<number> {
   return port
 }
 
-if (import.meta.main && !(await buildMongodb())) process.exitCode = 1
+/** Runs the server on a free port until SIGINT or SIGTERM, then deletes its data. */
+async function serve(): Promise<void> {
+  await using server = await startMongodb()
+  console.log(`STORE_URL=${server.newUrl()}`)
+  console.log('Running until Ctrl-C. What is stored here is deleted then: it is for trials.')
+  await new Promise((stop) => ['SIGINT', 'SIGTERM'].forEach((signal) => process.once(signal, stop)))
+}
+
+if (import.meta.main) {
+  if (!(await buildMongodb())) process.exitCode = 1
+  else if (process.argv.includes('--start')) await serve()
+}

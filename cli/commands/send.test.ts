@@ -27,10 +27,14 @@ const completed = [
 ]
 const asks = [...begun, status(2, 'input-required', 'Which column?')]
 
-test('the answer goes to stdout, progress to stderr; exit code 0', async () => {
+test('the answer goes to stdout, progress and the id of the task to stderr; exit code 0', async () => {
   await using server = await scriptedAgent({ 'message/stream': () => ({ frames: completed }) })
   const said = await runCli(['send', 'greeter', 'Ada', '--url', server.url, '--token', 'secret'])
-  expect(said).toEqual({ code: 0, stdout: 'Hello, Ada!\n', stderr: '· submitted\n· working\n· completed\n' })
+  expect(said).toEqual({
+    code: 0,
+    stdout: 'Hello, Ada!\n',
+    stderr: `· submitted\n· working\n· completed (task ${taskId})\n`,
+  })
   expect(server.calls[0]).toMatchObject({
     path: '/agents/greeter/',
     headers: { authorization: 'Bearer secret' },

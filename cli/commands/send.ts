@@ -200,9 +200,9 @@ async function poll(
   const accepted = await client.send(message, configuration, { signal })
   if (isMessage(accepted)) return accepted
   noted({ taskId: accepted.id, contextId: accepted.context_id, status: accepted.status })
-  view.state(accepted.status.state)
+  view.state(accepted.status.state, accepted.id)
   const task = await client.wait(accepted.id, { signal, stream: streams })
-  view.state(task.status.state)
+  view.state(task.status.state, task.id)
   // Agents of other implementations leave an empty list out.
   for (const artifact of task.artifacts ?? []) await view.artifact(artifact)
   return { taskId: task.id, contextId: task.context_id, status: task.status }

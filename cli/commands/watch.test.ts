@@ -30,7 +30,7 @@ test('tells a task from its beginning to its end, with its answer; files are nam
   expect(await runCli(argv, { cwd: folder.path })).toEqual({
     code: 0,
     stdout: 'done\n',
-    stderr: '· working\nfile chart.svg (6 bytes), not saved\n· completed\n',
+    stderr: `· working\nfile chart.svg (6 bytes), not saved\n· completed (task ${taskId})\n`,
   })
   expect(server.calls[0]).toMatchObject({
     path: '/agents/data-analyst/',
