@@ -76,7 +76,8 @@ test('payments --orphaned lists what all agents of the gateway owe, and asks no 
   )
   expect(new Set(gateway.asked)).toEqual(new Set(['paid', 'free']))
   const { payments } = JSON.parse((await run('--json')).stdout) as { payments: Record<string, string>[] }
-  expect(payments).toMatchObject([{ agent: 'paid', state: 'orphaned', amount: '0.01' }])
+  expect(payments).toMatchObject([{ agent: 'paid', state: 'payment-orphaned', amount: '0.01' }])
+  expect((await run('--state', 'orphaned', '--json')).stdout).toBe((await run('--json')).stdout)
   const id = payments[0]?.['payment_id'] ?? ''
   expect((await run('--refunded', id)).code).toBe(2)
   expect((await run('paid', '--refunded', id)).stdout).toBe(`${id} is refunded.\n`)

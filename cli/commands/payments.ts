@@ -1,4 +1,4 @@
-import { Option } from 'commander'
+import { InvalidArgumentError, Option } from 'commander'
 import { CliCommand } from '../cli-command.ts'
 import { CommandFailed, UsageError } from '../faults.ts'
 import { type Io, print, printJson } from '../io.ts'
@@ -22,7 +22,19 @@ interface PaymentsOptions extends ServerOptions {
   json?: true
 }
 
-const states = ['orphaned', 'unknown', 'settled', 'spent', 'earned', 'refunded', 'failed', 'open', 'expired']
+const states = [
+  'payment-orphaned',
+  'unknown',
+  'settled',
+  'spent',
+  'earned',
+  'refunded',
+  'failed',
+  'open',
+  'expired',
+]
+/** Accepted as before. */
+const earlierNames: Record<string, string> = { orphaned: 'payment-orphaned' }
 const help = `
 It is for the operator: with --token or PARLEY_TOKEN a token with agent:admin, else one of the client that the embedded
 OAuth server keeps for whoever has its folder.
@@ -30,7 +42,7 @@ OAuth server keeps for whoever has its folder.
 The author of an agent that runs elsewhere needs no such token: in the folder where the agent was started,
 --agent-url http://127.0.0.1:7500 reads the ledger with the OAuth client in DATA_DIR/agents/<agent>.
 
-An orphaned payment was settled, and nothing was had for it: its amount belongs to its payer. Say --refunded <payment> before you
+A payment in the state payment-orphaned was settled, and nothing was had for it: its amount belongs to its payer. Say --refunded <payment> before you
 send the money back (of two operators, one is the first), and again with --tx <hash> when it is sent.`
 
 /** The ledgers of the agents, as their operator sees them. */
@@ -38,7 +50,11 @@ export default function paymentsCommand(io: Io): CliCommand {
   return withServerOptions(new CliCommand('payments'))
     .argument('[agent]', 'name of the agent (npx parley agents); default: all that the gateway runs')
     .option('--orphaned', 'what is to be paid back (the default)')
-    .addOption(new Option('--state <state>', 'payments in this state').choices(states).default('orphaned'))
+    .addOption(
+      new Option('--state <state>', `payments in this state: ${states.join(', ')}`)
+        .argParser(stateOf)
+        .default('payment-orphaned'),
+    )
     .option('--refunded <payment>', 'note that this orphaned payment is paid back')
     .option('--tx <hash>', 'with --refunded: the transaction')
     .option(
@@ -63,6 +79,12 @@ export default function paymentsCommand(io: Io): CliCommand {
     })
 }
 
+function stateOf(given: string): string {
+  const state = earlierNames[given] ?? given
+  if (!states.includes(state)) throw new InvalidArgumentError(`Allowed choices are ${states.join(', ')}.`)
+  return state
+}
+
 async function refund(
   io: Io,
   server: ServerConnection,
@@ -82,7 +104,7 @@ async function list(
   agent: string | undefined,
   options: PaymentsOptions,
 ): Promise<void> {
-  const state = options.orphaned ? 'orphaned' : options.state
+  const state = options.orphaned ? 'payment-orphaned' : options.state
   const { payments, silent } =
     agent === undefined
       ? await paymentsOfAll(server, state)

@@ -14,7 +14,7 @@ const payer = (more: Partial<Payer>): Payer => ({ address, paidInVain: 0, told: 
 
 test('a payment for each task, earned where it completed, paid back where it did not: nothing is found', () => {
   const tasks = [task('a'), task('b', 'canceled')]
-  const rows = [row('a'), row('b', { state: 'orphaned' }), row('c', { payer: '0xother' })]
+  const rows = [row('a'), row('b', { state: 'payment-orphaned' }), row('c', { payer: '0xother' })]
   expect(judgeWork(payer({ tasks, told: [told('a', '0xa'), told('b')] }), rows)).toEqual([])
 })
 
@@ -22,11 +22,11 @@ test.each<[string, Partial<Payer>, Row[]]>([
   ['done for nothing', { tasks: [task('a')] }, []],
   ['paid twice', { tasks: [task('a')] }, [row('a'), row('a', { tx_hash: '0xb' })]],
   ['earned: task', { tasks: [task('a', 'failed')] }, [row('a')]],
-  ['orphaned: task', { tasks: [task('a')] }, [row('a', { state: 'orphaned' })]],
+  ['orphaned: task', { tasks: [task('a')] }, [row('a', { state: 'payment-orphaned' })]],
   ['receipt of another', { tasks: [task('a')], told: [told('a', '0xb')] }, [row('a')]],
   ['for no task', { paidInVain: 1 }, [row('a')]],
   ['1 paid in vain, 0 are for no task', { paidInVain: 1 }, []],
-  ['0 paid in vain, 1 are for no task', {}, [row('a', { state: 'orphaned' })]],
+  ['0 paid in vain, 1 are for no task', {}, [row('a', { state: 'payment-orphaned' })]],
 ])('%s is found', (finding, known, rows) => {
   const found = judgeWork(payer(known), rows)
   expect(found).toEqual([expect.stringContaining(finding)])

@@ -31,9 +31,9 @@ export interface Row {
   amount_atomic: string
 }
 
-const moneyMoved = ['settled', 'spent', 'earned', 'orphaned', 'refunded']
+const moneyMoved = ['settled', 'spent', 'earned', 'payment-orphaned', 'refunded']
 const notOver = ['claimed', 'settling', 'unknown', 'settled', 'spent']
-const others = ['open', 'expired', 'failed', 'earned', 'orphaned', 'refunded']
+const others = ['open', 'expired', 'failed', 'earned', 'payment-orphaned', 'refunded']
 /** A payment whose process died between claim and settlement is looked at again after 90 s. */
 const patienceMs = 120_000
 const price = { amount: '0.01', filledWith: '1000', decimals: 6 }
@@ -54,7 +54,7 @@ export async function judgePayments(house: House, payers: Payer[]): Promise<Paym
     unequal.push(...judgeWork(payer, paid), ...(await judgePurse(house, payer, paid)))
   }
   const payments = payers.reduce((sum, { told }) => sum + told.length, 0)
-  const orphaned = paid.filter(({ state }) => state === 'orphaned').length
+  const orphaned = paid.filter(({ state }) => state === 'payment-orphaned').length
   return { payments, orphaned, unequal }
 }
 
@@ -66,7 +66,7 @@ export function judgeWork({ address, told, tasks, paidInVain }: Payer, paid: Row
     const [row, ...more] = mine.filter((one) => one.task_id === id)
     if (row === undefined) found.push(`done for nothing: task ${id}`)
     if (more.length > 0) found.push(`paid twice: task ${id}`)
-    const due = status.state === 'completed' ? 'earned' : 'orphaned'
+    const due = status.state === 'completed' ? 'earned' : 'payment-orphaned'
     if (row !== undefined && row.state !== due) found.push(`${row.state}: task ${id} is ${status.state}`)
   }
   for (const { taskId, txHash } of told) {
@@ -75,7 +75,9 @@ export function judgeWork({ address, told, tasks, paidInVain }: Payer, paid: Row
   }
   const ids = new Set(tasks.map(({ id }) => id))
   const idle = mine.filter((row) => !ids.has(row.task_id ?? ''))
-  found.push(...idle.filter(({ state }) => state !== 'orphaned').map((row) => `for no task: ${row.tx_hash}`))
+  found.push(
+    ...idle.filter(({ state }) => state !== 'payment-orphaned').map((row) => `for no task: ${row.tx_hash}`),
+  )
   if (idle.length !== paidInVain) found.push(`${paidInVain} paid in vain, ${idle.length} are for no task`)
   return found
 }

@@ -3,14 +3,16 @@ import { z } from 'zod'
 import type { Authenticator } from '../auth/authenticate.ts'
 import { ParleyError } from '../jsonrpc/errors.ts'
 import type { Payments } from '../payments/payments.ts'
+import { deprecationHeader } from '../protocol/deprecation.ts'
 import { parseParams } from '../protocol/params.ts'
 import { wireObject } from '../protocol/spelling.ts'
 import { timestampOf } from '../protocol/timestamp.ts'
-import { type PaymentRecord, paymentStates } from '../store/payment-store.ts'
+import type { PaymentRecord, PaymentState } from '../store/payment-store.ts'
+import { deprecatedStates, stateIn, stateOut } from './ledger-state.ts'
 import { callerOf, jsonBody } from './payment-caller.ts'
 
 const listQuery = z.object({
-  state: z.enum(paymentStates).default('orphaned'),
+  state: stateIn.default('orphaned'),
   limit: z.coerce.number().int().min(1).max(1000).default(100),
   cursor: z.coerce.number().int().min(0).default(0),
 })
@@ -47,7 +49,13 @@ export function addLedgerRoutes(
   app.get('/payments', async (request, reply) => {
     await allow(request, 'agent:read')
     const page = await ledger.store.listByState(parseParams(listQuery, request.query))
-    const counts = await ledger.store.countPaymentsByState()
+    const byState = await ledger.store.countPaymentsByState()
+    const counts = Object.fromEntries(
+      Object.entries(byState).map(([state, count]) => [stateOut(state as PaymentState), count]),
+    )
+    const { state } = request.query as { state?: string }
+    const mark = deprecatedStates[state ?? '']
+    if (mark !== undefined) reply.headers(deprecationHeader([mark]))
     if (page.nextCursor !== undefined) reply.header('x-next-cursor', String(page.nextCursor))
     return { payments: page.items.map(paymentOut), counts, next_cursor: page.nextCursor }
   })
@@ -92,8 +100,11 @@ function requireExpired({ transfer }: PaymentRecord): void {
   })
 }
 
-const conflict = ({ state }: PaymentRecord, needed: string) =>
-  new ParleyError('Conflict', { message: `The payment is ${state}, not ${needed}`, data: { reason: state } })
+const conflict = ({ state }: PaymentRecord, needed: PaymentState) =>
+  new ParleyError('Conflict', {
+    message: `The payment is ${stateOut(state)}, not ${stateOut(needed)}`,
+    data: { reason: stateOut(state) },
+  })
 
 /** What a refund needs, and no signature. */
 function paymentOut(payment: PaymentRecord) {
@@ -101,7 +112,7 @@ function paymentOut(payment: PaymentRecord) {
   return {
     payment_id: payment.id,
     kind: payment.kind,
-    state: payment.state,
+    state: stateOut(payment.state),
     reason: payment.reason,
     owner: payment.owner,
     payer: payment.payer,

@@ -355,7 +355,7 @@ test('what a client writes into metadata is not taken for a payment', async () =
   expect(record?.heldBy).toBeUndefined()
 })
 
-test('a task that fails after it was paid is orphaned: listed for refund, for the operator alone', async () => {
+test('a task that fails after it was paid is payment-orphaned: listed for refund, for the operator alone', async () => {
   await using agent = await testAgent({
     handle: () => {
       throw new Error('broken')
@@ -374,7 +374,7 @@ test('a task that fails after it was paid is orphaned: listed for refund, for th
     .toMatchObject({
       payments: [
         {
-          state: 'orphaned',
+          state: 'payment-orphaned',
           reason: 'task_failed',
           owner: 'alice',
           payer: wallet.account.address,
@@ -385,7 +385,21 @@ test('a task that fails after it was paid is orphaned: listed for refund, for th
         },
       ],
     })
+  const whole = await list(operator)
+  const page = (await whole.json()) as { counts: object }
+  expect(page.counts).toEqual({ 'payment-orphaned': 1 })
+  expect(whole.headers.get('deprecation')).toBeNull()
+  const byName = await list(operator, '/payments?state=payment-orphaned')
+  expect([byName.headers.get('deprecation'), await byName.json()]).toEqual([null, page])
+  const byEarlierName = await list(operator, '/payments?state=orphaned')
+  expect([byEarlierName.headers.get('deprecation'), await byEarlierName.json()]).toEqual([
+    '@1795305600',
+    page,
+  ])
+  expect((await list(operator, '/payments?state=lost')).status).toBe(400)
   const [row] = await agent.app.services.store.payments.listOfTask(body.result.id)
+  // In the store the name is as it was: rows of earlier versions are read alike.
+  expect(row?.state).toBe('orphaned')
   const refund = () =>
     fetch(`${agent.url}/payments/${row?.id}/refunded`, {
       method: 'POST',

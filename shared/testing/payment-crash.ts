@@ -35,7 +35,7 @@ interface Row {
   task_id?: string
 }
 
-const ends = ['earned', 'orphaned']
+const ends = ['earned', 'payment-orphaned']
 const others = ['claimed', 'settling', 'unknown', 'settled', 'spent']
 
 /**
