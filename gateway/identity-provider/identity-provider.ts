@@ -22,7 +22,8 @@ export interface IdentityProviderOptions {
   /**
    * Address of the server with its path, without a slash at the end, for example `http://127.0.0.1:7400/oauth2`. Its
    * metadata (RFC 8414) stands at `/.well-known/oauth-authorization-server/oauth2`, at
-   * `/oauth2/.well-known/oauth-authorization-server` and at `/.well-known/oauth-authorization-server`. Every address that
+   * `/oauth2/.well-known/oauth-authorization-server`, and at `/.well-known/oauth-authorization-server` with the origin as
+   * issuer. Every address that
    * the server gives out is made of it, whatever `Host` or a proxy says; where it is https, cookies are `Secure`.
    */
   issuer: string

@@ -3,6 +3,7 @@ import type { FastifyInstance, FastifyReply, FastifyRequest } from 'fastify'
 import { type ClientRouteOptions, mountClientMetadata } from './client-route.ts'
 import { type InteractionOptions, mountInteraction } from './interaction.ts'
 import { type IntrospectionRouteOptions, mountIntrospection } from './introspection-route.ts'
+import { markAtOrigin } from './origin-issuer.ts'
 
 /** oidc-provider reads at most as much. */
 const bodyMaxBytes = 56 * 1024
@@ -23,6 +24,7 @@ export function listenerFor(issuer: string, callback: NodeListener): NodeListene
   const prefix = pathname.replace(/\/+$/, '')
   return (request, response) => {
     pinOrigin(request, host, protocol)
+    if (prefix !== '' && request.url?.split('?', 1)[0] === wellKnown) markAtOrigin(request)
     const url = innerUrl(request.url ?? '/', prefix)
     request.url = url
     Object.assign(request, { originalUrl: prefix + url })

@@ -49,9 +49,12 @@ describe('metadata (RFC 8414)', () => {
     const { status, body } = await server.fetch(path)
     const issuer = `${server.origin}/oauth2`
     expect(status).toBe(200)
+    const named =
+      path === '/.well-known/oauth-authorization-server'
+        ? { issuer: server.origin, authorization_endpoint: `${issuer}/authorize?parley_issuer=origin` }
+        : { issuer, authorization_endpoint: `${issuer}/authorize` }
     expect(body).toMatchObject({
-      issuer,
-      authorization_endpoint: `${issuer}/authorize`,
+      ...named,
       token_endpoint: `${issuer}/token`,
       introspection_endpoint: `${issuer}/introspect`,
       revocation_endpoint: `${issuer}/revoke`,

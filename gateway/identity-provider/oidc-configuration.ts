@@ -12,6 +12,7 @@ import {
   validateClient,
 } from './oidc-policies.ts'
 import { withOneWait } from './one-wait.ts'
+import { issuerParameter } from './origin-issuer.ts'
 
 /** The one account: whoever has the machine's sign-in code. */
 export const operatorAccount = 'operator'
@@ -59,6 +60,7 @@ export function oidcConfiguration(options: ConfigurationOptions): Configuration 
     },
     extraClientMetadata: { properties: extraMetadata, validator: validateClient },
     pkce: { required: () => true },
+    extraParams: [issuerParameter],
     interactions: { url: (_ctx, { uid }) => `${options.prefix}/interaction/${uid}` },
     findAccount: (_ctx, id) =>
       id === operatorAccount ? { accountId: id, claims: () => ({ sub: id }) } : undefined,

@@ -2,6 +2,7 @@ import type { KoaContextWithOIDC, Provider } from 'oidc-provider'
 import { ParleyError } from '../../shared/jsonrpc/errors.ts'
 import { scopes } from './client-rules.ts'
 import { introspect } from './introspect.ts'
+import { isForOrigin, nameOrigin, originMetadata } from './origin-issuer.ts'
 import { away as awayText, errorPage } from './pages.ts'
 
 /** Requests that failed because something of ours was away for a while. */
@@ -16,6 +17,7 @@ export function amendAnswers(provider: Provider): void {
 }
 
 async function amend(ctx: KoaContextWithOIDC): Promise<void> {
+  if (isForOrigin(ctx)) nameOrigin(ctx)
   const body = ctx.body as Record<string, unknown> | undefined
   const passing = away.get(ctx)
   if (ctx.status === 500 && passing !== undefined) {
@@ -30,7 +32,7 @@ async function amend(ctx: KoaContextWithOIDC): Promise<void> {
     ctx.body = { error: 'invalid_request', error_description: 'no such endpoint' }
   } else if (ctx._matchedRouteName === 'discovery') {
     // oidc-provider always names "openid", which no client here can have.
-    ctx.body = { ...body, scopes_supported: scopes }
+    ctx.body = { ...body, scopes_supported: scopes, ...originMetadata(ctx) }
   } else if (ctx._matchedRouteName === 'introspection' && body?.['active'] === true) {
     // As in `introspect`: a token by client credentials is about the client.
     ctx.body = { ...body, sub: body['sub'] ?? body['client_id'] }

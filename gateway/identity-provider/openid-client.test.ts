@@ -1,0 +1,112 @@
+import { readFile } from 'node:fs/promises'
+import path from 'node:path'
+import * as oauth from 'openid-client'
+import { afterAll, beforeAll, describe, expect, test } from 'vitest'
+import { startIdentityProvider, type TestIdentityProvider, temporaryFolder } from './testing.ts'
+
+let folder: Awaited<ReturnType<typeof temporaryFolder>>
+let server: TestIdentityProvider
+let code: string
+const redirectUri = 'http://127.0.0.1:9/cb'
+
+beforeAll(async () => {
+  folder = await temporaryFolder()
+  server = await startIdentityProvider({ dir: folder.dir })
+  code = (await readFile(path.join(folder.dir, 'keys/sign-in-code'), 'utf8')).trim()
+})
+afterAll(async () => {
+  await server[Symbol.asyncDispose]()
+  await folder[Symbol.asyncDispose]()
+})
+
+async function registered(metadata: object) {
+  const { body } = await server.register({ client_name: 'a client of openid-client', ...metadata })
+  return { id: String(body['client_id']), secret: String(body['client_secret']) }
+}
+
+/** As `openid-client` finds the server; over plain HTTP on this machine. */
+function found(issuer: string, id: string, authentication: oauth.ClientAuth) {
+  return oauth.discovery(new URL(issuer), id, undefined, authentication, {
+    algorithm: 'oauth2',
+    execute: [oauth.allowInsecureRequests],
+  })
+}
+
+/** The browser of a person who approves: where the application is called back. */
+async function approved(address: URL): Promise<URL> {
+  const cookies = new Map<string, string>()
+  const go = async (to: string, form?: Record<string, string>) => {
+    const cookie = [...cookies].map(([name, value]) => `${name}=${value}`).join('; ')
+    const sent = form === undefined ? {} : { method: 'POST', body: new URLSearchParams(form) }
+    const answer = await server.fetch(to, { headers: { cookie, accept: 'text/html' }, ...sent })
+    for (const line of answer.headers.getSetCookie()) {
+      const [, name = '', value = ''] = /^([^=]+)=([^;]*)/.exec(line) ?? []
+      cookies.set(name, value)
+    }
+    return answer.headers.get('location') ?? ''
+  }
+  const page = await go(address.pathname + address.search)
+  return new URL(await go(await go(page, { decision: 'approve', code })))
+}
+
+describe.each([
+  ['the origin of the gateway', () => server.origin],
+  ['the issuer with its path', () => `${server.origin}/oauth2`],
+])('openid-client, given %s', (_what, issuer) => {
+  test('discovers the server and gets a token by client credentials', async () => {
+    const { id, secret } = await registered({ grant_types: ['client_credentials'] })
+    const config = await found(issuer(), id, oauth.ClientSecretPost(secret))
+    expect(config.serverMetadata().issuer).toBe(issuer())
+    const token = await oauth.clientCredentialsGrant(config, { scope: 'agent:read' })
+    expect(token).toMatchObject({ token_type: 'bearer', scope: 'agent:read' })
+    const said = await oauth.tokenIntrospection(config, token.access_token)
+    expect(said).toMatchObject({ active: true, client_id: id })
+  })
+
+  test('takes the answer of the authorization endpoint for one of this issuer', async () => {
+    const { id } = await registered({
+      application_type: 'native',
+      redirect_uris: ['http://127.0.0.1/cb'],
+      token_endpoint_auth_method: 'none',
+      grant_types: ['authorization_code', 'refresh_token'],
+    })
+    const config = await found(issuer(), id, oauth.None())
+    const pkceCodeVerifier = oauth.randomPKCECodeVerifier()
+    const state = oauth.randomState()
+    const address = oauth.buildAuthorizationUrl(config, {
+      redirect_uri: redirectUri,
+      scope: 'agent:read',
+      state,
+      code_challenge: await oauth.calculatePKCECodeChallenge(pkceCodeVerifier),
+      code_challenge_method: 'S256',
+    })
+    const back = await approved(address)
+    expect(back.searchParams.get('iss')).toBe(issuer())
+    const checks = { pkceCodeVerifier, expectedState: state }
+    const token = await oauth.authorizationCodeGrant(config, back, checks)
+    expect(token.scope).toBe('agent:read')
+    const renewed = await oauth.refreshTokenGrant(config, String(token.refresh_token))
+    expect(renewed.access_token).not.toBe(token.access_token)
+    // Errors of the authorization endpoint name the issuer too.
+    const refused = new URL(address)
+    refused.searchParams.set('scope', 'agent:admin')
+    const { headers } = await server.fetch(refused.pathname + refused.search)
+    const failed = new URL(headers.get('location') ?? '')
+    expect([failed.searchParams.get('error'), failed.searchParams.get('iss')]).toEqual([
+      'invalid_scope',
+      issuer(),
+    ])
+  })
+})
+
+test('the metadata has its old addresses, each for its issuer', async () => {
+  for (const [address, issuer] of [
+    ['/.well-known/oauth-authorization-server', server.origin],
+    ['/.well-known/oauth-authorization-server/oauth2', `${server.origin}/oauth2`],
+    ['/oauth2/.well-known/oauth-authorization-server', `${server.origin}/oauth2`],
+  ] as const) {
+    const { status, body } = await server.fetch(address)
+    expect([status, body['issuer']]).toEqual([200, issuer])
+    expect(body['token_endpoint']).toBe(`${server.origin}/oauth2/token`)
+  }
+})
