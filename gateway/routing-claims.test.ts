@@ -160,3 +160,41 @@ test('another owner’s message under the same ids finds a home of its own', asy
   await call('message/send', saying('the best chess move', { contextId }), { authorization: bearer('bob') })
   expect([sky.sent().length, board.sent().length]).toEqual([1, 1])
 })
+
+test('an agent that has left the registry: each call for what it has says so, and names no agent', async () => {
+  const [sky] = [await agent('sky', weather), await agent('board', chess)]
+  const key = { 'idempotency-key': 'one' }
+  const { id, context_id } = (await call('message/send', saying('weather forecast'), key)).json.result
+  sky.on['message/send'] = ({ response, id: rpcId }) => fail(response, rpcId, 402, -32602, {})
+  const unpaid = saying('weather forecast')
+  await call('message/send', unpaid)
+  await gateway().registry.remove(gateway().registry.find('sky')?.id ?? '')
+  for (const [method, params, headers] of [
+    ['tasks/get', { task_id: id }, {}],
+    ['contexts/clear', { context_id }, {}],
+    ['message/send', saying('go on', { taskId: id }), {}],
+    ['message/send', saying('go on', { contextId: context_id }), {}],
+    ['message/send', saying('weather forecast'), key],
+    ['message/send', unpaid, {}],
+  ] as const) {
+    const gone = await call(method, params, headers)
+    expect(gone).toMatchObject({ status: 503, json: { error: { code: -32042 } } })
+    expect(gone.json.error.data).toEqual({ reason: 'agent_left' })
+    expect(gone.json.error.message).toMatch(/^The agent that has this \w+ has left the registry: /)
+    expect(gone.headers.get('retry-after')).toBe('60')
+  }
+})
+
+test('a payment session that a silent agent may have made: the error names that agent', async () => {
+  const card = { executionCost: { amount: '0.01' } }
+  const [sky] = [await agent('sky', weather, { card }), await agent('board', chess)]
+  const { registry } = gateway()
+  registry.setStatus(registry.find('sky')?.id ?? '', 'starting')
+  const session = { 'x-payment-session': crypto.randomUUID() }
+  const asked = await call('message/send', saying('weather forecast'), session)
+  expect(asked).toMatchObject({
+    status: 503,
+    json: { error: { code: -32042, data: { reason: 'agent_down', agent: 'sky' } } },
+  })
+  expect(sky.calls).toEqual([])
+})
