@@ -10,6 +10,7 @@ import type { AllowedHosts } from '../net/allowed-hosts.ts'
 import type { Log } from '../process/log.ts'
 import type { Part } from '../protocol/task.ts'
 import type { Job } from '../scheduler/scheduler.ts'
+import { persistently } from '../store/persistently.ts'
 import type { TaskRecord } from '../store/store.ts'
 import type { TaskDraft, TaskEngine } from './engine.ts'
 import { executeHandler } from './execute-handler.ts'
@@ -47,6 +48,8 @@ export interface RunnerParts {
 
 /** Longest wait before a commit that the storage refused is tried again, and how often it is said. */
 const [retryMaxMs, logEveryMs] = [2000, 10_000]
+/** After which time a record that could not be read is read again. */
+const readAgainMs = 500
 /** How often a task is started before it counts as one that brings its process down. */
 export const startsMax = 3
 /** How often it is started at all. One whose handler holds its process up for too long is lost each time, and killed nobody. */
@@ -110,7 +113,7 @@ export class TaskRunner {
     this.#awaited.delete(job.taskId)
     const known = this.#fresh.take(job)
     try {
-      const record = known?.record ?? (await this.#parts.engine.store.loadTask(job.taskId))
+      const record = known?.record ?? (await this.#load(job.taskId))
       if (record === undefined) return undefined
       const heldUntil = this.#parts.leases.heldUntil(record)
       if (heldUntil !== undefined) return heldUntil
@@ -119,6 +122,16 @@ export class TaskRunner {
       this.#parts.log.error({ err: error, task_id: job.taskId }, 'task could not be run')
     }
     return undefined
+  }
+
+  /** A storage that is away does not lose the job: it is asked again until the stop. */
+  #load(taskId: string): Promise<TaskRecord | undefined> {
+    const { engine, log } = this.#parts
+    return persistently(() => engine.store.loadTask(taskId), {
+      retryMs: readAgainMs,
+      signal: this.#stopping,
+      log,
+    })
   }
 
   /** Tells every running handler to stop; their tasks stay `working`, are nobody's, and run again at the next start. */

@@ -11,7 +11,11 @@ import { testAgent } from '../testing/test-agent.ts'
 const away = () => new ParleyError('Unavailable', { message: 'The storage does not answer' })
 
 /** The method fails as a storage that is away does, that many times. */
-function failing(store: Store, name: 'commitTask' | 'contextHistory', { times }: { times: number }) {
+function failing(
+  store: Store,
+  name: 'commitTask' | 'contextHistory' | 'loadTask',
+  { times }: { times: number },
+) {
   const working = store[name].bind(store) as (...given: unknown[]) => Promise<unknown>
   let left = times
   const replaced = async (...given: unknown[]) => {
@@ -34,6 +38,21 @@ test('the storage is away while a task is made ready for its handler: the task w
   const done = await alice.wait(task.id, { signal: AbortSignal.timeout(60_000) })
   expect(done.status).toMatchObject({ state: 'completed' })
   expect([runs, history.left()]).toEqual([2, 0])
+})
+
+test('the storage is away when a task that waits is read for its run: it is read later, and does not wait for a restart', async () => {
+  const release = Promise.withResolvers<void>()
+  await using agent = await testAgent({ concurrency: 1, handle: () => release.promise.then(() => 'done') })
+  const alice = agent.caller('alice')
+  const first = await alice.send('first')
+  // Too large to be kept in memory until its run.
+  const { id } = await alice.send('a'.repeat(20_000))
+  const reads = failing(agent.app.services.store, 'loadTask', { times: 2 })
+  release.resolve()
+  const signal = AbortSignal.timeout(20_000)
+  expect((await alice.wait(id, { signal })).status.state).toBe('completed')
+  expect((await alice.wait(first.id, { signal })).status.state).toBe('completed')
+  expect(reads.left()).toBe(0)
 })
 
 test.each([1, 2])(
