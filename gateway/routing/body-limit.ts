@@ -6,7 +6,9 @@ export function checkLength(contentLength: string | undefined, maxBytes: number)
   if (contentLength !== undefined && Number(contentLength) > maxBytes) throw tooLarge()
 }
 
-/** A body without announced length, cut off with a 413 once it grows over the limit. */
+/**
+ * The body, cut off with a 413 once it grows over the limit. Who reads it and gives up does not end the client's connection.
+ */
 export function limited(body: Readable, maxBytes: number): Readable {
   let size = 0
   const counter = new Transform({
@@ -17,6 +19,7 @@ export function limited(body: Readable, maxBytes: number): Readable {
     },
   })
   body.once('error', (error) => counter.destroy(error))
+  counter.once('close', () => body.unpipe(counter))
   return body.pipe(counter)
 }
 

@@ -1,6 +1,7 @@
 import type { Readable } from 'node:stream'
 import httpProxy from '@fastify/http-proxy'
 import type { FastifyInstance, FastifyReply, FastifyRequest } from 'fastify'
+import { linger } from '../../shared/http/linger.ts'
 import { aboutTheAnswer } from '../../shared/http/security-headers.ts'
 import { ParleyError } from '../../shared/jsonrpc/errors.ts'
 import { isExternal } from '../registry/admission.ts'
@@ -95,10 +96,9 @@ async function prepare(
   const isRecorded = options.routes !== undefined && isExternal(target.entry)
   if (isJsonPost(request, isRecorded ? maxBytes : wholeMaxBytes))
     return relayWhole(request, reply, target, options)
-  const { body, headers } = request
+  const { body } = request
   // Only now: a stream that flows before somebody reads it could fail without a listener.
-  if (body !== undefined && headers['content-length'] === undefined)
-    request.body = limited(body as Readable, maxBytes)
+  if (body !== undefined) request.body = limited(body as Readable, maxBytes)
   prepared.set(request, { ...target, signal: clientLeft(reply) })
   return undefined
 }
@@ -179,6 +179,8 @@ interface Answer {
 }
 
 function pass(reply: FastifyReply, { statusCode, stream }: Answer): void {
+  // An agent may answer before it has the whole body.
+  linger(reply.request.raw)
   if (!isBodiless(statusCode)) return void reply.send(stream)
   // A length that is announced all the same is an error of the stream, and of nobody else.
   stream.on('error', () => {}).resume()

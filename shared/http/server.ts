@@ -15,6 +15,7 @@ import { type Deprecation, deprecationHeader } from '../protocol/deprecation.ts'
 import { auditError, auditRoutes, isDecision } from './audit-routes.ts'
 import { allowOrigins } from './cors.ts'
 import { faultOfHead } from './fault-of-head.ts'
+import { linger } from './linger.ts'
 import type { RequestLimits } from './request-limits.ts'
 import { watchRequests } from './request-metrics.ts'
 import { securityHeaders } from './security-headers.ts'
@@ -145,6 +146,7 @@ function sendError(
   const error = left ? brokenOff(thrown) : fromFramework(thrown)
   if (error.status >= 500 && !isDecision(error)) logFailure(requestLog(log, request), error)
   auditError(audit, request, error)
+  linger(request.raw)
   void reply
     .code(error.status)
     .header('cache-control', 'no-store')
