@@ -61,7 +61,7 @@ export const drivers: Record<string, RegExp> = {
 
 /** The environment is read here and handed on as one frozen object. */
 export const readsEnvironment = [
-  /^shared\/(process\/|run-agent\.ts$|testing\/(hydra|mongodb-server)\.ts$)/,
+  /^shared\/(process\/|run-agent\.ts$|testing\/(bindu|hydra|mongodb-server)\.ts$)/,
   /^gateway\/config\.ts$/,
   /^agents\/[^/]+\/agent\.ts$/,
   /^(cli|scripts|bench|e2e)\//,

@@ -7,6 +7,7 @@ import { once } from 'node:events'
 import { globSync, mkdtempSync, rmSync } from 'node:fs'
 import os from 'node:os'
 import path from 'node:path'
+import { binduIsThere } from '../shared/testing/bindu.ts'
 import { hydraIsThere } from '../shared/testing/hydra.ts'
 import { mongodbKind } from '../shared/testing/mongodb-server.ts'
 import { type Count, countLine, countPlaywright, countVitest, wronglySkipped } from './count.ts'
@@ -21,8 +22,10 @@ const reports = mkdtempSync(path.join(os.tmpdir(), 'parley-test-'))
 installPrograms()
 // It takes minutes where it was never built: the checks that need no server go on meanwhile.
 const mongodb = once(spawn(process.execPath, ['scripts/mongodb.ts'], { cwd: root, stdio: 'inherit' }), 'exit')
+// Installed once for all runs.
+const bindu = once(spawn(process.execPath, ['scripts/bindu.ts'], { cwd: root, stdio: 'inherit' }), 'exit')
 const checks = [check('Type check', ['tsc', '--noEmit']), lint()]
-await mongodb
+await Promise.all([mongodb, bindu])
 const counts = [await unit(), ...(await Promise.all(checks)), ...(await endToEnd())]
 rmSync(reports, { recursive: true })
 
@@ -101,5 +104,6 @@ async function run(
  */
 function isInstalled(program: string): boolean {
   if (program === 'mongod') return mongodbKind() !== undefined || canBuildMongodb()
+  if (program === 'bindu') return binduIsThere()
   return program === 'hydra' ? hydraIsThere() : onPath(program)
 }

@@ -1,0 +1,79 @@
+import { spawn } from 'node:child_process'
+import { once } from 'node:events'
+import { existsSync } from 'node:fs'
+import { copyFile, mkdir, mkdtemp, rm, writeFile } from 'node:fs/promises'
+import os from 'node:os'
+import path from 'node:path'
+import { setTimeout as wait } from 'node:timers/promises'
+import { fileURLToPath } from 'node:url'
+import { freePort } from './port.ts'
+
+/** The release of the reference implementation (PyPI package `bindu`) that the suites run. It requires Python 3.12. */
+export const binduVersion = '2026.36.7'
+
+/** Where `npm run bindu` installs it: a virtual environment in the cache folder. */
+export function binduFolder(): string {
+  const cache = process.env['XDG_CACHE_HOME'] || path.join(os.homedir(), '.cache')
+  return path.join(cache, 'parley', `bindu-${binduVersion}`)
+}
+
+const pythonOf = (folder: string) => path.join(folder, 'bin', 'python')
+
+/** Whether the suites that need the reference implementation can run here: `(needs bindu)` in their titles. */
+export function binduIsThere(): boolean {
+  return existsSync(pythonOf(binduFolder()))
+}
+
+export interface BinduAgent extends AsyncDisposable {
+  url: string
+  /** What it wrote, for a failed test. */
+  output(): string
+}
+
+const startMs = 120_000
+
+const skill = `id: echo-v1
+name: echo
+version: 1.0.0
+author: dev@example.com
+description: Repeats a text word for word, as an echo
+tags: [echo, repeat]
+input_modes: [text/plain]
+output_modes: [text/plain]
+examples: ["Echo this text"]
+`
+
+/** A real agent of the reference implementation on a free port, with its keys in a folder of its own. */
+export async function startBindu(): Promise<BinduAgent> {
+  const folder = await mkdtemp(path.join(os.tmpdir(), 'parley-bindu-'))
+  await mkdir(path.join(folder, 'skills', 'echo'), { recursive: true })
+  await writeFile(path.join(folder, 'skills', 'echo', 'skill.yaml'), skill)
+  // It keeps its keys next to the program.
+  const program = path.join(folder, 'agent.py')
+  await copyFile(fileURLToPath(new URL('./bindu_agent.py', import.meta.url)), program)
+  const port = await freePort()
+  const child = spawn(pythonOf(binduFolder()), [program, String(port)], {
+    cwd: folder,
+    env: { PATH: process.env['PATH'], HOME: folder, PYTHONUNBUFFERED: '1' },
+    stdio: ['ignore', 'pipe', 'pipe'],
+  })
+  const exited = once(child, 'exit')
+  let output = ''
+  for (const stream of [child.stdout, child.stderr])
+    stream.on('data', (chunk: Buffer) => (output = (output + chunk.toString()).slice(-20_000)))
+  const agent: BinduAgent = {
+    url: `http://127.0.0.1:${port}`,
+    output: () => output,
+    [Symbol.asyncDispose]: async () => {
+      child.kill('SIGKILL')
+      await exited
+      await rm(folder, { recursive: true, force: true })
+    },
+  }
+  for (const until = Date.now() + startMs; Date.now() < until && child.exitCode === null; await wait(100)) {
+    const response = await fetch(`${agent.url}/health`).catch(() => undefined)
+    if (response?.ok === true) return agent
+  }
+  await agent[Symbol.asyncDispose]()
+  throw new Error(`the agent of the reference implementation did not start:\n${output}`)
+}
