@@ -19,9 +19,22 @@ import {
 gatewayForEachTest()
 
 const weather = 'Weather forecast for any city'
-const card = (name: string) => ({ name, description: weather, executionCost: { amount: '0.01' } })
+const payTo = '0x1111111111111111111111111111111111111111'
+const card = (name: string, to = payTo) => ({
+  name,
+  description: weather,
+  executionCost: { amount: '0.01', payTo: to },
+})
 const paid = (name: string) => agent(name, weather, { card: card(name) })
-const transfer = { 'x-payment': encoded({ x402Version: 2, accepted: {}, payload: {} }) }
+/** A signed transfer to this address. */
+const transferTo = (to: string) => {
+  const accepted = { scheme: 'exact', network: 'eip155:84532', asset: '0x01', amount: '10000', payTo: to }
+  const times = { value: '10000', validAfter: '0', validBefore: '9999999999' }
+  const authorization = { from: payTo, to, ...times, nonce: `0x${'2'.repeat(64)}` }
+  const payload = { signature: `0x${'1'.repeat(130)}`, authorization }
+  return { 'x-payment': encoded({ x402Version: 2, accepted, payload }) }
+}
+const transfer = transferTo(payTo)
 
 /** Answers with 402 until a payment is shown. */
 function asksForMoney(one: FakeAgent): void {
@@ -104,6 +117,28 @@ test('a payment is shown to one agent: one that is busy or away is not replaced,
   // Without a payment the next one is asked.
   expect((await call('message/send', saying('weather forecast'))).status).toBe(200)
   expect(second.sent()).toHaveLength(1)
+})
+
+test('a payment that no agent has asked for goes to the agent that its payTo names, and to nobody else', async () => {
+  const other = `0x${'3'.repeat(40)}`
+  const best = await agent('sky', `${weather}, forecast weather forecast`, { card: card('sky') })
+  const payee = await agent('skyline', weather, { card: card('skyline', other) })
+  const free = await agent('clouds', weather)
+  const sent = await call(
+    'message/send',
+    saying('weather forecast'),
+    transferTo(other.toUpperCase().replace('0X', '0x')),
+  )
+  expect([sent.status, sent.headers.get('x-agent')]).toEqual([200, 'skyline'])
+  expect(payee.sent()).toHaveLength(1)
+  for (const headers of [transferTo(`0x${'4'.repeat(40)}`), { 'x-payment': encoded({ x402Version: 9 }) }]) {
+    const refused = await call('message/send', saying('weather forecast'), headers)
+    expect(refused).toMatchObject({
+      status: 400,
+      json: { error: { code: -32602, data: { reason: 'payee_unknown' } } },
+    })
+  }
+  expect([...best.sent(), ...free.sent(), ...payee.sent().slice(1)]).toEqual([])
 })
 
 test.each([

@@ -20,7 +20,7 @@ import { type Home, homeOf } from './message-home.ts'
 import type { Decision, Negotiator, Question } from './negotiator.ts'
 import { NewcomerShare } from './newcomer-share.ts'
 import { isNotUnderstood } from './not-understood.ts'
-import { PaymentHomes, type Shown, shownIn } from './payment-home.ts'
+import { cannotBePaid, PaymentHomes, payeeUnknown, type Shown, shownIn } from './payment-home.ts'
 import { Placement } from './placement.ts'
 import type { Seen } from './relay.ts'
 import { noAgent, nobodyFree } from './routing-errors.ts'
@@ -130,6 +130,7 @@ export class MessageRouter {
     const record = () => negotiator.record(decision, question)
     if (decision.order.length === 0) {
       await record()
+      if (sending.shown?.kind === 'transfer') throw payeeUnknown(named)
       await this.#requireToken(sending, question)
       throw noAgent(decision, negotiator.candidatesOut(decision.ranking.candidates.slice(0, 5)), named)
     }
@@ -224,6 +225,7 @@ export class MessageRouter {
     return (id) =>
       this.#cannotStream(sending, id) ??
       this.#cannotTakeTask(id, mayHaveTask) ??
+      this.#cannotSeePayment(sending, id) ??
       this.#cannotHaveToken(sending, id)
   }
 
@@ -248,6 +250,11 @@ export class MessageRouter {
     if (method !== 'message/stream') return undefined
     const capabilities = this.#options.registry.find(id)?.card['capabilities']
     return isObject(capabilities) && capabilities['streaming'] === false ? 'it does not stream' : undefined
+  }
+
+  #cannotSeePayment({ shown }: Sending, id: string): string | undefined {
+    const entry = this.#options.registry.find(id)
+    return entry && cannotBePaid(entry, shown)
   }
 
   #cannotHaveToken({ request }: Sending, id: string): string | undefined {

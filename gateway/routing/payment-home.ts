@@ -6,13 +6,14 @@ import type { MessageIn } from '../../shared/protocol/message-in.ts'
 import { isExternal } from '../registry/admission.ts'
 import type { AgentEntry } from '../registry/entry.ts'
 import type { Registry } from '../registry/registry.ts'
+import { payeesOf } from './charges.ts'
 import type { Home } from './message-home.ts'
 import type { Route, RoutingStore } from './routing-store.ts'
 import { agentHasLeft, mayBeAt } from './upstream-error.ts'
 import type { Owned, Whereabouts } from './whereabouts.ts'
 
 /** What a message shows to be paid with: a signed transfer (or what nobody can read), or the handle of a session. */
-export type Shown = { kind: 'transfer' } | { kind: 'session'; id: string }
+export type Shown = { kind: 'transfer'; payTo?: string } | { kind: 'session'; id: string }
 
 interface Knowing {
   registry: Registry
@@ -27,12 +28,30 @@ export function shownIn(headers: IncomingHttpHeaders, { metadata }: MessageIn): 
   try {
     const presented = readPresented(headers, metadata)
     if (presented?.kind === 'session') return { kind: 'session', id: presented.sessionId }
-    return presented && { kind: 'transfer' }
+    return presented && { kind: 'transfer', payTo: presented.transfer.authorization.to.toLowerCase() }
   } catch (error) {
     // The agent says what is wrong with it.
     if (error instanceof PaymentRefused) return { kind: 'transfer' }
     throw error
   }
+}
+
+/**
+ * Why an agent that nobody has been asked to pay does not get a payment: only the agent whose card names the address that the
+ * transfer goes to may see it.
+ */
+export function cannotBePaid(entry: AgentEntry, shown: Shown | undefined): string | undefined {
+  if (shown?.kind !== 'transfer') return undefined
+  const isPayee = shown.payTo !== undefined && payeesOf(entry).has(shown.payTo)
+  return isPayee ? undefined : 'the payment of the message is for another address'
+}
+
+/** No agent may see the payment of a message that no agent has asked to pay. */
+export function payeeUnknown(headers: Record<string, string>): ParleyError {
+  const message =
+    'The payment goes to no agent that can do this. Send the message without it first; an agent that charges answers 402 with what to pay'
+  const data = { reason: 'payee_unknown', issues: [{ path: 'X-PAYMENT', message: 'names no such agent' }] }
+  return new ParleyError('InvalidParams', { message, data, headers })
 }
 
 /** Keeps a payment with the agent that it is for: it is shown to that one and to no other. */
