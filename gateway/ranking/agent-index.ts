@@ -160,6 +160,7 @@ export class AgentIndex {
       rarityOf,
       ...without,
       learnedMost: (query: Query, mass: number) => learned.most(query, mass),
+      learnedShare: (query: Query, mass: number) => learned.share(query, mass),
       ...(learned.knows(id) && {
         known: learned.known(id),
         learned: (feature: string) => learned.evidence(id, feature),

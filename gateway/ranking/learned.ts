@@ -22,10 +22,16 @@ export interface LearnedOptions {
   perAgentMax?: number
   /** An agent as a whole by its own words: they are its first lesson. */
   ownOf?: (agent: string) => Unit | undefined
+  /** Callers whose well-rated contexts an agent needs before these lift it; 2 by default. */
+  callersMin?: number
 }
 
 const perAgentMaxDefault = 400
 const featuresPerLessonMax = 128
+/** Well-rated contexts that an agent needs before they lift it: fewer teach what one text happened to say. */
+const contextsMin = 5
+/** How fast lessons lose weight where examples of an agent with too few of them fit a text better. */
+const doubtPower = 3.21
 const refreshMs = 24 * 3600 * 1000
 
 /** The look of usual texts is read again once the weight of all lessons has changed by so much. */
@@ -38,7 +44,7 @@ interface Asked {
   length: number
   meaning: Meaning | undefined
   /** For a mass, the most that lessons say. */
-  most?: { mass: number; value: number }
+  most?: { mass: number; value: number; share: number }
 }
 
 /** What past work taught about every agent: counted words alone, bounded, and forgotten context by context. */
@@ -55,12 +61,19 @@ export class Learned {
   readonly #now: () => number
   readonly #perAgentMax: number
   readonly #ownOf: (agent: string) => Unit | undefined
+  readonly #callersMin: number
   #weight = 0
   #version = 0
   #asked: Asked | undefined
 
-  constructor({ now = Date.now, perAgentMax = perAgentMaxDefault, ownOf }: LearnedOptions = {}) {
+  constructor({
+    now = Date.now,
+    perAgentMax = perAgentMaxDefault,
+    ownOf,
+    callersMin = 2,
+  }: LearnedOptions = {}) {
     this.#now = now
+    this.#callersMin = callersMin
     this.#perAgentMax = perAgentMax
     this.#ownOf = ownOf ?? (() => undefined)
   }
@@ -111,7 +124,8 @@ export class Learned {
 
   /** How much of what is known about the agent its lessons tell, 0..1. */
   known(agent: string): number {
-    return knownBy(this.#pupils.get(agent)?.taught.weight ?? 0)
+    const pupil = this.#pupils.get(agent)
+    return pupil === undefined ? 0 : knownOf(pupil)
   }
 
   /** Whether a lesson of the agent holds the feature. */
@@ -126,7 +140,7 @@ export class Learned {
     const { features, weight } = pupil.taught
     const held = features.get(feature) ?? 0
     const own = pupil.own?.impacts.get(feature) ?? 0
-    if (held === 0 && own === 0) return 0
+    if ((held === 0 && own === 0) || (held >= 0 && !pupil.lifted)) return 0
     return featureEvidence(feature, { held, own, weight, share: this.#shareOf(this.#postings.get(feature)) })
   }
 
@@ -134,34 +148,45 @@ export class Learned {
   past(agent: string, query: Query): number {
     const asked = this.#ask(query)
     const pupil = this.#pupils.get(agent)
-    return pupil === undefined ? 0 : this.#past(pupil, asked)
+    return pupil?.lifted === true ? this.#past(pupil, asked) : 0
   }
 
   /** The most that the lessons of any agent say for the text. */
   most(query: Query, mass: number): number {
-    if (this.#pupils.size === 0) return 0
-    const asked = this.#ask(query)
-    if (asked.most?.mass !== mass) {
-      let value = 0
-      for (const pupil of this.#pupils.values()) {
-        value = Math.max(value, this.#mostOf(pupil, asked, mass))
-      }
-      asked.most = { mass, value }
-    }
-    return asked.most.value
+    return this.#pupils.size === 0 ? 0 : this.#mostOf(query, mass).value
+  }
+
+  /**
+   * What of the lessons counts for the text: examples of an agent that has too few of them to be lifted do not speak for it,
+   * but where they fit the text better than those of any other agent, it is not one of the usual texts of the others.
+   */
+  share(query: Query, mass: number): number {
+    return this.#pupils.size === 0 ? 1 : this.#mostOf(query, mass).share
   }
 
   /** Tells of every agent with lessons the most that these can say for the text, and `known`. */
   forEach(query: Query, mass: number, tell: (agent: string, most: number, known: number) => void): void {
     if (this.#pupils.size === 0) return
+    const { share } = this.#mostOf(query, mass)
     const asked = this.#ask(query)
-    let value = 0
     for (const pupil of this.#pupils.values()) {
-      const most = this.#mostOf(pupil, asked, mass)
-      value = Math.max(value, most)
-      tell(pupil.agent, most, knownBy(pupil.taught.weight))
+      if (pupil.lifted) tell(pupil.agent, share * this.#saidOf(pupil, asked, mass), knownOf(pupil))
     }
-    asked.most = { mass, value }
+  }
+
+  #mostOf(query: Query, mass: number): NonNullable<Asked['most']> {
+    const asked = this.#ask(query)
+    if (asked.most?.mass === mass) return asked.most
+    let lifted = 0
+    let others = 0
+    for (const pupil of this.#pupils.values()) {
+      const said = this.#saidOf(pupil, asked, mass)
+      if (pupil.lifted) lifted = Math.max(lifted, said)
+      else others = Math.max(others, said)
+    }
+    const share = others <= lifted ? 1 : (lifted / others) ** doubtPower
+    asked.most = { mass, value: lifted, share }
+    return asked.most
   }
 
   /** Lets old lessons fade; at most once a day for an agent. */
@@ -221,7 +246,7 @@ export class Learned {
     }
   }
 
-  #mostOf(pupil: Pupil, asked: Asked, mass: number): number {
+  #saidOf(pupil: Pupil, asked: Asked, mass: number): number {
     return lessonsMost(this.#sums[pupil.number] as number, this.#past(pupil, asked), mass)
   }
 
@@ -311,11 +336,19 @@ export class Learned {
       return
     }
     pupil.asOf = this.#now()
+    const lessons = [...pupil.lessons.values()]
+    pupil.lifted = this.#lifts(lessons)
     pupil.own = this.#ownOf(agent) ?? pupil.own
-    pupil.taught = taughtBy([...pupil.lessons.values()], pupil.asOf, pupil.own)
+    pupil.taught = taughtBy(lessons, pupil.asOf, pupil.own)
     pupil.readAt = 0
     this.#weights[pupil.number] = pupil.taught.weight
     this.#count(pupil, 1)
+  }
+
+  /** Whether there is enough that went well for the agent to be lifted by it. */
+  #lifts(lessons: readonly Lesson[]): boolean {
+    const good = lessons.filter(({ outcome }) => outcome > 0)
+    return good.length >= contextsMin && new Set(good.map(({ caller }) => caller)).size >= this.#callersMin
   }
 
   #unteach(agent: string): void {
@@ -342,3 +375,6 @@ export class Learned {
     }
   }
 }
+
+/** How much of what is known about the agent its lessons tell: nothing, as long as they do not lift it. */
+const knownOf = ({ lifted, taught }: Pupil): number => (lifted ? knownBy(taught.weight) : 0)

@@ -27,6 +27,9 @@ function teach(index: AgentIndex, done: readonly Text[]): void {
   index.learn(...lessons)
 }
 
+const fiveTimes = (query: string, agent: string): Text[] =>
+  Array.from({ length: 5 }, () => ({ query, agent }))
+
 const firstIn = (index: AgentIndex, asked: readonly Text[]) =>
   asked.filter(({ query, agent }) => index.rank(wanted(query), { limit: 1 }).candidates[0]?.id === agent)
     .length
@@ -44,7 +47,7 @@ test('where half of the agents has lessons, texts of the others still find their
     .slice(0, 60)
   const before = { known: firstIn(index, known), fresh: firstIn(index, fresh) }
   teach(index, done)
-  expect(firstIn(index, fresh) / before.fresh).toBeGreaterThan(0.8)
+  expect(firstIn(index, fresh) / before.fresh).toBeGreaterThan(0.75)
   expect(firstIn(index, known) / before.known).toBeGreaterThan(1.2)
 })
 
@@ -67,10 +70,7 @@ test('what an agent says of itself is no lesson: the reasons name what its tasks
   const offer = { name: 'Opera', skills: [skillOf('Opera')], queueDepth: 0 }
   index.put('1', 'opera', offer)
   index.put('2', 'other', { ...offer, name: 'Other', skills: [skillOf('Other')] })
-  teach(index, [
-    { query: 'sell tickets', agent: '1' },
-    { query: 'mend the bicycle', agent: '2' },
-  ])
+  teach(index, [...fiveTimes('sell tickets', '1'), ...fiveTimes('mend the bicycle', '2')])
   const [best] = index.rank(wanted('opera tickets')).candidates
   expect(best).toMatchObject({ slug: 'opera' })
   expect(best?.reasons.join()).toMatch(/did well with tasks of "tickets"/)
@@ -84,9 +84,9 @@ test('an agent that says something else of itself is known by that, whatever it 
     return index
   }
   const [changed, fresh] = [said('Opera'), said('Bicycle')]
-  teach(changed, [{ query: 'sell tickets', agent: '1' }])
+  teach(changed, fiveTimes('sell tickets', '1'))
   changed.put('1', 'one', { name: 'Bicycle', skills: [skillOf('Bicycle')], queueDepth: 0 })
-  teach(fresh, [{ query: 'sell tickets', agent: '1' }])
+  teach(fresh, fiveTimes('sell tickets', '1'))
   for (const text of ['opera tickets', 'bicycle', 'tickets']) {
     expect(changed.rank(wanted(text))).toEqual(fresh.rank(wanted(text)))
   }

@@ -12,6 +12,8 @@ export interface Pupil {
   lessons: Map<string, Lesson>
   /** The agent as a whole by its own words, where it is known. */
   own: Unit | undefined
+  /** Enough went well, for enough callers, that its lessons speak for it. Until then they only speak against it. */
+  lifted: boolean
   taught: Taught
   asOf: number
   /** Length and direction of its usual texts by the rarity of words, and how much was learned by all when they were read. */
@@ -27,6 +29,7 @@ export const newPupil = (agent: string, number: number, own: Unit | undefined): 
   number,
   lessons: new Map(),
   own,
+  lifted: false,
   taught: nothing,
   asOf: 0,
   length: 0,

@@ -27,7 +27,6 @@ export interface LessonsOptions {
 
 export type EndState = Ending['state']
 
-const notRated = 0.5
 const failed = -1
 const wordsMax = 128
 /** Tasks of this run whose rating may still be told by their agents. */
@@ -37,7 +36,8 @@ const atOnce = 1000
 
 /**
  * What finished tasks teach (issue "Negotiation", learning): counted words and how it went, never a text. A task's words
- * wait with its route until its end is seen; the lessons of one context about one agent are one record.
+ * wait with its route until its end is seen, then for a rating, without which a completed task teaches nothing; the lessons
+ * of one context about one agent are one record.
  */
 export class Lessons {
   readonly #options: LessonsOptions
@@ -53,7 +53,7 @@ export class Lessons {
   async open(): Promise<void> {
     const { pupil, store } = this.#options
     if (pupil === undefined) return
-    const lessons = await store.lessons()
+    const lessons = (await store.lessons()).filter(isRated)
     for (let at = 0; at < lessons.length; at += atOnce)
       await this.#drop(pupil.learn(...lessons.slice(at, at + atOnce)))
   }
@@ -64,7 +64,7 @@ export class Lessons {
     if (pupil === undefined) return
     const { learned, forgotten } = await store.lessonsOfOthers()
     for (const context of forgotten) pupil.forget(context)
-    pupil.learn(...learned)
+    pupil.learn(...learned.filter(isRated))
   }
 
   /** What waits for the end of the task: empty where nothing is learned, for how a task ends is looked at all the same. */
@@ -135,27 +135,46 @@ export class Lessons {
       this.#options.ended(now.agent, state, latencyMs, now.owner)
     }
     if (pupil === undefined || now.context === undefined) return
+    // That a task was completed says nothing about how well: its words wait for a rating.
+    if (state === 'completed' && rating === undefined) return this.#keepUnrated(now, words)
+    const rated = words ?? (await this.#takeUnrated(now))
     const key = keyOf(now.owner, now.context)
     const before = await store.findLesson(key, now.agent)
-    if (before === undefined && Object.keys(words ?? {}).length === 0) return
-    const outcome = rating === undefined ? (state === 'completed' ? notRated : failed) : (rating - 3) / 2
+    if (before === undefined && Object.keys(rated).length === 0) return
+    const outcome = rating === undefined ? failed : (rating - 3) / 2
     const lesson: Lesson = {
       agent: now.agent,
       context: key,
       caller: keyOf(now.owner, ''),
       at: Date.now(),
-      // A rating says more than that it came to an end; of several tasks the later ones count more.
+      // A rating says more than that it failed; of several tasks the later ones count more.
       outcome: before === undefined || rating !== undefined ? outcome : (before.outcome + outcome) / 2,
-      words: added(before?.words ?? {}, words ?? {}),
+      words: added(before?.words ?? {}, rated),
+      ...((rating !== undefined || before?.rated === true) && { rated: true }),
     }
     await store.saveLesson(lesson)
     await this.#drop(pupil.learn(lesson))
+  }
+
+  async #keepUnrated(task: Route, words: Route['words'] = {}): Promise<void> {
+    if (Object.keys(words).length === 0) return
+    await this.#options.store.save([{ ...task, kind: 'unrated', words, at: Date.now() }])
+  }
+
+  async #takeUnrated({ owner, id }: Route): Promise<Record<string, number>> {
+    const { store } = this.#options
+    const unrated = await store.find(owner, 'unrated', id)
+    if (unrated !== undefined) await store.remove(owner, 'unrated', id)
+    return unrated?.words ?? {}
   }
 
   async #drop(lessons: readonly Lesson[]): Promise<void> {
     for (const { context, agent } of lessons) await this.#options.store.removeLesson(context, agent)
   }
 }
+
+/** Earlier versions kept completed tasks without a rating as good ones. */
+const isRated = ({ outcome, rated }: Lesson) => outcome <= 0 || outcome === 1 || rated === true
 
 const taughtKey = (agent: string, taskId: string) => `${agent} ${taskId}`
 

@@ -33,6 +33,7 @@ export async function removeOldRouting(
     await removeExpiredClaims(routes, before.claims, limit),
     await remove(routes, { kind: 'key', at: { $lt: before.keys } }, limit),
     await remove(routes, { kind: 'priced', at: { $lt: before.keys } }, limit),
+    await remove(routes, { kind: 'unrated', at: { $lt: before.keys } }, limit),
     await remove(decisions, { at: { $lt: before.decisions } }, limit),
     await removeBeyond(decisions, most.decisions, limit),
     await remove(lessons, { at: { $lt: before.lessons } }, limit),

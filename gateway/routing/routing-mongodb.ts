@@ -117,7 +117,13 @@ function routesOf(database: GatewayMongodb) {
     },
     waiting: async (agent: string, taskIds: readonly string[]): Promise<Route[]> => {
       const ids = { $in: taskIds.map(keyText) }
-      const waits = { ...scope, route_id: ids, agent: keyText(agent), waits: true as const }
+      const waits = {
+        ...scope,
+        route_id: ids,
+        agent: keyText(agent),
+        kind: 'task' as const,
+        waits: true as const,
+      }
       return (await routes.find(waits).toArray()).map(routeIn)
     },
     takeWords: (owner: string, id: string): Promise<Record<string, number> | undefined> =>

@@ -62,7 +62,7 @@ const sql = {
   removeContext: 'DELETE FROM routes WHERE owner = ? AND context = ?',
   agentsOf: 'SELECT agent FROM route_agents WHERE owner = ? ORDER BY at DESC LIMIT ?',
   waiting: `SELECT ${routeColumns} FROM routes INDEXED BY routes_waiting
-    WHERE id = ? AND agent = ? AND words IS NOT NULL`,
+    WHERE id = ? AND agent = ? AND words IS NOT NULL AND kind = 'task'`,
   saveDecision: `INSERT INTO decisions (id, owner, at, body) VALUES (?, ?, ?, ?)
     ON CONFLICT (id) DO UPDATE SET body = excluded.body`,
   findDecision: 'SELECT owner, at, body FROM decisions WHERE id = ?',
@@ -226,6 +226,7 @@ export class SqliteRoutingStore implements RoutingStore {
         run(expired, before.claims, limit) +
         run(old, 'key', before.keys, limit) +
         run(old, 'priced', before.keys, limit) +
+        run(old, 'unrated', before.keys, limit) +
         run(beyond('decisions', 'id'), before.decisions, limit) +
         run(beyond('lessons', 'context, agent'), before.lessons, limit) +
         run('DELETE FROM route_agents WHERE at < ?', before.routes)

@@ -1,8 +1,11 @@
 import type { Lesson } from '../../shared/negotiation/lesson.ts'
 import type { JsonObject } from '../../shared/protocol/task.ts'
 
-/** A task, a context, an `Idempotency-Key`, a message that is to be paid (its `messageId`), or a payment session. */
-export type RouteKind = 'task' | 'context' | 'key' | 'priced' | 'session'
+/**
+ * A task, a context, an `Idempotency-Key`, a message that is to be paid (its `messageId`), a payment session, or a completed
+ * task whose words wait for a rating.
+ */
+export type RouteKind = 'task' | 'context' | 'key' | 'priced' | 'session' | 'unrated'
 
 /** Where something of a caller lives. */
 export interface Route {
@@ -90,7 +93,7 @@ export interface RoutingStore {
   /** 32 bytes, made with the store: seals cursors. */
   cursorKey(): Promise<Uint8Array>
   /**
-   * Removes what is older than its time (`priced` as keys, `session` as routes; routes with a claim that expired before
+   * Removes what is older than its time (`priced` and `unrated` as keys, `session` as routes; routes with a claim that expired before
    * `claims`), and the oldest of what are too many, at most `limit` of each; returns how many.
    */
   removeOld(

@@ -65,7 +65,8 @@ const keptMs = {
 export async function startRouting(options: RoutingOptions): Promise<Routing> {
   const { config, registry, work, wayTo, log, gatewayUrl, awaited } = options
   const { store } = options
-  const index = new AgentIndex()
+  // On a developer's machine one person is all the callers that there are.
+  const index = new AgentIndex({ callersMin: config.production ? 2 : 1 })
   const meaning = options.embeddings && new Meaning(index, new Embeddings(options.embeddings))
   followRegistry(registry, index, meaning)
   const ended = work.ended.bind(work)

@@ -5,7 +5,7 @@ import { type Query, type Term, termsMax } from './query.ts'
 import { likeness } from './words/meaning.ts'
 
 /** Past work counts at most as much as all words of the text together. */
-const learnedWeight = 0.45
+const learnedWeight = 0.9
 /** What the directions of two texts say, as a share of all that words could say. */
 export const meaningWeight = 0.1
 const nearnessWeight = 1
@@ -64,10 +64,13 @@ function answer(found: readonly (readonly [number, number])[], value: number): v
 }
 
 /** What past work says for the text (or against it), bounded by what its words could say. */
-export function learnedEvidence(query: Query, { learned, past }: Knowledge, mass: number): number {
+export function learnedEvidence(query: Query, knowledge: Knowledge, mass: number): number {
+  const { learned, past, learnedShare } = knowledge
   let sum = 0
   if (learned !== undefined) for (const feature of query.features) sum += learned(feature)
-  return Math.max(-mass / 4, Math.min(mass, learnedWeight * sum + mass * (past?.(query) ?? 0)))
+  const said = learnedWeight * sum + mass * (past?.(query) ?? 0)
+  if (said <= 0) return Math.max(-mass / 4, said)
+  return Math.min(mass, said) * (learnedShare?.(query, mass) ?? 1)
 }
 
 /** At least what lessons say: `sum` is what features say for the text, none of them against it. */
@@ -77,7 +80,7 @@ export const lessonsMost = (sum: number, past: number, mass: number): number =>
 /** What lessons would add to an agent's own words, had it any, as a multiple of these. */
 const expectedShare = 2
 /** What own words lose where lessons tell. */
-const toldAgain = 0.3
+const toldAgain = 0.43
 
 /**
  * What an agent's own words say beside lessons. One without lessons would be crowded out by those that have some: it is

@@ -10,6 +10,8 @@ export interface Knowledge {
   past?: (query: Query) => number
   /** Whether a lesson of this agent holds the feature; else `learned` speaks of its own words alone. */
   lessonsHold?: (feature: string) => boolean
+  /** What of the lessons counts for the text, 0..1: less, where examples of an agent with too few of them fit it better. */
+  learnedShare?: (query: Query, mass: number) => number
   /** How much of what is known about this agent its lessons tell, 0..1; absent: none. */
   known?: number
   /** The most that the lessons of any agent say for the text, of at most `mass`. */

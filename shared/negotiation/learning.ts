@@ -61,7 +61,7 @@ function addText(to: Map<string, number>, words: readonly (readonly [string, num
 /** What the agent says of itself counts as so many lessons. */
 const ownLessons = 1
 /** How much a pair of words, and a word that is merely related, count beside a word itself. */
-const pairShare = 0.6
+const pairShare = 0.49
 const relatedShare = 0.8
 
 export const isPair = (feature: string): boolean => feature.includes(' ')
@@ -80,8 +80,8 @@ export function lookOf({ terms, features, common }: Query): ReadonlyMap<string, 
   return shares
 }
 
-const usualWeight = 1
-const directionWeight = 0.3
+const usualWeight = 0.96
+const directionWeight = 0.37
 /** Lessons that weigh so much together say half of what many say. */
 const few = 0.1
 
@@ -97,7 +97,7 @@ export const pastEvidence = (words: number, direction: number, weight: number): 
   (usualWeight * words * Math.sqrt(words) + directionWeight * direction * direction)
 
 /** Lessons of this weight tell half of what there is to know about an agent. */
-const halfKnown = 0.3
+const halfKnown = 0.9
 
 /** How much of what is known about an agent its lessons tell, 0..1. */
 export const knownBy = (weight: number): number => weight / (weight + halfKnown)
@@ -109,10 +109,10 @@ function weightOf({ at, outcome }: Lesson, now: number): number {
   return Math.min(1, Math.abs(outcome)) * 2 ** (-Math.max(0, now - at) / halfLifeMs)
 }
 
-const smoothing = 12
+const smoothing = 42
 const pairWeight = 0.3
 const against = 0.5
-const evidenceMax = 3
+const evidenceMax = 4.6
 
 /**
  * How much a feature speaks for an agent: how much more of its lessons hold it than lessons in general do (logarithm of

@@ -11,8 +11,10 @@ export interface Lesson {
   caller: string
   /** Milliseconds since 1970; older lessons count less. */
   at: number
-  /** −1 (rated 1, or failed by the agent's fault) … 1 (rated 5); completed and not rated: 0.5. */
+  /** −1 (rated 1, or failed by the agent's fault) … 1 (rated 5). */
   outcome: number
+  /** A caller rated a task of the context. */
+  rated?: boolean
   /** Stemmed word → how often. */
   words: Record<string, number>
 }

@@ -1,6 +1,7 @@
 import type { Offer, OfferedSkill } from './offer.ts'
 import { joinedWords } from './words/joined.ts'
 import { type Meaning, meaningOf } from './words/meaning.ts'
+import { particularsOf } from './words/names.ts'
 import { isStopWord, stemOf, wordsIn } from './words/split.ts'
 
 /** The words of one skill together with those of its agent; or those of all its skills. */
@@ -68,8 +69,16 @@ function countsOf({ name, description, tags, examples, assessment }: OfferedSkil
   count(counts, description, fieldWeights.description)
   count(counts, tags.join(' . '), fieldWeights.tags)
   count(counts, [...assessment.keywords, ...assessment.specializations].join(' . '), fieldWeights.keywords)
-  count(counts, examples.join(' . '), fieldWeights.examples)
+  count(counts, examples.map(withoutParticulars).join(' . '), fieldWeights.examples)
   return counts
+}
+
+/** Whose name or which numbers an example happens to hold says nothing about the skill. */
+function withoutParticulars(example: string): string {
+  const isParticular = particularsOf(example)
+  return wordsIn(example, fieldWordsMax)
+    .filter((word) => !isParticular(word))
+    .join(' ')
 }
 
 function count(counts: Counts, text: string, weight: number): void {

@@ -1,6 +1,7 @@
 import type { NegotiationRequest } from './request.ts'
 import { backgroundRarity, relatedTo } from './words/english.ts'
 import { type Meaning, meaningOf } from './words/meaning.ts'
+import { particularsOf } from './words/names.ts'
 import { isStopWord, stemOf, wordsIn } from './words/split.ts'
 import { writtenWords } from './words/written-words.ts'
 
@@ -17,7 +18,7 @@ export interface Query {
   terms: readonly Term[]
   /** Stem → the terms that it answers, by their place, and how well. */
   answers: ReadonlyMap<string, readonly (readonly [term: number, share: number])[]>
-  /** What learning looks at: the stems, and pairs of neighbouring words. */
+  /** What learning looks at: the stems, and pairs of neighbouring words. Names and numbers are left out. */
   features: readonly string[]
   /** The stems of stop words: how people ask for a thing tells tasks apart, too. */
   common: readonly string[]
@@ -50,11 +51,12 @@ export function queryOf(wanted: NegotiationRequest): Query {
 /** A long text counts by its 64 words that say most: those that are rare, and those that come again. */
 export function readQuery(text: string): Query {
   const words = wordsIn(text, wordsMax)
+  const isParticular = particularsOf(text)
   const counts = new Map<string, number>()
   const common = new Set<string>()
   for (const word of words) {
     if (!isStopWord(word)) add(counts, stemOf(word))
-    else if (common.size < commonMax) common.add(stemOf(word))
+    else if (common.size < commonMax && !isParticular(word)) common.add(stemOf(word))
   }
   let terms = [...counts].map(([stem, count]) => ({ stem, count, weight: backgroundRarity(stem) }))
   if (terms.length > termsMax) {
@@ -66,7 +68,7 @@ export function readQuery(text: string): Query {
   return {
     terms: read,
     answers: answersOf(read),
-    features: [...terms.map(({ stem }) => stem), ...pairsIn(words)],
+    features: featuresOf(terms, words, isParticular),
     common: [...common].filter((stem) => !counts.has(stem)),
     meaning: meaningOf(terms.map(({ stem }) => stem)),
     written: onFirstUse(() => writtenWords(text, writtenCharsMax)),
@@ -90,10 +92,22 @@ function answersOf(terms: readonly Term[]): Map<string, [number, number][]> {
   return answers
 }
 
-function pairsIn(words: readonly string[]): string[] {
+function featuresOf(
+  terms: readonly { stem: string }[],
+  words: readonly string[],
+  isParticular: (word: string) => boolean,
+): string[] {
+  const general = new Set<string>()
+  for (const word of words) if (!isParticular(word)) general.add(stemOf(word))
+  const stems = terms.map(({ stem }) => stem).filter((stem) => general.has(stem))
+  return [...stems, ...pairsIn(words, isParticular)]
+}
+
+function pairsIn(words: readonly string[], isParticular: (word: string) => boolean): string[] {
   const pairs = new Set<string>()
   for (let at = 1; at < words.length && pairs.size < pairsMax; at += 1) {
-    pairs.add(`${stemOf(words[at - 1] as string)} ${stemOf(words[at] as string)}`)
+    const [first, second] = [words[at - 1] as string, words[at] as string]
+    if (!isParticular(first) && !isParticular(second)) pairs.add(`${stemOf(first)} ${stemOf(second)}`)
   }
   return [...pairs]
 }

@@ -1,0 +1,96 @@
+import path from 'node:path'
+import { beforeEach, expect, test } from 'vitest'
+import { readSkillFiles } from '../shared/handler/skill-file.ts'
+import type { JsonValue } from '../shared/protocol/task.ts'
+import { readSkills } from './registry/card.ts'
+import { agent, bearer, call, type FakeAgent, gateway, gatewayForEachTest, saying } from './testing.ts'
+
+gatewayForEachTest()
+
+const letter =
+  'make a pdf of this text: Dear Sir or Madam, thank you for your order of 12 chairs. They leave our warehouse on Monday and will be with you within three days. Yours, Ada'
+const article =
+  'Summarize this article in three sentences: The agency launched its new rocket from the coast on Tuesday. The launch had been delayed by storms for weeks. Engineers say that the second stage worked as planned, and that all satellites reached their orbits.'
+const articleAsPdf =
+  'Make a PDF of this article: The agency launched its new rocket from the coast on Friday. Engineers say that all stages worked as planned, and that the satellites reached their orbits.'
+
+/** As `npx parley new hello` writes it. */
+const greet = {
+  id: 'hello',
+  name: 'Greet',
+  description: 'Greets a person by name',
+  tags: ['greeting'],
+  input_modes: ['text/plain'],
+  output_modes: ['text/plain'],
+  examples: ['Ada'],
+}
+
+const summarize = {
+  ...greet,
+  id: 'summarize',
+  name: 'Summarize text',
+  description: 'Makes a short summary of a long text: picks the sentences that say most',
+  tags: ['summary', 'summarization', 'text', 'tl;dr'],
+  examples: ['Sum this up in two sentences: …', 'TL;DR of this article, please.'],
+}
+
+let hello: FakeAgent
+
+beforeEach(async () => {
+  hello = await agent('hello', 'Greets whoever tells their name', { skills: [greet] })
+})
+
+async function documentMaker() {
+  const skills = await readSkillFiles(path.resolve('agents/document-maker/skills'))
+  const about = 'Markdown or results of other tasks become a PDF'
+  return agent('document-maker', about, { skills: readSkills(skills as unknown as JsonValue) })
+}
+
+/** A message that goes to the agent, and its task, which is completed. */
+async function completed(slug: string, text: string, client = 'alice', rating?: number) {
+  const entry = gateway().registry.find(slug)
+  const negotiation = { task_summary: entry?.description ?? '', min_score: 0 }
+  const authorization = bearer(client)
+  const sent = await call('message/send', saying(text, {}, { negotiation }), { authorization })
+  expect(sent.headers.get('x-agent')).toBe(slug)
+  const outcome = { task_id: sent.json.result.id, state: 'completed', ...(rating && { rating }) }
+  const answer = await fetch(`${gateway().addresses.public}/registry/agents/${slug}/heartbeat`, {
+    method: 'PUT',
+    headers: { authorization: bearer(slug), 'content-type': 'application/json' },
+    body: JSON.stringify({ outcomes: [outcome] }),
+  })
+  expect(answer.status).toBe(200)
+}
+
+const winner = async (text: string) => (await call('message/send', saying(text))).headers.get('x-agent')
+
+test('after one completed task without a rating an unrelated letter signed with a name does not go to hello', async () => {
+  await completed('hello', 'Ada')
+  const refused = await call('message/send', saying(letter))
+  expect([refused.status, refused.json.error.code]).toEqual([400, -32004])
+  await documentMaker()
+  expect(await winner(letter)).toBe('document-maker')
+  expect(hello.sent()).toHaveLength(1)
+})
+
+test('five well-rated greetings of two callers do not lift hello for a letter signed with one of their names', async () => {
+  await agent('calculator', 'Calculates sums')
+  for (const [at, name] of ['Ada', 'Bob', 'Ada', 'Carol', 'Ada'].entries())
+    await completed('hello', name, at % 2 === 0 ? 'alice' : 'bob', 5)
+  expect((await call('message/send', saying(letter))).json.error.code).toBe(-32004)
+})
+
+test('after one completed task of document-maker an article to be summarised does not become a PDF', async () => {
+  await documentMaker()
+  const about = 'Sums up long texts: articles, reports, minutes, letters, in as many sentences as you like'
+  await agent('summarizer', about, { skills: [summarize] })
+  await completed('document-maker', articleAsPdf)
+  expect(await winner(article)).toBe('summarizer')
+})
+
+test('an article that no agent can sum up does not become a PDF', async () => {
+  const maker = await documentMaker()
+  await completed('document-maker', articleAsPdf)
+  const refused = await call('message/send', saying(article))
+  expect([refused.json.error?.code, maker.sent().length]).toEqual([-32004, 1])
+})
