@@ -2,6 +2,7 @@ import type { FastifyInstance, FastifyRequest } from 'fastify'
 import { z } from 'zod'
 import { type Authenticator, requireScope } from '../../shared/auth/authenticate.ts'
 import type { Caller } from '../../shared/auth/caller.ts'
+import { addressOf } from '../../shared/http/request-limits.ts'
 import { requireJson } from '../../shared/http/rpc-routes.ts'
 import { ParleyError } from '../../shared/jsonrpc/errors.ts'
 import { parseJson } from '../../shared/jsonrpc/parse-json.ts'
@@ -32,6 +33,7 @@ export function addNegotiationRoutes(app: FastifyInstance, routes: NegotiationRo
     const question = {
       wanted,
       owner: caller?.id,
+      address: addressOf(request),
       method: 'agent/negotiation',
       ...(limit !== undefined && { limit }),
     }

@@ -7,12 +7,13 @@ import type { AgentEntry } from '../registry/entry.ts'
 import { registryDocument, registryIndexes } from '../registry/registry-mongodb.ts'
 import type { LessonDocument } from '../routing/lessons-mongodb.ts'
 import {
-  type DecisionDocument,
+  decisionDocument,
   type RouteAgentDocument,
   routeDocument,
   routingIndexes,
 } from '../routing/routing-mongodb.ts'
 import { routeColumns, routeOf } from '../routing/routing-sqlite.ts'
+import type { DecisionRecord } from '../routing/routing-store.ts'
 import { gatewayMigrations } from '../start/gateway-state.ts'
 import { gatewaySchema, gatewayScope } from '../store/gateway-mongodb.ts'
 
@@ -98,13 +99,12 @@ const routeAgents: Kind = {
 const decisions: Kind = {
   name: 'decisions',
   table: 'decisions',
-  select: 'SELECT id, owner, at, body FROM decisions',
+  select: 'SELECT id, owner, holder, at, body FROM decisions',
   key: { id: 'id' },
-  documents: ({ id, owner, at, body }) => {
-    const record = { id, at, body: JSON.parse(body as string) as unknown, ...(owner !== null && { owner }) }
-    const _id = `${gatewayScope}/${hashOf(id as string)}`
-    const document: DecisionDocument = { _id, ...scope, at: at as number, body: JSON.stringify(record) }
-    return { decisions: [document] }
+  documents: ({ id, owner, holder, at, body }) => {
+    const whose = owner !== null ? { owner } : holder !== '' && { holder }
+    const record = { id, at, body: JSON.parse(body as string) as unknown, ...whose }
+    return { decisions: [decisionDocument(record as DecisionRecord)] }
   },
 }
 

@@ -7,6 +7,7 @@ import { timestampOf } from '../../shared/protocol/timestamp.ts'
 import type { AgentIndex, Ranked, Ranking, RankOptions } from '../ranking/agent-index.ts'
 import type { Registry } from '../registry/registry.ts'
 import { type Choice, choiceOf, equalScores, inOrder, type Trust, trustOf } from './choices.ts'
+import { anonymousHolder } from './decision-shares.ts'
 import { Decisions } from './decisions.ts'
 import type { Meaning } from './meaning.ts'
 import type { DecisionRecord, RoutingStore } from './routing-store.ts'
@@ -18,6 +19,8 @@ export interface NegotiatorOptions {
   /** Public address of the gateway. */
   gatewayUrl: string
   log: Log
+  /** Secret: anonymous records count by a hash of the address with it. */
+  holderKey: Uint8Array
   /** Absent: words alone. */
   meaning?: Meaning | undefined
 }
@@ -26,6 +29,8 @@ export interface NegotiatorOptions {
 export interface Question {
   wanted: NegotiationRequest
   owner: string | undefined
+  /** Where a question without a caller comes from. */
+  address?: string
   /** `agent/negotiation`, or the method whose message is routed. */
   method: string
   /** Candidates wanted. Default 10. */
@@ -125,17 +130,35 @@ export class Negotiator {
 
   /** Durable when the promise resolves. */
   record(decision: Decision, question: Question): Promise<void> {
-    return this.#decisions.save(recordOf(decision, question))
+    return this.#decisions.save(this.#recordOf(decision, question))
   }
 
   /** As `record`, for those who do not wait for the store, as long as it keeps up. Never rejects. */
   recordBehind(decision: Decision, question: Question): Promise<void> {
-    return this.#decisions.saveBehind(recordOf(decision, question))
+    return this.#decisions.saveBehind(this.#recordOf(decision, question))
   }
 
   /** A record that was made here is there at once. */
   findRecord(id: string): Promise<DecisionRecord | undefined> {
     return this.#decisions.find(id)
+  }
+
+  #recordOf({ id, answer, best, tried }: Decision, question: Question): DecisionRecord {
+    const { owner, address = '', method, wanted } = question
+    const at = Date.now()
+    return {
+      id,
+      at,
+      ...(owner === undefined ? { holder: anonymousHolder(address, this.#options.holderKey) } : { owner }),
+      body: {
+        ...answer,
+        method,
+        decided_at: timestampOf(at * 1000),
+        chosen: (method === 'agent/negotiation' ? best?.slug : takenBy(tried)) ?? null,
+        tried: tried.map(({ agent, outcome }) => ({ agent, outcome })),
+        asked: askedOut(wanted),
+      },
+    }
   }
 
   /** The candidates in short, for an error's `data`. */
@@ -212,26 +235,6 @@ const nobody: JsonObject = {
   subscores: { skill_match: 0, io_compatibility: 0, performance: 0, load: 0, cost: 0 },
   skill_matches: [],
   queue_depth: 0,
-}
-
-function recordOf(
-  { id, answer, best, tried }: Decision,
-  { owner, method, wanted }: Question,
-): DecisionRecord {
-  const at = Date.now()
-  return {
-    id,
-    at,
-    ...(owner !== undefined && { owner }),
-    body: {
-      ...answer,
-      method,
-      decided_at: timestampOf(at * 1000),
-      chosen: (method === 'agent/negotiation' ? best?.slug : takenBy(tried)) ?? null,
-      tried: tried.map(({ agent, outcome }) => ({ agent, outcome })),
-      asked: askedOut(wanted),
-    },
-  }
 }
 
 /** Everything but the words. */

@@ -1,5 +1,6 @@
 import type { Collection, Filter } from 'mongodb'
 import { type GatewayMongodb, gatewayScope } from '../store/gateway-mongodb.ts'
+import { type DecisionBounds, holdersMax, surplusOf } from './decision-shares.ts'
 import type { LessonDocument } from './lessons-mongodb.ts'
 import type { DecisionDocument, RouteAgentDocument, RouteDocument } from './routing-mongodb.ts'
 import type { RoutingStore } from './routing-store.ts'
@@ -11,14 +12,14 @@ interface Old {
 }
 
 /** Of more, the oldest go. */
-const most = { decisions: 100_000, lessons: 100_000 }
+const most = { lessons: 100_000 }
 /** What was forgotten stays as a mark, so that every gateway hears of it. */
 const marksForMs = 10 * 60_000
 
 /** As `RoutingStore.removeOld`; several gateways may do it at once. */
 export async function removeOldRouting(
   database: GatewayMongodb,
-  before: Parameters<RoutingStore['removeOld']>[0],
+  { before, bounds }: { before: Parameters<RoutingStore['removeOld']>[0]; bounds: DecisionBounds },
   limit: number,
 ): Promise<number> {
   const routes = database.collection<RouteDocument>('routes')
@@ -35,7 +36,8 @@ export async function removeOldRouting(
     await remove(routes, { kind: 'priced', at: { $lt: before.keys } }, limit),
     await remove(routes, { kind: 'unrated', at: { $lt: before.keys } }, limit),
     await remove(decisions, { at: { $lt: before.decisions } }, limit),
-    await removeBeyond(decisions, most.decisions, limit),
+    await removeSurplus(decisions, false, bounds.callers, limit),
+    await removeSurplus(decisions, true, bounds.anonymous, limit),
     await remove(lessons, { at: { $lt: before.lessons } }, limit),
     await remove(lessons, forgotten, limit),
     await removeBeyond(lessons, most.lessons, limit),
@@ -72,4 +74,29 @@ async function removeExpiredClaims(
 async function removeBeyond<T extends Old>(all: Collection<T>, keep: number, limit: number): Promise<number> {
   const tooMany = (await all.countDocuments({ agent_id: gatewayScope } as Filter<T>)) - keep
   return tooMany <= 0 ? 0 : remove(all, {} as Filter<T>, Math.min(tooMany, limit))
+}
+
+/** Of too many those of the holders that have the most. */
+async function removeSurplus(
+  decisions: Collection<DecisionDocument>,
+  anonymous: boolean,
+  keep: number,
+  limit: number,
+): Promise<number> {
+  const kind = { agent_id: gatewayScope, anonymous }
+  const excess = (await decisions.countDocuments(kind)) - keep
+  if (excess <= 0) return 0
+  const counts = await decisions
+    .aggregate<{ _id: string; count: number }>([
+      { $match: kind },
+      { $group: { _id: '$holder', count: { $sum: 1 } } },
+      { $sort: { count: -1 } },
+      { $limit: holdersMax },
+    ])
+    .toArray()
+  const holders = counts.map(({ _id, count }) => ({ holder: _id, count }))
+  let removed = 0
+  for (const { holder, count } of surplusOf(holders, Math.min(limit, excess)))
+    removed += await remove(decisions, { anonymous, holder }, count)
+  return removed
 }

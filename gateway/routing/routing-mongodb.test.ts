@@ -1,6 +1,7 @@
 import { afterAll, afterEach, beforeAll, describe, expect, test } from 'vitest'
 import { hasMongodb, type MongodbServer, startMongodb } from '../../shared/testing/mongodb-server.ts'
 import { openGatewayMongodb } from '../store/gateway-mongodb.ts'
+import type { DecisionBounds } from './decision-shares.ts'
 import { mongodbRoutingStore, routingIndexes } from './routing-mongodb.ts'
 import { routingStoreCases } from './routing-store.cases.ts'
 
@@ -15,12 +16,12 @@ describe.skipIf(!hasMongodb)('on a MongoDB-compatible server (needs mongod)', ()
   })
   afterAll(() => server[Symbol.asyncDispose]())
 
-  const open = async (url = server.newUrl()) => {
+  const open = async (url = server.newUrl(), bounds?: DecisionBounds) => {
     const database = await openGatewayMongodb({ url, indexes: routingIndexes })
     opened.push(database)
-    return mongodbRoutingStore(database)
+    return mongodbRoutingStore(database, bounds)
   }
-  routingStoreCases('MongoDB', () => open())
+  routingStoreCases('MongoDB', (bounds) => open(undefined, bounds))
 
   test('a context is where its task is, should its own route never have been written', async () => {
     const store = await open()

@@ -4,6 +4,7 @@ import { insertUnlessThere, isDuplicate, untilDone } from '../../shared/store/mo
 import { hashOf, keyText } from '../../shared/store/mongodb-keys.ts'
 import type { Index } from '../../shared/store/mongodb-schema.ts'
 import { type GatewayMongodb, gatewayScope } from '../store/gateway-mongodb.ts'
+import { type DecisionBounds, decisionBounds } from './decision-shares.ts'
 import { lessonIndexes, mongodbLessons } from './lessons-mongodb.ts'
 import { removeOldRouting } from './old-routing-mongodb.ts'
 import type { DecisionRecord, Route, RouteKind, RoutingStore } from './routing-store.ts'
@@ -19,7 +20,10 @@ export const routingIndexes: Record<string, Index[]> = {
     { name: 'agents_of_owner', key: { agent_id: 1, owner: 1, at: -1 } },
     { name: 'route_agents_old', key: { agent_id: 1, at: 1 } },
   ],
-  decisions: [{ name: 'decisions_old', key: { agent_id: 1, at: 1 } }],
+  decisions: [
+    { name: 'decisions_old', key: { agent_id: 1, at: 1 } },
+    { name: 'decisions_of_holder', key: { agent_id: 1, anonymous: 1, holder: 1, at: 1 } },
+  ],
   ...lessonIndexes,
 }
 
@@ -53,6 +57,9 @@ export interface DecisionDocument {
   _id: string
   agent_id: string
   at: number
+  /** Absent in documents of earlier versions, as `holder`: they go by their age. */
+  anonymous?: boolean
+  holder?: string
   body: string
 }
 
@@ -68,11 +75,14 @@ const scope = { agent_id: gatewayScope }
  * The routing in the database that all gateways share. A task's route also tells where its context lives, should the process
  * die before that one is written.
  */
-export function mongodbRoutingStore(database: GatewayMongodb): RoutingStore {
+export function mongodbRoutingStore(
+  database: GatewayMongodb,
+  bounds: DecisionBounds = decisionBounds,
+): RoutingStore {
   return {
     shared: true,
     ...database.guard(
-      { ...routesOf(database), ...decisionsOf(database), ...mongodbLessons(database) },
+      { ...routesOf(database), ...decisionsOf(database, bounds), ...mongodbLessons(database) },
       new Set(['lessons', 'removeOld', 'removeContext']),
     ),
   }
@@ -214,15 +224,13 @@ async function touch(agents: Collection<RouteAgentDocument>, { owner, agent, at 
   })
 }
 
-function decisionsOf(database: GatewayMongodb) {
+function decisionsOf(database: GatewayMongodb, bounds: DecisionBounds) {
   const decisions = database.collection<DecisionDocument>('decisions')
   const settings = database.collection<SettingDocument>('gateway_settings')
-  const idOfDecision = (id: string) => `${gatewayScope}/${hashOf(id)}`
   return {
     saveDecision: async (record: DecisionRecord): Promise<void> => {
-      const _id = idOfDecision(record.id)
-      const document = { _id, ...scope, at: record.at, body: JSON.stringify(record) }
-      await decisions.replaceOne({ _id, ...scope }, document, { upsert: true })
+      const document = decisionDocument(record)
+      await decisions.replaceOne({ _id: document._id, ...scope }, document, { upsert: true })
     },
     findDecision: async (id: string): Promise<DecisionRecord | undefined> => {
       const found = await decisions.findOne({ _id: idOfDecision(id), ...scope })
@@ -238,8 +246,16 @@ function decisionsOf(database: GatewayMongodb) {
       return key.buffer
     },
     removeOld: (before: Parameters<RoutingStore['removeOld']>[0], limit: number) =>
-      removeOldRouting(database, before, limit),
+      removeOldRouting(database, { before, bounds }, limit),
   }
+}
+
+const idOfDecision = (id: string) => `${gatewayScope}/${hashOf(id)}`
+
+export function decisionDocument(record: DecisionRecord): DecisionDocument {
+  const { id, owner, holder = '', at } = record
+  const whose = { anonymous: owner === undefined, holder: keyText(owner ?? holder) }
+  return { _id: idOfDecision(id), ...scope, at, ...whose, body: JSON.stringify(record) }
 }
 
 const idOf = (owner: string, kind: string, id: string) => `${gatewayScope}/${hashOf(owner, kind, id)}`

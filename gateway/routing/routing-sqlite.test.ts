@@ -11,12 +11,12 @@ afterEach(async () => {
   while (close.length > 0) await close.pop()?.()
 })
 
-routingStoreCases('SQLite', async () => {
+routingStoreCases('SQLite', async (bounds) => {
   const folder = await mkdtemp(path.join(os.tmpdir(), 'parley-routing-store-'))
   const database = await openDatabase(path.join(folder, 'gateway.db'), routingMigrations)
   close.push(
     () => rm(folder, { recursive: true, force: true }),
     async () => database[Symbol.asyncDispose](),
   )
-  return new SqliteRoutingStore(database)
+  return new SqliteRoutingStore(database, bounds)
 })

@@ -1,10 +1,17 @@
 import type { Lesson } from '../../shared/negotiation/lesson.ts'
 import type { JsonObject } from '../../shared/protocol/task.ts'
 import type { SqliteDatabase } from '../../shared/store/sqlite-database.ts'
+import {
+  type DecisionBounds,
+  decisionBounds,
+  type HolderCount,
+  holdersMax,
+  surplusOf,
+} from './decision-shares.ts'
 import type { DecisionRecord, Route, RouteKind, RoutingStore } from './routing-store.ts'
 
 /** Steps of the schema; added, never changed. */
-export const routingMigrations: readonly [string, string] = [
+export const routingMigrations: readonly [string, string, string] = [
   `CREATE TABLE routes (
      owner TEXT NOT NULL,
      kind TEXT NOT NULL,
@@ -39,6 +46,10 @@ export const routingMigrations: readonly [string, string] = [
   `ALTER TABLE routes ADD COLUMN claim_until INTEGER;
    ALTER TABLE routes ADD COLUMN claim_verified_until INTEGER;
    CREATE INDEX routes_claims ON routes (claim_until) WHERE claim_until IS NOT NULL;`,
+  `ALTER TABLE decisions ADD COLUMN holder TEXT NOT NULL DEFAULT '';
+   UPDATE decisions SET holder = owner WHERE owner IS NOT NULL;
+   CREATE INDEX decisions_of_callers ON decisions (holder, at) WHERE owner IS NOT NULL;
+   CREATE INDEX decisions_anonymous ON decisions (holder, at) WHERE owner IS NULL;`,
 ]
 
 export const routeColumns = 'owner, kind, id, agent, context, at, words, claim_until, claim_verified_until'
@@ -63,9 +74,9 @@ const sql = {
   agentsOf: 'SELECT agent FROM route_agents WHERE owner = ? ORDER BY at DESC LIMIT ?',
   waiting: `SELECT ${routeColumns} FROM routes INDEXED BY routes_waiting
     WHERE id = ? AND agent = ? AND words IS NOT NULL AND kind = 'task'`,
-  saveDecision: `INSERT INTO decisions (id, owner, at, body) VALUES (?, ?, ?, ?)
+  saveDecision: `INSERT INTO decisions (id, owner, holder, at, body) VALUES (?, ?, ?, ?, ?)
     ON CONFLICT (id) DO UPDATE SET body = excluded.body`,
-  findDecision: 'SELECT owner, at, body FROM decisions WHERE id = ?',
+  findDecision: 'SELECT owner, holder, at, body FROM decisions WHERE id = ?',
   lessons: 'SELECT body FROM lessons ORDER BY at',
   findLesson: 'SELECT body FROM lessons WHERE context = ? AND agent = ?',
   saveLesson: `INSERT INTO lessons (context, agent, at, body) VALUES (?, ?, ?, ?)
@@ -76,7 +87,7 @@ const sql = {
 }
 
 /** Of more, the oldest go. */
-const most = { decisions: 100_000, lessons: 100_000 }
+const most = { lessons: 100_000 }
 
 type Row = Record<string, unknown>
 
@@ -84,9 +95,11 @@ type Row = Record<string, unknown>
 export class SqliteRoutingStore implements RoutingStore {
   readonly shared = false
   readonly #database: SqliteDatabase
+  readonly #bounds: DecisionBounds
 
-  constructor(database: SqliteDatabase) {
+  constructor(database: SqliteDatabase, bounds: DecisionBounds = decisionBounds) {
     this.#database = database
+    this.#bounds = bounds
   }
 
   async find(owner: string, kind: RouteKind, id: string): Promise<Route | undefined> {
@@ -164,9 +177,12 @@ export class SqliteRoutingStore implements RoutingStore {
   }
 
   /** The text is made when it is written: not before the answer that the record is about. */
-  async saveDecision({ id, owner, at, body }: DecisionRecord, soon = false): Promise<void> {
+  async saveDecision(record: DecisionRecord, soon = false): Promise<void> {
+    const { id, owner, holder = '', at, body } = record
     const save = () =>
-      this.#database.statement(sql.saveDecision).run(id, owner ?? null, at, JSON.stringify(body))
+      this.#database
+        .statement(sql.saveDecision)
+        .run(id, owner ?? null, owner ?? holder, at, JSON.stringify(body))
     await (soon ? this.#database.writeSoon(save) : this.#database.write(save))
   }
 
@@ -174,8 +190,9 @@ export class SqliteRoutingStore implements RoutingStore {
     const row = await this.#get(sql.findDecision, id)
     if (row === undefined) return undefined
     const body = JSON.parse(row['body'] as string) as JsonObject
-    const { owner } = row
-    return { id, at: row['at'] as number, body, ...(typeof owner === 'string' && { owner }) }
+    const { owner, holder } = row
+    const whose = typeof owner === 'string' ? { owner } : holder !== '' && { holder: holder as string }
+    return { id, at: row['at'] as number, body, ...whose }
   }
 
   async lessons(): Promise<Lesson[]> {
@@ -227,7 +244,13 @@ export class SqliteRoutingStore implements RoutingStore {
         run(old, 'key', before.keys, limit) +
         run(old, 'priced', before.keys, limit) +
         run(old, 'unrated', before.keys, limit) +
-        run(beyond('decisions', 'id'), before.decisions, limit) +
+        run(
+          'DELETE FROM decisions WHERE id IN (SELECT id FROM decisions WHERE at < ? LIMIT ?)',
+          before.decisions,
+          limit,
+        ) +
+        removeSurplus(this.#database, 'owner IS NOT NULL', this.#bounds.callers, limit) +
+        removeSurplus(this.#database, 'owner IS NULL', this.#bounds.anonymous, limit) +
         run(beyond('lessons', 'context, agent'), before.lessons, limit) +
         run('DELETE FROM route_agents WHERE at < ?', before.routes)
       )
@@ -245,6 +268,27 @@ export class SqliteRoutingStore implements RoutingStore {
   async #run(text: string, ...values: (string | number | null)[]): Promise<void> {
     await this.#database.write(() => this.#database.statement(text).run(...values))
   }
+}
+
+/** Within a write. */
+function removeSurplus(
+  database: SqliteDatabase,
+  kind: 'owner IS NULL' | 'owner IS NOT NULL',
+  keep: number,
+  limit: number,
+): number {
+  const all = `FROM decisions WHERE ${kind}`
+  const { total } = database.statement(`SELECT count(*) AS total ${all}`).get() as { total: number }
+  if (total <= keep) return 0
+  const ofHolders = `SELECT holder, count(*) AS count ${all} GROUP BY holder ORDER BY count DESC, min(at) LIMIT ?`
+  const counts = database.statement(ofHolders).all(holdersMax) as unknown as HolderCount[]
+  const oldest = database.statement(
+    `DELETE FROM decisions WHERE id IN (SELECT id ${all} AND holder = ? ORDER BY at LIMIT ?)`,
+  )
+  let removed = 0
+  for (const { holder, count } of surplusOf(counts, Math.min(limit, total - keep)))
+    removed += Number(oldest.run(holder, count).changes)
+  return removed
 }
 
 export function routeOf(row: Row): Route {

@@ -1,5 +1,6 @@
 import { beforeEach, describe, expect, test } from 'vitest'
 import type { Lesson } from '../../shared/negotiation/lesson.ts'
+import type { DecisionBounds } from './decision-shares.ts'
 import type { Route, RoutingStore } from './routing-store.ts'
 
 const task = (id: string, more: Partial<Route> = {}): Route => ({
@@ -30,7 +31,10 @@ const lesson = (more: Partial<Lesson> = {}): Lesson => ({
 })
 
 /** What every adapter of the routing's store promises. `open` gives an empty one for each test. */
-export function routingStoreCases(name: string, open: () => Promise<RoutingStore>): void {
+export function routingStoreCases(
+  name: string,
+  open: (bounds?: DecisionBounds) => Promise<RoutingStore>,
+): void {
   let store: RoutingStore
   beforeEach(async () => {
     store = await open()
@@ -163,7 +167,7 @@ export function routingStoreCases(name: string, open: () => Promise<RoutingStore
 
     test('removeOld takes what is older than its time, at most the limit of each', async () => {
       await store.save([1, 2, 3, 10].map((at) => task(`t${at}`, { at, context: `c${at}` })))
-      const others = ['key', 'priced', 'session'] as const
+      const others = ['key', 'priced', 'session', 'unrated'] as const
       for (const kind of others) await store.save([1, 10].map((at) => ({ ...context(`k${at}`), kind, at })))
       await store.saveDecision({ id: 'old', at: 1, body: {} })
       await store.saveLesson(lesson({ at: 1 }))
@@ -179,6 +183,38 @@ export function routingStoreCases(name: string, open: () => Promise<RoutingStore
       }
       expect(await store.findDecision('old')).toBeUndefined()
       expect(await store.findLesson('k1', 'sky')).toBeUndefined()
+    })
+
+    test('anonymous decisions displace none of callers, and of too many those go whose holder has the most', async () => {
+      const few = await open({ callers: 6, anonymous: 4 })
+      const save = (id: string, at: number, whose: { owner?: string; holder?: string }) =>
+        few.saveDecision({ id, at, body: {}, ...whose })
+      for (let number = 1; number <= 10; number += 1) {
+        await save(`eve ${number}`, 100 + number, { holder: 'eve' })
+        await save(`mallory ${number}`, 200 + number, { owner: 'mallory' })
+      }
+      for (let number = 1; number <= 2; number += 1) {
+        await save(`quiet ${number}`, number, { holder: 'quiet' })
+        await save(`alice ${number}`, number, { owner: 'alice' })
+      }
+      const before = { routes: 0, claims: 0, keys: 0, decisions: 0, lessons: 0 }
+      while ((await few.removeOld(before, 3)) > 0) continue
+      const ids = ['eve', 'mallory', 'quiet', 'alice'].map((who) =>
+        Array.from({ length: 10 }, (_, at) => `${who} ${at + 1}`),
+      )
+      const left = await Promise.all(
+        ids.map(async (all) => {
+          const found = await Promise.all(all.map((id) => few.findDecision(id)))
+          return all.filter((_, at) => found[at] !== undefined)
+        }),
+      )
+      expect(left).toEqual([
+        ['eve 9', 'eve 10'],
+        ['mallory 7', 'mallory 8', 'mallory 9', 'mallory 10'],
+        ['quiet 1', 'quiet 2'],
+        ['alice 1', 'alice 2'],
+      ])
+      expect(await few.findDecision('quiet 1')).toEqual({ id: 'quiet 1', at: 1, body: {}, holder: 'quiet' })
     })
 
     test.each(['$where', 'a.b', '\ud800', 'x'.repeat(5000), 'nul\0', '{"$gt":""}', '__proto__'])(

@@ -39,6 +39,8 @@ export interface DecisionRecord {
   id: string
   /** Absent: asked without a token; whoever holds the id may read it. */
   owner?: string
+  /** Under which a record without an owner counts among the others: a keyed hash of the caller's address. */
+  holder?: string
   /** Milliseconds since 1970. */
   at: number
   /** As `GET /negotiations/{id}` shows it. */
@@ -95,6 +97,7 @@ export interface RoutingStore {
   /**
    * Removes what is older than its time (`priced` and `unrated` as keys, `session` as routes; routes with a claim that expired before
    * `claims`), and the oldest of what are too many, at most `limit` of each; returns how many.
+   * Of too many decisions those of the caller, or of the anonymous address, that has the most.
    */
   removeOld(
     before: { routes: number; claims: number; keys: number; decisions: number; lessons: number },

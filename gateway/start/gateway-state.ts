@@ -35,6 +35,7 @@ export const gatewayMigrations = [
   registryMigrations[0],
   routingMigrations[0],
   routingMigrations[1],
+  routingMigrations[2],
 ]
 
 /**

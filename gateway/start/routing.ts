@@ -72,7 +72,8 @@ export async function startRouting(options: RoutingOptions): Promise<Routing> {
   const ended = work.ended.bind(work)
   const lessons = new Lessons({ store, log, ended, pupil: config.routeLearning ? pupilOf(index) : undefined })
   await lessons.open()
-  const negotiator = new Negotiator({ index, registry, store, gatewayUrl, log, meaning })
+  const storeKey = await store.cursorKey()
+  const negotiator = new Negotiator({ index, registry, store, gatewayUrl, log, meaning, holderKey: storeKey })
   const isAwaited = (entry: AgentEntry) => awaited.isAwaited(entry)
   const whereabouts = new Whereabouts({ store, registry, wayTo, isAwaited })
   const seen: Seen = (id, sign) => (sign === 'answered' ? work.answered(id) : work.failed(id))
@@ -83,7 +84,7 @@ export async function startRouting(options: RoutingOptions): Promise<Routing> {
     store,
     wayTo,
     isAwaited,
-    cursors: new Cursors(await store.cursorKey(), cursorMaxLength),
+    cursors: new Cursors(storeKey, cursorMaxLength),
   })
   const cleaning = new KeepClean({ store, log, keptMs, beside: () => index.learned.refresh() })
   return {

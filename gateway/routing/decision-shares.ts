@@ -1,0 +1,46 @@
+import { createHmac } from 'node:crypto'
+
+/** Records of decisions that are kept; each kind has a bound of its own, so that requests without a token displace no caller's. */
+export interface DecisionBounds {
+  callers: number
+  anonymous: number
+}
+
+export const decisionBounds: DecisionBounds = { callers: 100_000, anonymous: 20_000 }
+
+/** Holders that are looked at in one round: those with the most records. */
+export const holdersMax = 1000
+
+/** How many records a caller, or an anonymous address, has. */
+export interface HolderCount {
+  holder: string
+  count: number
+}
+
+/** Under which a record without a caller counts. Neither the record nor the store shows the address. */
+export function anonymousHolder(address: string, key: Uint8Array): string {
+  return createHmac('sha256', key).update(`decisions ${address}`).digest('base64url').slice(0, 22)
+}
+
+/**
+ * How many of the oldest records of each holder go, so that `excess` fewer are left: those with the most records are levelled
+ * down first, so that no holder displaces the records of others.
+ * @param counts the largest first
+ */
+export function surplusOf(counts: readonly HolderCount[], excess: number): HolderCount[] {
+  let sum = 0
+  for (const [at, { count }] of counts.entries()) {
+    sum += count
+    const next = counts[at + 1]?.count ?? 0
+    const isEnough = sum - (at + 1) * next >= excess
+    if (!isEnough && at + 1 < counts.length) continue
+    const level = Math.max(0, Math.floor((sum - excess) / (at + 1)))
+    let left = excess
+    return counts.slice(0, at + 1).flatMap(({ holder, count: has }) => {
+      const goes = Math.min(left, has - level)
+      left -= goes
+      return goes > 0 ? [{ holder, count: goes }] : []
+    })
+  }
+  return []
+}
