@@ -1,4 +1,5 @@
 import { expect, test } from 'vitest'
+import { testAgent } from '../testing/test-agent.ts'
 import { negotiate } from './negotiate.ts'
 import type { Offer, OfferedSkill } from './offer.ts'
 import { type NegotiationRequest, parseNegotiation } from './request.ts'
@@ -94,7 +95,7 @@ test.each([
   expect([brokenConstraint, score]).toEqual([expect.stringContaining(reason), 0])
 })
 
-test('sub-scores: cost, load and performance as written in the design gaps', () => {
+test('sub-scores: cost, load and performance are those of the reference implementation, where nothing was measured', () => {
   expect([
     costScore(undefined, '1'),
     costScore('1', undefined),
@@ -105,6 +106,35 @@ test('sub-scores: cost, load and performance as written in the design gaps', () 
   expect([performanceScore(50, 100), performanceScore(300, 100), performanceScore(5, undefined)]).toEqual([
     0.5, 0, 1,
   ])
+})
+
+test('sub-scores: what the gateway measured refines load and performance (decision record 20)', () => {
+  const load = (queueDepth: number, activeTasks: number) => loadScore({ queueDepth, activeTasks })
+  expect([load(0, 0), load(0, 10), load(2, 10)]).toEqual([1, 0.5, 0.25])
+  // Running tasks decide between agents at which nothing waits, and never outweigh a waiting one.
+  expect(load(0, 1)).toBeGreaterThan(load(0, 2))
+  expect(load(0, 9)).toBeGreaterThan(load(1, 0))
+  expect([performanceScore(50, 100, 0.5), performanceScore(50, undefined, 0.5)]).toEqual([0.25, 0.5])
+  // No estimate with a limit: between an agent that keeps it and one that does not.
+  expect([performanceScore(undefined, 100), performanceScore(undefined, undefined)]).toEqual([0.5, 1])
+})
+
+test('an agent’s own answer has the sub-scores of the reference implementation', async () => {
+  const skills = [
+    { id: 'weather', name: 'Weather', description: 'weather', performance: { avgProcessingTimeMs: 50 } },
+  ]
+  await using agent = await testAgent({ skills, handle: () => 'done' })
+  const subscores = async (more: object) => {
+    const body = { task_summary: 'weather', weights: { performance: 1, load: 1 }, ...more }
+    const answer = await fetch(`${agent.url}/agent/negotiation`, {
+      method: 'POST',
+      headers: { 'content-type': 'application/json' },
+      body: JSON.stringify(body),
+    })
+    return ((await answer.json()) as { subscores: object }).subscores
+  }
+  expect(await subscores({})).toMatchObject({ performance: 1, load: 1 })
+  expect(await subscores({ max_latency_ms: 100 })).toMatchObject({ performance: 0.5, load: 1 })
 })
 
 test.each([['-1'], ['+1'], ['1e3'], ['€5'], ['5 USD'], ['1,5'], ['.5'], ['NaN'], ['9'.repeat(400)], ['']])(

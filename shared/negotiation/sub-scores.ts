@@ -17,7 +17,10 @@ export function ioCompatibility(skills: readonly OfferedSkill[], wanted: Negotia
   return oneDoesAll ? 1 : 0.5
 }
 
-/** `max(0, 1 − estimate/limit)`; 1 without a limit, 0.5 when nobody knows; times the share of tasks that ended well. */
+/**
+ * `max(0, 1 − estimate/limit)`; 1 without a limit, 0.5 without an estimate; times the share of tasks that ended well
+ * (docs/decisions/0020-load-and-performance.md).
+ */
 export function performanceScore(
   estimateMs: number | undefined,
   limitMs: number | undefined,
@@ -28,7 +31,7 @@ export function performanceScore(
   return limitMs === 0 ? 0 : Math.max(0, 1 - estimateMs / limitMs) * successShare
 }
 
-/** `1 ÷ (1 + what waits)`. A task that runs counts a tenth: it decides between agents that nothing waits for. */
+/** `1 ÷ (1 + waiting tasks)`. A running task counts a tenth: it decides between agents at which none waits (record 20). */
 export function loadScore({ queueDepth, activeTasks = 0 }: Facts): number {
   return 1 / (1 + Math.max(0, queueDepth) + Math.max(0, activeTasks) / 10)
 }
