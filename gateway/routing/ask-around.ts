@@ -16,7 +16,7 @@ export interface AskAroundOptions {
   isAwaited?: (entry: AgentEntry) => boolean
   /** Deadline of one look-up. Default 2 s. */
   askMs?: number
-  /** Deadline of a look-up that nobody has to wait for (`Sought.hurry`). Default 300 ms. */
+  /** Deadline of a look-up that nobody has to wait for (`Sought.hurry`). Default 700 ms. */
   hurryMs?: number
   /** Agents asked at most; the others are reported as incomplete. Default 1000. */
   agentsMax?: number
@@ -68,7 +68,7 @@ export class AskAround {
   }
 
   async ask(sought: Sought, asking: Asking): Promise<Answered> {
-    const { askMs = 2000, hurryMs = 300 } = this.#options
+    const { askMs = 2000, hurryMs = 700 } = this.#options
     const answered: Answered = { silent: [], unknown: [] }
     const targets = this.#targets(sought, asking, answered)
     const found = new AbortController()
