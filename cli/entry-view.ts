@@ -14,13 +14,26 @@ export interface ShownEntry {
   quarantine?: { reason?: string } | null
   skills?: { id?: string }[]
   card_changes?: { field?: string }[]
+  /** Of an answer to `admit`. */
+  look_alikes?: { agent?: string; because?: string }[]
 }
 
 /** One entry in lines, or as JSON. */
 export function printEntry(io: Io, entry: unknown, json: true | undefined): void {
   if (json) return printJson(io, entry)
-  const { slug, did, url, status, revision, verified, admitted, quarantine, skills, card_changes } =
-    entry as ShownEntry
+  const {
+    slug,
+    did,
+    url,
+    status,
+    revision,
+    verified,
+    admitted,
+    quarantine,
+    skills,
+    card_changes,
+    look_alikes,
+  } = entry as ShownEntry
   const rows: [string, string][] = [
     ['agent', slug ?? ''],
     ['did', did ?? 'none'],
@@ -33,6 +46,12 @@ export function printEntry(io: Io, entry: unknown, json: true | undefined): void
     ...(revision ? ([['revision', revision]] as [string, string][]) : []),
     ...(card_changes?.length
       ? ([['changed', card_changes.map(({ field }) => field).join(', ')]] as [string, string][])
+      : []),
+    ...(look_alikes?.length
+      ? ([['looks like', look_alikes.map(({ agent, because }) => `${agent} (${because})`).join(', ')]] as [
+          string,
+          string,
+        ][])
       : []),
   ]
   for (const [name, value] of rows) print(io, `${name.padEnd(10)}  ${oneLine(value, 200)}\n`)

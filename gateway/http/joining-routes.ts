@@ -10,6 +10,7 @@ import { uuid } from '../../shared/protocol/message-in.ts'
 import { parseParams } from '../../shared/protocol/params.ts'
 import type { Joining } from '../joining/join.ts'
 import type { AgentEntry } from '../registry/entry.ts'
+import { lookAlikes, requireDistinct } from '../registry/look-alikes.ts'
 import { revisionOf } from './entry-out.ts'
 import { agentNotFound, detailOf, type RegistryRoutes } from './registry-routes.ts'
 
@@ -73,12 +74,17 @@ function addOperatorRoutes(app: FastifyInstance, routes: RegistryRoutes): void {
       const caller = await callerOf(routes, request, 'agent:admin')
       const entry = registry.findEvenLeft(request.params.id)
       if (entry === undefined) throw agentNotFound()
-      return detailOf(routes, await change(entry, caller.id, request))
+      const changed = await change(entry, caller.id, request)
+      const alike = action === 'admit' ? lookAlikes(changed, registry.all()) : []
+      return { ...(await detailOf(routes, changed)), ...(alike.length > 0 && { look_alikes: alike }) }
     })
   }
   operate('admit', ({ id }, by, request) => {
     const { revision: seen, own } = parseParams(admission, given(request))
-    const isSeen = (entry: AgentEntry) => seen === undefined || revisionOf(entry) === seen
+    const isSeen = (entry: AgentEntry) => {
+      requireDistinct(entry, registry.all())
+      return seen === undefined || revisionOf(entry) === seen
+    }
     return registry.admit(id, by, { isSeen, own })
   })
   operate('quarantine', ({ id }, by, request) => {

@@ -154,3 +154,20 @@ test('an operator who registers an agent admits it', async () => {
   const admin = await house.clientToken('oauth/operator-client.json', 'agent:admin agent:write')
   expect((await house.join(agent.url, admin)).json).toMatchObject({ admitted: true, verified: false })
 })
+
+test('an unverified agent with a look-alike name is refused at admit', async () => {
+  await house.start(production)
+  const admin = await house.operator()
+  const admit = (slug: string) => house.send('POST', `/registry/agents/${slug}/admit`, admin)
+  const original = await house.playAgent({ identity: alice, card: bearerCard })
+  await house.join(original.url, await house.registered(alice), alice)
+  expect((await admit('stranger')).json).not.toHaveProperty('look_alikes')
+  const copy = await house.playAgent({ card: { ...bearerCard, name: 'strang\u0435r' } })
+  const joined = await house.join(copy.url, await house.clientToken('oauth/operator-client.json', 'agent:write'))
+  expect(joined.json).toMatchObject({ verified: false, admitted: false })
+  const refused = await admit(joined.json['slug'] as string)
+  expect(refused).toMatchObject({
+    status: 409,
+    error: { code: -32043, data: { reason: 'look_alike', agent: 'stranger', because: 'name' } },
+  })
+})

@@ -5,6 +5,7 @@ import type { JsonObject } from '../../shared/protocol/task.ts'
 import { timestamp } from '../../shared/protocol/timestamp.ts'
 import { byOpenRegistry } from '../registry/admission.ts'
 import type { AgentEntry } from '../registry/entry.ts'
+import { requireDistinct } from '../registry/look-alikes.ts'
 import type { Registry } from '../registry/registry.ts'
 import { agentAddress } from './agent-address.ts'
 import { challengeAgent } from './challenge.ts'
@@ -68,8 +69,11 @@ export class Joining {
         throw refused('gateway', 'The DID on the card is that of this gateway')
       const proof = await this.#proof(request, url, found)
       const began = timestamp()
+      const announcement = this.#announcement(request.caller, url, found, proof)
+      const works = announcement.admitted || registry.all().some((one) => one.admitted && one.url === url)
+      if (works) requireDistinct(announcement, registry.all())
       const entry = await registry.register({
-        ...this.#announcement(request.caller, url, found, proof),
+        ...announcement,
         ...(request.replicaId !== undefined && { replicaId: request.replicaId }),
       })
       return { entry, isNew: entry.registeredAt > began }

@@ -1,0 +1,64 @@
+import { expect, test } from 'vitest'
+import type { AgentEntry } from './entry.ts'
+import { lookAlikes, requireDistinct } from './look-alikes.ts'
+
+const skill = {
+  id: 'calculate',
+  name: 'Calculate',
+  description: 'Works out expressions with numbers, units and matrices, exactly and step by step',
+  tags: ['math', 'units', 'matrix'],
+  input_modes: [],
+  output_modes: [],
+}
+const calculator = {
+  id: '1',
+  slug: 'calculator',
+  name: 'calculator',
+  description: 'Calculates expressions, units and matrices',
+  skills: [skill],
+  owner: 'supervisor',
+  url: 'http://a',
+  admitted: true,
+  verified: true,
+} as unknown as AgentEntry
+const other = {
+  id: '2',
+  name: 'other',
+  description: 'Draws pictures of cats in the style of old masters',
+  skills: [{ ...skill, description: 'Draws a picture of a cat', tags: ['cat'] }],
+  owner: 'mallory',
+  url: 'http://b',
+  verified: false,
+}
+
+test.each([
+  'calcu1ator',
+  'саlсulаtоr',
+  'Calculator',
+  'CaIculator',
+  'cal-culator',
+  'calculätor',
+  'ｃａｌｃｕｌａｔｏｒ',
+  'calculat0r',
+])('the name %s looks like calculator', (name) => {
+  expect(lookAlikes({ ...other, name }, [calculator])).toEqual([{ agent: 'calculator', because: 'name' }])
+})
+
+test.each(['calculus', 'calendar', 'sums', 'калькулятор'])('the name %s does not', (name) => {
+  expect(lookAlikes({ ...other, name }, [calculator])).toEqual([])
+})
+
+test('a copy of the skills with more tags is near-identical, and refused when unverified', () => {
+  const tags = [...skill.tags, 'sum', 'add', 'plus', 'minus', 'percent']
+  const copy = { ...other, name: 'sums', description: calculator.description, skills: [{ ...skill, tags }] }
+  expect(lookAlikes(copy, [calculator])).toEqual([{ agent: 'calculator', because: 'card' }])
+  expect(() => requireDistinct(copy, [calculator])).toThrow(/repeats that of agent calculator/)
+  expect(() => requireDistinct({ ...copy, verified: true }, [calculator])).not.toThrow()
+})
+
+test('an agent is compared with admitted agents of other owners alone', () => {
+  const named = { ...other, name: 'calculator' }
+  expect(lookAlikes(named, [{ ...calculator, admitted: false }])).toEqual([])
+  expect(lookAlikes({ ...named, owner: 'supervisor' }, [calculator])).toEqual([])
+  expect(() => requireDistinct(other, [calculator])).not.toThrow()
+})
