@@ -54,7 +54,7 @@ function hintOf({ code, headers }: RpcError): string {
 const reasonTexts: Record<string, string> = {
   agent: 'There is no such agent',
   did: 'No such DID is known here',
-  route: 'The server does not know this address: is --url right?',
+  route: 'The server does not know this address; check --url',
   missing_signature_headers: 'The request is not signed',
   client_not_did: 'The client of the token is not a DID',
   did_mismatch: 'The request is signed by another DID than that of the token',

@@ -101,6 +101,6 @@ async function ourAgents(server: ServerConnection): Promise<ListedAgent[]> {
 }
 
 /** An agent without a price has no ledger. */
-function isUnpaid(error: unknown): boolean {
+export function isUnpaid(error: unknown): boolean {
   return error instanceof RpcError && error.status === 404 && error.data['reason'] !== 'agent'
 }

@@ -96,18 +96,7 @@ test('the author of an agent reads its ledger, and notes refunds, with the clien
   await orphanOf(paid)
   const { did } = paid
   const { token } = paid.caller(did)
-  await using issuer = await scriptedAgent({
-    'GET /.well-known/oauth-authorization-server/oauth2': () => ({
-      status: 200,
-      type: 'application/json',
-      body: JSON.stringify({ issuer: `${issuer.url}/oauth2`, token_endpoint: `${issuer.url}/token` }),
-    }),
-    'POST /token': () => ({
-      status: 200,
-      type: 'application/json',
-      body: JSON.stringify({ access_token: token }),
-    }),
-  })
+  await using issuer = await issuerOf(token)
   const own = path.join(folder.path, '.parley', 'agents', 'paid')
   const argv = ['payments', 'paid', '--agent-url', paid.url]
   const without = await runCli(argv, { cwd: folder.path })
@@ -125,6 +114,35 @@ test('the author of an agent reads its ledger, and notes refunds, with the clien
   const refund = await runCli([...argv, '--refunded', payments[0]?.payment_id ?? ''], { cwd: folder.path })
   expect(refund.stdout).toMatch(/is refunded\.\n$/)
 })
+
+test('an agent without a price has no ledger', async () => {
+  await using free = await testAgent({ handle: () => 'done' })
+  using folder = temporaryFolder()
+  await using issuer = await issuerOf(free.caller(free.did).token)
+  const own = path.join(folder.path, '.parley', 'agents', 'free')
+  mkdirSync(own, { recursive: true })
+  const client = { client_id: free.did, client_secret: 'secret', issuer: `${issuer.url}/oauth2` }
+  writeFileSync(path.join(own, 'oauth-client.json'), JSON.stringify(client), { mode: 0o600 })
+  const said = await runCli(['payments', 'free', '--agent-url', free.url], { cwd: folder.path })
+  expect(said).toEqual({ code: 1, stdout: '', stderr: 'parley: free takes no payments: it has no ledger.\n' })
+})
+
+/** An OAuth server that issues this token. */
+async function issuerOf(token: string) {
+  const issuer = await scriptedAgent({
+    'GET /.well-known/oauth-authorization-server/oauth2': () => ({
+      status: 200,
+      type: 'application/json',
+      body: JSON.stringify({ issuer: `${issuer.url}/oauth2`, token_endpoint: `${issuer.url}/token` }),
+    }),
+    'POST /token': () => ({
+      status: 200,
+      type: 'application/json',
+      body: JSON.stringify({ access_token: token }),
+    }),
+  })
+  return issuer
+}
 
 test('an agent that does not answer is named, and the exit code is 1', async () => {
   await using paid = await failing()

@@ -3,7 +3,14 @@ import { CliCommand } from '../cli-command.ts'
 import { CommandFailed, UsageError } from '../faults.ts'
 import { type Io, print, printJson } from '../io.ts'
 import { connectAsAgent } from '../own-agent.ts'
-import { type ListedPayment, pathOf, paymentsOf, paymentsOfAll, requireOurs } from '../payments-of.ts'
+import {
+  isUnpaid,
+  type ListedPayment,
+  pathOf,
+  paymentsOf,
+  paymentsOfAll,
+  requireOurs,
+} from '../payments-of.ts'
 import { oneLine } from '../printable.ts'
 import {
   connect,
@@ -66,9 +73,15 @@ export default function paymentsCommand(io: Io): CliCommand {
     .run(async (agent: string | undefined, options: PaymentsOptions) => {
       if (options.agentUrl !== undefined) {
         const own = await connectAsAgent(io, agent, options.agentUrl)
-        return options.refunded === undefined
-          ? list(io, own, '-', options)
-          : refund(io, own, '-', { ...options, refunded: options.refunded })
+        const { refunded } = options
+        const done =
+          refunded === undefined
+            ? list(io, own, '-', options)
+            : refund(io, own, '-', { ...options, refunded })
+        return done.catch((thrown: unknown) => {
+          if (refunded !== undefined || !isUnpaid(thrown)) throw thrown
+          throw new CommandFailed(`${agent} takes no payments: it has no ledger.`)
+        })
       }
       const server = await connect(io, options, 'operator')
       const given = options.token ?? io.env['PARLEY_TOKEN']
