@@ -163,7 +163,10 @@ test('an unverified agent with a look-alike name is refused at admit', async () 
   await house.join(original.url, await house.registered(alice), alice)
   expect((await admit('stranger')).json).not.toHaveProperty('look_alikes')
   const copy = await house.playAgent({ card: { ...bearerCard, name: 'strang\u0435r' } })
-  const joined = await house.join(copy.url, await house.clientToken('oauth/operator-client.json', 'agent:write'))
+  const joined = await house.join(
+    copy.url,
+    await house.clientToken('oauth/operator-client.json', 'agent:write'),
+  )
   expect(joined.json).toMatchObject({ verified: false, admitted: false })
   const refused = await admit(joined.json['slug'] as string)
   expect(refused).toMatchObject({
