@@ -21,6 +21,7 @@ import { addNegotiationRoutes } from './http/negotiation-routes.ts'
 import { refuseLoops } from './http/passes.ts'
 import { addRegistryRoutes, type RegistryRoutes } from './http/registry-routes.ts'
 import { addRpcRoutes } from './http/rpc-routes.ts'
+import { addSignatureRoutes } from './http/signature-routes.ts'
 import { isLoopback } from './identity-provider/client-rules.ts'
 import type { OutsideOptions } from './joining/outside.ts'
 import { AwaitedAgents } from './registry/awaited-agents.ts'
@@ -249,6 +250,12 @@ function addRoutes(app: FastifyInstance, parts: Parts): FailingChecks {
   const introspector = limits?.watch(oauth.introspector) ?? oauth.introspector
   const audiences = [gatewayUrl, ...(trust.identity === undefined ? [] : [trust.identity.did])]
   const authenticator = new Authenticator(introspector, () => audiences, clientKeys && { clientKeys })
+  addSignatureRoutes(app, {
+    registry,
+    authenticator: new Authenticator(oauth.introspector, () => audiences, clientKeys && { clientKeys }),
+    signatures: parts.state.signatures,
+    checks: (credentials) => limits?.trust(credentials.replace(/^bearer +/i, ''), true),
+  })
   const { identity, vouch, joining } = trust
   addIdentityRoute(app, identity)
   addDidRoutes(app, trust.resolve)

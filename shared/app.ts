@@ -1,7 +1,7 @@
 import type { FastifyInstance } from 'fastify'
 import { Authenticator } from './auth/authenticate.ts'
 import type { ClientKeys } from './auth/client-keys.ts'
-import type { SignatureRules } from './auth/did-signature.ts'
+import type { SharedSignatures, SignatureRules } from './auth/did-signature.ts'
 import type { Introspector } from './auth/introspection.ts'
 import { agentId } from './discovery/agent-card.ts'
 import type { Agent } from './handler/agent.ts'
@@ -53,6 +53,8 @@ export interface AgentAppOptions {
   introspector: Introspector & { ping(): Promise<void> }
   /** Absent: nobody can sign, for nobody's key is known. */
   clientKeys?: ClientKeys
+  /** Its gateway, which knows what other agents of the deployment took. Absent: each signed request counts once here. */
+  signatureClaims?: Pick<SharedSignatures, 'claimSignature'>
   log: Log
   /** STORE_URL where it is a MongoDB database. Default: the embedded store. */
   storeUrl?: string | undefined
@@ -270,8 +272,9 @@ async function assembleCallers(
   const perMinute = config.rateLimitPerMinute
   const limits = await openLimits({ perMinute, redisUrl, name: agentId(did), log }, stack)
   const asked = limits?.watch(introspector) ?? introspector
-  const audiences = () => [baseUrl(), did, ...config.audiences]
-  return { limits, authenticator: new Authenticator(asked, audiences, signatureRules(options, store)) }
+  const own = () => [baseUrl(), did]
+  const audiences = () => [...own(), ...config.audiences]
+  return { limits, authenticator: new Authenticator(asked, audiences, signatureRules(options, store, own)) }
 }
 
 /** Undefined when the agent has no push notifications: no event fires then, whatever is stored (specification, "Events"). */
@@ -293,10 +296,19 @@ async function webhooksOf(
   })
 }
 
-function signatureRules({ agent, clientKeys }: AgentAppOptions, store: Store): SignatureRules {
+/** @param own audiences that no other agent accepts */
+function signatureRules(
+  { agent, clientKeys, signatureClaims }: AgentAppOptions,
+  store: Store,
+  own: () => readonly string[],
+): SignatureRules {
+  const shared: SharedSignatures | undefined = signatureClaims && {
+    claimSignature: (did, signature) => signatureClaims.claimSignature(did, signature),
+    isOnlyHere: (audience) => own().includes(audience.replace(/\/+$/, '')),
+  }
   return {
     ...(clientKeys !== undefined && { clientKeys }),
-    ...(agent.signatures === 'required' && { required: { seen: store } }),
+    ...(agent.signatures === 'required' && { required: { seen: store, ...(shared && { shared }) } }),
   }
 }
 

@@ -3,7 +3,7 @@ import { ParleyError } from '../../shared/jsonrpc/errors.ts'
 
 /** Answered to the end: who watches the gateway must see that it stops, and agents that finish their work still ask. */
 const stillAnswered =
-  /^\/(health|metrics|oauth2\/.*|\.well-known\/oauth-authorization-server.*|registry\/agents\/[^/]+\/heartbeat)$/
+  /^\/(health|metrics|oauth2\/.*|\.well-known\/oauth-authorization-server.*|registry\/agents\/[^/]+\/(heartbeat|signatures\/[^/]+))$/
 
 /** While the gateway drains, requests that come new are refused with 503; those under way go on. */
 export function refuseWhileDraining(app: FastifyInstance, draining: () => boolean): void {

@@ -15,13 +15,14 @@ import {
 import { routeColumns, routeOf } from '../routing/routing-sqlite.ts'
 import type { DecisionRecord } from '../routing/routing-store.ts'
 import { gatewayMigrations } from '../start/gateway-state.ts'
+import { type ClaimDocument, claimKey, claimsIndexes } from '../store/claims-mongodb.ts'
 import { gatewaySchema, gatewayScope } from '../store/gateway-mongodb.ts'
 
 const scope = { agent_id: gatewayScope }
 
 /** The gateway's own database: registry, OAuth server, routing. */
 export function gatewayPart(file: string): Part {
-  const indexes = { ...registryIndexes, ...oauthIndexes, ...routingIndexes }
+  const indexes = { ...registryIndexes, ...oauthIndexes, ...routingIndexes, ...claimsIndexes }
   const schema = { ...gatewaySchema, indexes }
   return {
     name: 'gateway',
@@ -139,8 +140,24 @@ const cursorKey: Kind = {
   }),
 }
 
+const signatures: Kind = {
+  name: 'signed requests taken',
+  table: 'gateway_signatures',
+  select: 'SELECT name, holder, until FROM gateway_signatures',
+  key: { name: 'name' },
+  documents: ({ name, holder, until }) => {
+    const document: ClaimDocument = {
+      _id: claimKey(name as string),
+      ...scope,
+      holder: keyText(holder as string),
+      until: until as number,
+    }
+    return { gateway_signatures: [document] }
+  },
+}
+
 const plan: Plan = {
-  kinds: [registry, oauth, routes, routeAgents, decisions, lessons, cursorKey],
+  kinds: [registry, oauth, routes, routeAgents, decisions, lessons, signatures, cursorKey],
   collections: [
     'registry_agents',
     'oauth_entries',
@@ -148,6 +165,7 @@ const plan: Plan = {
     'route_agents',
     'decisions',
     'lessons',
+    'gateway_signatures',
     'gateway_settings',
   ],
   // A gateway that was started with the target has its own agents, clients and keys there.

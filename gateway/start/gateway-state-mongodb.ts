@@ -1,20 +1,21 @@
 import { mongodbOAuthStore, oauthIndexes } from '../identity-provider/oauth-mongodb.ts'
 import { mongodbRegistryStore, registryIndexes } from '../registry/registry-mongodb.ts'
 import { mongodbRoutingStore, routingIndexes } from '../routing/routing-mongodb.ts'
-import { mongodbClaims } from '../store/claims-mongodb.ts'
+import { claimsIndexes, mongodbClaims } from '../store/claims-mongodb.ts'
 import { openGatewayMongodb } from '../store/gateway-mongodb.ts'
 import type { GatewayState } from './gateway-state.ts'
 
 /** What all gateways of a house share. @throws DatabaseRefused */
 export async function openSharedState(url: string): Promise<GatewayState> {
-  const indexes = { ...registryIndexes, ...oauthIndexes, ...routingIndexes }
+  const indexes = { ...registryIndexes, ...oauthIndexes, ...routingIndexes, ...claimsIndexes }
   const database = await openGatewayMongodb({ url, indexes })
   return {
     registry: mongodbRegistryStore(database),
     oauth: mongodbOAuthStore(database),
     routing: mongodbRoutingStore(database),
     backend: 'mongodb',
-    claims: mongodbClaims(database),
+    claims: mongodbClaims(database, 'gateway_claims'),
+    signatures: mongodbClaims(database, 'gateway_signatures'),
     ping: () => database.ping(),
     [Symbol.asyncDispose]: () => database[Symbol.asyncDispose](),
   }

@@ -7,7 +7,8 @@ import { registryMigrations, SqliteRegistryStore } from '../registry/registry-sq
 import type { RegistryStore } from '../registry/store.ts'
 import { routingMigrations, SqliteRoutingStore } from '../routing/routing-sqlite.ts'
 import type { RoutingStore } from '../routing/routing-store.ts'
-import type { Claims } from '../store/claims-mongodb.ts'
+import type { Claims } from '../store/claims.ts'
+import { claimsMigrations, sqliteClaims } from '../store/claims-sqlite.ts'
 
 /** Everything that outlives a gateway's process. */
 export interface GatewayState extends AsyncDisposable {
@@ -18,6 +19,8 @@ export interface GatewayState extends AsyncDisposable {
   backend: 'sqlite' | 'mongodb'
   /** Where several gateways share it; undefined: this process is the only one. */
   claims: Claims | undefined
+  /** Signed requests that agents which require signatures have taken: each by one agent. */
+  signatures: Claims
   ping(): Promise<void>
 }
 
@@ -36,6 +39,7 @@ export const gatewayMigrations = [
   routingMigrations[0],
   routingMigrations[1],
   routingMigrations[2],
+  claimsMigrations[0],
 ]
 
 /**
@@ -67,6 +71,7 @@ export async function openGatewayState({
     routing: new SqliteRoutingStore(database),
     backend: 'sqlite',
     claims: undefined,
+    signatures: sqliteClaims(database),
     ping: () => database.ping(),
     [Symbol.asyncDispose]: () => open.disposeAsync(),
   }

@@ -1,8 +1,10 @@
 import { isDuplicate } from '../../shared/store/mongodb-database.ts'
 import { keyText } from '../../shared/store/mongodb-keys.ts'
+import type { Index } from '../../shared/store/mongodb-schema.ts'
+import type { Claims } from './claims.ts'
 import { type GatewayMongodb, gatewayScope } from './gateway-mongodb.ts'
 
-interface ClaimDocument {
+export interface ClaimDocument {
   _id: string
   agent_id: string
   holder: string
@@ -10,22 +12,36 @@ interface ClaimDocument {
   until: number
 }
 
-/** Who of several gateways does what one of them shall do. */
-export interface Claims {
-  /** Takes or renews the claim; false while another one holds it. Clocks of gateways agree within a few seconds. */
-  hold(name: string, holder: string, forMs: number): Promise<boolean>
+/** `gateway_claims`: what one of several gateways does; `gateway_signatures`: signed requests that an agent has taken. */
+type ClaimsName = 'gateway_claims' | 'gateway_signatures'
+
+const expired: Index[] = [{ name: 'claims_expired', key: { agent_id: 1, until: 1 } }]
+export const claimsIndexes: Record<ClaimsName, Index[]> = {
+  gateway_claims: expired,
+  gateway_signatures: expired,
 }
 
-export function mongodbClaims(database: GatewayMongodb): Claims {
-  const all = database.collection<ClaimDocument>('gateway_claims')
-  const idOf = (name: string) => `${gatewayScope}/${keyText(name)}`
+/** Expired ones are removed by each process, at most so often and so many at once. */
+const [removeEveryMs, removedAtOnce] = [10_000, 10_000]
+
+export function mongodbClaims(database: GatewayMongodb, collection: ClaimsName): Claims {
+  const all = database.collection<ClaimDocument>(collection)
+  let removedAt = Number.NEGATIVE_INFINITY
+  const removeExpired = async () => {
+    if (performance.now() - removedAt < removeEveryMs) return
+    removedAt = performance.now()
+    const over = { agent_id: gatewayScope, until: { $lte: Date.now() } }
+    const found = await all.find(over).limit(removedAtOnce).project<{ _id: string }>({ _id: 1 }).toArray()
+    if (found.length > 0) await all.deleteMany({ _id: { $in: found.map(({ _id }) => _id) }, ...over })
+  }
   return database.guard<Claims>({
     hold: async (name, holder, forMs) => {
+      await removeExpired()
       const now = Date.now()
-      const free = { $or: [{ holder: keyText(holder) }, { until: { $lt: now } }] }
+      const free = { $or: [{ holder: keyText(holder) }, { until: { $lte: now } }] }
       const mine = { $set: { holder: keyText(holder), until: now + forMs } }
       try {
-        const key = { _id: idOf(name), agent_id: gatewayScope }
+        const key = { _id: claimKey(name), agent_id: gatewayScope }
         const { matchedCount, upsertedCount } = await all.updateOne({ ...key, ...free }, mine, {
           upsert: true,
         })
@@ -37,3 +53,5 @@ export function mongodbClaims(database: GatewayMongodb): Claims {
     },
   })
 }
+
+export const claimKey = (name: string) => `${gatewayScope}/${keyText(name)}`

@@ -70,11 +70,12 @@ export class Authenticator {
 
   /**
    * For what writes, after all other checks: where signatures are required, each counts once (design gaps, "Identity").
-   * @throws ParleyError InvalidTokenSignature `replayed`
+   * @throws ParleyError InvalidTokenSignature `replayed`, Unavailable
    */
-  async takeOnce({ id, signature }: Caller): Promise<void> {
+  async takeOnce({ id, signature, signedAudience }: Caller): Promise<void> {
     const { required } = this.signatures
-    if (required !== undefined && signature !== undefined) await takeOnce(id, signature, required.seen)
+    if (required === undefined || signature === undefined) return
+    await takeOnce(id, { signature, ...(signedAudience && { audience: signedAudience }) }, required)
   }
 
   names(audience: string): boolean {
@@ -133,8 +134,10 @@ async function signatureIsTheCallers(attempt: Partial<Attempt>, authenticator: A
   const { headers, body, introspection, caller } = attempt as Attempt
   const clientId = introspection.client_id ?? ''
   const names = (audience: string) => authenticator.names(audience)
-  const signature = await checkDidSignature({ headers, body, clientId, names }, authenticator.signatures)
-  if (signature !== undefined) caller.signature = signature
+  const checked = await checkDidSignature({ headers, body, clientId, names }, authenticator.signatures)
+  if (checked === undefined) return
+  caller.signature = checked.signature
+  if (checked.audience !== undefined) caller.signedAudience = checked.audience
 }
 
 function refused(error: 'InvalidToken' | 'TokenExpired', description: string): ParleyError {

@@ -9,6 +9,8 @@ export interface Caller {
   did?: string
   /** The request's own, where it is signed (specification, "Layer 2: DID signatures"). */
   signature?: Uint8Array
+  /** The server that the signature names (`X-DID-Audience`). */
+  signedAudience?: string
   scopes: ReadonlySet<string>
   /** Servers that the token names in `aud` (RFC 8707); absent: the token names none. */
   audience?: readonly string[]

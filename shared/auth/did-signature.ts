@@ -16,13 +16,30 @@ export interface SignatureRules {
   /** Absent: nobody's key is known, and a signed request is refused. */
   clientKeys?: ClientKeys
   /** Clients that are DIDs must sign, and what they sign for writing is taken once. Absent: who wants to signs. */
-  required?: { seen: SeenSignatures }
+  required?: { seen: SeenSignatures; shared?: SharedSignatures }
 }
 
 /** Signatures that were taken, shared by all replicas of a server. */
 export interface SeenSignatures {
   /** True the first time, false until `until` (milliseconds since 1970). */
   takeSignature(did: string, signature: Uint8Array, until: number): Promise<boolean>
+}
+
+/** What all agents of a deployment know of the signed requests that they took. */
+export interface SharedSignatures {
+  /**
+   * False when another agent has claimed the signature.
+   * @throws ParleyError Unavailable when that cannot be found out
+   */
+  claimSignature(did: string, signature: Uint8Array): Promise<boolean>
+  /** Whether only this agent accepts requests with the signed audience: nothing to claim then. */
+  isOnlyHere(audience: string): boolean
+}
+
+/** A signature that verified, and the audience that was signed with it. */
+export interface CheckedSignature {
+  signature: Uint8Array
+  audience?: string
 }
 
 export interface SignedRequest {
@@ -80,12 +97,13 @@ const utf8 = new TextDecoder('utf-8', { fatal: true, ignoreBOM: true })
 export async function checkDidSignature(
   request: SignedRequest,
   rules: SignatureRules,
-): Promise<Uint8Array | undefined> {
+): Promise<CheckedSignature | undefined> {
   const isSigned = [...signatureHeaders, audienceHeader].some((name) => request.headers[name] !== undefined)
   if (!isSigned && !(rules.required !== undefined && request.clientId.startsWith('did:'))) return undefined
   const attempt = { ...request } as Attempt
   for (const step of steps) await step(attempt, rules)
-  return attempt.signature
+  const { signature, audience } = attempt
+  return { signature, ...(audience !== undefined && { audience }) }
 }
 
 /**
@@ -105,8 +123,18 @@ export function checkSignedBy(request: SignedRequest, publicKey: Uint8Array): vo
   if (!verifySigned(signedTextOf(attempt), attempt.signature, publicKey)) throw refused('crypto_mismatch')
 }
 
-/** @throws ParleyError InvalidTokenSignature `replayed` when it was taken before */
-export async function takeOnce(did: string, signature: Uint8Array, seen: SeenSignatures): Promise<void> {
+/**
+ * Claims it for this agent first: when the answer to the claim is lost, the same request may be sent again.
+ * @throws ParleyError InvalidTokenSignature `replayed` when it was taken before, Unavailable when that cannot be found out
+ */
+export async function takeOnce(
+  did: string,
+  { signature, audience }: CheckedSignature,
+  { seen, shared }: NonNullable<SignatureRules['required']>,
+): Promise<void> {
+  if (shared !== undefined && !(audience !== undefined && shared.isOnlyHere(audience))) {
+    if (!(await shared.claimSignature(did, signature))) throw refused('replayed')
+  }
   // A timestamp ahead of our clock is good for twice the window.
   const until = (unixNow() + 2 * windowSeconds + 1) * 1000
   if (!(await seen.takeSignature(did, signature, until))) throw refused('replayed')

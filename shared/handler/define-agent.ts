@@ -45,7 +45,8 @@ export interface AgentDefinition {
   global_webhook_token?: string
   /**
    * Whether callers that are DIDs must sign their requests. Default `optional`: a signature is checked where there is one.
-   * `required`: such a caller without one is refused, and each signed request that writes is taken once.
+   * `required`: such a caller without one is refused, and each signed request that writes is taken once by
+   * all agents of a gateway together (`docs/decisions/0005`).
    */
   signatures?: 'optional' | 'required'
   /** Tasks of this agent that run at the same time. Default 64; each waits for the disk, too, before it gives its place to the next. */

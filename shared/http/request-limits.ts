@@ -28,7 +28,7 @@ const windowMs = 60_000
 const exempt = /^\/(health|metrics)(\?|$)/
 
 /** What servers ask with each request of their own callers. */
-const checkerPath = /^\/oauth2\/(introspect(\?|$)|clients\/)/
+const checkerPath = /^\/(oauth2\/(introspect(\?|$)|clients\/)|registry\/agents\/[^/]+\/signatures\/)/
 
 /** Nobody: not counted at `checkerPath`. */
 const uncounted = ''

@@ -3,8 +3,10 @@ import { request } from 'undici'
 import { boundedText } from '../auth/bounded-text.ts'
 import type { KeyPair } from '../identity/keys.ts'
 import { signRequest } from '../identity/signature.ts'
+import { ParleyError } from '../jsonrpc/errors.ts'
 import type { Log } from '../process/log.ts'
 import { jsonObjectOf } from '../protocol/json-text.ts'
+import { signatureHash } from '../store/signature-hash.ts'
 
 /** Where the bearer token comes from; a `ClientToken` is one. */
 export interface TokenSource {
@@ -44,7 +46,7 @@ interface Answer {
 /** An entry of the registry holds the agent's card. */
 const answerMaxBytes = 1024 * 1024
 const requestLimitMs = 20_000
-const leaveLimitMs = 3000
+const [leaveLimitMs, claimLimitMs] = [3000, 3000]
 /** A gateway knows within 2 s what another one was told. */
 const gatewaysHearWithinMs = 2500
 
@@ -73,6 +75,26 @@ export class Membership implements AsyncDisposable {
     this.#presence = presence
     // A supervisor has to enter the agent first.
     this.#next(this.#options.registers ? 0 : 500)
+  }
+
+  /**
+   * Claims a signed request for this agent among all agents of the gateway; false when another one has it.
+   * @throws ParleyError Unavailable when the gateway does not answer, or does not let this agent claim
+   */
+  async claimSignature(did: string, signature: Uint8Array): Promise<boolean> {
+    const hash = Buffer.from(signatureHash(did, signature)).toString('base64url')
+    const path = `${this.#entryPath()}/signatures/${hash}`
+    const claim = () => this.#ask('PUT', path, undefined, AbortSignal.timeout(claimLimitMs))
+    let answer: Answer
+    try {
+      answer = await claim()
+      // The token may have been revoked: one more try with a new one.
+      if (answer.status === 401) answer = await claim()
+    } catch (error) {
+      throw cannotClaim('The gateway does not answer', error)
+    }
+    if (answer.status === 200 || answer.status === 409) return answer.status === 200
+    throw cannotClaim(`The gateway refused the claim (${sentenceOf(answer)})`)
   }
 
   /**
@@ -183,6 +205,16 @@ export class Membership implements AsyncDisposable {
   #limit(): AbortSignal {
     return AbortSignal.any([this.#left.signal, AbortSignal.timeout(requestLimitMs)])
   }
+}
+
+/** A check that cannot run is a refusal. A signature with the audience of this agent alone needs no claim. */
+function cannotClaim(why: string, cause?: unknown): ParleyError {
+  return new ParleyError('Unavailable', {
+    message: `${why}, so whether another agent took this signed request cannot be checked. Try again later, or sign X-DID-Audience with the DID of this agent`,
+    data: { reason: 'signature_claim' },
+    headers: { 'retry-after': '5' },
+    cause,
+  })
 }
 
 interface Envelope {

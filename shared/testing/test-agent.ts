@@ -7,7 +7,7 @@ import { HttpIntrospector } from '../auth/introspection.ts'
 import { AgentClient, type OutgoingMessage, type SendConfiguration, type WireTask } from '../client/client.ts'
 import { resolveAgent } from '../handler/agent.ts'
 import type { AgentDefinition, SkillDefinition } from '../handler/define-agent.ts'
-import { agentIdentity } from '../identity/identity.ts'
+import { agentIdentity, type Identity } from '../identity/identity.ts'
 import { type AgentConfig, agentConfig, type PaymentConfig } from '../process/config.ts'
 import { makeLog } from '../process/log.ts'
 import { TestIdentityProvider } from './identity-provider.ts'
@@ -23,6 +23,8 @@ export interface TestAgentOptions {
   /** Skills read from files (`readSkillFiles`). */
   moreSkills?: SkillDefinition[]
   drainMs?: number
+  /** The gateway at which it claims signed requests. */
+  signatureClaims?: (identity: Identity) => AgentAppOptions['signatureClaims']
   /** An OAuth server that others use too; default: one of its own. */
   identityProvider?: TestIdentityProvider
   /** How long payments wait, for tests that do not want to wait as long. */
@@ -78,6 +80,8 @@ export async function testAgent(
     storeUrl,
     webhookToken,
   }
+  const claims = options.signatureClaims?.(identity)
+  if (claims !== undefined) appOptions.signatureClaims = claims
   if (options.drainMs !== undefined) appOptions.drainMs = options.drainMs
   const app = stack.use(await startAgentApp(appOptions))
   return new TestAgent({ app, did: identity.did, identityProvider, open: stack.move() })

@@ -1,0 +1,83 @@
+import type { FastifyInstance } from 'fastify'
+import { type Authenticator, requireScope } from '../../shared/auth/authenticate.ts'
+import { RecentMap } from '../../shared/identity/recent-map.ts'
+import { ParleyError } from '../../shared/jsonrpc/errors.ts'
+import type { Registry } from '../registry/registry.ts'
+import type { Claims } from '../store/claims.ts'
+import { agentNotFound } from './registry-routes.ts'
+
+export interface SignatureRoutes {
+  registry: Registry
+  authenticator: Authenticator
+  signatures: Claims
+  /** The request carries a token of an agent of this deployment, which checks requests of its own callers. */
+  checks: (credentials: string) => void
+  /** Claims of one agent in `windowMs`, in this process. Default 60,000. */
+  claimsMax?: number
+}
+
+/** Twice the window of timestamps, and a second: afterwards the timestamp refuses the request. */
+const windowMs = 601_000
+const agentsMax = 10_000
+/** SHA-256 in base64url. */
+const hashForm = /^[\w-]{42}[AEIMQUYcgkosw048]$/
+
+type Params = { id: string; hash: string }
+
+/**
+ * `PUT /registry/agents/{id}/signatures/{hash}`: the agent takes a signed request that no other agent of the deployment
+ * has taken (409 otherwise). Claiming the same one again is fine: the agent itself knows what it took.
+ */
+export function addSignatureRoutes(app: FastifyInstance, routes: SignatureRoutes): void {
+  const { registry, authenticator, signatures, checks, claimsMax = 60_000 } = routes
+  const budget = claimBudget(claimsMax)
+  app.put<{ Params: Params }>('/registry/agents/:id/signatures/:hash', async (request) => {
+    const body = request.body as Uint8Array | undefined
+    const caller = await authenticator.authenticate(request.headers, body)
+    request.callerId = caller.id
+    requireScope(caller, 'agent:write')
+    const { id, hash } = request.params
+    const entry = await registry.findAnew(id)
+    if (entry === undefined || entry.owner !== caller.id) throw agentNotFound()
+    if (!entry.admitted) throw notAdmitted()
+    if (!hashForm.test(hash)) {
+      const issues = [{ path: 'hash', message: 'must be a SHA-256 in base64url' }]
+      throw new ParleyError('InvalidParams', { data: { issues } })
+    }
+    checks(request.headers.authorization ?? '')
+    budget(entry.id)
+    if (!(await signatures.hold(hash, entry.id, windowMs))) throw isTaken()
+    return { success: true }
+  })
+}
+
+/** Bounds what one agent can store: what it claims is kept for a window. */
+function claimBudget(max: number): (agent: string) => void {
+  const counts = new RecentMap<string, { since: number; count: number }>(agentsMax)
+  return (agent) => {
+    const now = performance.now()
+    const found = counts.get(agent)
+    const current = found !== undefined && now - found.since < windowMs ? found : { since: now, count: 0 }
+    if (current.count >= max) throw tooMany(current.since + windowMs - now)
+    current.count += 1
+    counts.set(agent, current)
+  }
+}
+
+const notAdmitted = () =>
+  new ParleyError('InsufficientPermissions', {
+    message: 'Only agents that were admitted may claim signed requests: ask the operator of the gateway',
+    data: { reason: 'not_admitted' },
+  })
+
+const isTaken = () =>
+  new ParleyError('Conflict', {
+    message: 'Another agent has taken this signed request',
+    data: { reason: 'replayed' },
+  })
+
+const tooMany = (leftMs: number) =>
+  new ParleyError('TooManyRequests', {
+    data: { reason: 'signatures' },
+    headers: { 'retry-after': String(Math.max(1, Math.ceil(leftMs / 1000))) },
+  })

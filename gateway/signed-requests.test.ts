@@ -1,0 +1,169 @@
+import { randomUUID } from 'node:crypto'
+import { afterAll, beforeAll, describe, expect, test } from 'vitest'
+import { makeDid } from '../shared/identity/did.ts'
+import type { Identity } from '../shared/identity/identity.ts'
+import { keyPairFromSeed } from '../shared/identity/keys.ts'
+import { signRequest } from '../shared/identity/signature.ts'
+import { makeLog } from '../shared/process/log.ts'
+import { Membership } from '../shared/registration/membership.ts'
+import { hasMongodb, type MongodbServer, startMongodb } from '../shared/testing/mongodb-server.ts'
+import { rpc } from '../shared/testing/raw-http.ts'
+import { hasRedis, type RedisServer, startRedis } from '../shared/testing/redis-server.ts'
+import { type TestAgent, testAgent } from '../shared/testing/test-agent.ts'
+import { gateway, gatewayForEachTest, identityProvider, restart } from './testing.ts'
+
+const key = keyPairFromSeed(Buffer.alloc(32, 1))
+const did = makeDid({ author: 'alice', name: 'caller', publicKey: key.publicKey })
+const env: Record<string, string> = {}
+
+const log = makeLog({ level: 'silent', name: 'test' })
+
+/** An agent of the deployment that requires signatures; its entry stands in the registry unless the test says otherwise. */
+async function member(more: object = {}): Promise<TestAgent> {
+  const gatewayUrl = gateway().addresses.local
+  const claims = (identity: Identity) =>
+    new Membership({
+      gatewayUrl,
+      signer: identity,
+      tokens: { get: async () => identityProvider().issue(identity.did), forget: () => {} },
+      clientIsDid: true,
+      registers: false,
+      log,
+    })
+  const agent = await testAgent(
+    { signatures: 'required', handle: () => 'done' },
+    { identityProvider: identityProvider(), signatureClaims: claims },
+  )
+  const name = `agent-${agent.did.slice(-8)}`
+  await gateway().registry.register({
+    ...{
+      name,
+      description: name,
+      did: agent.did,
+      url: agent.url,
+      card: { name },
+      skills: [],
+      owner: agent.did,
+    },
+    ...{ origin: 'registered', verified: true, admitted: true, admittedBy: 'operator', ...more },
+  })
+  return agent
+}
+
+/** One signed message, sent as often and to whom the test wants. */
+function signedMessage(audience?: string) {
+  identityProvider().clients.set(did, { client_id: did, public_key: key.publicKeyBase58 })
+  const message = { role: 'user', messageId: randomUUID(), parts: [{ kind: 'text', text: 'x' }] }
+  const body = JSON.stringify({ jsonrpc: '2.0', id: '1', method: 'message/send', params: { message } })
+  const headers = { ...signRequest({ did, key, body, ...(audience !== undefined && { audience }) }) }
+  return async (to: TestAgent) => {
+    const token = identityProvider().issue(did)
+    const { status, json } = await rpc(to, 'message/send', {}, { token, body, headers })
+    return [status, json?.error?.code, json?.error?.data?.reason]
+  }
+}
+
+const taken = [200, undefined, undefined]
+const replayed = [403, -32012, 'replayed']
+const cannotRun = [503, -32042, 'signature_claim']
+
+function cases() {
+  gatewayForEachTest(env)
+
+  test('a signed request that one agent has taken is refused by every other one, and by itself', async () => {
+    await using one = await member()
+    await using other = await member()
+    const send = signedMessage()
+    expect(await send(one)).toEqual(taken)
+    expect(await send(other)).toEqual(replayed)
+    expect(await send(one)).toEqual(replayed)
+    expect(await signedMessage()(other)).toEqual(taken)
+  })
+
+  test('of two agents that get it at once, one takes it', async () => {
+    await using one = await member()
+    await using other = await member()
+    const send = signedMessage()
+    const answers = await Promise.all([one, other, one, other].map(send))
+    expect(answers.filter(([status]) => status === 200)).toHaveLength(1)
+    expect(answers.filter(([status]) => status === 403)).toHaveLength(3)
+  })
+
+  test('what was taken stays taken when the gateway starts again', async () => {
+    await using one = await member()
+    const send = signedMessage()
+    expect(await send(one)).toEqual(taken)
+    await restart(env)
+    await using other = await member()
+    expect(await send(other)).toEqual(replayed)
+  })
+}
+
+describe('on SQLite', cases)
+
+describe.skipIf(!hasMongodb || !hasRedis)('on MongoDB (needs mongod, redis-server)', () => {
+  let mongodb: MongodbServer
+  let redis: RedisServer
+  beforeAll(async () => {
+    mongodb = await startMongodb()
+    redis = await startRedis()
+    Object.assign(env, { STORE_URL: mongodb.newUrl(), REDIS_URL: redis.url })
+  })
+  afterAll(async () => {
+    for (const name of Object.keys(env)) delete env[name]
+    await redis[Symbol.asyncDispose]()
+    await mongodb[Symbol.asyncDispose]()
+  })
+  cases()
+})
+
+describe('an agent of a gateway', () => {
+  gatewayForEachTest()
+
+  test('refuses where the gateway cannot be asked, except what names this agent alone', async () => {
+    await using agent = await member()
+    const send = signedMessage()
+    await gateway()[Symbol.asyncDispose]()
+    expect(await send(agent)).toEqual(cannotRun)
+    for (const audience of [agent.did, agent.url, `${agent.url}/`]) {
+      const bound = signedMessage(audience)
+      expect(await bound(agent)).toEqual(taken)
+      expect(await bound(agent)).toEqual(replayed)
+    }
+    expect(await send(agent)).toEqual(cannotRun)
+  })
+
+  test.each([
+    ['is not admitted', { admitted: false }],
+    ['is owned by another client', { owner: 'mallory' }],
+  ])('refuses where it %s', async (_, more) => {
+    await using agent = await member(more)
+    expect(await signedMessage()(agent)).toEqual(cannotRun)
+    expect(await signedMessage(agent.did)(agent)).toEqual(taken)
+  })
+})
+
+describe('PUT /registry/agents/{id}/signatures/{hash}', () => {
+  gatewayForEachTest()
+  const hash = Buffer.alloc(32, 1).toString('base64url')
+
+  async function put(id: string, token: string, name = hash) {
+    const url = `${gateway().addresses.local}/registry/agents/${encodeURIComponent(id)}/signatures/${name}`
+    const answer = await fetch(url, { method: 'PUT', headers: { authorization: `Bearer ${token}` } })
+    return answer.status
+  }
+
+  test('only the owner of a registered agent may claim, with a hash, and another agent then may not', async () => {
+    await using one = await member()
+    await using other = await member()
+    const token = identityProvider().issue(one.did)
+    expect(await put(one.did, '')).toBe(401)
+    expect(await put(other.did, token)).toBe(404)
+    expect(await put(one.did, identityProvider().issue(one.did, { scope: 'agent:read' }))).toBe(403)
+    for (const name of ['x', `${hash}A`, hash.replace(/.$/, 'B')])
+      expect(await put(one.did, token, name)).toBe(400)
+    expect(await put(one.did, token)).toBe(200)
+    expect(await put(one.did, token)).toBe(200)
+    expect(await put(other.did, identityProvider().issue(other.did))).toBe(409)
+  })
+})

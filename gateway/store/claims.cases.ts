@@ -1,0 +1,36 @@
+import { describe, expect, test } from 'vitest'
+import type { Claims } from './claims.ts'
+
+interface Opened {
+  one: Claims
+  /** As another process has it. */
+  other: Claims
+  count: () => Promise<number>
+}
+
+/** What every store of claims does. */
+export function claimsCases(name: string, open: () => Promise<Opened>): void {
+  describe(name, () => {
+    test('the first holder has the name, until its time is over', async () => {
+      const { one, other } = await open()
+      expect(await one.hold('a', 'first', 60_000)).toBe(true)
+      expect(await other.hold('a', 'second', 60_000)).toBe(false)
+      expect(await other.hold('b', 'second', 60_000)).toBe(true)
+      expect(await other.hold('a', 'first', -1)).toBe(true)
+      expect(await one.hold('a', 'second', 60_000)).toBe(true)
+    })
+
+    test('of 20 that come at once one holds it', async () => {
+      const { one, other } = await open()
+      const holders = Array.from({ length: 20 }, (_, n) => (n % 2 ? one : other).hold('a', `h${n}`, 60_000))
+      expect((await Promise.all(holders)).filter(Boolean)).toHaveLength(1)
+    })
+
+    test('expired claims are removed', async () => {
+      const { one, other, count } = await open()
+      for (let n = 0; n < 12; n++) await one.hold(`old ${n}`, 'holder', -1)
+      for (let n = 0; n < 5; n++) await other.hold(`new ${n}`, 'holder', 60_000)
+      expect(await count()).toBeLessThanOrEqual(6)
+    })
+  })
+}

@@ -1,0 +1,49 @@
+import { mkdtemp, rm } from 'node:fs/promises'
+import os from 'node:os'
+import path from 'node:path'
+import { afterAll, afterEach, beforeAll, describe } from 'vitest'
+import { openDatabase } from '../../shared/store/sqlite-database.ts'
+import { hasMongodb, type MongodbServer, startMongodb } from '../../shared/testing/mongodb-server.ts'
+import { claimsCases } from './claims.cases.ts'
+import { claimsIndexes, mongodbClaims } from './claims-mongodb.ts'
+import { claimsMigrations, sqliteClaims } from './claims-sqlite.ts'
+import { openGatewayMongodb } from './gateway-mongodb.ts'
+
+const close: (() => Promise<unknown>)[] = []
+afterEach(async () => {
+  while (close.length > 0) await close.pop()?.()
+})
+
+claimsCases('SQLite', async () => {
+  const folder = await mkdtemp(path.join(os.tmpdir(), 'parley-claims-'))
+  const database = await openDatabase(path.join(folder, 'gateway.db'), claimsMigrations)
+  close.push(
+    () => rm(folder, { recursive: true, force: true }),
+    async () => database[Symbol.asyncDispose](),
+  )
+  const claims = sqliteClaims(database)
+  const count = 'SELECT count(*) AS n FROM gateway_signatures'
+  return {
+    one: claims,
+    other: claims,
+    count: () => database.read(() => database.statement(count).get()?.['n'] as number),
+  }
+})
+
+describe.skipIf(!hasMongodb)('on a MongoDB-compatible server (needs mongod)', () => {
+  let server: MongodbServer
+  beforeAll(async () => {
+    server = await startMongodb()
+  })
+  afterAll(() => server[Symbol.asyncDispose]())
+
+  claimsCases('MongoDB', async () => {
+    const url = server.newUrl()
+    const opened = await Promise.all([0, 1].map(() => openGatewayMongodb({ url, indexes: claimsIndexes })))
+    for (const database of opened) close.push(async () => database[Symbol.asyncDispose]())
+    const [one, other] = opened.map((database) => mongodbClaims(database, 'gateway_signatures'))
+    if (one === undefined || other === undefined) throw new Error('not opened')
+    const count = async () => (await opened[0]?.collection('gateway_signatures').countDocuments()) ?? -1
+    return { one, other, count }
+  })
+})
