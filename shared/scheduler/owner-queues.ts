@@ -22,6 +22,11 @@ export class OwnerQueues<T> {
     for (const queue of this.#queues.values()) yield* queue.values()
   }
 
+  /** Those with something that waits, next first. */
+  owners(): Iterable<string> {
+    return this.#queues.keys()
+  }
+
   add(item: T): void {
     const { owner, key } = this.#nameOf(item)
     const queue = this.#queues.get(owner) ?? new Map<unknown, T>()
@@ -30,14 +35,18 @@ export class OwnerQueues<T> {
     queue.set(key, item)
   }
 
-  /** The first item of the owner whose turn it is. */
-  take(): T | undefined {
-    const [turn] = this.#queues
-    if (turn === undefined) return undefined
-    const [owner, queue] = turn
-    const [first] = queue
+  /** The first item of the owner whose turn it is. @param mayTake false: the owner is passed over and keeps its turn */
+  take(mayTake: (owner: string) => boolean = () => true): T | undefined {
+    for (const owner of this.#queues.keys()) if (mayTake(owner)) return this.takeOf(owner)
+    return undefined
+  }
+
+  /** The first item of this owner, who comes after all others then. */
+  takeOf(owner: string): T | undefined {
+    const queue = this.#queues.get(owner)
+    const [first] = queue ?? []
+    if (queue === undefined || first === undefined) return undefined
     this.#queues.delete(owner)
-    if (first === undefined) return this.take()
     const [key, item] = first
     queue.delete(key)
     this.#size -= 1

@@ -199,7 +199,7 @@ test('receivers that hang do not hold up another, though there are more of them 
   const dead = await Promise.all(Array.from({ length: 3 }, () => WebhookReceiver.start({ answer: 'hang' })))
   for (const receiver of dead) open.use(receiver)
   const quick = open.use(await WebhookReceiver.start())
-  const sender = deliverer({ perHostMax: 2, totalMax: 8 })
+  const sender = deliverer({ perHostMax: 2, totalMax: 12 })
   const abort = new AbortController()
   const hanging = dead.flatMap(({ url }) =>
     Array.from({ length: 20 }, () => sender.deliver({ url, body: event().body, signal: abort.signal })),

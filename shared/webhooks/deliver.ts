@@ -12,6 +12,8 @@ import { HostTurns } from './host-turns.ts'
 /** One event for one receiver. */
 export interface Delivery {
   url: string
+  /** Whose turn it takes: that of the task's owner. Default: one that all deliveries without an owner share. */
+  owner?: string | undefined
   /** Sent verbatim, as the bearer credential and as `X-A2A-Notification-Token`. */
   token?: string | undefined
   /** The event as JSON, serialized once: every attempt sends these bytes. */
@@ -160,7 +162,7 @@ export class Deliverer implements AsyncDisposable {
     })
     try {
       const target = this.#read(delivery.url)
-      const done = await this.#turns.take(target.origin, signal)
+      const done = await this.#turns.take(target.origin, signal, delivery.owner)
       let answered: boolean | undefined
       try {
         if (delivery.mayPost !== undefined && !(await delivery.mayPost())) return undefined

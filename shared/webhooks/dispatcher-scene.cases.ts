@@ -73,6 +73,7 @@ export async function scene(options: Partial<DispatcherOptions> & { knownTasksMa
 export async function endedTask(
   store: Store,
   text?: string,
+  owner?: string,
 ): Promise<{ before: TaskRecord; after: TaskRecord }> {
   const at = '2026-01-01T00:00:00.000000+00:00'
   const ids = { messageId: randomUUID(), contextId: randomUUID(), taskId: randomUUID() }
@@ -86,7 +87,7 @@ export async function endedTask(
     status: { state: 'completed' as const, timestamp: at, ...(message !== undefined && { message }) },
     final: sequence === 3,
   }))
-  const after = await createdIn(store, 'completed', { events })
+  const after = await createdIn(store, 'completed', { events, ...(owner !== undefined && { owner }) })
   return { before: { ...after, events: [] }, after }
 }
 

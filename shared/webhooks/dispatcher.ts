@@ -1,6 +1,7 @@
 import { setTimeout as pause } from 'node:timers/promises'
 import type { Log } from '../process/log.ts'
 import type { WebhookMetrics } from '../process/webhook-metrics.ts'
+import { OwnerQueues } from '../scheduler/owner-queues.ts'
 import { persistently } from '../store/persistently.ts'
 import type { TaskRecord } from '../store/store.ts'
 import type { TaskKey } from '../store/webhook-store.ts'
@@ -8,6 +9,7 @@ import { Claims } from './claims.ts'
 import type { Attempt, Deliverer, DeliveryResult } from './deliver.ts'
 import { FairQueue, type FairQueueLimits } from './fair-queue.ts'
 import { hostOf, type Lane, Lanes, laneKey } from './lane.ts'
+import { LaneRoom } from './lane-room.ts'
 import { type GlobalWebhook, type NextEvent, NextEvents } from './next-events.ts'
 import { PassedOver } from './passed-over.ts'
 import type { Registrations } from './registrations.ts'
@@ -22,10 +24,10 @@ export interface DispatcherOptions {
   metrics: WebhookMetrics
   log: Log
   limits?: FairQueueLimits
-  /** Tasks and receivers of stored configs with undelivered events that are kept in mind; others are looked up later. One host has
-   * at most a fifth of them, one whose last delivery failed a fiftieth. As many of the global webhook. Default 50,000. */
+  /** Tasks and receivers of stored configs with undelivered events that are kept in memory ({@link LaneRoom}); others are looked up
+   * later. As many of the global webhook. Default 50,000. */
   lanesMax?: number
-  /** Bytes of events held for sending before no further large one is. Default 64 MiB. */
+  /** Bytes of events held for sending before no further large one is; of one owner at most as many as are free. Default 64 MiB. */
   bytesMax?: number
   /** Before what the storage refused is tried again. Default 1 s. */
   retryMs?: number
@@ -45,13 +47,13 @@ const loadingMax = 8
 export class WebhookDispatcher {
   readonly #options: DispatcherOptions
   readonly #lanesMax: number
-  readonly #bytesMax: number
   readonly #retryMs: number
   readonly #queue: FairQueue<Lane>
   readonly #lanes = new Lanes()
   /** Lanes whose next event is large, while there is no room for its bytes. */
-  readonly #large = new Set<Lane>()
+  readonly #large = new OwnerQueues<Lane>((lane) => ({ owner: lane.task.owner, key: lane }))
   readonly #events: NextEvents
+  readonly #room: LaneRoom
   readonly #passedOver: PassedOver
   readonly #claims: Claims
   readonly #turns = new Set<Promise<unknown>>()
@@ -63,19 +65,17 @@ export class WebhookDispatcher {
   constructor(options: DispatcherOptions) {
     this.#options = options
     this.#lanesMax = options.lanesMax ?? 50_000
-    this.#bytesMax = options.bytesMax ?? 64 * 1024 * 1024
     this.#retryMs = options.retryMs ?? 1000
     this.#queue = new FairQueue(options.limits)
     this.#claims = new Claims(options)
     const [lanes, claims] = [this.#lanes, this.#claims]
-    this.#events = new NextEvents({ ...options, lanes, claims, bytesMax: this.#bytesMax })
+    const { bytesMax = 64 * 1024 * 1024 } = options
+    this.#events = new NextEvents({ ...options, lanes, claims, bytesMax })
+    this.#room = new LaneRoom(lanes, this.#lanesMax, (host) => this.#queue.isWell(host))
     this.#passedOver = new PassedOver({
       open: () => options.registrations.storedOpen(),
       wake: (open) => this.#wake(open.task, open, open.settled, true),
-      hasRoom: (host) =>
-        host === undefined
-          ? this.#lanes.stored < this.#lanesMax / 2
-          : this.#lanes.storedAt(host) < this.#lanesMaxAt(host) / 2,
+      room: this.#room,
     })
     // Of what was passed over nothing is kept but that it owes something.
     options.metrics.watchQueue(() => this.#lanes.queued + this.#passedOver.count)
@@ -171,7 +171,9 @@ export class WebhookDispatcher {
     const there = this.#lanes.get(key)
     if (there !== undefined) return this.#again(there, known)
     if (this.#draining && stored) return
-    if (stored && !this.#hasRoomAt(hostOf(config.url))) return
+    // What is passed over is looked up later.
+    const full = stored ? this.#room.full(hostOf(config.url), task.owner) : undefined
+    if (full !== undefined) return this.#passedOver.note(full)
     this.#add({
       key,
       task,
@@ -182,20 +184,6 @@ export class WebhookDispatcher {
       stored,
       record,
     })
-  }
-
-  /** Nobody's backlog may fill the lines, of which others have need; least that of a host which takes nothing. */
-  #lanesMaxAt(host: string): number {
-    return Math.ceil(this.#lanesMax * (this.#queue.isWell(host) ? 1 / 5 : 1 / 50))
-  }
-
-  /** False: what was passed over is looked up later. */
-  #hasRoomAt(host: string): boolean {
-    const isFull = this.#lanes.stored >= this.#lanesMax
-    const isShareFull = this.#lanes.storedAt(host) >= this.#lanesMaxAt(host)
-    if (isFull) this.#passedOver.note()
-    else if (isShareFull) this.#passedOver.note(host)
-    return !isFull && !isShareFull
   }
 
   #wakeGlobal(task: TaskKey, from: number, record: TaskRecord): void {
@@ -249,15 +237,14 @@ export class WebhookDispatcher {
     this.#events.drop(lane)
     if (!isGone || lane.running) return
     this.#queue.remove(lane)
-    this.#large.delete(lane)
+    this.#large.remove(lane)
     this.#forget(lane)
   }
 
   #pump(): void {
     // One at a time: each holds what it has read before the next one looks for room.
-    const [large] = this.#large
-    if (large !== undefined && this.#events.bytes < this.#bytesMax && this.#large.delete(large))
-      this.#queue.add(large)
+    const large = this.#large.take((owner) => this.#events.hasRoom(owner))
+    if (large !== undefined) this.#queue.add(large)
     while (this.#loading < loadingMax && !this.#stop.signal.aborted) {
       const lane = this.#queue.take()
       if (lane === undefined) return
@@ -278,12 +265,12 @@ export class WebhookDispatcher {
   }
 
   async #turn(lane: Lane): Promise<void> {
-    const { host, abort } = lane
+    const { host, abort, task } = lane
     lane.running = true
     lane.again = false
     const next = await this.#next(lane)
     if (next === undefined || abort.signal.aborted) {
-      this.#queue.done(host, undefined)
+      this.#queue.done(host, task.owner, undefined)
       return this.#leave(lane, false)
     }
     const { url, token, event } = next
@@ -296,6 +283,7 @@ export class WebhookDispatcher {
     }
     const result = await this.#options.deliverer.deliver({
       url,
+      owner: task.owner,
       token,
       body: event.body,
       signal: abort.signal,
@@ -305,7 +293,8 @@ export class WebhookDispatcher {
       },
     })
     // The place at the host is free before the storage has answered.
-    this.#queue.done(host, result.outcome === 'aborted' ? undefined : result.reason !== 'exhausted')
+    const healthy = result.outcome === 'aborted' ? undefined : result.reason !== 'exhausted'
+    this.#queue.done(host, task.owner, healthy)
     this.#pump()
     let settled = false
     try {
@@ -347,8 +336,7 @@ export class WebhookDispatcher {
     const { registrations } = this.#options
     const { event, config } = next
     this.#events.shift(lane, event)
-    // What waits holds at most half of the bytes.
-    if (this.#events.bytes > this.#bytesMax / 2) this.#events.drop(lane)
+    if (this.#events.isHalfFull) this.#events.drop(lane)
     this.#lanes.move(lane, { settled: event.sequence })
     tellOutcome(this.#options, lane, next, result)
     if (event.last) registrations.noneLeft(lane.task, registrations.mark(lane.task))

@@ -19,18 +19,18 @@ const known = (queue: FairQueue<Item>, hosts: string[], healthy = true) => {
   for (const host of hosts) {
     queue.add(item(host))
     queue.take()
-    queue.done(host, healthy)
+    queue.done(host, 'alice', healthy)
   }
 }
 
-test('hosts take turns, whoever came first; within a host the first comes first', () => {
-  const queue = new FairQueue<Item>({ totalMax: 4 })
+test('hosts of an owner take turns, whichever came first; within a host the first comes first', () => {
+  const queue = new FairQueue<Item>({ totalMax: 8 })
   known(queue, ['a', 'b'])
   for (const name of ['1', '2', '3']) queue.add(item('a', name))
   for (const name of ['4', '5']) queue.add(item('b', name))
   expect(takeAll(queue).map(({ name }) => name)).toEqual(['1', '4', '2', '5'])
   expect(queue.take()).toBeUndefined()
-  queue.done('a', true)
+  queue.done('a', 'alice', true)
   expect(queue.take()?.name).toBe('3')
 })
 
@@ -48,14 +48,13 @@ test('within a host, owners take turns: a long line of one does not hold up anot
 test('a host has at most so many at a time, and all together at most so many', () => {
   const queue = new FairQueue<Item>({ totalMax: 5, perHostMax: 3 })
   known(queue, ['a', 'b'])
-  for (let i = 0; i < 10; i += 1) for (const host of ['a', 'b']) queue.add(item(host))
-  expect(takeAll(queue)).toHaveLength(5)
-  for (let i = 0; i < 3; i += 1) queue.done('a', true)
-  expect(
-    takeAll(queue)
-      .map(({ host }) => host)
-      .sort(),
-  ).toEqual(['a', 'a', 'b'])
+  for (let i = 0; i < 10; i += 1) for (const host of ['a', 'b']) queue.add(item(host, '', `${i}`))
+  let underWay = takeAll(queue)
+  const atHost = (name: string) => underWay.filter(({ host }) => host === name).length
+  expect(new Set([atHost('a'), atHost('b')])).toEqual(new Set([2, 3]))
+  for (const { host, task } of underWay.slice(0, 3)) queue.done(host, task.owner, true)
+  underWay = [...underWay.slice(3), ...takeAll(queue)]
+  expect(new Set([atHost('a'), atHost('b')])).toEqual(new Set([2, 3]))
 })
 
 test('a host whose last delivery failed gets a quarter, one that had none a sixteenth, until one succeeds', () => {
@@ -65,9 +64,9 @@ test('a host whose last delivery failed gets a quarter, one that had none a sixt
   known(queue, ['a'])
   for (let i = 0; i < 30; i += 1) queue.add(item('a'))
   expect(takeAll(queue)).toHaveLength(8)
-  for (let i = 0; i < 8; i += 1) queue.done('a', false)
+  for (let i = 0; i < 8; i += 1) queue.done('a', 'alice', false)
   expect(takeAll(queue)).toHaveLength(2)
-  queue.done('a', true)
+  queue.done('a', 'alice', true)
   expect(takeAll(queue)).toHaveLength(7)
 })
 
@@ -77,19 +76,19 @@ test('hosts that fail leave half of the places to the others, however many they 
   const well = Array.from({ length: 20 }, (_, i) => `well${i}`)
   known(queue, sick, false)
   known(queue, well)
-  for (const host of sick) queue.add(item(host))
+  for (const host of sick) queue.add(item(host, '', host))
   expect(takeAll(queue)).toHaveLength(5)
-  for (const host of well) queue.add(item(host))
+  for (const host of well) queue.add(item(host, '', host))
   expect(takeAll(queue).map(({ host }) => host)).toEqual(well.slice(0, 5))
   // One that fails while it has others under way counts with all of them.
-  queue.done('well0', undefined)
+  queue.done('well0', 'well0', undefined)
   expect(queue.take()?.host).toBe('well5')
 })
 
 test('hosts that nothing is known of leave a quarter of the places to those that take what they are sent', () => {
   const queue = new FairQueue<Item>({ totalMax: 8 })
   known(queue, ['well'])
-  for (let i = 0; i < 20; i += 1) queue.add(item(`new${i}`))
+  for (let i = 0; i < 20; i += 1) queue.add(item(`new${i}`, '', `owner ${i}`))
   expect(takeAll(queue)).toHaveLength(6)
   queue.add(item('well'))
   expect(takeAll(queue).map(({ host }) => host)).toEqual(['well'])
@@ -101,4 +100,60 @@ test('what is removed is not taken', () => {
   for (const each of [one, two]) queue.add(each)
   queue.remove(one)
   expect(takeAll(queue)).toEqual([two])
+})
+
+test('owners take turns, on however many hosts their receivers are', () => {
+  const queue = new FairQueue<Item>()
+  for (let i = 0; i < 5; i += 1) queue.add(item(`a${i}`, `a${i}`, 'alice'))
+  for (const name of ['b1', 'b2']) queue.add(item(name, name, 'bob'))
+  queue.add(item('c', 'c', 'carol'))
+  expect(takeAll(queue).map(({ name }) => name)).toEqual(['a0', 'b1', 'c', 'a1', 'b2', 'a2', 'a3', 'a4'])
+})
+
+test('an owner takes turns also where its hosts take what they are sent, fail or are new', () => {
+  const queue = new FairQueue<Item>()
+  known(queue, ['well', 'also well'])
+  known(queue, ['sick'], false)
+  for (const host of ['well', 'sick', 'new']) queue.add(item(host, host, 'alice'))
+  for (const name of ['b1', 'b2', 'b3']) queue.add(item('also well', name, 'bob'))
+  expect(takeAll(queue).map(({ task }) => task.owner)).toEqual([
+    'alice',
+    'bob',
+    'alice',
+    'bob',
+    'alice',
+    'bob',
+  ])
+})
+
+test('an owner has at most as many under way as are free, so that there is a place for the next owner', () => {
+  const queue = new FairQueue<Item>({ totalMax: 12 })
+  const hosts = Array.from({ length: 60 }, (_, i) => `h${i}`)
+  known(queue, hosts)
+  const takenBy = (owner: string) => {
+    for (const host of hosts) queue.add(item(host, '', owner))
+    return takeAll(queue).map(({ task }) => task.owner)
+  }
+  expect(takenBy('alice')).toEqual(Array.from({ length: 6 }, () => 'alice'))
+  expect(takenBy('bob')).toEqual(Array.from({ length: 3 }, () => 'bob'))
+  expect(takenBy('carol')).toEqual(Array.from({ length: 2 }, () => 'carol'))
+})
+
+test('at a host that several owners name, one with many other hosts does not hold up the others', () => {
+  const queue = new FairQueue<Item>({ perHostMax: 1 })
+  for (let i = 0; i < 50; i += 1) queue.add(item(`a${i}`, 'alice elsewhere', 'alice'))
+  for (const name of ['alice 1', 'alice 2']) queue.add(item('shared', name, 'alice'))
+  queue.add(item('shared', 'bob', 'bob'))
+  expect([queue.take(), queue.take()].map((one) => one?.name)).toEqual(['alice elsewhere', 'bob'])
+})
+
+test('each of many owners with something for one host comes to its turn', () => {
+  const queue = new FairQueue<Item>({ perHostMax: 1 })
+  for (let i = 0; i < 200; i += 1) queue.add(item('a', `${i}`, `owner ${i}`))
+  const taken: string[] = []
+  for (let one = queue.take(); one !== undefined; one = queue.take()) {
+    taken.push(one.name)
+    queue.done(one.host, one.task.owner, true)
+  }
+  expect(taken).toEqual(Array.from({ length: 200 }, (_, i) => `${i}`))
 })

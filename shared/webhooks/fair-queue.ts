@@ -13,7 +13,7 @@ interface Host<T> {
 }
 
 export interface FairQueueLimits {
-  /** Deliveries under way in all, those between two attempts included. Default 1024. */
+  /** Deliveries under way in all, those between two attempts included; of one owner at most as many as are free. Default 1024. */
   totalMax?: number
   /** To one host. Default 32; to one whose last delivery failed: a quarter; to one that had none yet: a sixteenth. */
   perHostMax?: number
@@ -24,9 +24,9 @@ const shares: Record<Standing, number> = { well: 1, sick: 1 / 4, new: 1 / 16 }
 const nameOf = <T extends Waiting>(item: T) => ({ owner: item.task.owner, key: item })
 
 /**
- * Whose event is read and handed to the deliverer next (which bounds the posts; here the bound is on what they hold): hosts
- * take turns, and so do the owners of tasks within a host, so that a long line of one delays no other; hosts that fail or hang get
- * few of the places, so that they cannot take them all.
+ * Whose event is read and handed to the deliverer next (which bounds the posts; here the bound is on what they hold): owners of
+ * tasks take turns, on however many hosts their receivers are; hosts that fail or hang get few of the places, so that they cannot
+ * take them all, and each owner leaves some to the others.
  */
 export class FairQueue<T extends Waiting> {
   readonly #perHostMax: number
@@ -52,24 +52,24 @@ export class FairQueue<T extends Waiting> {
 
   /** The next one, which counts as under way from now on; undefined when nothing may begin. */
   take(): T | undefined {
-    const name = this.#line.next()
-    const host = name === undefined ? undefined : this.#hosts.get(name)
-    const item = host?.waiting.take()
-    if (name === undefined || host === undefined || item === undefined) return undefined
+    const next = this.#line.next()
+    const host = next === undefined ? undefined : this.#hosts.get(next.host)
+    const item = next === undefined ? undefined : host?.waiting.takeOf(next.owner)
+    if (next === undefined || host === undefined || item === undefined) return undefined
     host.underWay += 1
-    this.#line.begin(name)
+    this.#line.begin(next.host, next.owner)
     // At the end of the round.
-    this.#place(name, host)
+    this.#place(next.host, host)
     return item
   }
 
-  /** @param name that of `take`; @param healthy undefined when nothing was learned about it */
-  done(name: string, healthy: boolean | undefined): void {
-    const host = this.#hosts.get(name)
-    if (host === undefined) return
-    host.underWay -= 1
-    this.#line.end(name, healthy)
-    this.#place(name, host)
+  /** @param host that of the item when it was taken; @param healthy undefined when nothing was learned about it */
+  done(host: string, owner: string, healthy: boolean | undefined): void {
+    const its = this.#hosts.get(host)
+    if (its === undefined) return
+    its.underWay -= 1
+    this.#line.end(host, owner, healthy)
+    this.#place(host, its)
   }
 
   /** The last delivery to the host did not fail. */
@@ -79,7 +79,7 @@ export class FairQueue<T extends Waiting> {
 
   #place(name: string, host: Host<T>): void {
     const max = Math.max(1, Math.floor(this.#perHostMax * shares[this.#line.standingOf(name)]))
-    this.#line.place(name, host.waiting.size > 0 && host.underWay < max)
+    this.#line.place(name, host.underWay < max ? host.waiting.owners() : [])
     if (host.waiting.size === 0 && host.underWay === 0) this.#hosts.delete(name)
   }
 }

@@ -1,35 +1,44 @@
-/** How a host took what went to it last; `new`: nothing is known of it. */
-export type Standing = 'well' | 'new' | 'sick'
+import { Places, type Standing } from './places.ts'
+import { type Ready, ReadyTurns } from './ready-turns.ts'
 
-const standings = ['well', 'new', 'sick'] as const
+export type { Standing } from './places.ts'
 
 /** Hosts of each standing that are remembered while nothing goes to them. */
 const rememberedMax = 10_000
 
+/** Owners with something for the same host that are in the line at a time; the others follow when one of them was served. */
+const ownersPerHostMax = 32
+
+interface Active {
+  standing: Standing
+  /** Under way, by owner. */
+  underWay: Map<string, number>
+}
+
 /**
- * Which host is next for what there is only so much of. Standings take turns, and hosts within one. Hosts that nothing is
- * known of and those that fail hold at most three quarters of it, those that fail at most half: however many they are, and
- * whoever named them, something is left for those that take what they are sent.
+ * Which owner and which of its hosts is next for what there is only so much of ({@link Places}). Owners take turns, however
+ * many hosts they have.
  */
 export class HostLine {
-  readonly #max: Record<Standing | 'unproven', number>
+  readonly #places: Places
+  readonly #turns = new ReadyTurns()
   readonly #remembered = { well: new Set<string>(), sick: new Set<string>() }
-  /** Hosts that something may be begun for, next first. */
-  readonly #ready = { well: new Set<string>(), new: new Set<string>(), sick: new Set<string>() }
-  readonly #underWay = { well: 0, new: 0, sick: 0 }
+  /** Owners that are in the line for the host. */
+  readonly #ready = new Map<string, { standing: Standing; owners: Set<string> }>()
   /** Hosts that something is under way to. */
-  readonly #active = new Map<string, { standing: Standing; underWay: number }>()
-  #last = 0
+  readonly #active = new Map<string, Active>()
+  readonly #rules = {
+    isFull: (standing: Standing) => this.#places.isFull(standing),
+    hasRoom: (standing: Standing, owner: string) => this.#places.hasRoom(standing, owner),
+  }
 
   constructor(totalMax: number) {
-    const [half, most] = [Math.ceil(totalMax / 2), Math.ceil((totalMax * 3) / 4)]
-    this.#max = { well: totalMax, new: most, sick: half, unproven: most }
+    this.#places = new Places(totalMax)
   }
 
   /** To all hosts. */
   get underWay(): number {
-    const { well, new: unknown, sick } = this.#underWay
-    return well + unknown + sick
+    return this.#places.taken
   }
 
   standingOf(host: string): Standing {
@@ -39,60 +48,61 @@ export class HostLine {
     return this.#remembered.sick.has(host) ? 'sick' : 'new'
   }
 
-  /** One more may begin for a host of this standing. */
-  hasRoom(standing: Standing): boolean {
-    const { new: unknown, sick } = this.#underWay
-    if (this.underWay >= this.#max.well) return false
-    return (
-      standing === 'well' ||
-      (unknown + sick < this.#max.unproven && this.#underWay[standing] < this.#max[standing])
-    )
+  /** The owner may begin one more for the host. */
+  hasRoom(host: string, owner: string): boolean {
+    return this.#places.hasRoom(this.standingOf(host), owner)
   }
 
-  /** Puts the host at the end of the line, leaves it where it is in it, or takes it out. */
-  place(host: string, isReady: boolean): void {
-    const its = this.standingOf(host)
-    for (const standing of standings) {
-      if (isReady && standing === its) this.#ready[standing].add(host)
-      else this.#ready[standing].delete(host)
+  /** @param owners who have something for the host, in their order there; none where nothing may begin for it */
+  place(host: string, owners: Iterable<string>): void {
+    const standing = this.standingOf(host)
+    const now = new Set<string>()
+    for (const owner of owners) {
+      if (now.size >= ownersPerHostMax) break
+      now.add(owner)
     }
+    const before = this.#ready.get(host)
+    for (const owner of before?.owners ?? [])
+      if (before !== undefined && (before.standing !== standing || !now.has(owner)))
+        this.#turns.remove({ owner, host, standing: before.standing })
+    for (const owner of now) this.#turns.add({ owner, host, standing })
+    if (now.size > 0) this.#ready.set(host, { standing, owners: now })
+    else this.#ready.delete(host)
   }
 
-  /** Out of the line; undefined where nobody is in it, or nothing is left for those who are. */
-  next(): string | undefined {
-    for (const _ of standings) {
-      this.#last = (this.#last + 1) % standings.length
-      const standing = standings[this.#last] ?? 'well'
-      const [host] = this.#ready[standing]
-      if (host === undefined || !this.hasRoom(standing)) continue
-      this.#ready[standing].delete(host)
-      return host
-    }
-    return undefined
+  /** Out of the line; undefined where nobody is in it, or nothing is left for those who are. To be placed again. */
+  next(): Pick<Ready, 'host' | 'owner'> | undefined {
+    const next = this.#turns.next(this.#rules)
+    if (next !== undefined) this.#ready.get(next.host)?.owners.delete(next.owner)
+    return next
   }
 
-  begin(host: string): void {
-    const active = this.#active.get(host) ?? { standing: this.standingOf(host), underWay: 0 }
+  begin(host: string, owner: string): void {
+    const active = this.#active.get(host) ?? { standing: this.standingOf(host), underWay: new Map() }
     this.#active.set(host, active)
-    active.underWay += 1
-    this.#underWay[active.standing] += 1
+    active.underWay.set(owner, (active.underWay.get(owner) ?? 0) + 1)
+    this.#places.count(owner, active.standing, 1)
   }
 
-  /** @param well how it was taken; undefined: nothing was learned */
-  end(host: string, well: boolean | undefined): void {
+  /** To be placed again. @param well how it was taken; undefined: nothing was learned */
+  end(host: string, owner: string, well: boolean | undefined): void {
     const active = this.#active.get(host)
-    if (active === undefined) return
-    active.underWay -= 1
-    this.#underWay[active.standing] -= 1
+    const its = active?.underWay.get(owner)
+    if (active === undefined || its === undefined) return
+    this.#places.count(owner, active.standing, -1)
+    if (its > 1) active.underWay.set(owner, its - 1)
+    else active.underWay.delete(owner)
     if (well !== undefined) this.#learn(host, active, well ? 'well' : 'sick')
-    if (active.underWay === 0) this.#active.delete(host)
+    if (active.underWay.size === 0) this.#active.delete(host)
   }
 
   /** What else is under way to the host counts as the last one ended. */
-  #learn(host: string, active: { standing: Standing; underWay: number }, now: 'well' | 'sick'): void {
-    this.#underWay[active.standing] -= active.underWay
-    this.#underWay[now] += active.underWay
-    if (this.#ready[active.standing].delete(host)) this.#ready[now].add(host)
+  #learn(host: string, active: Active, now: 'well' | 'sick'): void {
+    if (active.standing !== now)
+      for (const [owner, its] of active.underWay) {
+        this.#places.count(owner, active.standing, -its)
+        this.#places.count(owner, now, its)
+      }
     active.standing = now
     this.#remembered[now === 'well' ? 'sick' : 'well'].delete(host)
     const same = this.#remembered[now]

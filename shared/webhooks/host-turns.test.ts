@@ -8,9 +8,10 @@ function line(options: ConstructorParameters<typeof HostTurns>[0]) {
   const turns = new HostTurns(options)
   const got: string[] = []
   const held = new Map<string, Turn[]>()
-  const take = async (origin: string, stop = signal) => {
-    const turn = await turns.take(origin, stop)
-    got.push(origin)
+  /** Each host has an owner of its own, unless one is given. */
+  const take = async (origin: string, stop = signal, owner = origin) => {
+    const turn = await turns.take(origin, stop, owner)
+    got.push(owner)
     held.set(origin, [...(held.get(origin) ?? []), turn])
   }
   const give = (origin: string, answered: boolean | undefined = true) => held.get(origin)?.shift()?.(answered)
@@ -92,9 +93,10 @@ test('hosts that do not answer, and hosts that nothing is known of, leave turns 
   await settled()
   expect(turns.underWay).toBe(4)
   got.length = 0
-  for (const origin of ['new', 'new', 'new2', 'new2', 'well', 'well']) void take(origin)
+  for (const origin of ['new', 'new', 'new2', 'new2', 'well']) void take(origin)
+  void take('well', signal, 'another owner')
   await settled()
-  expect(got).toEqual(['new', 'new2', 'well', 'well'])
+  expect(got).toEqual(['new', 'new2', 'well', 'another owner'])
 })
 
 test('a host that nothing is known of gets one turn at a time, until it answers', async () => {
@@ -121,4 +123,21 @@ test('whoever gives up leaves the line, and a turn given back twice counts once'
   expect(turns.underWay).toBe(0)
   await take('b')
   expect(turns.underWay).toBe(1)
+})
+
+test('owners take turns, also at one host, and one leaves places to the next', async () => {
+  const of = line({ perHostMax: 8, totalMax: 8 })
+  const { got, take, give, settled, turns } = of
+  const as = (owner: string, origin: string) => void take(origin, signal, owner)
+  await known(of, 'a', 8)
+  for (let n = 0; n < 6; n++) as('alice', 'a')
+  await settled()
+  expect([got, turns.underWay]).toEqual([['alice', 'alice', 'alice', 'alice'], 4])
+  for (let n = 0; n < 6; n++) as('alice', `other${n}`)
+  for (let n = 0; n < 3; n++) as('bob', 'a')
+  await settled()
+  expect(got.slice(4)).toEqual(['bob', 'bob'])
+  give('a')
+  await settled()
+  expect(got.slice(6)).toEqual(['bob'])
 })

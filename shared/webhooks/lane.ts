@@ -46,6 +46,7 @@ export class Lanes {
   readonly #lanes = new Map<string, Lane>()
   /** Of stored configs, by host. */
   readonly #storedAt = new Map<string, number>()
+  readonly #storedOf = new Map<string, number>()
   #stored = 0
   #global = 0
   #queued = 0
@@ -58,6 +59,11 @@ export class Lanes {
   /** Of those, the ones that lead to the host. */
   storedAt(host: string): number {
     return this.#storedAt.get(host) ?? 0
+  }
+
+  /** Of those, the ones for tasks of the owner. */
+  storedOf(owner: string): number {
+    return this.#storedOf.get(owner) ?? 0
   }
 
   /** Of the global webhook. */
@@ -108,12 +114,17 @@ export class Lanes {
     if (this.#lanes.get(lane.key) === lane) this.#queued += lane.known - lane.settled - before
   }
 
-  #count({ stored, configId, host }: Lane, by: 1 | -1): void {
+  #count({ stored, configId, host, task }: Lane, by: 1 | -1): void {
     if (configId === undefined) this.#global += by
     if (!stored) return
     this.#stored += by
-    const at = this.storedAt(host) + by
-    if (at > 0) this.#storedAt.set(host, at)
-    else this.#storedAt.delete(host)
+    addTo(this.#storedAt, host, by)
+    addTo(this.#storedOf, task.owner, by)
   }
+}
+
+function addTo(counts: Map<string, number>, key: string, by: number): void {
+  const sum = (counts.get(key) ?? 0) + by
+  if (sum > 0) counts.set(key, sum)
+  else counts.delete(key)
 }

@@ -52,14 +52,20 @@ const orphanAfterMs = 10 * 60 * 1000
 export class NextEvents {
   readonly #parts: Parts
   #bytes = 0
+  readonly #bytesOf = new Map<string, number>()
 
   constructor(parts: Parts) {
     this.#parts = parts
   }
 
-  /** Held by all lanes. */
-  get bytes(): number {
-    return this.#bytes
+  /** Lanes that wait are to hold no bytes from here on. */
+  get isHalfFull(): boolean {
+    return this.#bytes > this.#parts.bytesMax / 2
+  }
+
+  /** A further large event of the owner may be held: an owner has at most as many bytes as are still free. */
+  hasRoom(owner: string): boolean {
+    return (this.#bytesOf.get(owner) ?? 0) < this.#parts.bytesMax - this.#bytes
   }
 
   /** Undefined: nothing is to be sent, or no longer there. @param draining stored configs are left alone */
@@ -96,7 +102,7 @@ export class NextEvents {
 
   /** Forgets bytes; they are made again when their turn comes. */
   drop(lane: Lane): void {
-    for (const { body } of lane.batch) this.#bytes -= body.byteLength
+    for (const { body } of lane.batch) this.#count(lane, -body.byteLength)
     lane.batch = []
   }
 
@@ -104,7 +110,7 @@ export class NextEvents {
   shift(lane: Lane, event: PreparedEvent): void {
     if (lane.batch[0] !== event) return
     lane.batch.shift()
-    this.#bytes -= event.body.byteLength
+    this.#count(lane, -event.body.byteLength)
   }
 
   /** Replaced while it waited: it takes its turn at the host where it goes now. */
@@ -162,11 +168,18 @@ export class NextEvents {
   /** Receivers that take nothing may hold the bytes of large events; small ones of others go past them. */
   #hold(lane: Lane, prepared: PreparedEvent[]): void {
     const [first] = prepared
-    const isFull = this.#bytes >= this.#parts.bytesMax
+    const isFull = !this.hasRoom(lane.task.owner)
     lane.isLarge = isFull && first !== undefined && first.body.byteLength > smallBytes
     if (lane.isLarge) return
     lane.batch = isFull ? prepared.slice(0, 1) : prepared
-    for (const { body } of lane.batch) this.#bytes += body.byteLength
+    for (const { body } of lane.batch) this.#count(lane, body.byteLength)
+  }
+
+  #count({ task }: Lane, by: number): void {
+    this.#bytes += by
+    const its = (this.#bytesOf.get(task.owner) ?? 0) + by
+    if (its > 0) this.#bytesOf.set(task.owner, its)
+    else this.#bytesOf.delete(task.owner)
   }
 }
 

@@ -1,16 +1,17 @@
 import { setTimeout as pause } from 'node:timers/promises'
 import type { OpenPushConfig } from '../store/webhook-store.ts'
+import type { LaneRoom, Share } from './lane-room.ts'
 
 /**
- * Stored configs that found no room in mind, or none for their host. They are on the disk, so that it is enough to know that
+ * Stored configs that found no room in memory, or none for their host or owner. They are on the disk, so that it is enough to know that
  * there are some: all are looked through again once there is room.
  */
 export class PassedOver {
   readonly #open: () => AsyncIterable<OpenPushConfig>
   readonly #wake: (config: OpenPushConfig) => void
-  readonly #hasRoom: (host?: string) => boolean
-  /** Whose share was full. */
-  readonly #hosts = new Set<string>()
+  readonly #room: Pick<LaneRoom, 'hasRoomAgain'>
+  /** What was full, by name. */
+  readonly #full = new Map<string, Share>()
   #some = false
   #count = 0
   #looking = false
@@ -20,12 +21,11 @@ export class PassedOver {
   constructor(parts: {
     open: () => AsyncIterable<OpenPushConfig>
     wake: (config: OpenPushConfig) => void
-    /** In all, or for one host. */
-    hasRoom: (host?: string) => boolean
+    room: Pick<LaneRoom, 'hasRoomAgain'>
   }) {
     this.#open = parts.open
     this.#wake = parts.wake
-    this.#hasRoom = parts.hasRoom
+    this.#room = parts.room
   }
 
   /** About how many there are. */
@@ -33,11 +33,10 @@ export class PassedOver {
     return this.#count
   }
 
-  /** @param host where only its share was full */
-  note(host?: string): void {
+  /** @param full why one was passed over */
+  note(full: Share): void {
     this.#count += 1
-    if (host === undefined) this.#some = true
-    else this.#hosts.add(host)
+    this.#full.set(full.name, full)
   }
 
   /** There may be some that nobody has told of. */
@@ -52,7 +51,7 @@ export class PassedOver {
 
   /** There is something to look for, and nobody looks. */
   get isDue(): boolean {
-    return !this.#looking && !this.#stopped && this.#hasRoom() && this.#isLeft()
+    return !this.#looking && !this.#stopped && this.#room.hasRoomAgain() && this.#isLeft()
   }
 
   /** Wakes them as room allows. */
@@ -61,10 +60,10 @@ export class PassedOver {
     try {
       do {
         this.#some = false
-        this.#hosts.clear()
+        this.#full.clear()
         this.#count = 0
         for await (const config of this.#open()) {
-          while (!this.#hasRoom() && !this.#stopped) await pause(50)
+          while (!this.#room.hasRoomAgain() && !this.#stopped) await pause(50)
           if (this.#stopped) return
           this.#wake(config)
         }
@@ -76,6 +75,6 @@ export class PassedOver {
   }
 
   #isLeft(): boolean {
-    return this.#some || [...this.#hosts].some((host) => this.#hasRoom(host))
+    return this.#some || [...this.#full.values()].some((share) => share.hasRoomAgain())
   }
 }

@@ -1,0 +1,74 @@
+import type { Standing } from './places.ts'
+
+/** An owner with something ready for a host. */
+export interface Ready {
+  owner: string
+  host: string
+  standing: Standing
+}
+
+/** The hosts of one owner and one standing, next first. */
+interface Line {
+  /** The lower, the sooner. */
+  turn: number
+  hosts: Set<string>
+}
+
+const standings = ['well', 'new', 'sick'] as const
+
+/** Which owner is next, and which of its hosts: owners take turns, and so do the hosts of an owner. */
+export class ReadyTurns {
+  /** Per standing, since one may be full while another has room. Each is in the order of turns. */
+  readonly #lines = {
+    well: new Map<string, Line>(),
+    new: new Map<string, Line>(),
+    sick: new Map<string, Line>(),
+  }
+  #turn = 0
+
+  /** At the end of what the owner has; where it is already when it is there. */
+  add({ owner, host, standing }: Ready): void {
+    const lines = this.#lines[standing]
+    const line = lines.get(owner)
+    if (line !== undefined) line.hosts.add(host)
+    else lines.set(owner, { turn: ++this.#turn, hosts: new Set([host]) })
+  }
+
+  remove({ owner, host, standing }: Ready): void {
+    const line = this.#lines[standing].get(owner)
+    line?.hosts.delete(host)
+    if (line?.hosts.size === 0) this.#lines[standing].delete(owner)
+  }
+
+  /** Takes it out; its owner's next turn comes after those of all others. An owner without room keeps its turn. */
+  next(rules: {
+    isFull: (standing: Standing) => boolean
+    hasRoom: (standing: Standing, owner: string) => boolean
+  }): Ready | undefined {
+    let best: { turn: number; ready: Ready } | undefined
+    for (const standing of standings) {
+      if (rules.isFull(standing)) continue
+      for (const [owner, { turn, hosts }] of this.#lines[standing]) {
+        if (best !== undefined && best.turn < turn) break
+        const [host] = hosts
+        if (host === undefined || !rules.hasRoom(standing, owner)) continue
+        best = { turn, ready: { owner, host, standing } }
+        break
+      }
+    }
+    if (best !== undefined) this.#served(best.ready)
+    return best?.ready
+  }
+
+  /** The standing that was served is the owner's last one. */
+  #served(ready: Ready): void {
+    this.remove(ready)
+    for (const standing of [...standings.filter((each) => each !== ready.standing), ready.standing]) {
+      const lines = this.#lines[standing]
+      const line = lines.get(ready.owner)
+      if (line === undefined) continue
+      lines.delete(ready.owner)
+      lines.set(ready.owner, { turn: ++this.#turn, hosts: line.hosts })
+    }
+  }
+}
