@@ -1,6 +1,10 @@
+import { mkdtemp, rm } from 'node:fs/promises'
+import { tmpdir } from 'node:os'
+import path from 'node:path'
 import { setTimeout as wait } from 'node:timers/promises'
-import { afterAll, beforeAll, describe, expect, test } from 'vitest'
+import { afterAll, beforeAll, describe, expect, onTestFinished, test } from 'vitest'
 import { hasRedis, type RedisServer, startRedis } from './testing/redis-server.ts'
+import { startedTask } from './testing/stored-task.ts'
 import { testAgent } from './testing/test-agent.ts'
 
 describe.skipIf(!hasRedis)('an agent with REDIS_URL (needs redis-server)', () => {
@@ -60,5 +64,28 @@ describe.skipIf(!hasRedis)('an agent with REDIS_URL (needs redis-server)', () =>
     for (const { id } of tasks) expect((await alice.wait(id)).status.state).toBe('completed')
     expect((await fetch(`${agent.url}/health`)).status).toBe(200)
     expect((await alice.sendAndWait('five')).status.state).toBe('completed')
+  })
+  test('tasks that ran when the process died run one after the other, fewest starts first, as without', async () => {
+    const dataDir = await mkdtemp(path.join(tmpdir(), 'parley-on-redis-'))
+    onTestFinished(() => rm(dataDir, { recursive: true, force: true }))
+    const twice = await startedTask(dataDir, { owner: 'alice', starts: 2, working: true })
+    const once = await startedTask(dataDir, { owner: 'alice', starts: 1, working: true })
+    const order: string[] = []
+    let [atOnce, most] = [0, 0]
+    await using agent = await testAgent(
+      {
+        handle: async ({ task }) => {
+          order.push(task.id)
+          most = Math.max(most, ++atOnce)
+          await wait(1000)
+          atOnce -= 1
+          return 'x'
+        },
+      },
+      { dataDir, env: { REDIS_URL: redis.url } },
+    )
+    for (const id of [once, twice])
+      expect((await agent.caller('alice').wait(id)).status.state).toBe('completed')
+    expect([order, most]).toEqual([[once, twice], 1])
   })
 })

@@ -123,7 +123,7 @@ export async function startAgentApp(options: AgentAppOptions): Promise<AgentApp>
   // Last: a start that fails (the port is taken) must not use up the starts of the tasks that wait.
   services.scheduler.start((job) => services.runner.run(job))
   if (line.backend !== 'in-process' || !store.exclusive)
-    stack.use(startSweep({ store, scheduler: services.scheduler, holder: services.runner.holder, log }))
+    stack.use(startSweep({ store, scheduler: services.scheduler, runner: services.runner, log }))
   services.payments?.start()
   const open = stack.move()
   return {

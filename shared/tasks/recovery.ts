@@ -42,6 +42,7 @@ export async function recover(parts: RecoveryParts): Promise<void> {
     { tasks: unfinished.length, suspects: suspects.length },
     'taking up what an earlier process left behind',
   )
+  runner.holdBack(suspects.map(({ id }) => id))
   void runAlone(
     parts,
     suspects.sort((a, b) => a.starts - b.starts),
@@ -59,6 +60,7 @@ async function runAlone(parts: RecoveryParts, suspects: TaskRecord[]): Promise<v
       if (item.kind === 'status-update' && item.status.state !== 'working') over.resolve()
     })
     const begun = runner.whenTakenUp(suspect.id)
+    runner.letRun(suspect.id)
     enqueue(scheduler, suspect)
     // The scheduler may start much later, or have others to run first.
     await Promise.race([begun, over.promise])

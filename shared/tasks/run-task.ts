@@ -62,6 +62,7 @@ export class TaskRunner {
   readonly #underWay = new Map<string, Promise<number | undefined>>()
   readonly #running = new Map<string, AbortController>()
   readonly #awaited = new Map<string, () => void>()
+  readonly #heldBack = new Set<string>()
   readonly #stop = new AbortController()
   readonly #stopping = this.#stop.signal
 
@@ -89,6 +90,19 @@ export class TaskRunner {
     this.#fresh.drop(taskId)
   }
 
+  /** Jobs for these tasks are dropped until `letRun`: a shared queue or the sweep may deliver one too early. */
+  holdBack(taskIds: Iterable<string>): void {
+    for (const id of taskIds) this.#heldBack.add(id)
+  }
+
+  letRun(taskId: string): void {
+    this.#heldBack.delete(taskId)
+  }
+
+  isHeldBack(taskId: string): boolean {
+    return this.#heldBack.has(taskId)
+  }
+
   /** Resolves when the next run of the task begins. For one waiter per task. */
   whenTakenUp(taskId: string): Promise<void> {
     return new Promise((resolve) => this.#awaited.set(taskId, resolve))
@@ -109,6 +123,7 @@ export class TaskRunner {
   }
 
   async #run(job: Job): Promise<number | undefined> {
+    if (this.#heldBack.has(job.taskId)) return undefined
     this.#awaited.get(job.taskId)?.()
     this.#awaited.delete(job.taskId)
     const known = this.#fresh.take(job)

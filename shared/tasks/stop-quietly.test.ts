@@ -39,7 +39,13 @@ test.each<[string, Start]>([
     (store, log) => {
       const scheduler = new InProcessScheduler(1)
       scheduler.start(async () => undefined)
-      return startSweep({ store, scheduler, holder: 'me', log, everyMs: 1 })
+      return startSweep({
+        store,
+        scheduler,
+        runner: { holder: 'me', isHeldBack: () => false },
+        log,
+        everyMs: 1,
+      })
     },
   ],
   ['the end of pauses', (store, log) => startExpiry({ store } as TaskEngine, log, 1)],

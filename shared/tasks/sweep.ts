@@ -1,11 +1,12 @@
 import type { Log } from '../process/log.ts'
 import type { Scheduler } from '../scheduler/scheduler.ts'
 import type { Store, Unfinishedness } from '../store/store.ts'
+import type { TaskRunner } from './run-task.ts'
 
 interface SweepParts {
   store: Store
   scheduler: Scheduler
-  holder: string
+  runner: Pick<TaskRunner, 'holder' | 'isHeldBack'>
   log: Log
   /** How often it is asked whose turn it is. Default 0.5 s. */
   everyMs?: number
@@ -56,9 +57,11 @@ export function startSweep(parts: SweepParts): Disposable {
 }
 
 export async function sweep(
-  { store, scheduler, holder }: SweepParts,
+  { store, scheduler, runner }: SweepParts,
   which: Unfinishedness = 'all',
 ): Promise<void> {
-  const unfinished = await store.listUnfinished(Date.now(), holder, which)
-  await scheduler.restore(unfinished.map(({ id, version, owner }) => ({ taskId: id, version, owner })))
+  const unfinished = await store.listUnfinished(Date.now(), runner.holder, which)
+  // Tasks that an earlier process left behind run one after the other (`recover`), not all at once.
+  const due = unfinished.filter(({ id }) => !runner.isHeldBack(id))
+  await scheduler.restore(due.map(({ id, version, owner }) => ({ taskId: id, version, owner })))
 }
