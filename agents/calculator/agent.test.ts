@@ -60,6 +60,15 @@ test.each(['5', 'x = 5'])(
   },
 )
 
+test.each(['what is the area of a circle with radius 5', 'is 97 prime?', 'how old is the universe'])(
+  'a sentence that is no calculation is asked back as a whole, not for the value of a word: %s',
+  async (text) => {
+    const [asked] = (await run({ text })) as { asked: string; data: object }[]
+    expect(asked?.asked).toMatch(/^I cannot read `.*` as a calculation\./)
+    expect(asked?.data).not.toHaveProperty('missing')
+  },
+)
+
 const words = { kind: 'text', text: 'said' }
 const after = (question: Said): Said[] => [
   { role: 'user', parts: [words] },

@@ -4,7 +4,7 @@ import { continueExpression } from './continue-expression.ts'
 import { ExpressionFault, expressionFrom } from './expression.ts'
 import { lastAnswer } from './last-answer.ts'
 import type { NotCalculated } from './outcome.ts'
-import { explain, isBeyondBounds, reply } from './reply.ts'
+import { explain, isBeyondBounds, isSentence, reply } from './reply.ts'
 
 /** The skills stand in `skills/`, one Markdown file each. */
 export default defineAgent({
@@ -34,5 +34,7 @@ async function* handle(context: HandlerContext): AsyncGenerator<Output> {
 function refusalOf(expression: string, outcome: NotCalculated, context: HandlerContext): Output {
   const reason = explain(expression, outcome)
   if (isBeyondBounds(outcome.fault)) return context.decline(reason)
-  return context.ask(reason, { expression, ...(outcome.missing && { missing: outcome.missing }) })
+  const { missing } = outcome
+  const isAsked = missing !== undefined && !isSentence(expression, missing)
+  return context.ask(reason, { expression, ...(isAsked && { missing }) })
 }

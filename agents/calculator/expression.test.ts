@@ -48,6 +48,22 @@ test.each([
   ['divide 12 m by 4 s', '12 m / (4 s)'],
   ['half of 90', '90 / 2'],
   ['square of 12', '12^2'],
+  ['What is 15 percent more than 200?', '200 + 15%'],
+  ['20% less than 80 €', '80 EUR * (1 - 20%)'],
+  ['percentage increase from 80 to 100', '(100 - 80) / 80 * 100'],
+  ['from 80 to 100, what is the percentage increase?', '(100 - 80) / 80 * 100'],
+  ['multiply 3 by 4 and subtract 2', '3 * 4 - 2'],
+  ['double 45 and add 10', '2 * 45 + 10'],
+  ['12 factorial', 'factorial(12)'],
+  ['gcd of 84 and 36', 'gcd(84, 36)'],
+  ['least common multiple of 4, 6 and 10', 'lcm(4, 6, 10)'],
+  ['7 choose 3', 'combinations(7, 3)'],
+  ['log base 2 of 1024', 'log(1024, 2)'],
+  ['sum of 1 to 100', 'sum(1:100)'],
+  ['sum of the numbers from 1 to 100', 'sum(1:100)'],
+  ['divide 100 by 7, rounded to 2 decimals', 'round(100 / 7, 2)'],
+  ['255 in binary', 'bin(255)'],
+  ['hex of 255', 'hex(255)'],
   ['2 to the 10th power', '2 ^ 10'],
 ])('shares, tips and other questions in words become one expression: %j', (text, expression) => {
   expect(expressionFrom(text, {})).toEqual({ expression })
@@ -64,6 +80,17 @@ test.each([
 })
 
 test.each([
+  ['sin of 30 degrees', 'sin(30 degrees)'],
+  ['What is the cosine of 60°?', 'cos(60 deg)'],
+  ['tan 45 deg', 'tan(45 deg)'],
+  ['sin(30°)', 'sin(30 deg)'],
+  ['sin of 2 radians', 'sin(2 radians)'],
+  ['sin 2', 'sin(2)'],
+])('an angle keeps its unit: %j', (text, expression) => {
+  expect(expressionFrom(text, {})).toEqual({ expression })
+})
+
+test.each([
   ['1.234,56 * 2', '1234.56 * 2'],
   ['89,90 * 17%', '89.90 * 17%'],
   ['average of 1,5', 'mean(1,5)'],
@@ -72,6 +99,8 @@ test.each([
   ['3x4', '3 * 4'],
   ['0x10 + 1', '0x10 + 1'],
   ['2x + 3', '2x + 3'],
+  ['convert 10 usd to eur', '10 USD to EUR'],
+  ['20 % of 50 chf', '20% * 50 CHF'],
 ])('numbers are read as people write them: %j', (text, expression) => {
   expect(expressionFrom(text, {})).toEqual({ expression })
 })

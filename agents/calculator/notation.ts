@@ -37,6 +37,14 @@ const words: [RegExp, string][] = [
   ],
   [/\b(?:the )?square root of (?:the )?/gi, 'sqrt of '],
   [/\b(?:the )?cube root of (?:the )?/gi, 'cbrt of '],
+  // Before the number alone is taken for the argument: `sin of 30 degrees` is not the sine of 30 radians, in degrees.
+  [
+    new RegExp(
+      String.raw`\b(?:the )?(sine|sin|cosine|cos|tangent|tan)(?: of)? (${number}) ?(deg|degrees?|rad|radians?)\b`,
+      'gi',
+    ),
+    '$1($2 $3)',
+  ],
   [
     new RegExp(
       String.raw`\b(?:the )?(determinant|det|inverse|inv|transpose|median|sqrt|cbrt|factorial|logarithm|log|sine|sin|cosine|cos|tangent|tan) of (\[.*\]|${atom})`,

@@ -13,6 +13,9 @@ const withMore = String.raw`(?:with|plus|including|incl\.?|and(?: add)?|\+) (?:a
 const split = '(?:split|divide|share)'
 const among = '(?:by|between|among(?:st)?|into|in|for) ?'
 
+const list = String.raw`(\d+(?:(?:, ?(?:and )?| and )\d+)+)`
+const share = '(?:percentage|percent|%)'
+
 const phrases: [pattern: RegExp, expression: (...groups: string[]) => string][] = [
   phrase(
     `${split} (?:an? |the )?(?:bill (?:of )?)?${money}(?:,| equally| evenly)? (?:${among})?${people},? ${withMore}${percent}(?: ${surcharge})?`,
@@ -61,6 +64,13 @@ const phrases: [pattern: RegExp, expression: (...groups: string[]) => string][] 
     changed(total, '-', share),
   ),
   phrase(`(?:subtract|take|deduct) ${percent} from ${money}`, (share, total) => changed(total, '-', share)),
+  phrase(`${percent} more than ${money}`, (more, total) => changed(total, '+', more)),
+  phrase(`${percent} less than ${money}`, (less, total) => changed(total, '-', less)),
+  phrase(`${share} (?:increase|decrease|change|growth) from ${money} to ${money}`, change),
+  phrase(
+    `from ${money} to ${money},? (?:what is |is )?(?:the |an? )?(?:what )?${share} (?:increase|decrease|change|growth)`,
+    change,
+  ),
   phrase(`what (?:percent|percentage|%) of ${money} is ${money}`, (whole, part) => ratio(part, whole)),
   phrase(`what (?:percent|percentage|%) is ${money} of ${money}`, ratio),
   phrase(`${money} is what (?:percent|percentage|%) of ${money}`, ratio),
@@ -84,14 +94,64 @@ const phrases: [pattern: RegExp, expression: (...groups: string[]) => string][] 
   phrase(`(?:triple|three times)(?: of)? ${amount}`, (one) => `3 * ${one}`),
   phrase(`square of ${amount}`, (one) => `${bracketed(one)}^2`),
   phrase(`cube of ${amount}`, (one) => `${bracketed(one)}^3`),
+  phrase(`${money} factorial`, (one) => `factorial(${one})`),
+  phrase(`(?:gcd|hcf|greatest common (?:divisor|factor)|highest common factor) of ${list}`, (numbers) =>
+    called('gcd', numbers),
+  ),
+  phrase(`(?:lcm|least common multiple|lowest common multiple) of ${list}`, (numbers) =>
+    called('lcm', numbers),
+  ),
+  phrase(String.raw`(\d+) choose (\d+)`, (all, chosen) => `combinations(${all}, ${chosen})`),
+  phrase(
+    String.raw`log(?:arithm)?(?: to the)? base (\d+(?:\.\d+)?)(?: of)? (\d+(?:\.\d+)?)`,
+    (base, of) => `log(${of}, ${base})`,
+  ),
+  phrase(
+    String.raw`sum of (?:all |the )?(?:whole |natural )?(?:numbers |integers )?(?:from )?(-?\d+) (?:to|through) (-?\d+)`,
+    (from, to) => `sum(${from}:${to})`,
+  ),
+  phrase(String.raw`(\d+) (?:in|to|as) (?:binary|base 2)`, (number) => `bin(${number})`),
+  phrase(String.raw`(\d+) (?:in|to|as) (?:hex|hexadecimal|base 16)`, (number) => `hex(${number})`),
+  phrase(String.raw`(\d+) (?:in|to|as) (?:octal|base 8)`, (number) => `oct(${number})`),
+  phrase(String.raw`(?:binary|bin) of (\d+)`, (number) => `bin(${number})`),
+  phrase(String.raw`(?:hexadecimal|hex) of (\d+)`, (number) => `hex(${number})`),
   phrase(
     String.raw`(?:how long (?:does|will|would|do) (?:it|i|we|you) (?:take|need)(?: me| us)? (?:to \w+|for) )?(\d+(?:\.\d+)? [a-z]+) at (\d+(?:\.\d+)? (?:[a-z]+/[a-z]+|mph|kph|knots?|(?:miles?|kilomet(?:er|re)s?) (?:per|an) hour))`,
     (distance, speed) => `(${distance}) / (${speed}) to hours`,
   ),
 ]
 
+const rounding = /^(.{1,200}?),? rounded to (\d{1,2}) (?:decimals?|decimal places?|digits)$/i
+const following =
+  /^(.{1,200}?),? (?:and|then|and then) (add|subtract|multiply by|divide by) (-?\d+(?:\.\d+)?(?:e\d+)?)$/i
+const signs: Record<string, string> = { add: '+', subtract: '-', 'multiply by': '*', 'divide by': '/' }
+
 /** `split 84 EUR by 3 with 15% tip` → `84 EUR * (1 + 15%) / 3`. A text that is no such question comes back as it is. */
 export function fromPhrase(text: string): string {
+  const rounded = rounding.exec(text)
+  if (rounded !== null) {
+    const inner = expressionIn(rounded[1] ?? '')
+    if (inner !== undefined) return `round(${inner}, ${rounded[2]})`
+  }
+  const then = following.exec(text)
+  if (then !== null) {
+    const inner = expressionIn(then[1] ?? '')
+    const sign = signs[(then[2] ?? '').toLowerCase()]
+    if (inner !== undefined && sign !== undefined) {
+      const isProduct = sign === '*' || sign === '/'
+      return `${isProduct ? `(${inner})` : inner} ${sign} ${then[3]}`
+    }
+  }
+  return direct(text)
+}
+
+/** Undefined: the text is neither one of the questions above nor free of words. */
+function expressionIn(text: string): string | undefined {
+  const expression = direct(text)
+  return expression !== text || !/[a-z]/i.test(text) ? expression : undefined
+}
+
+function direct(text: string): string {
   for (const [pattern, expression] of phrases) {
     const groups = pattern.exec(text)
     if (groups !== null) return expression(...(groups.slice(1) as string[]))
@@ -114,6 +174,15 @@ function changed(total: string, sign: '+' | '-', share: string): string {
 /** In percent. */
 function ratio(part: string, whole: string): string {
   return `${part} / ${bracketed(whole)} * 100`
+}
+
+/** In percent. */
+function change(from: string, to: string): string {
+  return `(${to} - ${from}) / ${bracketed(from)} * 100`
+}
+
+function called(name: string, numbers: string): string {
+  return `${name}(${numbers.split(/, ?(?:and )?| and /).join(', ')})`
 }
 
 /** A quantity is divided by and raised to a power as a whole, with its unit. */

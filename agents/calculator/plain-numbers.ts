@@ -1,3 +1,5 @@
+import { currencies } from './currencies.ts'
+
 const signs: Record<string, string> = { '€': 'EUR', $: 'USD', '£': 'GBP', '¥': 'JPY', '₹': 'INR' }
 const names: Record<string, string> = {
   euro: 'EUR',
@@ -7,6 +9,7 @@ const names: Record<string, string> = {
   bucks: 'USD',
 }
 
+const codes = [...currencies].join('|')
 const sign = '[€$£¥₹]'
 const digits = String.raw`\d+(?:\.\d+)?(?:e\d+)?`
 const scales: Record<string, string> = { thousand: 'e3', million: 'e6', billion: 'e9', trillion: 'e12' }
@@ -29,6 +32,11 @@ export function plainNumbers(text: string): string {
         /(?<=\d)\s*\b(euros?|dollars?|bucks)\b/gi,
         (_, name: string) => ` ${names[name.toLowerCase()]}`,
       )
+      .replace(
+        new RegExp(`(?<=\\d)\\s*\\b(${codes})\\b`, 'gi'),
+        (_, code: string) => ` ${code.toUpperCase()}`,
+      )
+      .replace(new RegExp(`(?<=\\b(?:to|in|into) )(${codes})$`, 'i'), (code) => code.toUpperCase())
       // `0x10` is a number in base 16.
       .replace(/(?<=\d)(?:\s+x\s*|(?<!\b0)x\s*)(?=\d)/g, ' * ')
   )
@@ -42,7 +50,7 @@ function withoutCommas(text: string): string {
   const grouped = text.replace(/(?<![\w.,])\d{1,3}(?:,\d{3})+(?![\d,])/g, (number) =>
     number.replaceAll(',', ''),
   )
-  if (/\b(?:average|mean|median|sum|max|min|maximum|minimum)\b/i.test(text)) return grouped
+  if (/\b(?:average|mean|median|sum|max|min|maximum|minimum|gcd|hcf|lcm|common)\b/i.test(text)) return grouped
   return grouped.replace(/(?<![\w.,])\d+(?:\.\d{3})*,\d{1,2}(?![\d,])/g, (number) =>
     number.replaceAll('.', '').replace(',', '.'),
   )

@@ -39,6 +39,19 @@ export function isBeyondBounds(fault: Fault): boolean {
 const noRates =
   'exchange rates change daily and are not known here; give me the rate, for example `100 * 0.92`.'
 
+const operators = 'to|in|and|or|not|xor|mod'
+const adjacentWords = new RegExp(
+  String.raw`\b(?!(?:${operators})\b)[a-z]{2,}\s+(?!(?:${operators})\b)[a-z]{2,}\b`,
+  'i',
+)
+const wordOfSentence =
+  /^(?:an?|and|are|can|do|does|for|from|how|if|is|of|the|there|was|what|when|where|which|who|why|with)$/i
+
+/** Whether it is a sentence rather than an expression: asking for the value of one of its words would be no help. */
+export function isSentence(expression: string, missing: string): boolean {
+  return wordOfSentence.test(missing) || adjacentWords.test(expression)
+}
+
 /** What was wrong, where, and how to write it. */
 export function explain(expression: string, outcome: NotCalculated): string {
   const shown = `\`${expression.length > 200 ? `${expression.slice(0, 200)}…` : expression}\``
@@ -55,6 +68,8 @@ export function explain(expression: string, outcome: NotCalculated): string {
     const { missing } = outcome
     if (/^[A-Z]{3}$/.test(missing))
       return `I do not know ${missing} in ${shown}. If it is a currency: ${noRates}`
+    if (isSentence(expression, missing))
+      return `I cannot read ${shown} as a calculation. Write it with numbers and signs, for example \`(2 + 3) * 4\`, \`15% of 80\` or \`12 inch to cm\`.`
     return `${shown} has no value for \`${missing}\`. What is \`${missing}\`? Answer with a value such as \`${missing} = 5\`, or write the whole expression again.`
   }
   const where = outcome.char === undefined ? '' : ` at character ${outcome.char}`
