@@ -48,6 +48,19 @@ test('a paid forecast: findings, figures, a PDF report of its pages and a CSV', 
   expect(JSON.stringify(said)).toContain('2026-06')
 })
 
+test('the answer says when less was forecast than was asked, and that other columns could be', async () => {
+  await using forecaster = await server()
+  const [header, ...rows] = table.split('\n')
+  const wide = [`${header},cost`, ...rows.map((row) => `${row},5`)].join('\n')
+  const sent = await forecaster.caller('alice').send(`the next 4 years\n${wide}`, undefined, {
+    headers: await pay(),
+  })
+  const task = await forecaster.caller('alice').wait(sent.id)
+  const [words] = task.artifacts.flatMap(({ parts }) => parts)
+  expect(words).toMatchObject({ text: expect.stringContaining('48 months were asked for. 18 are forecast') })
+  expect(words).toMatchObject({ text: expect.stringContaining('"column cost" forecasts that one') })
+})
+
 test('a table that cannot be read is asked for again, and the answer costs nothing more', async () => {
   await using forecaster = await server()
   const alice = forecaster.caller('alice')

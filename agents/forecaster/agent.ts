@@ -9,8 +9,8 @@ import { findingsOf } from './findings.ts'
 import { type Forecast, forecast } from './forecast.ts'
 import { priceOf } from './price.ts'
 import { reportOf } from './report.ts'
-import { horizonFor, readRequest } from './request.ts'
-import { DuplicateDates, readSeries, SeriesFault } from './series.ts'
+import { horizonFor, type Request, readRequest, stepsOf } from './request.ts'
+import { DuplicateDates, firstNamed, readSeries, SeriesFault } from './series.ts'
 
 /** The skill stands in `skills/`. */
 export default defineAgent({
@@ -35,9 +35,10 @@ async function* handle(context: HandlerContext): AsyncGenerator<Output> {
     return
   }
   try {
-    const series = readSeries(request.csv, request.column, request.duplicates)
-    const made = forecast(series, horizonFor(request.horizon, series.season, series.values.length))
-    yield* outputs(made)
+    const series = readSeries(request.csv, request)
+    const asked = stepsOf(request.horizon, series)
+    const made = forecast(series, horizonFor(asked, series.season, series.values.length))
+    yield* outputs(made, notesOn(made, asked, request))
   } catch (error) {
     if (!(error instanceof SeriesFault)) throw error
     const next = error instanceof DuplicateDates ? 'Your' : 'Send the table again, as text or as a file; your'
@@ -45,8 +46,30 @@ async function* handle(context: HandlerContext): AsyncGenerator<Output> {
   }
 }
 
-async function* outputs(made: Forecast): AsyncGenerator<Output> {
-  yield findingsOf(made).join('\n')
+/** What was not done as asked, or was chosen without being asked. */
+function notesOn(
+  { series, steps }: Forecast,
+  asked: number | undefined,
+  { column, said }: Request,
+): string[] {
+  const { name, others, unit } = series
+  const isChosen = column === undefined && firstNamed([{ name }], said) === undefined
+  return [
+    ...(asked !== undefined && asked > steps.length
+      ? [
+          `${asked} ${unit}s were asked for. ${steps.length} are forecast: never more than 60, nor than half of what is known.`,
+        ]
+      : []),
+    ...(isChosen && others.length > 0
+      ? [
+          `The table has other columns of numbers (${others.slice(0, 10).join(', ')}): "column ${others[0]}" forecasts that one.`,
+        ]
+      : []),
+  ]
+}
+
+async function* outputs(made: Forecast, notes: string[]): AsyncGenerator<Output> {
+  yield [...findingsOf(made), ...notes].join('\n')
   yield data({
     column: made.series.name,
     unit: made.series.unit,

@@ -3,8 +3,8 @@ import type { HandlerContext } from '../../shared/handler/define-agent.ts'
 import { ticksOf } from './chart.ts'
 import { forecast } from './forecast.ts'
 import { priceOf } from './price.ts'
-import { horizonFor, readRequest } from './request.ts'
-import { DuplicateDates, labelOf, readSeries, SeriesFault, timeAfter } from './series.ts'
+import { horizonFor, readRequest, stepsOf } from './request.ts'
+import { DuplicateDates, labelOf, readSeries, SeriesFault, timeAfter, type Unit } from './series.ts'
 
 /** Five years of months with a trend and a season, and a wobble that repeats itself in no year. */
 const monthly = Array.from({ length: 60 }, (_, at) => {
@@ -87,17 +87,37 @@ test.each<[string, string, RegExp]>([
 test('a column is chosen by its name, thousands and currencies are read, delimiters are found', () => {
   const rows = monthly.map((row) => `${row.split(',')[0]};1;$12,345.5`)
   const table = csv(rows, 'month;one;Cost')
-  expect(readSeries(table, 'cost').values[0]).toBe(12_345.5)
-  expect(() => readSeries(table, 'profit')).toThrow('there are: one, Cost')
+  expect(readSeries(table, { column: 'cost' }).values[0]).toBe(12_345.5)
+  expect(() => readSeries(table, { column: 'profit' })).toThrow('there are: one, Cost')
 })
 
-test.each([
-  ['the next 6 months', 6],
-  ['14 days ahead please', 14],
-  ['next 999 days', 60],
-  ['next month', undefined],
-])('"%s" looks %s steps ahead', (text, horizon) => {
-  expect(readRequest({ history: [said(`${text}\n${csv(monthly)}`)], files: [] })?.horizon).toBe(horizon)
+test.each<[string, Unit, number | undefined]>([
+  ['the next 6 months', 'month', 6],
+  ['14 days ahead please', 'day', 14],
+  ['12 steps ahead', 'week', 12],
+  ['next 999 days', 'day', 999],
+  ['next month', 'month', undefined],
+  ['the next 2 weeks', 'day', 14],
+  ['forecast 6 months', 'week', 26],
+  ['the next two years', 'month', 24],
+  ['the coming 90 days', 'month', 3],
+  ['a 3-month forecast', 'quarter', 1],
+])('"%s" of a series by %s looks %s steps ahead', (text, unit, steps) => {
+  const request = readRequest({ history: [said(`${text}\n${csv(monthly)}`)], files: [] })
+  expect(stepsOf(request?.horizon, { unit })).toBe(steps)
+})
+
+test('the column that the text names is forecast, in any case and spelling of spaces', () => {
+  const table = csv(
+    monthly.map((row) => `${row},7`),
+    'month,units sold,net_revenue',
+  )
+  const name = (said: string) => readSeries(table, { said }).name
+  expect([name('forecast the Net Revenue'), name('units sold, net revenue'), name('anything')]).toEqual([
+    'net_revenue',
+    'units sold',
+    'units sold',
+  ])
 })
 
 const said = (text: string, role: 'user' | 'assistant' = 'user') =>
@@ -107,8 +127,8 @@ test('rows of one date are added up or averaged once the caller has said which',
   const twice = csv(monthly.flatMap((row) => [row, row]))
   const [value = 0] = readSeries(csv(monthly)).values
   expect(() => readSeries(twice)).toThrow(DuplicateDates)
-  expect(readSeries(twice, undefined, 'sum').values[0]).toBeCloseTo(2 * value)
-  expect(readSeries(twice, undefined, 'mean').values[0]).toBeCloseTo(value)
+  expect(readSeries(twice, { duplicates: 'sum' }).values[0]).toBeCloseTo(2 * value)
+  expect(readSeries(twice, { duplicates: 'mean' }).values[0]).toBeCloseTo(value)
 })
 
 test.each([
@@ -133,13 +153,16 @@ test('a table that is sent again replaces the one before, whatever form each has
     said('Send the table again.', 'assistant'),
     { role: 'user', parts: [{ kind: 'file', file }] },
   ] as HandlerContext['history']
-  expect(readRequest({ history, files: [] })).toMatchObject({ csv: csv(monthly), horizon: 9 })
+  expect(readRequest({ history, files: [] })).toMatchObject({ csv: csv(monthly), horizon: { count: 9 } })
 })
 
 test('it never looks further than half of what is known', () => {
-  expect([horizonFor(60, 12, 20), horizonFor(undefined, 12, 60), horizonFor(undefined, 1, 9)]).toEqual([
-    10, 12, 4,
-  ])
+  expect([
+    horizonFor(60, 12, 20),
+    horizonFor(undefined, 12, 60),
+    horizonFor(undefined, 1, 9),
+    horizonFor(99, 12, 900),
+  ]).toEqual([10, 12, 4, 60])
 })
 
 test.each([

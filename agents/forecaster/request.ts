@@ -1,13 +1,21 @@
 import { callersMessages, type HandlerContext } from '../../shared/handler/define-agent.ts'
-import type { Duplicates } from './series.ts'
+import type { Duplicates, Series, Unit } from './series.ts'
 
 export interface Request {
   csv: string
-  /** Steps to look ahead; undefined: a season, at least six. */
-  horizon: number | undefined
+  /** How far to look ahead; undefined: a season, at least six. */
+  horizon: Horizon | undefined
   column: string | undefined
+  /** What the caller wrote beside the tables, newest message first; it may name a column. */
+  said: string
   /** What to do with several rows of one date, where the caller has said so. */
   duplicates: Duplicates | undefined
+}
+
+/** Without a unit: steps of the series. */
+export interface Horizon {
+  count: number
+  unit?: Unit
 }
 
 const horizonMax = 60
@@ -35,8 +43,9 @@ export function readRequest({ history, files }: Conversation): Request | undefin
   const newest = statements.toReversed()
   return {
     csv,
-    horizon: first(newest, ({ text, data }) => horizonOf(data['horizon'], text)),
+    horizon: first(newest, horizonOf),
     column: first(newest, columnOf),
+    said: newest.map(({ text }) => text).join('\n'),
     duplicates: first(ofTable, duplicatesOf),
   }
 }
@@ -82,11 +91,50 @@ function columnOf({ text, data }: Statement): string | undefined {
   return /\bcolumn\s+"?([\w -]{1,60}?)"?(?:[.,;!?]|$)/im.exec(text)?.[1]
 }
 
+const numberWords = [
+  'one',
+  'two',
+  'three',
+  'four',
+  'five',
+  'six',
+  'seven',
+  'eight',
+  'nine',
+  'ten',
+  'eleven',
+  'twelve',
+]
+const count = String.raw`(\d{1,3}|${numberWords.join('|')})`
+const unitWord = '(day|week|month|quarter|year)'
+const horizons = [
+  new RegExp(String.raw`\b(?:next|coming|following)\s+${count}\b(?:[\s-]+${unitWord}s?\b)?`, 'i'),
+  new RegExp(String.raw`\b${count}[\s-]+${unitWord}s?\s+(?:ahead|forecast|out|into)\b`, 'i'),
+  new RegExp(String.raw`\b${count}\s+\w+\s+ahead\b`, 'i'),
+  new RegExp(
+    String.raw`\b(?:forecast|predict|project)(?:\s+(?:the|for|over))*\s+${count}[\s-]+${unitWord}s?\b`,
+    'i',
+  ),
+]
+
 /** `horizon: 6`, or "the next 6 months", "12 steps ahead". */
-function horizonOf(given: unknown, text: string): number | undefined {
-  const said = /\b(?:next\s+(\d{1,3})|(\d{1,3})\s+\w+\s+ahead)\b/i.exec(text)
-  const wanted = typeof given === 'number' ? given : Number(said?.[1] ?? said?.[2] ?? Number.NaN)
-  return Number.isInteger(wanted) && wanted >= 1 ? Math.min(wanted, horizonMax) : undefined
+function horizonOf({ text, data }: Statement): Horizon | undefined {
+  const given = data['horizon']
+  if (typeof given === 'number') return Number.isInteger(given) && given >= 1 ? { count: given } : undefined
+  for (const pattern of horizons) {
+    const [, said = '', unit] = pattern.exec(text) ?? []
+    const wanted = Number(said) || numberWords.indexOf(said.toLowerCase()) + 1
+    if (wanted >= 1) return { count: wanted, ...(unit !== undefined && { unit: unit.toLowerCase() as Unit }) }
+  }
+  return undefined
+}
+
+const days: Record<Unit, number> = { day: 1, week: 7, month: 365.25 / 12, quarter: 365.25 / 4, year: 365.25 }
+
+/** The next 2 weeks of a daily series are 14 steps. */
+export function stepsOf(horizon: Horizon | undefined, { unit }: Pick<Series, 'unit'>): number | undefined {
+  if (horizon === undefined) return undefined
+  return Math.max(1, Math.round((horizon.count * days[horizon.unit ?? unit]) / days[unit]))
 }
 
 /** `duplicates: "sum"`, or an answer such as "yes", "add them up", "the average". */
@@ -101,5 +149,5 @@ function duplicatesOf({ text, data }: Statement): Duplicates | undefined {
 
 /** Never further than half of what is known: beyond that a forecast is a guess. */
 export function horizonFor(asked: number | undefined, season: number, known: number): number {
-  return Math.max(1, Math.min(asked ?? Math.max(6, Math.min(season, 12)), Math.floor(known / 2)))
+  return Math.max(1, Math.min(asked ?? Math.max(6, Math.min(season, 12)), Math.floor(known / 2), horizonMax))
 }

@@ -3,6 +3,8 @@ import { parse } from 'csv-parse/sync'
 /** Values at regular steps, oldest first. */
 export interface Series {
   name: string
+  /** Further columns of numbers in the table. */
+  others: string[]
   unit: Unit
   /** How many steps make a season; 1 where there is none to expect. */
   season: number
@@ -28,8 +30,16 @@ const bounds = { bytes: 1024 * 1024, rows: 2000, least: 8 }
 const dayMs = 86_400_000
 const seasons: Record<Unit, number> = { day: 7, week: 52, month: 12, quarter: 4, year: 1 }
 
+export interface Wishes {
+  /** The column to forecast, by its name. */
+  column?: string | undefined
+  duplicates?: Duplicates | undefined
+  /** A text that may name the column. */
+  said?: string
+}
+
 /** @throws SeriesFault */
-export function readSeries(csv: string, wanted?: string, duplicates?: Duplicates): Series {
+export function readSeries(csv: string, { column: wanted, duplicates, said = '' }: Wishes = {}): Series {
   if (csv.length > bounds.bytes) throw new SeriesFault('The table is larger than 1 MiB.')
   const rows = tableOf(csv)
   const [header = [], ...body] = rows
@@ -42,7 +52,10 @@ export function readSeries(csv: string, wanted?: string, duplicates?: Duplicates
   const numeric = header.flatMap((name, at) =>
     at !== dateColumn && body.every((row) => numberOf(row[at]) !== undefined) ? [{ name, at }] : [],
   )
-  const value = wanted === undefined ? numeric[0] : numeric.find(({ name }) => sameWord(name, wanted))
+  const value =
+    wanted === undefined
+      ? (firstNamed(numeric, said) ?? numeric[0])
+      : numeric.find(({ name }) => sameWord(name, wanted))
   if (value === undefined)
     throw new SeriesFault(
       numeric.length === 0
@@ -60,7 +73,14 @@ export function readSeries(csv: string, wanted?: string, duplicates?: Duplicates
     throw new SeriesFault(`${points.length} rows are too few for a forecast; send at least ${bounds.least}.`)
   const times = points.map(({ time }) => time)
   const unit = unitOf(times)
-  return { name: value.name, unit, season: seasons[unit], times, values: points.map((point) => point.value) }
+  return {
+    name: value.name,
+    others: numeric.filter((column) => column !== value).map(({ name }) => name),
+    unit,
+    season: seasons[unit],
+    times,
+    values: points.map((point) => point.value),
+  }
 }
 
 interface Point {
@@ -144,6 +164,27 @@ function unitOf(times: number[]): Unit {
   throw new SeriesFault(
     `The dates are not one day, week, month, quarter or year apart, or one is missing${where}.`,
   )
+}
+
+/** The column whose name comes first in the text; spelled with other signs between its words it is the same. */
+export function firstNamed<Column extends { name: string }>(
+  columns: Column[],
+  said: string,
+): Column | undefined {
+  const words = said
+    .toLowerCase()
+    .split(/[^\p{L}\p{N}]+/u)
+    .join(' ')
+  const named = columns.flatMap((column) => {
+    const name = column.name
+      .toLowerCase()
+      .split(/[^\p{L}\p{N}]+/u)
+      .filter(Boolean)
+      .join(' ')
+    const at = name === '' ? -1 : ` ${words} `.indexOf(` ${name} `)
+    return at === -1 ? [] : [{ column, at }]
+  })
+  return named.toSorted((a, b) => a.at - b.at)[0]?.column
 }
 
 const sameWord = (one: string, other: string) => one.trim().toLowerCase() === other.trim().toLowerCase()
