@@ -114,6 +114,36 @@ test.each([
   })
 })
 
+test('dates that are all the first of a month are called monthly in the table of columns and in the data too', () => {
+  const of = (...dates: string[]) => {
+    const outcome = asked(
+      dated(
+        dates,
+        dates.map((_, at) => at),
+      ),
+      '',
+    )
+    const { granularity } = figures(outcome).columns[0] as unknown as { granularity: string }
+    return [granularity, outcome.kind === 'answer' && outcome.markdown.includes(`by ${granularity}`)]
+  }
+  expect(of('2024-01-01', '2024-02-01', '2024-04-01')).toEqual(['month', true])
+  expect(of('2024-01-01', '2024-04-01', '2024-10-01')).toEqual(['quarter', true])
+  expect(of('2024-01-01', '2024-02-01', '2024-02-02')).toEqual(['day', true])
+  expect(of('2024-01-01')).toEqual(['day', true])
+})
+
+test('of few rows it says that relations and outliers were not looked for, not that there are none', () => {
+  const rows = ['160,55', '170,65', '180,80', '175,72', '165,500']
+  const outcome = asked(['height,weight', ...rows].join('\n'), 'any outliers?')
+  const markdown = outcome.kind === 'answer' ? outcome.markdown : ''
+  expect(markdown).toContain(
+    '5 rows are too few to look for relations (at least 6) and outliers (at least 8)',
+  )
+  expect(markdown).not.toContain('no outliers')
+  const seven = asked(['height,weight', ...rows, '166,60', '171,62'].join('\n'), 'any outliers?')
+  expect(seven.kind === 'answer' && seven.markdown).toContain('7 rows are too few to look for outliers')
+})
+
 test('growth of 18 % and then 16 % over three months is a trend', () => {
   const csv = dated(['2024-01-01', '2024-02-01', '2024-03-01'], [1000, 1180, 1369])
   expect(figures(asked(csv, 'what stands out?')).findings.join('\n')).toMatch(

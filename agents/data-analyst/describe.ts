@@ -1,6 +1,7 @@
 import { mean, quantileSorted, sampleStandardDeviation } from 'simple-statistics'
 import { clip } from './bounds.ts'
 import { type Column, type DateColumn, type NumberColumn, present, type WordColumn } from './columns.ts'
+import { wholePeriod } from './group.ts'
 
 export interface NumberFigures {
   count: number
@@ -66,14 +67,16 @@ export function describeNumbers(column: NumberColumn): NumberFigures {
 }
 
 const outliersShown = 5
+/** With fewer rows every other one would stand out. */
+export const outlierRowsMin = 8
 
 function outliersOf(column: NumberColumn, q1: number, q3: number): NumberFigures['outliers'] {
   const width = q3 - q1
   const below = clean(q1 - 1.5 * width)
   const above = clean(q3 + 1.5 * width)
   const none = { count: 0, below, above, examples: [] }
-  // Without a middle half, or with few rows, everything would stand out.
-  if (width === 0 || column.values.length < 8 || column.identifier) return none
+  // Without a middle half everything would stand out.
+  if (width === 0 || column.values.length < outlierRowsMin || column.identifier) return none
   const found = column.values.flatMap((value, row) =>
     value !== null && (value < below || value > above) ? [{ row: row + 1, value }] : [],
   )
@@ -110,7 +113,7 @@ function describeDates(column: DateColumn): DateFigures {
     missing: column.missing,
     first: text(first),
     last: text(last),
-    granularity: column.granularity,
+    granularity: column.granularity === 'day' ? (wholePeriod(values) ?? 'day') : column.granularity,
   }
 }
 

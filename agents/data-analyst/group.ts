@@ -76,7 +76,7 @@ export function fittingPeriod(date: DateColumn): Period {
 }
 
 /** `month` where every date is the first of a month, `quarter` and `year` likewise: that is how their figures are dated. */
-function wholePeriod(values: (number | null)[]): Period | undefined {
+export function wholePeriod(values: (number | null)[]): 'year' | 'quarter' | 'month' | undefined {
   const starts = new Set(values.filter((at) => at !== null))
   if (starts.size < 2) return undefined
   return (['year', 'quarter', 'month'] as const).find((period) =>

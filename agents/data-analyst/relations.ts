@@ -13,7 +13,8 @@ import { aggregateOf, byPeriod, type Period, startOf } from './group.ts'
 
 /** Beyond so many number columns the pairs are no longer compared all. */
 const columnsCompared = 30
-const pairsMin = 6
+/** Fewer pairs line up by chance too often. */
+export const pairsMin = 6
 
 export interface Correlation {
   a: string

@@ -1,8 +1,9 @@
 import { clip } from './bounds.ts'
 import type { Chart } from './chart.ts'
 import type { Column } from './columns.ts'
-import type { Figures } from './describe.ts'
+import { type Figures, outlierRowsMin } from './describe.ts'
 import { numberText } from './number-text.ts'
+import { pairsMin } from './relations.ts'
 
 export interface ReportParts {
   name: string
@@ -36,9 +37,7 @@ export function report({
     '',
     '### What stands out',
     '',
-    ...(findings.length > 0
-      ? findings.map((finding) => `- ${finding}`)
-      : ['- Nothing unusual: no clear trend, no strong relation, no outliers.']),
+    ...(findings.length > 0 ? findings.map((finding) => `- ${finding}`) : [`- ${nothingUnusual(rows)}`]),
     '',
     '### Columns',
     '',
@@ -55,6 +54,16 @@ export function report({
     ...(notes.length > 0 ? ['', ...notes.map((note) => `> ${escapeText(note)}`)] : []),
     '',
   ].join('\n')
+}
+
+/** Nothing is said to be absent that was not looked for. */
+function nothingUnusual(rows: number): string {
+  const few = (what: string) => `${rows} ${rows === 1 ? 'row is' : 'rows are'} too few to look for ${what}.`
+  const outliers = `outliers (at least ${outlierRowsMin})`
+  if (rows < pairsMin)
+    return `Nothing unusual: no clear trend. ${few(`relations (at least ${pairsMin}) and ${outliers}`)}`
+  if (rows < outlierRowsMin) return `Nothing unusual: no clear trend, no strong relation. ${few(outliers)}`
+  return 'Nothing unusual: no clear trend, no strong relation, no outliers.'
 }
 
 function row(column: Column, figure: Figures | undefined): string {
