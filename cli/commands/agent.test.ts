@@ -48,6 +48,18 @@ test('two agents of one folder have two identities, where parley up keeps them a
   expect(keyOf(data, 'agents', 'hello')).toBe(before)
 })
 
+test('an agent whose package.json says commonjs: exit code 1, and a sentence that says how it loads', async () => {
+  using folder = temporaryFolder()
+  addAgent(folder.path, 'hello')
+  const manifest = path.join(folder.path, 'package.json')
+  writeFileSync(manifest, '{"type": "commonjs"}')
+  const { code, stderr } = await runAgent(folder.path, 'hello')
+  expect(code).toBe(1)
+  expect(stderr).toContain(`parley: ${path.join(folder.path, 'agents', 'hello', 'agent.js')} `)
+  expect(stderr).toContain(`Set "type": "module" in ${manifest}`)
+  expect(stderr).not.toContain('    at ')
+})
+
 test('a key that an earlier version kept in DATA_DIR itself stays the identity of its agent', async () => {
   using folder = temporaryFolder()
   addAgent(folder.path, 'hello')

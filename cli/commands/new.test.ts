@@ -77,6 +77,44 @@ test('a project that is one already keeps its files; what it lacks is said', asy
   expect(written).toContain("import { test } from 'vitest'")
 })
 
+const npmInit = {
+  name: 'mine',
+  version: '1.0.0',
+  main: 'index.js',
+  scripts: { test: 'echo "Error: no test specified" && exit 1' },
+  type: 'commonjs',
+}
+
+test('the package.json of npm init -y becomes one of ES modules, whose agent loads and passes its test', async () => {
+  using folder = temporaryFolder()
+  writeFileSync(path.join(folder.path, 'package.json'), JSON.stringify(npmInit))
+  const said = await runCli(['new', 'hello'], { cwd: folder.path })
+  expect(said.stderr).toContain('completed package.json\n')
+  expect(said.stderr).not.toContain('"type"')
+  expect(json(folder.path, 'package.json')).toMatchObject({
+    name: 'mine',
+    type: 'module',
+    scripts: { start: 'parley up', test: 'node --test "agents/**/*.test.ts"' },
+  })
+  install(folder.path)
+  const { stdout } = await run(process.execPath, ['--test', 'agents/**/*.test.ts'], { cwd: folder.path })
+  expect(stdout).toMatch(/pass 2\n/)
+})
+
+test('a CommonJS project with code of its own keeps its package.json, and is told how its agents load', async () => {
+  using folder = temporaryFolder()
+  writeFileSync(path.join(folder.path, 'package.json'), JSON.stringify(npmInit))
+  writeFileSync(path.join(folder.path, 'index.js'), 'module.exports = 1\n')
+  const said = await runCli(['new', 'hello'], { cwd: folder.path })
+  expect(json(folder.path, 'package.json')).toEqual(npmInit)
+  expect(said.stderr).toContain('agents/package.json')
+  mkdirSync(path.join(folder.path, 'agents'), { recursive: true })
+  writeFileSync(path.join(folder.path, 'agents', 'package.json'), '{"type": "module"}')
+  install(folder.path)
+  const { stdout } = await run(process.execPath, ['--test', 'agents/**/*.test.ts'], { cwd: folder.path })
+  expect(stdout).toMatch(/pass 2\n/)
+})
+
 test('nothing is written over: an agent of that name makes the command fail', async () => {
   using folder = temporaryFolder()
   mkdirSync(path.join(folder.path, 'agents', 'hello'), { recursive: true })

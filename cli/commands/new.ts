@@ -13,7 +13,8 @@ export default function newCommand(io: Io): CliCommand {
       'after',
       `
 Writes agents/<name>/ into the working folder: the agent, its skill, its test and a README. In a folder that is no
-project yet, package.json, tsconfig.json and .gitignore as well. Never writes over a file.`,
+project yet, package.json, tsconfig.json and .gitignore as well; the package.json of "npm init -y" gets "type": "module" and
+scripts. Never writes over another file.`,
     )
     .run((name: string, options: { json?: true }) => scaffold(io, name, options))
 }

@@ -127,6 +127,20 @@ test('an agent without a price has no ledger', async () => {
   expect(said).toEqual({ code: 1, stdout: '', stderr: 'parley: free takes no payments: it has no ledger.\n' })
 })
 
+test('of an agent of the gateway without a price the operator reads that it has no ledger', async () => {
+  await using free = await testAgent({ handle: () => 'done' })
+  using gateway = await gatewayOf({ free }, {})
+  const said = await runCli([
+    'payments',
+    'free',
+    '--url',
+    gateway.url,
+    '--token',
+    free.caller('x', 'agent:admin').token,
+  ])
+  expect(said).toEqual({ code: 1, stdout: '', stderr: 'parley: free takes no payments: it has no ledger.\n' })
+})
+
 /** An OAuth server that issues this token. */
 async function issuerOf(token: string) {
   const issuer = await scriptedAgent({

@@ -73,23 +73,33 @@ export default function paymentsCommand(io: Io): CliCommand {
     .run(async (agent: string | undefined, options: PaymentsOptions) => {
       if (options.agentUrl !== undefined) {
         const own = await connectAsAgent(io, agent, options.agentUrl)
-        const { refunded } = options
-        const done =
-          refunded === undefined
-            ? list(io, own, '-', options)
-            : refund(io, own, '-', { ...options, refunded })
-        return done.catch((thrown: unknown) => {
-          if (refunded !== undefined || !isUnpaid(thrown)) throw thrown
-          throw new CommandFailed(`${agent} takes no payments: it has no ledger.`)
-        })
+        return listOrRefund(io, own, '-', options).catch(noLedger(agent, options))
       }
       const server = await connect(io, options, 'operator')
       const given = options.token ?? io.env['PARLEY_TOKEN']
       if (agent !== undefined && agent !== '-') await requireOurs(server, slugOf(agent), given !== undefined)
-      return options.refunded === undefined
-        ? list(io, server, agent, options)
-        : refund(io, server, agent, { ...options, refunded: options.refunded })
+      return listOrRefund(io, server, agent, options).catch(noLedger(agent, options))
     })
+}
+
+function listOrRefund(
+  io: Io,
+  server: ServerConnection,
+  agent: string | undefined,
+  options: PaymentsOptions,
+): Promise<void> {
+  const { refunded } = options
+  return refunded === undefined
+    ? list(io, server, agent, options)
+    : refund(io, server, agent, { ...options, refunded })
+}
+
+/** Says so when the ledger of this agent is not there. */
+function noLedger(agent: string | undefined, { refunded }: PaymentsOptions) {
+  return (thrown: unknown): never => {
+    if (agent === undefined || refunded !== undefined || !isUnpaid(thrown)) throw thrown
+    throw new CommandFailed(`${agent} takes no payments: it has no ledger.`)
+  }
 }
 
 function stateOf(given: string): string {

@@ -26,6 +26,25 @@ test('without a server the wallet is shown all the same', async () => {
   expect(said.stdout).toContain('no gateway answers')
 })
 
+test('parley wallet shows the balance as an amount of its currency', async () => {
+  const registry = { agents: [{ slug: 'paid' }] }
+  const account = { balances: [{ amount: '999.99', name: 'USDC', network: 'eip155:84532' }] }
+  using folder = temporaryFolder()
+  const env = { DATA_DIR: folder.path }
+  const { address } = JSON.parse(
+    (await runCli(['wallet', '--url', 'http://127.0.0.1:9', '--json'], { env })).stdout,
+  ) as {
+    address: string
+  }
+  const json = (body: object) => () => ({ status: 200, type: 'application/json', body: JSON.stringify(body) })
+  await using server = await scriptedAgent({
+    'GET /registry/agents': json(registry),
+    [`GET /agents/paid/api/test-wallet/${address}`]: json(account),
+  })
+  const said = await runCli(['wallet', '--url', server.url], { env })
+  expect(said.stdout).toContain('  balance  999.99 USDC (eip155:84532, test money) at paid\n')
+})
+
 test('GET /api/test-wallet/{address}: what is left of the test money, less with each payment; elsewhere 404', async () => {
   await using agent = await testAgent({ handle: () => 'done', executionCost: price })
   const wallet = new TestWallet()

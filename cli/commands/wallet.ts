@@ -31,5 +31,5 @@ async function showWallet(io: Io, options: WalletOptions): Promise<void> {
   if (balances === undefined) return print(io, '  balance  no gateway answers (npx parley up)\n')
   if (balances.length === 0) return print(io, '  balance  no agent here takes test money\n')
   for (const { agent, amount, asset, network } of balances)
-    print(io, `  balance  ${amount} of ${asset} (${network}, test money) at ${agent}\n`)
+    print(io, `  balance  ${amount} ${asset} (${network}, test money) at ${agent}\n`)
 }

@@ -1,4 +1,4 @@
-import { readFile, writeFile } from 'node:fs/promises'
+import { access, readFile, writeFile } from 'node:fs/promises'
 import path from 'node:path'
 import { z } from 'zod'
 import { CommandFailed } from '../faults.ts'
@@ -9,10 +9,16 @@ import { writeNew } from './write-new.ts'
 const dependencies = z.record(z.string(), z.string()).optional()
 const manifestSchema = z.looseObject({
   type: z.string().optional(),
+  main: z.string().optional(),
+  scripts: dependencies,
   dependencies,
   devDependencies: dependencies,
 })
 type Manifest = z.infer<typeof manifestSchema>
+
+/** The second way leaves the CommonJS code of a project as it is. */
+const moduleHint =
+  'Agents are ES modules: set "type": "module" in package.json, or write agents/package.json with {"type": "module"}.'
 
 export interface Project {
   testRunner: TestRunner
@@ -34,15 +40,14 @@ export async function completeProject(cwd: string, found: Manifest | undefined):
       hints: hintsFor(cwd, manifest),
     }
   }
-  const bare = isBare(found)
-  if (bare)
-    await writeFile(file, `${JSON.stringify({ private: true, ...projectFields, ...found }, null, 2)}\n`)
-  const rest = bare ? await writeProject(cwd) : { written: [] }
-  const manifest = bare ? { ...projectFields, ...found } : found
+  const fresh = isBare(found) || (await isOfNpmInit(cwd, found))
+  const manifest = fresh ? { private: true, ...found, ...projectFields } : found
+  if (fresh) await writeFile(file, `${JSON.stringify(manifest, null, 2)}\n`)
+  const rest = fresh ? await writeProject(cwd) : { written: [] }
   return {
     testRunner: 'vitest' in { ...found.dependencies, ...found.devDependencies } ? 'vitest' : 'node:test',
     ...rest,
-    completed: bare ? [file] : [],
+    completed: fresh ? [file] : [],
     hints: hintsFor(cwd, manifest),
   }
 }
@@ -67,6 +72,15 @@ function isBare(manifest: Manifest): boolean {
   return Object.keys(manifest).every((key) => /[dD]ependencies$/.test(key))
 }
 
+/** As `npm init -y` leaves it: its only script is the placeholder, and the file of `main` does not exist. */
+async function isOfNpmInit(cwd: string, { main = 'index.js', scripts = {} }: Manifest): Promise<boolean> {
+  if (Object.keys(scripts).join() !== 'test' || !scripts['test']?.includes('no test specified')) return false
+  return access(path.join(cwd, main)).then(
+    () => false,
+    () => true,
+  )
+}
+
 async function writeProject(cwd: string, manifest?: object): Promise<{ written: string[] }> {
   const files: [string, string | object][] = [
     ...(manifest === undefined ? [] : [['package.json', manifest] as [string, object]]),
@@ -82,7 +96,7 @@ async function writeProject(cwd: string, manifest?: object): Promise<{ written: 
 
 function hintsFor(cwd: string, manifest: Manifest): string[] {
   const hints: string[] = []
-  if (manifest.type !== 'module') hints.push('Set "type": "module" in package.json: agents are ES modules.')
+  if (manifest.type !== 'module') hints.push(moduleHint)
   const named = manifest.name === 'parley' || manifest.dependencies?.parley !== undefined
   if (!named) hints.push('parley is no dependency of this project yet: npm install parley.')
   else if (manifest.name !== 'parley' && !isInstalled(cwd))

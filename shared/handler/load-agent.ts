@@ -1,6 +1,8 @@
-import { access } from 'node:fs/promises'
+import { access, readFile } from 'node:fs/promises'
+import { findPackageJSON } from 'node:module'
 import path from 'node:path'
 import { pathToFileURL } from 'node:url'
+import { ConfigError } from '../process/settings.ts'
 import { type Agent, resolveAgent } from './agent.ts'
 import type { AgentDefinition } from './define-agent.ts'
 import { readSkillFiles } from './skill-file.ts'
@@ -12,9 +14,24 @@ export const agentFiles = ['agent.ts', 'agent.js', 'agent.mjs'] as const
 export async function loadAgent(folder: string): Promise<Agent> {
   const file = await agentFileOf(folder)
   if (file === undefined) throw new Error(`${folder} holds no ${agentFiles.join(', ')}.`)
-  const module = (await import(pathToFileURL(file).href)) as { default?: AgentDefinition }
+  const module = await importAgent(file)
   if (module.default === undefined) throw new Error(`${file} must export its agent as default.`)
   return resolveAgent(module.default, await readSkillFiles(path.join(folder, 'skills')))
+}
+
+async function importAgent(file: string): Promise<{ default?: AgentDefinition }> {
+  const { href } = pathToFileURL(file)
+  try {
+    return (await import(href)) as { default?: AgentDefinition }
+  } catch (error) {
+    const manifest = findPackageJSON(href)
+    if (!(error instanceof SyntaxError) || manifest === undefined || file.endsWith('.mjs')) throw error
+    const { type } = JSON.parse(await readFile(manifest, 'utf8')) as { type?: unknown }
+    if (type !== 'commonjs') throw error
+    throw new ConfigError([
+      `${file} cannot be loaded as CommonJS (${error.message}). Set "type": "module" in ${manifest}, or in a package.json of the agents folder.`,
+    ])
+  }
 }
 
 export async function agentFileOf(folder: string): Promise<string | undefined> {
