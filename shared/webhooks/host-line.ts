@@ -7,7 +7,7 @@ export type { Standing } from './places.ts'
 const rememberedMax = 10_000
 
 /** Owners with something for the same host that are in the line at a time; the others follow when one of them was served. */
-const ownersPerHostMax = 32
+const ownersPerHostMax = 16
 
 interface Active {
   standing: Standing
@@ -55,19 +55,21 @@ export class HostLine {
 
   /** @param owners who have something for the host, in their order there; none where nothing may begin for it */
   place(host: string, owners: Iterable<string>): void {
+    const before = this.#ready.get(host)
     const standing = this.standingOf(host)
     const now = new Set<string>()
     for (const owner of owners) {
       if (now.size >= ownersPerHostMax) break
       now.add(owner)
     }
-    const before = this.#ready.get(host)
     for (const owner of before?.owners ?? [])
       if (before !== undefined && (before.standing !== standing || !now.has(owner)))
         this.#turns.remove({ owner, host, standing: before.standing })
-    for (const owner of now) this.#turns.add({ owner, host, standing })
+    for (const owner of now)
+      if (before?.standing !== standing || !before.owners.has(owner))
+        this.#turns.add({ owner, host, standing })
     if (now.size > 0) this.#ready.set(host, { standing, owners: now })
-    else this.#ready.delete(host)
+    else if (before !== undefined) this.#ready.delete(host)
   }
 
   /** Out of the line; undefined where nobody is in it, or nothing is left for those who are. To be placed again. */

@@ -63,12 +63,16 @@ export class ReadyTurns {
   /** The standing that was served is the owner's last one. */
   #served(ready: Ready): void {
     this.remove(ready)
-    for (const standing of [...standings.filter((each) => each !== ready.standing), ready.standing]) {
-      const lines = this.#lines[standing]
-      const line = lines.get(ready.owner)
-      if (line === undefined) continue
-      lines.delete(ready.owner)
-      lines.set(ready.owner, { turn: ++this.#turn, hosts: line.hosts })
-    }
+    for (const standing of standings) if (standing !== ready.standing) this.#toEnd(ready.owner, standing)
+    this.#toEnd(ready.owner, ready.standing)
+  }
+
+  #toEnd(owner: string, standing: Standing): void {
+    const lines = this.#lines[standing]
+    const line = lines.get(owner)
+    if (line === undefined) return
+    lines.delete(owner)
+    line.turn = ++this.#turn
+    lines.set(owner, line)
   }
 }
