@@ -36,16 +36,18 @@ async function member(more: object = {}): Promise<TestAgent> {
   )
   const name = `agent-${agent.did.slice(-8)}`
   await gateway().registry.register({
-    ...{
-      name,
-      description: name,
-      did: agent.did,
-      url: agent.url,
-      card: { name },
-      skills: [],
-      owner: agent.did,
-    },
-    ...{ origin: 'registered', verified: true, admitted: true, admittedBy: 'operator', ...more },
+    name,
+    description: name,
+    did: agent.did,
+    url: agent.url,
+    card: { name },
+    skills: [],
+    owner: agent.did,
+    origin: 'registered',
+    verified: true,
+    admitted: true,
+    admittedBy: 'operator',
+    ...more,
   })
   return agent
 }
@@ -99,7 +101,9 @@ function cases() {
   })
 }
 
-describe('on SQLite', cases)
+describe('on SQLite', () => {
+  cases()
+})
 
 describe.skipIf(!hasMongodb || !hasRedis)('on MongoDB (needs mongod, redis-server)', () => {
   let mongodb: MongodbServer

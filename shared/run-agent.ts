@@ -79,11 +79,9 @@ async function start(folder: string, config: AgentConfig, secrets: AgentSecrets,
   const membership = membershipOf(identity, { config, secrets, client, log, replicaId })
   if (membership !== undefined) stack.use(membership)
   const { redisUrl, storeUrl, webhookToken } = secrets
-  const options = {
-    ...{ agent, identity, config, introspector, log, redisUrl, storeUrl, webhookToken },
-    ...known,
-    ...(membership !== undefined && { signatureClaims: membership }),
-  }
+  const claims = membership === undefined ? {} : { signatureClaims: membership }
+  const given = { agent, identity, config, introspector, log, redisUrl, storeUrl, webhookToken }
+  const options = { ...given, ...known, ...claims }
   const app = stack.use(await startAgentApp(options))
   stack.use(giveBackIdleMemory(() => app.services.figures.completed + app.services.figures.failed))
   membership?.start({ url: app.baseUrl, figures: () => figuresOf(app) })

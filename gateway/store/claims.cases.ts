@@ -10,7 +10,7 @@ interface Opened {
 
 /** What every store of claims does. */
 export function claimsCases(name: string, open: () => Promise<Opened>): void {
-  describe(name, () => {
+  describe(`claims on ${name}`, () => {
     test('the first holder has the name, until its time is over', async () => {
       const { one, other } = await open()
       expect(await one.hold('a', 'first', 60_000)).toBe(true)
