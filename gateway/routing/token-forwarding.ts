@@ -49,10 +49,13 @@ export function tokenDecision(entry: Recipient, token: TokenInfo | undefined): T
   const external = isExternal(entry)
   if (external && !declaresBearer(entry.card)) return 'omit'
   if (token === undefined) return external ? 'wrong_audience' : 'omit'
-  const named = names(token, entry)
+  const isOwn = namesOf(entry, token.gatewayUrl)
   // An operator reads the ledger of an agent of the deployment with a token that is good there and nowhere else.
-  if (token.isOperator && (external || !named)) return 'operator_token'
-  return named || !external ? 'forward' : 'wrong_audience'
+  if (token.isOperator)
+    return !external && token.audience.length > 0 && token.audience.every(isOwn)
+      ? 'forward'
+      : 'operator_token'
+  return !external || token.audience.some(isOwn) ? 'forward' : 'wrong_audience'
 }
 
 /**
@@ -94,13 +97,13 @@ export function operatorTokenRefused(): ParleyError {
 }
 
 /** An unproven DID may be another agent's, which would accept the token: it counts only with a proven key. */
-function names({ audience, gatewayUrl }: TokenInfo, { slug, did, url, verified }: Recipient): boolean {
+function namesOf({ slug, did, url, verified }: Recipient, gatewayUrl: string): (name: string) => boolean {
   const own = [
     withoutSlash(url),
     `${gatewayUrl}/agents/${slug}`,
     ...(verified && did !== undefined ? [did] : []),
   ]
-  return audience.some((name) => own.includes(name))
+  return (name) => own.includes(name)
 }
 
 /** Whether the card names a scheme whose credential is a bearer token; A2A 0.3 and 1.0 spell the schemes differently. */
