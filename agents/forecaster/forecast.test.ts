@@ -102,6 +102,8 @@ test.each<[string, Unit, number | undefined]>([
   ['the next two years', 'month', 24],
   ['the coming 90 days', 'month', 3],
   ['a 3-month forecast', 'quarter', 1],
+  ['forecast revenue for 6 months', 'month', 6],
+  ['as for the last 6 months', 'month', undefined],
 ])('"%s" of a series by %s looks %s steps ahead', (text, unit, steps) => {
   const request = readRequest({ history: [said(`${text}\n${csv(monthly)}`)], files: [] })
   expect(stepsOf(request?.horizon, { unit })).toBe(steps)
@@ -122,6 +124,29 @@ test('the column that the text names is forecast, in any case and spelling of sp
 
 const said = (text: string, role: 'user' | 'assistant' = 'user') =>
   ({ role, parts: [{ kind: 'text', text }] }) as HandlerContext['history'][number]
+
+test('a sentence with commas before or after the table is no row of it, and may name the column', () => {
+  const table = csv(
+    monthly.map((row) => `${row},7`),
+    'month,units,revenue',
+  )
+  for (const text of ['column revenue, 3 months ahead', 'hello, please, forecast revenue, 3 months ahead']) {
+    const request = readRequest({ history: [said(`${text}\n${table}\nthanks, and bye`)], files: [] })
+    expect(request).toMatchObject({ csv: table, horizon: { count: 3, unit: 'month' } })
+    expect(request && readSeries(request.csv, request).name).toBe('revenue')
+  }
+})
+
+test('a column of identifiers is not forecast unless it is named', () => {
+  const table = csv(
+    monthly.map((row, at) => `${at},${row}`),
+    'order_id,month,sales',
+  )
+  expect([readSeries(table).name, readSeries(table, { column: 'order_id' }).name]).toEqual([
+    'sales',
+    'order_id',
+  ])
+})
 
 test('rows of one date are added up or averaged once the caller has said which', () => {
   const twice = csv(monthly.flatMap((row) => [row, row]))

@@ -60,7 +60,7 @@ function first<Value>(statements: Statement[], read: (statement: Statement) => V
 
 function read(parts: readonly Part[], files: InputFile[]): Statement {
   const lines = parts.flatMap((part) => (part.kind === 'text' ? part.text.split('\n') : []))
-  const rows = lines.filter((line) => /^[^,;\t]+[,;\t]/.test(line))
+  const rows = tableRows(lines)
   const inText = rows.length > 2
   const data = Object.assign({}, ...parts.map((part) => (part.kind === 'data' ? part.data : {}))) as Record<
     string,
@@ -71,6 +71,16 @@ function read(parts: readonly Part[], files: InputFile[]): Statement {
       ? data['csv']
       : (fileIn(parts, files) ?? (inText ? rows.join('\n') : undefined))
   return { text: (inText ? lines.filter((line) => !rows.includes(line)) : lines).join('\n'), data, csv }
+}
+
+const cellOfDate = /(?:^|[,;\t])\s*"?\d{4}(?:-\d\d(?:-\d\d)?|-?Q[1-4])?"?\s*(?:[,;\t]|$)/i
+
+/** Lines with separators, from the header on, which is right before the first date: a sentence may have commas too. */
+function tableRows(lines: string[]): string[] {
+  const rows = lines.filter((line) => /^[^,;\t]+[,;\t]/.test(line))
+  const header = rows.findIndex((line) => cellOfDate.test(line)) - 1
+  const last = rows.findLastIndex((line) => /\d/.test(line))
+  return header < 0 ? rows : rows.slice(header, last + 1)
 }
 
 /** `files` are those of the parts, in their order, where their contents were fetched. */
@@ -112,7 +122,7 @@ const horizons = [
   new RegExp(String.raw`\b${count}[\s-]+${unitWord}s?\s+(?:ahead|forecast|out|into)\b`, 'i'),
   new RegExp(String.raw`\b${count}\s+\w+\s+ahead\b`, 'i'),
   new RegExp(
-    String.raw`\b(?:forecast|predict|project)(?:\s+(?:the|for|over))*\s+${count}[\s-]+${unitWord}s?\b`,
+    String.raw`\b(?:forecast|predict|project|for)(?:\s+(?:the|for|over))*\s+${count}[\s-]+${unitWord}s?\b`,
     'i',
   ),
 ]

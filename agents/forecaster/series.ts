@@ -54,7 +54,7 @@ export function readSeries(csv: string, { column: wanted, duplicates, said = '' 
   )
   const value =
     wanted === undefined
-      ? (firstNamed(numeric, said) ?? numeric[0])
+      ? (firstNamed(numeric, said) ?? numeric.find(({ name }) => !isIdentifier(name)) ?? numeric[0])
       : numeric.find(({ name }) => sameWord(name, wanted))
   if (value === undefined)
     throw new SeriesFault(
@@ -75,7 +75,9 @@ export function readSeries(csv: string, { column: wanted, duplicates, said = '' 
   const unit = unitOf(times)
   return {
     name: value.name,
-    others: numeric.filter((column) => column !== value).map(({ name }) => name),
+    others: numeric
+      .filter((column) => column !== value && !isIdentifier(column.name))
+      .map(({ name }) => name),
     unit,
     season: seasons[unit],
     times,
@@ -165,6 +167,10 @@ function unitOf(times: number[]): Unit {
     `The dates are not one day, week, month, quarter or year apart, or one is missing${where}.`,
   )
 }
+
+/** Numbers that name rows measure nothing. */
+const isIdentifier = (name: string) =>
+  /^(?:#|no\.?|nr\.?|row|index)$|(?:^|[\s_-])(?:id|key)$/i.test(name.trim())
 
 /** The column whose name comes first in the text; spelled with other signs between its words it is the same. */
 export function firstNamed<Column extends { name: string }>(
