@@ -1,7 +1,8 @@
 import { expect, test } from 'vitest'
+import { AnswerBudget, type AnswerClaim } from '../process/answer-budget.ts'
 import type { ArtifactDelta, StatusUpdate } from '../protocol/event.ts'
 import type { TaskState } from '../protocol/task.ts'
-import { followTask, SlowReaderError } from './follow-task.ts'
+import { followTask, SlowReaderError, TooMuchUnread } from './follow-task.ts'
 import { InProcessEventBus } from './in-process.ts'
 
 const event = (sequence: number, state: TaskState = 'working'): StatusUpdate => ({
@@ -16,7 +17,10 @@ const event = (sequence: number, state: TaskState = 'working'): StatusUpdate => 
 })
 
 /** A store and a bus that a test may hurry, delay and let forget. */
-function scene(afterSequence = 0, more: { bufferMax?: number; recheckMs?: number } = {}) {
+function scene(
+  afterSequence = 0,
+  more: { bufferMax?: number; recheckMs?: number; claim?: AnswerClaim } = {},
+) {
   const bus = new InProcessEventBus()
   const stored: StatusUpdate[] = []
   const abort = new AbortController()
@@ -137,6 +141,52 @@ test('a reader slower than the buffer is cut off', async () => {
     ])
   await expect(Array.fromAsync(follower)).rejects.toBeInstanceOf(SlowReaderError)
   expect(bus.topics).toBe(0)
+})
+
+const delta = (text: string): ArtifactDelta => ({
+  kind: 'artifact-delta',
+  taskId: 't',
+  contextId: 'c',
+  timestamp: '',
+  artifact: { artifactId: 'a', name: 'n', parts: [{ kind: 'text', text }] },
+})
+
+/** The caller has 200,000 bytes of another answer under way, and 300,000 are left. */
+function budget() {
+  const answers = new AnswerBudget({ callerMaxBytes: 500_000, processMaxBytes: 500_000 })
+  answers.open('alice').reserve(200_000)
+  return { claim: answers.open('alice'), bytes: () => answers.bytes - 200_000 }
+}
+
+test('a reader is cut off, and its memory released, when what waits for it exceeds the budget', async () => {
+  const { claim, bytes } = budget()
+  const { follower, bus, commit } = scene(0, { claim })
+  commit(event(1))
+  await follower.next()
+  for (let i = 0; i < 2; i += 1) bus.publish('t', [delta('x'.repeat(100_000))])
+  expect(bytes()).toBeGreaterThan(200_000)
+  expect(await follower.next()).toMatchObject({ value: { kind: 'artifact-delta' } })
+  expect(bytes()).toBeLessThan(200_000)
+  for (let i = 0; i < 2; i += 1) bus.publish('t', [delta('x'.repeat(100_000))])
+  expect(bytes()).toBe(0)
+  await expect(follower.next()).rejects.toBeInstanceOf(TooMuchUnread)
+  expect(bus.topics).toBe(0)
+})
+
+test('an event for which the budget has no room is read from the store', async () => {
+  const { claim, bytes } = budget()
+  const { follower, bus, commit } = scene(0, { claim })
+  commit(event(1))
+  await follower.next()
+  bus.publish('t', [delta('x'.repeat(200_000))])
+  const large = event(2)
+  large.status.state = 'x'.repeat(200_000) as TaskState
+  commit(large)
+  expect(bytes()).toBeLessThan(250_000)
+  expect(await follower.next()).toMatchObject({ value: { kind: 'artifact-delta' } })
+  expect(await follower.next()).toMatchObject({ value: { sequence: 2 } })
+  await follower.return()
+  expect(bytes()).toBe(0)
 })
 
 test('a reader who leaves, even before it began, frees everything', async () => {

@@ -1,4 +1,6 @@
+import type { AnswerClaim } from '../process/answer-budget.ts'
 import type { TaskEvent } from '../protocol/event.ts'
+import { roughBytesOf } from '../protocol/lazy-part.ts'
 import { isResting } from '../protocol/task.ts'
 import type { EventBus, Heard, Published } from './event-bus.ts'
 
@@ -12,6 +14,8 @@ export interface FollowOptions {
   signal: AbortSignal
   /** Items that may wait for a slow reader before it is cut off. Default 1,000. */
   bufferMax?: number
+  /** Holds the bytes of those items; disposed when the following ends. Absent: they are not counted. */
+  claim?: AnswerClaim
   /** How often the store is asked when the bus is silent (a lost hint is a delay of at most this). Default 2 s. */
   recheckMs?: number
 }
@@ -27,13 +31,19 @@ export class SlowReaderError extends Error {
   override readonly name = 'SlowReaderError'
 }
 
+/** The caller, or all callers, have too many bytes of answers unread: the reader may come back as well. */
+export class TooMuchUnread extends Error {
+  override readonly name = 'TooMuchUnread'
+}
+
 /**
  * Backfill → cut over → live: listens first, reads the store, then goes on with what arrives. No numbered event is
  * missed and none told twice. Ends after a terminal status or a pause that is the task's last event.
- * @throws SlowReaderError
+ * @throws SlowReaderError, TooMuchUnread
  */
 export async function* followTask(options: FollowOptions): AsyncGenerator<Published, void, void> {
-  const inbox = new Inbox(options.bufferMax ?? 1000)
+  const inbox = new Inbox(options.bufferMax ?? 1000, options.claim)
+  using _claim = options.claim
   using subscription = options.bus.subscribe(options.taskId, (item) => inbox.push(item))
   const wake = () => inbox.wake()
   options.signal.addEventListener('abort', wake)
@@ -99,21 +109,51 @@ function* together(stored: readonly TaskEvent[], inbox: Inbox): Generator<Publis
   return changed
 }
 
-/** What arrived and was not read yet, bounded. */
+/** What arrived and was not read yet, bounded in number and, by its claim, in bytes. */
 class Inbox {
-  readonly #items: Heard[] = []
+  readonly #items: { item: Heard; bytes: number }[] = []
   readonly #max: number
+  readonly #claim: AnswerClaim | undefined
+  #bytes = 0
   #wake: () => void = () => {}
-  #overflowed = false
+  #overflow: Error | undefined
 
-  constructor(max: number) {
+  constructor(max: number, claim: AnswerClaim | undefined) {
     this.#max = max
+    this.#claim = claim
   }
 
   push(item: Heard): void {
-    if (this.#items.length >= this.#max) this.#overflowed = true
-    else this.#items.push(item)
+    if (this.#overflow !== undefined) return
+    const bytes = roughBytesOf(item)
+    const fits = this.#claim?.tryReserve(this.#bytes + bytes) ?? true
+    // A numbered event can be read from the store when its turn comes.
+    if (fits) this.#keep(item, bytes)
+    else if ('sequence' in item) this.#keep({ kind: 'changed' }, 0)
+    else this.#cutOff(new TooMuchUnread('no room for the next piece'))
     this.#wake()
+  }
+
+  #keep(item: Heard, bytes: number): void {
+    if (this.#items.length >= this.#max)
+      return this.#cutOff(new SlowReaderError('the reader is slower than the events'))
+    this.#items.push({ item, bytes })
+    this.#bytes += bytes
+  }
+
+  /** Nothing of it will be told, and a reader that has stopped may never come for the error. */
+  #cutOff(error: Error): void {
+    this.#overflow = error
+    this.#items.length = 0
+    this.#claim?.shrink(0)
+  }
+
+  #take(): Heard | undefined {
+    const taken = this.#items.shift()
+    if (taken === undefined) return undefined
+    this.#bytes -= taken.bytes
+    this.#claim?.shrink(this.#bytes)
+    return taken.item
   }
 
   wake(): void {
@@ -122,16 +162,14 @@ class Inbox {
 
   /** What is there, as long as it is wanted; an overflow is left to `next`. */
   *takeWhile(isWanted: (item: Heard) => boolean): Generator<Heard> {
-    while (!this.#overflowed && this.#items[0] !== undefined && isWanted(this.#items[0])) {
-      yield this.#items.shift() as Heard
-    }
+    while (this.#items[0] !== undefined && isWanted(this.#items[0].item)) yield this.#take() as Heard
   }
 
   /** The next item, or undefined after `waitMs` or a wake-up. */
   async next(waitMs: number): Promise<Heard | undefined> {
-    if (this.#overflowed) throw new SlowReaderError('the reader is slower than the events')
+    if (this.#overflow !== undefined) throw this.#overflow
     if (this.#items.length === 0) await this.#arrival(waitMs)
-    return this.#items.shift()
+    return this.#take()
   }
 
   #arrival(waitMs: number): Promise<void> {

@@ -1,7 +1,7 @@
 import { Readable } from 'node:stream'
 import { setTimeout as delay } from 'node:timers/promises'
 import type { FastifyReply } from 'fastify'
-import { SlowReaderError } from '../events/follow-task.ts'
+import { SlowReaderError, TooMuchUnread } from '../events/follow-task.ts'
 import type { Frame } from '../methods/method.ts'
 import type { AnswerClaim } from '../process/answer-budget.ts'
 import { chunksOf, type LazyJson, roughBytesOf, toLazyJson } from '../protocol/lazy-part.ts'
@@ -17,11 +17,6 @@ export interface EventStreamOptions {
   stopping: AbortSignal
   /** Holds the bytes of the present frame. Absent: they are not counted. */
   claim?: AnswerClaim | undefined
-}
-
-/** The frame is large, and too many bytes of this or other callers' answers are unread. */
-class TooMuchUnread extends Error {
-  override readonly name = 'TooMuchUnread'
 }
 
 /** Server-sent events: one `data` line of JSON per frame, `id` on numbered ones, a comment every 15 s. */

@@ -52,6 +52,17 @@ function statuses(caller: string, method: string, params: object, count: number)
   )
 }
 
+/** How a stream ends once it is read. */
+async function endOf(socket: Socket): Promise<'cut off' | 'complete'> {
+  let last = ''
+  for await (const chunk of socket) {
+    last = (last + (chunk as Buffer).toString('latin1')).slice(-200_000)
+    if (last.includes(': too many bytes')) return 'cut off'
+    if (last.includes('"final":true')) return 'complete'
+  }
+  throw new Error('the connection broke off')
+}
+
 const read = (caller: string, method: string, params: object) =>
   rpc(agent, method, params, { token: agent.caller(caller).token })
 
@@ -114,6 +125,23 @@ test('a stream with no room for its next event ends with a comment, and goes on 
     expect(again.text).toContain(blob)
     expect(again.text).toMatch(/"final":true/)
   }, 5000)
+})
+
+test('pieces that wait for the reader of a stream count as unread: streams beyond the limit are cut off', async () => {
+  leave()
+  await agent[Symbol.asyncDispose]()
+  let made = 0
+  const handle = async function* () {
+    for (let piece = 0; piece < 90; piece += 1) yield blob.slice(0, 100_000)
+    made += 1
+  }
+  agent = await testAgent({ handle }, { env })
+  const params = message([{ kind: 'text', text: 'pieces' }])
+  expect(await statuses('alice', 'message/stream', params, 6)).toEqual(Array(6).fill(200))
+  await vi.waitFor(() => expect(made).toBe(6), { timeout: 15_000 })
+  const ends: string[] = []
+  for (const socket of open) ends.push(await endOf(socket))
+  expect(ends).toContain('cut off')
 })
 
 test('beyond the limit of the process other callers get 503 with Retry-After, and everything small is answered', async () => {

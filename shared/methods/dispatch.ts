@@ -130,6 +130,7 @@ export class Dispatcher {
       bodyHash: () => hashOf(request),
       takeSignature,
       reserve: (atLeast) => claim.reserve(atLeast),
+      openClaim: () => this.#answers.open(caller.id),
       get signal() {
         return incoming.signal()
       },

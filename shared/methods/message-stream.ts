@@ -67,7 +67,7 @@ function presentFrame(record: TaskRecord): Frame {
 /** Holds nothing of the record: a stream may last for long. */
 function follow(
   services: Services,
-  { signal }: Call,
+  { signal, openClaim }: Call,
   { id: taskId, owner }: TaskRecord,
   afterSequence: number,
 ) {
@@ -76,7 +76,7 @@ function follow(
     const now = await services.store.outlineTask(taskId, owner, () => {})
     return now && { events: eventsAfter(now.task, after), resting: isResting(now.task.status.state) }
   }
-  return followTask({ bus: services.bus, taskId, afterSequence, backfill, signal })
+  return followTask({ bus: services.bus, taskId, afterSequence, backfill, signal, claim: openClaim() })
 }
 
 type Live = AsyncGenerator<Published, void, void>

@@ -2,6 +2,7 @@ import type { Caller, Scope } from '../auth/caller.ts'
 import type { EventBus } from '../events/event-bus.ts'
 import type { Agent } from '../handler/agent.ts'
 import type { Payments } from '../payments/payments.ts'
+import type { AnswerClaim } from '../process/answer-budget.ts'
 import type { Log } from '../process/log.ts'
 import type { DeprecationMark } from '../protocol/deprecation.ts'
 import type { Scheduler } from '../scheduler/scheduler.ts'
@@ -55,6 +56,8 @@ export interface Call {
    * @throws ParleyError TooManyRequests, Unavailable when the caller, or all callers, have too many bytes unread
    */
   reserve: (bytes: number) => void
+  /** Memory of the same caller's for what waits beside the answer; whoever opens it disposes it. */
+  openClaim: () => AnswerClaim
   /** Aborted when the caller leaves. */
   signal: AbortSignal
   log: Log
