@@ -18,7 +18,8 @@ OAuth server keeps for whoever has its folder.`
 
 const whoseToken = `
 Without --own the agent is external: it receives only tokens whose audience names it (npx parley token --resource …).
---own needs an agent that has proven its key.`
+--own is for agents that you run: it can act for its callers with their tokens. It needs an agent that has proven its
+key; add --revision, so that it is the one that you looked at. A later admit without --own takes it back.`
 
 /** A command of the operator on one entry of the registry. */
 export function operatorCommand(io: Io, action: 'admit' | 'quarantine' | 'release'): CliCommand {

@@ -1,4 +1,7 @@
 import { randomUUID } from 'node:crypto'
+import { mkdir, writeFile } from 'node:fs/promises'
+import path from 'node:path'
+import { pathToFileURL } from 'node:url'
 import { afterAll, beforeAll, describe, expect, test } from 'vitest'
 import { makeDid } from '../shared/identity/did.ts'
 import type { Identity } from '../shared/identity/identity.ts'
@@ -10,6 +13,7 @@ import { hasMongodb, type MongodbServer, startMongodb } from '../shared/testing/
 import { rpc } from '../shared/testing/raw-http.ts'
 import { hasRedis, type RedisServer, startRedis } from '../shared/testing/redis-server.ts'
 import { type TestAgent, testAgent } from '../shared/testing/test-agent.ts'
+import { alice, JoiningHouse } from './joining/testing.ts'
 import { gateway, gatewayForEachTest, identityProvider, restart } from './testing.ts'
 
 const key = keyPairFromSeed(Buffer.alloc(32, 1))
@@ -171,3 +175,50 @@ describe('PUT /registry/agents/{id}/signatures/{hash}', () => {
     expect(await put(other.did, identityProvider().issue(other.did))).toBe(409)
   })
 })
+
+describe('claims under a limit of requests', () => {
+  gatewayForEachTest({ RATE_LIMIT_PER_MINUTE: '10' })
+
+  test('are not counted as requests of the agent', async () => {
+    await using one = await member()
+    const token = identityProvider().issue(one.did)
+    const url = `${gateway().addresses.local}/registry/agents/${encodeURIComponent(one.did)}/signatures`
+    for (let value = 0; value < 30; value++) {
+      const hash = Buffer.alloc(32, value).toString('base64url')
+      const headers = { authorization: `Bearer ${token}` }
+      expect((await fetch(`${url}/${hash}`, { method: 'PUT', headers })).status).toBe(200)
+    }
+  })
+})
+
+test('agents that the gateway runs take a request once between them, also one for the gateway', async () => {
+  await using house = await JoiningHouse.open()
+  const agentsDir = path.join(house.folder, 'agents')
+  const api = pathToFileURL(path.resolve('shared/handler/define-agent.ts')).href
+  for (const name of ['one', 'two']) {
+    await mkdir(path.join(agentsDir, name), { recursive: true })
+    await writeFile(
+      path.join(agentsDir, name, 'agent.js'),
+      `import { defineAgent } from ${JSON.stringify(api)}
+       export default defineAgent({ name: '${name}', description: 'Repeats', handle: ({ text }) => text,
+         signatures: 'required', skills: [{ id: '${name}', name: '${name}', description: 'Repeats' }] })`,
+    )
+  }
+  await house.start({ PATH: process.env['PATH'], HOME: house.folder, LOG_LEVEL: 'silent' }, {}, { agentsDir })
+  await house.gateway.supervisor?.settled()
+  const token = await house.registered(alice)
+  const { public: origin } = house.gateway.addresses
+  for (const audience of [undefined, origin]) {
+    const message = { role: 'user', messageId: randomUUID(), parts: [{ kind: 'text', text: 'x' }] }
+    const body = JSON.stringify({ jsonrpc: '2.0', id: '1', method: 'message/send', params: { message } })
+    const signed = signRequest({ ...alice, body, ...(audience !== undefined && { audience }) })
+    const headers = { authorization: `Bearer ${token}`, 'content-type': 'application/json', ...signed }
+    const send = async (slug: string) => {
+      const answer = await fetch(`${origin}/agents/${slug}/`, { method: 'POST', headers, body })
+      const { error } = (await answer.json()) as { error?: { code: number; data: { reason: string } } }
+      return [answer.status, error?.code, error?.data.reason]
+    }
+    expect(await send('one')).toEqual(taken)
+    expect(await send('two')).toEqual(replayed)
+  }
+}, 60_000)
