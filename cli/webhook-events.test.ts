@@ -25,7 +25,7 @@ test('events before the registration come from tasks/events, later ones by webho
   expect(await watch(server.url)).toEqual({
     code: 0,
     stdout: 'done\n',
-    stderr: '· working\n· completed\n2 events by webhook, 1 by tasks/events.\n',
+    stderr: `· working\n· completed (task ${taskId})\n2 events by webhook, 1 by tasks/events.\n`,
   })
   expect(server.calls.at(-1)).toMatchObject({
     method: 'tasks/pushNotificationConfig/delete',
@@ -72,7 +72,7 @@ test('a log of several pages is read to its end; a pause in its middle is none',
   })
   const said = await watch(server.url)
   expect(said.code).toBe(1)
-  expect(said.stderr).toContain('· working\n· input-required\n· working\n· failed\n')
+  expect(said.stderr).toContain(`· working\n· input-required\n· working\n· failed (task ${taskId})\n`)
 })
 
 test('a task that waits for an answer ends it, one that was answered does not', async () => {

@@ -12,7 +12,7 @@ import { saying } from './testing.ts'
 let folder: string
 let gateway: GatewayApp
 
-const patient = { timeout: 60_000, interval: 20 }
+const patient = { timeout: 180_000, interval: 20 }
 const defineAgent = pathToFileURL(path.resolve('shared/handler/define-agent.ts')).href
 
 beforeEach(async () => {
@@ -112,4 +112,4 @@ test('kill -9 of a supervised agent under load: every message is taken by it, or
     ({ status, code, retryAfter }) => status === 503 && code === -32042 && retryAfter !== null,
   )
   expect(others.filter((answer) => !clear.includes(answer))).toEqual([])
-}, 180_000)
+}, 600_000)

@@ -161,17 +161,30 @@ test.each(refusals)(
   },
 )
 
-const payment = Buffer.from(JSON.stringify({ x402Version: 1, scheme: 'exact', payload: {} })).toString(
-  'base64',
-)
-test.each<[string, number, Record<string, string>, object]>([
-  ['with another code', -32004, {}, external],
-  ['of a message with a payment', -32602, { 'x-payment': payment }, external],
-  ['of a supervised agent', -32602, {}, {}],
+const payTo = '0x1111111111111111111111111111111111111111'
+const authorization = {
+  from: payTo,
+  to: payTo,
+  value: '10000',
+  validAfter: '0',
+  validBefore: '9999999999',
+  nonce: `0x${'2'.repeat(64)}`,
+}
+const payload = { signature: `0x${'1'.repeat(130)}`, authorization }
+const accepted = { scheme: 'exact', network: 'eip155:84532', asset: '0x01', amount: '10000', payTo }
+const payment = Buffer.from(JSON.stringify({ x402Version: 2, accepted, payload })).toString('base64')
+const paid = (name: string) => ({
+  ...external,
+  card: { name, description: text, executionCost: { amount: '0.01', payTo } },
+})
+test.each<[string, number, Record<string, string>, (name: string) => object]>([
+  ['with another code', -32004, {}, () => external],
+  ['of a message with a payment', -32602, { 'x-payment': payment }, paid],
+  ['of a supervised agent', -32602, {}, () => ({})],
 ])('a refusal %s stays with the agent that refuses', async (_what, code, headers, origin) => {
   const all = [
-    await agent('weather', 'forecast the weather', origin),
-    await agent('climate', 'forecast the weather', origin),
+    await agent('weather', 'forecast the weather', origin('weather')),
+    await agent('climate', 'forecast the weather', origin('climate')),
   ]
   for (const each of all) refusing(code)(each)
   expect((await call('message/send', saying(text), headers)).json.error.code).toBe(code)

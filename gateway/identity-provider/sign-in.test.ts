@@ -60,20 +60,19 @@ test('wrong codes on one page do not lock out another page at the same address',
 test('five attempts on one page, then one every 30 seconds; nothing is accepted in between', async () => {
   const { clock, signIn, other } = await make()
   const waits: number[] = []
+  const early: unknown[] = []
   for (let i = 0; i < 8; i += 1) {
     const answer = await (i % 2 === 0 ? signIn : other).check({ ...owner, code: 'wrong' })
     const waitSeconds = answer.accepted ? Number.NaN : answer.waitSeconds
     waits.push(waitSeconds)
     if (waitSeconds > 0) {
       clock.now += waitSeconds * 1000 - 1
-      expect(await signIn.check({ ...owner, code })).toEqual({
-        accepted: false,
-        waitSeconds: 1,
-        limit: 'session',
-      })
+      early.push(await signIn.check({ ...owner, code }))
       clock.now += 1
     }
   }
+  const refused = { accepted: false, waitSeconds: 1, limit: 'session' }
+  expect(early).toEqual([refused, refused, refused, refused])
   expect(waits).toEqual([0, 0, 0, 0, 30, 30, 30, 30])
   expect(await signIn.check({ ...owner, code })).toMatchObject({ accepted: true })
 })

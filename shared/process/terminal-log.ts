@@ -45,9 +45,10 @@ function fieldsOf(line: string): Fields | undefined {
 }
 
 /** See `Audit`. */
-function asSentence({ audit: _, who, action, target, allowed, reason, ...rest }: Fields): Fields {
-  const told = [action, target, allowed === true ? 'allowed' : 'refused']
+function asSentence({ who, action, target, allowed, reason, ...rest }: Fields): Fields {
+  const decision = [action, target, allowed === true ? 'allowed' : 'refused']
   const why = typeof reason === 'string' ? ` (${reason})` : ''
   const subject = typeof who === 'string' ? `${who}: ` : ''
-  return { ...rest, msg: `${subject}${told.filter((text) => typeof text === 'string').join(' ')}${why}` }
+  delete rest['audit']
+  return { ...rest, msg: `${subject}${decision.filter((text) => typeof text === 'string').join(' ')}${why}` }
 }
