@@ -21,6 +21,10 @@ test.each([
   'How is the price of Ethereum today? Chart it',
   'Make A Chart Of Sales By Region And Month',
   'will it rain tomorrow',
+  'Find a hotel in New York, near Broadway',
+  'How did the shares of Google and Tesla do in January?',
+  'Hey there, what is on in Chicago?',
+  'Translate it to French. Additionally, check the grammar. However, keep it short.',
   'MAKE A PDF OF THIS TEXT',
 ])('%j names no person', (text) => {
   expect(namesIn(text)).toEqual([])

@@ -1,6 +1,6 @@
 import { isEnglish } from './english.ts'
 import { likeness, type Meaning, meaningOf } from './meaning.ts'
-import { stemOf, wordsIn } from './split.ts'
+import { isStopWord, stemOf, wordsIn } from './split.ts'
 
 /** A line with more capitalised words than this share is a title: there capitals tell nothing. */
 const titleShare = 0.75
@@ -32,15 +32,27 @@ const beforeNames = new Set([
   'am',
   "i'm",
 ])
-/** A word that is so like common given names is one. */
+/** Words at the beginning of a sentence, before a comma, that address nobody. */
+const connectives = new Set(
+  'additionally also alright alternatively besides finally first furthermore great hello hey hi however instead lastly meanwhile moreover next no now ok okay otherwise overall please second specifically sure thanks then therefore thus today tomorrow ugh well wow yes'.split(
+    ' ',
+  ),
+)
+/** The least likeness to common given names that a name has. */
 const personalMin = 0.06
 const givenNames =
   'john mary james robert michael william david richard joseph thomas charles anna emma laura susan linda alice peter paul george kevin brian sarah karen lisa'
+/** What is more like these than like given names is no person: places, companies, dates. */
+const otherNames = [
+  'london paris italy texas california germany australia chicago boston madrid europe africa france city country river island avenue',
+  'google amazon microsoft apple tesla company university bank inc magazine telescope software app website month week january monday english language',
+]
 
 /**
  * The words of the text that name a person. Recognised by where they are: below a closing formula or after a greeting, alone
  * on a line, addressed at the beginning of a sentence, after "Mr" or "by"; and, inside a sentence, by a capital letter and a
- * meaning like that of given names. What a text is about often has a name too (Ethereum): that is none of these.
+ * meaning that is more like given names than like places or companies. What a text is about often has a name too (Ethereum,
+ * Chicago): that is none of these.
  */
 export function namesIn(text: string): string[] {
   const names = new Set<string>()
@@ -69,25 +81,29 @@ function readLine(line: string, names: Set<string>, plain: Set<string>): void {
   }
 }
 
-let persons: Meaning | undefined
+let prototypes: { persons: Meaning | undefined; others: (Meaning | undefined)[] } | undefined
+const meaningOfAll = (words: string) => meaningOf(words.split(' ').map(stemOf))
 
 function isPersonal(word: string, before: string): boolean {
   if (beforeNames.has(before.toLowerCase())) return true
   const stem = stemOf(word.toLowerCase())
   if (!isEnglish(stem)) return false
-  persons ??= meaningOf(givenNames.split(' ').map(stemOf))
-  return likeness(meaningOf([stem]), persons) >= personalMin
+  prototypes ??= { persons: meaningOfAll(givenNames), others: otherNames.map(meaningOfAll) }
+  const meaning = meaningOf([stem])
+  const personal = likeness(meaning, prototypes.persons)
+  return personal >= personalMin && prototypes.others.every((other) => likeness(meaning, other) <= personal)
 }
 
 /** "Priya, could you …" */
-const isAddressed = (word: string, sentence: string) => sentence.trimStart().startsWith(`${word},`)
+const isAddressed = (word: string, sentence: string) =>
+  sentence.trimStart().startsWith(`${word},`) && !connectives.has(word.toLowerCase())
 
 /** Names below "Yours," or after "Dear" are names in lower case too. */
 function readFormulas(lines: readonly string[], names: Set<string>): void {
   const filled = lines.map((line) => line.trim()).filter((line) => line !== '')
   filled.forEach((line, at) => {
     const greeted = greeting.exec(line)?.[1]
-    if (greeted !== undefined) names.add(greeted)
+    if (greeted !== undefined && (capitalised.test(greeted) || !isStopWord(greeted))) names.add(greeted)
     const rest = closing.exec(lastSentence(line))?.[1]
     const signature = rest ?? (closing.test(`${lastSentence(line)} x`) ? filled[at + 1] : undefined)
     const words = wordsOf(signature ?? '')
