@@ -56,6 +56,34 @@ test('a copy of the skills with more tags is near-identical, and refused when un
   expect(() => requireDistinct({ ...copy, verified: true }, [calculator])).not.toThrow()
 })
 
+test.each<[string, (text: string) => string]>([
+  ['in another order of words', (text) => text.split(' ').reverse().join(' ')],
+  ['with a word between any two', (text) => text.split(' ').join(' also ')],
+  [
+    'in letters that look alike',
+    (text) => text.replaceAll('a', 'а').replaceAll('e', 'е').replaceAll('o', 'о'),
+  ],
+  ['with invisible characters', (text) => text.replaceAll('a', 'a\u00ad').replaceAll('i', 'i\u200b')],
+  ['with one word of eight replaced', (text) => text.replace('units', 'measures')],
+])('a copy of a card %s is near-identical', (_what, edit) => {
+  const description = edit(calculator.description)
+  const copy = {
+    ...other,
+    name: 'sums',
+    description,
+    skills: [
+      { ...skill, name: edit(skill.name), description: edit(skill.description), tags: skill.tags.map(edit) },
+    ],
+  }
+  expect(lookAlikes(copy, [calculator])).toEqual([{ agent: 'calculator', because: 'card' }])
+})
+
+test('an agent that does a similar thing in its own words is not near-identical', () => {
+  const description = 'Solves equations and evaluates formulas with numbers, percentages and currencies'
+  const own = { ...other, name: 'sums', description, skills: [{ ...skill, name: 'Solve', description }] }
+  expect(lookAlikes(own, [calculator])).toEqual([])
+})
+
 test('an agent is compared with admitted agents of other owners alone', () => {
   const named = { ...other, name: 'calculator' }
   expect(lookAlikes(named, [{ ...calculator, admitted: false }])).toEqual([])

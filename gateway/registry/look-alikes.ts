@@ -1,12 +1,14 @@
 import unhomoglyph from 'unhomoglyph'
 import { ParleyError } from '../../shared/jsonrpc/errors.ts'
-import { stemOf, wordsIn } from '../../shared/negotiation/words/split.ts'
+import { isStopWord, stemOf, wordsIn } from '../../shared/negotiation/words/split.ts'
 import type { AgentEntry } from './entry.ts'
 
-/** Cards that share this much of the smaller one are near-identical. */
+/** Cards that share this much of the words and pairs of words of the smaller one are near-identical. */
 const sharedMin = 0.8
+/** So are cards that share this much of its words, in whatever order. */
+const wordsSharedMin = 0.85
 /** A card that says less than this is not compared. */
-const featuresMin = 12
+const featuresMin = 10
 const wordsMax = 2000
 const foundMax = 10
 
@@ -48,14 +50,19 @@ export function requireDistinct(
   })
 }
 
-function looksLike(names: ReadonlySet<string>, features: ReadonlySet<string>, other: AgentEntry) {
+function looksLike(names: ReadonlySet<string>, { words, all }: Features, other: AgentEntry) {
   for (const name of namesOf(other)) if (names.has(name)) return 'name' as const
   const theirs = featuresOf(other)
-  const least = Math.min(features.size, theirs.size)
-  if (least < featuresMin) return undefined
+  const isCopy = share(all, theirs.all) >= sharedMin || share(words, theirs.words) >= wordsSharedMin
+  return isCopy ? ('card' as const) : undefined
+}
+
+/** How much of the smaller set is in the larger one; 0 where it says too little. */
+function share(some: ReadonlySet<string>, others: ReadonlySet<string>): number {
+  const [small, large] = some.size <= others.size ? [some, others] : [others, some]
   let shared = 0
-  for (const feature of theirs) if (features.has(feature)) shared += 1
-  return shared >= sharedMin * least ? ('card' as const) : undefined
+  for (const one of small) if (large.has(one)) shared += 1
+  return small.size < featuresMin ? 0 : shared / small.size
 }
 
 /** Skeletons of the name, without marks, spaces and punctuation: before and after upper and lower case are made one. */
@@ -68,22 +75,40 @@ function namesOf({ name }: Pick<Shown, 'name'>): ReadonlySet<string> {
   )
 }
 
-const kept = new WeakMap<Shown['skills'], { description: string; features: ReadonlySet<string> }>()
+interface Features {
+  /** Stems of the card. */
+  words: ReadonlySet<string>
+  /** These and the pairs of neighbouring ones within a text, so that texts about one subject are not taken for copies. */
+  all: ReadonlySet<string>
+}
 
-/** Stems, and pairs of neighbouring ones within a text, so that two texts about one subject are not taken for copies. */
-function featuresOf({ description, skills }: Shown): ReadonlySet<string> {
+const kept = new WeakMap<Shown['skills'], { description: string; features: Features }>()
+
+function featuresOf({ description, skills }: Shown): Features {
   const known = kept.get(skills)
   if (known?.description === description) return known.features
+  const words = new Set<string>()
   const features = new Set<string>()
   const texts = [description, ...skills.flatMap(({ name, description: text, tags }) => [name, text, ...tags])]
   for (const text of texts) {
     if (features.size > wordsMax) break
-    const stems = wordsIn(text, wordsMax).map(stemOf)
+    const stems = wordsIn(asSeen(text), wordsMax).map(stemOf)
     stems.forEach((stem, at) => {
+      if (!isStopWord(stem)) words.add(stem)
       features.add(stem)
       if (at > 0) features.add(`${stems[at - 1]} ${stem}`)
     })
   }
-  kept.set(skills, { description, features })
-  return features
+  const found = { words, all: features }
+  kept.set(skills, { description, features: found })
+  return found
 }
+
+/** The text in one spelling of all that look alike, without marks and invisible characters. */
+const asSeen = (text: string): string =>
+  unhomoglyph(
+    text
+      .toLowerCase()
+      .normalize('NFKD')
+      .replace(/[\p{M}\p{Cf}]/gu, ''),
+  )
