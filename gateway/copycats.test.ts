@@ -1,4 +1,5 @@
 import { expect, test } from 'vitest'
+import { price } from '../shared/testing/paid-agent.ts'
 import { agent, bearer, call, gateway, gatewayForEachTest, post, saying } from './testing.ts'
 
 gatewayForEachTest({ REGISTRY_ALLOWED_HOSTS: '127.0.0.1' })
@@ -70,6 +71,27 @@ test('an unverified newcomer that matches better gets 5 % of the messages that a
   const negotiation = { min_score: 0.1, weights: { skill_match: 1 } }
   for (let number = 0; number < 60; number += 1) await call('message/send', saying(text, {}, { negotiation }))
   expect([calculator.sent().length, copy.sent().length]).toEqual([57, 3])
+})
+
+test('newcomers that take all places of the ranking get 5 % together, however their scores differ', async () => {
+  const calculator = await agent('calculator', little)
+  const copies: Awaited<ReturnType<typeof agent>>[] = []
+  for (let number = 0; number < 12; number += 1) {
+    const about = number < 6 ? `${sums}. ${text}` : 'Products and sums of numbers, with tales of far places'
+    copies.push(await agent(`copy-${number}`, about, unverified))
+  }
+  const negotiation = { min_score: 0.1, weights: { skill_match: 1 } }
+  for (let number = 0; number < 20; number += 1) await call('message/send', saying(text, {}, { negotiation }))
+  const taken = copies.map((copy) => copy.sent().length).reduce((sum, count) => sum + count)
+  expect([calculator.sent().length, taken]).toEqual([19, 1])
+})
+
+test('a newcomer that is away keeps no message from a paid agent with evidence', async () => {
+  const paid = await agent('calculator', sums, { card: { executionCost: price } })
+  await agent('copy', `${sums}. ${text}`, unverified)
+  gateway().registry.setStatus(gateway().registry.find('copy')?.id ?? '', 'unreachable')
+  for (let number = 0; number < 20; number += 1) expect(await winner()).toBe('calculator')
+  expect(paid.sent()).toHaveLength(20)
 })
 
 test('two newcomers share the 5 %', async () => {

@@ -1,6 +1,9 @@
-import { expect, test } from 'vitest'
+import { mkdir, mkdtemp, rm, writeFile } from 'node:fs/promises'
+import os from 'node:os'
+import path from 'node:path'
+import { expect, onTestFinished, test } from 'vitest'
 import { price } from '../shared/testing/paid-agent.ts'
-import { agent, call, gateway, gatewayForEachTest, saying } from './testing.ts'
+import { agent, call, gateway, gatewayForEachTest, restart, saying } from './testing.ts'
 
 gatewayForEachTest()
 
@@ -46,6 +49,28 @@ test('an agent that an operator quarantined or nobody admitted is excluded for g
   await gateway().registry.quarantine(entryOf('sky'), 'operator', 'because')
   const refused = await call('message/send', saying('weather forecast for any city'))
   expect([refused.status, refused.json.error.code]).toEqual([400, -32004])
+})
+
+test.each<[string, (folder: string) => Promise<unknown>]>([
+  ['whose folder was removed', () => Promise.resolve()],
+  [
+    'that is not started because a setting is missing',
+    async (folder) => {
+      await mkdir(path.join(folder, 'sky'))
+      await writeFile(path.join(folder, 'sky', 'index.ts'), '')
+      await writeFile(path.join(folder, 'sky', 'settings.json'), '{"required":["SKY_API_KEY_OF_NOBODY"]}')
+    },
+  ],
+])('a supervised agent %s is not waited for: -32004 at once', async (_what, fill) => {
+  await agent('sky', weather)
+  const agentsDir = await mkdtemp(path.join(os.tmpdir(), 'parley-agents-'))
+  onTestFinished(() => rm(agentsDir, { recursive: true }))
+  await fill(agentsDir)
+  await restart({}, agentsDir)
+  expect(gateway().registry.find('sky')?.status).not.toBe('ready')
+  const refused = await call('message/send', saying('weather forecast for any city'))
+  expect([refused.status, refused.json.error.code]).toEqual([400, -32004])
+  expect(refused.json.error.data.excluded[0]).not.toHaveProperty('temporary')
 })
 
 test('a negotiation names the exclusions that are temporary', async () => {

@@ -35,13 +35,13 @@ export function gatewayForEachTest(env: Record<string, string> = {}): void {
 export const gateway = (): GatewayApp => running
 export const identityProvider = (): TestIdentityProvider => provider
 
-/** The same gateway in a new life. */
-export async function restart(env: Record<string, string> = {}): Promise<void> {
+/** The same gateway in a new life, which may supervise the agents of a folder. */
+export async function restart(env: Record<string, string> = {}, agentsDir?: string): Promise<void> {
   await running[Symbol.asyncDispose]()
-  running = await start(env)
+  running = await start(env, agentsDir)
 }
 
-async function start(env: Record<string, string>): Promise<GatewayApp> {
+async function start(env: Record<string, string>, agentsDir?: string): Promise<GatewayApp> {
   const settings = gatewayConfig({
     PORT: '0',
     LOG_LEVEL: 'silent',
@@ -52,7 +52,8 @@ async function start(env: Record<string, string>): Promise<GatewayApp> {
     OAUTH_CLIENT_SECRET: 'secret',
     ...env,
   })
-  return startGatewayApp({ settings, log: makeLog({ level: 'silent', name: 'test' }) })
+  const log = makeLog({ level: 'silent', name: 'test' })
+  return startGatewayApp({ settings, log, ...(agentsDir !== undefined && { agentsDir }) })
 }
 
 export interface Call {

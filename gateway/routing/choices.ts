@@ -1,7 +1,7 @@
 import type { Ranked } from '../ranking/agent-index.ts'
 import { isNewcomer } from '../registry/admission.ts'
 import type { AgentEntry } from '../registry/entry.ts'
-import { type Absence, absenceOf, exclusionOf } from './absence.ts'
+import { type Absence, exclusionOf } from './absence.ts'
 import { charges } from './charges.ts'
 
 /** Scores that differ by no more than this are equal; trust decides between them. */
@@ -28,8 +28,7 @@ export function trustOf({ origin, verified }: Pick<AgentEntry, 'origin' | 'verif
 }
 
 /** Undefined: it is excluded, and not expected back. */
-export function choiceOf(ranked: Ranked, entry: AgentEntry, now: number): Choice | undefined {
-  const away = absenceOf(entry, now)
+export function choiceOf(ranked: Ranked, entry: AgentEntry, away: Absence | undefined): Choice | undefined {
   if (away === undefined && exclusionOf(entry) !== undefined) return undefined
   return { ranked, trust: trustOf(entry), paid: charges(entry), newcomer: isNewcomer(entry), away }
 }
@@ -46,11 +45,11 @@ export function inOrder(choices: readonly Choice[], newcomerWins: (evidenced: st
   const order = [...equal.toSorted((a, b) => a.trust - b.trust), ...choices.slice(equal.length)]
   const evidenced = order.filter(({ newcomer }) => !newcomer)
   const newcomers = order.filter(({ newcomer }) => newcomer)
-  const [first] = order
+  const first = order.find(({ newcomer, away }) => !newcomer || away === undefined)
   const [winner] = evidenced
   if (first?.newcomer !== true || winner === undefined) return [...evidenced, ...newcomers]
   return newcomerWins(winner.ranked.id)
-    ? [first, ...evidenced, ...newcomers.slice(1)]
+    ? [first, ...evidenced, ...newcomers.filter((one) => one !== first)]
     : [...evidenced, ...newcomers]
 }
 
@@ -65,7 +64,7 @@ export function nextChoice(
     if (isMissing(choice)) return false
     return !missing.some(
       ({ choice: other, place }) =>
-        (place < at || matchOf(other) > matchOf(choice)) && !maySubstitute(choice, other),
+        (place < at || matchesBetter(other, choice)) && !maySubstitute(choice, other),
     )
   })
 }
@@ -83,4 +82,8 @@ export function worthWaitingFor(order: readonly Choice[], next: Choice | undefin
   return order.slice(0, until).filter(({ away, ranked }) => away?.soon === true && ranked.exactScore > least)
 }
 
-const matchOf = ({ ranked }: Choice) => ranked.subscores.skillMatch
+/** A newcomer that has not won the message keeps it from no agent with evidence. */
+function matchesBetter(other: Choice, choice: Choice): boolean {
+  if (other.newcomer && !choice.newcomer) return false
+  return other.ranked.subscores.skillMatch > choice.ranked.subscores.skillMatch
+}

@@ -5,7 +5,10 @@ import type { Log } from '../../shared/process/log.ts'
 import type { JsonObject } from '../../shared/protocol/task.ts'
 import { timestampOf } from '../../shared/protocol/timestamp.ts'
 import type { AgentIndex, Ranked, Ranking, RankOptions } from '../ranking/agent-index.ts'
+import { isNewcomer } from '../registry/admission.ts'
+import type { AgentEntry } from '../registry/entry.ts'
 import type { Registry } from '../registry/registry.ts'
+import { type Absence, absenceOf } from './absence.ts'
 import { type Choice, choiceOf, equalScores, inOrder, type Trust, trustOf } from './choices.ts'
 import { anonymousHolder } from './decision-shares.ts'
 import { Decisions } from './decisions.ts'
@@ -21,6 +24,8 @@ export interface NegotiatorOptions {
   log: Log
   /** Secret: anonymous records count by a hash of the address with it. */
   holderKey: Uint8Array
+  /** Whether an agent that does not answer may come back. Default: each may. */
+  isAwaited?: (entry: AgentEntry) => boolean
   /** Absent: words alone. */
   meaning?: Meaning | undefined
 }
@@ -92,7 +97,10 @@ export class Negotiator {
     return { id, ranking: shown, best, order, answer: this.#answer(id, shown, best), tried: [] }
   }
 
-  /** Where more agents have equal scores than there are places, the most trusted of them are among the candidates. */
+  /**
+   * Where more agents have equal scores than there are places, the most trusted of them are among the candidates; where there
+   * are newcomers on the last place or before it, so are the best agents with evidence.
+   */
   #rank({ wanted, limit = candidatesDefault, refuse }: Question, options: RankOptions): Ranking {
     const { index } = this.#options
     const asked = { ...options, ...(refuse !== undefined && { refuse }) }
@@ -100,11 +108,18 @@ export class Negotiator {
     const ranking = index.rank(wanted, { ...asked, limit: places })
     const { candidates } = ranking
     const least = (candidates[0]?.exactScore ?? 0) - equalScores
-    if (candidates.length < places || (candidates.at(-1)?.exactScore ?? 0) < least) return ranking
+    if (candidates.length < places) return ranking
+    const leftOut: ((id: string) => boolean)[] = []
+    if ((candidates.at(-1)?.exactScore ?? 0) >= least)
+      leftOut.push(
+        (id) => this.#trustOf(id) > 0,
+        (id) => this.#trustOf(id) > 1,
+      )
+    if (candidates.some(({ id }) => this.#isNewcomer(id))) leftOut.push((id) => this.#isNewcomer(id))
+    if (leftOut.length === 0) return ranking
     const known = new Map(candidates.map((ranked) => [ranked.id, ranked]))
-    for (const trust of [0, 1] as const) {
-      const isLess = (id: string) => this.#trustOf(id) > trust
-      const rule = (id: string) => (isLess(id) ? 'less trusted' : refuse?.(id))
+    for (const isLeftOut of leftOut) {
+      const rule = (id: string) => (isLeftOut(id) ? 'less trusted' : refuse?.(id))
       for (const ranked of index.rank(wanted, { ...asked, limit: places, refuse: rule }).candidates)
         known.set(ranked.id, ranked)
     }
@@ -116,16 +131,25 @@ export class Negotiator {
     return entry === undefined ? 2 : trustOf(entry)
   }
 
+  #isNewcomer(id: string): boolean {
+    const entry = this.#options.registry.find(id)
+    return entry !== undefined && isNewcomer(entry)
+  }
+
   /** Those that can do it. One that has been away for so long that it is not expected back is left out. */
   #order(candidates: readonly Ranked[], { newcomerWins = never }: Question): Choice[] {
     const { registry } = this.#options
-    const now = Date.now()
     const choices = candidates.flatMap((ranked) => {
       const entry = ranked.canHandle ? registry.find(ranked.id) : undefined
-      const choice = entry && choiceOf(ranked, entry, now)
+      const choice = entry && choiceOf(ranked, entry, this.#absenceOf(entry))
       return choice === undefined ? [] : [choice]
     })
     return inOrder(choices, newcomerWins)
+  }
+
+  #absenceOf(entry: AgentEntry): Absence | undefined {
+    const { isAwaited = () => true } = this.#options
+    return isAwaited(entry) ? absenceOf(entry, Date.now()) : undefined
   }
 
   /** Durable when the promise resolves. */
@@ -172,11 +196,11 @@ export class Negotiator {
       agent: best === undefined ? null : this.#agent(best),
       candidates: this.candidatesOut(ranking.candidates),
       candidates_total: ranking.total,
-      excluded: ranking.excluded.map(({ slug, rule, temporary }) => ({
-        agent: slug,
-        rule,
-        ...(temporary === true && { temporary }),
-      })),
+      excluded: ranking.excluded.map(({ id, slug, rule, temporary }) => {
+        const entry = temporary === true ? this.#options.registry.find(id) : undefined
+        const isAway = entry !== undefined && this.#absenceOf(entry) !== undefined
+        return { agent: slug, rule, ...(isAway && { temporary: true }) }
+      }),
       excluded_total: ranking.excludedTotal,
       negotiation_id: id,
     }

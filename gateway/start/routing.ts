@@ -73,8 +73,17 @@ export async function startRouting(options: RoutingOptions): Promise<Routing> {
   const lessons = new Lessons({ store, log, ended, pupil: config.routeLearning ? pupilOf(index) : undefined })
   await lessons.open()
   const storeKey = await store.cursorKey()
-  const negotiator = new Negotiator({ index, registry, store, gatewayUrl, log, meaning, holderKey: storeKey })
   const isAwaited = (entry: AgentEntry) => awaited.isAwaited(entry)
+  const negotiator = new Negotiator({
+    index,
+    registry,
+    store,
+    gatewayUrl,
+    log,
+    meaning,
+    isAwaited,
+    holderKey: storeKey,
+  })
   const whereabouts = new Whereabouts({ store, registry, wayTo, isAwaited })
   const seen: Seen = (id, sign) => (sign === 'answered' ? work.answered(id) : work.failed(id))
   const around = { registry, store, whereabouts, lessons, wayTo, seen, gatewayUrl, log }
