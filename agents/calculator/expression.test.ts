@@ -36,6 +36,8 @@ test.each([
   ['split 84 € by 3 with 15% tip', '(84 EUR * (1 + 15%)) / 3'],
   ['Split a bill of $84 among 3 people with a 15% tip', '(84 USD * (1 + 15%)) / 3'],
   ['split 84 € 3 ways including 15% tip', '(84 EUR * (1 + 15%)) / 3'],
+  ['add 19% VAT to 250', '250 + 19%'],
+  ['add a 15% tip to 84 €', '84 EUR * (1 + 15%)'],
   ['84 € plus 15% tip divided by 3', '(84 EUR * (1 + 15%)) / 3'],
   ['split 84 for 3', '84 / 3'],
   ['what is a 15% tip on 84 dollars?', '15% * 84 USD'],

@@ -58,7 +58,9 @@ const phrases: [pattern: RegExp, expression: (...groups: string[]) => string][] 
     `(?:price of )?${money} (?:with|after|less|minus|-) (?:an? )?${percent} (?:discount|off|reduction|rebate)`,
     (total, share) => changed(total, '-', share),
   ),
-  phrase(`(?:add|increase|raise) ${percent} to ${money}`, (share, total) => changed(total, '+', share)),
+  phrase(`(?:add|increase|raise) (?:an? )?${percent}(?: ${surcharge})? to ${money}`, (share, total) =>
+    changed(total, '+', share),
+  ),
   phrase(`(?:increase|raise|grow) ${money} by ${percent}`, (total, share) => changed(total, '+', share)),
   phrase(`(?:decrease|reduce|lower|cut) ${money} by ${percent}`, (total, share) =>
     changed(total, '-', share),
