@@ -74,6 +74,9 @@ test('five attempts on one page, then one every 30 seconds; nothing is accepted 
   const refused = { accepted: false, waitSeconds: 1, limit: 'session' }
   expect(early).toEqual([refused, refused, refused, refused])
   expect(waits).toEqual([0, 0, 0, 0, 30, 30, 30, 30])
+  expect(early).toEqual(
+    Array.from({ length: 4 }, () => ({ accepted: false, waitSeconds: 1, limit: 'session' })),
+  )
   expect(await signIn.check({ ...owner, code })).toMatchObject({ accepted: true })
 })
 

@@ -19,7 +19,7 @@ export interface FurtherGatewaysOptions {
 /** Gateways beside the one that runs the agents, on the ports after its own: the same database, Redis, address and secrets. */
 export async function startFurtherGateways(options: FurtherGatewaysOptions): Promise<FurtherGateway[]> {
   const { count, config, environment, addresses, log } = options
-  const pass = await agentLines(process.stderr)
+  const pass = agentLines(process.stderr)
   const ports = new Ports(config.host, config.port === 0 ? 0 : config.port + 1)
   const gateways: FurtherGateway[] = []
   for (let n = 0; n < count; n += 1) {

@@ -70,7 +70,8 @@ export function isConnectionFailure(error: unknown): boolean {
   let cause = error
   for (let depth = 0; depth < 4 && cause instanceof Error; depth += 1) {
     if (cause.name === 'TimeoutError') return true
-    if (connectionCodes.test(String((cause as { code?: unknown }).code ?? ''))) return true
+    const { code } = cause as { code?: unknown }
+    if (typeof code === 'string' && connectionCodes.test(code)) return true
     if (cause instanceof AggregateError && cause.errors.some(isConnectionFailure)) return true
     cause = cause.cause
   }
