@@ -1,3 +1,4 @@
+import { gzipSync } from 'node:zlib'
 import { expect, test } from 'vitest'
 import {
   agent,
@@ -93,6 +94,33 @@ test('what a caller gave stays as it is, and a request that lacks nothing goes o
   const body = `{ "jsonrpc": "2.0", "id": "${id}", "method": "message/send", "params": ${JSON.stringify(params)} }`
   expect((await post('/', body)).status).toBe(200)
   expect(one.sent()[0]?.body).toBe(body)
+})
+
+test('the answer to a message is not compressed on the way: its task is found again, its refusal understood', async () => {
+  const one = await weather()
+  const compressing =
+    (answer: (sent: Sent) => object): FakeAgent['on'][string] =>
+    ({ response, headers, body }) => {
+      const sent = JSON.parse(body) as Sent
+      const text = JSON.stringify({ jsonrpc: '2.0', id: sent.id, ...answer(sent) })
+      const encoding = headers['accept-encoding']?.includes('gzip') ? 'gzip' : 'identity'
+      response.writeHead(200, { 'content-type': 'application/json', 'content-encoding': encoding })
+      response.end(encoding === 'gzip' ? gzipSync(text) : text)
+    }
+  one.on['message/send'] = compressing((sent) => ({ result: one.take(sent.params as never) }))
+  const sending = (id: string) => {
+    const { message } = saying(text, { contextId: crypto.randomUUID(), taskId: crypto.randomUUID() })
+    const params = { message, configuration: { acceptedOutputModes: ['text/plain'] } }
+    const body = JSON.stringify({ jsonrpc: '2.0', id, method: 'message/send', params })
+    return post('/', body, { 'accept-encoding': 'gzip' })
+  }
+  const { json } = await sending(crypto.randomUUID())
+  expect((await call('tasks/get', { task_id: json.result.id })).json.result.id).toBe(json.result.id)
+  one.on['message/send'] = compressing(() => ({ error: { code: -32602, message: 'no' } }))
+  const two = await agent('climate', 'forecast the weather', external)
+  await sending(crypto.randomUUID())
+  await sending(crypto.randomUUID())
+  expect(two.sent().length).toBe(2)
 })
 
 test('a message of a known context keeps it; one of a known task gets the context of the task', async () => {

@@ -85,7 +85,11 @@ async function attempt(
   until?: number,
 ): Promise<Delivered> {
   const seen = signsOf(target.entry.id, looksOn)
-  const exchange = exchangeWith(target, request, sent, { 'idempotency-key': key })
+  // The answer is read here: in a compressed one neither its task nor a refusal can be seen.
+  const exchange = exchangeWith(target, request, sent, {
+    'idempotency-key': key,
+    'accept-encoding': 'identity',
+  })
   const letGo = abortWhenClientLeaves(reply, exchange)
   const giveUp = () => exchange.abort(new Error('the agent did not answer in time'))
   const timer = until === undefined ? undefined : setTimeout(giveUp, Math.max(1, until - Date.now()))
