@@ -165,3 +165,15 @@ test('an agent that is down, refuses or is quarantined is named; once it answers
   expect(second.headers.get('x-parley-incomplete')).toBe('sea')
   expect(idsOf(second.json.result)).toEqual(idsOf([...board.listed, ...sky.listed.slice(1)]))
 })
+
+test('an agent that has left is named where the caller has something there, in lists and look-ups', async () => {
+  await agent('board', 'Plays chess')
+  const own = { origin: 'registered', admittedBy: 'operator', own: true }
+  const sky = await agent('sky', 'Weather forecast for any city', own)
+  const { registry } = gateway()
+  expect((await call('message/send', saying('weather forecast'))).headers.get('x-agent')).toBe('sky')
+  await registry.leave(registry.bySlug(sky.slug)?.id ?? '')
+  expect((await call('tasks/list', {})).headers.get('x-parley-incomplete')).toBe('sky')
+  const missing = await call('tasks/get', { task_id: crypto.randomUUID() })
+  expect([missing.status, missing.headers.get('x-parley-incomplete')]).toEqual([404, 'sky'])
+})

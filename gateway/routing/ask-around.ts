@@ -120,6 +120,8 @@ export class AskAround {
     const targets: Target[] = []
     const isSilent = (entry: AgentEntry) =>
       this.#wasSilent(memoOf(entry, false)) || (hurry && this.#wasSilent(memoOf(entry, true)))
+    for (const entry of inOrder(registry.left(), known))
+      if (known.has(entry.id) && (kind !== 'session' || charges(entry))) answered.unknown.push(entry.slug)
     for (const entry of inOrder(registry.admitted(), known)) {
       if (kind === 'session' && !charges(entry)) continue
       const isGone = !isAwaited(entry)

@@ -124,6 +124,7 @@ export class Gather {
         absent.push(slug)
       else asked.set(id, entry)
     }
+    for (const { id, slug } of registry.left()) if (known.has(id)) absent.push(slug)
     const ids = [...asked.keys()]
     const from: Progress[] =
       cursor === undefined

@@ -27,6 +27,8 @@ export type Found = { route: Route } | Omit<Answered, 'holder'>
 
 /** A repeated question for the same missing thing within this time is answered without asking again. */
 const missingForMs = 10_000
+/** Agents of one caller that a look-up knows of. */
+const agentsMax = 1000
 /** Rounds of one caller over the agents at a time; further ones wait for their turn. */
 const roundsAtOnce = 4
 /** A claim of an external agent expires so long after the last message that was forwarded for it. */
@@ -107,7 +109,7 @@ export class Whereabouts {
 
   async #ask(kind: SoughtKind, id: string, asking: Owned, hurry: boolean): Promise<Found> {
     const { owner } = asking
-    const known = new Set(await this.#store.agentsOf(owner, 200))
+    const known = new Set(await this.#store.agentsOf(owner, agentsMax))
     this.#round = (this.#round + 1) % roundsAtOnce
     const turn = JSON.stringify([owner, this.#round])
     const ask = () => this.#around.ask({ kind, id, known, hurry }, asking)
