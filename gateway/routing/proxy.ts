@@ -179,8 +179,10 @@ interface Answer {
 }
 
 function pass(reply: FastifyReply, { statusCode, stream }: Answer): void {
-  // An agent may answer before it has the whole body.
-  linger(reply.request.raw)
+  // An agent may answer before it has the whole body. One that does not refuse the request may still be reading it.
+  const { raw } = reply.request
+  if (statusCode >= 400) linger(raw)
+  else stream.once('end', () => linger(raw))
   if (!isBodiless(statusCode)) return void reply.send(stream)
   // A length that is announced all the same is an error of the stream, and of nobody else.
   stream.on('error', () => {}).resume()

@@ -1,6 +1,6 @@
 import { once } from 'node:events'
 import http from 'node:http'
-import { connect } from 'node:net'
+import { type AddressInfo, connect, type Socket } from 'node:net'
 import { text } from 'node:stream/consumers'
 import { afterEach, expect, test } from 'vitest'
 import { createServer } from '../../shared/http/server.ts'
@@ -36,8 +36,12 @@ async function gateway(agentMaxBytes?: number): Promise<number> {
     ...(agentMaxBytes !== undefined && { bodyMaxBytes: agentMaxBytes }),
   })
   agent.post('/', async (request) => (request.body as Buffer).byteLength)
+  return gatewayBefore(await listen(agent))
+}
+
+async function gatewayBefore(agentPort: number): Promise<number> {
   const entry = { slug: 'calc', status: 'ready', origin: 'supervised', admitted: true } as AgentEntry
-  entry.url = `http://127.0.0.1:${await listen(agent)}`
+  entry.url = `http://127.0.0.1:${agentPort}`
   const upstream = createUpstream()
   open.push(() => upstream.destroy())
   const app = server()
@@ -123,4 +127,47 @@ test('a client that never ends its body is answered with 413 and then cut off', 
   ])
   await closed
   expect(response).toBe(413)
+})
+
+test('an agent that answers before it has the whole body gets the rest of it', async () => {
+  const agent = http.createServer((request, response) => {
+    response.writeHead(200).write('begun ')
+    let bytes = 0
+    request.on('data', (chunk: Buffer) => (bytes += chunk.byteLength))
+    request.on('end', () => response.end(String(bytes)))
+    request.on('error', () => {})
+  })
+  agent.listen(0, '127.0.0.1')
+  await once(agent, 'listening')
+  open.push(
+    () => agent.close(),
+    () => agent.closeAllConnections(),
+  )
+  const port = await gatewayBefore((agent.address() as AddressInfo).port)
+  const request = http.request({ port, host: '127.0.0.1', path: '/agents/calc/', method: 'POST' })
+  request.write(megabyte)
+  const [response] = (await once(request, 'response')) as [http.IncomingMessage]
+  request.end(megabyte)
+  expect(await text(response)).toBe(`begun ${2 * megabyte.byteLength}`)
+})
+
+test('requests that are refused before their bodies are there leave nothing on a connection that stays open', async () => {
+  const app = server()
+  const opened = once(app.server, 'connection')
+  const client = connect({ port: await listen(app), host: '127.0.0.1' })
+  open.push(() => client.destroy())
+  const [socket] = (await opened) as [Socket]
+  const listeners = () =>
+    socket.eventNames().reduce((sum, name) => sum + socket.listenerCount(name as string), 0)
+  const refused = async () => {
+    client.write(head('/', 'Content-Length: 4\r\nAuthorization: a\r\nAuthorization: b\r\n'))
+    const [answer] = (await once(client, 'data')) as [Buffer]
+    expect(answer.toString()).toMatch(/^HTTP\/1\.1 400 /)
+    client.write('body')
+  }
+  await refused()
+  await refused()
+  const before = listeners()
+  for (let request = 0; request < 5; request += 1) await refused()
+  expect(listeners()).toBe(before)
 })

@@ -14,14 +14,16 @@ export function linger(request: IncomingMessage): void {
   let bytes = 0
   const cut = () => socket.destroy()
   const timer = setTimeout(cut, lingerMs)
+  const forget = () => clearTimeout(timer)
   // Node calls it after the last answer of a connection, and it does not wait for what is still to be read.
   socket.destroySoon = () => socket.end()
-  socket.once('close', () => clearTimeout(timer))
+  socket.once('close', forget)
   request.on('error', () => {})
   // Whoever was reading it may have stopped, and would hold it up.
   request.unpipe()
   request.once('end', () => {
-    clearTimeout(timer)
+    forget()
+    socket.off('close', forget)
     // What comes next on a connection that stays open is another request.
     socket.destroySoon = Object.getPrototypeOf(socket).destroySoon
     if (socket.writableEnded) cut()
