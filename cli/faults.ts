@@ -41,9 +41,12 @@ function rpcSentence(error: RpcError): string {
 }
 
 /** What to do next. */
-function hintOf({ code, headers }: RpcError): string {
+function hintOf({ code, data, headers }: RpcError): string {
   if (code === -32009)
     return ' Give a token with --token or PARLEY_TOKEN, or run the command in the folder where the server was started.'
+  const { reason, agent } = data
+  if (reason === 'not_admitted' && typeof agent === 'string')
+    return ` The operator does so with: npx parley admit ${oneLine(agent, 40)}`
   const seconds = headers.get('retry-after') ?? ''
   if ((code === -32042 || code === -32041) && /^\d{1,6}$/.test(seconds))
     return ` Try again in ${Math.max(1, Number(seconds))} s.`

@@ -110,6 +110,7 @@ describe('an agent of another folder', () => {
     const refused = await cli('send', 'hello', 'Ada', '--token', token)
     expect(refused).toMatchObject({ code: 1, stdout: '' })
     expect(refused.stderr).toContain('waits for an operator to admit it')
+    expect(refused.stderr).toContain('npx parley admit ')
   })
 
   test('works once it is admitted', async () => {
