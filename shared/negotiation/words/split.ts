@@ -24,6 +24,8 @@ const unspacedRun =
 export function wordsIn(text: string, max: number): string[] {
   const plain = text
     .slice(0, charsMax)
+    // The sign is a word: of "17% of 89.90" nothing else is.
+    .replace(/(?<=\d)\s?%/g, ' percent')
     .normalize('NFKD')
     .replace(/\p{M}+/gu, '')
     .replace(/['’]s\b/g, '')
