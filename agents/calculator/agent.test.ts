@@ -49,6 +49,13 @@ test('a wrong expression is asked back with what was wrong and how to write it',
   })
 })
 
+test('values that do not fit are asked back without names of internal functions and types', async () => {
+  const [said] = (await run({ text: '3 * sqrt' })) as { asked: string }[]
+  expect(said?.asked).toMatch(
+    /^I cannot calculate `3 \* sqrt`: its parts cannot be combined in this way\. Write/,
+  )
+})
+
 test.each(['5', 'x = 5'])(
   'a name without a value is asked back, and %j completes the expression',
   async (answer) => {

@@ -75,7 +75,14 @@ export function explain(expression: string, outcome: NotCalculated): string {
   const where = outcome.char === undefined ? '' : ` at character ${outcome.char}`
   const example =
     examples[outcome.fault] ?? 'Is it spelled as in `sqrt(2)`, `log(100, 10)` or `mean(1, 2, 3)`?'
-  return `I cannot calculate ${shown}: ${lowerFirst(outcome.detail)}${where}. ${example}`
+  return `I cannot calculate ${shown}: ${detailOf(outcome)}${where}. ${example}`
+}
+
+/** mathjs names its own functions and types where an argument does not fit. */
+function detailOf({ detail }: NotCalculated): string {
+  return /\bin function \w+ \(expected/.test(detail)
+    ? 'its parts cannot be combined in this way'
+    : lowerFirst(detail)
 }
 
 const lowerFirst = (text: string) => text.charAt(0).toLowerCase() + text.slice(1)
