@@ -7,7 +7,7 @@ import { summarize } from './summarize.ts'
 export default defineAgent({
   name: 'summarizer',
   description:
-    'Sums up long texts: articles, reports, minutes, letters, transcripts and the results of other tasks, in as many sentences, words or bullet points as you like. Quotes the sentences that matter most, in many languages, and never invents any.',
+    'Summarizes long texts: articles, reports, minutes, letters, transcripts and the results of other tasks, in as many sentences, words or bullet points as you like. Quotes the sentences that matter most, in many languages, and never invents any.',
   version: '1.0.0',
   concurrency: 8,
   deadlineMs: 60_000,
@@ -20,6 +20,7 @@ export default defineAgent({
       version: '1.0.0',
       tags: [
         'summary',
+        'summarize',
         'summarization',
         'text',
         'tl;dr',
