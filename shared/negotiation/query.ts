@@ -28,6 +28,9 @@ export interface Query {
   written: () => ReadonlyMap<string, string>
 }
 
+/** A number says nothing about a kind of task, unless the text says nothing else. */
+const isNumeral = (word: string) => /^\p{N}+$/u.test(word)
+
 /** Words of a text that count. */
 export const termsMax = 64
 const wordsMax = 10_000
@@ -54,7 +57,9 @@ export function readQuery(text: string): Query {
   const isParticular = particularsOf(text)
   const counts = new Map<string, number>()
   const common = new Set<string>()
+  const isAllNumbers = words.every((word) => isStopWord(word) || isNumeral(word))
   for (const word of words) {
+    if (isNumeral(word) && !isAllNumbers) continue
     if (!isStopWord(word)) add(counts, stemOf(word))
     else if (common.size < commonMax && !isParticular(word)) common.add(stemOf(word))
   }

@@ -19,7 +19,7 @@ const unspacedRun =
 
 /**
  * The words of a text in its order, lower case, stop words among them: camelCase and snake_case are split, accents and the
- * Arabic article fall away. Only the first 100,000 characters are read, and at most `max` words.
+ * Arabic article fall away, and `17%` reads as "17 percent". Only the first 100,000 characters are read, and at most `max` words.
  */
 export function wordsIn(text: string, max: number): string[] {
   const plain = text
@@ -29,6 +29,7 @@ export function wordsIn(text: string, max: number): string[] {
     .normalize('NFKD')
     .replace(/\p{M}+/gu, '')
     .replace(/['’]s\b/g, '')
+    .replace(/(?<=\p{N}\s?)%/gu, ' percent ')
     .replace(/([\p{Ll}\p{N}])(\p{Lu})/gu, '$1 $2')
     .replace(/(\p{Lu}+)(\p{Lu}\p{Ll})/gu, '$1 $2')
     .normalize('NFKC')
