@@ -106,6 +106,15 @@ test('a paid agent is no substitute for a free one that could not be reached', a
   expect(refused.json.error.data.tried).toEqual([{ agent: 'sky', outcome: 'not reached' }])
 })
 
+test('a paid agent is no substitute for a free one that matches better and failed of late', async () => {
+  const sky = await agent('sky', weather)
+  const oracle = await agent('oracle', 'Weather forecast for a city, with a report', paid)
+  gateway().registry.measured(entryOf('sky'), { samples: 20, successShare: 0.01 })
+  const negotiation = { weights: { skill_match: 0.5, performance: 0.5 } }
+  const taken = await call('message/send', saying('weather forecast for any city', {}, { negotiation }))
+  expect([taken.headers.get('x-agent'), sky.sent().length, oracle.calls]).toEqual(['sky', 1, []])
+})
+
 test('a paid agent that matches better than the free ones is asked', async () => {
   const oracle = await agent('oracle', weather, paid)
   await agent('sea', 'Tides and levels of the sea')

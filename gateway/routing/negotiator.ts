@@ -1,6 +1,7 @@
 import { randomBytes } from 'node:crypto'
 import { negotiationOut } from '../../shared/negotiation/answer.ts'
 import type { NegotiationRequest } from '../../shared/negotiation/request.ts'
+import { sharesOf } from '../../shared/negotiation/weighted.ts'
 import type { Log } from '../../shared/process/log.ts'
 import type { JsonObject } from '../../shared/protocol/task.ts'
 import { timestampOf } from '../../shared/protocol/timestamp.ts'
@@ -9,6 +10,7 @@ import { isNewcomer } from '../registry/admission.ts'
 import type { AgentEntry } from '../registry/entry.ts'
 import type { Registry } from '../registry/registry.ts'
 import { type Absence, absenceOf } from './absence.ts'
+import { charges } from './charges.ts'
 import { type Choice, choiceOf, equalScores, inOrder, type Trust, trustOf } from './choices.ts'
 import { anonymousHolder } from './decision-shares.ts'
 import { Decisions } from './decisions.ts'
@@ -86,7 +88,8 @@ export class Negotiator {
     const options = { ...(await meaning?.of(wanted)), excludedLimit: excludedMax }
     const ranking = this.#rank(question, options)
     const present = this.#order(ranking.candidates, question)
-    const candidates = explained(present, ranking.candidates).slice(0, limit)
+    const able = present.filter(({ ranked }) => ranked.canHandle)
+    const candidates = explained(able, ranking.candidates).slice(0, limit)
     const order =
       index.away === 0
         ? present
@@ -137,14 +140,27 @@ export class Negotiator {
   }
 
   /** Those that can do it. One that has been away for so long that it is not expected back is left out. */
-  #order(candidates: readonly Ranked[], { newcomerWins = never }: Question): Choice[] {
+  #order(candidates: readonly Ranked[], { newcomerWins = never, wanted }: Question): Choice[] {
     const { registry } = this.#options
     const choices = candidates.flatMap((ranked) => {
-      const entry = ranked.canHandle ? registry.find(ranked.id) : undefined
+      const entry = ranked.canHandle ? registry.find(ranked.id) : this.#recovering(ranked, candidates, wanted)
       const choice = entry && choiceOf(ranked, entry, this.#absenceOf(entry))
       return choice === undefined ? [] : [choice]
     })
-    return inOrder(choices, newcomerWins)
+    const order = inOrder(choices, newcomerWins)
+    const recovering = order.filter(({ ranked }) => !ranked.canHandle)
+    return [...recovering, ...order.filter(({ ranked }) => ranked.canHandle)]
+  }
+
+  /** A free agent that matches better than the best one, a paid one, and has too low a score only because it failed of late. */
+  #recovering(ranked: Ranked, [best]: readonly Ranked[], { weights, minScore = 0 }: NegotiationRequest) {
+    const { registry } = this.#options
+    const { skillMatch, performance } = ranked.subscores
+    const [entry, first] = [registry.find(ranked.id), best && registry.find(best.id)]
+    if (best === undefined || entry === undefined || first === undefined) return undefined
+    if (!charges(first) || charges(entry) || isNewcomer(entry)) return undefined
+    const unharmed = ranked.exactScore + sharesOf(weights).performance * (1 - performance)
+    return skillMatch > best.subscores.skillMatch && unharmed >= minScore ? entry : undefined
   }
 
   #absenceOf(entry: AgentEntry): Absence | undefined {
