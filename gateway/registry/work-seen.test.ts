@@ -147,6 +147,29 @@ test('what an operator decided is the operator’s to take back', async () => {
   expect(registry.find(id)?.quarantine).toMatchObject({ by: 'operator' })
 })
 
+test('failures of a supervised process that ended are no evidence against its successor; those of one that goes on are', async () => {
+  const about = { name: 'own', description: '', card: {}, skills: [], owner: 'own', verified: true }
+  const own = { ...about, origin: 'supervised', admitted: true, url: 'http://y' } as const
+  const entry = await registry.register(own)
+  const figures = () => {
+    work.tell()
+    return registry.find(entry.id)?.measurements
+  }
+  for (let time = 0; time < 6; time += 1) work.ended(entry.id, 'completed')
+  for (let time = 0; time < 6; time += 1) work.answered(entry.id)
+  for (let time = 0; time < 3; time += 1) work.failed(entry.id)
+  work.answered(entry.id)
+  expect(figures()).toMatchObject({ samples: 9, successShare: 0.6667 })
+  for (let time = 0; time < 3; time += 1) work.failed(entry.id)
+  expect(figures()).toMatchObject({ samples: 12, successShare: 0.5 })
+  now += 1
+  registry.setStatus(entry.id, 'starting')
+  expect(figures()?.successShare).toBeCloseTo(0.6667, 3)
+  await registry.register(own)
+  work.answered(entry.id)
+  expect(figures()?.successShare).toBeCloseTo(0.6667, 3)
+})
+
 test('a supervised process that is being started again is not ejected, and its new process starts without the ejection of the one before', async () => {
   const about = { name: 'own', description: '', card: {}, skills: [], owner: 'own', verified: true }
   const own = { ...about, origin: 'supervised', admitted: true } as const

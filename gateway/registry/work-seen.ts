@@ -40,6 +40,9 @@ interface Work {
   timesAside: number
   /** Since it failed last. */
   answers: number
+  /** Failures since its last answer, and the `since` of its entry at the first of them. */
+  streak: number
+  streakSince: string
 }
 
 /** So many answers in a row, and earlier times aside are forgotten. */
@@ -66,6 +69,8 @@ export class WorkSeen implements Disposable {
   readonly #log: Log
   readonly #works = new Map<string, Work>()
   readonly #changed = new Set<string>()
+  /** Agents whose last requests failed. */
+  readonly #failing = new Set<string>()
   readonly #timer: NodeJS.Timeout
 
   constructor({ registry, log, ...options }: WorkSeenOptions) {
@@ -93,6 +98,11 @@ export class WorkSeen implements Disposable {
   answered(id: string): void {
     const work = this.#works.get(id)
     if (work === undefined) return
+    if (work.streak > 0) {
+      this.#forgetOutage(id, work)
+      work.streak = 0
+      this.#failing.delete(id)
+    }
     work.answered += 1
     if (work.inARow === 0 && work.timesAside === 0) return
     work.inARow = 0
@@ -104,14 +114,19 @@ export class WorkSeen implements Disposable {
   failed(id: string): void {
     const work = this.#workOf(id)
     // A supervised process that is being started again is excluded already, and known to be coming back.
-    if (work === undefined || this.#registry.find(id)?.status === 'starting') return
+    const entry = this.#registry.find(id)
+    if (work === undefined || entry === undefined || entry.status === 'starting') return
+    this.#forgetOutage(id, work)
+    if (work.streak === 0) work.streakSince = entry.since
+    work.streak += 1
+    this.#failing.add(id)
     this.#count(id, work, 0, 1)
     work.unanswered += 1
     work.inARow += 1
     work.answers = 0
     if (work.inARow < this.#options.failuresInARow || work.goesAside) return
     // Whoever is aside fails those who still come for their tasks, too: whether it is there again the probe finds out.
-    if (this.#registry.find(id)?.quarantine === undefined) this.#setAside(id, work)
+    if (entry.quarantine === undefined) this.#setAside(id, work)
   }
 
   /**
@@ -161,13 +176,33 @@ export class WorkSeen implements Disposable {
 
   /** Hands the figures to the registry; the timer calls it. */
   tell(): void {
+    for (const id of this.#failing) {
+      const work = this.#works.get(id)
+      if (work !== undefined) this.#forgetOutage(id, work)
+    }
     for (const id of this.#changed) {
       const work = this.#works.get(id)
       const entry = this.#registry.find(id)
-      if (entry === undefined || work === undefined) this.#works.delete(id)
-      else this.#registry.measured(id, this.#figures(work, entry))
+      if (entry === undefined || work === undefined) {
+        this.#works.delete(id)
+        this.#failing.delete(id)
+      } else this.#registry.measured(id, this.#figures(work, entry))
     }
     this.#changed.clear()
+  }
+
+  /**
+   * The last failures of a supervised process that has ended since say nothing about how well the agent works. An external
+   * agent gets no such pardon: it could end its process to improve its figures.
+   */
+  #forgetOutage(id: string, work: Work): void {
+    const entry = this.#registry.find(id)
+    if (work.streak === 0 || entry?.origin !== 'supervised' || entry.since === work.streakSince) return
+    work.bad = Math.max(0, work.bad - work.streak)
+    work.unanswered = Math.max(0, work.unanswered - work.streak)
+    work.streak = 0
+    this.#failing.delete(id)
+    this.#changed.add(id)
   }
 
   #figures(work: Work, { load }: AgentEntry): Measurements {
@@ -249,6 +284,8 @@ export class WorkSeen implements Disposable {
       inARow: 0,
       goesAside: false,
       answers: 0,
+      streak: 0,
+      streakSince: '',
       timesAside: entry.quarantine?.until === undefined ? 0 : 1,
     }
     this.#works.set(id, work)
