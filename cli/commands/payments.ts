@@ -44,13 +44,13 @@ const states = [
 const earlierNames: Record<string, string> = { orphaned: 'payment-orphaned' }
 const help = `
 It is for the operator: with --token or PARLEY_TOKEN a token with agent:admin, else one of the client that the embedded
-OAuth server keeps for whoever has its folder.
+OAuth server keeps in DATA_DIR.
 
 The author of an agent that runs elsewhere needs no such token: in the folder where the agent was started,
 --agent-url http://127.0.0.1:7500 reads the ledger with the OAuth client in DATA_DIR/agents/<agent>.
 
-A payment in the state payment-orphaned was settled, and nothing was had for it: its amount belongs to its payer. Say --refunded <payment> before you
-send the money back (of two operators, one is the first), and again with --tx <hash> when it is sent.`
+A payment in the state payment-orphaned was settled, but its work failed or never ran: the amount belongs to its payer. Run --refunded <payment>
+before you send the money back (of two operators only the first succeeds), and again with --tx <hash> when it is sent.`
 
 /** The ledgers of the agents, as their operator sees them. */
 export default function paymentsCommand(io: Io): CliCommand {
@@ -135,11 +135,12 @@ async function list(
   if (options.json) {
     const incomplete = silent.length > 0 ? { incomplete: silent } : {}
     printJson(io, { payments, total: payments.length, ...incomplete })
-  } else if (payments.length === 0) print(io, 'No payments.\n')
+  } else if (payments.length === 0)
+    print(io, `No payments in the state ${state}. --state lists other states, for example --state earned.\n`)
   else for (const payment of payments) print(io, linesOf(payment))
   if (silent.length > 0) {
     const names = silent.map((name) => oneLine(name, 40)).join(', ')
-    throw new CommandFailed(`Not all of them answered: what is with ${names} is missing here.`)
+    throw new CommandFailed(`The list is incomplete: ${names} did not answer. Try again.`)
   }
 }
 
