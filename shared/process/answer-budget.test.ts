@@ -26,19 +26,23 @@ test('beyond the limit of the process every caller is refused with 503 and Retry
   )
 })
 
-test('small answers are not counted, so a full budget does not stop them', () => {
+test('small answers count for their caller alone: a full process does not stop them, their number does', () => {
   const budget = new AnswerBudget(limits)
   budget.open('alice').reserve(4 * mebibyte)
   budget.open('bob').reserve(4 * mebibyte)
-  for (let count = 0; count < 1000; count += 1) budget.open('alice').reserve(64 * 1024)
-  expect(budget.bytes).toBe(8 * mebibyte)
+  const held = budget.bytes
+  for (let count = 0; count < 4; count += 1) budget.open('alice').reserve(64 * 1024)
+  expect(() => budget.open('alice').reserve(64 * 1024)).toThrow(expect.objectContaining({ status: 429 }))
+  for (let count = 0; count < 64; count += 1) budget.open('carol').reserve(64 * 1024)
+  expect(() => budget.open('carol').reserve(1)).toThrow(expect.objectContaining({ status: 429 }))
+  expect(budget.bytes).toBe(held)
 })
 
 test('an answer larger than the limit is let through where the caller has no other under way', () => {
   const budget = new AnswerBudget(limits)
   const large = budget.open('alice')
   large.reserve(100 * mebibyte)
-  expect(budget.bytes).toBe(4 * mebibyte)
+  expect(budget.bytes).toBe(3.75 * mebibyte)
   expect(() => budget.open('alice').reserve(mebibyte)).toThrow(expect.objectContaining({ status: 429 }))
   large[Symbol.dispose]()
   expect(budget.bytes).toBe(0)

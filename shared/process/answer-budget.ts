@@ -7,11 +7,10 @@ export interface AnswerLimits {
   processMaxBytes: number
 }
 
-/**
- * Answers up to this size are not counted: the bound on connections bounds them, and a full budget must not stop polling,
- * sending and `/health`.
- */
-const uncountedBytes = 64 * 1024
+/** Answers up to this size count for their caller alone: what others leave unread must not stop polling and sending. */
+const smallBytes = 64 * 1024
+/** One large answer counts as at most this share of the caller's limit, so that the caller can still poll. */
+const largestShare = 15 / 16
 
 /** Counts the bytes of answers that clients have not read yet, and refuses more than the limits allow. */
 export class AnswerBudget {
@@ -33,20 +32,25 @@ export class AnswerBudget {
     return new AnswerClaim((from, to) => this.#move(caller, from, to))
   }
 
-  /** What one answer counts: one that is larger than the limits is sent when the caller has no other under way. */
-  #counted(bytes: number): number {
-    const { callerMaxBytes, processMaxBytes } = this.#limits
-    return bytes <= uncountedBytes ? 0 : Math.min(bytes, callerMaxBytes, processMaxBytes)
-  }
-
   #move(caller: string, from: number, to: number): void {
-    const change = this.#counted(to) - this.#counted(from)
+    const change = this.#ofCaller(to) - this.#ofCaller(from)
+    const changeInAll = this.#ofProcess(to) - this.#ofProcess(from)
     const ofCaller = (this.#callers.get(caller) ?? 0) + change
     if (change > 0 && ofCaller > this.#limits.callerMaxBytes) throw tooMuchForCaller()
-    if (change > 0 && this.#bytes + change > this.#limits.processMaxBytes) throw tooMuchInAll()
-    this.#bytes += change
+    if (changeInAll > 0 && this.#bytes + changeInAll > this.#limits.processMaxBytes) throw tooMuchInAll()
+    this.#bytes += changeInAll
     if (ofCaller > 0) this.#callers.set(caller, ofCaller)
     else this.#callers.delete(caller)
+  }
+
+  /** What one answer counts for its caller: one that is larger than the limits is sent when no other large one is under way. */
+  #ofCaller(bytes: number): number {
+    const { callerMaxBytes, processMaxBytes } = this.#limits
+    return Math.min(bytes, Math.floor(callerMaxBytes * largestShare), processMaxBytes)
+  }
+
+  #ofProcess(bytes: number): number {
+    return bytes <= smallBytes ? 0 : this.#ofCaller(bytes)
   }
 }
 
