@@ -112,7 +112,7 @@ test('a newcomer pays at once, in test money, with a wallet made on the way', as
   const paid = await house.parley(...asked, '--pay', '--yes')
   expect(paid.code, paid.stderr).toBe(0)
   expect(paid.stdout).toContain('visits is expected at')
-  expect((await house.parley('wallet')).stdout).toContain('999.99 of USDC')
+  expect((await house.parley('wallet')).stdout).toContain('999.99 USDC')
 })
 
 test('parley send --file: statistics and a chart as SVG and PNG, saved in the folder of --out', async () => {
