@@ -106,6 +106,20 @@ test('a paid agent is no substitute for a free one that could not be reached', a
   expect(refused.json.error.data.tried).toEqual([{ agent: 'sky', outcome: 'not reached' }])
 })
 
+test('an agent that is busy or failed of late gets the message when no other can do it; a minimum of the caller holds', async () => {
+  const sky = await agent('sky', weather)
+  const text = 'weather forecast for any city'
+  const negotiation = { weights: { skill_match: 0.5, performance: 0.3, load: 0.2 } }
+  gateway().registry.measured(entryOf('sky'), { samples: 20, successShare: 0.01 })
+  gateway().registry.heartbeat(entryOf('sky'), { queueDepth: 1000 })
+  const taken = await call('message/send', saying(text, {}, { negotiation }))
+  expect([taken.headers.get('x-agent'), sky.sent().length]).toEqual(['sky', 1])
+  const strict = { ...negotiation, min_score: 0.75 }
+  const refused = await call('message/send', saying(text, {}, { negotiation: strict }))
+  expect([refused.status, refused.json.error.code]).toEqual([400, -32004])
+  expect(sky.sent()).toHaveLength(1)
+})
+
 test('a paid agent is no substitute for a free one that matches better and failed of late', async () => {
   const sky = await agent('sky', weather)
   const oracle = await agent('oracle', 'Weather forecast for a city, with a report', paid)

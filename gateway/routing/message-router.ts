@@ -99,14 +99,19 @@ export class MessageRouter {
     }
     if (home !== undefined) return this.#toHome(sending, home)
     const configuration = params['configuration']
-    const wanted = wantedBy(
-      sent,
-      isObject(configuration) ? configuration['negotiation'] : undefined,
-      this.#options.minScore,
-    )
+    const negotiation = isObject(configuration) ? configuration['negotiation'] : undefined
+    const wanted = wantedBy(sent, negotiation, this.#options.minScore)
+    const minScoreIsOurs = !isObject(negotiation) || wanted.minScore === this.#options.minScore
     const refuse = this.#refusalOf(sending, mayHaveTask)
     const newcomerWins = this.#shareOf()
-    return this.#toBest(sending, { wanted, owner, method: incoming.method, newcomerWins, refuse })
+    return this.#toBest(sending, {
+      wanted,
+      owner,
+      method: incoming.method,
+      newcomerWins,
+      refuse,
+      minScoreIsOurs,
+    })
   }
 
   /** A message of a task or context stays with its agent, whatever happens there. */

@@ -46,6 +46,8 @@ export interface Question {
   refuse?: (id: string) => string | undefined
   /** As in `inOrder`. Default: newcomers win nothing that an agent with evidence can do. */
   newcomerWins?: (evidenced: string) => boolean
+  /** The minimum score is ROUTE_MIN_SCORE and not the caller's: being busy or having failed of late does not rule an agent out. */
+  minScoreIsOurs?: boolean
 }
 
 /** An agent that was tried, and what came of it. */
@@ -140,27 +142,51 @@ export class Negotiator {
   }
 
   /** Those that can do it. One that has been away for so long that it is not expected back is left out. */
-  #order(candidates: readonly Ranked[], { newcomerWins = never, wanted }: Question): Choice[] {
-    const { registry } = this.#options
-    const choices = candidates.flatMap((ranked) => {
-      const entry = ranked.canHandle ? registry.find(ranked.id) : this.#recovering(ranked, candidates, wanted)
-      const choice = entry && choiceOf(ranked, entry, this.#absenceOf(entry))
-      return choice === undefined ? [] : [choice]
-    })
-    const order = inOrder(choices, newcomerWins)
-    const recovering = order.filter(({ ranked }) => !ranked.canHandle)
-    return [...recovering, ...order.filter(({ ranked }) => ranked.canHandle)]
+  #order(candidates: readonly Ranked[], question: Question): Choice[] {
+    const { newcomerWins = never } = question
+    const order = inOrder(
+      candidates.flatMap((ranked) => (ranked.canHandle ? this.#choiceOf(ranked) : [])),
+      newcomerWins,
+    )
+    const passing = candidates.filter((ranked) => this.#isHeldBackForNow(ranked, question))
+    const preferred = passing.filter((ranked) => this.#isBetterThanPaid(ranked, candidates))
+    const before = inOrder(
+      preferred.flatMap((ranked) => this.#choiceOf(ranked)),
+      never,
+    )
+    if (order.length > 0 || before.length > 0) return [...before, ...order]
+    return inOrder(
+      passing.flatMap((ranked) => this.#choiceOf(ranked)),
+      never,
+    )
   }
 
-  /** A free agent that matches better than the best one, a paid one, and has too low a score only because it failed of late. */
-  #recovering(ranked: Ranked, [best]: readonly Ranked[], { weights, minScore = 0 }: NegotiationRequest) {
+  #choiceOf(ranked: Ranked): Choice[] {
+    const entry = this.#options.registry.find(ranked.id)
+    const choice = entry && choiceOf(ranked, entry, this.#absenceOf(entry))
+    return choice === undefined ? [] : [choice]
+  }
+
+  /**
+   * Its score is too low only because it failed of late or is busy, which passes: that is no reason to answer that nobody
+   * can do the task. A minimum that the caller chose holds as it is, and so does a limit of latency.
+   */
+  #isHeldBackForNow({ id, canHandle, exactScore, subscores }: Ranked, question: Question): boolean {
+    const { wanted, minScoreIsOurs = false } = question
+    if (canHandle || !minScoreIsOurs || exactScore === 0 || subscores.skillMatch === 0) return false
+    if (this.#isNewcomer(id)) return false
+    const shares = sharesOf(wanted.weights)
+    const failures = wanted.maxLatencyMs === undefined ? shares.performance * (1 - subscores.performance) : 0
+    const unharmed = exactScore + failures + shares.load * (1 - subscores.load)
+    return unharmed >= (wanted.minScore ?? 0)
+  }
+
+  /** A free agent that matches better than the best one, which is paid. */
+  #isBetterThanPaid({ id, subscores }: Ranked, [best]: readonly Ranked[]): boolean {
     const { registry } = this.#options
-    const { skillMatch, performance } = ranked.subscores
-    const [entry, first] = [registry.find(ranked.id), best && registry.find(best.id)]
-    if (best === undefined || entry === undefined || first === undefined) return undefined
-    if (!charges(first) || charges(entry) || isNewcomer(entry)) return undefined
-    const unharmed = ranked.exactScore + sharesOf(weights).performance * (1 - performance)
-    return skillMatch > best.subscores.skillMatch && unharmed >= minScore ? entry : undefined
+    const [entry, first] = [registry.find(id), best && registry.find(best.id)]
+    if (best === undefined || entry === undefined || first === undefined) return false
+    return charges(first) && !charges(entry) && subscores.skillMatch > best.subscores.skillMatch
   }
 
   #absenceOf(entry: AgentEntry): Absence | undefined {
