@@ -79,7 +79,7 @@ export async function connect(
 }
 
 /**
- * For which server the token of a request to this agent is to be asked for: external agents get no other token, and an
+ * The `resource` of the token for requests to this agent: external agents get no other token, and an
  * operator's is good at one agent alone. Undefined: at every server.
  */
 function resources(
@@ -94,7 +94,7 @@ function resources(
   }
   return (slug) => {
     if (slug === undefined) return undefined
-    // Where the registry cannot be asked, the request itself shows what is wrong.
+    // If the registry does not answer, the request itself reports the fault.
     const resource = known.get(slug) ?? read(slug).catch(() => undefined)
     known.set(slug, resource)
     return resource

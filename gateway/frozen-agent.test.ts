@@ -57,7 +57,7 @@ async function tokenOf(folder: string): Promise<string> {
   return ((await response.json()) as { access_token: string }).access_token
 }
 
-/** An external agent that claims whatever it is asked for; returns what it received of callers. */
+/** An external agent that claims every id in a request; returns what it received of callers. */
 async function hostile({ registry }: GatewayApp): Promise<string[]> {
   const received: string[] = []
   const server = http.createServer((request, response) => {

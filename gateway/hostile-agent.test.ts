@@ -147,7 +147,7 @@ test('what an external agent answered with holds once the supervised agents have
   expect(
     (await call('message/send', saying('go on', { contextId: context_id }))).headers.get('x-agent'),
   ).toBe('liar')
-  // From then on nobody has to be asked, and a frozen agent holds nothing up.
+  // From here on no look-up is needed, so a frozen agent delays nothing.
   freeze(board)
   expect((await call('tasks/get', { task_id: id })).headers.get('x-agent')).toBe('liar')
   const more = saying('go on', { contextId: context_id })

@@ -17,7 +17,7 @@ afterEach(() => {
 
 const fables = 'tells fables and legends'
 
-/** An external agent that keeps every byte it receives and claims whatever it is asked for. */
+/** An external agent that keeps every byte it receives and claims every id in a request. */
 async function recorder(name: string, more: object) {
   const bytes: string[] = []
   const server = http.createServer((request, response) => void record(request, response))

@@ -22,7 +22,7 @@ const env: Record<string, string> = {}
 
 const log = makeLog({ level: 'silent', name: 'test' })
 
-/** An agent of the deployment that requires signatures; its entry stands in the registry unless the test says otherwise. */
+/** An agent of the deployment that requires signatures; its entry is in the registry unless the test says otherwise. */
 async function member(more: object = {}): Promise<TestAgent> {
   const gatewayUrl = gateway().addresses.local
   const claims = (identity: Identity) =>

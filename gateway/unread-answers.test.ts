@@ -14,7 +14,7 @@ afterEach(() => {
   open.clear()
 })
 
-/** Requests whose clients read the first bytes of the answer and then nothing. */
+/** Requests whose clients read the first bytes of the answer and then stop. */
 function statuses(count: number, method: string, params: () => object): Promise<number[]> {
   const { host, port } = new URL(gateway().addresses.public)
   return Promise.all(

@@ -64,7 +64,7 @@ function isLocked(packages: LockedPackages, folder: string, name: string): boole
   }
 }
 
-/** @throws Error for a package whose platform cannot be told from its name, or that is not of one version */
+/** @throws Error for a package with no platform in its name, or that is not of one version */
 export function withPlatforms(packages: LockedPackages): LockedPackages {
   const added = missingPackages(packages).map(({ name, version, dependent }): [string, LockedPackage] => {
     if (!/^\d+\.\d+\.\d+/.test(version)) throw new Error(`${name} is wanted as ${version}: run npm install`)

@@ -37,7 +37,7 @@ for (const name of skipped) {
 console.log(countLine(counts))
 if (wrong.length > 0 || counts.some((count) => count.failed > 0)) process.exitCode = 1
 
-/** Of tracked files: files that agents made while somebody tried them out are not checked. */
+/** Checks tracked files only, so files that agents wrote during a trial do not fail it. */
 function lint(): Promise<Count> {
   const tracked = trackedFiles(root) ?? []
   const scripts = tracked.filter((name) => /\.[cm]?[jt]s$/.test(name))

@@ -46,7 +46,7 @@ async function* handle(context: HandlerContext): AsyncGenerator<Output> {
   }
 }
 
-/** What was not done as asked, or was chosen without being asked. */
+/** Notes on choices that the request did not name, and on limits that were applied. */
 function notesOn(
   { series, steps }: Forecast,
   asked: number | undefined,

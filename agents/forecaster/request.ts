@@ -6,7 +6,7 @@ export interface Request {
   /** How far to look ahead; undefined: a season, at least six. */
   horizon: Horizon | undefined
   column: string | undefined
-  /** What the caller wrote beside the tables, newest message first; it may name a column. */
+  /** Text of the caller outside the tables, newest message first; it may name a column. */
   said: string
   /** What to do with several rows of one date, where the caller has said so. */
   duplicates: Duplicates | undefined

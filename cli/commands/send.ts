@@ -161,7 +161,7 @@ async function converse(
 }
 
 interface Following {
-  /** False: the agent is sent the message and asked how its task stands. */
+  /** False: the message is sent, and the task is polled. */
   streams: boolean
   show: (event: WireEvent) => void | Promise<void>
   noted: (standing: Standing) => void

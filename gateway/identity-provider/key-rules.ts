@@ -66,7 +66,7 @@ function historyOf(metadata: ClientMetadata): unknown[] {
   return history.map(({ publicKeyBase58 }) => publicKeyBase58)
 }
 
-/** The key of a did:web is one that its document lists. An update does not resolve it: a new key is registered anew. */
+/** The key of a did:web is one that its document lists. An update does not resolve it: a new key needs a new registration. */
 function checkWebKey(key: unknown, known: unknown, ctx: KoaContextWithOIDC): void {
   if (known !== undefined) refuse('to change the key of a did:web, delete the client and register it again')
   if (typeof key !== 'string' || !(listedKeys.get(ctx) ?? []).includes(key))
@@ -77,7 +77,7 @@ function checkWebKey(key: unknown, known: unknown, ctx: KoaContextWithOIDC): voi
 
 /**
  * did:parley and did:bindu (of the reference implementation) end in an id made of the first key, did:key is the key
- * itself. Other methods are refused: nothing proves whose they are.
+ * itself. Other methods are refused: nothing proves who owns them.
  */
 function checkDid(id: unknown, key: unknown, first: unknown): void {
   if (typeof id !== 'string' || !id.startsWith('did:')) return

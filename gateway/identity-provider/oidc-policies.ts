@@ -32,7 +32,7 @@ export function mayIntrospect(
 /**
  * RFC 6749, section 3.3: a request without a scope gets the client's scope, less the operator's. The scopes of OpenID
  * Connect are left out.
- * @throws InvalidScope when nothing else was asked for
+ * @throws InvalidScope when the request has no other scope
  */
 export function applyDefaultScope(ctx: KoaContextWithOIDC, client: Client): void {
   const { params, route } = ctx.oidc

@@ -28,7 +28,7 @@ const documentOf = (did: string, publicKeyBase58 = key.publicKeyBase58) => ({
   ],
 })
 
-/** Its card has no `did`: the DID stands in an extension of the capabilities. */
+/** Its card has no `did`: the DID is in an extension of the capabilities. */
 const bindu = (did: string, more: Played = {}): Played => ({
   card: {
     capabilities: {

@@ -13,7 +13,7 @@ export interface FetchedAgent {
   card: JsonObject
   skills: AgentSkill[]
   did?: string
-  /** Of a DID whose keys nothing proves: for readers alone. */
+  /** Document of a DID whose keys are not proven: for display only. */
   document?: JsonObject
   /** Absent: it has no DID, or one of a method whose documents cannot be checked. */
   identity?: { document: JsonObject; keys: string[] }
@@ -56,7 +56,7 @@ function cardOf(json: JsonObject) {
   }
 }
 
-/** did:parley and did:bindu are asked for at the agent; those of other methods where the method says. */
+/** Documents of did:parley and did:bindu are read from the agent; those of other methods from where the method says. */
 async function documentOf(did: string, url: string, { outside, resolve }: FetchOptions) {
   const method = /^did:([a-z0-9]+):[\w.:%-]+$/.exec(did)?.[1]
   if (method === undefined) throw refused('did', 'The DID on the card is malformed')

@@ -16,16 +16,16 @@ export interface AskAroundOptions {
   isAwaited?: (entry: AgentEntry) => boolean
   /** Deadline of one look-up. Default 2 s. */
   askMs?: number
-  /** Deadline of a look-up that nobody has to wait for (`Sought.hurry`). Default 700 ms. */
+  /** Deadline of an optional look-up (`Sought.hurry`). Default 700 ms. */
   hurryMs?: number
-  /** Agents asked at most; the others are reported as incomplete. Default 1000. */
+  /** Maximum number of agents queried; the others are reported as incomplete. Default 1000. */
   agentsMax?: number
 }
 
 /** The request whose caller is looking for something. */
 export interface Asking {
   headers: IncomingHttpHeaders
-  /** Of the request's bearer token: only agents that may receive it are asked. */
+  /** Of the request's bearer token: only agents that may receive it are queried. */
   token: TokenInfo | undefined
   requestId: string
 }
@@ -35,7 +35,7 @@ export type SoughtKind = 'task' | 'context' | 'session'
 export interface Sought {
   kind: SoughtKind
   id: string
-  /** Agents at which the caller has something: they are asked first. */
+  /** Agents at which the caller has something: they are queried first. */
   known: ReadonlySet<string>
   /** The look-up may end early: silent agents get little time. */
   hurry: boolean
@@ -46,18 +46,18 @@ export interface Answered {
   holder?: { agent: string; context?: string }
   /** Slugs of agents that may have it and do not answer at the moment: frozen, restarting, overloaded. */
   silent: string[]
-  /** Slugs of agents that may have it and were not asked or refused to say: waiting changes nothing. */
+  /** Slugs of agents that may have it and were not queried, or refused to answer: retrying does not help. */
   unknown: string[]
 }
 
 const askedAtOnce = 16
 const answerMaxBytes = 1024 * 1024
-/** An agent that missed the deadline of a look-up counts as silent for this time without being asked. */
+/** An agent that missed the deadline of a look-up counts as silent for this time without another query. */
 const silentForMs = 5000
 
 /**
  * Asks the supervised agents, with the caller's token, which of them has a task, a context or a payment session. External
- * agents are never asked: they would receive the token, and could claim whatever they are asked for.
+ * agents are never queried: they would receive the token, and could claim any id.
  */
 export class AskAround {
   readonly #options: AskAroundOptions
@@ -114,7 +114,7 @@ export class AskAround {
     return askAgent(targetOf(entry, '/', wayTo), { ...options, body })
   }
 
-  /** The agents to ask; those that cannot be asked are noted in `answered`. */
+  /** The agents to query; those that cannot be queried are added to `answered`. */
   #targets({ kind, known, hurry }: Sought, { token }: Asking, answered: Answered): Target[] {
     const { registry, agentsMax = 1000, isAwaited = () => true } = this.#options
     const targets: Target[] = []

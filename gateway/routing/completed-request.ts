@@ -13,7 +13,7 @@ export interface Completed {
   answerId?: { sent: string; callers: unknown }
 }
 
-/** What is filled in, beside the id, where the caller left it out. */
+/** Fields other than the id that are filled in when the caller left them out. */
 export interface Fill {
   /** Of what the ids are made, so that the same message sent again is the same. */
   seed: string

@@ -27,7 +27,7 @@ export function followRegistry(registry: Registry, index: AgentIndex, meaning?: 
   })
 }
 
-/** Why an agent is not a candidate, whatever is asked. */
+/** Why an agent is not a candidate for any task. */
 export const exclusion = (entry: AgentEntry): string | undefined => exclusionOf(entry)?.rule
 
 function saysOther(before: AgentEntry, now: AgentEntry): boolean {

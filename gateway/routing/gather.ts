@@ -30,7 +30,7 @@ export interface GatherOptions {
 export interface Gathered {
   items: unknown[]
   cursor: string | undefined
-  /** Slugs of the agents whose items are missing: they did not answer, are not asked, or found no room in the cursor. */
+  /** Slugs of the agents whose items are missing: they did not answer, are not queried, or found no room in the cursor. */
   incomplete: string[]
 }
 
@@ -67,7 +67,7 @@ interface Item extends Position {
   json: unknown
 }
 
-/** Agents that are asked at most. */
+/** Maximum number of agents queried. */
 const agentsMax = 1000
 const askedAtOnce = 16
 /** All that is held at a time of one list. */
@@ -106,7 +106,7 @@ export class Gather {
     return { items, cursor: sealed.cursor, incomplete: [...absent, ...failed, ...sealed.left] }
   }
 
-  /** `absent`: slugs of agents that may have something of the caller and are not asked. */
+  /** `absent`: slugs of agents that may have something of the caller and are not queried. */
   async #lines(
     { method, owner, request }: List,
     cursor: string | undefined,

@@ -21,7 +21,7 @@ export interface LessonsOptions {
   log: Log
   /** ROUTE_LEARNING: absent where it is off. */
   pupil: Pupil | undefined
-  /** Called with how long a task took from its acceptance on, how it ended and whose it was. */
+  /** Called with a task's duration since its acceptance, its outcome and its owner. */
   ended: (agent: string, outcome: EndState, latencyMs: number | undefined, owner: string) => void
 }
 

@@ -28,7 +28,7 @@ interface Knowing {
 
 /**
  * Where a message belongs: where it was sent before under the same key, where its task lives, where its context lives;
- * supervised agents are asked for a task or context without a route. `referenceTaskIds` do not decide. A silent agent holds up
+ * supervised agents are queried for a task or context without a route. `referenceTaskIds` do not decide. A silent agent holds up
  * no message of an unknown context: most of those are new.
  * @throws ParleyError Unavailable when the agent has left the registry, or when a silent agent may have the task
  */

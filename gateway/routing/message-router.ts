@@ -196,7 +196,7 @@ export class MessageRouter {
     }
   }
 
-  /** Whether a newcomer may win, asked once for a message however often it is decided where that goes. */
+  /** Whether a newcomer may win; evaluated once per message, even when the message is routed again. */
   #shareOf(): (evidenced: string) => boolean {
     let wins: boolean | undefined
     return (evidenced) => {

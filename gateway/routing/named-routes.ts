@@ -48,7 +48,7 @@ const firstFrameMaxBytes = 64 * 1024
 
 /**
  * Records, as the answer passes, where tasks and payment sessions live that were made at an external agent by its name: the
- * gateway never asks such an agent for them. Supervised agents are asked, and need no record.
+ * gateway never queries such an agent for them. Supervised agents are queried, and need no record.
  */
 export class NamedRoutes {
   readonly #options: NamedRoutesOptions

@@ -37,7 +37,7 @@ export function shownIn(headers: IncomingHttpHeaders, { metadata }: MessageIn): 
 }
 
 /**
- * Why an agent that nobody has been asked to pay does not get a payment: only the agent whose card names the address that the
+ * Why an agent that requested no payment does not get one: only the agent whose card names the address that the
  * transfer goes to may see it.
  */
 export function cannotBePaid(entry: AgentEntry, shown: Shown | undefined): string | undefined {
@@ -46,7 +46,7 @@ export function cannotBePaid(entry: AgentEntry, shown: Shown | undefined): strin
   return isPayee ? undefined : 'the payment of the message is for another address'
 }
 
-/** No agent may see the payment of a message that no agent has asked to pay. */
+/** No agent may see a payment for a message for which no agent requested one. */
 export function payeeUnknown(headers: Record<string, string>): ParleyError {
   const message =
     'The payment goes to no agent that can do this. Send the message without it first; an agent that charges answers 402 with what to pay'
@@ -125,7 +125,7 @@ export class PaymentHomes {
     if ('route' in found) return this.#entryOf(found.route.agent)
     const missing = [...found.silent, ...found.unknown]
     if (missing.length > 0) throw mayBeAt(missing, 'payment session')
-    // External agents are not asked: the one that named the price is the one that can have made the session.
+    // External agents are not queried: the one that named the price is the one that can have made the session.
     const asked = await this.#ofMessage(messageId, asking.owner)
     if (asked !== undefined && isExternal(asked)) return asked
     throw new ParleyError('NotFound', {

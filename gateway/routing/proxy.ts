@@ -97,7 +97,7 @@ async function prepare(
   if (isJsonPost(request, isRecorded ? maxBytes : wholeMaxBytes))
     return relayWhole(request, reply, target, options)
   const { body } = request
-  // Only now: a stream that flows before somebody reads it could fail without a listener.
+  // Only now: a stream that flows before it has a reader could fail without a listener.
   if (body !== undefined) request.body = limited(body as Readable, maxBytes)
   prepared.set(request, { ...target, signal: clientLeft(reply) })
   return undefined
@@ -184,7 +184,7 @@ function pass(reply: FastifyReply, { statusCode, stream }: Answer): void {
   if (statusCode >= 400) linger(raw)
   else stream.once('end', () => linger(raw))
   if (!isBodiless(statusCode)) return void reply.send(stream)
-  // A length that is announced all the same is an error of the stream, and of nobody else.
+  // An announced length is an error of this stream only.
   stream.on('error', () => {}).resume()
   void reply.removeHeader('content-length').send()
 }

@@ -33,7 +33,7 @@ const agentsMax = 1000
 const roundsAtOnce = 4
 /** A claim of an external agent expires so long after the last message that was forwarded for it. */
 const claimKeptMs = 30 * 24 * 60 * 60 * 1000
-/** After this time the supervised agents are asked again whether they have what is claimed. */
+/** After this time the claim is verified with the supervised agents again. */
 const claimVerifiedMs = 60 * 60 * 1000
 
 /**

@@ -10,7 +10,7 @@ export async function untilHealthy(failingChecks: FailingChecks): Promise<Record
   for (;;) {
     const failing = await failingChecks()
     if (Object.keys(failing).length === 0 || Date.now() >= until) return failing
-    // A gateway that is told to stop meanwhile does not wait for this.
+    // This timer does not keep a stopping gateway alive.
     await wait(everyMs, undefined, { ref: false })
   }
 }

@@ -26,7 +26,7 @@ const checks: Check[] = [
   signatureIsTheCallers,
 ]
 
-/** Whose token it is and what it may do, whichever server it is for. */
+/** The owner and the scopes of a token, whatever its audience. */
 const identification: Check[] = [tokenIsPresent, introspect, tokenIsActive, callerIsNamed]
 
 const noBody = new Uint8Array()

@@ -48,7 +48,7 @@ const answerMaxBytes = 64 * 1024
 
 /**
  * RFC 7662 over HTTP. Nothing is cached in time; requests that arrive while an introspection of the same token is under
- * way share its answer. Requests to a provider that cannot be reached are suspended by a circuit breaker; nobody is let through
+ * way share its answer. Requests to a provider that cannot be reached are suspended by a circuit breaker; no request is let through
  * meanwhile.
  */
 export class HttpIntrospector implements Introspector, AsyncDisposable {

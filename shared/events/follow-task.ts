@@ -141,7 +141,7 @@ class Inbox {
     this.#bytes += bytes
   }
 
-  /** Nothing of it will be told, and a reader that has stopped may never come for the error. */
+  /** The reader gets no further events, and may never read the error. */
   #cutOff(error: Error): void {
     this.#overflow = error
     this.#items.length = 0

@@ -2,7 +2,7 @@ import { z } from 'zod'
 import type { DeprecationMark } from '../protocol/deprecation.ts'
 import { type PaymentState, paymentStates } from '../store/payment-store.ts'
 
-/** States whose name on the wire is another one than in the store. Rows keep theirs: nothing is to be migrated. */
+/** States whose name on the wire is another one than in the store. Stored rows keep the old name, so no migration is needed. */
 const wireNames: Partial<Record<PaymentState, string>> = { orphaned: 'payment-orphaned' }
 
 /** Names that the filter of the ledger still accepts. */

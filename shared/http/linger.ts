@@ -1,6 +1,6 @@
 import type { IncomingMessage } from 'node:http'
 
-/** How long, and how much, is read of a body that nobody wants before its client is cut off. */
+/** How long, and how many bytes, of a discarded body are read before its client is cut off. */
 const [lingerMs, lingerMaxBytes] = [10_000, 32 * 1024 * 1024]
 
 /**
@@ -19,7 +19,7 @@ export function linger(request: IncomingMessage): void {
   socket.destroySoon = () => socket.end()
   socket.once('close', forget)
   request.on('error', () => {})
-  // Whoever was reading it may have stopped, and would hold it up.
+  // A previous reader may have paused the stream.
   request.unpipe()
   request.once('end', () => {
     forget()

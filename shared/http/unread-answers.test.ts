@@ -33,7 +33,7 @@ function leave(): void {
   open.clear()
 }
 
-/** Requests whose clients read the first bytes of the answer and then nothing. */
+/** Requests whose clients read the first bytes of the answer and then stop. */
 function statuses(caller: string, method: string, params: object, count: number): Promise<number[]> {
   const { token } = agent.caller(caller)
   const { host, port } = new URL(agent.url)

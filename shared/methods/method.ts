@@ -56,7 +56,7 @@ export interface Call {
    * @throws ParleyError TooManyRequests, Unavailable when the caller, or all callers, have too many bytes unread
    */
   reserve: (bytes: number) => void
-  /** Memory of the same caller's for what waits beside the answer; whoever opens it disposes it. */
+  /** A further claim of the same caller, for data held in addition to the answer. The code that opens it disposes it. */
   openClaim: () => AnswerClaim
   /** Aborted when the caller leaves. */
   signal: AbortSignal

@@ -34,7 +34,7 @@ export async function listTasks({ store }: Services, call: Call): Promise<Answer
     ...(state === undefined ? {} : { state }),
   }
   const page = await store.outlineTasks(query, call.reserve)
-  // The list is in the order of creation: whoever merges the lists of several agents needs it.
+  // The list is in the order of creation: merging the lists of several agents requires it.
   const result = page.items.map(({ task }) => ({
     ...taskOut(task, historyLength),
     created_at: task.createdAt,

@@ -91,14 +91,14 @@ export class AnswerClaim implements Disposable {
     }
   }
 
-  /** The answer has been read, or nobody will read it. */
+  /** The answer has been read, or its client has left. */
   [Symbol.dispose](): void {
     this.shrink(0)
     this.#released = true
   }
 
   #set(bytes: number): void {
-    // The client left while its answer was made: nobody would give back what is reserved now.
+    // The client left while its answer was made: nothing would release a reservation made now.
     if (this.#released) return
     this.#move(this.#bytes, bytes)
     this.#bytes = bytes

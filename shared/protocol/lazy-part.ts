@@ -2,7 +2,7 @@ import { randomUUID } from 'node:crypto'
 import type { Part } from './task.ts'
 import { partOut } from './wire-out.ts'
 
-/** Stands in JSON for a part that is read later. No caller can know it. */
+/** Placeholder in JSON for a part that is read later. Callers cannot guess it. */
 const placeholder = `lazy-part-${randomUUID()}`
 
 let found: LazyPart[] | undefined

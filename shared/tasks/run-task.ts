@@ -139,7 +139,7 @@ export class TaskRunner {
     return undefined
   }
 
-  /** A storage that is away does not lose the job: it is asked again until the stop. */
+  /** If the storage is unavailable the read is retried until the process stops. */
   #load(taskId: string): Promise<TaskRecord | undefined> {
     const { engine, log } = this.#parts
     return persistently(() => engine.store.loadTask(taskId), {

@@ -104,7 +104,7 @@ test('a storage that is away while the result is committed: it is committed late
   expect(stored).toMatchObject({ starts: 1 })
 })
 
-/** The storage refuses what the runner commits until it is told to come back; a cancel is let through. */
+/** The storage refuses what the runner commits until the test restores it; a cancel is let through. */
 function refusesRunner(store: Store) {
   const commit = store.commitTask.bind(store)
   const state = { away: true }

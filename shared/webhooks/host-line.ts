@@ -72,7 +72,7 @@ export class HostLine {
     else if (before !== undefined) this.#ready.delete(host)
   }
 
-  /** Out of the line; undefined where nobody is in it, or nothing is left for those who are. To be placed again. */
+  /** Out of the line; undefined when the line is empty or its owners have no place left. To be placed again. */
   next(): Pick<Ready, 'host' | 'owner'> | undefined {
     const next = this.#turns.next(this.#rules)
     if (next !== undefined) this.#ready.get(next.host)?.owners.delete(next.owner)

@@ -30,7 +30,7 @@ const slowMax = 10_000
 /**
  * Who may post now. Owners take turns for what there is in all, on however many hosts their receivers are. A host that does not
  * answer gets fewer turns at a time, down to one, and gets them back by answering; one that nothing is known of begins with one;
- * all of those together leave room for the others, however many they are. What waits here is bounded by whoever hands it over.
+ * all of those together leave room for the others, however many they are. The caller bounds the number of waiting deliveries.
  */
 export class HostTurns {
   readonly #perHostMax: number

@@ -8,7 +8,7 @@ export interface Share {
 }
 
 /**
- * How many lanes of stored configs are kept in memory: nobody's backlog may take the room that others need. An owner may have as
+ * How many lanes of stored configs are kept in memory: no owner's backlog may take the room that others need. An owner may have as
  * many as are still free, one host a fifth of all, one whose last delivery failed a fiftieth.
  */
 export class LaneRoom {

@@ -8,9 +8,9 @@ const sumOf = (counts: Readonly<Counts>) => counts.well + counts.new + counts.si
 
 /**
  * Bounds what is under way at a time. Hosts that nothing is known of and those that fail hold at most three quarters of the
- * places, those that fail at most half: however many they are, and whoever named them, something is left for those that take
+ * places, those that fail at most half: however many they are and whichever owner registered them, places are left for those that take
  * what they are sent. Of each of these shares an owner may hold as many places as are still free: one owner alone half, two a
- * third each. So owners whose deliveries hang leave free places for others, and nobody has to wait until one of them ends.
+ * third each. So owners whose deliveries hang leave free places for others, and no other owner waits until one of them ends.
  */
 export class Places {
   readonly #max: { all: number; unproven: number; sick: number }
@@ -26,7 +26,7 @@ export class Places {
     return sumOf(this.#taken)
   }
 
-  /** Places that nobody of this standing, whatever the owner, may exceed. */
+  /** Maximum number of places for hosts of this standing, over all owners. */
   isFull(standing: Standing): boolean {
     return !this.#fits(standing, none)
   }

@@ -32,7 +32,7 @@ const beforeNames = new Set([
   'am',
   "i'm",
 ])
-/** Words at the beginning of a sentence, before a comma, that address nobody. */
+/** Words at the beginning of a sentence, before a comma, that are not names. */
 const connectives = new Set(
   'additionally also alright alternatively besides finally first furthermore great hello hey hi however instead lastly meanwhile moreover next no now ok okay otherwise overall please second specifically sure thanks then therefore thus today tomorrow ugh well wow yes'.split(
     ' ',
