@@ -93,7 +93,7 @@ test('files stay small', () => {
 
 function readHouse(): File[] {
   const root = import.meta.dirname
-  const names = globSync(['*.ts', '{shared,gateway,agents,cli,bench,e2e,scripts,docs}/**/*.ts'], {
+  const names = globSync(['*.ts', '{shared,gateway,agents,cli,bench,e2e,scripts,tools,docs}/**/*.ts'], {
     cwd: root,
   })
   const known = new Set(names)

@@ -32,7 +32,7 @@ export const floors: string[][] = [
 
   ['agents'],
   ['cli'],
-  ['bench', 'e2e', 'scripts', 'docs', 'root'],
+  ['bench', 'e2e', 'scripts', 'tools', 'docs', 'root'],
 ]
 
 /** What a part of the house may see of the other parts, whatever the floors say. */
@@ -45,6 +45,8 @@ export const parts: Record<string, string[]> = {
   bench: ['shared', 'gateway', 'agents', 'cli'],
   e2e: ['shared', 'scripts'],
   scripts: ['shared'],
+  // It runs against any checkout of the product, so it imports nothing of one.
+  tools: [],
   docs: ['shared'],
   root: [],
 }
@@ -55,7 +57,7 @@ export const drivers: Record<string, RegExp> = {
   mongodb: /mongodb[^/]*\.ts$/,
   bullmq: /\/bullmq\.ts$/,
   ioredis: /\/(bullmq|redis[^/]*)\.ts$/,
-  viem: /^shared\/(payments\/(typed-data|wallet|chain[^/]*)|testing\/chain)\.ts$/,
+  viem: /^shared\/(payments\/(typed-data|wallet|chain[^/]*)|testing\/chain)\.ts$|^tools\/exchanges\/wallet\.ts$/,
   'oidc-provider': /^gateway\/identity-provider\//,
 }
 
@@ -64,7 +66,7 @@ export const readsEnvironment = [
   /^shared\/(process\/|run-agent\.ts$|testing\/(bindu|hydra|mongodb-server)\.ts$)/,
   /^gateway\/config\.ts$/,
   /^agents\/[^/]+\/agent\.ts$/,
-  /^(cli|scripts|bench|e2e)\//,
+  /^(cli|scripts|bench|e2e|tools)\//,
 ]
 
 /** What only tests use. `shared/testing` is a room of its own: authors of agents import it. */

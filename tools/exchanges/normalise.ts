@@ -1,0 +1,71 @@
+/** Replaces volatile values by placeholders that are numbered by their first appearance; every other byte stays. */
+export class Normaliser {
+  readonly #literals: [value: string, name: string][]
+  readonly #numbers = new Map<string, string>()
+  readonly #counts = new Map<string, number>()
+
+  constructor(literals: readonly [value: string, name: string][]) {
+    this.#literals = [...literals].sort(([a], [b]) => b.length - a.length)
+  }
+
+  /** From now on `value` is written as `<name>`. */
+  hide(value: string, name: string): void {
+    if (this.#literals.some(([known]) => known === value)) return
+    this.#literals.push([value, name])
+    this.#literals.sort(([a], [b]) => b.length - a.length)
+  }
+
+  text(text: string): string {
+    let result = text
+    for (const [value, name] of this.#literals) {
+      result = result.replaceAll(value, `<${name}>`)
+      const encoded = encodeURIComponent(value)
+      if (encoded !== value) result = result.replaceAll(encoded, `<${name}%>`)
+    }
+    for (const [kind, pattern] of patterns) {
+      result = result.replace(pattern, (found) =>
+        numbered.has(kind) ? this.#number(kind, found) : `<${kind}>`,
+      )
+    }
+    for (const [pattern, to] of fields) result = result.replace(pattern, to)
+    return result
+  }
+
+  #number(kind: string, value: string): string {
+    const known = this.#numbers.get(value)
+    if (known !== undefined) return known
+    const count = (this.#counts.get(kind) ?? 0) + 1
+    this.#counts.set(kind, count)
+    const name = `<${kind}-${count}>`
+    this.#numbers.set(value, name)
+    return name
+  }
+}
+
+/** In this order: a longer form before the forms that it holds. */
+const patterns: [kind: string, pattern: RegExp][] = [
+  ['jwt', /\beyJ[\w-]+\.[\w-]+\.[\w-]+/g],
+  ['uuid', /(?<![\da-f])[\da-f]{8}-[\da-f]{4}-[\da-f]{4}-[\da-f]{4}-[\da-f]{12}(?![\da-f])/g],
+  ['time', /\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d\.\d{6}\+00:00/g],
+  ['time-z', /\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d(\.\d+)?Z/g],
+  ['date', /(Mon|Tue|Wed|Thu|Fri|Sat|Sun), \d\d \w{3} \d{4} \d\d:\d\d:\d\d GMT/g],
+  ['tx', /0x[\da-f]{64}(?![\da-f])/g],
+  ['hex64', /(?<![\w-])[\da-f]{64}(?![\w-])/g],
+  ['hex32', /(?<![\w-])[\da-f]{32}(?![\w-])/g],
+  ['hex16', /(?<=parley-)[\da-f]{16}(?![\w-])/g],
+  ['signature', /(?<![\w-])[1-9A-HJ-NP-Za-km-z]{86,88}(?![\w-])/g],
+  ['multibase', /(?<![\w-])z[1-9A-HJ-NP-Za-km-z]{46,48}(?![\w-])/g],
+  // 32 bytes: in base64url (tokens, hashes) or in base58 (keys).
+  ['bytes32', /(?<![\w-])(?=[\w-]*[A-Z])[\w-]{43,44}(?![\w-])/g],
+  ['id21', /(?<=[/"=])(?=[\w-]*\d)(?=[\w-]*[A-Z])[\w-]{21,22}(?![\w-])/g],
+]
+
+/** Of the other kinds two values are not told apart: which of them are equal depends on the clock. */
+const numbered = new Set(['uuid', 'tx', 'hex64', 'hex32', 'hex16', 'multibase', 'bytes32', 'id21'])
+
+const fields: [RegExp, string][] = [
+  [/("uptime_seconds"):\d+/g, '$1:<integer>'],
+  [/("node_version"):"[\d.]+"/g, '$1:"<version>"'],
+  [/("platform"):"\w+"/g, '$1:"<platform>"'],
+  [/("(?:iat|exp|client_id_issued_at|auth_time)"):\d{10}/g, '$1:<seconds>'],
+]

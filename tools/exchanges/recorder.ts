@@ -1,0 +1,98 @@
+import { type Answer, bytesOf, header, type Sent, send } from './http.ts'
+import { Normaliser } from './normalise.ts'
+
+/** Longer request bodies are shown by their length. */
+const shownMaxChars = 600
+
+export interface Recorded {
+  title: string
+  text: string
+}
+
+/** What a recording leaves out beyond the volatile values of every exchange. */
+export interface Leaving {
+  /** Keys of the JSON body whose number (or null) depends on the load of the machine. */
+  figures?: string[]
+  /** Shows a body in another way, for example without its values. */
+  body?: (text: string) => string
+}
+
+/** Sends requests and keeps them with their answers, as text without volatile values. */
+export class Recorder {
+  readonly exchanges: Recorded[] = []
+  readonly #normaliser: Normaliser
+
+  constructor(literals: readonly [value: string, name: string][]) {
+    this.#normaliser = new Normaliser(literals)
+  }
+
+  hide(value: string, name: string): void {
+    this.#normaliser.hide(value, name)
+  }
+
+  async exchange(title: string, sent: Sent, leaving: Leaving = {}): Promise<Answer> {
+    const answer = await send(sent)
+    this.note(title, [...this.#request(sent), ...this.#answer(answer, leaving)])
+    return answer
+  }
+
+  /** Keeps something else that was on the wire, for example what a webhook received. */
+  note(title: string, lines: readonly string[]): void {
+    const before = this.exchanges.filter((exchange) => exchange.title === title).length
+    if (before > 0) throw new Error(`two exchanges are titled ${title}`)
+    this.exchanges.push({ title, text: `${lines.join('\n')}\n` })
+  }
+
+  /** Head and body as lines; values are replaced in the order in which a reader sees them. */
+  message(first: string, headers: readonly string[], body: Buffer, leaving: Leaving = {}): string[] {
+    const shown = this.#normaliser.text(first)
+    const pairs = headers.flatMap((name, i) => (i % 2 === 0 ? [[name, headers[i + 1] ?? ''] as const] : []))
+    const sorted = [...pairs].sort(([a], [b]) => (a.toLowerCase() < b.toLowerCase() ? -1 : 1))
+    const lines = sorted.map(([name, value]) => `${name}: ${this.#header(name.toLowerCase(), value, body)}`)
+    return [shown, ...lines, ...this.#body(body, leaving)]
+  }
+
+  #request({ method = 'GET', url, headers = {}, body }: Sent): string[] {
+    const lines = Object.entries(headers).map(([name, value]) => `> ${name}: ${this.#header(name, value)}`)
+    const bytes = bytesOf(body)
+    const text = bytes === undefined ? undefined : this.#normaliser.text(bytes.toString('utf8'))
+    const shown = text === undefined || text.length <= shownMaxChars ? text : `(${bytes?.byteLength} bytes)`
+    const first = `> ${method} ${this.#normaliser.text(url)}`
+    return [first, ...lines, ...(shown === undefined ? [] : [`> ${shown.replaceAll('\n', '\n> ')}`])]
+  }
+
+  #answer(answer: Answer, leaving: Leaving): string[] {
+    const first = `HTTP/1.1 ${answer.status} ${answer.statusText}`
+    return this.message(first, answer.headers, answer.body, leaving)
+  }
+
+  #header(name: string, value: string, body?: Buffer): string {
+    if (name === 'content-length' && body !== undefined && Number(value) === body.byteLength)
+      return '<length>'
+    if (name === 'x-request-id' && /^[\da-f-]{36}$/.test(value)) return '<uuid>'
+    if (name === 'etag' || name === 'if-none-match') return value.replace(/"[^"]+"/, '"<etag>"')
+    if (/^x-ratelimit-(remaining|reset)$|^retry-after$/.test(name) && /^\d+$/.test(value)) return '<integer>'
+    if (/^(x-)?payment-(required|response|signature)$|^x-payment$/.test(name)) {
+      const text = Buffer.from(value, 'base64').toString('utf8')
+      if (text.startsWith('{')) return `base64 of ${this.#normaliser.text(text)}`
+    }
+    if (name === 'x-did-timestamp') return value.replace(/^\d{10}$/, '<seconds>')
+    return this.#normaliser.text(value)
+  }
+
+  #body(body: Buffer, { figures = [], body: show = (text) => text }: Leaving): string[] {
+    if (body.byteLength === 0) return []
+    const text = body.toString('utf8')
+    if (!Buffer.from(text).equals(body)) return ['', `(${body.byteLength} bytes that are not UTF-8)`]
+    const end = text.endsWith('\n') ? ['(ends with a line break)'] : []
+    let shown = this.#normaliser.text(show(text).replace(/\n$/, ''))
+    for (const key of figures) shown = shown.replaceAll(figure(key), '$1:<figure>')
+    return ['', shown, ...end]
+  }
+}
+
+const figure = (key: string) => new RegExp(`("${key}"):(?:null|-?[\\d.]+(?:e-?\\d+)?)`, 'g')
+
+export function isEventStream(answer: Answer): boolean {
+  return header(answer, 'content-type')?.startsWith('text/event-stream') === true
+}

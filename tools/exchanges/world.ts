@@ -1,0 +1,201 @@
+import { hash } from 'node:crypto'
+import { setTimeout as wait } from 'node:timers/promises'
+import { type Deployment, startDeployment } from './deployment.ts'
+import { type Answer, type Sent, send, textAt, valueAt } from './http.ts'
+import { type Receiver, startReceiver } from './receiver.ts'
+import { type Signer, signed, signerFrom, uuidOf } from './signing.ts'
+
+interface Client {
+  clientId: string
+  clientSecret: string
+  token: string
+}
+
+const names = [
+  'alice',
+  'bob',
+  'carol',
+  'reader',
+  'writer',
+  'legacy',
+  'signer',
+  'operator',
+  'developer',
+] as const
+type CallerName = (typeof names)[number]
+
+/** What the areas of the record send their requests to, and whom they can be. */
+export interface World extends AsyncDisposable {
+  deployment: Deployment
+  receiver: Receiver
+  callers: Record<CallerName, Client>
+  /** The key of the caller `signer`, whose client id is its DID. */
+  signer: Signer
+  /** The key of the external agent at the receiver. */
+  external: Signer
+  literals: [value: string, name: string][]
+}
+
+export async function startWorld(checkout: string): Promise<World> {
+  await using stack = new AsyncDisposableStack()
+  const [external, signer] = [signerFrom(21, 'elsewhere'), signerFrom(22, 'recorder')]
+  const receiver = stack.use(await startReceiver(external))
+  const deployment = stack.use(await startDeployment(checkout, receiver.port))
+  const register = async (name: string, scope: string) => {
+    const client = await registerClient(deployment, { client_name: name, scope })
+    return withToken(deployment, client, scope)
+  }
+  const both = 'agent:read agent:write'
+  const callers = {
+    alice: await register('alice', both),
+    bob: await register('bob', both),
+    carol: await register('carol', both),
+    reader: await register('reader', 'agent:read'),
+    writer: await register('writer', 'agent:write'),
+    legacy: await register('legacy', 'agent:execute'),
+    signer: await withToken(deployment, await registerSigner(deployment, signer), both),
+    operator: await withToken(deployment, deployment.operator, 'agent:admin'),
+    developer: await withToken(deployment, deployment.developer, both),
+  }
+  const literals: [string, string][] = [
+    ...deployment.literals,
+    ...Object.entries(callers).flatMap(([name, client]) => hidden(name, client)),
+    [deployment.initialToken, 'initial access token'],
+    [external.did, 'did of external'],
+    [signer.did, 'did of signer'],
+  ]
+  const running = stack.move()
+  return {
+    deployment,
+    receiver,
+    callers,
+    signer,
+    external,
+    literals,
+    [Symbol.asyncDispose]: () => running.disposeAsync(),
+  }
+}
+
+function hidden(name: string, { clientId, clientSecret, token }: Client): [string, string][] {
+  const basic = Buffer.from(`${clientId}:${clientSecret}`).toString('base64')
+  return [
+    [token, `token of ${name}`],
+    [clientSecret, `secret of ${name}`],
+    [basic, `credentials of ${name}`],
+    ...(/^(did:|dev-|operator)/.test(clientId)
+      ? []
+      : [[clientId, `client ${name}`] satisfies [string, string]]),
+  ]
+}
+
+type Registered = Omit<Client, 'token'>
+
+export async function registerClient(
+  { gateway, initialToken }: Deployment,
+  metadata: object,
+  headers: Record<string, string> = {},
+): Promise<Registered> {
+  const answer = await send({
+    method: 'POST',
+    url: `${gateway}/oauth2/register`,
+    headers: { authorization: `Bearer ${initialToken}`, 'content-type': 'application/json', ...headers },
+    body: { grant_types: ['client_credentials'], ...metadata },
+  })
+  return { clientId: textAt(answer, 'client_id'), clientSecret: textAt(answer, 'client_secret') }
+}
+
+function registerSigner(deployment: Deployment, signer: Signer): Promise<Registered> {
+  const metadata = {
+    grant_types: ['client_credentials'],
+    client_name: 'signer',
+    scope: 'agent:read agent:write',
+    client_id: signer.did,
+    public_key: signer.publicKey,
+    issuer: `${deployment.gateway}/oauth2`,
+  }
+  return registerClient(deployment, metadata, signed(signer, { body: JSON.stringify(metadata) }))
+}
+
+async function withToken({ gateway }: Deployment, client: Registered, scope: string): Promise<Client> {
+  const answer = await send(tokenRequest(gateway, client, { grant_type: 'client_credentials', scope }))
+  return { ...client, token: textAt(answer, 'access_token') }
+}
+
+/** A form for the token endpoint, or another one of the OAuth server. */
+export function tokenRequest(
+  gateway: string,
+  { clientId, clientSecret }: Registered,
+  form: Record<string, string>,
+  path = 'token',
+): Sent {
+  const basic = [clientId, clientSecret].map((part) => encodeURIComponent(part)).join(':')
+  return {
+    method: 'POST',
+    url: `${gateway}/oauth2/${path}`,
+    headers: {
+      authorization: `Basic ${Buffer.from(basic).toString('base64')}`,
+      'content-type': 'application/x-www-form-urlencoded',
+    },
+    body: new URLSearchParams(form).toString(),
+  }
+}
+
+export const bearer = (token: string) => ({ authorization: `Bearer ${token}` })
+
+/** A JSON-RPC request of a caller. */
+export function rpc(url: string, { token }: { token: string }, method: string, params?: unknown): Sent {
+  const body = { jsonrpc: '2.0', id: 'r-1', method, ...(params !== undefined && { params }) }
+  return { method: 'POST', url, headers: { ...bearer(token), 'content-type': 'application/json' }, body }
+}
+
+/** UUIDs that are the same in every run, one after the other. */
+export function ids(area: string): () => string {
+  let count = 0
+  return () => uuidOf(hash('sha256', `${area} ${++count}`, 'buffer'))
+}
+
+/** The parameters of `message/send` with one text. */
+export function text(id: string, content: string, more: object = {}, configuration?: object) {
+  const message = {
+    role: 'user',
+    kind: 'message',
+    messageId: id,
+    parts: [{ kind: 'text', text: content }],
+    ...more,
+  }
+  return { message, ...(configuration !== undefined && { configuration }) }
+}
+
+const settledStates = new Set([
+  'completed',
+  'failed',
+  'canceled',
+  'rejected',
+  'input-required',
+  'auth-required',
+  'payment-required',
+  'negotiation-bid-submitted',
+])
+const settleLimitMs = 60_000
+
+/** Waits until the task has ended or waits for its caller, without recording. */
+export async function settled(url: string, caller: { token: string }, taskId: string): Promise<Answer> {
+  return untilState(url, caller, taskId, (state) => settledStates.has(state))
+}
+
+export async function untilState(
+  url: string,
+  caller: { token: string },
+  taskId: string,
+  is: (state: string) => boolean,
+): Promise<Answer> {
+  const until = Date.now() + settleLimitMs
+  for (;;) {
+    const answer = await send(rpc(url, caller, 'tasks/get', { task_id: taskId }))
+    const state = valueAt(answer, 'result', 'status', 'state')
+    if (typeof state === 'string' && is(state)) return answer
+    if (Date.now() > until)
+      throw new Error(`task ${taskId} is ${String(state)}: ${answer.body.toString('utf8')}`)
+    await wait(10)
+  }
+}
