@@ -1,7 +1,7 @@
 import type { Registry } from 'prom-client'
-import { agentId } from './discovery/agent-card.ts'
 import type { Agent } from './handler/agent.ts'
 import { allPrices, isPaid } from './handler/price-of.ts'
+import { agentId } from './identity/did.ts'
 import type { Payments } from './payments/payments.ts'
 import type { AgentConfig } from './process/config.ts'
 import type { Log } from './process/log.ts'

@@ -1,6 +1,6 @@
 import type { FastifyInstance, FastifyReply, FastifyRequest } from 'fastify'
 import { auditError, isDecision } from '../../shared/http/audit-routes.ts'
-import { requireJson } from '../../shared/http/rpc-routes.ts'
+import { requireJson } from '../../shared/http/require-json.ts'
 import { requestLog } from '../../shared/http/server.ts'
 import { errorEnvelope } from '../../shared/jsonrpc/envelope.ts'
 import { ParleyError } from '../../shared/jsonrpc/errors.ts'

@@ -1,7 +1,7 @@
 import { readdir, readFile } from 'node:fs/promises'
 import path from 'node:path'
 import { z } from 'zod'
-import { agentFileOf } from '../../shared/handler/load-agent.ts'
+import { agentFileOf } from '../../shared/process/agent-file.ts'
 import { agentSettings, commonSettings, gatewaySettings } from '../../shared/process/settings.ts'
 
 /** `settings.json` beside `agent.ts`: what the agent reads from the environment besides the settings of every agent. */

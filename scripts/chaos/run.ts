@@ -1,5 +1,5 @@
 import { setTimeout as wait } from 'node:timers/promises'
-import { agentId } from '../../shared/discovery/agent-card.ts'
+import { agentId } from '../../shared/identity/did.ts'
 import { makeLog } from '../../shared/process/log.ts'
 import { openBullmqScheduler } from '../../shared/scheduler/bullmq.ts'
 import { WebhookReceiver } from '../../shared/testing/webhook-receiver.ts'

@@ -1,5 +1,6 @@
 import type { Agent, Skill } from '../handler/agent.ts'
 import { shownPrice } from '../handler/price-of.ts'
+import { agentId } from '../identity/did.ts'
 import type { Price } from '../payments/price.ts'
 import { priceOut } from './price-out.ts'
 
@@ -37,11 +38,6 @@ export function agentCard(agent: Agent, at: { did: string; url: string; prices?:
     security: [{ bearer: ['agent:read', 'agent:write'] }],
     ...(cost !== undefined && { executionCost: costOut(cost, at.prices) }),
   }
-}
-
-/** The last part of the DID. */
-export function agentId(did: string): string {
-  return did.slice(did.lastIndexOf(':') + 1)
 }
 
 export function documentationPath(skill: Skill): string {

@@ -1,14 +1,12 @@
-import { access, readFile } from 'node:fs/promises'
+import { readFile } from 'node:fs/promises'
 import { findPackageJSON } from 'node:module'
 import path from 'node:path'
 import { pathToFileURL } from 'node:url'
+import { agentFileOf, agentFiles } from '../process/agent-file.ts'
 import { ConfigError } from '../process/settings.ts'
 import { type Agent, resolveAgent } from './agent.ts'
 import type { AgentDefinition } from './define-agent.ts'
 import { readSkillFiles } from './skill-file.ts'
-
-/** Names that the file of an agent may have, in this order. */
-export const agentFiles = ['agent.ts', 'agent.js', 'agent.mjs'] as const
 
 /** @throws Error when the folder holds no agent, or one whose definition is faulty. */
 export async function loadAgent(folder: string): Promise<Agent> {
@@ -32,16 +30,4 @@ async function importAgent(file: string): Promise<{ default?: AgentDefinition }>
       `${file} cannot be loaded as CommonJS (${error.message}). Set "type": "module" in ${manifest}, or in a package.json of the agents folder.`,
     ])
   }
-}
-
-export async function agentFileOf(folder: string): Promise<string | undefined> {
-  for (const name of agentFiles) {
-    const file = path.resolve(folder, name)
-    const there = await access(file).then(
-      () => true,
-      () => false,
-    )
-    if (there) return file
-  }
-  return undefined
 }

@@ -5,7 +5,7 @@ import type { KeyPair } from '../identity/keys.ts'
 import { ParleyError } from '../jsonrpc/errors.ts'
 import { parseJson } from '../jsonrpc/parse-json.ts'
 import { parseParams } from '../protocol/params.ts'
-import { requireJson } from './rpc-routes.ts'
+import { requireJson } from './require-json.ts'
 
 const address = z.url({ protocol: /^https?$/ }).max(2048)
 const challenge = z.object({

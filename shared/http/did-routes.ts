@@ -5,7 +5,7 @@ import { type DidDocument, didDocumentType } from '../identity/document.ts'
 import { ParleyError } from '../jsonrpc/errors.ts'
 import { parseJson } from '../jsonrpc/parse-json.ts'
 import { parseParams } from '../protocol/params.ts'
-import { requireJson } from './rpc-routes.ts'
+import { requireJson } from './require-json.ts'
 
 const asked = z.object({ did: z.string().refine(isDid, 'must be a DID') })
 const noBytes = Buffer.alloc(0)

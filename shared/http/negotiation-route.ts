@@ -4,7 +4,7 @@ import { negotiationOut } from '../negotiation/answer.ts'
 import { negotiate } from '../negotiation/negotiate.ts'
 import type { Offer } from '../negotiation/offer.ts'
 import { parseNegotiation } from '../negotiation/request.ts'
-import { requireJson } from './rpc-routes.ts'
+import { requireJson } from './require-json.ts'
 
 /** Specification, "POST /agent/negotiation": advisory, without a credential, never performs the task. */
 export function addNegotiationRoute(app: FastifyInstance, offer: () => Offer): void {

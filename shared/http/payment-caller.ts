@@ -2,7 +2,7 @@ import type { FastifyRequest } from 'fastify'
 import { type Authenticator, requireScope } from '../auth/authenticate.ts'
 import type { Caller, Scope } from '../auth/caller.ts'
 import { parseJson } from '../jsonrpc/parse-json.ts'
-import { requireJson } from './rpc-routes.ts'
+import { requireJson } from './require-json.ts'
 
 /** Who calls a REST route, with the right to it. A signed write counts once where signatures are required. */
 export async function callerOf(

@@ -1,6 +1,5 @@
 import { Readable } from 'node:stream'
 import type { FastifyInstance, FastifyReply, FastifyRequest } from 'fastify'
-import { ParleyError } from '../jsonrpc/errors.ts'
 import type { Dispatcher, Reply } from '../methods/dispatch.ts'
 import { methods } from '../methods/table.ts'
 import { Audit } from '../process/audit.ts'
@@ -9,6 +8,7 @@ import { chunksOf } from '../protocol/lazy-part.ts'
 import { isRefusal, reasonOf } from './audit-routes.ts'
 import { baseUrlFor } from './base-url-for.ts'
 import { releaseWhenRead } from './release-when-read.ts'
+import { requireJson } from './require-json.ts'
 import { requestLog } from './server.ts'
 import { sendEventStream } from './sse.ts'
 
@@ -57,13 +57,6 @@ function send(reply: FastifyReply, answered: Reply, stopping: AbortSignal): Fast
   reply.type('application/json; charset=utf-8')
   if ('body' in answered) return reply.send(answered.body)
   return reply.send(Readable.from(chunksOf(answered.json), { objectMode: false }))
-}
-
-/** @throws ParleyError InvalidRequest with status 415 for a content type that is present and not JSON */
-export function requireJson(request: FastifyRequest): void {
-  const type = request.headers['content-type']
-  if (type === undefined || /^application\/([\w.-]+\+)?json\s*(;|$)/i.test(type)) return
-  throw new ParleyError('InvalidRequest', { status: 415, message: 'Content type must be application/json' })
 }
 
 function callerLeaves(reply: FastifyReply): AbortSignal {

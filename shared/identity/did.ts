@@ -33,3 +33,8 @@ export function didPart(text: string, what: string): string {
   }
   return part
 }
+
+/** The last part of the DID. */
+export function agentId(did: string): string {
+  return did.slice(did.lastIndexOf(':') + 1)
+}

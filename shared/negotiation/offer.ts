@@ -1,10 +1,13 @@
-import type { Skill } from '../handler/agent.ts'
-
 /** What a negotiation reads of a skill. */
-export type OfferedSkill = Pick<
-  Skill,
-  'id' | 'name' | 'description' | 'tags' | 'inputModes' | 'outputModes' | 'examples' | 'allowedTools'
-> & {
+export interface OfferedSkill {
+  id: string
+  name: string
+  description: string
+  tags: string[]
+  inputModes: string[]
+  outputModes: string[]
+  examples: string[]
+  allowedTools: string[]
   performance: { avgProcessingTimeMs?: number | undefined }
   assessment: { keywords: string[]; specializations: string[]; antiPatterns: string[] }
 }

@@ -1,8 +1,10 @@
 import { ParleyError } from '../jsonrpc/errors.ts'
 import type { Log } from '../process/log.ts'
 import type { TaskEngine } from './engine.ts'
-import { failed } from './outcome.ts'
+import { failed } from './our-message.ts'
 
+/** A pause lasts at most this long (design gaps, "message/send"). */
+export const pauseMaxMs = 7 * 24 * 60 * 60 * 1000
 /** How often paused tasks are looked at, and how many at a time. */
 const everyMs = 30_000
 const batch = 100

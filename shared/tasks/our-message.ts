@@ -1,5 +1,7 @@
 import { randomUUID } from 'node:crypto'
 import type { Message, Part } from '../protocol/task.ts'
+import type { TaskRecord } from '../store/store.ts'
+import type { Change } from './transitions.ts'
 
 /** What the agent says of a task: a prompt, a reason, an answer. In a status it has the role `agent`. */
 export function ourMessage(task: { id: string; contextId: string }, parts: Part[]): Message {
@@ -8,4 +10,8 @@ export function ourMessage(task: { id: string; contextId: string }, parts: Part[
 
 export function ourText(task: { id: string; contextId: string }, text: string): Message {
   return ourMessage(task, [{ kind: 'text', text }])
+}
+
+export function failed(record: TaskRecord, reason: string): Change {
+  return { kind: 'fail', message: ourText(record, reason) }
 }

@@ -6,12 +6,11 @@ import { signPart } from '../identity/part-signature.ts'
 import { errorTable, ParleyError } from '../jsonrpc/errors.ts'
 import type { Artifact, Part, PausedState } from '../protocol/task.ts'
 import type { TaskRecord } from '../store/store.ts'
-import { ourMessage, ourText } from './our-message.ts'
+import { pauseMaxMs } from './expiry.ts'
+import { failed, ourMessage } from './our-message.ts'
 import type { Asked } from './payment-prompt.ts'
 import type { Change } from './transitions.ts'
 
-/** A pause lasts at most this long (design gaps, "message/send"). */
-export const pauseMaxMs = 7 * 24 * 60 * 60 * 1000
 const reasonMax = 2000
 
 const pausedStateOf: Record<'ask' | 'auth' | 'payment' | 'bid', PausedState> = {
@@ -85,10 +84,6 @@ export function changeOfError(record: TaskRecord, error: unknown): Change {
   }
   if (error instanceof OutputTooLargeError) return failed(record, `The task failed: ${error.message}`)
   return failed(record, reasonOf(error))
-}
-
-export function failed(record: TaskRecord, reason: string): Change {
-  return { kind: 'fail', message: ourText(record, reason) }
 }
 
 /** The author's own words; what the system or a library threw tells of paths and drivers and stays in the log. */

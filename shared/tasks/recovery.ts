@@ -1,18 +1,27 @@
 import type { EventBus } from '../events/event-bus.ts'
-import type { Agent } from '../handler/agent.ts'
 import type { Log } from '../process/log.ts'
 import type { Scheduler } from '../scheduler/scheduler.ts'
 import type { TaskRecord, UnfinishedTask } from '../store/store.ts'
 import type { TaskEngine } from './engine.ts'
-import { failed } from './outcome.ts'
-import type { TaskRunner } from './run-task.ts'
+import { failed } from './our-message.ts'
+
+/** The runner, as recovery needs it. */
+interface SuspectRunner {
+  /** Name of this process in leases. */
+  readonly holder: string
+  /** These tasks wait until `letRun`. */
+  holdBack(taskIds: string[]): void
+  letRun(taskId: string): void
+  /** Resolves when the task starts in this process. */
+  whenTakenUp(taskId: string): Promise<void>
+}
 
 interface RecoveryParts {
   engine: TaskEngine
   scheduler: Scheduler
-  runner: TaskRunner
+  runner: SuspectRunner
   bus: EventBus
-  agent: Agent
+  agent: { onRestart: 'run' | 'fail' }
   log: Log
   /** Aborts when the agent stops: suspects that were not started by then stay for the next start. */
   signal: AbortSignal

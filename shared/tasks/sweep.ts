@@ -1,12 +1,11 @@
 import type { Log } from '../process/log.ts'
 import type { Scheduler } from '../scheduler/scheduler.ts'
 import type { Store, Unfinishedness } from '../store/store.ts'
-import type { TaskRunner } from './run-task.ts'
 
 interface SweepParts {
   store: Store
   scheduler: Scheduler
-  runner: Pick<TaskRunner, 'holder' | 'isHeldBack'>
+  runner: { readonly holder: string; isHeldBack(taskId: string): boolean }
   log: Log
   /** How often it is asked whose turn it is. Default 0.5 s. */
   everyMs?: number

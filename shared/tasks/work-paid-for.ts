@@ -5,9 +5,8 @@ import type { Scheduler } from '../scheduler/scheduler.ts'
 import type { PaymentRecord } from '../store/payment-store.ts'
 import type { TaskRecord } from '../store/store.ts'
 import type { TaskEngine } from './engine.ts'
-import { ourMessage } from './our-message.ts'
-import { failed, pauseMaxMs } from './outcome.ts'
-import type { Asked } from './payment-prompt.ts'
+import { pauseMaxMs } from './expiry.ts'
+import { failed, ourMessage } from './our-message.ts'
 import type { Change } from './transitions.ts'
 
 interface Parts {
@@ -15,7 +14,7 @@ interface Parts {
   scheduler: Scheduler
   log: Log
   /** See `paymentPrompt`. */
-  prompt: (record: TaskRecord, asked: Asked) => Part
+  prompt: (record: TaskRecord, asked: NonNullable<TaskRecord['asked']>) => Part
 }
 
 /** The tasks, as the payments know them. */
