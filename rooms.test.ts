@@ -1,89 +1,69 @@
 import { globSync, readFileSync } from 'node:fs'
 import path from 'node:path'
 import { expect, test } from 'vitest'
-import { drivers, floors, forTests, parts, readsEnvironment, refusedNames, sizes } from './rooms.ts'
+import { drivers, layers, readsEnvironment, refusedNames, sizes } from './rooms.ts'
 
-interface File {
+interface SourceFile {
   name: string
   text: string
-  isTest: boolean
-  room: string
-  part: string
-  /** Files of the house. */
-  sees: string[]
-  /** Those of them that are there when the types are stripped. */
-  runsWith: string[]
-  packages: string[]
+  /** Specifiers of all imports. */
+  imports: string[]
 }
 
-const files = readHouse()
-const byName = new Map(files.map((file) => [file.name, file]))
-const code = files.filter((file) => !file.isTest)
-
-test('every file stands in a room of the floor plan', () => {
-  expect(code.filter((file) => file.room === '').map((file) => file.name)).toEqual([])
-})
-
-test('imports go one way: a room sees the floors below its own', () => {
-  const floorOf = (file: File) => floors.findIndex((floor) => floor.includes(file.room))
-  const seen = imports(code).filter(
-    ([from, to]) => from.room !== to.room && from.part === to.part && floorOf(to) >= floorOf(from),
-  )
-  expect(seen.map(arrow)).toEqual([])
-})
-
-test('shared sees neither gateway nor agents nor cli; gateway and agents never see each other; an agent sees the author’s API alone', () => {
-  const seen = imports(files).filter(([from, to]) => {
-    if (from.part === to.part) return from.part === 'agents' && folderOfAgent(from) !== folderOfAgent(to)
-    // Tests stand on the test agent and the test servers as well.
-    const allowed = [...(parts[from.part] ?? []), ...(from.isTest ? ['shared/testing', 'shared/client'] : [])]
-    return !allowed.some((place) => isIn(to.name, place))
+const root = import.meta.dirname
+const files: SourceFile[] = globSync('{shared,gateway,agents,cli,e2e,tools}/**/*.ts', { cwd: root })
+  .filter((name) => !name.includes('node_modules'))
+  .sort()
+  .map((name) => {
+    const text = readFileSync(path.join(root, name), 'utf8')
+    return { name, text, imports: importsOf(text) }
   })
-  expect(seen.map(arrow)).toEqual([])
-})
+const product = files.filter(({ name }) => !/\.(test|cases|spec|d)\.ts$|\btesting\.ts$/.test(name))
 
-test('what is for tests is imported by tests alone', () => {
-  const seen = imports(code).filter(
-    ([from, to]) =>
-      to.room === 'shared/testing' && !['shared/testing', 'bench', 'e2e', 'scripts'].includes(from.room),
+test('a folder imports only from the layers below its own', () => {
+  const wrong = product.flatMap(({ name, imports }) =>
+    imports
+      .filter((to) => to.startsWith('.'))
+      .map((to) => path.posix.join(path.dirname(name), to))
+      .filter((to) => !isBelow(name, to))
+      .map((to) => `${name} → ${to}`),
   )
-  expect([...seen, ...imports(code).filter(([, to]) => to.isTest)].map(arrow)).toEqual([])
+  expect(wrong).toEqual([])
 })
 
-test('a driver is imported by its adapter alone', () => {
-  const seen = code.flatMap((file) =>
-    file.packages
-      .filter((name) => drivers[name]?.test(file.name) === false)
-      .map((name) => `${file.name} → ${name}`),
+test('an agent imports the packages of npm and @parley/agent, as the agents of users do', () => {
+  const wrong = product
+    .filter(({ name }) => name.startsWith('agents/'))
+    .flatMap(({ name, imports }) => imports.map((to) => [name, to] as const))
+    .filter(([, to]) => /^(@parley\/(?!agent$)|parley\b|(\.\.\/){2})/.test(to))
+  expect(wrong).toEqual([])
+})
+
+test('a driver is imported by its adapter only', () => {
+  const wrong = product.flatMap(({ name, imports }) =>
+    imports.filter((to) => drivers[to]?.test(name) === false).map((to) => `${name} → ${to}`),
   )
-  expect(seen).toEqual([])
+  expect(wrong).toEqual([])
 })
 
-test('no import leads back to where it came from', () => {
-  expect(cycles()).toEqual([])
+test('the environment is read in the configuration only', () => {
+  const readers = product.filter(({ text }) => /\bprocess\.env\b/.test(withoutComments(text)))
+  const wrong = readers.filter(({ name }) => !readsEnvironment.some((place) => place.test(name)))
+  expect(wrong.map(({ name }) => name)).toEqual([])
 })
 
-test('the environment is read in the configuration alone', () => {
-  const reads = code.filter((file) =>
-    /\bprocess\.env\b|\bimport\.meta\.env\b/.test(withoutComments(file.text)),
-  )
-  const elsewhere = reads.filter((file) => !readsEnvironment.some((place) => place.test(file.name)))
-  expect(elsewhere.map((file) => file.name)).toEqual([])
-})
-
-test('no file is named after nothing in particular, and none only passes on the exports of others', () => {
-  const barrel = (file: File) =>
-    withoutComments(file.text)
+test('every file has a subject in its name and code of its own', () => {
+  const isBarrel = ({ text }: SourceFile) =>
+    withoutComments(text)
       .split(/\n(?=\S)/)
       .every((line) => /^\s*(export\b[^=]*\bfrom\b.*)?$/s.test(line))
-  expect(
-    files.filter((file) => refusedNames.test(file.name) || barrel(file)).map((file) => file.name),
-  ).toEqual([])
+  const wrong = files.filter((file) => refusedNames.test(file.name) || isBarrel(file))
+  expect(wrong.map(({ name }) => name)).toEqual([])
 })
 
 test('files stay small', () => {
-  const lines = code
-    .map((file) => ({ name: file.name, lines: file.text.split('\n').length - 1 }))
+  const lines = product
+    .map(({ name, text }) => ({ name, lines: text.split('\n').length - 1 }))
     .sort((a, b) => a.lines - b.lines)
   const at = (share: number) => lines[Math.floor((lines.length - 1) * share)]?.lines ?? 0
   expect(lines.filter((file) => file.lines > sizes.everyMaxLines)).toEqual([])
@@ -91,28 +71,21 @@ test('files stay small', () => {
   expect(at(0.5), 'median').toBeLessThanOrEqual(sizes.medianMaxLines)
 })
 
-function readHouse(): File[] {
-  const root = import.meta.dirname
-  const names = globSync(['*.ts', '{shared,gateway,agents,cli,bench,e2e,scripts,tools,docs}/**/*.ts'], {
-    cwd: root,
-  })
-  const known = new Set(names)
-  return names.sort().map((name) => {
-    const text = readFileSync(path.join(root, name), 'utf8')
-    const specifiers = importsOf(text)
-    const house = (all: string[]) =>
-      all.map((to) => path.posix.join(path.dirname(name), to)).filter((to) => known.has(to))
-    return {
-      name,
-      text,
-      isTest: forTests.test(name),
-      room: roomOf(name),
-      part: name.includes('/') ? name.slice(0, name.indexOf('/')) : 'root',
-      sees: house(specifiers),
-      runsWith: house(importsOf(text.replace(/^\s*(import|export) type\b/gm, 'type'))),
-      packages: specifiers.filter((to) => !to.startsWith('.')),
-    }
-  })
+/** Whether `from` may import `to`, both files of the repository. Files outside of the layers may import anything. */
+function isBelow(from: string, to: string): boolean {
+  const name = Object.keys(layers).find((one) => from.startsWith(`${one}/`))
+  if (name === undefined || !to.startsWith(`${name}/`)) return true
+  const [here, there] = [folderIn(name, from), folderIn(name, to)]
+  if (here === there || here === '') return true
+  const levelOf = (folder: string) => layers[name]?.findIndex((layer) => layer.includes(folder)) ?? -1
+  return levelOf(there) !== -1 && levelOf(there) < levelOf(here)
+}
+
+/** The longest entry of the layers that holds the file; empty for the root of the package. */
+function folderIn(name: string, file: string): string {
+  const inside = file.slice(name.length + 1)
+  const folders = layers[name]?.flat().filter((one) => inside === one || inside.startsWith(`${one}/`)) ?? []
+  return folders.sort((a, b) => b.length - a.length)[0] ?? ''
 }
 
 /** Static, re-exporting, bare and dynamic imports of a literal. */
@@ -120,41 +93,6 @@ function importsOf(text: string): string[] {
   const pattern =
     /^\s*(?:import|export)\b[^'"`;]*?\bfrom\s*'([^']+)'|^\s*import\s*'([^']+)'|\bimport\(\s*'([^']+)'/gm
   return [...text.matchAll(pattern)].map((match) => match[1] ?? match[2] ?? match[3] ?? '')
-}
-
-function roomOf(name: string): string {
-  if (!name.includes('/')) return 'root'
-  const rooms = floors.flat().filter((room) => isIn(name, room))
-  return rooms.sort((a, b) => b.length - a.length)[0] ?? ''
-}
-
-function isIn(name: string, place: string): boolean {
-  return name === place || name.startsWith(`${place}/`)
-}
-
-function folderOfAgent(file: File): string {
-  return file.name.split('/')[1] ?? ''
-}
-
-function imports(from: File[]): [File, File][] {
-  return from.flatMap((file) => file.sees.map((to): [File, File] => [file, byName.get(to) as File]))
-}
-
-function arrow([from, to]: [File, File]): string {
-  return `${from.name} → ${to.name}`
-}
-
-function cycles(): string[] {
-  const found: string[] = []
-  const done = new Set<string>()
-  const walk = (name: string, trail: string[]) => {
-    if (trail.includes(name)) found.push([...trail.slice(trail.indexOf(name)), name].join(' → '))
-    if (trail.includes(name) || done.has(name)) return
-    for (const next of byName.get(name)?.runsWith ?? []) walk(next, [...trail, name])
-    done.add(name)
-  }
-  for (const file of files) walk(file.name, [])
-  return found
 }
 
 function withoutComments(text: string): string {

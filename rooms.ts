@@ -1,76 +1,49 @@
 /**
- * The floor plan as data; `rooms.test.ts` holds the house to it. A room is a folder or a single file, and the longest
- * name that fits decides. A room sees itself and every floor below its own, never a neighbour on its floor.
+ * Layers inside each package: a folder imports from the layers before its own, never from a folder of its own layer.
+ * Files in the root of a package are its composition root and see every folder. The direction between packages is held
+ * by the project references (`tsc -b`).
  */
-export const floors: string[][] = [
-  ['shared/jsonrpc/errors.ts'],
-  ['shared/protocol', 'shared/net', 'shared/payments/amount.ts', 'shared/process/secret-file.ts'],
-  ['shared/jsonrpc', 'shared/process', 'shared/identity', 'shared/payments/price.ts'],
-  ['shared/store', 'shared/events', 'shared/scheduler', 'shared/auth'],
-  ['shared/handler', 'shared/client'],
-  ['shared/payments'],
-  ['shared/discovery', 'shared/negotiation', 'shared/tasks'],
-  ['shared/webhooks'],
-  ['shared/methods'],
-  ['shared/http'],
-  ['shared/registration', 'shared/open-payments.ts', 'shared/migration'],
-  ['shared/open-limits.ts', 'shared/open-line.ts', 'shared/open-store.ts'],
-  ['shared/app.ts'],
-  ['shared/run-agent.ts'],
-  ['shared/agent-process.ts'],
-  ['shared/testing'],
-
-  ['gateway/store', 'gateway/config.ts', 'gateway/ranking'],
-  ['gateway/registry', 'gateway/identity-provider', 'gateway/supervisor', 'gateway/resolution'],
-  ['gateway/joining'],
-  ['gateway/routing'],
-  ['gateway/http'],
-  ['gateway/start'],
-  ['gateway/migration', 'gateway/app.ts'],
-  ['gateway/main.ts'],
-  ['gateway/gateway-process.ts'],
-
-  ['agents'],
-  ['cli'],
-  ['bench', 'e2e', 'scripts', 'tools', 'docs', 'root'],
-]
-
-/** What a part of the house may see of the other parts, whatever the floors say. */
-export const parts: Record<string, string[]> = {
-  shared: [],
-  gateway: ['shared'],
-  // The author's API is all that an agent knows of the house.
-  agents: ['shared/handler/define-agent.ts'],
-  cli: ['shared', 'gateway'],
-  bench: ['shared', 'gateway', 'agents', 'cli'],
-  e2e: ['shared', 'scripts'],
-  scripts: ['shared'],
-  // It runs against any checkout of the product, so it imports nothing of one.
-  tools: [],
-  docs: ['shared'],
-  root: [],
+export const layers: Record<string, string[][]> = {
+  'shared/wire': [['errors.ts'], ['jsonrpc'], ['model'], ['codecs']],
+  'shared/kit': [['net', 'database'], ['process'], ['did'], ['auth'], ['http']],
+  'shared/engine': [['store', 'queue', 'events'], ['payments', 'migration'], ['tasks'], ['webhooks']],
+  'shared/negotiation': [['words'], ['score'], ['index']],
+  'shared/client': [],
+  'shared/agent': [
+    ['author', 'server/registration'],
+    ['server/discovery', 'server/runner'],
+    ['server/methods'],
+    ['server/http'],
+    ['server'],
+    ['testing'],
+  ],
+  gateway: [
+    ['store', 'supervisor', 'did', 'config.ts'],
+    ['registry', 'oauth'],
+    ['routing', 'registration'],
+    ['http'],
+    ['start'],
+    ['migration'],
+  ],
 }
 
-/** A driver is known to its adapter alone. */
+/** A driver is imported by its adapter only. */
 export const drivers: Record<string, RegExp> = {
   'node:sqlite': /sqlite[^/]*\.ts$/,
   mongodb: /mongodb[^/]*\.ts$/,
   bullmq: /\/bullmq\.ts$/,
   ioredis: /\/(bullmq|redis[^/]*)\.ts$/,
-  viem: /^shared\/(payments\/(typed-data|wallet|chain[^/]*)|testing\/chain)\.ts$|^tools\/exchanges\/wallet\.ts$/,
-  'oidc-provider': /^gateway\/identity-provider\//,
+  viem: /^(shared\/engine\/payments\/(typed-data|wallet|chain[^/]*)|tools\/(testing\/chain|exchanges\/wallet))\.ts$/,
+  'oidc-provider': /^gateway\/oauth\//,
 }
 
-/** The environment is read here and handed on as one frozen object. */
+/** The environment is read here and passed on as one frozen object. */
 export const readsEnvironment = [
-  /^shared\/(process\/|run-agent\.ts$|testing\/(bindu|hydra|mongodb-server)\.ts$)/,
+  /^shared\/(kit\/process\/|agent\/server\/run-agent\.ts$)/,
   /^gateway\/config\.ts$/,
   /^agents\/[^/]+\/agent\.ts$/,
-  /^(cli|scripts|bench|e2e|tools)\//,
+  /^(cli|tools|e2e)\//,
 ]
-
-/** What only tests use. `shared/testing` is a room of its own: authors of agents import it. */
-export const forTests = /\.(test|spec|cases)\.ts$|^(gateway|cli|agents)\/.*\btesting\.ts$/
 
 export const sizes = { medianMaxLines: 80, most: 0.95, mostMaxLines: 250, everyMaxLines: 400 }
 

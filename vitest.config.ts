@@ -6,14 +6,14 @@ import { BaseSequencer, type TestSpecification } from 'vitest/node'
 const longest = [
   'chaos.test.ts',
   'failover.test.ts',
-  'shared/webhooks/several-processes.test.ts',
-  'shared/webhooks/crash.test.ts',
-  'shared/app-of-processes.test.ts',
+  'shared/engine/webhooks/several-processes.test.ts',
+  'shared/engine/webhooks/crash.test.ts',
+  'shared/agent/server/app-of-processes.test.ts',
   'gateway/replicas.test.ts',
-  'shared/tasks/crash.test.ts',
+  'shared/engine/tasks/crash.test.ts',
   'gateway/main.test.ts',
   'gateway/several-gateways.test.ts',
-  'shared/store/mongodb.test.ts',
+  'shared/engine/store/mongodb.test.ts',
   'gateway/supervisor/supervisor.test.ts',
 ]
 
@@ -43,6 +43,6 @@ export default defineConfig({
     testTimeout: 180_000,
     hookTimeout: 180_000,
     expect: { poll: { timeout: 100_000 } },
-    execArgv: ['--import', path.join(import.meta.dirname, 'shared/testing/block-outside-network.ts')],
+    execArgv: ['--import', path.join(import.meta.dirname, 'tools/testing/block-outside-network.ts')],
   },
 })

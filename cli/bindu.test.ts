@@ -1,12 +1,12 @@
 import { mkdtemp, rm } from 'node:fs/promises'
 import os from 'node:os'
 import path from 'node:path'
+import { AgentClient } from '@parley/client/internal/client'
+import { type GatewayApp, startGatewayApp } from '@parley/gateway/app'
+import { gatewayConfig } from '@parley/gateway/config'
+import { makeLog } from '@parley/kit/process/log'
+import { type BinduAgent, binduIsThere, startBindu } from '@parley/tools/testing/bindu'
 import { afterAll, beforeAll, describe, expect, test } from 'vitest'
-import { type GatewayApp, startGatewayApp } from '../gateway/app.ts'
-import { gatewayConfig } from '../gateway/config.ts'
-import { AgentClient } from '../shared/client/client.ts'
-import { makeLog } from '../shared/process/log.ts'
-import { type BinduAgent, binduIsThere, startBindu } from '../shared/testing/bindu.ts'
 import { runCli } from './testing.ts'
 
 describe.skipIf(!binduIsThere())(

@@ -1,9 +1,9 @@
-import { AgentClient } from '../shared/client/client.ts'
-import { RpcError } from '../shared/client/rpc-error.ts'
-import { DocumentFault, verifyDocument } from '../shared/identity/document.ts'
-import { connectionFault } from '../shared/net/connection-fault.ts'
-import { jsonObjectOf } from '../shared/protocol/json-text.ts'
-import type { JsonObject } from '../shared/protocol/task.ts'
+import { AgentClient } from '@parley/client/internal/client'
+import { RpcError } from '@parley/client/internal/rpc-error'
+import { DocumentFault, verifyDocument } from '@parley/kit/did/document'
+import { connectionFault } from '@parley/kit/net/connection-fault'
+import { jsonObjectOf } from '@parley/wire/model/json-text'
+import type { JsonObject } from '@parley/wire/model/task'
 
 /** One line of `parley check`. `mend` is absent when it is well. */
 export interface Finding {

@@ -1,5 +1,5 @@
 import { randomUUID } from 'node:crypto'
-import type { OutgoingMessage, SendConfiguration } from '../shared/client/wire.ts'
+import type { OutgoingMessage, SendConfiguration } from '@parley/client/internal/wire'
 
 export interface Outgoing {
   message: OutgoingMessage

@@ -1,8 +1,8 @@
 import { readFileSync } from 'node:fs'
 import path from 'node:path'
 import { parseEnv } from 'node:util'
-import { routeMinScore } from '../shared/negotiation/usual.ts'
-import { cliSettings, commonSettings, gatewaySettings, readSettings } from '../shared/process/settings.ts'
+import { cliSettings, commonSettings, gatewaySettings, readSettings } from '@parley/kit/process/settings'
+import { routeMinScore } from '@parley/negotiation/score/usual'
 import { UsageError } from './faults.ts'
 import type { Io } from './io.ts'
 

@@ -3,10 +3,10 @@ import { createServer, type IncomingMessage, type ServerResponse } from 'node:ht
 import type { AddressInfo } from 'node:net'
 import path from 'node:path'
 import { text } from 'node:stream/consumers'
+import { type GatewayApp, startGatewayApp } from '@parley/gateway/app'
+import { gatewayConfig } from '@parley/gateway/config'
+import { makeLog } from '@parley/kit/process/log'
 import { afterAll, beforeAll, beforeEach, expect, test } from 'vitest'
-import { type GatewayApp, startGatewayApp } from '../gateway/app.ts'
-import { gatewayConfig } from '../gateway/config.ts'
-import { makeLog } from '../shared/process/log.ts'
 import { runCli, temporaryFolder } from './testing.ts'
 
 const folder = temporaryFolder()

@@ -1,5 +1,5 @@
-import { ConnectionError, RpcError } from '../shared/client/rpc-error.ts'
-import { ConfigError } from '../shared/process/settings.ts'
+import { ConnectionError, RpcError } from '@parley/client/internal/rpc-error'
+import { ConfigError } from '@parley/kit/process/settings'
 import { oneLine } from './printable.ts'
 
 /** The command was not used as it is meant to be: exit code 2. */

@@ -1,5 +1,5 @@
-import type { AgentClient, WireEvent, WireStatus } from '../shared/client/client.ts'
-import { isPaused, isTerminal } from '../shared/protocol/task.ts'
+import type { AgentClient, WireEvent, WireStatus } from '@parley/client/internal/client'
+import { isPaused, isTerminal } from '@parley/wire/model/task'
 import { CommandFailed } from './faults.ts'
 import { Interrupted } from './interrupt.ts'
 import { type Io, printJson, say } from './io.ts'

@@ -1,8 +1,8 @@
 import { parseEnv } from 'node:util'
+import { gatewayConfig } from '@parley/gateway/config'
+import { type GatewayIdentitySettings, gatewayIdentity, signingKeyId } from '@parley/kit/did/identity'
+import { Voucher, verifyProof } from '@parley/kit/did/vouch'
 import { expect, test } from 'vitest'
-import { gatewayConfig } from '../gateway/config.ts'
-import { type GatewayIdentitySettings, gatewayIdentity, signingKeyId } from '../shared/identity/identity.ts'
-import { Voucher, verifyProof } from '../shared/identity/vouch.ts'
 import { runCli, temporaryFolder } from './testing.ts'
 
 type Env = Record<string, string>

@@ -1,8 +1,8 @@
 import { randomBytes } from 'node:crypto'
-import { type GatewayIdentitySettings, gatewayIdentity, type Identity } from '../shared/identity/identity.ts'
-import { type KeyHistory, signNextKey } from '../shared/identity/key-link.ts'
-import { writeKeyList } from '../shared/identity/key-list.ts'
-import { keyPairFromSeed, seedBytes } from '../shared/identity/keys.ts'
+import { type GatewayIdentitySettings, gatewayIdentity, type Identity } from '@parley/kit/did/identity'
+import { type KeyHistory, signNextKey } from '@parley/kit/did/key-link'
+import { writeKeyList } from '@parley/kit/did/key-list'
+import { keyPairFromSeed, seedBytes } from '@parley/kit/did/keys'
 import { CommandFailed } from './faults.ts'
 
 /** Settings of the gateway, by their names. */

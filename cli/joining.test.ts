@@ -6,11 +6,11 @@ import os from 'node:os'
 import path from 'node:path'
 import { pathToFileURL } from 'node:url'
 import { parseEnv } from 'node:util'
+import { type GatewayApp, startGatewayApp } from '@parley/gateway/app'
+import { gatewayConfig } from '@parley/gateway/config'
+import { makeLog } from '@parley/kit/process/log'
+import { scriptedAgent } from '@parley/tools/testing/scripted-agent'
 import { afterAll, beforeAll, describe, expect, test } from 'vitest'
-import { type GatewayApp, startGatewayApp } from '../gateway/app.ts'
-import { gatewayConfig } from '../gateway/config.ts'
-import { makeLog } from '../shared/process/log.ts'
-import { scriptedAgent } from '../shared/testing/scripted-agent.ts'
 import { runCli, temporaryFolder } from './testing.ts'
 
 let folder: string
@@ -27,7 +27,7 @@ beforeAll(async () => {
   folder = await mkdtemp(path.join(os.tmpdir(), 'parley-joining-'))
   await mkdir(inHouse())
   await mkdir(path.join(outside(), 'agents', 'hello'), { recursive: true })
-  const defineAgent = pathToFileURL(path.resolve('shared/handler/define-agent.ts')).href
+  const defineAgent = pathToFileURL(path.resolve('shared/agent/author/define-agent.ts')).href
   await writeFile(
     path.join(outside(), 'agents', 'hello', 'agent.js'),
     `import { defineAgent } from ${JSON.stringify(defineAgent)}

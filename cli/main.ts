@@ -1,5 +1,5 @@
+import { version } from '@parley/kit/process/version'
 import { Command, CommanderError } from 'commander'
-import { version } from '../shared/process/version.ts'
 import type { CliCommand } from './cli-command.ts'
 import { loadDotEnv } from './environment.ts'
 import { faultOf, sentenceOf, UsageError } from './faults.ts'

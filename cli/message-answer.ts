@@ -1,4 +1,4 @@
-import type { WireMessage } from '../shared/client/wire.ts'
+import type { WireMessage } from '@parley/client/internal/wire'
 import { type Io, print, say } from './io.ts'
 import { textOf } from './task-view.ts'
 

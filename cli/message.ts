@@ -1,6 +1,6 @@
+import type { OutgoingMessage } from '@parley/client/internal/wire'
+import type { JsonObject } from '@parley/wire/model/task'
 import { type Command, InvalidArgumentError } from 'commander'
-import type { OutgoingMessage } from '../shared/client/wire.ts'
-import type { JsonObject } from '../shared/protocol/task.ts'
 import { UsageError } from './faults.ts'
 import { fileParts } from './file-part.ts'
 import type { Io } from './io.ts'

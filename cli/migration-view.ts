@@ -1,5 +1,5 @@
-import type { Progress } from '../shared/migration/copy.ts'
-import type { PartReport } from '../shared/migration/migrate.ts'
+import type { Progress } from '@parley/engine/migration/copy'
+import type { PartReport } from '@parley/engine/migration/migrate'
 
 const everyMs = 2000
 const number = (value: number) => value.toLocaleString('en')

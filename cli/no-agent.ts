@@ -1,4 +1,4 @@
-import { RpcError } from '../shared/client/rpc-error.ts'
+import { RpcError } from '@parley/client/internal/rpc-error'
 import { CommandFailed, sentenceOf } from './faults.ts'
 import { oneLine } from './printable.ts'
 import { isGuarded, refusedWebhook } from './refused-webhook.ts'

@@ -1,4 +1,4 @@
-import type { WireArtifactUpdate, WireStatusUpdate } from '../shared/client/wire.ts'
+import type { WireArtifactUpdate, WireStatusUpdate } from '@parley/client/internal/wire'
 import { oneLine } from './printable.ts'
 import { textOf } from './task-view.ts'
 

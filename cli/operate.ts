@@ -1,4 +1,4 @@
-import { RpcError } from '../shared/client/rpc-error.ts'
+import { RpcError } from '@parley/client/internal/rpc-error'
 import { CliCommand } from './cli-command.ts'
 import { printEntry } from './entry-view.ts'
 import { CommandFailed } from './faults.ts'

@@ -1,5 +1,5 @@
+import { status } from '@parley/tools/testing/wire-samples'
 import { expect, test } from 'vitest'
-import { status } from '../shared/testing/wire-samples.ts'
 import type { NumberedEvent } from './numbered-event.ts'
 import { OrderedEvents } from './ordered-events.ts'
 

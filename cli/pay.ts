@@ -4,13 +4,13 @@ import {
   type PaymentAsked,
   type PaymentOption,
   payingFetch,
-} from '../shared/client/paying-fetch.ts'
-import { ConnectionError } from '../shared/client/rpc-error.ts'
-import type { ClientOptions } from '../shared/client/transport.ts'
-import { decimalsMax, toAtomic, toWhole } from '../shared/payments/amount.ts'
-import { isTestNetwork } from '../shared/payments/test-networks.ts'
-import { signPayment } from '../shared/payments/wallet.ts'
-import type { Requirements } from '../shared/payments/x402.ts'
+} from '@parley/client/internal/paying-fetch'
+import { ConnectionError } from '@parley/client/internal/rpc-error'
+import type { ClientOptions } from '@parley/client/internal/transport'
+import { isTestNetwork } from '@parley/engine/payments/test-networks'
+import { signPayment } from '@parley/engine/payments/wallet'
+import type { Requirements } from '@parley/engine/payments/x402'
+import { decimalsMax, toAtomic, toWhole } from '@parley/wire/model/amount'
 import { CommandFailed } from './faults.ts'
 import { type Io, say } from './io.ts'
 import { oneLine } from './printable.ts'

@@ -1,4 +1,4 @@
-import { RpcError } from '../shared/client/client.ts'
+import { RpcError } from '@parley/client/internal/client'
 import { CommandFailed } from './faults.ts'
 import { type ServerConnection, slugOf } from './server-connection.ts'
 

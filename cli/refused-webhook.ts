@@ -1,4 +1,4 @@
-import type { RpcError } from '../shared/client/rpc-error.ts'
+import type { RpcError } from '@parley/client/internal/rpc-error'
 import { CommandFailed, sentenceOf } from './faults.ts'
 
 /** The agent's guard does not let webhooks to that place. */

@@ -1,4 +1,4 @@
-import { type AgentClient, RpcError, type WireTask } from '../shared/client/client.ts'
+import { type AgentClient, RpcError, type WireTask } from '@parley/client/internal/client'
 import { CommandFailed } from './faults.ts'
 
 /**

@@ -1,4 +1,4 @@
-import { isObject } from '../shared/jsonrpc/envelope.ts'
+import { isObject } from '@parley/wire/jsonrpc/envelope'
 import type { ServerConnection } from './server-connection.ts'
 import { slugOf } from './server-connection.ts'
 

@@ -1,6 +1,6 @@
 import path from 'node:path'
-import type { WireArtifact, WireEvent, WireFile, WirePart } from '../shared/client/wire.ts'
-import { isTerminal, type TaskState } from '../shared/protocol/task.ts'
+import type { WireArtifact, WireEvent, WireFile, WirePart } from '@parley/client/internal/wire'
+import { isTerminal, type TaskState } from '@parley/wire/model/task'
 import { type Io, print, say } from './io.ts'
 import { oneLine } from './printable.ts'
 import { saveFile } from './save-file.ts'

@@ -1,7 +1,7 @@
 import path from 'node:path'
+import { ExposedSecretFile, readSecretFile } from '@parley/kit/process/secret-file'
+import { jsonOf } from '@parley/wire/model/json-text'
 import { z } from 'zod'
-import { ExposedSecretFile, readSecretFile } from '../shared/process/secret-file.ts'
-import { jsonOf } from '../shared/protocol/json-text.ts'
 import { CommandFailed } from './faults.ts'
 import { oneLine } from './printable.ts'
 

@@ -1,6 +1,6 @@
-import { type DidDocument, verifyDocument } from '../shared/identity/document.ts'
-import { cardHash, type Vouched, verifyProof } from '../shared/identity/vouch.ts'
-import type { JsonObject } from '../shared/protocol/task.ts'
+import { type DidDocument, verifyDocument } from '@parley/kit/did/document'
+import { cardHash, type Vouched, verifyProof } from '@parley/kit/did/vouch'
+import type { JsonObject } from '@parley/wire/model/task'
 
 /** What is compared: from the gateway, or from files that were saved before. */
 export interface Evidence {

@@ -1,4 +1,4 @@
-import { ConnectionError, RpcError } from '../shared/client/rpc-error.ts'
+import { ConnectionError, RpcError } from '@parley/client/internal/rpc-error'
 import { oneLine } from './printable.ts'
 import type { ServerConnection } from './server-connection.ts'
 

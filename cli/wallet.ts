@@ -1,7 +1,7 @@
 import { mkdir, writeFile } from 'node:fs/promises'
 import path from 'node:path'
-import { addressOf, newWalletKey } from '../shared/payments/wallet.ts'
-import { ExposedSecretFile, readSecretFile } from '../shared/process/secret-file.ts'
+import { addressOf, newWalletKey } from '@parley/engine/payments/wallet'
+import { ExposedSecretFile, readSecretFile } from '@parley/kit/process/secret-file'
 import { CommandFailed } from './faults.ts'
 
 type Hex = `0x${string}`

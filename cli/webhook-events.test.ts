@@ -1,7 +1,7 @@
+import type { WireEvent } from '@parley/client/internal/wire'
+import { type ScriptedCall, scriptedAgent } from '@parley/tools/testing/scripted-agent'
+import { artifactEvent, artifactOf, status, task, taskId, textPart } from '@parley/tools/testing/wire-samples'
 import { expect, test } from 'vitest'
-import type { WireEvent } from '../shared/client/wire.ts'
-import { type ScriptedCall, scriptedAgent } from '../shared/testing/scripted-agent.ts'
-import { artifactEvent, artifactOf, status, task, taskId, textPart } from '../shared/testing/wire-samples.ts'
 import { runCli } from './testing.ts'
 
 const answer = artifactOf('a', 'answer', textPart('done'))

@@ -2,11 +2,11 @@ import { spawn } from 'node:child_process'
 import { randomUUID } from 'node:crypto'
 import { once } from 'node:events'
 import path from 'node:path'
+import { AgentClient } from '@parley/client/internal/client'
+import { KillableAgent } from '@parley/tools/testing/killable-agent'
 import { expect, test } from 'vitest'
-import { AgentClient } from '../shared/client/client.ts'
-import { KillableAgent } from '../shared/testing/killable-agent.ts'
 
-const library = new URL('../shared/handler/define-agent.ts', import.meta.url).href
+const library = import.meta.resolve('@parley/agent')
 const source = `import { artifact } from '${library}'
 export default {
   name: 'three', description: 'Makes three artifacts', skills: [{ id: 't', name: 'T', description: 'T' }],

@@ -1,7 +1,7 @@
 import { once } from 'node:events'
 import { PassThrough } from 'node:stream'
+import { testAgent } from '@parley/agent/testing'
 import { expect, test } from 'vitest'
-import { testAgent } from '../shared/testing/test-agent.ts'
 import { main } from './main.ts'
 import { runCli } from './testing.ts'
 

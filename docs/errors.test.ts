@@ -1,8 +1,8 @@
 import { execFileSync } from 'node:child_process'
 import { readFileSync } from 'node:fs'
 import path from 'node:path'
+import { errorTable } from '@parley/wire/errors'
 import { expect, test } from 'vitest'
-import { errorTable } from '../shared/jsonrpc/errors.ts'
 
 type Row = { code: number; status: number; message?: string }
 

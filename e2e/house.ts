@@ -2,7 +2,7 @@ import { type ChildProcess, execFile, spawn } from 'node:child_process'
 import { globSync, mkdtempSync, readFileSync, rmSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import path from 'node:path'
-import { freePorts } from '../shared/testing/port.ts'
+import { freePorts } from '@parley/tools/testing/port'
 import { Balancer } from './balancer.ts'
 import type { Standing } from './standing.ts'
 

@@ -1,8 +1,8 @@
+import { type TestAgent, type TestDefinition, testAgent } from '@parley/agent/testing'
+import { onPath } from '@parley/tools/install-programs'
+import { price } from '@parley/tools/testing/paid-agent'
 import { type Browser, chromium, expect, type Page } from '@playwright/test'
 import { generatePrivateKey, privateKeyToAccount } from 'viem/accounts'
-import { onPath } from '../scripts/install-programs.ts'
-import { price } from '../shared/testing/paid-agent.ts'
-import { type TestAgent, type TestDefinition, testAgent } from '../shared/testing/test-agent.ts'
 import { type Standing, skippedWithoutServers, test } from './standing.ts'
 
 interface Session {

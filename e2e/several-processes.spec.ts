@@ -1,6 +1,6 @@
+import { AgentClient, ConnectionError, RpcError, type WireTask } from '@parley/client/internal/client'
+import { eventsOf, isSound } from '@parley/tools/testing/agent-processes'
 import { expect } from '@playwright/test'
-import { AgentClient, ConnectionError, RpcError, type WireTask } from '../shared/client/client.ts'
-import { eventsOf, isSound } from '../shared/testing/agent-processes.ts'
 import { skippedWithoutServers, test } from './standing.ts'
 import { TwoGateways } from './two-gateways.ts'
 

@@ -1,5 +1,5 @@
+import { hasServers, startServers } from '@parley/tools/testing/agent-processes'
 import { test as base } from '@playwright/test'
-import { hasServers, startServers } from '../shared/testing/agent-processes.ts'
 
 /** What the houses of a project stand on. */
 export interface Standing {

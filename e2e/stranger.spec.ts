@@ -3,8 +3,8 @@ import http from 'node:http'
 import { tmpdir } from 'node:os'
 import path from 'node:path'
 import { pathToFileURL } from 'node:url'
+import { freePort } from '@parley/tools/testing/port'
 import { expect } from '@playwright/test'
-import { freePort } from '../shared/testing/port.ts'
 import { ParleyProcess, parley } from './parley-process.ts'
 import { type Standing, skippedWithoutServers, test } from './standing.ts'
 
@@ -60,7 +60,7 @@ test.afterAll(async () => {
 async function startStranger(standing: Standing): Promise<void> {
   const cwd = path.join(folder, 'outside')
   mkdirSync(path.join(cwd, 'agents', 'hello'), { recursive: true })
-  const library = pathToFileURL(path.resolve('shared/handler/define-agent.ts')).href
+  const library = pathToFileURL(path.resolve('shared/agent/author/define-agent.ts')).href
   writeFileSync(
     path.join(cwd, 'agents', 'hello', 'agent.js'),
     `import { defineAgent } from ${JSON.stringify(library)}

@@ -2,8 +2,8 @@ import { mkdirSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from 'nod
 import { tmpdir } from 'node:os'
 import path from 'node:path'
 import { pathToFileURL } from 'node:url'
-import { admitOwn } from '../scripts/chaos/admit-own.ts'
-import { freePort } from '../shared/testing/port.ts'
+import { admitOwn } from '@parley/tools/chaos/admit-own'
+import { freePort } from '@parley/tools/testing/port'
 import { Balancer } from './balancer.ts'
 import { ParleyProcess } from './parley-process.ts'
 import type { Standing } from './standing.ts'
@@ -11,7 +11,7 @@ import type { Standing } from './standing.ts'
 /** The number in front says how many parts it makes, five a second; the last one is the id of its process. */
 const agentSource = `
 import { setTimeout as wait } from 'node:timers/promises'
-import { defineAgent } from ${JSON.stringify(pathToFileURL(path.resolve('shared/handler/define-agent.ts')).href)}
+import { defineAgent } from ${JSON.stringify(pathToFileURL(path.resolve('shared/agent/author/define-agent.ts')).href)}
 export default defineAgent({
   name: 'worker', description: 'Works', concurrency: 2,
   skills: [{ id: 'work', name: 'Work', description: 'Works' }],

@@ -2,9 +2,9 @@ import { mkdir, mkdtemp, readFile, rm, stat, writeFile } from 'node:fs/promises'
 import os from 'node:os'
 import path from 'node:path'
 import { pathToFileURL } from 'node:url'
+import { makeLog } from '@parley/kit/process/log'
+import { price } from '@parley/tools/testing/paid-agent'
 import { afterEach, beforeEach, expect, test } from 'vitest'
-import { makeLog } from '../shared/process/log.ts'
-import { price } from '../shared/testing/paid-agent.ts'
 import { type GatewayApp, startGatewayApp } from './app.ts'
 import { gatewayConfig } from './config.ts'
 
@@ -21,7 +21,7 @@ afterEach(async () => {
   await rm(folder, { recursive: true, force: true })
 })
 
-const defineAgent = pathToFileURL(path.resolve('shared/handler/define-agent.ts')).href
+const defineAgent = pathToFileURL(path.resolve('shared/agent/author/define-agent.ts')).href
 
 async function addAgent(name: string, handle: string, more = ''): Promise<void> {
   await mkdir(path.join(folder, 'agents', name), { recursive: true })

@@ -1,6 +1,6 @@
 import { inspect } from 'node:util'
+import { allowsAddress, allowsName } from '@parley/kit/net/allowed-hosts'
 import { expect, test } from 'vitest'
-import { allowsAddress, allowsName } from '../shared/net/allowed-hosts.ts'
 import { gatewayConfig } from './config.ts'
 
 test('without settings the gateway listens on 127.0.0.1:7400 and has its own OAuth server', () => {

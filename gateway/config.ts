@@ -1,8 +1,7 @@
-import { didPart } from '../shared/identity/did.ts'
-import { type GatewayIdentitySettings, gatewayIdentity } from '../shared/identity/identity.ts'
-import { readKeyList } from '../shared/identity/key-list.ts'
-import { routeMinScore } from '../shared/negotiation/usual.ts'
-import type { AllowedHosts } from '../shared/net/allowed-hosts.ts'
+import { didPart } from '@parley/kit/did/did'
+import { type GatewayIdentitySettings, gatewayIdentity } from '@parley/kit/did/identity'
+import { readKeyList } from '@parley/kit/did/key-list'
+import type { AllowedHosts } from '@parley/kit/net/allowed-hosts'
 import {
   allowedHosts,
   type CommonConfig,
@@ -10,7 +9,7 @@ import {
   databaseUrl,
   localHosts,
   trimSlash,
-} from '../shared/process/config.ts'
+} from '@parley/kit/process/config'
 import {
   ConfigError,
   commonSettings,
@@ -18,7 +17,8 @@ import {
   gatewaySettings,
   readSettings,
   type Values,
-} from '../shared/process/settings.ts'
+} from '@parley/kit/process/settings'
+import { routeMinScore } from '@parley/negotiation/score/usual'
 
 /** What the gateway knows, frozen. */
 export interface GatewayConfig extends CommonConfig {

@@ -1,5 +1,5 @@
+import { price } from '@parley/tools/testing/paid-agent'
 import { expect, test } from 'vitest'
-import { price } from '../shared/testing/paid-agent.ts'
 import { agent, bearer, call, gateway, gatewayForEachTest, post, saying } from './testing.ts'
 
 gatewayForEachTest({ REGISTRY_ALLOWED_HOSTS: '127.0.0.1' })

@@ -1,10 +1,10 @@
 import { spawnSync } from 'node:child_process'
 import { existsSync, globSync, readFileSync } from 'node:fs'
+import { testAgent } from '@parley/agent/testing'
+import { agentSettings, commonSettings, gatewaySettings } from '@parley/kit/process/settings'
+import { price } from '@parley/tools/testing/paid-agent'
 import { describe, expect, test } from 'vitest'
 import { parse } from 'yaml'
-import { agentSettings, commonSettings, gatewaySettings } from '../shared/process/settings.ts'
-import { price } from '../shared/testing/paid-agent.ts'
-import { testAgent } from '../shared/testing/test-agent.ts'
 import { gateway, gatewayForEachTest } from './testing.ts'
 
 interface Service {

@@ -5,8 +5,8 @@ import type { AddressInfo } from 'node:net'
 import os from 'node:os'
 import path from 'node:path'
 import { pathToFileURL } from 'node:url'
+import { makeLog } from '@parley/kit/process/log'
 import { afterEach, expect, test } from 'vitest'
-import { makeLog } from '../shared/process/log.ts'
 import { type GatewayApp, startGatewayApp } from './app.ts'
 import { gatewayConfig } from './config.ts'
 import { saying } from './testing.ts'
@@ -14,7 +14,7 @@ import { saying } from './testing.ts'
 const stack = new AsyncDisposableStack()
 afterEach(() => stack.disposeAsync())
 
-const defineAgent = pathToFileURL(path.resolve('shared/handler/define-agent.ts')).href
+const defineAgent = pathToFileURL(path.resolve('shared/agent/author/define-agent.ts')).href
 
 /** A gateway in development with two agents of its own, `arithmetic` and `weather`. */
 async function started(): Promise<{ gateway: GatewayApp; folder: string }> {

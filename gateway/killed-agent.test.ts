@@ -2,9 +2,9 @@ import { mkdir, mkdtemp, readFile, rm, writeFile } from 'node:fs/promises'
 import os from 'node:os'
 import path from 'node:path'
 import { pathToFileURL } from 'node:url'
+import { makeLog } from '@parley/kit/process/log'
+import { price } from '@parley/tools/testing/paid-agent'
 import { afterEach, beforeEach, expect, test, vi } from 'vitest'
-import { makeLog } from '../shared/process/log.ts'
-import { price } from '../shared/testing/paid-agent.ts'
 import { type GatewayApp, startGatewayApp } from './app.ts'
 import { gatewayConfig } from './config.ts'
 import { saying } from './testing.ts'
@@ -13,7 +13,7 @@ let folder: string
 let gateway: GatewayApp
 
 const patient = { timeout: 180_000, interval: 20 }
-const defineAgent = pathToFileURL(path.resolve('shared/handler/define-agent.ts')).href
+const defineAgent = pathToFileURL(path.resolve('shared/agent/author/define-agent.ts')).href
 
 beforeEach(async () => {
   folder = await mkdtemp(path.join(os.tmpdir(), 'parley-killed-agent-'))

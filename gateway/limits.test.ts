@@ -2,8 +2,8 @@ import { mkdir, mkdtemp, readFile, rm, writeFile } from 'node:fs/promises'
 import os from 'node:os'
 import path from 'node:path'
 import { pathToFileURL } from 'node:url'
+import { makeLog } from '@parley/kit/process/log'
 import { afterEach, beforeEach, expect, test } from 'vitest'
-import { makeLog } from '../shared/process/log.ts'
 import { type GatewayApp, startGatewayApp } from './app.ts'
 import { gatewayConfig } from './config.ts'
 
@@ -25,7 +25,7 @@ async function start(env: NodeJS.ProcessEnv): Promise<string> {
   await mkdir(agentFolder, { recursive: true })
   await writeFile(
     path.join(agentFolder, 'agent.js'),
-    `import { defineAgent } from ${JSON.stringify(pathToFileURL(path.resolve('shared/handler/define-agent.ts')).href)}
+    `import { defineAgent } from ${JSON.stringify(pathToFileURL(path.resolve('shared/agent/author/define-agent.ts')).href)}
      export default defineAgent({ name: 'echo', description: 'Repeats', handle: ({ text }) => text,
        skills: [{ id: 'echo', name: 'Echo', description: 'Repeats' }] })`,
   )

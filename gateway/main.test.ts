@@ -7,8 +7,8 @@ import os from 'node:os'
 import path from 'node:path'
 import { DatabaseSync } from 'node:sqlite'
 import { pathToFileURL } from 'node:url'
+import { freePort } from '@parley/tools/testing/port'
 import { afterEach, beforeEach, expect, test, vi } from 'vitest'
-import { freePort } from '../shared/testing/port.ts'
 
 let folder: string
 const children: ChildProcess[] = []
@@ -18,7 +18,7 @@ beforeEach(async () => {
   await mkdir(path.join(folder, 'agents', 'echo'), { recursive: true })
   await writeFile(
     path.join(folder, 'agents', 'echo', 'agent.js'),
-    `import { defineAgent } from ${JSON.stringify(urlOf('shared/handler/define-agent.ts'))}
+    `import { defineAgent } from ${JSON.stringify(urlOf('shared/agent/author/define-agent.ts'))}
      const skill = { id: 'echo', name: 'Echo', description: 'Repeats', examples: ['Say it'] }
      export default defineAgent({ name: 'echo', description: 'Echo', skills: [skill], handle: ({ text }) => text })`,
   )

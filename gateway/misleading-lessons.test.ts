@@ -1,7 +1,7 @@
 import path from 'node:path'
+import { readSkillFiles } from '@parley/agent/internal/author/skill-file'
+import type { JsonValue } from '@parley/wire/model/task'
 import { beforeEach, expect, test } from 'vitest'
-import { readSkillFiles } from '../shared/handler/skill-file.ts'
-import type { JsonValue } from '../shared/protocol/task.ts'
 import { readSkills } from './registry/card.ts'
 import { agent, bearer, call, type FakeAgent, gateway, gatewayForEachTest, saying } from './testing.ts'
 

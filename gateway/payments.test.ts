@@ -1,7 +1,7 @@
 import { setTimeout as delay } from 'node:timers/promises'
+import { testAgent } from '@parley/agent/testing'
+import { decoded, encoded, price, TestWallet } from '@parley/tools/testing/paid-agent'
 import { expect, test } from 'vitest'
-import { decoded, encoded, price, TestWallet } from '../shared/testing/paid-agent.ts'
-import { testAgent } from '../shared/testing/test-agent.ts'
 import {
   agent,
   bearer,

@@ -6,9 +6,9 @@ import os from 'node:os'
 import path from 'node:path'
 import { setTimeout as wait } from 'node:timers/promises'
 import { pathToFileURL } from 'node:url'
+import { hasMongodb, type MongodbServer, startMongodb } from '@parley/tools/testing/mongodb-server'
+import { hasRedis, type RedisServer, startRedis } from '@parley/tools/testing/redis-server'
 import { afterAll, beforeAll, describe, expect, test, vi } from 'vitest'
-import { hasMongodb, type MongodbServer, startMongodb } from '../shared/testing/mongodb-server.ts'
-import { hasRedis, type RedisServer, startRedis } from '../shared/testing/redis-server.ts'
 
 const urlOf = (file: string) => pathToFileURL(path.resolve(file)).href
 
@@ -17,7 +17,7 @@ const agentSource = `
   import { appendFileSync } from 'node:fs'
   import path from 'node:path'
   import { setTimeout as wait } from 'node:timers/promises'
-  import { defineAgent } from ${JSON.stringify(urlOf('shared/handler/define-agent.ts'))}
+  import { defineAgent } from ${JSON.stringify(urlOf('shared/agent/author/define-agent.ts'))}
   const skill = { id: 'work', name: 'Work', description: 'Works', examples: ['100 a'] }
   const note = (name, what) => appendFileSync(path.join(process.env.NOTES, name), what + ' ' + process.pid + '\\n')
   export default defineAgent({

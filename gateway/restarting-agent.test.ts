@@ -1,8 +1,8 @@
 import { mkdir, mkdtemp, rm, writeFile } from 'node:fs/promises'
 import os from 'node:os'
 import path from 'node:path'
+import { price } from '@parley/tools/testing/paid-agent'
 import { expect, onTestFinished, test } from 'vitest'
-import { price } from '../shared/testing/paid-agent.ts'
 import { agent, call, gateway, gatewayForEachTest, restart, saying } from './testing.ts'
 
 gatewayForEachTest()

@@ -1,6 +1,6 @@
 import { randomUUID } from 'node:crypto'
+import { testAgent } from '@parley/agent/testing'
 import { expect, test } from 'vitest'
-import { testAgent } from '../shared/testing/test-agent.ts'
 import { agent, bearer, call, gateway, gatewayForEachTest, post, saying } from './testing.ts'
 
 gatewayForEachTest({ REGISTRY_ALLOWED_HOSTS: '127.0.0.1' })

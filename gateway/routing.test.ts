@@ -1,6 +1,6 @@
 import type http from 'node:http'
+import { methods } from '@parley/agent/internal/server/methods/table'
 import { expect, test } from 'vitest'
-import { methods } from '../shared/methods/table.ts'
 import { rpcMethods } from './routing/rpc-methods.ts'
 import { agent, bearer, call, fail, gateway, gatewayForEachTest, post, restart, saying } from './testing.ts'
 

@@ -2,18 +2,18 @@ import { randomUUID } from 'node:crypto'
 import { mkdir, writeFile } from 'node:fs/promises'
 import path from 'node:path'
 import { pathToFileURL } from 'node:url'
+import { Membership } from '@parley/agent/internal/server/registration/membership'
+import { type TestAgent, testAgent } from '@parley/agent/testing'
+import { makeDid } from '@parley/kit/did/did'
+import type { Identity } from '@parley/kit/did/identity'
+import { keyPairFromSeed } from '@parley/kit/did/keys'
+import { signRequest } from '@parley/kit/did/signature'
+import { makeLog } from '@parley/kit/process/log'
+import { hasMongodb, type MongodbServer, startMongodb } from '@parley/tools/testing/mongodb-server'
+import { rpc } from '@parley/tools/testing/raw-http'
+import { hasRedis, type RedisServer, startRedis } from '@parley/tools/testing/redis-server'
 import { afterAll, beforeAll, describe, expect, test } from 'vitest'
-import { makeDid } from '../shared/identity/did.ts'
-import type { Identity } from '../shared/identity/identity.ts'
-import { keyPairFromSeed } from '../shared/identity/keys.ts'
-import { signRequest } from '../shared/identity/signature.ts'
-import { makeLog } from '../shared/process/log.ts'
-import { Membership } from '../shared/registration/membership.ts'
-import { hasMongodb, type MongodbServer, startMongodb } from '../shared/testing/mongodb-server.ts'
-import { rpc } from '../shared/testing/raw-http.ts'
-import { hasRedis, type RedisServer, startRedis } from '../shared/testing/redis-server.ts'
-import { type TestAgent, testAgent } from '../shared/testing/test-agent.ts'
-import { alice, JoiningHouse } from './joining/testing.ts'
+import { alice, JoiningHouse } from './registration/testing.ts'
 import { gateway, gatewayForEachTest, identityProvider, restart } from './testing.ts'
 
 const key = keyPairFromSeed(Buffer.alloc(32, 1))
@@ -194,7 +194,7 @@ describe('claims under a limit of requests', () => {
 test('agents that the gateway runs take a request once between them, also one for the gateway', async () => {
   await using house = await JoiningHouse.open()
   const agentsDir = path.join(house.folder, 'agents')
-  const api = pathToFileURL(path.resolve('shared/handler/define-agent.ts')).href
+  const api = pathToFileURL(path.resolve('shared/agent/author/define-agent.ts')).href
   for (const name of ['one', 'two']) {
     await mkdir(path.join(agentsDir, name), { recursive: true })
     await writeFile(

@@ -3,10 +3,10 @@ import { once } from 'node:events'
 import { mkdtemp, rm } from 'node:fs/promises'
 import os from 'node:os'
 import path from 'node:path'
+import { hasMongodb, type MongodbServer, startMongodb } from '@parley/tools/testing/mongodb-server'
+import { freePort } from '@parley/tools/testing/port'
+import { hasRedis, type RedisServer, startRedis } from '@parley/tools/testing/redis-server'
 import { afterAll, beforeAll, describe, expect, test, vi } from 'vitest'
-import { hasMongodb, type MongodbServer, startMongodb } from '../shared/testing/mongodb-server.ts'
-import { freePort } from '../shared/testing/port.ts'
-import { hasRedis, type RedisServer, startRedis } from '../shared/testing/redis-server.ts'
 
 const patient = { timeout: 90_000, interval: 50 }
 

@@ -1,8 +1,8 @@
 import { once } from 'node:events'
 import { createServer, type IncomingMessage, type ServerResponse } from 'node:http'
 import type { AddressInfo } from 'node:net'
+import type { HandlerContext } from '@parley/agent'
 import { afterEach, expect, test } from 'vitest'
-import type { HandlerContext } from '../../shared/handler/define-agent.ts'
 import { assistantOf } from './assistant.ts'
 import { maxAnswerCharacters } from './chat-completions.ts'
 

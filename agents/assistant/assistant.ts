@@ -1,9 +1,4 @@
-import {
-  type AgentDefinition,
-  defineAgent,
-  type HandlerContext,
-  type Output,
-} from '../../shared/handler/define-agent.ts'
+import { type AgentDefinition, defineAgent, type HandlerContext, type Output } from '@parley/agent'
 import { chat, maxAnswerCharacters, type Spent } from './chat-completions.ts'
 import { messagesFor, refusalOf } from './conversation.ts'
 import { ChatFailure } from './failure.ts'

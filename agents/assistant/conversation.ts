@@ -1,4 +1,4 @@
-import type { HandlerContext } from '../../shared/handler/define-agent.ts'
+import type { HandlerContext } from '@parley/agent'
 
 export interface ChatMessage {
   role: 'system' | 'user' | 'assistant'

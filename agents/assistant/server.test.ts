@@ -1,8 +1,8 @@
 import { once } from 'node:events'
 import { createServer } from 'node:http'
 import type { AddressInfo } from 'node:net'
+import { testAgent } from '@parley/agent/testing'
 import { afterEach, expect, test } from 'vitest'
-import { testAgent } from '../../shared/testing/test-agent.ts'
 import { assistantOf } from './assistant.ts'
 
 let close: (() => void) | undefined

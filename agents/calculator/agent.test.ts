@@ -1,6 +1,6 @@
+import type { HandlerContext } from '@parley/agent'
+import { testAgent } from '@parley/agent/testing'
 import { expect, test } from 'vitest'
-import type { HandlerContext } from '../../shared/handler/define-agent.ts'
-import { testAgent } from '../../shared/testing/test-agent.ts'
 import agent from './agent.ts'
 
 type Said = { role: 'user' | 'agent' | 'assistant'; parts: object[] }

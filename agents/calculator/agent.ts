@@ -1,4 +1,4 @@
-import { defineAgent, type HandlerContext, type Output } from '../../shared/handler/define-agent.ts'
+import { defineAgent, type HandlerContext, type Output } from '@parley/agent'
 import { calculate, concurrentCalculations } from './calculation.ts'
 import { continueExpression } from './continue-expression.ts'
 import { ExpressionFault, expressionFrom } from './expression.ts'

@@ -1,4 +1,4 @@
-import type { HandlerContext } from '../../shared/handler/define-agent.ts'
+import type { HandlerContext } from '@parley/agent'
 import { type Asked, expressionMaxChars } from './expression.ts'
 
 type Message = HandlerContext['history'][number]

@@ -1,4 +1,4 @@
-import type { HandlerContext } from '../../shared/handler/define-agent.ts'
+import type { HandlerContext } from '@parley/agent'
 import { toNotation } from './notation.ts'
 
 /** Longer input is not an expression that a person wrote. */

@@ -1,4 +1,4 @@
-import type { HandlerContext } from '../../shared/handler/define-agent.ts'
+import type { HandlerContext } from '@parley/agent'
 
 /** What `ans` stands for: the result of the referenced task, else of the newest task of the conversation. */
 export function lastAnswer({ references, context }: Pick<HandlerContext, 'references' | 'context'>): {

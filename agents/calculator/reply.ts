@@ -1,4 +1,4 @@
-import type { Output } from '../../shared/handler/define-agent.ts'
+import type { Output } from '@parley/agent'
 import { currencies } from './currencies.ts'
 import type { Calculated, Fault, NotCalculated } from './outcome.ts'
 

@@ -1,4 +1,4 @@
-import { defineAgent, file, type HandlerContext, type Output } from '../../shared/handler/define-agent.ts'
+import { defineAgent, file, type HandlerContext, type Output } from '@parley/agent'
 import { analyseApart, concurrentAnalyses } from './analysis.ts'
 import { TableFault } from './bounds.ts'
 import { findTable } from './find-table.ts'

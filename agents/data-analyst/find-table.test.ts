@@ -1,5 +1,5 @@
+import type { HandlerContext } from '@parley/agent'
 import { expect, test } from 'vitest'
-import type { HandlerContext } from '../../shared/handler/define-agent.ts'
 import { TableFault } from './bounds.ts'
 import { findTable } from './find-table.ts'
 

@@ -1,4 +1,4 @@
-import { areCallers, callersMessages, type HandlerContext } from '../../shared/handler/define-agent.ts'
+import { areCallers, callersMessages, type HandlerContext } from '@parley/agent'
 import { TableFault } from './bounds.ts'
 import { splitText } from './csv-in-text.ts'
 import { decode } from './decode.ts'

@@ -1,7 +1,7 @@
 import { readdirSync, readFileSync } from 'node:fs'
+import { testAgent } from '@parley/agent/testing'
 import { expect, test } from 'vitest'
 import { parse } from 'yaml'
-import { testAgent } from '../../shared/testing/test-agent.ts'
 import agent from './agent.ts'
 import { png } from './testing.ts'
 

@@ -1,4 +1,4 @@
-import { defineAgent, file, type HandlerContext, type Output } from '../../shared/handler/define-agent.ts'
+import { defineAgent, file, type HandlerContext, type Output } from '@parley/agent'
 import { fileName } from './file-name.ts'
 import { orderOf } from './job.ts'
 import { press } from './press.ts'

@@ -1,5 +1,5 @@
+import type { HandlerContext } from '@parley/agent'
 import { z } from 'zod'
-import type { HandlerContext } from '../../shared/handler/define-agent.ts'
 import type { Attachment, Meta } from './document.ts'
 import { defined } from './front-matter.ts'
 import { reportOf } from './report.ts'

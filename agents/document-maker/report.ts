@@ -1,4 +1,4 @@
-import type { HandlerContext } from '../../shared/handler/define-agent.ts'
+import type { HandlerContext } from '@parley/agent'
 import type { Attachment } from './document.ts'
 
 type Reference = HandlerContext['references'][number]

@@ -1,8 +1,8 @@
 import { readFileSync } from 'node:fs'
 import path from 'node:path'
+import { testAgent } from '@parley/agent/testing'
+import { TestWallet } from '@parley/tools/testing/paid-agent'
 import { expect, test } from 'vitest'
-import { TestWallet } from '../../shared/testing/paid-agent.ts'
-import { testAgent } from '../../shared/testing/test-agent.ts'
 import agent from './agent.ts'
 
 const wallet = new TestWallet()

@@ -1,10 +1,4 @@
-import {
-  data,
-  defineAgent,
-  file,
-  type HandlerContext,
-  type Output,
-} from '../../shared/handler/define-agent.ts'
+import { data, defineAgent, file, type HandlerContext, type Output } from '@parley/agent'
 import { findingsOf } from './findings.ts'
 import { type Forecast, forecast } from './forecast.ts'
 import { priceOf } from './price.ts'

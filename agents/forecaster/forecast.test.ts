@@ -1,5 +1,5 @@
+import type { HandlerContext } from '@parley/agent'
 import { expect, test } from 'vitest'
-import type { HandlerContext } from '../../shared/handler/define-agent.ts'
 import { ticksOf } from './chart.ts'
 import { forecast } from './forecast.ts'
 import { priceOf } from './price.ts'

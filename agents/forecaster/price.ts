@@ -1,4 +1,4 @@
-import type { PriceDefinition } from '../../shared/handler/define-agent.ts'
+import type { PriceDefinition } from '@parley/agent'
 
 type Settings = Record<string, string | undefined>
 

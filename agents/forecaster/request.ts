@@ -1,4 +1,4 @@
-import { callersMessages, type HandlerContext } from '../../shared/handler/define-agent.ts'
+import { callersMessages, type HandlerContext } from '@parley/agent'
 import type { Duplicates, Series, Unit } from './series.ts'
 
 export interface Request {

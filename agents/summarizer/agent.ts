@@ -1,5 +1,5 @@
 import { readFileSync } from 'node:fs'
-import { defineAgent } from '../../shared/handler/define-agent.ts'
+import { defineAgent } from '@parley/agent'
 import { lengthInput, lengthWishOf } from './length-wish.ts'
 import { sourceOf } from './sources.ts'
 import { summarize } from './summarize.ts'

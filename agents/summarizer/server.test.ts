@@ -1,5 +1,5 @@
+import { testAgent } from '@parley/agent/testing'
 import { expect, test } from 'vitest'
-import { testAgent } from '../../shared/testing/test-agent.ts'
 import agent from './agent.ts'
 
 const article =

@@ -1,4 +1,4 @@
-import { callersMessages, type HandlerContext } from '../../shared/handler/define-agent.ts'
+import { callersMessages, type HandlerContext } from '@parley/agent'
 import { instructionBeside, type Request, splitRequest } from './request.ts'
 
 /** Largest text that is summed up, in bytes of UTF-8. */

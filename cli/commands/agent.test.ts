@@ -9,7 +9,7 @@ import { pathToFileURL } from 'node:url'
 import { expect, test } from 'vitest'
 import { temporaryFolder } from '../testing.ts'
 
-const library = pathToFileURL(path.resolve('shared/handler/define-agent.ts')).href
+const library = pathToFileURL(path.resolve('shared/agent/author/define-agent.ts')).href
 
 function addAgent(folder: string, name: string): void {
   mkdirSync(path.join(folder, 'agents', name), { recursive: true })

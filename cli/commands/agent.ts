@@ -27,7 +27,7 @@ agent has the same identity with both commands.`,
       applyListenOptions(io, options)
       // The supervisor has chosen the folder already.
       if (process.channel === undefined) await useAgentDataDir(io, path.basename(agentDir))
-      const { runAgent } = await import('../../shared/run-agent.ts')
+      const { runAgent } = await import('@parley/agent/internal/server/run-agent')
       return runAgent(agentDir)
     })
 }

@@ -1,5 +1,5 @@
+import { type ScriptedAnswer, scriptedAgent } from '@parley/tools/testing/scripted-agent'
 import { expect, test } from 'vitest'
-import { type ScriptedAnswer, scriptedAgent } from '../../shared/testing/scripted-agent.ts'
 import { runCli } from '../testing.ts'
 
 const calculator = {

@@ -1,10 +1,10 @@
 import { randomBytes } from 'node:crypto'
 import { access, readdir } from 'node:fs/promises'
 import path from 'node:path'
-import { loadAgent } from '../../shared/handler/load-agent.ts'
-import { agentIdentity, gatewayIdentity, type Identity } from '../../shared/identity/identity.ts'
-import { retireOldKeys, rotateKeys } from '../../shared/identity/key-file.ts'
-import { gatewaySettings } from '../../shared/process/settings.ts'
+import { loadAgent } from '@parley/agent/internal/author/load-agent'
+import { agentIdentity, gatewayIdentity, type Identity } from '@parley/kit/did/identity'
+import { retireOldKeys, rotateKeys } from '@parley/kit/did/key-file'
+import { gatewaySettings } from '@parley/kit/process/settings'
 import { CliCommand } from '../cli-command.ts'
 import { clientSettings } from '../environment.ts'
 import { CommandFailed, UsageError } from '../faults.ts'
@@ -144,7 +144,7 @@ async function changeKeys(
 }
 
 async function didSettings(io: Io) {
-  const { gatewayConfig } = await import('../../gateway/config.ts')
+  const { gatewayConfig } = await import('@parley/gateway/config')
   const { dataDir } = clientSettings(io)
   // The rest of the gateway's settings is not looked at: only whether these make an identity.
   const names = Object.keys(gatewaySettings).filter((name) => name.startsWith('SERVICE_GATEWAY_'))

@@ -12,7 +12,7 @@ Settings are read from the environment and from .env in the working folder.`,
     )
     .run(async (options: ListenOptions) => {
       applyListenOptions(io, options)
-      const { runGateway } = await import('../../gateway/main.ts')
+      const { runGateway } = await import('@parley/gateway/main')
       return runGateway({ supervise: false })
     })
 }

@@ -1,8 +1,8 @@
 import { existsSync } from 'node:fs'
 import path from 'node:path'
-import { MigrationFailed } from '../../shared/migration/copy.ts'
-import { findAgents } from '../../shared/migration/find-agents.ts'
-import { agentPart, migrate, type Part, type PartReport } from '../../shared/migration/migrate.ts'
+import { MigrationFailed } from '@parley/engine/migration/copy'
+import { findAgents } from '@parley/engine/migration/find-agents'
+import { agentPart, migrate, type Part, type PartReport } from '@parley/engine/migration/migrate'
 import { CliCommand } from '../cli-command.ts'
 import { clientSettings } from '../environment.ts'
 import { UsageError } from '../faults.ts'
@@ -75,7 +75,7 @@ async function partsIn(folder: string, dataDir: string): Promise<Part[]> {
   const parts = (await findAgents(folder, dataDir)).map(agentPart)
   const gateway = path.join(folder, 'gateway.db')
   if (existsSync(gateway)) {
-    const { gatewayPart } = await import('../../gateway/migration/gateway-kinds.ts')
+    const { gatewayPart } = await import('@parley/gateway/migration/gateway-kinds')
     parts.push(gatewayPart(gateway))
   }
   if (parts.length === 0)

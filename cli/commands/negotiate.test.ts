@@ -2,8 +2,8 @@ import { once } from 'node:events'
 import { createServer } from 'node:http'
 import type { AddressInfo } from 'node:net'
 import { text } from 'node:stream/consumers'
+import { routeMinScore } from '@parley/negotiation/score/usual'
 import { expect, test } from 'vitest'
-import { routeMinScore } from '../../shared/negotiation/usual.ts'
 import { runCli } from '../testing.ts'
 
 const usual = { skill_match: 0.55, io_compatibility: 0.2, performance: 0.15, load: 0.05, cost: 0.05 }

@@ -1,6 +1,6 @@
+import { usualWeights } from '@parley/negotiation/score/usual'
+import { snakeOf } from '@parley/wire/codecs/parley/spelling'
 import { InvalidArgumentError } from 'commander'
-import { usualWeights } from '../../shared/negotiation/usual.ts'
-import { snakeOf } from '../../shared/protocol/spelling.ts'
 import { CliCommand } from '../cli-command.ts'
 import { minScoreOf } from '../environment.ts'
 import { type Io, print, printJson } from '../io.ts'

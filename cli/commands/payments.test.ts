@@ -2,10 +2,10 @@ import { mkdirSync, writeFileSync } from 'node:fs'
 import { createServer, type IncomingMessage, type ServerResponse } from 'node:http'
 import type { AddressInfo } from 'node:net'
 import path from 'node:path'
+import { type TestAgent, testAgent } from '@parley/agent/testing'
+import { price, TestWallet } from '@parley/tools/testing/paid-agent'
+import { scriptedAgent } from '@parley/tools/testing/scripted-agent'
 import { expect, test } from 'vitest'
-import { price, TestWallet } from '../../shared/testing/paid-agent.ts'
-import { scriptedAgent } from '../../shared/testing/scripted-agent.ts'
-import { type TestAgent, testAgent } from '../../shared/testing/test-agent.ts'
 import { runCli, temporaryFolder } from '../testing.ts'
 
 const origins: Record<string, string> = { paid: 'supervised', free: 'supervised', stranger: 'registered' }

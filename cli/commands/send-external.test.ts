@@ -1,6 +1,6 @@
+import { type ScriptedCall, scriptedAgent } from '@parley/tools/testing/scripted-agent'
+import { contextId, task, taskId, textPart } from '@parley/tools/testing/wire-samples'
 import { expect, test } from 'vitest'
-import { type ScriptedCall, scriptedAgent } from '../../shared/testing/scripted-agent.ts'
-import { contextId, task, taskId, textPart } from '../../shared/testing/wire-samples.ts'
 import { runCli } from '../testing.ts'
 
 const uuid = /^[\da-f]{8}-[\da-f]{4}-[\da-f]{4}-[\da-f]{4}-[\da-f]{12}$/

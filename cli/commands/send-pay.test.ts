@@ -1,8 +1,8 @@
 import { chmodSync, readFileSync, statSync, writeFileSync } from 'node:fs'
 import path from 'node:path'
+import { type TestAgent, type TestDefinition, testAgent } from '@parley/agent/testing'
+import { price } from '@parley/tools/testing/paid-agent'
 import { expect, test } from 'vitest'
-import { price } from '../../shared/testing/paid-agent.ts'
-import { type TestAgent, type TestDefinition, testAgent } from '../../shared/testing/test-agent.ts'
 import { runCli, temporaryFolder } from '../testing.ts'
 
 const paidAgent = (more: Partial<TestDefinition> = {}, env = {}) =>

@@ -1,6 +1,6 @@
+import { scriptedAgent } from '@parley/tools/testing/scripted-agent'
+import { present, status, task } from '@parley/tools/testing/wire-samples'
 import { expect, test } from 'vitest'
-import { scriptedAgent } from '../../shared/testing/scripted-agent.ts'
-import { present, status, task } from '../../shared/testing/wire-samples.ts'
 import { runCli } from '../testing.ts'
 
 const url = 'http://127.0.0.1:7399/'

@@ -1,7 +1,6 @@
 import { readdirSync, readFileSync, writeFileSync } from 'node:fs'
 import path from 'node:path'
-import { expect, test } from 'vitest'
-import { scriptedAgent } from '../../shared/testing/scripted-agent.ts'
+import { scriptedAgent } from '@parley/tools/testing/scripted-agent'
 import {
   artifactEvent,
   artifactOf,
@@ -13,7 +12,8 @@ import {
   task,
   taskId,
   textPart,
-} from '../../shared/testing/wire-samples.ts'
+} from '@parley/tools/testing/wire-samples'
+import { expect, test } from 'vitest'
 import { runCli, temporaryFolder } from '../testing.ts'
 
 const answer = artifactOf('a', 'answer', textPart('Hello, Ada!'))

@@ -1,15 +1,15 @@
 import { randomUUID } from 'node:crypto'
 import path from 'node:path'
-import { InvalidArgumentError } from 'commander'
 import {
   type AgentClient,
   type OutgoingMessage,
   RpcError,
   type SendConfiguration,
   type WireEvent,
-} from '../../shared/client/client.ts'
-import { isDecimal } from '../../shared/payments/amount.ts'
-import { isPaused } from '../../shared/protocol/task.ts'
+} from '@parley/client/internal/client'
+import { isDecimal } from '@parley/wire/model/amount'
+import { isPaused } from '@parley/wire/model/task'
+import { InvalidArgumentError } from 'commander'
 import { CliCommand } from '../cli-command.ts'
 import { completeMessage, type Outgoing } from '../complete-message.ts'
 import { clientSettings } from '../environment.ts'

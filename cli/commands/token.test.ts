@@ -1,7 +1,7 @@
 import { chmodSync, mkdirSync, writeFileSync } from 'node:fs'
 import path from 'node:path'
+import { type ScriptedCall, scriptedAgent } from '@parley/tools/testing/scripted-agent'
 import { expect, test } from 'vitest'
-import { type ScriptedCall, scriptedAgent } from '../../shared/testing/scripted-agent.ts'
 import { runCli, temporaryFolder } from '../testing.ts'
 
 const issued = {

@@ -1,5 +1,5 @@
 import path from 'node:path'
-import { ExposedSecretFile, readSecretFile } from '../../shared/process/secret-file.ts'
+import { ExposedSecretFile, readSecretFile } from '@parley/kit/process/secret-file'
 import { CliCommand } from '../cli-command.ts'
 import { clientSettings } from '../environment.ts'
 import { CommandFailed } from '../faults.ts'

@@ -46,6 +46,6 @@ async function up(io: Io, options: UpOptions): Promise<number> {
     throw new CommandFailed(`There is no folder ${agentsDir}. "npx parley new hello" makes a first agent.`)
   }
   applyListenOptions(io, options)
-  const { runGateway } = await import('../../gateway/main.ts')
+  const { runGateway } = await import('@parley/gateway/main')
   return runGateway({ supervise: true, agentsDir, replicas: options.replicas, gateways: options.gateways })
 }

@@ -1,9 +1,9 @@
 import { statSync } from 'node:fs'
 import path from 'node:path'
+import { testAgent } from '@parley/agent/testing'
+import { price, TestWallet } from '@parley/tools/testing/paid-agent'
+import { scriptedAgent } from '@parley/tools/testing/scripted-agent'
 import { expect, test } from 'vitest'
-import { price, TestWallet } from '../../shared/testing/paid-agent.ts'
-import { scriptedAgent } from '../../shared/testing/scripted-agent.ts'
-import { testAgent } from '../../shared/testing/test-agent.ts'
 import { runCli, temporaryFolder } from '../testing.ts'
 
 test('parley wallet makes a key that only its owner can read, once, and shows its address', async () => {

@@ -2,8 +2,7 @@ import { spawn } from 'node:child_process'
 import { once } from 'node:events'
 import { readdirSync } from 'node:fs'
 import path from 'node:path'
-import { expect, test } from 'vitest'
-import { scriptedAgent } from '../../shared/testing/scripted-agent.ts'
+import { scriptedAgent } from '@parley/tools/testing/scripted-agent'
 import {
   artifactEvent,
   artifactOf,
@@ -12,7 +11,8 @@ import {
   status,
   taskId,
   textPart,
-} from '../../shared/testing/wire-samples.ts'
+} from '@parley/tools/testing/wire-samples'
+import { expect, test } from 'vitest'
 import { runCli, temporaryFolder } from '../testing.ts'
 
 const answer = artifactOf('a', 'answer', textPart('done'), filePart('chart.svg', '<svg/>'))

@@ -1,5 +1,5 @@
 import path from 'node:path'
-import type { AgentClient, WireEvent } from '../../shared/client/client.ts'
+import type { AgentClient, WireEvent } from '@parley/client/internal/client'
 import { CliCommand } from '../cli-command.ts'
 import { conclude, followEvents, sayInterrupted } from '../follow-task.ts'
 import { interruption } from '../interrupt.ts'

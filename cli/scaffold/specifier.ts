@@ -1,6 +1,6 @@
 import { existsSync, readFileSync } from 'node:fs'
 import path from 'node:path'
-import { version } from '../../shared/process/version.ts'
+import { version } from '@parley/kit/process/version'
 
 export function isInstalled(cwd: string): boolean {
   return existsSync(path.join(cwd, 'node_modules', 'parley', 'package.json'))

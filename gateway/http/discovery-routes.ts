@@ -1,7 +1,7 @@
+import { agentId, keyId } from '@parley/kit/did/did'
+import { sendCacheable } from '@parley/kit/http/send-cacheable'
+import { ParleyError } from '@parley/wire/errors'
 import type { FastifyInstance } from 'fastify'
-import { sendCacheable } from '../../shared/http/send-cacheable.ts'
-import { agentId, keyId } from '../../shared/identity/did.ts'
-import { ParleyError } from '../../shared/jsonrpc/errors.ts'
 import type { Registry } from '../registry/registry.ts'
 import { cardOut, skillOut } from './entry-out.ts'
 

@@ -1,5 +1,5 @@
+import { ParleyError } from '@parley/wire/errors'
 import type { FastifyInstance } from 'fastify'
-import { ParleyError } from '../../shared/jsonrpc/errors.ts'
 
 /** Answered to the end: who watches the gateway must see that it stops, and agents that finish their work still ask. */
 const stillAnswered =

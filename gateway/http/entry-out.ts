@@ -1,5 +1,5 @@
 import { hash } from 'node:crypto'
-import { timestampOf } from '../../shared/protocol/timestamp.ts'
+import { timestampOf } from '@parley/wire/model/timestamp'
 import { isExternal } from '../registry/admission.ts'
 import type { AgentEntry, Load } from '../registry/entry.ts'
 import { resourceOf } from '../routing/token-forwarding.ts'

@@ -1,7 +1,7 @@
+import { didDocumentType } from '@parley/kit/did/document'
+import type { Identity } from '@parley/kit/did/identity'
+import { ParleyError } from '@parley/wire/errors'
 import type { FastifyInstance } from 'fastify'
-import { didDocumentType } from '../../shared/identity/document.ts'
-import type { Identity } from '../../shared/identity/identity.ts'
-import { ParleyError } from '../../shared/jsonrpc/errors.ts'
 
 /** `GET /.well-known/did.json` (specification): who the gateway is, or 404; the same for the life of the process. */
 export function addIdentityRoute(app: FastifyInstance, identity: Identity | undefined): void {

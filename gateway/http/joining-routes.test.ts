@@ -1,5 +1,5 @@
 import { afterEach, beforeEach, expect, test } from 'vitest'
-import { alice, JoiningHouse } from '../joining/testing.ts'
+import { alice, JoiningHouse } from '../registration/testing.ts'
 
 let house: JoiningHouse
 

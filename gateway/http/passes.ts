@@ -1,6 +1,6 @@
 import { hash } from 'node:crypto'
+import { ParleyError } from '@parley/wire/errors'
 import type { FastifyInstance } from 'fastify'
-import { ParleyError } from '../../shared/jsonrpc/errors.ts'
 
 /** A request names each agent that it passes through in its path; more are nobody's honest way to an agent. */
 const namedMax = 8

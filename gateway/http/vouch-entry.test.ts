@@ -1,5 +1,5 @@
+import { Voucher } from '@parley/kit/did/vouch'
 import { expect, test } from 'vitest'
-import { Voucher } from '../../shared/identity/vouch.ts'
 import type { AgentEntry } from '../registry/entry.ts'
 import { vouchFor } from './vouch-entry.ts'
 

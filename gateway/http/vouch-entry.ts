@@ -1,4 +1,4 @@
-import { cardHash, type Voucher } from '../../shared/identity/vouch.ts'
+import { cardHash, type Voucher } from '@parley/kit/did/vouch'
 import type { AgentEntry } from '../registry/entry.ts'
 import { agentUrl, cardOut } from './entry-out.ts'
 

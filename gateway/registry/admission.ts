@@ -1,4 +1,4 @@
-import { ParleyError } from '../../shared/jsonrpc/errors.ts'
+import { ParleyError } from '@parley/wire/errors'
 import type { AgentEntry } from './entry.ts'
 
 type Admission = Pick<AgentEntry, 'admitted' | 'admittedBy'>

@@ -1,5 +1,5 @@
+import { timestampOf } from '@parley/wire/model/timestamp'
 import { expect, test } from 'vitest'
-import { timestampOf } from '../../shared/protocol/timestamp.ts'
 import { AwaitedAgents } from './awaited-agents.ts'
 import type { AgentEntry } from './entry.ts'
 

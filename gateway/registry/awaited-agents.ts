@@ -1,4 +1,4 @@
-import { millisOf } from '../../shared/protocol/timestamp.ts'
+import { millisOf } from '@parley/wire/model/timestamp'
 import type { AgentEntry } from './entry.ts'
 
 export interface AwaitedAgentsOptions {

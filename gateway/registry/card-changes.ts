@@ -1,6 +1,6 @@
 import { isDeepStrictEqual } from 'node:util'
-import type { JsonObject, JsonValue } from '../../shared/protocol/task.ts'
-import { timestamp } from '../../shared/protocol/timestamp.ts'
+import type { JsonObject, JsonValue } from '@parley/wire/model/task'
+import { timestamp } from '@parley/wire/model/timestamp'
 import type { AgentEntry, CardChange } from './entry.ts'
 
 /** More are dropped, the oldest first. */

@@ -1,8 +1,8 @@
+import { isDid } from '@parley/kit/did/did'
+import { ParleyError } from '@parley/wire/errors'
+import { isObject } from '@parley/wire/jsonrpc/envelope'
+import type { JsonObject } from '@parley/wire/model/task'
 import { z } from 'zod'
-import { isDid } from '../../shared/identity/did.ts'
-import { isObject } from '../../shared/jsonrpc/envelope.ts'
-import { ParleyError } from '../../shared/jsonrpc/errors.ts'
-import type { JsonObject } from '../../shared/protocol/task.ts'
 import type { AgentSkill } from './entry.ts'
 
 const line = z.string().max(512)

@@ -1,5 +1,5 @@
-import type { JsonObject, JsonValue } from '../../shared/protocol/task.ts'
-import type { Timestamp } from '../../shared/protocol/timestamp.ts'
+import type { JsonObject, JsonValue } from '@parley/wire/model/task'
+import type { Timestamp } from '@parley/wire/model/timestamp'
 
 /**
  * `starting`: its process is being started (again). `ready`: its lease holds. `unreachable`: three leases were missed or

@@ -1,6 +1,6 @@
 import { setTimeout as wait } from 'node:timers/promises'
-import type { Log } from '../../shared/process/log.ts'
-import { waitAtMost } from '../../shared/process/wait-at-most.ts'
+import type { Log } from '@parley/kit/process/log'
+import { waitAtMost } from '@parley/kit/process/wait-at-most'
 import type { AgentEntry } from './entry.ts'
 import type { Registry } from './registry.ts'
 

@@ -1,6 +1,6 @@
+import { isStopWord, stemOf, wordsIn } from '@parley/negotiation/words/split'
+import { ParleyError } from '@parley/wire/errors'
 import unhomoglyph from 'unhomoglyph'
-import { ParleyError } from '../../shared/jsonrpc/errors.ts'
-import { isStopWord, stemOf, wordsIn } from '../../shared/negotiation/words/split.ts'
 import type { AgentEntry } from './entry.ts'
 
 /** Cards that share this much of the words and pairs of words of the smaller one are near-identical. */

@@ -1,6 +1,6 @@
+import { jsonObjectOf } from '@parley/wire/model/json-text'
+import type { JsonObject } from '@parley/wire/model/task'
 import type { Dispatcher } from 'undici'
-import { jsonObjectOf } from '../../shared/protocol/json-text.ts'
-import type { JsonObject } from '../../shared/protocol/task.ts'
 import type { AgentEntry } from './entry.ts'
 
 export interface ProbeOptions {

@@ -1,6 +1,6 @@
 import { randomUUID } from 'node:crypto'
+import { hasMongodb, type MongodbServer, startMongodb } from '@parley/tools/testing/mongodb-server'
 import { afterAll, afterEach, beforeAll, describe, expect, test } from 'vitest'
-import { hasMongodb, type MongodbServer, startMongodb } from '../../shared/testing/mongodb-server.ts'
 import { openGatewayMongodb } from '../store/gateway-mongodb.ts'
 import { type Announcement, Registry } from './registry.ts'
 import { mongodbRegistryStore, registryIndexes } from './registry-mongodb.ts'

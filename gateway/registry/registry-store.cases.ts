@@ -1,6 +1,6 @@
 import { randomUUID } from 'node:crypto'
+import { timestamp } from '@parley/wire/model/timestamp'
 import { beforeEach, describe, expect, test } from 'vitest'
-import { timestamp } from '../../shared/protocol/timestamp.ts'
 import type { AgentEntry } from './entry.ts'
 import type { RegistryStore } from './store.ts'
 

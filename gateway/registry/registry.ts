@@ -1,6 +1,6 @@
 import { randomUUID } from 'node:crypto'
-import { ParleyError } from '../../shared/jsonrpc/errors.ts'
-import { timestamp } from '../../shared/protocol/timestamp.ts'
+import { ParleyError } from '@parley/wire/errors'
+import { timestamp } from '@parley/wire/model/timestamp'
 import {
   type Admitting,
   admission,

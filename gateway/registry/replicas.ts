@@ -1,4 +1,4 @@
-import { ParleyError } from '../../shared/jsonrpc/errors.ts'
+import { ParleyError } from '@parley/wire/errors'
 import type { AgentEntry, Load, Replica } from './entry.ts'
 
 /** Of one agent. Each is kept by every gateway and written with the entry. */

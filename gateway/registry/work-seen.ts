@@ -1,4 +1,4 @@
-import type { Log } from '../../shared/process/log.ts'
+import type { Log } from '@parley/kit/process/log'
 import type { AgentEntry, Load, Measurements } from './entry.ts'
 import type { Registry } from './registry.ts'
 

@@ -1,6 +1,6 @@
 import type { IncomingHttpHeaders } from 'node:http'
-import { isObject } from '../../shared/jsonrpc/envelope.ts'
-import { jsonOf } from '../../shared/protocol/json-text.ts'
+import { isObject } from '@parley/wire/jsonrpc/envelope'
+import { jsonOf } from '@parley/wire/model/json-text'
 import type { Target } from './agent-target.ts'
 import { Exchange, type Head } from './exchange.ts'
 

@@ -1,6 +1,6 @@
 import type { IncomingHttpHeaders } from 'node:http'
-import { RecentMap } from '../../shared/identity/recent-map.ts'
-import { isObject } from '../../shared/jsonrpc/envelope.ts'
+import { RecentMap } from '@parley/kit/did/recent-map'
+import { isObject } from '@parley/wire/jsonrpc/envelope'
 import { isExternal } from '../registry/admission.ts'
 import type { AgentEntry } from '../registry/entry.ts'
 import type { Registry } from '../registry/registry.ts'

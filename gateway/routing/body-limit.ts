@@ -1,5 +1,5 @@
 import { type Readable, Transform } from 'node:stream'
-import { ParleyError } from '../../shared/jsonrpc/errors.ts'
+import { ParleyError } from '@parley/wire/errors'
 
 /** @throws ParleyError InvalidRequest (413) when the announced length is over the limit. */
 export function checkLength(contentLength: string | undefined, maxBytes: number): void {

@@ -1,4 +1,4 @@
-import { isObject } from '../../shared/jsonrpc/envelope.ts'
+import { isObject } from '@parley/wire/jsonrpc/envelope'
 import type { AgentEntry } from '../registry/entry.ts'
 
 /** Whether the agent's card names a price, of its own or of a skill. */

@@ -1,4 +1,4 @@
-import type { Ranked } from '../ranking/agent-index.ts'
+import type { Ranked } from '@parley/negotiation/index/agent-index'
 import { isNewcomer } from '../registry/admission.ts'
 import type { AgentEntry } from '../registry/entry.ts'
 import { type Absence, exclusionOf } from './absence.ts'

@@ -1,8 +1,8 @@
 import { hash, randomUUID } from 'node:crypto'
 import type { IncomingHttpHeaders } from 'node:http'
-import { isObject } from '../../shared/jsonrpc/envelope.ts'
-import { parseJson } from '../../shared/jsonrpc/parse-json.ts'
-import { snakeOf } from '../../shared/protocol/spelling.ts'
+import { snakeOf } from '@parley/wire/codecs/parley/spelling'
+import { isObject } from '@parley/wire/jsonrpc/envelope'
+import { parseJson } from '@parley/wire/jsonrpc/parse-json'
 import { isExternal } from '../registry/admission.ts'
 import type { AgentEntry } from '../registry/entry.ts'
 

@@ -1,9 +1,9 @@
 import { mkdtemp, rm } from 'node:fs/promises'
 import os from 'node:os'
 import path from 'node:path'
+import { openDatabase } from '@parley/kit/database/sqlite-database'
+import { makeLog } from '@parley/kit/process/log'
 import { afterEach, beforeEach, expect, test } from 'vitest'
-import { makeLog } from '../../shared/process/log.ts'
-import { openDatabase } from '../../shared/store/sqlite-database.ts'
 import { Decisions } from './decisions.ts'
 import { routingMigrations, SqliteRoutingStore } from './routing-sqlite.ts'
 

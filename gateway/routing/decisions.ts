@@ -1,5 +1,5 @@
-import type { Log } from '../../shared/process/log.ts'
-import { waitAtMost } from '../../shared/process/wait-at-most.ts'
+import type { Log } from '@parley/kit/process/log'
+import { waitAtMost } from '@parley/kit/process/wait-at-most'
 import type { DecisionRecord, RoutingStore } from './routing-store.ts'
 
 /** Records that may wait for the store while their callers are answered. */

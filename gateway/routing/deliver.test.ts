@@ -1,10 +1,10 @@
 import { once } from 'node:events'
 import http from 'node:http'
 import type { AddressInfo } from 'node:net'
+import { AnswerBudget } from '@parley/kit/process/answer-budget'
 import Fastify from 'fastify'
 import { Agent } from 'undici'
 import { afterEach, expect, test } from 'vitest'
-import { AnswerBudget } from '../../shared/process/answer-budget.ts'
 import type { AgentEntry } from '../registry/entry.ts'
 import { type Delivery, deliver } from './deliver.ts'
 

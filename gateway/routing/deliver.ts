@@ -1,6 +1,6 @@
 import { setTimeout as delay } from 'node:timers/promises'
+import { type AnswerClaim, isBudgetRefusal } from '@parley/kit/process/answer-budget'
 import type { FastifyReply, FastifyRequest } from 'fastify'
-import { type AnswerClaim, isBudgetRefusal } from '../../shared/process/answer-budget.ts'
 import type { Target } from './agent-target.ts'
 import type { Completed } from './completed-request.ts'
 import type { Exchange, Head } from './exchange.ts'

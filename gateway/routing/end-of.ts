@@ -1,4 +1,4 @@
-import { isObject } from '../../shared/jsonrpc/envelope.ts'
+import { isObject } from '@parley/wire/jsonrpc/envelope'
 
 /** How a task ended by itself. */
 export interface Ending {

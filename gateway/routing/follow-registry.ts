@@ -1,4 +1,4 @@
-import type { AgentIndex } from '../ranking/agent-index.ts'
+import type { AgentIndex } from '@parley/negotiation/index/agent-index'
 import type { AgentEntry } from '../registry/entry.ts'
 import type { Registry } from '../registry/registry.ts'
 import { exclusionOf } from './absence.ts'

@@ -1,4 +1,4 @@
-import { ParleyError } from '../../shared/jsonrpc/errors.ts'
+import { ParleyError } from '@parley/wire/errors'
 
 /**
  * The path of the agent's own route, as raw as it came, from `/agents/{slug}/…`. What two servers might read differently

@@ -1,6 +1,6 @@
 import { randomBytes, randomUUID } from 'node:crypto'
+import { Cursors } from '@parley/kit/database/cursor'
 import { expect, test } from 'vitest'
-import { Cursors } from '../../shared/store/cursor.ts'
 import { cursorMaxLength, GatherCursor, type Progress } from './gather-cursor.ts'
 
 const cursors = new GatherCursor(new Cursors(randomBytes(32), cursorMaxLength))

@@ -1,7 +1,7 @@
 import { createHash } from 'node:crypto'
+import type { Cursors } from '@parley/kit/database/cursor'
+import { ParleyError } from '@parley/wire/errors'
 import { z } from 'zod'
-import { ParleyError } from '../../shared/jsonrpc/errors.ts'
-import type { Cursors } from '../../shared/store/cursor.ts'
 
 /** An item that was read, by which the next one is found even when this one is removed meanwhile. */
 export interface Position {

@@ -1,5 +1,5 @@
-import { type RequestId, readId } from '../../shared/jsonrpc/envelope.ts'
-import { parseJson } from '../../shared/jsonrpc/parse-json.ts'
+import { type RequestId, readId } from '@parley/wire/jsonrpc/envelope'
+import { parseJson } from '@parley/wire/jsonrpc/parse-json'
 
 /** Bodies up to this size are read for their id when the call is refused before the body was looked at. */
 const maxBytes = 64 * 1024

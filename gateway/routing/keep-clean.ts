@@ -1,5 +1,5 @@
 import { setImmediate as nextTurn } from 'node:timers/promises'
-import type { Log } from '../../shared/process/log.ts'
+import type { Log } from '@parley/kit/process/log'
 import type { RoutingStore } from './routing-store.ts'
 
 export interface KeepCleanOptions {

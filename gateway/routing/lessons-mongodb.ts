@@ -1,7 +1,7 @@
-import type { Lesson } from '../../shared/negotiation/lesson.ts'
-import { isDuplicate, untilDone } from '../../shared/store/mongodb-database.ts'
-import { hashOf, keyText } from '../../shared/store/mongodb-keys.ts'
-import type { Index } from '../../shared/store/mongodb-schema.ts'
+import { isDuplicate, untilDone } from '@parley/kit/database/mongodb-database'
+import { hashOf, keyText } from '@parley/kit/database/mongodb-keys'
+import type { Index } from '@parley/kit/database/mongodb-schema'
+import type { Lesson } from '@parley/negotiation/score/lesson'
 import { Changes, type Changing, changed } from '../store/changes-mongodb.ts'
 import { type GatewayMongodb, gatewayScope } from '../store/gateway-mongodb.ts'
 

@@ -1,7 +1,7 @@
-import type { Offer, OfferedSkill } from '../../shared/negotiation/offer.ts'
-import type { NegotiationRequest } from '../../shared/negotiation/request.ts'
-import type { AgentIndex, RankOptions } from '../ranking/agent-index.ts'
-import type { Embeddings } from '../ranking/embeddings.ts'
+import type { AgentIndex, RankOptions } from '@parley/negotiation/index/agent-index'
+import type { Embeddings } from '@parley/negotiation/index/embeddings'
+import type { Offer, OfferedSkill } from '@parley/negotiation/score/offer'
+import type { NegotiationRequest } from '@parley/negotiation/score/request'
 
 /** Nearness in meaning, where the operator has an endpoint for it: vectors of all skills, and of what is asked. */
 export class Meaning {

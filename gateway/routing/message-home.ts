@@ -1,4 +1,4 @@
-import type { MessageIn } from '../../shared/protocol/message-in.ts'
+import type { MessageIn } from '@parley/wire/codecs/parley/message-in'
 import type { AgentEntry } from '../registry/entry.ts'
 import type { Registry } from '../registry/registry.ts'
 import { settled } from './placement.ts'

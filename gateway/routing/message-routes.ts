@@ -1,5 +1,5 @@
-import { isObject } from '../../shared/jsonrpc/envelope.ts'
-import type { Log } from '../../shared/process/log.ts'
+import type { Log } from '@parley/kit/process/log'
+import { isObject } from '@parley/wire/jsonrpc/envelope'
 import { isExternal } from '../registry/admission.ts'
 import type { AgentEntry } from '../registry/entry.ts'
 import type { Registry } from '../registry/registry.ts'

@@ -1,5 +1,5 @@
-import { isObject } from '../../shared/jsonrpc/envelope.ts'
-import { jsonOf } from '../../shared/protocol/json-text.ts'
+import { isObject } from '@parley/wire/jsonrpc/envelope'
+import { jsonOf } from '@parley/wire/model/json-text'
 import { isExternal } from '../registry/admission.ts'
 import type { AgentEntry } from '../registry/entry.ts'
 import type { Delivered } from './deliver.ts'

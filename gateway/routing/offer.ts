@@ -1,6 +1,6 @@
+import type { Facts, Offer, OfferedSkill } from '@parley/negotiation/score/offer'
+import { amount } from '@parley/negotiation/score/request'
 import { z } from 'zod'
-import type { Facts, Offer, OfferedSkill } from '../../shared/negotiation/offer.ts'
-import { amount } from '../../shared/negotiation/request.ts'
 import type { AgentEntry, AgentSkill } from '../registry/entry.ts'
 
 const texts = z.array(z.string().max(1000)).max(500).catch([])

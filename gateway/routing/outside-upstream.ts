@@ -1,9 +1,9 @@
+import type { AllowedHosts } from '@parley/kit/net/allowed-hosts'
+import { guardedResolver } from '@parley/kit/net/dns-resolver'
+import { outgoingUrl } from '@parley/kit/net/outgoing-url'
+import { openPinned } from '@parley/kit/net/pinned-socket'
+import { type Resolver, resolvePublic } from '@parley/kit/net/resolve-public'
 import { Agent, type buildConnector } from 'undici'
-import type { AllowedHosts } from '../../shared/net/allowed-hosts.ts'
-import { guardedResolver } from '../../shared/net/dns-resolver.ts'
-import { outgoingUrl } from '../../shared/net/outgoing-url.ts'
-import { openPinned } from '../../shared/net/pinned-socket.ts'
-import { type Resolver, resolvePublic } from '../../shared/net/resolve-public.ts'
 import { type UpstreamOptions, upstreamLimits } from './upstream.ts'
 
 export interface OutsideUpstreamOptions extends UpstreamOptions {

@@ -1,5 +1,5 @@
-import { isObject } from '../../shared/jsonrpc/envelope.ts'
-import { jsonOf } from '../../shared/protocol/json-text.ts'
+import { isObject } from '@parley/wire/jsonrpc/envelope'
+import { jsonOf } from '@parley/wire/model/json-text'
 
 /** Reasons of a 503 that our servers give before anything of the message is kept; other 503s may come after. */
 const before = new Set<unknown>(['draining', 'queue_full', 'oauth', 'limits', 'loop'])

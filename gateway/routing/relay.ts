@@ -1,7 +1,7 @@
 import type { OutgoingHttpHeaders } from 'node:http'
 import { isIP } from 'node:net'
+import { aboutTheAnswer } from '@parley/kit/http/security-headers'
 import type { FastifyReply, FastifyRequest } from 'fastify'
-import { aboutTheAnswer } from '../../shared/http/security-headers.ts'
 import type { AgentEntry } from '../registry/entry.ts'
 import type { Target } from './agent-target.ts'
 import { AnswerId } from './answer-id.ts'

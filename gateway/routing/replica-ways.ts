@@ -1,5 +1,5 @@
+import { RecentMap } from '@parley/kit/did/recent-map'
 import type { Agent, Dispatcher } from 'undici'
-import { RecentMap } from '../../shared/identity/recent-map.ts'
 import type { AgentEntry } from '../registry/entry.ts'
 import { isStopping, refusalMaxBytes } from './refused-before.ts'
 

@@ -1,5 +1,5 @@
-import { ParleyError } from '../../shared/jsonrpc/errors.ts'
-import type { JsonObject } from '../../shared/protocol/task.ts'
+import { ParleyError } from '@parley/wire/errors'
+import type { JsonObject } from '@parley/wire/model/task'
 import type { Choice } from './choices.ts'
 import type { Decision, Try } from './negotiator.ts'
 

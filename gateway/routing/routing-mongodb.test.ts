@@ -1,5 +1,5 @@
+import { hasMongodb, type MongodbServer, startMongodb } from '@parley/tools/testing/mongodb-server'
 import { afterAll, afterEach, beforeAll, describe, expect, test } from 'vitest'
-import { hasMongodb, type MongodbServer, startMongodb } from '../../shared/testing/mongodb-server.ts'
 import { openGatewayMongodb } from '../store/gateway-mongodb.ts'
 import type { DecisionBounds } from './decision-shares.ts'
 import { mongodbRoutingStore, routingIndexes } from './routing-mongodb.ts'

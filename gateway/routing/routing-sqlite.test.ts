@@ -1,8 +1,8 @@
 import { mkdtemp, rm } from 'node:fs/promises'
 import os from 'node:os'
 import path from 'node:path'
+import { openDatabase } from '@parley/kit/database/sqlite-database'
 import { afterEach } from 'vitest'
-import { openDatabase } from '../../shared/store/sqlite-database.ts'
 import { routingMigrations, SqliteRoutingStore } from './routing-sqlite.ts'
 import { routingStoreCases } from './routing-store.cases.ts'
 

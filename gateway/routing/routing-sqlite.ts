@@ -1,6 +1,6 @@
-import type { Lesson } from '../../shared/negotiation/lesson.ts'
-import type { JsonObject } from '../../shared/protocol/task.ts'
-import type { SqliteDatabase } from '../../shared/store/sqlite-database.ts'
+import type { SqliteDatabase } from '@parley/kit/database/sqlite-database'
+import type { Lesson } from '@parley/negotiation/score/lesson'
+import type { JsonObject } from '@parley/wire/model/task'
 import {
   type DecisionBounds,
   decisionBounds,

@@ -1,5 +1,5 @@
+import type { Lesson } from '@parley/negotiation/score/lesson'
 import { beforeEach, describe, expect, test } from 'vitest'
-import type { Lesson } from '../../shared/negotiation/lesson.ts'
 import type { DecisionBounds } from './decision-shares.ts'
 import type { Route, RoutingStore } from './routing-store.ts'
 

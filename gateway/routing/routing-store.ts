@@ -1,5 +1,5 @@
-import type { Lesson } from '../../shared/negotiation/lesson.ts'
-import type { JsonObject } from '../../shared/protocol/task.ts'
+import type { Lesson } from '@parley/negotiation/score/lesson'
+import type { JsonObject } from '@parley/wire/model/task'
 
 /**
  * A task, a context, an `Idempotency-Key`, a message that is to be paid (its `messageId`), a payment session, or a completed

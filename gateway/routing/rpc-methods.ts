@@ -1,4 +1,4 @@
-import type { Scope } from '../../shared/auth/caller.ts'
+import type { Scope } from '@parley/kit/auth/caller'
 
 /** Where a call without a named agent goes: by its message, its task or its context, to all, or nowhere. */
 export type Aim = 'message' | 'task' | 'context' | 'tasks' | 'contexts' | 'gateway'

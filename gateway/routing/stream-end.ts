@@ -1,4 +1,4 @@
-import { isObject } from '../../shared/jsonrpc/envelope.ts'
+import { isObject } from '@parley/wire/jsonrpc/envelope'
 import { type Ending, endOf } from './end-of.ts'
 import type { Watch } from './exchange.ts'
 import type { Lessons } from './lessons.ts'

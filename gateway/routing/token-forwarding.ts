@@ -1,6 +1,6 @@
-import type { Caller } from '../../shared/auth/caller.ts'
-import { isObject } from '../../shared/jsonrpc/envelope.ts'
-import { ParleyError } from '../../shared/jsonrpc/errors.ts'
+import type { Caller } from '@parley/kit/auth/caller'
+import { ParleyError } from '@parley/wire/errors'
+import { isObject } from '@parley/wire/jsonrpc/envelope'
 import { isExternal } from '../registry/admission.ts'
 import type { AgentEntry } from '../registry/entry.ts'
 

@@ -1,5 +1,5 @@
-import { ParleyError } from '../../shared/jsonrpc/errors.ts'
-import { OutgoingFailed, OutgoingRefused } from '../../shared/net/outgoing-errors.ts'
+import { OutgoingFailed, OutgoingRefused } from '@parley/kit/net/outgoing-errors'
+import { ParleyError } from '@parley/wire/errors'
 
 const notReached = new Set([
   'ECONNREFUSED',

@@ -1,7 +1,7 @@
-import { ParleyError } from '../../shared/jsonrpc/errors.ts'
-import { type NegotiationRequest, parseNegotiation } from '../../shared/negotiation/request.ts'
-import { usualWeights } from '../../shared/negotiation/usual.ts'
-import type { MessageSend } from '../../shared/protocol/params.ts'
+import { type NegotiationRequest, parseNegotiation } from '@parley/negotiation/score/request'
+import { usualWeights } from '@parley/negotiation/score/usual'
+import type { MessageSend } from '@parley/wire/codecs/parley/params'
+import { ParleyError } from '@parley/wire/errors'
 
 const textMaxLength = 10_000
 

@@ -1,4 +1,4 @@
-import { RecentMap } from '../../shared/identity/recent-map.ts'
+import { RecentMap } from '@parley/kit/did/recent-map'
 import { isExternal } from '../registry/admission.ts'
 import type { AgentEntry } from '../registry/entry.ts'
 import type { Registry } from '../registry/registry.ts'

@@ -1,4 +1,4 @@
-import type { AnswerClaim } from '../../shared/process/answer-budget.ts'
+import type { AnswerClaim } from '@parley/kit/process/answer-budget'
 import type { Watch } from './exchange.ts'
 
 const mostBytes = 4 * 1024 * 1024

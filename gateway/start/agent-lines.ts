@@ -1,4 +1,4 @@
-import { terminalLine } from '../../shared/process/terminal-log.ts'
+import { terminalLine } from '@parley/kit/process/terminal-log'
 
 /** Passes the log lines of the agents on to stderr, in the form of our own. */
 export function agentLines(stderr: NodeJS.WriteStream): (line: string) => void {

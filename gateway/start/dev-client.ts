@@ -1,10 +1,10 @@
 import { randomBytes, randomUUID } from 'node:crypto'
 import { rename, rm, stat, writeFile } from 'node:fs/promises'
 import path from 'node:path'
-import type { Log } from '../../shared/process/log.ts'
-import { ExposedSecretFile, readSecretFile } from '../../shared/process/secret-file.ts'
-import type { EnsureClient } from '../identity-provider/clients.ts'
-import type { IdentityProvider } from '../identity-provider/identity-provider.ts'
+import type { Log } from '@parley/kit/process/log'
+import { ExposedSecretFile, readSecretFile } from '@parley/kit/process/secret-file'
+import type { EnsureClient } from '../oauth/clients.ts'
+import type { IdentityProvider } from '../oauth/identity-provider.ts'
 
 const operator = {
   clientId: 'operator',

@@ -1,6 +1,6 @@
 import path from 'node:path'
 import { fileURLToPath } from 'node:url'
-import type { Log } from '../../shared/process/log.ts'
+import type { Log } from '@parley/kit/process/log'
 import type { GatewayConfig } from '../config.ts'
 import { FurtherGateway } from '../supervisor/further-gateway.ts'
 import { Ports } from '../supervisor/ports.ts'
@@ -40,6 +40,6 @@ export async function startFurtherGateways(options: FurtherGatewaysOptions): Pro
 /** The entry beside this file, in the language of this file: TypeScript in the sources, JavaScript in the package. */
 function gatewayCommand() {
   const here = fileURLToPath(import.meta.url)
-  const entry = path.resolve(path.dirname(here), `../../gateway/gateway-process${path.extname(here)}`)
+  const entry = path.resolve(path.dirname(here), `../gateway-process${path.extname(here)}`)
   return { file: process.execPath, args: ['--disable-warning=ExperimentalWarning', entry] }
 }

@@ -1,4 +1,4 @@
-import { mongodbOAuthStore, oauthIndexes } from '../identity-provider/oauth-mongodb.ts'
+import { mongodbOAuthStore, oauthIndexes } from '../oauth/oauth-mongodb.ts'
 import { mongodbRegistryStore, registryIndexes } from '../registry/registry-mongodb.ts'
 import { mongodbRoutingStore, routingIndexes } from '../routing/routing-mongodb.ts'
 import { claimsIndexes, mongodbClaims } from '../store/claims-mongodb.ts'

@@ -1,6 +1,6 @@
-import type { Log } from '../../shared/process/log.ts'
-import { ConfigError } from '../../shared/process/settings.ts'
-import { waitAtMost } from '../../shared/process/wait-at-most.ts'
+import type { Log } from '@parley/kit/process/log'
+import { ConfigError } from '@parley/kit/process/settings'
+import { waitAtMost } from '@parley/kit/process/wait-at-most'
 import type { Registry } from '../registry/registry.ts'
 import type { Lessons } from '../routing/lessons.ts'
 
@@ -37,7 +37,7 @@ export async function startSharing(options: SharingOptions): Promise<Sharing> {
   }, log)
   let ping = async () => {}
   if (redisUrl !== undefined) {
-    const { connectRedis } = await import('../../shared/process/redis.ts')
+    const { connectRedis } = await import('@parley/kit/process/redis')
     const connect = async (more: object) =>
       stack.adopt(await connectRedis({ url: redisUrl, log, options: more }).catch(refusal), (redis) =>
         redis.disconnect(),

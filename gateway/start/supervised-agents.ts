@@ -3,13 +3,13 @@ import { isIP } from 'node:net'
 import os from 'node:os'
 import path from 'node:path'
 import { fileURLToPath } from 'node:url'
+import { verifyDocument } from '@parley/kit/did/document'
+import { Audit } from '@parley/kit/process/audit'
+import { databaseUrl } from '@parley/kit/process/config'
+import type { Log } from '@parley/kit/process/log'
 import type { Agent as UpstreamAgent } from 'undici'
-import { verifyDocument } from '../../shared/identity/document.ts'
-import { Audit } from '../../shared/process/audit.ts'
-import { databaseUrl } from '../../shared/process/config.ts'
-import type { Log } from '../../shared/process/log.ts'
 import type { GatewayConfig } from '../config.ts'
-import type { IdentityProvider } from '../identity-provider/identity-provider.ts'
+import type { IdentityProvider } from '../oauth/identity-provider.ts'
 import { readCard, readSkills } from '../registry/card.ts'
 import { readJson } from '../registry/probe.ts'
 import type { Registry } from '../registry/registry.ts'
@@ -109,10 +109,9 @@ function enterAgain(entered: Iterable<Entered>, options: SupervisedAgentsOptions
   }
 }
 
-/** The entry beside this file, in the language of this file: TypeScript in the sources, JavaScript in the package. */
+/** The entry of the agent server: TypeScript in the clone, JavaScript in the packed package. */
 function agentCommand(folder: string) {
-  const here = fileURLToPath(import.meta.url)
-  const entry = path.resolve(path.dirname(here), `../../shared/agent-process${path.extname(here)}`)
+  const entry = fileURLToPath(import.meta.resolve('@parley/agent/internal/server/agent-process'))
   return { file: process.execPath, args: ['--disable-warning=ExperimentalWarning', entry, folder] }
 }
 

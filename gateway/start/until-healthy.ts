@@ -1,5 +1,5 @@
 import { setTimeout as wait } from 'node:timers/promises'
-import type { FailingChecks } from '../../shared/http/health-routes.ts'
+import type { FailingChecks } from '@parley/kit/http/health-routes'
 
 const limitMs = 60_000
 const everyMs = 250

@@ -1,6 +1,6 @@
-import { isDuplicate } from '../../shared/store/mongodb-database.ts'
-import { keyText } from '../../shared/store/mongodb-keys.ts'
-import type { Index } from '../../shared/store/mongodb-schema.ts'
+import { isDuplicate } from '@parley/kit/database/mongodb-database'
+import { keyText } from '@parley/kit/database/mongodb-keys'
+import type { Index } from '@parley/kit/database/mongodb-schema'
 import type { Claims } from './claims.ts'
 import { type GatewayMongodb, gatewayScope } from './gateway-mongodb.ts'
 

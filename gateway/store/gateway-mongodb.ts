@@ -1,8 +1,8 @@
+import { refuseUnfinishedImport } from '@parley/engine/store/mongodb-import'
+import { connectMongodb } from '@parley/kit/database/mongodb-database'
+import { guarded } from '@parley/kit/database/mongodb-guard'
+import { type Index, type Migration, prepareSchema } from '@parley/kit/database/mongodb-schema'
 import type { Collection, Db } from 'mongodb'
-import { connectMongodb } from '../../shared/store/mongodb-database.ts'
-import { guarded } from '../../shared/store/mongodb-guard.ts'
-import { refuseUnfinishedImport } from '../../shared/store/mongodb-import.ts'
-import { type Index, type Migration, prepareSchema } from '../../shared/store/mongodb-schema.ts'
 
 /** Every document of the gateways carries it as its `agent_id`, beside those of the agents in the same database. */
 export const gatewayScope = 'gateway'

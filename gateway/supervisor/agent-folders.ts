@@ -1,8 +1,8 @@
 import { readdir, readFile } from 'node:fs/promises'
 import path from 'node:path'
+import { agentFileOf } from '@parley/kit/process/agent-file'
+import { agentSettings, commonSettings, gatewaySettings } from '@parley/kit/process/settings'
 import { z } from 'zod'
-import { agentFileOf } from '../../shared/process/agent-file.ts'
-import { agentSettings, commonSettings, gatewaySettings } from '../../shared/process/settings.ts'
 
 /** `settings.json` beside `agent.ts`: what the agent reads from the environment besides the settings of every agent. */
 const settingName = z

@@ -1,4 +1,4 @@
-import { agentSettings, commonSettings, type Setting } from '../../shared/process/settings.ts'
+import { agentSettings, commonSettings, type Setting } from '@parley/kit/process/settings'
 import type { AgentFolder } from './agent-folders.ts'
 
 /** What every agent may know of the machine. */

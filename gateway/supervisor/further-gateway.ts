@@ -1,6 +1,6 @@
 import { setTimeout as wait } from 'node:timers/promises'
+import type { Log } from '@parley/kit/process/log'
 import { request } from 'undici'
-import type { Log } from '../../shared/process/log.ts'
 import { AgentProcess, type Command } from './agent-process.ts'
 import { Backoff } from './backoff.ts'
 import { watchForHang } from './watchdog.ts'

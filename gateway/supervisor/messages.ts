@@ -1,5 +1,5 @@
+import type { JsonObject } from '@parley/wire/model/task'
 import { z } from 'zod'
-import type { JsonObject } from '../../shared/protocol/task.ts'
 
 /** What an agent's process tells its supervisor over the IPC channel. */
 const message = z.discriminatedUnion('type', [

@@ -1,5 +1,5 @@
 import { setTimeout as wait } from 'node:timers/promises'
-import type { Log } from '../../shared/process/log.ts'
+import type { Log } from '@parley/kit/process/log'
 import type { AgentFolder } from './agent-folders.ts'
 import { AgentProcess, type Command, type Exit } from './agent-process.ts'
 import { Backoff, type BackoffOptions } from './backoff.ts'

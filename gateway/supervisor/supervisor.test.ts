@@ -4,8 +4,8 @@ import net from 'node:net'
 import os from 'node:os'
 import path from 'node:path'
 import { pathToFileURL } from 'node:url'
+import { makeLog } from '@parley/kit/process/log'
 import { afterEach, beforeEach, expect, test } from 'vitest'
-import { makeLog } from '../../shared/process/log.ts'
 import type { ReadyAgent } from './supervised-agent.ts'
 import { Supervisor, type SupervisorOptions } from './supervisor.ts'
 
@@ -14,9 +14,9 @@ const prelude = `
 import http from 'node:http'
 import fs from 'node:fs'
 import path from 'node:path'
-import { agentIdentity } from ${JSON.stringify(pathToFileURL(path.resolve('shared/identity/identity.ts')).href)}
-import { keyPairFromSeed } from ${JSON.stringify(pathToFileURL(path.resolve('shared/identity/keys.ts')).href)}
-import { retireOldKeys, rotateKeys } from ${JSON.stringify(pathToFileURL(path.resolve('shared/identity/key-file.ts')).href)}
+import { agentIdentity } from ${JSON.stringify(pathToFileURL(path.resolve('shared/kit/did/identity.ts')).href)}
+import { keyPairFromSeed } from ${JSON.stringify(pathToFileURL(path.resolve('shared/kit/did/keys.ts')).href)}
+import { retireOldKeys, rotateKeys } from ${JSON.stringify(pathToFileURL(path.resolve('shared/kit/did/key-file.ts')).href)}
 const name = path.basename(process.argv[2])
 const keyFile = path.join(process.env.DATA_DIR, 'key.json')
 const identify = () => agentIdentity('test', keyFile)

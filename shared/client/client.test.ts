@@ -1,6 +1,6 @@
+import { scriptedAgent } from '@parley/tools/testing/scripted-agent'
+import { status, task, taskId } from '@parley/tools/testing/wire-samples'
 import { expect, test } from 'vitest'
-import { scriptedAgent } from '../testing/scripted-agent.ts'
-import { status, task, taskId } from '../testing/wire-samples.ts'
 import { AgentClient, RpcError } from './client.ts'
 
 test('a call posts a JSON-RPC request with the bearer token and gives back the result', async () => {

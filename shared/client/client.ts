@@ -1,5 +1,5 @@
 import { randomUUID } from 'node:crypto'
-import { isPaused, isTerminal, type TaskState } from '../protocol/task.ts'
+import { isPaused, isTerminal, type TaskState } from '@parley/wire/model/task'
 import { delay } from './delay.ts'
 import { type FollowLimits, followStream, type Opening } from './follow-stream.ts'
 import { RpcError } from './rpc-error.ts'

@@ -1,5 +1,4 @@
-import { expect, test } from 'vitest'
-import { scriptedAgent } from '../testing/scripted-agent.ts'
+import { scriptedAgent } from '@parley/tools/testing/scripted-agent'
 import {
   artifactEvent,
   artifactOf,
@@ -8,7 +7,8 @@ import {
   status,
   taskId,
   textPart,
-} from '../testing/wire-samples.ts'
+} from '@parley/tools/testing/wire-samples'
+import { expect, test } from 'vitest'
 import { AgentClient, type WireEvent } from './client.ts'
 
 const fast = { reconnectDelayMs: 1, reconnectMax: 3 }

@@ -1,4 +1,4 @@
-import { isPaused } from '../protocol/task.ts'
+import { isPaused } from '@parley/wire/model/task'
 import { delay } from './delay.ts'
 import { eventFrames, type FrameLimits } from './event-frames.ts'
 import { ConnectionError, RpcError } from './rpc-error.ts'

@@ -1,6 +1,6 @@
 import { randomUUID } from 'node:crypto'
+import { testAgent } from '@parley/agent/testing'
 import { expect, test } from 'vitest'
-import { testAgent } from '../testing/test-agent.ts'
 
 test('the client sets, reads and removes webhooks, and reads the event log', async () => {
   await using agent = await testAgent({ handle: ({ text }) => text })

@@ -1,4 +1,4 @@
-import { connectionFault } from '../net/connection-fault.ts'
+import { connectionFault } from '@parley/kit/net/connection-fault'
 
 /** The server answered with an error. `code` is 0 where the answer held no JSON-RPC envelope (a proxy's page, say). */
 export class RpcError extends Error {

@@ -1,11 +1,11 @@
 import { mkdtemp, rm } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
 import path from 'node:path'
+import { type TestAgent, testAgent } from '@parley/agent/testing'
+import { agentIdentity } from '@parley/kit/did/identity'
+import { readSignature, verifySigned } from '@parley/kit/did/signature'
+import { type ScriptedAnswer, type ScriptedCall, scriptedAgent } from '@parley/tools/testing/scripted-agent'
 import { afterAll, beforeAll, beforeEach, expect, test } from 'vitest'
-import { agentIdentity } from '../identity/identity.ts'
-import { readSignature, verifySigned } from '../identity/signature.ts'
-import { type ScriptedAnswer, type ScriptedCall, scriptedAgent } from '../testing/scripted-agent.ts'
-import { type TestAgent, testAgent } from '../testing/test-agent.ts'
 import { AgentClient, ClientToken, signedFetch } from './signed-fetch.ts'
 
 let folder: string

@@ -1,6 +1,6 @@
 import { createHash } from 'node:crypto'
-import { RecentMap } from '../identity/recent-map.ts'
-import { signRequest, unixNow } from '../identity/signature.ts'
+import { RecentMap } from '@parley/kit/did/recent-map'
+import { signRequest, unixNow } from '@parley/kit/did/signature'
 
 /** Who signs: an `Identity`, or a DID and what signs with its key. */
 export interface Signer {
@@ -99,8 +99,8 @@ function freshTimestamps(): (body: string) => number {
   }
 }
 
-export { ClientToken } from '../auth/client-token.ts'
-export { agentIdentity } from '../identity/identity.ts'
+export { ClientToken } from '@parley/kit/auth/client-token'
+export { agentIdentity } from '@parley/kit/did/identity'
 export { AgentClient, ConnectionError, RpcError } from './client.ts'
 export { type Payer, type PaymentAsked, type PaymentOption, payingFetch } from './paying-fetch.ts'
 export type * from './wire.ts'

@@ -1,4 +1,4 @@
-import type { FileContent, JsonObject, Role, TaskState } from '../protocol/task.ts'
+import type { FileContent, JsonObject, Role, TaskState } from '@parley/wire/model/task'
 
 /** What an agent answers, in the wire's spelling (specification, "Resources and their fields" and "Events"). */
 

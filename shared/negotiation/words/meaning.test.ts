@@ -1,7 +1,7 @@
 import { statSync } from 'node:fs'
 import { expect, test } from 'vitest'
-import { besideWords } from '../evidence.ts'
-import { readQuery } from '../query.ts'
+import { besideWords } from '../score/evidence.ts'
+import { readQuery } from '../score/query.ts'
 import { placeOf, relatedTo } from './english.ts'
 import { dimensions, likeness, meaningOf } from './meaning.ts'
 

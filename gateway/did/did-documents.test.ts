@@ -1,0 +1,126 @@
+import type { JsonObject } from '@parley/wire/model/task'
+import { expect, test } from 'vitest'
+import { DidDocuments } from './did-documents.ts'
+import { didWebUrl } from './did-web.ts'
+
+const own = 'did:parley:me:gateway:11111111-2222-4333-8444-555555555555'
+
+function documents(outside: Record<string, JsonObject | 'silence'> = {}, options = {}) {
+  const asked: string[] = []
+  const made = new DidDocuments({
+    own: (did) => (did === own ? { id: own } : undefined),
+    outside: async (url) => {
+      asked.push(url)
+      const found = outside[url]
+      if (found === 'silence') await new Promise((resolve) => setTimeout(resolve, 20))
+      if (typeof found !== 'object') throw new Error('nothing there')
+      return found
+    },
+    ...options,
+  })
+  return { resolve: (did: string) => made.resolve(did), asked }
+}
+
+test.each([
+  ['example.com', 'https://example.com/.well-known/did.json'],
+  ['example.com%3A8443', 'https://example.com:8443/.well-known/did.json'],
+  ['example.com:user:alice', 'https://example.com/user/alice/did.json'],
+  ['example.com%3a8443:a.b', 'https://example.com:8443/a.b/did.json'],
+  // Read by the guard, which refuses them.
+  ['127.0.0.1', 'https://127.0.0.1/.well-known/did.json'],
+  ['example.com%2Fetc', undefined],
+  ['example.com%40evil.example', undefined],
+  ['user%40example.com', undefined],
+  ['example.com:..:secret', undefined],
+  ['example.com:%2e%2e:x', undefined],
+  ['example.com::x', undefined],
+  ['example.com:a%2Fb', undefined],
+  ['example.com%3A', undefined],
+  ['example.com%3A80%3A80', undefined],
+  ['-example.com', undefined],
+  ['[::1]', undefined],
+])('did:web:%s is at %s', (id, url) => {
+  expect(didWebUrl(id)).toBe(url)
+})
+
+test('our own documents are not asked for outside', async () => {
+  const { resolve, asked } = documents()
+  expect(await resolve(own)).toEqual({ id: own })
+  expect(asked).toEqual([])
+})
+
+test('did:key is made of the DID itself', async () => {
+  const did = 'did:key:z6MktvqCyLxTsXUH1tUZncNdVeEZ7hNh7npPRbUU27GTrYb8'
+  expect(await documents().resolve(did)).toMatchObject({
+    id: did,
+    verificationMethod: [
+      { controller: did, publicKeyBase58: 'FUaAP6i2XyyouPds73QneYgZJ86qhua2jaZYBqJSwKok' },
+    ],
+  })
+})
+
+test('did:web is read where it says, once for all who ask at the same time, and kept', async () => {
+  const document = { id: 'did:web:example.com' }
+  const { resolve, asked } = documents({ 'https://example.com/.well-known/did.json': document })
+  const all = await Promise.all([1, 2, 3].map(() => resolve('did:web:example.com')))
+  expect(all).toEqual([document, document, document])
+  expect(await resolve('did:web:example.com')).toEqual(document)
+  expect(asked).toEqual(['https://example.com/.well-known/did.json'])
+})
+
+test('what is kept is asked for again after its time', async () => {
+  const document = { id: 'did:web:example.com' }
+  const outside = { 'https://example.com/.well-known/did.json': document }
+  const { resolve, asked } = documents(outside, { keptMs: 0, missingKeptMs: 0 })
+  await resolve('did:web:example.com')
+  await resolve('did:web:example.com')
+  await resolve('did:web:away.example')
+  await resolve('did:web:away.example')
+  expect(asked).toHaveLength(4)
+})
+
+test.each<[string, string, JsonObject | undefined]>([
+  ['that nobody serves', 'did:web:example.com', undefined],
+  ['whose document is about another', 'did:web:example.com', { id: 'did:web:evil.example' }],
+  ['whose document is huge', 'did:web:example.com', { id: 'did:web:example.com', x: 'x'.repeat(70_000) }],
+  ['of an agent that we do not know', 'did:parley:bob:agent:1', undefined],
+  ['of a method that we do not know', 'did:ion:abc', undefined],
+])('a DID %s is not found', async (_what, did, document) => {
+  const outside = document && { 'https://example.com/.well-known/did.json': document }
+  expect(await documents(outside).resolve(did)).toBeUndefined()
+})
+
+test.each([
+  '',
+  'did',
+  'did:',
+  'did:web',
+  'did:web:',
+  'did:WEB:example.com',
+  'did:key:notbase58!',
+  'did:key:z6Mk',
+  'did:key:',
+  'did:web:a b',
+  'did:web:example.com#key-1',
+  'did:web:example.com?a=b',
+  'did:web:example.com/path',
+  'did:web:%2e%2e',
+  ' did:web:example.com',
+  'did:web:<script>',
+  'did:web:example.com\n',
+  `did:web:${'a'.repeat(10_000)}`,
+  `did:web:${':'.repeat(500)}`,
+])('%j is malformed', async (did) => {
+  await expect(documents().resolve(did)).rejects.toMatchObject({ code: -32602, status: 400 })
+})
+
+test('look-ups outside are bounded in number', async () => {
+  const outside = { 'https://a.example/.well-known/did.json': 'silence' as const }
+  const { resolve } = documents(outside, { underWayMax: 1 })
+  const first = resolve('did:web:a.example')
+  await expect(resolve('did:web:b.example')).rejects.toMatchObject({ code: -32042 })
+  // What needs no look outside is there all the same.
+  const did = 'did:key:z6MkpTHR8VNsBxYAAWHut2Geadd9jSwuBV8xRoAnwWsdvktH'
+  expect(await resolve(did)).toMatchObject({ id: did })
+  await first
+})

@@ -1,0 +1,163 @@
+import { addressOf } from '@parley/kit/http/request-limits'
+import type { Audit } from '@parley/kit/process/audit'
+import type { Log } from '@parley/kit/process/log'
+import { ParleyError } from '@parley/wire/errors'
+import type { FastifyInstance, FastifyReply, FastifyRequest } from 'fastify'
+import type { Interaction, Provider } from 'oidc-provider'
+import { operatorAccount } from './oidc-configuration.ts'
+import { type Approval, approvalPage, away, errorPage, pageHeaders } from './pages.ts'
+import { deviceDays, type LimitName, type SignIn } from './sign-in.ts'
+
+const formMaxBytes = 4096
+
+export interface InteractionOptions {
+  provider: Provider
+  signIn: SignIn
+  audit: Audit
+  log: Log
+  /** Path below which the pages stand. */
+  prefix: string
+}
+
+/** The page on which a person approves an application with the machine's sign-in code, or refuses it. */
+export function mountInteraction(scope: FastifyInstance, options: InteractionOptions): void {
+  const { provider, log } = options
+  scope.addContentTypeParser(
+    'application/x-www-form-urlencoded',
+    { parseAs: 'string', bodyLimit: formMaxBytes },
+    (_request, body, done) => done(null, new URLSearchParams(String(body))),
+  )
+  scope.setErrorHandler((error: Error & { statusCode?: number }, _request, reply) => {
+    if (error instanceof ParleyError && error.error === 'Unavailable')
+      return sendPage(reply.headers(error.headers ?? {}), error.status, errorPage(away))
+    const status = error.statusCode ?? 500
+    if (status >= 500) log.error({ err: error }, 'approval page failed')
+    const text = status >= 500 ? 'Something went wrong. Start again from the application.' : gone
+    return sendPage(reply, status, errorPage(text))
+  })
+  const path = `${options.prefix}/interaction/:uid`
+  scope.get(path, async (request, reply) => {
+    const { approval, formTarget } = await describe(provider, await findInteraction(provider, request, reply))
+    return sendPage(reply, 200, approvalPage(approval), formTarget)
+  })
+  scope.post(path, async (request, reply) => {
+    const interaction = await findInteraction(provider, request, reply)
+    const form = request.body instanceof URLSearchParams ? request.body : new URLSearchParams()
+    if (form.get('decision') === 'approve') return approve(options, interaction, form, request, reply)
+    if (form.get('decision') !== 'refuse') throw Object.assign(new Error(gone), { statusCode: 400 })
+    const target = String(interaction.params['client_id'])
+    options.audit.decided({ ...operatorAt(request), target, allowed: false, reason: 'refused' })
+    const result = { error: 'access_denied', error_description: 'the operator refused' }
+    return finish(provider, request, reply, result)
+  })
+}
+
+const gone = 'This request has expired or belongs to another browser. Start again from the application.'
+
+async function approve(
+  { provider, signIn, audit, prefix }: InteractionOptions,
+  interaction: Interaction,
+  form: URLSearchParams,
+  request: FastifyRequest,
+  reply: FastifyReply,
+): Promise<FastifyReply> {
+  const { approval, formTarget } = await describe(provider, interaction)
+  const clientId = approval.clientId
+  const answer = await signIn.check({
+    code: form.get('code') ?? '',
+    session: interaction.uid,
+    address: addressOf(request),
+    device: deviceOf(request),
+  })
+  if (!answer.accepted) {
+    const wish = { ...operatorAt(request), who: undefined, target: clientId }
+    audit.decided({ ...wish, allowed: false, reason: 'wrong sign-in code' })
+    const wait = answer.waitSeconds > 0
+    if (wait) void reply.header('retry-after', String(answer.waitSeconds))
+    const error = wait ? tooManyCodes(answer.waitSeconds, answer.limit) : 'The code is wrong.'
+    return sendPage(reply, wait ? 429 : 403, approvalPage({ ...approval, error }), formTarget)
+  }
+  if (answer.device !== undefined) {
+    const secure = provider.issuer.startsWith('https:') ? '; Secure' : ''
+    const attributes = `Path=${prefix}/interaction; Max-Age=${deviceDays * 86_400}; HttpOnly; SameSite=Strict${secure}`
+    void reply.header('set-cookie', `${deviceCookie}=${answer.device}; ${attributes}`)
+  }
+  const grant = new provider.Grant({ accountId: operatorAccount, clientId })
+  grant.addOIDCScope(approval.scopes.join(' '))
+  for (const resource of approval.resources) grant.addResourceScope(resource, approval.scopes.join(' '))
+  const grantId = await grant.save()
+  audit.decided({
+    ...operatorAt(request),
+    target: clientId,
+    allowed: true,
+    reason: approval.scopes.join(' '),
+  })
+  const login = { accountId: operatorAccount, remember: false }
+  return finish(provider, request, reply, { login, consent: { grantId } })
+}
+
+const deviceCookie = 'parley_device'
+
+function deviceOf(request: FastifyRequest): string | undefined {
+  return /(?:^|;) *parley_device=([\w-]{43})(?:;|$)/.exec(request.headers.cookie ?? '')?.[1]
+}
+
+function tooManyCodes(waitSeconds: number, limit: LimitName | undefined): string {
+  const wait = `Wait ${waitSeconds} second${waitSeconds === 1 ? '' : 's'}`
+  if (limit === 'session') return `Too many wrong codes. ${wait}, or start again from the application.`
+  if (limit === 'everybody') return `Too many codes were entered at this server. ${wait} and try again.`
+  return `Too many codes were entered from your address. ${wait}, or use another address.`
+}
+
+/** Whoever knows the sign-in code. */
+function operatorAt(request: FastifyRequest) {
+  return { who: operatorAccount, address: request.ip, action: 'oauth.approve', requestId: request.id }
+}
+
+/** @throws Error with a 4xx status when cookie and address do not belong together. */
+async function findInteraction(
+  provider: Provider,
+  request: FastifyRequest,
+  reply: FastifyReply,
+): Promise<Interaction> {
+  const interaction = await provider.interactionDetails(request.raw, reply.raw)
+  const { uid } = request.params as { uid: string }
+  if (interaction.uid !== uid) throw Object.assign(new Error(gone), { statusCode: 400 })
+  return interaction
+}
+
+async function describe(
+  provider: Provider,
+  { params }: Interaction,
+): Promise<{ approval: Approval; formTarget: string }> {
+  const clientId = String(params['client_id'])
+  const client = await provider.Client.find(clientId)
+  if (client === undefined) throw Object.assign(new Error(gone), { statusCode: 400 })
+  const redirect = new URL(String(params['redirect_uri']))
+  const approval: Approval = {
+    clientId,
+    clientName: client.clientName,
+    scopes: typeof params['scope'] === 'string' ? params['scope'].split(' ') : [],
+    resources: [params['resource'] ?? []].flat().map(String),
+    redirectHost: redirect.host,
+  }
+  // Browsers hold form-action against the redirects that follow too; IPv6 hosts cannot be written there.
+  const formTarget = redirect.hostname.startsWith('[') ? redirect.protocol : redirect.origin
+  return { approval, formTarget }
+}
+
+async function finish(
+  provider: Provider,
+  request: FastifyRequest,
+  reply: FastifyReply,
+  result: Parameters<Provider['interactionResult']>[2],
+): Promise<FastifyReply> {
+  const returnTo = await provider.interactionResult(request.raw, reply.raw, result, {
+    mergeWithLastSubmission: false,
+  })
+  return reply.header('cache-control', 'no-store').redirect(returnTo, 303)
+}
+
+function sendPage(reply: FastifyReply, status: number, page: string, formTarget = ''): FastifyReply {
+  return reply.code(status).headers(pageHeaders(formTarget)).send(page)
+}

@@ -1,0 +1,89 @@
+import { generateKeyPairSync, hash, randomBytes, randomInt, randomUUID } from 'node:crypto'
+import { link, mkdir, open, rm } from 'node:fs/promises'
+import path from 'node:path'
+import { readSecretFile } from '@parley/kit/process/secret-file'
+import { jsonOf } from '@parley/wire/model/json-text'
+import { z } from 'zod'
+
+const oauthKeys = z.object({
+  jwks: z.object({ keys: z.array(z.looseObject({ kty: z.string() })).min(1) }),
+  /** First signs, all verify. */
+  cookieKeys: z.array(z.string().min(32)).min(1),
+})
+export type OAuthKeys = z.infer<typeof oauthKeys>
+
+/** Signing and cookie keys, made at the first start. @throws Error when the file is not ours; ExposedSecretFile */
+export async function loadOAuthKeys(keysDir: string): Promise<OAuthKeys> {
+  const file = path.join(keysDir, 'oauth-keys.json')
+  const parsed = oauthKeys.safeParse(jsonOf(await loadOrCreate(file, newOAuthKeys)))
+  if (!parsed.success) throw new Error(`${file} is not a file of OAuth keys.`)
+  return parsed.data
+}
+
+/** What a person types to approve an application: 100 random bits, easy to read aloud. */
+export function loadSignInCode(keysDir: string): Promise<string> {
+  return loadSecret(path.join(keysDir, 'sign-in-code'), newSignInCode)
+}
+
+/** What a registration must show (RFC 7591, section 3). */
+export function loadInitialAccessToken(keysDir: string): Promise<string> {
+  return loadSecret(path.join(keysDir, 'initial-access-token'), newSecret)
+}
+
+/** What tells these secrets from others, and nothing of them: gateways that are one OAuth server have the same. */
+export async function secretsPrint(keysDir: string): Promise<string> {
+  const { jwks, cookieKeys } = await loadOAuthKeys(keysDir)
+  const texts = [await loadSignInCode(keysDir), await loadInitialAccessToken(keysDir)]
+  return hash('sha256', JSON.stringify([jwks.keys.map(({ kid }) => kid), cookieKeys, texts]), 'base64url')
+}
+
+/** 256 random bits. */
+export function newSecret(): string {
+  return randomBytes(32).toString('base64url')
+}
+
+async function loadSecret(file: string, make: () => string): Promise<string> {
+  const text = (await loadOrCreate(file, make)).trim()
+  if (text.length < 20) throw new Error(`${file} holds no secret of at least 20 characters.`)
+  return text
+}
+
+async function loadOrCreate(file: string, make: () => string): Promise<string> {
+  try {
+    return await readSecretFile(file)
+  } catch (error) {
+    if ((error as NodeJS.ErrnoException).code !== 'ENOENT') throw error
+  }
+  const text = make()
+  await mkdir(path.dirname(file), { recursive: true, mode: 0o700 })
+  // Written beside and put in its place: a crash leaves either no file or a whole one, and the first of two counts.
+  const draft = `${file}.${randomUUID()}`
+  {
+    await using handle = await open(draft, 'wx', 0o600)
+    await handle.writeFile(`${text}\n`)
+    await handle.sync()
+  }
+  try {
+    await link(draft, file)
+    return text
+  } catch (error) {
+    if ((error as NodeJS.ErrnoException).code !== 'EEXIST') throw error
+    return await readSecretFile(file)
+  } finally {
+    await rm(draft, { force: true })
+  }
+}
+
+function newOAuthKeys(): string {
+  const { privateKey } = generateKeyPairSync('ec', { namedCurve: 'P-256' })
+  const key = { ...privateKey.export({ format: 'jwk' }), kid: randomUUID(), alg: 'ES256', use: 'sig' }
+  const keys: OAuthKeys = { jwks: { keys: [{ ...key, kty: 'EC' }] }, cookieKeys: [newSecret()] }
+  return JSON.stringify(keys)
+}
+
+/** Crockford's alphabet: no letter that looks like a digit. */
+function newSignInCode(): string {
+  const alphabet = '0123456789ABCDEFGHJKMNPQRSTVWXYZ'
+  const group = () => Array.from({ length: 5 }, () => alphabet[randomInt(alphabet.length)]).join('')
+  return [group(), group(), group(), group()].join('-')
+}

@@ -1,0 +1,104 @@
+import { readPublicKey } from '@parley/kit/auth/client-keys'
+import { didMethod, keyId } from '@parley/kit/did/did'
+import { isLinked } from '@parley/kit/did/key-link'
+import { ParleyError } from '@parley/wire/errors'
+import bs58 from 'bs58'
+import { type ClientMetadata, errors, type KoaContextWithOIDC } from 'oidc-provider'
+import { z } from 'zod'
+import { requestedClientId } from './client-rules.ts'
+
+const keysMax = 100
+const text = z.string().max(128)
+/** As `keyHistory` of a DID document. */
+const keyHistory = z
+  .array(z.object({ publicKeyBase58: text, signature: text.exactOptional() }))
+  .min(1)
+  .max(keysMax)
+
+/** The Ed25519 keys (base58) by which the holder of a DID may prove itself; none when it cannot be resolved. */
+export type KeysOf = (did: string) => Promise<readonly string[]>
+
+/** Keys of the did:web of registrations that are under way. */
+const listedKeys = new WeakMap<KoaContextWithOIDC, readonly string[]>()
+
+/**
+ * Resolves the did:web that a client registers as its id, for `checkKeys`.
+ * @throws ParleyError Unavailable when too many DIDs are being resolved
+ */
+export async function readListedKeys(ctx: KoaContextWithOIDC, keysOf: KeysOf): Promise<void> {
+  const did = requestedClientId(ctx)
+  if (did?.startsWith('did:web:') !== true) return
+  const keys = await keysOf(did).catch((error: unknown) => {
+    if (error instanceof ParleyError && error.error === 'InvalidParams') return []
+    throw error
+  })
+  listedKeys.set(ctx, keys)
+}
+
+/**
+ * Holds for clients that register or update themselves: a DID as client id is only for its key, and a key gives way to
+ * another only when it signed for it (`key_history`). `known`: the key that the client has so far.
+ * @throws InvalidClientMetadata
+ */
+export function checkKeys(metadata: ClientMetadata, known: unknown, ctx: KoaContextWithOIDC): void {
+  const key = metadata['public_key']
+  const history = historyOf(metadata)
+  checkDid(metadata.client_id, key, history[0])
+  if (metadata.client_id.startsWith('did:web:') && key !== known) checkWebKey(key, known, ctx)
+  if (typeof known !== 'string' || key === known) return
+  // Also with the signature of an older one it does not go back: that one may have been retired because it leaked.
+  if (key === undefined || !history.slice(0, -1).includes(known))
+    refuse('another public_key needs a key_history in which the present one signs for it')
+}
+
+/** The keys so far, oldest first; the last one is `public_key`. */
+function historyOf(metadata: ClientMetadata): unknown[] {
+  if (metadata['key_history'] === undefined) return [metadata['public_key']]
+  const history = keyHistory.safeParse(metadata['key_history']).data as
+    | { publicKeyBase58: string; signature?: string }[]
+    | undefined
+  if (
+    history === undefined ||
+    history.at(-1)?.publicKeyBase58 !== metadata['public_key'] ||
+    !isLinked(history)
+  )
+    refuse('key_history must lead to public_key, each key but the first signed by the one before it')
+  return history.map(({ publicKeyBase58 }) => publicKeyBase58)
+}
+
+/** The key of a did:web is one that its document lists. An update does not resolve it: a new key needs a new registration. */
+function checkWebKey(key: unknown, known: unknown, ctx: KoaContextWithOIDC): void {
+  if (known !== undefined) refuse('to change the key of a did:web, delete the client and register it again')
+  if (typeof key !== 'string' || !(listedKeys.get(ctx) ?? []).includes(key))
+    refuse(
+      'the document of this did:web cannot be resolved, or does not list public_key under authentication',
+    )
+}
+
+/**
+ * did:parley and did:bindu (of the reference implementation) end in an id made of the first key, did:key is the key
+ * itself. Other methods are refused: nothing proves who owns them.
+ */
+function checkDid(id: unknown, key: unknown, first: unknown): void {
+  if (typeof id !== 'string' || !id.startsWith('did:')) return
+  const [, method, ...rest] = id.split(':')
+  if (method === didMethod || method === 'bindu') {
+    const bytes = typeof first === 'string' ? readPublicKey(first) : undefined
+    if (bytes === undefined || rest.length !== 3 || keyId(bytes) !== rest.at(-1))
+      refuse('client_id is not the DID of public_key, nor of the first key of key_history')
+  } else if (method === 'key') {
+    const bytes = typeof key === 'string' ? readPublicKey(key) : undefined
+    if (bytes === undefined || rest.join(':') !== didKeyId(bytes))
+      refuse('client_id is not the DID of public_key')
+  } else if (method !== 'web')
+    refuse(`client_id can be a DID of did:${didMethod}, did:key, did:web or did:bindu`)
+}
+
+/** did:key of an Ed25519 key: base58 (`z`) behind the multicodec prefix 0xed01. */
+function didKeyId(key: Uint8Array): string {
+  return `z${bs58.encode(Buffer.concat([Buffer.of(0xed, 0x01), key]))}`
+}
+
+function refuse(description: string): never {
+  throw new errors.InvalidClientMetadata(description)
+}

@@ -1,0 +1,57 @@
+import type { EventEmitter } from 'node:events'
+import type { Audit, Decision } from '@parley/kit/process/audit'
+import type { Log } from '@parley/kit/process/log'
+import type { errors, KoaContextWithOIDC, Provider } from 'oidc-provider'
+import { addressOf } from './mount.ts'
+
+const refusals = [
+  'authorization.error',
+  'grant.error',
+  'introspection.error',
+  'revocation.error',
+  'registration_create.error',
+  'registration_read.error',
+  'registration_update.error',
+  'registration_delete.error',
+] as const
+
+const changes = {
+  'registration_create.success': 'oauth.register',
+  'registration_update.success': 'oauth.update-client',
+  'registration_delete.success': 'oauth.remove-client',
+} as const
+
+/**
+ * Faults of the server go to the log, refusals and changes of clients to the audit log. `error_detail` stays out: it may
+ * quote the request, secrets included.
+ */
+export function logEvents(provider: Provider, log: Log, audit: Audit): void {
+  const emitter: EventEmitter = provider
+  emitter.on('error', (error: Error, ctx?: KoaContextWithOIDC) => {
+    // A client that leaves breaks its connection; nothing failed.
+    if (ctx?.req.socket.errored === error) log.debug({ err: error }, 'a client of the OAuth server left')
+    else log.error({ err: error }, 'OAuth server failed')
+  })
+  emitter.on('server_error', (_ctx, error: Error) => log.error({ err: error }, 'OAuth server failed'))
+  const refused = (event: string) => (ctx: KoaContextWithOIDC, error: errors.OIDCProviderError) => {
+    const { error: code, error_description: description } = error
+    const action = `oauth.${event.slice(0, -'.error'.length)}`
+    audit.decided({
+      ...wishOf(ctx),
+      action,
+      allowed: false,
+      reason: [code, description].filter(Boolean).join(': '),
+    })
+  }
+  for (const event of refusals) emitter.on(event, refused(event))
+  for (const [event, action] of Object.entries(changes)) {
+    emitter.on(event, (ctx: KoaContextWithOIDC, { clientId, scope }: { clientId: string; scope?: string }) =>
+      audit.decided({ ...wishOf(ctx), action, target: clientId, allowed: true, reason: scope }),
+    )
+  }
+}
+
+/** Whoever registers a client is known by the address alone: the initial access token is the machine's. */
+function wishOf(ctx: KoaContextWithOIDC): Pick<Decision, 'who' | 'address'> {
+  return { who: ctx.oidc?.client?.clientId, address: addressOf(ctx.req) }
+}

@@ -1,0 +1,154 @@
+import path from 'node:path'
+import { openDatabase } from '@parley/kit/database/sqlite-database'
+import { afterEach, expect, test } from 'vitest'
+import { oauthMigrations, SqliteOAuthStore } from './oauth-sqlite.ts'
+import { SignIn } from './sign-in.ts'
+import { temporaryFolder } from './testing.ts'
+
+const code = 'ABCDE-FGHJK-MNPQR-STVWX'
+
+const open: AsyncDisposable[] = []
+afterEach(async () => {
+  while (open.length > 0) await open.pop()?.[Symbol.asyncDispose]()
+})
+
+/** Two gateways with one store, and a clock that stands still until it is moved. */
+async function make() {
+  const folder = await temporaryFolder()
+  const database = await openDatabase(path.join(folder.dir, 'gateway.db'), oauthMigrations)
+  open.push(folder, database)
+  const store = new SqliteOAuthStore(database)
+  const clock = { now: 0 }
+  const start = () => new SignIn(code, store, () => clock.now)
+  return { clock, signIn: start(), other: start() }
+}
+
+const owner = { session: 'owner-page', address: '198.51.100.1' }
+const attacker = { session: 'attacker-page', address: '203.0.113.7' }
+
+test.each([code, code.toLowerCase(), code.replaceAll('-', ''), ` ${code.replaceAll('-', ' ')} `])(
+  'a person may write the code as %s',
+  async (typed) =>
+    expect(await (await make()).signIn.check({ ...owner, code: typed })).toMatchObject({ accepted: true }),
+)
+
+test.each(['', code.slice(1), `${code}A`, 'x'.repeat(10_000)])('a wrong code is refused: %#', async (typed) =>
+  expect(await (await make()).signIn.check({ ...owner, code: typed })).toEqual({
+    accepted: false,
+    waitSeconds: 0,
+  }),
+)
+
+test('wrong codes at one address, at whichever gateway, do not lock out the right one at another', async () => {
+  const { signIn, other } = await make()
+  for (let i = 0; i < 100; i += 1)
+    await (i % 2 === 0 ? signIn : other).check({ ...attacker, session: `page-${i}`, code: 'wrong' })
+  expect(await signIn.check({ ...attacker, session: 'fresh', code })).toMatchObject({
+    accepted: false,
+    limit: 'address',
+  })
+  expect(await other.check({ ...owner, code })).toMatchObject({ accepted: true })
+})
+
+test('wrong codes on one page do not lock out another page at the same address', async () => {
+  const { signIn } = await make()
+  for (let i = 0; i < 20; i += 1) await signIn.check({ ...attacker, code: 'wrong' })
+  expect(await signIn.check({ ...attacker, code })).toMatchObject({ accepted: false, limit: 'session' })
+  expect(await signIn.check({ ...attacker, session: 'owner-page', code })).toMatchObject({ accepted: true })
+})
+
+test('five attempts on one page, then one every 30 seconds; nothing is accepted in between', async () => {
+  const { clock, signIn, other } = await make()
+  const waits: number[] = []
+  const early: unknown[] = []
+  for (let i = 0; i < 8; i += 1) {
+    const answer = await (i % 2 === 0 ? signIn : other).check({ ...owner, code: 'wrong' })
+    const waitSeconds = answer.accepted ? Number.NaN : answer.waitSeconds
+    waits.push(waitSeconds)
+    if (waitSeconds > 0) {
+      clock.now += waitSeconds * 1000 - 1
+      early.push(await signIn.check({ ...owner, code }))
+      clock.now += 1
+    }
+  }
+  const refused = { accepted: false, waitSeconds: 1, limit: 'session' }
+  expect(early).toEqual([refused, refused, refused, refused])
+  expect(waits).toEqual([0, 0, 0, 0, 30, 30, 30, 30])
+  expect(early).toEqual(
+    Array.from({ length: 4 }, () => ({ accepted: false, waitSeconds: 1, limit: 'session' })),
+  )
+  expect(await signIn.check({ ...owner, code })).toMatchObject({ accepted: true })
+})
+
+test('over all addresses together at most 300 codes at once and one a second are looked at', async () => {
+  const { clock, signIn } = await make()
+  const guess = (i: number, typed: string) =>
+    signIn.check({ code: typed, session: `page-${i}`, address: `203.0.113.${i}` })
+  for (let i = 0; i < 300; i += 1) await guess(i, 'wrong')
+  expect(await guess(300, code)).toEqual({ accepted: false, waitSeconds: 1, limit: 'everybody' })
+  clock.now += 1000
+  expect(await guess(301, 'wrong')).toMatchObject({ accepted: false })
+  expect(await guess(302, code)).toMatchObject({ accepted: false, limit: 'everybody' })
+})
+
+test('a browser that signed in before is not locked out by attempts of others, and has a limit of its own', async () => {
+  const { signIn, other } = await make()
+  const first = await signIn.check({ ...owner, code })
+  const device = first.accepted ? first.device : undefined
+  for (let i = 0; i < 320; i += 1)
+    await signIn.check({
+      code: 'wrong',
+      session: `page-${i}`,
+      address: i % 2 === 0 ? owner.address : `203.0.113.${i}`,
+    })
+  const page = (session: string) => ({ ...owner, session })
+  expect(await signIn.check({ ...page('no cookie'), code })).toMatchObject({ accepted: false })
+  expect(await signIn.check({ ...page('forged'), device: 'x'.repeat(43), code })).toMatchObject({
+    accepted: false,
+  })
+  expect(await other.check({ ...page('its cookie'), device, code })).toEqual({ accepted: true })
+  for (let i = 0; i < 40; i += 1) await signIn.check({ ...page(`own-${i}`), device, code: 'wrong' })
+  expect(await signIn.check({ ...page('late'), device, code })).toMatchObject({
+    accepted: false,
+    limit: 'device',
+  })
+})
+
+test('a browser that signed in more than 90 days ago counts as any other', async () => {
+  const { clock, signIn } = await make()
+  const first = await signIn.check({ ...owner, code })
+  const device = first.accepted ? first.device : undefined
+  clock.now += 91 * 86_400_000
+  expect(await signIn.check({ ...owner, session: 'later', device, code })).toEqual({
+    accepted: true,
+    device: expect.stringMatching(/^[\w-]{43}$/),
+  })
+})
+
+test('attempts at the same time at both gateways count one by one', async () => {
+  const { signIn, other } = await make()
+  const attempts = Array.from({ length: 20 }, (_, n) =>
+    (n % 2 === 0 ? signIn : other).check({ ...owner, code: n < 19 ? 'wrong' : code }),
+  )
+  const answers = await Promise.all(attempts)
+  expect(answers.filter((answer) => !answer.accepted && answer.waitSeconds === 0).length).toBeLessThanOrEqual(
+    4,
+  )
+  expect(await other.check({ ...owner, code })).toEqual({
+    accepted: false,
+    waitSeconds: 30,
+    limit: 'session',
+  })
+})
+
+test('a clock that was ahead closes no limit for longer than an empty one', async () => {
+  const { clock, signIn } = await make()
+  clock.now = 86_400_000
+  for (let i = 0; i < 5; i += 1) await signIn.check({ ...owner, code: 'wrong' })
+  clock.now = 0
+  expect(await signIn.check({ ...owner, code })).toEqual({
+    accepted: false,
+    waitSeconds: 30,
+    limit: 'session',
+  })
+})

@@ -1,0 +1,139 @@
+import { createHash, timingSafeEqual } from 'node:crypto'
+import { unavailable } from '@parley/kit/database/group-commit'
+import { newSecret } from './key-files.ts'
+import type { OAuthStore } from './oauth-store.ts'
+
+export interface SignInAttempt {
+  code: string
+  /** Id of the approval request (the page) that the code was entered for. */
+  session: string
+  /** Of the client; IPv6 by its /64. */
+  address: string
+  /** Of the browser, where it signed in before: what an accepted attempt returned as `device`. */
+  device?: string | undefined
+}
+
+export type SignInAnswer =
+  /** `device` is set for a browser that had none: it keeps its own limit from now on. */
+  | { accepted: true; device?: string }
+  /** `waitSeconds` > 0: the next code is not looked at before. `limit` says why. */
+  | { accepted: false; waitSeconds: number; limit?: LimitName }
+
+/** A bucket of `burst` attempts; one comes back every `refillSeconds`. */
+const limits = {
+  session: { burst: 5, refillSeconds: 30 },
+  address: { burst: 30, refillSeconds: 20 },
+  device: { burst: 30, refillSeconds: 20 },
+  everybody: { burst: 300, refillSeconds: 1 },
+} as const
+export type LimitName = keyof typeof limits
+
+export const deviceDays = 90
+/** Limits of one session, address or device are forgotten this long after the first attempt. */
+const keptSeconds = 3600
+/** Attempts to write a bucket that others change at the same time. */
+const writesMax = 20
+const model = 'SignIn'
+
+type Store = Pick<OAuthStore, 'find' | 'insert' | 'exchange'>
+
+/** Generic cell rate algorithm: when the bucket will be full again, in milliseconds since 1970. */
+interface Bucket {
+  fullAt: number
+}
+
+/**
+ * Compares what a person typed with the machine's sign-in code. Attempts are limited per approval request, per address
+ * and, slowly, over all addresses: about one attempt a second in the long run, which makes guessing 100 random bits
+ * infeasible. Wrong codes from one address therefore never lock out another one. A browser that signed in before has a
+ * limit of its own ("device cookie"), so attempts of others never lock it out. Every attempt is taken from the limits
+ * before its code is compared. The limits are in the store: all gateways share them, and a restart keeps them.
+ */
+export class SignIn {
+  readonly #expected: Buffer
+  readonly #store: Store
+  readonly #now: () => number
+
+  constructor(code: string, store: Store, now = Date.now) {
+    this.#expected = digest(code)
+    this.#store = store
+    this.#now = now
+  }
+
+  /** @throws ParleyError Unavailable when the attempt cannot be counted */
+  async check(attempt: SignInAttempt): Promise<SignInAnswer> {
+    const device = attempt.device === undefined ? undefined : await this.#knownDevice(attempt.device)
+    const buckets: [LimitName, string][] = [['session', attempt.session]]
+    if (device === undefined) buckets.push(['address', attempt.address], ['everybody', ''])
+    else buckets.push(['device', device])
+    let longest: { waitSeconds: number; limit?: LimitName } = { waitSeconds: 0 }
+    for (const [limit, key] of buckets) {
+      const { isTaken, waitMs } = await this.#take(limit, key)
+      const waitSeconds = Math.ceil(waitMs / 1000)
+      if (!isTaken) return { accepted: false, waitSeconds, limit }
+      if (waitSeconds > longest.waitSeconds) longest = { waitSeconds, limit }
+    }
+    if (!timingSafeEqual(digest(attempt.code), this.#expected)) return { accepted: false, ...longest }
+    return device === undefined ? { accepted: true, device: await this.#newDevice() } : { accepted: true }
+  }
+
+  /** @returns `waitMs` until the next attempt, 0 where it may follow at once */
+  async #take(limit: LimitName, key: string): Promise<{ isTaken: boolean; waitMs: number }> {
+    const { burst, refillSeconds } = limits[limit]
+    const refillMs = refillSeconds * 1000
+    const id = key === '' ? limit : `${limit}:${hashed(key)}`
+    for (let write = 0; write < writesMax; write += 1) {
+      const now = this.#now()
+      const was = (await this.#store.find(model, id)) as Bucket | undefined
+      // A clock that was ahead closes a bucket for no longer than an empty one is.
+      const fullAt = Math.min(Math.max(was?.fullAt ?? 0, now), now + burst * refillMs)
+      const waitFor = (full: number) => Math.max(0, full - now - (burst - 1) * refillMs)
+      if (waitFor(fullAt) > 0) return { isTaken: false, waitMs: waitFor(fullAt) }
+      const next = fullAt + refillMs
+      if (await this.#write(id, was, { fullAt: next }, key === ''))
+        return { isTaken: true, waitMs: waitFor(next) }
+    }
+    throw unavailable('Too many sign in at the same time')
+  }
+
+  #write(id: string, was: Bucket | undefined, bucket: Bucket, isKept: boolean): Promise<boolean> {
+    if (was !== undefined) return this.#store.exchange(model, id, { ...was }, { ...bucket })
+    const entry = { model, id, payload: { ...bucket } }
+    return this.#store.insert(isKept ? entry : { ...entry, expiresAt: this.#secondsFromNow(keptSeconds) })
+  }
+
+  /** Undefined for a device that did not sign in, or too long ago. */
+  async #knownDevice(device: string): Promise<string | undefined> {
+    const known = await this.#store.find(model, deviceId(device))
+    return Number(known?.['until'] ?? 0) > this.#now() ? device : undefined
+  }
+
+  async #newDevice(): Promise<string> {
+    const device = newSecret()
+    const expiresAt = this.#secondsFromNow(deviceDays * 86_400)
+    await this.#store.insert({
+      model,
+      id: deviceId(device),
+      payload: { until: expiresAt * 1000 },
+      expiresAt,
+    })
+    return device
+  }
+
+  #secondsFromNow(seconds: number): number {
+    return Math.ceil(this.#now() / 1000) + seconds
+  }
+}
+
+function deviceId(device: string): string {
+  return `known-device:${hashed(device)}`
+}
+
+function hashed(text: string): string {
+  return createHash('sha256').update(text).digest('base64url')
+}
+
+/** Hashed, so that the comparison takes as long for a code of another length. Case, spaces and dashes do not count. */
+function digest(code: string): Buffer {
+  return createHash('sha256').update(code.replace(/[\s-]/g, '').toUpperCase()).digest()
+}

@@ -1,0 +1,152 @@
+import { createHash } from 'node:crypto'
+import { mkdtemp, rm } from 'node:fs/promises'
+import { createServer as createHttpServer } from 'node:http'
+import type { AddressInfo } from 'node:net'
+import { tmpdir } from 'node:os'
+import path from 'node:path'
+import { openDatabase } from '@parley/kit/database/sqlite-database'
+import type { KeyPair } from '@parley/kit/did/keys'
+import { signRequest } from '@parley/kit/did/signature'
+import { createServer } from '@parley/kit/http/server'
+import { makeLog } from '@parley/kit/process/log'
+import { createMetrics } from '@parley/kit/process/metrics'
+import { createIdentityProvider, type IdentityProvider } from './identity-provider.ts'
+import { oauthMigrations, SqliteOAuthStore } from './oauth-sqlite.ts'
+
+export interface Answer {
+  status: number
+  headers: Headers
+  text: string
+  /** The body as JSON, `{}` where it is none. */
+  body: Record<string, unknown>
+}
+
+/** The OAuth server of the gateway on a free port, with its state in a folder that may outlive it. */
+export interface TestIdentityProvider extends AsyncDisposable {
+  provider: IdentityProvider
+  store: SqliteOAuthStore
+  databaseFile: string
+  origin: string
+  logged: () => string
+  fetch(path: string, init?: RequestInit): Promise<Answer>
+  /** Posts a form, with HTTP Basic when `as` is given. */
+  post(path: string, form: Record<string, string> | [string, string][], as?: Credentials): Promise<Answer>
+  /** Signed by `key`, where there is one, as for this server. */
+  register(metadata: Record<string, unknown>, token?: string, key?: KeyPair): Promise<Answer>
+  /** A token by client credentials. */
+  token(as: Credentials, form?: Record<string, string>): Promise<string>
+}
+
+export interface Credentials {
+  clientId: string
+  clientSecret: string
+}
+
+export async function temporaryFolder(): Promise<AsyncDisposable & { dir: string }> {
+  const dir = await mkdtemp(path.join(tmpdir(), 'parley-oauth-'))
+  return { dir, [Symbol.asyncDispose]: () => rm(dir, { recursive: true, force: true }) }
+}
+
+/** `dir` and `port` of one that ran before start it again. */
+export async function startIdentityProvider(options: {
+  dir: string
+  port?: number
+  issuer?: string
+}): Promise<TestIdentityProvider> {
+  const databaseFile = path.join(options.dir, 'gateway.db')
+  const database = await openDatabase(databaseFile, oauthMigrations)
+  const store = new SqliteOAuthStore(database)
+  const http = createHttpServer()
+  await new Promise<void>((done) => http.listen(options.port ?? 0, '127.0.0.1', done))
+  const origin = `http://127.0.0.1:${(http.address() as AddressInfo).port}`
+  const lines: string[] = []
+  const log = makeLog({
+    level: 'debug',
+    name: 'test',
+    destination: { write: (line) => void lines.push(line) },
+  })
+  const provider = await createIdentityProvider({
+    issuer: options.issuer ?? `${origin}/oauth2`,
+    store,
+    keysDir: path.join(options.dir, 'keys'),
+    log,
+    production: false,
+  }).catch(async (error: unknown) => {
+    http.close()
+    await database[Symbol.asyncDispose]()
+    throw error
+  })
+  const app = createServer({ log, metrics: createMetrics() })
+  provider.mount(app)
+  app.get('/other', async () => 'other')
+  await app.ready()
+  http.on('request', (request, response) => app.routing(request, response))
+  return {
+    ...client(origin, provider),
+    provider,
+    store,
+    databaseFile,
+    origin,
+    logged: () => lines.join(''),
+    [Symbol.asyncDispose]: async () => {
+      http.closeAllConnections()
+      await new Promise((done) => http.close(done))
+      await app.close()
+      await provider[Symbol.asyncDispose]()
+      await database[Symbol.asyncDispose]()
+    },
+  }
+}
+
+function client(origin: string, provider: IdentityProvider) {
+  const ask = async (at: string, init?: RequestInit): Promise<Answer> => {
+    const response = await fetch(new URL(at, origin), { redirect: 'manual', ...init })
+    const text = await response.text()
+    return { status: response.status, headers: response.headers, text, body: asJson(text) }
+  }
+  const post = (at: string, form: Record<string, string> | [string, string][], as?: Credentials) =>
+    ask(at, {
+      method: 'POST',
+      headers: as === undefined ? {} : { authorization: basic(as) },
+      body: new URLSearchParams(form),
+    })
+  return {
+    fetch: ask,
+    post,
+    register: async (metadata: Record<string, unknown>, token?: string, key?: KeyPair) => {
+      const body = JSON.stringify({ ...metadata, ...(key && { issuer: provider.issuer }) })
+      return ask('/oauth2/register', {
+        method: 'POST',
+        headers: {
+          'content-type': 'application/json',
+          authorization: `Bearer ${token ?? (await provider.initialAccessToken())}`,
+          ...(key && signRequest({ did: String(metadata['client_id']), key, body })),
+        },
+        body,
+      })
+    },
+    token: async (as: Credentials, form: Record<string, string> = {}) => {
+      const { body, text } = await post('/oauth2/token', { grant_type: 'client_credentials', ...form }, as)
+      if (typeof body['access_token'] !== 'string') throw new Error(text)
+      return body['access_token']
+    },
+  }
+}
+
+/** RFC 6749, section 2.3.1: both halves are form-encoded first. */
+export function basic({ clientId, clientSecret }: Credentials): string {
+  const encoded = [clientId, clientSecret].map(encodeURIComponent).join(':')
+  return `Basic ${Buffer.from(encoded).toString('base64')}`
+}
+
+export function s256(verifier: string): string {
+  return createHash('sha256').update(verifier).digest('base64url')
+}
+
+function asJson(text: string): Record<string, unknown> {
+  try {
+    return JSON.parse(text) as Record<string, unknown>
+  } catch {
+    return {}
+  }
+}

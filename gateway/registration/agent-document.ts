@@ -1,0 +1,81 @@
+import { readPublicKey } from '@parley/kit/auth/client-keys'
+import { readBase58 } from '@parley/kit/did/base58'
+import { keyId } from '@parley/kit/did/did'
+import { DocumentFault, verifyDocument } from '@parley/kit/did/document'
+import type { JsonObject } from '@parley/wire/model/task'
+import bs58 from 'bs58'
+import { z } from 'zod'
+
+const method = z.looseObject({
+  id: z.string(),
+  type: z.string(),
+  publicKeyBase58: z.string().optional(),
+  publicKeyMultibase: z.string().optional(),
+  publicKeyJwk: z.looseObject({ kty: z.string(), crv: z.string(), x: z.string().length(43) }).optional(),
+})
+type Method = z.infer<typeof method>
+/** Multicodec `ed25519-pub`, before the 32 bytes of the key. */
+const multicodec = [0xed, 0x01]
+
+const document = z.looseObject({
+  id: z.string(),
+  verificationMethod: z.array(z.unknown()).max(100).default([]),
+  authentication: z.array(z.unknown()).max(100).default([]),
+})
+
+/**
+ * The keys (base58, oldest first) by which the holder of the DID may prove itself. Undefined: the document is not that
+ * of this DID, or has no Ed25519 key.
+ */
+export function documentKeys(given: JsonObject, did: string): string[] | undefined {
+  if (!did.startsWith('did:parley:')) return keysOfOthers(given, did)
+  try {
+    return verifyDocument(given, did)
+  } catch (error) {
+    if (error instanceof DocumentFault) return undefined
+    throw error
+  }
+}
+
+/**
+ * The keys that prove the DID. The document of a did:bindu comes from the agent itself, so that only the key which its id
+ * derives from counts; the id of most agents of the reference implementation is made of author and name, and has none.
+ */
+export function boundKeys(did: string, keys: string[]): string[] {
+  if (!did.startsWith('did:bindu:')) return keys
+  return keys.filter((key) => keyId(bs58.decode(key)) === did.split(':').at(-1))
+}
+
+/** did:key and did:web, whose documents come from where the method says: nothing binds them but that. */
+function keysOfOthers(given: JsonObject, did: string): string[] | undefined {
+  const parsed = document.safeParse(given).data
+  if (parsed?.id !== did) return undefined
+  const named = new Set(
+    parsed.authentication.flatMap((one) => (typeof one === 'string' ? absolute(one, did) : [])),
+  )
+  const keys = [...parsed.verificationMethod, ...parsed.authentication].flatMap((one) => {
+    const given = method.safeParse(one).data
+    const key = given && keyOf(given)
+    if (key === undefined || readPublicKey(key) === undefined) return []
+    const counts = parsed.authentication.includes(one) || named.has(absolute(given?.id ?? '', did))
+    return counts ? [key] : []
+  })
+  return keys.length === 0 ? undefined : [...new Set(keys)]
+}
+
+/** `#1` is short for the DID and `#1`. */
+function absolute(id: string, did: string): string {
+  return id.startsWith('#') ? did + id : id
+}
+
+/** The Ed25519 key of a method in base58, however it is written. */
+function keyOf({ type, publicKeyBase58, publicKeyMultibase, publicKeyJwk }: Method): string | undefined {
+  if (publicKeyBase58 !== undefined) return type.startsWith('Ed25519') ? publicKeyBase58 : undefined
+  if (publicKeyMultibase !== undefined) {
+    const bytes = publicKeyMultibase.startsWith('z') ? readBase58(publicKeyMultibase.slice(1), 34) : undefined
+    const isEd25519 = bytes !== undefined && multicodec.every((byte, at) => bytes[at] === byte)
+    return isEd25519 ? bs58.encode(bytes.subarray(2)) : undefined
+  }
+  if (publicKeyJwk?.kty !== 'OKP' || publicKeyJwk.crv !== 'Ed25519') return undefined
+  return bs58.encode(Buffer.from(publicKeyJwk.x, 'base64url'))
+}

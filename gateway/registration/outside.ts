@@ -1,0 +1,97 @@
+import type { AllowedHosts } from '@parley/kit/net/allowed-hosts'
+import { PinnedConnections } from '@parley/kit/net/pinned-connections'
+import { guardedFetch } from '@parley/kit/net/pinned-fetch'
+import type { Resolver } from '@parley/kit/net/resolve-public'
+import { ParleyError } from '@parley/wire/errors'
+import { parseJson } from '@parley/wire/jsonrpc/parse-json'
+import type { JsonObject } from '@parley/wire/model/task'
+import { asRefused, refused } from './refused.ts'
+
+export interface OutsideOptions {
+  /** Exceptions to the guard: REGISTRY_ALLOWED_HOSTS. */
+  allowed: AllowedHosts
+  resolver?: Resolver
+  /** For one answer. Default 5 s. */
+  timeoutMs?: number
+  /** Default 256 KiB. */
+  answerMaxBytes?: number
+  /** Certificates (PEM) that are trusted instead of the well-known ones. */
+  ca?: string
+}
+
+export interface OutsideAnswer {
+  status: number
+  /** Undefined when it is none. */
+  json: JsonObject | undefined
+}
+
+/** Addresses that strangers gave, asked behind the private-address guard: bounded in time and size, no redirects. */
+export class Outside implements AsyncDisposable {
+  readonly allowed: AllowedHosts
+  readonly resolver: Resolver | undefined
+  readonly #options: OutsideOptions
+  readonly #connections: PinnedConnections
+
+  constructor(options: OutsideOptions) {
+    this.#options = options
+    this.allowed = options.allowed
+    this.resolver = options.resolver
+    this.#connections = new PinnedConnections({ perHostMax: 4, ca: options.ca })
+  }
+
+  /** @throws ParleyError InvalidParams when there is no answer */
+  get(url: string, what: string): Promise<OutsideAnswer> {
+    return this.#ask(url, what, { method: 'GET' })
+  }
+
+  /** @throws ParleyError InvalidParams when there is no answer */
+  post(url: string, body: object, what: string): Promise<OutsideAnswer> {
+    return this.#ask(url, what, { method: 'POST', body: JSON.stringify(body) })
+  }
+
+  /** @throws ParleyError InvalidParams unless it answers 200 with an object */
+  async getObject(url: string, what: string): Promise<JsonObject> {
+    const { status, json } = await this.get(url, what)
+    if (status === 200 && json !== undefined) return json
+    const how = status === 200 ? 'is no JSON object' : `was answered with HTTP ${status}`
+    throw refused(status === 200 ? 'not_json' : 'status', `${what} ${how}`)
+  }
+
+  async [Symbol.asyncDispose](): Promise<void> {
+    await this.#connections[Symbol.asyncDispose]()
+  }
+
+  async #ask(url: string, what: string, asked: { method: 'GET' | 'POST'; body?: string }) {
+    const { allowed, resolver, timeoutMs = 5000, answerMaxBytes = 256 * 1024 } = this.#options
+    const headers = {
+      accept: 'application/json, application/did+json',
+      ...(asked.body !== undefined && { 'content-type': 'application/json' }),
+    }
+    try {
+      const { status, body } = await guardedFetch(url, {
+        ...asked,
+        headers,
+        allowed,
+        timeoutMs,
+        maxBytes: answerMaxBytes,
+        connections: this.#connections,
+        ...(resolver !== undefined && { resolver }),
+      })
+      return { status, json: objectIn(body) }
+    } catch (error) {
+      throw asRefused(error, what)
+    }
+  }
+}
+
+function objectIn(body: Buffer): JsonObject | undefined {
+  try {
+    const value = parseJson(body)
+    return typeof value === 'object' && value !== null && !Array.isArray(value)
+      ? (value as JsonObject)
+      : undefined
+  } catch (error) {
+    if (error instanceof ParleyError) return undefined
+    throw error
+  }
+}

@@ -1,0 +1,203 @@
+import { once } from 'node:events'
+import net from 'node:net'
+import { answerChallenge } from '@parley/kit/did/challenge'
+import { afterEach, beforeEach, expect, test } from 'vitest'
+import { alice, bob, JoiningHouse, type Played } from './testing.ts'
+
+let house: JoiningHouse
+
+beforeEach(async () => {
+  house = await JoiningHouse.open()
+})
+
+afterEach(() => house[Symbol.asyncDispose]())
+
+test.each<[string, Played, number, string]>([
+  ['shows the document of another', { identity: alice, document: bob.document }, 400, 'did_document'],
+  ['shows no document', { identity: alice, document: [] }, 400, 'not_json'],
+  [
+    'puts its own key under the DID of another',
+    {
+      identity: alice,
+      document: JSON.parse(
+        JSON.stringify(alice.document).replaceAll(alice.key.publicKeyBase58, bob.key.publicKeyBase58),
+      ),
+    },
+    400,
+    'did_document',
+  ],
+  ['has not the key of its DID', { identity: alice, challenge: bob }, 403, 'crypto_mismatch'],
+  [
+    'answers the challenge of another gateway',
+    {
+      identity: alice,
+      challenge: (asked) =>
+        answerChallenge({ ...asked, gateway: 'https://other.example' }, alice.did, alice.key),
+    },
+    403,
+    'crypto_mismatch',
+  ],
+  [
+    'hands on the answer that another agent gave for itself',
+    {
+      identity: alice,
+      challenge: (asked) => answerChallenge({ ...asked, url: 'https://alice.example' }, alice.did, alice.key),
+    },
+    403,
+    'crypto_mismatch',
+  ],
+  [
+    'answers an old challenge',
+    {
+      identity: alice,
+      challenge: (asked) => answerChallenge({ ...asked, nonce: 'A'.repeat(43) }, alice.did, alice.key),
+    },
+    403,
+    'crypto_mismatch',
+  ],
+  ['answers the challenge with nonsense', { identity: alice, challenge: () => [1] }, 403, 'crypto_mismatch'],
+  ['never answers the challenge', { identity: alice, challenge: 'silence' }, 400, 'timeout'],
+  ['has a malformed DID on its card', { card: { did: 'did:parley:a b' } }, 400, 'did'],
+  [
+    'has a DID on its card that cannot be resolved',
+    { card: { did: 'did:web:127.0.0.1' } },
+    400,
+    'did_document',
+  ],
+  ['has a card without a name', { card: { name: '' } }, 400, 'card'],
+  ['has no card', { before: (_request, response) => response.writeHead(404).end() }, 400, 'status'],
+  [
+    'redirects elsewhere',
+    { before: (_request, response) => response.writeHead(302, { location: 'http://127.0.0.1:1/' }).end() },
+    400,
+    'status',
+  ],
+  ['never answers', { before: () => undefined }, 400, 'timeout'],
+  [
+    'answers 1 GB',
+    {
+      before: (_request, response) => {
+        response.writeHead(200, { 'content-length': String(1024 ** 3) })
+        const more = () => response.write('x'.repeat(65_536), () => response.destroyed || more())
+        more()
+      },
+    },
+    400,
+    'too_large',
+  ],
+  [
+    'answers without end',
+    {
+      before: (_request, response) => {
+        const more = () => response.write('x'.repeat(65_536), () => response.destroyed || more())
+        more()
+      },
+    },
+    400,
+    'too_large',
+  ],
+  [
+    'is compressed',
+    { before: (_q, r) => r.writeHead(200, { 'content-encoding': 'gzip' }).end() },
+    400,
+    'encoding',
+  ],
+])('an agent that %s does not come in', async (_what, played, status, reason) => {
+  await house.start({}, { timeoutMs: reason === 'timeout' ? 500 : 20_000 })
+  const agent = await house.playAgent(played)
+  const answer = await house.join(agent.url, await house.carol())
+  expect([answer.status, answer.error.data.reason]).toEqual([status, reason])
+  expect(house.gateway.registry.all()).toEqual([])
+})
+
+test.each<[unknown, string | undefined]>([
+  ['http://127.0.0.1:1', 'not_public'],
+  ['http://localhost', 'local_name'],
+  ['http://[::1]', 'not_public'],
+  ['http://0x7f.1', 'not_public'],
+  ['http://10.0.0.1', 'not_public'],
+  ['http://169.254.169.254/latest', 'not_public'],
+  ['http://private.example', 'not_public'],
+  ['http://half-private.example', 'not_public'],
+  ['http://metadata.google.internal', 'local_name'],
+  ['http://nowhere.example', 'name_not_found'],
+  ['ftp://example.com', 'scheme'],
+  ['file:///etc/passwd', 'scheme'],
+  ['http://user:pass@example.com', 'credentials'],
+  ['http://example.com/?a=b', 'query'],
+  [`http://example.com/${'a'.repeat(10_000)}`, 'too_long'],
+  ['nonsense', 'malformed'],
+  ['', undefined],
+  [42, undefined],
+  [null, undefined],
+  [['http://example.com'], undefined],
+])('the address %j is refused: 400 -32602', async (url, reason) => {
+  const names: Record<string, string[]> = {
+    'private.example': ['192.168.0.1'],
+    'half-private.example': ['203.0.113.9', '10.0.0.1'],
+  }
+  const resolver = async (host: string) => names[host] ?? Promise.reject(new Error('no such name'))
+  await house.start({ REGISTRY_ALLOWED_HOSTS: 'none' }, { resolver })
+  const answer = await house.send('POST', '/registry/agents', await house.carol(), { url })
+  expect([answer.status, answer.error.code, answer.error.data.reason]).toEqual([400, -32602, reason])
+})
+
+const identified = {
+  SERVICE_GATEWAY_DID_SEED: Buffer.alloc(32, 7).toString('base64'),
+  SERVICE_GATEWAY_AUTHOR: 'house',
+  SERVICE_GATEWAY_NAME: 'door',
+}
+
+test.each(['', '/', '/agents/stranger'])(
+  'the gateway does not register itself: its address%s',
+  async (path) => {
+    await house.start()
+    const free = net.createServer().listen(0, '127.0.0.1')
+    await once(free, 'listening')
+    const { port } = free.address() as net.AddressInfo
+    await new Promise((done) => free.close(done))
+    await using named = await JoiningHouse.open()
+    await named.start({
+      PORT: String(port),
+      PUBLIC_URL: `http://localhost:${port}`,
+      REGISTRY_ALLOWED_HOSTS: '127.0.0.1,localhost',
+    })
+    for (const one of [house, named]) {
+      const token = await one.carol()
+      for (const address of [one.gateway.addresses.local, one.gateway.addresses.public]) {
+        const { status, error } = await one.join(`${address}${path}`, token)
+        expect([address, status, error.data.reason]).toEqual([address, 400, 'gateway'])
+      }
+    }
+  },
+)
+
+test('nor under a name of it that it does not know of', async () => {
+  await house.start({ REGISTRY_ALLOWED_HOSTS: '127.0.0.1,localhost' })
+  const { port } = new URL(house.gateway.addresses.local)
+  const { status, error } = await house.join(`http://localhost:${port}`, await house.carol())
+  expect([status, error.data.reason]).toEqual([400, 'gateway'])
+  expect(house.gateway.registry.all()).toEqual([])
+})
+
+test('no agent comes in under the DID of the gateway, though its document is there for all to read', async () => {
+  await house.start(identified)
+  const document = (await house.send('GET', '/.well-known/did.json', '')).json
+  const card = { did: document['id'] }
+  const agent = await house.playAgent({ card, document, challenge: 'no route' })
+  const { status, error } = await house.join(agent.url, await house.carol())
+  expect([status, error.data.reason]).toEqual([400, 'gateway'])
+  expect(house.gateway.registry.all()).toEqual([])
+})
+
+test('one client with slow addresses does not keep the others out', async () => {
+  await house.start({}, { timeoutMs: 6000 })
+  const slow = await house.playAgent({ before: () => undefined })
+  const mallory = await house.registered(bob)
+  const many = Promise.all(Array.from({ length: 20 }, () => house.join(slow.url, mallory)))
+  const agent = await house.playAgent({ identity: alice })
+  while (slow.calls.length < 4) await new Promise((done) => setTimeout(done, 5))
+  expect((await house.join(agent.url, await house.carol())).status).toBe(201)
+  const answers = (await many).map(({ status, error }) => `${status} ${error.data.reason}`)
+  expect(new Set(answers)).toEqual(new Set(['400 timeout', '429 busy']))
+})

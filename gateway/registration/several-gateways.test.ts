@@ -1,0 +1,118 @@
+import path from 'node:path'
+import { gatewayIdentity, type Identity } from '@parley/kit/did/identity'
+import { signNextKey } from '@parley/kit/did/key-link'
+import { keyPairFromSeed } from '@parley/kit/did/keys'
+import { hasMongodb, type MongodbServer, startMongodb } from '@parley/tools/testing/mongodb-server'
+import { afterAll, beforeAll, describe, expect, test, vi } from 'vitest'
+import { JoiningHouse } from './testing.ts'
+
+const known = { timeout: 100_000, interval: 50 }
+const seed = (byte: number) => Buffer.alloc(32, byte)
+
+/** An agent before and after its key was changed, and after the old key was retired. */
+function lives(byte: number): { old: Identity; now: Identity; retired: Identity } {
+  const [first, second] = [keyPairFromSeed(seed(byte)), keyPairFromSeed(seed(byte + 100))]
+  const named = { author: 'alice', name: `agent${byte}` }
+  const next = {
+    publicKeyBase58: second.publicKeyBase58,
+    signature: signNextKey(first, second.publicKeyBase58),
+  }
+  const as = (retired: boolean) =>
+    gatewayIdentity({
+      ...named,
+      seed: seed(byte + 100),
+      history: [{ publicKeyBase58: first.publicKeyBase58, ...(retired && { retired: true as const }) }, next],
+    })
+  return { old: gatewayIdentity({ ...named, seed: seed(byte) }), now: as(false), retired: as(true) }
+}
+
+describe.skipIf(!hasMongodb)('agents come to two gateways at once (needs mongod)', () => {
+  let mongodb: MongodbServer
+  let one: JoiningHouse
+  let other: JoiningHouse
+  const stack = new AsyncDisposableStack()
+
+  beforeAll(async () => {
+    mongodb = stack.use(await startMongodb())
+    one = stack.use(await JoiningHouse.open())
+    other = stack.use(await JoiningHouse.open())
+    const env = {
+      STORE_URL: mongodb.newUrl(),
+      RATE_LIMIT_PER_MINUTE: '0',
+      DATA_DIR: path.join(one.folder, 'data'),
+      REGISTRY_OPEN: 'no',
+      PARLEY_EMBEDDED_OAUTH: 'yes',
+    }
+    await one.start(env)
+    await other.start({ ...env, PUBLIC_URL: one.gateway.addresses.public })
+  })
+  afterAll(() => stack.disposeAsync())
+
+  const at = (house: JoiningHouse, method: string, route: string, bearer: string, body?: object) =>
+    fetch(`${house.gateway.addresses.local}${route}`, {
+      method,
+      headers: {
+        authorization: `Bearer ${bearer}`,
+        ...(body !== undefined && { 'content-type': 'application/json' }),
+      },
+      ...(body !== undefined && { body: JSON.stringify(body) }),
+    })
+  const join = async (house: JoiningHouse, url: string, bearer: string) => {
+    const answer = await at(house, 'POST', '/registry/agents', bearer, { url })
+    const json = (await answer.json()) as { id?: string; error?: { data: { reason: string } } }
+    return { status: answer.status, id: json.id, reason: json.error?.data.reason }
+  }
+  const keysOf = (house: JoiningHouse, { did }: Identity) => house.gateway.registry.find(did)?.keys
+
+  test('one agent at both: one entry, and an admission at one of them meanwhile is not lost', async () => {
+    const [carol, admin] = [await one.carol(), await one.operator()]
+    for (let byte = 10; byte < 15; byte += 1) {
+      const { old } = lives(byte)
+      const agent = await one.playAgent({ identity: old, name: `agent ${byte}` })
+      const came = await Promise.all([join(one, agent.url, carol), join(other, agent.url, carol)])
+      expect(came.map(({ status }) => status).filter((status) => status !== 200 && status !== 201)).toEqual(
+        [],
+      )
+      expect(new Set(came.map(({ id }) => id)).size).toBe(1)
+      const slug = `agent-${byte}`
+      const [admitted, again] = await Promise.all([
+        at(one, 'POST', `/registry/agents/${slug}/admit`, admin),
+        join(other, agent.url, carol),
+      ])
+      expect([admitted.status, again.status]).toEqual([200, 200])
+      for (const house of [one, other])
+        await vi.waitFor(() => expect(house.gateway.registry.find(slug)?.admitted).toBe(true), known)
+    }
+  })
+
+  test('before and after the change of its key at both: the newer key stays, whoever came last', async () => {
+    const carol = await one.carol()
+    for (let byte = 20; byte < 25; byte += 1) {
+      const { old, now } = lives(byte)
+      const played = { identity: old, name: `agent ${byte}` }
+      const before = await one.playAgent(played)
+      const after = await one.playAgent({ ...played, identity: now })
+      expect((await join(one, before.url, carol)).status).toBe(201)
+      const [changed] = await Promise.all([join(one, after.url, carol), join(other, before.url, carol)])
+      expect(changed.status).toBe(200)
+      // Another gateway may not have heard of it yet: what it has in mind must not come back.
+      const late = await join(other, before.url, carol)
+      expect([late.status, late.reason]).toEqual([409, 'key'])
+      for (const house of [one, other])
+        await vi.waitFor(() => expect(keysOf(house, now)).toContain(now.key.publicKeyBase58), known)
+    }
+  })
+
+  test('a key that was retired at one does not come back at the other', async () => {
+    const carol = await one.carol()
+    const { old, now, retired } = lives(30)
+    const before = await one.playAgent({ identity: now, name: 'agent 30' })
+    const after = await one.playAgent({ identity: retired, name: 'agent 30' })
+    expect((await join(one, before.url, carol)).status).toBe(201)
+    expect((await join(one, after.url, carol)).status).toBe(200)
+    const late = await join(other, before.url, carol)
+    expect([late.status, late.reason]).toEqual([409, 'key'])
+    for (const house of [one, other])
+      await vi.waitFor(() => expect(keysOf(house, now)).not.toContain(old.key.publicKeyBase58), known)
+  })
+})

@@ -1,0 +1,205 @@
+import { mkdtemp, readFile, rm } from 'node:fs/promises'
+import http from 'node:http'
+import type { AddressInfo } from 'node:net'
+import os from 'node:os'
+import path from 'node:path'
+import { text } from 'node:stream/consumers'
+import { answerChallenge, type Challenge } from '@parley/kit/did/challenge'
+import { gatewayIdentity, type Identity } from '@parley/kit/did/identity'
+import { signRequest } from '@parley/kit/did/signature'
+import { makeLog } from '@parley/kit/process/log'
+import { type GatewayApp, startGatewayApp } from '../app.ts'
+import { gatewayConfig } from '../config.ts'
+import type { OutsideOptions } from './outside.ts'
+
+export const production = { NODE_ENV: 'production', PARLEY_EMBEDDED_OAUTH: 'yes' }
+const seedOf = (byte: number) => Buffer.alloc(32, byte)
+/** An agent's identity; `gatewayIdentity` makes one of any seed. */
+const identityOf = (byte: number) => gatewayIdentity({ seed: seedOf(byte), author: 'alice', name: 'agent' })
+export const alice = identityOf(1)
+export const bob = identityOf(2)
+
+export interface Played {
+  identity?: Identity
+  name?: string
+  card?: Record<string, unknown>
+  document?: unknown
+  /** What it does with a challenge. Default: what is right. */
+  challenge?: 'no route' | 'silence' | Identity | ((asked: Challenge) => unknown)
+  /** Answers everything else first. */
+  before?: http.RequestListener
+}
+
+/** A request that reached a played agent. */
+export interface Called {
+  url: string
+  authorization: string | undefined
+}
+
+interface Answered {
+  status: number
+  json: Record<string, unknown>
+  error: { code: number; data: { reason?: string } }
+}
+
+/** A gateway in a folder of its own, with agents that come to it. */
+export class JoiningHouse implements AsyncDisposable {
+  readonly folder: string
+  /** Lines of the gateway's log. */
+  readonly logged: string[] = []
+  readonly #stack = new AsyncDisposableStack()
+  #gateway: GatewayApp | undefined
+
+  private constructor(folder: string) {
+    this.folder = folder
+    this.#stack.defer(() => rm(folder, { recursive: true, force: true }))
+  }
+
+  static async open(): Promise<JoiningHouse> {
+    return new JoiningHouse(await mkdtemp(path.join(os.tmpdir(), 'parley-join-')))
+  }
+
+  get gateway(): GatewayApp {
+    if (this.#gateway === undefined) throw new Error('the gateway is not started')
+    return this.#gateway
+  }
+
+  async start(
+    env: NodeJS.ProcessEnv = {},
+    outside: Partial<OutsideOptions> = {},
+    more: { agentsDir?: string } = {},
+  ): Promise<void> {
+    const settings = gatewayConfig({
+      PORT: '0',
+      DATA_DIR: path.join(this.folder, 'data'),
+      REGISTRY_ALLOWED_HOSTS: '127.0.0.1',
+      ...env,
+    })
+    const destination = { write: (line: string) => void this.logged.push(line) }
+    const log = makeLog({ level: 'info', name: 'test', destination })
+    const app = await startGatewayApp({ settings, log, outside: { timeoutMs: 20_000, ...outside }, ...more })
+    this.#gateway = this.#stack.use(app)
+  }
+
+  /** An agent's server, as honest as the test wants; `calls` are the requests that reach it. */
+  async playAgent(played: Played) {
+    const calls: Called[] = []
+    const server = http.createServer((request, response) => void answer(request, response, played, calls))
+    server.listen(0, '127.0.0.1')
+    await new Promise((resolve) => server.once('listening', resolve))
+    this.#stack.defer(() => {
+      server.closeAllConnections()
+      server.close()
+    })
+    return { url: `http://127.0.0.1:${(server.address() as AddressInfo).port}`, calls }
+  }
+
+  async clientToken(file: string, scope?: string, resource?: string): Promise<string> {
+    const { token_url, ...client } = JSON.parse(
+      await readFile(path.join(this.folder, 'data', file), 'utf8'),
+    ) as Record<string, string>
+    return this.tokenFor(token_url ?? '', { ...client, ...(resource !== undefined && { resource }) }, scope)
+  }
+
+  async tokenFor(tokenUrl: string, client: Record<string, string | undefined>, scope?: string) {
+    const form = { grant_type: 'client_credentials', ...client, ...(scope !== undefined && { scope }) }
+    const answer = await fetch(tokenUrl, { method: 'POST', body: new URLSearchParams(form as never) })
+    return ((await answer.json()) as { access_token: string }).access_token
+  }
+
+  operator(): Promise<string> {
+    return this.clientToken('oauth/operator-client.json', 'agent:admin')
+  }
+
+  carol(): Promise<string> {
+    return this.clientToken('dev-client.json')
+  }
+
+  /** A client of its own at the OAuth server, named after a DID, with a key. */
+  async register(identity: Identity): Promise<{ client_id: string; client_secret: string }> {
+    const initial = await readFile(path.join(this.folder, 'data', 'oauth', 'initial-access-token'), 'utf8')
+    const { public: origin } = this.gateway.addresses
+    const body = JSON.stringify({
+      issuer: `${origin}/oauth2`,
+      client_id: identity.did,
+      client_name: 'stranger',
+      grant_types: ['client_credentials'],
+      public_key: identity.key.publicKeyBase58,
+    })
+    const answer = await fetch(`${origin}/oauth2/register`, {
+      method: 'POST',
+      headers: {
+        authorization: `Bearer ${initial.trim()}`,
+        'content-type': 'application/json',
+        ...signRequest({ ...identity, body }),
+      },
+      body,
+    })
+    const { client_id, client_secret } = (await answer.json()) as Record<string, string>
+    return { client_id: client_id ?? '', client_secret: client_secret ?? '' }
+  }
+
+  /** A token of such a client. */
+  async registered(identity: Identity): Promise<string> {
+    return this.tokenFor(`${this.gateway.addresses.public}/oauth2/token`, await this.register(identity))
+  }
+
+  async send(
+    method: string,
+    route: string,
+    bearer: string,
+    body?: object,
+    signer?: Identity,
+  ): Promise<Answered> {
+    const sent = body === undefined ? '' : JSON.stringify(body)
+    const response = await fetch(`${this.gateway.addresses.public}${route}`, {
+      method,
+      headers: {
+        ...(bearer !== '' && { authorization: `Bearer ${bearer}` }),
+        ...(body !== undefined && { 'content-type': 'application/json' }),
+        ...(signer !== undefined && signRequest({ ...signer, body: sent })),
+      },
+      ...(body !== undefined && { body: sent }),
+    })
+    const json = (await response.json()) as Record<string, unknown>
+    return { status: response.status, json, error: json['error'] as Answered['error'] }
+  }
+
+  join(url: string, bearer: string, signer?: Identity): Promise<Answered> {
+    return this.send('POST', '/registry/agents', bearer, { url }, signer)
+  }
+
+  [Symbol.asyncDispose](): Promise<void> {
+    return this.#stack.disposeAsync()
+  }
+}
+
+async function answer(
+  request: http.IncomingMessage,
+  response: http.ServerResponse,
+  played: Played,
+  calls: Called[],
+): Promise<void> {
+  const { url = '', headers } = request
+  calls.push({ url, authorization: headers.authorization })
+  if (played.before !== undefined) return played.before(request, response) as void
+  const json = await answerOf(url, await text(request), played, played.name ?? 'stranger')
+  if (json === 'silence') return
+  if (json === undefined) response.writeHead(404).end('{}')
+  else response.writeHead(200, { 'content-type': 'application/json' }).end(JSON.stringify(json))
+}
+
+async function answerOf(url: string, body: string, played: Played, name: string): Promise<unknown> {
+  const { identity, challenge = identity } = played
+  const did = identity?.did
+  if (url === '/.well-known/agent.json') return { name, ...(did && { did }), ...played.card }
+  if (url === '/agent/skills') return { skills: [{ id: 'greet', name: 'Greet' }] }
+  if (url.startsWith('/did/resolve')) return played.document ?? identity?.document
+  if (url === '/health') return { ready: true }
+  if (url === '/echo') return { echo: true }
+  if (url !== '/did/challenge' || challenge === undefined || challenge === 'no route') return undefined
+  if (challenge === 'silence') return 'silence'
+  const asked = JSON.parse(body) as Challenge
+  if (typeof challenge === 'function') return challenge(asked)
+  return answerChallenge(asked, did ?? '', challenge.key)
+}

@@ -1,0 +1,114 @@
+import type { Deprecation } from '@parley/wire/model/deprecation'
+import { executionCost, type Price } from '@parley/wire/model/price'
+import { z } from 'zod'
+import type { AgentDefinition, Handler, SkillDefinition } from './define-agent.ts'
+import { withOurNames } from './manifest-names.ts'
+
+/** A skill with every default filled in. */
+export interface Skill {
+  id: string
+  name: string
+  description: string
+  version: string
+  tags: string[]
+  inputModes: string[]
+  outputModes: string[]
+  examples: string[]
+  capabilitiesDetail: Record<string, unknown>
+  performance: { avgProcessingTimeMs?: number | undefined }
+  allowedTools: string[]
+  assessment: { keywords: string[]; specializations: string[]; antiPatterns: string[] }
+  documentation: string | undefined
+  input: z.ZodType | undefined
+  /** Absent: what the agent costs. */
+  executionCost?: Price[] | undefined
+}
+
+/** An author's definition, checked and complete. */
+export interface Agent {
+  name: string
+  description: string
+  version: string
+  author: string
+  skills: Skill[]
+  capabilities: { streaming: boolean; pushNotifications: boolean }
+  globalWebhook: { url: string; token?: string | undefined } | undefined
+  signatures: 'optional' | 'required'
+  concurrency: number
+  deadlineMs: number
+  onRestart: 'run' | 'fail'
+  extendedCard: (Record<string, unknown> & { description?: string; skills?: Skill[] }) | undefined
+  /** Absent: free, but for skills that have a price. */
+  executionCost?: Price[] | undefined
+  handle: Handler
+  /** Deprecated names that the definition has. */
+  deprecations?: Deprecation[]
+}
+
+const text = (max: number) => z.string().trim().min(1).max(max)
+const texts = z.array(z.string().max(1000)).max(500).default([])
+const modes = z
+  .array(z.string().regex(/^[\w.+*-]+\/[\w.+*-]+$/, 'must be MIME types'))
+  .min(1)
+  .default(['text/plain'])
+
+const skill = z.object({
+  id: z.string().regex(/^[\w.-]{1,128}$/, 'may hold letters, digits, _, . and - only'),
+  name: text(200),
+  description: text(5000),
+  version: z.string().max(50).default('1.0.0'),
+  tags: texts,
+  inputModes: modes,
+  outputModes: modes,
+  examples: texts,
+  capabilitiesDetail: z.record(z.string(), z.unknown()).default({}),
+  performance: z.object({ avgProcessingTimeMs: z.number().min(0).optional() }).default({}),
+  allowedTools: texts,
+  assessment: z
+    .object({ keywords: texts, specializations: texts, antiPatterns: texts })
+    .default({ keywords: [], specializations: [], antiPatterns: [] }),
+  documentation: z
+    .string()
+    .optional()
+    .default(undefined as unknown as string),
+  input: z.custom<z.ZodType>((value) => value === undefined || typeof value === 'object').optional(),
+  executionCost,
+})
+
+const skills = z
+  .array(skill)
+  .refine((all) => new Set(all.map(({ id }) => id)).size === all.length, 'must have different ids')
+
+const definition = z.object({
+  name: text(128),
+  description: text(5000),
+  version: z.string().min(1).max(50).default('1.0.0'),
+  author: text(128).default('parley'),
+  skills: skills.min(1, 'must hold at least one skill (or add a file skills/<id>.md)'),
+  capabilities: z
+    .object({ streaming: z.boolean().default(true), pushNotifications: z.boolean().default(true) })
+    .default({ streaming: true, pushNotifications: true }),
+  globalWebhook: z
+    .object({
+      url: z.url({ protocol: /^https?$/, error: 'must be an http or https URL' }),
+      token: z.string().min(1).max(4096).optional(),
+    })
+    .optional(),
+  signatures: z.enum(['optional', 'required']).default('optional'),
+  concurrency: z.int().min(1).max(10_000).default(64),
+  // Timers hold no more.
+  deadlineMs: z.int().min(0).max(2_147_483_647).default(600_000),
+  onRestart: z.enum(['run', 'fail']).default('run'),
+  extendedCard: z.looseObject({ description: z.string().optional(), skills: skills.optional() }).optional(),
+  executionCost,
+  handle: z.custom<Handler>((value) => typeof value === 'function', 'must be a function'),
+})
+
+/** @throws Error with one sentence per fault of the definition. */
+export function resolveAgent(given: AgentDefinition, moreSkills: SkillDefinition[] = []): Agent {
+  const { definition: named, deprecations } = withOurNames(given)
+  const parsed = definition.safeParse({ ...named, skills: [...(named.skills ?? []), ...moreSkills] })
+  if (parsed.success) return { ...(parsed.data as Agent), deprecations }
+  const faults = parsed.error.issues.map((issue) => `defineAgent: ${issue.path.join('.')} ${issue.message}.`)
+  throw new Error(faults.join('\n'))
+}

@@ -1,0 +1,155 @@
+import type { TaskRecord } from '@parley/engine/store/store'
+import type { FileContent, JsonObject, Message, Part, Task } from '@parley/wire/model/task'
+import type { HandlerContext, HandlerLog, InputFile, InputPart, Reference } from './context.ts'
+import { pause } from './output.ts'
+
+export interface ContextParts {
+  record: TaskRecord
+  references: Task[]
+  contextHistory: TaskRecord[]
+  skillId: string | undefined
+  input: unknown
+  signal: AbortSignal
+  /** Made when the handler asks for it: a logger of its own costs more than most tasks use it. */
+  log: () => HandlerLog
+  usage: HandlerContext['usage']
+  /** The contents of the caller's file parts that name a `uri`, by the part. */
+  fetched?: ReadonlyMap<Part, FetchedFile>
+  /** What the signatures of the newest message's parts are worth. */
+  verified?: ReadonlyMap<Part, boolean>
+}
+
+export interface FetchedFile {
+  bytes: Buffer
+  mimeType: string | undefined
+}
+
+/** What the handler is given, made from the task's record. */
+export function buildContext(parts: ContextParts): HandlerContext {
+  const { record } = parts
+  const message = newestMessage(record)
+  return {
+    text: textOf(message.parts),
+    data: dataOf(message.parts),
+    files: filesOf(message.parts, parts),
+    input: parts.input,
+    message: { ...message, parts: message.parts.map((part) => inputPart(part, parts.verified?.get(part))) },
+    // Copies: what a handler does to them must not reach the stored task.
+    history: record.history.map((said) => ({
+      ...said,
+      parts: said.parts.map((part) => withBytes(part, parts.fetched?.get(part))),
+    })),
+    references: parts.references.map(referenceOf),
+    context: { id: record.contextId, history: parts.contextHistory.map(referenceOf) },
+    task: { id: record.id, contextId: record.contextId, starts: record.starts },
+    caller: callerOf(record),
+    skillId: parts.skillId,
+    acceptedOutputModes: record.acceptedOutputModes,
+    signal: parts.signal,
+    get log() {
+      return parts.log()
+    },
+    usage: parts.usage,
+    ...pauses,
+  }
+}
+
+const pauses: Pick<HandlerContext, 'ask' | 'requireAuth' | 'requirePayment' | 'bid' | 'decline'> = {
+  ask: (prompt, data) => pause('ask', promptParts(prompt, data)),
+  requireAuth: (prompt, data) => pause('auth', promptParts(prompt, data)),
+  requirePayment: ({ amount, reason }) => pause('payment', promptParts(reason, { amount, reason })),
+  bid: ({ amount, latencyMs, note }) => {
+    const offer: JsonObject = { amount }
+    if (latencyMs !== undefined) offer['latency_ms'] = latencyMs
+    if (note !== undefined) offer['note'] = note
+    return pause('bid', promptParts(note, offer))
+  },
+  decline: (reason) => pause('decline', promptParts(reason)),
+}
+
+function promptParts(text: string | undefined, data?: JsonObject): Part[] {
+  const parts: Part[] = text === undefined ? [] : [{ kind: 'text', text }]
+  if (data !== undefined) parts.push({ kind: 'data', data })
+  return parts
+}
+
+/** What a run is about: when a task is taken up, the last that was said is the caller's. */
+export function newestMessage(record: TaskRecord): Message {
+  const message = record.history.at(-1)
+  if (message === undefined) throw new Error(`task ${record.id} has no message`)
+  return message
+}
+
+function callerOf({ owner, signed: isSigned }: TaskRecord): HandlerContext['caller'] {
+  const signed = isSigned === true
+  return owner.startsWith('did:') ? { id: owner, did: owner, signed } : { id: owner, signed }
+}
+
+function referenceOf(task: Task): Reference {
+  const parts = task.artifacts.flatMap((artifact) => artifact.parts)
+  return {
+    id: task.id,
+    state: task.status.state,
+    text: textOf(parts),
+    artifacts: task.artifacts,
+    history: task.history,
+    files: filesOf(parts),
+  }
+}
+
+export function textOf(parts: readonly Part[]): string {
+  return parts.flatMap((part) => (part.kind === 'text' ? [part.text] : [])).join('\n')
+}
+
+export function dataOf(parts: readonly Part[]): JsonObject {
+  return Object.assign({}, ...parts.map((part) => (part.kind === 'data' ? part.data : {}))) as JsonObject
+}
+
+function inputPart(part: Part, verified: boolean | undefined): InputPart {
+  return verified === undefined ? part : { ...part, verified }
+}
+
+/** A file that was named by `uri`, as if its bytes had come with the message; encoded when they are asked for. */
+function withBytes(part: Part, fetched: FetchedFile | undefined): Part {
+  if (part.kind !== 'file' || fetched === undefined) return part
+  const { bytes: whole, mimeType } = fetched
+  let encoded: string | undefined
+  const file: FileContent = {
+    ...part.file,
+    ...(part.file.mimeType === undefined && mimeType !== undefined && { mimeType }),
+    get bytes() {
+      encoded ??= whole.toString('base64')
+      return encoded
+    },
+  }
+  return { ...part, file }
+}
+
+type Known = Pick<ContextParts, 'fetched' | 'verified'>
+
+function filesOf(parts: readonly Part[], { fetched, verified }: Known = {}): InputFile[] {
+  return parts.flatMap((part) =>
+    part.kind === 'file' ? [inputFile(part.file, fetched?.get(part), verified?.get(part))] : [],
+  )
+}
+
+/** Bytes are decoded when they are asked for. */
+function inputFile(
+  file: FileContent,
+  fetched: FetchedFile | undefined,
+  verified: boolean | undefined,
+): InputFile {
+  let bytes = fetched?.bytes
+  return {
+    name: file.name,
+    mimeType: file.mimeType ?? fetched?.mimeType,
+    ...(verified !== undefined && { verified }),
+    get bytes() {
+      bytes ??= Buffer.from(file.bytes ?? '', 'base64')
+      return bytes
+    },
+    get text() {
+      return this.bytes.toString('utf8')
+    },
+  }
+}

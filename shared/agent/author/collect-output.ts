@@ -1,0 +1,137 @@
+import type { JsonObject, Part } from '@parley/wire/model/task'
+import { isArtifact, isFile, isPause, type Output, type Pause, partOf } from './output.ts'
+
+/** What a handler made, once it has ended or paused. */
+export interface Collected {
+  artifacts: { name: string; parts: Part[] }[]
+  /** Set when the handler paused or declined; then there are no artifacts, and the text so far stands before the prompt. */
+  pause?: Pause
+}
+
+/** The handler's output cannot be an artifact (-32006). */
+export class MalformedOutputError extends Error {
+  override readonly name = 'MalformedOutputError'
+}
+
+/** The output is larger than the agent allows. */
+export class OutputTooLargeError extends Error {
+  override readonly name = 'OutputTooLargeError'
+}
+
+/** Small ones cost memory as well: no output has more parts, or artifacts, than this. */
+const [partsMax, artifactsMax, nameMax] = [100_000, 10_000, 1024]
+
+/** Takes a handler's outputs one by one. Strings and data make the main artifact; named ones stand behind it. */
+export class OutputCollector {
+  readonly #maxBytes: number
+  readonly #main: Part[] = []
+  readonly #named: { name: string; parts: Part[] }[] = []
+  #bytes = 0
+  #parts = 0
+  #pause: Pause | undefined
+
+  constructor(maxBytes: number) {
+    this.#maxBytes = maxBytes
+  }
+
+  /** The part that this output adds to the main artifact, for live readers. True = the handler has paused. */
+  take(output: Output): Part | true | undefined {
+    if (output === undefined || output === null) return undefined
+    if (isPause(output)) {
+      this.#pause = output
+      return true
+    }
+    if (isArtifact(output)) {
+      this.#addNamed(output.name, output.parts)
+      return undefined
+    }
+    if (isFile(output)) {
+      this.#addNamed(output.file.name ?? 'file', [partOf(output)])
+      return undefined
+    }
+    if (typeof output !== 'string' && !isPlainObject(output)) {
+      throw new MalformedOutputError(
+        `a handler returned ${describe(output)}, not a text, a data object, a file or an artifact`,
+      )
+    }
+    const part = this.#checked(partOf(output))
+    this.#append(part)
+    return part
+  }
+
+  result(): Collected {
+    if (this.#pause !== undefined)
+      return { artifacts: [], pause: { ...this.#pause, parts: [...this.#main, ...this.#pause.parts] } }
+    const main = this.#main.length > 0 ? [{ name: 'result', parts: this.#main }] : []
+    return { artifacts: [...main, ...this.#named] }
+  }
+
+  #addNamed(name: unknown, parts: readonly Part[]): void {
+    if (typeof name !== 'string' || name.length > nameMax)
+      throw new MalformedOutputError(
+        `the name of an artifact must be a text of at most ${nameMax} characters`,
+      )
+    if (this.#named.length >= artifactsMax)
+      throw new OutputTooLargeError(`the output has more than ${artifactsMax} artifacts`)
+    // Copies: what the handler does with its own afterwards changes nothing.
+    this.#named.push({ name, parts: parts.map((part) => this.#counted({ ...this.#checked(part) })) })
+  }
+
+  /** Texts that follow each other are one text. */
+  #append(part: Part): void {
+    const last = this.#main.at(-1)
+    if (part.kind === 'text' && last?.kind === 'text') last.text += part.text
+    else this.#main.push(this.#counted({ ...part }))
+  }
+
+  #counted(part: Part): Part {
+    this.#parts += 1
+    if (this.#parts > partsMax) throw new OutputTooLargeError(`the output has more than ${partsMax} parts`)
+    return part
+  }
+
+  #checked(part: Part): Part {
+    if (part.kind === 'text' && typeof part.text === 'string') this.#grow(Buffer.byteLength(part.text))
+    else if (part.kind === 'file' && typeof part.file.bytes === 'string') this.#grow(part.file.bytes.length)
+    else if (part.kind === 'data' && isPlainObject(part.data)) return this.#checkedData(part.data)
+    else
+      throw new MalformedOutputError('a handler returned a part that is not a text, a data object or a file')
+    return part
+  }
+
+  /** As JSON gives it back: dates are texts, functions are gone, and nothing changes it afterwards. */
+  #checkedData(data: JsonObject): Part {
+    let text: string | undefined
+    try {
+      text = JSON.stringify(data) as string | undefined
+    } catch (error) {
+      throw new MalformedOutputError('a handler returned data that is not JSON', { cause: error })
+    }
+    // `toJSON` may make anything of an object.
+    if (text?.startsWith('{') !== true)
+      throw new MalformedOutputError('a handler returned data that is not a JSON object')
+    this.#grow(Buffer.byteLength(text))
+    return { kind: 'data', data: JSON.parse(text) as JsonObject }
+  }
+
+  #grow(bytes: number): void {
+    this.#bytes += bytes
+    if (this.#bytes > this.#maxBytes) {
+      throw new OutputTooLargeError(`the output is larger than ${this.#maxBytes} bytes (ARTIFACT_MAX_BYTES)`)
+    }
+  }
+}
+
+function isPlainObject(value: unknown): value is JsonObject {
+  if (typeof value !== 'object' || value === null || Array.isArray(value)) return false
+  const prototype: unknown = Object.getPrototypeOf(value)
+  return prototype === Object.prototype || prototype === null
+}
+
+function describe(value: unknown): string {
+  return Array.isArray(value)
+    ? 'an array'
+    : typeof value === 'object'
+      ? 'an object of a class'
+      : `a ${typeof value}`
+}

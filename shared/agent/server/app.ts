@@ -1,0 +1,361 @@
+import { startRetention } from '@parley/engine/store/retention'
+import type { Store, TaskRecord } from '@parley/engine/store/store'
+import { type Committed, TaskEngine } from '@parley/engine/tasks/engine'
+import { startExpiry } from '@parley/engine/tasks/expiry'
+import { Leases } from '@parley/engine/tasks/leases'
+import { recover } from '@parley/engine/tasks/recovery'
+import { StateCounts } from '@parley/engine/tasks/state-counts'
+import { startSweep } from '@parley/engine/tasks/sweep'
+import { WorkFigures } from '@parley/engine/tasks/work-figures'
+import { globalWebhookOf } from '@parley/engine/webhooks/global-webhook'
+import { startWebhooks } from '@parley/engine/webhooks/start-webhooks'
+import { Authenticator } from '@parley/kit/auth/authenticate'
+import type { ClientKeys } from '@parley/kit/auth/client-keys'
+import type { SharedSignatures, SignatureRules } from '@parley/kit/auth/did-signature'
+import type { Introspector } from '@parley/kit/auth/introspection'
+import { agentId } from '@parley/kit/did/did'
+import type { Identity } from '@parley/kit/did/identity'
+import { addDidRoutes } from '@parley/kit/http/did-routes'
+import { addHealthRoute } from '@parley/kit/http/health-routes'
+import { addMetricsRoute } from '@parley/kit/http/metrics-route'
+import { openLimits } from '@parley/kit/http/open-limits'
+import { createServer } from '@parley/kit/http/server'
+import { AnswerBudget } from '@parley/kit/process/answer-budget'
+import type { AgentConfig } from '@parley/kit/process/config'
+import type { Log } from '@parley/kit/process/log'
+import { createMetrics, createTaskMetrics, type Metrics, type TaskMetrics } from '@parley/kit/process/metrics'
+import { version } from '@parley/kit/process/version'
+import { createWebhookMetrics } from '@parley/kit/process/webhook-metrics'
+import type { Deprecation } from '@parley/wire/model/deprecation'
+import { isTerminal } from '@parley/wire/model/task'
+import type { FastifyInstance } from 'fastify'
+import type { Agent } from '../author/agent.ts'
+import { shownPrice } from '../author/price-of.ts'
+import { addChallengeRoute } from './http/challenge-route.ts'
+import { addDiscoveryRoutes } from './http/discovery-routes.ts'
+import { addNegotiationRoute } from './http/negotiation-route.ts'
+import { addRpcRoutes } from './http/rpc-routes.ts'
+import { addUnpaidRoutes } from './http/unpaid-routes.ts'
+import { Dispatcher } from './methods/dispatch.ts'
+import { ForeignTasks } from './methods/foreign-task.ts'
+import type { Services } from './methods/method.ts'
+import { type Line, openLine } from './open-line.ts'
+import { type OpenedPayments, openPayments } from './open-payments.ts'
+import { type OpenStore, openStore } from './open-store.ts'
+import { type RunnerParts, TaskRunner } from './runner/run-task.ts'
+import { usageCounter } from './runner/usage.ts'
+
+export interface AgentAppOptions {
+  agent: Agent
+  identity: Identity
+  config: AgentConfig
+  /** `ping` is asked by `/health`. */
+  introspector: Introspector & { ping(): Promise<void> }
+  /** Absent: nobody can sign, for nobody's key is known. */
+  clientKeys?: ClientKeys
+  /** Its gateway, which knows what other agents of the deployment took. Absent: each signed request counts once here. */
+  signatureClaims?: Pick<SharedSignatures, 'claimSignature'>
+  log: Log
+  /** STORE_URL where it is a MongoDB database. Default: the embedded store. */
+  storeUrl?: string | undefined
+  /** REDIS_URL: where the processes of this agent share queue and events. Default: this is the only one. */
+  redisUrl?: string | undefined
+  /** Token of the global webhook, from the settings. */
+  webhookToken?: string | undefined
+  /** How long running handlers may go on when the agent stops. Default 10 s. */
+  drainMs?: number
+}
+
+/** What webhooks may still deliver when the agent stops. */
+const webhooksDrainMs = 3000
+
+/** A whole agent server, listening; disposing it stops it in good order. */
+export interface AgentApp extends AsyncDisposable {
+  /** Where it listens, for example `http://127.0.0.1:7401`. */
+  address: string
+  /** The address that clients use; stands in the card. */
+  baseUrl: string
+  services: Services
+}
+
+/** The composition root of an agent: every part is made here and handed to those who use it. */
+export async function startAgentApp(options: AgentAppOptions): Promise<AgentApp> {
+  const { agent, config, log } = options
+  const { did, document, key } = options.identity
+  await using stack = new AsyncDisposableStack()
+  const id = agentId(did)
+  const { redisUrl, storeUrl } = options
+  const { store, backend } = await openStore({ storeUrl, storeDir: config.storeDir, agentId: id })
+  stack.use(store)
+  const metrics = createMetrics()
+  const line = await openLine({ redisUrl, agentId: id, concurrency: agent.concurrency, log }, stack)
+  const parts = await assemble(options, store, line, metrics, stack)
+  const { services, authenticator, limits } = parts
+  const dispatcher = new Dispatcher(services, authenticator, new AnswerBudget(config.answers))
+  const stopping = new AbortController()
+  const listening: string[] = []
+  const app = stack.adopt(
+    createServer({ ...config, deprecations: deprecatedNames(agent, config), log, metrics, limits }),
+    (server) => server.close(),
+  )
+  addRpcRoutes(app, { dispatcher, log, stopping: stopping.signal })
+  addDidRoutes(app, (asked) => (asked === did ? document : undefined))
+  addChallengeRoute(app, { did, key, addresses: () => [services.baseUrl(), ...listening] })
+  addDiscoveryRoutes(app, { agent, did, baseUrl: services.baseUrl, prices: services.payments })
+  await addRoutesOfPayments(app, services, authenticator, {
+    captureBaseUrl: config.payments.captureBaseUrl,
+    ownClients: [did, ...(config.oauth.clientId === undefined ? [] : [config.oauth.clientId])],
+  })
+  const price = shownPrice(agent)?.[0]
+  const cost = price === undefined ? {} : { price: { amount: price.amount } }
+  addNegotiationRoute(app, () => ({ skills: agent.skills, queueDepth: services.scheduler.waiting, ...cost }))
+  addMetricsRoute(app, metrics)
+  addHealthRoute(
+    app,
+    healthOptions(options, services, { line, backend }, () => dispatcher.draining),
+  )
+  if (store.exclusive) await recover({ ...services, log, signal: stopping.signal })
+  // After the tasks: whether a payment has its task is asked of the store.
+  if (store.exclusive) await services.payments?.recover()
+  const address = await app.listen({ host: config.host, port: config.port })
+  parts.listensAt(address)
+  listening.push(address)
+  // Last: a start that fails (the port is taken) must not use up the starts of the tasks that wait.
+  services.scheduler.start((job) => services.runner.run(job))
+  if (line.backend !== 'in-process' || !store.exclusive)
+    stack.use(startSweep({ store, scheduler: services.scheduler, runner: services.runner, log }))
+  services.payments?.start()
+  const open = stack.move()
+  return {
+    address,
+    baseUrl: services.baseUrl(),
+    services,
+    [Symbol.asyncDispose]: async () => {
+      dispatcher.drain()
+      await services.payments?.drain(options.drainMs ?? 10_000)
+      await drain(services, options.drainMs ?? 10_000)
+      await parts.webhooks?.dispatcher.drain(webhooksDrainMs)
+      stopping.abort()
+      await closeServer(app)
+      await open.disposeAsync()
+    },
+  }
+}
+
+/** Loaded where something has a price. */
+async function addRoutesOfPayments(
+  app: FastifyInstance,
+  services: Services,
+  authenticator: Authenticator,
+  { captureBaseUrl, ownClients }: { captureBaseUrl: string | undefined; ownClients: readonly string[] },
+) {
+  const { payments } = services
+  if (payments === undefined) return addUnpaidRoutes(app, authenticator)
+  const [{ addPaymentRoutes }, { addLedgerRoutes }, { addPayerRoutes }] = await Promise.all([
+    import('./http/payment-routes.ts'),
+    import('./http/ledger-routes.ts'),
+    import('./http/capture-page-routes.ts'),
+  ])
+  addPaymentRoutes(app, { services, authenticator, captureBaseUrl })
+  addLedgerRoutes(app, { payments, authenticator, ownClients })
+  addPayerRoutes(app, { payments, agent: services.agent })
+}
+
+/** What writes tasks, and those that hear of it: webhooks and payments. */
+async function assembleEngine(
+  options: AgentAppOptions,
+  store: Store,
+  { bus, scheduler }: Pick<Line, 'bus' | 'scheduler'>,
+  metrics: Metrics,
+  canceled: (task: TaskRecord) => void,
+) {
+  const { agent, config, log } = options
+  const { did } = options.identity
+  let counts: StateCounts | undefined
+  const refresh = async () => counts?.refresh()
+  const taskMetrics = createTaskMetrics(metrics.registry, store.exclusive ? undefined : refresh)
+  const webhooks = await webhooksOf(options, store, metrics)
+  let paid: OpenedPayments | undefined
+  const committed: Committed = (before, after) => {
+    webhooks?.committed(before, after)
+    if (after.status.state === 'canceled') canceled(before)
+    if (after.payments !== undefined && isTerminal(after.status.state))
+      paid?.payments.taskEnded(after.payments)
+  }
+  const engine = new TaskEngine({ store, bus, metrics: taskMetrics, agentId: agentId(did), committed })
+  await engine.countStored()
+  counts = new StateCounts({ count: () => engine.countStored(), log })
+  const { registry } = metrics
+  paid = await openPayments({ agent, did, store, engine, scheduler, config, log, registry })
+  return { webhooks, engine, paid, taskMetrics }
+}
+
+async function assemble(
+  options: AgentAppOptions,
+  store: Store,
+  line: Line,
+  metrics: Metrics,
+  stack: AsyncDisposableStack,
+) {
+  const { agent, config, log } = options
+  const { did } = options.identity
+  const { bus, scheduler } = line
+  let runner: TaskRunner | undefined
+  // A task that waits does so in the version that it had before.
+  const canceled = ({ id, version, owner }: TaskRecord) => {
+    scheduler.discard({ taskId: id, version, owner })
+    runner?.forget(id)
+  }
+  const assembled = await assembleEngine(options, store, line, metrics, canceled)
+  const { webhooks, engine, paid, taskMetrics } = assembled
+  if (webhooks !== undefined) stack.use(webhooks)
+  if (paid !== undefined) stack.use(paid.payments)
+  const leases = stack.use(new Leases({ store, log }))
+  const figures = new WorkFigures()
+  runner = runnerOf(options, { engine, bus, leases, figures, taskMetrics, paid })
+  stack.use(startExpiry(engine, log))
+  stack.use(startRetention({ store, days: config.retentionDays, log }))
+  let baseUrl = config.publicUrl ?? `http://${config.host}:${config.port}`
+  const services: Services = {
+    agent,
+    store,
+    engine,
+    runner,
+    scheduler,
+    bus,
+    figures,
+    registrations: webhooks?.registrations,
+    payments: paid?.payments,
+    ...(config.gatewayUrl !== undefined && {
+      foreignTasks: new ForeignTasks({ gatewayUrl: config.gatewayUrl }),
+    }),
+    taskQueueMax: config.taskQueueMax,
+    baseUrl: () => baseUrl,
+    did,
+  }
+  const callers = await assembleCallers(options, services, stack)
+  const listensAt = (address: string) => {
+    baseUrl = config.publicUrl ?? address
+  }
+  return { services, ...callers, listensAt, webhooks }
+}
+
+function runnerOf(
+  { agent, config, identity, clientKeys, log }: AgentAppOptions,
+  parts: Pick<RunnerParts, 'engine' | 'bus' | 'leases' | 'figures'> & {
+    taskMetrics: TaskMetrics
+    paid: OpenedPayments | undefined
+  },
+): TaskRunner {
+  const { taskMetrics, paid, ...given } = parts
+  return new TaskRunner({
+    ...given,
+    agent,
+    log,
+    usage: usageCounter(taskMetrics, agentId(identity.did)),
+    artifactMaxBytes: config.artifactMaxBytes,
+    key: identity.key,
+    ...(clientKeys !== undefined && { clientKeys }),
+    fileAllowedHosts: config.fileAllowedHosts,
+    prompt: paid?.prompt,
+    isStillPaid: paid?.isStillPaid,
+  })
+}
+
+/** Who may call, and how often. */
+async function assembleCallers(
+  options: AgentAppOptions,
+  { store, baseUrl, did }: Services,
+  stack: AsyncDisposableStack,
+) {
+  const { config, introspector, log, redisUrl } = options
+  const perMinute = config.rateLimitPerMinute
+  const limits = await openLimits({ perMinute, redisUrl, name: agentId(did), log }, stack)
+  const asked = limits?.watch(introspector) ?? introspector
+  const own = () => [baseUrl(), did]
+  const audiences = () => [...own(), ...config.audiences]
+  return { limits, authenticator: new Authenticator(asked, audiences, signatureRules(options, store, own)) }
+}
+
+/** Undefined when the agent has no push notifications: no event fires then, whatever is stored (specification, "Events"). */
+async function webhooksOf(
+  { agent, config, identity, log, webhookToken, redisUrl }: AgentAppOptions,
+  store: Store,
+  metrics: Metrics,
+) {
+  if (!agent.capabilities.pushNotifications) return undefined
+  const id = agentId(identity.did)
+  return startWebhooks({
+    store,
+    redisUrl,
+    agentId: id,
+    allowed: config.webhookAllowedHosts,
+    globalWebhook: globalWebhookOf(agent.globalWebhook, { url: config.webhookUrl, token: webhookToken }),
+    metrics: createWebhookMetrics(metrics.registry, id),
+    log,
+  })
+}
+
+/** @param own audiences that no other agent accepts */
+function signatureRules(
+  { agent, clientKeys, signatureClaims }: AgentAppOptions,
+  store: Store,
+  own: () => readonly string[],
+): SignatureRules {
+  const shared: SharedSignatures | undefined = signatureClaims && {
+    claimSignature: (did, signature) => signatureClaims.claimSignature(did, signature),
+    isOnlyHere: (audience) => own().includes(audience.replace(/\/+$/, '')),
+  }
+  return {
+    ...(clientKeys !== undefined && { clientKeys }),
+    ...(agent.signatures === 'required' && { required: { seen: store, ...(shared && { shared }) } }),
+  }
+}
+
+function healthOptions(
+  options: AgentAppOptions,
+  services: Services,
+  { line, backend }: { line: Line } & Pick<OpenStore, 'backend'>,
+  draining: () => boolean,
+) {
+  const { config, introspector } = options
+  const { did } = options.identity
+  return {
+    version,
+    id: agentId(did),
+    did,
+    environment: config.production ? 'production' : 'development',
+    storageBackend: backend,
+    schedulerBackend: line.backend,
+    taskManagerRunning: () => services.scheduler.running,
+    draining,
+    mandatory: {
+      storage: () => services.store.ping(),
+      scheduler: () => services.scheduler.ping(),
+      bus: () => services.bus.ping(),
+      // No gRPC is configured anywhere yet.
+      grpc: async () => {},
+    },
+    shown: { oauth: () => introspector.ping() },
+  }
+}
+
+/** Running handlers may finish; those that do not are told to stop, and their tasks run again at the next start. */
+async function drain({ scheduler, runner }: Services, limitMs: number): Promise<void> {
+  await scheduler.drain(AbortSignal.timeout(limitMs))
+  if (scheduler.active === 0) return
+  runner.stop()
+  await scheduler.drain(AbortSignal.timeout(1000))
+}
+
+/** Answers under way may end; connections that stay open longer are cut. */
+async function closeServer(app: FastifyInstance): Promise<void> {
+  const cut = setTimeout(() => app.server.closeAllConnections(), 2000)
+  await app.close()
+  clearTimeout(cut)
+}
+
+/** Of the settings and of the agent's definition. */
+function deprecatedNames(agent: Agent, config: AgentConfig): Deprecation[] {
+  return [...(config.deprecations ?? []), ...(agent.deprecations ?? [])]
+}

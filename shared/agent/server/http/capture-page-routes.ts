@@ -1,0 +1,110 @@
+import { capturePage, capturePageHeaders } from '@parley/engine/payments/capture/capture-page'
+import { isRefusalCode } from '@parley/engine/payments/capture/refusal-text'
+import { sessionView, unknownSession } from '@parley/engine/payments/capture/session-view'
+import { PaymentRefused } from '@parley/engine/payments/payment-refused'
+import type { Payments } from '@parley/engine/payments/payments'
+import { newWalletKey, signPayment } from '@parley/engine/payments/wallet'
+import { type Presented, readPayload } from '@parley/engine/payments/x-payment'
+import { requirementsOf } from '@parley/engine/payments/x402'
+import type { PaymentRecord } from '@parley/engine/store/payment-store'
+import { ParleyError } from '@parley/wire/errors'
+import { parseJson } from '@parley/wire/jsonrpc/parse-json'
+import type { FastifyInstance, FastifyReply } from 'fastify'
+import type { Agent } from '../../author/agent.ts'
+import { addTestWalletRoute } from './test-wallet-route.ts'
+
+interface PayerRoutes {
+  payments: Payments
+  agent: Agent
+}
+
+interface Route {
+  Params: { token: string }
+  Querystring: Record<string, unknown>
+}
+
+const formMaxBytes = 64 * 1024
+
+/** What a person who pays needs, beside what programs ask. */
+export function addPayerRoutes(app: FastifyInstance, routes: PayerRoutes): void {
+  addCapturePageRoutes(app, routes)
+  addTestWalletRoute(app, routes)
+}
+
+/**
+ * `capture_url`: the page where a person pays a session (specification, "Payment session"). Public: whoever knows the
+ * address may see and pay it. Everything works without script, but for wallets of the browser.
+ */
+function addCapturePageRoutes(app: FastifyInstance, { payments, agent }: PayerRoutes): void {
+  app.get<Route>('/pay/:token', async (request, reply) => {
+    const { token } = request.params
+    const session = await find(payments, token)
+    if (session === undefined) return answer(reply.code(404), capturePage(unknownSession))
+    const { refused } = request.query
+    const view = {
+      session,
+      token,
+      agent,
+      now: Date.now(),
+      refused: isRefusalCode(refused) ? refused : undefined,
+    }
+    return answer(reply, capturePage(sessionView(view)))
+  })
+  app.post<Route>('/pay/:token/form', { bodyLimit: formMaxBytes }, async (request, reply) => {
+    const { token } = request.params
+    const session = await find(payments, token)
+    if (session === undefined) return answer(reply.code(404), capturePage(unknownSession))
+    const form = new URLSearchParams((request.body as Buffer | undefined)?.toString('utf8') ?? '')
+    const refused = await pay(payments, session, form)
+    // Relative, for the address of this agent has a prefix behind a gateway.
+    const back = `../${token}${refused === undefined ? '' : `?refused=${refused}`}`
+    return reply.code(303).header('location', back).header('cache-control', 'no-store').send()
+  })
+}
+
+/** The code of the refusal, if it is refused. */
+async function pay(
+  payments: Payments,
+  session: PaymentRecord,
+  form: URLSearchParams,
+): Promise<string | undefined> {
+  try {
+    await payments.sessions.paySession(session, await presentedBy(session, form))
+    return undefined
+  } catch (error) {
+    if (error instanceof PaymentRefused) return error.refusal
+    if (error instanceof ParleyError && error.status < 500) return 'payment_refused'
+    if (error instanceof ParleyError && error.error === 'Unavailable') return 'unavailable'
+    throw error
+  }
+}
+
+/** @throws PaymentRefused */
+async function presentedBy(session: PaymentRecord, form: URLSearchParams): Promise<Presented> {
+  if (form.get('with') === 'test-wallet' && session.sandbox) {
+    const signed = await signPayment(await newWalletKey(), { requirements: requirementsOf(session.terms) })
+    return readPayload(signed)
+  }
+  const pasted = form.get('payment')?.trim() ?? ''
+  if (pasted === '') throw new PaymentRefused('payment_required')
+  const bytes = pasted.startsWith('{') ? Buffer.from(pasted, 'utf8') : Buffer.from(pasted, 'base64')
+  try {
+    return readPayload(parseJson(bytes))
+  } catch (error) {
+    if (error instanceof PaymentRefused) throw error
+    throw new PaymentRefused('invalid_payload')
+  }
+}
+
+async function find(payments: Payments, token: string): Promise<PaymentRecord | undefined> {
+  try {
+    return await payments.sessions.findByCapture(token)
+  } catch (error) {
+    if (error instanceof ParleyError && error.status === 404) return undefined
+    throw error
+  }
+}
+
+function answer(reply: FastifyReply, page: string): FastifyReply {
+  return reply.headers(capturePageHeaders).send(page)
+}

@@ -1,0 +1,27 @@
+import { type PaymentState, paymentStates } from '@parley/engine/store/payment-store'
+import type { DeprecationMark } from '@parley/wire/model/deprecation'
+import { z } from 'zod'
+
+/** States whose name on the wire is another one than in the store. Stored rows keep the old name, so no migration is needed. */
+const wireNames: Partial<Record<PaymentState, string>> = { orphaned: 'payment-orphaned' }
+
+/** Names that the filter of the ledger still accepts. */
+export const deprecatedStates: Readonly<Record<string, DeprecationMark>> = {
+  orphaned: { since: '2026-11-22', use: 'payment-orphaned' },
+}
+
+export function stateOut(state: PaymentState): string {
+  return wireNames[state] ?? state
+}
+
+const stateOf = new Map<string, PaymentState>([
+  ...paymentStates.map((state) => [state, state] as const),
+  ...paymentStates.map((state) => [stateOut(state), state] as const),
+])
+
+export const stateIn = z.string().transform((name, context): PaymentState => {
+  const state = stateOf.get(name)
+  if (state !== undefined) return state
+  context.addIssue({ code: 'custom', message: `must be one of ${paymentStates.map(stateOut).join(', ')}` })
+  return z.NEVER
+})

@@ -1,0 +1,238 @@
+import { randomUUID } from 'node:crypto'
+import type { RpcError } from '@parley/client/internal/rpc-error'
+import { price, TestFacilitator, TestWallet } from '@parley/tools/testing/paid-agent'
+import { WebhookReceiver } from '@parley/tools/testing/webhook-receiver'
+import { expect, test } from 'vitest'
+import { z } from 'zod'
+import { testAgent } from '../../testing/test-agent.ts'
+
+const wallet = new TestWallet()
+const status = (error: RpcError) => error.status
+
+test('data that does not fit the skill is refused before anything is asked or paid', async () => {
+  const input = z.object({ rows: z.number().int() })
+  const skills = [{ id: 'a', name: 'a', description: 'a', input }]
+  await using agent = await testAgent({ executionCost: price, skills, handle: () => 'done' })
+  const alice = agent.caller('alice')
+  const says = (data: object) => ({ parts: [{ kind: 'data' as const, data: data as never }] })
+  for (const headers of [{}, await wallet.header()]) {
+    const refused = await alice
+      .send(says({ rows: 'x' }), undefined, { headers })
+      .catch((error: RpcError) => error)
+    expect(refused).toMatchObject({ code: -32602, status: 400 })
+  }
+  expect(await agent.app.services.store.payments.countPaymentsByState()).toEqual({})
+  expect(await alice.list()).toEqual([])
+  expect(await alice.send(says({ rows: 1 })).catch(status)).toBe(402)
+  const paid = await alice.send(says({ rows: 1 }), undefined, { headers: await wallet.header() })
+  expect((await alice.wait(paid.id)).status.state).toBe('completed')
+})
+
+test('in the middle of a task too: a message that would no longer fit costs nothing', async () => {
+  const input = z.object({ rows: z.number().int() })
+  const skills = [{ id: 'a', name: 'a', description: 'a', input, executionCost: { ...price, amount: '0' } }]
+  await using agent = await testAgent({
+    skills,
+    handle: ({ history, requirePayment }) =>
+      history.length < 3 ? requirePayment({ amount: '0.01', reason: 'more' }) : 'done',
+  })
+  const alice = agent.caller('alice')
+  const says = (data: object, more = {}) => ({
+    parts: [{ kind: 'data' as const, data: data as never }],
+    ...more,
+  })
+  const { id: taskId } = await alice.sendAndWait(says({ rows: 1 }))
+  const headers = await wallet.header()
+  const refused = await alice
+    .send(says({ rows: 'x' }, { taskId }), undefined, { headers })
+    .catch((error: RpcError) => error)
+  expect(refused).toMatchObject({ code: -32602 })
+  expect((await alice.get(taskId)).status.state).toBe('payment-required')
+  await alice.send(says({ rows: 2 }, { taskId }), undefined, { headers })
+  expect((await alice.wait(taskId)).status.state).toBe('completed')
+})
+
+test('one Idempotency-Key and one payment on ten connections: one task, and all ten hear of it', async () => {
+  let runs = 0
+  await using agent = await testAgent({ executionCost: price, handle: () => `run ${(runs += 1)}` })
+  const alice = agent.caller('alice')
+  for (let round = 0; round < 5; round += 1) {
+    const headers = { ...(await wallet.header()), 'idempotency-key': randomUUID() }
+    const message = { text: 'x', messageId: randomUUID() }
+    const sends = Array.from({ length: 10 }, () => alice.send(message, undefined, { headers }))
+    const tasks = await Promise.all(sends)
+    expect(new Set(tasks.map(({ id }) => id)).size).toBe(1)
+    expect((await alice.wait(tasks[0]?.id ?? '')).status.state).toBe('completed')
+  }
+  expect(runs).toBe(5)
+  await expect.poll(() => agent.app.services.store.payments.countPaymentsByState()).toEqual({ earned: 5 })
+})
+
+test('a task that waits for a payment that has failed ends, though nobody told it at the time', async () => {
+  await using facilitator = await TestFacilitator.start()
+  facilitator.settle = () => 'never'
+  await using agent = await testAgent(
+    { executionCost: price, handle: () => 'done' },
+    {
+      env: { PAYMENT_FACILITATOR_URL: facilitator.url },
+      paymentTiming: { decideTimeoutMs: 100, settleTimeoutMs: 60_000, watchEveryMs: 50 },
+    },
+  )
+  const alice = agent.caller('alice')
+  const task = await alice.send('x', undefined, { headers: await wallet.header() })
+  expect(task.status.state).toBe('submitted')
+  // As a process leaves it that dies between the row and the task.
+  const { payments } = agent.app.services.store
+  const [row] = await payments.listOfTask(task.id)
+  if (row === undefined) throw new Error('no payment')
+  const failed = {
+    ...row,
+    state: 'failed' as const,
+    reason: 'x',
+    version: row.version + 1,
+    dueAt: Date.now(),
+  }
+  expect(await payments.commitPayment(failed)).toBe('committed')
+  const ended = await alice.wait(task.id, { signal: AbortSignal.timeout(60_000) })
+  expect(ended.status.state).toBe('failed')
+  await expect.poll(async () => (await payments.loadPayment(row.id))?.dueAt).toBeUndefined()
+})
+
+test('the webhook of payment-required says how much and how', async () => {
+  await using receiver = await WebhookReceiver.start()
+  await using agent = await testAgent(
+    {
+      executionCost: { ...price, amount: '0' },
+      handle: ({ history, requirePayment }) =>
+        history.length < 3 ? requirePayment({ amount: '0.02', reason: 'the long report' }) : 'done',
+    },
+    { env: { WEBHOOK_ALLOWED_HOSTS: '127.0.0.1' } },
+  )
+  const alice = agent.caller('alice')
+  const { id: taskId } = await alice.send('x', {
+    push_notification_config: { id: randomUUID(), url: receiver.url },
+  } as never)
+  await alice.wait(taskId)
+  const asked = () =>
+    receiver.posts
+      .map(({ event }) => event)
+      .find((event) => event.kind === 'status-update' && event.status.state === 'payment-required')
+  await expect.poll(asked).toMatchObject({
+    kind: 'status-update',
+    final: false,
+    status: {
+      message: {
+        role: 'agent',
+        parts: [
+          { kind: 'text', text: 'the long report' },
+          {
+            kind: 'data',
+            data: {
+              amount: '0.02',
+              reason: 'the long report',
+              accepts: [{ amount: '20000' }],
+              sandbox: true,
+            },
+          },
+        ],
+      },
+    },
+  })
+  await alice.send({ text: 'y', taskId }, undefined, { headers: await wallet.header({ amount: '20000' }) })
+  expect((await alice.wait(taskId)).status.state).toBe('completed')
+})
+
+test('the ledger is the operator’s: without agent:admin nobody lists, refunds or decides', async () => {
+  await using agent = await testAgent({ executionCost: price, handle: () => 'done' })
+  const alice = agent.caller('alice', 'agent:read agent:write agent:execute')
+  const [row] = await (async () => {
+    const task = await alice.send('x', undefined, { headers: await wallet.header() })
+    return agent.app.services.store.payments.listOfTask(task.id)
+  })()
+  const ways: [string, string][] = [
+    ['GET', '/payments'],
+    ['POST', `/payments/${row?.id}/refunded`],
+    ['POST', `/payments/${row?.id}/decide`],
+  ]
+  const ask = async ([method, path]: [string, string], token?: string) => {
+    const headers: Record<string, string> = token === undefined ? {} : { authorization: `Bearer ${token}` }
+    return (await fetch(`${agent.url}${path}`, { method, headers })).status
+  }
+  for (const way of ways) {
+    expect(await ask(way)).toBe(401)
+    expect(await ask(way, alice.token)).toBe(403)
+  }
+  const elsewhere = agent.identityProvider.issue('operator', {
+    scope: 'agent:admin',
+    aud: 'https://another.example',
+  } as never)
+  expect(await ask(['GET', '/payments'], elsewhere)).toBe(401)
+  const operator = agent.caller('operator', 'agent:admin')
+  expect(await ask(['GET', '/payments'], operator.token)).toBe(200)
+})
+
+test('an operator cannot call a transfer failed that can still be made', async () => {
+  await using facilitator = await TestFacilitator.start()
+  facilitator.settle = () => ({ status: 500 })
+  await using agent = await testAgent(
+    { executionCost: price, handle: () => 'done' },
+    {
+      env: { PAYMENT_FACILITATOR_URL: facilitator.url },
+      paymentTiming: { decideTimeoutMs: 100, settleTimeoutMs: 500, watchEveryMs: 60_000 },
+    },
+  )
+  const alice = agent.caller('alice')
+  const task = await alice.send('x', undefined, { headers: await wallet.header() })
+  const { payments } = agent.app.services.store
+  const row = async () => (await payments.listOfTask(task.id))[0]
+  await expect.poll(async () => (await row())?.state).toBe('unknown')
+  const { token } = agent.caller('operator', 'agent:admin')
+  const decide = async () => {
+    const headers = { authorization: `Bearer ${token}`, 'content-type': 'application/json' }
+    const body = JSON.stringify({ settled: false })
+    const path = `/payments/${(await row())?.id}/decide`
+    return (await fetch(`${agent.url}${path}`, { method: 'POST', headers, body })).status
+  }
+  expect([await decide(), (await row())?.state]).toEqual([409, 'unknown'])
+  const now = await row()
+  if (now?.transfer === undefined) throw new Error('no transfer')
+  const { transfer } = now
+  const over = { ...transfer, authorization: { ...transfer.authorization, validBefore: '1' } }
+  await payments.commitPayment({ ...now, version: now.version + 1, transfer: over })
+  expect([await decide(), (await row())?.state]).toEqual([200, 'failed'])
+  expect((await alice.wait(task.id)).status.state).toBe('failed')
+})
+
+test('a task that came so late that its payment was listed for refund, and completed: nothing is owed', async () => {
+  const may = Promise.withResolvers<void>()
+  await using agent = await testAgent({
+    executionCost: price,
+    handle: async () => {
+      await may.promise
+      return 'done'
+    },
+  })
+  const alice = agent.caller('alice')
+  const task = await alice.send('x', undefined, { headers: await wallet.header() })
+  const { payments } = agent.app.services.store
+  const row = (await payments.listOfTask(task.id))[0]
+  if (row === undefined) throw new Error('no payment')
+  const listed = { ...row, state: 'orphaned' as const, reason: 'no_task', version: row.version + 1 }
+  expect(await payments.commitPayment(listed)).toBe('committed')
+  may.resolve()
+  expect((await alice.wait(task.id)).status.state).toBe('completed')
+  await expect.poll(() => payments.countPaymentsByState()).toEqual({ earned: 1 })
+})
+
+test('a context is cleared before the ledger has heard of the end of its task: the payment is earned all the same', async () => {
+  await using agent = await testAgent({ executionCost: price, handle: () => 'done' })
+  const alice = agent.caller('alice')
+  const { payments } = agent.app.services
+  const { store } = agent.app.services
+  if (payments === undefined) throw new Error('no payments')
+  payments.taskEnded = () => {}
+  const task = await alice.send('x', undefined, { headers: await wallet.header() })
+  expect((await alice.wait(task.id)).status.state).toBe('completed')
+  await alice.call('contexts/clear', { context_id: task.context_id })
+  expect(await store.payments.countPaymentsByState()).toEqual({ earned: 1 })
+})

@@ -1,0 +1,159 @@
+import { PaymentRefused, PaymentRequired } from '@parley/engine/payments/payment-refused'
+import type { Payments } from '@parley/engine/payments/payments'
+import { sessionOut } from '@parley/engine/payments/sessions'
+import { type Presented, readPayload, readPresented } from '@parley/engine/payments/x-payment'
+import { requirementsOf } from '@parley/engine/payments/x402'
+import type { PaymentRecord } from '@parley/engine/store/payment-store'
+import type { Authenticator } from '@parley/kit/auth/authenticate'
+import { uuid } from '@parley/wire/codecs/parley/message-in'
+import { parseParams } from '@parley/wire/codecs/parley/params'
+import { wireObject } from '@parley/wire/codecs/parley/spelling'
+import { ParleyError } from '@parley/wire/errors'
+import { inAdvance, type Price } from '@parley/wire/model/price'
+import type { FastifyInstance, FastifyReply, FastifyRequest } from 'fastify'
+import { z } from 'zod'
+import { priceOf } from '../../author/price-of.ts'
+import type { Services } from '../methods/method.ts'
+import { termsAsked } from '../runner/payment-prompt.ts'
+import { baseUrlFor } from './base-url-for.ts'
+import { callerOf, jsonBody } from './payment-caller.ts'
+import { notPaid } from './unpaid-routes.ts'
+
+interface PaymentRoutes {
+  services: Services
+  authenticator: Authenticator
+  /** Where people reach this agent whatever its own address is; undefined: at its own. */
+  captureBaseUrl: string | undefined
+}
+
+/** All of it may be left out: the agent's price, its first way to pay. */
+const startBody = wireObject({
+  skillId: z.string().max(128).optional(),
+  taskId: uuid.optional(),
+  network: z.string().max(100).optional(),
+  asset: z.string().max(100).optional(),
+})
+
+const statusQuery = z.object({ wait: z.enum(['true', 'false', '1', '0', '']).default('false') })
+
+/** Specification, "POST /api/start-payment-session" and "GET /api/payment-status/{sessionId}"; and what the capture page asks. */
+export function addPaymentRoutes(app: FastifyInstance, routes: PaymentRoutes): void {
+  const { services, authenticator } = routes
+  app.post('/api/start-payment-session', async (request, reply) => {
+    const { id: owner } = await callerOf(authenticator, request, 'agent:write')
+    const payments = requirePayments(services)
+    const price = await wantedPrice(services, owner, parseParams(startBody, jsonBody(request)))
+    const session = await payments.sessions.start(owner, price)
+    return reply.header('cache-control', 'no-store').send(sessionOut(session, baseOf(routes, request)))
+  })
+  app.get<{ Params: { sessionId: string } }>('/api/payment-status/:sessionId', async (request, reply) => {
+    const { id: owner } = await callerOf(authenticator, request, 'agent:read')
+    const { sessions } = requirePayments(services)
+    const { wait } = parseParams(statusQuery, request.query)
+    const id = request.params.sessionId.toLowerCase()
+    const waits = wait !== 'false' && wait !== '0'
+    const session = waits ? await sessions.wait(id, owner, leaving(reply)) : await sessions.find(id, owner)
+    return reply.header('cache-control', 'no-store').send(sessionOut(session, baseOf(routes, request)))
+  })
+  addCaptureRoutes(app, routes)
+}
+
+/** Public: whoever knows the address of a session may see what it costs, and pay it. */
+function addCaptureRoutes(app: FastifyInstance, routes: PaymentRoutes): void {
+  const { services } = routes
+  const shown = (request: FastifyRequest, session: PaymentRecord) => ({
+    session: sessionOut(session, baseOf(routes, request)),
+    resource: resourceOf(services, baseOf(routes, request)),
+    accepts: [requirementsOf(session.terms)],
+  })
+  app.get<{ Params: { token: string } }>('/pay/:token/session', async (request, reply) => {
+    const session = await requirePayments(services).sessions.findByCapture(request.params.token)
+    return reply.header('cache-control', 'no-store').send(shown(request, session))
+  })
+  app.post<{ Params: { token: string } }>('/pay/:token', async (request, reply) => {
+    const payments = requirePayments(services)
+    const session = await payments.sessions.findByCapture(request.params.token)
+    try {
+      const paid = await payments.sessions.paySession(session, presentedIn(request))
+      return await reply.header('cache-control', 'no-store').send(shown(request, paid))
+    } catch (error) {
+      if (!(error instanceof PaymentRefused)) throw error
+      const resource = resourceOf(services, baseOf(routes, request))
+      const asked = { error: error.refusal, resource, terms: [session.terms] }
+      const required = new PaymentRequired({ ...asked, sandbox: session.sandbox })
+      return reply
+        .code(402)
+        .headers(required.headers)
+        .header('cache-control', 'no-store')
+        .type('application/json; charset=utf-8')
+        .send(required.body)
+    }
+  })
+}
+
+/** In a header, as everywhere, or the decoded payment as the body. @throws PaymentRefused */
+function presentedIn(request: FastifyRequest): Presented {
+  const inHeader = readPresented(request.headers, undefined)
+  if (inHeader !== undefined) return inHeader
+  const body = jsonBody(request)
+  if (Object.keys(body as object).length === 0) throw new PaymentRefused('payment_required')
+  return readPayload(body)
+}
+
+const resourceOf = ({ agent }: Services, url: string) => ({
+  url,
+  description: agent.description.slice(0, 500),
+  mimeType: 'application/json',
+})
+
+/** @throws ParleyError NotFound where nothing costs anything, SkillNotFound, TaskNotFound, InvalidParams */
+async function wantedPrice(
+  services: Services,
+  owner: string,
+  wanted: z.output<typeof startBody>,
+): Promise<Price> {
+  const { network, asset } = wanted
+  const prices = await pricesFor(services, owner, wanted)
+  if (prices.length === 0) throw notPaid()
+  const found = prices.find(
+    (price) =>
+      (network === undefined || price.network === network) &&
+      (asset === undefined || price.asset.toLowerCase() === asset.toLowerCase()),
+  )
+  if (found !== undefined) return found
+  const issues = [{ path: network === undefined ? 'asset' : 'network', message: 'is no way to pay here' }]
+  throw new ParleyError('InvalidParams', { data: { issues } })
+}
+
+async function pricesFor(
+  services: Services,
+  owner: string,
+  { skillId, taskId }: z.output<typeof startBody>,
+): Promise<Price[]> {
+  const { agent, store } = services
+  const payments = requirePayments(services)
+  if (taskId !== undefined) {
+    const task = await store.findTask(taskId, owner)
+    if (task === undefined) throw new ParleyError('TaskNotFound', { data: { taskId } })
+    return task.asked === undefined ? [] : inAdvance(termsAsked(agent, payments, task, task.asked))
+  }
+  if (skillId !== undefined && !agent.skills.some(({ id }) => id === skillId))
+    throw new ParleyError('SkillNotFound')
+  const metadata = skillId === undefined ? {} : { metadata: { skill_id: skillId } }
+  return payments.asked(inAdvance(priceOf(agent, metadata)))
+}
+
+function requirePayments({ payments }: Services): Payments {
+  if (payments === undefined) throw notPaid()
+  return payments
+}
+
+const baseOf = ({ services, captureBaseUrl }: PaymentRoutes, request: FastifyRequest) =>
+  baseUrlFor(request, captureBaseUrl ?? services.baseUrl())
+
+function leaving(reply: FastifyReply): AbortSignal {
+  const abort = new AbortController()
+  if (reply.raw.destroyed) abort.abort()
+  else reply.raw.once('close', () => abort.abort())
+  return abort.signal
+}

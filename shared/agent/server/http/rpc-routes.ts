@@ -1,0 +1,68 @@
+import { Readable } from 'node:stream'
+import { isRefusal, reasonOf } from '@parley/kit/http/audit-routes'
+import { releaseWhenRead } from '@parley/kit/http/release-when-read'
+import { requireJson } from '@parley/kit/http/require-json'
+import { requestLog } from '@parley/kit/http/server'
+import { Audit } from '@parley/kit/process/audit'
+import type { Log } from '@parley/kit/process/log'
+import { chunksOf } from '@parley/wire/codecs/parley/lazy-part'
+import type { FastifyInstance, FastifyReply, FastifyRequest } from 'fastify'
+import type { Dispatcher, Reply } from '../methods/dispatch.ts'
+import { methods } from '../methods/table.ts'
+import { baseUrlFor } from './base-url-for.ts'
+import { sendEventStream } from './sse.ts'
+
+const noBytes = Buffer.alloc(0)
+
+/** `POST /` and every method name as a path; all take the same body (specification, "Endpoints"). */
+export function addRpcRoutes(
+  app: FastifyInstance,
+  parts: { dispatcher: Dispatcher; log: Log; stopping: AbortSignal },
+): void {
+  const audit = new Audit(parts.log)
+  const answer = async (request: FastifyRequest, reply: FastifyReply, pathMethod: string | undefined) => {
+    requireJson(request)
+    const answered = await parts.dispatcher.dispatch({
+      bytes: (request.body as Buffer | undefined) ?? noBytes,
+      headers: request.headers,
+      pathMethod,
+      reachedAt: (baseUrl) => baseUrlFor(request, baseUrl),
+      signal: () => callerLeaves(reply),
+      log: () => requestLog(parts.log, request),
+    })
+    // It may be large, and the answer may wait long for its reader.
+    request.body = undefined
+    if (answered.method !== undefined) request.rpcMethod = answered.method
+    tell(audit, request, answered)
+    return send(reply, answered, parts.stopping)
+  }
+  app.post('/', (request, reply) => answer(request, reply, undefined))
+  for (const name of methods.keys()) app.post(`/${name}`, (request, reply) => answer(request, reply, name))
+}
+
+/** Refusals and, for those who want to see them, the writes that were taken. */
+function tell(audit: Audit, request: FastifyRequest, { method, caller, error }: Reply): void {
+  if (error !== undefined && !isRefusal(error.error)) return
+  if (error === undefined && (!audit.tellsWork || methods.get(method ?? '')?.scope !== 'agent:write')) return
+  const wish = { who: caller, address: request.ip, action: method ?? 'JSON-RPC', requestId: request.id }
+  if (error === undefined) audit.worked({ ...wish, allowed: true })
+  else audit.decided({ ...wish, allowed: false, reason: reasonOf(error) })
+}
+
+function send(reply: FastifyReply, answered: Reply, stopping: AbortSignal): FastifyReply {
+  reply.code(answered.status).header('cache-control', 'no-store').headers(answered.headers)
+  const { claim } = answered
+  if (claim !== undefined) releaseWhenRead(reply, claim)
+  if ('frames' in answered) return sendEventStream(reply, answered.frames, { stopping, claim })
+  reply.type('application/json; charset=utf-8')
+  if ('body' in answered) return reply.send(answered.body)
+  return reply.send(Readable.from(chunksOf(answered.json), { objectMode: false }))
+}
+
+function callerLeaves(reply: FastifyReply): AbortSignal {
+  const abort = new AbortController()
+  // The caller may have left before anybody asked.
+  if (reply.raw.destroyed) abort.abort()
+  else reply.raw.once('close', () => abort.abort())
+  return abort.signal
+}

@@ -1,0 +1,130 @@
+import { Readable } from 'node:stream'
+import { setTimeout as delay } from 'node:timers/promises'
+import { SlowReaderError, TooMuchUnread } from '@parley/engine/events/follow-task'
+import { stallMs } from '@parley/kit/http/release-when-read'
+import type { AnswerClaim } from '@parley/kit/process/answer-budget'
+import { chunksOf, type LazyJson, roughBytesOf, toLazyJson } from '@parley/wire/codecs/parley/lazy-part'
+import type { FastifyReply } from 'fastify'
+import type { Frame } from '../methods/method.ts'
+
+const heartbeatMs = 15_000
+/** A stream of a stopping server that has been quiet for so long has nothing more to tell. */
+const stopQuietMs = 100
+/** In characters; longer ones are sent in chunks. */
+const smallFrameLength = 64 * 1024
+
+export interface EventStreamOptions {
+  stopping: AbortSignal
+  /** Holds the bytes of the present frame. Absent: they are not counted. */
+  claim?: AnswerClaim | undefined
+}
+
+/** Server-sent events: one `data` line of JSON per frame, `id` on numbered ones, a comment every 15 s. */
+export function sendEventStream(
+  reply: FastifyReply,
+  frames: AsyncIterable<Frame>,
+  options: EventStreamOptions,
+): FastifyReply {
+  reply.headers({
+    'content-type': 'text/event-stream; charset=utf-8',
+    'cache-control': 'no-store',
+    'x-accel-buffering': 'no',
+  })
+  // A reader that takes nothing, not even the heartbeats, holds a place for nobody.
+  reply.raw.setTimeout(stallMs, () => reply.raw.destroy())
+  // A small buffer: what a slow reader does not take waits where it is counted.
+  const stream = Readable.from(eventStream(frames, options), { objectMode: false, highWaterMark: 16 * 1024 })
+  return reply.send(stream)
+}
+
+type Step = IteratorResult<Frame, unknown> | 'heartbeat' | 'stopping'
+
+export async function* eventStream(
+  frames: AsyncIterable<Frame>,
+  { stopping, claim }: EventStreamOptions,
+): AsyncGenerator<string | Buffer> {
+  const iterator = frames[Symbol.asyncIterator]()
+  const interruption = new Interruption(stopping)
+  try {
+    let next = iterator.next()
+    for (;;) {
+      const step = await Promise.race<Step>([next, interruption.wait()])
+      if (step === 'heartbeat') yield ': still here\n\n'
+      else if (step === 'stopping') {
+        yield* lastFrames(iterator, next, claim)
+        yield ': the server is stopping\n\n'
+        return
+      } else if (step.done === true) return
+      else {
+        const rendered = render(step.value, claim)
+        if (typeof rendered === 'string') yield rendered
+        else yield* chunksOf(rendered)
+        claim?.shrink(0)
+        next = iterator.next()
+      }
+    }
+  } catch (error) {
+    if (error instanceof SlowReaderError) yield ': too slow, come back with Last-Event-ID\n\n'
+    else if (error instanceof TooMuchUnread)
+      yield 'retry: 1000\n: too many bytes of answers are unread, come back with Last-Event-ID\n\n'
+    else throw error
+  } finally {
+    interruption.dispose()
+    // Not awaited: a generator that waits for its next event ends when that wait is over.
+    void Promise.resolve(iterator.return?.()).catch(() => {})
+  }
+}
+
+/** What was committed before the stop is told still. */
+async function* lastFrames(
+  iterator: AsyncIterator<Frame>,
+  first: Promise<IteratorResult<Frame, unknown>>,
+  claim: AnswerClaim | undefined,
+): AsyncGenerator<string | Buffer> {
+  for (let next = first; ; next = iterator.next()) {
+    const step = await Promise.race([next, delay(stopQuietMs, undefined, { ref: false })])
+    if (step === undefined || step.done === true) return
+    const rendered = render(step.value, claim)
+    if (typeof rendered === 'string') yield rendered
+    else yield* chunksOf(rendered)
+  }
+}
+
+/**
+ * The frame as text where it is small. Its bytes are claimed until the stream asks for what comes after it.
+ * @throws TooMuchUnread
+ */
+function render({ id, data }: Frame, claim: AnswerClaim | undefined): string | LazyJson {
+  claim?.shrink(0)
+  if (claim?.tryReserve(roughBytesOf(data)) === false) throw new TooMuchUnread('no room for the frame')
+  const json = toLazyJson(data, (text) => `${id === undefined ? '' : `id: ${id}\n`}data: ${text}\n\n`)
+  const [text = ''] = json.texts
+  return json.parts.length === 0 && text.length <= smallFrameLength ? text : json
+}
+
+/** What ends the wait for a frame. Each wait has a promise of its own: one that outlived them would keep every frame. */
+class Interruption {
+  readonly #stopping: AbortSignal
+  #timer: NodeJS.Timeout | undefined
+  #end: (why: 'heartbeat' | 'stopping') => void = () => {}
+  readonly #stop = () => this.#end('stopping')
+
+  constructor(stopping: AbortSignal) {
+    this.#stopping = stopping
+    stopping.addEventListener('abort', this.#stop)
+  }
+
+  wait(): Promise<'heartbeat' | 'stopping'> {
+    clearTimeout(this.#timer)
+    const { promise, resolve } = Promise.withResolvers<'heartbeat' | 'stopping'>()
+    this.#end = resolve
+    this.#timer = setTimeout(() => resolve('heartbeat'), heartbeatMs)
+    if (this.#stopping.aborted) resolve('stopping')
+    return promise
+  }
+
+  dispose(): void {
+    clearTimeout(this.#timer)
+    this.#stopping.removeEventListener('abort', this.#stop)
+  }
+}

@@ -1,0 +1,25 @@
+import { randomUUID } from 'node:crypto'
+import { expect, test } from 'vitest'
+import { testAgent } from '../../testing/test-agent.ts'
+
+test('the same request twice at once, and the one that claimed the key second makes the task: both get it', async () => {
+  await using agent = await testAgent({ handle: ({ text }) => text })
+  const alice = agent.caller('alice')
+  const { store } = agent.app.services
+  const claim = store.claimIdempotencyKey.bind(store)
+  const message = { text: 'once', messageId: randomUUID() }
+  const send = () => alice.send(message, undefined, { headers: { 'idempotency-key': 'k' } })
+  let second: ReturnType<typeof send> | undefined
+  // The first one has its claim, and goes on when the second one is done.
+  store.claimIdempotencyKey = async (record) => {
+    const before = await claim(record)
+    if (second === undefined) {
+      second = send()
+      await second
+    }
+    return before
+  }
+  const first = await send()
+  expect(first.id).toBe((await second)?.id)
+  expect(await alice.list()).toHaveLength(1)
+})

@@ -1,0 +1,198 @@
+import { randomUUID } from 'node:crypto'
+import type { RpcError } from '@parley/client/internal/rpc-error'
+import { price, TestWallet } from '@parley/tools/testing/paid-agent'
+import { ParleyError } from '@parley/wire/errors'
+import { timestampOf } from '@parley/wire/model/timestamp'
+import { expect, test } from 'vitest'
+import { type TestAgent, testAgent } from '../../testing/test-agent.ts'
+
+const paidAgent = () => testAgent({ executionCost: price, handle: () => 'done' })
+const wallet = new TestWallet()
+
+async function request() {
+  const headers = { ...(await wallet.header()), 'idempotency-key': randomUUID() }
+  return { message: { text: 'x', messageId: randomUUID() }, headers }
+}
+
+/** The payment as old as it will be when nobody goes on. */
+async function grownOld({ app }: TestAgent) {
+  const { payments } = app.services.store
+  const spent = async () => (await payments.listByState({ state: 'spent', limit: 10 })).items
+  await expect.poll(async () => (await spent()).length).toBe(1)
+  const [row] = await spent()
+  if (row === undefined) throw new Error('no payment')
+  // As it looks to others alone: the row stays as the request has left it.
+  const updatedAt = timestampOf((Date.now() - 6000) * 1000)
+  const find = payments.findByPurpose.bind(payments)
+  payments.findByPurpose = async (purpose) => {
+    const found = await find(purpose)
+    return found?.version === row.version ? { ...found, updatedAt } : found
+  }
+}
+
+/** The process that took the payment goes no further until it is told to; then it does what it would have done, or else that. */
+async function abandon(agent: TestAgent, orElse?: () => never) {
+  const { engine } = agent.app.services
+  const create = engine.create.bind(engine)
+  const goOn = Promise.withResolvers<void>()
+  engine.create = async (record) => {
+    engine.create = create
+    await goOn.promise
+    return orElse === undefined ? create(record) : orElse()
+  }
+  return { goOn: () => goOn.resolve(), paid: () => grownOld(agent) }
+}
+
+const paymentAlone = (headers: Record<string, string>) => ({ 'x-payment': headers['x-payment'] ?? '' })
+
+test('paid, and the process died before the task was there: the same request again has its task for the same payment', async () => {
+  await using agent = await paidAgent()
+  const alice = agent.caller('alice')
+  const first = await abandon(agent)
+  const { message, headers } = await request()
+  const unanswered = alice.send(message, undefined, { headers })
+  await first.paid()
+  const task = await alice.send(message, undefined, { headers })
+  expect((await alice.wait(task.id)).status.state).toBe('completed')
+  // It was not dead, but slow: it finds the task, and leaves it its payment.
+  first.goOn()
+  expect((await unanswered).id).toBe(task.id)
+  const { payments } = agent.app.services.store
+  await expect.poll(() => payments.countPaymentsByState()).toEqual({ earned: 1 })
+  expect(await alice.list()).toHaveLength(1)
+})
+
+test('another owner has nothing of a payment that was left behind', async () => {
+  await using agent = await paidAgent()
+  const first = await abandon(agent)
+  const { message, headers } = await request()
+  const unanswered = agent.caller('alice').send(message, undefined, { headers })
+  await first.paid()
+  const theirs = agent.caller('mallory').send(message, undefined, { headers })
+  await expect(theirs).rejects.toMatchObject({ status: 402 })
+  first.goOn()
+  await unanswered
+})
+
+test('a store that was cut off after the write keeps the payment with the task that may be there', async () => {
+  await using agent = await paidAgent()
+  const alice = agent.caller('alice')
+  const { engine, store } = agent.app.services
+  Object.defineProperty(store, 'exclusive', { value: false })
+  const create = engine.create.bind(engine)
+  engine.create = async (record) => {
+    engine.create = create
+    await create(record)
+    throw new ParleyError('Unavailable')
+  }
+  const { message, headers } = await request()
+  await expect(alice.send(message, undefined, { headers })).rejects.toMatchObject({ status: 503 })
+  expect(await store.payments.countPaymentsByState()).toEqual({ spent: 1 })
+  const again = await alice.send(message, undefined, { headers })
+  expect(await alice.list()).toMatchObject([{ id: again.id }])
+  // What paid for it buys nothing else.
+  const other = {
+    'payment-signature': headers['payment-signature' as never] ?? headers['x-payment' as never],
+  }
+  await expect(alice.send('y', undefined, { headers: other })).rejects.toMatchObject({ status: 402 })
+})
+
+test('a payment that another attempt let go of in between is not called used: it can be shown again', async () => {
+  await using agent = await paidAgent()
+  const alice = agent.caller('alice')
+  const { payments } = agent.app.services.store
+  const add = payments.addPayment.bind(payments)
+  payments.addPayment = async () => {
+    payments.addPayment = add
+    return 'nonce'
+  }
+  const headers = await wallet.header()
+  const refused = { status: 409, data: { reason: 'payment_in_progress' } }
+  await expect(alice.send('x', undefined, { headers })).rejects.toMatchObject(refused)
+  const task = await alice.send('x', undefined, { headers })
+  expect((await alice.wait(task.id)).status.state).toBe('completed')
+})
+
+test('thought dead, and refused after all once the same request has gone on: the payment stays where it is', async () => {
+  const handled = Promise.withResolvers<string>()
+  await using agent = await testAgent({ executionCost: price, handle: () => handled.promise })
+  const alice = agent.caller('alice')
+  const { message, headers } = await request()
+  const slow = await abandon(agent, () => {
+    throw new ParleyError('Unavailable', { data: { reason: 'queue_full' } })
+  })
+  const unanswered = alice.send(message, undefined, { headers }).catch((error: RpcError) => error.status)
+  await slow.paid()
+  const task = await alice.send(message, undefined, { headers })
+  slow.goOn()
+  expect(await unanswered).toBe(503)
+  const another = alice.send('another', undefined, { headers: paymentAlone(headers) })
+  await expect(another).rejects.toMatchObject({ status: 402 })
+  handled.resolve('done')
+  expect((await alice.wait(task.id)).status.state).toBe('completed')
+  const { payments } = agent.app.services.store
+  await expect.poll(() => payments.countPaymentsByState()).toEqual({ earned: 1 })
+})
+
+test('who has taken it over is refused: whoever was thought dead may still have the task for it, and nobody another', async () => {
+  await using agent = await paidAgent()
+  const alice = agent.caller('alice')
+  const { engine } = agent.app.services
+  const { message, headers } = await request()
+  const slow = await abandon(agent)
+  const unanswered = alice.send(message, undefined, { headers })
+  await slow.paid()
+  const create = engine.create.bind(engine)
+  engine.create = async () => {
+    engine.create = create
+    throw new ParleyError('InvalidParams')
+  }
+  await expect(alice.send(message, undefined, { headers })).rejects.toMatchObject({ status: 400 })
+  const another = alice.send('another', undefined, { headers: paymentAlone(headers) })
+  await expect(another).rejects.toMatchObject({ status: 402 })
+  slow.goOn()
+  expect((await alice.wait((await unanswered).id)).status.state).toBe('completed')
+})
+
+test('of several that take over what was left behind at once, one goes on', async () => {
+  await using agent = await paidAgent()
+  const alice = agent.caller('alice')
+  const { message, headers } = await request()
+  const slow = await abandon(agent)
+  const unanswered = alice.send(message, undefined, { headers })
+  await slow.paid()
+  const again = await Promise.all([1, 2, 3, 4].map(() => alice.send(message, undefined, { headers })))
+  slow.goOn()
+  expect(new Set([...again, await unanswered].map(({ id }) => id)).size).toBe(1)
+  expect(await alice.list()).toHaveLength(1)
+  const { payments } = agent.app.services.store
+  await expect.poll(() => payments.countPaymentsByState()).toEqual({ earned: 1 })
+})
+
+test('a paused task that was slow to go on, and went on by the same message again, keeps its payment', async () => {
+  const handled = Promise.withResolvers<string>()
+  await using agent = await testAgent({
+    executionCost: { ...price, amount: '0' },
+    handle: ({ history, requirePayment }) =>
+      history.length === 1 ? requirePayment({ amount: '0.01', reason: 'more' }) : handled.promise,
+  })
+  const alice = agent.caller('alice')
+  const { engine } = agent.app.services
+  const { id: taskId } = await alice.sendAndWait('hello')
+  const headers = await wallet.header()
+  const change = engine.change.bind(engine)
+  const goOn = Promise.withResolvers<void>()
+  engine.change = async (...given) => {
+    engine.change = change
+    await goOn.promise
+    return change(...given)
+  }
+  const slow = alice.send({ text: 'go on', taskId }, undefined, { headers }).catch((e: RpcError) => e.status)
+  await grownOld(agent)
+  await alice.send({ text: 'go on', taskId }, undefined, { headers })
+  goOn.resolve()
+  expect(await slow).toBe(400)
+  expect(await agent.app.services.store.payments.countPaymentsByState()).toEqual({ spent: 1 })
+  handled.resolve('done')
+  expect((await alice.wait(taskId)).status.state).toBe('completed')
+})

@@ -1,0 +1,156 @@
+import { setTimeout as delay } from 'node:timers/promises'
+import type { Bought } from '@parley/engine/payments/buy'
+import { PaymentRefused, PaymentRequired } from '@parley/engine/payments/payment-refused'
+import { readPresented } from '@parley/engine/payments/x-payment'
+import { receiptHeaders } from '@parley/engine/payments/x402'
+import type { TaskRecord } from '@parley/engine/store/store'
+import type { MessageSend } from '@parley/wire/codecs/parley/params'
+import { ParleyError } from '@parley/wire/errors'
+import { inAdvance, type Price } from '@parley/wire/model/price'
+import { areCallers, callersMessages } from '../../author/callers-messages.ts'
+import { priceOf } from '../../author/price-of.ts'
+import { fitSkill } from '../runner/fit-skill.ts'
+import { termsAsked } from '../runner/payment-prompt.ts'
+import { claimRoom } from './claim-room.ts'
+import type { Call, Services } from './method.ts'
+
+type SentMessage = MessageSend['message']
+type Said = Parameters<typeof fitSkill>[1][number]
+
+/** What was paid for a message, before it became work. */
+export interface Paid {
+  id: string
+  /** The settlement is not known yet: the work waits. */
+  held: boolean
+  /** The receipt, for the answer. */
+  headers: Record<string, string>
+  /** The message was refused after all: the payment stays good for another one, unless another attempt has it. */
+  giveBack(): Promise<void>
+  /** The work is there: it is told if the settlement became known in between. */
+  bound(): Promise<void>
+}
+
+/**
+ * The price of a new task, after everything else that may refuse it (design gaps, "Payments"). Undefined where nothing is to
+ * be paid.
+ * @throws PaymentRequired (402), ParleyError InvalidParams for data that its skill would refuse, TaskNotFound or ContextNotFound for ids of other owners, Unavailable, Conflict
+ */
+export async function payForTask(
+  services: Services,
+  call: Call,
+  wanted: { message: SentMessage; taskId: string },
+): Promise<Paid | undefined> {
+  const { payments, agent, store } = services
+  if (payments === undefined) return undefined
+  const { message, taskId } = wanted
+  const prices = inAdvance(priceOf(agent, message))
+  if (prices.length === 0) return undefined
+  const { contextId } = message
+  if ((await store.loadTask(taskId)) !== undefined)
+    throw new ParleyError('TaskNotFound', { data: { taskId } })
+  if (contextId !== undefined && (await store.isAnothersContext(contextId, call.caller.id)))
+    throw new ParleyError('ContextNotFound', { data: { contextId } })
+  await requireFit(services, taskId, [message as Said])
+  return pay(services, call, { message, taskId, purpose: `${taskId}/new`, prices: payments.asked(prices) })
+}
+
+/**
+ * A paused task goes on for nothing, unless its handler has asked (`payment-required`).
+ * @throws as `payForTask`; ParleyError InvalidParams when the message would change to a skill of another price
+ */
+export async function payForMessage(
+  services: Services,
+  call: Call,
+  task: TaskRecord,
+  message: SentMessage,
+): Promise<Paid | undefined> {
+  const { payments, agent } = services
+  if (payments === undefined) return undefined
+  requireSamePrice(services, task, message)
+  if (task.status.state !== 'payment-required' || task.asked === undefined) return undefined
+  const prices = inAdvance(termsAsked(agent, payments, task, task.asked))
+  if (prices.length === 0) return undefined
+  await requireFit(services, task.id, [...callersMessages(task.history), message as Said])
+  const purpose = `${task.id}/${task.events.length}`
+  return pay(services, call, { message, taskId: task.id, purpose, prices })
+}
+
+/** The same request is being paid for by another connection: its task is the answer. Undefined when it did not come. */
+export async function taskOfSameRequest(
+  { store }: Services,
+  taskId: string,
+  owner: string,
+): Promise<TaskRecord | undefined> {
+  for (let waited = 0; waited < 15_000; waited += 100) {
+    const task = await store.findTask(taskId, owner)
+    if (task !== undefined) return task
+    await delay(100)
+  }
+  return undefined
+}
+
+export const isBeingPaid = (error: unknown): boolean =>
+  error instanceof ParleyError && error.error === 'Conflict' && error.data['reason'] === 'payment_in_progress'
+
+interface Purchase {
+  message: SentMessage
+  taskId: string
+  purpose: string
+  prices: Price[]
+}
+
+async function pay(services: Services, call: Call, wanted: Purchase): Promise<Paid> {
+  const { payments } = services
+  if (payments === undefined) throw new Error('this agent has no payments')
+  const { message, taskId, purpose, prices } = wanted
+  try {
+    const presented = readPresented(call.headers, message.metadata)
+    if (presented === undefined) throw new PaymentRefused('payment_required')
+    // A full line is told before money moves.
+    const room = await claimRoom(services, call.caller.id)
+    room.release()
+    await call.takeSignature()
+    const bought = await payments.buy({ owner: call.caller.id, taskId, purpose, terms: prices }, presented)
+    return paidBy(services, bought)
+  } catch (error) {
+    if (!(error instanceof PaymentRefused)) throw error
+    const resource = {
+      url: call.baseUrl(),
+      description: services.agent.description.slice(0, 500),
+      mimeType: 'application/json',
+    }
+    throw new PaymentRequired({ error: error.refusal, resource, terms: prices, sandbox: payments.sandbox })
+  }
+}
+
+function paidBy({ payments }: Services, bought: Bought): Paid {
+  const { payment } = bought
+  return {
+    id: payment.id,
+    held: payment.txHash === undefined,
+    headers: receiptHeaders(payment),
+    giveBack: async () => payments?.giveBack(bought),
+    bound: async () => payments?.bound(payment),
+  }
+}
+
+/** What would be rejected when it runs is not paid first. @throws ParleyError InvalidParams */
+async function requireFit({ agent }: Services, taskId: string, said: Said[]): Promise<void> {
+  const fit = await fitSkill(agent, said)
+  if (!('reason' in fit)) return
+  const issues = [{ path: 'message.parts', message: fit.reason }]
+  throw new ParleyError('InvalidParams', { data: { taskId, issues } })
+}
+
+/** The skill that a caller names last is the one that runs: it must not be a dearer one than was paid. */
+function requireSamePrice({ agent }: Services, task: TaskRecord, message: SentMessage): void {
+  const { skill_id: snake, skillId: camel } = message.metadata ?? {}
+  if (typeof (snake ?? camel) !== 'string') return
+  const callers = areCallers(task.history)
+  const first = task.history.find((_said, at) => callers[at])
+  if (priceOf(agent, message) === priceOf(agent, first ?? {})) return
+  const issues = [
+    { path: 'message.metadata.skill_id', message: 'costs something else than the skill of the task' },
+  ]
+  throw new ParleyError('InvalidParams', { data: { taskId: task.id, issues } })
+}

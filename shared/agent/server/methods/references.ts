@@ -1,0 +1,53 @@
+import { ParleyError } from '@parley/wire/errors'
+import { isTerminal, type Task } from '@parley/wire/model/task'
+import { authorizationOf } from './foreign-task.ts'
+import type { Call, Services } from './method.ts'
+
+/** Tasks of other agents that one message may refer to, what their output may come to, and how long all of them may take. */
+const foreignMax = 10
+const foreignMaxBytes = 8 * 1024 * 1024
+const foreignMaxMs = 10_000
+
+/**
+ * The referenced tasks that are another agent's, read through the gateway: their output is fixed from here on.
+ * @throws ParleyError TaskNotFound for a task that is not the caller's or cannot be read, UnsupportedOperation for one
+ * that has not ended
+ */
+export async function readReferences(
+  { store, foreignTasks }: Pick<Services, 'store' | 'foreignTasks'>,
+  call: Call,
+  taskIds: readonly string[],
+): Promise<Task[]> {
+  const missing: string[] = []
+  for (const taskId of new Set(taskIds)) {
+    // Its state alone is looked at.
+    const outline = await store.outlineTask(taskId, call.caller.id, () => {})
+    if (outline === undefined) missing.push(taskId)
+    else requireEnded(outline.task)
+  }
+  const [first] = missing
+  if (first === undefined) return []
+  if (foreignTasks === undefined || missing.length > foreignMax) throw notFound(first)
+  const authorization = authorizationOf(call.headers)
+  const foreign: Task[] = []
+  const signal = AbortSignal.any([call.signal, AbortSignal.timeout(foreignMaxMs)])
+  let maxBytes = foreignMaxBytes
+  for (const taskId of missing) {
+    const read = await foreignTasks.read(taskId, authorization, { maxBytes, signal })
+    if (read === undefined) throw notFound(taskId)
+    requireEnded(read.task)
+    maxBytes -= read.bytes
+    foreign.push(read.task)
+  }
+  return foreign
+}
+
+function requireEnded({ id, status: { state } }: Task): void {
+  if (isTerminal(state)) return
+  throw new ParleyError('UnsupportedOperation', {
+    message: 'A referenced task has not ended',
+    data: { taskId: id, state },
+  })
+}
+
+const notFound = (taskId: string) => new ParleyError('TaskNotFound', { data: { taskId } })

@@ -1,0 +1,221 @@
+import { randomUUID } from 'node:crypto'
+import path from 'node:path'
+import { HttpClientKeys } from '@parley/kit/auth/client-keys'
+import { clientMetadataUrl, nobodySaysWhere } from '@parley/kit/auth/client-metadata-url'
+import { ClientToken } from '@parley/kit/auth/client-token'
+import { DiscoveryFailed, discover } from '@parley/kit/auth/discovery'
+import { HttpIntrospector } from '@parley/kit/auth/introspection'
+import { DatabaseRefused } from '@parley/kit/database/database-refused'
+import { agentIdentity, type Identity } from '@parley/kit/did/identity'
+import { type AgentConfig, type AgentSecrets, agentConfig } from '@parley/kit/process/config'
+import { giveBackIdleMemory } from '@parley/kit/process/idle-memory'
+import { type Log, makeLog } from '@parley/kit/process/log'
+import { type Running, run } from '@parley/kit/process/run'
+import { ExposedSecretFile } from '@parley/kit/process/secret-file'
+import { ConfigError } from '@parley/kit/process/settings'
+import { loadAgent } from '../author/load-agent.ts'
+import { type AgentApp, startAgentApp } from './app.ts'
+import { agentCard } from './discovery/agent-card.ts'
+import { Membership, type TokenSource } from './registration/membership.ts'
+import { ClientRefused, ownClient } from './registration/own-client.ts'
+import { askForClient, isSupervised, tellReady } from './registration/supervisor-channel.ts'
+
+interface Client {
+  clientId: string
+  clientSecret: string
+}
+
+/** Runs the agent of the folder until a signal comes; resolves with the exit code. What it needs comes from `process.env`. */
+export async function runAgent(folder: string): Promise<number> {
+  const name = path.basename(path.resolve(folder))
+  try {
+    const { config, secrets } = agentConfig(process.env)
+    const log = makeLog({ level: config.logLevel, name })
+    return await run(() => start(folder, config, secrets, log), { log })
+  } catch (error) {
+    const reason = reasonFor(error)
+    // A supervisor reads the reason from the log line.
+    if (reason !== undefined && !isSupervised()) process.stderr.write(`parley: ${reason}\n`)
+    else
+      makeLog({ level: 'info', name }).fatal(
+        reason === undefined ? { err: error } : { reason },
+        'agent cannot start',
+      )
+    return 1
+  }
+}
+
+/** What the operator can correct, in sentences; undefined for faults of our own and of the agent's code. */
+function reasonFor(error: unknown): string | undefined {
+  if (error instanceof ConfigError || error instanceof DatabaseRefused || error instanceof ExposedSecretFile)
+    return error.message
+  if (error instanceof DiscoveryFailed)
+    return `The OAuth server ${error.issuer} cannot be used: ${error.why}. Check GATEWAY_URL, or OAUTH_ISSUER where it is set.`
+  if (error instanceof ClientRefused)
+    return `${error.message}. Check OAUTH_INITIAL_TOKEN ("npx parley token --initial" prints it where the gateway runs).`
+  const { code, syscall, port } = error as NodeJS.ErrnoException & { port?: number }
+  if (syscall === 'listen' && code === 'EADDRINUSE')
+    return `Port ${port} is in use. Set another one with --port or PORT.`
+  return undefined
+}
+
+async function start(folder: string, config: AgentConfig, secrets: AgentSecrets, log: Log): Promise<Running> {
+  await using stack = new AsyncDisposableStack()
+  const agent = await loadAgent(folder)
+  const identity = await agentIdentity(agent.author, path.join(config.dataDir, 'agent.key.json'))
+  const { did } = identity
+  const client = await clientOf(agent.name, identity, config, secrets)
+  const introspector = stack.use(introspectorOf(config, client))
+  const clientKeys = clientKeysOf(config, client, log)
+  if (clientKeys !== undefined) stack.use(clientKeys)
+  else if (agent.signatures === 'required') {
+    throw new ConfigError([
+      'OAUTH_CLIENT_METADATA_URL or OAUTH_ISSUER must be set: this agent requires signatures, and asks there for the keys.',
+    ])
+  }
+  const known = clientKeys === undefined ? {} : { clientKeys }
+  // Before the app: it leaves the gateway once its work is done.
+  const replicaId = replicaIdOf(secrets)
+  const membership = membershipOf(identity, { config, secrets, client, log, replicaId })
+  if (membership !== undefined) stack.use(membership)
+  const { redisUrl, storeUrl, webhookToken } = secrets
+  const claims = membership === undefined ? {} : { signatureClaims: membership }
+  const given = { agent, identity, config, introspector, log, redisUrl, storeUrl, webhookToken }
+  const options = { ...given, ...known, ...claims }
+  const app = stack.use(await startAgentApp(options))
+  stack.use(giveBackIdleMemory(() => app.services.figures.completed + app.services.figures.failed))
+  membership?.start({ url: app.baseUrl, figures: () => figuresOf(app) })
+  log.info({ url: app.baseUrl, address: app.address, did }, 'agent is ready')
+  const card = agentCard(agent, { did, url: app.baseUrl, prices: app.services.payments })
+  tellReady(app.address, card, replicaId)
+  const open = stack.move()
+  return {
+    [Symbol.asyncDispose]: async () => {
+      await membership?.leaveFirst()
+      await open.disposeAsync()
+    },
+  }
+}
+
+/** The supervisor's, the one of the settings, or the agent's own at the OAuth server. */
+async function clientOf(
+  name: string,
+  identity: Identity,
+  config: AgentConfig,
+  secrets: AgentSecrets,
+): Promise<Client | undefined> {
+  const supplied = isSupervised() ? await askForClient(identity) : undefined
+  const given = supplied ?? configuredClient(config, secrets)
+  const { issuer } = config.oauth
+  if (given !== undefined || issuer === undefined) return given
+  return ownClient({
+    issuer,
+    endpoint: () => endpointOf(issuer, 'registration_endpoint'),
+    initialToken: secrets.initialToken,
+    did: identity.did,
+    key: identity.key,
+    keyHistory: identity.document.keyHistory,
+    name,
+    file: path.join(config.dataDir, 'oauth-client.json'),
+  })
+}
+
+function configuredClient({ oauth }: AgentConfig, { oauthClientSecret }: AgentSecrets): Client | undefined {
+  if (oauth.clientId === undefined || oauthClientSecret === undefined) return undefined
+  return { clientId: oauth.clientId, clientSecret: oauthClientSecret }
+}
+
+/** @throws ConfigError when it is not said who knows the tokens */
+function introspectorOf({ oauth }: AgentConfig, client: Client | undefined): HttpIntrospector {
+  const url = endpoint(oauth.introspectionUrl, oauth.issuer, 'introspection_endpoint')
+  if (url === undefined) {
+    throw new ConfigError([
+      'Set GATEWAY_URL to the address of the gateway that the agent joins, for example http://127.0.0.1:7400. Without a gateway, set OAUTH_ISSUER or OAUTH_INTROSPECTION_URL: the agent checks every token there.',
+    ])
+  }
+  if (client === undefined) {
+    throw new ConfigError([
+      'Set OAUTH_INITIAL_TOKEN, with which the agent registers its OAuth client ("npx parley token --initial" prints it where the gateway runs), or OAUTH_CLIENT_ID and OAUTH_CLIENT_SECRET.',
+    ])
+  }
+  return new HttpIntrospector({ url, ...client })
+}
+
+function clientKeysOf(
+  { oauth }: AgentConfig,
+  client: Client | undefined,
+  log: Log,
+): HttpClientKeys | undefined {
+  const url = clientMetadataUrl(oauth, () => log.warn(nobodySaysWhere))
+  if (url === undefined || client === undefined) return undefined
+  return new HttpClientKeys({ url, ...client })
+}
+
+type Endpoint = 'introspection_endpoint' | 'token_endpoint' | 'registration_endpoint'
+
+async function endpointOf(issuer: string, name: Endpoint): Promise<string> {
+  const endpoint = (await discover(issuer))[name]
+  if (endpoint === undefined) throw new Error(`the OAuth server names no ${name}`)
+  return endpoint
+}
+
+/** The configured address, else what discovery says; undefined when neither is set. */
+function endpoint(configured: string | undefined, issuer: string | undefined, name: Endpoint) {
+  if (configured !== undefined || issuer === undefined) return configured
+  return () => endpointOf(issuer, name)
+}
+
+interface MembershipParts {
+  config: AgentConfig
+  secrets: AgentSecrets
+  client: Client | undefined
+  log: Log
+  replicaId: string | undefined
+}
+
+/** A process that shares tasks and line may be one of several: the gateway tells them apart by it. */
+function replicaIdOf({ storeUrl, redisUrl }: AgentSecrets): string | undefined {
+  return storeUrl === undefined || redisUrl === undefined ? undefined : randomUUID()
+}
+
+/** Undefined without a gateway, or without a token for it. */
+function membershipOf(identity: Identity, parts: MembershipParts): Membership | undefined {
+  const { config, log } = parts
+  const { gatewayUrl } = config
+  const source = tokenSource(parts)
+  if (gatewayUrl === undefined || source === undefined) return undefined
+  const clientIsDid = parts.secrets.gatewayToken === undefined && parts.client?.clientId === identity.did
+  return new Membership({
+    gatewayUrl,
+    signer: identity,
+    tokens: source,
+    clientIsDid,
+    registers: !isSupervised(),
+    replicaId: parts.replicaId,
+    log,
+  })
+}
+
+function tokenSource({ config, secrets, client }: MembershipParts): TokenSource | undefined {
+  const given = secrets.gatewayToken
+  if (given !== undefined) return { get: async () => given, forget: () => {} }
+  const tokenUrl = endpoint(config.oauth.tokenUrl, config.oauth.issuer, 'token_endpoint')
+  if (client === undefined || tokenUrl === undefined) return undefined
+  return new ClientToken({ tokenUrl, scope: 'agent:write', ...client })
+}
+
+/** Three heartbeats. */
+const outcomesForMs = 30_000
+
+function figuresOf({ services: { scheduler, figures } }: AgentApp) {
+  return {
+    queue_depth: scheduler.waiting,
+    active_tasks: scheduler.active,
+    completed: figures.completed,
+    failed: figures.failed,
+    latency_p50_ms: figures.percentile(0.5),
+    latency_p95_ms: figures.percentile(0.95),
+    // More than once each: a heartbeat may be lost, and the gateway takes an outcome once.
+    outcomes: figures.outcomesSince(Date.now() - outcomesForMs),
+  }
+}

@@ -1,0 +1,63 @@
+import { setImmediate } from 'node:timers/promises'
+import type { Part } from '@parley/wire/model/task'
+import type { Collected, OutputCollector } from '../../author/collect-output.ts'
+import type { HandlerContext } from '../../author/context.ts'
+import type { Handler } from '../../author/define-agent.ts'
+import type { Output } from '../../author/output.ts'
+
+/** How long a generator may keep the event loop to itself. */
+const turnMs = 10
+
+/**
+ * Runs the author's handler to its end, its first pause or the signal, and collects what it makes.
+ * @throws whatever the handler throws, MalformedOutputError, OutputTooLargeError
+ */
+export async function executeHandler(
+  handle: Handler,
+  context: HandlerContext,
+  collector: OutputCollector,
+  onPart: (part: Part) => void,
+): Promise<Collected> {
+  const take = (output: Output): boolean => {
+    const taken = collector.take(output)
+    if (taken === true) return true
+    if (taken !== undefined) onPart(taken)
+    return false
+  }
+  const returned = await handle(context)
+  if (isIterable(returned)) await takeAll(returned, take, context.signal)
+  else take(returned as Output)
+  return collector.result()
+}
+
+type Outputs = AsyncIterable<Output> | Iterable<Output>
+
+async function takeAll(
+  outputs: Outputs,
+  take: (output: Output) => boolean,
+  signal: AbortSignal,
+): Promise<void> {
+  const iterator: AsyncIterator<Output> | Iterator<Output> =
+    Symbol.asyncIterator in outputs ? outputs[Symbol.asyncIterator]() : outputs[Symbol.iterator]()
+  let ended = false
+  let turnBegan = performance.now()
+  try {
+    while (!signal.aborted) {
+      const step = await iterator.next()
+      ended = step.done === true
+      const paused = take(step.value as Output)
+      if (ended || paused) return
+      if (performance.now() - turnBegan < turnMs) continue
+      // A generator that never waits would starve every other task.
+      await setImmediate()
+      turnBegan = performance.now()
+    }
+  } finally {
+    if (!ended) await iterator.return?.()
+  }
+}
+
+function isIterable(value: unknown): value is Outputs {
+  if (typeof value !== 'object' || value === null) return false
+  return Symbol.asyncIterator in value || Symbol.iterator in value
+}

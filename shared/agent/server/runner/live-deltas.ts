@@ -1,0 +1,40 @@
+import type { EventBus } from '@parley/engine/events/event-bus'
+import type { Part } from '@parley/wire/model/task'
+import { timestamp } from '@parley/wire/model/timestamp'
+
+/**
+ * Pieces of the main artifact, for readers of a stream while it is made. They wait until the `working` event is out; of a
+ * task that ends before that, the finished artifact tells all.
+ */
+export class LiveDeltas {
+  readonly artifactId: string
+  readonly #bus: EventBus
+  readonly #task: { id: string; contextId: string }
+  #waiting: Part[] | undefined = []
+
+  constructor(bus: EventBus, task: { id: string; contextId: string }, artifactId: string) {
+    this.#bus = bus
+    this.#task = task
+    this.artifactId = artifactId
+  }
+
+  add(part: Part): void {
+    if (part.kind === 'text' && part.text === '') return
+    if (this.#waiting === undefined) this.#publish(part)
+    else this.#waiting.push(part)
+  }
+
+  goLive(): void {
+    const waiting = this.#waiting ?? []
+    this.#waiting = undefined
+    for (const part of waiting) this.#publish(part)
+  }
+
+  #publish(part: Part): void {
+    const artifact = { artifactId: this.artifactId, name: 'result', parts: [{ ...part }] }
+    const { id, contextId } = this.#task
+    this.#bus.publish(id, [
+      { kind: 'artifact-delta', taskId: id, contextId, timestamp: timestamp(), artifact },
+    ])
+  }
+}

@@ -1,0 +1,100 @@
+import { randomUUID } from 'node:crypto'
+import type { TaskRecord } from '@parley/engine/store/store'
+import { pauseMaxMs } from '@parley/engine/tasks/expiry'
+import { failed, ourMessage } from '@parley/engine/tasks/our-message'
+import type { Change } from '@parley/engine/tasks/transitions'
+import type { KeyPair } from '@parley/kit/did/keys'
+import { signPart } from '@parley/kit/did/part-signature'
+import { errorTable, ParleyError } from '@parley/wire/errors'
+import type { Artifact, Part, PausedState } from '@parley/wire/model/task'
+import { type Collected, MalformedOutputError, OutputTooLargeError } from '../../author/collect-output.ts'
+import type { Pause } from '../../author/output.ts'
+import type { Asked } from './payment-prompt.ts'
+
+const reasonMax = 2000
+
+const pausedStateOf: Record<'ask' | 'auth' | 'payment' | 'bid', PausedState> = {
+  ask: 'input-required',
+  auth: 'auth-required',
+  payment: 'payment-required',
+  bid: 'negotiation-bid-submitted',
+}
+
+/**
+ * What the handler's output means for its task: `mainArtifactId` is the id that deltas of the main artifact carried, `key`
+ * signs every part.
+ */
+export function changeOfOutput(
+  record: TaskRecord,
+  collected: Collected,
+  run: {
+    mainArtifactId: string
+    workedMs: number
+    key: KeyPair
+    /** How a payment is asked for; absent where nobody could be paid. */
+    prompt?: ((record: TaskRecord, asked: Asked) => Part) | undefined
+  },
+): Change {
+  if (collected.pause !== undefined) return changeOfPause(record, collected.pause, run)
+  const artifacts = collected.artifacts.map(({ name, parts: made }, i): Artifact => {
+    const parts = made.map((part) => signPart(part, run.key))
+    const streamed = i === 0 && name === 'result'
+    return { artifactId: streamed ? run.mainArtifactId : randomUUID(), name, parts }
+  })
+  const texts = artifacts.flatMap((made) => made.parts).filter((part) => part.kind === 'text')
+  const message = texts.length > 0 ? ourMessage(record, texts) : undefined
+  return { kind: 'complete', artifacts, message, workedMs: run.workedMs }
+}
+
+type Run = Pick<Parameters<typeof changeOfOutput>[2], 'workedMs' | 'prompt'>
+
+function changeOfPause(record: TaskRecord, pause: Pause, { workedMs, prompt }: Run): Change {
+  if (pause.kind === 'decline') return { kind: 'reject', message: ourMessage(record, pause.parts) }
+  const paused = {
+    kind: 'pause',
+    state: pausedStateOf[pause.kind],
+    dueAt: Date.now() + pauseMaxMs,
+    workedMs,
+  } as const
+  if (pause.kind !== 'payment') return { ...paused, message: ourMessage(record, pause.parts) }
+  if (prompt === undefined)
+    return failed(record, 'The agent asked for a payment, and has no executionCost that says how it is paid.')
+  const asked = askedOf(pause.parts)
+  const parts = [...pause.parts.slice(0, -1), prompt(record, asked)]
+  return { ...paused, message: ourMessage(record, parts), asked }
+}
+
+/** @throws MalformedOutputError */
+function askedOf(parts: readonly Part[]): Asked {
+  const last = parts.at(-1)
+  const { amount, reason } = last?.kind === 'data' ? last.data : {}
+  if (typeof amount === 'string' && typeof reason === 'string') return { amount, reason }
+  throw new MalformedOutputError('requirePayment takes an amount and a reason, both texts')
+}
+
+/** What a thrown error means for the task. No stack, no path, no driver's text. */
+export function changeOfError(record: TaskRecord, error: unknown): Change {
+  if (error instanceof MalformedOutputError) {
+    const code = errorTable.InvalidAgentResponse.code
+    const data: Part = { kind: 'data', data: { code, message: error.message } }
+    return {
+      kind: 'fail',
+      message: ourMessage(record, [{ kind: 'text', text: `Invalid agent response: ${error.message}` }, data]),
+    }
+  }
+  if (error instanceof OutputTooLargeError) return failed(record, `The task failed: ${error.message}`)
+  return failed(record, reasonOf(error))
+}
+
+/** The author's own words; what the system or a library threw tells of paths and drivers and stays in the log. */
+function reasonOf(error: unknown): string {
+  if (!(error instanceof Error) || error.message === '') return 'The agent failed.'
+  // A code is the mark of an error of the system, of Node or of a library.
+  if ('code' in error && typeof error.code === 'string') return 'The agent failed.'
+  return (error.message.split('\n', 1)[0] ?? '').slice(0, reasonMax)
+}
+
+/** The store will never take what was made, however often it is asked. */
+export function isTooLarge(error: unknown): error is ParleyError {
+  return error instanceof ParleyError && error.data['reason'] === 'too_large'
+}

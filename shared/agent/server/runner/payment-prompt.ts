@@ -1,0 +1,42 @@
+import type { Payments } from '@parley/engine/payments/payments'
+import { requirementsOf } from '@parley/engine/payments/x402'
+import type { TaskRecord } from '@parley/engine/store/store'
+import { type Price, withAmount } from '@parley/wire/model/price'
+import type { JsonObject, Part } from '@parley/wire/model/task'
+import type { Agent } from '../../author/agent.ts'
+import { callersMessages } from '../../author/callers-messages.ts'
+import { MalformedOutputError } from '../../author/collect-output.ts'
+import { allPrices, priceOf } from '../../author/price-of.ts'
+
+export type Asked = NonNullable<TaskRecord['asked']>
+
+/** The ways to pay what a handler asks in the middle of a task: those of its skill's price, with another amount. */
+export function termsAsked(agent: Agent, payments: Payments, record: TaskRecord, { amount }: Asked): Price[] {
+  const said = callersMessages(record.history)
+  const named = said.findLast(
+    ({ metadata }) => typeof (metadata?.['skill_id'] ?? metadata?.['skillId']) === 'string',
+  )
+  const own = priceOf(agent, named ?? {})
+  return payments.asked(withAmount(own.length > 0 ? own : allPrices(agent).slice(0, 1), amount))
+}
+
+/**
+ * The data part of `payment-required`: how much, and how (x402 requirements, in atomic units).
+ * @throws MalformedOutputError when the handler asked for what is no amount
+ */
+export function paymentPrompt(agent: Agent, payments: Payments, record: TaskRecord, asked: Asked): Part {
+  try {
+    const terms = termsAsked(agent, payments, record, asked)
+    const data = {
+      amount: asked.amount,
+      reason: asked.reason,
+      decimals: terms[0]?.decimals ?? 0,
+      accepts: terms.map(requirementsOf),
+      ...(payments.sandbox && { sandbox: true }),
+    }
+    return { kind: 'data', data: data as unknown as JsonObject }
+  } catch (error) {
+    if (!(error instanceof RangeError)) throw error
+    throw new MalformedOutputError(`the amount of requirePayment ${error.message}`)
+  }
+}

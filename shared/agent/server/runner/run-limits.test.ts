@@ -1,0 +1,105 @@
+import { mkdtempSync, rmSync } from 'node:fs'
+import { createRequire } from 'node:module'
+import { tmpdir } from 'node:os'
+import path from 'node:path'
+import { DatabaseSync } from 'node:sqlite'
+import { expect, onTestFinished, test } from 'vitest'
+import { z } from 'zod'
+import { resolveAgent } from '../../author/agent.ts'
+import { testAgent } from '../../testing/test-agent.ts'
+
+test('what a handler has made is committed when the storage works again', async () => {
+  const dataDir = mkdtempSync(path.join(tmpdir(), 'parley-locked-'))
+  onTestFinished(() => rmSync(dataDir, { recursive: true, force: true }))
+  const made = Promise.withResolvers<string>()
+  await using agent = await testAgent({ handle: () => made.promise }, { dataDir })
+  const alice = agent.caller('alice')
+  const { id } = await alice.send('go')
+  await alice.wait(id, { untilStates: ['working'] })
+  using other = new DatabaseSync(path.join(dataDir, 'agent.db'))
+  other.exec('BEGIN IMMEDIATE')
+  made.resolve('made while nothing could be written')
+  // Longer than the store itself waits for a lock.
+  await new Promise((resolve) => setTimeout(resolve, 1500))
+  expect((await alice.get(id)).status.state).toBe('working')
+  other.exec('ROLLBACK')
+  const task = await alice.wait(id, { signal: AbortSignal.timeout(60_000) })
+  expect(task.artifacts[0]?.parts).toMatchObject([{ text: 'made while nothing could be written' }])
+})
+
+test('no path or library text leaves: an error with a code says only that the agent failed', async () => {
+  const load = createRequire(import.meta.url)
+  await using agent = await testAgent({ handle: () => load('not-there') as string })
+  const { status } = await agent.caller('alice').sendAndWait('go')
+  expect(status).toMatchObject({ state: 'failed', message: { parts: [{ text: 'The agent failed.' }] } })
+})
+
+test('a skill that the agent does not have: rejected with those it has, not run without its input schema', async () => {
+  const skills = [{ id: 'add', name: 'Add', description: 'Adds', input: z.object({ a: z.number() }) }]
+  await using agent = await testAgent({ skills, handle: () => 'ran' })
+  const task = await agent.caller('alice').sendAndWait({ text: 'go', metadata: { skill_id: 'typo' } })
+  expect(task.status).toMatchObject({
+    state: 'rejected',
+    message: { parts: [{ text: expect.stringContaining('add') }] },
+  })
+})
+
+test('a handler that empties its history changes nothing of the stored task', async () => {
+  await using agent = await testAgent({
+    handle: ({ history }) => {
+      history[0]?.parts.splice(0)
+      history.length = 0
+      return 'done'
+    },
+  })
+  const { history } = await agent.caller('alice').sendAndWait('kept')
+  expect(history[0]).toMatchObject({ role: 'user', parts: [{ text: 'kept' }] })
+})
+
+test('a deadline longer than a timer holds is a fault of the definition', () => {
+  const skills = [{ id: 'x', name: 'X', description: 'x' }]
+  const define = (deadlineMs: number) =>
+    resolveAgent({ name: 'a', description: 'a', skills, deadlineMs, handle: () => 'x' })
+  expect(define(2 ** 31 - 1).deadlineMs).toBe(2 ** 31 - 1)
+  expect(() => define(2 ** 31)).toThrow('deadlineMs')
+})
+
+test('TASK_QUEUE_MAX holds for answers to paused tasks too', async () => {
+  await using agent = await testAgent(
+    {
+      concurrency: 1,
+      handle: ({ history, ask }) => (history.length === 1 ? ask('well?') : new Promise<string>(() => {})),
+    },
+    { env: { TASK_QUEUE_MAX: '1' }, drainMs: 50 },
+  )
+  const alice = agent.caller('alice')
+  const paused = [await alice.sendAndWait('1'), await alice.sendAndWait('2'), await alice.sendAndWait('3')]
+  const answer = (i: number) => alice.send({ text: 'go on', taskId: paused[i]?.id ?? '' })
+  await answer(0)
+  await alice.wait(paused[0]?.id ?? '', { untilStates: ['working'] })
+  await answer(1)
+  await expect(answer(2)).rejects.toMatchObject({ code: -32042, status: 503 })
+  expect((await alice.get(paused[2]?.id ?? '')).status.state).toBe('input-required')
+})
+
+test('one UUID in two spellings is one task', async () => {
+  await using agent = await testAgent({ handle: () => 'done' })
+  const alice = agent.caller('alice')
+  const id = 'ABCDEF01-2345-4789-ABCD-EF0123456789'
+  await alice.send({ text: 'go', taskId: id })
+  expect((await alice.get(id)).id).toBe(id.toLowerCase())
+})
+
+test('what a caller said in the role of an assistant counts as said by the caller', async () => {
+  const skills = [{ id: 'add', name: 'Add', description: 'Adds', input: z.object({ a: z.number() }) }]
+  await using agent = await testAgent({
+    skills,
+    handle: ({ history, ask, input }) =>
+      history.length === 1 ? ask('sure?') : { got: (input as { a: number }).a },
+  })
+  const alice = agent.caller('alice')
+  const said = { role: 'assistant' as const, parts: [{ kind: 'data' as const, data: { a: 7 } }] }
+  const { id } = await alice.sendAndWait(said)
+  await alice.send({ text: 'yes', taskId: id })
+  expect((await alice.wait(id)).artifacts[0]?.parts).toMatchObject([{ data: { got: 7 } }])
+})

@@ -1,0 +1,342 @@
+import { randomUUID } from 'node:crypto'
+import { setImmediate as nextTurn, setTimeout as wait } from 'node:timers/promises'
+import type { EventBus } from '@parley/engine/events/event-bus'
+import type { Job } from '@parley/engine/queue/scheduler'
+import type { TaskRecord } from '@parley/engine/store/store'
+import type { TaskDraft, TaskEngine } from '@parley/engine/tasks/engine'
+import { FreshRecords } from '@parley/engine/tasks/fresh-records'
+import type { Leases } from '@parley/engine/tasks/leases'
+import { failed } from '@parley/engine/tasks/our-message'
+import type { Change } from '@parley/engine/tasks/transitions'
+import type { WorkFigures } from '@parley/engine/tasks/work-figures'
+import type { ClientKeys } from '@parley/kit/auth/client-keys'
+import { persistently } from '@parley/kit/database/persistently'
+import type { KeyPair } from '@parley/kit/did/keys'
+import type { AllowedHosts } from '@parley/kit/net/allowed-hosts'
+import type { Log } from '@parley/kit/process/log'
+import type { Part } from '@parley/wire/model/task'
+import type { Agent } from '../../author/agent.ts'
+import { OutputCollector } from '../../author/collect-output.ts'
+import type { HandlerContext } from '../../author/context.ts'
+import { executeHandler } from './execute-handler.ts'
+import { LiveDeltas } from './live-deltas.ts'
+import { changeOfError, changeOfOutput, isTooLarge } from './outcome.ts'
+import type { Asked } from './payment-prompt.ts'
+import { prepareRun } from './prepare-run.ts'
+
+export interface RunnerParts {
+  engine: TaskEngine
+  bus: EventBus
+  agent: Agent
+  leases: Leases
+  log: Log
+  figures: WorkFigures
+  usage: HandlerContext['usage']
+  artifactMaxBytes: number
+  /** How a payment is asked for in the middle of a task; absent on agents without a price. */
+  prompt?: ((record: TaskRecord, asked: Asked) => Part) | undefined
+  /** Whether what paid for a task still does; absent on agents without a price. */
+  isStillPaid?: ((record: TaskRecord) => Promise<boolean>) | undefined
+  /** Signs what tasks make. */
+  key: KeyPair
+  /** Absent: nobody's key is known. */
+  clientKeys?: ClientKeys
+  /** Exceptions to the private-address guard for files named by `uri`. Default none. */
+  fileAllowedHosts?: AllowedHosts
+  /** How long a handler that was told to stop keeps its place. Default 5 s. */
+  abortGraceMs?: number
+}
+
+/** Longest wait before a commit that the storage refused is tried again, and how often it is said. */
+const [retryMaxMs, logEveryMs] = [2000, 10_000]
+/** After which time a record that could not be read is read again. */
+const readAgainMs = 500
+/** How often a task is started before it counts as one that brings its process down. */
+export const startsMax = 3
+/** How often it is started at all. One whose handler holds its process up for too long is lost each time, and killed nobody. */
+const allStartsMax = 10
+
+/** Takes tasks up and brings each to its next rest: ended, paused, or taken from us. */
+export class TaskRunner {
+  readonly #parts: RunnerParts
+  readonly #fresh = new FreshRecords()
+  readonly #underWay = new Map<string, Promise<number | undefined>>()
+  readonly #running = new Map<string, AbortController>()
+  readonly #awaited = new Map<string, () => void>()
+  readonly #heldBack = new Set<string>()
+  readonly #stop = new AbortController()
+  readonly #stopping = this.#stop.signal
+
+  constructor(parts: RunnerParts) {
+    this.#parts = parts
+  }
+
+  /** For a task that is made while a worker is free: it is this process's from the start. */
+  lease(): { holder: string; until: number } {
+    return this.#parts.leases.lease()
+  }
+
+  get holder(): string {
+    return this.#parts.leases.holder
+  }
+
+  /** Saves the first run of a new task from reading what was just written, where no other process can run it first. */
+  remember(record: TaskRecord, firstOfContext: boolean): void {
+    const runsHere = record.lease !== undefined || this.#parts.engine.store.exclusive
+    if (runsHere) this.#fresh.keep(record, firstOfContext)
+  }
+
+  /** The task has ended. */
+  forget(taskId: string): void {
+    this.#fresh.drop(taskId)
+  }
+
+  /** Jobs for these tasks are dropped until `letRun`: a shared queue or the sweep may deliver one too early. */
+  holdBack(taskIds: Iterable<string>): void {
+    for (const id of taskIds) this.#heldBack.add(id)
+  }
+
+  letRun(taskId: string): void {
+    this.#heldBack.delete(taskId)
+  }
+
+  isHeldBack(taskId: string): boolean {
+    return this.#heldBack.has(taskId)
+  }
+
+  /** Resolves when the next run of the task begins. For one waiter per task. */
+  whenTakenUp(taskId: string): Promise<void> {
+    return new Promise((resolve) => this.#awaited.set(taskId, resolve))
+  }
+
+  /**
+   * Never rejects: a failure of our own is logged. A commit that the storage refuses is tried again until the stop.
+   * Resolves with the time at which another process's lease on the task ends, where one has it.
+   */
+  run(job: Job): Promise<number | undefined> {
+    // Delivery is at least once: a task that is delivered while it runs is looked at when that run is over.
+    const before = this.#underWay.get(job.taskId)
+    const run = before === undefined ? this.#run(job) : before.then(() => this.#run(job))
+    this.#underWay.set(job.taskId, run)
+    return run.finally(() => {
+      if (this.#underWay.get(job.taskId) === run) this.#underWay.delete(job.taskId)
+    })
+  }
+
+  async #run(job: Job): Promise<number | undefined> {
+    if (this.#heldBack.has(job.taskId)) return undefined
+    this.#awaited.get(job.taskId)?.()
+    this.#awaited.delete(job.taskId)
+    const known = this.#fresh.take(job)
+    try {
+      const record = known?.record ?? (await this.#load(job.taskId))
+      if (record === undefined) return undefined
+      const heldUntil = this.#parts.leases.heldUntil(record)
+      if (heldUntil !== undefined) return heldUntil
+      await this.#takeUp(record, known?.firstOfContext ?? false)
+    } catch (error) {
+      this.#parts.log.error({ err: error, task_id: job.taskId }, 'task could not be run')
+    }
+    return undefined
+  }
+
+  /** If the storage is unavailable the read is retried until the process stops. */
+  #load(taskId: string): Promise<TaskRecord | undefined> {
+    const { engine, log } = this.#parts
+    return persistently(() => engine.store.loadTask(taskId), {
+      retryMs: readAgainMs,
+      signal: this.#stopping,
+      log,
+    })
+  }
+
+  /** Tells every running handler to stop; their tasks stay `working`, are nobody's, and run again at the next start. */
+  stop(): void {
+    this.#stop.abort()
+    for (const abort of this.#running.values()) abort.abort(new Stopped('stopping'))
+  }
+
+  async #takeUp(record: TaskRecord, firstOfContext: boolean): Promise<void> {
+    const { engine, agent, leases } = this.#parts
+    const { state } = record.status
+    if (state !== 'submitted' && state !== 'working') return
+    // Whoever learns that it is paid delivers it again.
+    if (record.heldBy !== undefined) return
+    const claimed = record.lease?.holder === leases.holder
+    const reason = claimed ? undefined : startedTooOften(record)
+    const draft = engine.draft(record)
+    const restarted = !claimed && state === 'working' && agent.onRestart === 'fail'
+    if (reason !== undefined || restarted) {
+      // One attempt: a task that another process changed meanwhile is not the one that these reasons are about.
+      draft.apply(failed(record, reason ?? 'The agent restarted while this task ran.'))
+      await this.#commit(draft)
+      return
+    }
+    draft.apply({ kind: 'pick-up', lease: leases.lease() })
+    // The start must be known to the store before the handler runs: it was counted with the creation, or is now.
+    if ((!claimed || agent.onRestart === 'fail') && !(await this.#commit(draft))) return
+    await this.#execute(draft, firstOfContext)
+  }
+
+  async #execute(draft: TaskDraft, firstOfContext: boolean): Promise<void> {
+    const { bus, agent, leases, log } = this.#parts
+    const { id } = draft.record
+    const abort = new AbortController()
+    const deltas = new LiveDeltas(bus, draft.record, randomUUID())
+    const began = performance.now()
+    this.#running.set(id, abort)
+    using _lease = leases.keep(id, () => abort.abort(new Stopped('taken')))
+    const handled = this.#handle(draft.record, firstOfContext, abort.signal, deltas, began)
+    let settled = false
+    const outcome = handled.finally(() => (settled = true))
+    try {
+      await Promise.race([outcome, nextTurn()])
+      if (settled) {
+        await this.#finish(draft, await outcome)
+        return
+      }
+      // Listening begins before the commit: a cancel comes either before it, and the commit fails, or is heard.
+      using _cancel = bus.subscribe(id, (item) => {
+        if (item.kind === 'status-update' && item.final) abort.abort(new Stopped('canceled'))
+      })
+      using _deadline = deadline(agent.deadlineMs - draft.record.workedMs, agent.deadlineMs, abort)
+      if (await this.#commit(draft)) deltas.goLive()
+      else abort.abort(new Stopped('taken'))
+      await Promise.race([outcome, aborted(abort.signal)])
+      await this.#settle(draft, outcome, abort)
+    } finally {
+      this.#running.delete(id)
+      log.debug({ task_id: id, state: draft.record.status.state }, 'task run ended')
+    }
+  }
+
+  async #settle(draft: TaskDraft, outcome: Promise<Change>, abort: AbortController): Promise<void> {
+    const why: unknown = abort.signal.aborted ? abort.signal.reason : undefined
+    if (!(why instanceof Stopped)) return this.#finish(draft, await outcome)
+    if (why.cause === 'taken') this.#noteSurvived(draft.record)
+    if (why.cause === 'deadline') {
+      const { deadlineMs } = this.#parts.agent
+      await this.#finish(
+        draft,
+        failed(draft.record, `The task took longer than its deadline of ${deadlineMs} ms.`),
+      )
+    }
+    if (why.cause === 'stopping') await this.#finish(draft, { kind: 'release' })
+    const grace = setTimeoutPromise(this.#parts.abortGraceMs ?? 5000)
+    await Promise.race([outcome.catch(() => {}), grace.promise])
+    grace.clear()
+  }
+
+  /** A lost race (canceled meanwhile, taken over by another) is nothing to do: whoever won has told. */
+  async #finish(draft: TaskDraft, change: Change): Promise<void> {
+    const started = draft.record
+    draft.apply(change)
+    const committed = await this.#commit(draft).catch((error: unknown) => {
+      if (!isTooLarge(error)) throw error
+      draft.withdraw(started)
+      draft.apply(failed(started, error.message))
+      return this.#commit(draft)
+    })
+    if (!committed) return this.#noteSurvived(started)
+    const { id, status, workedMs } = draft.record
+    if (status.state === 'completed' || status.state === 'failed')
+      this.#parts.figures.ended(status.state, workedMs, id)
+  }
+
+  /** Another process took the task, though this one lives: that start has killed nobody. */
+  #noteSurvived({ id, starts }: TaskRecord): void {
+    this.#parts.engine.store.noteSurvived(id, starts).catch((error: unknown) => {
+      this.#parts.log.debug({ err: error, task_id: id }, 'a lost start counts as a death')
+    })
+  }
+
+  /**
+   * Tries again while the storage refuses (it is away, or its disk is full): what a handler has made is not lost, nor its task
+   * left behind.
+   */
+  async #commit(draft: TaskDraft): Promise<boolean> {
+    let saidAt = Number.NEGATIVE_INFINITY
+    for (let waitMs = 250; ; waitMs = Math.min(waitMs * 2, retryMaxMs)) {
+      try {
+        return await draft.commit()
+      } catch (error) {
+        if (this.#stopping.aborted || isTooLarge(error)) throw error
+        if (performance.now() - saidAt >= logEveryMs) {
+          this.#parts.log.error({ err: error, task_id: draft.record.id }, 'commit failed; trying again')
+          saidAt = performance.now()
+        }
+        await wait(waitMs, undefined, { signal: this.#stopping, ref: false }).catch(() => {})
+        draft.prolong(this.#parts.leases.lease())
+      }
+    }
+  }
+
+  /** What the handler's run means for the task; never rejects. */
+  async #handle(
+    record: TaskRecord,
+    firstOfContext: boolean,
+    signal: AbortSignal,
+    deltas: LiveDeltas,
+    began: number,
+  ): Promise<Change> {
+    const { agent, engine, artifactMaxBytes, fileAllowedHosts, usage, key, prompt } = this.#parts
+    let ours: Log | undefined
+    const log = () => (ours ??= this.#parts.log.child({ task_id: record.id, context_id: record.contextId }))
+    try {
+      const prepared = await prepareRun({
+        agent,
+        store: engine.store,
+        record,
+        firstOfContext,
+        signal,
+        log,
+        usage,
+        clientKeys: this.#parts.clientKeys,
+        isStillPaid: this.#parts.isStillPaid,
+        files: { maxBytes: artifactMaxBytes, allowed: fileAllowedHosts },
+      })
+      if ('ends' in prepared) return prepared.ends
+      const collector = new OutputCollector(artifactMaxBytes)
+      const onPart = (part: Part) => deltas.add(part)
+      const collected = await executeHandler(agent.handle, prepared.context, collector, onPart)
+      const workedMs = Math.round(performance.now() - began)
+      return changeOfOutput(record, collected, { mainArtifactId: deltas.artifactId, workedMs, key, prompt })
+    } catch (error) {
+      if (!signal.aborted) log().warn({ err: error }, 'handler failed')
+      return changeOfError(record, error)
+    }
+  }
+}
+
+function startedTooOften({ starts, survived = 0 }: TaskRecord): string | undefined {
+  if (starts - survived >= startsMax) {
+    return `The agent's process ended ${startsMax} times while this task ran.`
+  }
+  if (starts < allStartsMax) return undefined
+  return `The task was started ${starts} times, and its process ended or did not answer each time.`
+}
+
+/** Why a handler was told to stop. */
+class Stopped extends Error {
+  override readonly name = 'AbortError'
+  constructor(why: 'canceled' | 'deadline' | 'stopping' | 'taken') {
+    super(`the task was stopped: ${why}`, { cause: why })
+  }
+}
+
+function deadline(ms: number, configuredMs: number, abort: AbortController): Disposable {
+  if (configuredMs === 0) return { [Symbol.dispose]: () => {} }
+  const timer = setTimeout(() => abort.abort(new Stopped('deadline')), Math.max(ms, 1))
+  return { [Symbol.dispose]: () => clearTimeout(timer) }
+}
+
+function aborted(signal: AbortSignal): Promise<void> {
+  if (signal.aborted) return Promise.resolve()
+  return new Promise((resolve) => signal.addEventListener('abort', () => resolve(), { once: true }))
+}
+
+function setTimeoutPromise(ms: number): { promise: Promise<void>; clear: () => void } {
+  const { promise, resolve } = Promise.withResolvers<void>()
+  const timer = setTimeout(resolve, ms)
+  return { promise, clear: () => clearTimeout(timer) }
+}

@@ -1,0 +1,199 @@
+import { AnswerBudget, type AnswerClaim } from '@parley/kit/process/answer-budget'
+import type { ArtifactDelta, StatusUpdate } from '@parley/wire/model/event'
+import type { TaskState } from '@parley/wire/model/task'
+import { expect, test } from 'vitest'
+import { followTask, SlowReaderError, TooMuchUnread } from './follow-task.ts'
+import { InProcessEventBus } from './in-process.ts'
+
+const event = (sequence: number, state: TaskState = 'working'): StatusUpdate => ({
+  eventId: `e${sequence}`,
+  sequence,
+  timestamp: '',
+  taskId: 't',
+  contextId: 'c',
+  kind: 'status-update',
+  status: { state, timestamp: '' },
+  final: state === 'completed',
+})
+
+/** A store and a bus that a test may hurry, delay and let forget. */
+function scene(
+  afterSequence = 0,
+  more: { bufferMax?: number; recheckMs?: number; claim?: AnswerClaim } = {},
+) {
+  const bus = new InProcessEventBus()
+  const stored: StatusUpdate[] = []
+  const abort = new AbortController()
+  let onRead: () => void = () => {}
+  const backfill = async (after: number) => {
+    const events = stored.slice(after)
+    const last = stored.at(-1)
+    onRead()
+    return {
+      events,
+      resting: last !== undefined && ['completed', 'input-required'].includes(last.status.state),
+    }
+  }
+  const follower = followTask({
+    bus,
+    taskId: 't',
+    afterSequence,
+    backfill,
+    signal: abort.signal,
+    recheckMs: 20,
+    ...more,
+  })
+  const commit = (...events: StatusUpdate[]) => {
+    stored.push(...events)
+    bus.publish('t', events)
+  }
+  const whileReading = (act: () => void) => {
+    onRead = () => {
+      onRead = () => {}
+      act()
+    }
+  }
+  return { bus, stored, abort, follower, commit, whileReading }
+}
+
+const numbers = async (follower: AsyncIterable<unknown>) =>
+  (await Array.fromAsync(follower as AsyncIterable<StatusUpdate>)).map(({ sequence }) => sequence)
+
+test('what is committed while the store is read is told once', async () => {
+  const { follower, commit, whileReading } = scene()
+  commit(event(1), event(2))
+  whileReading(() => commit(event(3), event(4, 'completed')))
+  expect(await numbers(follower)).toEqual([1, 2, 3, 4])
+})
+
+test('deltas of a task that is over before the store was read stand before the event that they made', async () => {
+  const { follower, commit, bus, whileReading } = scene()
+  const delta = (text: string) => ({ kind: 'artifact-delta', taskId: 't', text }) as unknown as ArtifactDelta
+  whileReading(() => bus.publish('t', [delta('of nothing any more')]))
+  const reading = follower.next()
+  commit(event(1))
+  bus.publish('t', [delta('one'), delta('two')])
+  commit(event(2, 'completed'))
+  const told = [(await reading).value, ...(await Array.fromAsync(follower))]
+  expect(told).toMatchObject([{ sequence: 1 }, { text: 'one' }, { text: 'two' }, { sequence: 2 }])
+})
+
+test('an event that is read and arrives as well is told once', async () => {
+  const { follower, stored, bus } = scene()
+  const reading = follower.next()
+  stored.push(event(1))
+  bus.publish('t', [event(1)])
+  stored.push(event(2, 'completed'))
+  bus.publish('t', [event(1), event(2, 'completed')])
+  expect([(await reading).value, ...(await Array.fromAsync(follower))]).toMatchObject([
+    { sequence: 1 },
+    { sequence: 2 },
+  ])
+})
+
+test('a hint that is lost is found in the store', async () => {
+  const { follower, stored } = scene()
+  const all = numbers(follower)
+  await new Promise((resolve) => setImmediate(resolve))
+  stored.push(event(1), event(2, 'completed'))
+  expect(await all).toEqual([1, 2])
+})
+
+test('a gap in what arrives is filled from the store', async () => {
+  const { follower, stored, bus } = scene(0, { recheckMs: 60_000 })
+  const all = numbers(follower)
+  await new Promise((resolve) => setImmediate(resolve))
+  stored.push(event(1), event(2), event(3, 'completed'))
+  bus.publish('t', [event(3, 'completed')])
+  expect(await all).toEqual([1, 2, 3])
+})
+
+test('a pause that was answered already does not end the stream', async () => {
+  const { follower, commit } = scene()
+  commit(event(1), event(2, 'input-required'), event(3))
+  const all = numbers(follower)
+  await new Promise((resolve) => setImmediate(resolve))
+  commit(event(4, 'completed'))
+  expect(await all).toEqual([1, 2, 3, 4])
+})
+
+test('a number that the task never reaches: nothing is told, and the end is the end', async () => {
+  const { follower, commit } = scene(99, { recheckMs: 60_000 })
+  const all = numbers(follower)
+  await new Promise((resolve) => setImmediate(resolve))
+  commit(event(1), event(2, 'completed'))
+  expect(await all).toEqual([])
+})
+
+test('a reader slower than the buffer is cut off', async () => {
+  const { follower, bus, commit } = scene(0, { bufferMax: 5 })
+  commit(event(1))
+  await follower.next()
+  for (let i = 0; i < 6; i += 1)
+    bus.publish('t', [
+      {
+        kind: 'artifact-delta',
+        taskId: 't',
+        contextId: 'c',
+        timestamp: '',
+        artifact: { artifactId: 'a', name: 'n', parts: [] },
+      },
+    ])
+  await expect(Array.fromAsync(follower)).rejects.toBeInstanceOf(SlowReaderError)
+  expect(bus.topics).toBe(0)
+})
+
+const delta = (text: string): ArtifactDelta => ({
+  kind: 'artifact-delta',
+  taskId: 't',
+  contextId: 'c',
+  timestamp: '',
+  artifact: { artifactId: 'a', name: 'n', parts: [{ kind: 'text', text }] },
+})
+
+/** The caller has 200,000 bytes of another answer under way, and 300,000 are left. */
+function budget() {
+  const answers = new AnswerBudget({ callerMaxBytes: 500_000, processMaxBytes: 500_000 })
+  answers.open('alice').reserve(200_000)
+  return { claim: answers.open('alice'), bytes: () => answers.bytes - 200_000 }
+}
+
+test('a reader is cut off, and its memory released, when what waits for it exceeds the budget', async () => {
+  const { claim, bytes } = budget()
+  const { follower, bus, commit } = scene(0, { claim })
+  commit(event(1))
+  await follower.next()
+  for (let i = 0; i < 2; i += 1) bus.publish('t', [delta('x'.repeat(100_000))])
+  expect(bytes()).toBeGreaterThan(200_000)
+  expect(await follower.next()).toMatchObject({ value: { kind: 'artifact-delta' } })
+  expect(bytes()).toBeLessThan(200_000)
+  for (let i = 0; i < 2; i += 1) bus.publish('t', [delta('x'.repeat(100_000))])
+  expect(bytes()).toBe(0)
+  await expect(follower.next()).rejects.toBeInstanceOf(TooMuchUnread)
+  expect(bus.topics).toBe(0)
+})
+
+test('an event for which the budget has no room is read from the store', async () => {
+  const { claim, bytes } = budget()
+  const { follower, bus, commit } = scene(0, { claim })
+  commit(event(1))
+  await follower.next()
+  bus.publish('t', [delta('x'.repeat(200_000))])
+  const large = event(2)
+  large.status.state = 'x'.repeat(200_000) as TaskState
+  commit(large)
+  expect(bytes()).toBeLessThan(250_000)
+  expect(await follower.next()).toMatchObject({ value: { kind: 'artifact-delta' } })
+  expect(await follower.next()).toMatchObject({ value: { sequence: 2 } })
+  await follower.return()
+  expect(bytes()).toBe(0)
+})
+
+test('a reader who leaves, even before it began, frees everything', async () => {
+  const { follower, abort, bus } = scene(0, { recheckMs: 60_000 })
+  const next = follower.next()
+  expect(bus.topics).toBe(1)
+  abort.abort()
+  expect((await next).done).toBe(true)
+  expect(bus.topics).toBe(0)
+})

@@ -1,0 +1,191 @@
+import { hashOf, keyText, positionOf } from '@parley/kit/database/mongodb-keys'
+import type { TaskState } from '@parley/wire/model/task'
+import { LargeParts } from '../store/large-parts.ts'
+import { type FeedbackDocument, keyDocument } from '../store/mongodb-beside-tasks.ts'
+import {
+  type ContextDocument,
+  documentBound,
+  encodeTask,
+  type Inside,
+  keyedIn,
+  taskKey,
+} from '../store/mongodb-record.ts'
+import type { CountsDocument } from '../store/mongodb-removal.ts'
+import { type SignatureDocument, signatureKey } from '../store/mongodb-signatures.ts'
+import { configDocument } from '../store/mongodb-webhooks.ts'
+import { decodeTask, type TaskRow, taskColumns } from '../store/sqlite-record.ts'
+import type { Row, SqliteSource } from '../store/sqlite-source.ts'
+import { type PushConfigRow, pushConfigOf } from '../store/sqlite-webhooks.ts'
+import { MigrationFailed } from './copy.ts'
+import type { Documents, Kind, Plan } from './kind.ts'
+import { paymentKinds } from './payment-kinds.ts'
+
+const kept = [
+  'tasks',
+  'parts',
+  'contexts',
+  'counts',
+  'idempotency_keys',
+  'feedback',
+  'push_configs',
+  'signatures',
+  'settings',
+]
+const keptOfPayments = ['payments', 'payment_claims', 'test_purses', 'test_transfers']
+
+/** Everything that an agent keeps: its tasks with all that belongs to them, its ledger, and what it remembers of callers. */
+export function agentPlan(inside: Inside, source: SqliteSource): Plan {
+  return {
+    kinds: [
+      tasks(inside, source),
+      contexts(inside),
+      endedCounts(inside),
+      idempotencyKeys(inside),
+      feedback(inside),
+      pushConfigs(inside),
+      signatures(inside),
+      cursorKey(inside),
+      ...paymentKinds(inside),
+    ],
+    collections: [...kept, ...keptOfPayments],
+    work: ['tasks', 'payments'],
+  }
+}
+
+/** Their leases are over: who had them runs no more. That somebody had one stays, for the task may have run. */
+function tasks(inside: Inside, { database }: SqliteSource): Kind {
+  const largeParts = new LargeParts(256 * 1024)
+  const at = { database, largeParts, now: Date.now } as Parameters<typeof decodeTask>[0]
+  return {
+    name: 'tasks',
+    table: 'tasks',
+    select: `SELECT ${taskColumns} FROM tasks`,
+    key: { seq: 'seq' },
+    documents: (row) => {
+      const { record } = decodeTask(at, row as unknown as TaskRow)
+      if (record.lease !== undefined) record.lease = { ...record.lease, until: 0 }
+      try {
+        const { document, parts } = encodeTask(inside, record, documentBound)
+        return { tasks: [document], parts }
+      } catch (error) {
+        throw new MigrationFailed(
+          `The task ${record.id} cannot be stored there: ${(error as Error).message}.`,
+        )
+      }
+    },
+  }
+}
+
+function contexts(inside: Inside): Kind {
+  return {
+    name: 'contexts',
+    table: 'contexts',
+    select: 'SELECT id, owner, created_at, updated_at FROM contexts',
+    key: { id: 'id' },
+    documents: (row) => {
+      const { id, owner, created_at, updated_at } = row as Record<string, string>
+      const document: ContextDocument = {
+        _id: keyedIn(inside, keyText(id as string)),
+        agent_id: inside.agentId,
+        owner: keyText(owner as string),
+        position: positionOf(updated_at as string, id as string),
+        version: 1,
+        created_at: created_at as string,
+        updated_at: updated_at as string,
+        body: JSON.stringify({ id, owner }),
+      }
+      return { contexts: [document] }
+    },
+  }
+}
+
+/** There it is counted how many were removed, here how many ever ended. */
+function endedCounts({ agentId }: Inside): Kind {
+  const here = 'SELECT count(*) FROM tasks WHERE ended_state = ended.state'
+  return {
+    name: 'counts of ended tasks',
+    table: 'ended_counts',
+    select: `SELECT json_group_object(ended.state, ended.count - (${here})) AS counts, 1 AS only FROM ended_counts AS ended`,
+    key: { only: '1' },
+    documents: (row): Documents => {
+      const all = Object.entries(JSON.parse(row['counts'] as string) as Record<TaskState, number>)
+      const removed = all.filter(([, count]) => count > 0)
+      if (removed.length === 0) return {}
+      const counts = Object.fromEntries(removed)
+      return { counts: [{ _id: `${agentId}/removed`, agent_id: agentId, counts } satisfies CountsDocument] }
+    },
+  }
+}
+
+function idempotencyKeys({ agentId }: Inside): Kind {
+  return {
+    name: 'idempotency keys',
+    table: 'idempotency_keys',
+    select: 'SELECT owner, key, body_hash, task_id, expires_at FROM idempotency_keys',
+    key: { owner: 'owner', key: 'key' },
+    documents: (row) => {
+      const { owner, key, body_hash: bodyHash, task_id: taskId } = row as Record<string, string>
+      const expiresAt = row['expires_at'] as number
+      const record = { owner, key, bodyHash, taskId, expiresAt } as Parameters<typeof keyDocument>[1]
+      return { idempotency_keys: [keyDocument(agentId, record)] }
+    },
+  }
+}
+
+function feedback({ agentId }: Inside): Kind {
+  return {
+    name: 'feedback',
+    table: 'feedback',
+    select: `SELECT feedback.task_id, feedback.owner, feedback.body, tasks.owner AS task_owner, tasks.created_at
+      FROM feedback JOIN tasks ON tasks.id = feedback.task_id`,
+    key: { task_id: 'feedback.task_id', owner: 'feedback.owner' },
+    documents: (row) => {
+      const text = (name: string) => row[name] as string
+      const task = taskKey({ id: text('task_id'), owner: text('task_owner'), createdAt: text('created_at') })
+      const _id = `${agentId}/${hashOf(task, text('owner'))}`
+      const document: FeedbackDocument = { _id, agent_id: agentId, task, body: text('body') }
+      return { feedback: [document] }
+    },
+  }
+}
+
+/** The number of a row stands for the time of registration: it keeps the order, and cursors stay good. */
+function pushConfigs(inside: Inside): Kind {
+  return {
+    name: 'push configs',
+    table: 'push_configs',
+    select:
+      'SELECT seq, task_id, owner, task_created_at, id, revision, open, settled, body, health FROM push_configs',
+    key: { seq: 'seq' },
+    documents: (row: Row) => ({
+      push_configs: [
+        configDocument(inside, pushConfigOf(row as unknown as PushConfigRow), row['seq'] as number),
+      ],
+    }),
+  }
+}
+
+function signatures({ agentId }: Inside): Kind {
+  return {
+    name: 'signatures',
+    table: 'seen_signatures',
+    select: 'SELECT hash, until FROM seen_signatures',
+    key: { hash: 'hash' },
+    documents: ({ hash, until }) => {
+      const _id = signatureKey(agentId, hash as Uint8Array)
+      return { signatures: [{ _id, agent_id: agentId, until: until as number } satisfies SignatureDocument] }
+    },
+  }
+}
+
+function cursorKey({ agentId }: Inside): Kind {
+  return {
+    name: 'cursor key',
+    table: 'cursor_key',
+    select: 'SELECT key, 1 AS only FROM cursor_key',
+    key: { only: '1' },
+    documents: ({ key }) => ({
+      settings: [{ _id: `${agentId}/cursor_key`, agent_id: agentId, key: Buffer.from(key as Uint8Array) }],
+    }),
+  }
+}

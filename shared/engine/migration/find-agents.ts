@@ -1,0 +1,44 @@
+import { existsSync, globSync } from 'node:fs'
+import path from 'node:path'
+import { readBase58 } from '@parley/kit/did/base58'
+import { keyId } from '@parley/kit/did/did'
+import { loadOrCreateKeys } from '@parley/kit/did/key-file'
+import { MigrationFailed } from './copy.ts'
+
+/** An embedded database of an agent. */
+export interface FoundAgent {
+  name: string
+  /** The last part of its DID. */
+  agentId: string
+  file: string
+}
+
+/**
+ * The databases of the agents in a data folder: `agents/<name>/agent.db`, and `agent.db` where the folder is one agent's own.
+ * @param keysFolder where the agents' keys are, if not beside the databases
+ * @throws MigrationFailed when the key of one is not there: its tasks would be nobody's
+ */
+export async function findAgents(folder: string, keysFolder: string): Promise<FoundAgent[]> {
+  const names = globSync('agents/*/agent.db', { cwd: folder }).map((file) => path.dirname(file))
+  if (existsSync(path.join(folder, 'agent.db'))) names.push('.')
+  return Promise.all(
+    names.sort().map(async (name) => ({
+      name: name === '.' ? path.basename(path.resolve(folder)) : path.basename(name),
+      agentId: await agentIdIn([folder, keysFolder].map((place) => path.join(place, name, 'agent.key.json'))),
+      file: path.join(folder, name, 'agent.db'),
+    })),
+  )
+}
+
+async function agentIdIn(files: string[]): Promise<string> {
+  const file = files.find((one) => existsSync(one))
+  if (file === undefined) {
+    throw new MigrationFailed(
+      `There is no key file ${files[0]}: whose tasks these are stands there. Set DATA_DIR to the folder with the keys.`,
+    )
+  }
+  const { history } = await loadOrCreateKeys(file)
+  const first = readBase58(history[0].publicKeyBase58, 32)
+  if (first === undefined) throw new MigrationFailed(`The first key of ${file} is not a key.`)
+  return keyId(first)
+}

@@ -1,0 +1,51 @@
+import { ExposedSecretFile, readSecretFile } from '@parley/kit/process/secret-file'
+import { ConfigError } from '@parley/kit/process/settings'
+import type { Price } from '@parley/wire/model/price'
+import { ChainFacilitator } from './chain-facilitator.ts'
+import { chainIdOf } from './typed-data.ts'
+
+const rpcTimeoutMs = 10_000
+
+/**
+ * The chain behind PAYMENT_RPC_URL, checked against the prices: its id, and how many digits each asset has.
+ * @throws ConfigError
+ */
+export async function openChain(
+  options: { rpcUrl: string; signerKeyFile: string | undefined; agentId: string },
+  prices: readonly Price[],
+): Promise<ChainFacilitator> {
+  const { createPublicClient, http, erc20Abi } = await import('viem')
+  const transport = http(options.rpcUrl, { timeout: rpcTimeoutMs, retryCount: 1 })
+  const client = createPublicClient({ transport })
+  const chainId = await client.getChainId().catch(() => {
+    throw new ConfigError(['PAYMENT_RPC_URL cannot be reached: the prices are checked against the chain.'])
+  })
+  for (const { network, asset, decimals } of prices) {
+    if (chainIdOf(network) !== chainId)
+      throw new ConfigError([`PAYMENT_RPC_URL is the chain eip155:${chainId}, and a price is on ${network}.`])
+    const said = await client
+      .readContract({ address: asset as `0x${string}`, abi: erc20Abi, functionName: 'decimals' })
+      .catch(() => {
+        throw new ConfigError([`executionCost names the asset ${asset}, which is no token on ${network}.`])
+      })
+    if (said !== decimals)
+      throw new ConfigError([
+        `executionCost says ${decimals} decimals for ${asset}, and the token has ${said}.`,
+      ])
+  }
+  const privateKey = options.signerKeyFile === undefined ? undefined : await signerKey(options.signerKeyFile)
+  const { rpcUrl, agentId } = options
+  return ChainFacilitator.open({ rpcUrl, chainId, privateKey, agentId, timeoutMs: rpcTimeoutMs })
+}
+
+/** @throws ConfigError; the key stands in none */
+async function signerKey(file: string): Promise<`0x${string}`> {
+  const text = await readSecretFile(file).catch((error: unknown) => {
+    const why = error instanceof ExposedSecretFile ? error.message : `${file} cannot be read.`
+    throw new ConfigError([`PAYMENT_SIGNER_KEY_FILE: ${why}`])
+  })
+  const match = /^(?:0x)?([\da-f]{64})$/i.exec(text.trim())
+  if (match === null)
+    throw new ConfigError([`PAYMENT_SIGNER_KEY_FILE must hold a private key, 64 hex digits: ${file}.`])
+  return `0x${match[1]}`
+}

@@ -1,0 +1,61 @@
+import { ConfigError } from '@parley/kit/process/settings'
+import type { Price } from '@parley/wire/model/price'
+import type { PaymentStore } from '../store/payment-store.ts'
+import type { Facilitator } from './facilitator.ts'
+
+/** Who settles, as the operator has configured it. */
+export interface PaymentSettings {
+  facilitatorUrl: string | undefined
+  rpcUrl: string | undefined
+  signerKeyFile: string | undefined
+  sandbox: boolean
+  /** Id of the agent that is paid, a UUID. */
+  agentId: string
+}
+
+/**
+ * The facilitator of the settings; loads what it stands on when it is made.
+ * @throws ConfigError when none is configured, or it does not fit the prices
+ */
+export async function openFacilitator(
+  settings: PaymentSettings,
+  prices: readonly Price[],
+  payments: PaymentStore,
+): Promise<Facilitator> {
+  const { facilitatorUrl, rpcUrl, signerKeyFile, sandbox, agentId } = settings
+  requireNoPassword(facilitatorUrl)
+  if (rpcUrl !== undefined) {
+    if (facilitatorUrl === undefined && signerKeyFile === undefined) {
+      throw new ConfigError([
+        'PAYMENT_SIGNER_KEY_FILE must be set beside PAYMENT_RPC_URL: it names the key that pays the gas.',
+      ])
+    }
+    const { openChain } = await import('./chain.ts')
+    const chain = await openChain(
+      { rpcUrl, agentId, signerKeyFile: facilitatorUrl === undefined ? signerKeyFile : undefined },
+      prices,
+    )
+    if (facilitatorUrl === undefined) return chain
+    const { HttpFacilitator } = await import('./http-facilitator.ts')
+    return new HttpFacilitator({ url: facilitatorUrl, chain })
+  }
+  if (facilitatorUrl !== undefined) {
+    const { HttpFacilitator } = await import('./http-facilitator.ts')
+    return new HttpFacilitator({ url: facilitatorUrl })
+  }
+  if (sandbox) {
+    const { SandboxFacilitator } = await import('./sandbox.ts')
+    return new SandboxFacilitator(payments)
+  }
+  throw new ConfigError([
+    'PAYMENT_FACILITATOR_URL, or PAYMENT_RPC_URL and PAYMENT_SIGNER_KEY_FILE, must be set: this agent has a price. ' +
+      'PAYMENT_SANDBOX=yes takes test money instead.',
+  ])
+}
+
+/** No request can be made with one, and the error of each attempt would tell it to the log. @throws ConfigError */
+function requireNoPassword(facilitatorUrl: string | undefined): void {
+  const { username = '', password = '' } = (facilitatorUrl && URL.parse(facilitatorUrl)) || {}
+  if (username + password !== '')
+    throw new ConfigError(['PAYMENT_FACILITATOR_URL must not hold a user name or a password.'])
+}

@@ -1,0 +1,158 @@
+import { randomBytes, randomUUID } from 'node:crypto'
+import { ParleyError } from '@parley/wire/errors'
+import { timestamp, timestampOf } from '@parley/wire/model/timestamp'
+import type { PaymentRecord, PaymentTerms } from '../store/payment-store.ts'
+import { termsAlone } from './buy.ts'
+import type { Collector } from './collect.ts'
+import type { Ledger } from './ledger.ts'
+import { matchTerms, nonceKeyOf, requireTimely } from './match-terms.ts'
+import { PaymentRefused } from './payment-refused.ts'
+import type { Presented } from './x-payment.ts'
+
+interface Parts {
+  ledger: Ledger
+  collector: Collector
+  sandbox: boolean
+}
+
+/** Design gaps, "Payments": `expires_at` bounds the paying. */
+const payWithinMs = 15 * 60_000
+const waitMaxMs = 60_000
+/** Another process may decide. */
+const lookAgainMs = 1000
+/** Sessions that wait for their payment, of one caller and of all. */
+const openMax = { owner: 10_000, all: 100_000 }
+
+export type SessionStatus = 'pending' | 'completed' | 'failed' | 'expired'
+
+/** Specification, "Payment session": paid by a person or a program, used by one later `message/send`. */
+export class PaymentSessions {
+  readonly #parts: Parts
+
+  constructor(parts: Parts) {
+    this.#parts = parts
+  }
+
+  /** @throws ParleyError TooManyRequests, Unavailable when too many wait for their payment */
+  async start(owner: string, terms: PaymentTerms): Promise<PaymentRecord> {
+    const { ledger, sandbox } = this.#parts
+    const open = await ledger.store.countOpen(owner)
+    if (open.owner >= openMax.owner) throw tooMany('TooManyRequests', openMax.owner)
+    if (open.all >= openMax.all) throw tooMany('Unavailable', openMax.all)
+    const at = timestamp()
+    const expiresAt = Date.now() + payWithinMs
+    const record: PaymentRecord = {
+      id: randomUUID(),
+      owner,
+      kind: 'session',
+      state: 'open',
+      version: 0,
+      terms: termsAlone(terms),
+      sandbox,
+      captureToken: randomBytes(24).toString('base64url'),
+      expiresAt,
+      dueAt: expiresAt,
+      attempts: 0,
+      createdAt: at,
+      updatedAt: at,
+    }
+    await ledger.add(record)
+    return record
+  }
+
+  /** @throws ParleyError NotFound: it is not there, or another's */
+  async find(id: string, owner: string): Promise<PaymentRecord> {
+    const found = await this.#parts.ledger.store.findPayment(id, owner)
+    if (found?.kind !== 'session') throw sessionNotFound()
+    return found
+  }
+
+  /** Whoever knows the token of the capture address may see and pay the session. @throws ParleyError NotFound */
+  async findByCapture(captureToken: string): Promise<PaymentRecord> {
+    const found = await this.#parts.ledger.store.findByCapture(captureToken)
+    if (found === undefined) throw sessionNotFound()
+    return found
+  }
+
+  /** As it is when it is decided, after 60 s, or when the caller leaves. @throws ParleyError NotFound */
+  async wait(id: string, owner: string, signal: AbortSignal): Promise<PaymentRecord> {
+    const until = AbortSignal.any([signal, AbortSignal.timeout(waitMaxMs)])
+    for (;;) {
+      const record = await this.find(id, owner)
+      if (statusOf(record) !== 'pending' || until.aborted) return record
+      // An open session ends by its time as well, with nobody changing it.
+      const endsAt = record.state === 'open' ? record.expiresAt : undefined
+      const left = Math.max((endsAt ?? Infinity) - Date.now(), 1)
+      const soon = AbortSignal.timeout(Math.min(lookAgainMs, left))
+      await this.#parts.ledger.nextChange(id, AbortSignal.any([until, soon]))
+    }
+  }
+
+  /**
+   * Pays the session with a signed transfer. Resolves with the session as it is when that is decided, or after 10 s.
+   * @throws PaymentRefused (nothing was taken; an open session can be paid still), ParleyError Unavailable
+   */
+  async paySession(session: PaymentRecord, presented: Presented): Promise<PaymentRecord> {
+    const { ledger, collector } = this.#parts
+    if (presented.kind === 'session') throw new PaymentRefused('invalid_payload')
+    const transfer = presented.transfer
+    const nonceKey = nonceKeyOf(session.terms, transfer)
+    // The same payment again: its outcome is the answer.
+    if (session.nonceKey === nonceKey) return session
+    const status = statusOf(session)
+    if (status === 'expired') throw new PaymentRefused('payment_session_expired')
+    if (status === 'failed') throw new PaymentRefused('payment_session_failed')
+    if (session.state !== 'open') throw new PaymentRefused('payment_session_spent')
+    matchTerms(presented, [session.terms])
+    requireTimely(transfer)
+    const claimed = await ledger.change(session, { kind: 'claim', transfer, nonceKey })
+    if ('record' in claimed) return collector.collect(claimed.record)
+    const refusal = 'conflict' in claimed ? 'invalid_exact_evm_nonce_already_used' : 'payment_session_spent'
+    ledger.refused(session.owner, session.id, refusal)
+    throw new PaymentRefused(refusal)
+  }
+}
+
+export function statusOf({ state, expiresAt, txHash }: PaymentRecord): SessionStatus {
+  if (state === 'failed') return 'failed'
+  if (state === 'expired') return 'expired'
+  if (state === 'open') return (expiresAt ?? 0) <= Date.now() ? 'expired' : 'pending'
+  return txHash === undefined ? 'pending' : 'completed'
+}
+
+/** Specification, "Payment session", as it goes out. `baseUrl`: where the caller reaches the agent. */
+export function sessionOut(record: PaymentRecord, baseUrl: string) {
+  const { terms, payer, txHash, completedAt, expiresAt = 0 } = record
+  const status = statusOf(record)
+  return {
+    session_id: record.id,
+    status,
+    amount: terms.amount,
+    asset: terms.asset,
+    network: terms.network,
+    pay_to: terms.payTo,
+    decimals: terms.decimals,
+    created_at: record.createdAt,
+    expires_at: timestampOf(expiresAt * 1000),
+    capture_url: `${baseUrl}/pay/${record.captureToken ?? ''}`,
+    sandbox: record.sandbox ? true : undefined,
+    ...(status === 'completed' && {
+      payer,
+      tx_hash: txHash,
+      completed_at: completedAt,
+      spent: record.state !== 'settled',
+    }),
+    ...(status === 'failed' && { reason: record.reason }),
+  }
+}
+
+function tooMany(error: 'TooManyRequests' | 'Unavailable', most: number): ParleyError {
+  return new ParleyError(error, {
+    message: `${most} payment sessions wait for their payment already`,
+    data: { reason: 'payment_sessions' },
+    headers: { 'retry-after': '60' },
+  })
+}
+
+const sessionNotFound = () =>
+  new ParleyError('NotFound', { message: 'Payment session not found', data: { reason: 'payment_session' } })

@@ -1,0 +1,113 @@
+import type { IncomingHttpHeaders } from 'node:http'
+import { parseJson } from '@parley/wire/jsonrpc/parse-json'
+import { z } from 'zod'
+import type { SignedTransfer } from '../store/payment-store.ts'
+import { PaymentRefused } from './payment-refused.ts'
+import { networkOfVersion1 } from './version-1.ts'
+
+/** What a caller shows as payment: a signed transfer, or the handle of a session. */
+export type Presented =
+  | { kind: 'session'; sessionId: string }
+  | { kind: 'transfer'; network: string; accepted?: Accepted; transfer: SignedTransfer }
+
+const headerMaxChars = 16 * 1024
+
+const hex = (bytes: number) => z.string().regex(new RegExp(`^0x[\\da-fA-F]{${bytes * 2}}$`))
+const uint = z.string().regex(/^\d{1,78}$/)
+/** Wallets that are contracts sign with more than 65 bytes; whoever settles knows them. */
+const transfer = z.object({
+  signature: z.string().regex(/^0x(?:[\da-fA-F]{2}){65,4096}$/),
+  authorization: z.object({
+    from: hex(20),
+    to: hex(20),
+    value: uint,
+    validAfter: uint,
+    validBefore: uint,
+    nonce: hex(32),
+  }),
+})
+
+const accepted = z.object({
+  scheme: z.string().max(50),
+  network: z.string().max(100),
+  asset: z.string().max(100),
+  amount: uint,
+  payTo: z.string().max(100),
+})
+type Accepted = z.output<typeof accepted>
+
+const version2 = z.object({ x402Version: z.literal(2), accepted, payload: z.unknown() })
+const version1 = z.object({
+  x402Version: z.literal(1),
+  scheme: z.string().max(50),
+  network: z.string().max(100),
+  payload: z.unknown(),
+})
+
+/**
+ * The payment of a request: `PAYMENT-SIGNATURE` (x402 version 2), `X-PAYMENT` (either version, or `{session_id}`),
+ * `X-PAYMENT-SESSION`, or `message.metadata.payment_session_id` (design gaps, "Payments").
+ * @throws PaymentRefused when there is one that cannot be read
+ */
+export function readPresented(
+  headers: Readonly<IncomingHttpHeaders>,
+  metadata: Record<string, unknown> | undefined,
+): Presented | undefined {
+  const payment = headers['payment-signature'] ?? headers['x-payment']
+  if (payment !== undefined) return readPayment(payment)
+  const session =
+    headers['x-payment-session'] ?? metadata?.['payment_session_id'] ?? metadata?.['paymentSessionId']
+  return session === undefined || session === null ? undefined : sessionOf(session)
+}
+
+/** @throws PaymentRefused */
+function readPayment(header: unknown): Presented {
+  if (typeof header !== 'string' || header.length > headerMaxChars)
+    throw new PaymentRefused('invalid_payload')
+  return readPayload(jsonOf(header.trim()))
+}
+
+/** A decoded payment, as it stands in a header or in a body. @throws PaymentRefused */
+export function readPayload(given: unknown): Presented {
+  if (typeof given !== 'object' || given === null) throw new PaymentRefused('invalid_payload')
+  const fields = given as Record<string, unknown>
+  if (fields['session_id'] !== undefined && fields['payload'] === undefined)
+    return sessionOf(fields['session_id'])
+  const version = fields['x402Version']
+  if (version === 2) {
+    const read = parsed(version2, given)
+    requireExact(read.accepted.scheme)
+    const { network } = read.accepted
+    return { kind: 'transfer', network, accepted: read.accepted, transfer: parsed(transfer, read.payload) }
+  }
+  if (version !== 1) throw new PaymentRefused('invalid_x402_version')
+  const read = parsed(version1, given)
+  requireExact(read.scheme)
+  const network = networkOfVersion1(read.network) ?? read.network
+  return { kind: 'transfer', network, transfer: parsed(transfer, read.payload) }
+}
+
+function requireExact(scheme: string): void {
+  if (scheme !== 'exact') throw new PaymentRefused('unsupported_scheme')
+}
+
+function parsed<T extends z.ZodType>(schema: T, given: unknown): z.output<T> {
+  const read = schema.safeParse(given)
+  if (!read.success) throw new PaymentRefused('invalid_payload')
+  return read.data
+}
+
+function sessionOf(given: unknown): Presented {
+  if (typeof given !== 'string' || given.length === 0 || given.length > 100)
+    throw new PaymentRefused('payment_session_not_found')
+  return { kind: 'session', sessionId: given.toLowerCase() }
+}
+
+function jsonOf(header: string): unknown {
+  if (!/^[A-Za-z0-9+/]+={0,2}$/.test(header)) throw new PaymentRefused('invalid_payload')
+  try {
+    return parseJson(Buffer.from(header, 'base64'))
+  } catch {
+    throw new PaymentRefused('invalid_payload')
+  }
+}

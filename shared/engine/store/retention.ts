@@ -1,0 +1,61 @@
+import { setTimeout as pause } from 'node:timers/promises'
+import type { Log } from '@parley/kit/process/log'
+import { timestampOf } from '@parley/wire/model/timestamp'
+import type { Store } from './store.ts'
+
+const dayMs = 24 * 60 * 60 * 1000
+
+interface RetentionOptions {
+  store: Store
+  /** How long ended tasks are kept after their last change (RETENTION_DAYS); 0 = for ever. */
+  days: number
+  log: Pick<Log, 'info' | 'warn'>
+  /** Default one hour; the first time at once. */
+  everyMs?: number
+  /** Tasks removed in one go, and the rest for others in between. Default 100 and 50 ms. */
+  batch?: number
+  pauseMs?: number
+}
+
+/**
+ * Removes ended tasks that are older than that with all that belongs to them, a few at a time, so that nobody else has
+ * to wait. Expired idempotency keys go too, whatever `days` says.
+ */
+export function startRetention(options: RetentionOptions): Disposable {
+  const stopping = new AbortController()
+  let running = false
+  const start = async () => {
+    if (running) return
+    running = true
+    try {
+      const removed = await removeOld(options, stopping.signal)
+      if (removed > 0) options.log.info({ tasks: removed }, 'old tasks were removed')
+    } catch (error) {
+      if (!stopping.signal.aborted) options.log.warn({ err: error }, 'old tasks could not be removed')
+    } finally {
+      running = false
+    }
+  }
+  const timer = setInterval(() => void start(), options.everyMs ?? 60 * 60 * 1000)
+  timer.unref()
+  void start()
+  return {
+    [Symbol.dispose]: () => {
+      clearInterval(timer)
+      stopping.abort()
+    },
+  }
+}
+
+async function removeOld(options: RetentionOptions, signal: AbortSignal): Promise<number> {
+  const { store, days, batch = 100, pauseMs = 50 } = options
+  // Nothing is older than the empty time.
+  const before = days === 0 ? '' : timestampOf((Date.now() - days * dayMs) * 1000)
+  let [total, removed] = [0, batch]
+  while (removed === batch && !signal.aborted) {
+    removed = await store.removeEnded(before, batch)
+    total += removed
+    await pause(pauseMs, undefined, { signal, ref: false })
+  }
+  return total
+}

@@ -1,0 +1,266 @@
+import { randomUUID } from 'node:crypto'
+import { text } from 'node:stream/consumers'
+import { taskOut } from '@parley/wire/codecs/parley/wire-out'
+import { ParleyError } from '@parley/wire/errors'
+import { chunksOf, LazyPart, toLazyJson } from '@parley/wire/codecs/parley/lazy-part'
+import type { Part } from '@parley/wire/model/task'
+import { timestamp } from '@parley/wire/model/timestamp'
+import { expect, test } from 'vitest'
+import {
+  alice,
+  artifactOf,
+  bob,
+  created,
+  createdIn,
+  messageOf,
+  next,
+  sampleRecord,
+} from './sample-record.cases.ts'
+import type { OpenStore } from './store.cases.ts'
+
+const letters = (length: number) => 'abcdefghij'.repeat(Math.ceil(length / 10)).slice(0, length)
+
+const awkward: [string, Part][] = [
+  ['a text with NUL, quotes and a lone surrogate', { kind: 'text', text: '\u0000 "\\ \ud800 \u2028' }],
+  [
+    'a data part with the key __proto__',
+    { kind: 'data', data: JSON.parse('{"__proto__": {"admin": true}}') },
+  ],
+  ['huge, small and negative zero numbers', { kind: 'data', data: { numbers: [1e308, 5e-324, 0, 2 ** 53] } }],
+  ['metadata', { kind: 'text', text: 'x', metadata: { deep: [{ er: null }] } }],
+  ['a large text', { kind: 'text', text: letters(5000) }],
+  ['a large text of lone surrogates', { kind: 'text', text: '\udc00'.repeat(2000) }],
+  ['a large file', { kind: 'file', file: { name: 'a.bin', mimeType: 'x/y', bytes: letters(8000) } }],
+  ['a large data object', { kind: 'data', data: { rows: letters(3000).split('') } }],
+  ['large metadata', { kind: 'text', text: 'x', metadata: { note: letters(3000) } }],
+]
+
+export function taskCases(open: OpenStore): void {
+  test('an outline is the record without its large parts, which are read when they are serialized', async () => {
+    await using store = await open()
+    const task = { id: randomUUID(), contextId: randomUUID() }
+    const parts = awkward.map(([, part]) => part)
+    const record = await created(store, {
+      ...task,
+      history: [messageOf(parts, task)],
+      artifacts: [artifactOf(...parts)],
+    })
+    const outline = await store.outlineTask(record.id, alice, () => {})
+    const outlines = await store.outlineTasks({ owner: alice, limit: 10 }, () => {})
+    for (const one of [outline, outlines.items[0]]) {
+      if (one === undefined) throw new Error('no outline')
+      expect(one.task.history[0]?.parts.filter((part) => part instanceof LazyPart)).toHaveLength(5)
+      expect(one.bytes).toBeGreaterThan(2 * (5000 + 8000 + 3000 * 4))
+      const json = await text(chunksOf(toLazyJson(taskOut(one.task))))
+      expect(JSON.parse(json)).toEqual(JSON.parse(JSON.stringify(taskOut(record))))
+    }
+    expect(await store.outlineTask(record.id, bob, () => {})).toBeUndefined()
+  })
+
+  test('before a large record is read its size is known, and an error of the caller refuses it', async () => {
+    await using store = await open()
+    const task = { id: randomUUID(), contextId: randomUUID() }
+    const many = Array.from({ length: 200 }, (): Part => ({ kind: 'text', text: letters(900) }))
+    const { id } = await created(store, {
+      ...task,
+      history: [messageOf([...many, { kind: 'text', text: letters(50_000) }], task)],
+    })
+    const sizes: number[] = []
+    const refuse = (bytes: number) => {
+      sizes.push(bytes)
+      throw new ParleyError('TooManyRequests')
+    }
+    await expect(store.findTask(id, alice, refuse)).rejects.toMatchObject({ status: 429 })
+    await expect(store.outlineTask(id, alice, refuse)).rejects.toMatchObject({ status: 429 })
+    await expect(store.outlineTasks({ owner: alice, limit: 10 }, refuse)).rejects.toMatchObject({
+      status: 429,
+    })
+    expect(sizes[0]).toBeGreaterThan(200 * 900 + 50_000)
+    expect(sizes).toHaveLength(3)
+  })
+
+  test('comes back as it was created, to its owner and to the engine', async () => {
+    await using store = await open()
+    const record = await created(store, {
+      referenceTaskIds: ['a'],
+      acceptedOutputModes: ['text/plain'],
+      dueAt: 7,
+    })
+    expect(await store.findTask(record.id, alice)).toEqual(record)
+    expect(await store.loadTask(record.id)).toEqual(record)
+  })
+
+  test('is not there for another owner, nor under another id', async () => {
+    await using store = await open()
+    const record = await created(store)
+    expect(await store.findTask(record.id, bob)).toBeUndefined()
+    expect(await store.findTask('no such id', alice)).toBeUndefined()
+    expect(await store.loadTask('no such id')).toBeUndefined()
+  })
+
+  test('is created once: a taken id is false, whoever owns it, and nothing changes', async () => {
+    await using store = await open()
+    const record = await created(store)
+    const theirs = sampleRecord({ id: record.id, owner: bob })
+    expect(await store.createTask(theirs)).toBe(false)
+    expect(await store.findContext(theirs.contextId, bob)).toBeUndefined()
+    expect(await store.loadTask(record.id)).toEqual(record)
+  })
+
+  test('of two creations with one id at the same time one wins', async () => {
+    await using store = await open()
+    const record = sampleRecord()
+    const outcomes = await Promise.all([
+      store.createTask(record),
+      store.createTask({ ...record, owner: bob }),
+    ])
+    expect(outcomes.filter(Boolean)).toHaveLength(1)
+  })
+
+  test('a commit replaces it when nobody else changed it since', async () => {
+    await using store = await open()
+    const record = await created(store)
+    const working = next(record, 'working', { lease: { holder: 'me', until: 5 }, starts: 1 })
+    expect(await store.commitTask(working)).toBe(true)
+    expect(await store.loadTask(record.id)).toEqual(working)
+  })
+
+  test.each([
+    ['of an older version', -1],
+    ['of the same version again', 0],
+    ['of a version ahead', 2],
+  ])('a commit %s changes nothing and is false', async (_title, offset) => {
+    await using store = await open()
+    const record = await createdIn(store, 'working')
+    const large: Part = { kind: 'text', text: letters(5000) }
+    const late = {
+      ...next(record, 'completed', { artifacts: [artifactOf(large)] }),
+      version: record.version + offset,
+    }
+    expect(await store.commitTask(late)).toBe(false)
+    expect(await store.loadTask(record.id)).toEqual(record)
+  })
+
+  test('a commit to a task that was cleared is false, also when its id and version are in use again', async () => {
+    await using store = await open()
+    const cleared = await createdIn(store, 'canceled')
+    expect(await store.clearContext(cleared.contextId, alice)).toBe('cleared')
+    const createdAt = timestamp()
+    const second = await createdIn(store, 'working', { id: cleared.id, createdAt })
+    expect(await store.commitTask(next(cleared, 'failed'))).toBe(false)
+    const lease = { holder: 'me', until: Date.now() + 1000 }
+    expect(await store.commitTask(next(cleared, 'working', { lease }))).toBe(false)
+    expect(await store.loadTask(second.id)).toEqual(second)
+  })
+
+  test('a commit to a task that is not there is false', async () => {
+    await using store = await open()
+    expect(await store.commitTask(next(sampleRecord()))).toBe(false)
+  })
+
+  test('of many commits at the same time exactly one wins', async () => {
+    await using store = await open()
+    const record = await created(store)
+    const rivals = Array.from({ length: 20 }, (_, starts) => next(record, 'working', { starts }))
+    const outcomes = await Promise.all(rivals.map((rival) => store.commitTask(rival)))
+    expect(outcomes.filter(Boolean)).toHaveLength(1)
+    expect(await store.loadTask(record.id)).toEqual(rivals[outcomes.indexOf(true)])
+  })
+
+  test('what is changed in the record after the call does not reach the store', async () => {
+    await using store = await open()
+    const record = sampleRecord()
+    const before = structuredClone(record)
+    const done = store.createTask(record)
+    record.history.pop()
+    await done
+    expect(await store.loadTask(record.id)).toEqual(before)
+  })
+
+  test('a record that cannot be encoded is refused, and its neighbours are stored', async () => {
+    await using store = await open()
+    const cycle: Record<string, unknown> = {}
+    cycle['self'] = cycle
+    const broken = sampleRecord({
+      history: [messageOf([{ kind: 'data', data: cycle as never }], sampleRecord())],
+    })
+    const sound = sampleRecord()
+    const outcomes = await Promise.allSettled([store.createTask(broken), store.createTask(sound)])
+    expect(outcomes.map(({ status }) => status)).toEqual(['rejected', 'fulfilled'])
+    expect(await store.loadTask(sound.id)).toEqual(sound)
+  })
+
+  test.each(awkward)('%s comes back as it was, in every place of a task', async (_title, part) => {
+    await using store = await open()
+    const record = sampleRecord()
+    const message = messageOf([part, { kind: 'text', text: 'small' }, part], record)
+    const at = record.createdAt
+    const status = { state: 'input-required' as const, timestamp: at, message }
+    const full: TaskRecordLike = {
+      ...record,
+      status,
+      history: [message],
+      artifacts: [artifactOf(part), artifactOf({ kind: 'text', text: 'small' }, part)],
+      events: [{ eventId: 'e', sequence: 1, timestamp: at, kind: 'status-update', status, final: false }],
+    }
+    await store.createTask(full)
+    const found = await store.loadTask(record.id)
+    expect(found).toEqual(full)
+    expect(JSON.stringify(found?.history)).toBe(JSON.stringify(full.history))
+    // Once more with what was read, and with what was given.
+    expect(await store.commitTask(next(found ?? full, 'working', { status }))).toBe(true)
+    expect(await store.commitTask({ ...full, version: 2 })).toBe(true)
+    expect(await store.loadTask(record.id)).toEqual({ ...full, version: 2 })
+  })
+
+  test('a large part that is changed in place is stored as it is now', async () => {
+    await using store = await open()
+    const part = { kind: 'text' as const, text: letters(5000) }
+    const record = sampleRecord({ artifacts: [artifactOf(part)] })
+    await store.createTask(record)
+    part.text = letters(6000)
+    await store.commitTask(next(record))
+    expect((await store.loadTask(record.id))?.artifacts[0]?.parts).toEqual([
+      { kind: 'text', text: letters(6000) },
+    ])
+  })
+
+  test('an output of 40 MB comes back', async () => {
+    await using store = await open()
+    const bytes = letters(40_000_000)
+    const record = await created(store)
+    const artifacts = [artifactOf({ kind: 'file', file: { name: 'big.bin', bytes } })]
+    await store.commitTask(next(record, 'completed', { artifacts }))
+    const found = await store.findTask(record.id, alice)
+    expect(found?.artifacts[0]?.parts[0]).toMatchObject({ kind: 'file', file: { name: 'big.bin' } })
+    expect(found?.artifacts).toEqual(artifacts)
+  })
+
+  test('renewing prolongs the leases of the holder alone, says which it has not, and raises no version', async () => {
+    await using store = await open()
+    const mine = await created(store, { lease: { holder: 'me', until: 100 } })
+    const other = await created(store, { lease: { holder: 'other', until: 100 } })
+    const free = await created(store)
+    const lost = await store.renewLeases('me', [mine.id, other.id, free.id, 'no such id'], 200)
+    expect(lost).toEqual([other.id, free.id, 'no such id'])
+    expect(await store.loadTask(mine.id)).toEqual({ ...mine, lease: { holder: 'me', until: 200 } })
+    expect(await store.loadTask(other.id)).toEqual(other)
+    expect(await store.loadTask(free.id)).toEqual(free)
+  })
+
+  test('a commit of the same holder does not shorten its lease; another holder, or none, replaces it', async () => {
+    await using store = await open()
+    const lease = { holder: 'me', until: 100 }
+    const record = await created(store, { lease })
+    await store.renewLeases('me', [record.id], 200)
+    await store.commitTask(next(record))
+    expect((await store.loadTask(record.id))?.lease).toEqual({ holder: 'me', until: 200 })
+    await store.commitTask({ ...record, version: 2, lease: { holder: 'other', until: 50 } })
+    expect((await store.loadTask(record.id))?.lease).toEqual({ holder: 'other', until: 50 })
+    const { lease: _lease, ...free } = { ...record, version: 3 }
+    await store.commitTask(free)
+    expect(await store.loadTask(record.id)).not.toHaveProperty('lease')
+  })
+}
+
+type TaskRecordLike = ReturnType<typeof sampleRecord>

@@ -1,0 +1,200 @@
+import { randomUUID } from 'node:crypto'
+import { timestamp } from '@parley/wire/model/timestamp'
+import { describe, expect, test } from 'vitest'
+import type { PushConfig, TaskKey, WebhookStore } from './webhook-store.ts'
+
+export const sampleTask = (given: Partial<TaskKey> = {}): TaskKey => ({
+  id: randomUUID(),
+  owner: 'did:parley:alice:agent:1',
+  createdAt: timestamp(),
+  ...given,
+})
+
+export const samplePushConfig = (given: Partial<PushConfig> = {}): PushConfig => ({
+  task: sampleTask(),
+  id: randomUUID(),
+  revision: randomUUID(),
+  setAt: timestamp(),
+  url: 'https://example.com/hook',
+  longRunning: true,
+  settled: 0,
+  open: true,
+  health: { attempts: 0, delivered: 0, dropped: {} },
+  ...given,
+})
+
+/** What every adapter of the port promises. @param open a new, empty store */
+export function webhookStoreCases(name: string, open: () => Promise<WebhookStore & AsyncDisposable>): void {
+  describe(`${name} for push configs`, () => {
+    test('a config is found by its task and id, as it was saved', async () => {
+      await using store = await open()
+      const config = samplePushConfig({ token: 'secret', authentication: { type: 'http', scheme: 'bearer' } })
+      expect(await store.savePushConfig(config, 5)).toBe(true)
+      expect(await store.findPushConfig(config.task, config.id)).toEqual(config)
+      expect(await store.listPushConfigs(config.task)).toEqual([config])
+    })
+
+    test.each<[string, Partial<TaskKey>]>([
+      ['id', { id: 'other' }],
+      ['owner', { owner: 'did:parley:bob:agent:2' }],
+      ['creation', { createdAt: 'other' }],
+    ])('a task with another %s has nothing of it', async (_what, other) => {
+      await using store = await open()
+      const config = samplePushConfig()
+      await store.savePushConfig(config, 5)
+      const task = { ...config.task, ...other }
+      expect(await store.findPushConfig(task, config.id)).toBeUndefined()
+      expect(await store.listPushConfigs(task)).toEqual([])
+      expect(await store.removePushConfig(task, config.id)).toBeUndefined()
+      const settlement = { settled: 1, open: true, health: config.health }
+      expect(await store.settlePushConfig({ ...config, task }, settlement)).toBe(false)
+      expect(await store.findPushConfig(config.task, config.id)).toEqual(config)
+    })
+
+    test('the one that was set last comes first, also when it replaced one', async () => {
+      await using store = await open()
+      const task = sampleTask()
+      const [one, two] = [samplePushConfig({ task }), samplePushConfig({ task })]
+      for (const config of [one, two]) await store.savePushConfig(config, 5)
+      expect(await store.listPushConfigs(task)).toEqual([two, one])
+      const again = { ...one, revision: randomUUID(), url: 'https://example.com/new' }
+      await store.savePushConfig(again, 5)
+      expect(await store.listPushConfigs(task)).toEqual([again, two])
+    })
+
+    test('a task has at most so many; one of these may still be replaced', async () => {
+      await using store = await open()
+      const task = sampleTask()
+      const [one, two, three] = [1, 2, 3].map(() => samplePushConfig({ task })) as [
+        PushConfig,
+        PushConfig,
+        PushConfig,
+      ]
+      for (const config of [one, two]) await store.savePushConfig(config, 2)
+      expect(await store.savePushConfig(three, 2)).toBe(false)
+      expect(await store.savePushConfig({ ...one, revision: 'new' }, 2)).toBe(true)
+      expect(await store.listPushConfigs(task)).toEqual([{ ...one, revision: 'new' }, two])
+    })
+
+    test('a removed config is given back once', async () => {
+      await using store = await open()
+      const config = samplePushConfig()
+      await store.savePushConfig(config, 5)
+      expect(await store.removePushConfig(config.task, config.id, 'another revision')).toBeUndefined()
+      expect(await store.removePushConfig(config.task, config.id)).toEqual(config)
+      expect(await store.removePushConfig(config.task, config.id)).toBeUndefined()
+      expect(await store.listPushConfigs(config.task)).toEqual([])
+    })
+
+    test('what is settled only grows, and belongs to one revision', async () => {
+      await using store = await open()
+      const config = samplePushConfig()
+      await store.savePushConfig(config, 5)
+      const health = { attempts: 3, delivered: 1, dropped: { status: 1 }, lastStatus: 404 }
+      expect(await store.settlePushConfig(config, { settled: 2, open: true, health })).toBe(true)
+      expect(await store.settlePushConfig(config, { settled: 1, open: true, health })).toBe(false)
+      const replaced = { ...config, revision: 'earlier' }
+      expect(await store.settlePushConfig(replaced, { settled: 3, open: true, health })).toBe(false)
+      expect(await store.settlePushConfig(config, { settled: 2, open: false, health })).toBe(true)
+      expect(await store.settlePushConfig(config, { settled: 2, open: false, health })).toBe(false)
+      expect(await store.findPushConfig(config.task, config.id)).toEqual({
+        ...config,
+        settled: 2,
+        open: false,
+        health,
+      })
+    })
+  })
+}
+
+/** For adapters whose configs outlive the process. */
+export function openPushConfigCases(open: () => Promise<WebhookStore & AsyncDisposable>): void {
+  test('open configs are listed page by page in the order of their registration, without their tokens', async () => {
+    await using store = await open()
+    const configs = Array.from({ length: 7 }, () => samplePushConfig({ token: 'secret' }))
+    for (const config of configs) await store.savePushConfig(config, 5)
+    const [closed] = configs.splice(3, 1) as [PushConfig]
+    await store.settlePushConfig(closed, { settled: 1, open: false, health: closed.health })
+    const listed: unknown[] = []
+    let cursor: number | undefined
+    do {
+      const page = await store.listOpenPushConfigs({ limit: 2, ...(cursor !== undefined && { cursor }) })
+      expect(page.items.length).toBeLessThanOrEqual(2)
+      listed.push(...page.items)
+      cursor = page.nextCursor
+    } while (cursor !== undefined)
+    expect(listed).toEqual(configs.map(({ task, id, url, settled }) => ({ task, id, url, settled })))
+  })
+}
+
+/** For adapters whose configs several processes send. */
+export function claimCases(open: () => Promise<WebhookStore & AsyncDisposable>): void {
+  test('a config is one sender’s at a time, until it lets go or its time is over', async () => {
+    await using store = await open()
+    const config = samplePushConfig()
+    expect(await store.claimPushConfig(config, 'a', 60_000)).toBe('absent')
+    await store.savePushConfig(config, 5)
+    expect(await store.claimPushConfig(config, 'a', 60_000)).toBe('ours')
+    expect(await store.releasePushConfig(config, 'a')).toBe(true)
+    expect(await store.claimPushConfig(config, 'b', 60_000)).toBe('ours')
+    expect(await store.claimPushConfig(config, 'a', 60_000)).toBe('anothers')
+    expect(await store.claimPushConfig(config, 'b', 1)).toBe('ours')
+    await expect.poll(() => store.claimPushConfig(config, 'a', 60_000)).toBe('ours')
+    expect(await store.claimPushConfig(config, 'b', 60_000)).toBe('anothers')
+  })
+
+  test('who lets go is told once that others came meanwhile; who has no claim lets go of nothing', async () => {
+    await using store = await open()
+    const config = samplePushConfig()
+    await store.savePushConfig(config, 5)
+    await store.claimPushConfig(config, 'a', 60_000)
+    expect(await store.releasePushConfig(config, 'b')).toBe(true)
+    expect(await store.claimPushConfig(config, 'b', 60_000)).toBe('anothers')
+    expect(await store.releasePushConfig(config, 'a')).toBe(false)
+    expect(await store.claimPushConfig(config, 'a', 60_000)).toBe('ours')
+    expect(await store.releasePushConfig(config, 'a')).toBe(true)
+    expect(await store.claimPushConfig(config, 'b', 60_000)).toBe('ours')
+  })
+
+  test('a claim is renewed by its sender as long as nobody else had it, also after its time', async () => {
+    await using store = await open()
+    const config = samplePushConfig()
+    await store.savePushConfig(config, 5)
+    expect(await store.renewPushConfig(config, 'a', 1)).toBe(false)
+    await store.claimPushConfig(config, 'a', 1)
+    expect(await store.renewPushConfig(config, 'a', 1)).toBe(true)
+    await expect.poll(() => store.claimPushConfig(config, 'b', 60_000)).toBe('ours')
+    expect(await store.renewPushConfig(config, 'a', 60_000)).toBe(false)
+    await store.releasePushConfig(config, 'b')
+    expect(await store.renewPushConfig(config, 'a', 60_000)).toBe(false)
+  })
+
+  test('who lost its claim settles nothing', async () => {
+    await using store = await open()
+    const config = samplePushConfig()
+    await store.savePushConfig(config, 5)
+    const settlement = { settled: 1, open: true, health: config.health }
+    expect(await store.settlePushConfig(config, settlement, 'a')).toBe(false)
+    await store.claimPushConfig(config, 'a', 1)
+    await expect.poll(() => store.claimPushConfig(config, 'b', 60_000)).toBe('ours')
+    expect(await store.settlePushConfig(config, settlement, 'a')).toBe(false)
+    expect(await store.settlePushConfig(config, settlement, 'b')).toBe(true)
+  })
+
+  test('open configs that nobody sends are listed by themselves; one that is set anew stays its sender’s', async () => {
+    await using store = await open()
+    const [free, claimed, over] = [1, 2, 3].map(() => samplePushConfig()) as [
+      PushConfig,
+      PushConfig,
+      PushConfig,
+    ]
+    for (const config of [free, claimed, over]) await store.savePushConfig(config, 5)
+    await store.claimPushConfig(claimed, 'a', 60_000)
+    await store.savePushConfig({ ...claimed, revision: 'new' }, 5)
+    await store.claimPushConfig(over, 'a', 1)
+    const unclaimed = async () =>
+      (await store.listOpenPushConfigs({ limit: 5, unclaimed: true })).items.map(({ id }) => id)
+    await expect.poll(unclaimed).toEqual([free.id, over.id])
+    expect((await store.listOpenPushConfigs({ limit: 5 })).items).toHaveLength(3)
+  })
+}

@@ -1,0 +1,17 @@
+import { randomUUID } from 'node:crypto'
+import type { Message, Part } from '@parley/wire/model/task'
+import type { TaskRecord } from '../store/store.ts'
+import type { Change } from './transitions.ts'
+
+/** What the agent says of a task: a prompt, a reason, an answer. In a status it has the role `agent`. */
+export function ourMessage(task: { id: string; contextId: string }, parts: Part[]): Message {
+  return { role: 'agent', parts, messageId: randomUUID(), contextId: task.contextId, taskId: task.id }
+}
+
+export function ourText(task: { id: string; contextId: string }, text: string): Message {
+  return ourMessage(task, [{ kind: 'text', text }])
+}
+
+export function failed(record: TaskRecord, reason: string): Change {
+  return { kind: 'fail', message: ourText(record, reason) }
+}

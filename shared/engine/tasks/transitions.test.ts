@@ -1,0 +1,128 @@
+import type { ParleyError } from '@parley/wire/errors'
+import type { Message, TaskState } from '@parley/wire/model/task'
+import { isPaused, isTerminal, taskStates } from '@parley/wire/model/task'
+import { expect, test } from 'vitest'
+import type { TaskRecord } from '../store/store.ts'
+import { apply, type Change } from './transitions.ts'
+
+const message: Message = {
+  role: 'agent',
+  parts: [{ kind: 'text', text: 'x' }],
+  messageId: 'm',
+  contextId: 'c',
+  taskId: 't',
+}
+const artifact = { artifactId: 'a', name: 'result', parts: message.parts }
+const changes = {
+  'pick-up': { kind: 'pick-up', lease: { holder: 'us', until: 1 } },
+  release: { kind: 'release' },
+  continue: { kind: 'continue', message, signed: true },
+  pause: { kind: 'pause', state: 'input-required', message, dueAt: 1, workedMs: 5 },
+  complete: {
+    kind: 'complete',
+    artifacts: [artifact, { ...artifact, artifactId: 'b' }],
+    message,
+    workedMs: 5,
+  },
+  paid: { kind: 'paid' },
+  fail: { kind: 'fail', message },
+  reject: { kind: 'reject', message },
+  cancel: { kind: 'cancel' },
+} satisfies Record<Change['kind'], Change>
+
+function taskIn(state: TaskState): TaskRecord {
+  return {
+    id: 't',
+    contextId: 'c',
+    owner: 'o',
+    status: { state, timestamp: '' },
+    history: [],
+    artifacts: [],
+    version: 3,
+    events: [],
+    createdAt: '',
+    updatedAt: '',
+    starts: 1,
+    workedMs: 0,
+    referenceTaskIds: [],
+    acceptedOutputModes: [],
+  }
+}
+
+const allowed: Partial<Record<TaskState, Partial<Record<Change['kind'], TaskState>>>> = {
+  submitted: {
+    'pick-up': 'working',
+    paid: 'submitted',
+    pause: 'input-required',
+    cancel: 'canceled',
+    fail: 'failed',
+    reject: 'rejected',
+  },
+  working: {
+    'pick-up': 'working',
+    release: 'working',
+    pause: 'input-required',
+    complete: 'completed',
+    fail: 'failed',
+    reject: 'rejected',
+    cancel: 'canceled',
+  },
+}
+const afterPause = { continue: 'submitted', cancel: 'canceled', fail: 'failed', reject: 'rejected' } as const
+
+for (const state of taskStates) {
+  for (const change of Object.values(changes)) {
+    const to = (isPaused(state) ? afterPause : allowed[state])?.[change.kind as 'cancel']
+    const code = !isTerminal(state) ? -32004 : change.kind === 'cancel' ? -32002 : -32008
+    test(`${state} + ${change.kind}: ${to ?? 'refused'}`, () => {
+      const before = taskIn(state)
+      expect(outcomeOf(before, change)).toBe(to ?? code)
+      expect(before).toEqual(taskIn(state))
+    })
+  }
+}
+
+/** The state after the change, or the code of its refusal. */
+function outcomeOf(task: TaskRecord, change: Change): TaskState | number {
+  try {
+    return apply(task, change).status.state
+  } catch (error) {
+    return (error as ParleyError).code
+  }
+}
+
+test('a completed task: artifact-update events first, then the terminal status-update, numbered on', () => {
+  const working = apply(taskIn('submitted'), changes['pick-up'])
+  const { events } = apply(working, changes.complete)
+  expect(events.map((event) => [event.sequence, event.kind])).toEqual([
+    [1, 'status-update'],
+    [2, 'artifact-update'],
+    [3, 'artifact-update'],
+    [4, 'status-update'],
+  ])
+  expect(new Set(events.map((event) => event.eventId)).size).toBe(4)
+  expect(events.at(-1)).toMatchObject({ final: true })
+  expect(events[0]).toMatchObject({ final: false })
+})
+
+test('no event for submitted, and no second working event when a task runs again after a crash', () => {
+  const working = apply(taskIn('submitted'), changes['pick-up'])
+  expect(apply(working, { kind: 'pick-up', lease: { holder: 'other', until: 9 } }).events).toHaveLength(1)
+  expect(apply(taskIn('input-required'), changes.continue).events).toHaveLength(0)
+})
+
+test('starts count per holder; a release takes the start back; an answer begins anew', () => {
+  const claimed = { ...taskIn('submitted'), lease: { holder: 'us', until: 0 } }
+  expect(apply(claimed, changes['pick-up']).starts).toBe(1)
+  const again = apply(claimed, { kind: 'pick-up', lease: { holder: 'other', until: 9 } })
+  expect(again.starts).toBe(2)
+  expect(apply(again, changes.release)).toMatchObject({ starts: 1 })
+  expect(apply(again, changes.release).lease).toBeUndefined()
+  expect(apply(taskIn('auth-required'), changes.continue).starts).toBe(0)
+})
+
+test('what we say stands in the history as assistant, in the status as agent', () => {
+  const failed = apply(taskIn('working'), changes.fail)
+  expect(failed.history.at(-1)).toMatchObject({ role: 'assistant' })
+  expect(failed.status.message).toMatchObject({ role: 'agent' })
+})

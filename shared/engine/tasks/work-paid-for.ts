@@ -1,0 +1,58 @@
+import type { Log } from '@parley/kit/process/log'
+import { isTerminal, type Part } from '@parley/wire/model/task'
+import type { PaidWork } from '../payments/paid-work.ts'
+import type { Scheduler } from '../queue/scheduler.ts'
+import type { PaymentRecord } from '../store/payment-store.ts'
+import type { TaskRecord } from '../store/store.ts'
+import type { TaskEngine } from './engine.ts'
+import { pauseMaxMs } from './expiry.ts'
+import { failed, ourMessage } from './our-message.ts'
+import type { Change } from './transitions.ts'
+
+interface Parts {
+  engine: TaskEngine
+  scheduler: Scheduler
+  log: Log
+  /** See `paymentPrompt`. */
+  prompt: (record: TaskRecord, asked: NonNullable<TaskRecord['asked']>) => Part
+}
+
+/** The tasks, as the payments know them. */
+export function workPaidFor({ engine, scheduler, log, prompt }: Parts): PaidWork {
+  /** The task that waits for the payment. */
+  const held = async ({ id, taskId }: PaymentRecord) => {
+    const task = taskId === undefined ? undefined : await engine.store.loadTask(taskId)
+    return task?.heldBy === id ? task : undefined
+  }
+  /** Undefined when it no longer waits: canceled meanwhile, or somebody else has told it. */
+  const change = async (payment: PaymentRecord, makeChange: (task: TaskRecord) => Change) => {
+    const task = await held(payment)
+    if (task === undefined) return undefined
+    const draft = engine.draft(task)
+    draft.apply(makeChange(task))
+    return (await draft.commit()) ? draft.record : undefined
+  }
+  return {
+    async settled(payment) {
+      const task = await change(payment, () => ({ kind: 'paid' }))
+      if (task !== undefined) scheduler.enqueue({ taskId: task.id, version: task.version, owner: task.owner })
+    },
+    async failed(payment) {
+      const reason = `The payment failed: ${payment.reason ?? 'it was not settled'}.`
+      const task = await change(payment, (now) => {
+        if (now.asked === undefined) return failed(now, reason)
+        const message = ourMessage(now, [{ kind: 'text', text: reason }, prompt(now, now.asked)])
+        const dueAt = Date.now() + pauseMaxMs
+        return { kind: 'pause', state: 'payment-required', message, dueAt, workedMs: 0, asked: now.asked }
+      })
+      if (task !== undefined)
+        log.info({ task_id: task.id, payment_id: payment.id }, 'a task waited in vain for its payment')
+    },
+    async look({ id, taskId }) {
+      const task = taskId === undefined ? undefined : await engine.store.loadTask(taskId)
+      if (task?.payments?.includes(id) !== true) return 'none'
+      const { state } = task.status
+      return isTerminal(state) ? state : 'under way'
+    },
+  }
+}

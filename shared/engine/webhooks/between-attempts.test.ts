@@ -1,0 +1,87 @@
+import { parseAllowedHosts } from '@parley/kit/net/allowed-hosts'
+import { WebhookReceiver } from '@parley/tools/testing/webhook-receiver'
+import { expect, test } from 'vitest'
+import { MemoryWebhooks } from '../store/memory-webhooks.ts'
+import { Deliverer } from './deliver.ts'
+import { asNew, endedTask, scene } from './dispatcher-scene.cases.ts'
+import { Registrations } from './registrations.ts'
+
+/** One process that waits before the second attempt of its first event, and another one of the same agent. */
+async function betweenAttempts(longRunning: boolean) {
+  const receiver = await WebhookReceiver.start({ answer: 503 })
+  const { promise: waited, resolve: goOn } = Promise.withResolvers<void>()
+  const deliverer = new Deliverer({ allowed: parseAllowedHosts('127.0.0.1'), wait: () => waited })
+  const memory = new MemoryWebhooks()
+  const { store, open } = await scene({ deliverer })
+  const process = () =>
+    new Registrations({ stored: store.webhooks, memory, check: async () => {}, shared: true })
+  const [here, there] = [process(), process()]
+  const { dispatcher } = open({ registrations: here })
+  const { before, after } = await endedTask(store)
+  await here.set(after, { id: 'c', url: receiver.url }, { ...asNew, longRunning })
+  dispatcher.committed(before, after)
+  await receiver.waitFor(1)
+  return {
+    receiver,
+    there,
+    store,
+    task: after,
+    dispatcher,
+    goOn,
+    [Symbol.asyncDispose]: async () => {
+      await dispatcher.drain(1000)
+      await deliverer[Symbol.asyncDispose]()
+      await receiver[Symbol.asyncDispose]()
+    },
+  }
+}
+
+test.each([true, false])(
+  'an event that waits when its config is deleted at another process is not sent, not even its next attempt (long_running %s)',
+  async (longRunning) => {
+    await using scene = await betweenAttempts(longRunning)
+    const { receiver, there, task, dispatcher, goOn } = scene
+    await there.remove(task, 'c')
+    goOn()
+    await expect.poll(() => dispatcher.queued).toBe(0)
+    expect(receiver.posts.length).toBe(1)
+  },
+)
+
+test.each([true, false])(
+  'one whose config is replaced at another process goes on with the new one alone (long_running %s)',
+  async (longRunning) => {
+    await using scene = await betweenAttempts(longRunning)
+    const { receiver, there, task, dispatcher, goOn } = scene
+    await using other = await WebhookReceiver.start()
+    const again = { longRunning, settled: 2, open: true, isNew: false }
+    await there.set(task, { id: 'c', url: other.url }, again)
+    goOn()
+    await other.waitFor(1)
+    await expect.poll(() => dispatcher.queued).toBe(0)
+    expect(receiver.posts.length).toBe(1)
+    expect(other.posts.map(({ event }) => event.sequence)).toEqual([3])
+  },
+)
+
+test('one whose task is cleared is not sent either', async () => {
+  await using scene = await betweenAttempts(true)
+  const { receiver, store, task, dispatcher, goOn } = scene
+  await store.clearContext(task.contextId, task.owner)
+  goOn()
+  await expect.poll(() => dispatcher.queued).toBe(0)
+  expect(receiver.posts.length).toBe(1)
+})
+
+test.each([true, false])(
+  'while an event is tried again, its owner sees how the attempts went (long_running %s)',
+  async (longRunning) => {
+    await using scene = await betweenAttempts(longRunning)
+    const { there, task, goOn } = scene
+    const health = async () => (await there.find(task, 'c'))?.health
+    const failed = { lastStatus: 503, lastError: 'The receiver answered with 503' }
+    await expect.poll(health).toMatchObject({ attempts: 1, delivered: 0, dropped: {}, ...failed })
+    goOn()
+    await expect.poll(health).toMatchObject({ attempts: 9, dropped: { exhausted: 3 }, ...failed })
+  },
+)

@@ -1,0 +1,57 @@
+import { type AllowedHosts, noExceptions } from '@parley/kit/net/allowed-hosts'
+import { guardedResolver } from '@parley/kit/net/dns-resolver'
+import { OutgoingRefused } from '@parley/kit/net/outgoing-errors'
+import { outgoingUrl } from '@parley/kit/net/outgoing-url'
+import { type Resolver, resolvePublic } from '@parley/kit/net/resolve-public'
+import { ParleyError } from '@parley/wire/errors'
+
+export interface CheckOptions {
+  /** WEBHOOK_ALLOWED_HOSTS. Default none. */
+  allowed?: AllowedHosts
+  resolver?: Resolver
+  /** How long the name may take to resolve; then it counts as one that does not. Default 2 s. */
+  timeoutMs?: number
+}
+
+export const tokenMaxLength = 4096
+
+/**
+ * What `set`, an inline config and a global webhook must hold before anything is stored (design gaps, "Webhooks"). A
+ * name that does not resolve now is accepted; every delivery resolves it anew.
+ * @throws ParleyError InvalidParams with `data.reason` and `data.issues`; nothing of URL and token is repeated
+ */
+export async function checkReceiver(
+  receiver: { url: string; token?: string | undefined },
+  options: CheckOptions = {},
+): Promise<void> {
+  checkToken(receiver.token)
+  const allowed = options.allowed ?? noExceptions
+  const { resolver = guardedResolver(allowed), timeoutMs = 2000 } = options
+  try {
+    const target = outgoingUrl(receiver.url, allowed)
+    // An address is judged by its text; nothing is waited for.
+    if (target.isAddress) return
+    await resolvePublic(target, { allowed, resolver, signal: AbortSignal.timeout(timeoutMs) })
+  } catch (error) {
+    // Any other fault of a look-up is one that a later delivery may not meet.
+    if (error instanceof OutgoingRefused) throw refused('url', error.reason, error.message)
+  }
+}
+
+/** Printable ASCII without spaces at its ends: what a header carries verbatim, on every server. */
+function checkToken(token: string | undefined): void {
+  if (token === undefined) return
+  if (token.length > tokenMaxLength)
+    throw refused('token', 'token', `The token must not be longer than ${tokenMaxLength} characters`)
+  if (!/^[\x21-\x7e](?:[\x20-\x7e]*[\x21-\x7e])?$/.test(token))
+    throw refused(
+      'token',
+      'token',
+      'The token must be printable ASCII characters, without line breaks and without spaces at its ends',
+    )
+}
+
+function refused(field: 'url' | 'token', reason: string, message: string): ParleyError {
+  const issues = [{ path: `push_notification_config.${field}`, message }]
+  return new ParleyError('InvalidParams', { message: `${message}.`, data: { reason, issues } })
+}

@@ -1,0 +1,125 @@
+import { randomUUID } from 'node:crypto'
+import { timestamp } from '@parley/wire/model/timestamp'
+import { expect, test } from 'vitest'
+import type { TaskRecord } from '../store/store.ts'
+import { asNew, endedTask, inline, scene, url } from './dispatcher-scene.cases.ts'
+
+/** A dispatcher over a task that the test changes as it likes. */
+async function withTask(options: Parameters<typeof scene>[0] = {}) {
+  let current: TaskRecord | undefined
+  const of = await scene({ loadTask: async () => current, ...options })
+  const { after: whole } = await endedTask(of.store)
+  const with_ = (events: number, more: Partial<TaskRecord> = {}): TaskRecord => ({
+    ...whole,
+    ...(events < 3 && { status: { state: 'working', timestamp: whole.updatedAt } }),
+    events: whole.events.slice(0, events),
+    ...more,
+  })
+  const { dispatcher, registrations } = of.open()
+  /** One more event, as the engine tells of it. */
+  const commit = (before: TaskRecord, after: TaskRecord) => {
+    current = after
+    dispatcher.committed(before, after)
+  }
+  return { ...of, dispatcher, registrations, commit, with: with_, see: (now?: TaskRecord) => (current = now) }
+}
+
+test('an event that is told while a config is being stored does not make the task forgotten', async () => {
+  const { dispatcher, registrations, commit, with: at, see, delivered } = await withTask()
+  see(at(0))
+  const setting = registrations.set(at(0), inline('c'), { ...asNew, isNew: false })
+  while (!registrations.mayHave(at(0))) await Promise.resolve()
+  commit(at(0), at(1))
+  await setting
+  await expect.poll(() => delivered.map(({ sequence }) => sequence)).toEqual([1])
+  await expect.poll(() => dispatcher.queued).toBe(0)
+  commit(at(1), at(3))
+  await expect.poll(() => delivered.map(({ sequence }) => sequence)).toEqual([1, 2, 3])
+  await dispatcher.drain(1000)
+})
+
+test('the last event of a cleared task does not make another task of the same id forgotten', async () => {
+  const { dispatcher, registrations, commit, with: at, gate, delivered } = await withTask()
+  const { promise, resolve: letGo } = Promise.withResolvers<void>()
+  gate.hold = promise
+  await registrations.set(at(2), inline('old'), { ...asNew, longRunning: false, settled: 2 })
+  commit(at(2), at(3))
+  await expect.poll(() => gate.underWay).toBe(1)
+  const again = { createdAt: timestamp() }
+  await registrations.set(at(0, again), inline('new'), { ...asNew, longRunning: false })
+  letGo()
+  await expect.poll(() => dispatcher.queued).toBe(0)
+  commit(at(0, again), at(3, again))
+  await expect.poll(() => delivered.map(({ sequence }) => sequence)).toEqual([3, 1, 2, 3])
+  await dispatcher.drain(1000)
+})
+
+test('what a task’s own config takes over is not sent to the global webhook whose turn comes later', async () => {
+  const globalWebhook = { url: 'http://global.example/' }
+  const { dispatcher, registrations, commit, with: at, see, delivered } = await withTask({ globalWebhook })
+  commit(at(0), at(1))
+  see(at(3))
+  await registrations.set(at(1), inline('own'), { ...asNew, settled: 1, isNew: false })
+  commit(at(1), at(3))
+  await expect.poll(() => delivered.filter((one) => one.url === url).length).toBe(2)
+  await expect.poll(() => dispatcher.queued).toBe(0)
+  const toGlobal = delivered.filter((one) => one.url === globalWebhook.url)
+  expect(toGlobal.map(({ sequence }) => sequence)).toEqual([1])
+  await dispatcher.drain(1000)
+})
+
+test('a config in memory goes with its task, however young, so that none is left owing for ever', async () => {
+  const { dispatcher, registrations, commit, with: at, see, gate } = await withTask()
+  const { promise, resolve: letGo } = Promise.withResolvers<void>()
+  gate.hold = promise
+  const young = { createdAt: timestamp() }
+  await registrations.set(at(0, young), inline('c'), { ...asNew, longRunning: false })
+  commit(at(0, young), at(1, young))
+  await expect.poll(() => gate.underWay).toBe(1)
+  commit(at(1, young), at(3, young))
+  see(undefined)
+  letGo()
+  await expect.poll(() => registrations.find(at(0, young), 'c')).toBeUndefined()
+  await dispatcher.drain(1000)
+})
+
+test('a stop begins no further event of a stored config, and brings out those in memory', async () => {
+  const { dispatcher, registrations, commit, with: at, gate, delivered } = await withTask()
+  const { promise, resolve: letGo } = Promise.withResolvers<void>()
+  gate.hold = promise
+  const [stored, memory] = [randomUUID(), randomUUID()]
+  await registrations.set(at(0), { id: stored, url: `${url}/stored` }, asNew)
+  await registrations.set(at(0), { id: memory, url: `${url}/memory` }, { ...asNew, longRunning: false })
+  commit(at(0), at(3))
+  await expect.poll(() => gate.underWay).toBe(2)
+  const drained = dispatcher.drain(10_000)
+  letGo()
+  await drained
+  const of = (path: string) => delivered.filter((one) => one.url === `${url}/${path}`)
+  expect(of('memory').map(({ sequence }) => sequence)).toEqual([1, 2, 3])
+  expect(of('stored').map(({ sequence }) => sequence)).toEqual([1])
+  expect(await registrations.find(at(3), stored)).toMatchObject({ settled: 1, open: true })
+})
+
+test('large events that a receiver does not take hold up no small ones of another', async () => {
+  const { store, delivered, gate, open } = await scene({ bytesMax: 1000 })
+  const { dispatcher, registrations } = open()
+  const { promise, resolve: letGo } = Promise.withResolvers<void>()
+  gate.hold = promise
+  gate.only = 'http://hangs.example/'
+  for (let i = 0; i < 20; i += 1) {
+    const { before, after } = await endedTask(store, 'x'.repeat(50_000))
+    await registrations.set(after, { id: 'c', url: gate.only }, asNew)
+    dispatcher.committed(before, after)
+  }
+  await expect.poll(() => gate.underWay).toBeGreaterThan(0)
+  const { before, after } = await endedTask(store)
+  await registrations.set(after, inline('c'), asNew)
+  dispatcher.committed(before, after)
+  await expect.poll(() => delivered.map(({ sequence }) => sequence)).toEqual([1, 2, 3])
+  // As many as are read at the same time.
+  expect(gate.underWay).toBeLessThanOrEqual(8)
+  letGo()
+  await expect.poll(() => delivered.length).toBe(63)
+  await dispatcher.drain(1000)
+})

@@ -1,0 +1,67 @@
+import { setTimeout as wait } from 'node:timers/promises'
+import { parseAllowedHosts } from '@parley/kit/net/allowed-hosts'
+import { WebhookReceiver } from '@parley/tools/testing/webhook-receiver'
+import { expect, onTestFinished, test } from 'vitest'
+import { alice, bob } from '../store/sample-record.cases.ts'
+import { Deliverer, type DelivererOptions } from './deliver.ts'
+import type { DispatcherOptions } from './dispatcher.ts'
+import { asNew, endedTask, scene } from './dispatcher-scene.cases.ts'
+
+/** One server for every host name; `dead*` accept a POST and never answer it. */
+async function receivers(options: Partial<DispatcherOptions> & { posts?: DelivererOptions } = {}) {
+  const { posts, ...limits } = options
+  const receiver = await WebhookReceiver.start({
+    answer: ({ headers }) => (headers.host?.startsWith('dead') === true ? 'hang' : 200),
+  })
+  const allowed = parseAllowedHosts('127.0.0.0/8')
+  const resolver = async () => ['127.0.0.1']
+  // No POST ends by itself while a test runs.
+  const deliverer = new Deliverer({ allowed, resolver, timeoutMs: 600_000, ...posts })
+  const { store, open } = await scene({ deliverer, ...limits })
+  const { dispatcher, registrations } = open()
+  onTestFinished(async () => {
+    await dispatcher.drain(0)
+    await deliverer[Symbol.asyncDispose]()
+    await receiver[Symbol.asyncDispose]()
+  })
+  const owe = async (owner: string, host: string, text?: string) => {
+    const { before, after } = await endedTask(store, text, owner)
+    const url = `http://${host}.example:${receiver.port}/`
+    await registrations.set(after, { id: 'c', url }, asNew)
+    dispatcher.committed(before, after)
+  }
+  const cameTo = (host: string) =>
+    receiver.posts.filter(({ headers }) => headers.host?.startsWith(`${host}.`) === true)
+  /** Until nothing more is posted: what is left waits for what hangs. */
+  const settled = async () => {
+    for (let seen = -1; seen !== receiver.posts.length; await wait(500)) seen = receiver.posts.length
+  }
+  return { owe, cameTo, settled, receiver }
+}
+
+const numbersOf = (posts: { event: { sequence: number } }[]) => posts.map(({ event }) => event.sequence)
+
+test('an owner with 700 receivers that hang, on 700 hosts, holds up no delivery of another owner', async () => {
+  const { owe, cameTo, settled } = await receivers()
+  for (let i = 0; i < 700; i += 1) await owe(alice, `dead${i}`)
+  await settled()
+  await owe(bob, 'bob')
+  await expect.poll(() => numbersOf(cameTo('bob')), { timeout: 10_000 }).toEqual([1, 2, 3])
+}, 60_000)
+
+test('bytes of events that an owner’s receivers do not take hold up no large event of another owner', async () => {
+  const { owe, cameTo, settled } = await receivers({ bytesMax: 2 * 1024 * 1024 })
+  const large = 'x'.repeat(100_000)
+  for (let i = 0; i < 60; i += 1) await owe(alice, `dead${i}`, large)
+  await settled()
+  await owe(bob, 'bob', large)
+  await expect.poll(() => numbersOf(cameTo('bob')), { timeout: 10_000 }).toEqual([1, 2, 3])
+}, 60_000)
+
+test('an owner’s stored webhooks that find no room in memory leave room for those of another owner', async () => {
+  const { owe, cameTo, settled } = await receivers({ lanesMax: 100 })
+  for (let i = 0; i < 150; i += 1) await owe(alice, `dead${i}`)
+  await settled()
+  await owe(bob, 'bob')
+  await expect.poll(() => numbersOf(cameTo('bob')), { timeout: 10_000 }).toEqual([1, 2, 3])
+}, 60_000)

@@ -1,0 +1,68 @@
+import { makeLog } from '@parley/kit/process/log'
+import { hasRedis, type RedisServer, startRedis } from '@parley/tools/testing/redis-server'
+import { afterAll, beforeAll, describe, expect, test } from 'vitest'
+import type { TaskKey } from '../store/webhook-store.ts'
+import { OpenTasks } from './open-tasks.ts'
+import { openRedisHints } from './redis-hints.ts'
+
+const log = makeLog({ level: 'silent', name: 'test' })
+const taskOf = (id: string): TaskKey => ({
+  id,
+  owner: 'alice',
+  createdAt: '2026-01-01T00:00:00.000000+00:00',
+})
+
+describe.skipIf(!hasRedis)('which tasks have webhooks, told between processes (needs redis-server)', () => {
+  let redis: RedisServer
+  beforeAll(async () => {
+    redis = await startRedis()
+  })
+  afterAll(() => redis[Symbol.asyncDispose]())
+
+  test('a process knows of a task as soon as another one of its agent has a config for it', async () => {
+    const { url } = redis
+    await using here = await openRedisHints({ url, log, agentId: 'one' })
+    await using there = await openRedisHints({ url, log, agentId: 'one' })
+    await using another = await openRedisHints({ url, log, agentId: 'two' })
+    const [first, second, stranger] = [here, there, another].map(
+      (hints) => new OpenTasks({ max: 10, everyTask: false, looked: true, hints }),
+    ) as [OpenTasks, OpenTasks, OpenTasks]
+    for (const tasks of [first, second, stranger]) await tasks.listen()
+    first.add(taskOf('a'))
+    expect(first.has(taskOf('a'))).toBe(true)
+    await expect.poll(() => second.has(taskOf('a'))).toBe(true)
+    expect(second.has({ ...taskOf('a'), createdAt: 'later' })).toBe(false)
+    second.add(taskOf('b'))
+    await expect.poll(() => first.has(taskOf('b'))).toBe(true)
+    expect(stranger.has(taskOf('a'))).toBe(false)
+  })
+
+  test('Redis goes away and comes back: what is told then is heard again', async () => {
+    await using here = await openRedisHints({ url: redis.url, log, agentId: 'one' })
+    await using there = await openRedisHints({ url: redis.url, log, agentId: 'one' })
+    const heard: string[] = []
+    await there.listen(({ id }) => heard.push(id))
+    await redis.kill()
+    here.tell(taskOf('lost'))
+    await redis.restart()
+    await expect
+      .poll(
+        () => {
+          here.tell(taskOf('again'))
+          return heard.at(-1)
+        },
+        { timeout: 100_000 },
+      )
+      .toBe('again')
+  })
+})
+
+test('of too many tasks the oldest is forgotten where a look finds it; else every task may have a config', () => {
+  const all = (looked: boolean) => {
+    const tasks = new OpenTasks({ max: 2, everyTask: false, looked })
+    for (const id of ['a', 'b', 'c']) tasks.add(taskOf(id))
+    return ['a', 'b', 'c', 'd'].map((id) => tasks.has(taskOf(id)))
+  }
+  expect(all(true)).toEqual([false, true, true, false])
+  expect(all(false)).toEqual([true, true, true, true])
+})

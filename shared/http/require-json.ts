@@ -1,9 +1,0 @@
-import type { FastifyRequest } from 'fastify'
-import { ParleyError } from '../jsonrpc/errors.ts'
-
-/** @throws ParleyError InvalidRequest with status 415 for a content type that is present and not JSON */
-export function requireJson(request: FastifyRequest): void {
-  const type = request.headers['content-type']
-  if (type === undefined || /^application\/([\w.-]+\+)?json\s*(;|$)/i.test(type)) return
-  throw new ParleyError('InvalidRequest', { status: 415, message: 'Content type must be application/json' })
-}

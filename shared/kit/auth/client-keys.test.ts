@@ -1,0 +1,154 @@
+import { TestIdentityProvider } from '@parley/agent/internal/testing/identity-provider'
+import { scriptedAgent } from '@parley/tools/testing/scripted-agent'
+import { standBefore } from '@parley/tools/testing/standing-before'
+import { afterEach, beforeEach, describe, expect, test } from 'vitest'
+import { keyPairFromSeed } from '../did/keys.ts'
+import { signRequest } from '../did/signature.ts'
+import { HttpClientKeys } from './client-keys.ts'
+import { checkDidSignature } from './did-signature.ts'
+
+const [old, key] = [1, 2].map((value) => keyPairFromSeed(Buffer.alloc(32, value))) as [
+  ReturnType<typeof keyPairFromSeed>,
+  ReturnType<typeof keyPairFromSeed>,
+]
+const did = 'did:parley:alice:agent:0f1e2d3c'
+const unavailable = { error: 'Unavailable', status: 503, data: { reason: 'oauth' } }
+const client = { clientId: 'did:parley:bob', clientSecret: 's: %', timeoutMs: 300 }
+
+let provider: TestIdentityProvider
+let keys: HttpClientKeys
+beforeEach(async () => {
+  provider = await TestIdentityProvider.start()
+  provider.clients.set(did, { client_id: did, public_key: key.publicKeyBase58 })
+  keys = new HttpClientKeys({ url: `${provider.url}/clients/{client_id}`, ...client })
+})
+afterEach(async () => {
+  await keys[Symbol.asyncDispose]()
+  await provider[Symbol.asyncDispose]()
+})
+
+const bytesOf = (found: Uint8Array | undefined) => (found === undefined ? undefined : Buffer.from(found))
+
+test('the key of a client is kept for a minute; one asks again who says so', async () => {
+  expect(bytesOf(await keys.publicKey(did))).toEqual(Buffer.from(key.publicKey))
+  await keys.publicKey(did)
+  expect(provider.clientsAsked).toBe(1)
+  await keys.publicKey(did, true)
+  expect(provider.clientsAsked).toBe(2)
+})
+
+test('an answer that is too old is asked for again', async () => {
+  await using forgetful = new HttpClientKeys({
+    url: `${provider.url}/clients/{client_id}`,
+    ...client,
+    keptMs: 0,
+  })
+  await forgetful.publicKey(did)
+  await forgetful.publicKey(did)
+  expect(provider.clientsAsked).toBe(2)
+})
+
+test('64 that ask at the same time share one question', async () => {
+  await Promise.all(Array.from({ length: 64 }, () => keys.publicKey(did)))
+  expect(provider.clientsAsked).toBe(1)
+})
+
+test('that there is no key is not kept', async () => {
+  provider.clients.delete(did)
+  expect(await keys.publicKey(did)).toBeUndefined()
+  provider.clients.set(did, { metadata: { public_key: key.publicKeyBase58 } })
+  expect(bytesOf(await keys.publicKey(did))).toEqual(Buffer.from(key.publicKey))
+})
+
+test('the id is encoded in the address, and we authenticate with HTTP Basic, form-url-encoded', async () => {
+  await using server = await scriptedAgent({
+    [`GET /admin/clients/${encodeURIComponent('did:x:a/../b?c')}`]: () => ({ status: 200, body: '{}' }),
+  })
+  await using hydra = new HttpClientKeys({ url: `${server.url}/admin/clients/{client_id}`, ...client })
+  expect(await hydra.publicKey('did:x:a/../b?c')).toBeUndefined()
+  const { authorization = '' } = server.calls[0]?.headers ?? {}
+  expect(Buffer.from(authorization.replace('Basic ', ''), 'base64').toString()).toBe(
+    'did%3Aparley%3Abob:s%3A%20%25',
+  )
+})
+
+describe('a provider that does not answer as it should: 503, never let through', () => {
+  test.each(['status 500', 'not json', 'silence'] as const)('%s', async (fault) => {
+    provider.fault = fault
+    await expect(keys.publicKey(did)).rejects.toMatchObject(unavailable)
+  })
+
+  test.each<[string, object]>([
+    ['another client', { client_id: 'did:parley:mallory', public_key: old.publicKeyBase58 }],
+    ['a key that is no text', { public_key: 7 }],
+    ['metadata that is no object', { metadata: 'x' }],
+    ['too much', { public_key: 'x'.repeat(100_000) }],
+    ['an array', [1]],
+  ])('%s', async (_what, metadata) => {
+    provider.clients.set(did, metadata)
+    await expect(keys.publicKey(did)).rejects.toMatchObject(unavailable)
+  })
+
+  test('one that cannot be reached several times in a row gets no further requests for a while', async () => {
+    await using line = await standBefore('http://127.0.0.1:1/clients')
+    line.fault = 'down'
+    await using cut = new HttpClientKeys({ url: `${line.url}/{client_id}`, ...client })
+    const fail = (id: string) => expect(cut.publicKey(id)).rejects.toMatchObject(unavailable)
+    for (let i = 0; i < 5; i += 1) await fail(`${did}${i}`)
+    const before = line.asked
+    for (let i = 0; i < 20; i += 1) await fail(`${did}-${i}`)
+    expect(line.asked).toBe(before)
+  })
+
+  test('one that answers with an error gets the next request all the same', async () => {
+    provider.fault = 'status 500'
+    for (let i = 0; i < 8; i += 1)
+      await expect(keys.publicKey(`${did}${i}`)).rejects.toMatchObject(unavailable)
+    provider.fault = 'none'
+    await keys.publicKey(did)
+    expect(provider.clientsAsked).toBe(9)
+  })
+})
+
+describe('a signature that does not verify', () => {
+  const body = Buffer.from('{}')
+  const by = (pair: typeof key) => ({
+    headers: signRequest({ did, key: pair, body: '{}' }),
+    body,
+    clientId: did,
+  })
+
+  test('reads the metadata once more: a key that was changed counts at once', async () => {
+    expect(await checkDidSignature(by(key), { clientKeys: keys })).toMatchObject({
+      signature: { length: 64 },
+    })
+    provider.clients.set(did, { public_key: old.publicKeyBase58 })
+    expect(await checkDidSignature(by(old), { clientKeys: keys })).toMatchObject({
+      signature: { length: 64 },
+    })
+    expect(provider.clientsAsked).toBe(2)
+  })
+
+  test('is refused after that', async () => {
+    await keys.publicKey(did)
+    const refused = { error: 'InvalidTokenSignature', data: { reason: 'crypto_mismatch' } }
+    await expect(checkDidSignature(by(old), { clientKeys: keys })).rejects.toMatchObject(refused)
+    expect(provider.clientsAsked).toBe(2)
+  })
+
+  test('while the provider is down: 503', async () => {
+    await keys.publicKey(did)
+    provider.fault = 'status 500'
+    await expect(checkDidSignature(by(old), { clientKeys: keys })).rejects.toMatchObject(unavailable)
+    expect(await checkDidSignature(by(key), { clientKeys: keys })).toMatchObject({
+      signature: { length: 64 },
+    })
+  })
+})
+
+test('a server that knows nobody’s key refuses a signed request', async () => {
+  const request = { headers: signRequest({ did, key }), body: Buffer.alloc(0), clientId: did }
+  await expect(checkDidSignature(request, {})).rejects.toMatchObject({
+    data: { reason: 'public_key_unavailable' },
+  })
+})

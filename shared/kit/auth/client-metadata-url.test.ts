@@ -1,0 +1,135 @@
+import { createServer, type ServerResponse } from 'node:http'
+import type { AddressInfo } from 'node:net'
+import { expect, test } from 'vitest'
+import { keyPairFromSeed } from '../did/keys.ts'
+import { HttpClientKeys } from './client-keys.ts'
+import { clientMetadataUrl } from './client-metadata-url.ts'
+import { discover, isClientTemplate } from './discovery.ts'
+
+const nothing = { issuer: undefined, introspectionUrl: undefined, clientMetadataUrl: undefined }
+const key = keyPairFromSeed(Buffer.alloc(32, 1))
+const did = 'did:parley:bob:agent:1'
+
+/** An OAuth server with the metadata that it is given; counts what it is asked. */
+async function issuerWith(metadata: (url: string) => object | undefined) {
+  const asked: string[] = []
+  const server = createServer((request, response) => {
+    asked.push(request.url ?? '')
+    const isMetadata = request.url?.startsWith('/.well-known/') === true
+    const said = isMetadata
+      ? metadata(url)
+      : { client_id: did, metadata: { public_key: key.publicKeyBase58 } }
+    response.writeHead(said === undefined ? 500 : 200).end(JSON.stringify({ issuer: url, ...said }))
+  })
+  await new Promise<void>((done) => server.listen(0, '127.0.0.1', done))
+  const url = `http://127.0.0.1:${(server.address() as AddressInfo).port}`
+  return {
+    url,
+    asked,
+    keys: (told: () => void = () => {}) =>
+      new HttpClientKeys({
+        url: clientMetadataUrl({ ...nothing, issuer: url }, told) ?? '',
+        clientId: 'agent',
+        clientSecret: 'secret',
+        keptMs: 0,
+      }),
+    [Symbol.asyncDispose]: async () => {
+      server.closeAllConnections()
+      await new Promise((done) => server.close(done))
+    },
+  }
+}
+
+test.each([
+  ['http://127.0.0.1:4445/admin/oauth2/introspect', 'http://127.0.0.1:4445/admin/clients/{client_id}'],
+  ['https://a.example/hydra/admin/oauth2/introspect', 'https://a.example/hydra/admin/clients/{client_id}'],
+  ['https://a.example/oauth2/introspect', undefined],
+  ['https://a.example/admin/oauth2/introspect/more', undefined],
+])('beside the introspection endpoint %s: %s', (introspectionUrl, expected) => {
+  expect(clientMetadataUrl({ ...nothing, introspectionUrl })).toBe(expected)
+})
+
+test('what is configured comes first; nothing known is nothing to ask', () => {
+  const configured = 'https://b.example/{client_id}'
+  const introspectionUrl = 'http://127.0.0.1:4445/admin/oauth2/introspect'
+  const issuer = 'https://a.example'
+  expect(clientMetadataUrl({ issuer, introspectionUrl, clientMetadataUrl: configured })).toBe(configured)
+  expect(clientMetadataUrl(nothing)).toBeUndefined()
+})
+
+test('an issuer that names its client metadata is asked there, and looked up once', async () => {
+  await using issuer = await issuerWith((url) => ({
+    parley_client_metadata_uri_template: `${url}/clients/{client_id}`,
+  }))
+  await using keys = issuer.keys()
+  const found = await Promise.all([1, 2, 3].map(() => keys.publicKey(did)))
+  expect(found.map((one) => Buffer.from(one ?? []))).toEqual(found.map(() => Buffer.from(key.publicKey)))
+  await keys.publicKey(did)
+  const path = `/clients/${encodeURIComponent(did)}`
+  expect(issuer.asked).toEqual(['/.well-known/oauth-authorization-server', path, path])
+})
+
+test('an issuer whose introspection endpoint is Hydra’s has the clients beside it', async () => {
+  await using issuer = await issuerWith((url) => ({
+    introspection_endpoint: `${url}/admin/oauth2/introspect`,
+  }))
+  await using keys = issuer.keys()
+  expect(await keys.publicKey(did)).toHaveLength(32)
+  expect(issuer.asked.at(-1)).toBe(`/admin/clients/${encodeURIComponent(did)}`)
+})
+
+test.each<[string, unknown]>([
+  ['nothing', undefined],
+  ['an address without a place for the id', 'https://a.example/clients'],
+  ['no text', 7],
+  ['another scheme', 'file:///{client_id}'],
+  ['a server that the id chooses', 'https://{client_id}/x'],
+])('an issuer that says %s: nobody has a key, it is told, and not asked each time', async (_what, said) => {
+  await using issuer = await issuerWith(() => ({ parley_client_metadata_uri_template: said }))
+  let told = 0
+  await using keys = issuer.keys(() => {
+    told += 1
+  })
+  for (let i = 0; i < 5; i += 1) expect(await keys.publicKey(did)).toBeUndefined()
+  expect([told, issuer.asked]).toEqual([1, ['/.well-known/oauth-authorization-server']])
+})
+
+test('an issuer without metadata: 503, never let through; calls at the same time share one look-up', async () => {
+  await using issuer = await issuerWith(() => undefined)
+  await using keys = issuer.keys()
+  const ask = (id: string) =>
+    expect(keys.publicKey(id)).rejects.toMatchObject({ error: 'Unavailable', status: 503 })
+  await Promise.all([did, `${did}1`, `${did}2`].map(ask))
+  expect(issuer.asked).toHaveLength(2)
+})
+
+test.each<[string, (response: ServerResponse) => void]>([
+  ['never answers', () => {}],
+  [
+    'drips',
+    (response) => {
+      const timer = setInterval(() => response.write(' '), 20)
+      response.on('close', () => clearInterval(timer))
+    },
+  ],
+])('an issuer that %s is given up, the whole at once', async (_what, answer) => {
+  const server = createServer((_request, response) => answer(response))
+  await new Promise<void>((done) => server.listen(0, '127.0.0.1', done))
+  const url = `http://127.0.0.1:${(server.address() as AddressInfo).port}`
+  await expect(discover(url, 200)).rejects.toThrow('no OAuth server metadata')
+  server.closeAllConnections()
+  await new Promise((done) => server.close(done))
+})
+
+test.each([
+  ['https://a.example/clients/{client_id}', true],
+  ['http://127.0.0.1:1/?id={client_id}', true],
+  ['https://{client_id}.example/', false],
+  ['https://a%61%61%61{client_id}/x', false],
+  ['https://user:{client_id}@a.example/', false],
+  ['https://a.example/#{client_id}', false],
+  ['{client_id}', false],
+  ['', false],
+])('%j is an address of clients: %s', (template, expected) => {
+  expect(isClientTemplate(template)).toBe(expected)
+})

@@ -1,0 +1,108 @@
+import { createHash, createPrivateKey, type KeyObject } from 'node:crypto'
+import { jsonOf } from '@parley/wire/model/json-text'
+import type { JsonObject } from '@parley/wire/model/task'
+import canonicalize from 'canonicalize'
+import { CompactSign, compactVerify, decodeProtectedHeader, importJWK } from 'jose'
+import { z } from 'zod'
+import { readBase58 } from './base58.ts'
+import { type DidDocument, verifyDocument } from './document.ts'
+
+/** What a gateway says of an agent with its own key: the `proof` of a registry entry. */
+export interface Vouched {
+  /** DID of the gateway. */
+  iss: string
+  /** DID of the agent; null where it has none. */
+  sub: string | null
+  /** Keys of the agent, base58, oldest first. */
+  keys: string[]
+  /** Where clients of the gateway reach the agent. */
+  url: string
+  /** `cardHash` of the card that the entry shows. */
+  card_hash: string
+  verified: boolean
+  /** Unix seconds. */
+  iat: number
+}
+
+const vouched = z.object({
+  iss: z.string(),
+  sub: z.string().nullable(),
+  keys: z.array(z.string()),
+  url: z.string(),
+  card_hash: z.string(),
+  verified: z.boolean(),
+  iat: z.number(),
+})
+const type = 'parley-entry+jws'
+
+/**
+ * SHA-256, base64url, of the card in the form of RFC 8785.
+ * @throws Error for a card that has no such form: one with half a character in it
+ */
+export function cardHash(card: JsonObject): string {
+  return createHash('sha256')
+    .update(canonicalize(card) ?? '')
+    .digest('base64url')
+}
+
+/** Signs with the gateway's key: JWS compact, EdDSA, `kid` = the name of the key in its document. */
+export class Voucher {
+  readonly #did: string
+  readonly #kid: string
+  readonly #key: KeyObject
+
+  /** @param signer `kid`: default the DID + `#key-1` */
+  constructor({ did, seed, kid = `${did}#key-1` }: { did: string; seed: Uint8Array; kid?: string }) {
+    this.#did = did
+    this.#kid = kid
+    const der = Buffer.concat([Buffer.from('302e020100300506032b657004220420', 'hex'), seed])
+    this.#key = createPrivateKey({ key: der, format: 'der', type: 'pkcs8' })
+    der.fill(0)
+  }
+
+  sign(claims: Omit<Vouched, 'iss' | 'iat'>): Promise<string> {
+    const payload: Vouched = { iss: this.#did, ...claims, iat: Math.floor(Date.now() / 1000) }
+    return new CompactSign(Buffer.from(JSON.stringify(payload)))
+      .setProtectedHeader({ alg: 'EdDSA', kid: this.#kid, typ: type })
+      .sign(this.#key)
+  }
+}
+
+/** Why a proof does not hold; `message` is a sentence. */
+export class ProofFault extends Error {
+  override readonly name = 'ProofFault'
+}
+
+/**
+ * What the gateway of this document says. Whether it says so of the entry at hand is for the caller to compare.
+ * @throws ProofFault, DocumentFault
+ */
+export async function verifyProof(proof: string, gateway: DidDocument): Promise<Vouched> {
+  verifyDocument(gateway, gateway.id)
+  if (proof.length > 100_000) throw new ProofFault('The proof is not one of ours.')
+  const { kid, typ } = headerOf(proof)
+  // Any key that counts: while a new one is being brought to every replica, both sign.
+  const method = gateway.authentication.find(({ id }) => id === kid)
+  const x = readBase58(method?.publicKeyBase58 ?? '', 32)
+  if (x === undefined || typ !== type)
+    throw new ProofFault('The proof is not one of the gateway of this document.')
+  const key = await importJWK(
+    { kty: 'OKP', crv: 'Ed25519', x: Buffer.from(x).toString('base64url') },
+    'EdDSA',
+  )
+  const { payload } = await compactVerify(proof, key, { algorithms: ['EdDSA'] }).catch(() => {
+    throw new ProofFault('The proof is not signed by the gateway.')
+  })
+  const said = vouched.safeParse(jsonOf(Buffer.from(payload).toString('utf8')))
+  if (!said.success || said.data.iss !== gateway.id)
+    throw new ProofFault('The proof does not say what a proof says.')
+  return said.data
+}
+
+function headerOf(proof: string) {
+  try {
+    return decodeProtectedHeader(proof)
+  } catch {
+    throw new ProofFault('The proof is not one of ours.')
+  }
+}

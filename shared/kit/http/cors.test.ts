@@ -1,0 +1,133 @@
+import { type TestAgent, testAgent } from '@parley/agent/testing'
+import { raw, rpc } from '@parley/tools/testing/raw-http'
+import { afterEach, expect, test } from 'vitest'
+
+let agent: TestAgent | undefined
+afterEach(async () => {
+  await agent?.[Symbol.asyncDispose]()
+  agent = undefined
+})
+
+async function agentFor(origins: string, env: Record<string, string> = {}): Promise<TestAgent> {
+  agent = await testAgent({ handle: ({ text }) => text }, { env: { CORS_ORIGINS: origins, ...env } })
+  return agent
+}
+
+const corsHeaders = (headers: Headers) =>
+  [...headers.keys()].filter((name) => name.startsWith('access-control-'))
+const preflight = (to: TestAgent, origin: string, path = '/') =>
+  raw(to, {
+    method: 'OPTIONS',
+    path,
+    headers: {
+      origin,
+      'access-control-request-method': 'POST',
+      'access-control-request-headers': 'authorization,content-type',
+    },
+  })
+
+test('without the setting no page of another origin may call', async () => {
+  const closed = await agentFor('')
+  const asked = await preflight(closed, 'https://app.example')
+  expect([asked.status, asked.json.error.code, corsHeaders(asked.headers)]).toEqual([405, -32600, []])
+  const sent = await rpc(closed, 'tasks/list', {}, { headers: { origin: 'https://app.example' } })
+  expect([sent.status, corsHeaders(sent.headers)]).toEqual([200, []])
+})
+
+test('pages of a configured origin may call, with a token and without cookies', async () => {
+  const to = await agentFor('https://app.example, http://localhost:3000')
+  for (const origin of ['https://app.example', 'http://localhost:3000']) {
+    const asked = await preflight(to, origin)
+    expect([asked.status, asked.text]).toEqual([204, ''])
+    expect(asked.headers.get('access-control-allow-origin')).toBe(origin)
+    expect(asked.headers.get('access-control-allow-methods')).toContain('POST')
+    expect(asked.headers.get('access-control-allow-headers')).toContain('Authorization')
+    expect(asked.headers.get('access-control-allow-headers')).toContain('X-DID-Signature')
+    expect(asked.headers.get('access-control-max-age')).toBe('600')
+    const sent = await rpc(to, 'tasks/list', {}, { headers: { origin } })
+    expect([sent.status, sent.headers.get('access-control-allow-origin')]).toEqual([200, origin])
+    expect(sent.headers.get('vary')).toContain('Origin')
+    for (const answer of [asked, sent])
+      expect(answer.headers.has('access-control-allow-credentials')).toBe(false)
+  }
+})
+
+test('they may read the headers that calls need', async () => {
+  const to = await agentFor('https://app.example')
+  const { headers } = await rpc(to, 'tasks/list', {}, { headers: { origin: 'https://app.example' } })
+  expect(headers.get('access-control-expose-headers')?.split(', ').sort()).toEqual([
+    'Idempotency-Key',
+    'PAYMENT-REQUIRED',
+    'PAYMENT-RESPONSE',
+    'Retry-After',
+    'WWW-Authenticate',
+    'X-Agent',
+    'X-Negotiation-Id',
+    'X-Next-Cursor',
+    'X-PAYMENT-RESPONSE',
+    'X-Parley-Incomplete',
+    'X-Request-Id',
+  ])
+})
+
+test.each([
+  'https://app.example.evil.example',
+  'https://evil.example',
+  'https://app.example:444',
+  'http://app.example',
+  'https://APP.example',
+  'https://app.example/',
+  'https://app.example, https://evil.example',
+  'null',
+  '*',
+  'app.example',
+  'https://app.example\t',
+  'x'.repeat(10_000),
+])('an odd or foreign origin meets a server that knows no CORS: %.60s', async (origin) => {
+  const to = await agentFor('https://app.example')
+  // `fetch` trims what stands around a value.
+  const own = origin.trim() === 'https://app.example'
+  const asked = await preflight(to, origin)
+  expect([asked.status, corsHeaders(asked.headers).length > 0]).toEqual([own ? 204 : 405, own])
+  const sent = await rpc(to, 'tasks/list', {}, { headers: { origin } })
+  expect([sent.status, sent.headers.get('access-control-allow-origin')]).toEqual([
+    200,
+    own ? origin.trim() : null,
+  ])
+})
+
+test('* lets every page call, and never with cookies', async () => {
+  const to = await agentFor('*')
+  for (const origin of ['https://anything.example', 'null']) {
+    const asked = await preflight(to, origin)
+    expect([asked.status, asked.headers.get('access-control-allow-origin')]).toEqual([204, '*'])
+    expect(asked.headers.has('access-control-allow-credentials')).toBe(false)
+  }
+})
+
+test('OPTIONS of an allowed page that is half a preflight is answered without fault', async () => {
+  const to = await agentFor('*')
+  const asked = await raw(to, { method: 'OPTIONS', path: '/', headers: { origin: 'https://app.example' } })
+  expect([asked.status, asked.text]).toEqual([204, ''])
+})
+
+test('where CORS is on, paths and methods that do not exist are told as ever', async () => {
+  const to = await agentFor('*')
+  expect((await raw(to, { method: 'GET', path: '/nothing' })).status).toBe(404)
+  expect((await raw(to, { method: 'OPTIONS', path: '/nothing' })).status).toBe(404)
+  const wrong = await raw(to, { method: 'OPTIONS', path: '/' })
+  expect([wrong.status, wrong.headers.get('allow'), wrong.json.error.code]).toEqual([405, 'POST', -32600])
+})
+
+test('errors can be read by the page: refused, missing, too many', async () => {
+  const to = await agentFor('https://app.example', { RATE_LIMIT_PER_MINUTE: '2' })
+  const headers = { origin: 'https://app.example' }
+  const found = []
+  for (const path of ['/nothing', '/nothing', '/nothing'])
+    found.push(await raw(to, { method: 'GET', path, headers }))
+  expect(found.map(({ status }) => status)).toEqual([404, 404, 429])
+  for (const answer of found)
+    expect(answer.headers.get('access-control-allow-origin')).toBe('https://app.example')
+  // A preflight is no call: the page gets to see the 429 of the call itself.
+  expect((await preflight(to, 'https://app.example')).status).toBe(204)
+})

@@ -1,0 +1,107 @@
+import { timestamp } from '@parley/wire/model/timestamp'
+import type { FastifyInstance } from 'fastify'
+
+/** Asks a dependency itself; rejects when it does not answer. */
+export type Ping = () => Promise<void>
+
+export interface HealthOptions {
+  version: string
+  id: string
+  did: string
+  environment: string
+  storageBackend: string
+  schedulerBackend: string
+  taskManagerRunning: () => boolean
+  draining: () => boolean
+  /** Degraded when one of them fails: storage, scheduler, bus, grpc. */
+  mandatory: Record<string, Ping>
+  /** Shown, not mandatory. */
+  shown: Record<string, Ping>
+}
+
+const pingTimeoutMs = 1000
+
+/** Resolves with the names of the mandatory checks that fail now, and what each says. Never rejects. */
+export type FailingChecks = () => Promise<Record<string, string>>
+
+/**
+ * Specification, "GET /health"; both bodies hold the union of the shapes of 200 and 503 (design gaps).
+ * @returns the same checks for this process
+ */
+export function addHealthRoute(app: FastifyInstance, options: HealthOptions): FailingChecks {
+  const started = process.hrtime.bigint()
+  const ask = shared(() => Promise.all([askAll(options.mandatory), askAll(options.shown)]))
+  app.get('/health', async (_request, reply) => {
+    const [mandatory, shown] = await ask()
+    const well = Object.values(mandatory).every((answer) => answer === 'ok')
+    const ready = well && !options.draining()
+    const uptime = Number((process.hrtime.bigint() - started) / 1_000_000_000n)
+    return reply
+      .code(ready ? 200 : 503)
+      .header('cache-control', 'no-store')
+      .send(
+        healthBody(options, { well, ready, uptime, checks: { ...mandatory, extensions: 'ok', ...shown } }),
+      )
+  })
+  return async () => {
+    const [mandatory] = await ask()
+    return Object.fromEntries(Object.entries(mandatory).filter(([, answer]) => answer !== 'ok'))
+  }
+}
+
+function healthBody(
+  options: HealthOptions,
+  now: { well: boolean; ready: boolean; uptime: number; checks: Record<string, string> },
+) {
+  return {
+    version: options.version,
+    health: now.ready ? 'healthy' : 'degraded',
+    status: now.ready ? 'ok' : 'degraded',
+    ready: now.ready,
+    uptime_seconds: now.uptime,
+    timestamp: timestamp(),
+    runtime: {
+      storage_backend: options.storageBackend,
+      scheduler_backend: options.schedulerBackend,
+      task_manager_running: options.taskManagerRunning(),
+      strict_ready: now.well,
+    },
+    application: { penguin_id: options.id, agent_did: options.did },
+    system: {
+      python_version: 'n/a',
+      node_version: process.versions.node,
+      platform: process.platform,
+      environment: options.environment,
+    },
+    checks: now.checks,
+  }
+}
+
+/** Anybody may ask for the health: those who ask while an answer is under way share it, so that the disk is asked once. */
+function shared<T>(ask: () => Promise<T>): () => Promise<T> {
+  let underWay: Promise<T> | undefined
+  return () => {
+    underWay ??= ask().finally(() => {
+      underWay = undefined
+    })
+    return underWay
+  }
+}
+
+async function askAll(pings: Record<string, Ping>): Promise<Record<string, string>> {
+  const answers = Object.entries(pings).map(async ([name, ping]) => [name, await ask(ping)] as const)
+  return Object.fromEntries(await Promise.all(answers))
+}
+
+/** Texts of our own: what a driver says of its failure stays inside. */
+async function ask(ping: Ping): Promise<string> {
+  const { promise: late, resolve } = Promise.withResolvers<string>()
+  const timer = setTimeout(() => resolve(`error: no answer within ${pingTimeoutMs} ms`), pingTimeoutMs)
+  try {
+    return await Promise.race([ping().then(() => 'ok'), late])
+  } catch {
+    return 'error: does not answer'
+  } finally {
+    clearTimeout(timer)
+  }
+}

@@ -1,0 +1,232 @@
+import type { RateLimitPluginOptions } from '@fastify/rate-limit'
+import { type TestAgent, testAgent } from '@parley/agent/testing'
+import { raw, rpc } from '@parley/tools/testing/raw-http'
+import { afterEach, expect, test } from 'vitest'
+import { makeLog } from '../process/log.ts'
+import { createMetrics } from '../process/metrics.ts'
+import { RequestLimits, requestLimits } from './request-limits.ts'
+import { createServer, type ServerOptions } from './server.ts'
+
+const open: AsyncDisposable[] = []
+afterEach(async () => {
+  while (open.length > 0) await open.pop()?.[Symbol.asyncDispose]()
+})
+
+async function limitedAgent(perMinute: number, env: Record<string, string> = {}): Promise<TestAgent> {
+  const agent = await testAgent(
+    { handle: ({ text }) => text },
+    { env: { RATE_LIMIT_PER_MINUTE: String(perMinute), ...env } },
+  )
+  open.push(agent)
+  return agent
+}
+
+/** A server with one public route. */
+async function limitedServer(limits: RequestLimits | undefined, options: Partial<ServerOptions> = {}) {
+  const log = makeLog({ level: 'silent', name: 'test' })
+  const app = createServer({ log, metrics: createMetrics(), limits, ...options })
+  app.get('/open', async () => 'open')
+  const url = await app.listen({ port: 0, host: '127.0.0.1' })
+  open.push({ [Symbol.asyncDispose]: () => app.close() })
+  return { url }
+}
+
+const get = async (server: { url: string }, headers: Record<string, string> = {}) =>
+  (await raw(server, { path: '/open', method: 'GET', headers })).status
+
+const statuses = async (count: number, ask: (number: number) => Promise<{ status: number } | number>) => {
+  const found: number[] = []
+  for (let number = 0; number < count; number += 1) {
+    const answer = await ask(number)
+    found.push(typeof answer === 'number' ? answer : answer.status)
+  }
+  return found
+}
+
+test('a caller over the limit: 429 with Retry-After and the envelope with -32041; another caller goes on', async () => {
+  const agent = await limitedAgent(3)
+  const [alice, bob] = [agent.caller('alice').token, agent.caller('bob').token]
+  const list = (token: string) => rpc(agent, 'tasks/list', {}, { token })
+  expect(await statuses(3, () => list(alice))).toEqual([200, 200, 200])
+  const refused = await list(alice)
+  expect([refused.status, refused.json]).toEqual([
+    429,
+    {
+      jsonrpc: '2.0',
+      id: null,
+      error: { code: -32041, message: 'Too many requests', data: { reason: 'caller' } },
+    },
+  ])
+  const seconds = Number(refused.headers.get('retry-after'))
+  expect(seconds).toBeGreaterThanOrEqual(1)
+  expect(seconds).toBeLessThanOrEqual(60)
+  expect((await list(bob)).status).toBe(200)
+})
+
+test('the tokens of one client count together', async () => {
+  const agent = await limitedAgent(4)
+  const tokens = ['1', '2'].map(() => agent.caller('alice').token)
+  const found = await statuses(6, (number) => rpc(agent, 'tasks/list', {}, { token: tokens[number % 2] }))
+  expect(found).toEqual([200, 200, 200, 200, 429, 429])
+})
+
+test('a caller over the limit is refused before the OAuth server is asked', async () => {
+  const agent = await limitedAgent(2)
+  const { token } = agent.caller('alice')
+  await statuses(3, () => rpc(agent, 'tasks/list', {}, { token }))
+  const asked = agent.identityProvider.asked
+  expect(await statuses(5, () => rpc(agent, 'tasks/list', {}, { token }))).toEqual(Array(5).fill(429))
+  expect(agent.identityProvider.asked).toBe(asked)
+})
+
+test('a known token counts on public routes too', async () => {
+  const agent = await limitedAgent(3)
+  const { token } = agent.caller('alice')
+  expect((await rpc(agent, 'tasks/list', {}, { token })).status).toBe(200)
+  const skills = () => raw(agent, { path: '/agent/skills', method: 'GET', token })
+  expect(await statuses(3, skills)).toEqual([200, 200, 429])
+})
+
+test('a flood of bad tokens ends at the limit of its address, and the OAuth server is not asked on', async () => {
+  const agent = await limitedAgent(5)
+  const { token } = agent.caller('alice')
+  expect((await rpc(agent, 'tasks/list', {}, { token })).status).toBe(200)
+  const asked = agent.identityProvider.asked
+  const flood = await Promise.all(
+    Array.from({ length: 40 }, (_, number) => rpc(agent, 'tasks/list', {}, { token: `bad-${number}` })),
+  )
+  expect(flood.filter(({ status }) => status === 401)).toHaveLength(4)
+  expect(flood.filter(({ status }) => status === 429)).toHaveLength(36)
+  expect(agent.identityProvider.asked - asked).toBe(4)
+  // A neighbour at the same address, whose token is known, does not notice.
+  expect((await rpc(agent, 'tasks/list', {}, { token })).status).toBe(200)
+})
+
+test('a token that was good and is no longer counts for its address again', async () => {
+  const agent = await limitedAgent(3)
+  const { token } = agent.caller('alice')
+  expect((await rpc(agent, 'tasks/list', {}, { token })).status).toBe(200)
+  agent.identityProvider.revoke(token)
+  const found = await statuses(4, () => rpc(agent, 'tasks/list', {}, { token }))
+  expect(found).toEqual([401, 401, 401, 429])
+})
+
+test('health and metrics are answered whoever asks how often; everything else counts', async () => {
+  const agent = await limitedAgent(2)
+  const at = (path: string, method = 'GET') => raw(agent, { path, method })
+  for (const path of ['/health', '/metrics', '/health?a=1'])
+    expect(await statuses(4, () => at(path))).toEqual([200, 200, 200, 200])
+  expect(await statuses(3, () => at('/nothing'))).toEqual([404, 404, 429])
+  for (const path of ['/', '/healthy', '/health/', '/.well-known/agent.json', '/agent/skills'])
+    expect((await at(path)).status).toBe(429)
+})
+
+test('without a limit nothing is counted', async () => {
+  expect(requestLimits({ perMinute: 0 })).toBeUndefined()
+  const server = await limitedServer(undefined)
+  expect(await statuses(50, () => get(server))).toEqual(Array(50).fill(200))
+})
+
+test.each([
+  { 'x-forwarded-for': '203.0.113.1' },
+  { 'x-forwarded-for': '127.0.0.1' },
+  { 'x-forwarded-for': '203.0.113.1, 127.0.0.1' },
+  { forwarded: 'for=203.0.113.1' },
+  { 'x-real-ip': '203.0.113.1' },
+  { 'x-client-ip': '203.0.113.1' },
+  { 'cf-connecting-ip': '203.0.113.1' },
+])('whoever is not trusted stays who they are, whatever they claim: %o', async (claim) => {
+  const server = await limitedServer(new RequestLimits({ perMinute: 1 }))
+  expect(await get(server)).toBe(200)
+  expect(await get(server, claim as Record<string, string>)).toBe(429)
+})
+
+const behindProxy = (limits: RequestLimits) =>
+  limitedServer(limits, { trustedProxies: ['127.0.0.0/8', '::1'] })
+const from = (chain: string) => ({ 'x-forwarded-for': chain })
+
+test('behind a trusted proxy every client has a count of its own', async () => {
+  const server = await behindProxy(new RequestLimits({ perMinute: 1 }))
+  const clients = Array.from({ length: 50 }, (_, number) => `203.0.113.${number}`)
+  for (const client of clients) expect(await get(server, from(client))).toBe(200)
+  for (const client of clients) expect(await get(server, from(client))).toBe(429)
+})
+
+test.each([
+  [
+    'addresses that the client made up before its own',
+    (number: number) => `198.51.100.${number}, 203.0.113.7`,
+  ],
+  ['trusted proxies behind the client', () => '203.0.113.7, 127.0.0.9, 127.0.0.1'],
+  ['the same IPv4 address in IPv6', (number: number) => (number % 2 ? '::ffff:203.0.113.7' : '203.0.113.7')],
+  ['addresses of one IPv6 /64', (number: number) => `2001:db8:1:2::${number}`],
+  ['what is no address: it counts for the proxy', (number: number) => `client-${number}`],
+  ['an address of endless length', (number: number) => '9'.repeat(20_000 + number)],
+  ['ports and signs', (number: number) => `[203.0.113.${number}]:80`],
+  ['an empty list', () => ', ,'],
+])('behind a trusted proxy, %s are one client', async (_name, chain) => {
+  const server = await behindProxy(new RequestLimits({ perMinute: 2 }))
+  expect(await statuses(4, (number) => get(server, from(chain(number))))).toEqual([200, 200, 429, 429])
+})
+
+test('addresses of two IPv6 /64 are two clients', async () => {
+  const server = await behindProxy(new RequestLimits({ perMinute: 1 }))
+  expect(await get(server, from('2001:db8:1:2::1'))).toBe(200)
+  expect(await get(server, from('2001:db8:1:3::1'))).toBe(200)
+})
+
+test('of more keys than are kept in mind, those of long ago are forgotten', async () => {
+  const server = await behindProxy(new RequestLimits({ perMinute: 1, keysMax: 10 }))
+  expect(await statuses(2, () => get(server, from('203.0.113.1')))).toEqual([200, 429])
+  await statuses(30, (number) => get(server, from(`198.51.100.${number}`)))
+  // Shut out is forgotten after as many that were shut out, not after as many that came.
+  expect(await get(server, from('203.0.113.1'))).toBe(429)
+  await statuses(60, (number) => get(server, from(`192.0.2.${number >> 1}`)))
+  expect(await get(server, from('203.0.113.1'))).toBe(200)
+})
+
+test('the counts can be kept elsewhere; no token gets there, and keys are short', async () => {
+  const counts = new Map<string, number>()
+  class Elsewhere {
+    incr(key: string, done: (error: Error | null, result: { current: number; ttl: number }) => void) {
+      counts.set(key, (counts.get(key) ?? 0) + 1)
+      done(null, { current: counts.get(key) ?? 0, ttl: 30_000 })
+    }
+    child() {
+      return this
+    }
+  }
+  const store = Elsewhere as unknown as NonNullable<RateLimitPluginOptions['store']>
+  const limits = new RequestLimits({ perMinute: 2, store: { store } })
+  const client = `did:parley:${'x'.repeat(400)}`
+  const introspector = limits.watch({ introspect: async () => ({ active: true, client_id: client }) })
+  const server = await limitedServer(limits)
+  await introspector.introspect('secret-token')
+  expect(await get(server, { authorization: 'Bearer secret-token' })).toBe(200)
+  expect(await get(server, { authorization: 'Bearer secret-token' })).toBe(429)
+  expect(await get(server)).toBe(200)
+  expect([...counts.values()]).toEqual([3, 1])
+  const keys = [...counts.keys()].join()
+  expect(keys).not.toContain('secret-token')
+  expect(keys.length).toBeLessThan(100)
+})
+
+test('counts that cannot be kept are a refusal: 503 with Retry-After', async () => {
+  class Down {
+    incr(_key: string, done: (error: Error) => void) {
+      done(new Error('connect ECONNREFUSED'))
+    }
+    child() {
+      return this
+    }
+  }
+  const store = Down as unknown as NonNullable<RateLimitPluginOptions['store']>
+  const server = await limitedServer(new RequestLimits({ perMinute: 2, store: { store } }))
+  const answer = await raw(server, { path: '/open', method: 'GET' })
+  expect([answer.status, answer.json.error.code, answer.headers.get('retry-after')]).toEqual([
+    503,
+    -32042,
+    '2',
+  ])
+  expect(answer.text).not.toContain('ECONNREFUSED')
+})

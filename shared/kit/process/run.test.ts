@@ -1,0 +1,86 @@
+import { type ChildProcess, spawn } from 'node:child_process'
+import { once } from 'node:events'
+import path from 'node:path'
+import { setTimeout as wait } from 'node:timers/promises'
+import { expect, test } from 'vitest'
+
+/** A server whose stop takes the given time; it says when it is ready and when it begins to stop, and what failed. */
+function server(stopMs: number, stopLimitMs: number, stopFails = ''): ChildProcess {
+  const program = `
+    import { setTimeout } from 'node:timers/promises'
+    import { ParleyError } from ${JSON.stringify(path.join(import.meta.dirname, '../../wire/errors.ts'))}
+    import { run } from ${JSON.stringify(path.join(import.meta.dirname, 'run.ts'))}
+    const log = { info: (fields) => console.log(fields.reason), error: (_fields, text) => console.log(text) }
+    const keep = setInterval(() => {}, 1000)
+    const stop = async () => { await setTimeout(${stopMs}); clearInterval(keep); ${stopFails} }
+    process.exitCode = await run(async () => {
+      console.log('ready')
+      return { [Symbol.asyncDispose]: stop }
+    }, { log, stopLimitMs: ${stopLimitMs} })`
+  const stdio = ['ignore', 'pipe', 'inherit'] as const
+  return spawn(process.execPath, ['--input-type=module', '--eval', program], { stdio: [...stdio] })
+}
+
+/** Resolves when the line was said. */
+async function says(child: ChildProcess, line: string): Promise<void> {
+  for (;;) {
+    const [chunk] = (await once(child.stdout as never, 'data')) as [Buffer]
+    if (String(chunk).includes(line)) return
+  }
+}
+
+test.each(['SIGINT', 'SIGTERM'] as const)('%s stops the server and ends with 0', async (signal) => {
+  const child = server(50, 10_000)
+  await says(child, 'ready')
+  child.kill(signal)
+  expect(await once(child, 'close')).toEqual([0, null])
+})
+
+test('a Ctrl-C that arrives twice, from the terminal and from npm, is one wish to stop', async () => {
+  const child = server(300, 10_000)
+  await says(child, 'ready')
+  child.kill('SIGINT')
+  await says(child, 'SIGINT')
+  child.kill('SIGINT')
+  expect(await once(child, 'close')).toEqual([0, null])
+})
+
+test('a second Ctrl-C, later, ends a stop that hangs', async () => {
+  const child = server(60_000, 60_000)
+  await says(child, 'ready')
+  child.kill('SIGINT')
+  await says(child, 'SIGINT')
+  const closed = once(child, 'close')
+  const impatient = new AbortController()
+  void closed.then(() => impatient.abort())
+  while (!impatient.signal.aborted) {
+    await wait(200, undefined, { signal: impatient.signal }).catch(() => undefined)
+    child.kill('SIGINT')
+  }
+  expect(await closed).toEqual([1, null])
+})
+
+test('a stop that takes longer than its limit ends with 1', async () => {
+  const child = server(60_000, 100)
+  await says(child, 'ready')
+  child.kill('SIGTERM')
+  expect(await once(child, 'close')).toEqual([1, null])
+})
+
+test('a stop that only fails to tell a storage that is away ends with 0: nothing that was acknowledged is lost', async () => {
+  const child = server(0, 10_000, "throw new ParleyError('Unavailable')")
+  await says(child, 'ready')
+  const closed = once(child, 'close')
+  child.kill('SIGTERM')
+  await says(child, 'stopped while something was away')
+  expect(await closed).toEqual([0, null])
+})
+
+test('a stop that fails otherwise ends with 1', async () => {
+  const child = server(0, 10_000, "throw new TypeError('a fault')")
+  await says(child, 'ready')
+  const closed = once(child, 'close')
+  child.kill('SIGTERM')
+  await says(child, 'stop failed')
+  expect(await closed).toEqual([1, null])
+})

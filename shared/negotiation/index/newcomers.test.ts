@@ -1,0 +1,93 @@
+import { agents, skillOf, type Text, texts } from '@parley/tools/testing/routing-list'
+import { expect, test } from 'vitest'
+import { lessonWords } from '../score/learning.ts'
+import { usualWeights } from '../score/usual.ts'
+import { AgentIndex } from './agent-index.ts'
+
+const at = 1_800_000_000_000
+const wanted = (taskSummary: string) => ({ taskSummary, weights: usualWeights })
+
+function registry(): AgentIndex {
+  const index = new AgentIndex({ now: () => at })
+  for (const { name, description } of agents) {
+    index.put(name, name.toLowerCase(), { name, description, skills: [skillOf(name)], queueDepth: 0 })
+  }
+  return index
+}
+
+function teach(index: AgentIndex, done: readonly Text[]): void {
+  const lessons = done.map(({ query, agent }, number) => ({
+    agent,
+    context: `c-${number}`,
+    caller: `caller-${number % 30}`,
+    at,
+    outcome: 1,
+    words: lessonWords(query),
+  }))
+  index.learn(...lessons)
+}
+
+const fiveTimes = (query: string, agent: string): Text[] =>
+  Array.from({ length: 5 }, () => ({ query, agent }))
+
+const firstIn = (index: AgentIndex, asked: readonly Text[]) =>
+  asked.filter(({ query, agent }) => index.rank(wanted(query), { limit: 1 }).candidates[0]?.id === agent)
+    .length
+
+const taught = new Set(agents.filter((_, at) => at % 2 === 0).map(({ name }) => name))
+const isTaught = ({ agent }: Text) => taught.has(agent)
+
+test('where half of the agents has lessons, texts of the others still find theirs, and those of the taught find theirs more often', () => {
+  const index = registry()
+  const done = texts.slice(0, 1500).filter(isTaught)
+  const known = texts.slice(1500).filter(isTaught).slice(0, 60)
+  const fresh = texts
+    .slice(1500)
+    .filter((text) => !isTaught(text))
+    .slice(0, 60)
+  const before = { known: firstIn(index, known), fresh: firstIn(index, fresh) }
+  teach(index, done)
+  expect(firstIn(index, fresh) / before.fresh).toBeGreaterThan(0.78)
+  expect(firstIn(index, known) / before.known).toBeGreaterThan(1.2)
+})
+
+test('an agent without lessons is not given more than lessons say for the text, and the reasons name it', () => {
+  const index = registry()
+  const [newcomer] = agents.filter(({ name }) => !taught.has(name))
+  const text = wanted(newcomer?.description ?? '')
+  const matchOf = () => index.rank(text).candidates.find(({ id }) => id === newcomer?.name)
+  const before = matchOf()
+  expect(before?.reasons.join()).not.toContain('no lessons yet')
+  teach(index, [{ query: 'zzqx wvkj', agent: agents[0]?.name ?? '' }])
+  expect(matchOf()?.score).toBeCloseTo(before?.score ?? 0, 3)
+  teach(index, texts.slice(0, 300).filter(isTaught))
+  expect(matchOf()?.reasons).toContain('no lessons yet: its own words count for more')
+  expect(matchOf()?.score).toBeGreaterThan(before?.score ?? 1)
+})
+
+test('what an agent says of itself is no lesson: the reasons name what its tasks taught alone', () => {
+  const index = new AgentIndex({ now: () => at })
+  const offer = { name: 'Opera', skills: [skillOf('Opera')], queueDepth: 0 }
+  index.put('1', 'opera', offer)
+  index.put('2', 'other', { ...offer, name: 'Other', skills: [skillOf('Other')] })
+  teach(index, [...fiveTimes('sell tickets', '1'), ...fiveTimes('mend the bicycle', '2')])
+  const [best] = index.rank(wanted('opera tickets')).candidates
+  expect(best).toMatchObject({ slug: 'opera' })
+  expect(best?.reasons.join()).toMatch(/did well with tasks of "tickets"/)
+  expect(best?.reasons.join()).not.toMatch(/tasks of .*"opera"/)
+})
+
+test('an agent that says something else of itself is known by that, whatever it said when it was taught', () => {
+  const said = (name: string) => {
+    const index = new AgentIndex({ now: () => at })
+    index.put('1', 'one', { name, skills: [skillOf(name)], queueDepth: 0 })
+    return index
+  }
+  const [changed, fresh] = [said('Opera'), said('Bicycle')]
+  teach(changed, fiveTimes('sell tickets', '1'))
+  changed.put('1', 'one', { name: 'Bicycle', skills: [skillOf('Bicycle')], queueDepth: 0 })
+  teach(fresh, fiveTimes('sell tickets', '1'))
+  for (const text of ['opera tickets', 'bicycle', 'tickets']) {
+    expect(changed.rank(wanted(text))).toEqual(fresh.rank(wanted(text)))
+  }
+})

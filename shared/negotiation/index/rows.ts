@@ -1,0 +1,120 @@
+import type { Facts, Offer } from '../score/offer.ts'
+import { type Profile, profileOf } from '../score/profile.ts'
+
+export interface Row {
+  id: string
+  slug: string
+  number: number
+  offer: Offer
+  profile: Profile
+  units: Int32Array
+  /** Skills that have the same types and tools share one. */
+  shape: Shape
+  /** Why it is no candidate at present. */
+  rule?: string
+  /** The rule is expected to end by itself soon; see `RankOptions.evenAway`. */
+  away?: boolean
+  /** Embeddings of its skills, of length 1, in their order. */
+  vectors?: readonly Float32Array[]
+}
+
+/** What hard constraints read of skills; `agents` of the index have it. */
+export interface Shape {
+  key: string
+  skills: Offer['skills']
+  agents: number
+}
+
+/** The rows of the index: by id, by number and in the order of their slugs. */
+export class Rows {
+  readonly #byId = new Map<string, Row>()
+  readonly #byNumber: (Row | undefined)[] = []
+  readonly #free: number[] = []
+  readonly #shapes = new Map<string, Shape>()
+  #ordered: Row[] | undefined
+
+  get size(): number {
+    return this.#byId.size
+  }
+
+  get capacity(): number {
+    return this.#byNumber.length
+  }
+
+  byId(id: string): Row | undefined {
+    return this.#byId.get(id)
+  }
+
+  byNumber(number: number): Row {
+    return this.#byNumber[number] as Row
+  }
+
+  /** By slug. */
+  ordered(): readonly Row[] {
+    this.#ordered ??= [...this.#byId.values()].sort((a, b) => (a.slug < b.slug ? -1 : 1))
+    return this.#ordered
+  }
+
+  shapes(): Iterable<Shape> {
+    return this.#shapes.values()
+  }
+
+  add(id: string, slug: string, offer: Offer): Row {
+    const number = this.#free.pop() ?? this.#byNumber.length
+    const row: Row = {
+      id,
+      slug,
+      number,
+      offer,
+      profile: profileOf(offer),
+      units: new Int32Array(0),
+      shape: this.#shapeOf(offer),
+    }
+    this.#byId.set(id, row)
+    this.#byNumber[number] = row
+    if (this.#ordered !== undefined) this.#ordered.splice(this.#placeOf(slug), 0, row)
+    return row
+  }
+
+  remove(row: Row): void {
+    this.#byId.delete(row.id)
+    this.#byNumber[row.number] = undefined
+    this.#free.push(row.number)
+    row.shape.agents -= 1
+    if (row.shape.agents === 0) this.#shapes.delete(row.shape.key)
+    const at = this.#ordered?.indexOf(row) ?? -1
+    if (at >= 0) this.#ordered?.splice(at, 1)
+  }
+
+  #placeOf(slug: string): number {
+    const all = this.#ordered as Row[]
+    let low = 0
+    let high = all.length
+    while (low < high) {
+      const middle = (low + high) >>> 1
+      if ((all[middle] as Row).slug < slug) low = middle + 1
+      else high = middle
+    }
+    return low
+  }
+
+  #shapeOf({ skills }: Offer): Shape {
+    const key = JSON.stringify(
+      skills.map((skill) => [skill.inputModes, skill.outputModes, skill.allowedTools]),
+    )
+    const shape = this.#shapes.get(key) ?? { key, skills, agents: 0 }
+    shape.agents += 1
+    this.#shapes.set(key, shape)
+    return shape
+  }
+}
+
+/** The offer with other facts and the same texts. */
+export function withFacts({ name, description, skills }: Offer, facts: Facts): Offer {
+  return {
+    ...(name === undefined ? {} : { name }),
+    ...(description === undefined ? {} : { description }),
+    skills,
+    ...facts,
+  }
+}

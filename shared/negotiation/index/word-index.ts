@@ -1,0 +1,125 @@
+import type { Profile } from '../score/profile.ts'
+import { dimensions, type Meaning } from '../words/meaning.ts'
+import { Posting } from './postings.ts'
+
+/** Below so many agents rarity is judged as if there were so many: in a small registry no word is common. */
+const agentsImagined = 200
+
+const noRow = -1
+
+/** Stem → units that hold it. A unit is a skill of an agent, or an agent as a whole; `row` says of whom. */
+export class WordIndex {
+  readonly #postings = new Map<string, Posting>()
+  readonly #freeUnits: number[] = []
+  #rowOf = new Int32Array(1024)
+  #directions = new Int8Array(1024 * dimensions)
+  /** 0: no direction. */
+  #lengths = new Float64Array(1024)
+  #units = 0
+  #agents = 0
+
+  /** @returns the numbers of its units, to be given back to `remove`. */
+  add(row: number, { units }: Profile): Int32Array {
+    const numbers = new Int32Array(units.length)
+    const stems = new Set<string>()
+    units.forEach(({ impacts, meaning }, at) => {
+      const unit = this.#newUnit(row)
+      this.#lengths[unit] = meaning?.length ?? 0
+      if (meaning !== undefined) this.#directions.set(meaning.vector, unit * dimensions)
+      numbers[at] = unit
+      for (const [stem, impact] of impacts) {
+        stems.add(stem)
+        this.#posting(stem).add(unit, impact)
+      }
+    })
+    for (const stem of stems) this.#posting(stem).agents += 1
+    this.#agents += 1
+    return numbers
+  }
+
+  remove(numbers: Int32Array, { units }: Profile): void {
+    const stems = new Set<string>()
+    units.forEach(({ impacts }, at) => {
+      const unit = numbers[at] as number
+      this.#freeUnits.push(unit)
+      this.#rowOf[unit] = noRow
+      for (const stem of impacts.keys()) {
+        stems.add(stem)
+        this.#posting(stem).remove(unit)
+      }
+    })
+    for (const stem of stems) {
+      const posting = this.#posting(stem)
+      posting.agents -= 1
+      if (posting.length === 0) this.#postings.delete(stem)
+    }
+    this.#agents -= 1
+  }
+
+  posting(stem: string): Posting | undefined {
+    return this.#postings.get(stem)
+  }
+
+  /** Highest number of a unit, and one more. */
+  get capacity(): number {
+    return this.#units
+  }
+
+  /** As `likeness` of the unit's meaning with this one. */
+  likeness(unit: number, { vector, length }: Meaning): number {
+    const own = this.#lengths[unit] as number
+    if (own === 0) return 0
+    const all = this.#directions
+    const from = unit * dimensions
+    let a = 0
+    let b = 0
+    let c = 0
+    let d = 0
+    for (let at = 0; at < dimensions; at += 4) {
+      const there = from + at
+      a += (all[there] as number) * (vector[at] as number)
+      b += (all[there + 1] as number) * (vector[at + 1] as number)
+      c += (all[there + 2] as number) * (vector[at + 2] as number)
+      d += (all[there + 3] as number) * (vector[at + 3] as number)
+    }
+    return Math.max(0, (a + b + c + d) / (own * length))
+  }
+
+  /** −1: nobody has the unit any more. */
+  rowOf(unit: number): number {
+    return this.#rowOf[unit] as number
+  }
+
+  /** The rarity of a stem among the agents, as in BM25. */
+  rarityOf(stem: string): number {
+    const agents = this.#agents + agentsImagined
+    const holders = this.#postings.get(stem)?.agents ?? 0
+    return Math.log(1 + (agents - holders + 0.5) / (holders + 0.5))
+  }
+
+  #newUnit(row: number): number {
+    const unit = this.#freeUnits.pop() ?? this.#units++
+    if (unit >= this.#rowOf.length) {
+      const larger = new Int32Array(this.#rowOf.length * 2)
+      larger.set(this.#rowOf)
+      this.#rowOf = larger
+      const directions = new Int8Array(larger.length * dimensions)
+      directions.set(this.#directions)
+      this.#directions = directions
+      const lengths = new Float64Array(larger.length)
+      lengths.set(this.#lengths)
+      this.#lengths = lengths
+    }
+    this.#rowOf[unit] = row
+    return unit
+  }
+
+  #posting(stem: string): Posting {
+    let posting = this.#postings.get(stem)
+    if (posting === undefined) {
+      posting = new Posting()
+      this.#postings.set(stem, posting)
+    }
+    return posting
+  }
+}

@@ -1,0 +1,59 @@
+import { modesMatch } from '@parley/wire/model/mime'
+import { amountOf } from './amount.ts'
+import { estimateOf } from './estimate.ts'
+import type { Offer, OfferedSkill } from './offer.ts'
+import type { NegotiationRequest } from './request.ts'
+
+/** The hard constraint that the offer breaks, in words; undefined when it breaks none (design gaps, "Negotiation"). */
+export function brokenConstraint(offer: Offer, wanted: NegotiationRequest): string | undefined {
+  return brokenBySkills(offer.skills, wanted) ?? brokenByFacts(offer, wanted)
+}
+
+/** Those that the skills alone decide: types and tools. */
+export function brokenBySkills(
+  skills: readonly OfferedSkill[],
+  wanted: NegotiationRequest,
+): string | undefined {
+  if (skills.length === 0) return 'the agent has no skills'
+  const unread = wanted.inputMimeTypes?.find(
+    (type) => !skills.some(({ inputModes }) => inputModes.some((mode) => modesMatch(mode, type))),
+  )
+  if (unread !== undefined) return `input type ${unread} cannot be read`
+  const outputs = wanted.outputMimeTypes ?? []
+  const producible = outputs.some((type) =>
+    skills.some(({ outputModes }) => outputModes.some((mode) => modesMatch(mode, type))),
+  )
+  if (outputs.length > 0 && !producible) return `none of the output types ${outputs.join(', ')} can be made`
+  return brokenByTools(skills, wanted)
+}
+
+function brokenByTools(
+  skills: readonly OfferedSkill[],
+  { requiredTools = [], forbiddenTools = [] }: NegotiationRequest,
+): string | undefined {
+  if (requiredTools.length === 0 && forbiddenTools.length === 0) return undefined
+  const both = requiredTools.find((tool) => forbiddenTools.includes(tool))
+  if (both !== undefined) return `tool ${both} is required and forbidden at once`
+  const tools = new Set(skills.flatMap((skill) => skill.allowedTools))
+  const missing = requiredTools.find((tool) => !tools.has(tool))
+  if (missing !== undefined) return `required tool ${missing} is missing`
+  const forbidden = forbiddenTools.find((tool) => tools.has(tool))
+  return forbidden === undefined ? undefined : `forbidden tool ${forbidden} is present`
+}
+
+/** Those that change while the agent works: its price and how long it takes. */
+export function brokenByFacts(offer: Offer, wanted: NegotiationRequest): string | undefined {
+  const { maxCostAmount, maxLatencyMs } = wanted
+  if (maxCostAmount !== undefined && offer.price !== undefined) {
+    const price = amountOf(offer.price.amount)
+    const most = amountOf(maxCostAmount)
+    if (price === undefined) return 'its price cannot be read, and max_cost_amount is set'
+    if (most !== undefined && price > most)
+      return `price ${offer.price.amount} is above max_cost_amount ${maxCostAmount}`
+  }
+  if (maxLatencyMs === undefined) return undefined
+  const { latencyMs } = estimateOf(offer)
+  return latencyMs !== undefined && latencyMs > 2 * maxLatencyMs
+    ? `estimated ${latencyMs} ms is more than twice max_latency_ms`
+    : undefined
+}

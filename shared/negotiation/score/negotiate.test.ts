@@ -1,0 +1,164 @@
+import { testAgent } from '@parley/agent/testing'
+import { expect, test } from 'vitest'
+import { negotiate } from './negotiate.ts'
+import type { Offer, OfferedSkill } from './offer.ts'
+import { type NegotiationRequest, parseNegotiation } from './request.ts'
+import { costScore, loadScore, performanceScore } from './sub-scores.ts'
+import { usualWeights } from './usual.ts'
+
+const skill = (name: string, description = '', more: Partial<OfferedSkill> = {}): OfferedSkill => ({
+  id: name.replaceAll(' ', '-'),
+  name,
+  description,
+  tags: [],
+  inputModes: ['text/plain'],
+  outputModes: ['text/plain'],
+  examples: [],
+  allowedTools: [],
+  performance: {},
+  assessment: { keywords: [], specializations: [], antiPatterns: [] },
+  ...more,
+})
+const offer = (name: string, description: string, more: Partial<Offer> = {}): Offer => ({
+  name,
+  description,
+  skills: [skill(name)],
+  queueDepth: 0,
+  ...more,
+})
+const ask = (taskSummary: string, more: Partial<NegotiationRequest> = {}): NegotiationRequest => ({
+  taskSummary,
+  weights: { skillMatch: 1, ioCompatibility: 0, performance: 0, load: 0, cost: 0 },
+  ...more,
+})
+
+test.each([
+  ['NewsPlugin', 'latest news'],
+  ['air_quality_forecast', 'how good is the air'],
+  ['airqualityforecast', 'how good is the air'],
+  ['天气预报', '明天天气怎么样'],
+  ['الطقس', 'كيف طقس اليوم'],
+  ['🍕', 'one 🍕 please'],
+  ['Airplanes', 'a flight to Rome'],
+  ['percentages', '17% of 89.90'],
+])('%s has to do with "%s"', (name, text) => {
+  expect(negotiate(offer(name, ''), ask(text)).score).toBeGreaterThan(0.1)
+})
+
+test('reasons show words as the request and the card write them, never their stems', () => {
+  const converter = offer('Unit converter', 'Converts Kilometers and calculates areas', {
+    skills: [skill('Conversion', 'Converts Kilometers and calculates areas')],
+  })
+  const said = (text: string, knowledge = {}) => negotiate(converter, ask(text), knowledge).reasons.join('\n')
+  expect(said('Calculate an AREA')).toContain('words in common: Calculate, AREA')
+  expect(said('how many kilometres')).toMatch(/related: kilometres ~ Kilometers/)
+  const learned = (feature: string) => (feature === 'calcul the' ? 2 : feature === 'areas' ? 1 : -1)
+  expect(said('Calculate the lakes', { learned })).toMatch(
+    /did well with tasks of "Calculate the"\n.*badly with tasks of "Calculate"/,
+  )
+})
+
+test('a description stuffed with every keyword does not win over the agent that does the work', () => {
+  const words =
+    'weather news music travel hotel recipe stock chart pdf translate law fitness code email tax job garden film'
+  const stuffed = offer('everything', `${words} `.repeat(50))
+  for (const word of words.split(' ')) {
+    const wanted = ask(`I need help with ${word}`)
+    expect(negotiate(offer(word, `Does ${word}`), wanted).score).toBeGreaterThan(
+      negotiate(stuffed, wanted).score,
+    )
+  }
+})
+
+test('measured figures count before declared ones, once enough were seen', () => {
+  const skills = [skill('Weather', '', { performance: { avgProcessingTimeMs: 100 } })]
+  const measured = (samples: number) =>
+    negotiate(
+      { skills, queueDepth: 0, measured: { samples, latencyMs: 800, successShare: 0.5 } },
+      {
+        ...ask('weather'),
+        maxLatencyMs: 1000,
+      },
+    )
+  expect(measured(4)).toMatchObject({ estimatedLatencyMs: 100, subscores: { performance: 0.9 } })
+  expect(measured(5)).toMatchObject({ estimatedLatencyMs: 800, subscores: { performance: 0.1 } })
+})
+
+test.each([
+  ['0.5', '0.49', 'price 0.5 is above max_cost_amount 0.49'],
+  [`1${'0'.repeat(29)}.1`, `1${'0'.repeat(29)}`, 'above max_cost_amount'],
+  ['1e3', '5', 'its price cannot be read'],
+])('a price of %s breaks max_cost_amount %s', (amount, maxCostAmount, reason) => {
+  const { brokenConstraint, score } = negotiate(
+    offer('w', 'w', { price: { amount } }),
+    ask('w', { maxCostAmount }),
+  )
+  expect([brokenConstraint, score]).toEqual([expect.stringContaining(reason), 0])
+})
+
+test('sub-scores: cost, load and performance are those of the reference implementation, where nothing was measured', () => {
+  expect([
+    costScore(undefined, '1'),
+    costScore('1', undefined),
+    costScore('1', '2'),
+    costScore('0.00', '0'),
+  ]).toEqual([1, 0.5, 0.75, 1])
+  expect([loadScore({ queueDepth: 0 }), loadScore({ queueDepth: 3 })]).toEqual([1, 0.25])
+  expect([performanceScore(50, 100), performanceScore(300, 100), performanceScore(5, undefined)]).toEqual([
+    0.5, 0, 1,
+  ])
+})
+
+test('sub-scores: what the gateway measured refines load and performance (decision record 20)', () => {
+  const load = (queueDepth: number, activeTasks: number) => loadScore({ queueDepth, activeTasks })
+  expect([load(0, 0), load(0, 10), load(2, 10)]).toEqual([1, 0.5, 0.25])
+  // Running tasks decide between agents at which nothing waits, and never outweigh a waiting one.
+  expect(load(0, 1)).toBeGreaterThan(load(0, 2))
+  expect(load(0, 9)).toBeGreaterThan(load(1, 0))
+  expect([performanceScore(50, 100, 0.5), performanceScore(50, undefined, 0.5)]).toEqual([0.25, 0.5])
+  // No estimate with a limit: between an agent that keeps it and one that does not.
+  expect([performanceScore(undefined, 100), performanceScore(undefined, undefined)]).toEqual([0.5, 1])
+})
+
+test('an agent’s own answer has the sub-scores of the reference implementation', async () => {
+  const skills = [
+    { id: 'weather', name: 'Weather', description: 'weather', performance: { avgProcessingTimeMs: 50 } },
+  ]
+  await using agent = await testAgent({ skills, handle: () => 'done' })
+  const subscores = async (more: object) => {
+    const body = { task_summary: 'weather', weights: { performance: 1, load: 1 }, ...more }
+    const answer = await fetch(`${agent.url}/agent/negotiation`, {
+      method: 'POST',
+      headers: { 'content-type': 'application/json' },
+      body: JSON.stringify(body),
+    })
+    return ((await answer.json()) as { subscores: object }).subscores
+  }
+  expect(await subscores({})).toMatchObject({ performance: 1, load: 1 })
+  expect(await subscores({ max_latency_ms: 100 })).toMatchObject({ performance: 0.5, load: 1 })
+})
+
+test.each([['-1'], ['+1'], ['1e3'], ['€5'], ['5 USD'], ['1,5'], ['.5'], ['NaN'], ['9'.repeat(400)], ['']])(
+  'max_cost_amount %s is refused',
+  (amount) => {
+    const body = { task_summary: 'x', weights: {}, max_cost_amount: amount }
+    expect(() => parseNegotiation(body)).toThrow(/invalid/i)
+  },
+)
+
+test('agents without skills, with 500 skills, texts of 1 MB: answered, bounded', () => {
+  expect(negotiate({ skills: [], queueDepth: 0 }, ask('x')).brokenConstraint).toBe('the agent has no skills')
+  const many = Array.from({ length: 500 }, (_, at) => skill(`Skill ${at}`, 'weather everywhere'))
+  expect(negotiate({ skills: many, queueDepth: 0 }, ask('weather')).skillMatches).toHaveLength(20)
+  const long = ask('weather', { taskDetails: 'rain '.repeat(200_000) })
+  expect(negotiate(offer('weather', 'rain'), long).canHandle).toBe(true)
+})
+
+test('a text that has nothing to do with the agent: skill match 0, no matter how well the rest fits', () => {
+  const answer = negotiate(offer('weather', 'rain'), ask('xyzzy plugh', { weights: usualWeights }))
+  expect(answer).toMatchObject({
+    canHandle: false,
+    score: 0.45,
+    rejectionReason: 'no skill matches the task',
+  })
+})

@@ -1,0 +1,122 @@
+import { backgroundRarity, relatedTo } from '../words/english.ts'
+import { type Meaning, meaningOf } from '../words/meaning.ts'
+import { particularsOf } from '../words/names.ts'
+import { isStopWord, stemOf, wordsIn } from '../words/split.ts'
+import { writtenWords } from '../words/written-words.ts'
+import type { NegotiationRequest } from './request.ts'
+
+/** A word of the wanted text that counts. */
+export interface Term {
+  stem: string
+  /** By its rarity in English, 0.05 … 1. */
+  weight: number
+  related: readonly (readonly [stem: string, share: number])[]
+}
+
+/** The wanted text, read. */
+export interface Query {
+  terms: readonly Term[]
+  /** Stem → the terms that it answers, by their place, and how well. */
+  answers: ReadonlyMap<string, readonly (readonly [term: number, share: number])[]>
+  /** What learning looks at: the stems, and pairs of neighbouring words. Names and numbers are left out. */
+  features: readonly string[]
+  /** The stems of stop words: how people ask for a thing tells tasks apart, too. */
+  common: readonly string[]
+  /** Absent where none of the words is English. */
+  meaning: Meaning | undefined
+  /** Stem → the word as the text writes it; read when first used. */
+  written: () => ReadonlyMap<string, string>
+}
+
+/** A number says nothing about a kind of task, unless the text says nothing else. */
+const isNumeral = (word: string) => /^\p{N}+$/u.test(word)
+
+/** Words of a text that count. */
+export const termsMax = 64
+const wordsMax = 10_000
+const pairsMax = 48
+const commonMax = 16
+const writtenCharsMax = 20_000
+/**
+ * The text read last. One place, for a ranking asks about one text alone; a WeakMap would carry every text through the
+ * collections of young garbage, and make those slow.
+ */
+let last: { wanted: NegotiationRequest; query: Query } | undefined
+
+/** Reads the text of the request once, however many agents are asked in a row. */
+export function queryOf(wanted: NegotiationRequest): Query {
+  if (last?.wanted === wanted) return last.query
+  const query = readQuery(`${wanted.taskSummary}\n${wanted.taskDetails ?? ''}`)
+  last = { wanted, query }
+  return query
+}
+
+/** A long text counts by its 64 words that say most: those that are rare, and those that come again. */
+export function readQuery(text: string): Query {
+  const words = wordsIn(text, wordsMax)
+  const isParticular = particularsOf(text)
+  const counts = new Map<string, number>()
+  const common = new Set<string>()
+  const isAllNumbers = words.every((word) => isStopWord(word) || isNumeral(word))
+  for (const word of words) {
+    if (isNumeral(word) && !isAllNumbers) continue
+    if (!isStopWord(word)) add(counts, stemOf(word))
+    else if (common.size < commonMax && !isParticular(word)) common.add(stemOf(word))
+  }
+  let terms = [...counts].map(([stem, count]) => ({ stem, count, weight: backgroundRarity(stem) }))
+  if (terms.length > termsMax) {
+    terms = terms
+      .sort((a, b) => b.weight * (1 + Math.log(b.count)) - a.weight * (1 + Math.log(a.count)))
+      .slice(0, termsMax)
+  }
+  const read = terms.map(({ stem, weight }) => ({ stem, weight, related: relatedTo(stem) }))
+  return {
+    terms: read,
+    answers: answersOf(read),
+    features: featuresOf(terms, words, isParticular),
+    common: [...common].filter((stem) => !counts.has(stem)),
+    meaning: meaningOf(terms.map(({ stem }) => stem)),
+    written: onFirstUse(() => writtenWords(text, writtenCharsMax)),
+  }
+}
+
+function onFirstUse<T>(make: () => T): () => T {
+  let made: T | undefined
+  return () => (made ??= make())
+}
+
+function answersOf(terms: readonly Term[]): Map<string, [number, number][]> {
+  const answers = new Map<string, [number, number][]>()
+  terms.forEach(({ stem, related }, at) => {
+    for (const [other, share] of [[stem, 1] as const, ...related]) {
+      const known = answers.get(other)
+      if (known === undefined) answers.set(other, [[at, share]])
+      else known.push([at, share])
+    }
+  })
+  return answers
+}
+
+function featuresOf(
+  terms: readonly { stem: string }[],
+  words: readonly string[],
+  isParticular: (word: string) => boolean,
+): string[] {
+  const general = new Set<string>()
+  for (const word of words) if (!isParticular(word)) general.add(stemOf(word))
+  const stems = terms.map(({ stem }) => stem).filter((stem) => general.has(stem))
+  return [...stems, ...pairsIn(words, isParticular)]
+}
+
+function pairsIn(words: readonly string[], isParticular: (word: string) => boolean): string[] {
+  const pairs = new Set<string>()
+  for (let at = 1; at < words.length && pairs.size < pairsMax; at += 1) {
+    const [first, second] = [words[at - 1] as string, words[at] as string]
+    if (!isParticular(first) && !isParticular(second)) pairs.add(`${stemOf(first)} ${stemOf(second)}`)
+  }
+  return [...pairs]
+}
+
+function add(counts: Map<string, number>, stem: string): void {
+  counts.set(stem, (counts.get(stem) ?? 0) + 1)
+}

@@ -1,0 +1,105 @@
+import { snakeOf } from '@parley/wire/codecs/parley/spelling'
+import { type Estimate, successOf } from './estimate.ts'
+import { massOf } from './evidence.ts'
+import type { Knowledge } from './knowledge.ts'
+import type { Offer } from './offer.ts'
+import type { Query } from './query.ts'
+import type { NegotiationRequest } from './request.ts'
+import type { SkillMatch } from './skill-match.ts'
+import type { Subscores } from './weighted.ts'
+
+interface Found {
+  offer: Offer
+  subscores: Subscores
+  matches: readonly SkillMatch[]
+  estimate: Estimate
+  query: Query
+  knowledge: Knowledge
+}
+
+const learnedNamedMax = 3
+
+/** Why the score is what it is, in short sentences; what only a gateway knows is named as such. */
+export function reasonsOf(found: Found): string[] {
+  const { offer, subscores, estimate, knowledge } = found
+  return [
+    ...skillReason(found),
+    ...learnedReason(found),
+    `input and output types fit ${Math.round(subscores.ioCompatibility * 100)} %`,
+    ...speedReason(estimate),
+    ...successReason(offer),
+    queueReason(offer),
+    ...costReason(offer),
+    ...(knowledge.withoutEmbeddings === undefined ? [] : [`words alone: ${knowledge.withoutEmbeddings}`]),
+  ]
+}
+
+/** The specification requires `weights`; a client that leaves them out learns which ones were used. */
+export function defaultsReason({ weightsAreDefault, weights }: NegotiationRequest): string[] {
+  if (weightsAreDefault !== true) return []
+  const named = Object.entries(weights).map(([name, value]) => `${snakeOf(name)} ${value}`)
+  return [`no weights given: the defaults apply (${named.join(', ')})`]
+}
+
+function skillReason({ matches, subscores }: Found): string[] {
+  const best = matches[0]
+  if (best !== undefined) return [`skill ${best.skillId}: ${best.reasons.join('; ')}`]
+  return [
+    subscores.skillMatch > 0 ? 'no skill names it, the agent as a whole fits' : 'no skill matches the task',
+  ]
+}
+
+function learnedReason({ query, knowledge, subscores }: Found): string[] {
+  const { learned, lessonsHold } = knowledge
+  if (learned === undefined) return subscores.skillMatch > 0 ? newcomerReason(query, knowledge) : []
+  const known = query.features
+    .filter((feature) => lessonsHold?.(feature) ?? true)
+    .map((feature) => ({ feature, value: learned(feature) }))
+  const best = (sign: number) =>
+    known
+      .filter(({ value }) => value * sign > 0)
+      .sort((a, b) => (b.value - a.value) * sign)
+      .slice(0, learnedNamedMax)
+      .map(({ feature }) => `"${asWritten(feature, query)}"`)
+      .join(', ')
+  const good = best(1)
+  const bad = best(-1)
+  return [
+    ...(good === '' ? [] : [`learned: did well with tasks of ${good}`]),
+    ...(bad === '' ? [] : [`learned: did badly with tasks of ${bad}`]),
+  ]
+}
+
+/** A feature is a stem, or the stems of two neighbouring words. */
+function asWritten(feature: string, { written }: Query): string {
+  return feature
+    .split(' ')
+    .map((stem) => written().get(stem) ?? stem)
+    .join(' ')
+}
+
+/** Others have lessons that speak for the text: it is not passed over for having none. */
+const newcomerReason = (query: Query, knowledge: Knowledge): string[] =>
+  (knowledge.learnedMost?.(query, massOf(query, knowledge)) ?? 0) > 0
+    ? ['no lessons yet: its own words count for more']
+    : []
+
+function speedReason({ latencyMs, measured }: Estimate): string[] {
+  return latencyMs === undefined
+    ? []
+    : [`takes about ${latencyMs} ms (${measured ? 'measured' : 'declared'})`]
+}
+
+function successReason(offer: Offer): string[] {
+  const share = successOf(offer)
+  return share === undefined || share === 1
+    ? []
+    : [`${Math.round(share * 100)} % of its tasks ended well (measured)`]
+}
+
+function queueReason({ queueDepth, activeTasks }: Offer): string {
+  const running = activeTasks === undefined || activeTasks === 0 ? '' : `, ${activeTasks} run`
+  return `${queueDepth === 0 ? 'nothing waits' : `${queueDepth} tasks wait`}${running}`
+}
+
+const costReason = ({ price }: Offer): string[] => (price === undefined ? [] : [`costs ${price.amount}`])

@@ -1,0 +1,47 @@
+import { modesMatch } from '@parley/wire/model/mime'
+import { amountOf, shareOf } from './amount.ts'
+import type { Facts, OfferedSkill } from './offer.ts'
+import type { NegotiationRequest } from './request.ts'
+
+/** 1 when one skill reads every input type and makes an output type, 0.5 when it takes several skills. */
+export function ioCompatibility(skills: readonly OfferedSkill[], wanted: NegotiationRequest): number {
+  const inputs = wanted.inputMimeTypes ?? []
+  const outputs = wanted.outputMimeTypes ?? []
+  if (inputs.length === 0 && outputs.length === 0) return 1
+  const oneDoesAll = skills.some((skill) => {
+    const reads = inputs.every((type) => skill.inputModes.some((mode) => modesMatch(mode, type)))
+    const makes =
+      outputs.length === 0 || outputs.some((type) => skill.outputModes.some((mode) => modesMatch(mode, type)))
+    return reads && makes
+  })
+  return oneDoesAll ? 1 : 0.5
+}
+
+/**
+ * `max(0, 1 − estimate/limit)`; 1 without a limit, 0.5 without an estimate; times the share of tasks that ended well
+ * (docs/decisions/0020-load-and-performance.md).
+ */
+export function performanceScore(
+  estimateMs: number | undefined,
+  limitMs: number | undefined,
+  successShare = 1,
+): number {
+  if (limitMs === undefined) return successShare
+  if (estimateMs === undefined) return 0.5 * successShare
+  return limitMs === 0 ? 0 : Math.max(0, 1 - estimateMs / limitMs) * successShare
+}
+
+/** `1 ÷ (1 + waiting tasks)`. A running task counts a tenth: it decides between agents at which none waits (record 20). */
+export function loadScore({ queueDepth, activeTasks = 0 }: Facts): number {
+  return 1 / (1 + Math.max(0, queueDepth) + Math.max(0, activeTasks) / 10)
+}
+
+/** 1 when free, 0.5 without a budget, else `1 − 0.5 · price/budget`. */
+export function costScore(price: string | undefined, budget: string | undefined): number {
+  if (price === undefined) return 1
+  const asked = amountOf(price)
+  if (asked === 0n) return 1
+  const most = budget === undefined ? undefined : amountOf(budget)
+  if (asked === undefined || most === undefined) return 0.5
+  return most < asked ? 0 : 1 - 0.5 * shareOf(asked, most)
+}

@@ -1,0 +1,82 @@
+import { randomUUID } from 'node:crypto'
+import { partOut } from './wire-out.ts'
+import type { Part } from '../../model/task.ts'
+
+/** Placeholder in JSON for a part that is read later. Callers cannot guess it. */
+const placeholder = `lazy-part-${randomUUID()}`
+
+let found: LazyPart[] | undefined
+
+/** A large part that is still in the store. It takes the place of the part in a task that is about to be answered. */
+export class LazyPart {
+  readonly kind = 'lazy'
+  /** About the length of its JSON. */
+  readonly bytes: number
+  readonly load: () => Promise<Part>
+
+  constructor(bytes: number, load: () => Promise<Part>) {
+    this.bytes = bytes
+    this.load = load
+  }
+
+  toJSON(): string {
+    if (found === undefined) throw new Error('A lazy part is serialized by toLazyJson alone')
+    found.push(this)
+    return placeholder
+  }
+}
+
+/** JSON of a value whose lazy parts are read when their turn comes. */
+export interface LazyJson {
+  /** Of the whole JSON, roughly. */
+  bytes: number
+  /** The text between the parts: one more than there are parts. */
+  texts: string[]
+  parts: LazyPart[]
+}
+
+/** @param wrap what goes around the JSON of the value */
+export function toLazyJson(value: unknown, wrap: (json: string) => string = (json) => json): LazyJson {
+  const parts: LazyPart[] = []
+  found = parts
+  try {
+    const text = wrap(JSON.stringify(value))
+    const texts = parts.length === 0 ? [text] : text.split(`"${placeholder}"`)
+    return { bytes: parts.reduce((sum, part) => sum + part.bytes, text.length), texts, parts }
+  } finally {
+    found = undefined
+  }
+}
+
+const chunkBytes = 64 * 1024
+
+/** The bytes, in chunks of at most 64 KiB. One part is in memory at a time. */
+export async function* chunksOf({ texts, parts }: LazyJson): AsyncGenerator<Buffer> {
+  for (const [index, text] of texts.entries()) {
+    yield* cut(Buffer.from(text))
+    const part = await parts[index]?.load()
+    if (part !== undefined) yield* cut(Buffer.from(JSON.stringify(partOut(part))))
+  }
+}
+
+function* cut(bytes: Buffer): Generator<Buffer> {
+  for (let from = 0; from < bytes.byteLength; from += chunkBytes)
+    yield bytes.subarray(from, from + chunkBytes)
+}
+
+/** About the length of the JSON of a value, without making it. */
+export function roughBytesOf(value: unknown): number {
+  let bytes = 0
+  const waiting: unknown[] = [value]
+  while (waiting.length > 0) {
+    const next = waiting.pop()
+    bytes += typeof next === 'string' ? next.length + 3 : 5
+    if (next instanceof LazyPart) bytes += next.bytes
+    else if (typeof next === 'object' && next !== null)
+      for (const [key, inner] of Object.entries(next)) {
+        bytes += key.length + 4
+        waiting.push(inner)
+      }
+  }
+  return bytes
+}

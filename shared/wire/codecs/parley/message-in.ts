@@ -1,0 +1,68 @@
+import { z } from 'zod'
+import type { JsonObject } from '../../model/task.ts'
+import { wireObject } from './spelling.ts'
+
+/** Specification, Message and Part, as a caller sends them. */
+/** As it was sent. */
+const sentUuid = z
+  .string()
+  .regex(/^[\da-f]{8}-[\da-f]{4}-[\da-f]{4}-[\da-f]{4}-[\da-f]{12}$/i, 'must be a UUID')
+
+/** An id that is looked up: one UUID in two spellings is one thing. */
+export const uuid = sentUuid.toLowerCase()
+
+/** `z.record` would copy; the parser has refused hostile keys and deep nesting already. */
+export const jsonObject = z.custom<JsonObject>(
+  (value) => typeof value === 'object' && value !== null && !Array.isArray(value),
+  'must be an object',
+)
+
+const base64 = z
+  .string()
+  .refine((text) => text.length % 4 === 0 && /^[A-Za-z0-9+/]*={0,2}$/.test(text), 'must be base64')
+
+const fileContent = wireObject({
+  name: z.string().max(1024).optional(),
+  mimeType: z.string().max(256).optional(),
+  bytes: base64.optional(),
+  uri: z
+    .string()
+    .max(2048)
+    .regex(/^https?:\/\//i, 'must begin with http:// or https://')
+    .optional(),
+}).superRefine((file, context) => {
+  if (file.uri !== undefined && file.bytes !== undefined)
+    context.addIssue({ code: 'custom', path: ['uri'], message: 'must not stand beside bytes' })
+  else if (file.uri === undefined && file.bytes === undefined)
+    context.addIssue({ code: 'custom', path: ['bytes'], message: 'is missing' })
+})
+
+const metadata = jsonObject.optional()
+export const part = z.preprocess(
+  dropNullMetadata,
+  z.discriminatedUnion('kind', [
+    z.object({ kind: z.literal('text'), text: z.string(), metadata }),
+    z.object({ kind: z.literal('data'), data: jsonObject, metadata }),
+    z.object({ kind: z.literal('file'), file: fileContent, metadata }),
+  ]),
+)
+
+/** Clients that write every field send `metadata: null`. */
+function dropNullMetadata(given: unknown): unknown {
+  if (typeof given !== 'object' || given === null || (given as { metadata?: unknown }).metadata !== null)
+    return given
+  const { metadata: _dropped, ...rest } = given as Record<string, unknown>
+  return rest
+}
+
+export const messageIn = wireObject({
+  role: z.enum(['user', 'agent', 'assistant', 'system']),
+  parts: z.array(part).min(1, 'must hold at least one part').max(1000),
+  kind: z.literal('message').optional(),
+  messageId: sentUuid,
+  contextId: uuid.optional(),
+  taskId: uuid.optional(),
+  referenceTaskIds: z.array(uuid).max(100).optional(),
+  metadata,
+})
+export type MessageIn = z.output<typeof messageIn>

@@ -1,0 +1,82 @@
+import { z } from 'zod'
+import { ParleyError } from '../../errors.ts'
+import { taskStates } from '../../model/task.ts'
+import { jsonObject, messageIn, uuid } from './message-in.ts'
+import { pushNotificationConfig } from './push-config-in.ts'
+import { wireObject } from './spelling.ts'
+
+/** Params of every method (specification, "POST /"; design gaps, "Other methods"). */
+const anyOfTaskId = { taskId: ['id'] }
+
+export const messageSend = wireObject({
+  message: messageIn,
+  configuration: wireObject({
+    acceptedOutputModes: z.array(z.string().max(256)).max(100).optional(),
+    longRunning: z.boolean().optional(),
+    pushNotificationConfig: pushNotificationConfig.optional(),
+  }).optional(),
+})
+export type MessageSend = z.output<typeof messageSend>
+
+const historyLength = z.int().min(0).optional()
+
+export const taskGet = wireObject({ taskId: uuid, historyLength }, anyOfTaskId)
+export const taskCancel = wireObject({ taskId: uuid }, anyOfTaskId)
+export const taskResubscribe = wireObject(
+  { taskId: uuid, afterSequence: z.int().min(0).optional() },
+  anyOfTaskId,
+)
+
+const page = {
+  limit: z.int().min(1).max(1000).default(1000),
+  cursor: z.string().max(1024).optional(),
+}
+export const tasksList = wireObject({
+  ...page,
+  contextId: uuid.optional(),
+  state: z.enum(taskStates).optional(),
+  historyLength,
+})
+export const contextsList = wireObject(page)
+export const contextsClear = wireObject({ contextId: uuid })
+
+export const tasksFeedback = wireObject(
+  {
+    taskId: uuid,
+    feedback: z.string().max(10_000),
+    rating: z.int().min(1).max(5).optional(),
+    metadata: jsonObject.optional(),
+  },
+  anyOfTaskId,
+)
+export const noParams = wireObject({})
+
+export const pushConfigSet = wireObject(
+  { taskId: uuid, longRunning: z.boolean().default(false), pushNotificationConfig },
+  anyOfTaskId,
+)
+export const pushConfigGet = wireObject(
+  { taskId: uuid, pushNotificationConfigId: uuid.optional() },
+  anyOfTaskId,
+)
+export const pushConfigList = wireObject({ taskId: uuid }, anyOfTaskId)
+export const pushConfigDelete = wireObject({ taskId: uuid, pushNotificationConfigId: uuid }, anyOfTaskId)
+
+export const taskEvents = wireObject(
+  {
+    taskId: uuid,
+    afterSequence: z.int().min(0).default(0),
+    limit: z.int().min(1).max(1000).default(100),
+  },
+  anyOfTaskId,
+)
+
+/** @throws ParleyError InvalidParams with `data.issues [{path, message}]`; values of the caller are not repeated. */
+export function parseParams<T extends z.ZodType>(schema: T, params: unknown): z.output<T> {
+  const parsed = schema.safeParse(params)
+  if (parsed.success) return parsed.data
+  const issues = parsed.error.issues
+    .slice(0, 20)
+    .map((issue) => ({ path: issue.path.join('.'), message: issue.message }))
+  throw new ParleyError('InvalidParams', { data: { issues } })
+}

@@ -1,0 +1,50 @@
+import { z } from 'zod'
+import type { JsonObject } from '../../model/task.ts'
+import { jsonObject, uuid } from './message-in.ts'
+import { wireObject } from './spelling.ts'
+
+const word = z.string().min(1).max(256)
+const text = z.string().max(4096).optional()
+
+/** A security scheme of OpenAPI, as agent cards have them; what a type needs is checked, the rest is kept as it was sent. */
+const securityScheme = z.discriminatedUnion('type', [
+  z.looseObject({ type: z.literal('http'), scheme: word, bearerFormat: text, description: text }),
+  z.looseObject({
+    type: z.literal('apiKey'),
+    name: word,
+    in: z.enum(['query', 'header', 'cookie']),
+    description: text,
+  }),
+  z.looseObject({ type: z.literal('oauth2'), flows: jsonObject, description: text }),
+  z.looseObject({ type: z.literal('openIdConnect'), openIdConnectUrl: word, description: text }),
+  z.looseObject({ type: z.literal('mutualTLS'), description: text }),
+])
+
+/** PushNotificationAuthenticationInfo of A2A, which its clients send in the same place. */
+const authenticationInfo = z.looseObject({ schemes: z.array(word).min(1).max(20), credentials: text })
+
+const authenticationMaxChars = 8192
+
+const authentication = jsonObject.superRefine((given, context) => {
+  const isInfo = given['type'] === undefined && given['schemes'] !== undefined
+  const parsed = (isInfo ? authenticationInfo : securityScheme).safeParse(given)
+  for (const { path, message } of parsed.error?.issues ?? [])
+    context.addIssue({ code: 'custom', path, message })
+  if (parsed.success && JSON.stringify(given).length > authenticationMaxChars)
+    context.addIssue({
+      code: 'custom',
+      message: `must not be longer than ${authenticationMaxChars} characters`,
+    })
+})
+
+/**
+ * Specification, PushNotificationConfig, as a caller sends it. Where URL and token may go is looked at when it is registered;
+ * `authentication` is checked, kept, given back, and changes nothing in the delivery (design gaps, "Other methods").
+ */
+export const pushNotificationConfig = wireObject({
+  id: uuid,
+  url: z.string().min(1),
+  token: z.string().optional(),
+  authentication: authentication.optional() as z.ZodType<JsonObject | undefined>,
+})
+export type PushNotificationConfigIn = z.output<typeof pushNotificationConfig>

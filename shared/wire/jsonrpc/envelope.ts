@@ -1,0 +1,52 @@
+import { ParleyError } from '../errors.ts'
+
+/** A request's id: it comes back with the same type and value; null where it could not be read. */
+export type RequestId = string | number | null
+
+export interface RpcRequest {
+  id: string | number
+  method: string
+  params: Record<string, unknown>
+}
+
+/** @throws ParleyError InvalidRequest when the JSON is not a JSON-RPC 2.0 request, InvalidParams when `params` is no object. */
+export function readRequest(body: unknown): RpcRequest {
+  if (!isObject(body)) {
+    throw new ParleyError('InvalidRequest', {
+      message: Array.isArray(body) ? 'Batches are not supported' : 'Request must be a JSON object',
+    })
+  }
+  if (body['jsonrpc'] !== '2.0') throw new ParleyError('InvalidRequest', { message: 'jsonrpc must be "2.0"' })
+  const id = readId(body)
+  if (id === null) {
+    throw new ParleyError('InvalidRequest', { message: 'id must be a string or an integer' })
+  }
+  if (typeof body['method'] !== 'string') {
+    throw new ParleyError('InvalidRequest', { message: 'method must be a string' })
+  }
+  const params = body['params'] ?? (body['params'] === null ? null : {})
+  if (!isObject(params)) throw new ParleyError('InvalidParams', { message: 'params must be an object' })
+  return { id, method: body['method'], params }
+}
+
+export function readId(body: unknown): RequestId {
+  const id = isObject(body) ? body['id'] : null
+  return typeof id === 'string' || Number.isSafeInteger(id) ? (id as string | number) : null
+}
+
+/** `result` is JSON text already. */
+export function resultEnvelope(id: RequestId, result: string): string {
+  return `{"jsonrpc":"2.0","id":${JSON.stringify(id)},"result":${result}}`
+}
+
+export function errorEnvelope(id: RequestId, error: ParleyError): string {
+  return JSON.stringify({
+    jsonrpc: '2.0',
+    id,
+    error: { code: error.code, message: error.message, data: error.data },
+  })
+}
+
+export function isObject(value: unknown): value is Record<string, unknown> {
+  return typeof value === 'object' && value !== null && !Array.isArray(value)
+}

@@ -1,0 +1,171 @@
+/**
+ * How cost grows with the number of tasks: tasks/get, tasks/list and the claim of a task at the store, with 1 thousand, 100
+ * thousand and 2 million tasks in the embedded store (BENCH_SQLITE_TASKS; there tasks/get over HTTP too), and with 1 and 200 thousand in a MongoDB-compatible
+ * server (BENCH_MONGODB_TASKS; none: leave it out). Flat within 2 × is the promise, by the clock and by CPU time, with the file
+ * in the system's memory; what a get costs whose pages come from the disk is told beside it. The tasks are written past the
+ * store. BENCH_QUICK=yes: a tenth of the most.
+ */
+import { mkdirSync, mkdtempSync, rmSync, statSync, writeFileSync } from 'node:fs'
+import os from 'node:os'
+import path from 'node:path'
+import { openMongodbStore } from '@parley/engine/store/mongodb'
+import { openSqliteStore } from '@parley/engine/store/sqlite'
+import { mongodbKind, startMongodb } from '../testing/mongodb-server.ts'
+import { dropFromMemory } from './support/file-in-memory.ts'
+import { type FilledAgent, fileOf, requestFigures } from './support/growing-agent.ts'
+import {
+  type Cost,
+  type Costs,
+  costOfGets,
+  costs,
+  type Question,
+  questions,
+  type Stage,
+} from './support/growing-store.ts'
+import { machine } from './support/machine.ts'
+import { fillMongodb } from './support/mongodb-fill.ts'
+import { plansOf, sorts } from './support/mongodb-plans.ts'
+import { cpuByProgram } from './support/process-tree.ts'
+import { expectAtMost, printFigures } from './support/report.ts'
+import { fillTasks } from './support/sqlite-fill.ts'
+
+const quick = process.env['BENCH_QUICK'] === 'yes'
+const counts = (name: string, usual: string) =>
+  (process.env[name] ?? usual).split(',').filter(Boolean).map(Number)
+const sqliteCounts = counts('BENCH_SQLITE_TASKS', quick ? '1000,200000' : '1000,100000,2000000')
+const mongodbCounts =
+  mongodbKind() === undefined ? [] : counts('BENCH_MONGODB_TASKS', quick ? '1000,20000' : '1000,200000')
+const results = path.join(import.meta.dirname, '..', '..', 'bench', 'results')
+const folder = mkdtempSync(path.join(os.tmpdir(), 'parley-bench-growth-'))
+const agentId = 'bench'
+
+try {
+  const sqlite = sqliteCounts.length === 0 ? undefined : await embedded()
+  const mongodb = mongodbCounts.length === 0 ? undefined : await shared()
+  const result = { machine: machine(), sqlite, mongodb }
+  mkdirSync(results, { recursive: true })
+  writeFileSync(path.join(results, 'growth.json'), `${JSON.stringify(result, null, 2)}\n`)
+} finally {
+  rmSync(folder, { recursive: true })
+}
+
+/** A file for each size, as an agent has it in its folder. */
+async function embedded() {
+  const agents: FilledAgent[] = sqliteCounts.map((filled) => {
+    const dataDir = path.join(folder, String(filled))
+    mkdirSync(dataDir)
+    return { name: `${filled} tasks`, dataDir, filled }
+  })
+  const stores = await storeCosts(agents)
+  const fromDisk = await costFromDisk(agents.at(-1))
+  const requests = await requestFigures([agents[0], agents.at(-1)].filter((agent) => agent !== undefined))
+  console.log('tasks/get over HTTP, as the agent answers it:')
+  printFigures(requests)
+  const [first, last] = Object.values(requests).map(({ cpuMicrosPerRequest }) => cpuMicrosPerRequest)
+  if (first !== undefined && last !== undefined)
+    expectAtMost('tasks/get over HTTP: most tasks ÷ fewest, CPU time', last / first, 2)
+  return { stores, fromDisk, requests }
+}
+
+function ours(): number {
+  const { user, system } = process.cpuUsage()
+  return user + system
+}
+
+async function storeCosts(agents: FilledAgent[]): Promise<Record<string, Costs>> {
+  await using stack = new AsyncDisposableStack()
+  const stages: Stage[] = []
+  let file = ''
+  for (const agent of agents) {
+    file = fileOf(agent)
+    await (await openSqliteStore({ file }))[Symbol.asyncDispose]()
+    fillTasks(file, 0, agent.filled)
+    stages.push({
+      name: agent.name,
+      store: stack.use(await openSqliteStore({ file })),
+      filled: agent.filled,
+      file,
+    })
+  }
+  const found = await costs(stages, 5000, ours)
+  const megabytes = Math.round(statSync(file).size / 1e6)
+  console.log(`Embedded store, microseconds by the clock, and of CPU; the largest file has ${megabytes} MB`)
+  show(found)
+  const read = Math.max(...Object.values(found).map(({ get }) => get.fromDisk))
+  console.log(
+    `Read from the disk for a get: ${Math.round(read)} bytes at most; nothing, where the files fit into memory`,
+  )
+  judge(found, questions)
+  return found
+}
+
+/** A get when the system has forgotten the file, as after a start or where the file is larger than the memory. */
+async function costFromDisk(agent: FilledAgent | undefined): Promise<Cost | undefined> {
+  if (agent === undefined || !dropFromMemory(fileOf(agent))) return undefined
+  await using store = await openSqliteStore({ file: fileOf(agent) })
+  const cost = await costOfGets({ ...agent, store }, 2000, ours)
+  const [wall, cpu, bytes] = [cost.wall, cost.cpu, cost.fromDisk].map(Math.round)
+  console.log(
+    `get with ${agent.name}, from the disk: ${wall} µs by the clock, ${cpu} of CPU, ${bytes} bytes read`,
+  )
+  return cost
+}
+
+/** A database for each size, in one server. */
+async function shared() {
+  await using server = await startMongodb()
+  await using stack = new AsyncDisposableStack()
+  const stages: Stage[] = []
+  let asked: Record<string, unknown>[] = []
+  let url = ''
+  for (const filled of mongodbCounts) {
+    url = server.newUrl()
+    asked = []
+    const heard = asked
+    const onCommand = (one: Record<string, unknown>) => void heard.push(one)
+    const store = stack.use(await openMongodbStore({ url, agentId, onCommand }))
+    const began = performance.now()
+    await fillMongodb(url, agentId, filled)
+    console.log(`${filled} tasks written in ${Math.round((performance.now() - began) / 1000)} s`)
+    stages.push({ name: `${filled} tasks`, store, filled })
+  }
+  const all = () => Object.values(cpuByProgram()).reduce((sum, micros) => sum + micros, 0)
+  const found = await costs(stages, 600, all)
+  const plans = await plansOf(url, asked)
+  console.log(
+    `\n${server.kind}, microseconds by the clock, a round trip in each, and of CPU with the server's`,
+  )
+  show(found)
+  console.log('Explained, with the most tasks:')
+  console.table(plans)
+  const sorted = Object.values(plans).some((plan) => plan.includes(sorts))
+  judge(
+    found,
+    questions.filter((question) => !sorted || question !== 'list'),
+  )
+  if (sorted)
+    console.log(
+      'not judged  list: this server finds by the index what an owner has, and sorts it all, though the index has the order',
+    )
+  return { server: server.kind, found, plans }
+}
+
+function show(found: Record<string, Costs>): void {
+  const rounded = (one: Costs) =>
+    Object.fromEntries(
+      questions.flatMap((name) => [
+        [name, Math.round(one[name].wall)],
+        [`${name}, CPU`, Math.round(one[name].cpu)],
+      ]),
+    )
+  console.table(Object.fromEntries(Object.entries(found).map(([name, one]) => [name, rounded(one)])))
+}
+
+function judge(found: Record<string, Costs>, which: readonly Question[]): void {
+  const [first, last] = [Object.values(found)[0], Object.values(found).at(-1)]
+  if (first === undefined || last === undefined) return
+  for (const name of which) {
+    expectAtMost(`${name}: most tasks ÷ fewest, by the clock`, last[name].wall / first[name].wall, 2)
+    expectAtMost(`${name}: most tasks ÷ fewest, CPU time`, last[name].cpu / first[name].cpu, 2)
+  }
+}

@@ -1,0 +1,96 @@
+/**
+ * `parley migrate` of 100,000 tasks (BENCH_TASKS) from an embedded store to a MongoDB-compatible server, as an operator types
+ * it: killed with SIGKILL in the middle, started again, its verification read, and the result asked for by the store's port.
+ */
+import { type ChildProcess, spawn } from 'node:child_process'
+import { once } from 'node:events'
+import { mkdirSync, mkdtempSync, rmSync, writeFileSync } from 'node:fs'
+import os from 'node:os'
+import path from 'node:path'
+import { findAgents } from '@parley/engine/migration/find-agents'
+import { openMongodbStore } from '@parley/engine/store/mongodb'
+import { openSqliteStore } from '@parley/engine/store/sqlite'
+import { loadOrCreateKeys } from '@parley/kit/did/key-file'
+import { startMongodb } from '../testing/mongodb-server.ts'
+import { machine } from './support/machine.ts'
+import { fillTasks, ownerOf, taskIdOf } from './support/sqlite-fill.ts'
+
+const count = Number(process.env['BENCH_TASKS'] ?? 100_000)
+const root = path.join(import.meta.dirname, '..', '..')
+const folder = mkdtempSync(path.join(os.tmpdir(), 'parley-bench-migrate-'))
+
+try {
+  const agentFolder = path.join(folder, 'agents', 'filled')
+  mkdirSync(agentFolder, { recursive: true })
+  await loadOrCreateKeys(path.join(agentFolder, 'agent.key.json'))
+  const file = path.join(agentFolder, 'agent.db')
+  await (await openSqliteStore({ file }))[Symbol.asyncDispose]()
+  fillTasks(file, 0, count)
+  await using server = await startMongodb()
+  const url = server.newUrl()
+  console.log(`${count} tasks, to ${server.kind}`)
+  const killedAt = await killedInTheMiddle(url)
+  const began = performance.now()
+  const report = await migrated(url)
+  const seconds = (performance.now() - began) / 1000
+  const part = report.parts[0]
+  const documents = Object.values(part?.verified ?? {}).reduce((sum, one) => sum + one.count, 0)
+  await check(url)
+  const result = { machine: machine(), server: server.kind, count, killedAt, seconds, documents, part }
+  console.table(part?.verified)
+  console.log(`Killed at: ${killedAt}`)
+  console.log(`The rest: ${seconds.toFixed(1)} s; ${documents} documents verified`)
+  writeFileSync(path.join(root, 'bench', 'results', 'migrate.json'), `${JSON.stringify(result, null, 2)}\n`)
+} finally {
+  rmSync(folder, { recursive: true })
+}
+
+function command(url: string, ...more: string[]): ChildProcess {
+  const args = [
+    path.join(root, 'cli', 'bin.mjs'),
+    'migrate',
+    '--from',
+    `sqlite:${folder}`,
+    '--to',
+    url,
+    ...more,
+  ]
+  return spawn(process.execPath, args, { cwd: folder, stdio: ['ignore', 'pipe', 'pipe'] })
+}
+
+/** Kills it with its second line of progress, and says what that was. */
+async function killedInTheMiddle(url: string): Promise<string> {
+  const child = command(url)
+  let said = ''
+  child.stderr?.on('data', (chunk: Buffer) => {
+    said += String(chunk)
+    if (said.split('\n').length > 2) child.kill('SIGKILL')
+  })
+  await once(child, 'close')
+  return said.trim().split('\n').at(-1) ?? ''
+}
+
+async function migrated(url: string) {
+  const child = command(url, '--json')
+  const [out, err] = ['', ''] as [string, string]
+  const said = { out, err }
+  child.stdout?.on('data', (chunk: Buffer) => (said.out += String(chunk)))
+  child.stderr?.on('data', (chunk: Buffer) => (said.err += String(chunk)))
+  await once(child, 'close')
+  if (child.exitCode !== 0) throw new Error(`migrate ended with ${child.exitCode}: ${said.err}`)
+  return JSON.parse(said.out) as {
+    parts: { verified: Record<string, { count: number; checksum: string }> }[]
+  }
+}
+
+/** What the command does not look at: the answers of the port. */
+async function check(url: string): Promise<void> {
+  const [agent] = await findAgents(folder, folder)
+  await using store = await openMongodbStore({ url, agentId: agent?.agentId ?? '' })
+  const { completed } = await store.countByState()
+  if (completed !== count) throw new Error(`${completed} tasks instead of ${count}`)
+  for (const number of [0, Math.floor(count / 2), count - 1]) {
+    const task = await store.findTask(taskIdOf(number), ownerOf(Math.floor(number / 4)))
+    if (task?.artifacts.length !== 1) throw new Error(`task ${number} is not there`)
+  }
+}

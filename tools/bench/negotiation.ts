@@ -1,0 +1,126 @@
+/**
+ * How long a ranking takes over 100 to 100,000 agents, made of the texts in `bench/data/routing`, varied; and what an agent
+ * costs. Then the whole answer of `POST /agent/negotiation` with 10 candidates, over HTTP, of a gateway with 10,000 agents on one
+ * core: one caller who asks again once answered, so that its p99 is that of one answer and not of a queue. The CPU is that of the
+ * whole gateway meanwhile: the answers, their records, the garbage collector, and probes of 10,000 agents once a lease.
+ */
+import { AgentIndex } from '@parley/negotiation/index/agent-index'
+import type { Offer } from '@parley/negotiation/score/offer'
+import { usualWeights } from '@parley/negotiation/score/usual'
+import { texts } from '../testing/routing-list.ts'
+import { httpRequest, LoadGenerator } from './support/load.ts'
+import { cores, coreTimes, idleShare } from './support/machine.ts'
+import { expectAtMost, percent, printTable, saveResults } from './support/report.ts'
+import { offerOf, request } from './support/routing-data.ts'
+import { ServerProcess } from './support/server-process.ts'
+import { variedAgents } from './support/varied-agents.ts'
+
+const sizes = [100, 1000, 10_000, 100_000]
+const agentOf = variedAgents(7)
+
+function varied(number: number): Offer {
+  const { queueDepth, ...agent } = agentOf(number)
+  return { ...offerOf(agent), queueDepth }
+}
+
+const used = () => {
+  globalThis.gc?.()
+  const { heapUsed, arrayBuffers } = process.memoryUsage()
+  return heapUsed + arrayBuffers
+}
+
+function measure(size: number) {
+  const before = used()
+  const offers = Array.from({ length: size }, (_, number) => varied(number))
+  const index = new AgentIndex()
+  const started = performance.now()
+  offers.forEach((offer, number) => index.put(`id-${number}`, `agent-${number}`, offer))
+  const loadMs = performance.now() - started
+  const bytes = (used() - before) / size
+  const asked = texts.slice(0, size > 10_000 ? 300 : 1000)
+  const times = asked.map(({ query }, at) => {
+    const from = performance.now()
+    index.rank(request(query, usualWeights))
+    return at < 100 ? undefined : performance.now() - from
+  })
+  const sorted = times.filter((time) => time !== undefined).sort((a, b) => a - b)
+  const one = performance.now()
+  index.put('one-more', 'one-more', varied(size))
+  const oneMoreMs = performance.now() - one
+  const at = (share: number) => sorted[Math.floor(sorted.length * share)] ?? 0
+  return { size, loadMs, bytes, p50Ms: at(0.5), p99Ms: at(0.99), oneMoreMs }
+}
+
+const program = (name: string) => `${import.meta.dirname}/support/${name}-process.ts`
+
+/** One caller, 10,000 agents, one core for the gateway. */
+async function overHttp() {
+  await using upstream = await ServerProcess.start({ args: [program('upstream')], core: cores.load })
+  await using oauth = await ServerProcess.start({ args: [program('oauth')], core: cores.load })
+  await using server = await ServerProcess.start({
+    args: ['--disable-warning=ExperimentalWarning', program('gateway')],
+    core: cores.server,
+    env: { UPSTREAM: upstream.address, OAUTH: oauth.address, AGENTS: '10000' },
+    startLimitMs: 120_000,
+  })
+  using generator = new LoadGenerator()
+  const weights = { skill_match: 0.55, io_compatibility: 0.2, performance: 0.15, load: 0.05, cost: 0.05 }
+  const requests = texts.slice(0, 1000).map(({ query }) =>
+    httpRequest({
+      path: '/agent/negotiation',
+      headers: {},
+      body: { task_summary: query, weights, limit: 10 },
+    }),
+  )
+  const load = { requests, connections: 1, address: server.address, mustHold: '"candidates":[{' }
+  await generator.run({ ...load, total: 3000 })
+  const [cpu, core] = [server.cpuMicros, coreTimes(cores.server)]
+  // Some ten seconds: agents' signs of life are written every five.
+  const total = 10_000
+  const { p50Ms, p99Ms, seconds } = await generator.run({ ...load, total })
+  const cpuMicros = server.cpuMicros - cpu
+  const others = 1 - idleShare(core, coreTimes(cores.server)) - cpuMicros / (seconds * 1_000_000)
+  return {
+    p50Ms,
+    p99Ms,
+    cpuMicrosPerRequest: cpuMicros / total,
+    othersOnServerCore: Math.max(0, others),
+    requestsPerSecond: total / seconds,
+    rssBytes: server.rssBytes,
+  }
+}
+
+const found = sizes.map(measure)
+printTable(
+  ['agents', 'p50 ms', 'p99 ms', 'load ms', 'one more ms', 'bytes an agent'],
+  found.map(({ size, p50Ms, p99Ms, loadMs, oneMoreMs, bytes }) => [
+    String(size),
+    p50Ms.toFixed(2),
+    p99Ms.toFixed(2),
+    loadMs.toFixed(0),
+    oneMoreMs.toFixed(2),
+    String(Math.round(bytes)),
+  ]),
+)
+const http = await overHttp()
+const ranking = found.find(({ size }) => size === 10_000)
+console.log('\nPOST /agent/negotiation at 10,000 agents, 10 candidates')
+printTable(
+  ['', 'p50 ms', 'p99 ms', 'CPU µs', 'others on its core'],
+  [
+    [
+      'the whole answer over HTTP',
+      http.p50Ms.toFixed(2),
+      http.p99Ms.toFixed(2),
+      http.cpuMicrosPerRequest.toFixed(0),
+      percent(http.othersOnServerCore),
+    ],
+    ['of it the ranking', ranking?.p50Ms.toFixed(2) ?? '', ranking?.p99Ms.toFixed(2) ?? '', '', ''],
+  ],
+)
+const p50 = (size: number) => found.find((one) => one.size === size)?.p50Ms ?? 0
+expectAtMost('p99 of ranking at 10,000 agents', ranking?.p99Ms ?? 0, 3, ' ms')
+expectAtMost('p50 at 10,000 ÷ p50 at 100', p50(10_000) / p50(100), 10)
+expectAtMost('p50 at 100,000 ÷ p50 at 1,000', p50(100_000) / p50(1000), 10)
+expectAtMost('p99 of the whole HTTP answer at 10,000 agents', http.p99Ms, 5, ' ms')
+await saveResults('negotiation', { found, http })

@@ -1,0 +1,245 @@
+/**
+ * How well the gateway chooses: `bench/data/routing` (199 agents with one-line descriptions, 3,000 texts), a list of agents
+ * with several skills and whole tasks beside it. Words alone; then with half of the texts learned; then texts that no
+ * agent of a reduced registry serves. Figures: share of texts whose agent is first, and among the first five.
+ */
+import { createHash } from 'node:crypto'
+import { AgentIndex } from '@parley/negotiation/index/agent-index'
+import { lessonWords } from '@parley/negotiation/score/learning'
+import type { Offer } from '@parley/negotiation/score/offer'
+import type { Weights } from '@parley/negotiation/score/request'
+import { routeMinScore, usualWeights } from '@parley/negotiation/score/usual'
+import { agents, numbersFrom, type Text, texts } from '../testing/routing-list.ts'
+import { expectAtLeast, printTable, saveResults } from './support/report.ts'
+import { offerOf, request, shuffled, wordsAlone } from './support/routing-data.ts'
+import { specialists, wholeTasks } from './support/whole-tasks.ts'
+
+const splits = [1, 2, 3, 4, 5]
+
+function indexOf(offers: readonly Offer[]): AgentIndex {
+  const index = new AgentIndex()
+  for (const offer of offers) index.put(offer.name ?? '', (offer.name ?? '').toLowerCase(), offer)
+  return index
+}
+
+function hits(index: AgentIndex, asked: readonly Text[]) {
+  let first = 0
+  let five = 0
+  for (const { query, agent } of asked) {
+    const place = index.rank(request(query), { limit: 5 }).candidates.findIndex(({ id }) => id === agent)
+    if (place === 0) first += 1
+    if (place >= 0) five += 1
+  }
+  return { first: first / asked.length, five: five / asked.length }
+}
+
+const mean = (values: readonly number[]) => values.reduce((sum, value) => sum + value, 0) / values.length
+
+/** Completed tasks of thirty callers, rated 5. */
+function teach(index: AgentIndex, done: readonly Text[]): void {
+  const at = Date.now()
+  const lessons = done.map(({ query, agent }, number) => ({
+    agent,
+    context: `context-${number}`,
+    caller: `caller-${number % 30}`,
+    at,
+    outcome: 1,
+    words: lessonWords(query),
+  }))
+  index.learn(...lessons)
+}
+
+function learned() {
+  const found = splits.map((seed) => {
+    const mixed = shuffled(texts, numbersFrom(seed))
+    const index = indexOf(agents.map(offerOf))
+    teach(index, mixed.slice(0, 1500))
+    return hits(index, mixed.slice(1500))
+  })
+  return { first: mean(found.map(({ first }) => first)), five: mean(found.map(({ five }) => five)) }
+}
+
+/**
+ * First place where `share` of the agents has lessons: texts of these, and texts of agents without, each before anybody had
+ * lessons and after.
+ */
+function someTaught(share: number) {
+  const found = splits.map((seed) => {
+    const mixed = shuffled(texts, numbersFrom(seed))
+    const order = shuffled(agents, numbersFrom(seed + 200)).map(({ name }) => name)
+    const taught = new Set(order.slice(0, Math.round(share * order.length)))
+    const has = ({ agent }: Text) => taught.has(agent)
+    const index = indexOf(agents.map(offerOf))
+    const asked = mixed.slice(1500)
+    const groups = [asked.filter(has), asked.filter((text) => !has(text)), asked]
+    const before = groups.map((group) => hits(index, group).first)
+    teach(index, mixed.slice(0, 1500).filter(has))
+    return [...before, ...groups.map((group) => hits(index, group).first)]
+  })
+  const at = (place: number) => mean(found.map((figures) => figures[place] ?? 0))
+  return {
+    share,
+    taught: { before: at(0), after: at(3) },
+    newcomers: { before: at(1), after: at(4) },
+    all: { before: at(2), after: at(5) },
+  }
+}
+
+/** Whole tasks, with the first of each agent learned: the others are of its other skills. */
+function wholeTasksLearned() {
+  const first = wholeTasks.filter(
+    ({ agent }, at) => wholeTasks.findIndex((one) => one.agent === agent) === at,
+  )
+  const others = wholeTasks.filter((task) => !first.includes(task))
+  const index = indexOf(specialists)
+  const before = hits(index, others)
+  teach(index, first)
+  const scores = others.map(({ query }) => bestScore(index, query, usualWeights))
+  const accepted = scores.filter((score) => score >= routeMinScore).length / scores.length
+  return { asked: others.length, before, after: hits(index, others), accepted }
+}
+
+const bestScore = (index: AgentIndex, query: string, weights: Weights) => {
+  const [top] = index.rank(request(query, weights), { limit: 1 }).candidates
+  return top === undefined || top.subscores.skillMatch === 0 ? 0 : top.score
+}
+
+/** The score below which a fifth of the served is refused, and the share of the others refused there. */
+function atFourFifths(served: readonly number[], others: readonly number[]) {
+  const threshold = served.toSorted((a, b) => a - b)[Math.floor(served.length * 0.2)] ?? 0
+  return { threshold, refused: others.filter((score) => score < threshold).length / others.length }
+}
+
+/** Whole tasks, of all agents and of all but the one that serves it. */
+function refusalOfWholeTasks(weights: Weights) {
+  const everyone = indexOf(specialists)
+  const served = wholeTasks.map(({ query }) => bestScore(everyone, query, weights))
+  const others = wholeTasks.map(({ query, agent }) =>
+    bestScore(indexOf(specialists.filter(({ name }) => name !== agent)), query, weights),
+  )
+  const at = {
+    accepted: served.filter((score) => score >= routeMinScore).length / served.length,
+    refused: others.filter((score) => score < routeMinScore).length / others.length,
+  }
+  return { ...atFourFifths(served, others), ...(weights === usualWeights && { atTheDefault: at }) }
+}
+
+/** The score below which a fifth of the served texts would be refused, and the share of the others refused there. */
+function refusal(weights: Weights, kept: number, taught: boolean) {
+  const found = splits.map((seed) => {
+    const names = new Set(
+      shuffled(agents, numbersFrom(seed + 100))
+        .slice(0, kept)
+        .map(({ name }) => name),
+    )
+    const index = indexOf(agents.filter(({ name }) => names.has(name)).map(offerOf))
+    const mixed = shuffled(texts, numbersFrom(seed))
+    if (taught)
+      teach(
+        index,
+        mixed.slice(0, 1500).filter(({ agent }) => names.has(agent)),
+      )
+    const asked = mixed.slice(1500, 2250)
+    const best = ({ query }: Text) => bestScore(index, query, weights)
+    const served = asked.filter(({ agent }) => names.has(agent)).map(best)
+    const others = asked.filter(({ agent }) => !names.has(agent)).map(best)
+    return atFourFifths(served, others)
+  })
+  return {
+    threshold: mean(found.map(({ threshold }) => threshold)),
+    refused: mean(found.map(({ refused }) => refused)),
+  }
+}
+
+/** Weights were chosen looking at both halves, the first before the second: what holds on one alone is chance. */
+const isFirstHalf = ({ agent }: Text) => ((createHash('sha256').update(agent).digest()[0] ?? 0) & 1) === 0
+
+const all = indexOf(agents.map(offerOf))
+const alone = hits(all, texts)
+const firstHalf = hits(all, texts.filter(isFirstHalf))
+const secondHalf = hits(
+  all,
+  texts.filter((text) => !isFirstHalf(text)),
+)
+const afterLearning = learned()
+const whole = hits(indexOf(specialists), wholeTasks)
+const partly = [0.1, 0.5, 0.9].map(someTaught)
+const wholeLearned = wholeTasksLearned()
+const share = (value: number) => value.toFixed(3)
+printTable(
+  ['', 'first', 'in first five'],
+  [
+    ['words alone', share(alone.first), share(alone.five)],
+    ['  texts of the first half of the agents', share(firstHalf.first), share(firstHalf.five)],
+    ['  texts of the second half', share(secondHalf.first), share(secondHalf.five)],
+    ['1,500 texts learned, the others asked', share(afterLearning.first), share(afterLearning.five)],
+    [`${specialists.length} agents with several skills, whole tasks`, share(whole.first), share(whole.five)],
+  ],
+)
+console.log()
+printTable(
+  ['agents with lessons', 'their texts first', 'texts of the others', 'all', '(before lessons)'],
+  partly.map(({ share: part, taught, newcomers, all: everyone }) => [
+    part.toFixed(1),
+    share(taught.after),
+    share(newcomers.after),
+    share(everyone.after),
+    `${share(taught.before)}, ${share(newcomers.before)}, ${share(everyone.before)}`,
+  ]),
+)
+const { after: wholeAfter, accepted } = wholeLearned
+console.log(
+  `whole tasks of other skills than those learned: ${share(wholeAfter.first)}, accepted ${share(accepted)}`,
+)
+const refusals = [10, 20, 50, 100].flatMap((kept) =>
+  [false, true].flatMap((taught) =>
+    [wordsAlone, usualWeights].map((weights) => ({
+      kept,
+      taught,
+      weights: weights === wordsAlone ? 'skill match alone' : 'the usual',
+      ...refusal(weights, kept, taught),
+    })),
+  ),
+)
+console.log()
+printTable(
+  ['refusal: agents kept, weights', 'learned', 'threshold', 'refused at 80 % accepted'],
+  refusals.map(({ kept, taught, weights, threshold, refused }) => [
+    `${kept}, ${weights}`,
+    taught ? 'yes' : 'no',
+    share(threshold),
+    share(refused),
+  ]),
+)
+const wholeRefusals = [wordsAlone, usualWeights].map(refusalOfWholeTasks)
+for (const { threshold, refused } of wholeRefusals) {
+  console.log(`whole tasks: ${share(refused)} refused below ${share(threshold)}, with four fifths accepted`)
+}
+expectAtLeast('words alone, first', alone.first, 0.46)
+expectAtLeast('words alone, in the first five', alone.five, 0.65)
+expectAtLeast('learned, first', afterLearning.first, 0.682)
+expectAtLeast('learned, in the first five', afterLearning.five, 0.867)
+for (const { share: part, newcomers, taught } of partly) {
+  expectAtLeast(
+    `${part} of the agents learned: texts of the others, share kept`,
+    newcomers.after / newcomers.before,
+    0.9,
+  )
+  expectAtLeast(`${part} of the agents learned: their own texts, share kept`, taught.after / taught.before, 1)
+}
+for (const { kept, taught, weights, refused } of refusals) {
+  const lessons = taught ? ', learned' : ''
+  expectAtLeast(`unserved refused: ${kept} agents${lessons}, ${weights}`, refused, 0.8)
+}
+for (const { refused } of wholeRefusals) expectAtLeast('unserved whole tasks refused', refused, 0.8)
+await saveResults('routing', {
+  alone,
+  firstHalf,
+  secondHalf,
+  afterLearning,
+  partly,
+  wholeLearned,
+  whole,
+  refusals,
+  wholeRefusals,
+})

@@ -1,0 +1,178 @@
+/**
+ * `message/send` to `completed` a second with 1, 2 and 4 processes of one agent on MongoDB and Redis, all on this machine; the
+ * CPU time that a task costs in each agent, the OAuth server, the database and Redis; what an idle process costs; and the
+ * commands a task to both, which would rise with attempts that another process forestalled. BENCH_SECONDS: how long each (10).
+ * BENCH_QUICK=yes: 3. Needs a MongoDB-compatible server and redis-server.
+ */
+import { mkdirSync, mkdtempSync, rmSync, writeFileSync } from 'node:fs'
+import os from 'node:os'
+import path from 'node:path'
+import { setTimeout as wait } from 'node:timers/promises'
+import { connectMongodb } from '@parley/kit/database/mongodb-database'
+import { Pool } from 'undici'
+import { hasMongodb, startMongodb } from '../testing/mongodb-server.ts'
+import { hasRedis, startRedis } from '../testing/redis-server.ts'
+import { AgentProcesses } from './support/agent-processes.ts'
+import { machine } from './support/machine.ts'
+import { mongodbCommands } from './support/mongodb-commands.ts'
+import { cpuByProgram } from './support/process-tree.ts'
+import { redisCommands } from './support/redis-commands.ts'
+import { tokenOf } from './support/tokens.ts'
+
+const quick = process.env['BENCH_QUICK'] === 'yes'
+const seconds = Number(process.env['BENCH_SECONDS'] ?? (quick ? 3 : 10))
+/** A process that is new compiles what it runs: so many seconds for each, before it is looked at. */
+const [warmUpEach, idleSeconds] = quick ? [2, 2] : [5, 5]
+const clients = 32
+const root = path.join(import.meta.dirname, '..', '..')
+
+if (hasMongodb && hasRedis) await main()
+else
+  console.log(
+    'Nothing is measured: a MongoDB-compatible server (npm run mongodb) and redis-server are needed.',
+  )
+
+interface Row {
+  rates: Record<string, number>
+  /** Microseconds a task. */
+  cpu: Record<string, number>
+  /** A task. */
+  commands: Record<string, number>
+}
+
+async function main(): Promise<void> {
+  await using mongodb = await startMongodb()
+  await using redis = await startRedis()
+  const rows: Record<string, Row> = {}
+  for (const count of [1, 2, 4]) {
+    const dataDir = mkdtempSync(path.join(os.tmpdir(), 'parley-bench-scale-'))
+    try {
+      const url = mongodb.newUrl()
+      const env = { DATA_DIR: dataDir, STORE_URL: url, REDIS_URL: redis.url }
+      await using agents = await AgentProcesses.start(count, env)
+      const idle = await idleCost(agents)
+      await load(agents.addresses, warmUpEach * count)
+      const row = await measure(agents, { mongodb: url, redis: redis.url })
+      rows[`${count} processes`] = { ...row, rates: { ...row.rates, 'idle process, CPU ms/s': idle } }
+    } finally {
+      rmSync(dataDir, { recursive: true, force: true })
+    }
+  }
+  console.log(`${mongodb.kind}, ${clients} clients, ${seconds} s each`)
+  const parts = { rates: '', cpu: 'CPU, microseconds a task', commands: 'Commands a task' }
+  for (const [part, title] of Object.entries(parts) as [keyof Row, string][]) {
+    console.log(title)
+    console.table(Object.fromEntries(Object.entries(rows).map(([name, row]) => [name, row[part]])))
+  }
+  const result = { machine: machine(), server: mongodb.kind, clients, seconds, rows }
+  mkdirSync(path.join(root, 'bench', 'results'), { recursive: true })
+  writeFileSync(path.join(root, 'bench', 'results', 'scale.json'), `${JSON.stringify(result, null, 2)}\n`)
+}
+
+/** Milliseconds a second of each process that has nothing to do: looks at the queue, at leases and at webhooks. */
+async function idleCost(agents: AgentProcesses): Promise<number> {
+  // What a start has left for later is over, and nothing has been given out that would be collected now.
+  await wait(2000)
+  const before = agents.cpuMicros
+  await wait(idleSeconds * 1000)
+  const spent = since(before, agents.cpuMicros)
+  return Math.round(spent.reduce((sum, micros) => sum + micros, 0) / 1000 / idleSeconds / spent.length)
+}
+
+async function measure(agents: AgentProcesses, urls: { mongodb: string; redis: string }): Promise<Row> {
+  await allEnded(urls.mongodb)
+  const commands = async () => ({
+    ...prefixed('mongodb', await mongodbCommands(urls.mongodb)),
+    ...prefixed('redis', await redisCommands(urls.redis)),
+  })
+  const before = { each: agents.cpuMicros, all: cpuByProgram(), commands: await commands() }
+  const began = performance.now()
+  const accepted = await load(agents.addresses, seconds)
+  const sent = performance.now()
+  await allEnded(urls.mongodb)
+  const took = (performance.now() - began) / 1000
+  const each = since(before.each, agents.cpuMicros)
+  const all = sums(before.all, cpuByProgram())
+  const busy = Object.values(all).reduce((sum, micros) => sum + micros, 0)
+  const ofAgents = each.reduce((sum, micros) => sum + micros, 0)
+  const { node = 0, ...others } = all
+  const cpu = { agents: ofAgents, 'oauth server': node - ofAgents, ...others }
+  return {
+    rates: {
+      'completed/s': Math.round(accepted / took),
+      'accepted/s': Math.round((accepted * 1000) / (sent - began)),
+      'cores busy %': Math.round(busy / 1e4 / took / os.availableParallelism()),
+    },
+    cpu: perTask(cpu, accepted, 1),
+    commands: perTask(grown(before.commands, await commands()), accepted, 100),
+  }
+}
+
+function since(before: number[], after: number[]): number[] {
+  return after.map((value, i) => value - (before[i] ?? 0))
+}
+
+function prefixed(name: string, counts: Record<string, number>): Record<string, number> {
+  return Object.fromEntries(Object.entries(counts).map(([command, count]) => [`${name} ${command}`, count]))
+}
+
+function grown(before: Record<string, number>, after: Record<string, number>): Record<string, number> {
+  return Object.fromEntries(Object.entries(after).map(([name, count]) => [name, count - (before[name] ?? 0)]))
+}
+
+/** By what it is, of what there was between the two moments. */
+function sums(before: Record<string, number>, after: Record<string, number>): Record<string, number> {
+  const found: Record<string, number> = {}
+  for (const [program, micros] of Object.entries(grown(before, after)))
+    found[nameOf(program)] = (found[nameOf(program)] ?? 0) + micros
+  return found
+}
+
+/** Rounded to so many parts; what is nothing then is left out. */
+function perTask(all: Record<string, number>, tasks: number, parts: number): Record<string, number> {
+  const each = Object.entries(all).map(
+    ([name, sum]) => [name, Math.round((sum * parts) / tasks) / parts] as const,
+  )
+  return Object.fromEntries(each.filter(([, value]) => value >= 5 / parts || (parts === 1 && value > 0)))
+}
+
+/** Until no task of the database waits or runs. Asked there: what agents tell of their tasks is a few seconds old. */
+async function allEnded(url: string): Promise<void> {
+  await using database = await connectMongodb({ url })
+  const tasks = database.db.collection<{ agent_id: string; state: string }>('tasks')
+  const agentId = (await tasks.findOne({}))?.agent_id ?? ''
+  for (const end = Date.now() + 120_000; Date.now() < end; await wait(50)) {
+    if ((await tasks.findOne({ agent_id: agentId, state: { $in: ['submitted', 'working'] } })) === null)
+      return
+  }
+  throw new Error('the tasks do not come to an end')
+}
+
+function nameOf(program: string): string {
+  if (/^(node|MainThread)/.test(program)) return 'node'
+  if (program === 'redis-server' || program === 'this bench') return program
+  return 'database'
+}
+
+/** As many as are answered within the time; resolves with their number. @throws Error with an answer that was refused */
+async function load(addresses: string[], forSeconds: number): Promise<number> {
+  const pools = addresses.map((address) => new Pool(address, { connections: clients }))
+  const end = performance.now() + forSeconds * 1000
+  let accepted = 0
+  const headers = { authorization: `Bearer ${tokenOf(1)}`, 'content-type': 'application/json' }
+  const client = async (number: number) => {
+    for (let turn = number; performance.now() < end; turn += 1) {
+      const parts = [{ kind: 'text', text: 'The quick brown fox jumps over the lazy dog.' }]
+      const message = { role: 'user', kind: 'message', messageId: crypto.randomUUID(), parts }
+      const body = JSON.stringify({ jsonrpc: '2.0', id: '1', method: 'message/send', params: { message } })
+      const pool = pools[turn % pools.length] as Pool
+      const answer = await pool.request({ path: '/', method: 'POST', headers, body })
+      const text = await answer.body.text()
+      if (answer.statusCode !== 200) throw new Error(`refused: ${text.slice(0, 300)}`)
+      accepted += 1
+    }
+  }
+  await Promise.all(Array.from({ length: clients }, (_, number) => client(number)))
+  await Promise.all(pools.map((pool) => pool.close()))
+  return accepted
+}

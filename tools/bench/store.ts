@@ -1,0 +1,114 @@
+/**
+ * Task lives a second on the embedded store (create, one commit, find), empty and with 100,000 tasks in it. Every write
+ * waits for the disk. Ids of ours stand beside each other in the indexes, those that clients make at random do not.
+ */
+import { randomUUID } from 'node:crypto'
+import { mkdtempSync, rmSync, statSync, writeFileSync } from 'node:fs'
+import os from 'node:os'
+import path from 'node:path'
+import { newId } from '@parley/agent/internal/server/methods/new-id'
+import { openSqliteStore } from '@parley/engine/store/sqlite'
+import type { TaskRecord } from '@parley/engine/store/store'
+import { timestamp } from '@parley/wire/model/timestamp'
+
+const clients = 64
+const lives = 20_000
+const existing = Number(process.argv[2] ?? 100_000)
+const owners = Array.from({ length: 100 }, () => `did:parley:bench:agent:${randomUUID()}`)
+const root = path.join(import.meta.dirname, '..', '..')
+const folder = mkdtempSync(path.join(os.tmpdir(), 'parley-bench-'))
+const file = path.join(folder, 'agent.db')
+const store = await openSqliteStore({ file })
+
+await measure(2000, (owner) => life(owner, newId))
+const rows = {
+  'empty store, our ids': await measure(lives, (owner) => life(owner, newId)),
+  'empty store, random ids': await measure(lives, (owner) => life(owner, randomUUID)),
+  [`fill to ${existing}`]: await measure(existing, fill),
+  [`${existing} tasks, our ids`]: await measure(lives, (owner) => life(owner, newId)),
+  [`${existing} tasks, random ids`]: await measure(lives, (owner) => life(owner, randomUUID)),
+  [`${existing} tasks, our ids, one owner`]: await measure(lives, () => life(owners[0] ?? '', newId)),
+  'list of 100': await measure(500, async (owner) => void (await store.listTasks({ owner, limit: 100 }))),
+  'find one': await measure(50_000, async (owner, last) => void (await store.findTask(last, owner))),
+}
+const fileMb = Math.round(statSync(file).size / 1e6)
+const rssMb = Math.round(process.memoryUsage.rss() / 1e6)
+await store[Symbol.asyncDispose]()
+rmSync(folder, { recursive: true })
+
+console.log(
+  `Embedded store, ${clients} clients, ${owners.length} owners, ${bodyLength()} characters a task, Node ${process.versions.node}`,
+)
+console.table(rows)
+console.log(`File ${fileMb} MB, RSS ${rssMb} MB`)
+const result = { node: process.versions.node, clients, existing, rows, fileMb, rssMb }
+writeFileSync(path.join(root, 'bench', 'results', 'store.json'), `${JSON.stringify(result, null, 2)}\n`)
+
+async function measure(count: number, run: (owner: string, last: string) => Promise<string | void>) {
+  let started = 0
+  let last = ''
+  const times: number[] = []
+  const cpu = process.cpuUsage()
+  const start = performance.now()
+  const client = async () => {
+    while (started < count) {
+      const owner = owners[started % owners.length] ?? ''
+      started += 1
+      const since = performance.now()
+      last = (await run(owner, last)) ?? last
+      times.push(performance.now() - since)
+    }
+  }
+  await Promise.all(Array.from({ length: clients }, client))
+  const ms = performance.now() - start
+  const { user, system } = process.cpuUsage(cpu)
+  times.sort((a, b) => a - b)
+  const at = (share: number) => Number((times[Math.floor((times.length - 1) * share)] ?? 0).toFixed(1))
+  return {
+    'per second': Math.round((count / ms) * 1000),
+    'CPU µs each': Math.round((user + system) / count),
+    'p50 ms': at(0.5),
+    'p99 ms': at(0.99),
+  }
+}
+
+/** As `message/send` and one run of a quick handler do it. */
+async function life(owner: string, makeId: () => string): Promise<string> {
+  const task = record(owner, makeId)
+  await store.createTask(task)
+  await store.commitTask({ ...task, version: 2, status: { state: 'completed', timestamp: timestamp() } })
+  await store.findTask(task.id, owner)
+  return task.id
+}
+
+async function fill(owner: string): Promise<void> {
+  await store.createTask({ ...record(owner, newId), status: { state: 'completed', timestamp: timestamp() } })
+}
+
+function record(owner: string, makeId: () => string): TaskRecord {
+  const [id, contextId, now] = [makeId(), makeId(), timestamp()]
+  const parts = [{ kind: 'text' as const, text: 'words '.repeat(100) }]
+  return {
+    id,
+    contextId,
+    owner,
+    version: 1,
+    starts: 0,
+    workedMs: 0,
+    createdAt: now,
+    updatedAt: now,
+    status: { state: 'submitted', timestamp: now },
+    history: [
+      { role: 'user', parts, messageId: randomUUID(), contextId, taskId: id },
+      { role: 'assistant', parts, messageId: randomUUID(), contextId, taskId: id },
+    ],
+    artifacts: [],
+    events: [],
+    referenceTaskIds: [],
+    acceptedOutputModes: [],
+  }
+}
+
+function bodyLength(): number {
+  return JSON.stringify(record('', newId)).length
+}

@@ -1,0 +1,118 @@
+import { randomUUID } from 'node:crypto'
+import { mkdtemp, rm } from 'node:fs/promises'
+import { tmpdir } from 'node:os'
+import path from 'node:path'
+import { httpRequest } from './load.ts'
+import { cores } from './machine.ts'
+import { ServerProcess } from './server-process.ts'
+import { tokenOf } from './tokens.ts'
+
+const root = path.join(import.meta.dirname, '../../..')
+
+export interface AgentOptions {
+  /** Default: the echo agent of the benches. */
+  folder?: string
+  nodeFlags?: string[]
+  /** Settings beside those that every bench needs. */
+  env?: Record<string, string>
+}
+
+/** An agent as the supervisor runs it, with an OAuth server beside it and a store of its own on the disk. */
+export class AgentUnderTest implements AsyncDisposable {
+  readonly server: ServerProcess
+  readonly #open: AsyncDisposableStack
+
+  private constructor(server: ServerProcess, open: AsyncDisposableStack) {
+    this.server = server
+    this.#open = open
+  }
+
+  static async start(options: AgentOptions = {}): Promise<AgentUnderTest> {
+    await using stack = new AsyncDisposableStack()
+    const dataDir = await mkdtemp(path.join(tmpdir(), 'parley-bench-'))
+    stack.defer(() => rm(dataDir, { recursive: true, force: true }))
+    const oauth = stack.use(
+      await ServerProcess.start({ args: [`${import.meta.dirname}/oauth-process.ts`], core: cores.load }),
+    )
+    const server = stack.use(
+      await ServerProcess.start({
+        args: [
+          '--disable-warning=ExperimentalWarning',
+          path.join(root, 'shared/agent/server/agent-process.ts'),
+          options.folder ?? path.join(import.meta.dirname, 'echo'),
+        ],
+        nodeFlags: options.nodeFlags ?? [],
+        core: cores.server,
+        env: {
+          PORT: '0',
+          LOG_LEVEL: 'info',
+          // The other side counts none either.
+          RATE_LIMIT_PER_MINUTE: '0',
+          DATA_DIR: dataDir,
+          OAUTH_INTROSPECTION_URL: `${oauth.address}/introspect`,
+          OAUTH_CLIENT_METADATA_URL: `${oauth.address}/clients/{client_id}`,
+          OAUTH_CLIENT_ID: 'agent',
+          OAUTH_CLIENT_SECRET: 'secret',
+          ...options.env,
+        },
+      }),
+    )
+    return new AgentUnderTest(server, stack.move())
+  }
+
+  get address(): string {
+    return this.server.address
+  }
+
+  /** One call with that token, for what a bench needs beside its load. @throws Error with the answer */
+  async call(method: string, params: object, token = 0): Promise<string> {
+    const response = await fetch(this.address, {
+      method: 'POST',
+      headers: { authorization: `Bearer ${tokenOf(token)}`, 'content-type': 'application/json' },
+      body: JSON.stringify({ jsonrpc: '2.0', id: '1', method, params }),
+    })
+    const text = await response.text()
+    if (!response.ok) throw new Error(text)
+    return text
+  }
+
+  /** Waits until as many tasks as that were completed, by the agent's own metrics. @throws Error when that does not come */
+  async waitForCompleted(expected: number): Promise<void> {
+    const endsAt = Date.now() + 30_000
+    let completed = -1
+    while (Date.now() < endsAt) {
+      completed = await this.#completed()
+      if (completed === expected) return
+      await new Promise((resolve) => setTimeout(resolve, 100))
+    }
+    throw new Error(`${expected} tasks were accepted and ${completed} completed`)
+  }
+
+  async #completed(): Promise<number> {
+    const metrics = await (await fetch(`${this.address}/metrics`)).text()
+    const series = /^agent_tasks_completed_total\{[^}]*state="completed"[^}]*\} (\d+)$/m
+    return Number(series.exec(metrics)?.[1] ?? 0)
+  }
+
+  async [Symbol.asyncDispose](): Promise<void> {
+    await this.#open.disposeAsync()
+  }
+}
+
+/** The call with that token. */
+export const callOf = (token: number, method: string, params: object) =>
+  httpRequest({
+    path: '/',
+    headers: { Authorization: `Bearer ${tokenOf(token)}` },
+    body: { jsonrpc: '2.0', id: '1', method, params },
+  })
+
+/** The same call with each of the first `tokens` tokens. */
+export const callsOf = (tokens: number, method: string, params: object) =>
+  Array.from({ length: tokens }, (_, token) => callOf(token, method, params))
+
+export const text = 'The quick brown fox jumps over the lazy dog.'
+
+export const sendParams = () => ({
+  message: { role: 'user', kind: 'message', messageId: randomUUID(), parts: [{ kind: 'text', text }] },
+})

@@ -1,0 +1,58 @@
+/** A gateway with one agent, at `UPSTREAM`, that does whatever anybody asks about numbers; and `AGENTS` others at the same place. */
+import { mkdtemp, rm } from 'node:fs/promises'
+import { tmpdir } from 'node:os'
+import path from 'node:path'
+import { startGatewayApp } from '@parley/gateway/app'
+import { gatewayConfig } from '@parley/gateway/config'
+import { makeLog } from '@parley/kit/process/log'
+import { variedAgents } from './varied-agents.ts'
+
+const dataDir = await mkdtemp(path.join(tmpdir(), 'parley-bench-gateway-'))
+const oauth = process.env['OAUTH'] ?? ''
+const settings = gatewayConfig({
+  PORT: '0',
+  DATA_DIR: dataDir,
+  RATE_LIMIT_PER_MINUTE: '0',
+  LOG_LEVEL: 'error',
+  OAUTH_ISSUER: oauth,
+  OAUTH_INTROSPECTION_URL: `${oauth}/introspect`,
+  OAUTH_CLIENT_METADATA_URL: `${oauth}/clients/{client_id}`,
+  OAUTH_CLIENT_ID: 'gateway',
+  OAUTH_CLIENT_SECRET: 'secret',
+})
+const gateway = await startGatewayApp({ settings, log: makeLog({ level: 'error', name: 'gateway' }) })
+
+async function register(name: string, description: string, skill: string, tags: string[]): Promise<void> {
+  await gateway.registry.register({
+    name,
+    description,
+    url: process.env['UPSTREAM'] ?? '',
+    card: { name, description },
+    skills: [
+      {
+        id: 'fox',
+        name: skill,
+        description,
+        tags,
+        input_modes: ['text/plain'],
+        output_modes: ['text/plain'],
+      },
+    ],
+    owner: 'upstream',
+    origin: 'supervised',
+    verified: true,
+    admitted: true,
+    admittedBy: 'supervisor',
+  })
+}
+
+await register('upstream', 'Tells where the quick brown fox jumps over the lazy dog', 'Fox', ['fox', 'dog'])
+const varied = variedAgents(7)
+const others = Array.from({ length: Number(process.env['AGENTS'] ?? 0) }, (_, number) => varied(number))
+await Promise.all(others.map(({ name, description }) => register(name, description, name, [])))
+process.stderr.write(`${JSON.stringify({ address: gateway.addresses.local })}\n`)
+process.on('SIGTERM', () => {
+  void gateway[Symbol.asyncDispose]()
+    .then(() => rm(dataDir, { recursive: true, force: true }))
+    .then(() => process.exit(0))
+})

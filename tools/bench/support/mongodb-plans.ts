@@ -1,0 +1,49 @@
+import { connectMongodb } from '@parley/kit/database/mongodb-database'
+
+type Command = Record<string, unknown>
+
+/** Stands in a plan that reads all that the index finds, and sorts it, where the index has the order. */
+export const sorts = 'and sorts all that it finds'
+
+/**
+ * The index that answers each kind of question, as the server explains it; `none` where it looks at all documents. MongoDB
+ * takes an order from the index.
+ */
+export async function plansOf(url: string, commands: Command[]): Promise<Record<string, string>> {
+  await using database = await connectMongodb({ url })
+  const plans: Record<string, string> = {}
+  for (const command of commands) {
+    const find = asFind(command)
+    if (find === undefined) continue
+    const order = Object.keys((find['sort'] as Command | undefined) ?? {}).map((field) => ` by ${field}`)
+    const name = `${String(find['find'])}: ${Object.keys(find['filter'] as Command).join(', ')}${order.join('')}`
+    if (name in plans) continue
+    const explained = await database.db.command({ explain: find, verbosity: 'queryPlanner' })
+    plans[name] = indexIn(
+      JSON.stringify(explained, (key, value: unknown) => (unused.has(key) ? undefined : value)),
+    )
+  }
+  return plans
+}
+
+/** What was thought of and not taken. */
+const unused = new Set(['IndexCosts', 'rejectedPlans'])
+
+function asFind(command: Command): Command | undefined {
+  const updates = command['updates'] as { q: Command }[] | undefined
+  const collection = command['find'] ?? command['update']
+  const filter = command['filter'] ?? updates?.[0]?.q
+  if (typeof collection !== 'string' || filter === undefined) return undefined
+  const { sort } = command
+  const order = sort === undefined ? {} : { sort: sort instanceof Map ? Object.fromEntries(sort) : sort }
+  const { limit } = command
+  return { find: collection, filter, ...order, ...(typeof limit === 'number' && { limit }) }
+}
+
+function indexIn(plan: string): string {
+  if (/IDHACK|EXPRESS/.test(plan)) return '_id_'
+  if (/COLLSCAN|Seq Scan/.test(plan)) return 'none: it looks at all'
+  const names = new Set([...plan.matchAll(/"(?:Index Name|indexName)":"([^"]+)"/g)].map(([, name]) => name))
+  const sorted = /"Node Type":"Sort"|"stage":"SORT"/.test(plan) ? `, ${sorts}` : ''
+  return `${[...names].join(', ') || 'not told'}${sorted}`
+}

@@ -1,0 +1,63 @@
+import { AgentClient, ConnectionError, RpcError } from '@parley/client/internal/client'
+import { expect, test } from 'vitest'
+import { type Asking, persistently } from './asking.ts'
+
+const way = new AgentClient({ url: 'http://127.0.0.1:9' })
+
+function asking(role: 'plain' | 'signs' = 'plain', wrongBy = 0): Asking {
+  const client = {
+    name: 'test',
+    role,
+    clock: { wrongBy },
+    at: [{ named: way, routed: way }],
+    purse: undefined,
+    refusedByClock: 0,
+    takenInSpiteOfClock: 0,
+    paidInVain: 0,
+  }
+  const tally = { told: 0, away: new Map(), unclear: new Map() }
+  return { client, random: () => 0, tally, calm: { since: undefined } }
+}
+
+const error = (code: number, status: number, data = {}, headers = {}) =>
+  new RpcError({ code, status, message: 'no', data, headers: new Headers(headers) })
+const later = { 'retry-after': '2' }
+
+/** The first attempt ends so, the second one is answered. */
+async function after(known: Asking, thrown: unknown) {
+  let attempts = 0
+  await persistently(known, () => ((attempts += 1) === 1 ? Promise.reject(thrown) : Promise.resolve(1)))
+  const { away, unclear } = known.tally
+  return { away: [...away.keys()], unclear: [...unclear.keys()] }
+}
+
+test.each([
+  ['a connection that broke', new ConnectionError('http://a', new Error('gone')), 'gone'],
+  ['-32042 with a time', error(-32042, 503, { reason: 'storage' }, later), 'storage'],
+  [
+    'a payment under way',
+    error(-32043, 409, { reason: 'payment_in_progress' }, later),
+    'payment_in_progress',
+  ],
+  ['an incomplete search', error(-32001, 404, {}, { 'x-parley-incomplete': 'worker' }), 'no'],
+])('%s is clear, and asked again', async (_, thrown, why) => {
+  expect(await after(asking(), thrown)).toEqual({ away: [why], unclear: [] })
+})
+
+test.each([
+  ['-32603', error(-32603, 500)],
+  ['-32042 without a time', error(-32042, 503)],
+  ['not found', error(-32001, 404)],
+  ['no envelope', error(0, 502)],
+  ['a refused signature of a right clock', error(-32012, 403, { reason: 'timestamp_out_of_window' })],
+])('%s is not clear', async (_, thrown) => {
+  const { away, unclear } = await after(asking('signs'), thrown)
+  expect([away.length, unclear.length]).toEqual([0, 1])
+})
+
+test('a wrong clock: its refusal is counted, and so is an answer in spite of it', async () => {
+  const known = asking('signs', -400)
+  const refusal = error(-32012, 403, { reason: 'timestamp_out_of_window' })
+  expect(await after(known, refusal)).toEqual({ away: [], unclear: [] })
+  expect(known.client).toMatchObject({ refusedByClock: 1, takenInSpiteOfClock: 1 })
+})

@@ -1,0 +1,117 @@
+import type { WireTask } from '@parley/client/internal/wire'
+import { toAtomic } from '@parley/wire/model/amount'
+import { operatorToken } from './clients.ts'
+import { agentPath, type House } from './house.ts'
+import type { Told } from './load.ts'
+import { settled } from './settled.ts'
+
+export interface PaymentFindings {
+  /** Purchases that clients were told of, and those that had nothing for it, which the ledger lists for refund. */
+  payments: number
+  orphaned: number
+  /** What of ledger, receipts, tasks and test money does not agree, in words. */
+  unequal: string[]
+}
+
+/** A client that pays. */
+export interface Payer {
+  address: string
+  /** Purchases that it was told of as used up, with nothing for it. */
+  paidInVain: number
+  told: Told[]
+  /** All that it has. */
+  tasks: WireTask[]
+}
+
+export interface Row {
+  state: string
+  tx_hash?: string
+  task_id?: string
+  payer?: string
+  amount_atomic: string
+}
+
+const moneyMoved = ['settled', 'spent', 'earned', 'payment-orphaned', 'refunded']
+const notOver = ['claimed', 'settling', 'unknown', 'settled', 'spent']
+const others = ['open', 'expired', 'failed', 'earned', 'payment-orphaned', 'refunded']
+/** A payment whose process died between claim and settlement is looked at again after 90 s. */
+const patienceMs = 120_000
+const price = { amount: '0.01', filledWith: '1000', decimals: 6 }
+
+/** The ledger against receipts, tasks and the money that the payers have left. */
+export async function judgePayments(house: House, payers: Payer[]): Promise<PaymentFindings> {
+  const rows: Row[] = []
+  const open = () => rows.filter(({ state }) => notOver.includes(state))
+  const read = async () => {
+    rows.splice(0, rows.length, ...(await ledger(house)))
+    return open().length === 0
+  }
+  await settled(read, () => open().length, patienceMs)
+  const unequal = open().map(({ state, task_id: id }) => `a payment is ${state}, task ${id}`)
+  const paid = rows.filter(({ state }) => moneyMoved.includes(state))
+  unequal.push(...twice(paid.map(({ tx_hash: hash = 'none' }) => hash)).map((hash) => `twice: ${hash}`))
+  for (const payer of payers) {
+    unequal.push(...judgeWork(payer, paid), ...(await judgePurse(house, payer, paid)))
+  }
+  const payments = payers.reduce((sum, { told }) => sum + told.length, 0)
+  const orphaned = paid.filter(({ state }) => state === 'payment-orphaned').length
+  return { payments, orphaned, unequal }
+}
+
+/** Each task was paid once, and what was earned is what completed; no transfer is of no task. */
+export function judgeWork({ address, told, tasks, paidInVain }: Payer, paid: Row[]): string[] {
+  const found: string[] = []
+  const mine = paid.filter(({ payer }) => payer?.toLowerCase() === address.toLowerCase())
+  for (const { id, status } of tasks) {
+    const [row, ...more] = mine.filter((one) => one.task_id === id)
+    if (row === undefined) found.push(`done for nothing: task ${id}`)
+    if (more.length > 0) found.push(`paid twice: task ${id}`)
+    const due = status.state === 'completed' ? 'earned' : 'payment-orphaned'
+    if (row !== undefined && row.state !== due) found.push(`${row.state}: task ${id} is ${status.state}`)
+  }
+  for (const { taskId, txHash } of told) {
+    const row = mine.find((one) => one.task_id === taskId)
+    if (txHash !== undefined && row?.tx_hash !== txHash) found.push(`receipt of another: task ${taskId}`)
+  }
+  const ids = new Set(tasks.map(({ id }) => id))
+  const idle = mine.filter((row) => !ids.has(row.task_id ?? ''))
+  found.push(
+    ...idle.filter(({ state }) => state !== 'payment-orphaned').map((row) => `for no task: ${row.tx_hash}`),
+  )
+  if (idle.length !== paidInVain) found.push(`${paidInVain} paid in vain, ${idle.length} are for no task`)
+  return found
+}
+
+/** What left the purse is what the ledger took, to the last unit. */
+async function judgePurse(house: House, { address }: Payer, paid: Row[]): Promise<string[]> {
+  const answer = await fetch(`${house.url}${agentPath}/api/test-wallet/${address}`)
+  const { balances } = (await answer.json()) as { balances: { amount: string }[] }
+  const { decimals, filledWith } = price
+  const left = toAtomic(balances[0]?.amount ?? '0', decimals)
+  const taken = paid
+    .filter(({ payer }) => payer?.toLowerCase() === address.toLowerCase())
+    .reduce((sum, row) => sum + BigInt(row.amount_atomic), 0n)
+  const gone = toAtomic(filledWith, decimals) - left
+  return gone === taken ? [] : [`${address} paid ${gone}, the ledger took ${taken}`]
+}
+
+async function ledger(house: House): Promise<Row[]> {
+  const token = await operatorToken(house).get()
+  const all: Row[] = []
+  for (const state of [...notOver, ...others]) {
+    for (let cursor: number | undefined = 0; cursor !== undefined; ) {
+      const url: string = `${house.url}${agentPath}/payments?state=${state}&limit=1000&cursor=${cursor}`
+      const answer = await fetch(url, { headers: { authorization: `Bearer ${token}` } })
+      if (!answer.ok) throw new Error(`GET /payments: HTTP ${answer.status} ${await answer.text()}`)
+      const page = (await answer.json()) as { payments: Row[]; next_cursor?: number }
+      all.push(...page.payments)
+      cursor = page.next_cursor
+    }
+  }
+  return all
+}
+
+function twice(all: string[]): string[] {
+  const seen = new Set<string>()
+  return all.filter((one) => seen.has(one) || !seen.add(one))
+}

@@ -1,0 +1,78 @@
+import { AgentClient } from '@parley/client/internal/client'
+import { expect, test } from 'vitest'
+import { scriptedAgent } from '../testing/scripted-agent.ts'
+import { WebhookReceiver } from '../testing/webhook-receiver.ts'
+import { status, task, taskId } from '../testing/wire-samples.ts'
+import type { Asking } from './asking.ts'
+import { judgeTasks, type TaskFindings } from './judge-tasks.ts'
+import type { Told } from './load.ts'
+
+const history = [{ parts: [{ kind: 'text', text: 'soon order 1' }] }]
+const completed = { ...task('completed'), history }
+const events = [status(1, 'working'), status(2, 'completed')]
+
+interface Given {
+  tasks?: object[]
+  events?: object[]
+  told?: Partial<Told>
+  /** Of the events, those that the webhook had, in this order. */
+  sent?: number[]
+}
+
+async function judged(given: Given): Promise<Partial<TaskFindings>> {
+  await using receiver = await WebhookReceiver.start()
+  for (const at of given.sent ?? [0, 1]) {
+    await fetch(receiver.url, { method: 'POST', body: JSON.stringify(events[at]) })
+  }
+  await using agent = await scriptedAgent({
+    'tasks/list': () => ({ result: given.tasks ?? [completed] }),
+    'tasks/get': () => ({ result: given.tasks?.[0] }),
+    'tasks/events': () => ({ result: { events: given.events ?? events } }),
+  })
+  const way = new AgentClient({ url: agent.url })
+  const client = {
+    name: 'test',
+    role: 'plain' as const,
+    clock: { wrongBy: 0 },
+    at: [{ named: way, routed: way }],
+    purse: undefined,
+    refusedByClock: 0,
+    takenInSpiteOfClock: 0,
+    paidInVain: 0,
+  }
+  const tally = { told: 0, away: new Map(), unclear: new Map() }
+  const asking: Asking = { client, random: () => 0, tally, calm: { since: undefined } }
+  const findings: TaskFindings = { lost: [], double: [], stuck: [], badEvents: [], badWebhooks: [] }
+  const told = { taskId, text: 'soon order 1', webhook: true, paid: false, txHash: undefined, ...given.told }
+  await judgeTasks(asking, [told], { receiver, findings, patienceMs: 300 })
+  return Object.fromEntries(Object.entries(findings).filter(([, all]) => all.length > 0))
+}
+
+test('a task that ended once, with its events and its webhook, is right', async () => {
+  expect(await judged({})).toEqual({})
+})
+
+const other = '44444444-4444-4444-8444-444444444444'
+test.each<[string, Given, Partial<TaskFindings>]>([
+  ['a task that is not there', { told: { taskId: other } }, { lost: [other] }],
+  [
+    'two tasks of one text',
+    { tasks: [completed, { ...completed, id: other }] },
+    { double: ['soon order 1'] },
+  ],
+  ['a task that does not end', { tasks: [{ ...task('working'), history }] }, { stuck: [taskId] }],
+  [
+    'a gap in the numbers',
+    { events: [status(1, 'working'), status(3, 'completed')], told: { webhook: false } },
+    { badEvents: [taskId] },
+  ],
+  [
+    'an event behind the end',
+    { events: [...events, status(3, 'working')], told: { webhook: false } },
+    { badEvents: [taskId] },
+  ],
+  ['an event that the webhook did not have', { sent: [0] }, { badWebhooks: [taskId] }],
+  ['events in another order', { sent: [1, 0] }, { badWebhooks: [taskId] }],
+])('%s is found', async (_, given, found) => {
+  expect(await judged(given)).toEqual(found)
+})

@@ -1,0 +1,128 @@
+import { randomUUID } from 'node:crypto'
+import type { WireTask } from '@parley/client/internal/wire'
+import { isTerminal } from '@parley/wire/model/task'
+import { eventsOf, isSound } from '../testing/agent-processes.ts'
+import type { ReceivedPost, WebhookReceiver } from '../testing/webhook-receiver.ts'
+import { type Asking, persistently } from './asking.ts'
+import type { Told } from './load.ts'
+import { pick } from './plan.ts'
+import { atOnce, settled } from './settled.ts'
+
+/** Tasks that are found wrong, by their ids. */
+export interface TaskFindings {
+  /** Not there any more. */
+  lost: string[]
+  /** Texts with more than one task. */
+  double: string[]
+  /** Not at their end although nothing goes wrong any more. */
+  stuck: string[]
+  /** An event number missing, told twice, or behind the end. */
+  badEvents: string[]
+  /** The `long_running` webhook lacks an event, or had them out of order. */
+  badWebhooks: string[]
+}
+
+interface Seen {
+  receiver: WebhookReceiver
+  findings: TaskFindings
+  /** In which nothing moves at all. Default 60 s. */
+  patienceMs?: number
+}
+
+const askedAtOnce = 4
+
+/** What one client was told, against what is there; paused tasks are answered. Resolves with all its tasks. */
+export async function judgeTasks(asking: Asking, told: Told[], seen: Seen): Promise<WireTask[]> {
+  const { findings, patienceMs = 60_000 } = seen
+  const tasks = await allTasks(asking)
+  const byId = new Map(tasks.map((task) => [task.id, task]))
+  const open = () => [...byId.values()].filter(({ status }) => !isTerminal(status.state))
+  const ended = async () => {
+    await atOnce(open(), askedAtOnce, async (task) => {
+      if (task.status.state === 'input-required') await answer(asking, task)
+      const now = await persistently(asking, (way) => way.get(task.id))
+      if (now !== undefined) byId.set(now.id, now)
+    })
+    return open().length === 0
+  }
+  await settled(ended, () => open().length, patienceMs)
+  findings.stuck.push(...open().map(({ id }) => id))
+  findings.double.push(...twice(tasks.map(textOf)))
+  findings.lost.push(...told.filter(({ taskId }) => !byId.has(taskId)).map(({ taskId }) => taskId))
+  const sent = new SentEvents(seen.receiver)
+  const there = told.filter(({ taskId }) => byId.has(taskId) && !findings.stuck.includes(taskId))
+  await atOnce(there, askedAtOnce, (one) => judgeEvents(asking, one, { ...seen, sent, patienceMs }))
+  return [...byId.values()]
+}
+
+async function judgeEvents(
+  asking: Asking,
+  { taskId, webhook }: Told,
+  { receiver, sent, findings, patienceMs }: Required<Seen> & { sent: SentEvents },
+): Promise<void> {
+  const events = (await persistently(asking, (way) => eventsOf(way, taskId))) ?? []
+  if (!isSound(events)) findings.badEvents.push(taskId)
+  if (!webhook) return
+  const wanted = events.map(({ event_id: id }) => id).join()
+  await settled(
+    () => sent.of(taskId).length >= events.length,
+    () => receiver.posts.length,
+    patienceMs,
+  )
+  if (sent.of(taskId).join() !== wanted) findings.badWebhooks.push(taskId)
+}
+
+/** Of the agent's own list: the gateway's gathers from those that it knows of. */
+async function allTasks(asking: Asking): Promise<WireTask[]> {
+  const tasks: WireTask[] = []
+  for (let cursor: string | null | undefined; cursor !== null; ) {
+    const params = { limit: 500, ...(cursor !== undefined && { cursor }) }
+    const { named } = pick(asking.client.at, asking.random())
+    const page = await persistently(
+      asking,
+      (way) => way.request('tasks/list', params),
+      () => named,
+    )
+    if (page === undefined) throw new Error('tasks/list was refused')
+    tasks.push(...(page.result as WireTask[]))
+    cursor = page.headers.get('x-next-cursor')
+  }
+  return tasks
+}
+
+async function answer(asking: Asking, { id: taskId }: WireTask): Promise<void> {
+  const parts = [{ kind: 'text', text: 'go' }]
+  const message = { role: 'user', kind: 'message', messageId: randomUUID(), taskId, parts }
+  await persistently(asking, (way) => way.request('message/send', { message }))
+}
+
+/** What the receiver had of each task: ids of events in the order of their first post. */
+class SentEvents {
+  readonly #receiver: WebhookReceiver
+  readonly #ofTask = new Map<string, string[]>()
+  #read = 0
+
+  constructor(receiver: WebhookReceiver) {
+    this.#receiver = receiver
+  }
+
+  of(taskId: string): string[] {
+    const { posts } = this.#receiver
+    for (; this.#read < posts.length; this.#read += 1) {
+      const { event, attempt } = posts[this.#read] as ReceivedPost
+      const sent = this.#ofTask.get(event.task_id) ?? []
+      if (attempt === 1) this.#ofTask.set(event.task_id, [...sent, event.event_id])
+    }
+    return this.#ofTask.get(taskId) ?? []
+  }
+}
+
+function textOf({ history }: WireTask): string {
+  const part = history?.[0]?.parts[0]
+  return part !== undefined && 'text' in part ? part.text : ''
+}
+
+function twice(all: string[]): string[] {
+  const seen = new Set<string>()
+  return all.filter((one) => seen.has(one) || !seen.add(one))
+}

@@ -1,0 +1,88 @@
+import { randomUUID } from 'node:crypto'
+import { setTimeout as wait } from 'node:timers/promises'
+import type { Reply } from '@parley/client/internal/transport'
+import type { WireTask } from '@parley/client/internal/wire'
+import { type Asking, persistently } from './asking.ts'
+import { pick } from './plan.ts'
+
+/** What a client was told, and holds the house to. */
+export interface Told {
+  taskId: string
+  /** Stands in the task's text: two tasks with one are one too many. */
+  text: string
+  /** It registered a `long_running` webhook. */
+  webhook: boolean
+  paid: boolean
+  /** The transaction of its receipt, where it came with the answer. */
+  txHash: string | undefined
+}
+
+export interface Loading extends Asking {
+  receiverUrl: string
+  stop: AbortSignal
+}
+
+const kinds = {
+  plain: ['soon', 'soon', 'soon', 'slow', 'ask', 'hang', 'twice'],
+  signs: ['soon', 'soon', 'soon', 'slow', 'ask', 'hang', 'twice'],
+  pays: ['soon', 'soon', 'soon', 'slow', 'hang'],
+}
+const betweenMs = 50
+
+/** Sends one message after the other; one without an answer is sent again, at any gateway, under its Idempotency-Key. */
+export async function load(loading: Loading): Promise<Told[]> {
+  const { client, random, stop } = loading
+  const told: Told[] = []
+  // At least one, however slow the machine is.
+  while (!stop.aborted || told.length === 0) {
+    const kind = pick(kinds[client.role], random())
+    const news = await order(loading, kind)
+    told.push(...news)
+    loading.tally.told += news.length
+    await wait(betweenMs * random())
+  }
+  return told
+}
+
+async function order(loading: Loading, kind: string): Promise<Told[]> {
+  const { client, random, receiverUrl } = loading
+  const key = randomUUID()
+  const text = `${kind === 'twice' ? 'soon' : kind} order ${key}`
+  const webhook = random() < 0.5
+  const paid = client.purse !== undefined
+  const metadata = { skill_id: paid ? 'paid-order' : 'order' }
+  const message = {
+    role: 'user',
+    kind: 'message',
+    messageId: randomUUID(),
+    parts: [{ kind: 'text', text }],
+    metadata,
+  }
+  const push = { long_running: true, push_notification_config: { id: randomUUID(), url: receiverUrl } }
+  const params = { message, ...(webhook && { configuration: push }) }
+  const headers = { 'idempotency-key': key }
+  client.purse?.forget()
+  const send = (way?: Parameters<typeof persistently>[2]) =>
+    persistently(loading, (at) => at.request('message/send', params, { headers }), way)
+  const both = () =>
+    client.at.map(({ named, routed }) => send(() => (loading.random() < 0.5 ? named : routed)))
+  const replies = kind === 'twice' ? await Promise.all(both()) : [await send()]
+  const all = replies.flatMap((reply) => toldBy(reply, { text, webhook, paid }))
+  const [first] = all
+  if (first !== undefined && kind === 'hang') await persistently(loading, (at) => at.cancel(first.taskId))
+  // Two with one key are one task.
+  return all.filter(({ taskId }, i) => all.findIndex((one) => one.taskId === taskId) === i)
+}
+
+/** None for what was paid in vain. */
+function toldBy(reply: Reply | undefined, known: Pick<Told, 'text' | 'webhook' | 'paid'>): Told[] {
+  if (reply === undefined && known.paid) return []
+  if (reply === undefined) throw new Error('a first message was refused as done')
+  const task = reply.result as WireTask
+  const receipt = reply.headers.get('payment-response')
+  const { transaction } =
+    receipt === null
+      ? {}
+      : (JSON.parse(Buffer.from(receipt, 'base64').toString()) as { transaction?: string })
+  return [{ ...known, taskId: task.id, txHash: transaction || undefined }]
+}

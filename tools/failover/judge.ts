@@ -1,0 +1,122 @@
+import { AgentClient, RpcError } from '@parley/client/internal/client'
+import type { WireTask } from '@parley/client/internal/wire'
+import { isTerminal } from '@parley/wire/model/task'
+import { atOnce, settled } from '../chaos/settled.ts'
+import type { House } from './house.ts'
+import type { Ledger, Told } from './load.ts'
+import { type Note, readNotes } from './notes.ts'
+import { patiently } from './patiently.ts'
+
+export interface Findings {
+  /** How the acknowledged tasks ended, by state. */
+  ended: Record<string, number>
+  /** Acknowledged tasks that are not there, or do not end. */
+  lost: string[]
+  /** Messages with more than one task, or whose work was done more than once. */
+  double: string[]
+  /** Messages that were refused, and were done all the same. */
+  refusedAndDone: string[]
+  /** Tasks that completed without the work. */
+  undone: string[]
+  /** Messages whose decision says that an agent was tried before the one that took them. */
+  moved: number
+  /** Runs that a kill cut off, and that began again. */
+  begunAgain: number
+}
+
+const askedAtOnce = 4
+/** In which nothing moves at all. */
+const patienceMs = 120_000
+
+/** What was acknowledged, against what the gateway knows of it and what the handlers noted. */
+export async function judge(house: House, ledger: Ledger): Promise<Findings> {
+  const { url, token } = house
+  const client = new AgentClient({ url, token })
+  const states = await statesOf(client, ledger.told)
+  // One that does not answer in time is left out, and named: then all are asked once more.
+  const listed = await patiently(() => listedTasks(client))
+  const moved = await movedOf(house, ledger.told)
+  const ended: Record<string, number> = {}
+  for (const state of states.values()) ended[state] = (ended[state] ?? 0) + 1
+  return { ended, moved, ...compare(ledger, states, listed, readNotes(house.notes)) }
+}
+
+/** @param states of the tasks that have ended @param listed ids of the tasks of each message */
+export function compare(
+  { told, refused }: Pick<Ledger, 'told' | 'refused'>,
+  states: ReadonlyMap<string, string>,
+  listed: ReadonlyMap<string, readonly string[]>,
+  notes: ReadonlyMap<string, readonly Note[]>,
+): Omit<Findings, 'ended' | 'moved'> {
+  const noted = [...notes].map(([messageId, all]) => {
+    const of = (what: Note['what']) => all.filter((one) => one.what === what)
+    const [begun, done] = [of('begun'), of('done')]
+    return { messageId, begun: begun.length, done: done.length, tasks: new Set(all.map((one) => one.taskId)) }
+  })
+  const works = new Map(noted.map((one) => [one.messageId, one]))
+  const twice = noted.filter(({ done, tasks }) => done > 1 || tasks.size > 1).map((one) => one.messageId)
+  const twoTasks = [...listed].filter(([, tasks]) => tasks.length > 1).map(([messageId]) => messageId)
+  const wasDone = (messageId: string) => (works.get(messageId)?.done ?? 0) > 0 || listed.has(messageId)
+  const isUndone = (one: Told) =>
+    states.get(one.taskId) === 'completed' && (works.get(one.messageId)?.done ?? 0) === 0
+  return {
+    lost: told.filter(({ taskId }) => !states.has(taskId)).map(({ taskId }) => taskId),
+    double: [...new Set([...twice, ...twoTasks])],
+    refusedAndDone: [...refused.values()].flat().filter(wasDone),
+    undone: told.filter(isUndone).map(({ taskId }) => taskId),
+    begunAgain: noted.reduce((sum, { begun, tasks }) => sum + begun - tasks.size, 0),
+  }
+}
+
+/** In which state each task ended; those that are missing are not there or do not end. */
+async function statesOf(client: AgentClient, told: readonly Told[]): Promise<Map<string, string>> {
+  const states = new Map<string, string>()
+  const gone = new Set<string>()
+  const open = () => told.filter(({ taskId }) => !states.has(taskId) && !gone.has(taskId))
+  const allEnded = async () => {
+    await atOnce(open(), askedAtOnce, async ({ taskId }) => {
+      try {
+        const { status } = await client.get(taskId, { historyLength: 0 })
+        if (isTerminal(status.state)) states.set(taskId, status.state)
+      } catch (error) {
+        // Anything else may come right yet.
+        if (error instanceof RpcError && error.code === -32001) gone.add(taskId)
+      }
+    })
+    return open().length === 0
+  }
+  await settled(allEnded, () => open().length, patienceMs)
+  return states
+}
+
+/** Ids of the caller's tasks by the id of their message, from all agents. */
+async function listedTasks(client: AgentClient): Promise<Map<string, string[]>> {
+  const byMessage = new Map<string, string[]>()
+  for (let cursor: string | null | undefined; cursor !== null; ) {
+    const page = await client.request('tasks/list', { limit: 500, ...(cursor !== undefined && { cursor }) })
+    const missing = page.headers.get('x-parley-incomplete')
+    if (missing !== null) throw new Error(`tasks/list lacks those of ${missing}`)
+    for (const { id, history } of page.result as WireTask[]) {
+      const messageId = history[0]?.message_id ?? ''
+      byMessage.set(messageId, [...(byMessage.get(messageId) ?? []), id])
+    }
+    cursor = page.headers.get('x-next-cursor')
+  }
+  return byMessage
+}
+
+async function movedOf({ url, token }: House, told: readonly Told[]): Promise<number> {
+  let moved = 0
+  const decided = told.flatMap(({ negotiationId }) => negotiationId ?? [])
+  const triedFor = async (id: string) => {
+    const headers = { authorization: `Bearer ${await token()}` }
+    const answer = await fetch(`${url}/negotiations/${id}`, { headers })
+    const { tried } = (await answer.json()) as { tried?: unknown[] }
+    if (!answer.ok || tried === undefined) throw new Error(`decision ${id} cannot be read: ${answer.status}`)
+    return tried.length
+  }
+  await atOnce(decided, askedAtOnce, async (id) => {
+    if ((await patiently(() => triedFor(id))) > 1) moved += 1
+  })
+  return moved
+}

@@ -1,0 +1,48 @@
+import { defineAgent } from '@parley/agent'
+import { doneBefore, note } from '../notes.ts'
+
+/** Of what it does, how much each of the agents says: the first suits an order to pack, label and ship best. */
+const described = [
+  'Packs an order, labels the parcel and ships it',
+  'Packs an order and labels the parcel',
+  'Packs an order',
+]
+const number = Number(process.env['FAILOVER_NUMBER'])
+const folder = process.env['FAILOVER_NOTES'] ?? ''
+
+/**
+ * Each of the three serves the same kind of task, and notes its work in a file that is named after the message. A task that
+ * runs again, for its process was killed, finds in that file whether its work was done: so an author does it once.
+ */
+export default defineAgent({
+  name: `packer-${number}`,
+  description: 'Works on orders',
+  skills: [
+    {
+      id: 'pack',
+      name: 'Pack',
+      description: described[number - 1] ?? '',
+      tags: ['order', 'pack'],
+      allowedTools: [`table-${number}`],
+    },
+  ],
+  async handle({ message, task, signal }) {
+    const of = { folder, messageId: message.messageId, taskId: task.id }
+    note('begun', of)
+    if (doneBefore(of)) return 'packed before'
+    await pause(50 + Math.random() * 200, signal)
+    if (signal.aborted) return 'not packed'
+    note('done', of)
+    return `packed at table ${number}`
+  },
+})
+
+function pause(ms: number, signal: AbortSignal): Promise<void> {
+  return new Promise((resolve) => {
+    const timer = setTimeout(resolve, ms)
+    signal.addEventListener('abort', () => {
+      clearTimeout(timer)
+      resolve()
+    })
+  })
+}

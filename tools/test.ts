@@ -1,0 +1,109 @@
+/**
+ * `npm test`: unit and integration tests with type check and lint beside them, then end-to-end tests; all run even when
+ * an earlier one fails. The last line says how many passed, failed and were skipped.
+ */
+import { type StdioOptions, spawn } from 'node:child_process'
+import { once } from 'node:events'
+import { globSync, mkdtempSync, rmSync } from 'node:fs'
+import os from 'node:os'
+import path from 'node:path'
+import { type Count, countLine, countPlaywright, countVitest, wronglySkipped } from './count.ts'
+import { installPrograms, onPath } from './install-programs.ts'
+import { canBuildMongodb } from './mongodb.ts'
+import { binduIsThere } from './testing/bindu.ts'
+import { hydraIsThere } from './testing/hydra.ts'
+import { mongodbKind } from './testing/mongodb-server.ts'
+import { trackedFiles } from './tracked-files.ts'
+
+const root = path.dirname(import.meta.dirname)
+const argumentsShown = 8
+const reports = mkdtempSync(path.join(os.tmpdir(), 'parley-test-'))
+
+installPrograms()
+// It takes minutes where it was never built: the checks that need no server go on meanwhile.
+const mongodb = once(spawn(process.execPath, ['tools/mongodb.ts'], { cwd: root, stdio: 'inherit' }), 'exit')
+// Installed once for all runs.
+const bindu = once(spawn(process.execPath, ['tools/bindu.ts'], { cwd: root, stdio: 'inherit' }), 'exit')
+const checks = [check('Type check', ['tsc', '-b']), lint()]
+await Promise.all([mongodb, bindu])
+const counts = [await unit(), ...(await Promise.all(checks)), ...(await endToEnd())]
+rmSync(reports, { recursive: true })
+
+const skipped = counts.flatMap((count) => count.skipped)
+const wrong = wronglySkipped(skipped, isInstalled)
+for (const name of skipped) {
+  console.log(`Skipped: ${name}${wrong.includes(name) ? ', though this machine can run it' : ''}`)
+}
+console.log(countLine(counts))
+if (wrong.length > 0 || counts.some((count) => count.failed > 0)) process.exitCode = 1
+
+/** Checks tracked files only, so files that agents wrote during a trial do not fail it. */
+function lint(): Promise<Count> {
+  const tracked = trackedFiles(root) ?? []
+  const scripts = tracked.filter((name) => /\.[cm]?[jt]s$/.test(name))
+  const known = ['--no-errors-on-unmatched', '--files-ignore-unknown=true']
+  return check('Lint', ['oxlint', '--type-aware', ...scripts], ['biome', 'check', ...known, ...tracked])
+}
+
+/** Its output is shown when it is over: the tests show theirs meanwhile. */
+async function check(title: string, ...commands: string[][]): Promise<Count> {
+  let failed = 0
+  for (const [tool = '', ...args] of commands) {
+    const { code, output } = await run(tool, args, 'pipe')
+    console.log(`${heading(title, tool, args)}\n${output}`)
+    if (code !== 0) failed += 1
+  }
+  return { passed: failed === 0 ? 1 : 0, failed: failed === 0 ? 0 : 1, skipped: [] }
+}
+
+async function unit(): Promise<Count> {
+  const report = path.join(reports, 'vitest.json')
+  const args = ['run', '--reporter=default', '--reporter=json', `--outputFile.json=${report}`]
+  console.log(heading('Unit and integration', 'vitest', args))
+  return countVitest(report, (await run('vitest', args, 'inherit')).code)
+}
+
+async function endToEnd(): Promise<Count[]> {
+  if (globSync('e2e/**/*.{spec,test}.ts', { cwd: root }).length === 0) return []
+  const report = path.join(reports, 'playwright.json')
+  const args = ['test', '--reporter=list,json']
+  console.log(heading('End to end', 'playwright', args))
+  const { code } = await run('playwright', args, 'inherit', { PLAYWRIGHT_JSON_OUTPUT_FILE: report })
+  return [countPlaywright(report, code)]
+}
+
+function heading(title: string, tool: string, args: string[]): string {
+  const shown = args.filter((arg) => !/^--(reporter|outputFile)/.test(arg))
+  const more = shown.length > argumentsShown ? ` … (${shown.length} arguments)` : ''
+  return `\n── ${title}: ${tool} ${shown.slice(0, argumentsShown).join(' ')}${more}`
+}
+
+/** A tool of node_modules. */
+async function run(
+  tool: string,
+  args: string[],
+  shown: 'inherit' | 'pipe',
+  env: Record<string, string> = {},
+) {
+  const bin = path.join(root, 'node_modules', '.bin', tool)
+  const stdio = ['ignore', shown, shown] satisfies StdioOptions
+  const child = spawn(bin, args, { cwd: root, stdio, env: { ...process.env, ...env } })
+  let output = ''
+  for (const stream of [child.stdout, child.stderr]) stream?.on('data', (chunk) => (output += String(chunk)))
+  const failed = ({ message }: Error) => {
+    console.error(`${tool} could not be started: ${message}`)
+    return [1]
+  }
+  const [code] = (await once(child, 'close').catch(failed)) as [number | null]
+  return { code: code ?? 1, output }
+}
+
+/**
+ * Hydra is not looked for on the path: `npm run hydra` builds one, or HYDRA_ADMIN_URL names one. A MongoDB-compatible server
+ * is built where none is there; where that fails although it can be done, the suites that want it are not excused.
+ */
+function isInstalled(program: string): boolean {
+  if (program === 'mongod') return mongodbKind() !== undefined || canBuildMongodb()
+  if (program === 'bindu') return binduIsThere()
+  return program === 'hydra' ? hydraIsThere() : onPath(program)
+}

@@ -1,0 +1,126 @@
+import { appendFileSync, readFileSync } from 'node:fs'
+import { mkdtemp, rm } from 'node:fs/promises'
+import { tmpdir } from 'node:os'
+import path from 'node:path'
+import { AgentClient, type WireEvent } from '@parley/client/internal/client'
+import { KillableAgent } from './killable-agent.ts'
+import { hasMongodb, type MongodbServer, startMongodb } from './mongodb-server.ts'
+import { hasRedis, type RedisServer, startRedis } from './redis-server.ts'
+
+/** False where suites of several processes must be skipped, `(needs mongod, redis-server)` in their titles. */
+export const hasServers = hasMongodb && hasRedis
+
+/** What they stand on; one for a whole file of tests. */
+export interface Servers extends AsyncDisposable {
+  mongodb: MongodbServer
+  redis: RedisServer
+}
+
+export async function startServers(): Promise<Servers> {
+  await using stack = new AsyncDisposableStack()
+  const mongodb = stack.use(await startMongodb())
+  const redis = stack.use(await startRedis())
+  const open = stack.move()
+  return { mongodb, redis, [Symbol.asyncDispose]: () => open.disposeAsync() }
+}
+
+/** What a handler noted of its runs: `start`, `abort` or `end`, the text it was given, and its process. */
+export interface Note {
+  what: string
+  text: string
+  pid: number
+}
+
+/**
+ * The first word of the text says what the handler does. It notes in a file, for a killed process can be asked nothing. What
+ * it makes is the id of its process.
+ */
+const source = (notes: string) => `
+import { appendFileSync } from 'node:fs'
+const note = (what, text) => appendFileSync(${JSON.stringify(notes)}, JSON.stringify({ what, text, pid: process.pid }) + '\\n')
+const pause = (ms, signal) => new Promise((resolve) => {
+  const timer = setTimeout(resolve, ms)
+  signal.addEventListener('abort', () => { clearTimeout(timer); resolve() })
+})
+export default {
+  name: 'several processes', description: 'Works at different speeds',
+  skills: [{ id: 'work', name: 'Work', description: 'Works' }], concurrency: 4,
+  async *handle({ text, signal, ask, history }) {
+    note('start', text)
+    const kind = text.split(' ')[0]
+    if (kind === 'slow') await pause(3000, signal)
+    if (kind === 'soon') await pause(100 + Math.random() * 200, signal)
+    if (kind === 'hang') await pause(60_000, signal)
+    if (kind === 'ask' && history.length === 1) return yield ask('go on?')
+    if (signal.aborted) return note('abort', text)
+    note('end', text)
+    yield String(process.pid)
+  },
+}
+`
+
+/** Several processes of one agent over MongoDB and Redis. */
+export class AgentProcesses implements AsyncDisposable {
+  readonly all: KillableAgent[]
+  readonly #notes: string
+  readonly #open: AsyncDisposableStack
+
+  private constructor(all: KillableAgent[], notes: string, open: AsyncDisposableStack) {
+    this.all = all
+    this.#notes = notes
+    this.#open = open
+  }
+
+  static async start(count: number, { mongodb, redis }: Servers, env: Record<string, string> = {}) {
+    await using stack = new AsyncDisposableStack()
+    const folder = await mkdtemp(path.join(tmpdir(), 'parley-processes-'))
+    stack.defer(() => rm(folder, { recursive: true, force: true }))
+    const notes = path.join(folder, 'notes')
+    appendFileSync(notes, '')
+    const urls = { STORE_URL: mongodb.newUrl(), REDIS_URL: redis.url }
+    const first = stack.use(await KillableAgent.start(source(notes), { ...urls, ...env }))
+    const all = [first]
+    while (all.length < count) all.push(stack.use(await first.another()))
+    return new AgentProcesses(all, notes, stack.move())
+  }
+
+  /** A caller at each process. */
+  callers(name: string): AgentClient[] {
+    const token = this.all[0]?.identityProvider.issue(name) ?? ''
+    return this.all.map(({ url }) => new AgentClient({ url, token, requestTimeoutMs: 15_000 }))
+  }
+
+  /** What handlers noted of the text, oldest first. */
+  notes(text?: string): Note[] {
+    const lines = readFileSync(this.#notes, 'utf8')
+      .split('\n')
+      .filter((line) => line !== '')
+    return lines
+      .map((line) => JSON.parse(line) as Note)
+      .filter((note) => text === undefined || note.text === text)
+  }
+
+  of(pid: number | undefined): KillableAgent {
+    const found = this.all.find((agent) => agent.pid === pid)
+    if (found === undefined) throw new Error(`no process ${pid}`)
+    return found
+  }
+
+  [Symbol.asyncDispose](): Promise<void> {
+    return this.#open.disposeAsync()
+  }
+}
+
+/** The whole event log of a task. */
+export async function eventsOf(client: AgentClient, taskId: string): Promise<WireEvent[]> {
+  const { events } = (await client.call('tasks/events', { id: taskId })) as { events: WireEvent[] }
+  return events
+}
+
+/** Numbers from 1 without a gap, ids once each, one final event at the end. */
+export function isSound(events: WireEvent[]): boolean {
+  const numbered = events.every((event, i) => event.sequence === i + 1)
+  const ids = new Set(events.map((event) => event.event_id)).size === events.length
+  const finals = events.filter((event) => event.kind === 'status-update' && event.final)
+  return numbered && ids && finals.length === 1 && finals[0] === events.at(-1)
+}

@@ -1,0 +1,152 @@
+import { fileURLToPath } from 'node:url'
+import type { PriceDefinition } from '@parley/wire/model/price'
+import { createHardhatRuntimeEnvironment } from 'hardhat/hre'
+import { type Address, createWalletClient, defineChain, http, parseAbi, publicActions, toHex } from 'viem'
+import { generatePrivateKey, type PrivateKeyAccount, privateKeyToAccount } from 'viem/accounts'
+import { compiledToken } from './compiled-token.ts'
+
+type Hex = `0x${string}`
+
+const chainId = 31_337
+const abi = parseAbi([
+  'function mint(address to, uint256 value)',
+  'function balanceOf(address owner) view returns (uint256)',
+  'event Transfer(address indexed from, address indexed to, uint256 value)',
+])
+
+/** One movement of the token. */
+export interface Moved {
+  from: string
+  to: string
+  atomic: bigint
+  txHash: string
+}
+
+/**
+ * A chain of this machine with an EIP-3009 token of six decimals on it, over JSON-RPC at `url`: Hardhat's network in this
+ * process. It mines a block with each transaction unless it is told not to.
+ */
+export class TestChain implements AsyncDisposable {
+  readonly network = `eip155:${chainId}`
+  readonly url: string
+  readonly token: Address
+  /** Of an account that has ether, to pay the gas. */
+  readonly signerKey: Hex
+  readonly #client: ReturnType<typeof clientOf>
+  readonly #open: AsyncDisposableStack
+
+  private constructor(parts: {
+    url: string
+    token: Address
+    signerKey: Hex
+    client: ReturnType<typeof clientOf>
+    open: AsyncDisposableStack
+  }) {
+    this.url = parts.url
+    this.token = parts.token
+    this.signerKey = parts.signerKey
+    this.#client = parts.client
+    this.#open = parts.open
+  }
+
+  static async start(): Promise<TestChain> {
+    await using open = new AsyncDisposableStack()
+    const signerKey = generatePrivateKey()
+    const url = await startNode(signerKey, open)
+    const client = clientOf(url, signerKey)
+    const hash = await client.deployContract({ abi, bytecode: compiledToken() })
+    const { contractAddress } = await client.waitForTransactionReceipt({ hash })
+    if (!contractAddress) throw new Error('the token was not deployed')
+    return new TestChain({ url, token: contractAddress, signerKey, client, open: open.move() })
+  }
+
+  /** A price in the token. */
+  price(amount: string, payTo: string): PriceDefinition {
+    const extra = { name: 'Test Dollar', version: '1' }
+    return { amount, asset: this.token, network: this.network, payTo, decimals: 6, extra }
+  }
+
+  /** A new account with so many atomic units of the token. */
+  async payer(atomic = 1_000_000n): Promise<PrivateKeyAccount> {
+    const account = privateKeyToAccount(generatePrivateKey())
+    await this.mint(account.address, atomic)
+    return account
+  }
+
+  async mint(to: Address, atomic: bigint): Promise<void> {
+    const hash = await this.#client.writeContract({
+      address: this.token,
+      abi,
+      functionName: 'mint',
+      args: [to, atomic],
+    })
+    await this.#client.waitForTransactionReceipt({ hash })
+  }
+
+  balanceOf(owner: string): Promise<bigint> {
+    return this.#client.readContract({
+      address: this.token,
+      abi,
+      functionName: 'balanceOf',
+      args: [owner as Address],
+    })
+  }
+
+  /** Everything that the address was paid, oldest first. */
+  async paidTo(address: string): Promise<Moved[]> {
+    const logs = await this.#client.getContractEvents({
+      address: this.token,
+      abi,
+      eventName: 'Transfer',
+      args: { to: address as Address },
+      fromBlock: 0n,
+      strict: true,
+    })
+    return logs.map(({ args, transactionHash }) => ({
+      from: args.from,
+      to: args.to,
+      atomic: args.value,
+      txHash: transactionHash,
+    }))
+  }
+
+  /** Whether each transaction makes a block; without, they wait for `mine`. */
+  async mineByItself(on: boolean): Promise<void> {
+    await this.#ask('evm_setAutomine', [on])
+  }
+
+  async mine(): Promise<void> {
+    await this.#ask('evm_mine', [])
+  }
+
+  async #ask(method: string, params: unknown[]): Promise<void> {
+    await this.#client.request({ method, params } as never)
+  }
+
+  async [Symbol.asyncDispose](): Promise<void> {
+    await this.#open.disposeAsync()
+  }
+}
+
+async function startNode(signerKey: Hex, open: AsyncDisposableStack): Promise<string> {
+  const root = fileURLToPath(new URL('../..', import.meta.url))
+  const accounts = [{ privateKey: signerKey, balance: toHex(10n ** 22n) }]
+  const networks = { local: { type: 'edr-simulated' as const, chainId, accounts } }
+  const hre = await createHardhatRuntimeEnvironment({ networks }, {}, root)
+  const server = await hre.network.createServer('local', '127.0.0.1', 0)
+  const { port } = await server.listen()
+  open.defer(() => server.close())
+  return `http://127.0.0.1:${port}`
+}
+
+function clientOf(url: string, signerKey: Hex) {
+  const chain = defineChain({
+    id: chainId,
+    name: 'local',
+    nativeCurrency: { name: 'Ether', symbol: 'ETH', decimals: 18 },
+    rpcUrls: { default: { http: [url] } },
+  })
+  const account = privateKeyToAccount(signerKey)
+  const pollingInterval = 50
+  return createWalletClient({ account, chain, transport: http(url), pollingInterval }).extend(publicActions)
+}

@@ -1,0 +1,143 @@
+import { type ChildProcess, spawn } from 'node:child_process'
+import { once } from 'node:events'
+import { mkdir, mkdtemp, rm, writeFile } from 'node:fs/promises'
+import { tmpdir } from 'node:os'
+import path from 'node:path'
+import { setTimeout as pause } from 'node:timers/promises'
+import { fileURLToPath } from 'node:url'
+import { TestIdentityProvider } from '@parley/agent/internal/testing/identity-provider'
+import { mongodbFolder } from './mongodb-server.ts'
+import { freePort } from './port.ts'
+
+/** Without it each start strips the types of every module again. */
+const compiled = path.join(path.dirname(mongodbFolder()), 'compiled')
+const program = fileURLToPath(new URL('../../shared/agent/server/agent-process.ts', import.meta.url))
+
+/** An agent in a process of its own, which can be killed as often as one likes; its data stays where it is. */
+export class KillableAgent implements AsyncDisposable {
+  readonly url: string
+  readonly dataDir: string
+  readonly identityProvider: TestIdentityProvider
+  readonly #folder: string
+  readonly #port: number
+  readonly #env: Record<string, string>
+  readonly #isFirst: boolean
+  #process: ChildProcess | undefined
+  /** What the newest process wrote, for those who look for the reason of a failure. */
+  output = ''
+
+  private constructor(
+    folder: string,
+    port: number,
+    identityProvider: TestIdentityProvider,
+    env: Record<string, string>,
+    isFirst: boolean,
+  ) {
+    this.#isFirst = isFirst
+    this.#env = env
+    this.#folder = folder
+    this.#port = port
+    this.identityProvider = identityProvider
+    this.url = `http://127.0.0.1:${port}`
+    this.dataDir = path.join(folder, 'data')
+  }
+
+  /** @param source text of its `agent.mjs` @param env settings besides those that it needs to run */
+  static async start(source: string, env: Record<string, string> = {}): Promise<KillableAgent> {
+    const folder = await mkdtemp(path.join(tmpdir(), 'parley-crash-'))
+    await mkdir(path.join(folder, 'agent'))
+    await writeFile(path.join(folder, 'agent', 'agent.mjs'), source)
+    const agent = new KillableAgent(folder, await freePort(), await TestIdentityProvider.start(), env, true)
+    await agent.start()
+    return agent
+  }
+
+  /** One more process of the same agent, with the same settings. To be ended before the first one. */
+  async another(): Promise<KillableAgent> {
+    const agent = new KillableAgent(this.#folder, await freePort(), this.identityProvider, this.#env, false)
+    await agent.start()
+    return agent
+  }
+
+  /** Of the newest process. */
+  get pid(): number | undefined {
+    return this.#process?.pid
+  }
+
+  /** SIGSTOP: all stays as it is, connections too, and nothing goes on. */
+  freeze(): void {
+    this.#process?.kill('SIGSTOP')
+  }
+
+  /** SIGCONT. */
+  thaw(): void {
+    this.#process?.kill('SIGCONT')
+  }
+
+  /** Resolves when `/health` says that it is ready. */
+  async start(): Promise<void> {
+    const child = spawn(process.execPath, [program, path.join(this.#folder, 'agent')], {
+      stdio: ['ignore', 'pipe', 'pipe'],
+      env: {
+        PORT: String(this.#port),
+        DATA_DIR: this.dataDir,
+        OAUTH_INTROSPECTION_URL: this.identityProvider.url,
+        OAUTH_CLIENT_ID: 'agent',
+        OAUTH_CLIENT_SECRET: 'secret',
+        LOG_LEVEL: 'warn',
+        NODE_COMPILE_CACHE: compiled,
+        ...this.#env,
+      },
+    })
+    this.#process = child
+    this.output = ''
+    for (const stream of [child.stdout, child.stderr]) {
+      stream?.on('data', (chunk: Buffer) => (this.output = (this.output + chunk.toString()).slice(-20_000)))
+    }
+    while (!(await this.#isReady())) {
+      if (child.exitCode !== null) throw new Error(`the agent ended by itself: ${this.output}`)
+      await pause(20)
+    }
+  }
+
+  /** SIGKILL: no handler of the process runs, nothing is flushed. */
+  async kill(): Promise<void> {
+    const child = this.#process
+    this.#process = undefined
+    if (child === undefined || child.exitCode !== null || child.signalCode !== null) return
+    child.kill('SIGKILL')
+    await once(child, 'exit')
+  }
+
+  /** Resolves when the process has ended by itself. */
+  async ended(): Promise<void> {
+    const child = this.#process
+    if (child === undefined || child.exitCode !== null || child.signalCode !== null) return
+    await once(child, 'exit')
+  }
+
+  /** SIGTERM; resolves with the exit code. */
+  async stop(): Promise<number | null> {
+    const child = this.#process
+    this.#process = undefined
+    if (child === undefined) return null
+    child.kill('SIGTERM')
+    await once(child, 'exit')
+    return child.exitCode
+  }
+
+  async [Symbol.asyncDispose](): Promise<void> {
+    await this.kill()
+    if (!this.#isFirst) return
+    await this.identityProvider[Symbol.asyncDispose]()
+    await rm(this.#folder, { recursive: true, force: true })
+  }
+
+  async #isReady(): Promise<boolean> {
+    const signal = AbortSignal.timeout(2000)
+    return fetch(`${this.url}/health`, { signal }).then(
+      (response) => response.ok,
+      () => false,
+    )
+  }
+}

@@ -1,0 +1,142 @@
+import { mkdtemp, rm, writeFile } from 'node:fs/promises'
+import { tmpdir } from 'node:os'
+import path from 'node:path'
+import { setTimeout as pause } from 'node:timers/promises'
+import { AgentClient } from '@parley/client/internal/client'
+import { type PaymentAsked, payingFetch } from '@parley/client/internal/paying-fetch'
+import { signPayment } from '@parley/engine/payments/wallet'
+import { generatePrivateKey, privateKeyToAccount } from 'viem/accounts'
+import { TestChain } from './chain.ts'
+import { KillableAgent } from './killable-agent.ts'
+
+export interface PaymentCrashFigures {
+  kills: number
+  /** Transfers that the chain has. */
+  paid: number
+  /** Of these: the task that they paid for completed. */
+  earned: number
+  /** Of these: listed for refund. */
+  orphaned: number
+  /** Rows of the ledger whose money never moved. */
+  unpaid: number
+  /** Transfers of the chain that no row of the ledger knows as earned or orphaned. */
+  forgotten: number
+  /** Rows that say a transfer which the chain does not have. */
+  invented: number
+  /** Earned, and the task is not there or not completed. */
+  notDone: number
+  /** Rows that never came to their end. */
+  stuck: number
+}
+
+interface Row {
+  state: string
+  tx_hash?: string
+  task_id?: string
+}
+
+const ends = ['earned', 'payment-orphaned']
+const others = ['claimed', 'settling', 'unknown', 'settled', 'spent']
+
+/**
+ * An agent that is paid on a chain is killed (SIGKILL) again and again when a transfer is on the chain; then the ledger is held against the chain.
+ */
+export async function paymentCrashRun(options: {
+  kills: number
+  /** Killed at a random moment so long after a transfer is on the chain. */
+  killWithinMs: number
+  say: (text: string) => void
+}): Promise<PaymentCrashFigures> {
+  await using stack = new AsyncDisposableStack()
+  const chain = stack.use(await TestChain.start())
+  const folder = await mkdtemp(path.join(tmpdir(), 'parley-payment-crash-'))
+  stack.defer(() => rm(folder, { recursive: true, force: true }))
+  const signerKeyFile = path.join(folder, 'signer.key')
+  await writeFile(signerKeyFile, chain.signerKey, { mode: 0o600 })
+  const payTo = privateKeyToAccount(generatePrivateKey()).address
+  const env = { PAYMENT_RPC_URL: chain.url, PAYMENT_SIGNER_KEY_FILE: signerKeyFile }
+  const agent = stack.use(await KillableAgent.start(sourceOf(chain.price('0.01', payTo)), env))
+  const client = await payingClient(chain, agent)
+  for (let kill = 1; kill <= options.kills; kill += 1) {
+    const before = (await chain.paidTo(payTo)).length
+    // The agent may die under any of them.
+    const sends = Array.from({ length: 3 }, () => client.send('work').catch(() => undefined))
+    while ((await chain.paidTo(payTo)).length === before) await pause(2)
+    await pause(Math.random() * options.killWithinMs)
+    await agent.kill()
+    await Promise.all(sends)
+    await agent.start()
+    options.say(`kill ${kill}: up again`)
+  }
+  return await held(agent, chain, payTo, options.kills)
+}
+
+const sourceOf = (price: object) => `export default {
+  name: 'paid', description: 'is paid on a chain',
+  skills: [{ id: 'work', name: 'Work', description: 'Works' }],
+  executionCost: ${JSON.stringify(price)},
+  handle: async () => { await new Promise((done) => setTimeout(done, 30)); return 'done' },
+}`
+
+/** Each message is paid by the same account, when it is asked. */
+async function payingClient(chain: TestChain, agent: KillableAgent): Promise<AgentClient> {
+  const key = generatePrivateKey()
+  await chain.mint(privateKeyToAccount(key).address, 10n ** 12n)
+  const pay = ({ accepts: [requirements] }: PaymentAsked) =>
+    requirements === undefined
+      ? Promise.resolve(undefined)
+      : signPayment(key, { requirements: { ...requirements, scheme: 'exact' } })
+  const token = agent.identityProvider.issue('did:parley:crash:agent:payer')
+  return new AgentClient({ url: agent.url, token, fetch: payingFetch(pay), requestTimeoutMs: 15_000 })
+}
+
+async function held(
+  agent: KillableAgent,
+  chain: TestChain,
+  payTo: string,
+  kills: number,
+): Promise<PaymentCrashFigures> {
+  const operator = agent.identityProvider.issue('operator', { scope: 'agent:admin agent:read agent:write' })
+  const rowsIn = (state: string) => rowsOf(agent.url, operator, state)
+  const open = async () => (await Promise.all(others.map(rowsIn))).flat()
+  // A payment that waits for its task is looked at seldom, and at every start.
+  for (let round = 0; round < 20 && (await open()).length > 0; round += 1) {
+    await pause(3000)
+    if ((await open()).length === 0) break
+    await agent.kill()
+    await agent.start()
+  }
+  const stuck = (await open()).length
+  const [earned = [], orphaned = []] = await Promise.all(ends.map(rowsIn))
+  const failed = await rowsIn('failed')
+  const onChain = new Set((await chain.paidTo(payTo)).map(({ txHash }) => txHash.toLowerCase()))
+  const inLedger = [...earned, ...orphaned].map((row) => row.tx_hash?.toLowerCase() ?? '')
+  const forgotten = [...onChain].filter((hash) => !inLedger.includes(hash)).length
+  const invented =
+    inLedger.filter((hash) => !onChain.has(hash)).length + (inLedger.length - new Set(inLedger).size)
+  const reader = new AgentClient({
+    url: agent.url,
+    token: agent.identityProvider.issue('did:parley:crash:agent:payer'),
+  })
+  const done = await Promise.all(
+    earned.map(async ({ task_id: id = '' }) => (await reader.get(id)).status.state === 'completed'),
+  )
+  return {
+    kills,
+    paid: onChain.size,
+    earned: earned.length,
+    orphaned: orphaned.length,
+    unpaid: failed.length,
+    forgotten,
+    invented,
+    notDone: done.filter((one) => !one).length,
+    stuck,
+  }
+}
+
+async function rowsOf(url: string, token: string, state: string): Promise<Row[]> {
+  const headers = { authorization: `Bearer ${token}` }
+  const answer = await fetch(`${url}/payments?state=${state}&limit=1000`, { headers })
+  if (!answer.ok) throw new Error(`GET /payments: HTTP ${answer.status} ${await answer.text()}`)
+  return ((await answer.json()) as { payments: Row[] }).payments
+}

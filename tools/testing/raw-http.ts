@@ -1,0 +1,66 @@
+import { connect } from 'node:net'
+import type { TestAgent } from '@parley/agent/testing'
+
+export interface RawAnswer {
+  status: number
+  headers: Headers
+  text: string
+  // oxlint-disable-next-line typescript/no-explicit-any -- tests look at whatever came
+  json: any
+}
+
+export interface RawRequest {
+  path?: string
+  method?: string
+  headers?: Record<string, string>
+  token?: string | undefined
+  body?: string | Uint8Array | undefined
+}
+
+/** A request as hostile as a test wishes: any bytes, any headers. Without a content type unless one is given. */
+export async function raw(agent: { url: string }, wanted: RawRequest): Promise<RawAnswer> {
+  const { path = '/', method = 'POST', token, body } = wanted
+  const headers =
+    token === undefined ? wanted.headers : { authorization: `Bearer ${token}`, ...wanted.headers }
+  const response = await fetch(`${agent.url}${path}`, {
+    method,
+    redirect: 'manual',
+    ...(headers === undefined ? {} : { headers }),
+    // Bytes: fetch would add a content type to a text.
+    ...(body === undefined ? {} : { body: typeof body === 'string' ? Buffer.from(body) : Buffer.from(body) }),
+  })
+  const text = await response.text()
+  return { status: response.status, headers: response.headers, text, json: jsonOf(text) }
+}
+
+/** A JSON-RPC envelope from `caller`, which by default may do everything. */
+export function rpc(agent: TestAgent, method: string, params: unknown = {}, wanted: RawRequest = {}) {
+  const body = wanted.body ?? JSON.stringify({ jsonrpc: '2.0', id: 'r-1', method, params })
+  const token = 'token' in wanted ? wanted.token : agent.caller('alice').token
+  return raw(agent, {
+    ...wanted,
+    token,
+    body,
+    headers: { 'content-type': 'application/json', ...wanted.headers },
+  })
+}
+
+/** Bytes over a bare socket, and all that comes back until the server closes. */
+export function bareSocket(url: string, bytes: string | Buffer): Promise<string> {
+  const { port } = new URL(url)
+  const { promise, resolve } = Promise.withResolvers<string>()
+  const chunks: Buffer[] = []
+  const socket = connect(Number(port), '127.0.0.1', () => socket.write(bytes))
+  socket.on('data', (chunk) => chunks.push(chunk))
+  socket.on('error', () => {})
+  socket.on('close', () => resolve(Buffer.concat(chunks).toString()))
+  return promise
+}
+
+function jsonOf(text: string): unknown {
+  try {
+    return JSON.parse(text)
+  } catch {
+    return undefined
+  }
+}
