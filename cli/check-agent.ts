@@ -106,7 +106,7 @@ async function health(base: string): Promise<Finding> {
   return { what, mend: `/health answers ${status}${failing === '' ? '' : ` (${failing})`}.` }
 }
 
-/** Specification, "Errors": every error is an envelope. */
+/** Every error is an envelope (spec/json-rpc.md#errors). */
 async function malformed(base: string): Promise<Finding> {
   const what = 'error answers'
   const missing = await get(`${base}/no-such-route`)

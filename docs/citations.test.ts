@@ -34,6 +34,10 @@ test.each([
   ['a decision that is missing', '// Ends the task (docs/decisions/0999-cancel.md).'],
   ['a number without a decision', '// Ends the task (record 999).'],
   ['a guide that is missing', '// Ends the task (docs/cancel.md#tasks).'],
+  ['a title instead of a file', '/** Specification, "Errors": an envelope. */'],
+  ['a title in parentheses', '// An envelope (specification, "Errors").'],
+  ['a document outside of the repository', '// An envelope (design gaps, "JSON-RPC").'],
+  ['a file outside of the repository', '// An envelope (decisions.md).'],
 ])('a citation of %s is a fault', (_what, text) => {
   expect(citationFaults('shared/example.ts', text)).toHaveLength(1)
 })
@@ -55,14 +59,26 @@ test.each([
   expect(linkFaults('README.md', text)).toHaveLength(1)
 })
 
+/** Documents by other names than their path in this repository: a reader cannot open them. */
+const unresolvable = [
+  /\bdesign gaps\b/gi,
+  /\b[Ss]pecification, ["“`A-Z]/g,
+  /\(specification\)/g,
+  /\b[Dd]ecisions, ["“]/g,
+  /\b[Ii]nterfaces, ["“`]/g,
+  /(?<![\w/-])(decisions|interfaces|agent-service|toolchain)\.md\b/g,
+]
+
 function citationFaults(name: string, text: string): string[] {
   const at = (found: RegExpMatchArray) =>
     `${name}:${text.slice(0, found.index).split('\n').length} ${found[0]}`
+  const outside = unresolvable.flatMap((form) => [...text.matchAll(form)])
   const sections = text.matchAll(/(?<![\w./-])(?:docs\/)?(spec\/[\w-]+\.md)(?:#([\w-]+))?/g)
   const guides = text.matchAll(/(?<![\w./-])docs\/([\w-]+\.md)(?:#([\w-]+))?/g)
   const decisions = text.matchAll(/(?<![\w./-])(?:docs\/)?decisions\/(\d{4})([\w-]*)(?:\.md)?/g)
   const numbers = text.matchAll(/\b(?:[Dd]ecision record|[Dd]ecision|[Rr]ecord) \[?(\d{1,3})\b/g)
   const faults = [
+    ...outside,
     ...[...sections].filter(([, file, anchor]) => !resolves(file, anchor, !name.endsWith('.md'))),
     ...[...guides].filter(([, file, anchor]) => !resolves(file, anchor)),
     ...[...decisions].filter(([, number, rest]) => !isDecision(`${number}${rest}`)),

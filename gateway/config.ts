@@ -101,7 +101,7 @@ function embeddingsOf(values: GatewayValues): GatewaySecrets['embeddings'] {
   return url === undefined ? undefined : { url, model, ...(key !== undefined && { key }) }
 }
 
-/** All three or none (specification, "GET /.well-known/did.json"). The seed stands in no sentence. */
+/** All three or none (spec/did.md#gateway-identity). No error contains the seed. */
 function identitySettings(values: GatewayValues): GatewayIdentitySettings | undefined {
   const { SERVICE_GATEWAY_DID_SEED, SERVICE_GATEWAY_AUTHOR, SERVICE_GATEWAY_NAME } = values
   const given = { SERVICE_GATEWAY_DID_SEED, SERVICE_GATEWAY_AUTHOR, SERVICE_GATEWAY_NAME }

@@ -4,7 +4,7 @@ import { isExternal } from '../registry/admission.ts'
 import type { AgentEntry, Load } from '../registry/entry.ts'
 import { resourceOf } from '../routing/token-forwarding.ts'
 
-/** An entry as the list shows it (interfaces, `GET /registry/agents`): snake_case. */
+/** An entry as the list shows it, in snake_case (spec/gateway-registry.md#list). */
 export function entrySummary(entry: AgentEntry, gatewayUrl: string) {
   return {
     slug: entry.slug,

@@ -3,7 +3,7 @@ import type { Identity } from '@parley/kit/did/identity'
 import { ParleyError } from '@parley/wire/errors'
 import type { FastifyInstance } from 'fastify'
 
-/** `GET /.well-known/did.json` (specification): who the gateway is, or 404; the same for the life of the process. */
+/** `GET /.well-known/did.json`: the identity of the gateway, or 404 (spec/did.md#gateway-identity). */
 export function addIdentityRoute(app: FastifyInstance, identity: Identity | undefined): void {
   // Bytes: to a text Fastify would add a charset.
   const document = identity && Buffer.from(JSON.stringify(identity.document))

@@ -20,7 +20,7 @@ export const decisionsKeptMs = 7 * 24 * 60 * 60 * 1000
 
 const more = z.object({ limit: z.int().min(1).max(100).optional() })
 
-/** `POST /agent/negotiation` over all agents, and the records of what was decided (interfaces, "Gateway"). */
+/** `POST /agent/negotiation` over all agents, and the records of its decisions (spec/negotiation.md#gateway). */
 export function addNegotiationRoutes(app: FastifyInstance, routes: NegotiationRoutes): void {
   const { negotiator } = routes
   app.post('/agent/negotiation', async (request, reply) => {

@@ -10,7 +10,7 @@ import type { FastifyInstance, FastifyReply, FastifyRequest } from 'fastify'
 import { rpcMethods } from '../routing/rpc-methods.ts'
 import type { Known, RpcRouter } from '../routing/rpc-router.ts'
 
-/** `POST /` and every method name as a path: JSON-RPC without naming an agent (interfaces, "Gateway"). */
+/** `POST /` and every method name as a path (spec/gateway-routing.md#json-rpc-without-an-agent). */
 export function addRpcRoutes(app: FastifyInstance, { router, log }: { router: RpcRouter; log: Log }): void {
   const audit = new Audit(log)
   const answer = async (request: FastifyRequest, reply: FastifyReply, pathMethod: string | undefined) => {

@@ -1,7 +1,7 @@
 import { readPublicKey } from '@parley/kit/auth/client-keys'
 import { type ClientMetadata, errors, type KoaContextWithOIDC } from 'oidc-provider'
 
-/** Every scope that this server knows (specification, "Authentication"). */
+/** Every scope that this server knows (spec/authentication.md#scopes). */
 export const scopes = ['agent:read', 'agent:write', 'agent:execute', 'agent:admin'] as const
 
 /**

@@ -39,7 +39,7 @@ export interface JoinRequest {
   replicaId?: string
 }
 
-/** Agents from outside come into the registry (design gaps, "Registry"). */
+/** Registers external agents (spec/gateway-registry.md#registration). */
 export class Joining {
   readonly #options: JoiningOptions
   /** The clients whose registrations are under way, each as often as it has one. */

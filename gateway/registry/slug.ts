@@ -4,7 +4,7 @@ import type { AgentEntry } from './entry.ts'
 const longest = 63
 
 /**
- * Design gaps, "Registry": the agent's name in `[a-z0-9-]`. Undefined when nothing of the name is left,
+ * The name of the agent in `[a-z0-9-]` (spec/gateway-registry.md#slugs). Undefined when nothing of the name is left,
  * and for a UUID: an entry is found by its id too.
  */
 export function slugOf(name: string): string | undefined {

@@ -59,7 +59,7 @@ const toldMaxMs = 10_000
 const requestsMin = 5
 
 /**
- * The facts of the agents (design gaps, "Negotiation"): how their tasks end and how long they take, from what passes the
+ * The facts of the agents (spec/negotiation.md#measured-facts): how their tasks end and how long they take, from what passes the
  * gateway and what heartbeats tell, decayed in time. Who fails again and again is set aside for a time, and comes back by a
  * probe; the first failure after that sets it aside for longer.
  */

@@ -15,7 +15,7 @@ export interface Exclusion {
   temporary: boolean
 }
 
-/** Why an agent is not a candidate for any task (design gaps, "Negotiation"). */
+/** Why an agent is not a candidate for any task (spec/negotiation.md#excluded-agents). */
 export function exclusionOf({ admitted, quarantine, status }: State): Exclusion | undefined {
   if (!admitted) return { rule: 'not admitted', temporary: false }
   if (quarantine !== undefined) return { rule: 'quarantined', temporary: quarantine.by === undefined }

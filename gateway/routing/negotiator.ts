@@ -64,7 +64,7 @@ export interface Decision {
   best: Ranked | undefined
   /** Those that can do it, in the order in which they are tried, with those that are temporarily away. */
   order: Choice[]
-  /** The specification's answer for the best one, with what the gateway knows beside it. */
+  /** The answer for the best agent, with the fields that the gateway adds (spec/negotiation.md#gateway). */
   answer: JsonObject
   tried: Try[]
 }

@@ -5,7 +5,7 @@ import type { Decision, Try } from './negotiator.ts'
 
 type Headers = Record<string, string>
 
-/** Interfaces, `POST /`: nobody can do it; the best candidates, and why not. */
+/** No agent can do it: the best candidates, with the reasons (spec/gateway-routing.md#json-rpc-without-an-agent). */
 export function noAgent(decision: Decision, candidates: JsonObject[], headers: Headers): ParleyError {
   return new ParleyError('UnsupportedOperation', {
     message: 'No agent can do this',

@@ -54,7 +54,7 @@ const taskIn = wireObject({ taskId: uuid }, { taskId: ['id'] })
 const feedbackIn = wireObject({ rating: z.int().min(1).max(5).optional().catch(undefined) })
 
 /**
- * JSON-RPC without a named agent (interfaces, `POST /`): the caller, the body and the scope are checked in the order of
+ * JSON-RPC without a named agent (spec/gateway-routing.md#json-rpc-without-an-agent): the caller, the body and the scope are checked in the order of
  * an agent's own checks; then the request goes on, to external agents with what they may require.
  */
 export class RpcRouter {

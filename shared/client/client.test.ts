@@ -14,7 +14,7 @@ test('a call posts a JSON-RPC request with the bearer token and gives back the r
   })
 })
 
-test('send writes a message as the specification shows it, and the configuration beside it', async () => {
+test('send writes a message and its configuration as spec/methods.md#messagesend says', async () => {
   await using agent = await scriptedAgent({ 'message/send': () => ({ result: task('submitted') }) })
   const client = new AgentClient({ url: agent.url })
   await client.send({ text: 'hi', taskId }, { acceptedOutputModes: ['text/plain'] })

@@ -14,7 +14,7 @@ import type {
   WireTaskPushConfig,
 } from './wire.ts'
 
-/** A caller of one agent, or of the gateway: the methods of the specification over HTTP. */
+/** A caller of one agent, or of the gateway: the methods of spec/methods.md#method-table over HTTP. */
 export class AgentClient {
   readonly url: string
   readonly #transport: Transport

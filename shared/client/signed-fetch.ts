@@ -38,7 +38,7 @@ const utf8 = new TextDecoder('utf-8', { fatal: true, ignoreBOM: true })
 const aheadMaxSeconds = 60
 
 /**
- * `fetch` in the name of an agent (specification, "Authentication"): every request carries a bearer token and the DID
+ * `fetch` in the name of an agent (spec/authentication.md#did-signatures): every request carries a bearer token and the DID
  * signature of its body (a GET that of the empty text), made anew each time. A 401 is tried once more with a new token.
  * Redirects are given back, never followed: the token and the signature are for this server.
  * @throws TypeError for a body that is not UTF-8, and what `fetch` and the token source throw

@@ -1,6 +1,6 @@
 import type { FileContent, JsonObject, Role, TaskState } from '@parley/wire/model/task'
 
-/** What an agent answers, in the wire's spelling (specification, "Resources and their fields" and "Events"). */
+/** What an agent answers, in the spelling of the wire (spec/tasks.md#task and spec/events.md#envelope). */
 
 export type WirePart =
   | { kind: 'text'; text: string; metadata?: JsonObject }
@@ -74,7 +74,7 @@ export interface WireArtifactUpdate {
 
 export type WireEvent = WireStatusUpdate | WireArtifactUpdate
 
-/** A message to send. Fields are written as the specification shows them for `message/send`. */
+/** A message to send (spec/methods.md#messagesend). */
 export interface OutgoingMessage {
   /** Becomes a text part before `parts`. */
   text?: string
@@ -87,7 +87,7 @@ export interface OutgoingMessage {
   metadata?: JsonObject
 }
 
-/** Specification, PushNotificationConfig. */
+/** PushNotificationConfig (spec/webhooks.md#pushnotificationconfig). */
 export interface WirePushConfig {
   /** A UUID; a task has each id once. */
   id: string

@@ -1,5 +1,5 @@
 /**
- * The one error class and the one table of codes (specification, "Errors"; design gaps "JSON-RPC").
+ * The one error class and the one table of codes (docs/errors.md).
  * Numbers are permanent once assigned: rows are added, never changed or removed. `docs/errors.md` is held equal by a test.
  */
 export const errorTable = {
@@ -47,7 +47,7 @@ interface ErrorOptions {
   message?: string
   /** `error.data`, always an object. */
   data?: ErrorData
-  /** HTTP status where the design gaps name another than the table (413, 415, 405). */
+  /** HTTP status where it differs from the table: 413, 415, 405 (spec/json-rpc.md#http). */
   status?: number
   /** Extra response headers, for example `Retry-After`. */
   headers?: Record<string, string>

@@ -25,7 +25,7 @@ interface Signing {
   audience?: string
 }
 
-/** The headers of a signed request (specification, "Layer 2: DID signatures"); the body is ASCII. */
+/** The headers of a signed request with an ASCII body (spec/authentication.md#signed-payload). */
 export function signed(signer: Signer, { body = '', timestamp = seconds(), audience }: Signing = {}) {
   const first = audience === undefined ? '' : `"audience": ${JSON.stringify(audience)}, `
   const { did } = signer

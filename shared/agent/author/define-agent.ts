@@ -29,7 +29,7 @@ export interface AgentDefinition {
   capabilities?: {
     streaming?: boolean
     pushNotifications?: boolean
-    /** @deprecated the specification's manifest name; use `pushNotifications` */
+    /** @deprecated use `pushNotifications` */
     push_notifications?: boolean
   }
   /**
@@ -37,16 +37,16 @@ export interface AgentDefinition {
    * WEBHOOK_TOKEN win over it. `token` is sent as the bearer credential.
    */
   globalWebhook?: { url: string; token?: string }
-  /** @deprecated the specification's manifest name; use `capabilities.pushNotifications` */
+  /** @deprecated use `capabilities.pushNotifications` */
   push_notifications?: boolean
-  /** @deprecated the specification's manifest name; use `globalWebhook.url` */
+  /** @deprecated use `globalWebhook.url` */
   global_webhook_url?: string
-  /** @deprecated the specification's manifest name; use `globalWebhook.token` */
+  /** @deprecated use `globalWebhook.token` */
   global_webhook_token?: string
   /**
    * Whether callers that are DIDs must sign their requests. Default `optional`: a signature is checked where there is one.
    * `required`: such a caller without one is refused, and each signed request that writes is taken once by
-   * all agents of a gateway together (`docs/decisions/0005`).
+   * all agents of a gateway together (`docs/decisions/0005-signatures.md`).
    */
   signatures?: 'optional' | 'required'
   /** Tasks of this agent that run at the same time. Default 64; each waits for the disk, too, before it gives its place to the next. */
@@ -65,7 +65,7 @@ export interface AgentDefinition {
   handle: Handler
 }
 
-/** Specification, "Skills" (payload of the design gaps, "Discovery"). */
+/** A skill as its author declares it (spec/discovery.md#skills). */
 export interface SkillDefinition {
   id: string
   name: string

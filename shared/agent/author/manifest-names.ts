@@ -1,7 +1,7 @@
 import { type Deprecation, type DeprecationMark, deprecatedFields } from '@parley/wire/model/deprecation'
 
 /**
- * Names of the specification's manifest ("Push notifications") that are accepted in place of ours, each with the path of ours.
+ * Manifest names that are accepted in place of ours, each with the path of ours (spec/webhooks.md#capability).
  * They are deprecated: one spelling per setting.
  */
 export const manifestAliases: Readonly<Record<string, DeprecationMark>> = {

@@ -277,7 +277,7 @@ async function assembleCallers(
   return { limits, authenticator: new Authenticator(asked, audiences, signatureRules(options, store, own)) }
 }
 
-/** Undefined when the agent has no push notifications: no event fires then, whatever is stored (specification, "Events"). */
+/** Undefined when the agent has no push notifications: no event is sent then, whatever is stored (spec/webhooks.md#capability). */
 async function webhooksOf(
   { agent, config, identity, log, webhookToken, redisUrl }: AgentAppOptions,
   store: Store,

@@ -14,7 +14,7 @@ export interface CollectorOptions {
   log: Log
   /** Longest wait for a verification. Default 10 s. */
   verifyTimeoutMs?: number
-  /** Longest wait of the payer for a settlement (design gaps: 10 s); the settlement itself may take longer. */
+  /** Longest wait of the payer for a settlement; the settlement itself may take longer (spec/payments.md#settlement). */
   decideTimeoutMs?: number
   /** Longest wait of ours for one answer of the facilitator to a settlement. Default 60 s. */
   settleTimeoutMs?: number

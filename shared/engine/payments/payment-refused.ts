@@ -36,7 +36,7 @@ export class PaymentRefused extends Error {
   }
 }
 
-/** HTTP 402: the one error whose body is x402's and not the envelope (design gaps, "JSON-RPC"). */
+/** HTTP 402: the one error with the body of x402 instead of the envelope (spec/payments.md#unpaid-calls). */
 export class PaymentRequired extends Error {
   override readonly name = 'PaymentRequired'
   readonly status = 402

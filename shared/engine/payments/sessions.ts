@@ -15,7 +15,7 @@ interface Parts {
   sandbox: boolean
 }
 
-/** Design gaps, "Payments": `expires_at` bounds the paying. */
+/** `expires_at` bounds the time for the payment (spec/payments.md#payment-session). */
 const payWithinMs = 15 * 60_000
 const waitMaxMs = 60_000
 /** Another process may decide. */
@@ -25,7 +25,7 @@ const openMax = { owner: 10_000, all: 100_000 }
 
 export type SessionStatus = 'pending' | 'completed' | 'failed' | 'expired'
 
-/** Specification, "Payment session": paid by a person or a program, used by one later `message/send`. */
+/** Paid by a person or a program, used by one later `message/send` (spec/payments.md#payment-session). */
 export class PaymentSessions {
   readonly #parts: Parts
 
@@ -120,7 +120,7 @@ export function statusOf({ state, expiresAt, txHash }: PaymentRecord): SessionSt
   return txHash === undefined ? 'pending' : 'completed'
 }
 
-/** Specification, "Payment session", as it goes out. `baseUrl`: where the caller reaches the agent. */
+/** A payment session as it goes out (spec/payments.md#payment-session). `baseUrl`: where the caller reaches the agent. */
 export function sessionOut(record: PaymentRecord, baseUrl: string) {
   const { terms, payer, txHash, completedAt, expiresAt = 0 } = record
   const status = statusOf(record)

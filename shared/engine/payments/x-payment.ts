@@ -46,7 +46,7 @@ const version1 = z.object({
 
 /**
  * The payment of a request: `PAYMENT-SIGNATURE` (x402 version 2), `X-PAYMENT` (either version, or `{session_id}`),
- * `X-PAYMENT-SESSION`, or `message.metadata.payment_session_id` (design gaps, "Payments").
+ * `X-PAYMENT-SESSION`, or `message.metadata.payment_session_id` (spec/payments.md#session-handle).
  * @throws PaymentRefused when there is one that cannot be read
  */
 export function readPresented(

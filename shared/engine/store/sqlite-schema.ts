@@ -85,7 +85,7 @@ export const agentMigrations: readonly string[] = [
   INSERT INTO cursor_key VALUES (randomblob(32));
   `,
   `
-  -- Signed requests that were taken once (design gaps, "Identity"); hash: SHA-256 of DID and signature.
+  -- Signed requests that were taken once (spec/authentication.md#replay); hash: SHA-256 of DID and signature.
   CREATE TABLE seen_signatures (hash BLOB PRIMARY KEY, until INTEGER NOT NULL) STRICT, WITHOUT ROWID;
   CREATE INDEX seen_signatures_until ON seen_signatures (until);
   `,

@@ -8,7 +8,7 @@ export interface TaskKey {
   createdAt: Timestamp
 }
 
-/** Specification, PushNotificationConfig, bound to its task, with how far its events have come. */
+/** PushNotificationConfig, bound to its task, with the progress of its deliveries (spec/webhooks.md#pushnotificationconfig). */
 export interface PushConfig {
   task: TaskKey
   /** Of the config; a task has each at most once. */

@@ -3,7 +3,7 @@ import { ParleyError } from '@parley/wire/errors'
 import type { TaskEngine } from './engine.ts'
 import { failed } from './our-message.ts'
 
-/** A pause lasts at most this long (design gaps, "message/send"). */
+/** A pause lasts at most this long (spec/tasks.md#pauses-and-deadlines). */
 export const pauseMaxMs = 7 * 24 * 60 * 60 * 1000
 /** How often paused tasks are looked at, and how many at a time. */
 const everyMs = 30_000

@@ -36,7 +36,7 @@ export type Change =
 
 type To = TaskState | 'its pause'
 
-/** Specification, "States and transitions": what may happen in which state, and where it leads. Nothing ends an end. */
+/** What may happen in which state, and where it leads (spec/tasks.md#transitions). Terminal states have no transitions. */
 const table: Record<TaskState, Partial<Record<Change['kind'], To>>> = {
   submitted: {
     'pick-up': 'working',
@@ -120,7 +120,7 @@ function statusOf(state: TaskState, at: Timestamp, change: Change): TaskStatus {
   return told ? { state, timestamp: at, message: change.message } : { state, timestamp: at }
 }
 
-/** Design gaps, "message/send": what we say stands in the history as `assistant`; in a status it is `agent`. */
+/** A message of ours has the role `assistant` in the history and `agent` in a status (spec/tasks.md#history). */
 function inHistory(change: Change & { message?: Message | undefined }): Message {
   const message = change.message as Message
   return change.kind === 'continue' ? message : { ...message, role: 'assistant' }

@@ -1,4 +1,4 @@
-/** Limits of the specification: attempts of one event at one receiver, and the waits between them. */
+/** Attempts of one event at one receiver, and the waits between them (spec/webhooks.md#delivery). */
 export const attemptsMax = 3
 export const [backoffMinMs, backoffMaxMs] = [500, 5000]
 /** For connect and read of one POST. */

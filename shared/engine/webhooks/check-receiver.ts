@@ -16,7 +16,7 @@ export interface CheckOptions {
 export const tokenMaxLength = 4096
 
 /**
- * What `set`, an inline config and a global webhook must hold before anything is stored (design gaps, "Webhooks"). A
+ * What `set`, an inline config and a global webhook must hold before anything is stored (spec/webhooks.md#receiver-addresses). A
  * name that does not resolve now is accepted; every delivery resolves it anew.
  * @throws ParleyError InvalidParams with `data.reason` and `data.issues`; nothing of URL and token is repeated
  */

@@ -87,7 +87,7 @@ interface Outcome {
 }
 
 /**
- * Brings events to receivers (specification, "Delivery" and "Limits"; design gaps, "Webhooks"). Any 2xx status is an
+ * Delivers events to receivers (spec/webhooks.md#delivery). Any 2xx status is an
  * acknowledgement, as soon as it is there: a body that is cut, endless or too large changes nothing. 5xx, 429, a failed
  * connection and a time-out are tried again; any other status drops the event. Interim answers (1xx) are passed over;
  * a 101 switches nothing and is a failed connection.

@@ -40,7 +40,7 @@ export interface DispatcherOptions {
 const loadingMax = 8
 
 /**
- * Brings each event to those who want it (specification, "Events"; design gaps, "Webhooks"): one under way per task and
+ * Brings each event to its receivers (spec/webhooks.md#delivery): one under way per task and
  * config, in order. The commit of the task is the obligation; what is told here is only that there may be something to do,
  * so nothing is lost that the store knows of, and a commit never waits.
  */
@@ -144,7 +144,7 @@ export class WebhookDispatcher {
     if (waiting > 0) this.#options.log.warn({ events: waiting }, 'stopped with undelivered webhook events')
   }
 
-  /** Specification, "Resolution order": the task's own configs, else the global webhook, else nobody. */
+  /** The configs of the task, else the global webhook, else none (spec/webhooks.md#resolution-order). */
   async #resolve(task: TaskKey, from: number, after: TaskRecord): Promise<void> {
     const { registrations } = this.#options
     const known = after.events.length

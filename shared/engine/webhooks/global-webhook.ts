@@ -3,7 +3,7 @@ import { hostOf } from './lane.ts'
 import type { GlobalWebhook } from './next-events.ts'
 
 /**
- * Settings win over the manifest (design gaps, "Webhooks"). The manifest's token is for the manifest's URL: it never goes to
+ * Settings win over the manifest (spec/webhooks.md#resolution-order). The manifest's token is for the manifest's URL: it never goes to
  * another one.
  */
 export function globalWebhookOf(

@@ -181,7 +181,7 @@ test('the manifest’s global webhook gets the events of tasks without one of th
   await using receiver = await WebhookReceiver.start()
   await using agent = await start({
     handle: () => three().map(({ artifact }) => artifact.name),
-    // The specification's names.
+    // The manifest names of spec/webhooks.md#capability.
     global_webhook_url: receiver.url,
     global_webhook_token: 'manifest',
   })

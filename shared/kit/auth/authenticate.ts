@@ -16,7 +16,7 @@ interface Attempt {
 
 type Check = (attempt: Partial<Attempt>, authenticator: Authenticator) => void | Promise<void>
 
-/** Design gaps, "Tokens": each check in the order in which it may refuse. */
+/** The checks, in the order in which they may refuse (spec/authentication.md#order-of-checks). */
 const checks: Check[] = [
   tokenIsPresent,
   introspect,
@@ -69,7 +69,7 @@ export class Authenticator {
   }
 
   /**
-   * For what writes, after all other checks: where signatures are required, each counts once (design gaps, "Identity").
+   * For methods that write, after all other checks: required signatures are accepted once (spec/authentication.md#replay).
    * @throws ParleyError InvalidTokenSignature `replayed`, Unavailable
    */
   async takeOnce({ id, signature, signedAudience }: Caller): Promise<void> {

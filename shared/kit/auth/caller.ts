@@ -1,4 +1,4 @@
-/** Specification, "Scopes". `agent:execute` implies read and write; `agent:admin` is the operator's. */
+/** `agent:execute` implies read and write; `agent:admin` is for operators (spec/authentication.md#scopes). */
 export type Scope = 'agent:read' | 'agent:write' | 'agent:admin'
 
 /** Who calls, as the token says it. */
@@ -7,7 +7,7 @@ export interface Caller {
   id: string
   /** The same, where it is a DID. */
   did?: string
-  /** The request's own, where it is signed (specification, "Layer 2: DID signatures"). */
+  /** The signature of the request, where it is signed (spec/authentication.md#did-signatures). */
   signature?: Uint8Array
   /** The server that the signature names (`X-DID-Audience`). */
   signedAudience?: string

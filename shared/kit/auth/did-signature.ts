@@ -11,7 +11,7 @@ import {
 } from '../did/signature.ts'
 import type { ClientKeys } from './client-keys.ts'
 
-/** What a server asks of signatures (specification, "Layer 2: DID signatures"). */
+/** What a server requires of signatures (spec/authentication.md#did-signatures). */
 export interface SignatureRules {
   /** Absent: nobody's key is known, and a signed request is refused. */
   clientKeys?: ClientKeys
@@ -74,7 +74,7 @@ interface Attempt extends SignedRequest {
 
 type Step = (attempt: Attempt, rules: SignatureRules) => void | Promise<void>
 
-/** Specification, "Server checks in order"; what costs least first in the last of them. */
+/** The checks in their order (spec/authentication.md#did-signatures); the cheap parts of the last one come first. */
 const steps: Step[] = [
   allHeadersAreThere,
   clientIsADid,
@@ -85,7 +85,7 @@ const steps: Step[] = [
   signatureVerifies,
 ]
 
-/** Limits, "DID timestamp window": either side of our clock. */
+/** Difference to our clock, in either direction (spec/authentication.md#did-signatures). */
 const windowSeconds = 300
 const audienceMaxChars = 2048
 const utf8 = new TextDecoder('utf-8', { fatal: true, ignoreBOM: true })

@@ -43,7 +43,7 @@ export interface ProviderTraits {
   authenticatesCheckers: boolean
 }
 
-/** What Parley relies on, of every OAuth 2.0 server that it is pointed at (decisions, "Tokens"). */
+/** What Parley requires of every OAuth 2.0 server (spec/authentication.md#introspection). */
 export function providerCases(start: () => Promise<ProviderUnderTest>, traits: ProviderTraits): void {
   const here = 'https://agent.example/here'
   let provider: ProviderUnderTest

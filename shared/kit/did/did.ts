@@ -1,6 +1,6 @@
 import { createHash } from 'node:crypto'
 
-/** Design gaps, "Identity": `did:<method>:<author>:<name or kind>:<id>`. */
+/** `did:<method>:<author>:<name or kind>:<id>` (spec/did.md#did). */
 export const didMethod = 'parley'
 
 /** @throws Error when a part holds what a DID must not. */

@@ -21,7 +21,7 @@ const retired: KeyHistory = [
   linked(two, three),
 ]
 
-test('the document of one key is the specification’s, without `created`', () => {
+test('the document of one key is that of spec/did.md#did-document, without `created`', () => {
   expect(didDocument(did, only)).toEqual({
     '@context': expect.arrayContaining(['https://www.w3.org/ns/did/v1']),
     id: did,

@@ -4,7 +4,7 @@ import { keyId } from './did.ts'
 import { isAcceptableKey } from './ed25519.ts'
 import { isLinked, type KeyHistory } from './key-link.ts'
 
-/** W3C DID Core, the part that we use (specification, "GET /.well-known/did.json"). No `created`. */
+/** W3C DID Core, the part that we use. No `created` (spec/did.md#did-document). */
 export interface DidDocument {
   '@context': string[]
   id: string

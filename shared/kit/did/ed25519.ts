@@ -2,7 +2,7 @@ import { createPrivateKey, createPublicKey, type KeyObject, sign, verify } from 
 import { RecentMap } from './recent-map.ts'
 
 /**
- * Ed25519, strictly (design gaps, "Identity"): S < L, canonical points, no small order. `node:crypto` refuses S ≥ L and
+ * Strict Ed25519 (spec/did.md#ed25519): S < L, canonical points, no small order. `node:crypto` refuses S ≥ L and
  * compares R byte by byte; the rest is looked at here. Making a key object costs about as much as verifying with it.
  */
 export const publicKeyBytes = 32

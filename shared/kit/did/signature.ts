@@ -3,7 +3,7 @@ import { readBase58 } from './base58.ts'
 import { signatureBytes, verifyEd25519 } from './ed25519.ts'
 import type { KeyPair } from './keys.ts'
 
-/** Specification, "Layer 2: DID signatures". The names as Node gives them, lower case. */
+/** The names as Node writes them, in lower case (spec/authentication.md#did-signatures). */
 export const signatureHeaders = ['x-did', 'x-did-timestamp', 'x-did-signature'] as const
 
 /** Optional, and signed too where it is sent: the address or DID of the one server that may accept the request. */

@@ -13,7 +13,7 @@ const noBytes = Buffer.alloc(0)
 /** The document of a DID; undefined where it is not known here. */
 export type ResolveDid = (did: string) => DidDocument | undefined | Promise<DidDocument | undefined>
 
-/** `POST /did/resolve {did}` and `GET /did/resolve?did=` (design gaps, "Discovery"). Public. */
+/** `POST /did/resolve {did}` and `GET /did/resolve?did=`. Public (spec/did.md#resolution). */
 export function addDidRoutes(app: FastifyInstance, resolve: ResolveDid): void {
   const answer = async (given: unknown) => {
     const { did } = parseParams(asked, given)

@@ -25,7 +25,7 @@ const pingTimeoutMs = 1000
 export type FailingChecks = () => Promise<Record<string, string>>
 
 /**
- * Specification, "GET /health"; both bodies hold the union of the shapes of 200 and 503 (design gaps).
+ * `GET /health`: both bodies hold the union of the shapes of 200 and 503 (spec/operations.md#health).
  * @returns the same checks for this process
  */
 export function addHealthRoute(app: FastifyInstance, options: HealthOptions): FailingChecks {

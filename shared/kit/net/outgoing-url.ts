@@ -20,7 +20,7 @@ export interface OutgoingUrl {
 }
 
 /**
- * Reads a URL that a stranger gave, before anything is resolved (specification, "Delivery", 1; design gaps, "Webhooks").
+ * Reads a URL from outside, before anything is resolved (spec/webhooks.md#receiver-addresses).
  * @throws OutgoingRefused
  */
 export function outgoingUrl(text: string, allowed: AllowedHosts = noExceptions): OutgoingUrl {

@@ -1,6 +1,6 @@
 import { Counter, collectDefaultMetrics, Gauge, Histogram, Registry, Summary } from 'prom-client'
 
-/** Series of specification, "GET /metrics". Labels are bounded: route patterns, known methods, our own states. */
+/** Series of `GET /metrics` (spec/operations.md#metrics). Labels are bounded: route patterns, known methods, our own states. */
 export interface Metrics {
   registry: Registry
   httpRequests: Counter<'method' | 'endpoint' | 'status' | 'rpc_method'>

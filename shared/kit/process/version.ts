@@ -1,6 +1,6 @@
 import { readFileSync } from 'node:fs'
 
-/** Of the package, with build information where the build gives it (specification, "GET /health"). */
+/** Of the package, with build information where the build gives it (spec/operations.md#health). */
 export const version: string = readVersion()
 
 function readVersion(): string {

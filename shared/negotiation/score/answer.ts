@@ -1,6 +1,6 @@
 import type { Negotiated } from './negotiate.ts'
 
-/** Specification, "POST /agent/negotiation", response; more fields from the design gaps. */
+/** The response of `POST /agent/negotiation` (spec/negotiation.md#response). */
 export function negotiationOut(result: Negotiated) {
   const { subscores } = result
   return {

@@ -4,7 +4,7 @@ import { estimateOf } from './estimate.ts'
 import type { Offer, OfferedSkill } from './offer.ts'
 import type { NegotiationRequest } from './request.ts'
 
-/** The hard constraint that the offer breaks, in words; undefined when it breaks none (design gaps, "Negotiation"). */
+/** The hard constraint that the offer breaks, in words; undefined when it breaks none (spec/negotiation.md#hard-constraints). */
 export function brokenConstraint(offer: Offer, wanted: NegotiationRequest): string | undefined {
   return brokenBySkills(offer.skills, wanted) ?? brokenByFacts(offer, wanted)
 }

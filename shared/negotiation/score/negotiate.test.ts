@@ -109,7 +109,7 @@ test('sub-scores: cost, load and performance are those of the reference implemen
   ])
 })
 
-test('sub-scores: what the gateway measured refines load and performance (decision record 20)', () => {
+test('sub-scores: what the gateway measured refines load and performance (record 20)', () => {
   const load = (queueDepth: number, activeTasks: number) => loadScore({ queueDepth, activeTasks })
   expect([load(0, 0), load(0, 10), load(2, 10)]).toEqual([1, 0.5, 0.25])
   // Running tasks decide between agents at which nothing waits, and never outweigh a waiting one.

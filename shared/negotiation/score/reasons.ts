@@ -34,7 +34,7 @@ export function reasonsOf(found: Found): string[] {
   ]
 }
 
-/** The specification requires `weights`; a client that leaves them out learns which ones were used. */
+/** The contract requires `weights` (spec/negotiation.md#weights); a client that leaves them out learns which ones were used. */
 export function defaultsReason({ weightsAreDefault, weights }: NegotiationRequest): string[] {
   if (weightsAreDefault !== true) return []
   const named = Object.entries(weights).map(([name, value]) => `${snakeOf(name)} ${value}`)

@@ -17,7 +17,7 @@ export const amount = z
 /** Clients of the reference implementation send the budget as a JSON number. */
 const budget = z.preprocess((given) => (typeof given === 'number' ? decimalText(given) : given), amount)
 
-/** The five weights (design gaps, "Negotiation"): one that is missing is 0. */
+/** The five weights; a missing one is 0 (spec/negotiation.md#weights). */
 const weights = wireObject({
   skillMatch: share.default(0),
   ioCompatibility: share.default(0),

@@ -1,2 +1,2 @@
-/** At most 4 decimals (design gaps, "Negotiation"). */
+/** At most 4 decimals (spec/negotiation.md#response). */
 export const rounded = (value: number): number => Math.round(value * 10_000) / 10_000

@@ -1,6 +1,6 @@
 import type { Weights } from './request.ts'
 
-/** Where gateway or command line ask by themselves (design gaps, "Negotiation"). */
+/** The weights that gateway and command line use (spec/negotiation.md#defaults). */
 export const usualWeights: Weights = {
   skillMatch: 0.55,
   ioCompatibility: 0.2,

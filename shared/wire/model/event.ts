@@ -1,7 +1,7 @@
 import type { Artifact, TaskStatus } from './task.ts'
 import type { Timestamp } from './timestamp.ts'
 
-/** Specification, "Event envelope": one event, as streams tell it. */
+/** The envelope of an event (spec/events.md#envelope). */
 interface EventEnvelope {
   eventId: string
   /** Per task, increasing from 1. */

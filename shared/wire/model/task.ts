@@ -25,7 +25,7 @@ export const isPaused = (state: TaskState): state is PausedState =>
 /** Nothing more happens until a caller acts. */
 export const isResting = (state: TaskState): boolean => isTerminal(state) || isPaused(state)
 
-/** Specification, Part; `file` from the design gaps. `bytes` is base64. */
+/** `bytes` of a file is base64 (spec/messages-and-artifacts.md#part). */
 export type Part =
   | { kind: 'text'; text: string; metadata?: JsonObject }
   | { kind: 'data'; data: JsonObject; metadata?: JsonObject }

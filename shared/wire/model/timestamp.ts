@@ -1,5 +1,5 @@
 /**
- * Timestamps on the wire: `YYYY-MM-DDTHH:MM:SS.ffffff+00:00` (specification, TaskStatus; design gaps, "JSON-RPC").
+ * Timestamps on the wire: `YYYY-MM-DDTHH:MM:SS.ffffff+00:00` (spec/json-rpc.md#timestamps).
  * Inside, a time is the same string: it sorts as text and needs no conversion on the way out.
  */
 export type Timestamp = string

@@ -4,7 +4,7 @@ import type { Agent, Skill } from '../../author/agent.ts'
 import { shownPrice } from '../../author/price-of.ts'
 import { priceOut } from './price-out.ts'
 
-/** The card of design gaps, "Discovery": camelCase, public. */
+/** The public agent card, in camelCase (spec/discovery.md#agent-card). */
 export function agentCard(agent: Agent, at: { did: string; url: string; prices?: PricesShown | undefined }) {
   const id = agentId(at.did)
   const cost = shownPrice(agent)

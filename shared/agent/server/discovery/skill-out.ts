@@ -1,7 +1,7 @@
 import type { Skill } from '../../author/agent.ts'
 import { documentationPath } from './agent-card.ts'
 
-/** A skill in the list of `GET /agent/skills` (design gaps, "Discovery"): snake_case; with all that a negotiation reads. */
+/** A skill in the list of `GET /agent/skills`, in snake_case, with all that a negotiation reads (spec/discovery.md#skills). */
 export function skillSummary(skill: Skill) {
   return {
     id: skill.id,

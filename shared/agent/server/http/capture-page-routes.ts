@@ -32,7 +32,7 @@ export function addPayerRoutes(app: FastifyInstance, routes: PayerRoutes): void 
 }
 
 /**
- * `capture_url`: the page where a person pays a session (specification, "Payment session"). Public: whoever knows the
+ * `capture_url`: the page where a person pays a session (spec/payments.md#capture-page). Public: whoever knows the
  * address may see and pay it. Everything works without script, but for wallets of the browser.
  */
 function addCapturePageRoutes(app: FastifyInstance, { payments, agent }: PayerRoutes): void {

@@ -12,7 +12,7 @@ interface Discovered {
   prices?: PricesShown | undefined
 }
 
-/** Card, skills and their documentation (design gaps, "Discovery"); public. */
+/** Card, skills and their documentation; public (spec/discovery.md#skills). */
 export function addDiscoveryRoutes(app: FastifyInstance, { agent, did, baseUrl, prices }: Discovered): void {
   app.get('/.well-known/agent.json', (request, reply) =>
     sendCacheable(request, reply, JSON.stringify(agentCard(agent, { did, url: baseUrl(), prices }))),

@@ -6,7 +6,7 @@ import { parseNegotiation } from '@parley/negotiation/score/request'
 import { parseJson } from '@parley/wire/jsonrpc/parse-json'
 import type { FastifyInstance } from 'fastify'
 
-/** Specification, "POST /agent/negotiation": advisory, without a credential, never performs the task. */
+/** `POST /agent/negotiation`: advisory, without a credential, never performs the task (spec/negotiation.md#request). */
 export function addNegotiationRoute(app: FastifyInstance, offer: () => Offer): void {
   app.post('/agent/negotiation', async (request) => {
     requireJson(request)

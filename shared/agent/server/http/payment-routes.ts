@@ -36,7 +36,7 @@ const startBody = wireObject({
 
 const statusQuery = z.object({ wait: z.enum(['true', 'false', '1', '0', '']).default('false') })
 
-/** Specification, "POST /api/start-payment-session" and "GET /api/payment-status/{sessionId}"; and what the capture page asks. */
+/** The routes of payment sessions and the requests of the capture page (spec/payments.md#start-a-session). */
 export function addPaymentRoutes(app: FastifyInstance, routes: PaymentRoutes): void {
   const { services, authenticator } = routes
   app.post('/api/start-payment-session', async (request, reply) => {

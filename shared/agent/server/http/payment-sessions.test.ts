@@ -64,7 +64,7 @@ async function sendWith(
   return { status: response.status, body: (await response.json()) as any }
 }
 
-test('specification, "POST /api/start-payment-session": a session that waits for its payment', async () => {
+test('POST /api/start-payment-session: a session that waits for its payment', async () => {
   await using agent = await paidAgent()
   const session = await start(agent, agent.caller('alice'))
   expect(session).toMatchObject({

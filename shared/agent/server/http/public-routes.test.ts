@@ -181,7 +181,7 @@ test('GET /health: a store that is gone is 503 with error: and no driver text', 
   })
 })
 
-test('GET /metrics: every series of the specification, labels bounded', async () => {
+test('GET /metrics: every series of spec/operations.md#metrics, labels bounded', async () => {
   const alice = agent.caller('alice')
   await alice.sendAndWait('one')
   await alice.sendAndWait('many')
@@ -220,7 +220,7 @@ const negotiate = (body: object | string) =>
     body: typeof body === 'string' ? body : JSON.stringify(body),
   })
 
-test('POST /agent/negotiation: no credential, the specification’s answer, at most 4 decimals', async () => {
+test('POST /agent/negotiation: no credential, the answer of spec/negotiation.md#response, at most 4 decimals', async () => {
   const { status, json } = await negotiate({ task_summary: 'Count the words of this text', weights })
   expect(status).toBe(200)
   expect(json).toMatchObject({

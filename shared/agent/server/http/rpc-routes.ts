@@ -14,7 +14,7 @@ import { sendEventStream } from './sse.ts'
 
 const noBytes = Buffer.alloc(0)
 
-/** `POST /` and every method name as a path; all take the same body (specification, "Endpoints"). */
+/** `POST /` and every method name as a path; all take the same body (spec/json-rpc.md#paths). */
 export function addRpcRoutes(
   app: FastifyInstance,
   parts: { dispatcher: Dispatcher; log: Log; stopping: AbortSignal },

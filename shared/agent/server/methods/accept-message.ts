@@ -18,7 +18,7 @@ import { isBeingPaid, type Paid, payForTask, taskOfSameRequest } from './pay-fir
 import { readReferences } from './references.ts'
 
 /**
- * Everything between the params of `message/send` or `message/stream` and a durable task (design gaps, "message/send"):
+ * Everything between the params of `message/send` or `message/stream` and a durable task (spec/methods.md#messagesend):
  * a new task, or the continuation of a paused one.
  */
 export async function acceptMessage(services: Services, call: Call, params: MessageSend): Promise<Accepted> {

@@ -98,7 +98,7 @@ function answerTo(
   })
 }
 
-/** Design gaps: data `{accept: true}` continues, `{accept: false}` ends in `rejected`. */
+/** Data `{accept: true}` continues, `{accept: false}` ends in `rejected` (spec/tasks.md#bids). */
 function answerToBid(task: TaskRecord, said: Message, signed: boolean): Change {
   const accept = dataOf(said.parts as Part[])['accept']
   if (accept === true) return { kind: 'continue', message: said, signed }

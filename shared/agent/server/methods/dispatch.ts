@@ -95,7 +95,7 @@ export class Dispatcher {
     }
   }
 
-  /** Design gaps, "Tokens": the caller first, then the body, then the scope. */
+  /** The caller first, then the body, then the scope (spec/authentication.md#order-of-checks). */
   async #answer(incoming: Incoming, seen: Seen): Promise<Reply> {
     const { bytes, headers: sent } = incoming
     const caller = await this.#authenticator.authenticate(sent, bytes).catch((refusal: unknown) => {

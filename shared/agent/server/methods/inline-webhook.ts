@@ -12,7 +12,7 @@ export interface InlineWebhook {
 }
 
 /**
- * Specification, "message/send": registered before the task starts. One that `set` would refuse refuses the whole send.
+ * Registered before the task starts. A config that `set` would refuse makes the whole send fail (spec/webhooks.md#registration).
  * @throws ParleyError PushNotificationNotSupported, InvalidParams
  */
 export async function inlineWebhook(

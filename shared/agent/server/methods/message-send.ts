@@ -3,7 +3,7 @@ import { taskOut } from '@parley/wire/codecs/parley/wire-out'
 import { acceptMessage } from './accept-message.ts'
 import type { Answer, Call, Services } from './method.ts'
 
-/** Specification, `message/send`: the task, durable, in `submitted`. */
+/** Answers with the durable task in `submitted` (spec/methods.md#messagesend). */
 export async function sendMessage(services: Services, call: Call): Promise<Answer> {
   const params = parseParams(messageSend, call.params)
   const { record, start, headers } = await acceptMessage(services, call, params)

@@ -11,7 +11,7 @@ import { acceptMessage } from './accept-message.ts'
 import type { Answer, Call, Frame, Services } from './method.ts'
 import { requireOutline } from './tasks.ts'
 
-/** Design gaps, "message/stream": the task's present status, then its events and deltas until it ends or pauses. */
+/** Streams the present status of the task, then its events and deltas until it ends or pauses (spec/streaming.md#frames). */
 export async function streamMessage(services: Services, call: Call): Promise<Answer> {
   requireStreaming(services)
   const params = parseParams(messageSend, call.params)

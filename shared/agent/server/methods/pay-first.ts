@@ -31,7 +31,7 @@ export interface Paid {
 }
 
 /**
- * The price of a new task, after everything else that may refuse it (design gaps, "Payments"). Undefined where nothing is to
+ * The price of a new task, after everything else that may refuse it (spec/payments.md#settlement). Undefined where nothing is to
  * be paid.
  * @throws PaymentRequired (402), ParleyError InvalidParams for data that its skill would refuse, TaskNotFound or ContextNotFound for ids of other owners, Unavailable, Conflict
  */

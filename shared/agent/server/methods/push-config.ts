@@ -55,7 +55,7 @@ export async function deletePushConfig(services: Services, call: Call): Promise<
   return { result: pushConfigOut(requireConfig(removed, taskId)) }
 }
 
-/** @throws ParleyError -32005 with the push-specific name (specification, "Errors", note 1) */
+/** @throws ParleyError -32005 with the push-specific name (spec/webhooks.md#capability) */
 function requirePush({ registrations }: Services): Registrations {
   if (registrations !== undefined) return registrations
   throw new ParleyError('ContentTypeNotSupported', {
@@ -64,7 +64,7 @@ function requirePush({ registrations }: Services): Registrations {
   })
 }
 
-/** Specification, "tasks/pushNotificationConfig/*": the answer says that it is the config that is not there. */
+/** The answer says that the config is missing, not the task (spec/methods.md#taskspushnotificationconfig). */
 function requireConfig(config: PushConfig | undefined, taskId: string): PushConfig {
   if (config !== undefined) return config
   throw new ParleyError('TaskNotFound', {

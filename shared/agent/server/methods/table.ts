@@ -7,7 +7,7 @@ import { deletePushConfig, getPushConfig, listPushConfigs, setPushConfig } from 
 import { listTaskEvents } from './task-events.ts'
 import { cancelTask, getTask, giveFeedback, listTasks } from './tasks.ts'
 
-/** The JSON-RPC API on one screen (specification, "What the service does", and "Scopes"). */
+/** The methods of the JSON-RPC API with their scopes (spec/methods.md#method-table). */
 export const methods: ReadonlyMap<string, Method> = new Map<string, Method>([
   ['message/send', { scope: 'agent:write', takesSignature: true, run: sendMessage }],
   ['message/stream', { scope: 'agent:write', takesSignature: true, run: streamMessage }],

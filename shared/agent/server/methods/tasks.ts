@@ -42,7 +42,7 @@ export async function listTasks({ store }: Services, call: Call): Promise<Answer
   return { result, headers: nextCursor(page) }
 }
 
-/** The next page's cursor travels in a header, because the result is an array (specification, `tasks/list`). */
+/** The next page's cursor travels in a header, because the result is an array (spec/methods.md#taskslist). */
 export function nextCursor(page: { nextCursor?: string }): Record<string, string> {
   return page.nextCursor === undefined ? {} : { 'x-next-cursor': page.nextCursor }
 }
@@ -54,7 +54,7 @@ export async function cancelTask(services: Services, call: Call): Promise<Answer
   return { result: taskOut(await services.engine.change(task, () => ({ kind: 'cancel' }))) }
 }
 
-/** Design gaps: it changes nothing of the task; again by the same caller replaces. */
+/** Does not change the task; a second call of the same caller replaces the first (spec/methods.md#tasksfeedback). */
 export async function giveFeedback(services: Services, call: Call): Promise<Answer> {
   const { taskId, feedback, rating, metadata } = parseParams(tasksFeedback, call.params)
   const task = await requireTask(services, call, taskId)

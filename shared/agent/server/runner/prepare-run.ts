@@ -12,7 +12,7 @@ import { type FileFetching, FileNotFetchedError, fetchFiles, type PartsWithFiles
 import { fitSkill } from './fit-skill.ts'
 import { verifyCallersParts } from './verify-parts.ts'
 
-/** Design gaps: a handler sees the newest 50 tasks of its context. */
+/** A handler sees the newest 50 tasks of its context (spec/tasks.md#contexts). */
 const contextHistoryMax = 50
 /** After which time a storage that is away is asked again. */
 const askAgainMs = 500

@@ -2,7 +2,7 @@ import { z } from 'zod'
 import type { JsonObject } from '../../model/task.ts'
 import { wireObject } from './spelling.ts'
 
-/** Specification, Message and Part, as a caller sends them. */
+/** Message and Part as a caller sends them (spec/messages-and-artifacts.md#message). */
 /** As it was sent. */
 const sentUuid = z
   .string()

@@ -5,7 +5,7 @@ import { jsonObject, messageIn, uuid } from './message-in.ts'
 import { pushNotificationConfig } from './push-config-in.ts'
 import { wireObject } from './spelling.ts'
 
-/** Params of every method (specification, "POST /"; design gaps, "Other methods"). */
+/** Params of every method (spec/methods.md#method-table). */
 const anyOfTaskId = { taskId: ['id'] }
 
 export const messageSend = wireObject({

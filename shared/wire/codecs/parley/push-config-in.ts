@@ -38,8 +38,8 @@ const authentication = jsonObject.superRefine((given, context) => {
 })
 
 /**
- * Specification, PushNotificationConfig, as a caller sends it. Where URL and token may go is looked at when it is registered;
- * `authentication` is checked, kept, given back, and changes nothing in the delivery (design gaps, "Other methods").
+ * PushNotificationConfig as a caller sends it (spec/webhooks.md#pushnotificationconfig). Where URL and token may go is looked at when it is registered;
+ * `authentication` is checked, kept, given back, and changes nothing in the delivery.
  */
 export const pushNotificationConfig = wireObject({
   id: uuid,

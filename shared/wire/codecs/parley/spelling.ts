@@ -1,7 +1,7 @@
 import { z } from 'zod'
 
 /**
- * camelCase ⇄ snake_case (specification, "Field naming"; design gaps, "JSON-RPC": both are accepted in). Inside there
+ * camelCase ⇄ snake_case: both are accepted in (spec/json-rpc.md#field-names). Inside there
  * is camelCase alone; `wire-out.ts` writes the wire's spelling.
  */
 export function snakeOf(camel: string): string {

@@ -1,7 +1,7 @@
 import type { ArtifactDelta, TaskEvent } from '../../model/event.ts'
 import type { Artifact, Message, Part, Task, TaskStatus } from '../../model/task.ts'
 
-/** The wire's shapes on the way out: snake_case (specification, "Resources and their fields"). */
+/** The shapes of the wire on the way out, in snake_case (spec/tasks.md#task). */
 export function taskOut(task: Task, historyLength?: number) {
   const history =
     historyLength === undefined
