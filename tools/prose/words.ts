@@ -59,6 +59,14 @@ const words: [pattern: string, instead: string][] = [
   ['dearest', 'most expensive'],
 
   // Filler and archaisms
+  ['but for(?! (?:now|the time|example|instance|all)\\b)', 'except'],
+  ['without end', 'indefinitely'],
+  ['(?:given|gives?|gave|giving) back', 'returns, releases'],
+  ['held on to', 'kept'],
+  ['(?:is|are|was|were|runs?|does|do|exists?|serves?) no more(?=[.,;:)]|$)', 'no longer'],
+  ['(?:has|have|had) to do with', 'relates to'],
+  ['of late', 'recently'],
+  ['all the same(?=[.,;:)]|$)', 'still'],
   ['nothing of (?:it|them|this|that|what|the|a)', 'no part of'],
   ['anew', 'again'],
   [
@@ -112,8 +120,8 @@ const words: [pattern: string, instead: string][] = [
     'unchanged',
   ],
   [
-    '(?<!there |there’s )(?:is|are|was|were) no (?:agent|DID|answer|task|text|number|key|one|longer one|event)',
-    'is not a …',
+    '(?<!(?:there|here|there’s|which|see|what) )(?:is|are|was|were) no (?!longer|more|such|way|need|reason|point|problem|guarantee|different|other|matter|match|one\\b|further|time|op\\b|good|use|\\w*er\\b)\\w+',
+    'is not a …, has no …',
   ],
   ['(?:has|have|had|where) none', 'has no …'],
   ['(?<!(?:are|is|was|were|be|been|yet|still|also) )to be (?:told|had|found out|seen)', 'name the actor'],
