@@ -27,6 +27,11 @@ test('relative links of every Markdown file resolve, anchors included', () => {
   expect(markdown.flatMap((name) => linkFaults(name, textOf(name)))).toEqual([])
 })
 
+test('source files that a Markdown file names exist', () => {
+  const markdown = files.filter((name) => name.endsWith('.md') && name !== 'CHANGELOG.md')
+  expect(markdown.flatMap((name) => pathFaults(name, textOf(name)))).toEqual([])
+})
+
 test.each([
   ['a heading that is missing', '// Ends the task (spec/tasks.md#cancellation).'],
   ['a file that is missing', '// Ends the task (docs/spec/task.md#transitions).'],
@@ -57,6 +62,13 @@ test.each([
   ['a heading of the same file that is missing', '[x](#missing)'],
 ])('a link to %s is a fault', (_what, text) => {
   expect(linkFaults('README.md', text)).toHaveLength(1)
+})
+
+test.each([
+  ['with its path', '`shared/missing.ts`'],
+  ['by its name', '`missing-file.ts`'],
+])('a source file that is missing, %s, is a fault', (_what, text) => {
+  expect(pathFaults('README.md', text)).toHaveLength(1)
 })
 
 /** Documents by other names than their path in this repository: a reader cannot open them. */
@@ -112,6 +124,19 @@ function isLink(from: string, target: string): boolean {
   if (!existsSync(path.join(root, found))) return false
   return anchor === undefined || !found.endsWith('.md') || anchorsOf(found).has(anchor)
 }
+
+/** `tasks/engine.ts` with its whole path, or `engine.ts` alone where moves should not change the text. */
+function pathFaults(name: string, text: string): string[] {
+  const named = [...text.matchAll(/`((?:[\w-]+\/)*[\w.-]+\.ts)`/g)].map(([, found = '']) => found)
+  const exists = (found: string) =>
+    found.includes('/')
+      ? !topFolders.has(found.split('/', 1)[0] ?? '') || files.includes(found)
+      : files.some((known) => path.posix.basename(known) === found)
+  return named.filter((found) => !exists(found)).map((found) => `${name} → ${found}`)
+}
+
+/** Of source files; paths below other folders are examples. */
+const topFolders = new Set(['shared', 'gateway', 'cli', 'e2e', 'tools', 'docs'])
 
 const anchors = new Map<string, Set<string>>()
 

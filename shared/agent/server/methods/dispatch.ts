@@ -5,6 +5,7 @@ import { type Authenticator, requireScope } from '@parley/kit/auth/authenticate'
 import type { AnswerBudget, AnswerClaim } from '@parley/kit/process/answer-budget'
 import type { Log } from '@parley/kit/process/log'
 import { logFailure } from '@parley/kit/process/log-failure'
+import { type LazyJson, toLazyJson } from '@parley/wire/codecs/parley/lazy-part'
 import { ParleyError } from '@parley/wire/errors'
 import {
   errorEnvelope,
@@ -16,7 +17,6 @@ import {
 } from '@parley/wire/jsonrpc/envelope'
 import { parseJson } from '@parley/wire/jsonrpc/parse-json'
 import { deprecatedFields, deprecationHeader } from '@parley/wire/model/deprecation'
-import { type LazyJson, toLazyJson } from '@parley/wire/codecs/parley/lazy-part'
 import type { Frame, Method, Services } from './method.ts'
 import { methods } from './table.ts'
 
