@@ -29,10 +29,10 @@ export const layers: Record<string, string[][]> = {
 
 /** A driver is imported by its adapter only. */
 export const drivers: Record<string, RegExp> = {
-  'node:sqlite': /sqlite[^/]*\.ts$/,
-  mongodb: /mongodb[^/]*\.ts$/,
+  'node:sqlite': /(\/sqlite\/[^/]+|sqlite[^/]*)\.ts$/,
+  mongodb: /(\/mongodb\/[^/]+|mongodb[^/]*)\.ts$/,
   bullmq: /\/bullmq\.ts$/,
-  ioredis: /\/(bullmq|redis[^/]*)\.ts$/,
+  ioredis: /\/(bullmq|redis[^/]*|redis\/[^/]+)\.ts$/,
   viem: /^(shared\/engine\/payments\/(typed-data|wallet|chain[^/]*)|tools\/(testing\/chain|exchanges\/wallet))\.ts$/,
   'oidc-provider': /^gateway\/oauth\//,
 }

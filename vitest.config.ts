@@ -13,7 +13,7 @@ const longest = [
   'shared/engine/tasks/crash.test.ts',
   'gateway/main.test.ts',
   'gateway/several-gateways.test.ts',
-  'shared/engine/store/mongodb.test.ts',
+  'shared/engine/store/mongodb/store.test.ts',
   'gateway/supervisor/supervisor.test.ts',
 ]
 

@@ -2,7 +2,7 @@ import { mkdirSync, mkdtempSync, renameSync, rmSync, statSync, writeFileSync } f
 import os from 'node:os'
 import path from 'node:path'
 import { alice, createdIn } from '@parley/engine/store/sample-record.cases'
-import { openSqliteStore } from '@parley/engine/store/sqlite'
+import { openSqliteStore } from '@parley/engine/store/sqlite/store'
 import { expect, onTestFinished, test } from 'vitest'
 import { backup } from './backup.ts'
 

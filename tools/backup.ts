@@ -4,7 +4,7 @@
  */
 import { chmodSync, copyFileSync, existsSync, globSync, mkdirSync, statSync } from 'node:fs'
 import path from 'node:path'
-import { copyDatabase } from '@parley/engine/store/sqlite-copy'
+import { copyDatabase } from '@parley/engine/store/sqlite/copy'
 
 /** What belongs to a database and is not one, or holds only for a process. */
 const leftOut = /(?:\.db(?:-wal|-shm|\.lock|\.lock-journal|-journal)?|\.lock)$/

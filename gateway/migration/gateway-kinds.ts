@@ -1,6 +1,6 @@
 import type { Kind, Plan } from '@parley/engine/migration/kind'
 import type { Part } from '@parley/engine/migration/migrate'
-import { hashOf, keyText } from '@parley/kit/database/mongodb-keys'
+import { hashOf, keyText } from '@parley/kit/database/mongodb/keys'
 import type { Lesson } from '@parley/negotiation/score/lesson'
 import { oauthDocument, oauthIndexes } from '../oauth/oauth-mongodb.ts'
 import type { AgentEntry } from '../registry/entry.ts'

@@ -1,6 +1,6 @@
-import { isDuplicate, untilDone } from '@parley/kit/database/mongodb-database'
-import { hashOf, keyText } from '@parley/kit/database/mongodb-keys'
-import type { Index } from '@parley/kit/database/mongodb-schema'
+import { isDuplicate, untilDone } from '@parley/kit/database/mongodb/database'
+import { hashOf, keyText } from '@parley/kit/database/mongodb/keys'
+import type { Index } from '@parley/kit/database/mongodb/schema'
 import { type GatewayMongodb, gatewayScope } from '../store/gateway-mongodb.ts'
 import type { OAuthEntry, OAuthStore } from './oauth-store.ts'
 

@@ -1,5 +1,5 @@
 import path from 'node:path'
-import { openDatabase } from '@parley/kit/database/sqlite-database'
+import { openDatabase } from '@parley/kit/database/sqlite/database'
 import { afterEach } from 'vitest'
 import { oauthMigrations, SqliteOAuthStore } from './oauth-sqlite.ts'
 import { oauthStoreCases } from './oauth-store.cases.ts'

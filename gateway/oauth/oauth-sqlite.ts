@@ -1,4 +1,4 @@
-import type { SqliteDatabase } from '@parley/kit/database/sqlite-database'
+import type { SqliteDatabase } from '@parley/kit/database/sqlite/database'
 import type { OAuthEntry, OAuthStore } from './oauth-store.ts'
 
 /** Each entry brings the schema one step forward; entries are added, never changed. */

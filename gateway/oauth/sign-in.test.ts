@@ -1,5 +1,5 @@
 import path from 'node:path'
-import { openDatabase } from '@parley/kit/database/sqlite-database'
+import { openDatabase } from '@parley/kit/database/sqlite/database'
 import { afterEach, expect, test } from 'vitest'
 import { oauthMigrations, SqliteOAuthStore } from './oauth-sqlite.ts'
 import { SignIn } from './sign-in.ts'

@@ -1,7 +1,7 @@
 import { mkdtemp, rm } from 'node:fs/promises'
 import os from 'node:os'
 import path from 'node:path'
-import { openDatabase, type SqliteDatabase } from '@parley/kit/database/sqlite-database'
+import { openDatabase, type SqliteDatabase } from '@parley/kit/database/sqlite/database'
 import { afterEach, beforeEach, expect, test } from 'vitest'
 import { type Announcement, Registry } from './registry.ts'
 import type { RegistryOptions } from './registry-options.ts'

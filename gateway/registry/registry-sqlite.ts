@@ -1,4 +1,4 @@
-import type { SqliteDatabase } from '@parley/kit/database/sqlite-database'
+import type { SqliteDatabase } from '@parley/kit/database/sqlite/database'
 import type { AgentEntry } from './entry.ts'
 import type { RegistryStore, Signs, StoredEntry } from './store.ts'
 

@@ -1,7 +1,7 @@
 import { mkdtemp, rm } from 'node:fs/promises'
 import os from 'node:os'
 import path from 'node:path'
-import { openDatabase } from '@parley/kit/database/sqlite-database'
+import { openDatabase } from '@parley/kit/database/sqlite/database'
 import { afterEach } from 'vitest'
 import { routingMigrations, SqliteRoutingStore } from './routing-sqlite.ts'
 import { routingStoreCases } from './routing-store.cases.ts'

@@ -1,4 +1,4 @@
-import type { SqliteDatabase } from '@parley/kit/database/sqlite-database'
+import type { SqliteDatabase } from '@parley/kit/database/sqlite/database'
 import type { Lesson } from '@parley/negotiation/score/lesson'
 import type { JsonObject } from '@parley/wire/model/task'
 import {

@@ -1,5 +1,5 @@
 import path from 'node:path'
-import { openDatabase } from '@parley/kit/database/sqlite-database'
+import { openDatabase } from '@parley/kit/database/sqlite/database'
 import type { GatewayConfig } from '../config.ts'
 import { oauthMigrations, SqliteOAuthStore } from '../oauth/oauth-sqlite.ts'
 import type { OAuthStore } from '../oauth/oauth-store.ts'

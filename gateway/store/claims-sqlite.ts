@@ -1,4 +1,4 @@
-import type { SqliteDatabase } from '@parley/kit/database/sqlite-database'
+import type { SqliteDatabase } from '@parley/kit/database/sqlite/database'
 import type { Claims } from './claims.ts'
 
 /** Steps of the schema; added, never changed. */

@@ -1,7 +1,7 @@
 import { mkdtemp, rm } from 'node:fs/promises'
 import os from 'node:os'
 import path from 'node:path'
-import { openDatabase } from '@parley/kit/database/sqlite-database'
+import { openDatabase } from '@parley/kit/database/sqlite/database'
 import { hasMongodb, type MongodbServer, startMongodb } from '@parley/tools/testing/mongodb-server'
 import { afterAll, afterEach, beforeAll, describe } from 'vitest'
 import { claimsCases } from './claims.cases.ts'

@@ -1,7 +1,7 @@
-import { refuseUnfinishedImport } from '@parley/engine/store/mongodb-import'
-import { connectMongodb } from '@parley/kit/database/mongodb-database'
-import { guarded } from '@parley/kit/database/mongodb-guard'
-import { type Index, type Migration, prepareSchema } from '@parley/kit/database/mongodb-schema'
+import { refuseUnfinishedImport } from '@parley/engine/store/mongodb/import'
+import { connectMongodb } from '@parley/kit/database/mongodb/database'
+import { guarded } from '@parley/kit/database/mongodb/guard'
+import { type Index, type Migration, prepareSchema } from '@parley/kit/database/mongodb/schema'
 import type { Collection, Db } from 'mongodb'
 
 /** Every document of the gateways carries it as its `agent_id`, beside those of the agents in the same database. */

@@ -7,7 +7,7 @@ import { mkdtempSync, rmSync, statSync, writeFileSync } from 'node:fs'
 import os from 'node:os'
 import path from 'node:path'
 import { newId } from '@parley/agent/internal/server/methods/new-id'
-import { openSqliteStore } from '@parley/engine/store/sqlite'
+import { openSqliteStore } from '@parley/engine/store/sqlite/store'
 import type { TaskRecord } from '@parley/engine/store/store'
 import { timestamp } from '@parley/wire/model/timestamp'
 

@@ -1,7 +1,7 @@
 import { randomUUID } from 'node:crypto'
 import { mkdir } from 'node:fs/promises'
 import path from 'node:path'
-import { openSqliteStore } from '@parley/engine/store/sqlite'
+import { openSqliteStore } from '@parley/engine/store/sqlite/store'
 import type { TaskRecord } from '@parley/engine/store/store'
 import { timestamp } from '@parley/wire/model/timestamp'
 

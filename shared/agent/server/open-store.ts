@@ -1,5 +1,5 @@
 import path from 'node:path'
-import { openSqliteStore } from '@parley/engine/store/sqlite'
+import { openSqliteStore } from '@parley/engine/store/sqlite/store'
 import type { Store } from '@parley/engine/store/store'
 
 export interface OpenStoreOptions {
@@ -25,6 +25,6 @@ export async function openStore({ storeUrl: url, storeDir, agentId }: OpenStoreO
   if (url === undefined) {
     return { store: await openSqliteStore({ file: path.join(storeDir, 'agent.db') }), backend: 'sqlite' }
   }
-  const { openMongodbStore } = await import('@parley/engine/store/mongodb')
+  const { openMongodbStore } = await import('@parley/engine/store/mongodb/store')
   return { store: await openMongodbStore({ url, agentId }), backend: 'mongodb' }
 }

@@ -1,7 +1,7 @@
-import { hashOf, keyText, positionOf } from '@parley/kit/database/mongodb-keys'
+import { hashOf, keyText, positionOf } from '@parley/kit/database/mongodb/keys'
 import type { TaskState } from '@parley/wire/model/task'
 import { LargeParts } from '../store/large-parts.ts'
-import { type FeedbackDocument, keyDocument } from '../store/mongodb-beside-tasks.ts'
+import { type FeedbackDocument, keyDocument } from '../store/mongodb/keys-and-feedback.ts'
 import {
   type ContextDocument,
   documentBound,
@@ -9,13 +9,13 @@ import {
   type Inside,
   keyedIn,
   taskKey,
-} from '../store/mongodb-record.ts'
-import type { CountsDocument } from '../store/mongodb-removal.ts'
-import { type SignatureDocument, signatureKey } from '../store/mongodb-signatures.ts'
-import { configDocument } from '../store/mongodb-webhooks.ts'
-import { decodeTask, type TaskRow, taskColumns } from '../store/sqlite-record.ts'
-import type { Row, SqliteSource } from '../store/sqlite-source.ts'
-import { type PushConfigRow, pushConfigOf } from '../store/sqlite-webhooks.ts'
+} from '../store/mongodb/record.ts'
+import type { CountsDocument } from '../store/mongodb/removal.ts'
+import { type SignatureDocument, signatureKey } from '../store/mongodb/signatures.ts'
+import { configDocument } from '../store/mongodb/webhooks.ts'
+import { decodeTask, type TaskRow, taskColumns } from '../store/sqlite/record.ts'
+import type { Row, SqliteSource } from '../store/sqlite/source.ts'
+import { type PushConfigRow, pushConfigOf } from '../store/sqlite/webhooks.ts'
 import { MigrationFailed } from './copy.ts'
 import type { Documents, Kind, Plan } from './kind.ts'
 import { paymentKinds } from './payment-kinds.ts'

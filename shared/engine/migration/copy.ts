@@ -1,5 +1,5 @@
-import type { AnyDocument, ImportTarget, Place } from '../store/mongodb-import.ts'
-import type { Row, SqliteSource } from '../store/sqlite-source.ts'
+import type { AnyDocument, ImportTarget, Place } from '../store/mongodb/import.ts'
+import type { Row, SqliteSource } from '../store/sqlite/source.ts'
 import { Checksum } from './checksum.ts'
 import { asDocuments, type Documents, type Kind, type Plan } from './kind.ts'
 

@@ -1,5 +1,5 @@
-import type { AnyDocument } from '../store/mongodb-import.ts'
-import type { Row } from '../store/sqlite-source.ts'
+import type { AnyDocument } from '../store/mongodb/import.ts'
+import type { Row } from '../store/sqlite/source.ts'
 
 /** One table of an embedded database, and what its rows are in MongoDB. */
 export interface Kind {

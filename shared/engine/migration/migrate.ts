@@ -3,11 +3,11 @@ import {
   agentMigrations,
   type Index,
   type Migration,
-} from '@parley/kit/database/mongodb-schema'
-import { openImportTarget } from '../store/mongodb-import.ts'
-import type { Inside } from '../store/mongodb-record.ts'
-import { agentMigrations as sqliteMigrations } from '../store/sqlite-schema.ts'
-import { openSource, type SqliteSource } from '../store/sqlite-source.ts'
+} from '@parley/kit/database/mongodb/schema'
+import { openImportTarget } from '../store/mongodb/import.ts'
+import type { Inside } from '../store/mongodb/record.ts'
+import { agentMigrations as sqliteMigrations } from '../store/sqlite/schema.ts'
+import { openSource, type SqliteSource } from '../store/sqlite/source.ts'
 import { agentPlan } from './agent-kinds.ts'
 import { copy, countRows, MigrationFailed, type Progress, type Verified, verify } from './copy.ts'
 import type { FoundAgent } from './find-agents.ts'

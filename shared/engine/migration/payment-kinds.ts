@@ -1,9 +1,9 @@
-import { hashOf } from '@parley/kit/database/mongodb-keys'
-import { type ClaimDocument, claimsIn } from '../store/mongodb-payment-claims.ts'
-import { paymentDocument } from '../store/mongodb-payments.ts'
-import type { Inside } from '../store/mongodb-record.ts'
-import type { PurseDocument, TransferDocument } from '../store/mongodb-test-money.ts'
-import { type PaymentRow, paymentOf } from '../store/sqlite-payments.ts'
+import { hashOf } from '@parley/kit/database/mongodb/keys'
+import { type ClaimDocument, claimsIn } from '../store/mongodb/payment-claims.ts'
+import { paymentDocument } from '../store/mongodb/payments.ts'
+import type { Inside } from '../store/mongodb/record.ts'
+import type { PurseDocument, TransferDocument } from '../store/mongodb/test-money.ts'
+import { type PaymentRow, paymentOf } from '../store/sqlite/payments.ts'
 import type { Kind } from './kind.ts'
 
 /** The ledger and the sessions, and test money. */

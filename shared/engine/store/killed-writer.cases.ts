@@ -1,6 +1,6 @@
 /** A program for the tests: writes tasks without end and prints each change once it is acknowledged, until it is killed. */
 import { next, sampleRecord } from './sample-record.cases.ts'
-import { openSqliteStore } from './sqlite.ts'
+import { openSqliteStore } from './sqlite/store.ts'
 
 const store = await openSqliteStore({ file: process.argv[2] ?? '', largePartBytes: 1000 })
 process.stdout.write('open\n')

@@ -5,7 +5,7 @@ import { timestampOf } from '@parley/wire/model/timestamp'
 import { afterEach, beforeEach, expect, test } from 'vitest'
 import { startRetention } from './retention.ts'
 import { alice, createdIn } from './sample-record.cases.ts'
-import { openSqliteStore } from './sqlite.ts'
+import { openSqliteStore } from './sqlite/store.ts'
 import type { Store } from './store.ts'
 
 const dayMs = 24 * 60 * 60 * 1000

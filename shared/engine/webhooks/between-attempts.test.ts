@@ -1,7 +1,7 @@
 import { parseAllowedHosts } from '@parley/kit/net/allowed-hosts'
 import { WebhookReceiver } from '@parley/tools/testing/webhook-receiver'
 import { expect, test } from 'vitest'
-import { MemoryWebhooks } from '../store/memory-webhooks.ts'
+import { MemoryWebhooks } from '../store/memory/webhooks.ts'
 import { Deliverer } from './deliver.ts'
 import { asNew, endedTask, scene } from './dispatcher-scene.cases.ts'
 import { Registrations } from './registrations.ts'

@@ -1,7 +1,7 @@
 import { randomUUID } from 'node:crypto'
 import { ParleyError } from '@parley/wire/errors'
 import { timestamp } from '@parley/wire/model/timestamp'
-import type { SharedWebhooks } from '../store/redis-webhooks.ts'
+import type { SharedWebhooks } from '../store/redis/webhooks.ts'
 import type { PushConfig, TaskKey, WebhookStore } from '../store/webhook-store.ts'
 
 /** Stands for the global webhook; callers name theirs by UUIDs. */

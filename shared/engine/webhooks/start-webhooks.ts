@@ -1,7 +1,7 @@
 import type { AllowedHosts } from '@parley/kit/net/allowed-hosts'
 import type { Log } from '@parley/kit/process/log'
 import type { WebhookMetrics } from '@parley/kit/process/webhook-metrics'
-import { MemoryWebhooks } from '../store/memory-webhooks.ts'
+import { MemoryWebhooks } from '../store/memory/webhooks.ts'
 import type { Store } from '../store/store.ts'
 import { checkReceiver } from './check-receiver.ts'
 import { Deliverer } from './deliver.ts'
@@ -69,7 +69,7 @@ async function shortLived(
   stack: AsyncDisposableStack,
 ): Promise<Pick<RegistrationsOptions, 'memory' | 'ofGlobal' | 'hints'>> {
   if (url === undefined || store.exclusive) return { memory: new MemoryWebhooks() }
-  const { openRedisWebhooks } = await import('../store/redis-webhooks.ts')
+  const { openRedisWebhooks } = await import('../store/redis/webhooks.ts')
   const memory = stack.use(await openRedisWebhooks({ url, agentId, log }))
   if (globalWebhook === undefined) {
     const { openRedisHints } = await import('./redis-hints.ts')

@@ -1,9 +1,9 @@
 /** Fills a MongoDB database with the tasks of `fillTasks`, past the store, far faster than tasks are made: for benches alone. */
 import { LargeParts } from '@parley/engine/store/large-parts'
-import { boundOf, type ContextDocument, encodeTask, type Inside } from '@parley/engine/store/mongodb-record'
+import { boundOf, type ContextDocument, encodeTask, type Inside } from '@parley/engine/store/mongodb/record'
 import type { TaskRecord } from '@parley/engine/store/store'
-import { connectMongodb } from '@parley/kit/database/mongodb-database'
-import { positionOf } from '@parley/kit/database/mongodb-keys'
+import { connectMongodb } from '@parley/kit/database/mongodb/database'
+import { positionOf } from '@parley/kit/database/mongodb/keys'
 import { sampleTask } from './sample-task.ts'
 import { contextIdOf, ownerOf, taskIdOf } from './sqlite-fill.ts'
 

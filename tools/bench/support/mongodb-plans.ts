@@ -1,4 +1,4 @@
-import { connectMongodb } from '@parley/kit/database/mongodb-database'
+import { connectMongodb } from '@parley/kit/database/mongodb/database'
 
 type Command = Record<string, unknown>
 

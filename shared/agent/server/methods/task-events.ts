@@ -1,7 +1,7 @@
 import { eventsBetween } from '@parley/engine/tasks/task-events'
+import { roughBytesOf } from '@parley/wire/codecs/parley/lazy-part'
 import { parseParams, taskEvents } from '@parley/wire/codecs/parley/params'
 import { eventOut } from '@parley/wire/codecs/parley/wire-out'
-import { roughBytesOf } from '@parley/wire/codecs/parley/lazy-part'
 import type { Answer, Call, Services } from './method.ts'
 import { requireOutline } from './tasks.ts'
 

@@ -1,6 +1,6 @@
 import { randomUUID } from 'node:crypto'
-import { partOut } from './wire-out.ts'
 import type { Part } from '../../model/task.ts'
+import { partOut } from './wire-out.ts'
 
 /** Placeholder in JSON for a part that is read later. Callers cannot guess it. */
 const placeholder = `lazy-part-${randomUUID()}`

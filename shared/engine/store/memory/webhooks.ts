@@ -1,0 +1,139 @@
+import { ParleyError } from '@parley/wire/errors'
+import type { Claim, ConfigKey, PushConfig, TaskKey, WebhookStore } from '../webhook-store.ts'
+
+export interface MemoryWebhooksOptions {
+  /** Configs kept at most. Default 100,000. One owner may have half as many that owe something. */
+  max?: number
+}
+
+/**
+ * Push configs that live as long as the process. Of those that owe nothing any more, the one that has been so for longest
+ * makes room where there is none.
+ */
+export class MemoryWebhooks implements WebhookStore {
+  readonly #max: number
+  /** By task, oldest config first. */
+  readonly #tasks = new Map<string, Map<string, PushConfig>>()
+  /** Those that owe nothing, in the order in which they came to that. */
+  readonly #closed = new Set<PushConfig>()
+  /** How many configs of an owner owe something. */
+  readonly #owing = new Map<string, number>()
+  #size = 0
+
+  constructor(options: MemoryWebhooksOptions = {}) {
+    this.#max = options.max ?? 100_000
+  }
+
+  /** How many there are. */
+  get size(): number {
+    return this.#size
+  }
+
+  async savePushConfig(config: PushConfig, perTaskMax: number): Promise<boolean> {
+    const key = keyOf(config.task)
+    const same = this.#find(config)
+    if (same === undefined && (this.#tasks.get(key)?.size ?? 0) >= perTaskMax) return false
+    if (same === undefined) this.#makeRoom(config)
+    else this.#remove(same)
+    const ofTask = this.#tasks.get(key) ?? new Map<string, PushConfig>()
+    this.#tasks.set(key, ofTask)
+    this.#put(ofTask, { ...config })
+    this.#size += 1
+    return true
+  }
+
+  async findPushConfig(task: TaskKey, id: string): Promise<PushConfig | undefined> {
+    return this.#find({ task, id })
+  }
+
+  async listPushConfigs(task: TaskKey): Promise<PushConfig[]> {
+    return [...(this.#tasks.get(keyOf(task))?.values() ?? [])].reverse()
+  }
+
+  async removePushConfig(task: TaskKey, id: string, revision?: string): Promise<PushConfig | undefined> {
+    const found = this.#find({ task, id })
+    if (revision !== undefined && found?.revision !== revision) return undefined
+    this.#remove(found)
+    return found
+  }
+
+  async settlePushConfig(
+    { task, id, revision }: Pick<PushConfig, 'task' | 'id' | 'revision'>,
+    settlement: Pick<PushConfig, 'settled' | 'open' | 'health'>,
+  ): Promise<boolean> {
+    const found = this.#find({ task, id })
+    if (found === undefined || found.revision !== revision) return false
+    const { settled } = settlement
+    if (settled < found.settled || (settled === found.settled && !found.open)) return false
+    const ofTask = this.#tasks.get(keyOf(task)) as Map<string, PushConfig>
+    this.#uncount(found)
+    this.#put(ofTask, { ...found, ...settlement })
+    return true
+  }
+
+  async claimPushConfig({ task, id }: ConfigKey): Promise<Claim> {
+    return this.#find({ task, id }) === undefined ? 'absent' : 'ours'
+  }
+
+  async renewPushConfig(): Promise<true> {
+    return true
+  }
+
+  async releasePushConfig(): Promise<true> {
+    return true
+  }
+
+  /** Nothing outlives the process, so there is nothing to take up at a start. */
+  async listOpenPushConfigs(): Promise<{ items: [] }> {
+    return { items: [] }
+  }
+
+  #find({ task, id }: Pick<PushConfig, 'task' | 'id'>): PushConfig | undefined {
+    return this.#tasks.get(keyOf(task))?.get(id)
+  }
+
+  #put(ofTask: Map<string, PushConfig>, config: PushConfig): void {
+    ofTask.set(config.id, config)
+    if (!config.open) this.#closed.add(config)
+    else this.#owe(config, 1)
+  }
+
+  #remove(config: PushConfig | undefined): void {
+    if (config === undefined) return
+    const key = keyOf(config.task)
+    const ofTask = this.#tasks.get(key)
+    if (ofTask?.delete(config.id) === true) this.#size -= 1
+    if (ofTask?.size === 0) this.#tasks.delete(key)
+    this.#uncount(config)
+  }
+
+  #uncount(config: PushConfig): void {
+    if (config.open) this.#owe(config, -1)
+    else this.#closed.delete(config)
+  }
+
+  #owe({ task: { owner } }: PushConfig, by: 1 | -1): void {
+    const owing = (this.#owing.get(owner) ?? 0) + by
+    if (owing > 0) this.#owing.set(owner, owing)
+    else this.#owing.delete(owner)
+  }
+
+  /** @throws ParleyError Unavailable */
+  #makeRoom({ task: { owner } }: PushConfig): void {
+    if ((this.#owing.get(owner) ?? 0) >= this.#max / 2) throw full()
+    if (this.#size < this.#max) return
+    const [oldest] = this.#closed
+    if (oldest === undefined) throw full()
+    this.#remove(oldest)
+  }
+}
+
+const keyOf = ({ id, owner, createdAt }: TaskKey) => `${id} ${createdAt} ${owner}`
+
+function full(): ParleyError {
+  return new ParleyError('Unavailable', {
+    message: 'Too many webhooks are registered; with long_running true they are kept on the disk',
+    data: { reason: 'webhooks_full' },
+    headers: { 'retry-after': '60' },
+  })
+}

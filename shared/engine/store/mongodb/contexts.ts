@@ -1,0 +1,200 @@
+import { randomUUID } from 'node:crypto'
+import { setTimeout as pause } from 'node:timers/promises'
+import { isDuplicate, untilDone } from '@parley/kit/database/mongodb/database'
+import { keyText, positionOf } from '@parley/kit/database/mongodb/keys'
+import { isTerminal, taskStates, terminalStates } from '@parley/wire/model/task'
+import type { ContextRecord } from '../store.ts'
+import { type ContextDocument, createdAtOf, type Inside, keyedIn, type TaskDocument } from './record.ts'
+import { ofRemoval, removeTasks } from './removal.ts'
+
+/*
+ * A context and its tasks are several documents, and there is no transaction. What keeps them together:
+ * - A task is stored before it joins its context; who stored it answers to nobody before it joined.
+ * - Who removes a context looks for tasks and then marks it (`leaving`), against the version that it saw before. A task that
+ *   joined before is seen, one that joins in between raises the version, and one that comes later cannot join as long as
+ *   the mark stands, and makes a new context then.
+ * - A mark of somebody who died is taken away by whoever has waited long enough.
+ */
+
+const openStates = taskStates.filter((state) => !isTerminal(state))
+const leavingMaxMs = 2000
+const removedAtOnce = 500
+const joinedMax = 100_000
+
+type Joining = Pick<TaskDocument, 'owner' | 'context_id'> & { contextId: string; createdAt: string }
+
+/** False when the context is another owner's. */
+export function joinContext(
+  inside: Inside,
+  task: { owner: string; contextId: string; createdAt: string },
+): Promise<boolean> {
+  const { contextId, createdAt } = task
+  return join(inside, { owner: keyText(task.owner), context_id: keyText(contextId), contextId, createdAt })
+}
+
+function join(inside: Inside, task: Joining): Promise<boolean> {
+  const { contexts, agentId } = inside
+  const { owner, contextId, createdAt } = task
+  const _id = keyedIn(inside, task.context_id)
+  const newest = { position: positionOf(createdAt, contextId), updated_at: createdAt }
+  const first = { created_at: createdAt, body: JSON.stringify({ id: contextId, owner }) }
+  let mark: { of: string; since: number } | undefined
+  return untilDone(async () => {
+    try {
+      const staying = { _id, agent_id: agentId, owner, leaving: { $exists: false } }
+      await contexts.updateOne(
+        staying,
+        { $max: newest, $inc: { version: 1 }, $setOnInsert: first },
+        { upsert: true },
+      )
+      return true
+    } catch (error) {
+      if (!isDuplicate(error)) throw error
+    }
+    const there = await contexts.findOne({ _id, agent_id: agentId })
+    if (there !== null && there.owner !== owner) return false
+    const { leaving } = there ?? {}
+    if (leaving === undefined) return undefined
+    if (mark?.of !== leaving) mark = { of: leaving, since: performance.now() }
+    if (performance.now() - mark.since > leavingMaxMs) await stay(inside, _id, leaving)
+    else await pause(leavingMaxMs / 100)
+    return undefined
+  })
+}
+
+/**
+ * Gives the tasks that were stored but did not join (their process died in between) their context. Returns the ids of those
+ * whose context is another owner's: they were never acknowledged, and are removed.
+ */
+export async function restoreContexts(
+  inside: Inside,
+  tasks: Pick<TaskDocument, 'task_id' | 'owner' | 'context_id' | 'version' | 'position'>[],
+): Promise<Set<string>> {
+  const { contexts, agentId } = inside
+  const unwanted = new Set<string>()
+  if (inside.joined.size > joinedMax) inside.joined.clear()
+  const doubtful = tasks.filter(({ task_id, version }) => version === 0 && !inside.joined.has(task_id))
+  for (let from = 0; from < doubtful.length; from += 1000) {
+    const some = doubtful.slice(from, from + 1000)
+    const ids = some.map(({ context_id }) => keyedIn(inside, context_id))
+    const found = await contexts
+      .find({ _id: { $in: ids }, agent_id: agentId })
+      .project<Pick<ContextDocument, '_id' | 'owner'>>({ owner: 1 })
+      .toArray()
+    const owners = new Map(found.map(({ _id, owner }) => [_id, owner]))
+    for (const task of some) {
+      const there = owners.get(keyedIn(inside, task.context_id)) === task.owner
+      if (there || (await rejoined(inside, task))) inside.joined.add(task.task_id)
+      else unwanted.add(task.task_id)
+    }
+  }
+  return unwanted
+}
+
+async function rejoined(
+  inside: Inside,
+  task: Pick<TaskDocument, 'task_id' | 'owner' | 'context_id' | 'position'>,
+): Promise<boolean> {
+  const joined = await join(inside, { ...task, contextId: task.context_id, createdAt: createdAtOf(task) })
+  if (!joined) {
+    await inside.tasks.deleteOne({ _id: keyedIn(inside, task.task_id), agent_id: inside.agentId, version: 0 })
+  }
+  return joined
+}
+
+export async function findContext(
+  inside: Inside,
+  id: string,
+  owner: string,
+): Promise<ContextRecord | undefined> {
+  const key = { _id: keyedIn(inside, keyText(id)), agent_id: inside.agentId, owner: keyText(owner) }
+  const found = await inside.contexts.findOne(key)
+  return found === null ? undefined : contextOf(found)
+}
+
+export async function isAnothersContext(inside: Inside, id: string, owner: string): Promise<boolean> {
+  const found = await inside.contexts.findOne({ _id: keyedIn(inside, keyText(id)), agent_id: inside.agentId })
+  return found !== null && found.owner !== keyText(owner)
+}
+
+export function contextOf({ body, created_at, updated_at }: ContextDocument): ContextRecord {
+  const { id, owner } = JSON.parse(body) as { id: string; owner: string }
+  return { id, owner, createdAt: created_at, updatedAt: updated_at }
+}
+
+export function clearContext(
+  inside: Inside,
+  id: string,
+  owner: string,
+): Promise<'cleared' | 'busy' | 'absent'> {
+  const ours = { agent_id: inside.agentId, owner: keyText(owner), context_id: keyText(id) }
+  const busy = () => anyTask(inside, { ...ours, state: { $in: openStates } })
+  return untilDone(async () => {
+    const leaving = await leave(inside, ours, busy)
+    if (typeof leaving === 'string') return leaving
+    if (leaving === undefined) return undefined
+    for (;;) {
+      const ended = await inside.tasks
+        .find({ ...ours, state: { $in: [...terminalStates] } })
+        .limit(removedAtOnce)
+        .project<TaskDocument>(ofRemoval)
+        .toArray()
+      // A task that joined since the mark was taken away may have ended, and must stay.
+      if (!(await stillLeaving(inside, ours.context_id, leaving.mark))) return 'busy'
+      if (ended.length === 0) break
+      await removeTasks(inside, ended)
+    }
+    await removeMarked(inside, ours.context_id, leaving.mark)
+    return 'cleared'
+  })
+}
+
+/** Both in the spelling of documents. */
+export async function removeContextIfEmpty(inside: Inside, contextId: string, owner: string): Promise<void> {
+  const ours = { agent_id: inside.agentId, owner, context_id: contextId }
+  await untilDone(async () => {
+    const leaving = await leave(inside, ours, () => anyTask(inside, ours))
+    if (leaving === undefined) return undefined
+    if (typeof leaving === 'string') return leaving
+    await removeMarked(inside, contextId, leaving.mark)
+    return 'removed'
+  })
+}
+
+/** Marks the context, unless something holds it. Undefined: somebody else was faster, try again. */
+async function leave(
+  inside: Inside,
+  { owner, context_id }: { owner: string; context_id: string },
+  held: () => Promise<boolean>,
+): Promise<{ mark: string } | 'busy' | 'absent' | undefined> {
+  const { contexts, agentId } = inside
+  const _id = keyedIn(inside, context_id)
+  const there = await contexts.findOne({ _id, agent_id: agentId, owner })
+  if (there === null) return 'absent'
+  if (await held()) return 'busy'
+  const mark = randomUUID()
+  const marked = await contexts.updateOne(
+    { _id, agent_id: agentId, owner, version: there.version },
+    { $set: { leaving: mark }, $inc: { version: 1 } },
+  )
+  if (marked.matchedCount === 0) return undefined
+  return { mark }
+}
+
+async function stay({ contexts, agentId }: Inside, _id: string, mark: string): Promise<void> {
+  const marked = { _id, agent_id: agentId, leaving: mark }
+  await contexts.updateOne(marked, { $unset: { leaving: '' }, $inc: { version: 1 } })
+}
+
+async function removeMarked(inside: Inside, key: string, mark: string): Promise<void> {
+  await inside.contexts.deleteOne({ _id: keyedIn(inside, key), agent_id: inside.agentId, leaving: mark })
+}
+
+async function stillLeaving(inside: Inside, key: string, mark: string): Promise<boolean> {
+  const marked = { _id: keyedIn(inside, key), agent_id: inside.agentId, leaving: mark }
+  return (await inside.contexts.countDocuments(marked, { limit: 1 })) > 0
+}
+
+async function anyTask({ tasks }: Inside, filter: Parameters<Inside['tasks']['findOne']>[0]) {
+  return (await tasks.findOne(filter ?? {}, { projection: { _id: 1 } })) !== null
+}

@@ -1,0 +1,250 @@
+import { randomUUID } from 'node:crypto'
+import { createServer } from 'node:net'
+import { DatabaseRefused } from '@parley/kit/database/database-refused'
+import { hasMongodb, type MongodbServer, startMongodb } from '@parley/tools/testing/mongodb-server'
+import { Collection, MongoClient } from 'mongodb'
+import { afterAll, beforeAll, describe, expect, test, vi } from 'vitest'
+import { alice, artifactOf, bob, created, createdIn, next, sampleRecord } from '../sample-record.cases.ts'
+import { samplePayment } from '../store-payments.cases.ts'
+import { openMongodbStore } from './store.ts'
+
+const agentId = 'a1'
+
+describe('a MongoDB address that cannot be used is refused at start, with a sentence', () => {
+  test.each<[string, string, RegExp]>([
+    [
+      'without a database',
+      'mongodb://alice:secret@127.0.0.1:1',
+      /names no database.*mongodb:\/\/127\.0\.0\.1:1\/parley/,
+    ],
+    ['with a database alone', 'mongodb:///parley', /must be like mongodb:\/\/host:27017\/database/],
+    ['with a setting that is none', 'mongodb://127.0.0.1:1/parley?nonsense=1', /cannot read|can read/],
+    [
+      'where nothing listens',
+      'mongodb://alice:secret@127.0.0.1:1/parley',
+      /127\.0\.0\.1:1 does not answer. Start it/,
+    ],
+  ])('%s', async (_title, url, sentence) => {
+    const refused = await openMongodbStore({ url, agentId, connectTimeoutMs: 300 }).catch((error) => error)
+    expect(refused).toBeInstanceOf(DatabaseRefused)
+    expect(refused.message).toMatch(sentence)
+    expect(refused.message).not.toContain('secret')
+  })
+
+  test('where something listens that never answers', async () => {
+    const silent = createServer(() => {}).listen(0, '127.0.0.1')
+    await new Promise((done) => silent.once('listening', done))
+    const { port } = silent.address() as { port: number }
+    const url = `mongodb://127.0.0.1:${port}/parley`
+    await expect(openMongodbStore({ url, agentId, connectTimeoutMs: 300 })).rejects.toThrow('does not answer')
+    silent.close()
+  })
+})
+
+describe.skipIf(!hasMongodb)('faults of a MongoDB store (needs mongod)', () => {
+  let server: MongodbServer
+  let client: MongoClient
+  let url = ''
+  beforeAll(async () => {
+    server = await startMongodb()
+    url = server.newUrl()
+    client = await MongoClient.connect(url)
+  })
+  afterAll(async () => {
+    await client.close()
+    await server[Symbol.asyncDispose]()
+  })
+  const documents = <T extends { _id: string }>(name: string) => client.db().collection<T>(name)
+  const open = (given = {}) =>
+    openMongodbStore({ url, agentId: randomUUID(), largePartBytes: 1000, ...given })
+
+  test('a database that a newer version wrote is refused, and stays as it is', async () => {
+    const newer = server.newUrl()
+    await using other = await MongoClient.connect(newer)
+    await other
+      .db()
+      .collection<{ _id: string; version: number }>('schema')
+      .insertOne({ _id: 'agent_store', version: 99 })
+    const refused = openMongodbStore({ url: newer, agentId })
+    await expect(refused).rejects.toThrow(DatabaseRefused)
+    await expect(refused).rejects.toThrow(/was written by a newer Parley \(schema 99, this one knows \d+\)/)
+    expect((await other.db().listCollections().toArray()).map(({ name }) => name)).toEqual(['schema'])
+  })
+
+  test('several processes may make the schema of one database at the same time', async () => {
+    const fresh = server.newUrl()
+    const stores = await Promise.all(
+      ['one', 'two', 'three'].map((name) => openMongodbStore({ url: fresh, agentId: name })),
+    )
+    for (const store of stores) {
+      const task = await createdIn(store, 'completed')
+      expect(await store.countByState()).toEqual({ completed: 1 })
+      expect((await store.listTasks({ owner: alice, limit: 9 })).items).toEqual([task])
+      await store[Symbol.asyncDispose]()
+    }
+  })
+
+  test('another agent in the same database sees nothing, and may use the same ids', async () => {
+    await using one = await open()
+    await using other = await open()
+    const task = await createdIn(one, 'completed', {
+      artifacts: [artifactOf({ kind: 'text', text: 'x'.repeat(5000) })],
+    })
+    expect(await other.loadTask(task.id)).toBeUndefined()
+    expect(await other.findContext(task.contextId, alice)).toBeUndefined()
+    expect(await other.createTask({ ...task, owner: bob, version: 0 })).toBe(true)
+    expect(await other.clearContext(task.contextId, bob)).toBe('cleared')
+    expect(await one.loadTask(task.id)).toEqual(task)
+  })
+
+  test('a task whose process died before it joined its context gets it when unfinished tasks are looked for', async () => {
+    const id = randomUUID()
+    await using store = await open({ agentId: id })
+    const task = await created(store)
+    await documents('contexts').deleteOne({ agent_id: id } as never)
+    expect(await store.findContext(task.contextId, alice)).toBeUndefined()
+    expect(await store.listUnfinished(Date.now(), 'me')).toMatchObject([
+      { id: task.id, owner: alice, version: 0 },
+    ])
+    expect(await store.findContext(task.contextId, alice)).toMatchObject({ createdAt: task.createdAt })
+  })
+
+  test('one in a context of another owner is removed then: nobody was told of it', async () => {
+    const id = randomUUID()
+    await using store = await open({ agentId: id })
+    const task = await created(store)
+    await documents<{ _id: string; owner: string }>('contexts').updateOne({ agent_id: id } as never, {
+      $set: { owner: bob },
+    })
+    expect(await store.listUnfinished(Date.now(), 'me')).toEqual([])
+    expect(await store.loadTask(task.id)).toBeUndefined()
+  })
+
+  test('a context whose remover died takes new tasks after a while', async () => {
+    const id = randomUUID()
+    await using store = await open({ agentId: id })
+    const old = await createdIn(store, 'completed')
+    const mark = { $set: { leaving: 'of a dead process' } }
+    await documents('contexts').updateOne({ agent_id: id } as never, mark)
+    const task = sampleRecord({ contextId: old.contextId })
+    expect(await store.createTask(task)).toBe(true)
+    const contexts = (await store.listContexts({ owner: alice, limit: 9 })).items
+    expect(contexts).toMatchObject([{ id: old.contextId, taskIds: [old.id, task.id] }])
+  })
+
+  test('of clearing and creating at once, again and again, no task is without its context and none is lost', async () => {
+    await using store = await open()
+    const outcomes = new Set<string>()
+    for (let round = 0; round < 15; round += 1) {
+      const old = await createdIn(store, 'completed')
+      const fresh = [1, 2, 3].map(() => sampleRecord({ contextId: old.contextId }))
+      const [cleared] = await Promise.all([
+        store.clearContext(old.contextId, alice),
+        ...fresh.map((task) => store.createTask(task)),
+      ])
+      outcomes.add(cleared)
+      const left = cleared === 'cleared' ? fresh : [old, ...fresh]
+      const ids = left.map(({ id }) => id).toSorted()
+      const { items } = await store.listTasks({ owner: alice, contextId: old.contextId, limit: 9 })
+      expect(items.map(({ id }) => id).toSorted()).toEqual(ids)
+      expect(await store.findContext(old.contextId, alice)).toBeDefined()
+      for (const task of fresh) await store.commitTask(next(task, 'completed'))
+      expect(await store.clearContext(old.contextId, alice)).toBe('cleared')
+    }
+    expect([...outcomes]).not.toContain('absent')
+  })
+
+  test('what a removal that was cut short left behind is removed with the next one', async () => {
+    const id = randomUUID()
+    let now = Date.now()
+    await using store = await open({ agentId: id, clock: () => now })
+    const text = 'x'.repeat(5000)
+    const task = await createdIn(store, 'completed', { artifacts: [artifactOf({ kind: 'text', text })] })
+    const stays = await createdIn(store, 'completed', { artifacts: [artifactOf({ kind: 'text', text })] })
+    const left = await documents<{ _id: string; agent_id: string; task: string }>('parts').findOne({
+      agent_id: id,
+    } as never)
+    await documents('tasks').deleteOne({ _id: `${id}/${task.id}` } as never)
+    await documents('removals').insertOne({
+      _id: `${id}/x`,
+      agent_id: id,
+      at: now,
+      tasks: [{ task_id: task.id, key: left?.task, owner: alice, context_id: task.contextId }],
+    } as never)
+    expect(await store.removeEnded('', 9)).toBe(0)
+    expect(await documents('parts').countDocuments({ agent_id: id } as never)).toBe(2)
+    now += 61_000
+    expect(await store.removeEnded('', 9)).toBe(0)
+    expect(await documents('parts').countDocuments({ agent_id: id } as never)).toBe(1)
+    expect(await documents('removals').countDocuments({ agent_id: id } as never)).toBe(0)
+    expect(await store.findContext(task.contextId, alice)).toBeUndefined()
+    expect(await store.loadTask(stays.id)).toEqual(stays)
+  })
+
+  test('a claim on a nonce that stands for no payment is taken over after a minute, and not before', async () => {
+    let now = Date.now()
+    const id = randomUUID()
+    await using store = await open({ agentId: id, clock: () => now })
+    const first = samplePayment({ nonceKey: 'n' })
+    await store.payments.addPayment(first)
+    await documents('payments').deleteOne({ agent_id: id } as never)
+    expect(await store.payments.addPayment(samplePayment({ nonceKey: 'n' }))).toBe('nonce')
+    now += 61_000
+    expect(await store.payments.addPayment(samplePayment({ nonceKey: 'n' }))).toBe('added')
+    expect(await store.payments.addPayment(samplePayment({ nonceKey: 'n' }))).toBe('nonce')
+  })
+
+  test('a claim that was taken over while its process stood still: the change is taken back, and one row stands for the nonce', async () => {
+    let now = Date.now()
+    const given = { agentId: randomUUID(), clock: () => now }
+    await using slow = await open(given)
+    await using quick = await open(given)
+    const session = samplePayment({ kind: 'session', state: 'open' })
+    await slow.payments.addPayment(session)
+    // oxlint-disable-next-line typescript/unbound-method -- called with its collection below
+    const { updateOne } = Collection.prototype
+    const commits = vi.spyOn(Collection.prototype, 'updateOne').mockImplementationOnce(async function (
+      this: Collection,
+      ...asked
+    ) {
+      now += 61_000
+      expect(await quick.payments.addPayment(samplePayment({ nonceKey: 'n' }))).toBe('added')
+      return updateOne.apply(this, asked)
+    })
+    const claimed = { ...session, state: 'claimed' as const, nonceKey: 'n', version: 1 }
+    expect(await slow.payments.commitPayment(claimed)).toBe('nonce')
+    commits.mockRestore()
+    const row = await quick.payments.loadPayment(session.id)
+    expect(row).toEqual({ ...session, version: 2 })
+    expect(await slow.payments.commitPayment({ ...session, state: 'expired', version: 3 })).toBe('committed')
+  })
+
+  test('while the server is away all is unavailable, without a word of the driver; when it is back nothing is lost', async () => {
+    if (server.kind === 'MONGODB_URL') return
+    await using store = await open({ connectTimeoutMs: 300 })
+    const task = await created(store)
+    await store.ping()
+    await server.kill()
+    const away = {
+      error: 'Unavailable',
+      message: 'The storage does not answer',
+      headers: { 'retry-after': '5' },
+    }
+    await expect(store.ping()).rejects.toMatchObject(away)
+    await expect(store.loadTask(task.id)).rejects.toMatchObject(away)
+    await expect(store.commitTask(next(task, 'working'))).rejects.toMatchObject(away)
+    await server.restart()
+    // It is looked for once a second, which is longer than this store waits.
+    await expect.poll(() => store.loadTask(task.id).catch(() => 'away')).toEqual(task)
+    expect(await store.commitTask(next(task, 'completed'))).toBe(true)
+  })
+
+  test('a closed store says so', async () => {
+    const store = await open()
+    await store[Symbol.asyncDispose]()
+    await store[Symbol.asyncDispose]()
+    const closed = { error: 'Unavailable', message: 'The store is closed' }
+    await expect(store.ping()).rejects.toMatchObject(closed)
+    await expect(store.payments.loadPayment('x')).rejects.toMatchObject(closed)
+  })
+})

@@ -1,0 +1,135 @@
+import { DatabaseRefused } from '@parley/kit/database/database-refused'
+import { connectMongodb, insertMissing } from '@parley/kit/database/mongodb/database'
+import { type Index, knownVersion, type Migration, prepareSchema } from '@parley/kit/database/mongodb/schema'
+import type { Collection, Db } from 'mongodb'
+import { LargeParts } from '../large-parts.ts'
+import type { BesideTasks, Inside, PartDocument } from './record.ts'
+import { saveParts } from './record.ts'
+
+/** A document of any collection. */
+export interface AnyDocument {
+  _id: string
+  agent_id: string
+  [field: string]: unknown
+}
+
+/** Where in a table the copying stands: the key of the last row that is over. */
+export type Place = (string | number | Uint8Array)[]
+
+/** How far one taking-over has come; kept in the target, so that it can go on. */
+interface ImportDocument {
+  _id: string
+  agent_id: string
+  state: 'running' | 'done'
+  /** By kind; those that are over have `true`. */
+  places: Record<string, Place | true>
+  begun_at: Date
+  done_at?: Date
+}
+
+export interface ImportTarget extends AsyncDisposable {
+  readonly inside: Inside
+  /** `none`: nothing was taken over so far. */
+  state(): Promise<'none' | 'running' | 'done'>
+  /** Whether there are documents of this scope in one of the collections. */
+  holdsAny(collections: readonly string[]): Promise<boolean>
+  /** Makes schema and indexes, and notes that the data are not whole. With `afresh`, what is there is removed. */
+  begin(collections: readonly string[], afresh: boolean): Promise<void>
+  place(kind: string): Promise<Place | true | undefined>
+  /** Adds what is missing, then notes how far it has come. */
+  add(documents: Map<string, AnyDocument[]>): Promise<void>
+  reached(kind: string, place: Place | true): Promise<void>
+  /** All documents of this scope. */
+  read(collection: string): AsyncIterable<AnyDocument>
+  /** From now on servers may use it. */
+  finish(): Promise<void>
+}
+
+export interface ImportTargetOptions {
+  url: string
+  /** `agent_id` of every document. */
+  scope: string
+  schema: { name: string; indexes: Record<string, Index[]>; migrations: readonly Migration[] }
+}
+
+const importsOf = (db: Db) => db.collection<ImportDocument>('imports')
+
+/**
+ * A database that takes over what an embedded store holds. Nothing is written before `begin`.
+ * @throws DatabaseRefused as `connectMongodb`, and when a newer version wrote the database
+ */
+export async function openImportTarget(options: ImportTargetOptions): Promise<ImportTarget> {
+  await using stack = new AsyncDisposableStack()
+  const { scope, schema } = options
+  const { db } = stack.use(await connectMongodb({ url: options.url, poolMax: 8 }))
+  await knownVersion(db, schema.name, schema.migrations.length)
+  const [imports, key] = [importsOf(db), { _id: scope, agent_id: scope }]
+  const inside = insideOf(db, scope)
+  const all = (name: string) => db.collection<AnyDocument>(name)
+  // By the key that every document begins with, whatever other indexes there are.
+  const ours = { _id: { $gte: `${scope}/`, $lt: `${scope}0` }, agent_id: scope }
+  const open = stack.move()
+  return {
+    inside,
+    state: async () => (await imports.findOne(key))?.state ?? 'none',
+    holdsAny: async (collections) => {
+      for (const name of collections) if ((await all(name).findOne(ours)) !== null) return true
+      return false
+    },
+    begin: async (collections, afresh) => {
+      await prepareSchema(db, schema.name, schema)
+      const running = { state: 'running' as const, begun_at: new Date(), places: {} }
+      const there = await imports.findOne(key)
+      if (there !== null && !afresh) return
+      await imports.replaceOne(key, { ...key, ...running }, { upsert: true })
+      for (const name of collections) await all(name).deleteMany(ours)
+    },
+    place: async (kind) => placeIn((await imports.findOne(key))?.places[kind]),
+    add: async (documents) => {
+      for (const [name, some] of documents) {
+        if (name === 'parts') await saveParts(inside, some as unknown as PartDocument[])
+        else await insertMissing(all(name), some)
+      }
+    },
+    reached: async (kind, place) =>
+      void (await imports.updateOne(key, { $set: { [`places.${kind}`]: place } })),
+    read: (name) => all(name).find(ours, { promoteBuffers: true, batchSize: 500 }),
+    finish: async () => void (await imports.updateOne(key, { $set: { state: 'done', done_at: new Date() } })),
+    [Symbol.asyncDispose]: () => open.disposeAsync(),
+  }
+}
+
+/** @throws DatabaseRefused while what is there is not the whole */
+export async function refuseUnfinishedImport(db: Db, scope: string): Promise<void> {
+  if ((await importsOf(db).findOne({ _id: scope, agent_id: scope }))?.state !== 'running') return
+  throw new DatabaseRefused(
+    `A migration into the database ${db.databaseName} is not finished. Run npx parley migrate again to its end, or name ` +
+      'another database in STORE_URL.',
+  )
+}
+
+/** Bytes come back as the driver's own kind of them. */
+function placeIn(place: Place | true | undefined): Place | true | undefined {
+  if (place === undefined || place === true) return place
+  return place.map((value) => {
+    const bytes = (value as { buffer?: Uint8Array }).buffer
+    return typeof value === 'object' && !(value instanceof Uint8Array) && bytes !== undefined ? bytes : value
+  })
+}
+
+/** What making documents needs; nobody asks for lists here. */
+function insideOf(db: Db, agentId: string): Inside {
+  return {
+    agentId,
+    tasks: db.collection('tasks'),
+    contexts: db.collection('contexts'),
+    parts: db.collection('parts'),
+    beside: ((name: string): Collection => db.collection(name)) as unknown as BesideTasks,
+    largeParts: new LargeParts(256 * 1024),
+    get cursors(): never {
+      throw new Error('There are no cursors while data are taken over')
+    },
+    now: Date.now,
+    joined: new Set(),
+  }
+}

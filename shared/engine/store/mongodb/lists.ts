@@ -1,0 +1,198 @@
+import { keyText, positionOf } from '@parley/kit/database/mongodb/keys'
+import { ParleyError } from '@parley/wire/errors'
+import { isTerminal, type TaskState, terminalStates } from '@parley/wire/model/task'
+import type { Admit, ContextPage, Page, TaskOutline, TaskQuery, TaskRecord } from '../store.ts'
+import { contextOf } from './contexts.ts'
+import { type ContextDocument, decodeTask, type Inside, outlineOf, type TaskDocument } from './record.ts'
+
+/** Tasks, their parts included, may be large: what is read at once is bounded by this many characters of JSON. */
+const pageMaxLength = 64 * 1024 * 1024
+/** Of one page of an answer, in bytes of JSON. */
+const answerPageMaxBytes = 16 * 1024 * 1024
+/** What is read at once is bounded: ids of one context, and of a page. */
+const [idsPerContextMax, idsPerPageMax] = [1000, 10_000]
+
+type TaskFilter = Parameters<Inside['tasks']['find']>[0]
+
+export async function listTasks(inside: Inside, query: TaskQuery): Promise<Page<TaskRecord>> {
+  return page(inside, query, wholeTask(inside), pageMaxLength)
+}
+
+function wholeTask(inside: Inside): Decode<TaskRecord> {
+  return async (document) => {
+    const { record, size } = await decodeTask(inside, document)
+    return { item: record, size }
+  }
+}
+
+export async function outlineTasks(
+  inside: Inside,
+  query: TaskQuery,
+  admit: Admit,
+): Promise<Page<TaskOutline>> {
+  let readBytes = 0
+  const decode = async (document: TaskDocument) => {
+    readBytes += document.body.length
+    admit(readBytes)
+    const outline = outlineOf(inside, document)
+    return { item: outline, size: outline.bytes }
+  }
+  return page(inside, query, decode, answerPageMaxBytes)
+}
+
+type Decode<T> = (document: TaskDocument) => Promise<{ item: T; size: number }>
+
+async function page<T>(
+  inside: Inside,
+  query: TaskQuery,
+  decode: Decode<T>,
+  maxLength: number,
+): Promise<Page<T>> {
+  const { cursors, agentId } = inside
+  const { owner, contextId, state, cursor, limit } = query
+  const before = cursor === undefined ? undefined : textIn(cursors.open('tasks', owner, cursor))
+  const filter = {
+    agent_id: agentId,
+    owner: keyText(owner),
+    ...(contextId !== undefined && { context_id: keyText(contextId) }),
+    ...(state !== undefined && { state: keyText(state) as TaskState }),
+    ...(before !== undefined && { position: { $lt: before } }),
+  }
+  const { items, position, more } = await newest(inside, filter, { limit, decode, maxLength })
+  return more && position !== undefined
+    ? { items, nextCursor: cursors.seal('tasks', owner, position) }
+    : { items }
+}
+
+export async function contextHistory(
+  inside: Inside,
+  contextId: string,
+  owner: string,
+  limit: number,
+): Promise<TaskRecord[]> {
+  const filter = {
+    agent_id: inside.agentId,
+    owner: keyText(owner),
+    context_id: keyText(contextId),
+    state: { $in: [...terminalStates] },
+  }
+  const bounds = { limit, decode: wholeTask(inside), maxLength: pageMaxLength }
+  return (await newest(inside, filter, bounds)).items.reverse()
+}
+
+/** Newest first; as many as the bound on their size allows, at least one. */
+async function newest<T>(
+  inside: Inside,
+  filter: TaskFilter,
+  { limit, decode, maxLength }: { limit: number; decode: Decode<T>; maxLength: number },
+): Promise<{ items: T[]; position?: string; more: boolean }> {
+  const found = inside.tasks
+    .find(filter ?? {})
+    .sort({ position: -1 })
+    .limit(limit + 1)
+  const items: T[] = []
+  let length = 0
+  let position: string | undefined
+  for await (const document of found) {
+    if (items.length >= limit || length > maxLength) {
+      return { items, ...(position !== undefined && { position }), more: true }
+    }
+    const { item, size } = await decode(document)
+    items.push(item)
+    length += size
+    position = document.position
+  }
+  return { items, more: false }
+}
+
+export async function listContexts(
+  inside: Inside,
+  query: { owner: string; limit: number; cursor?: string },
+): Promise<ContextPage> {
+  const { contexts, agentId, cursors } = inside
+  const { owner, limit, cursor } = query
+  const before = cursor === undefined ? undefined : textIn(cursors.open('contexts', owner, cursor))
+  const filter = {
+    agent_id: agentId,
+    owner: keyText(owner),
+    ...(before !== undefined && { position: { $lt: before } }),
+  }
+  const found = await contexts
+    .find(filter)
+    .sort({ position: -1 })
+    .limit(limit + 1)
+    .toArray()
+  const page = found.slice(0, limit)
+  const items = await withTasks(inside, page)
+  const last = page[items.length - 1]
+  const more = last !== undefined && items.length < found.length
+  return more ? { items, nextCursor: cursors.seal('contexts', owner, last.position) } : { items }
+}
+
+type Member = Pick<TaskDocument, 'task_id' | 'context_id' | 'state' | 'position'>
+const ofMember = { _id: 0, task_id: 1, context_id: 1, state: 1, position: 1 }
+
+/** One question for a page of small contexts; where they are large, a few for each, until there are enough ids. */
+async function withTasks(inside: Inside, page: ContextDocument[]): Promise<ContextPage['items']> {
+  const [first] = page
+  if (first === undefined) return []
+  const ids = page.map((context) => contextIdOf(inside, context))
+  const members = await inside.tasks
+    .find({ agent_id: inside.agentId, owner: first.owner, context_id: { $in: ids } })
+    .limit(idsPerPageMax)
+    .project<Member>(ofMember)
+    .toArray()
+  const items: ContextPage['items'] = []
+  if (members.length < idsPerPageMax) {
+    const byContext = Map.groupBy(members, (member) => member.context_id)
+    for (const [index, context] of page.entries()) {
+      const own = (byContext.get(ids[index] ?? '') ?? []).sort((a, b) => (a.position < b.position ? -1 : 1))
+      items.push(itemOf(context, own, own.length))
+    }
+    return items
+  }
+  let count = 0
+  for (const context of page) {
+    if (items.length > 0 && count >= idsPerPageMax) break
+    const item = await largeItem(inside, context)
+    items.push(item)
+    count += item.taskIds.length
+  }
+  return items
+}
+
+async function largeItem(inside: Inside, context: ContextDocument): Promise<ContextPage['items'][number]> {
+  const { tasks, agentId } = inside
+  const ours = { agent_id: agentId, owner: context.owner, context_id: contextIdOf(inside, context) }
+  const found = await tasks
+    .find(ours)
+    .sort({ position: -1 })
+    .limit(idsPerContextMax)
+    .project<Member>(ofMember)
+    .toArray()
+  const all = found.length < idsPerContextMax ? found.length : await tasks.countDocuments(ours)
+  const item = itemOf(context, found.reverse(), all)
+  if (item.busy || all === found.length) return item
+  const ended = await tasks.countDocuments({ ...ours, state: { $in: [...terminalStates] } })
+  return { ...item, busy: ended < all }
+}
+
+function itemOf(context: ContextDocument, members: Member[], taskCount: number) {
+  const taskIds = members.slice(-idsPerContextMax).map(({ task_id }) => task_id)
+  return { ...contextOf(context), taskIds, taskCount, busy: members.some(({ state }) => !isTerminal(state)) }
+}
+
+const contextIdOf = ({ agentId }: Inside, { _id }: ContextDocument) => _id.slice(agentId.length + 1)
+
+/**
+ * A cursor of ours holds a text. One that the embedded store made before all was taken over from there holds for contexts the
+ * same in two texts; for tasks it counted rows, which are no more.
+ * @throws ParleyError InvalidParams
+ */
+function textIn(position: unknown): string {
+  if (typeof position === 'string') return keyText(position)
+  const [time, id] = Array.isArray(position) ? (position as unknown[]) : []
+  if (typeof time === 'string' && typeof id === 'string') return positionOf(time, id)
+  const issues = [{ path: 'cursor', message: 'it is too old; read the list from its beginning' }]
+  throw new ParleyError('InvalidParams', { data: { issues } })
+}

@@ -1,0 +1,279 @@
+import type { Cursors } from '@parley/kit/database/cursor'
+import { insertMissing } from '@parley/kit/database/mongodb/database'
+import { hashOf, keyText, positionOf } from '@parley/kit/database/mongodb/keys'
+import { LazyPart } from '@parley/wire/codecs/parley/lazy-part'
+import { ParleyError } from '@parley/wire/errors'
+import type { Part } from '@parley/wire/model/task'
+import { isTerminal, type TaskState } from '@parley/wire/model/task'
+import type { Binary, Collection } from 'mongodb'
+import { type LargePart, LargeParts } from '../large-parts.ts'
+import type { TaskOutline, TaskRecord } from '../store.ts'
+
+export interface TaskDocument {
+  _id: string
+  agent_id: string
+  task_id: string
+  owner: string
+  context_id: string
+  state: TaskState
+  position: string
+  version: number
+  /** How many it has; absent where an earlier version wrote it. */
+  events?: number
+  /** The rest of the record as JSON, with references to large parts. */
+  body: string
+  holder?: string
+  lease_until?: number
+  /** Numbers of the starts whose process lost the task and lives. */
+  survived?: number[]
+  due_at?: number
+  /** Time of the last change, once it has ended. */
+  ended_at?: string
+  parts?: PartName[]
+}
+
+/** A large part: SHA-256 of its JSON, and into how many documents that was cut. */
+interface PartName {
+  hash: string
+  pieces: number
+  /** Of its JSON; absent where an earlier version wrote it. */
+  bytes?: number
+}
+
+export interface PartDocument {
+  _id: string
+  agent_id: string
+  /** `taskKey` of its task. */
+  task: string
+  piece: Binary
+}
+
+export interface ContextDocument {
+  _id: string
+  agent_id: string
+  owner: string
+  /** Time of the newest task and the id: contexts come newest change first. */
+  position: string
+  /** Raised with each task that joins and each attempt to remove. */
+  version: number
+  created_at: string
+  updated_at: string
+  /** Its id, as it was given. */
+  body: string
+  /** Set while it is being removed; names the attempt. */
+  leaving?: string
+}
+
+/** What the questions and changes of the store stand on. */
+export interface Inside {
+  agentId: string
+  tasks: Collection<TaskDocument>
+  contexts: Collection<ContextDocument>
+  parts: Collection<PartDocument>
+  beside: BesideTasks
+  largeParts: LargeParts
+  cursors: Cursors
+  /** Milliseconds since 1970. */
+  now: () => number
+  /** Tasks that are known to have joined their context. */
+  joined: Set<string>
+}
+
+/** Collections whose documents are known to their own file alone. */
+export type BesideTasks = <T extends { _id: string }>(name: string) => Collection<T>
+
+const mebibyte = 1024 * 1024
+
+/** How large the text of a document may be, and whose fault it is when it is larger. */
+export interface Bound {
+  maxBytes: number
+  error: 'InvalidParams' | 'InvalidAgentResponse'
+}
+
+/** A document may have 16 MiB; this leaves room for its other fields. */
+export const documentBound: Bound = { maxBytes: 15 * mebibyte, error: 'InvalidParams' }
+/** What follows upon a caller's message must fit too: its start and what the agent answers, then its end. */
+export const messageBound: Bound = { maxBytes: 13 * mebibyte, error: 'InvalidParams' }
+
+/** For a change into that state: only a message of the caller brings a task to `submitted`. */
+export function boundOf(state: TaskState): Bound {
+  if (state === 'submitted') return messageBound
+  return { maxBytes: (isTerminal(state) ? 15 : 14) * mebibyte, error: 'InvalidAgentResponse' }
+}
+
+/** What a large part takes in the document that names it, beside its reference in the body. */
+const partNameBytes = 100
+const pieceBytes = 8 * 1024 * 1024
+/** Where many parts of moderate size make a record too large for one document, parts over this length leave it. */
+const whenCrowded = { bodyLength: 4 * 1024 * 1024, parts: new LargeParts(2048) }
+
+type Agent = Pick<Inside, 'agentId'>
+
+/** Of a document of this agent, by an id from outside. */
+export const idIn = (agent: Agent, id: string) => keyedIn(agent, keyText(id))
+/** The same, by an id that stands in a document. */
+export const keyedIn = ({ agentId }: Agent, key: string) => `${agentId}/${key}`
+
+/** Names one task for ever: a removed id may come again. */
+export const taskKey = (task: { id: string; owner: string; createdAt: string }) =>
+  hashOf(keyText(task.id), keyText(task.owner), task.createdAt)
+
+/** The same, from its document. */
+export const keyOfDocument = (task: Pick<TaskDocument, 'task_id' | 'owner' | 'position'>) =>
+  hashOf(task.task_id, task.owner, createdAtOf(task))
+
+export const createdAtOf = ({ position }: Pick<TaskDocument, 'position'>) =>
+  position.slice(0, position.indexOf(' '))
+
+export interface Encoded {
+  document: TaskDocument
+  parts: PartDocument[]
+}
+
+/** @throws ParleyError when it does not fit into a document although its parts stand beside it */
+export function encodeTask(inside: Inside, record: TaskRecord, bound: Bound): Encoded {
+  const { version, lease, dueAt, survived: _survived, ...rest } = record
+  const { agentId, largeParts } = inside
+  let { body: slim, parts } = largeParts.takeOut(rest)
+  let body = JSON.stringify(slim)
+  if (body.length > whenCrowded.bodyLength) {
+    ;({ body: slim, parts } = whenCrowded.parts.takeOut(rest))
+    body = JSON.stringify(slim)
+  }
+  refuseTooLarge(body, bound, parts.length * partNameBytes)
+  const cut = parts.map((part) => piecesOf(inside, record, part))
+  const document: TaskDocument = {
+    _id: idIn(inside, record.id),
+    agent_id: agentId,
+    task_id: keyText(record.id),
+    owner: keyText(record.owner),
+    context_id: keyText(record.contextId),
+    state: record.status.state,
+    position: positionOf(record.createdAt, record.id),
+    version,
+    events: record.events.length,
+    body,
+  }
+  if (lease !== undefined)
+    Object.assign(document, { holder: keyText(lease.holder), lease_until: lease.until })
+  if (dueAt !== undefined) document.due_at = dueAt
+  if (isTerminal(record.status.state)) document.ended_at = keyText(record.updatedAt)
+  if (parts.length > 0) {
+    document.parts = parts.map(({ hash }, index) => {
+      const pieces = cut[index] ?? []
+      const bytes = pieces.reduce((sum, { piece }) => sum + (piece as unknown as Buffer).length, 0)
+      return { hash, pieces: pieces.length, bytes }
+    })
+  }
+  return { document, parts: cut.flat() }
+}
+
+/** @param besideBytes what else is in the document @throws ParleyError */
+export function refuseTooLarge(body: string, { maxBytes, error }: Bound, besideBytes = 0): void {
+  const room = maxBytes - besideBytes
+  // A character has three bytes at most.
+  if (body.length * 3 <= room || Buffer.byteLength(body) <= room) return
+  throw new ParleyError(error, {
+    message: `Too large to be stored: at most ${maxBytes / mebibyte} MiB beside the large parts`,
+    data: { reason: 'too_large', maxBytes },
+  })
+}
+
+function piecesOf({ agentId }: Inside, record: TaskRecord, part: LargePart): PartDocument[] {
+  const bytes = Buffer.from(part.json())
+  const task = taskKey(record)
+  const pieces: PartDocument[] = []
+  for (let from = 0; from < bytes.length; from += pieceBytes) {
+    const piece = bytes.subarray(from, from + pieceBytes) as unknown as Binary
+    pieces.push({ _id: `${agentId}/${task}/${part.hash}/${pieces.length}`, agent_id: agentId, task, piece })
+  }
+  return pieces
+}
+
+/** Each by itself: a message to the server has its limit too. */
+export async function saveParts({ parts }: Inside, pieces: PartDocument[]): Promise<void> {
+  let group: PartDocument[] = []
+  let bytes = 0
+  for (const piece of pieces) {
+    const size = (piece.piece as unknown as Buffer).length
+    if (bytes + size > pieceBytes) {
+      await insertMissing(parts, group)
+      ;[group, bytes] = [[], 0]
+    }
+    group.push(piece)
+    bytes += size
+  }
+  await insertMissing(parts, group)
+}
+
+/** The record of a document, with its large parts; `size` is about the length of its JSON. */
+export async function decodeTask(
+  inside: Inside,
+  document: TaskDocument,
+): Promise<{ record: TaskRecord; size: number }> {
+  const stored = JSON.parse(document.body) as Body
+  const loaded = await loadParts(inside, stored, document.parts ?? [])
+  const body =
+    loaded.size === 0 ? stored : inside.largeParts.putBack(stored, (hash) => loaded.get(hash) ?? '')
+  let size = document.body.length
+  for (const json of loaded.values()) size += json.length
+  return { record: recordOf(document, body), size }
+}
+
+type Body = Omit<TaskRecord, 'version' | 'lease' | 'dueAt'>
+
+/** The record of a document with its large parts still in the store. */
+export function outlineOf(inside: Inside, document: TaskDocument): TaskOutline {
+  const stored = JSON.parse(document.body) as Body
+  const names = new Map(document.parts?.map((name) => [name.hash, name]))
+  let bytes = document.body.length
+  const body = inside.largeParts.outline(stored, (hash) => {
+    const name = names.get(hash)
+    const size = name === undefined ? 0 : sizeOf(name)
+    bytes += size
+    return new LazyPart(size, async () => {
+      const loaded = await loadParts(inside, stored, name === undefined ? [] : [name])
+      return JSON.parse(loaded.get(hash) ?? '') as Part
+    })
+  })
+  return { task: recordOf(document, body), bytes }
+}
+
+/** Of the whole record, roughly. */
+export function bytesOf({ body, parts = [] }: TaskDocument): number {
+  return parts.reduce((sum, name) => sum + sizeOf(name), body.length)
+}
+
+const sizeOf = ({ pieces, bytes }: PartName) => bytes ?? pieces * pieceBytes
+
+function recordOf(document: TaskDocument, body: Body): TaskRecord {
+  const record: TaskRecord = { ...body, version: document.version }
+  if (document.holder !== undefined) {
+    record.lease = { holder: document.holder, until: document.lease_until ?? 0 }
+  }
+  if (document.due_at !== undefined) record.dueAt = document.due_at
+  if (document.survived !== undefined) record.survived = document.survived.length
+  return record
+}
+
+async function loadParts(
+  { agentId, parts }: Inside,
+  record: { id: string; owner: string; createdAt: string },
+  names: PartName[],
+): Promise<Map<string, string>> {
+  const loaded = new Map<string, string>()
+  if (names.length === 0) return loaded
+  const prefix = `${agentId}/${taskKey(record)}`
+  const ids = (name: PartName) => Array.from({ length: name.pieces }, (_, n) => `${prefix}/${name.hash}/${n}`)
+  const found = parts.find({ _id: { $in: names.flatMap(ids) }, agent_id: agentId }, { promoteBuffers: true })
+  const pieces = new Map<string, Buffer>()
+  for await (const { _id, piece } of found) pieces.set(_id, piece as unknown as Buffer)
+  for (const name of names) {
+    const all = ids(name).map((id) => pieces.get(id))
+    if (all.some((piece) => piece === undefined)) {
+      throw new Error(`A large part of task ${record.id} is missing in the store`)
+    }
+    loaded.set(name.hash, Buffer.concat(all as Buffer[]).toString('utf8'))
+  }
+  return loaded
+}

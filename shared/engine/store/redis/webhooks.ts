@@ -1,0 +1,196 @@
+import { hash } from 'node:crypto'
+import { unavailable } from '@parley/kit/database/sqlite/group-commit'
+import { connectRedis, type RedisConnection } from '@parley/kit/process/redis'
+import { ParleyError } from '@parley/wire/errors'
+import type { Redis } from 'ioredis'
+import type { Claim, ConfigKey, OpenPushConfig, PushConfig, TaskKey, WebhookStore } from '../webhook-store.ts'
+import { scripts } from './webhook-scripts.ts'
+
+export interface RedisWebhooksOptions extends RedisConnection {
+  /** Part of every key: agents do not see each other's. */
+  agentId: string
+  /** Part of every key too, where an agent has several collections. Default `webhooks`. */
+  name?: string
+  /** Configs kept at most. Default 100,000. */
+  max?: number
+  /** Of one owner, those that may owe something. Default half of `max`. */
+  perOwnerMax?: number
+  /** How long one is kept after the last that was done with it, while it may owe something and after. Default 8 days and 1 day. */
+  openMs?: number
+  closedMs?: number
+}
+
+export interface SharedWebhooks extends WebhookStore, AsyncDisposable {
+  /** False, and nothing is changed, where there is one of the task and id. @throws ParleyError Unavailable */
+  addPushConfig(config: PushConfig): Promise<boolean>
+}
+
+/** A pause lasts at most 7 days. */
+const [openForMs, closedForMs] = [8 * 86_400_000, 86_400_000]
+
+type Fields = Record<string, string>
+
+/**
+ * Push configs that live as long as their task and are known to every process of the agent. Gone with what Redis holds. Each
+ * is a hash; two sorted sets say which owe something and which do not; the latter make room where there is none. One more for
+ * each owner counts those that owe something, so that nobody can take all the room.
+ * @throws Error when no Redis answers
+ */
+export async function openRedisWebhooks(options: RedisWebhooksOptions): Promise<SharedWebhooks> {
+  const redis = await connectRedis({ ...options, options: { enableAutoPipelining: true } })
+  return new RedisWebhooks(redis, options)
+}
+
+class RedisWebhooks implements SharedWebhooks {
+  readonly #redis: Redis
+  readonly #prefix: string
+  readonly #bounds: { max: number; perOwnerMax: number; openMs: number; closedMs: number }
+
+  constructor(redis: Redis, options: RedisWebhooksOptions) {
+    const { agentId, name = 'webhooks', max = 100_000 } = options
+    this.#redis = redis
+    this.#prefix = `parley:{${agentId}}:${name}:`
+    const { perOwnerMax = max / 2, openMs = openForMs, closedMs = closedForMs } = options
+    this.#bounds = { max, perOwnerMax, openMs, closedMs }
+  }
+
+  savePushConfig(config: PushConfig, perTaskMax: number): Promise<boolean> {
+    return this.#save(config, perTaskMax, true)
+  }
+
+  addPushConfig(config: PushConfig): Promise<boolean> {
+    return this.#save(config, Number.MAX_SAFE_INTEGER, false)
+  }
+
+  async #save(config: PushConfig, perTaskMax: number, mayReplace: boolean): Promise<boolean> {
+    const { revision, settled, open, health, ...once } = config
+    const said = [JSON.stringify(once), revision, settled, open ? 1 : 0, JSON.stringify(health)]
+    const { max, perOwnerMax, openMs, closedMs } = this.#bounds
+    const bounds = [perTaskMax, max, openMs, closedMs]
+    const whose = [mayReplace ? 1 : 0, perOwnerMax, printOf(config.task.owner)]
+    const saved = await this.#run('save', config, ...bounds, ...said, ...whose)
+    if (saved !== -1) return saved === 1
+    throw new ParleyError('Unavailable', {
+      message: 'Too many webhooks are registered; with long_running true they are kept in the database',
+      data: { reason: 'webhooks_full' },
+      headers: { 'retry-after': '60' },
+    })
+  }
+
+  async findPushConfig(task: TaskKey, id: string): Promise<PushConfig | undefined> {
+    return decode(await this.#asked(() => this.#redis.hgetall(this.#key({ task, id }))))
+  }
+
+  async listPushConfigs(task: TaskKey): Promise<PushConfig[]> {
+    const print = printOfTask(task)
+    const ids = await this.#asked(() => this.#redis.zrevrange(`${this.#prefix}task:${print}`, 0, -1))
+    const found = ids.map((id) => this.#redis.hgetall(`${this.#prefix}config:${print}:${id}`))
+    const fields = await this.#asked(() => Promise.all(found))
+    return fields.map(decode).filter((config) => config !== undefined)
+  }
+
+  async removePushConfig(task: TaskKey, id: string, revision = ''): Promise<PushConfig | undefined> {
+    return decode(pairsOf((await this.#run('remove', { task, id }, revision)) as string[]))
+  }
+
+  async settlePushConfig(
+    config: Pick<PushConfig, 'task' | 'id' | 'revision'>,
+    settlement: Pick<PushConfig, 'settled' | 'open' | 'health'>,
+    sender = '',
+  ): Promise<boolean> {
+    const { settled, open, health } = settlement
+    const { openMs, closedMs } = this.#bounds
+    const said = [settled, open ? 1 : 0, JSON.stringify(health), sender, openMs, closedMs]
+    return (await this.#run('settle', config, config.revision, ...said)) === 1
+  }
+
+  async claimPushConfig(key: ConfigKey, sender: string, forMs: number): Promise<Claim> {
+    return (await this.#run('claim', key, sender, forMs)) as Claim
+  }
+
+  async renewPushConfig(key: ConfigKey, sender: string, forMs: number): Promise<boolean> {
+    return (await this.#run('renew', key, sender, forMs)) === 1
+  }
+
+  async releasePushConfig(key: ConfigKey, sender: string): Promise<boolean> {
+    return (await this.#run('release', key, sender)) === 1
+  }
+
+  async listOpenPushConfigs({
+    limit,
+    cursor = 0,
+    unclaimed = false,
+  }: {
+    limit: number
+    cursor?: number
+    unclaimed?: boolean
+  }): Promise<{ items: OpenPushConfig[]; nextCursor?: number }> {
+    const key = [`${this.#prefix}open`, `${this.#prefix}config:`]
+    const [next, ...found] = (await this.#asked(() =>
+      this.#redis.eval(scripts.open, key.length, ...key, cursor, limit, unclaimed ? 1 : 0),
+    )) as string[]
+    const items: OpenPushConfig[] = []
+    for (let i = 0; i + 1 < found.length; i += 2) {
+      const { task, id, url } = JSON.parse(found[i] as string) as PushConfig
+      items.push({ task, id, url, settled: Number(found[i + 1]) })
+    }
+    return next === '' ? { items } : { items, nextCursor: Number(next) }
+  }
+
+  async [Symbol.asyncDispose](): Promise<void> {
+    this.#redis.disconnect()
+  }
+
+  #key({ task, id }: ConfigKey): string {
+    return `${this.#prefix}config:${printOfTask(task)}:${printOf(id)}`
+  }
+
+  #run(
+    script: keyof typeof scripts,
+    { task, id }: ConfigKey,
+    ...args: (string | number)[]
+  ): Promise<unknown> {
+    const [ofTask, ofConfig] = [printOfTask(task), printOf(id)]
+    const names = ['config:', 'task:', 'open', 'closed', 'sequence', 'owner:'].map(
+      (name) => this.#prefix + name,
+    )
+    return this.#asked(() =>
+      this.#redis.eval(scripts[script], names.length, ...names, ofTask, ofConfig, ...args),
+    )
+  }
+
+  /** No text of the driver reaches a caller. */
+  async #asked<T>(ask: () => Promise<T>): Promise<T> {
+    try {
+      return await ask()
+    } catch (error) {
+      throw unavailable(
+        'Webhooks cannot be reached; with long_running true they are kept in the database',
+        error,
+      )
+    }
+  }
+}
+
+function decode(fields: Fields): PushConfig | undefined {
+  const { body, revision = '', settled, open, health = '' } = fields
+  if (body === undefined) return undefined
+  const once = JSON.parse(body) as Pick<PushConfig, 'task' | 'id' | 'url' | 'longRunning' | 'setAt'>
+  return {
+    ...once,
+    revision,
+    settled: Number(settled),
+    open: open === '1',
+    health: JSON.parse(health) as PushConfig['health'],
+  }
+}
+
+function pairsOf(flat: string[]): Fields {
+  const fields: Fields = {}
+  for (let i = 0; i + 1 < flat.length; i += 2) fields[flat[i] as string] = flat[i + 1] as string
+  return fields
+}
+
+/** What others named stands in keys as a hash. */
+const printOf = (...texts: string[]) => hash('sha256', JSON.stringify(texts), 'base64url')
+const printOfTask = ({ id, owner, createdAt }: TaskKey) => printOf(id, owner, createdAt)

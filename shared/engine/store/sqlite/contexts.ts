@@ -1,0 +1,128 @@
+import { isTerminal, taskStates, terminalStates } from '@parley/wire/model/task'
+import type { ContextPage, ContextRecord } from '../store.ts'
+import { newest } from './lists.ts'
+import type { Inside } from './record.ts'
+
+interface ContextRow {
+  id: string
+  owner: string
+  created_at: string
+  updated_at: string
+}
+
+/** What is read at once is bounded: ids of one context, and of a page. */
+const [idsPerContextMax, idsPerPageMax] = [1000, 10_000]
+
+/** Tables whose rows belong to a task. */
+const besideTasks = ['parts', 'feedback', 'idempotency_keys', 'push_configs']
+const columns = 'id, owner, created_at, updated_at'
+const openStates = taskStates.filter((state) => !isTerminal(state))
+
+export function findContext(
+  { database }: Inside,
+  id: string,
+  owner: string,
+): Promise<ContextRecord | undefined> {
+  return database.read(() => {
+    const row = database
+      .statement(`SELECT ${columns} FROM contexts WHERE id = ? AND owner = ?`)
+      .get(id, owner)
+    return row === undefined ? undefined : contextOf(row)
+  })
+}
+
+export function isAnothersContext({ database }: Inside, id: string, owner: string): Promise<boolean> {
+  return database.read(
+    () =>
+      database.statement('SELECT 1 FROM contexts WHERE id = ? AND owner <> ?').get(id, owner) !== undefined,
+  )
+}
+
+export function listContexts(
+  inside: Inside,
+  query: { owner: string; limit: number; cursor?: string },
+): Promise<ContextPage> {
+  const { database, cursors } = inside
+  const { owner, limit, cursor } = query
+  const sql = `SELECT ${columns}, task_count FROM contexts INDEXED BY contexts_of_owner
+    WHERE owner = ? AND (updated_at, id) < (?, ?) ORDER BY updated_at DESC, id DESC LIMIT ?`
+  return database.readTogether(() => {
+    // U+FFFF sorts after every time.
+    const before = cursor === undefined ? ['\uffff', ''] : cursors.open('contexts', owner, cursor)
+    const [updatedAt, id] = before as [string, string]
+    const items: ContextPage['items'] = []
+    let ids = 0
+    for (const row of database.statement(sql).iterate(owner, updatedAt, id, limit + 1)) {
+      const last = items.at(-1)
+      if (last !== undefined && (items.length >= limit || ids >= idsPerPageMax)) {
+        return { items, nextCursor: cursors.seal('contexts', owner, [last.updatedAt, last.id]) }
+      }
+      const context = contextOf(row)
+      const taskIds = taskIdsOf(inside, context.id)
+      const busy = isBusy(inside, context.id)
+      items.push({ ...context, taskIds, taskCount: row['task_count'] as number, busy })
+      ids += taskIds.length
+    }
+    return { items }
+  })
+}
+
+function taskIdsOf(inside: Inside, contextId: string): string[] {
+  const one = inside.database.statement('SELECT id FROM tasks WHERE seq = ?')
+  const seqs = newest(inside, { contextId }, { limit: idsPerContextMax }).reverse()
+  return seqs.map((seq) => one.get(seq)?.['id'] as string)
+}
+
+function isBusy(inside: Inside, contextId: string): boolean {
+  return newest(inside, { contextId }, { states: openStates, limit: 1 }).length > 0
+}
+
+export function clearContext(
+  inside: Inside,
+  id: string,
+  owner: string,
+): Promise<'cleared' | 'busy' | 'absent'> {
+  const { database } = inside
+  const all = terminalStates.map((state) => `'${state}'`).join(', ')
+  const theirs = `tasks INDEXED BY tasks_ended_of_context WHERE ended_state IN (${all}) AND context_id = ?`
+  return database.write(() => {
+    const found = database.statement('SELECT 1 FROM contexts WHERE id = ? AND owner = ?').get(id, owner)
+    if (found === undefined) return 'absent'
+    if (isBusy(inside, id)) return 'busy'
+    for (const table of besideTasks) {
+      database.statement(`DELETE FROM ${table} WHERE task_id IN (SELECT id FROM ${theirs})`).run(id)
+    }
+    database.statement(`DELETE FROM ${theirs}`).run(id)
+    database.statement('DELETE FROM contexts WHERE id = ?').run(id)
+    return 'cleared'
+  })
+}
+
+export function removeEnded({ database, now }: Inside, before: string, limit: number): Promise<number> {
+  const oldest = `SELECT seq, id, context_id FROM tasks INDEXED BY tasks_ended WHERE ended_state IS NOT NULL AND updated_at < ?
+    ORDER BY updated_at LIMIT ?`
+  const expired = `DELETE FROM idempotency_keys WHERE (owner, key) IN
+    (SELECT owner, key FROM idempotency_keys INDEXED BY idempotency_keys_expiry WHERE expires_at <= ? LIMIT ?)`
+  return database.write(() => {
+    database.statement(expired).run(now(), limit)
+    const rows = database.statement(oldest).all(before, limit) as unknown as {
+      seq: number
+      id: string
+      context_id: string
+    }[]
+    for (const row of rows) {
+      for (const table of besideTasks) {
+        database.statement(`DELETE FROM ${table} WHERE task_id = ?`).run(row.id)
+      }
+      database.statement('DELETE FROM tasks WHERE seq = ?').run(row.seq)
+      database.statement('UPDATE contexts SET task_count = task_count - 1 WHERE id = ?').run(row.context_id)
+      database.statement('DELETE FROM contexts WHERE id = ? AND task_count = 0').run(row.context_id)
+    }
+    return rows.length
+  })
+}
+
+function contextOf(row: unknown): ContextRecord {
+  const { id, owner, created_at, updated_at } = row as ContextRow
+  return { id, owner, createdAt: created_at, updatedAt: updated_at }
+}

@@ -1,0 +1,126 @@
+import { isTerminal, type TaskState, taskStates, terminalStates } from '@parley/wire/model/task'
+import type { Admit, Page, TaskOutline, TaskQuery, TaskRecord } from '../store.ts'
+import {
+  decodeTask,
+  type GuardedRow,
+  guardedColumns,
+  type Inside,
+  outlineOf,
+  type TaskRow,
+  taskColumns,
+  wholeRow,
+} from './record.ts'
+
+/** Tasks, their parts included, may be large: what is read at once is bounded by this many characters of JSON. */
+const pageMaxLength = 64 * 1024 * 1024
+/** Of one page of an answer, in bytes of JSON. */
+export const answerPageMaxBytes = 16 * 1024 * 1024
+
+/** Indexes are named by hand: without statistics SQLite may choose one by which somebody has every task there is. */
+const byState = {
+  owner: {
+    open: 'tasks INDEXED BY tasks_open_of_owner WHERE open_state = ? AND owner = ?',
+    ended: 'tasks INDEXED BY tasks_ended_of_owner WHERE ended_state = ? AND owner = ?',
+  },
+  context: {
+    open: 'tasks INDEXED BY tasks_open_of_context WHERE open_state = ? AND context_id = ?',
+    ended: 'tasks INDEXED BY tasks_ended_of_context WHERE ended_state = ? AND context_id = ?',
+  },
+}
+
+/** The newest tasks of the owner or context before `before`, newest first: the newest of each state, merged. */
+export function newest(
+  { database }: Inside,
+  of: { owner: string } | { contextId: string },
+  query: { states?: readonly TaskState[]; before?: number; limit: number },
+): number[] {
+  const [from, value] = 'owner' in of ? [byState.owner, of.owner] : [byState.context, of.contextId]
+  const { states = taskStates, before = Number.MAX_SAFE_INTEGER, limit } = query
+  const all: number[] = []
+  for (const state of states) {
+    const source = isTerminal(state) ? from.ended : from.open
+    const sql = `SELECT seq FROM ${source} AND seq < ? ORDER BY seq DESC LIMIT ?`
+    for (const row of database.statement(sql).all(state, value, before, limit)) all.push(row['seq'] as number)
+  }
+  return all.sort((a, b) => b - a).slice(0, limit)
+}
+
+export function listTasks(inside: Inside, query: TaskQuery): Promise<Page<TaskRecord>> {
+  return page(inside, query, (seqs) => load(inside, seqs))
+}
+
+export function outlineTasks(inside: Inside, query: TaskQuery, admit: Admit): Promise<Page<TaskOutline>> {
+  return page(inside, query, (seqs) => outlines(inside, seqs, admit))
+}
+
+/** @param read gives the items of the first of these rows, as many as its bound allows */
+function page<T>(inside: Inside, query: TaskQuery, read: (seqs: number[]) => T[]): Promise<Page<T>> {
+  const { database, cursors } = inside
+  const { owner, contextId, state, cursor, limit } = query
+  return database.readTogether(() => {
+    const before = cursor === undefined ? undefined : Number(cursors.open('tasks', owner, cursor))
+    if (contextId !== undefined && !owns(inside, contextId, owner)) return { items: [] }
+    const seqs = newest(inside, contextId === undefined ? { owner } : { contextId }, {
+      limit: limit + 1,
+      ...(state !== undefined && { states: [state] }),
+      ...(before !== undefined && { before }),
+    })
+    const items = read(seqs.slice(0, limit))
+    const last = seqs[items.length - 1]
+    const more = last !== undefined && items.length < seqs.length
+    return more ? { items, nextCursor: cursors.seal('tasks', owner, last) } : { items }
+  })
+}
+
+/** As many as the bound on a page allows, at least one. */
+function outlines(inside: Inside, seqs: number[], admit: Admit): TaskOutline[] {
+  const found: TaskOutline[] = []
+  let [bytes, readBytes] = [0, 0]
+  for (const seq of seqs) {
+    if (bytes > answerPageMaxBytes) break
+    const row = inside.database.statement(`SELECT ${guardedColumns} FROM tasks WHERE seq = ?`).get(seq)
+    const guarded = row as unknown as GuardedRow
+    readBytes += guarded.bytes
+    admit(readBytes)
+    const outline = outlineOf(inside, wholeRow(inside, guarded, undefined))
+    found.push(outline)
+    bytes += outline.bytes
+  }
+  return found
+}
+
+export function contextHistory(
+  inside: Inside,
+  contextId: string,
+  owner: string,
+  limit: number,
+): Promise<TaskRecord[]> {
+  return inside.database.readTogether(() => {
+    if (!owns(inside, contextId, owner)) return []
+    return load(inside, newest(inside, { contextId }, { states: terminalStates, limit })).reverse()
+  })
+}
+
+/** The tasks of a context are all its owner's. */
+function owns({ database }: Inside, contextId: string, owner: string): boolean {
+  const sql = 'SELECT 1 FROM contexts WHERE id = ? AND owner = ?'
+  return database.statement(sql).get(contextId, owner) !== undefined
+}
+
+/** As many as the bound on their size allows, at least one. */
+function load(inside: Inside, seqs: number[]): TaskRecord[] {
+  const records: TaskRecord[] = []
+  let length = 0
+  for (const seq of seqs) {
+    if (length > pageMaxLength) break
+    const { record, size } = loadBySeq(inside, seq)
+    records.push(record)
+    length += size
+  }
+  return records
+}
+
+export function loadBySeq(inside: Inside, seq: number): { record: TaskRecord; size: number } {
+  const row = inside.database.statement(`SELECT ${taskColumns} FROM tasks WHERE seq = ?`).get(seq)
+  return decodeTask(inside, row as unknown as TaskRow)
+}

@@ -1,0 +1,146 @@
+import type { Cursors } from '@parley/kit/database/cursor'
+import type { SqliteDatabase } from '@parley/kit/database/sqlite/database'
+import { LazyPart } from '@parley/wire/codecs/parley/lazy-part'
+import type { Part } from '@parley/wire/model/task'
+import type { LargePart, LargeParts } from '../large-parts.ts'
+import type { Admit, TaskOutline, TaskRecord } from '../store.ts'
+
+/** What the questions and changes of the embedded store stand on. */
+export interface Inside {
+  database: SqliteDatabase
+  largeParts: LargeParts
+  cursors: Cursors
+  /** Milliseconds since 1970. */
+  now: () => number
+}
+
+export interface TaskRow {
+  seq: number
+  id: string
+  owner: string
+  context_id: string
+  created_at: string
+  updated_at: string
+  version: number
+  lease_holder: string | null
+  lease_until: number | null
+  due_at: number | null
+  large: number
+  body: string
+}
+
+/** The columns of a `TaskRow`. */
+export const taskColumns =
+  'seq, id, owner, context_id, created_at, updated_at, version, lease_holder, lease_until, due_at, large, body'
+
+/** Bodies up to this size are read without asking whether there is room for them. */
+const admittedBytes = 64 * 1024
+
+/** The same columns, but a large body is left out: `wholeRow` reads it. `octet_length` does not read the text. */
+export const guardedColumns = `${taskColumns.replace(/, body$/, '')}, octet_length(body) AS bytes,
+  CASE WHEN octet_length(body) <= ${admittedBytes} THEN body END AS body`
+
+export type GuardedRow = Omit<TaskRow, 'body'> & { bytes: number; body: string | null }
+
+/** The row with its body. @throws what `admit` throws, before a large body is read */
+export function wholeRow({ database }: Inside, row: GuardedRow, admit: Admit | undefined): TaskRow {
+  if (row.body !== null) return row as TaskRow
+  admit?.(row.bytes)
+  const read = database.statement('SELECT body FROM tasks WHERE seq = ?').get(row.seq)
+  return { ...row, body: read?.['body'] as string }
+}
+
+/** What has a column does not stand in the body as well: JSON leaves out what is undefined. */
+const inColumns = {
+  id: undefined,
+  owner: undefined,
+  contextId: undefined,
+  createdAt: undefined,
+  updatedAt: undefined,
+  version: undefined,
+  lease: undefined,
+  dueAt: undefined,
+} satisfies Partial<Record<keyof TaskRecord, undefined>>
+
+type Body = Omit<TaskRecord, keyof typeof inColumns>
+
+export interface StoredTask {
+  body: string
+  large: 0 | 1
+  parts: LargePart[]
+}
+
+/** Made before the transaction: encoding is most of the work, and a record that cannot be encoded fails its caller alone. */
+export function encodeTask({ largeParts }: Inside, record: TaskRecord): StoredTask {
+  const { body, parts } = largeParts.takeOut(record)
+  return { body: JSON.stringify({ ...body, ...inColumns }), large: parts.length > 0 ? 1 : 0, parts }
+}
+
+/** Of all its large parts. */
+export function partBytesOf({ database }: Inside, taskId: string): Map<string, number> {
+  const rows = database
+    .statement('SELECT hash, octet_length(body) AS bytes FROM parts WHERE task_id = ?')
+    .all(taskId)
+  return new Map(rows.map((row) => [row['hash'] as string, row['bytes'] as number]))
+}
+
+/** The record of a row with its large parts still in the store. */
+export function outlineOf(inside: Inside, row: TaskRow): TaskOutline {
+  const stored = JSON.parse(row.body) as Body
+  let bytes = row.body.length
+  if (row.large === 0) return { task: recordOf(row, stored), bytes }
+  const sizes = partBytesOf(inside, row.id)
+  const body = inside.largeParts.outline(stored, (hash) => {
+    const size = sizes.get(hash) ?? 0
+    bytes += size
+    return new LazyPart(size, () =>
+      inside.database.read(() => JSON.parse(loadPart(inside, row.id, hash)) as Part),
+    )
+  })
+  return { task: recordOf(row, body), bytes }
+}
+
+/** The record of a row, with its large parts; `size` is about the length of its JSON. */
+export function decodeTask(inside: Inside, row: TaskRow): { record: TaskRecord; size: number } {
+  const stored = JSON.parse(row.body) as Body
+  let size = row.body.length
+  const body =
+    row.large === 0
+      ? stored
+      : inside.largeParts.putBack(stored, (hash) => {
+          const json = loadPart(inside, row.id, hash)
+          size += json.length
+          return json
+        })
+  return { record: recordOf(row, body), size }
+}
+
+function recordOf(row: TaskRow, body: Body): TaskRecord {
+  const record: TaskRecord = {
+    ...body,
+    id: row.id,
+    owner: row.owner,
+    contextId: row.context_id,
+    createdAt: row.created_at,
+    updatedAt: row.updated_at,
+    version: row.version,
+  }
+  if (row.lease_holder !== null) record.lease = { holder: row.lease_holder, until: row.lease_until ?? 0 }
+  if (row.due_at !== null) record.dueAt = row.due_at
+  return record
+}
+
+/** Those that are there already stay as they are. */
+export function saveParts({ database }: Inside, taskId: string, parts: LargePart[]): void {
+  const there = database.statement('SELECT 1 FROM parts WHERE task_id = ? AND hash = ?')
+  const insert = database.statement('INSERT INTO parts (task_id, hash, body) VALUES (?, ?, ?)')
+  for (const { hash, json } of parts) {
+    if (there.get(taskId, hash) === undefined) insert.run(taskId, hash, json())
+  }
+}
+
+function loadPart({ database }: Inside, taskId: string, hash: string): string {
+  const row = database.statement('SELECT body FROM parts WHERE task_id = ? AND hash = ?').get(taskId, hash)
+  if (row === undefined) throw new Error(`A large part of task ${taskId} is missing in the store`)
+  return row['body'] as string
+}

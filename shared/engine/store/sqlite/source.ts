@@ -1,0 +1,41 @@
+import { existsSync } from 'node:fs'
+import { DatabaseSync } from 'node:sqlite'
+import { DatabaseRefused } from '@parley/kit/database/database-refused'
+import { openDatabase, type SqliteDatabase } from '@parley/kit/database/sqlite/database'
+
+export type Row = Record<string, unknown>
+
+/** A database file that is read from beginning to end and not changed; nobody else can open it meanwhile. */
+export interface SqliteSource extends AsyncDisposable {
+  readonly file: string
+  readonly database: SqliteDatabase
+  /** False: its schema is older than the table. */
+  has(table: string): boolean
+}
+
+/**
+ * Opens a file as it is: an older schema stays as old as it is.
+ * @throws DatabaseRefused when a running server has it open, a newer version wrote it, or it is not there
+ */
+export async function openSource(file: string, migrations: readonly string[]): Promise<SqliteSource> {
+  if (!existsSync(file)) throw new DatabaseRefused(`There is no database ${file}.`)
+  const database = await openDatabase(file, migrations.slice(0, versionOf(file, migrations.length)))
+  const tables = database.statement("SELECT name FROM sqlite_schema WHERE type = 'table'").all()
+  const names = new Set(tables.map((row) => row['name']))
+  return {
+    file,
+    database,
+    has: (table) => names.has(table),
+    [Symbol.asyncDispose]: () => database[Symbol.asyncDispose](),
+  }
+}
+
+/** All that is known where it cannot be told: then opening it says what is wrong. */
+function versionOf(file: string, known: number): number {
+  try {
+    using database = new DatabaseSync(file, { readOnly: true })
+    return Math.min(Number(database.prepare('PRAGMA user_version').get()?.['user_version']), known)
+  } catch {
+    return known
+  }
+}

@@ -1,0 +1,208 @@
+import { mkdtemp, rm } from 'node:fs/promises'
+import os from 'node:os'
+import path from 'node:path'
+import { DatabaseSync } from 'node:sqlite'
+import { type Part, taskStates } from '@parley/wire/model/task'
+import { afterEach, expect, onTestFinished, test, vi } from 'vitest'
+import { alice, artifactOf, created, createdIn, next } from '../sample-record.cases.ts'
+import { storeCases } from '../store.cases.ts'
+import type { Store, TaskRecord } from '../store.ts'
+import { badInputCases } from '../store-bad-input.cases.ts'
+import { samplePayment } from '../store-payments.cases.ts'
+import { openPushConfigCases, samplePushConfig, webhookStoreCases } from '../store-webhooks.cases.ts'
+import { openSqliteStore } from './store.ts'
+
+const folders: string[] = []
+
+async function newFile(): Promise<string> {
+  const folder = await mkdtemp(path.join(os.tmpdir(), 'parley-store-'))
+  folders.push(folder)
+  return path.join(folder, 'agent.db')
+}
+
+afterEach(async () => {
+  for (const folder of folders.splice(0)) await rm(folder, { recursive: true })
+})
+
+storeCases('the embedded store', async (options = {}) =>
+  openSqliteStore({ file: await newFile(), largePartBytes: 1000, ...options }),
+)
+
+badInputCases(async () => openSqliteStore({ file: await newFile(), largePartBytes: 1000 }))
+
+const openWebhooks = async () => {
+  const store = await openSqliteStore({ file: await newFile() })
+  return Object.assign(store.webhooks, { [Symbol.asyncDispose]: () => store[Symbol.asyncDispose]() })
+}
+webhookStoreCases('the embedded store', openWebhooks)
+openPushConfigCases(openWebhooks)
+
+test.each([
+  ['cleared', (store: Store, { contextId }: TaskRecord) => store.clearContext(contextId, alice)],
+  ['too old', (store: Store) => store.removeEnded('9999', 10)],
+])('a task that is %s takes its push configs with it', async (_how, remove) => {
+  await using store = await openSqliteStore({ file: await newFile() })
+  const record = await createdIn(store, 'completed')
+  const config = samplePushConfig({ task: record })
+  await store.webhooks.savePushConfig(config, 5)
+  await remove(store, record)
+  expect(await store.webhooks.listPushConfigs(record)).toEqual([])
+})
+
+test('everything is there again after a restart, cursors too', async () => {
+  const file = await newFile()
+  const first = await openSqliteStore({ file })
+  const [one, two] = [await createdIn(first, 'completed'), await created(first)]
+  const page = await first.listTasks({ owner: alice, limit: 1 })
+  await first[Symbol.asyncDispose]()
+  await using second = await openSqliteStore({ file })
+  expect(page.items).toEqual([two])
+  const cursor = page.nextCursor ?? ''
+  expect(await second.listTasks({ owner: alice, limit: 1, cursor })).toEqual({ items: [one] })
+  expect(await second.countByState()).toEqual({ completed: 1, submitted: 1 })
+})
+
+test('a large part is written once, however often its task is committed, and goes with its task', async () => {
+  const file = await newFile()
+  await using store = await openSqliteStore({ file, largePartBytes: 1000 })
+  using reader = new DatabaseSync(file, { readOnly: true })
+  const rows = () => reader.prepare('SELECT rowid, length(body) AS length FROM parts').all()
+  const text = 'x'.repeat(5000)
+  const record = await created(store, { artifacts: [artifactOf({ kind: 'text', text })] })
+  const written = rows()
+  expect(written).toHaveLength(1)
+  const again = artifactOf({ kind: 'text', text })
+  await store.commitTask(next(record, 'working', { artifacts: [...record.artifacts, again] }))
+  const found = await store.loadTask(record.id)
+  await store.commitTask(next(found ?? record, 'completed'))
+  expect(rows()).toEqual(written)
+  const bodies = reader.prepare('SELECT length(body) AS length FROM tasks').all()
+  expect(Number(bodies[0]?.['length'])).toBeLessThan(2000)
+  await store.clearContext(record.contextId, alice)
+  expect(rows()).toEqual([])
+})
+
+test.each<[string, Part]>([
+  ['text', { kind: 'text', text: 'x'.repeat(5000) }],
+  ['file', { kind: 'file', file: { name: 'a', bytes: 'x'.repeat(5000) } }],
+  ['data', { kind: 'data', data: { rows: Array.from({ length: 1000 }, () => 1) } }],
+  ['metadata', { kind: 'text', text: 'x', metadata: { note: 'x'.repeat(5000) } }],
+])('a part with large %s stands beside its task, a small one in it', async (_title, part) => {
+  const file = await newFile()
+  await using store = await openSqliteStore({ file, largePartBytes: 1000 })
+  using reader = new DatabaseSync(file, { readOnly: true })
+  await created(store, { artifacts: [artifactOf({ kind: 'text', text: 'x'.repeat(900) }, part)] })
+  expect(reader.prepare('SELECT body FROM parts').all()).toEqual([{ body: JSON.stringify(part) }])
+})
+
+test('a part that looks like our reference to one is refused', async () => {
+  await using store = await openSqliteStore({ file: await newFile() })
+  const part = { kind: 'stored', hash: 'x' } as unknown as Part
+  await expect(created(store, { artifacts: [artifactOf(part)] })).rejects.toThrow('kind "stored"')
+})
+
+test('parts of a removed task are removed', async () => {
+  const file = await newFile()
+  await using store = await openSqliteStore({ file, largePartBytes: 1000 })
+  using reader = new DatabaseSync(file, { readOnly: true })
+  await createdIn(store, 'completed', { artifacts: [artifactOf({ kind: 'text', text: 'x'.repeat(5000) })] })
+  expect(await store.removeEnded('9999', 10)).toBe(1)
+  expect(reader.prepare('SELECT * FROM parts').all()).toEqual([])
+  expect(reader.prepare('SELECT * FROM contexts').all()).toEqual([])
+})
+
+test('expired keys are removed with old tasks, also when no task is old', async () => {
+  const file = await newFile()
+  await using store = await openSqliteStore({ file, clock: () => 1000 })
+  using reader = new DatabaseSync(file, { readOnly: true })
+  for (const expiresAt of [999, 1000, 1001]) {
+    await store.claimIdempotencyKey({
+      owner: alice,
+      key: `k${expiresAt}`,
+      bodyHash: 'h',
+      taskId: 't',
+      expiresAt,
+    })
+  }
+  expect(await store.removeEnded('', 100)).toBe(0)
+  expect(reader.prepare('SELECT key FROM idempotency_keys').all()).toEqual([{ key: 'k1001' }])
+})
+
+async function askEverythingOfPayments({ payments }: Store): Promise<void> {
+  const record = samplePayment({ nonceKey: 'n', purpose: 'p', taskId: 't', captureToken: 'c', dueAt: 1 })
+  await payments.addPayment(record)
+  await payments.commitPayment({ ...record, version: 1 })
+  await payments.findPayment(record.id, alice)
+  await payments.loadPayment(record.id)
+  await payments.findByNonce('n')
+  await payments.findByPurpose('p')
+  await payments.findByCapture('c')
+  await payments.listOfTask('t')
+  await payments.listByState({ state: 'open', limit: 1 })
+  await payments.listDuePayments(1, 1)
+  await payments.countOpen(alice)
+  await payments.countPaymentsByState()
+  await payments.removeUnpaid('9999', 1)
+  await payments.removePayment(record.id, 1)
+  await payments.moveTestMoney({ nonceKey: 'n', purse: 'p', atomic: 1n, txHash: '0x', filledWith: 1n })
+  await payments.findTestTransfer('n')
+  await payments.testPurse('p', 1n)
+}
+
+test('no question of the port scans the tasks, the contexts or what stands beside them', async () => {
+  const prepare = vi.spyOn(DatabaseSync.prototype, 'prepare')
+  onTestFinished(() => prepare.mockRestore())
+  const file = await newFile()
+  await using store = await openSqliteStore({ file, largePartBytes: 1000 })
+  const artifacts = [artifactOf({ kind: 'text', text: 'x'.repeat(5000) })]
+  const { id, contextId } = await createdIn(store, 'completed', {
+    artifacts,
+    lease: { holder: 'h', until: 1 },
+  })
+  await store.findTask(id, alice)
+  await store.listUnfinished(0, 'h')
+  await store.listDue(0, 1)
+  await store.renewLeases('h', [id], 1)
+  await store.countByState()
+  for (const state of [undefined, ...taskStates]) {
+    const byState = state === undefined ? {} : { state }
+    await store.listTasks({ owner: alice, limit: 1, ...byState })
+    await store.listTasks({ owner: alice, limit: 1, contextId, ...byState })
+  }
+  await store.findContext(contextId, alice)
+  await store.listContexts({ owner: alice, limit: 1 })
+  await store.contextHistory(contextId, alice, 1)
+  await store.claimIdempotencyKey({ owner: alice, key: 'k', bodyHash: 'h', taskId: id, expiresAt: 1 })
+  await store.saveFeedback({ taskId: id, owner: alice, feedback: 'f', at: 't' })
+  await store.findFeedback(id, alice)
+  const task = { id, owner: alice, createdAt: '' }
+  const config = samplePushConfig({ task })
+  await store.webhooks.savePushConfig(config, 1)
+  await store.webhooks.savePushConfig(config, 1)
+  await store.webhooks.findPushConfig(task, config.id)
+  await store.webhooks.listPushConfigs(task)
+  await store.webhooks.settlePushConfig(config, { settled: 1, open: true, health: config.health })
+  await store.webhooks.listOpenPushConfigs({ limit: 1 })
+  await store.webhooks.removePushConfig(task, config.id)
+  await store.isAnothersContext(contextId, alice)
+  await askEverythingOfPayments(store)
+  await store.removeEnded('9999', 1)
+  await createdIn(store, 'completed', { contextId })
+  await store.clearContext(contextId, alice)
+
+  const asked = prepare.mock.calls
+    .map(([sql]) => sql)
+    .filter((sql) => /^(SELECT|UPDATE|DELETE|INSERT)/.test(sql))
+  using reader = new DatabaseSync(file, { readOnly: true })
+  const plans = [...new Set(asked)].map((sql) => {
+    const steps = reader.prepare(`EXPLAIN QUERY PLAN ${sql}`).all()
+    return { sql, plan: steps.map((step) => String(step['detail'])) }
+  })
+  expect(plans.length).toBeGreaterThan(30)
+  const scans = plans.filter(({ plan }) =>
+    plan.some((step) => /SCAN (?!ended_counts|cursor_key|CONSTANT ROW)/.test(step)),
+  )
+  expect(scans).toEqual([])
+  // A sort would first read all that it sorts.
+  expect(plans.filter(({ plan }) => plan.some((step) => step.includes('TEMP B-TREE')))).toEqual([])
+})

@@ -1,0 +1,212 @@
+import { ParleyError } from '@parley/wire/errors'
+import { isTerminal, pausedStates, type TaskState } from '@parley/wire/model/task'
+import type { Admit, TaskOutline, TaskRecord, Unfinishedness, UnfinishedTask } from '../store.ts'
+import {
+  decodeTask,
+  encodeTask,
+  type GuardedRow,
+  guardedColumns,
+  type Inside,
+  outlineOf,
+  partBytesOf,
+  saveParts,
+  type TaskRow,
+  taskColumns,
+  wholeRow,
+} from './record.ts'
+
+const quoted = (states: readonly TaskState[]) => states.map((state) => `'${state}'`).join(', ')
+
+const insertTask = `INSERT INTO tasks
+  (id, owner, context_id, state, created_at, updated_at, version, lease_holder, lease_until, due_at, large, body)
+  VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)`
+
+/** Counts the task in its context, which is made where it is not there. No change: the context is another owner's. */
+const countInContext = `INSERT INTO contexts (id, owner, created_at, updated_at, task_count) VALUES (?, ?, ?, ?, 1)
+  ON CONFLICT (id) DO UPDATE SET task_count = task_count + 1, updated_at = max(updated_at, excluded.updated_at)
+  WHERE owner = excluded.owner`
+
+export async function createTask(inside: Inside, record: TaskRecord): Promise<boolean> {
+  const { database } = inside
+  const { id, owner, contextId, status, createdAt, updatedAt, version, lease, dueAt } = record
+  const { body, large, parts } = encodeTask(inside, record)
+  return database.write(() => {
+    if (database.statement('SELECT 1 FROM tasks WHERE id = ?').get(id) !== undefined) return false
+    const { changes } = database.statement(countInContext).run(contextId, owner, createdAt, createdAt)
+    if (changes !== 1) throw new ParleyError('ContextNotFound', { data: { contextId } })
+    saveParts(inside, id, parts)
+    const holder = lease?.holder ?? null
+    const until = lease?.until ?? null
+    database
+      .statement(insertTask)
+      .run(
+        id,
+        owner,
+        contextId,
+        status.state,
+        createdAt,
+        updatedAt,
+        version,
+        holder,
+        until,
+        dueAt ?? null,
+        large,
+        body,
+      )
+    if (isTerminal(status.state)) countEnded(inside, status.state)
+    return true
+  })
+}
+
+/** A holder's lease is only prolonged: the record may have been read before `renewLeases`. */
+const updateTask = `UPDATE tasks SET state = ?, updated_at = ?, version = ?,
+  lease_until = CASE WHEN lease_holder = ? THEN max(lease_until, ?) ELSE ? END, lease_holder = ?,
+  due_at = ?, large = ?, body = ? WHERE seq = ?`
+
+export async function commitTask(inside: Inside, record: TaskRecord): Promise<boolean> {
+  const { database } = inside
+  const { id, status, createdAt, updatedAt, version, lease, dueAt } = record
+  const { body, large, parts } = encodeTask(inside, record)
+  const holder = lease?.holder ?? null
+  const until = lease?.until ?? null
+  return database.write(() => {
+    const there = database
+      .statement('SELECT seq, version, state FROM tasks WHERE id = ? AND created_at = ?')
+      .get(id, createdAt) as { seq: number; version: number; state: TaskState } | undefined
+    if (there === undefined || there.version !== version - 1) return false
+    saveParts(inside, id, parts)
+    database
+      .statement(updateTask)
+      .run(
+        status.state,
+        updatedAt,
+        version,
+        holder,
+        until,
+        until,
+        holder,
+        dueAt ?? null,
+        large,
+        body,
+        there.seq,
+      )
+    if (isTerminal(status.state) && !isTerminal(there.state)) countEnded(inside, status.state)
+    return true
+  })
+}
+
+function countEnded({ database }: Inside, state: TaskState): void {
+  database.statement('UPDATE ended_counts SET count = count + 1 WHERE state = ?').run(state)
+}
+
+export function findTask(
+  inside: Inside,
+  id: string,
+  owner: string,
+  admit?: Admit,
+): Promise<TaskRecord | undefined> {
+  return inside.database.read(() => {
+    const row = guardedRow(inside, id, owner)
+    if (row === undefined) return undefined
+    if (admit !== undefined && (row.large === 1 || row.body === null)) {
+      let bytes = row.bytes
+      if (row.large === 1) for (const size of partBytesOf(inside, id).values()) bytes += size
+      admit(bytes)
+    }
+    return decodeTask(inside, wholeRow(inside, row, undefined)).record
+  })
+}
+
+export function outlineTask(
+  inside: Inside,
+  id: string,
+  owner: string,
+  admit: Admit,
+): Promise<TaskOutline | undefined> {
+  return inside.database.read(() => {
+    const row = guardedRow(inside, id, owner)
+    return row === undefined ? undefined : outlineOf(inside, wholeRow(inside, row, admit))
+  })
+}
+
+function guardedRow({ database }: Inside, id: string, owner: string): GuardedRow | undefined {
+  const sql = `SELECT ${guardedColumns} FROM tasks WHERE id = ? AND owner = ?`
+  return database.statement(sql).get(id, owner) as GuardedRow | undefined
+}
+
+export function loadTask(inside: Inside, id: string): Promise<TaskRecord | undefined> {
+  const { database } = inside
+  return database.read(() => {
+    const row = database.statement(`SELECT ${taskColumns} FROM tasks WHERE id = ?`).get(id)
+    return row === undefined ? undefined : decodeTask(inside, row as unknown as TaskRow).record
+  })
+}
+
+export async function countEvents(inside: Inside, taskIds: string[]): Promise<Map<string, number>> {
+  const found = await Promise.all(taskIds.map((id) => loadTask(inside, id)))
+  return new Map(found.flatMap((task) => (task === undefined ? [] : [[task.id, task.events.length]])))
+}
+
+const columnsOfUnfinished = 'seq, id, version, owner, state, lease_holder IS NOT NULL AS leased'
+
+export function listUnfinished(
+  inside: Inside,
+  now: number,
+  ourHolder: string,
+  which: Unfinishedness = 'all',
+): Promise<UnfinishedTask[]> {
+  const { database } = inside
+  const ofState = (state: string) => `SELECT ${columnsOfUnfinished} FROM tasks INDEXED BY tasks_open_of_owner
+    WHERE open_state = '${state}' AND (lease_holder IS NULL OR lease_holder <> ?1 OR lease_until < ?2)`
+  const submitted = `${ofState('submitted')}${which === 'left' ? ' AND lease_holder IS NOT NULL' : ''}`
+  const abandoned = `${submitted} UNION ALL ${ofState('working')}`
+  type Row = Omit<UnfinishedTask, 'leased'> & { seq: number; leased: number }
+  return database.read(() => {
+    const rows = database.statement(abandoned).all(ourHolder, now) as unknown as Row[]
+    rows.sort((a, b) => a.seq - b.seq)
+    return rows.map(({ id, version, owner, state, leased }) => ({
+      id,
+      version,
+      owner,
+      state,
+      leased: leased === 1,
+    }))
+  })
+}
+
+export function listDue({ database }: Inside, now: number, limit: number): Promise<string[]> {
+  const sql = `SELECT id FROM tasks INDEXED BY tasks_due
+    WHERE due_at <= ? AND state IN (${quoted(pausedStates)}) ORDER BY due_at LIMIT ?`
+  return database.read(() =>
+    database
+      .statement(sql)
+      .all(now, limit)
+      .map((row) => row['id'] as string),
+  )
+}
+
+export function renewLeases(
+  { database }: Inside,
+  holder: string,
+  taskIds: string[],
+  until: number,
+): Promise<string[]> {
+  const sql = 'UPDATE tasks SET lease_until = ? WHERE id = ? AND lease_holder = ?'
+  return database.write(() => {
+    const renew = database.statement(sql)
+    return taskIds.filter((id) => renew.run(until, id, holder).changes === 0)
+  })
+}
+
+export function countByState({ database }: Inside): Promise<Partial<Record<TaskState, number>>> {
+  const open = `SELECT open_state AS state, count(*) AS count FROM tasks INDEXED BY tasks_open_of_owner
+    WHERE open_state IN (${quoted(['submitted', 'working', ...pausedStates])}) GROUP BY open_state`
+  return database.read(() => {
+    const ended = database.statement('SELECT state, count FROM ended_counts WHERE count > 0').all()
+    const rows = [...database.statement(open).all(), ...ended] as unknown as {
+      state: TaskState
+      count: number
+    }[]
+    return Object.fromEntries(rows.map(({ state, count }) => [state, count]))
+  })
+}

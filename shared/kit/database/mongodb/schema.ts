@@ -1,0 +1,128 @@
+import type { CreateIndexesOptions, Db, IndexSpecification } from 'mongodb'
+import { DatabaseRefused } from '../database-refused.ts'
+import { insertUnlessThere } from './database.ts'
+
+/** An index is named after the question that it answers. */
+export interface Index {
+  name: string
+  key: Record<string, 1 | -1>
+  /** Only documents that have this field are in it. */
+  having?: string
+  /** Two documents with the same key cannot be. */
+  unique?: true
+}
+
+/**
+ * The collections of an agent's store. Rules: `_id` begins with the agent's id and is the only thing that is unique (an
+ * insert decides who is first); every question names `agent_id`; what comes from callers is JSON in `body`, where nothing
+ * can be an operator, and only what is asked for or changes often is a field of its own.
+ * `position` is the time of creation and the id in one text, so that a page goes on behind one value.
+ */
+export const agentIndexes: Record<string, Index[]> = {
+  tasks: [
+    { name: 'tasks_of_owner', key: { agent_id: 1, owner: 1, position: -1 } },
+    { name: 'tasks_of_owner_in_state', key: { agent_id: 1, owner: 1, state: 1, position: -1 } },
+    { name: 'tasks_of_context', key: { agent_id: 1, owner: 1, context_id: 1, position: -1 } },
+    {
+      name: 'tasks_of_context_in_state',
+      key: { agent_id: 1, owner: 1, context_id: 1, state: 1, position: -1 },
+    },
+    { name: 'tasks_in_state', key: { agent_id: 1, state: 1, position: 1 } },
+    { name: 'tasks_due', key: { agent_id: 1, due_at: 1 }, having: 'due_at' },
+    { name: 'tasks_ended', key: { agent_id: 1, ended_at: 1 }, having: 'ended_at' },
+  ],
+  contexts: [{ name: 'contexts_of_owner', key: { agent_id: 1, owner: 1, position: -1 } }],
+  parts: [{ name: 'parts_of_task', key: { agent_id: 1, task: 1 } }],
+  feedback: [{ name: 'feedback_of_task', key: { agent_id: 1, task: 1 } }],
+  idempotency_keys: [
+    { name: 'keys_of_task', key: { agent_id: 1, task_id: 1 } },
+    { name: 'keys_expired', key: { agent_id: 1, expires_at: 1 } },
+  ],
+  signatures: [{ name: 'signatures_expired', key: { agent_id: 1, until: 1 } }],
+  push_configs: [
+    { name: 'configs_of_task', key: { agent_id: 1, task: 1, registered: -1 } },
+    { name: 'configs_open', key: { agent_id: 1, open: 1, registered: 1 }, having: 'open' },
+  ],
+  payments: [
+    { name: 'payments_of_nonce', key: { agent_id: 1, nonce_key: 1 }, having: 'nonce_key' },
+    { name: 'payments_of_purpose', key: { agent_id: 1, purpose: 1 }, having: 'purpose' },
+    { name: 'payments_of_capture', key: { agent_id: 1, capture: 1 }, having: 'capture' },
+    { name: 'payments_of_task', key: { agent_id: 1, task_id: 1, made: 1 }, having: 'task_id' },
+    { name: 'payments_in_state', key: { agent_id: 1, state: 1, made: 1 } },
+    { name: 'payments_of_owner_in_state', key: { agent_id: 1, state: 1, owner: 1 } },
+    { name: 'payments_unpaid', key: { agent_id: 1, state: 1, updated_at: 1 } },
+    { name: 'payments_due', key: { agent_id: 1, due_at: 1 }, having: 'due_at' },
+  ],
+  removals: [{ name: 'removals_left', key: { agent_id: 1, at: 1 } }],
+}
+
+export type Migration = (db: Db) => Promise<void>
+
+/**
+ * Migration n brings version n to n + 1; it may run again after a crash in its midst, and beside an older process. A
+ * migration that has been released never changes: write the next one.
+ */
+export const agentMigrations: readonly Migration[] = [async () => {}]
+
+interface SchemaDocument {
+  _id: string
+  version: number
+}
+
+/**
+ * Refuses a database that a newer version wrote, before anything is changed; else makes the indexes that are missing and
+ * runs the migrations that are due. Several processes may do it at the same time.
+ * @param name of what has the schema; a database holds several
+ * @throws DatabaseRefused
+ */
+export async function prepareSchema(
+  db: Db,
+  name: string,
+  { indexes, migrations }: { indexes: Record<string, Index[]>; migrations: readonly Migration[] },
+): Promise<void> {
+  const schema = db.collection<SchemaDocument>('schema')
+  const found = await knownVersion(db, name, migrations.length)
+  const version = found ?? 0
+  if (found === undefined) await insertUnlessThere(schema, { _id: name, version: 0 })
+  for (const [collection, wanted] of Object.entries(indexes)) await makeIndexes(db, collection, wanted)
+  for (const [offset, migrate] of migrations.slice(version).entries()) {
+    await migrate(db)
+    // Another process may have come as far at the same time.
+    const at = version + offset
+    await schema.updateOne({ _id: name, version: at }, { $set: { version: at + 1 } })
+  }
+}
+
+/**
+ * The version that the database has; undefined where it has none yet. Changes nothing.
+ * @throws DatabaseRefused when it is newer than the one that is known
+ */
+export async function knownVersion(db: Db, name: string, known: number): Promise<number | undefined> {
+  const found = await db.collection<SchemaDocument>('schema').findOne({ _id: name })
+  const version = found?.version ?? 0
+  if (version > known) {
+    throw new DatabaseRefused(
+      `The database ${db.databaseName} was written by a newer Parley (schema ${version}, this one knows ` +
+        `${known}). Start the newer version, or name another database in STORE_URL.`,
+    )
+  }
+  return found === null ? undefined : version
+}
+
+/** One after the other, and only those that are not there: to make one again costs a look at all documents in some servers. */
+async function makeIndexes(db: Db, name: string, wanted: Index[]): Promise<void> {
+  const collection = db.collection(name)
+  const there = new Set((await indexNames(db, name)).map((index) => index.name))
+  for (const { name: index, key, having, unique } of wanted) {
+    if (there.has(index)) continue
+    const options: CreateIndexesOptions = { name: index }
+    if (unique === true) options.unique = true
+    if (having !== undefined) options.partialFilterExpression = { [having]: { $exists: true } }
+    await collection.createIndex(key as IndexSpecification, options)
+  }
+}
+
+async function indexNames(db: Db, name: string): Promise<{ name?: string }[]> {
+  const existing = await db.listCollections({ name }, { nameOnly: true }).toArray()
+  return existing.length === 0 ? [] : await db.collection(name).indexes()
+}

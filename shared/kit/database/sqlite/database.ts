@@ -1,0 +1,290 @@
+import { closeSync, mkdirSync, openSync } from 'node:fs'
+import { open } from 'node:fs/promises'
+import path from 'node:path'
+import { DatabaseSync, type StatementSync } from 'node:sqlite'
+import { DatabaseRefused } from '../database-refused.ts'
+import { DiskWaits } from './disk-sync.ts'
+import { GroupCommit, unavailable } from './group-commit.ts'
+import { SqliteHealth } from './health.ts'
+
+export type Statement = StatementSync
+
+/** One embedded database file. This process is the only one that writes to it. */
+export interface SqliteDatabase extends AsyncDisposable {
+  /** Prepared once and kept. To be run inside `read` or `write`. */
+  statement(sql: string): Statement
+  /** Runs at once and sees every write whose promise has resolved. @throws ParleyError Unavailable */
+  read<T>(run: () => T): Promise<T>
+  /** As `read`, for several statements: they see one moment, and the file is locked once. @throws ParleyError Unavailable */
+  readTogether<T>(run: () => T): Promise<T>
+  /**
+   * Runs in one transaction with the other writes of this turn; resolves when it is on the disk. One that throws changes
+   * nothing and fails alone. It may run twice, so it must change nothing but the database.
+   * @throws ParleyError Unavailable when the storage is full or does not answer
+   */
+  write<T>(run: () => T): Promise<T>
+  /**
+   * As `write`, but nobody waits for the disk. What resolved is in the file, so that a process that is killed loses nothing of
+   * it; a machine that loses its power may lose the last second.
+   */
+  writeSoon<T>(run: () => T): Promise<T>
+  /** Writes to the disk and waits for it; rejects as well where the disk is full or the file damaged. */
+  ping(): Promise<void>
+}
+
+/**
+ * Checkpoints run within a commit: elsewhere they would let the log grow without end under load. A log of 2,000 pages
+ * (8 MiB) gathers more changes of the same page than the usual 1,000 before it is copied back; after a large transaction
+ * it shrinks to 64 MiB. The cache is 16 MiB: of a file that the system has in memory, a larger one, a mapped file or larger
+ * pages spare calls to the system, and no CPU.
+ */
+const pragmas = `
+  PRAGMA synchronous = FULL;
+  PRAGMA wal_autocheckpoint = 2000;
+  PRAGMA journal_size_limit = 67108864;
+  PRAGMA cache_size = -16384;
+  PRAGMA temp_store = MEMORY;
+  PRAGMA trusted_schema = OFF;
+`
+
+/**
+ * Opens the file, or makes it (mode 0600), and brings its schema up to date: `migrations[n]` is the SQL from version n
+ * to n + 1; the version stands in `user_version`.
+ * @throws DatabaseRefused when another process has it open, or its schema is newer, or it is no database
+ */
+export async function openDatabase(
+  file: string,
+  migrations: readonly string[],
+  { now }: { now?: () => number } = {},
+): Promise<SqliteDatabase> {
+  using opened = new DisposableStack()
+  try {
+    makeFile(file)
+    opened.use(lockFor(file))
+    refuseNewer(file, migrations.length)
+    const database = opened.use(new DatabaseSync(file, { timeout: 500 }))
+    database.prepare('PRAGMA journal_mode = WAL').get()
+    database.exec(pragmas)
+    migrate(database, migrations)
+    const health = new SqliteHealth({ database, file, ...(now !== undefined && { now }) })
+    return new OpenDatabase(database, migrations.length, health, opened.move())
+  } catch (error) {
+    throw error instanceof DatabaseRefused ? error : refusal(file, error)
+  }
+}
+
+/** Before SQLite does: with its own mode, and never touching one that is there (that would drop this process's locks). */
+function makeFile(file: string): void {
+  mkdirSync(path.dirname(file), { recursive: true, mode: 0o700 })
+  for (const name of [file, `${file}.lock`]) {
+    try {
+      closeSync(openSync(name, 'wx', 0o600))
+    } catch (error) {
+      if ((error as NodeJS.ErrnoException).code !== 'EEXIST') throw error
+    }
+  }
+}
+
+/**
+ * An exclusive transaction on a small file beside the database, held as long as the process lives. The kernel drops it
+ * with the process, so a killed one leaves nothing behind; other processes may still read the database.
+ */
+function lockFor(file: string): Disposable {
+  const lock = new DatabaseSync(`${file}.lock`, { timeout: 0 })
+  try {
+    lock.exec('PRAGMA journal_mode = MEMORY; PRAGMA locking_mode = EXCLUSIVE; BEGIN EXCLUSIVE')
+    return lock
+  } catch (error) {
+    lock.close()
+    if (!isDriverError(error) || ![busy, locked].includes(error.errcode & 0xff)) throw error
+    throw new DatabaseRefused(
+      `The database ${file} is open in another process. Stop that process first, or set another DATA_DIR.`,
+      { cause: error },
+    )
+  }
+}
+
+/** Reads only, so that the file stays as it is. */
+function refuseNewer(file: string, known: number): void {
+  using database = new DatabaseSync(file, { readOnly: true })
+  const version = versionOf(database)
+  if (version <= known) return
+  throw new DatabaseRefused(
+    `The database ${file} was written by a newer Parley (schema ${version}, this one knows ${known}). ` +
+      'Start the newer version, or set another DATA_DIR.',
+  )
+}
+
+function migrate(database: DatabaseSync, migrations: readonly string[]): void {
+  const version = versionOf(database)
+  for (const [offset, sql] of migrations.slice(version).entries()) {
+    database.exec('BEGIN IMMEDIATE')
+    try {
+      database.exec(sql)
+      database.exec(`PRAGMA user_version = ${version + offset + 1}`)
+      database.exec('COMMIT')
+    } catch (error) {
+      if (database.isTransaction) database.exec('ROLLBACK')
+      throw error
+    }
+  }
+}
+
+function versionOf(database: DatabaseSync): number {
+  return Number(database.prepare('PRAGMA user_version').get()?.['user_version'])
+}
+
+class OpenDatabase implements SqliteDatabase {
+  readonly #database: DatabaseSync
+  readonly #version: number
+  readonly #health: SqliteHealth
+  readonly #opened: DisposableStack
+  readonly #writes: GroupCommit
+  readonly #begin: () => void
+  readonly #rollback: () => void
+  readonly #statements = new Map<string, Statement>()
+
+  constructor(database: DatabaseSync, version: number, health: SqliteHealth, opened: DisposableStack) {
+    this.#database = database
+    this.#version = version
+    this.#health = health
+    this.#opened = opened
+    const verb = (sql: string) => {
+      const statement = database.prepare(sql)
+      return () => void statement.run()
+    }
+    const [beginWriting, commit, rollback] = [verb('BEGIN IMMEDIATE'), verb('COMMIT'), verb('ROLLBACK')]
+    this.#begin = verb('BEGIN')
+    // A full or failing disk may have undone the transaction already.
+    this.#rollback = () => database.isTransaction && rollback()
+    const set = (waits: boolean) => database.exec(`PRAGMA synchronous = ${waits ? 'FULL' : 'NORMAL'}`)
+    const waits = opened.use(new DiskWaits({ set, waitOnce: () => logToDisk(database) }))
+    this.#writes = new GroupCommit({
+      begin: (soon) => {
+        waits.next(!soon)
+        beginWriting()
+      },
+      commit: () => {
+        commit()
+        waits.committed()
+      },
+      isOpen: () => database.isTransaction,
+      rollback: this.#rollback,
+      savepoint: verb('SAVEPOINT one_write'),
+      release: verb('RELEASE one_write'),
+      rollbackToSavepoint: verb('ROLLBACK TO one_write'),
+    })
+  }
+
+  statement(sql: string): Statement {
+    let statement = this.#statements.get(sql)
+    if (statement === undefined) {
+      statement = this.#database.prepare(sql)
+      this.#statements.set(sql, statement)
+    }
+    return statement
+  }
+
+  async read<T>(run: () => T): Promise<T> {
+    this.#requireOpen()
+    try {
+      return run()
+    } catch (error) {
+      throw this.#failure(error)
+    }
+  }
+
+  readTogether<T>(run: () => T): Promise<T> {
+    return this.read(() => {
+      this.#begin()
+      try {
+        return run()
+      } finally {
+        // There is nothing to undo, and unlike a commit it cannot be refused.
+        this.#rollback()
+      }
+    })
+  }
+
+  write<T>(run: () => T): Promise<T> {
+    return this.#write(run, false)
+  }
+
+  writeSoon<T>(run: () => T): Promise<T> {
+    return this.#write(run, true)
+  }
+
+  async ping(): Promise<void> {
+    // Writes the first page again, as it is.
+    await this.write(() => this.#database.exec(`PRAGMA user_version = ${this.#version}`))
+    try {
+      await this.#health.check()
+    } catch (error) {
+      throw this.#failure(error)
+    }
+  }
+
+  async [Symbol.asyncDispose](): Promise<void> {
+    if (this.#opened.disposed) return
+    this.#writes.drain()
+    this.#opened.dispose()
+  }
+
+  async #write<T>(run: () => T, soon: boolean): Promise<T> {
+    this.#requireOpen()
+    try {
+      return await this.#writes.write(run, soon)
+    } catch (error) {
+      throw this.#failure(error)
+    }
+  }
+
+  #failure(error: unknown): unknown {
+    if (isDriverError(error)) this.#health.failed(error.errcode & 0xff)
+    return forCallers(error)
+  }
+
+  #requireOpen(): void {
+    if (this.#opened.disposed) throw unavailable('The store is closed')
+  }
+}
+
+/** Beside the event loop. SQLite holds no lock on the log itself that closing it could drop; a checkpoint waits for the disk anyway. */
+async function logToDisk(database: DatabaseSync): Promise<void> {
+  await using log = await open(`${database.location()}-wal`, 'r+')
+  await log.sync()
+}
+
+interface DriverError extends Error {
+  code: 'ERR_SQLITE_ERROR'
+  /** SQLite's extended result code; its low byte is the primary one. */
+  errcode: number
+}
+
+const [busy, locked, full, corrupt, notADatabase] = [5, 6, 13, 11, 26]
+/** Primary result codes in which the storage is at fault, not our code: BUSY … NOTADB. */
+const storageAtFault = [3, busy, locked, 7, 8, 10, corrupt, full, 14, 15, notADatabase]
+
+function isDriverError(error: unknown): error is DriverError {
+  return error instanceof Error && (error as Partial<DriverError>).code === 'ERR_SQLITE_ERROR'
+}
+
+function forCallers(error: unknown): unknown {
+  if (!isDriverError(error)) return error
+  const primary = error.errcode & 0xff
+  if (!storageAtFault.includes(primary)) return error
+  return unavailable(primary === full ? 'The storage is full' : 'The storage does not answer', error)
+}
+
+function refusal(file: string, error: unknown): unknown {
+  if (isDriverError(error) && (error.errcode & 0xff) === notADatabase) {
+    return new DatabaseRefused(`The file ${file} is not a database. Move it away, or set another DATA_DIR.`, {
+      cause: error,
+    })
+  }
+  const said = isDriverError(error) || (error as NodeJS.ErrnoException).syscall !== undefined
+  if (!said) return error
+  return new DatabaseRefused(`The database ${file} cannot be opened: ${(error as Error).message}.`, {
+    cause: error,
+  })
+}
