@@ -1,7 +1,7 @@
-import { execFileSync } from 'node:child_process'
 import { globSync, statSync } from 'node:fs'
 import path from 'node:path'
 import { parseArgs } from 'node:util'
+import { trackedFiles } from '../tracked-files.ts'
 import { countFile, type FileCount, type Hit, kinds, rateOf } from './count.ts'
 import { isReadable } from './passages.ts'
 
@@ -21,23 +21,18 @@ Without paths, all files tracked by git are read.
 export const excluded = [
   /^tools\/prose\/(words|prose\.test)\.ts$/,
   /(^|\/)(vectors|dist|results)\//,
-  /^bench\/data\//,
+  /(^|\/)bench\/data\//,
 ]
 export const maxPer10000 = 10
 
-/** Files tracked by git (new ones too), relative to the root. */
-export function trackedFiles(root: string): string[] {
-  const listed = execFileSync('git', ['ls-files', '-z', '--cached', '--others', '--exclude-standard'], {
-    cwd: root,
-    encoding: 'utf8',
-    maxBuffer: 64 * 1024 * 1024,
-  })
-  return [...new Set(listed.split('\0'))].filter(
-    (file) =>
-      file !== '' &&
-      isReadable(file) &&
-      !excluded.some((pattern) => pattern.test(file)) &&
-      statSync(path.join(root, file), { throwIfNoEntry: false })?.isFile(),
+/** The files that git tracks, or all files where there is no git working tree; relative to the root. */
+export function repositoryFiles(root: string): string[] {
+  const names = trackedFiles(root) ?? globSync('**/*', { cwd: root, exclude: ['**/node_modules', 'dist'] })
+  return names.filter(
+    (name) =>
+      isReadable(name) &&
+      !excluded.some((pattern) => pattern.test(name)) &&
+      statSync(path.join(root, name)).isFile(),
   )
 }
 
@@ -112,8 +107,8 @@ function main(): void {
     },
   })
   if (values.help) return console.log(help)
-  const counts = (positionals.length > 0 ? filesIn(positionals) : trackedFiles(process.cwd())).map((file) =>
-    countFile(file),
+  const counts = (positionals.length > 0 ? filesIn(positionals) : repositoryFiles(process.cwd())).map(
+    (file) => countFile(file),
   )
   const hits = counts.flatMap((count) => count.hits)
   if (!values.summary) {

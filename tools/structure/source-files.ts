@@ -1,7 +1,7 @@
-import { execFileSync } from 'node:child_process'
 import { existsSync, readFileSync } from 'node:fs'
 import path from 'node:path'
 import { parseSync, Visitor } from 'rolldown/utils'
+import { trackedFiles } from '../tracked-files.ts'
 
 export type FileKind = 'product' | 'tests' | 'tools' | 'docs' | 'config'
 
@@ -27,25 +27,19 @@ export function kindOf(name: string): FileKind {
   return name.includes('/') && /\.(ts|tsx)$/.test(name) ? 'product' : 'config'
 }
 
-/** The product code of a checkout, parsed. */
+/**
+ * The product code of a checkout, parsed.
+ * @throws Error when the folder is not the top of a git working tree or a file cannot be parsed
+ */
 export function readProduct(root: string): SourceFile[] {
-  const names = trackedFiles(root).filter((name) => kindOf(name) === 'product')
-  const resolve = resolverOf(root, new Set(trackedFiles(root)))
+  const tracked = trackedFiles(root)
+  if (!tracked) throw new Error(`${root} is not the top folder of a git working tree`)
+  const names = tracked.filter((name) => kindOf(name) === 'product')
+  const resolve = resolverOf(root, new Set(tracked))
   return names.map((name) => {
     const source = readFileSync(path.join(root, name), 'utf8')
     return { name, package: packageOf(root, name), ...parse(name, source, resolve) }
   })
-}
-
-export function trackedFiles(root: string): string[] {
-  const listed = execFileSync('git', ['ls-files', '-z', '--cached', '--others', '--exclude-standard'], {
-    cwd: root,
-    encoding: 'utf8',
-    maxBuffer: 64 * 1024 * 1024,
-  })
-  return [...new Set(listed.split('\0'))]
-    .filter((name) => name !== '' && existsSync(path.join(root, name)))
-    .toSorted((a, b) => (a < b ? -1 : 1))
 }
 
 export function parse(

@@ -72,7 +72,7 @@ function report(files: SourceFile[], options: { graph: boolean; assertions: bool
     `files over ${longFileLines} lines: ${long.length}${list(long.map(({ name, lines: of }) => `${of} ${name}`))}`,
     `fragments (at most ${fragmentLines} lines, one importer in their folder): ${fragments.length}${list(fragments.map(({ name }) => name))}`,
     `\nFiles per folder (over ${folderMaxFiles} marked *)${list(foldersOf(files))}`,
-    `\nPackages: files, lines of code, type assertions, layers (by the folders of the package / by all folders)`,
+    `\nPackages: files, lines of code, type assertions, layers (by the folders of the package / by all folders / longest chain of files)`,
     ...packagesOf(files, options.graph),
   ].join('\n')
 }
@@ -90,11 +90,12 @@ function packagesOf(files: SourceFile[], withGraph: boolean): string[] {
     const graph = folderGraph(of, 1)
     const chain = longestChain(graph)
     const deep = longestChain(folderGraph(of))
+    const fileChain = longestChain(new Map(of.map((file) => [file.name, new Set(file.imports)])))
     const code = of.reduce((sum, file) => sum + file.codeLines, 0)
     const assertions = of.reduce((sum, file) => sum + file.assertions.length, 0)
     const arrows = [...graph.values()].reduce((sum, to) => sum + to.size, 0)
     return [
-      `  ${name}: ${of.length} files, ${code} lines, ${assertions} assertions, layers ${chain.length} / ${deep.length}, ${arrows} arrows between folders`,
+      `  ${name}: ${of.length} files, ${code} lines, ${assertions} assertions, layers ${chain.length} / ${deep.length} / ${fileChain.length}, ${arrows} arrows between folders`,
       `      ${chain.join(' → ') || 'no folders'}`,
       ...(chain.join() === deep.join() ? [] : [`      ${deep.join(' → ')}`]),
       ...(withGraph
