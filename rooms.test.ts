@@ -73,8 +73,11 @@ test('files stay small', () => {
 
 /** Whether `from` may import `to`, both files of the repository. Files outside of the layers may import anything. */
 function isBelow(from: string, to: string): boolean {
-  const name = Object.keys(layers).find((one) => from.startsWith(`${one}/`))
-  if (name === undefined || !to.startsWith(`${name}/`)) return true
+  const names = Object.keys(layers).filter((name) => [from, to].every((file) => file.startsWith(`${name}/`)))
+  return names.every((name) => isBelowIn(name, from, to))
+}
+
+function isBelowIn(name: string, from: string, to: string): boolean {
   const [here, there] = [folderIn(name, from), folderIn(name, to)]
   if (here === there || here === '') return true
   const levelOf = (folder: string) => layers[name]?.findIndex((layer) => layer.includes(folder)) ?? -1

@@ -25,6 +25,7 @@ export const layers: Record<string, string[][]> = {
     ['start'],
     ['migration'],
   ],
+  'gateway/routing': [['store', 'forwarding'], ['learning'], ['placement'], ['negotiation'], ['rpc']],
 }
 
 /** A driver is imported by its adapter only. */

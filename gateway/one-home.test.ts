@@ -8,7 +8,7 @@ import { hasMongodb, type MongodbServer, startMongodb } from '@parley/tools/test
 import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, test, vi } from 'vitest'
 import { type GatewayApp, startGatewayApp } from './app.ts'
 import { gatewayConfig } from './config.ts'
-import type { Route, RoutingStore } from './routing/routing-store.ts'
+import type { Route, RoutingStore } from './routing/store/routing-store.ts'
 import { openSharedState } from './start/gateway-state-mongodb.ts'
 import { FakeAgent, fail, saying } from './testing.ts'
 

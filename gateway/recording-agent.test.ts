@@ -4,8 +4,8 @@ import http from 'node:http'
 import type { AddressInfo } from 'node:net'
 import { text } from 'node:stream/consumers'
 import { afterEach, expect, test } from 'vitest'
-import { atOnce } from './routing/ask-agent.ts'
-import { rpcMethods } from './routing/rpc-methods.ts'
+import { atOnce } from './routing/forwarding/agent-query.ts'
+import { rpcMethods } from './routing/rpc/rpc-methods.ts'
 import { agent, gateway, gatewayForEachTest, identityProvider, post, saying } from './testing.ts'
 
 gatewayForEachTest({ REGISTRY_ALLOWED_HOSTS: '127.0.0.1', REGISTRY_OPEN: 'yes' })

@@ -1,7 +1,7 @@
 import type http from 'node:http'
 import { methods } from '@parley/agent/internal/server/methods/table'
 import { expect, test } from 'vitest'
-import { rpcMethods } from './routing/rpc-methods.ts'
+import { rpcMethods } from './routing/rpc/rpc-methods.ts'
 import { agent, bearer, call, fail, gateway, gatewayForEachTest, post, restart, saying } from './testing.ts'
 
 gatewayForEachTest()

@@ -2,7 +2,7 @@ import { hash } from 'node:crypto'
 import { timestampOf } from '@parley/wire/model/timestamp'
 import { isExternal } from '../registry/admission.ts'
 import type { AgentEntry, Load } from '../registry/entry.ts'
-import { resourceOf } from '../routing/token-forwarding.ts'
+import { resourceOf } from '../routing/forwarding/token-forwarding.ts'
 
 /** An entry as the list shows it, in snake_case (spec/gateway-registry.md#list). */
 export function entrySummary(entry: AgentEntry, gatewayUrl: string) {

@@ -8,7 +8,7 @@ import { ParleyError } from '@parley/wire/errors'
 import { parseJson } from '@parley/wire/jsonrpc/parse-json'
 import type { FastifyInstance, FastifyRequest } from 'fastify'
 import { z } from 'zod'
-import type { Negotiator } from '../routing/negotiator.ts'
+import type { Negotiator } from '../routing/negotiation/negotiator.ts'
 
 export interface NegotiationRoutes {
   negotiator: Negotiator

@@ -7,8 +7,8 @@ import { logFailure } from '@parley/kit/process/log-failure'
 import { ParleyError } from '@parley/wire/errors'
 import { errorEnvelope } from '@parley/wire/jsonrpc/envelope'
 import type { FastifyInstance, FastifyReply, FastifyRequest } from 'fastify'
-import { rpcMethods } from '../routing/rpc-methods.ts'
-import type { Known, RpcRouter } from '../routing/rpc-router.ts'
+import { rpcMethods } from '../routing/rpc/rpc-methods.ts'
+import type { Known, RpcRouter } from '../routing/rpc/rpc-router.ts'
 
 /** `POST /` and every method name as a path (spec/gateway-routing.md#json-rpc-without-an-agent). */
 export function addRpcRoutes(app: FastifyInstance, { router, log }: { router: RpcRouter; log: Log }): void {

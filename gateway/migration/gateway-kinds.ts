@@ -5,15 +5,15 @@ import type { Lesson } from '@parley/negotiation/score/lesson'
 import { oauthDocument, oauthIndexes } from '../oauth/oauth-mongodb.ts'
 import type { AgentEntry } from '../registry/entry.ts'
 import { registryDocument, registryIndexes } from '../registry/registry-mongodb.ts'
-import type { LessonDocument } from '../routing/lessons-mongodb.ts'
 import {
   decisionDocument,
   type RouteAgentDocument,
   routeDocument,
   routingIndexes,
-} from '../routing/routing-mongodb.ts'
-import { routeColumns, routeOf } from '../routing/routing-sqlite.ts'
-import type { DecisionRecord } from '../routing/routing-store.ts'
+} from '../routing/store/routing-mongodb.ts'
+import { routeColumns, routeOf } from '../routing/store/routing-sqlite.ts'
+import type { DecisionRecord } from '../routing/store/routing-store.ts'
+import type { LessonDocument } from '../routing/store/training-examples-mongodb.ts'
 import { gatewayMigrations } from '../start/gateway-state.ts'
 import { type ClaimDocument, claimKey, claimsIndexes } from '../store/claims-mongodb.ts'
 import { gatewaySchema, gatewayScope } from '../store/gateway-mongodb.ts'

@@ -1,6 +1,6 @@
 import { mongodbOAuthStore, oauthIndexes } from '../oauth/oauth-mongodb.ts'
 import { mongodbRegistryStore, registryIndexes } from '../registry/registry-mongodb.ts'
-import { mongodbRoutingStore, routingIndexes } from '../routing/routing-mongodb.ts'
+import { mongodbRoutingStore, routingIndexes } from '../routing/store/routing-mongodb.ts'
 import { claimsIndexes, mongodbClaims } from '../store/claims-mongodb.ts'
 import { openGatewayMongodb } from '../store/gateway-mongodb.ts'
 import type { GatewayState } from './gateway-state.ts'

@@ -2,7 +2,7 @@ import type { Log } from '@parley/kit/process/log'
 import { ConfigError } from '@parley/kit/process/settings'
 import { waitAtMost } from '@parley/kit/process/wait-at-most'
 import type { Registry } from '../registry/registry.ts'
-import type { Lessons } from '../routing/lessons.ts'
+import type { Lessons } from '../routing/learning/feedback.ts'
 
 export interface SharingOptions {
   registry: Registry

@@ -10,7 +10,7 @@ import { documentKeys } from '../registration/agent-document.ts'
 import { Joining } from '../registration/join.ts'
 import { Outside, type OutsideOptions } from '../registration/outside.ts'
 import type { Registry } from '../registry/registry.ts'
-import { createOutsideUpstream } from '../routing/outside-upstream.ts'
+import { createOutsideUpstream } from '../routing/forwarding/external-upstream.ts'
 
 export interface TrustOptions {
   config: GatewayConfig

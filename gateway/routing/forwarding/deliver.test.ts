@@ -1,0 +1,98 @@
+import { once } from 'node:events'
+import http from 'node:http'
+import type { AddressInfo } from 'node:net'
+import { AnswerBudget } from '@parley/kit/process/answer-budget'
+import Fastify from 'fastify'
+import { Agent } from 'undici'
+import { afterEach, expect, test } from 'vitest'
+import type { AgentEntry } from '../../registry/entry.ts'
+import { type Delivery, deliver } from './deliver.ts'
+
+const open: (() => unknown)[] = []
+afterEach(async () => {
+  while (open.length > 0) await open.pop()?.()
+})
+
+type Answer = (response: http.ServerResponse, time: number) => void
+
+/** Sends one message to an agent that answers so; resolves with what came of it and what was told of the agent. */
+async function delivered(answer: Answer, limits: Partial<Delivery> = {}) {
+  let times = 0
+  const agent = http.createServer((request, response) => {
+    times += 1
+    request.resume().once('end', () => answer(response, times))
+  })
+  await once(agent.listen(0, '127.0.0.1'), 'listening')
+  open.push(
+    () => agent.close(),
+    () => agent.closeAllConnections(),
+  )
+  const upstream = new Agent()
+  open.push(() => upstream.destroy())
+  const origin = `http://127.0.0.1:${(agent.address() as AddressInfo).port}`
+  const target = { entry: { id: 'sky', slug: 'sky' } as AgentEntry, upstream, origin, path: '/' }
+  const signs: string[] = []
+  const seen: Delivery['seen'] = (_id, sign) => void signs.push(sign)
+  const front = Fastify()
+  open.push(() => front.close())
+  front.post('/', async (request, reply) => {
+    const body = Buffer.from('{}')
+    const claim = new AnswerBudget({ callerMaxBytes: 2 ** 30, processMaxBytes: 2 ** 30 }).open('alice')
+    const { kind } = await deliver(target, {
+      request,
+      reply,
+      sent: { body },
+      key: 'k',
+      seen,
+      claim,
+      ...limits,
+    })
+    return { kind }
+  })
+  const response = await fetch(await front.listen({ port: 0, host: '127.0.0.1' }), { method: 'POST' })
+  const { kind } = (await response.json()) as { kind: string }
+  return { kind, signs, times }
+}
+
+const busy = (reason: string) => JSON.stringify({ error: { code: -32042, data: { reason } } })
+const say =
+  (status: number, text: string): Answer =>
+  (response) =>
+    void response.writeHead(status).end(text)
+
+test.each<[string, Answer, string, string[]]>([
+  ['answers', say(200, '{}'), 'answered', ['answered']],
+  ['refuses what it is asked', say(400, '{}'), 'answered', ['answered']],
+  ['has a fault', say(500, '{}'), 'answered', ['failed']],
+  ['says that it is full', say(503, busy('queue_full')), 'not taken', ['answered']],
+  // Where all of an agent's processes share what is away, setting it aside would make a clear 503 a refusal for good.
+  ['says that its storage is away', say(503, busy('storage')), 'answered', ['answered']],
+  ['says 503 and not why', say(503, 'try later'), 'answered', ['answered']],
+])('an agent that %s', async (_what, answer, kind, signs) => {
+  expect(await delivered(answer)).toEqual({ kind, signs, times: 1 })
+})
+
+test('one that breaks off is asked again, and has failed once', async () => {
+  const answer: Answer = (response, time) => (time < 4 ? response.destroy() : say(200, '{}')(response, time))
+  expect(await delivered(answer)).toEqual({ kind: 'answered', signs: ['failed', 'answered'], times: 4 })
+})
+
+test.each<[string, (response: http.ServerResponse) => void, number]>([
+  ['answers', (response) => void response.end('{}'), 1],
+  ['breaks off', (response) => void response.destroy(), 2],
+])(
+  'one that is silent for long counts as failed, once, while its answer is waited for; then it %s',
+  async (_what, end, times) => {
+    const signs: string[] = []
+    const wasSilent = Promise.withResolvers<void>()
+    const seen: Delivery['seen'] = (_id, sign) => {
+      signs.push(sign)
+      wasSilent.resolve()
+    }
+    const silent: Answer = (response, time) => {
+      void wasSilent.promise.then(() => (time === 1 ? end(response) : response.end('{}')))
+    }
+    expect(await delivered(silent, { silentMs: 20, seen })).toMatchObject({ kind: 'answered', times })
+    expect(signs).toEqual(['failed', 'answered'])
+  },
+)

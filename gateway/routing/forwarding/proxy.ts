@@ -1,0 +1,211 @@
+import type { Readable } from 'node:stream'
+import httpProxy from '@fastify/http-proxy'
+import { linger } from '@parley/kit/http/linger'
+import { aboutTheAnswer } from '@parley/kit/http/security-headers'
+import { ParleyError } from '@parley/wire/errors'
+import type { FastifyInstance, FastifyReply, FastifyRequest } from 'fastify'
+import { isExternal } from '../../registry/admission.ts'
+import type { AgentEntry } from '../../registry/entry.ts'
+import { type Target, targetOf, type WayTo } from './agent-target.ts'
+import { checkLength, limited } from './body-limit.ts'
+import { isBodiless } from './exchange.ts'
+import { responseHeaders } from './forward-headers.ts'
+import { forwardPath } from './forward-path.ts'
+import { idOfRefused } from './id-of-refused.ts'
+import { headersFor, type RelayOptions, relay, type Seen } from './relay.ts'
+import type { TokenReader } from './token-reader.ts'
+import { abortable, type Way, wayKey } from './upstream.ts'
+import { upstreamError } from './upstream-error.ts'
+
+export interface ResponseRecorder {
+  /** Returns undefined for a request whose response is not recorded. */
+  watchOf: (
+    request: FastifyRequest,
+    reply: FastifyReply,
+    target: Target,
+    body: Buffer,
+  ) => RelayOptions['watch']
+}
+
+export interface ProxyOptions {
+  /** The agent of a slug, where the registry knows one. */
+  find: (slug: string) => AgentEntry | undefined
+  wayTo: WayTo
+  tokens: Pick<TokenReader, 'check'>
+  /** Told of every POST that is handed on. */
+  seen?: Seen
+  /** Records the tasks and payment sessions of external agents from their responses. */
+  routes?: ResponseRecorder
+  /** Default 10 MiB. */
+  bodyMaxBytes?: number
+}
+
+/** What @fastify/http-proxy forwards; made before anything of the request is. */
+interface Prepared extends Target {
+  signal: AbortSignal
+}
+
+/** Larger ones pass as a stream. */
+const wholeMaxBytes = 256 * 1024
+
+const prepared = new WeakMap<FastifyRequest, Prepared>()
+
+/**
+ * `ANY /agents/{slug}/…`: the agent's own routes. Bytes, headers and event streams pass untouched; who may do what is for
+ * the agent to say. Nothing is sent twice.
+ */
+export async function proxyAgents(app: FastifyInstance, options: ProxyOptions): Promise<void> {
+  const maxBytes = options.bodyMaxBytes ?? 10 * 1024 * 1024
+  await app.register(async (scope) => {
+    scope.removeAllContentTypeParsers()
+    scope.addContentTypeParser('*', (_request, body: Readable, done) => done(null, body))
+    scope.addHook('preHandler', (request, reply) => prepare(request, reply, options, maxBytes))
+    await scope.register(httpProxy, {
+      prefix: '/agents/:slug',
+      upstream: '',
+      undici: abortable as never,
+      proxyPayloads: false,
+      disableRequestLogging: true,
+      internalRewriteLocationHeader: false,
+      handler: (request, reply, _destination, replyOptions) => {
+        // The answer is the agent's, and so is what it says of it. An error of ours gets them back.
+        for (const name of aboutTheAnswer) reply.removeHeader(name)
+        return reply.from(preparedOf(request).path, replyOptions)
+      },
+      replyOptions: {
+        getUpstream: (request) => preparedOf(request as FastifyRequest).origin,
+        retryDelay: () => null,
+        rewriteRequestHeaders: (request, headers) => outgoing(request as FastifyRequest, headers),
+        // A POST of JSON, which `relay` answers, never makes a page; everything else may be one.
+        rewriteHeaders: (headers, request) =>
+          responseHeaders(headers, preparedOf(request as FastifyRequest).entry) as typeof headers,
+        onResponse: (_request, reply, answer) => pass(reply as FastifyReply, answer as unknown as Answer),
+        onError: (reply, { error }) => answerFailure(reply as FastifyReply, error),
+      },
+    })
+  })
+}
+
+/** Checks the request and answers it here where it can; what is left goes on to the handler, with its `Prepared`. */
+async function prepare(
+  request: FastifyRequest,
+  reply: FastifyReply,
+  options: ProxyOptions,
+  maxBytes: number,
+): Promise<unknown> {
+  let target: Target
+  try {
+    checkLength(request.headers['content-length'], maxBytes)
+    target = resolve(request, options)
+    await options.tokens.check(request, target.entry)
+  } catch (error) {
+    return refuse(request, error)
+  }
+  // What answers here never gets to the handler of @fastify/http-proxy, which costs as much again.
+  const isRecorded = options.routes !== undefined && isExternal(target.entry)
+  if (isJsonPost(request, isRecorded ? maxBytes : wholeMaxBytes))
+    return relayWhole(request, reply, target, options)
+  const { body } = request
+  // Only now: a stream that flows before it has a reader could fail without a listener.
+  if (body !== undefined) request.body = limited(body as Readable, maxBytes)
+  prepared.set(request, { ...target, signal: clientLeft(reply) })
+  return undefined
+}
+
+/** Most of what comes: whole in a packet or two, and sent on as that. */
+function isJsonPost({ method, headers }: FastifyRequest, maxBytes: number): boolean {
+  const length = headers['content-length']
+  const isJson = headers['content-type']?.startsWith('application/json') === true
+  return method === 'POST' && isJson && length !== undefined && Number(length) <= maxBytes
+}
+
+async function relayWhole(
+  request: FastifyRequest,
+  reply: FastifyReply,
+  target: Target,
+  { seen, routes }: Pick<ProxyOptions, 'seen' | 'routes'>,
+) {
+  const body = await bytesOf(request.body as Readable)
+  if (body === undefined) return reply.hijack()
+  const query = request.url.indexOf('?')
+  const path = query === -1 ? target.path : target.path + request.url.slice(query)
+  try {
+    const watch = routes?.watchOf(request, reply, target, body)
+    return await relay(request, reply, { ...target, path }, { body }, { seen, watch })
+  } catch (error) {
+    request.rpcId = idOfRefused(body)
+    throw error
+  }
+}
+
+/** An error of ours to a JSON-RPC call carries the id of the call. @throws what it was given */
+async function refuse(request: FastifyRequest, error: unknown): Promise<never> {
+  const body = isJsonPost(request, wholeMaxBytes) ? await bytesOf(request.body as Readable) : undefined
+  if (body !== undefined) request.rpcId = idOfRefused(body)
+  throw error
+}
+
+/** Undefined when the client left in the middle. */
+function bytesOf(body: Readable): Promise<Buffer | undefined> {
+  const { promise, resolve } = Promise.withResolvers<Buffer | undefined>()
+  if (body.destroyed) return Promise.resolve(undefined)
+  const chunks: Buffer[] = []
+  body.on('data', (chunk: Buffer) => chunks.push(chunk))
+  body.once('end', () => resolve(chunks.length === 1 ? chunks[0] : Buffer.concat(chunks)))
+  body.once('error', () => resolve(undefined))
+  body.once('close', () => resolve(undefined))
+  return promise
+}
+
+function resolve(request: FastifyRequest, options: ProxyOptions): Target {
+  const path = forwardPath(request.url)
+  const { slug } = request.params as { slug: string }
+  const entry = options.find(slug)
+  if (entry === undefined) throw new ParleyError('NotFound', { data: { reason: 'agent' } })
+  return targetOf(entry, path, options.wayTo)
+}
+
+/** Aborted when the client closes its connection before it has the whole answer. */
+function clientLeft(reply: FastifyReply): AbortSignal {
+  const controller = new AbortController()
+  reply.raw.once('close', () => {
+    if (!reply.raw.writableFinished) controller.abort()
+  })
+  return controller.signal
+}
+
+function outgoing(request: FastifyRequest, headers: FastifyRequest['headers']) {
+  const { entry, upstream, signal } = preparedOf(request)
+  const way: Way = { upstream, signal }
+  const hasBody = request.method !== 'GET' && request.method !== 'HEAD'
+  return Object.assign(headersFor(request, { to: entry, hasBody }, headers), { [wayKey]: way })
+}
+
+/** What @fastify/reply-from hands on. */
+interface Answer {
+  statusCode: number
+  stream: Readable
+}
+
+function pass(reply: FastifyReply, { statusCode, stream }: Answer): void {
+  // An agent may answer before it has the whole body. One that does not refuse the request may still be reading it.
+  const { raw } = reply.request
+  if (statusCode >= 400) linger(raw)
+  else stream.once('end', () => linger(raw))
+  if (!isBodiless(statusCode)) return void reply.send(stream)
+  // An announced length is an error of this stream only.
+  stream.on('error', () => {}).resume()
+  void reply.removeHeader('content-length').send()
+}
+
+function answerFailure(reply: FastifyReply, error: Error): void {
+  // Nobody is there to read an answer.
+  if (reply.raw.destroyed) return
+  void reply.send(upstreamError(preparedOf(reply.request).entry.slug, error))
+}
+
+function preparedOf(request: FastifyRequest): Prepared {
+  const target = prepared.get(request)
+  if (target === undefined) throw new ParleyError('InternalError')
+  return target
+}

@@ -1,0 +1,126 @@
+import type { Caller } from '@parley/kit/auth/caller'
+import { ParleyError } from '@parley/wire/errors'
+import { isObject } from '@parley/wire/jsonrpc/envelope'
+import { isExternal } from '../../registry/admission.ts'
+import type { AgentEntry } from '../../registry/entry.ts'
+
+/** What decides to which agents the token of a request may be forwarded. None of it changes while the token lives. */
+export interface TokenInfo {
+  /** Servers that the token names in `aud`, without a slash at the end; empty: it names none. */
+  audience: readonly string[]
+  /** The token has the scope `agent:admin`. */
+  isOperator: boolean
+  /** Below it the gateway serves the agents: an audience may name an agent by its address there. */
+  gatewayUrl: string
+}
+
+/**
+ * `omit`: the request goes on without the token. `wrong_audience`, `operator_token`: the request must not be forwarded,
+ * because the agent would answer it only with the token.
+ */
+export type TokenDecision = 'forward' | 'omit' | 'wrong_audience' | 'operator_token'
+
+type Recipient = Pick<
+  AgentEntry,
+  'slug' | 'did' | 'url' | 'card' | 'origin' | 'own' | 'verified' | 'admitted' | 'admittedBy'
+>
+
+declare module 'fastify' {
+  interface FastifyRequest {
+    /** Of the bearer token, once it was introspected; absent: the token is forwarded to no agent. */
+    token?: TokenInfo
+  }
+}
+
+export function tokenInfoOf({ audience = [], scopes }: Caller, gatewayUrl: string): TokenInfo {
+  return {
+    audience: audience.map(withoutSlash),
+    isOperator: scopes.has('agent:admin'),
+    gatewayUrl: withoutSlash(gatewayUrl),
+  }
+}
+
+/** Whether the agent may receive this token: the one rule for every request that the gateway sends to an agent. */
+export function mayForwardToken(entry: Recipient, token: TokenInfo | undefined): boolean {
+  return tokenDecision(entry, token) === 'forward'
+}
+
+export function tokenDecision(entry: Recipient, token: TokenInfo | undefined): TokenDecision {
+  const external = isExternal(entry)
+  if (external && !declaresBearer(entry.card)) return 'omit'
+  if (token === undefined) return external ? 'wrong_audience' : 'omit'
+  const isOwn = namesOf(entry, token.gatewayUrl)
+  // An operator reads the ledger of an agent of the deployment with a token that is good there and nowhere else.
+  if (token.isOperator)
+    return !external && token.audience.length > 0 && token.audience.every(isOwn)
+      ? 'forward'
+      : 'operator_token'
+  return !external || token.audience.some(isOwn) ? 'forward' : 'wrong_audience'
+}
+
+/**
+ * Whether the request goes to the agent with the token (true) or without it.
+ * @throws ParleyError InsufficientPermissions when it must not go there at all
+ */
+export function requireForwarding(entry: Recipient, token: TokenInfo | undefined): boolean {
+  const decision = tokenDecision(entry, token)
+  if (decision === 'wrong_audience' || decision === 'operator_token') throw tokenRefused(entry, decision)
+  return decision === 'forward'
+}
+
+/** The value of the OAuth parameter `resource` for a token that may be forwarded to this agent. */
+export function resourceOf({ did, url, verified }: Pick<AgentEntry, 'did' | 'url' | 'verified'>): string {
+  return verified && did !== undefined ? did : url
+}
+
+/** The refusal of a request that the agent may not receive with this token: HTTP 403, with what to do instead. */
+export function tokenRefused(
+  entry: Recipient,
+  reason: Exclude<TokenDecision, 'forward' | 'omit'>,
+): ParleyError {
+  const { slug } = entry
+  const resource = resourceOf(entry)
+  const how = `npx parley token --resource ${resource}, or the OAuth parameter resource=${resource}`
+  const message =
+    reason === 'operator_token'
+      ? `A token with the scope agent:admin is not forwarded to agent ${slug}: use a token without that scope`
+      : `Agent ${slug} is external and your token does not name it, so it was not forwarded: get a token for this agent (${how}) and send the request to /agents/${slug}/`
+  return new ParleyError('InsufficientPermissions', { message, data: { reason, agent: slug, resource } })
+}
+
+/** The same for a request that names no agent. */
+export function operatorTokenRefused(): ParleyError {
+  return new ParleyError('InsufficientPermissions', {
+    message: 'A token with the scope agent:admin is not forwarded to agents: use a token without that scope',
+    data: { reason: 'operator_token' },
+  })
+}
+
+/** An unproven DID may be another agent's, which would accept the token: it counts only with a proven key. */
+function namesOf({ slug, did, url, verified }: Recipient, gatewayUrl: string): (name: string) => boolean {
+  const own = [
+    withoutSlash(url),
+    `${gatewayUrl}/agents/${slug}`,
+    ...(verified && did !== undefined ? [did] : []),
+  ]
+  return (name) => own.includes(name)
+}
+
+/** Whether the card names a scheme whose credential is a bearer token; A2A 0.3 and 1.0 spell the schemes differently. */
+export function declaresBearer(card: AgentEntry['card'] | undefined): boolean {
+  const schemes = card?.['securitySchemes']
+  return isObject(schemes) && Object.values(schemes).some(isBearerScheme)
+}
+
+function isBearerScheme(scheme: unknown): boolean {
+  if (!isObject(scheme)) return false
+  const { type, scheme: name, httpAuthSecurityScheme: http } = scheme
+  if (type === 'oauth2' || type === 'openIdConnect') return true
+  if ('oauth2SecurityScheme' in scheme || 'openIdConnectSecurityScheme' in scheme) return true
+  const httpName = type === 'http' ? name : isObject(http) ? http['scheme'] : undefined
+  return typeof httpName === 'string' && httpName.toLowerCase() === 'bearer'
+}
+
+function withoutSlash(address: string): string {
+  return address.replace(/\/+$/, '')
+}

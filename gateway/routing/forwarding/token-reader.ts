@@ -1,0 +1,55 @@
+import { hash } from 'node:crypto'
+import type { IncomingHttpHeaders } from 'node:http'
+import type { Authenticator } from '@parley/kit/auth/authenticate'
+import { RecentMap } from '@parley/kit/did/recent-map'
+import { ParleyError } from '@parley/wire/errors'
+import type { FastifyRequest } from 'fastify'
+import { isExternal } from '../../registry/admission.ts'
+import type { AgentEntry } from '../../registry/entry.ts'
+import { declaresBearer, requireForwarding, type TokenInfo, tokenInfoOf } from './token-forwarding.ts'
+
+const tokensMax = 10_000
+
+/** Decides over the tokens of requests that name their agent, and that only the agent itself authenticates. */
+export class TokenReader {
+  readonly #authenticator: Pick<Authenticator, 'identify'>
+  readonly #gatewayUrl: string
+  /** By the hash of the header. Audience and scope of a token never change; whether it is active is for the agent to ask. */
+  readonly #known = new RecentMap<string, TokenInfo>(tokensMax)
+
+  constructor(authenticator: Pick<Authenticator, 'identify'>, gatewayUrl: string) {
+    this.#authenticator = authenticator
+    this.#gatewayUrl = gatewayUrl
+  }
+
+  /**
+   * Sets `request.token`, where the agent may get one.
+   * @throws ParleyError InsufficientPermissions; for an external agent also AuthenticationRequired, InvalidToken and
+   * TokenExpired; Unavailable when the OAuth server does not answer
+   */
+  async check(request: FastifyRequest, entry: AgentEntry): Promise<void> {
+    const { authorization } = request.headers
+    if (authorization === undefined || (isExternal(entry) && !declaresBearer(entry.card))) return
+    const name = hash('sha256', authorization, 'base64')
+    let token = this.#known.get(name)
+    if (token === undefined) {
+      token = await this.#read(request.headers, entry)
+      if (token !== notOurs) this.#known.set(name, token)
+    }
+    request.token = token
+    requireForwarding(entry, token)
+  }
+
+  async #read(headers: IncomingHttpHeaders, entry: AgentEntry): Promise<TokenInfo> {
+    try {
+      return tokenInfoOf(await this.#authenticator.identify(headers), this.#gatewayUrl)
+    } catch (error) {
+      const isRefused = error instanceof ParleyError && error.error !== 'Unavailable'
+      // An agent of the deployment refuses what is no active token in its own words.
+      if (isRefused && !isExternal(entry)) return notOurs
+      throw error
+    }
+  }
+}
+
+const notOurs: TokenInfo = Object.freeze({ audience: [], isOperator: false, gatewayUrl: '' })

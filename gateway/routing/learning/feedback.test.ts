@@ -1,0 +1,214 @@
+import { mkdtemp, rm } from 'node:fs/promises'
+import os from 'node:os'
+import path from 'node:path'
+import { openDatabase, type SqliteDatabase } from '@parley/kit/database/sqlite/database'
+import { makeLog } from '@parley/kit/process/log'
+import { AgentIndex } from '@parley/negotiation/index/agent-index'
+import { lessonWords } from '@parley/negotiation/score/learning'
+import type { Lesson } from '@parley/negotiation/score/lesson'
+import { afterEach, beforeEach, expect, test } from 'vitest'
+import { routingMigrations, SqliteRoutingStore } from '../store/routing-sqlite.ts'
+import type { Route } from '../store/routing-store.ts'
+import { Lessons } from './feedback.ts'
+
+let folder: string
+let database: SqliteDatabase
+let store: SqliteRoutingStore
+let lessons: Lessons
+let ended: unknown[][]
+
+beforeEach(async () => {
+  folder = await mkdtemp(path.join(os.tmpdir(), 'parley-lessons-'))
+  await open()
+})
+
+afterEach(async () => {
+  await database[Symbol.asyncDispose]()
+  await rm(folder, { recursive: true, force: true })
+})
+
+async function open(learning = true): Promise<AgentIndex> {
+  database = await openDatabase(path.join(folder, 'gateway.db'), routingMigrations)
+  store = new SqliteRoutingStore(database)
+  ended = []
+  const index = new AgentIndex()
+  lessons = new Lessons({
+    store,
+    log: makeLog({ level: 'silent', name: 'test' }),
+    ended: (...told) => ended.push(told),
+    pupil: learning
+      ? {
+          learn: (...all) => index.learn(...all),
+          forget: (key) => index.forgetContext(key),
+          count: lessonWords,
+        }
+      : undefined,
+  })
+  await lessons.open()
+  return index
+}
+
+async function routed(text: string, over: Partial<Route> = {}): Promise<Route> {
+  const words = lessons.wordsOf(text)
+  const route: Route = {
+    owner: 'alice',
+    kind: 'task',
+    id: crypto.randomUUID(),
+    agent: 'sky',
+    context: 'c1',
+    at: Date.now(),
+    ...(words && { words }),
+    ...over,
+  }
+  await store.save([route])
+  return route
+}
+
+const kept = async (count: number): Promise<Lesson[]> => {
+  await expect.poll(async () => (await store.lessons()).length).toBe(count)
+  return store.lessons()
+}
+
+test('a rated task teaches counted words, never its text, owner or context', async () => {
+  const text = 'Will it rain in Lisbon tomorrow'
+  const route = await routed(text, { at: Date.now() - 5000 })
+  lessons.ended(route, { state: 'completed', at: route.at + 1500 }, 4)
+  const [lesson] = await kept(1)
+  expect(lesson).toMatchObject({ agent: 'sky', outcome: 0.5, words: lessonWords(text) })
+  expect(JSON.stringify(lesson)).not.toMatch(/Will it rain|alice|"c1"/)
+  expect(ended).toEqual([['sky', 'completed', 1500, 'alice']])
+})
+
+test('a completed task without a rating teaches nothing; a rating that comes later does', async () => {
+  const route = await routed('rain in Lisbon')
+  await lessons.told('sky', [{ taskId: route.id, state: 'completed' }])
+  expect([await store.lessons(), ended.length]).toEqual([[], 1])
+  await database[Symbol.asyncDispose]()
+  const index = await open()
+  expect(index.learned.size).toBe(0)
+  lessons.rated(route, 5)
+  expect(await kept(1)).toMatchObject([{ outcome: 1, words: lessonWords('rain in Lisbon') }])
+  expect(await store.find('alice', 'unrated', route.id)).toBeUndefined()
+})
+
+test('of several tasks of a context those with a rating teach their words, the others do not', async () => {
+  const rain = await routed('rain')
+  const snow = await routed('snow')
+  for (const { id } of [rain, snow]) await lessons.told('sky', [{ taskId: id, state: 'completed' }])
+  lessons.rated(snow, 5)
+  expect(await kept(1)).toMatchObject([{ outcome: 1, words: lessonWords('snow') }])
+})
+
+test('completed tasks without a rating that an earlier version kept as good ones teach nothing', async () => {
+  const old = { agent: 'sky', caller: 'who', at: 1000, words: { rain: 1 } }
+  for (const [context, outcome] of [0.5, 0.75, 1, -1].entries())
+    await store.saveLesson({ ...old, context: `k${context}`, outcome })
+  await database[Symbol.asyncDispose]()
+  expect((await open()).learned.size).toBe(2)
+})
+
+test('an end that is seen twice teaches once', async () => {
+  const route = await routed('rain')
+  lessons.saw(route, { status: { state: 'working' } })
+  lessons.saw(route, { status: { state: 'canceled' } })
+  lessons.saw(route, { status: { state: 'failed' } })
+  await kept(1)
+  await lessons.told('sky', [{ taskId: route.id, state: 'completed' }])
+  expect((await kept(1))[0]?.outcome).toBe(-1)
+  expect(ended).toHaveLength(1)
+})
+
+test.each([
+  [5, 1],
+  [3, 0],
+  [1, -1],
+])('a rating of %i counts %f, whatever came before', async (rating, outcome) => {
+  const route = await routed('rain')
+  lessons.ended(route, { state: 'failed' })
+  await kept(1)
+  lessons.rated(route, rating)
+  await expect.poll(async () => (await store.lessons())[0]?.outcome).toBe(outcome)
+})
+
+test('a heartbeat tells of tasks of its own agent alone', async () => {
+  const route = await routed('rain')
+  await lessons.told('board', [{ taskId: route.id, state: 'failed' }])
+  await lessons.told('sky', [{ taskId: crypto.randomUUID(), state: 'failed' }])
+  expect(await store.lessons()).toEqual([])
+  await lessons.told('sky', [{ taskId: route.id, state: 'failed' }])
+  expect((await store.lessons())[0]?.outcome).toBe(-1)
+})
+
+test('tasks of one context are one lesson; a cleared context has taught nothing', async () => {
+  for (const text of ['rain in Lisbon', 'rain in Porto']) {
+    const route = await routed(text)
+    await lessons.told('sky', [{ taskId: route.id, state: 'completed', rating: 5 }])
+  }
+  const [lesson] = await store.lessons()
+  expect(lesson?.words['rain']).toBe(2 * (lessonWords('rain')['rain'] ?? 0))
+  await lessons.forget('bob', 'c1')
+  expect(await store.lessons()).toHaveLength(1)
+  await lessons.forget('alice', 'c1')
+  expect(await store.lessons()).toEqual([])
+})
+
+test('what was learned outlives a restart', async () => {
+  const route = await routed('rain in Lisbon')
+  await lessons.told('sky', [{ taskId: route.id, state: 'completed', rating: 5 }])
+  await database[Symbol.asyncDispose]()
+  const index = await open()
+  expect(index.learned.size).toBe(1)
+})
+
+test('a rating that an agent tells after the end counts, once', async () => {
+  const route = await routed('rain')
+  await lessons.told('sky', [{ taskId: route.id, state: 'completed' }])
+  await lessons.told('board', [{ taskId: route.id, state: 'completed', rating: 1 }])
+  expect(await store.lessons()).toEqual([])
+  await lessons.told('sky', [{ taskId: route.id, state: 'completed', rating: 5 }])
+  const [rated] = await store.lessons()
+  expect(rated?.outcome).toBe(1)
+  await lessons.told('sky', [{ taskId: route.id, state: 'completed', rating: 5 }])
+  expect(await store.lessons()).toEqual([rated])
+  expect(ended).toHaveLength(1)
+})
+
+test('a task takes no longer than until its end was seen, whatever its agent’s clock says', async () => {
+  const route = await routed('rain')
+  lessons.ended(route, { state: 'completed', at: route.at + 3_600_000 })
+  await expect.poll(() => ended.length).toBe(1)
+  expect((ended[0] as number[])[2]).toBeLessThan(60_000)
+})
+
+test('a message without words teaches none, but how its task ended is seen', async () => {
+  const route = await routed('')
+  await lessons.told('sky', [{ taskId: route.id, state: 'completed' }])
+  expect(await store.lessons()).toEqual([])
+  expect(ended).toEqual([['sky', 'completed', undefined, 'alice']])
+})
+
+test('with ROUTE_LEARNING=no no words are kept, nothing is learned, and how tasks end is seen', async () => {
+  await database[Symbol.asyncDispose]()
+  await open(false)
+  const route = await routed('rain')
+  expect(route.words).toEqual({})
+  lessons.rated(route, 5)
+  lessons.ended(route, { state: 'completed' })
+  await lessons.told('sky', [{ taskId: route.id, state: 'completed' }])
+  expect(await store.lessons()).toEqual([])
+  expect(ended).toHaveLength(1)
+})
+
+test('what is old goes, in small batches; what is young stays', async () => {
+  for (let at = 1; at <= 5; at += 1) await store.saveDecision({ id: String(at), at, body: {} })
+  await routed('rain', { at: 2 })
+  const young = await routed('rain', { at: 9 })
+  const before = { routes: 5, claims: 0, keys: 5, decisions: 4, lessons: 5 }
+  expect(await store.removeOld(before, 2)).toBeGreaterThan(0)
+  expect(await store.findDecision('3')).toBeDefined()
+  await store.removeOld(before, 2)
+  expect(await store.findDecision('3')).toBeUndefined()
+  expect(await store.findDecision('4')).toBeDefined()
+  expect(await store.find('alice', 'task', young.id)).toEqual(young)
+  expect(await store.agentsOf('alice', 5)).toEqual(['sky'])
+})

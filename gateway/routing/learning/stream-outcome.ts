@@ -1,0 +1,49 @@
+import { isObject } from '@parley/wire/jsonrpc/envelope'
+import type { Watch } from '../forwarding/exchange.ts'
+import type { Route } from '../store/routing-store.ts'
+import type { Lessons } from './feedback.ts'
+import { type Ending, endOf } from './task-outcome.ts'
+
+const lastMaxBytes = 64 * 1024
+
+/** The first event of a stream. */
+export function firstEventOf(bytes: Buffer): unknown {
+  const data = /(?:^|\n)data: ?([^\n]*)/.exec(bytes.toString('utf8'))?.[1]
+  return data === undefined ? undefined : parsed(data)
+}
+
+/** Keeps the last bytes of a stream, and teaches how it ended. */
+export class StreamEnd implements Watch {
+  readonly #lessons: Lessons
+  readonly #route: Route
+  #last: Buffer = Buffer.alloc(0)
+
+  constructor(lessons: Lessons, route: Route) {
+    this.#lessons = lessons
+    this.#route = route
+  }
+
+  chunk(chunk: Buffer): void {
+    this.#last = Buffer.concat([this.#last, chunk]).subarray(-lastMaxBytes)
+  }
+
+  end(): void {
+    const ending = endIn(this.#last.toString('utf8'))
+    if (ending !== undefined) this.#lessons.ended(this.#route, ending)
+  }
+}
+
+/** The end that the last event of a stream tells; undefined for a pause, a cancel, or a stream that broke off. */
+function endIn(text: string): Ending | undefined {
+  const at = text.lastIndexOf('\ndata:')
+  const event = at === -1 ? undefined : parsed(text.slice(at + 6).split('\n', 1)[0] ?? '')
+  return isObject(event) && event['final'] === true ? endOf(event) : undefined
+}
+
+function parsed(text: string): unknown {
+  try {
+    return JSON.parse(text)
+  } catch {
+    return undefined
+  }
+}

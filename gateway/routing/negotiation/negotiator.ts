@@ -1,0 +1,329 @@
+import { randomBytes } from 'node:crypto'
+import type { Log } from '@parley/kit/process/log'
+import type { AgentIndex, Ranked, Ranking, RankOptions } from '@parley/negotiation/index/agent-index'
+import { negotiationOut } from '@parley/negotiation/score/answer'
+import type { NegotiationRequest } from '@parley/negotiation/score/request'
+import { sharesOf } from '@parley/negotiation/score/weighted'
+import type { JsonObject } from '@parley/wire/model/task'
+import { timestampOf } from '@parley/wire/model/timestamp'
+import { isNewcomer } from '../../registry/admission.ts'
+import type { AgentEntry } from '../../registry/entry.ts'
+import type { Registry } from '../../registry/registry.ts'
+import { charges } from '../placement/agent-prices.ts'
+import { anonymousHolder } from '../store/decision-quotas.ts'
+import type { DecisionRecord, RoutingStore } from '../store/routing-store.ts'
+import { type Absence, absenceOf } from './availability.ts'
+import { type Choice, choiceOf, equalScores, inOrder, type Trust, trustOf } from './choices.ts'
+import { Decisions } from './decisions.ts'
+import type { Meaning } from './skill-embeddings.ts'
+
+export interface NegotiatorOptions {
+  index: AgentIndex
+  registry: Registry
+  store: RoutingStore
+  /** Public address of the gateway. */
+  gatewayUrl: string
+  log: Log
+  /** Secret: anonymous records count by a hash of the address with it. */
+  holderKey: Uint8Array
+  /** Whether an agent that does not answer may come back. Default: each may. */
+  isAwaited?: (entry: AgentEntry) => boolean
+  /** Absent: words alone. */
+  meaning?: Meaning | undefined
+}
+
+/** What was asked, by whom, on which way. */
+export interface Question {
+  wanted: NegotiationRequest
+  owner: string | undefined
+  /** Where a question without a caller comes from. */
+  address?: string
+  /** `agent/negotiation`, or the method whose message is routed. */
+  method: string
+  /** Candidates wanted. Default 10. */
+  limit?: number
+  /** As `RankOptions.refuse`. */
+  refuse?: (id: string) => string | undefined
+  /** As in `inOrder`. Default: newcomers win nothing that an agent with evidence can do. */
+  newcomerWins?: (evidenced: string) => boolean
+  /** The minimum score is ROUTE_MIN_SCORE and not the caller's: being busy or having failed of late does not rule an agent out. */
+  minScoreIsOurs?: boolean
+}
+
+/** An agent that was tried, and what came of it. */
+export interface Try {
+  agent: string
+  /** `refused`: it does not understand a message that is valid here, and another agent got it. */
+  outcome: 'answered' | 'refused' | 'not reached' | 'busy' | 'unknown'
+}
+
+export interface Decision {
+  id: string
+  ranking: Ranking
+  /** The best that can do it; else the best that cannot. */
+  best: Ranked | undefined
+  /** Those that can do it, in the order in which they are tried, with those that are temporarily away. */
+  order: Choice[]
+  /** The answer for the best agent, with the fields that the gateway adds (spec/negotiation.md#gateway). */
+  answer: JsonObject
+  tried: Try[]
+}
+
+const candidatesDefault = 10
+const candidatesMax = 1000
+const excludedMax = 100
+const never = () => false
+
+/** Asks the index, and keeps on record what it said and why; the texts that were asked are not kept. */
+export class Negotiator {
+  readonly #options: NegotiatorOptions
+  readonly #decisions: Decisions
+
+  constructor(options: NegotiatorOptions) {
+    this.#options = options
+    this.#decisions = new Decisions(options)
+  }
+
+  async decide(question: Question): Promise<Decision> {
+    const { wanted, limit = candidatesDefault } = question
+    const { index, meaning } = this.#options
+    const options = { ...(await meaning?.of(wanted)), excludedLimit: excludedMax }
+    const ranking = this.#rank(question, options)
+    const present = this.#order(ranking.candidates, question)
+    const able = present.filter(({ ranked }) => ranked.canHandle)
+    const candidates = explained(able, ranking.candidates).slice(0, limit)
+    const order =
+      index.away === 0
+        ? present
+        : this.#order(this.#rank(question, { ...options, evenAway: true }).candidates, question)
+    const best = candidates[0]
+    const id = randomBytes(16).toString('hex')
+    const shown = { ...ranking, candidates }
+    return { id, ranking: shown, best, order, answer: this.#answer(id, shown, best), tried: [] }
+  }
+
+  /**
+   * Where more agents have equal scores than there are places, the most trusted of them are among the candidates; where there
+   * are newcomers on the last place or before it, so are the best agents with evidence.
+   */
+  #rank({ wanted, limit = candidatesDefault, refuse }: Question, options: RankOptions): Ranking {
+    const { index } = this.#options
+    const asked = { ...options, ...(refuse !== undefined && { refuse }) }
+    const places = Math.min(candidatesMax, Math.max(limit, candidatesDefault))
+    const ranking = index.rank(wanted, { ...asked, limit: places })
+    const { candidates } = ranking
+    const least = (candidates[0]?.exactScore ?? 0) - equalScores
+    if (candidates.length < places) return ranking
+    const leftOut: ((id: string) => boolean)[] = []
+    if ((candidates.at(-1)?.exactScore ?? 0) >= least)
+      leftOut.push(
+        (id) => this.#trustOf(id) > 0,
+        (id) => this.#trustOf(id) > 1,
+      )
+    if (candidates.some(({ id }) => this.#isNewcomer(id))) leftOut.push((id) => this.#isNewcomer(id))
+    if (leftOut.length === 0) return ranking
+    const known = new Map(candidates.map((ranked) => [ranked.id, ranked]))
+    for (const isLeftOut of leftOut) {
+      const rule = (id: string) => (isLeftOut(id) ? 'less trusted' : refuse?.(id))
+      for (const ranked of index.rank(wanted, { ...asked, limit: places, refuse: rule }).candidates)
+        known.set(ranked.id, ranked)
+    }
+    return { ...ranking, candidates: [...known.values()].toSorted((a, b) => b.exactScore - a.exactScore) }
+  }
+
+  #trustOf(id: string): Trust {
+    const entry = this.#options.registry.find(id)
+    return entry === undefined ? 2 : trustOf(entry)
+  }
+
+  #isNewcomer(id: string): boolean {
+    const entry = this.#options.registry.find(id)
+    return entry !== undefined && isNewcomer(entry)
+  }
+
+  /** Those that can do it. One that has been away for so long that it is not expected back is left out. */
+  #order(candidates: readonly Ranked[], question: Question): Choice[] {
+    const { newcomerWins = never } = question
+    const order = inOrder(
+      candidates.flatMap((ranked) => (ranked.canHandle ? this.#choiceOf(ranked) : [])),
+      newcomerWins,
+    )
+    const passing = candidates.filter((ranked) => this.#isHeldBackForNow(ranked, question))
+    const preferred = passing.filter((ranked) => this.#isBetterThanPaid(ranked, candidates))
+    const before = inOrder(
+      preferred.flatMap((ranked) => this.#choiceOf(ranked)),
+      never,
+    )
+    if (order.length > 0 || before.length > 0) return [...before, ...order]
+    return inOrder(
+      passing.flatMap((ranked) => this.#choiceOf(ranked)),
+      never,
+    )
+  }
+
+  #choiceOf(ranked: Ranked): Choice[] {
+    const entry = this.#options.registry.find(ranked.id)
+    const choice = entry && choiceOf(ranked, entry, this.#absenceOf(entry))
+    return choice === undefined ? [] : [choice]
+  }
+
+  /**
+   * Its score is too low only because it failed of late or is busy, which passes: that is no reason to answer that nobody
+   * can do the task. A minimum that the caller chose holds as it is, and so does a limit of latency.
+   */
+  #isHeldBackForNow({ id, canHandle, exactScore, subscores }: Ranked, question: Question): boolean {
+    const { wanted, minScoreIsOurs = false } = question
+    if (canHandle || !minScoreIsOurs || exactScore === 0 || subscores.skillMatch === 0) return false
+    if (this.#isNewcomer(id)) return false
+    const shares = sharesOf(wanted.weights)
+    const failures = wanted.maxLatencyMs === undefined ? shares.performance * (1 - subscores.performance) : 0
+    const unharmed = exactScore + failures + shares.load * (1 - subscores.load)
+    return unharmed >= (wanted.minScore ?? 0)
+  }
+
+  /** A free agent that matches better than the best one, which is paid. */
+  #isBetterThanPaid({ id, subscores }: Ranked, [best]: readonly Ranked[]): boolean {
+    const { registry } = this.#options
+    const [entry, first] = [registry.find(id), best && registry.find(best.id)]
+    if (best === undefined || entry === undefined || first === undefined) return false
+    return charges(first) && !charges(entry) && subscores.skillMatch > best.subscores.skillMatch
+  }
+
+  #absenceOf(entry: AgentEntry): Absence | undefined {
+    const { isAwaited = () => true } = this.#options
+    return isAwaited(entry) ? absenceOf(entry, Date.now()) : undefined
+  }
+
+  /** Durable when the promise resolves. */
+  record(decision: Decision, question: Question): Promise<void> {
+    return this.#decisions.save(this.#recordOf(decision, question))
+  }
+
+  /** As `record`, for those who do not wait for the store, as long as it keeps up. Never rejects. */
+  recordBehind(decision: Decision, question: Question): Promise<void> {
+    return this.#decisions.saveBehind(this.#recordOf(decision, question))
+  }
+
+  /** A record that was made here is there at once. */
+  findRecord(id: string): Promise<DecisionRecord | undefined> {
+    return this.#decisions.find(id)
+  }
+
+  #recordOf({ id, answer, best, tried }: Decision, question: Question): DecisionRecord {
+    const { owner, address = '', method, wanted } = question
+    const at = Date.now()
+    return {
+      id,
+      at,
+      ...(owner === undefined ? { holder: anonymousHolder(address, this.#options.holderKey) } : { owner }),
+      body: {
+        ...answer,
+        method,
+        decided_at: timestampOf(at * 1000),
+        chosen: (method === 'agent/negotiation' ? best?.slug : takenBy(tried)) ?? null,
+        tried: tried.map(({ agent, outcome }) => ({ agent, outcome })),
+        asked: askedOut(wanted),
+      },
+    }
+  }
+
+  /** The candidates in short, for an error's `data`. */
+  candidatesOut(candidates: readonly Ranked[]): JsonObject[] {
+    return candidates.map((ranked) => this.#candidate(ranked))
+  }
+
+  #answer(id: string, ranking: Ranking, best: Ranked | undefined): JsonObject {
+    return {
+      ...(best === undefined ? nobody : (negotiationOut(best) as unknown as JsonObject)),
+      agent: best === undefined ? null : this.#agent(best),
+      candidates: this.candidatesOut(ranking.candidates),
+      candidates_total: ranking.total,
+      excluded: ranking.excluded.map(({ id, slug, rule, temporary }) => {
+        const entry = temporary === true ? this.#options.registry.find(id) : undefined
+        const isAway = entry !== undefined && this.#absenceOf(entry) !== undefined
+        return { agent: slug, rule, ...(isAway && { temporary: true }) }
+      }),
+      excluded_total: ranking.excludedTotal,
+      negotiation_id: id,
+    }
+  }
+
+  #candidate(ranked: Ranked): JsonObject {
+    return { agent: this.#agent(ranked), ...(negotiationOut(ranked) as unknown as JsonObject) }
+  }
+
+  #agent({ id, slug }: Ranked): JsonObject {
+    const { registry, gatewayUrl } = this.#options
+    const entry = registry.find(id)
+    return {
+      slug,
+      name: entry?.name ?? slug,
+      did: entry?.did ?? null,
+      url: `${gatewayUrl}/agents/${slug}`,
+    }
+  }
+}
+
+/** The candidates in the order in which they are tried, then those that cannot do it; says where trust decided. */
+function explained(order: readonly Choice[], candidates: readonly Ranked[]): Ranked[] {
+  const able = order.map(({ ranked, trust, newcomer }, at) => {
+    const after = order.slice(at + 1)
+    const isRaised = after.some((other) => other.ranked.exactScore > ranked.exactScore)
+    const isHeldBack = newcomer && order.slice(0, at).some((other) => !other.newcomer)
+    if (isHeldBack) return withReason(ranked, newcomerReason)
+    return isRaised && trust !== 2 ? withReason(ranked, trustReasons[trust]) : ranked
+  })
+  return [...able, ...candidates.filter(({ canHandle }) => !canHandle)]
+}
+
+const withReason = (ranked: Ranked, reason: string): Ranked => ({
+  ...ranked,
+  reasons: [...ranked.reasons, reason],
+})
+const trustReasons = {
+  0: 'preferred: supervised, within 0.05 of the best score',
+  1: 'preferred: verified, within 0.05 of the best score',
+}
+const newcomerReason =
+  'unverified newcomer: gets at most 5 % of what agents with evidence would win, until 20 of its tasks are completed'
+
+/** The agent that has the message, or may have it; undefined where none of those that were tried does. */
+function takenBy(tried: readonly Try[]): string | undefined {
+  return tried.findLast(({ outcome }) => outcome === 'answered' || outcome === 'unknown')?.agent
+}
+
+const nobody: JsonObject = {
+  can_handle: false,
+  score: 0,
+  confidence: 1,
+  rejection_reason: 'no agent is a candidate',
+  reasons: ['no agent is a candidate'],
+  subscores: { skill_match: 0, io_compatibility: 0, performance: 0, load: 0, cost: 0 },
+  skill_matches: [],
+  queue_depth: 0,
+}
+
+/** Everything but the words. */
+function askedOut(wanted: NegotiationRequest): JsonObject {
+  const { weights } = wanted
+  const out: JsonObject = {
+    weights: {
+      skill_match: weights.skillMatch,
+      io_compatibility: weights.ioCompatibility,
+      performance: weights.performance,
+      load: weights.load,
+      cost: weights.cost,
+    },
+  }
+  const fields = {
+    input_mime_types: wanted.inputMimeTypes,
+    output_mime_types: wanted.outputMimeTypes,
+    max_latency_ms: wanted.maxLatencyMs,
+    max_cost_amount: wanted.maxCostAmount,
+    required_tools: wanted.requiredTools,
+    forbidden_tools: wanted.forbiddenTools,
+    min_score: wanted.minScore,
+  }
+  for (const [name, value] of Object.entries(fields)) if (value !== undefined) out[name] = value
+  return out
+}

@@ -1,0 +1,189 @@
+import type { IncomingHttpHeaders } from 'node:http'
+import { RecentMap } from '@parley/kit/did/recent-map'
+import { isObject } from '@parley/wire/jsonrpc/envelope'
+import { isExternal } from '../../registry/admission.ts'
+import type { AgentEntry } from '../../registry/entry.ts'
+import type { Registry } from '../../registry/registry.ts'
+import {
+  type Asked,
+  askAgent,
+  atOnce,
+  getFromAgent,
+  questionHeaders,
+  rpcBody,
+} from '../forwarding/agent-query.ts'
+import { type Target, targetOf, type WayTo } from '../forwarding/agent-target.ts'
+import { mayForwardToken, type TokenInfo } from '../forwarding/token-forwarding.ts'
+import { charges } from './agent-prices.ts'
+
+export interface AskAroundOptions {
+  registry: Registry
+  wayTo: WayTo
+  /** Whether an agent that is down is expected back; others hold up no look-up. Default: each is. */
+  isAwaited?: (entry: AgentEntry) => boolean
+  /** Deadline of one look-up. Default 2 s. */
+  askMs?: number
+  /** Deadline of an optional look-up (`Sought.hurry`). Default 700 ms. */
+  hurryMs?: number
+  /** Maximum number of agents queried; the others are reported as incomplete. Default 1000. */
+  agentsMax?: number
+}
+
+/** The request whose caller is looking for something. */
+export interface Asking {
+  headers: IncomingHttpHeaders
+  /** Of the request's bearer token: only agents that may receive it are queried. */
+  token: TokenInfo | undefined
+  requestId: string
+}
+
+export type SoughtKind = 'task' | 'context' | 'session'
+
+export interface Sought {
+  kind: SoughtKind
+  id: string
+  /** Agents at which the caller has something: they are queried first. */
+  known: ReadonlySet<string>
+  /** The look-up may end early: silent agents get little time. */
+  hurry: boolean
+}
+
+export interface Answered {
+  /** `context`: of a task its own, of a context itself. */
+  holder?: { agent: string; context?: string }
+  /** Slugs of agents that may have it and do not answer at the moment: frozen, restarting, overloaded. */
+  silent: string[]
+  /** Slugs of agents that may have it and were not queried, or refused to answer: retrying does not help. */
+  unknown: string[]
+}
+
+const askedAtOnce = 16
+const answerMaxBytes = 1024 * 1024
+/** An agent that missed the deadline of a look-up counts as silent for this time without another query. */
+const silentForMs = 5000
+
+/**
+ * Asks the supervised agents, with the caller's token, which of them has a task, a context or a payment session. External
+ * agents are never queried: they would receive the token, and could claim any id.
+ */
+export class AskAround {
+  readonly #options: AskAroundOptions
+  readonly #silentUntil = new RecentMap<string, number>(1000)
+
+  constructor(options: AskAroundOptions) {
+    this.#options = options
+  }
+
+  async ask(sought: Sought, asking: Asking): Promise<Answered> {
+    const { askMs = 2000, hurryMs = 700 } = this.#options
+    const answered: Answered = { silent: [], unknown: [] }
+    const targets = this.#targets(sought, asking, answered)
+    const found = new AbortController()
+    const deadline = AbortSignal.timeout(sought.hurry ? hurryMs : askMs)
+    const signal = AbortSignal.any([found.signal, deadline])
+    const options = { headers: questionHeaders(asking.headers, asking.requestId), signal, answerMaxBytes }
+    const pending = new Set(targets)
+    const askOne = async (target: Target) => {
+      const { entry } = target
+      try {
+        const { status, result } = await this.#askOne(target, sought, options)
+        pending.delete(target)
+        const holder = claimIn(sought, result)
+        if (holder !== undefined) {
+          answered.holder ??= { agent: entry.id, ...holder }
+          found.abort()
+        } else if (isOverloaded(status)) answered.silent.push(entry.slug)
+        else if (isRefusal(status)) answered.unknown.push(entry.slug)
+      } catch {
+        if (found.signal.aborted) return
+        if (deadline.aborted) this.#silentUntil.set(memoOf(entry, sought.hurry), Date.now() + silentForMs)
+      }
+    }
+    await atOnce(targets, askedAtOnce, askOne, () => signal.aborted)
+    if (answered.holder === undefined) for (const { entry } of pending) answered.silent.push(entry.slug)
+    return answered
+  }
+
+  #askOne(
+    { entry }: Target,
+    { kind, id }: Sought,
+    options: Parameters<typeof getFromAgent>[1],
+  ): Promise<Asked> {
+    const { wayTo } = this.#options
+    if (kind === 'session') {
+      const path = `/api/payment-status/${encodeURIComponent(id)}`
+      return getFromAgent(targetOf(entry, path, wayTo), options)
+    }
+    const body =
+      kind === 'task'
+        ? rpcBody('tasks/get', { task_id: id, history_length: 0 })
+        : rpcBody('tasks/list', { context_id: id, limit: 1, history_length: 0 })
+    return askAgent(targetOf(entry, '/', wayTo), { ...options, body })
+  }
+
+  /** The agents to query; those that cannot be queried are added to `answered`. */
+  #targets({ kind, known, hurry }: Sought, { token }: Asking, answered: Answered): Target[] {
+    const { registry, agentsMax = 1000, isAwaited = () => true } = this.#options
+    const targets: Target[] = []
+    const isSilent = (entry: AgentEntry) =>
+      this.#wasSilent(memoOf(entry, false)) || (hurry && this.#wasSilent(memoOf(entry, true)))
+    for (const entry of inOrder(registry.left(), known))
+      if (known.has(entry.id) && (kind !== 'session' || charges(entry))) answered.unknown.push(entry.slug)
+    for (const entry of inOrder(registry.admitted(), known)) {
+      if (kind === 'session' && !charges(entry)) continue
+      const isGone = !isAwaited(entry)
+      if (isGone && !known.has(entry.id)) continue
+      if (isGone || entry.quarantine?.by !== undefined) answered.unknown.push(entry.slug)
+      else if (entry.status !== 'ready' || isSilent(entry)) answered.silent.push(entry.slug)
+      else if (targets.length >= agentsMax || !mayForwardToken(entry, token))
+        answered.unknown.push(entry.slug)
+      else {
+        const target = this.#reach(entry)
+        if (target === undefined) answered.unknown.push(entry.slug)
+        else targets.push(target)
+      }
+    }
+    return targets
+  }
+
+  #wasSilent(memo: string): boolean {
+    return (this.#silentUntil.get(memo) ?? 0) > Date.now()
+  }
+
+  /** Undefined: this gateway cannot reach the address, as one of loopback on another machine. */
+  #reach(entry: AgentEntry): Target | undefined {
+    try {
+      return targetOf(entry, '/', this.#options.wayTo)
+    } catch {
+      return undefined
+    }
+  }
+}
+
+/** Without the external ones; first those at which the caller has something. */
+function inOrder(entries: readonly AgentEntry[], known: ReadonlySet<string>): AgentEntry[] {
+  const ours = entries.filter((entry) => !isExternal(entry))
+  return [...ours.filter(({ id }) => known.has(id)), ...ours.filter(({ id }) => !known.has(id))]
+}
+
+/** An agent that missed the short deadline may still keep the long one. */
+const memoOf = ({ id }: AgentEntry, hurry: boolean) => (hurry ? `hurry ${id}` : id)
+
+function isOverloaded(status: number): boolean {
+  return status >= 500 || status === 429
+}
+
+/** It does not accept this caller's token or an unsigned request; the caller may have something there all the same. */
+function isRefusal(status: number): boolean {
+  return status === 401 || status === 403
+}
+
+/** The context of the task, or the context itself, where the answer shows that what is sought is there. */
+function claimIn({ kind, id }: Sought, result: unknown): { context?: string } | undefined {
+  if (kind === 'session') return isObject(result) && result['session_id'] === id ? {} : undefined
+  const task: unknown = kind === 'task' ? result : Array.isArray(result) ? result[0] : undefined
+  if (!isObject(task)) return undefined
+  const context = task['context_id']
+  if (typeof context !== 'string' || context.length > 128) return undefined
+  return (kind === 'task' ? task['id'] : context) === id ? { context } : undefined
+}

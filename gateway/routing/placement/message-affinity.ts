@@ -1,0 +1,58 @@
+import type { MessageIn } from '@parley/wire/codecs/parley/message-in'
+import type { AgentEntry } from '../../registry/entry.ts'
+import type { Registry } from '../../registry/registry.ts'
+import { agentHasLeft, mayBeAt } from '../forwarding/upstream-error.ts'
+import type { RoutingStore } from '../store/routing-store.ts'
+import { settled } from './route-claims.ts'
+import type { Owned, Whereabouts } from './task-locator.ts'
+
+/** The agent that a message belongs to. */
+export interface Home {
+  entry: AgentEntry
+  /** What told it; `key`: the message came before, under this key. */
+  by: 'key' | 'task' | 'context' | 'payment'
+}
+
+export interface HomeFound {
+  /** Undefined: the message is new. */
+  home: Home | undefined
+  /** Supervised agents that did not say whether they have its task: no external agent may get it. */
+  mayHaveTask: readonly string[]
+}
+
+interface Knowing {
+  registry: Registry
+  store: RoutingStore
+  whereabouts: Whereabouts
+}
+
+/**
+ * Where a message belongs: where it was sent before under the same key, where its task lives, where its context lives;
+ * supervised agents are queried for a task or context without a route. `referenceTaskIds` do not decide. A silent agent holds up
+ * no message of an unknown context: most of those are new.
+ * @throws ParleyError Unavailable when the agent has left the registry, or when a silent agent may have the task
+ */
+export async function homeOf(
+  { registry, store, whereabouts }: Knowing,
+  { taskId, contextId }: MessageIn,
+  key: string | undefined,
+  asking: Owned,
+): Promise<HomeFound> {
+  const at = (agent: string, by: 'key' | 'task' | 'context', mayHaveTask: readonly string[] = []) => {
+    const entry = registry.find(agent)
+    if (entry === undefined) throw agentHasLeft(by === 'key' ? 'message' : by)
+    return { home: { entry, by }, mayHaveTask }
+  }
+  const byKey =
+    key === undefined ? undefined : await settled(store, await store.find(asking.owner, 'key', key))
+  if (byKey !== undefined) return at(byKey.agent, 'key')
+  const [task, context] = await Promise.all([
+    taskId === undefined ? undefined : whereabouts.find('task', taskId, asking),
+    contextId === undefined ? undefined : whereabouts.find('context', contextId, asking, true),
+  ])
+  if (task !== undefined && 'route' in task) return at(task.route.agent, 'task')
+  if (task !== undefined && task.silent.length > 0) throw mayBeAt(task.silent, 'task')
+  const mayHaveTask = task?.unknown ?? []
+  if (context !== undefined && 'route' in context) return at(context.route.agent, 'context', mayHaveTask)
+  return { home: undefined, mayHaveTask }
+}

@@ -1,0 +1,68 @@
+import type { Log } from '@parley/kit/process/log'
+import { isObject } from '@parley/wire/jsonrpc/envelope'
+import { isExternal } from '../../registry/admission.ts'
+import type { AgentEntry } from '../../registry/entry.ts'
+import type { Registry } from '../../registry/registry.ts'
+import type { Route, RoutingStore } from '../store/routing-store.ts'
+import type { Whereabouts } from './task-locator.ts'
+
+interface Taken {
+  message: { taskId?: string | undefined; contextId?: string | undefined }
+  owner: string
+  entry: AgentEntry
+  /** Absent: nothing is learned from the task's end. */
+  words?: Record<string, number>
+}
+
+interface Knowing {
+  registry: Pick<Registry, 'find'>
+  store: Pick<RoutingStore, 'find'>
+  whereabouts: Pick<Whereabouts, 'claimFor'>
+  log: Log
+}
+
+/**
+ * Where the task that an agent answers with lives, and its context; the task first. None where the answer is no task, or
+ * another than the message was for. An agent that names what lives at another does not get it, unless that one is external
+ * and this one is not.
+ */
+export async function newRoutes(knowing: Knowing, taken: Taken, task: unknown): Promise<Route[]> {
+  const { registry, store, whereabouts, log } = knowing
+  const { entry } = taken
+  const kept: Route[] = []
+  for (const route of routesOf(task, taken)) {
+    const known = await store.find(route.owner, route.kind, route.id).catch(() => undefined)
+    const isSame = known === undefined || known.agent === entry.id
+    if (isSame || (!isExternal(entry) && isClaimed(registry, known))) {
+      const claim = whereabouts.claimFor(entry, route, known)
+      kept.push(claim === undefined ? route : { ...route, claim })
+    } else log.warn({ agent: entry.id, [route.kind]: route.id }, 'an agent named what another has')
+  }
+  return kept
+}
+
+function isClaimed(registry: Pick<Registry, 'find'>, { agent, claim }: Route): boolean {
+  const holder = registry.find(agent)
+  return holder === undefined ? claim !== undefined : isExternal(holder)
+}
+
+function routesOf(task: unknown, { owner, words, message, entry }: Taken): Route[] {
+  if (!isObject(task)) return []
+  const id = idFor(task['id'] ?? task['task_id'], message.taskId)
+  if (id === undefined) return []
+  const context = idFor(task['context_id'] ?? task['contextId'], message.contextId)
+  const of = { owner, agent: entry.id, at: Date.now() }
+  const taskRoute: Route = {
+    ...of,
+    kind: 'task',
+    id,
+    ...(words !== undefined && { words }),
+    ...(context !== undefined && { context }),
+  }
+  return context === undefined ? [taskRoute] : [taskRoute, { ...of, kind: 'context', id: context }]
+}
+
+function idFor(told: unknown, asked: string | undefined): string | undefined {
+  if (typeof told !== 'string' || told.length > 128) return undefined
+  return asked === undefined || told === asked ? told : undefined
+}

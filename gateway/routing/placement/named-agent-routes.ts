@@ -1,0 +1,147 @@
+import type { Authenticator } from '@parley/kit/auth/authenticate'
+import { releaseWhenRead } from '@parley/kit/http/release-when-read'
+import type { AnswerBudget } from '@parley/kit/process/answer-budget'
+import type { Log } from '@parley/kit/process/log'
+import { wireObject } from '@parley/wire/codecs/parley/spelling'
+import { isObject } from '@parley/wire/jsonrpc/envelope'
+import { jsonOf } from '@parley/wire/model/json-text'
+import type { FastifyReply, FastifyRequest } from 'fastify'
+import { z } from 'zod'
+import { isExternal } from '../../registry/admission.ts'
+import type { AgentEntry } from '../../registry/entry.ts'
+import type { Registry } from '../../registry/registry.ts'
+import { resultIn } from '../forwarding/agent-query.ts'
+import type { Target } from '../forwarding/agent-target.ts'
+import { WholeAnswer } from '../forwarding/buffered-response.ts'
+import { hasFrame, isStream } from '../forwarding/deliver.ts'
+import type { Watch } from '../forwarding/exchange.ts'
+import type { RelayOptions } from '../forwarding/relay.ts'
+import { firstEventOf } from '../learning/stream-outcome.ts'
+import type { Route, RoutingStore } from '../store/routing-store.ts'
+import { newRoutes } from './message-routes.ts'
+import type { Whereabouts } from './task-locator.ts'
+
+export interface NamedRoutesOptions {
+  registry: Registry
+  store: RoutingStore
+  whereabouts: Whereabouts
+  authenticator: Pick<Authenticator, 'identify'>
+  answers: AnswerBudget
+  log: Log
+}
+
+/** What the record needs of a message; anything odd counts as absent. */
+const id = z.string().max(128).optional().catch(undefined)
+const ids = wireObject({ taskId: id, contextId: id })
+type Ids = z.output<typeof ids>
+
+/** Who sent a message to an agent by its name, as far as routes need it. */
+interface Sent {
+  request: FastifyRequest
+  entry: AgentEntry
+  message: Ids
+}
+
+const methods: readonly unknown[] = ['message/send', 'message/stream']
+const sessionPath = '/api/start-payment-session'
+const firstFrameMaxBytes = 64 * 1024
+
+/**
+ * Records, as the answer passes, where tasks and payment sessions live that were made at an external agent by its name: the
+ * gateway never queries such an agent for them. Supervised agents are queried, and need no record.
+ */
+export class NamedRoutes {
+  readonly #options: NamedRoutesOptions
+
+  constructor(options: NamedRoutesOptions) {
+    this.#options = options
+  }
+
+  /** Undefined: nothing of this request is recorded. */
+  watchOf(
+    request: FastifyRequest,
+    reply: FastifyReply,
+    { entry, path }: Target,
+    body: Buffer,
+  ): RelayOptions['watch'] {
+    if (!isExternal(entry) || request.headers.authorization === undefined) return undefined
+    const whole = (look: (bytes: Buffer) => void) => {
+      const claim = this.#options.answers.open(`external agent ${entry.slug}`)
+      releaseWhenRead(reply, claim)
+      return new WholeAnswer(claim, look)
+    }
+    if (path.split('?', 1)[0]?.endsWith(sessionPath) === true) {
+      return ({ status }) =>
+        status === 200 ? whole((bytes) => this.#recordSession(request, entry, bytes)) : undefined
+    }
+    const message = messageIn(body)
+    if (message === undefined) return undefined
+    const sent = { request, entry, message }
+    return (head) => {
+      if (isStream(head)) return new FirstEvent((event) => this.#record(sent, event))
+      return head.status === 200 ? whole((bytes) => this.#record(sent, resultIn(bytes))) : undefined
+    }
+  }
+
+  #recordSession(request: FastifyRequest, { id: agent }: AgentEntry, bytes: Buffer): void {
+    const session = jsonOf(bytes.toString('utf8'))
+    const sessionId = isObject(session) ? session['session_id'] : undefined
+    if (typeof sessionId !== 'string' || sessionId.length > 128) return
+    this.#save(request, async (owner) => [{ owner, kind: 'session', id: sessionId, agent, at: Date.now() }])
+  }
+
+  #record({ request, entry, message }: Sent, task: unknown): void {
+    this.#save(request, (owner) => newRoutes(this.#options, { message, owner, entry }, task))
+  }
+
+  /** In the background: the answer is on its way already. */
+  #save(request: FastifyRequest, routesOf: (owner: string) => Promise<Route[]>): void {
+    this.#saveFor(request, routesOf).catch((error: unknown) => {
+      this.#options.log.warn({ err: error }, 'routes of a message to an external agent could not be recorded')
+    })
+  }
+
+  async #saveFor({ headers }: FastifyRequest, routesOf: (owner: string) => Promise<Route[]>): Promise<void> {
+    const { authenticator, store, whereabouts, registry } = this.#options
+    const { id: owner } = await authenticator.identify(headers)
+    const routes = (await routesOf(owner)).map((route) => {
+      const entry = registry.find(route.agent)
+      const claim = route.claim ?? (entry && whereabouts.claimFor(entry, route))
+      return claim === undefined ? route : { ...route, claim }
+    })
+    await store.save(routes)
+    for (const { kind, id: routeId } of routes)
+      if (kind === 'task' || kind === 'context') whereabouts.appeared(kind, routeId, owner)
+  }
+}
+
+/** Undefined: the body is no message. */
+function messageIn(body: Buffer): Ids | undefined {
+  const request = jsonOf(body.toString('utf8'))
+  if (!isObject(request) || !methods.includes(request['method'])) return undefined
+  const params = request['params']
+  const message = isObject(params) ? params['message'] : undefined
+  return ids.safeParse(message).data ?? {}
+}
+
+/** Looks at the first event of a stream as it passes. */
+class FirstEvent implements Watch {
+  readonly #look: (event: unknown) => void
+  #bytes: Buffer = Buffer.alloc(0)
+  #isDone = false
+
+  constructor(look: (event: unknown) => void) {
+    this.#look = look
+  }
+
+  chunk(chunk: Buffer): void {
+    if (this.#isDone) return
+    this.#bytes = Buffer.concat([this.#bytes, chunk])
+    if (hasFrame(this.#bytes)) this.#look(firstEventOf(this.#bytes))
+    else if (this.#bytes.byteLength <= firstFrameMaxBytes) return
+    this.#isDone = true
+    this.#bytes = Buffer.alloc(0)
+  }
+
+  end(): void {}
+}

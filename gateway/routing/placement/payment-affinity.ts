@@ -1,0 +1,142 @@
+import type { IncomingHttpHeaders } from 'node:http'
+import { PaymentRefused } from '@parley/engine/payments/payment-refused'
+import { readPresented } from '@parley/engine/payments/x-payment'
+import type { MessageIn } from '@parley/wire/codecs/parley/message-in'
+import { ParleyError } from '@parley/wire/errors'
+import { isExternal } from '../../registry/admission.ts'
+import type { AgentEntry } from '../../registry/entry.ts'
+import type { Registry } from '../../registry/registry.ts'
+import { agentHasLeft, mayBeAt } from '../forwarding/upstream-error.ts'
+import type { Route, RoutingStore } from '../store/routing-store.ts'
+import { payeesOf } from './agent-prices.ts'
+import type { Home } from './message-affinity.ts'
+import type { Owned, Whereabouts } from './task-locator.ts'
+
+/** What a message shows to be paid with: a signed transfer (or what nobody can read), or the handle of a session. */
+export type Shown = { kind: 'transfer'; payTo?: string } | { kind: 'session'; id: string }
+
+interface Knowing {
+  registry: Registry
+  store: RoutingStore
+  whereabouts: Whereabouts
+}
+
+/** For so long a message that was asked for money goes to the agent that asked. */
+const pricedForMs = 15 * 60_000
+
+export function shownIn(headers: IncomingHttpHeaders, { metadata }: MessageIn): Shown | undefined {
+  try {
+    const presented = readPresented(headers, metadata)
+    if (presented?.kind === 'session') return { kind: 'session', id: presented.sessionId }
+    return presented && { kind: 'transfer', payTo: presented.transfer.authorization.to.toLowerCase() }
+  } catch (error) {
+    // The agent says what is wrong with it.
+    if (error instanceof PaymentRefused) return { kind: 'transfer' }
+    throw error
+  }
+}
+
+/**
+ * Why an agent that requested no payment does not get one: only the agent whose card names the address that the
+ * transfer goes to may see it.
+ */
+export function cannotBePaid(entry: AgentEntry, shown: Shown | undefined): string | undefined {
+  if (shown?.kind !== 'transfer') return undefined
+  const isPayee = shown.payTo !== undefined && payeesOf(entry).has(shown.payTo)
+  return isPayee ? undefined : 'the payment of the message is for another address'
+}
+
+/** No agent may see a payment for a message for which no agent requested one. */
+export function payeeUnknown(headers: Record<string, string>): ParleyError {
+  const message =
+    'The payment goes to no agent that can do this. Send the message without it first; an agent that charges answers 402 with what to pay'
+  const data = { reason: 'payee_unknown', issues: [{ path: 'X-PAYMENT', message: 'names no such agent' }] }
+  return new ParleyError('InvalidParams', { message, data, headers })
+}
+
+/** Keeps a payment with the agent that it is for: it is shown to that one and to no other. */
+export class PaymentHomes {
+  readonly #knowing: Knowing
+
+  constructor(knowing: Knowing) {
+    this.#knowing = knowing
+  }
+
+  /**
+   * The home of the message, with what its payment says about it: the agent that made the session; or the one that answered
+   * the same `messageId` with 402, or was shown a payment for it, less than 15 minutes ago.
+   * @throws ParleyError Unavailable when that agent is gone, NotFound for a session that no agent knows, InvalidParams when the
+   * task or context of the message is another agent's
+   */
+  async homeOf(
+    message: MessageIn,
+    shown: Shown | undefined,
+    asking: Owned,
+    itsOwn: Promise<Home | undefined>,
+  ): Promise<Home | undefined> {
+    const [home, asked] = await Promise.all([
+      itsOwn,
+      shown?.kind === 'session' ? undefined : this.#ofMessage(message.messageId, asking.owner),
+    ])
+    const payee = shown?.kind === 'session' ? await this.#ofSession(shown.id, message, asking, home) : asked
+    if (payee === undefined || payee.id === home?.entry.id) return home
+    if (home === undefined) return { entry: payee, by: 'payment' }
+    if (shown === undefined) return home
+    const path = `message.${home.by === 'task' ? 'taskId' : 'contextId'}`
+    const issues = [
+      { path: home.by === 'key' ? 'message' : path, message: 'is not with the agent that is paid' },
+    ]
+    throw new ParleyError('InvalidParams', { data: { issues } })
+  }
+
+  /** Durable when the promise resolves. */
+  async note({ messageId }: MessageIn, owner: string, { id: agent }: AgentEntry): Promise<void> {
+    const id = messageId.toLowerCase()
+    await this.#knowing.store.save([{ owner, kind: 'priced', id, agent, at: Date.now() }])
+  }
+
+  /** Before a payment is shown to the agent. Returns the one to which another gateway shows it in this moment. */
+  async show(message: MessageIn, owner: string, { id: agent }: AgentEntry): Promise<AgentEntry | undefined> {
+    const { store } = this.#knowing
+    const mine: Route = { owner, kind: 'priced', id: message.messageId.toLowerCase(), agent, at: Date.now() }
+    const standing = await store.claim(mine)
+    if (standing.agent !== agent && standing.at >= mine.at - pricedForMs) return this.#entryOf(standing.agent)
+    if (standing.at !== mine.at) await store.save([mine])
+    return undefined
+  }
+
+  async #ofMessage(messageId: string, owner: string): Promise<AgentEntry | undefined> {
+    const route = await this.#knowing.store.find(owner, 'priced', messageId.toLowerCase())
+    if (route === undefined || route.at < Date.now() - pricedForMs) return undefined
+    return this.#entryOf(route.agent)
+  }
+
+  async #ofSession(
+    id: string,
+    { messageId }: MessageIn,
+    asking: Owned,
+    home: Home | undefined,
+  ): Promise<AgentEntry | undefined> {
+    const { store, whereabouts } = this.#knowing
+    const known = await store.find(asking.owner, 'session', id)
+    // The agent that has the task says what it thinks of the session.
+    if (known === undefined && (home?.by === 'task' || home?.by === 'key')) return undefined
+    const found = await whereabouts.find('session', id, asking)
+    if ('route' in found) return this.#entryOf(found.route.agent)
+    const missing = [...found.silent, ...found.unknown]
+    if (missing.length > 0) throw mayBeAt(missing, 'payment session')
+    // External agents are not queried: the one that named the price is the one that can have made the session.
+    const asked = await this.#ofMessage(messageId, asking.owner)
+    if (asked !== undefined && isExternal(asked)) return asked
+    throw new ParleyError('NotFound', {
+      message: 'Payment session not found',
+      data: { reason: 'payment_session' },
+    })
+  }
+
+  #entryOf(agent: string): AgentEntry {
+    const entry = this.#knowing.registry.find(agent)
+    if (entry === undefined) throw agentHasLeft('payment')
+    return entry
+  }
+}

@@ -1,0 +1,50 @@
+import type { AnswerClaim } from '@parley/kit/process/answer-budget'
+import type { MessageSend } from '@parley/wire/codecs/parley/params'
+import { ParleyError } from '@parley/wire/errors'
+import type { FastifyReply, FastifyRequest } from 'fastify'
+import type { RouteKind } from '../store/routing-store.ts'
+import type { Shown } from './payment-affinity.ts'
+import type { Name } from './route-claims.ts'
+
+/** A message as it came, from a caller who may send it. */
+export interface Incoming {
+  request: FastifyRequest
+  reply: FastifyReply
+  body: Buffer
+  method: string
+  params: Record<string, unknown>
+  owner: string
+  /** The memory that this call holds until its answer has been read. */
+  claim: AnswerClaim
+}
+
+/** A message with what is needed to send it to an agent, and to the same one again. */
+export interface Sending extends Incoming {
+  message: MessageSend['message']
+  /** It comes with a payment. */
+  shown: Shown | undefined
+  key: string
+  keyIsTheirs: boolean
+  words: Record<string, number>
+}
+
+/** The caller's `Idempotency-Key`. @throws ParleyError InvalidParams */
+export function keyOf({ headers }: FastifyRequest): string | undefined {
+  const key = headers['idempotency-key']
+  if (key === undefined) return undefined
+  if (typeof key === 'string' && key.length > 0 && key.length <= 255) return key
+  throw new ParleyError('InvalidParams', { message: 'Idempotency-Key must have 1 to 255 characters' })
+}
+
+/**
+ * What must not be at two agents. Without other gateways tasks and contexts wait in line here.
+ * @param shared whether other gateways have the same store
+ */
+export function newNames({ message, key, keyIsTheirs, owner }: Sending, shared: boolean): Name[] {
+  const named: [RouteKind, string | undefined][] = [
+    ['key', keyIsTheirs ? key : undefined],
+    ['task', shared ? message.taskId : undefined],
+    ['context', shared ? message.contextId : undefined],
+  ]
+  return named.flatMap(([kind, id]) => (id === undefined ? [] : [{ owner, kind, id }]))
+}

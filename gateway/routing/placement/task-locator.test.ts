@@ -1,0 +1,106 @@
+import { randomUUID } from 'node:crypto'
+import { mkdtemp, rm } from 'node:fs/promises'
+import os from 'node:os'
+import path from 'node:path'
+import { openDatabase } from '@parley/kit/database/sqlite/database'
+import { Agent } from 'undici'
+import { afterEach, beforeEach, expect, test } from 'vitest'
+import { agent, bearer, gateway, gatewayForEachTest, saying } from '../../testing.ts'
+import { routingMigrations, SqliteRoutingStore } from '../store/routing-sqlite.ts'
+import type { Claim, Route } from '../store/routing-store.ts'
+import { Whereabouts, type WhereaboutsOptions } from './task-locator.ts'
+
+gatewayForEachTest({ REGISTRY_ALLOWED_HOSTS: '127.0.0.1' })
+
+let stack: AsyncDisposableStack
+let store: SqliteRoutingStore
+beforeEach(async () => {
+  stack = new AsyncDisposableStack()
+  const folder = await mkdtemp(path.join(os.tmpdir(), 'parley-whereabouts-'))
+  stack.defer(() => rm(folder, { recursive: true, force: true }))
+  store = new SqliteRoutingStore(
+    stack.use(await openDatabase(path.join(folder, 'gateway.db'), routingMigrations)),
+  )
+})
+afterEach(() => stack.disposeAsync())
+
+const hour = 60 * 60 * 1000
+const external = { origin: 'registered', admittedBy: 'operator' }
+
+function whereabouts(more: Partial<WhereaboutsOptions> = {}): Whereabouts {
+  const upstream = stack.adopt(new Agent(), (one) => one.destroy())
+  return new Whereabouts({ store, registry: gateway().registry, wayTo: () => upstream, ...more })
+}
+
+const asking = () => ({
+  owner: 'alice',
+  headers: { authorization: bearer('alice') },
+  token: { audience: [], isOperator: false, gatewayUrl: gateway().addresses.public },
+  requestId: 'one',
+})
+
+const idOf = (slug: string) => gateway().registry.find(slug)?.id ?? ''
+
+/** A route that rests on the word of an external agent. */
+async function claimed(slug: string, id: string, claim?: Claim): Promise<Route> {
+  const route: Route = { owner: 'alice', kind: 'task', id, agent: idOf(slug), at: Date.now() }
+  await store.save([claim === undefined ? route : { ...route, claim }])
+  return route
+}
+
+test('a verified claim of an external agent holds for an hour; then the supervised agents are asked again', async () => {
+  const [sky, liar] = [await agent('sky', 'Weather'), await agent('liar', 'Fables', external)]
+  const id = randomUUID()
+  await claimed('liar', id, { until: Date.now() + hour, verifiedUntil: Date.now() + hour })
+  expect(await whereabouts().find('task', id, asking())).toMatchObject({ route: { agent: idOf('liar') } })
+  expect(sky.calls).toEqual([])
+  await claimed('liar', id, { until: Date.now() + hour, verifiedUntil: Date.now() - 1 })
+  expect(await whereabouts().find('task', id, asking())).toMatchObject({ route: { agent: idOf('liar') } })
+  expect(sky.calls).toHaveLength(1)
+  const { claim } = (await store.find('alice', 'task', id)) ?? {}
+  expect(claim?.verifiedUntil).toBeGreaterThan(Date.now())
+  expect(claim?.verifiedUntil).toBeLessThanOrEqual(Date.now() + hour)
+  expect(liar.calls).toEqual([])
+})
+
+test('a claim that was verified once gives way to the supervised agent that has the task later', async () => {
+  const [sky] = [await agent('sky', 'Weather'), await agent('liar', 'Fables', external)]
+  const { id } = sky.take(saying('hello')) as { id: string }
+  await claimed('liar', id, { until: Date.now() + hour, verifiedUntil: Date.now() - 1 })
+  expect(await whereabouts().find('task', id, asking())).toMatchObject({ route: { agent: idOf('sky') } })
+  expect((await store.find('alice', 'task', id))?.claim).toBeUndefined()
+})
+
+test('an expired claim is none', async () => {
+  await agent('sky', 'Weather')
+  await agent('liar', 'Fables', external)
+  const id = randomUUID()
+  await claimed('liar', id, { until: Date.now() - 1, verifiedUntil: Date.now() + hour })
+  expect(await whereabouts().find('task', id, asking())).toEqual({ silent: [], unknown: [] })
+})
+
+test('a route to an external agent that an earlier version recorded is a claim, 30 days from its last message', async () => {
+  const [sky] = [await agent('sky', 'Weather'), await agent('liar', 'Fables', external)]
+  const [young, old] = [randomUUID(), randomUUID()]
+  await claimed('liar', young)
+  await store.save([
+    { owner: 'alice', kind: 'task', id: old, agent: idOf('liar'), at: Date.now() - 31 * 24 * hour },
+  ])
+  expect(await whereabouts().find('task', young, asking())).toMatchObject({ route: { agent: idOf('liar') } })
+  expect(await whereabouts().find('task', old, asking())).toEqual({ silent: [], unknown: [] })
+  expect(sky.calls).toHaveLength(2)
+})
+
+test('agents beyond the most that are asked are named as not asked', async () => {
+  const agents = [await agent('sky', 'Weather'), await agent('board', 'Chess'), await agent('sea', 'Tides')]
+  const found = await whereabouts({ agentsMax: 2 }).find('task', randomUUID(), asking())
+  expect(agents.flatMap(({ calls }) => calls)).toHaveLength(2)
+  expect(found).toEqual({ silent: [], unknown: [expect.any(String)] })
+})
+
+test('an agent that may not receive the token is not asked, and named', async () => {
+  const sky = await agent('sky', 'Weather')
+  const operator = { ...asking(), token: { ...asking().token, isOperator: true } }
+  const found = await whereabouts().find('task', randomUUID(), operator)
+  expect([found, sky.calls]).toEqual([{ silent: [], unknown: ['sky'] }, []])
+})

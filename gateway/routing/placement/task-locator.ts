@@ -1,0 +1,134 @@
+import { RecentMap } from '@parley/kit/did/recent-map'
+import { InTurn } from '@parley/kit/process/keyed-mutex'
+import { isExternal } from '../../registry/admission.ts'
+import type { AgentEntry } from '../../registry/entry.ts'
+import type { Registry } from '../../registry/registry.ts'
+import type { Claim, Route, RoutingStore } from '../store/routing-store.ts'
+import {
+  type Answered,
+  AskAround,
+  type AskAroundOptions,
+  type Asking,
+  type SoughtKind,
+} from './agent-fanout.ts'
+import { settled } from './route-claims.ts'
+
+export interface WhereaboutsOptions extends AskAroundOptions {
+  store: RoutingStore
+}
+
+/** Whose request it is that wants to know. */
+export interface Owned extends Asking {
+  owner: string
+}
+
+/** The slugs of agents that may have it all the same, as in `Answered`. */
+export type Found = { route: Route } | Omit<Answered, 'holder'>
+
+/** A repeated question for the same missing thing within this time is answered without asking again. */
+const missingForMs = 10_000
+/** Agents of one caller that a look-up knows of. */
+const agentsMax = 1000
+/** Rounds of one caller over the agents at a time; further ones wait for their turn. */
+const roundsAtOnce = 4
+/** A claim of an external agent expires so long after the last message that was forwarded for it. */
+const claimKeptMs = 30 * 24 * 60 * 60 * 1000
+/** After this time the claim is verified with the supervised agents again. */
+const claimVerifiedMs = 60 * 60 * 1000
+
+/**
+ * Where tasks, contexts and payment sessions live: by the route that was recorded when a message was forwarded, or found by
+ * asking the supervised agents once. A route to an external agent is that agent's claim: it counts only while no supervised
+ * agent has the same, which is verified before the first use and then each hour.
+ */
+export class Whereabouts {
+  readonly #store: RoutingStore
+  readonly #registry: Registry
+  readonly #around: AskAround
+  readonly #missing = new RecentMap<string, number>(10_000)
+  readonly #underWay = new Map<string, Promise<Found>>()
+  readonly #turns = new InTurn()
+  #round = 0
+
+  constructor({ store, ...options }: WhereaboutsOptions) {
+    this.#store = store
+    this.#registry = options.registry
+    this.#around = new AskAround(options)
+  }
+
+  /** @param hurry agents that do not answer at once are not waited for */
+  async find(kind: SoughtKind, id: string, asking: Owned, hurry = false): Promise<Found> {
+    const route = await settled(this.#store, await this.#store.find(asking.owner, kind, id))
+    const claim = route === undefined ? undefined : this.#claimOf(route)
+    if (route !== undefined && isValid(claim)) return { route }
+    const found = await this.#lookUp(kind, id, asking, hurry)
+    if ('route' in found || route === undefined || claim === undefined || claim.until <= Date.now())
+      return found
+    if (found.silent.length > 0) return found
+    await this.#store.verifyClaim(route, Date.now() + claimVerifiedMs)
+    return { route }
+  }
+
+  /** What a new route to the agent has to carry; `known`: the route to the same agent that it replaces. */
+  claimFor(entry: AgentEntry, route: Route, known?: Route): Claim | undefined {
+    if (!isExternal(entry)) return undefined
+    const { kind, id, owner } = route
+    const isMissing = kind !== 'key' && kind !== 'priced' && this.#isMissing(keyOf(owner, kind, id))
+    const verifiedUntil = isMissing ? Date.now() + claimVerifiedMs : (known?.claim?.verifiedUntil ?? 0)
+    return { until: Date.now() + claimKeptMs, verifiedUntil }
+  }
+
+  /** It is there from now on. */
+  appeared(kind: 'task' | 'context', id: string, owner: string): void {
+    this.#missing.delete(keyOf(owner, kind, id))
+  }
+
+  /** Undefined: the route needs no verification. Routes of earlier versions carry no claim, whatever agent they lead to. */
+  #claimOf({ agent, claim, at }: Route): Claim | undefined {
+    const entry = this.#registry.find(agent)
+    if (entry === undefined) return claim
+    return isExternal(entry) ? (claim ?? { until: at + claimKeptMs, verifiedUntil: 0 }) : undefined
+  }
+
+  #isMissing(key: string): boolean {
+    return (this.#missing.get(key) ?? 0) > Date.now()
+  }
+
+  async #lookUp(kind: SoughtKind, id: string, asking: Owned, hurry: boolean): Promise<Found> {
+    const key = keyOf(asking.owner, kind, id)
+    if (this.#isMissing(key)) return { silent: [], unknown: [] }
+    const name = hurry ? `hurry ${key}` : key
+    const underWay = this.#underWay.get(name) ?? this.#ask(kind, id, asking, hurry)
+    this.#underWay.set(name, underWay)
+    try {
+      return await underWay
+    } finally {
+      this.#underWay.delete(name)
+    }
+  }
+
+  async #ask(kind: SoughtKind, id: string, asking: Owned, hurry: boolean): Promise<Found> {
+    const { owner } = asking
+    const known = new Set(await this.#store.agentsOf(owner, agentsMax))
+    this.#round = (this.#round + 1) % roundsAtOnce
+    const turn = JSON.stringify([owner, this.#round])
+    const ask = () => this.#around.ask({ kind, id, known, hurry }, asking)
+    const { holder, ...others } = await this.#turns.run([turn], ask)
+    if (holder === undefined) {
+      if (others.silent.length === 0 && others.unknown.length === 0)
+        this.#missing.set(keyOf(owner, kind, id), Date.now() + missingForMs)
+      return others
+    }
+    const { agent, context } = holder
+    const inContext = kind === 'task' && context !== undefined ? { context } : {}
+    const route: Route = { owner, kind, id, agent, at: Date.now(), ...inContext }
+    await this.#store.save([route])
+    return { route }
+  }
+}
+
+function isValid(claim: Claim | undefined): boolean {
+  return claim === undefined || Math.min(claim.until, claim.verifiedUntil) > Date.now()
+}
+
+const keyOf = (...parts: string[]) => JSON.stringify(parts)

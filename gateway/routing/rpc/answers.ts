@@ -1,0 +1,117 @@
+import { cutStalled } from '@parley/kit/http/release-when-read'
+import type { Log } from '@parley/kit/process/log'
+import type { ParleyError } from '@parley/wire/errors'
+import type { FastifyReply } from 'fastify'
+import type { AgentEntry } from '../../registry/entry.ts'
+import type { Registry } from '../../registry/registry.ts'
+import { resultIn } from '../forwarding/agent-query.ts'
+import type { Delivered } from '../forwarding/deliver.ts'
+import { begin } from '../forwarding/relay.ts'
+import type { Lessons } from '../learning/feedback.ts'
+import { firstEventOf, StreamEnd } from '../learning/stream-outcome.ts'
+import { newRoutes } from '../placement/message-routes.ts'
+import type { PaymentHomes } from '../placement/payment-affinity.ts'
+import type { Placement } from '../placement/route-claims.ts'
+import type { Sending } from '../placement/sending.ts'
+import type { Whereabouts } from '../placement/task-locator.ts'
+import type { Route, RouteKind, RoutingStore } from '../store/routing-store.ts'
+import { outcomeUnknown } from './routing-errors.ts'
+
+export interface AnswersOptions {
+  registry: Registry
+  store: RoutingStore
+  whereabouts: Whereabouts
+  lessons: Lessons
+  paymentHomes: PaymentHomes
+  log: Log
+}
+
+/** Where these live an agent says with its answer. */
+const ofAnswers = new Set<RouteKind>(['task', 'context'])
+
+/** What agents answered to messages, on its way to the senders: it is noted first where their tasks live. */
+export class Answers {
+  readonly #options: AnswersOptions
+
+  constructor(options: AnswersOptions) {
+    this.#options = options
+  }
+
+  /** Where the task lives is durable before its sender hears of it. */
+  async pass(
+    sending: Sending,
+    entry: AgentEntry,
+    delivered: Extract<Delivered, { kind: 'answered' | 'streams' }>,
+    headers: Record<string, string>,
+    { records = [], placement }: { records?: (() => Promise<void>)[]; placement?: Placement } = {},
+  ): Promise<FastifyReply> {
+    // Before the sender hears of the price: its payment must find the same agent.
+    if (delivered.head.status === 402)
+      await this.#options.paymentHomes.note(sending.message, sending.owner, entry)
+    const task = delivered.kind === 'streams' ? firstEventOf(delivered.first) : resultIn(delivered.bytes)
+    const routes = await newRoutes(this.#options, { ...sending, entry }, task)
+    const writes = [
+      ...records.map((record) => record()),
+      this.#keep(entry, routes, delivered.head.status, placement),
+    ]
+    await this.quietly(Promise.all(writes))
+    for (const { kind, id } of routes)
+      if (kind === 'task' || kind === 'context') this.#options.whereabouts.appeared(kind, id, sending.owner)
+    const route = routes.find(({ kind }) => kind === 'task')
+    if (delivered.kind === 'answered') return answer(sending.reply, entry, delivered, headers)
+    const { reply } = sending
+    begin(reply, delivered.head, entry, headers)
+    reply.raw.write(delivered.first)
+    const taught = route?.words === undefined ? undefined : new StreamEnd(this.#options.lessons, route)
+    taught?.chunk(delivered.first)
+    delivered.exchange.pipe(reply.raw, taught)
+    return reply
+  }
+
+  /** What came of it is where it lives; an agent that refused the message has neither its context nor its task. */
+  async #keep(
+    entry: AgentEntry,
+    routes: Route[],
+    status: number,
+    placement: Placement | undefined,
+  ): Promise<void> {
+    if (status >= 400 && status < 500) await placement?.letGo(ofAnswers)
+    const known = new Set(routes.map(({ kind }) => kind))
+    const others = placement?.staying().filter(({ kind }) => !known.has(kind)) ?? []
+    await this.#options.store.save([...routes, ...others.map((route) => this.#claimed(entry, route))])
+  }
+
+  #claimed(entry: AgentEntry, route: Route): Route {
+    const claim = ofAnswers.has(route.kind) ? this.#options.whereabouts.claimFor(entry, route) : undefined
+    return claim === undefined ? route : { ...route, claim }
+  }
+
+  #keepKey({ owner, key }: Sending, { id }: AgentEntry): Promise<void> {
+    return this.#options.store.save([{ owner, kind: 'key', id: key, agent: id, at: Date.now() }])
+  }
+
+  async unknown(sending: Sending, entry: AgentEntry, headers: Record<string, string>): Promise<ParleyError> {
+    await this.quietly(this.#keepKey(sending, entry))
+    return outcomeUnknown(entry.slug, sending.key, headers)
+  }
+
+  /** A task that an agent has taken is answered, even if it cannot be noted where it is: it is found by asking. */
+  async quietly(write: Promise<unknown>): Promise<void> {
+    await write.catch((error: unknown) =>
+      this.#options.log.error({ err: error }, 'routes could not be written'),
+    )
+  }
+}
+
+/** The agent's answer as it came. */
+export function answer(
+  reply: FastifyReply,
+  entry: AgentEntry,
+  { head, bytes }: { head: Parameters<typeof begin>[1]; bytes: Buffer },
+  headers: Record<string, string>,
+): FastifyReply {
+  begin(reply, head, entry, headers)
+  cutStalled(reply.raw)
+  reply.raw.end(bytes)
+  return reply
+}

@@ -1,0 +1,35 @@
+import { randomBytes, randomUUID } from 'node:crypto'
+import { Cursors } from '@parley/kit/database/cursor'
+import { expect, test } from 'vitest'
+import { cursorMaxLength, GatherCursor, type Progress } from './merged-cursor.ts'
+
+const cursors = new GatherCursor(new Cursors(randomBytes(32), cursorMaxLength))
+const at = '2026-01-01T00:00:00.000000+00:00'
+const untouched = (agent: string): Progress => ({ agent, page: null, last: null })
+
+test('a cursor opens to what was sealed, for the agents that are still there', () => {
+  const [sky, board, sea] = [randomUUID(), randomUUID(), randomUUID()]
+  const all: Progress[] = [
+    { agent: sky, page: null, last: { at, id: randomUUID() } },
+    { agent: board, page: 'page', last: null },
+    untouched(sea),
+  ]
+  const { cursor, left } = cursors.seal('tasks/list', 'alice', all)
+  expect(left).toEqual([])
+  expect(cursors.open('tasks/list', 'alice', cursor, [sky, board, sea])).toEqual(all)
+  expect(cursors.open('tasks/list', 'alice', cursor, [sea])).toEqual([untouched(sea)])
+})
+
+test('agents that find no room in the cursor are told, and it fits into a header', () => {
+  const all = Array.from({ length: 1000 }, () => ({
+    agent: randomUUID(),
+    page: 'p'.repeat(60),
+    last: { at, id: randomUUID() },
+  }))
+  const { cursor, left } = cursors.seal('tasks/list', 'alice', all)
+  expect(cursor.length).toBeLessThanOrEqual(cursorMaxLength)
+  const ids = all.map(({ agent }) => agent)
+  const kept = cursors.open('tasks/list', 'alice', cursor, ids)
+  expect(kept.length).toBeGreaterThan(40)
+  expect([...kept, ...left]).toEqual(all)
+})

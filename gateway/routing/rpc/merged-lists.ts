@@ -1,0 +1,257 @@
+import type { Cursors } from '@parley/kit/database/cursor'
+import { type AnswerClaim, isBudgetRefusal } from '@parley/kit/process/answer-budget'
+import { contextsList, parseParams, tasksList } from '@parley/wire/codecs/parley/params'
+import { isObject } from '@parley/wire/jsonrpc/envelope'
+import type { FastifyRequest } from 'fastify'
+import { z } from 'zod'
+import { isExternal } from '../../registry/admission.ts'
+import type { AgentEntry } from '../../registry/entry.ts'
+import type { Registry } from '../../registry/registry.ts'
+import { type Asked, askAgent, atOnce, questionHeaders, rpcBody } from '../forwarding/agent-query.ts'
+import { targetOf, type WayTo } from '../forwarding/agent-target.ts'
+import { headersFor } from '../forwarding/relay.ts'
+import { mayForwardToken } from '../forwarding/token-forwarding.ts'
+import type { RoutingStore } from '../store/routing-store.ts'
+import { cursorMaxLength, GatherCursor, type Position, type Progress } from './merged-cursor.ts'
+
+export interface GatherOptions {
+  registry: Registry
+  store: RoutingStore
+  cursors: Cursors
+  wayTo: WayTo
+  /** Whether an agent that is down is expected back; others are left out unless the caller has something there. */
+  isAwaited?: (entry: AgentEntry) => boolean
+  /** For each agent's answer. Default 2 s. */
+  answerMs?: number
+  /** For all answers. Default 5 s. */
+  totalMs?: number
+}
+
+export interface Gathered {
+  items: unknown[]
+  cursor: string | undefined
+  /** Slugs of the agents whose items are missing: they did not answer, are not queried, or found no room in the cursor. */
+  incomplete: string[]
+}
+
+export interface List {
+  method: 'tasks/list' | 'contexts/list'
+  params: Record<string, unknown>
+  owner: string
+  request: FastifyRequest
+  /** The request as it came: its first page is asked for with the very bytes, so that a signature holds. */
+  body: Buffer
+  /** Holds what is gathered. */
+  claim: AnswerClaim
+}
+
+/** What may still be held. */
+interface Room {
+  bytes: number
+  /** What is held already. */
+  held: number
+}
+
+/** An agent's list, as far as it is here. */
+interface Line {
+  entry: AgentEntry
+  items: Item[]
+  taken: number
+  /** Which cursor opened the page of the newest item taken, and that item. */
+  page: { cursor: string | null; next: string | null }
+  last: Position | null
+  failed: boolean
+}
+
+interface Item extends Position {
+  json: unknown
+}
+
+/** Maximum number of agents queried. */
+const agentsMax = 1000
+const askedAtOnce = 16
+/** All that is held at a time of one list. */
+const heldMaxBytes = 64 * 1024 * 1024
+const cursorIn = z.string().max(cursorMaxLength).optional()
+
+/**
+ * `tasks/list` and `contexts/list` over the supervised agents, newest first. Nothing is sent to external agents: those at which
+ * the caller has something are reported as incomplete.
+ */
+export class Gather {
+  readonly #options: GatherOptions
+  readonly #cursors: GatherCursor
+
+  constructor(options: GatherOptions) {
+    this.#options = options
+    this.#cursors = new GatherCursor(options.cursors)
+  }
+
+  /** @throws ParleyError InvalidParams */
+  async list(list: List): Promise<Gathered> {
+    const { cursor: given, ...rest } = list.params
+    const schema = list.method === 'tasks/list' ? tasksList : contextsList
+    const { limit } = parseParams(schema, rest)
+    const cursor = parseParams(z.object({ cursor: cursorIn }), { cursor: given ?? undefined }).cursor
+    const { lines, absent } = await this.#lines(list, cursor)
+    const room = { bytes: heldMaxBytes, held: 0 }
+    const deadline = AbortSignal.timeout(this.#options.totalMs ?? 5000)
+    const read = (line: Line) => this.#read(line, { ...list, room, deadline }, cursor === undefined)
+    await atOnce(lines, askedAtOnce, read)
+    const items = merge(lines, limit)
+    const failed = lines.flatMap(({ failed: isFailed, entry }) => (isFailed ? [entry.slug] : []))
+    if (!lines.some((line) => !line.failed && hasMore(line)))
+      return { items, cursor: undefined, incomplete: [...absent, ...failed] }
+    const sealed = this.#seal(list, lines)
+    return { items, cursor: sealed.cursor, incomplete: [...absent, ...failed, ...sealed.left] }
+  }
+
+  /** `absent`: slugs of agents that may have something of the caller and are not queried. */
+  async #lines(
+    { method, owner, request }: List,
+    cursor: string | undefined,
+  ): Promise<{ lines: Line[]; absent: string[] }> {
+    const { registry, store, isAwaited = () => true } = this.#options
+    const known = new Set(await store.agentsOf(owner, agentsMax))
+    const absent: string[] = []
+    const asked = new Map<string, AgentEntry>()
+    for (const entry of registry.all()) {
+      const { id, slug } = entry
+      if (isExternal(entry)) {
+        if (known.has(id)) absent.push(slug)
+      } else if (!isAwaited(entry) && !known.has(id)) continue
+      else if (asked.size >= agentsMax || isBarred(entry) || !mayForwardToken(entry, request.token))
+        absent.push(slug)
+      else asked.set(id, entry)
+    }
+    for (const { id, slug } of registry.left()) if (known.has(id)) absent.push(slug)
+    const ids = [...asked.keys()]
+    const from: Progress[] =
+      cursor === undefined
+        ? ids.map((agent) => ({ agent, page: null, last: null }))
+        : this.#cursors.open(method, owner, cursor, ids)
+    const lines = from.flatMap(({ agent, page, last }) => {
+      const entry = asked.get(agent)
+      if (entry === undefined) return []
+      return { entry, items: [], taken: 0, page: { cursor: page, next: null }, last, failed: false }
+    })
+    return { lines, absent }
+  }
+
+  /** One page; a second one where the first was read to its end before. */
+  async #read(
+    line: Line,
+    list: List & { room: Room; deadline: AbortSignal },
+    isFirst: boolean,
+  ): Promise<void> {
+    const signal = AbortSignal.any([list.deadline, AbortSignal.timeout(this.#options.answerMs ?? 2000)])
+    try {
+      for (let pages = 0; pages < 2; pages += 1) {
+        const asked = await this.#ask(line, list, isFirst && pages === 0, signal)
+        if (!Array.isArray(asked.result)) throw new Error(`answered ${asked.status}`)
+        const all = asked.result.map((json) => itemOf(json, list.method))
+        line.items = line.last === null ? all : behind(all, line.last)
+        const next = asked.headers['x-next-cursor']
+        line.page.next = typeof next === 'string' ? next : null
+        if (line.items.length > 0 || line.page.next === null) return
+        line.page = { cursor: line.page.next, next: null }
+        line.last = null
+      }
+    } catch (error) {
+      // No agent is at fault, and the list may be read again.
+      if (isBudgetRefusal(error)) throw error
+      line.failed = true
+      line.items = []
+    }
+  }
+
+  async #ask(
+    line: Line,
+    { room, ...list }: List & { room: Room },
+    asItCame: boolean,
+    signal: AbortSignal,
+  ): Promise<Asked> {
+    const target = targetOf(line.entry, '/', this.#options.wayTo)
+    const { method, params, request, body, claim } = list
+    const grew = (bytes: number) => claim.reserve((room.held += bytes))
+    const options = { signal, answerMaxBytes: room.bytes, grew }
+    const held = (asked: Asked) => {
+      room.bytes -= asked.size
+      return asked
+    }
+    if (asItCame) {
+      const headers = headersFor(request, { to: line.entry, hasBody: true })
+      delete headers['host']
+      return held(await askAgent(target, { ...options, headers, body }))
+    }
+    const { cursor: _, ...rest } = params
+    const from = line.page.cursor === null ? {} : { cursor: line.page.cursor }
+    const headers = questionHeaders(request.headers, request.id)
+    return held(await askAgent(target, { ...options, headers, body: rpcBody(method, { ...rest, ...from }) }))
+  }
+
+  /** First the lists that were read in part: one that was not touched can be read again from its beginning. */
+  #seal({ method, owner }: List, lines: readonly Line[]): { cursor: string; left: string[] } {
+    const goOn = lines.filter((line) => line.failed || hasMore(line))
+    const progress = goOn.map(progressOf).sort((a, b) => Number(a.last === null) - Number(b.last === null))
+    const { cursor, left } = this.#cursors.seal(method, owner, progress)
+    const slugs = new Map(goOn.map(({ entry }) => [entry.id, entry.slug]))
+    return { cursor, left: left.flatMap(({ agent }) => slugs.get(agent) ?? []) }
+  }
+}
+
+/** An operator decided that nothing goes there. */
+function isBarred({ admitted, quarantine }: AgentEntry): boolean {
+  return !admitted || quarantine?.by !== undefined
+}
+
+function hasMore({ taken, items, page }: Line): boolean {
+  return taken < items.length || page.next !== null
+}
+
+function progressOf({ entry, failed, taken, items, page, last }: Line): Progress {
+  const newest = items[taken - 1]
+  const reached = newest === undefined ? last : { at: newest.at, id: newest.id }
+  const isRead = !failed && taken === items.length && page.next !== null
+  return { agent: entry.id, page: isRead ? page.next : page.cursor, last: reached }
+}
+
+/** The items after `last`; where that was removed, or moved to the front, those that are older. */
+function behind(items: readonly Item[], last: Position): Item[] {
+  const at = items.findIndex(({ id }) => id === last.id)
+  if (at !== -1 && items[at]?.at === last.at) return items.slice(at + 1)
+  const older = items.findIndex((item) => item.at < last.at || (item.at === last.at && item.id < last.id))
+  return older === -1 ? [] : items.slice(older)
+}
+
+/** Each agent's own order is kept; of the first ones the newest comes next. A line that is used up ends the page. */
+function merge(lines: readonly Line[], limit: number): unknown[] {
+  const items: unknown[] = []
+  while (items.length < limit) {
+    let newest: Line | undefined
+    for (const line of lines) {
+      const item = line.items[line.taken]
+      if (item === undefined) {
+        // What it has next may be newer than what the others have.
+        if (line.page.next !== null) return items
+        continue
+      }
+      const best = newest?.items[newest.taken]
+      if (best === undefined || item.at > best.at) newest = line
+    }
+    if (newest === undefined) return items
+    items.push(newest.items[newest.taken]?.json)
+    newest.taken += 1
+  }
+  return items
+}
+
+/** Agents of earlier versions do not say when a task was created. */
+function itemOf(json: unknown, method: List['method']): Item {
+  const object = isObject(json) ? json : {}
+  if (method === 'contexts/list')
+    return { id: String(object['context_id']), at: String(object['updated_at']), json }
+  const { status, created_at: createdAt } = object
+  const at = createdAt ?? (isObject(status) ? status['timestamp'] : '')
+  return { id: String(object['id']), at: String(at), json }
+}

@@ -1,0 +1,289 @@
+import { randomUUID } from 'node:crypto'
+import { InTurn } from '@parley/kit/process/keyed-mutex'
+import type { Log } from '@parley/kit/process/log'
+import { messageSend, parseParams } from '@parley/wire/codecs/parley/params'
+import { isObject } from '@parley/wire/jsonrpc/envelope'
+import type { FastifyReply } from 'fastify'
+import { isExternal } from '../../registry/admission.ts'
+import type { AgentEntry } from '../../registry/entry.ts'
+import type { Registry } from '../../registry/registry.ts'
+import { rpcPath, targetOf, type WayTo } from '../forwarding/agent-target.ts'
+import { completed, mayComplete, seededUuid } from '../forwarding/completed-request.ts'
+import { type Delivered, type Delivery, deliver } from '../forwarding/deliver.ts'
+import type { Seen } from '../forwarding/relay.ts'
+import { requireForwarding, tokenDecision } from '../forwarding/token-forwarding.ts'
+import type { Lessons } from '../learning/feedback.ts'
+import { exclusionOf, waitMaxMs } from '../negotiation/availability.ts'
+import { nextChoice, worthWaitingFor } from '../negotiation/choices.ts'
+import type { Decision, Negotiator, Question } from '../negotiation/negotiator.ts'
+import { NewcomerShare } from '../negotiation/newcomer-share.ts'
+import { textOf, wantedBy } from '../negotiation/requirements.ts'
+import { Holders } from '../placement/bindings.ts'
+import { type Home, homeOf } from '../placement/message-affinity.ts'
+import {
+  cannotBePaid,
+  PaymentHomes,
+  payeeUnknown,
+  type Shown,
+  shownIn,
+} from '../placement/payment-affinity.ts'
+import { Placement } from '../placement/route-claims.ts'
+import { type Incoming, keyOf, newNames, type Sending } from '../placement/sending.ts'
+import type { Whereabouts } from '../placement/task-locator.ts'
+import type { RoutingStore } from '../store/routing-store.ts'
+import { AgentWaits } from './agent-waits.ts'
+import { Answers, answer } from './answers.ts'
+import { isNotUnderstood } from './not-understood.ts'
+import { noAgent, nobodyFree } from './routing-errors.ts'
+
+export interface MessageRouterOptions {
+  registry: Registry
+  store: RoutingStore
+  negotiator: Negotiator
+  whereabouts: Whereabouts
+  lessons: Lessons
+  wayTo: WayTo
+  seen: Seen
+  log: Log
+  /** ROUTE_MIN_SCORE. */
+  minScore: number
+  /** As in `Delivery`. */
+  repeatMs?: number
+  /** For an agent that is about to come back. Default 3 s. */
+  waitMs?: number
+}
+
+/** Agents that get a chance at most, one after another. */
+const triesMax = 5
+/** `message/send` and `message/stream` without a named agent: to where their task or context lives, else by negotiation. */
+export class MessageRouter {
+  readonly #options: MessageRouterOptions
+  readonly #turns = new InTurn()
+  readonly #paymentHomes: PaymentHomes
+  readonly #holders: Holders
+  readonly #answers: Answers
+  readonly #waits = new AgentWaits()
+  readonly #newcomers = new NewcomerShare()
+
+  constructor(options: MessageRouterOptions) {
+    this.#options = options
+    const paymentHomes = new PaymentHomes(options)
+    this.#paymentHomes = paymentHomes
+    this.#holders = new Holders({ ...options, paymentHomes })
+    this.#answers = new Answers({ ...options, paymentHomes })
+  }
+
+  /** @throws ParleyError */
+  route(incoming: Incoming): Promise<FastifyReply> {
+    const { request, params, owner } = incoming
+    const { message } = parseParams(messageSend, params)
+    const shown = shownIn(request.headers, message)
+    const paid = shown === undefined ? undefined : message.messageId.toLowerCase()
+    const named = [message.taskId, message.contextId, keyOf(request), paid]
+    const names = named.flatMap((id, at) => (id === undefined ? [] : [JSON.stringify([owner, at, id])]))
+    return this.#turns.run(names, () => this.#route(incoming, shown))
+  }
+
+  async #route(incoming: Incoming, shown: Shown | undefined): Promise<FastifyReply> {
+    const { request, owner, params } = incoming
+    const sent = parseParams(messageSend, params)
+    const key = keyOf(request)
+    const asking = { owner, headers: request.headers, token: request.token, requestId: request.id }
+    const found = homeOf(this.#options, sent.message, key, asking)
+    const itsOwn = found.then(({ home }) => home)
+    const home = await this.#paymentHomes.homeOf(sent.message, shown, asking, itsOwn)
+    const { mayHaveTask } = await found
+    const words = this.#options.lessons.wordsOf(textOf(sent.message))
+    const { message } = sent
+    const sending: Sending = {
+      ...incoming,
+      message,
+      shown,
+      key: key ?? randomUUID(),
+      keyIsTheirs: key !== undefined,
+      words,
+    }
+    if (home !== undefined) return this.#toHome(sending, home)
+    const configuration = params['configuration']
+    const negotiation = isObject(configuration) ? configuration['negotiation'] : undefined
+    const wanted = wantedBy(sent, negotiation, this.#options.minScore)
+    const minScoreIsOurs = !isObject(negotiation) || wanted.minScore === this.#options.minScore
+    const refuse = this.#refusalOf(sending, mayHaveTask)
+    const newcomerWins = this.#shareOf()
+    return this.#toBest(sending, {
+      wanted,
+      owner,
+      method: incoming.method,
+      newcomerWins,
+      refuse,
+      minScoreIsOurs,
+    })
+  }
+
+  /** A message of a task or context stays with its agent, whatever happens there. */
+  async #toHome(sending: Sending, { entry, by }: Home): Promise<FastifyReply> {
+    const holder = by === 'key' ? undefined : await this.#holders.bound(sending, entry)
+    if (holder !== undefined) return this.#toHome(sending, holder)
+    const delivered = await this.#deliver(sending, entry, by === 'task')
+    const headers = { 'x-agent': entry.slug }
+    if (delivered.kind === 'unknown') throw await this.#answers.unknown(sending, entry, headers)
+    if (delivered.kind === 'not taken') {
+      if (delivered.answer !== undefined) return answer(sending.reply, entry, delivered.answer, headers)
+      throw nobodyFree([{ agent: entry.slug, outcome: delivered.why }], headers)
+    }
+    return this.#answers.pass(sending, entry, delivered, headers)
+  }
+
+  async #toBest(sending: Sending, question: Question): Promise<FastifyReply> {
+    const { negotiator, registry, store } = this.#options
+    const decision = await this.#decide(sending, question)
+    const named = { 'x-negotiation-id': decision.id }
+    const record = () => negotiator.record(decision, question)
+    if (decision.order.length === 0) {
+      await record()
+      if (sending.shown?.kind === 'transfer') throw payeeUnknown(named)
+      await this.#requireToken(sending, question)
+      throw noAgent(decision, negotiator.candidatesOut(decision.ranking.candidates.slice(0, 5)), named)
+    }
+    // A payment is shown to one agent: one that was busy may have taken it.
+    const tries = sending.shown === undefined ? triesMax : 1
+    const placement = new Placement(store, newNames(sending, store.shared))
+    const notTaken = new Set<string>()
+    let refusal: { entry: AgentEntry; delivered: Extract<Delivered, { kind: 'answered' }> } | undefined
+    while (notTaken.size < tries) {
+      const id = nextChoice(decision.order, notTaken)?.ranked.id
+      if (id === undefined) break
+      notTaken.add(id)
+      const entry = registry.find(id)
+      if (entry === undefined) continue
+      // Before a byte of it leaves: what comes again, or comes to another gateway, must find the same agent.
+      const holder = await this.#holders.standing(sending, entry, placement)
+      if (holder !== undefined) return this.#toHome(sending, holder)
+      const delivered = await this.#deliver(sending, entry)
+      const notUnderstood = sending.shown === undefined && isNotUnderstood(entry, delivered)
+      decision.tried.push({ agent: entry.slug, outcome: notUnderstood ? 'refused' : outcomeOf(delivered) })
+      // One further candidate at most, whatever comes of it.
+      if (notUnderstood && refusal === undefined) {
+        refusal = { entry, delivered }
+        continue
+      }
+      if (delivered.kind === 'not taken' && refusal !== undefined) break
+      if (delivered.kind === 'not taken') continue
+      const headers = { ...named, 'x-agent': entry.slug }
+      if (delivered.kind !== 'unknown')
+        return this.#answers.pass(sending, entry, delivered, headers, { records: [record], placement })
+      await this.#answers.quietly(Promise.all([record(), store.save(placement.staying())]))
+      throw await this.#answers.unknown(sending, entry, headers)
+    }
+    await this.#answers.quietly(placement.letGo())
+    if (refusal !== undefined) {
+      const headers = { ...named, 'x-agent': refusal.entry.slug }
+      return this.#answers.pass(sending, refusal.entry, refusal.delivered, headers, { records: [record] })
+    }
+    await record()
+    throw nobodyFree(decision.tried, named, decision.order)
+  }
+
+  /** Waits a moment for the best agent where it is being started, or may be back soon for another reason. */
+  async #decide({ owner, reply }: Sending, question: Question): Promise<Decision> {
+    const { negotiator, registry, waitMs = waitMaxMs } = this.#options
+    const until = Date.now() + waitMs
+    for (;;) {
+      const decision = await negotiator.decide(question)
+      const awaited = worthWaitingFor(decision.order, nextChoice(decision.order))
+      if (awaited.length === 0) return decision
+      const isBack = () =>
+        awaited.some(({ ranked }) => {
+          const entry = registry.find(ranked.id)
+          return entry !== undefined && exclusionOf(entry) === undefined
+        })
+      const hasLeft = () => reply.raw.destroyed
+      if (!(await this.#waits.wait(owner, until, { isBack, hasLeft }))) return decision
+    }
+  }
+
+  /** Whether a newcomer may win; evaluated once per message, even when the message is routed again. */
+  #shareOf(): (evidenced: string) => boolean {
+    let wins: boolean | undefined
+    return (evidenced) => {
+      wins ??= this.#newcomers.take(evidenced)
+      return wins
+    }
+  }
+
+  async #deliver(sending: Sending, entry: AgentEntry, continues = false): Promise<Delivered> {
+    const { seen, wayTo, repeatMs } = this.#options
+    const { request, reply, key, claim } = sending
+    requireForwarding(entry, request.token)
+    const delivery: Delivery = {
+      request,
+      reply,
+      sent: await this.#completed(sending, entry, continues),
+      key,
+      seen,
+      claim,
+      ...(repeatMs !== undefined && { repeatMs }),
+    }
+    try {
+      return await deliver(targetOf(entry, rpcPath(entry, request), wayTo), delivery)
+    } catch (error) {
+      return { kind: 'not taken', why: 'not reached', error: error as Error }
+    }
+  }
+
+  /** Why an agent cannot have the message, whatever it is good for. */
+  #refusalOf(sending: Sending, mayHaveTask: readonly string[]): NonNullable<Question['refuse']> {
+    return (id) =>
+      this.#cannotStream(sending, id) ??
+      this.#cannotTakeTask(id, mayHaveTask) ??
+      this.#cannotSeePayment(sending, id) ??
+      this.#cannotHaveToken(sending, id)
+  }
+
+  #cannotTakeTask(id: string, [slug]: readonly string[]): string | undefined {
+    const entry = this.#options.registry.find(id)
+    if (slug === undefined || entry === undefined || !isExternal(entry)) return undefined
+    return `it is external, and agent ${slug} may have the task`
+  }
+
+  /** @param continues the message is for a task that the agent has */
+  async #completed({ request, body, message, owner, key }: Sending, entry: AgentEntry, continues: boolean) {
+    const { headers } = request
+    if (!mayComplete(entry, headers)) return { body }
+    const seed = JSON.stringify([owner, key])
+    const { taskId } = message
+    const task = taskId === undefined ? undefined : await this.#options.store.find(owner, 'task', taskId)
+    const contextId = task?.context ?? (continues ? undefined : seededUuid(seed, 'context'))
+    return completed(entry, { headers, body }, { seed, contextId })
+  }
+
+  #cannotStream({ method }: Sending, id: string): string | undefined {
+    if (method !== 'message/stream') return undefined
+    const capabilities = this.#options.registry.find(id)?.card['capabilities']
+    return isObject(capabilities) && capabilities['streaming'] === false ? 'it does not stream' : undefined
+  }
+
+  #cannotSeePayment({ shown }: Sending, id: string): string | undefined {
+    const entry = this.#options.registry.find(id)
+    return entry && cannotBePaid(entry, shown)
+  }
+
+  #cannotHaveToken({ request }: Sending, id: string): string | undefined {
+    const entry = this.#options.registry.find(id)
+    const isRefused = entry !== undefined && tokenDecision(entry, request.token) === 'wrong_audience'
+    return isRefused ? 'it is external, and the token does not name it' : undefined
+  }
+
+  /** @throws ParleyError InsufficientPermissions when the best of those that can do it may not receive this token */
+  async #requireToken(sending: Sending, question: Question): Promise<void> {
+    const refuse = (id: string) => this.#cannotStream(sending, id)
+    const { order } = await this.#options.negotiator.decide({ ...question, refuse })
+    const entry = order[0] && this.#options.registry.find(order[0].ranked.id)
+    if (entry !== undefined) requireForwarding(entry, sending.request.token)
+  }
+}
+
+function outcomeOf(delivered: Delivered): Decision['tried'][number]['outcome'] {
+  if (delivered.kind === 'not taken') return delivered.why
+  return delivered.kind === 'unknown' ? 'unknown' : 'answered'
+}

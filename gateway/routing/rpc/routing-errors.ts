@@ -1,0 +1,60 @@
+import { ParleyError } from '@parley/wire/errors'
+import type { JsonObject } from '@parley/wire/model/task'
+import type { Choice } from '../negotiation/choices.ts'
+import type { Decision, Try } from '../negotiation/negotiator.ts'
+
+type Headers = Record<string, string>
+
+/** No agent can do it: the best candidates, with the reasons (spec/gateway-routing.md#json-rpc-without-an-agent). */
+export function noAgent(decision: Decision, candidates: JsonObject[], headers: Headers): ParleyError {
+  return new ParleyError('UnsupportedOperation', {
+    message: 'No agent can do this',
+    data: {
+      reason: 'no_agent',
+      negotiation_id: decision.id,
+      candidates,
+      excluded: decision.answer['excluded'],
+      excluded_total: decision.answer['excluded_total'],
+    },
+    headers,
+  })
+}
+
+/**
+ * Nothing of the message is with any agent: it may be sent again.
+ * @param order the agents that could do it; absent: the message belongs to the one that was tried
+ */
+export function nobodyFree(
+  tried: readonly Try[],
+  headers: Headers,
+  order: readonly Choice[] = [],
+): ParleyError {
+  const away = order.flatMap(({ ranked: { slug }, away: absence }) =>
+    absence === undefined ? [] : [{ agent: slug, ...absence }],
+  )
+  const seconds = Math.min(60, ...away.map(({ retrySeconds }) => retrySeconds), tried.length > 0 ? 2 : 60)
+  const retry = `Send the message again in ${seconds} seconds.`
+  const [first] = away
+  const message =
+    first === undefined || tried.length > 0
+      ? `No agent that can do this takes work at the moment. ${retry}`
+      : `Agent ${first.agent} can do this and is not available at the moment (${first.rule}). ${retry}`
+  return new ParleyError('Unavailable', {
+    message,
+    data: {
+      reason: 'agent_down',
+      tried: tried.map(({ agent, outcome }) => ({ agent, outcome })),
+      ...(away.length > 0 && { away: away.map(({ agent, rule }) => ({ agent, rule })) }),
+    },
+    headers: { ...headers, 'retry-after': String(seconds) },
+  })
+}
+
+/** The message may be with the agent or not; under its key it can be sent again without being done twice. */
+export function outcomeUnknown(agent: string, key: string, headers: Headers): ParleyError {
+  return new ParleyError('Unavailable', {
+    message: `Whether agent ${agent} took the message is not known: send it again with the same Idempotency-Key`,
+    data: { reason: 'outcome_unknown', agent, idempotency_key: key },
+    headers: { ...headers, 'idempotency-key': key, 'retry-after': '2' },
+  })
+}

@@ -1,0 +1,199 @@
+import { type Authenticator, requireScope } from '@parley/kit/auth/authenticate'
+import { cutStalled, releaseWhenRead } from '@parley/kit/http/release-when-read'
+import type { AnswerBudget } from '@parley/kit/process/answer-budget'
+import type { Log } from '@parley/kit/process/log'
+import { uuid } from '@parley/wire/codecs/parley/message-in'
+import { contextsClear, parseParams } from '@parley/wire/codecs/parley/params'
+import { wireObject } from '@parley/wire/codecs/parley/spelling'
+import { ParleyError } from '@parley/wire/errors'
+import { type RequestId, readId, readRequest, resultEnvelope } from '@parley/wire/jsonrpc/envelope'
+import { parseJson } from '@parley/wire/jsonrpc/parse-json'
+import type { FastifyReply, FastifyRequest } from 'fastify'
+import { z } from 'zod'
+import type { Registry } from '../../registry/registry.ts'
+import { resultIn } from '../forwarding/agent-query.ts'
+import { rpcPath, targetOf, type WayTo } from '../forwarding/agent-target.ts'
+import { WholeAnswer } from '../forwarding/buffered-response.ts'
+import { completed } from '../forwarding/completed-request.ts'
+import type { Watch } from '../forwarding/exchange.ts'
+import { idOfRefused } from '../forwarding/id-of-refused.ts'
+import { relay, type Seen } from '../forwarding/relay.ts'
+import { operatorTokenRefused, tokenInfoOf } from '../forwarding/token-forwarding.ts'
+import { agentHasLeft, incompleteHeader, mayBeAt } from '../forwarding/upstream-error.ts'
+import type { Lessons } from '../learning/feedback.ts'
+import { StreamEnd } from '../learning/stream-outcome.ts'
+import type { Incoming } from '../placement/sending.ts'
+import type { Whereabouts } from '../placement/task-locator.ts'
+import type { Route, RoutingStore } from '../store/routing-store.ts'
+import type { Gather } from './merged-lists.ts'
+import type { MessageRouter } from './message-router.ts'
+import { rpcMethods } from './rpc-methods.ts'
+
+export interface RpcRouterOptions {
+  authenticator: Authenticator
+  answers: AnswerBudget
+  registry: Registry
+  store: RoutingStore
+  messages: MessageRouter
+  whereabouts: Whereabouts
+  gather: Gather
+  lessons: Lessons
+  wayTo: WayTo
+  seen: Seen
+  /** Public address of the gateway. */
+  gatewayUrl: string
+  log: Log
+}
+
+/** What is known of a request when it fails. */
+export interface Known {
+  id: RequestId
+}
+
+const taskIn = wireObject({ taskId: uuid }, { taskId: ['id'] })
+const feedbackIn = wireObject({ rating: z.int().min(1).max(5).optional().catch(undefined) })
+
+/**
+ * JSON-RPC without a named agent (spec/gateway-routing.md#json-rpc-without-an-agent): the caller, the body and the scope are checked in the order of
+ * an agent's own checks; then the request goes on, to external agents with what they may require.
+ */
+export class RpcRouter {
+  readonly #options: RpcRouterOptions
+
+  constructor(options: RpcRouterOptions) {
+    this.#options = options
+  }
+
+  /** @throws ParleyError; `known.id` is then what the envelope of the error carries */
+  async answer(
+    request: FastifyRequest,
+    reply: FastifyReply,
+    pathMethod: string | undefined,
+    known: Known,
+  ): Promise<FastifyReply> {
+    const body = (request.body as Buffer | undefined) ?? Buffer.alloc(0)
+    const caller = await this.#options.authenticator
+      .authenticate(request.headers, body)
+      .catch((refusal: unknown) => {
+        known.id = idOfRefused(body)
+        throw refusal
+      })
+    request.callerId = caller.id
+    const claim = this.#options.answers.open(caller.id)
+    releaseWhenRead(reply, claim)
+    // It is kept as long as the agent answers.
+    request.body = undefined
+    claim.reserve(body.byteLength)
+    request.token = tokenInfoOf(caller, this.#options.gatewayUrl)
+    const json = parseJson(body)
+    known.id = readId(json)
+    const { id, method, params } = readRequest(json)
+    if (pathMethod !== undefined && pathMethod !== method)
+      throw new ParleyError('InvalidRequest', { message: 'method differs from the path' })
+    const row = rpcMethods.get(method)
+    if (row === undefined) throw new ParleyError('MethodNotFound')
+    request.rpcMethod = method
+    requireScope(caller, row.scope)
+    if (request.token.isOperator) throw operatorTokenRefused()
+    const incoming: Incoming = { request, reply, body, method, params, owner: caller.id, claim }
+    if (row.aim === 'message') return this.#options.messages.route(incoming)
+    if (row.aim === 'task') return this.#toTask(incoming)
+    if (row.aim === 'context') return this.#clearContext(incoming)
+    if (row.aim === 'gateway') throw new ParleyError('AuthenticatedExtendedCardNotConfigured')
+    return this.#list(incoming, id, row.aim === 'tasks' ? 'tasks/list' : 'contexts/list')
+  }
+
+  async #toTask(incoming: Incoming): Promise<FastifyReply> {
+    const { taskId } = parseParams(taskIn, incoming.params)
+    const route = await this.#find('task', taskId, incoming)
+    return this.#relay(incoming, route, this.#watchOf(incoming, route))
+  }
+
+  async #clearContext(incoming: Incoming): Promise<FastifyReply> {
+    const { contextId } = parseParams(contextsClear, incoming.params)
+    const { owner, claim } = incoming
+    const route = await this.#find('context', contextId, incoming)
+    return this.#relay(
+      incoming,
+      route,
+      () =>
+        new WholeAnswer(claim, (bytes) => {
+          if (isSuccess(resultIn(bytes))) void this.#forget(owner, contextId)
+        }),
+    )
+  }
+
+  async #forget(owner: string, contextId: string): Promise<void> {
+    try {
+      await this.#options.lessons.forget(owner, contextId)
+      await this.#options.store.removeContext(owner, contextId)
+    } catch (error) {
+      this.#options.log.error({ err: error }, 'a cleared context could not be forgotten')
+    }
+  }
+
+  async #find(kind: 'task' | 'context', id: string, { request, owner }: Incoming): Promise<Route> {
+    const asking = { owner, headers: request.headers, token: request.token, requestId: request.id }
+    const found = await this.#options.whereabouts.find(kind, id, asking)
+    if ('route' in found) return found.route
+    // "Not found" would be believed, though it may be there.
+    if (found.silent.length > 0) throw mayBeAt(found.silent, kind)
+    const headers =
+      found.unknown.length === 0 ? {} : { 'x-parley-incomplete': incompleteHeader(found.unknown) }
+    if (kind === 'task') throw new ParleyError('TaskNotFound', { data: { taskId: id }, headers })
+    throw new ParleyError('ContextNotFound', { data: { contextId: id }, headers })
+  }
+
+  #relay(
+    { request, reply, body }: Incoming,
+    route: Route,
+    watch: (() => Watch) | undefined,
+  ): Promise<FastifyReply> {
+    const { registry, wayTo, seen } = this.#options
+    const entry = registry.find(route.agent)
+    if (entry === undefined) throw agentHasLeft(route.kind === 'context' ? 'context' : 'task')
+    const target = targetOf(entry, rpcPath(entry, request), wayTo)
+    return relay(request, reply, target, completed(entry, { headers: request.headers, body }), {
+      seen,
+      headers: { 'x-agent': entry.slug },
+      watch: watch && (({ status }) => (status === 200 ? watch() : undefined)),
+    })
+  }
+
+  /** Who looks on: ratings are learned from, and the ends of tasks whose words wait. */
+  #watchOf({ method, params, claim }: Incoming, route: Route): (() => Watch) | undefined {
+    const { lessons } = this.#options
+    if (method === 'tasks/feedback') {
+      const { rating } = parseParams(feedbackIn, params)
+      if (rating === undefined) return undefined
+      return () =>
+        new WholeAnswer(claim, (bytes) => {
+          if (isSuccess(resultIn(bytes))) lessons.rated(route, rating)
+        })
+    }
+    if (route.words === undefined) return undefined
+    if (method === 'tasks/resubscribe') return () => new StreamEnd(lessons, route)
+    if (method !== 'tasks/get') return undefined
+    return () => new WholeAnswer(claim, (bytes) => lessons.saw(route, resultIn(bytes)))
+  }
+
+  async #list(
+    incoming: Incoming,
+    id: RequestId,
+    method: 'tasks/list' | 'contexts/list',
+  ): Promise<FastifyReply> {
+    const { reply } = incoming
+    const { items, cursor, incomplete } = await this.#options.gather.list({ ...incoming, method })
+    if (cursor !== undefined) void reply.header('x-next-cursor', cursor)
+    if (incomplete.length > 0) void reply.header('x-parley-incomplete', incompleteHeader(incomplete))
+    cutStalled(reply.raw)
+    return reply
+      .header('cache-control', 'no-store')
+      .type('application/json; charset=utf-8')
+      .send(resultEnvelope(id, JSON.stringify(items)))
+  }
+}
+
+function isSuccess(result: unknown): boolean {
+  return typeof result === 'object' && result !== null && (result as { success?: unknown }).success === true
+}

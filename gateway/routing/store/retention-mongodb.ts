@@ -1,0 +1,102 @@
+import type { Collection, Filter } from 'mongodb'
+import { type GatewayMongodb, gatewayScope } from '../../store/gateway-mongodb.ts'
+import { type DecisionBounds, holdersMax, surplusOf } from './decision-quotas.ts'
+import type { DecisionDocument, RouteAgentDocument, RouteDocument } from './routing-mongodb.ts'
+import type { RoutingStore } from './routing-store.ts'
+import type { LessonDocument } from './training-examples-mongodb.ts'
+
+interface Old {
+  _id: string
+  agent_id: string
+  at: number
+}
+
+/** Of more, the oldest go. */
+const most = { lessons: 100_000 }
+/** What was forgotten stays as a mark, so that every gateway hears of it. */
+const marksForMs = 10 * 60_000
+
+/** As `RoutingStore.removeOld`; several gateways may do it at once. */
+export async function removeOldRouting(
+  database: GatewayMongodb,
+  { before, bounds }: { before: Parameters<RoutingStore['removeOld']>[0]; bounds: DecisionBounds },
+  limit: number,
+): Promise<number> {
+  const routes = database.collection<RouteDocument>('routes')
+  const decisions = database.collection<DecisionDocument>('decisions')
+  const lessons = database.collection<LessonDocument>('lessons')
+  const agents = database.collection<RouteAgentDocument>('route_agents')
+  const forgotten = { body: { $exists: false }, at: { $lt: Date.now() - marksForMs } }
+  const counts = [
+    await remove(routes, { kind: 'task', at: { $lt: before.routes } }, limit),
+    await remove(routes, { kind: 'context', at: { $lt: before.routes } }, limit),
+    await remove(routes, { kind: 'session', at: { $lt: before.routes } }, limit),
+    await removeExpiredClaims(routes, before.claims, limit),
+    await remove(routes, { kind: 'key', at: { $lt: before.keys } }, limit),
+    await remove(routes, { kind: 'priced', at: { $lt: before.keys } }, limit),
+    await remove(routes, { kind: 'unrated', at: { $lt: before.keys } }, limit),
+    await remove(decisions, { at: { $lt: before.decisions } }, limit),
+    await removeSurplus(decisions, false, bounds.callers, limit),
+    await removeSurplus(decisions, true, bounds.anonymous, limit),
+    await remove(lessons, { at: { $lt: before.lessons } }, limit),
+    await remove(lessons, forgotten, limit),
+    await removeBeyond(lessons, most.lessons, limit),
+    await remove(agents, { at: { $lt: before.routes } }, limit),
+  ]
+  return counts.reduce((sum, count) => sum + count, 0)
+}
+
+async function remove<T extends Old>(all: Collection<T>, old: Filter<T>, limit: number): Promise<number> {
+  const filter = { ...old, agent_id: gatewayScope } as Filter<T>
+  const found = await all
+    .find(filter)
+    .sort({ at: 1 })
+    .limit(limit)
+    .project<{ _id: string }>({ _id: 1 })
+    .toArray()
+  if (found.length === 0) return 0
+  const ids = { _id: { $in: found.map(({ _id }) => _id) } } as Filter<T>
+  return (await all.deleteMany({ ...filter, ...ids })).deletedCount
+}
+
+async function removeExpiredClaims(
+  routes: Collection<RouteDocument>,
+  before: number,
+  limit: number,
+): Promise<number> {
+  const filter = { agent_id: gatewayScope, claim_until: { $lt: before } }
+  const found = await routes.find(filter).limit(limit).project<{ _id: string }>({ _id: 1 }).toArray()
+  if (found.length === 0) return 0
+  const ids = { _id: { $in: found.map(({ _id }) => _id) } }
+  return (await routes.deleteMany({ ...filter, ...ids })).deletedCount
+}
+
+async function removeBeyond<T extends Old>(all: Collection<T>, keep: number, limit: number): Promise<number> {
+  const tooMany = (await all.countDocuments({ agent_id: gatewayScope } as Filter<T>)) - keep
+  return tooMany <= 0 ? 0 : remove(all, {} as Filter<T>, Math.min(tooMany, limit))
+}
+
+/** Of too many those of the holders that have the most. */
+async function removeSurplus(
+  decisions: Collection<DecisionDocument>,
+  anonymous: boolean,
+  keep: number,
+  limit: number,
+): Promise<number> {
+  const kind = { agent_id: gatewayScope, anonymous }
+  const excess = (await decisions.countDocuments(kind)) - keep
+  if (excess <= 0) return 0
+  const counts = await decisions
+    .aggregate<{ _id: string; count: number }>([
+      { $match: kind },
+      { $group: { _id: '$holder', count: { $sum: 1 } } },
+      { $sort: { count: -1 } },
+      { $limit: holdersMax },
+    ])
+    .toArray()
+  const holders = counts.map(({ _id, count }) => ({ holder: _id, count }))
+  let removed = 0
+  for (const { holder, count } of surplusOf(holders, Math.min(limit, excess)))
+    removed += await remove(decisions, { anonymous, holder }, count)
+  return removed
+}

@@ -1,0 +1,24 @@
+import { mkdtemp, rm } from 'node:fs/promises'
+import os from 'node:os'
+import path from 'node:path'
+import { openDatabase } from '@parley/kit/database/sqlite/database'
+import { makeLog } from '@parley/kit/process/log'
+import { expect, test } from 'vitest'
+import { KeepClean } from './retention.ts'
+import { routingMigrations, SqliteRoutingStore } from './routing-sqlite.ts'
+
+test('a round removes all that is old, however much it is', async () => {
+  const folder = await mkdtemp(path.join(os.tmpdir(), 'parley-clean-'))
+  await using database = await openDatabase(path.join(folder, 'gateway.db'), routingMigrations)
+  const store = new SqliteRoutingStore(database)
+  const of = { owner: 'alice', kind: 'key' as const, agent: 'sky' }
+  await store.save(Array.from({ length: 35 }, (_, number) => ({ ...of, id: String(number), at: 1 })))
+  await store.save([{ ...of, id: 'young', at: Date.now() }])
+  const keptMs = { routes: 60_000, claims: 0, keys: 60_000, decisions: 60_000, lessons: 60_000 }
+  const log = makeLog({ level: 'silent', name: 'test' })
+  using cleaner = new KeepClean({ store, log, keptMs, atOnce: 10 })
+  await cleaner.clean()
+  expect(await store.find('alice', 'key', '34')).toBeUndefined()
+  expect(await store.find('alice', 'key', 'young')).toBeDefined()
+  await rm(folder, { recursive: true, force: true })
+})

@@ -1,0 +1,46 @@
+import { hasMongodb, type MongodbServer, startMongodb } from '@parley/tools/testing/mongodb-server'
+import { afterAll, afterEach, beforeAll, describe, expect, test } from 'vitest'
+import { openGatewayMongodb } from '../../store/gateway-mongodb.ts'
+import type { DecisionBounds } from './decision-quotas.ts'
+import { mongodbRoutingStore, routingIndexes } from './routing-mongodb.ts'
+import { routingStoreCases } from './routing-store.cases.ts'
+
+describe.skipIf(!hasMongodb)('on a MongoDB-compatible server (needs mongod)', () => {
+  let server: MongodbServer
+  const opened: AsyncDisposable[] = []
+  beforeAll(async () => {
+    server = await startMongodb()
+  })
+  afterEach(async () => {
+    while (opened.length > 0) await opened.pop()?.[Symbol.asyncDispose]()
+  })
+  afterAll(() => server[Symbol.asyncDispose]())
+
+  const open = async (url = server.newUrl(), bounds?: DecisionBounds) => {
+    const database = await openGatewayMongodb({ url, indexes: routingIndexes })
+    opened.push(database)
+    return mongodbRoutingStore(database, bounds)
+  }
+  routingStoreCases('MongoDB', (bounds) => open(undefined, bounds))
+
+  test('a context is where its task is, should its own route never have been written', async () => {
+    const store = await open()
+    await store.save([{ owner: 'alice', kind: 'task', id: 't', agent: 'sky', context: 'c', at: 1 }])
+    expect(await store.find('alice', 'context', 'c')).toMatchObject({ agent: 'sky' })
+    expect(await store.find('bob', 'context', 'c')).toBeUndefined()
+  })
+
+  test('what one gateway learned and forgot, another hears once', async () => {
+    const url = server.newUrl()
+    const [one, other] = [await open(url), await open(url)]
+    const lesson = { agent: 'sky', context: 'k', caller: 'who', at: Date.now(), outcome: 1, words: { a: 1 } }
+    await one.saveLesson(lesson)
+    expect(await other.lessons()).toEqual([lesson])
+    expect(await other.lessonsOfOthers()).toEqual({ learned: [], forgotten: [] })
+    await one.saveLesson({ ...lesson, context: 'l' })
+    await one.removeLessons('k')
+    const heard = { learned: [{ ...lesson, context: 'l' }], forgotten: ['k'] }
+    expect(await other.lessonsOfOthers()).toEqual(heard)
+    expect(await other.lessonsOfOthers()).toEqual({ learned: [], forgotten: [] })
+  })
+})

@@ -1,0 +1,289 @@
+import { randomBytes } from 'node:crypto'
+import { insertUnlessThere, isDuplicate, untilDone } from '@parley/kit/database/mongodb/database'
+import { hashOf, keyText } from '@parley/kit/database/mongodb/keys'
+import type { Index } from '@parley/kit/database/mongodb/schema'
+import { Binary, type Collection } from 'mongodb'
+import { type GatewayMongodb, gatewayScope } from '../../store/gateway-mongodb.ts'
+import { type DecisionBounds, decisionBounds } from './decision-quotas.ts'
+import { removeOldRouting } from './retention-mongodb.ts'
+import type { DecisionRecord, Route, RouteKind, RoutingStore } from './routing-store.ts'
+import { lessonIndexes, mongodbLessons } from './training-examples-mongodb.ts'
+
+export const routingIndexes: Record<string, Index[]> = {
+  routes: [
+    { name: 'routes_of_context', key: { agent_id: 1, owner: 1, context: 1 }, having: 'context' },
+    { name: 'routes_waiting', key: { agent_id: 1, route_id: 1, agent: 1 }, having: 'waits' },
+    { name: 'routes_old', key: { agent_id: 1, kind: 1, at: 1 } },
+    { name: 'routes_claims', key: { agent_id: 1, claim_until: 1 }, having: 'claim_until' },
+  ],
+  route_agents: [
+    { name: 'agents_of_owner', key: { agent_id: 1, owner: 1, at: -1 } },
+    { name: 'route_agents_old', key: { agent_id: 1, at: 1 } },
+  ],
+  decisions: [
+    { name: 'decisions_old', key: { agent_id: 1, at: 1 } },
+    { name: 'decisions_of_holder', key: { agent_id: 1, anonymous: 1, holder: 1, at: 1 } },
+  ],
+  ...lessonIndexes,
+}
+
+export interface RouteDocument {
+  _id: string
+  agent_id: string
+  owner: string
+  kind: RouteKind
+  route_id: string
+  agent: string
+  context?: string
+  at: number
+  placing?: string
+  /** Its words wait for the end of the task. */
+  waits?: true
+  claim_until?: number
+  claim_verified_until?: number
+  /** The route as JSON, without its claim. */
+  body: string
+}
+
+export interface RouteAgentDocument {
+  _id: string
+  agent_id: string
+  owner: string
+  agent: string
+  at: number
+}
+
+export interface DecisionDocument {
+  _id: string
+  agent_id: string
+  at: number
+  /** Absent in documents of earlier versions, as `holder`: they go by their age. */
+  anonymous?: boolean
+  holder?: string
+  body: string
+}
+
+interface SettingDocument {
+  _id: string
+  agent_id: string
+  key: Binary
+}
+
+const scope = { agent_id: gatewayScope }
+
+/**
+ * The routing in the database that all gateways share. A task's route also tells where its context lives, should the process
+ * die before that one is written.
+ */
+export function mongodbRoutingStore(
+  database: GatewayMongodb,
+  bounds: DecisionBounds = decisionBounds,
+): RoutingStore {
+  return {
+    shared: true,
+    ...database.guard(
+      { ...routesOf(database), ...decisionsOf(database, bounds), ...mongodbLessons(database) },
+      new Set(['lessons', 'removeOld', 'removeContext']),
+    ),
+  }
+}
+
+function routesOf(database: GatewayMongodb) {
+  const routes = database.collection<RouteDocument>('routes')
+  const agents = database.collection<RouteAgentDocument>('route_agents')
+  return {
+    find: (owner: string, kind: RouteKind, id: string) => findRoute(routes, owner, kind, id),
+    save: async (all: readonly Route[]): Promise<void> => {
+      const used = all.filter(({ kind }) => kind === 'task')
+      await Promise.all([writeRoutes(routes, all), ...used.map((route) => touch(agents, route))])
+    },
+    verifyClaim: async (route: Route, verifiedUntil: number): Promise<void> => {
+      const { _id, agent } = routeDocument(route)
+      const same = { _id, ...scope, agent, claim_until: { $exists: true } }
+      await routes.updateOne(same, { $set: { claim_verified_until: verifiedUntil } })
+    },
+    claim: async (route: Route): Promise<Route> => {
+      const document = routeDocument(route)
+      if (await insertUnlessThere(routes, document)) return route
+      const before = await routes.findOne({ _id: document._id, ...scope })
+      return before === null ? route : routeIn(before)
+    },
+    exchange: async (before: Route, after: Route | undefined): Promise<boolean> => {
+      const { _id, agent, placing } = routeDocument(before)
+      const same = { _id, ...scope, agent, placing: placing ?? { $exists: false } }
+      if (after === undefined) return (await routes.deleteOne(same)).deletedCount === 1
+      return (await routes.replaceOne(same, routeDocument(after))).matchedCount === 1
+    },
+    remove: async (owner: string, kind: RouteKind, id: string) =>
+      void (await routes.deleteOne({ _id: idOf(owner, kind, id), ...scope })),
+    removeContext: async (owner: string, context: string): Promise<void> => {
+      await routes.deleteMany({ ...scope, owner: keyText(owner), context: keyText(context) })
+      await routes.deleteOne({ _id: idOf(owner, 'context', context), ...scope })
+    },
+    agentsOf: async (owner: string, limit: number): Promise<string[]> => {
+      const ours = { ...scope, owner: keyText(owner) }
+      const found = await agents.find(ours).sort({ at: -1 }).limit(limit).toArray()
+      return found.map(({ agent }) => agent)
+    },
+    waiting: async (agent: string, taskIds: readonly string[]): Promise<Route[]> => {
+      const ids = { $in: taskIds.map(keyText) }
+      const waits = {
+        ...scope,
+        route_id: ids,
+        agent: keyText(agent),
+        kind: 'task' as const,
+        waits: true as const,
+      }
+      return (await routes.find(waits).toArray()).map(routeIn)
+    },
+    takeWords: (owner: string, id: string): Promise<Record<string, number> | undefined> =>
+      untilDone(async () => {
+        const _id = idOf(owner, 'task', id)
+        const found = await routes.findOne({ _id, ...scope, waits: true })
+        if (found === null) return { words: undefined }
+        const { words, claim: _, ...route } = routeIn(found)
+        const same = { _id, ...scope, waits: true as const, body: found.body }
+        const taken = { $set: { body: JSON.stringify(route) }, $unset: { waits: '' as const } }
+        return (await routes.updateOne(same, taken)).modifiedCount === 1 ? { words } : undefined
+      }).then(({ words }) => words),
+  }
+}
+
+async function findRoute(
+  routes: Collection<RouteDocument>,
+  owner: string,
+  kind: RouteKind,
+  id: string,
+): Promise<Route | undefined> {
+  const found = await routes.findOne({ _id: idOf(owner, kind, id), ...scope })
+  if (found !== null) return routeIn(found)
+  if (kind !== 'context') return undefined
+  const task = await routes.findOne({ ...scope, owner: keyText(owner), context: keyText(id) })
+  if (task === null) return undefined
+  const { agent, at, claim } = routeIn(task)
+  return { owner, kind, id, agent, at, ...(claim && { claim }) }
+}
+
+/** In their order: what a crash leaves out is the later ones. */
+async function writeRoutes(routes: Collection<RouteDocument>, all: readonly Route[]): Promise<void> {
+  for (const route of all) if (route.claim !== undefined) await writeClaim(routes, route)
+  await writeOwn(
+    routes,
+    all.filter(({ claim }) => claim === undefined),
+  )
+}
+
+/** Inserts the route or replaces one to the same agent: a route to another agent is a duplicate of `_id`, and stays. */
+async function writeClaim(routes: Collection<RouteDocument>, route: Route): Promise<void> {
+  const replacement = routeDocument(route)
+  const { _id, agent } = replacement
+  await untilDone(async () => {
+    try {
+      await routes.replaceOne({ _id, ...scope, agent }, replacement, { upsert: true })
+      return true
+    } catch (error) {
+      if (!isDuplicate(error)) throw error
+      const there = await routes.findOne({ _id, ...scope })
+      // Written or removed at the same moment: again.
+      return there === null || there.agent === agent ? undefined : true
+    }
+  })
+}
+
+async function writeOwn(routes: Collection<RouteDocument>, all: readonly Route[]): Promise<void> {
+  if (all.length === 0) return
+  const writes = all.map((route) => {
+    const replacement = routeDocument(route)
+    return {
+      replaceOne: { filter: { _id: replacement._id, agent_id: gatewayScope }, replacement, upsert: true },
+    }
+  })
+  await untilDone(async () => {
+    try {
+      await routes.bulkWrite(writes, { ordered: true })
+      return true
+    } catch (error) {
+      // Two wrote one for the first time at once: the second writes over it.
+      if (isDuplicate(error)) return undefined
+      throw error
+    }
+  })
+}
+
+async function touch(agents: Collection<RouteAgentDocument>, { owner, agent, at }: Route): Promise<void> {
+  const _id = `${gatewayScope}/${hashOf(owner, agent)}`
+  const fields = { owner: keyText(owner), agent: keyText(agent) }
+  await untilDone(async () => {
+    try {
+      await agents.updateOne({ _id, ...scope }, { $set: fields, $max: { at } }, { upsert: true })
+      return true
+    } catch (error) {
+      if (isDuplicate(error)) return undefined
+      throw error
+    }
+  })
+}
+
+function decisionsOf(database: GatewayMongodb, bounds: DecisionBounds) {
+  const decisions = database.collection<DecisionDocument>('decisions')
+  const settings = database.collection<SettingDocument>('gateway_settings')
+  return {
+    saveDecision: async (record: DecisionRecord): Promise<void> => {
+      const document = decisionDocument(record)
+      await decisions.replaceOne({ _id: document._id, ...scope }, document, { upsert: true })
+    },
+    findDecision: async (id: string): Promise<DecisionRecord | undefined> => {
+      const found = await decisions.findOne({ _id: idOfDecision(id), ...scope })
+      return found === null ? undefined : (JSON.parse(found.body) as DecisionRecord)
+    },
+    /** Made by whoever is first, so that a cursor of one gateway is read by all. */
+    cursorKey: async (): Promise<Uint8Array> => {
+      const ours = { _id: `${gatewayScope}/cursor_key`, ...scope }
+      const made = new Binary(randomBytes(32))
+      if (await insertUnlessThere(settings, { ...ours, key: made })) return made.buffer
+      const key = (await settings.findOne(ours))?.key
+      if (key === undefined) throw new Error('The key of cursors is missing in the store')
+      return key.buffer
+    },
+    removeOld: (before: Parameters<RoutingStore['removeOld']>[0], limit: number) =>
+      removeOldRouting(database, { before, bounds }, limit),
+  }
+}
+
+const idOfDecision = (id: string) => `${gatewayScope}/${hashOf(id)}`
+
+export function decisionDocument(record: DecisionRecord): DecisionDocument {
+  const { id, owner, holder = '', at } = record
+  const whose = { anonymous: owner === undefined, holder: keyText(owner ?? holder) }
+  return { _id: idOfDecision(id), ...scope, at, ...whose, body: JSON.stringify(record) }
+}
+
+const idOf = (owner: string, kind: string, id: string) => `${gatewayScope}/${hashOf(owner, kind, id)}`
+
+export function routeDocument(route: Route): RouteDocument {
+  const { claim, ...body } = route
+  const { owner, kind, id, agent, context, at, words, placing } = body
+  return {
+    _id: idOf(owner, kind, id),
+    ...scope,
+    owner: keyText(owner),
+    kind,
+    route_id: keyText(id),
+    agent: keyText(agent),
+    ...(context !== undefined && { context: keyText(context) }),
+    at,
+    ...(placing !== undefined && { placing: keyText(placing) }),
+    ...(words !== undefined && { waits: true as const }),
+    ...(claim !== undefined && { claim_until: claim.until, claim_verified_until: claim.verifiedUntil }),
+    body: JSON.stringify(body),
+  }
+}
+
+function routeIn({
+  body,
+  claim_until: until,
+  claim_verified_until: verifiedUntil = 0,
+}: RouteDocument): Route {
+  const route = JSON.parse(body) as Route
+  return until === undefined ? route : { ...route, claim: { until, verifiedUntil } }
+}

@@ -1,0 +1,303 @@
+import type { SqliteDatabase } from '@parley/kit/database/sqlite/database'
+import type { Lesson } from '@parley/negotiation/score/lesson'
+import type { JsonObject } from '@parley/wire/model/task'
+import {
+  type DecisionBounds,
+  decisionBounds,
+  type HolderCount,
+  holdersMax,
+  surplusOf,
+} from './decision-quotas.ts'
+import type { DecisionRecord, Route, RouteKind, RoutingStore } from './routing-store.ts'
+
+/** Steps of the schema; added, never changed. */
+export const routingMigrations: readonly [string, string, string] = [
+  `CREATE TABLE routes (
+     owner TEXT NOT NULL,
+     kind TEXT NOT NULL,
+     id TEXT NOT NULL,
+     agent TEXT NOT NULL,
+     context TEXT,
+     at INTEGER NOT NULL,
+     words TEXT,
+     PRIMARY KEY (owner, kind, id)
+   ) STRICT, WITHOUT ROWID;
+   CREATE INDEX routes_of_context ON routes (owner, context) WHERE context IS NOT NULL;
+   CREATE INDEX routes_waiting ON routes (id, agent) WHERE words IS NOT NULL;
+   CREATE INDEX routes_age ON routes (kind, at);
+   CREATE TABLE route_agents (
+     owner TEXT NOT NULL,
+     agent TEXT NOT NULL,
+     at INTEGER NOT NULL,
+     PRIMARY KEY (owner, agent)
+   ) STRICT, WITHOUT ROWID;
+   CREATE TABLE decisions (id TEXT PRIMARY KEY, owner TEXT, at INTEGER NOT NULL, body TEXT NOT NULL) STRICT, WITHOUT ROWID;
+   CREATE INDEX decisions_age ON decisions (at);
+   CREATE TABLE lessons (
+     context TEXT NOT NULL,
+     agent TEXT NOT NULL,
+     at INTEGER NOT NULL,
+     body TEXT NOT NULL,
+     PRIMARY KEY (context, agent)
+   ) STRICT, WITHOUT ROWID;
+   CREATE INDEX lessons_age ON lessons (at);
+   CREATE TABLE routing_key (key BLOB NOT NULL) STRICT;
+   INSERT INTO routing_key VALUES (randomblob(32));`,
+  `ALTER TABLE routes ADD COLUMN claim_until INTEGER;
+   ALTER TABLE routes ADD COLUMN claim_verified_until INTEGER;
+   CREATE INDEX routes_claims ON routes (claim_until) WHERE claim_until IS NOT NULL;`,
+  `ALTER TABLE decisions ADD COLUMN holder TEXT NOT NULL DEFAULT '';
+   UPDATE decisions SET holder = owner WHERE owner IS NOT NULL;
+   CREATE INDEX decisions_of_callers ON decisions (holder, at) WHERE owner IS NOT NULL;
+   CREATE INDEX decisions_anonymous ON decisions (holder, at) WHERE owner IS NULL;`,
+]
+
+export const routeColumns = 'owner, kind, id, agent, context, at, words, claim_until, claim_verified_until'
+
+const sql = {
+  find: `SELECT ${routeColumns} FROM routes WHERE owner = ? AND kind = ? AND id = ?`,
+  save: `INSERT INTO routes (${routeColumns}) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?)
+    ON CONFLICT (owner, kind, id) DO UPDATE
+    SET agent = excluded.agent, context = excluded.context, at = excluded.at, words = excluded.words,
+      claim_until = excluded.claim_until, claim_verified_until = excluded.claim_verified_until
+    WHERE excluded.claim_until IS NULL OR routes.agent = excluded.agent`,
+  verifyClaim: `UPDATE routes SET claim_verified_until = ?
+    WHERE owner = ? AND kind = ? AND id = ? AND agent = ? AND claim_until IS NOT NULL`,
+  claim: 'INSERT OR IGNORE INTO routes (owner, kind, id, agent, at) VALUES (?, ?, ?, ?, ?)',
+  touch: `INSERT INTO route_agents (owner, agent, at) VALUES (?, ?, ?)
+    ON CONFLICT (owner, agent) DO UPDATE SET at = excluded.at`,
+  takeWords: "UPDATE routes SET words = NULL WHERE owner = ? AND kind = 'task' AND id = ?",
+  move: 'UPDATE routes SET agent = ?, at = ? WHERE owner = ? AND kind = ? AND id = ? AND agent = ?',
+  letGo: 'DELETE FROM routes WHERE owner = ? AND kind = ? AND id = ? AND agent = ?',
+  remove: 'DELETE FROM routes WHERE owner = ? AND kind = ? AND id = ?',
+  removeContext: 'DELETE FROM routes WHERE owner = ? AND context = ?',
+  agentsOf: 'SELECT agent FROM route_agents WHERE owner = ? ORDER BY at DESC LIMIT ?',
+  waiting: `SELECT ${routeColumns} FROM routes INDEXED BY routes_waiting
+    WHERE id = ? AND agent = ? AND words IS NOT NULL AND kind = 'task'`,
+  saveDecision: `INSERT INTO decisions (id, owner, holder, at, body) VALUES (?, ?, ?, ?, ?)
+    ON CONFLICT (id) DO UPDATE SET body = excluded.body`,
+  findDecision: 'SELECT owner, holder, at, body FROM decisions WHERE id = ?',
+  lessons: 'SELECT body FROM lessons ORDER BY at',
+  findLesson: 'SELECT body FROM lessons WHERE context = ? AND agent = ?',
+  saveLesson: `INSERT INTO lessons (context, agent, at, body) VALUES (?, ?, ?, ?)
+    ON CONFLICT (context, agent) DO UPDATE SET at = excluded.at, body = excluded.body`,
+  removeLesson: 'DELETE FROM lessons WHERE context = ? AND agent = ?',
+  removeLessons: 'DELETE FROM lessons WHERE context = ?',
+  key: 'SELECT key FROM routing_key',
+}
+
+/** Of more, the oldest go. */
+const most = { lessons: 100_000 }
+
+type Row = Record<string, unknown>
+
+/** The routing in an opened database that has `routingMigrations`. */
+export class SqliteRoutingStore implements RoutingStore {
+  readonly shared = false
+  readonly #database: SqliteDatabase
+  readonly #bounds: DecisionBounds
+
+  constructor(database: SqliteDatabase, bounds: DecisionBounds = decisionBounds) {
+    this.#database = database
+    this.#bounds = bounds
+  }
+
+  async find(owner: string, kind: RouteKind, id: string): Promise<Route | undefined> {
+    const row = await this.#get(sql.find, owner, kind, id)
+    return row && routeOf({ ...row, owner, kind, id })
+  }
+
+  async save(routes: readonly Route[]): Promise<void> {
+    await this.#database.write(() => {
+      const save = this.#database.statement(sql.save)
+      const touch = this.#database.statement(sql.touch)
+      for (const { owner, kind, id, agent, context, at, words, claim } of routes) {
+        const text = words === undefined ? null : JSON.stringify(words)
+        const claimed = [claim?.until ?? null, claim?.verifiedUntil ?? null]
+        save.run(owner, kind, id, agent, context ?? null, at, text, ...claimed)
+        if (kind === 'task') touch.run(owner, agent, at)
+      }
+    })
+  }
+
+  async verifyClaim({ owner, kind, id, agent }: Route, verifiedUntil: number): Promise<void> {
+    await this.#run(sql.verifyClaim, verifiedUntil, owner, kind, id, agent)
+  }
+
+  async claim(route: Route): Promise<Route> {
+    const { owner, kind, id, agent, at } = route
+    const row = await this.#database.write(() => {
+      this.#database.statement(sql.claim).run(owner, kind, id, agent, at)
+      return this.#database.statement(sql.find).get(owner, kind, id) as Row
+    })
+    return routeOf({ ...row, owner, kind, id })
+  }
+
+  /** `placing` is not kept: nobody else writes here. */
+  async exchange({ owner, kind, id, agent }: Route, after: Route | undefined): Promise<boolean> {
+    const same = [owner, kind, id, agent]
+    return this.#database.write(() => {
+      const { changes } =
+        after === undefined
+          ? this.#database.statement(sql.letGo).run(...same)
+          : this.#database.statement(sql.move).run(after.agent, after.at, ...same)
+      return Number(changes) === 1
+    })
+  }
+
+  async remove(owner: string, kind: RouteKind, id: string): Promise<void> {
+    await this.#run(sql.remove, owner, kind, id)
+  }
+
+  async removeContext(owner: string, context: string): Promise<void> {
+    await this.#database.write(() => {
+      this.#database.statement(sql.removeContext).run(owner, context)
+      this.#database.statement(sql.remove).run(owner, 'context', context)
+    })
+  }
+
+  async agentsOf(owner: string, limit: number): Promise<string[]> {
+    const rows = await this.#all(sql.agentsOf, owner, limit)
+    return rows.map((row) => row['agent'] as string)
+  }
+
+  async waiting(agent: string, taskIds: readonly string[]): Promise<Route[]> {
+    return this.#database.read(() => {
+      const ask = this.#database.statement(sql.waiting)
+      return taskIds.flatMap((id) => (ask.all(id, agent) as Row[]).map(routeOf))
+    })
+  }
+
+  async takeWords(owner: string, taskId: string): Promise<Record<string, number> | undefined> {
+    return this.#database.write(() => {
+      const row = this.#database.statement(sql.find).get(owner, 'task', taskId) as Row | undefined
+      this.#database.statement(sql.takeWords).run(owner, taskId)
+      return row && routeOf({ ...row, owner, kind: 'task', id: taskId }).words
+    })
+  }
+
+  /** The text is made when it is written: not before the answer that the record is about. */
+  async saveDecision(record: DecisionRecord, soon = false): Promise<void> {
+    const { id, owner, holder = '', at, body } = record
+    const save = () =>
+      this.#database
+        .statement(sql.saveDecision)
+        .run(id, owner ?? null, owner ?? holder, at, JSON.stringify(body))
+    await (soon ? this.#database.writeSoon(save) : this.#database.write(save))
+  }
+
+  async findDecision(id: string): Promise<DecisionRecord | undefined> {
+    const row = await this.#get(sql.findDecision, id)
+    if (row === undefined) return undefined
+    const body = JSON.parse(row['body'] as string) as JsonObject
+    const { owner, holder } = row
+    const whose = typeof owner === 'string' ? { owner } : holder !== '' && { holder: holder as string }
+    return { id, at: row['at'] as number, body, ...whose }
+  }
+
+  async lessons(): Promise<Lesson[]> {
+    return (await this.#all(sql.lessons)).map(lessonOf)
+  }
+
+  async findLesson(context: string, agent: string): Promise<Lesson | undefined> {
+    const row = await this.#get(sql.findLesson, context, agent)
+    return row && lessonOf(row)
+  }
+
+  async saveLesson(lesson: Lesson): Promise<void> {
+    await this.#run(sql.saveLesson, lesson.context, lesson.agent, lesson.at, JSON.stringify(lesson))
+  }
+
+  async removeLesson(context: string, agent: string): Promise<void> {
+    await this.#run(sql.removeLesson, context, agent)
+  }
+
+  async removeLessons(context: string): Promise<void> {
+    await this.#run(sql.removeLessons, context)
+  }
+
+  /** There are none. */
+  async lessonsOfOthers() {
+    return { learned: [], forgotten: [] }
+  }
+
+  async cursorKey(): Promise<Uint8Array> {
+    return (await this.#get(sql.key))?.['key'] as Uint8Array
+  }
+
+  async removeOld(before: Parameters<RoutingStore['removeOld']>[0], limit: number): Promise<number> {
+    return this.#database.write(() => {
+      const run = (text: string, ...values: (string | number)[]) =>
+        Number(this.#database.statement(text).run(...values).changes)
+      const old = `DELETE FROM routes WHERE (owner, kind, id) IN
+        (SELECT owner, kind, id FROM routes WHERE kind = ? AND at < ? LIMIT ?)`
+      const expired = `DELETE FROM routes WHERE (owner, kind, id) IN
+        (SELECT owner, kind, id FROM routes INDEXED BY routes_claims WHERE claim_until < ? LIMIT ?)`
+      const beyond = (table: keyof typeof most, column: string) =>
+        `DELETE FROM ${table} WHERE (${column}) IN (SELECT ${column} FROM ${table}
+         WHERE at < max(?, coalesce((SELECT at FROM ${table} ORDER BY at DESC LIMIT 1 OFFSET ${most[table]}), 0)) LIMIT ?)`
+      return (
+        run(old, 'task', before.routes, limit) +
+        run(old, 'context', before.routes, limit) +
+        run(old, 'session', before.routes, limit) +
+        run(expired, before.claims, limit) +
+        run(old, 'key', before.keys, limit) +
+        run(old, 'priced', before.keys, limit) +
+        run(old, 'unrated', before.keys, limit) +
+        run(
+          'DELETE FROM decisions WHERE id IN (SELECT id FROM decisions WHERE at < ? LIMIT ?)',
+          before.decisions,
+          limit,
+        ) +
+        removeSurplus(this.#database, 'owner IS NOT NULL', this.#bounds.callers, limit) +
+        removeSurplus(this.#database, 'owner IS NULL', this.#bounds.anonymous, limit) +
+        run(beyond('lessons', 'context, agent'), before.lessons, limit) +
+        run('DELETE FROM route_agents WHERE at < ?', before.routes)
+      )
+    })
+  }
+
+  #get(text: string, ...values: (string | number)[]): Promise<Row | undefined> {
+    return this.#database.read(() => this.#database.statement(text).get(...values) as Row | undefined)
+  }
+
+  #all(text: string, ...values: (string | number)[]): Promise<Row[]> {
+    return this.#database.read(() => this.#database.statement(text).all(...values) as Row[])
+  }
+
+  async #run(text: string, ...values: (string | number | null)[]): Promise<void> {
+    await this.#database.write(() => this.#database.statement(text).run(...values))
+  }
+}
+
+/** Within a write. */
+function removeSurplus(
+  database: SqliteDatabase,
+  kind: 'owner IS NULL' | 'owner IS NOT NULL',
+  keep: number,
+  limit: number,
+): number {
+  const all = `FROM decisions WHERE ${kind}`
+  const { total } = database.statement(`SELECT count(*) AS total ${all}`).get() as { total: number }
+  if (total <= keep) return 0
+  const ofHolders = `SELECT holder, count(*) AS count ${all} GROUP BY holder ORDER BY count DESC, min(at) LIMIT ?`
+  const counts = database.statement(ofHolders).all(holdersMax) as unknown as HolderCount[]
+  const oldest = database.statement(
+    `DELETE FROM decisions WHERE id IN (SELECT id ${all} AND holder = ? ORDER BY at LIMIT ?)`,
+  )
+  let removed = 0
+  for (const { holder, count } of surplusOf(counts, Math.min(limit, total - keep)))
+    removed += Number(oldest.run(holder, count).changes)
+  return removed
+}
+
+export function routeOf(row: Row): Route {
+  const { owner, kind, id, agent, context, at, words, claim_until: until, claim_verified_until } = row
+  const route = { owner, kind, id, agent, at } as Route
+  if (typeof until === 'number') route.claim = { until, verifiedUntil: Number(claim_verified_until ?? 0) }
+  if (typeof context === 'string') route.context = context
+  if (typeof words === 'string') route.words = JSON.parse(words) as Record<string, number>
+  return route
+}
+
+const lessonOf = (row: Row): Lesson => JSON.parse(row['body'] as string) as Lesson

@@ -1,0 +1,233 @@
+import type { Lesson } from '@parley/negotiation/score/lesson'
+import { beforeEach, describe, expect, test } from 'vitest'
+import type { DecisionBounds } from './decision-quotas.ts'
+import type { Route, RoutingStore } from './routing-store.ts'
+
+const task = (id: string, more: Partial<Route> = {}): Route => ({
+  owner: 'alice',
+  kind: 'task',
+  id,
+  agent: 'sky',
+  context: 'c1',
+  at: 1000,
+  ...more,
+})
+const context = (id: string, more: Partial<Route> = {}): Route => ({
+  owner: 'alice',
+  kind: 'context',
+  id,
+  agent: 'sky',
+  at: 1000,
+  ...more,
+})
+const lesson = (more: Partial<Lesson> = {}): Lesson => ({
+  agent: 'sky',
+  context: 'k1',
+  caller: 'who',
+  at: 1000,
+  outcome: 1,
+  words: { rain: 2 },
+  ...more,
+})
+
+/** What every adapter of the routing's store promises. `open` gives an empty one for each test. */
+export function routingStoreCases(
+  name: string,
+  open: (bounds?: DecisionBounds) => Promise<RoutingStore>,
+): void {
+  let store: RoutingStore
+  beforeEach(async () => {
+    store = await open()
+  })
+
+  describe(`the routing in ${name}`, () => {
+    test('a route is found by its owner alone, as it was saved last', async () => {
+      await store.save([task('t1', { words: { rain: 1 } }), context('c1')])
+      await store.save([task('t1', { agent: 'sea', at: 2000 })])
+      expect(await store.find('alice', 'task', 't1')).toEqual(task('t1', { agent: 'sea', at: 2000 }))
+      expect(await store.find('alice', 'context', 'c1')).toEqual(context('c1'))
+      expect(await store.find('mallory', 'task', 't1')).toBeUndefined()
+      expect(await store.find('alice', 'key', 't1')).toBeUndefined()
+      await store.remove('alice', 'task', 't1')
+      expect(await store.find('alice', 'task', 't1')).toBeUndefined()
+    })
+
+    test('a route with a claim replaces none to another agent, and is replaced by one', async () => {
+      const claimed = (agent: string, until = 5000): Route =>
+        task('t1', { agent, claim: { until, verifiedUntil: 0 } })
+      await store.save([claimed('mallory'), claimed('eve')])
+      expect(await store.find('alice', 'task', 't1')).toEqual(claimed('mallory'))
+      await store.save([claimed('mallory', 6000)])
+      expect(await store.find('alice', 'task', 't1')).toEqual(claimed('mallory', 6000))
+      await store.verifyClaim(claimed('eve'), 4000)
+      await store.verifyClaim(claimed('mallory'), 3000)
+      const verified = { ...claimed('mallory'), claim: { until: 6000, verifiedUntil: 3000 } }
+      expect(await store.find('alice', 'task', 't1')).toEqual(verified)
+      await store.save([task('t1', { words: { rain: 1 } })])
+      await store.save([claimed('mallory')])
+      await store.verifyClaim(task('t1'), 7000)
+      expect(await store.find('alice', 'task', 't1')).toEqual(task('t1', { words: { rain: 1 } }))
+    })
+
+    test('removeOld takes claims that have expired, at most the limit', async () => {
+      const claimed = (id: string, until: number) => task(id, { claim: { until, verifiedUntil: 0 } })
+      await store.save([claimed('t1', 1), claimed('t2', 2), claimed('t3', 3), task('t4')])
+      const before = { routes: 0, claims: 3, keys: 0, decisions: 0, lessons: 0 }
+      expect(await store.removeOld(before, 1)).toBe(1)
+      await store.removeOld(before, 1)
+      const left = await Promise.all(['t1', 't2', 't3', 't4'].map((id) => store.find('alice', 'task', id)))
+      expect(left.map((route) => route !== undefined)).toEqual([false, false, true, true])
+    })
+
+    test('of many claims of one key one alone stands', async () => {
+      const key = (agent: string): Route => ({ owner: 'alice', kind: 'key', id: 'k', agent, at: 1000 })
+      const standing = await Promise.all(['a', 'b', 'c', 'd'].map((agent) => store.claim(key(agent))))
+      expect(new Set(standing.map(({ agent }) => agent)).size).toBe(1)
+      expect(await store.claim(key('e'))).toEqual(standing[0])
+      expect((await store.claim({ ...key('e'), owner: 'bob' })).agent).toBe('e')
+      await store.remove('alice', 'key', 'k')
+      expect((await store.claim(key('f'))).agent).toBe('f')
+    })
+
+    test('of many exchanges of one claim one alone comes about, and none of what has moved', async () => {
+      const at = (agent: string): Route => ({ owner: 'alice', kind: 'context', id: 'c', agent, at: 1000 })
+      await store.claim(at('a'))
+      const done = await Promise.all(['b', 'c', 'd'].map((agent) => store.exchange(at('a'), at(agent))))
+      expect(done.filter(Boolean)).toHaveLength(1)
+      const now = await store.find('alice', 'context', 'c')
+      expect(now).toEqual(at(['b', 'c', 'd'][done.indexOf(true)] as string))
+      expect(await store.exchange(at('a'), undefined)).toBe(false)
+      expect(await store.exchange({ ...(now as Route), owner: 'bob' }, undefined)).toBe(false)
+      expect(await store.exchange(now as Route, undefined)).toBe(true)
+      expect(await store.find('alice', 'context', 'c')).toBeUndefined()
+      expect(await store.exchange(now as Route, at('e'))).toBe(false)
+    })
+
+    test('removeContext takes the context and its tasks, of this owner alone', async () => {
+      await store.save([task('t1'), context('c1'), task('t2', { context: 'c2' })])
+      await store.save([task('t1', { owner: 'bob' }), context('c1', { owner: 'bob' })])
+      await store.removeContext('alice', 'c1')
+      expect(await store.find('alice', 'task', 't1')).toBeUndefined()
+      expect(await store.find('alice', 'context', 'c1')).toBeUndefined()
+      expect(await store.find('alice', 'task', 't2')).toBeDefined()
+      expect(await store.find('bob', 'task', 't1')).toBeDefined()
+      expect(await store.find('bob', 'context', 'c1')).toBeDefined()
+    })
+
+    test('agentsOf names the agents of a caller, the one used last first', async () => {
+      await store.save([task('t1', { agent: 'a', at: 1 })])
+      await store.save([task('t2', { agent: 'b', at: 2 })])
+      await store.save([task('t3', { agent: 'c', at: 3 })])
+      await store.save([task('t4', { agent: 'a', at: 4 })])
+      expect(await store.agentsOf('alice', 2)).toEqual(['a', 'c'])
+      expect(await store.agentsOf('bob', 2)).toEqual([])
+    })
+
+    test('words wait with their task, and are taken by exactly one', async () => {
+      await store.save([task('t1', { words: { rain: 1 } }), task('t2')])
+      expect((await store.waiting('sky', ['t1', 't2', 't3'])).map(({ id }) => id)).toEqual(['t1'])
+      expect(await store.waiting('sea', ['t1'])).toEqual([])
+      const taken = await Promise.all(Array.from({ length: 10 }, () => store.takeWords('alice', 't1')))
+      expect(taken.filter((words) => words !== undefined)).toEqual([{ rain: 1 }])
+      expect(await store.find('alice', 'task', 't1')).toEqual(task('t1'))
+      expect(await store.waiting('sky', ['t1'])).toEqual([])
+      expect(await store.takeWords('alice', 't2')).toBeUndefined()
+      expect(await store.takeWords('alice', 'absent')).toBeUndefined()
+    })
+
+    test('a decision is kept as it was written last', async () => {
+      const record = { id: 'n1', owner: 'alice', at: 5, body: { $gt: '', 'a.b': [1] } }
+      await store.saveDecision({ ...record, body: {} })
+      await store.saveDecision(record)
+      expect(await store.findDecision('n1')).toEqual(record)
+      expect(await store.findDecision('n2')).toBeUndefined()
+      await store.saveDecision({ id: 'n2', at: 5, body: {} })
+      expect(await store.findDecision('n2')).toEqual({ id: 'n2', at: 5, body: {} })
+    })
+
+    test('one lesson a context and agent; forgotten by context', async () => {
+      await store.saveLesson(lesson())
+      await store.saveLesson(lesson({ at: 2000, outcome: -1 }))
+      await store.saveLesson(lesson({ agent: 'sea', at: 500 }))
+      await store.saveLesson(lesson({ context: 'k2', at: 3000 }))
+      expect((await store.lessons()).map(({ at }) => at)).toEqual([500, 2000, 3000])
+      expect(await store.findLesson('k1', 'sky')).toEqual(lesson({ at: 2000, outcome: -1 }))
+      await store.removeLesson('k1', 'sea')
+      expect(await store.findLesson('k1', 'sea')).toBeUndefined()
+      await store.removeLessons('k1')
+      expect(await store.findLesson('k1', 'sky')).toBeUndefined()
+      expect((await store.lessons()).map(({ context: key }) => key)).toEqual(['k2'])
+    })
+
+    test('the key of cursors is 32 bytes and stays the same', async () => {
+      const key = await store.cursorKey()
+      expect(key.byteLength).toBe(32)
+      expect(Buffer.from(await store.cursorKey())).toEqual(Buffer.from(key))
+    })
+
+    test('removeOld takes what is older than its time, at most the limit of each', async () => {
+      await store.save([1, 2, 3, 10].map((at) => task(`t${at}`, { at, context: `c${at}` })))
+      const others = ['key', 'priced', 'session', 'unrated'] as const
+      for (const kind of others) await store.save([1, 10].map((at) => ({ ...context(`k${at}`), kind, at })))
+      await store.saveDecision({ id: 'old', at: 1, body: {} })
+      await store.saveLesson(lesson({ at: 1 }))
+      const before = { routes: 10, claims: 0, keys: 10, decisions: 10, lessons: 10 }
+      await store.removeOld(before, 2)
+      expect(await store.find('alice', 'task', 't3')).toBeDefined()
+      await store.removeOld(before, 2)
+      expect(await store.find('alice', 'task', 't3')).toBeUndefined()
+      expect(await store.find('alice', 'task', 't10')).toBeDefined()
+      for (const kind of others) {
+        expect(await store.find('alice', kind, 'k1')).toBeUndefined()
+        expect(await store.find('alice', kind, 'k10')).toBeDefined()
+      }
+      expect(await store.findDecision('old')).toBeUndefined()
+      expect(await store.findLesson('k1', 'sky')).toBeUndefined()
+    })
+
+    test('anonymous decisions displace none of callers, and of too many those go whose holder has the most', async () => {
+      const few = await open({ callers: 6, anonymous: 4 })
+      const save = (id: string, at: number, whose: { owner?: string; holder?: string }) =>
+        few.saveDecision({ id, at, body: {}, ...whose })
+      for (let number = 1; number <= 10; number += 1) {
+        await save(`eve ${number}`, 100 + number, { holder: 'eve' })
+        await save(`mallory ${number}`, 200 + number, { owner: 'mallory' })
+      }
+      for (let number = 1; number <= 2; number += 1) {
+        await save(`quiet ${number}`, number, { holder: 'quiet' })
+        await save(`alice ${number}`, number, { owner: 'alice' })
+      }
+      const before = { routes: 0, claims: 0, keys: 0, decisions: 0, lessons: 0 }
+      while ((await few.removeOld(before, 3)) > 0) continue
+      const ids = ['eve', 'mallory', 'quiet', 'alice'].map((who) =>
+        Array.from({ length: 10 }, (_, at) => `${who} ${at + 1}`),
+      )
+      const left = await Promise.all(
+        ids.map(async (all) => {
+          const found = await Promise.all(all.map((id) => few.findDecision(id)))
+          return all.filter((_, at) => found[at] !== undefined)
+        }),
+      )
+      expect(left).toEqual([
+        ['eve 9', 'eve 10'],
+        ['mallory 7', 'mallory 8', 'mallory 9', 'mallory 10'],
+        ['quiet 1', 'quiet 2'],
+        ['alice 1', 'alice 2'],
+      ])
+      expect(await few.findDecision('quiet 1')).toEqual({ id: 'quiet 1', at: 1, body: {}, holder: 'quiet' })
+    })
+
+    test.each(['$where', 'a.b', '\ud800', 'x'.repeat(5000), 'nul\0', '{"$gt":""}', '__proto__'])(
+      'the id %j is an id like any other',
+      async (id) => {
+        await store.save([task(id, { context: id, owner: id }), context(id, { owner: id })])
+        expect((await store.find(id, 'task', id))?.id).toBe(id)
+        expect((await store.find(id, 'context', id))?.agent).toBe('sky')
+        expect(await store.find('alice', 'task', id)).toBeUndefined()
+        expect(await store.agentsOf(id, 10)).toEqual(['sky'])
+        await store.removeContext(id, id)
+        expect(await store.find(id, 'task', id)).toBeUndefined()
+      },
+    )
+  })
+}

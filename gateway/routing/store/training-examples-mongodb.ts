@@ -1,0 +1,74 @@
+import { isDuplicate, untilDone } from '@parley/kit/database/mongodb/database'
+import { hashOf, keyText } from '@parley/kit/database/mongodb/keys'
+import type { Index } from '@parley/kit/database/mongodb/schema'
+import type { Lesson } from '@parley/negotiation/score/lesson'
+import { Changes, type Changing, changed } from '../../store/changes-mongodb.ts'
+import { type GatewayMongodb, gatewayScope } from '../../store/gateway-mongodb.ts'
+
+export const lessonIndexes: Record<string, Index[]> = {
+  lessons: [
+    { name: 'lessons_of_context', key: { agent_id: 1, context: 1 } },
+    { name: 'lessons_old', key: { agent_id: 1, at: 1 } },
+    { name: 'lessons_changed', key: { agent_id: 1, changed_at: 1 } },
+  ],
+}
+
+export interface LessonDocument extends Changing {
+  context: string
+  at: number
+  /** Absent: it is forgotten, which the other gateways shall hear. */
+  body?: string
+}
+
+const scope = { agent_id: gatewayScope }
+
+/** What finished tasks taught, at any of the gateways. */
+export function mongodbLessons(database: GatewayMongodb) {
+  const all = database.collection<LessonDocument>('lessons')
+  const changes = new Changes<LessonDocument>(all)
+  const there = { ...scope, body: { $exists: true } }
+  const forget = async (filter: { context: string }) => {
+    const { stamp, at } = changed()
+    const mark = { $set: { stamp, at: Date.now() }, $unset: { body: '' as const }, $currentDate: at }
+    await all.updateMany({ ...there, ...filter }, mark)
+  }
+  return {
+    lessons: async (): Promise<Lesson[]> => {
+      const found = await all.find(there).sort({ at: 1 }).toArray()
+      changes.saw(found)
+      return found.flatMap(lessonIn)
+    },
+    lessonsOfOthers: async () => {
+      const found = await changes.next()
+      const forgotten = found.filter(({ body }) => body === undefined)
+      return { learned: found.flatMap(lessonIn), forgotten: forgotten.map(({ context }) => context) }
+    },
+    findLesson: async (context: string, agent: string): Promise<Lesson | undefined> => {
+      const found = await all.findOne({ ...there, _id: idOf(context, agent) })
+      return found === null ? undefined : lessonIn(found)[0]
+    },
+    saveLesson: async (lesson: Lesson): Promise<void> => {
+      const { stamp, at } = changed()
+      const fields = { context: keyText(lesson.context), at: lesson.at, body: JSON.stringify(lesson), stamp }
+      const key = { _id: idOf(lesson.context, lesson.agent), ...scope }
+      await untilDone(async () => {
+        try {
+          await all.updateOne(key, { $set: fields, $currentDate: at }, { upsert: true })
+          return true
+        } catch (error) {
+          if (isDuplicate(error)) return undefined
+          throw error
+        }
+      })
+    },
+    /** It no longer fits beside the others, as every gateway finds by itself: nobody need be told. */
+    removeLesson: async (context: string, agent: string): Promise<void> =>
+      void (await all.deleteOne({ _id: idOf(context, agent), ...scope })),
+    removeLessons: (context: string): Promise<void> => forget({ context: keyText(context) }),
+  }
+}
+
+const idOf = (context: string, agent: string) => `${gatewayScope}/${hashOf(context, agent)}`
+
+const lessonIn = ({ body }: LessonDocument): Lesson[] =>
+  body === undefined ? [] : [JSON.parse(body) as Lesson]
