@@ -84,7 +84,7 @@ const words: [pattern: string, instead: string][] = [
   ['again and again', 'repeatedly'],
   ['so (?:many|long|often|much) (?!as\\b|that\\b|more\\b|of the\\b|\\w+ that\\b)', 'state the quantity'],
   ['(?<!\\b(?:stands?|let|left|leav\\w+)\\b[^.;:]{0,60})alone(?=[.,;:)]|$)', 'only'],
-  ['shall', 'must, should'],
+  ['shall(?! (?:I|we)\\b)', 'must, should'],
   ['in the moment', 'when'],
   ['holds? (?:it |them )?to (?:it|them)', 'enforces, is checked against'],
   ['held to', 'checked against'],
