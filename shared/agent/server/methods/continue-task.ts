@@ -1,97 +1,70 @@
 import type { TaskRecord } from '@parley/engine/store/store'
 import { ourText } from '@parley/engine/tasks/our-message'
 import type { Change } from '@parley/engine/tasks/transitions'
-import type { Registration } from '@parley/engine/webhooks/registrations'
 import type { MessageSend } from '@parley/wire/codecs/parley/params'
 import { ParleyError } from '@parley/wire/errors'
-import { isPaused, isTerminal, type Message, type Part } from '@parley/wire/model/task'
+import { isPaused, isTerminal, type Message } from '@parley/wire/model/task'
 import { dataOf } from '../../author/build-context.ts'
-import { claimRoom } from './claim-room.ts'
 import type { InlineWebhook } from './inline-webhook.ts'
-import { mayBeStored } from './may-be-stored.ts'
+import type { MessageClaims, MessagePayment } from './message-claims.ts'
 import type { Call, Services } from './method.ts'
-import { type Accepted, messageOf } from './new-record.ts'
-import { type Paid, payForMessage } from './pay-first.ts'
+import { type AcceptedMessage, messageOf } from './new-record.ts'
+import { payForMessage } from './pay-first.ts'
 
 /**
- * A message to a task that exists: it continues a paused one (back to `submitted`, no event). Any other state refuses.
+ * A message to an existing task: it continues a paused one (back to `submitted`, no event). Any other state refuses it.
  * @throws ParleyError TaskImmutable, UnsupportedOperation, InvalidParams (another context; a bid answered without `accept`)
  */
 export async function continueTask(
   services: Services,
   call: Call,
   task: TaskRecord,
-  { message, webhook }: { message: MessageSend['message']; webhook: InlineWebhook | undefined },
-): Promise<Accepted> {
-  if (message.contextId !== undefined && message.contextId !== task.contextId) {
-    throw new ParleyError('InvalidParams', {
-      message: 'The task belongs to another context',
-      data: { taskId: task.id, contextId: message.contextId },
-    })
-  }
-  const said = messageOf(message, task.id, task.contextId)
+  parts: { claims: MessageClaims; message: MessageSend['message']; webhook: InlineWebhook | undefined },
+): Promise<AcceptedMessage> {
+  const { claims, message: sent, webhook } = parts
+  requireSameContext(task, sent.contextId)
+  const message = messageOf(sent, task.id, task.contextId)
   const signed = call.caller.signature !== undefined
-  let paid: Paid | undefined
-  const makeChange = (now: TaskRecord) => answerTo(now, said, { known: task, signed, paid })
-  // Refused before room is asked for: an ended task is that, however long the line.
-  makeChange(task)
-  paid = await payForMessage(services, call, task, message)
-  try {
-    return await change(services, call, { task, webhook, makeChange, paid })
-  } catch (error) {
-    if (!mayBeStored(services, error)) await paid?.giveBack()
-    throw error
+  // Checked before anything is claimed: an ended task refuses the message even while the queue is full.
+  changeOf(task, message, { pricedAt: task, signed, payment: undefined })
+  const payment = await claims.payment(() => payForMessage(services, call, task, sent))
+  const place = await claims.queuePlace()
+  await claims.signature()
+  await claims.webhook(webhook, task, false)
+  const record = await claims.commit(() =>
+    services.engine.change(task, (now) => changeOf(now, message, { pricedAt: task, signed, payment })),
+  )
+  const start = () => {
+    if (record.status.state === 'submitted' && payment?.held !== true)
+      services.scheduler.enqueue({ taskId: task.id, version: record.version, owner: task.owner }, place)
+    else place.release()
+    if (payment?.held === true) void payment.bound()
   }
+  return { record, start, ...(payment && { headers: payment.headers }) }
 }
 
-interface Continuation {
-  task: TaskRecord
-  webhook: InlineWebhook | undefined
-  makeChange: (now: TaskRecord) => Change
-  paid: Paid | undefined
+function requireSameContext({ id: taskId, contextId: own }: TaskRecord, contextId: string | undefined): void {
+  if (contextId === undefined || contextId === own) return
+  throw new ParleyError('InvalidParams', {
+    message: 'The task belongs to another context',
+    data: { taskId, contextId },
+  })
 }
 
-async function change(
-  services: Services,
-  call: Call,
-  { task, webhook, makeChange, paid }: Continuation,
-): Promise<Accepted> {
-  const slot = await claimRoom(services, task.owner)
-  let registration: Registration | undefined
-  try {
-    await call.takeSignature()
-    registration = await webhook?.register(task, false)
-    const record = await services.engine.change(task, makeChange)
-    const start = () => {
-      if (record.status.state === 'submitted' && paid?.held !== true)
-        services.scheduler.enqueue({ taskId: task.id, version: record.version, owner: task.owner }, slot)
-      else slot.release()
-      if (paid?.held === true) void paid.bound()
-    }
-    return paid === undefined ? { record, start } : { record, start, headers: paid.headers }
-  } catch (error) {
-    slot.release()
-    // It may have been stored: then the task goes on, and its webhook is in force.
-    if (!mayBeStored(services, error)) await registration?.undo()
-    throw error
-  }
-}
-
-/** `known`: the task as it was when it was looked at what the message costs. */
-function answerTo(
+/** `pricedAt`: the task as it was when the price of the message was determined. */
+function changeOf(
   task: TaskRecord,
-  said: Message,
-  { known, signed, paid }: { known: TaskRecord; signed: boolean; paid: Paid | undefined },
+  message: Message,
+  parts: { pricedAt: TaskRecord; signed: boolean; payment: MessagePayment | undefined },
 ): Change {
+  const { pricedAt, signed, payment } = parts
   const { state } = task.status
-  if (state === 'negotiation-bid-submitted') return answerToBid(task, said, signed)
-  // What is asked for now may not be what was asked, and paid, a moment ago.
-  const asks = state === 'payment-required' || paid !== undefined
-  const isSame = !asks || task.events.length === known.events.length
-  if (isSame && (isPaused(state) || isTerminal(state))) {
-    const payment = paid === undefined ? undefined : { id: paid.id, held: paid.held }
-    return { kind: 'continue', message: said, signed, payment }
-  }
+  if (state === 'negotiation-bid-submitted') return answerToBid(task, message, signed)
+  // The handler may ask for another amount now than the one that was paid.
+  const isPriced = state === 'payment-required' || payment !== undefined
+  const isSame = !isPriced || task.events.length === pricedAt.events.length
+  if (isSame && (isPaused(state) || isTerminal(state)))
+    return { kind: 'continue', message, signed, payment: payment && { id: payment.id, held: payment.held } }
   throw new ParleyError('UnsupportedOperation', {
     message: `Task is ${state}: wait until it asks for input or has ended`,
     data: { taskId: task.id, state },
@@ -99,9 +72,9 @@ function answerTo(
 }
 
 /** Data `{accept: true}` continues, `{accept: false}` ends in `rejected` (spec/tasks.md#bids). */
-function answerToBid(task: TaskRecord, said: Message, signed: boolean): Change {
-  const accept = dataOf(said.parts as Part[])['accept']
-  if (accept === true) return { kind: 'continue', message: said, signed }
+function answerToBid(task: TaskRecord, message: Message, signed: boolean): Change {
+  const accept = dataOf(message.parts)['accept']
+  if (accept === true) return { kind: 'continue', message, signed }
   if (accept === false)
     return { kind: 'reject', message: ourText(task, 'The caller did not accept the bid.') }
   const issues = [

@@ -5,28 +5,28 @@ import { ParleyError } from '@parley/wire/errors'
 import { isTerminal } from '@parley/wire/model/task'
 import type { Services } from './method.ts'
 
-/** The webhook of a message, checked and not yet in force. */
+/** The webhook of a message: checked, not registered yet. */
 export interface InlineWebhook {
-  /** Before the first commit of a new task, and before that which continues a paused one. */
+  /** Call it before the first commit of a new task, or before the commit that continues a paused one. */
   register: (task: TaskRecord, isNew: boolean) => Promise<Registration>
 }
 
 /**
- * Registered before the task starts. A config that `set` would refuse makes the whole send fail (spec/webhooks.md#registration).
+ * A webhook that `tasks/pushNotificationConfig/set` would refuse refuses the whole message (spec/methods.md#messagesend).
  * @throws ParleyError PushNotificationNotSupported, InvalidParams
  */
-export async function inlineWebhook(
+export async function checkInlineWebhook(
   { registrations }: Services,
   configuration: MessageSend['configuration'],
 ): Promise<InlineWebhook | undefined> {
-  const wanted = configuration?.pushNotificationConfig
-  if (wanted === undefined) return undefined
+  const config = configuration?.pushNotificationConfig
+  if (config === undefined) return undefined
   if (registrations === undefined) throw new ParleyError('PushNotificationNotSupported')
-  await registrations.check(wanted)
+  await registrations.check(config)
   const longRunning = configuration?.longRunning ?? false
   return {
     register: (task, isNew) =>
-      registrations.set(task, wanted, {
+      registrations.set(task, config, {
         longRunning,
         settled: task.events.length,
         open: !isTerminal(task.status.state),

@@ -1,12 +1,137 @@
-import { messageSend, parseParams } from '@parley/wire/codecs/parley/params'
+import type { TaskRecord } from '@parley/engine/store/store'
+import { type MessageSend, messageSend, parseParams } from '@parley/wire/codecs/parley/params'
 import { taskOut } from '@parley/wire/codecs/parley/wire-out'
-import { acceptMessage } from './accept-message.ts'
+import { ParleyError } from '@parley/wire/errors'
+import { modesMatch } from '@parley/wire/model/mime'
+import { isPaused } from '@parley/wire/model/task'
+import { timestamp } from '@parley/wire/model/timestamp'
+import { continueTask } from './continue-task.ts'
+import { checkInlineWebhook, type InlineWebhook } from './inline-webhook.ts'
+import { MessageClaims } from './message-claims.ts'
 import type { Answer, Call, Services } from './method.ts'
+import { newId } from './new-id.ts'
+import { type AcceptedMessage, type NewTask, newRecord } from './new-record.ts'
+import { isPaymentInProgress, payForTask, taskOfSameRequest } from './pay-first.ts'
+import { readReferences } from './references.ts'
 
-/** Answers with the durable task in `submitted` (spec/methods.md#messagesend). */
+/** `message/send` (spec/methods.md#messagesend): answers with the stored task in `submitted`. */
 export async function sendMessage(services: Services, call: Call): Promise<Answer> {
   const params = parseParams(messageSend, call.params)
   const { record, start, headers } = await acceptMessage(services, call, params)
   start()
   return { result: taskOut(record), ...(headers !== undefined && { headers }) }
+}
+
+/**
+ * Everything between the params of `message/send` or `message/stream` and a stored task: a new task, or the continuation of
+ * a paused one.
+ */
+export async function acceptMessage(
+  services: Services,
+  call: Call,
+  params: MessageSend,
+): Promise<AcceptedMessage> {
+  const { message, configuration } = params
+  const owner = call.caller.id
+  const acceptedOutputModes = configuration?.acceptedOutputModes ?? []
+  requireCommonMode(services, acceptedOutputModes)
+  const webhook = await checkInlineWebhook(services, configuration)
+  // Disposed when this function returns: every `return` below awaits what still claims.
+  await using claims = new MessageClaims(services, call)
+  const key = await claims.idempotencyKey(message.taskId)
+  const taskId = key?.taskId ?? message.taskId
+  const existing =
+    taskId === undefined ? undefined : await services.store.findTask(taskId, owner, call.reserve)
+  if (existing !== undefined && key !== undefined && isRepeat(existing, message.messageId, key.isRepeat))
+    return await acceptedBefore(claims, existing)
+  // After the repeat check: a message that was accepted stays accepted if a referenced task is removed later.
+  const foreign = await readReferences(services, call, message.referenceTaskIds ?? [])
+  const continued = { claims, message, webhook }
+  if (existing !== undefined) return await continueTask(services, call, existing, continued)
+  const task = { ...params, taskId: taskId ?? newId(), acceptedOutputModes, foreign }
+  const created = await createTask(services, call, { claims, task, webhook }).catch(
+    async (error: unknown) => {
+      if (key === undefined || !isPaymentInProgress(error)) throw error
+      const same = await taskOfSameRequest(services, task.taskId, owner)
+      if (same === undefined) throw error
+      return acceptedBefore(claims, same)
+    },
+  )
+  if (created !== undefined) return created
+  // A concurrent request took the ID: the same request, whose task is then the answer, or another one.
+  const taken = await services.store.findTask(task.taskId, owner, call.reserve)
+  if (taken === undefined) throw new ParleyError('TaskNotFound', { data: { taskId: task.taskId } })
+  if (key !== undefined && holdsMessage(taken, message.messageId)) return await acceptedBefore(claims, taken)
+  return await continueTask(services, call, taken, continued)
+}
+
+/** Undefined when the task ID is taken; nothing is claimed then. */
+async function createTask(
+  services: Services,
+  call: Call,
+  { claims, task, webhook }: { claims: MessageClaims; task: NewTask; webhook: InlineWebhook | undefined },
+): Promise<AcceptedMessage | undefined> {
+  const { store, engine, runner, scheduler } = services
+  const owner = call.caller.id
+  const at = timestamp()
+  const contextId = task.message.contextId ?? newId()
+  const isFirstOfContext = !(await isOwnContext(services, task.message.contextId, owner))
+  const payment = await claims.payment(() => payForTask(services, call, task))
+  const signed = call.caller.signature !== undefined
+  const record = newRecord({ owner, signed, at, contextId, task, payment })
+  const place = await claims.queuePlace()
+  const isLeased = payment === undefined && place.runs
+  if (isLeased) Object.assign(record, { lease: runner.lease(), starts: 1 })
+  await claims.signature()
+  await claims.webhook(webhook, record, true)
+  const created = await claims.commit(async () => ((await engine.create(record)) ? record : undefined))
+  if (created === undefined) {
+    const stored = payment && (await store.loadTask(record.id))
+    if (payment && stored?.payments?.includes(payment.id)) claims.keepPayment()
+    await claims.release()
+    return undefined
+  }
+  const start = () => {
+    if (payment === undefined) runner.remember(record, isFirstOfContext)
+    if (payment?.held === true) {
+      place.release()
+      void payment.bound()
+    } else scheduler.enqueue({ taskId: record.id, version: record.version, owner }, place)
+  }
+  return { record, start, ...(payment && { headers: payment.headers }) }
+}
+
+/** The answer to a repeated request with an Idempotency-Key: the task that the first one made. */
+async function acceptedBefore(claims: MessageClaims, record: TaskRecord): Promise<AcceptedMessage> {
+  await claims.signature()
+  return { record, start: () => {} }
+}
+
+const holdsMessage = (record: TaskRecord, messageId: string) =>
+  record.history.some((message) => message.messageId === messageId)
+
+/**
+ * Two concurrent requests with one key: the first to claim the key may find the task that the second one made. A message
+ * with a new key to a paused task is an answer to it, not a repeat.
+ */
+const isRepeat = (record: TaskRecord, messageId: string, isKnownKey: boolean) =>
+  holdsMessage(record, messageId) && (isKnownKey || !isPaused(record.status.state))
+
+/** A context that does not exist is created with its first task; the store refuses a context of another owner. */
+async function isOwnContext(
+  services: Services,
+  contextId: string | undefined,
+  owner: string,
+): Promise<boolean> {
+  return contextId !== undefined && (await services.store.findContext(contextId, owner)) !== undefined
+}
+
+/** @throws ParleyError ContentTypeNotSupported when the agent produces none of the accepted MIME types */
+function requireCommonMode({ agent }: Services, accepted: readonly string[]): void {
+  if (accepted.length === 0) return
+  const supported = agent.skills.flatMap((skill) => skill.outputModes)
+  if (accepted.some((mode) => supported.some((output) => modesMatch(mode, output)))) return
+  throw new ParleyError('ContentTypeNotSupported', {
+    data: { reason: 'accepted_output_modes', supported: [...new Set(supported)] },
+  })
 }

@@ -7,7 +7,7 @@ import { messageSend, parseParams, taskResubscribe } from '@parley/wire/codecs/p
 import { deltaOut, eventOut, presentStatusOut } from '@parley/wire/codecs/parley/wire-out'
 import { ParleyError } from '@parley/wire/errors'
 import { isResting, isTerminal } from '@parley/wire/model/task'
-import { acceptMessage } from './accept-message.ts'
+import { acceptMessage } from './message-send.ts'
 import type { Answer, Call, Frame, Services } from './method.ts'
 import { requireOutline } from './tasks.ts'
 

@@ -1,11 +1,12 @@
 import type { TaskRecord } from '@parley/engine/store/store'
 import type { MessageSend } from '@parley/wire/codecs/parley/params'
 import type { Message, Task } from '@parley/wire/model/task'
+import type { MessagePayment } from './message-claims.ts'
 
-/** A message that became work: the task as it stands in the store, and what lets it begin. */
-export interface Accepted {
+/** A message that became work: the stored task, and the function that queues it. */
+export interface AcceptedMessage {
   record: TaskRecord
-  /** Hands the task to the scheduler. Called once the answer, or the follower of a stream, is ready. */
+  /** Hands the task to the scheduler. Call it once the answer, or the follower of a stream, is ready. */
   start: () => void
   /** Headers of the answer: the receipt of a payment. */
   headers?: Record<string, string>
@@ -24,15 +25,16 @@ export function newRecord(parts: {
   signed: boolean
   at: string
   contextId: string
-  wanted: NewTask
+  task: NewTask
+  payment: MessagePayment | undefined
 }): TaskRecord {
-  const { owner, signed, at, contextId, wanted } = parts
+  const { owner, signed, at, contextId, task, payment } = parts
   return {
-    id: wanted.taskId,
+    id: task.taskId,
     contextId,
     owner,
     status: { state: 'submitted', timestamp: at },
-    history: [messageOf(wanted.message, wanted.taskId, contextId)],
+    history: [messageOf(task.message, task.taskId, contextId)],
     artifacts: [],
     version: 0,
     events: [],
@@ -40,14 +42,16 @@ export function newRecord(parts: {
     updatedAt: at,
     starts: 0,
     workedMs: 0,
-    referenceTaskIds: wanted.message.referenceTaskIds ?? [],
-    acceptedOutputModes: wanted.acceptedOutputModes,
+    referenceTaskIds: task.message.referenceTaskIds ?? [],
+    acceptedOutputModes: task.acceptedOutputModes,
     ...(signed && { signed }),
-    ...(wanted.foreign.length > 0 && { foreignReferences: wanted.foreign }),
+    ...(task.foreign.length > 0 && { foreignReferences: task.foreign }),
+    ...(payment && { payments: [payment.id] }),
+    ...(payment?.held === true && { heldBy: payment.id }),
   }
 }
 
-/** The caller's message as sent, with the ids of the task it belongs to. */
+/** The caller's message as sent, with the IDs of the task it belongs to. */
 export function messageOf(message: MessageSend['message'], taskId: string, contextId: string): Message {
   const { role, parts, messageId, referenceTaskIds, metadata } = message
   const kept: Message = { role, parts: parts as Message['parts'], messageId, contextId, taskId }

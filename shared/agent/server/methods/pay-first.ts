@@ -11,24 +11,12 @@ import { areCallers, callersMessages } from '../../author/callers-messages.ts'
 import { priceOf } from '../../author/price-of.ts'
 import { fitSkill } from '../runner/fit-skill.ts'
 import { termsAsked } from '../runner/payment-prompt.ts'
-import { claimRoom } from './claim-room.ts'
+import type { MessagePayment } from './message-claims.ts'
 import type { Call, Services } from './method.ts'
+import { claimQueuePlace } from './queue-place.ts'
 
 type SentMessage = MessageSend['message']
 type Said = Parameters<typeof fitSkill>[1][number]
-
-/** What was paid for a message, before it became work. */
-export interface Paid {
-  id: string
-  /** The settlement is not known yet: the work waits. */
-  held: boolean
-  /** The receipt, for the answer. */
-  headers: Record<string, string>
-  /** The message was refused after all: the payment stays good for another one, unless another attempt has it. */
-  giveBack(): Promise<void>
-  /** The work is there: it is told if the settlement became known in between. */
-  bound(): Promise<void>
-}
 
 /**
  * The price of a new task, after everything else that may refuse it (spec/payments.md#settlement). Undefined where nothing is to
@@ -39,7 +27,7 @@ export async function payForTask(
   services: Services,
   call: Call,
   wanted: { message: SentMessage; taskId: string },
-): Promise<Paid | undefined> {
+): Promise<MessagePayment | undefined> {
   const { payments, agent, store } = services
   if (payments === undefined) return undefined
   const { message, taskId } = wanted
@@ -63,7 +51,7 @@ export async function payForMessage(
   call: Call,
   task: TaskRecord,
   message: SentMessage,
-): Promise<Paid | undefined> {
+): Promise<MessagePayment | undefined> {
   const { payments, agent } = services
   if (payments === undefined) return undefined
   requireSamePrice(services, task, message)
@@ -89,7 +77,7 @@ export async function taskOfSameRequest(
   return undefined
 }
 
-export const isBeingPaid = (error: unknown): boolean =>
+export const isPaymentInProgress = (error: unknown): boolean =>
   error instanceof ParleyError && error.error === 'Conflict' && error.data['reason'] === 'payment_in_progress'
 
 interface Purchase {
@@ -99,16 +87,16 @@ interface Purchase {
   prices: Price[]
 }
 
-async function pay(services: Services, call: Call, wanted: Purchase): Promise<Paid> {
+async function pay(services: Services, call: Call, wanted: Purchase): Promise<MessagePayment> {
   const { payments } = services
   if (payments === undefined) throw new Error('this agent has no payments')
   const { message, taskId, purpose, prices } = wanted
   try {
     const presented = readPresented(call.headers, message.metadata)
     if (presented === undefined) throw new PaymentRefused('payment_required')
-    // A full line is told before money moves.
-    const room = await claimRoom(services, call.caller.id)
-    room.release()
+    // A full queue refuses the message before money moves.
+    const place = await claimQueuePlace(services, call.caller.id)
+    place.release()
     await call.takeSignature()
     const bought = await payments.buy({ owner: call.caller.id, taskId, purpose, terms: prices }, presented)
     return paidBy(services, bought)
@@ -123,7 +111,7 @@ async function pay(services: Services, call: Call, wanted: Purchase): Promise<Pa
   }
 }
 
-function paidBy({ payments }: Services, bought: Bought): Paid {
+function paidBy({ payments }: Services, bought: Bought): MessagePayment {
   const { payment } = bought
   return {
     id: payment.id,

@@ -3,11 +3,14 @@ import { ParleyError } from '@parley/wire/errors'
 import type { Services } from './method.ts'
 
 /**
- * A worker, or a place in the queue: held from here on, so that sends at the same time do not share the last one. One owner
- * holds at most half of the places (of a queue of 1: that one).
+ * Claims a worker or a place in the queue, so that concurrent messages cannot share the last one. One owner may hold at most
+ * half of the places (in a queue of 1: that one).
  * @throws ParleyError Unavailable when TASK_QUEUE_MAX tasks wait, or half as many of this owner
  */
-export async function claimRoom({ scheduler, taskQueueMax: all }: Services, owner: string): Promise<Slot> {
+export async function claimQueuePlace(
+  { scheduler, taskQueueMax: all }: Services,
+  owner: string,
+): Promise<Slot> {
   const slot = scheduler.claimSlot()
   if (slot !== undefined) return slot
   const ofOwner = Math.min(all, Math.max(1, Math.floor(all / 2)))
@@ -18,7 +21,7 @@ export async function claimRoom({ scheduler, taskQueueMax: all }: Services, owne
     message: isOwners
       ? `${ofOwner} tasks of this caller are waiting, and no caller may have more: wait until some have ended, or cancel some`
       : 'Too many tasks are waiting',
-    // One reason for both, since gateways know it: the message was not taken, and another agent may take it.
+    // Gateways send the message to another agent for this reason, whichever limit was reached.
     data: { reason: 'queue_full', max: isOwners ? ofOwner : all },
     headers: { 'retry-after': '5' },
   })
