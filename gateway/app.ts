@@ -31,9 +31,9 @@ import { probeAgent } from './registry/probe.ts'
 import { Registry } from './registry/registry.ts'
 import { slugOf } from './registry/slug.ts'
 import { WorkSeen } from './registry/work-seen.ts'
-import type { WayTo } from './routing/forwarding/agent-target.ts'
+import type { DispatcherFor } from './routing/forwarding/agent-target.ts'
 import { proxyAgents } from './routing/forwarding/proxy.ts'
-import { ReplicaWays } from './routing/forwarding/replica-balancer.ts'
+import { ReplicaBalancer } from './routing/forwarding/replica-balancer.ts'
 import { TokenReader } from './routing/forwarding/token-reader.ts'
 import { createUpstream } from './routing/forwarding/upstream.ts'
 import { agentIsDown } from './routing/forwarding/upstream-error.ts'
@@ -123,11 +123,11 @@ export async function startGatewayApp(options: GatewayAppOptions): Promise<Gatew
   const { keysOf } = trust
   const oauth = stack.use(await startOAuth({ config, secrets, state, addresses, log, isTrusted, keysOf }))
   const upstream = stack.adopt(createUpstream(), (agent) => agent.destroy())
-  const ways = new ReplicaWays()
-  const wayTo = (entry: AgentEntry) =>
-    ways.wayTo(reachable(entry), entry.origin === 'supervised' ? upstream : trust.upstream)
-  const { work, keeper } = watchAgents({ registry, state, wayTo, log }, stack)
-  const around = { config, state, registry, work, wayTo, log }
+  const ways = new ReplicaBalancer()
+  const dispatcherFor = (entry: AgentEntry) =>
+    ways.dispatcherFor(reachable(entry), entry.origin === 'supervised' ? upstream : trust.upstream)
+  const { work, keeper } = watchAgents({ registry, state, dispatcherFor, log }, stack)
+  const around = { config, state, registry, work, dispatcherFor, log }
   const routed = { store: state.routing, awaited, gatewayUrl: publicUrl, embeddings: secrets.embeddings }
   const routing = stack.use(await startRouting({ ...around, ...routed }))
   const { lessons } = routing
@@ -142,7 +142,7 @@ export async function startGatewayApp(options: GatewayAppOptions): Promise<Gatew
   const parts = { ...around, addresses, oauth, keeper, routing, sharing, trust, limits, answers }
   const failingChecks = addRoutes(app, { ...parts, draining: () => draining })
   addMetricsRoute(app, metrics)
-  await addAgents(app, parts, wayTo)
+  await addAgents(app, parts, dispatcherFor)
   await app.listen({ host: config.host, port: addresses.port })
   const { provider } = oauth
   const house = { config, environment, addresses, provider, registry, upstream, log }
@@ -174,11 +174,16 @@ async function openRegistry(
 }
 
 function watchAgents(
-  { registry, state, wayTo, log }: Pick<Parts, 'registry' | 'state' | 'log'> & { wayTo: WayTo },
+  {
+    registry,
+    state,
+    dispatcherFor,
+    log,
+  }: Pick<Parts, 'registry' | 'state' | 'log'> & { dispatcherFor: DispatcherFor },
   stack: AsyncDisposableStack,
 ) {
   const probe = async (entry: AgentEntry, signal: AbortSignal) =>
-    isElsewhere(entry) ? false : probeAgent(entry, signal, { dispatcher: wayTo(entry) })
+    isElsewhere(entry) ? false : probeAgent(entry, signal, { dispatcher: dispatcherFor(entry) })
   const work = new WorkSeen({ registry, log })
   const probed = work.probed.bind(work)
   const keeper = stack.use(new LeaseKeeper({ registry, log, probe, probed, ...leadingOf(state, registry) }))
@@ -227,15 +232,15 @@ function leadingOf({ claims }: GatewayState, { leaseMs }: Registry) {
 async function addAgents(
   app: FastifyInstance,
   { addresses, oauth, registry, routing, answers }: Omit<Parts, 'draining'>,
-  wayTo: WayTo,
+  dispatcherFor: DispatcherFor,
 ): Promise<void> {
   const authenticator = new Authenticator(oauth.introspector, () => [])
   await proxyAgents(app, {
     find: (slug) => registry.bySlug(slug),
-    wayTo,
+    dispatcherFor,
     tokens: new TokenReader(authenticator, addresses.public),
-    seen: routing.seen,
-    routes: routing.namedRoutes(authenticator, answers),
+    reportSignal: routing.reportSignal,
+    routes: routing.namedAgentRoutes(authenticator, answers),
   })
 }
 

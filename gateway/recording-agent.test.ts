@@ -4,7 +4,7 @@ import http from 'node:http'
 import type { AddressInfo } from 'node:net'
 import { text } from 'node:stream/consumers'
 import { afterEach, expect, test } from 'vitest'
-import { atOnce } from './routing/forwarding/agent-query.ts'
+import { forEachLimited } from './routing/forwarding/agent-query.ts'
 import { rpcMethods } from './routing/rpc/rpc-methods.ts'
 import { agent, gateway, gatewayForEachTest, identityProvider, post, saying } from './testing.ts'
 
@@ -175,7 +175,7 @@ test.each(kinds)(
     expect(liar.bytes.some((bytes) => bytes.includes(named))).toBe('card' in more && !('admitted' in more))
     liar.bytes.length = 0
     for (const [what, token] of Object.entries(tokens(liar.url))) {
-      await atOnce(requests('liar', mine), 16, async ([method, path, body]) => {
+      await forEachLimited(requests('liar', mine), 16, async ([method, path, body]) => {
         const headers = {
           authorization: `Bearer ${token}`,
           'proxy-authorization': `Bearer ${token}`,

@@ -111,7 +111,7 @@ describe.skipIf(!hasMongodb)('parley migrate (needs mongod)', () => {
     const state = await openGateway(folder.path)
     await state.routing.save([route])
     await state.routing.saveDecision({ id: 'd', at: 6, body: { score: 1 } })
-    await state.routing.saveLesson(lesson as never)
+    await state.routing.saveTrainingExample(lesson as never)
     await state.oauth.upsert({ model: 'Client', id: 'x', payload: { a: 1 }, expiresAt: 9 })
     await state.oauth.consume('Client', 'x', 3)
     const key = await state.routing.cursorKey()
@@ -128,7 +128,7 @@ describe.skipIf(!hasMongodb)('parley migrate (needs mongod)', () => {
     expect(await shared.routing.find(alice, 'task', 't')).toEqual(route)
     expect(await shared.routing.agentsOf(alice, 5)).toEqual(['a'])
     expect(await shared.routing.findDecision('d')).toEqual({ id: 'd', at: 6, body: { score: 1 } })
-    expect(await shared.routing.findLesson('c', 'a')).toEqual(lesson)
+    expect(await shared.routing.findTrainingExample('c', 'a')).toEqual(lesson)
     const found = (await shared.registry.all()).map(({ entry }) => entry)
     expect(found).toEqual(expect.arrayContaining(entries))
     await expect(shared.registry.add(sampleEntry({ did: 'did:parley:ada:agent:1' }))).rejects.toThrow(

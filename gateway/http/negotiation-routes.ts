@@ -38,7 +38,7 @@ export function addNegotiationRoutes(app: FastifyInstance, routes: NegotiationRo
       ...(limit !== undefined && { limit }),
     }
     const decision = await negotiator.decide(question)
-    await negotiator.recordBehind(decision, question)
+    await negotiator.recordInBackground(decision, question)
     void reply.header('x-negotiation-id', decision.id).header('cache-control', 'no-store')
     return decision.answer
   })

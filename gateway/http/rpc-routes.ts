@@ -8,13 +8,13 @@ import { ParleyError } from '@parley/wire/errors'
 import { errorEnvelope } from '@parley/wire/jsonrpc/envelope'
 import type { FastifyInstance, FastifyReply, FastifyRequest } from 'fastify'
 import { rpcMethods } from '../routing/rpc/rpc-methods.ts'
-import type { Known, RpcRouter } from '../routing/rpc/rpc-router.ts'
+import type { EnvelopeId, RpcRouter } from '../routing/rpc/rpc-router.ts'
 
 /** `POST /` and every method name as a path (spec/gateway-routing.md#json-rpc-without-an-agent). */
 export function addRpcRoutes(app: FastifyInstance, { router, log }: { router: RpcRouter; log: Log }): void {
   const audit = new Audit(log)
   const answer = async (request: FastifyRequest, reply: FastifyReply, pathMethod: string | undefined) => {
-    const known: Known = { id: null }
+    const known: EnvelopeId = { id: null }
     try {
       requireJson(request)
       return await router.answer(request, reply, pathMethod, known)

@@ -13,7 +13,7 @@ import {
 } from '../routing/store/routing-mongodb.ts'
 import { routeColumns, routeOf } from '../routing/store/routing-sqlite.ts'
 import type { DecisionRecord } from '../routing/store/routing-store.ts'
-import type { LessonDocument } from '../routing/store/training-examples-mongodb.ts'
+import type { TrainingExampleDocument } from '../routing/store/training-examples-mongodb.ts'
 import { gatewayMigrations } from '../start/gateway-state.ts'
 import { type ClaimDocument, claimKey, claimsIndexes } from '../store/claims-mongodb.ts'
 import { gatewaySchema, gatewayScope } from '../store/gateway-mongodb.ts'
@@ -117,7 +117,7 @@ const lessons: Kind = {
   documents: ({ context, agent, at, body }) => {
     const lesson = JSON.parse(body as string) as Lesson
     const _id = `${gatewayScope}/${hashOf(context as string, agent as string)}`
-    const document: LessonDocument = {
+    const document: TrainingExampleDocument = {
       _id,
       ...scope,
       context: keyText(context as string),

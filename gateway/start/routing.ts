@@ -11,19 +11,19 @@ import type { AwaitedAgents } from '../registry/awaited-agents.ts'
 import type { AgentEntry } from '../registry/entry.ts'
 import type { Registry } from '../registry/registry.ts'
 import type { WorkSeen } from '../registry/work-seen.ts'
-import type { WayTo } from '../routing/forwarding/agent-target.ts'
-import type { Seen } from '../routing/forwarding/relay.ts'
-import { Lessons, type Pupil } from '../routing/learning/feedback.ts'
+import type { DispatcherFor } from '../routing/forwarding/agent-target.ts'
+import type { ReportSignal } from '../routing/forwarding/relay.ts'
+import { type FeedbackModel, FeedbackRecorder } from '../routing/learning/feedback.ts'
 import { followRegistry } from '../routing/negotiation/follow-registry.ts'
 import { Negotiator } from '../routing/negotiation/negotiator.ts'
-import { Meaning } from '../routing/negotiation/skill-embeddings.ts'
-import { NamedRoutes } from '../routing/placement/named-agent-routes.ts'
-import { Whereabouts } from '../routing/placement/task-locator.ts'
+import { SkillEmbeddings } from '../routing/negotiation/skill-embeddings.ts'
+import { NamedAgentRoutes } from '../routing/placement/named-agent-routes.ts'
+import { TaskLocator } from '../routing/placement/task-locator.ts'
 import { cursorMaxLength } from '../routing/rpc/merged-cursor.ts'
-import { Gather } from '../routing/rpc/merged-lists.ts'
+import { MergedLists } from '../routing/rpc/merged-lists.ts'
 import { MessageRouter } from '../routing/rpc/message-router.ts'
 import { RpcRouter } from '../routing/rpc/rpc-router.ts'
-import { KeepClean } from '../routing/store/retention.ts'
+import { Retention } from '../routing/store/retention.ts'
 import type { RoutingStore } from '../routing/store/routing-store.ts'
 
 export interface RoutingOptions {
@@ -32,7 +32,7 @@ export interface RoutingOptions {
   registry: Registry
   work: WorkSeen
   gatewayUrl: string
-  wayTo: WayTo
+  dispatcherFor: DispatcherFor
   log: Log
   awaited: AwaitedAgents
   /** EMBEDDINGS_URL. */
@@ -43,10 +43,13 @@ export interface RoutingOptions {
 export interface Routing extends Disposable {
   store: RoutingStore
   negotiator: Negotiator
-  lessons: Lessons
-  seen: Seen
+  lessons: FeedbackRecorder
+  reportSignal: ReportSignal
   router: (authenticator: Authenticator, answers: AnswerBudget) => RpcRouter
-  namedRoutes: (authenticator: Pick<Authenticator, 'identify'>, answers: AnswerBudget) => NamedRoutes
+  namedAgentRoutes: (
+    authenticator: Pick<Authenticator, 'identify'>,
+    answers: AnswerBudget,
+  ) => NamedAgentRoutes
 }
 
 const day = 24 * 60 * 60 * 1000
@@ -63,14 +66,19 @@ const keptMs = {
 
 /** The index of the agents, kept as the registry is, and all that routes by it. */
 export async function startRouting(options: RoutingOptions): Promise<Routing> {
-  const { config, registry, work, wayTo, log, gatewayUrl, awaited } = options
+  const { config, registry, work, dispatcherFor, log, gatewayUrl, awaited } = options
   const { store } = options
   // On a developer's machine one person is all the callers that there are.
   const index = new AgentIndex({ callersMin: config.production ? 2 : 1 })
-  const meaning = options.embeddings && new Meaning(index, new Embeddings(options.embeddings))
+  const meaning = options.embeddings && new SkillEmbeddings(index, new Embeddings(options.embeddings))
   followRegistry(registry, index, meaning)
   const ended = work.ended.bind(work)
-  const lessons = new Lessons({ store, log, ended, pupil: config.routeLearning ? pupilOf(index) : undefined })
+  const lessons = new FeedbackRecorder({
+    store,
+    log,
+    ended,
+    pupil: config.routeLearning ? pupilOf(index) : undefined,
+  })
   await lessons.open()
   const storeKey = await store.cursorKey()
   const isAwaited = (entry: AgentEntry) => awaited.isAwaited(entry)
@@ -84,31 +92,31 @@ export async function startRouting(options: RoutingOptions): Promise<Routing> {
     isAwaited,
     holderKey: storeKey,
   })
-  const whereabouts = new Whereabouts({ store, registry, wayTo, isAwaited })
-  const seen: Seen = (id, sign) => (sign === 'answered' ? work.answered(id) : work.failed(id))
-  const around = { registry, store, whereabouts, lessons, wayTo, seen, gatewayUrl, log }
+  const taskLocator = new TaskLocator({ store, registry, dispatcherFor, isAwaited })
+  const reportSignal: ReportSignal = (id, sign) => (sign === 'answered' ? work.answered(id) : work.failed(id))
+  const around = { registry, store, taskLocator, lessons, dispatcherFor, reportSignal, gatewayUrl, log }
   const messages = new MessageRouter({ ...around, negotiator, minScore: config.routeMinScore })
-  const gather = new Gather({
+  const gather = new MergedLists({
     registry,
     store,
-    wayTo,
+    dispatcherFor,
     isAwaited,
     cursors: new Cursors(storeKey, cursorMaxLength),
   })
-  const cleaning = new KeepClean({ store, log, keptMs, beside: () => index.learned.refresh() })
+  const cleaning = new Retention({ store, log, keptMs, beside: () => index.learned.refresh() })
   return {
     store,
     negotiator,
     lessons,
-    seen,
+    reportSignal,
     router: (authenticator, answers) =>
       new RpcRouter({ ...around, authenticator, answers, messages, gather }),
-    namedRoutes: (authenticator, answers) => new NamedRoutes({ ...around, authenticator, answers }),
+    namedAgentRoutes: (authenticator, answers) => new NamedAgentRoutes({ ...around, authenticator, answers }),
     [Symbol.dispose]: () => cleaning[Symbol.dispose](),
   }
 }
 
-function pupilOf(index: AgentIndex): Pupil {
+function pupilOf(index: AgentIndex): FeedbackModel {
   return {
     learn: (...lessons) => index.learn(...lessons),
     forget: (context) => index.forgetContext(context),

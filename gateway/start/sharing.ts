@@ -2,11 +2,11 @@ import type { Log } from '@parley/kit/process/log'
 import { ConfigError } from '@parley/kit/process/settings'
 import { waitAtMost } from '@parley/kit/process/wait-at-most'
 import type { Registry } from '../registry/registry.ts'
-import type { Lessons } from '../routing/learning/feedback.ts'
+import type { FeedbackRecorder } from '../routing/learning/feedback.ts'
 
 export interface SharingOptions {
   registry: Registry
-  lessons: Lessons
+  lessons: FeedbackRecorder
   /** Undefined: what others did is known with the next look alone. */
   redisUrl: string | undefined
   log: Log

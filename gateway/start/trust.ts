@@ -10,7 +10,7 @@ import { documentKeys } from '../registration/agent-document.ts'
 import { Joining } from '../registration/join.ts'
 import { Outside, type OutsideOptions } from '../registration/outside.ts'
 import type { Registry } from '../registry/registry.ts'
-import { createOutsideUpstream } from '../routing/forwarding/external-upstream.ts'
+import { createExternalUpstream } from '../routing/forwarding/external-upstream.ts'
 
 export interface TrustOptions {
   config: GatewayConfig
@@ -47,7 +47,7 @@ export function startTrust(options: TrustOptions): Trust {
     new Voucher({ did: identity.did, seed: settings.seed, kid: signingKeyId(identity) })
   const guard = { allowed: config.registryAllowedHosts, ...more }
   const outside = new Outside(guard)
-  const upstream = createOutsideUpstream(guard)
+  const upstream = createExternalUpstream(guard)
   const own = (did: string) => {
     if (did === identity?.did) return identity.document as unknown as JsonObject
     // The documents of other methods are where the method says; the registry's may be old.

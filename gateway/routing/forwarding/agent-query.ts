@@ -2,9 +2,9 @@ import type { IncomingHttpHeaders } from 'node:http'
 import { isObject } from '@parley/wire/jsonrpc/envelope'
 import { jsonOf } from '@parley/wire/model/json-text'
 import type { Target } from './agent-target.ts'
-import { Exchange, type Head } from './exchange.ts'
+import { Exchange, type ResponseHead } from './exchange.ts'
 
-export interface Asked {
+export interface QueryResponse {
   status: number
   headers: IncomingHttpHeaders
   /** Of a JSON-RPC answer; undefined where it is an error, or none. */
@@ -13,7 +13,7 @@ export interface Asked {
   size: number
 }
 
-export interface AskOptions {
+export interface QueryOptions {
   /** Whose question it is: the caller's own headers, as they go on. */
   headers: IncomingHttpHeaders
   body: Buffer
@@ -24,13 +24,16 @@ export interface AskOptions {
 }
 
 /** A question of the gateway's own to an agent, with the caller's token. Rejects when there is no answer in time. */
-export async function askAgent(target: Target, { body, ...options }: AskOptions): Promise<Asked> {
+export async function queryAgent(target: Target, { body, ...options }: QueryOptions): Promise<QueryResponse> {
   const { head, bytes } = await ask(target, { ...options, method: 'POST', body })
   return { ...head, result: head.status === 200 ? resultIn(bytes) : undefined, size: bytes.byteLength }
 }
 
-/** The JSON of a REST route as `result`; undefined where it is none. Rejects as `askAgent`. */
-export async function getFromAgent(target: Target, options: Omit<AskOptions, 'body'>): Promise<Asked> {
+/** The JSON of a REST route as `result`; undefined where it is none. Rejects as `queryAgent`. */
+export async function getFromAgent(
+  target: Target,
+  options: Omit<QueryOptions, 'body'>,
+): Promise<QueryResponse> {
   const { head, bytes } = await ask(target, { ...options, method: 'GET', body: undefined })
   const result = head.status === 200 ? jsonOf(bytes.toString('utf8')) : undefined
   return { ...head, result, size: bytes.byteLength }
@@ -38,8 +41,8 @@ export async function getFromAgent(target: Target, options: Omit<AskOptions, 'bo
 
 async function ask(
   target: Target,
-  options: Omit<AskOptions, 'body'> & { method: 'GET' | 'POST'; body: Buffer | undefined },
-): Promise<{ head: Head; bytes: Buffer }> {
+  options: Omit<QueryOptions, 'body'> & { method: 'GET' | 'POST'; body: Buffer | undefined },
+): Promise<{ head: ResponseHead; bytes: Buffer }> {
   const { signal, body, method } = options
   signal.throwIfAborted()
   const exchange = new Exchange()
@@ -66,7 +69,7 @@ export function resultIn(bytes: Buffer): unknown {
 }
 
 /** Of the caller's headers those that a question of ours takes along: a signature would be one over other bytes. */
-export function questionHeaders(headers: IncomingHttpHeaders, requestId: string): IncomingHttpHeaders {
+export function queryHeaders(headers: IncomingHttpHeaders, requestId: string): IncomingHttpHeaders {
   const { authorization, via } = headers
   return {
     'content-type': 'application/json',
@@ -82,7 +85,7 @@ export function rpcBody(method: string, params: object): Buffer {
 }
 
 /** Runs over the items with so many at a time; stops taking new ones once `done` says so. */
-export async function atOnce<T>(
+export async function forEachLimited<T>(
   items: readonly T[],
   limit: number,
   run: (item: T) => Promise<void>,

@@ -13,7 +13,7 @@ export interface Target {
 }
 
 /** Connections to the agent: those that registered from outside are behind the private-address guard. */
-export type WayTo = (entry: AgentEntry) => Dispatcher
+export type DispatcherFor = (entry: AgentEntry) => Dispatcher
 
 interface Base {
   origin: string
@@ -28,13 +28,13 @@ const bases = new WeakMap<AgentEntry, Base>()
  * @param path of the agent's own route, with a slash before it
  * @throws ParleyError Unavailable
  */
-export function targetOf(entry: AgentEntry, path: string, wayTo: WayTo): Target {
+export function targetOf(entry: AgentEntry, path: string, dispatcherFor: DispatcherFor): Target {
   // With the request its bearer token would go there.
   if (!entry.admitted) throw agentIsNotTrusted(entry.slug, 'not_admitted')
   if (entry.quarantine?.by !== undefined) throw agentIsNotTrusted(entry.slug, 'quarantined')
   if (entry.status !== 'ready') throw agentIsDown(entry.slug)
   const base = baseOf(entry)
-  return { entry, upstream: wayTo(entry), origin: base.origin, path: base.path + path }
+  return { entry, upstream: dispatcherFor(entry), origin: base.origin, path: base.path + path }
 }
 
 /** Method names as paths are for agents of this deployment; external agents serve JSON-RPC at their root. */

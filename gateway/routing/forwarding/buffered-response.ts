@@ -1,10 +1,10 @@
 import type { AnswerClaim } from '@parley/kit/process/answer-budget'
-import type { Watch } from './exchange.ts'
+import type { ResponseObserver } from './exchange.ts'
 
 const mostBytes = 4 * 1024 * 1024
 
 /** Looks at an answer once it has passed; not at one that is longer than 4 MiB, or that the claim has no room for. */
-export class WholeAnswer implements Watch {
+export class BufferedResponse implements ResponseObserver {
   readonly #look: (bytes: Buffer) => void
   readonly #claim: AnswerClaim
   readonly #chunks: Buffer[] = []

@@ -7,14 +7,14 @@ import { isExternal } from '../../registry/admission.ts'
 import type { AgentEntry } from '../../registry/entry.ts'
 
 /** A request as it goes to an agent. */
-export interface Completed {
+export interface CompletedRequest {
   body: Buffer
   /** The agent gets `sent` as JSON-RPC id, the caller its own in the answer. Absent: both have the caller's. */
   answerId?: { sent: string; callers: unknown }
 }
 
 /** Fields other than the id that are filled in when the caller left them out. */
-export interface Fill {
+export interface MissingFields {
   /** Of what the ids are made, so that the same message sent again is the same. */
   seed: string
   /** Undefined: the task has a context that is not known here. */
@@ -34,11 +34,11 @@ export function mayComplete(entry: AgentEntry, headers: IncomingHttpHeaders): bo
  * message `contextId`, `taskId` and `configuration.acceptedOutputModes`.
  * @param fill absent: the request is no message
  */
-export function completed(
+export function completeRequest(
   entry: AgentEntry,
   { headers, body }: { headers: IncomingHttpHeaders; body: Buffer },
-  fill?: Fill,
-): Completed {
+  fill?: MissingFields,
+): CompletedRequest {
   if (!mayComplete(entry, headers)) return { body }
   const request = parseJson(body)
   if (!isObject(request)) return { body }
@@ -69,7 +69,7 @@ export function seededUuid(seed: string, what: 'id' | 'task' | 'context'): strin
 }
 
 /** The same object where nothing was missing. */
-function withFill(params: unknown, { seed, contextId }: Fill, card: AgentEntry['card']): unknown {
+function withFill(params: unknown, { seed, contextId }: MissingFields, card: AgentEntry['card']): unknown {
   if (!isObject(params) || !isObject(params['message'])) return params
   const { message } = params
   const taskId = lacks(message, 'taskId') ? { taskId: seededUuid(seed, 'task') } : {}

@@ -32,7 +32,7 @@ async function delivered(answer: Answer, limits: Partial<Delivery> = {}) {
   const origin = `http://127.0.0.1:${(agent.address() as AddressInfo).port}`
   const target = { entry: { id: 'sky', slug: 'sky' } as AgentEntry, upstream, origin, path: '/' }
   const signs: string[] = []
-  const seen: Delivery['seen'] = (_id, sign) => void signs.push(sign)
+  const reportSignal: Delivery['reportSignal'] = (_id, sign) => void signs.push(sign)
   const front = Fastify()
   open.push(() => front.close())
   front.post('/', async (request, reply) => {
@@ -43,7 +43,7 @@ async function delivered(answer: Answer, limits: Partial<Delivery> = {}) {
       reply,
       sent: { body },
       key: 'k',
-      seen,
+      reportSignal,
       claim,
       ...limits,
     })
@@ -85,14 +85,14 @@ test.each<[string, (response: http.ServerResponse) => void, number]>([
   async (_what, end, times) => {
     const signs: string[] = []
     const wasSilent = Promise.withResolvers<void>()
-    const seen: Delivery['seen'] = (_id, sign) => {
+    const reportSignal: Delivery['reportSignal'] = (_id, sign) => {
       signs.push(sign)
       wasSilent.resolve()
     }
     const silent: Answer = (response, time) => {
       void wasSilent.promise.then(() => (time === 1 ? end(response) : response.end('{}')))
     }
-    expect(await delivered(silent, { silentMs: 20, seen })).toMatchObject({ kind: 'answered', times })
+    expect(await delivered(silent, { silentMs: 20, reportSignal })).toMatchObject({ kind: 'answered', times })
     expect(signs).toEqual(['failed', 'answered'])
   },
 )

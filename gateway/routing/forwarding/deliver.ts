@@ -2,18 +2,25 @@ import { setTimeout as delay } from 'node:timers/promises'
 import { type AnswerClaim, isBudgetRefusal } from '@parley/kit/process/answer-budget'
 import type { FastifyReply, FastifyRequest } from 'fastify'
 import type { Target } from './agent-target.ts'
-import type { Completed } from './completed-request.ts'
-import type { Exchange, Head } from './exchange.ts'
-import { isRefusedBefore } from './refusal.ts'
-import { abortWhenClientLeaves, ClientLeft, exchangeWith, type Seen, type Sign, signOf } from './relay.ts'
+import type { CompletedRequest } from './completed-request.ts'
+import type { Exchange, ResponseHead } from './exchange.ts'
+import { isRejectedUnprocessed } from './refusal.ts'
+import {
+  type AgentSignal,
+  abortOnDisconnect,
+  ClientDisconnected,
+  exchangeWith,
+  type ReportSignal,
+  signalOf,
+} from './relay.ts'
 
 export interface Delivery {
   request: FastifyRequest
   reply: FastifyReply
-  sent: Completed
+  sent: CompletedRequest
   /** Under which the agent takes the message once, however often it comes. */
   key: string
-  seen: Seen
+  reportSignal: ReportSignal
   /** Holds the answer while it is here. */
   claim: AnswerClaim
   /** For the repetitions to an agent that may have seen the message. Default 10 s. */
@@ -25,11 +32,16 @@ export interface Delivery {
 /** What an agent made of a message. */
 export type Delivered =
   /** Nothing of it reached the agent, or it said that it takes none: another may be asked. */
-  | { kind: 'not taken'; why: 'not reached' | 'busy'; error?: Error; answer?: { head: Head; bytes: Buffer } }
+  | {
+      kind: 'not taken'
+      why: 'not reached' | 'busy'
+      error?: Error
+      answer?: { head: ResponseHead; bytes: Buffer }
+    }
   /** The whole answer. */
-  | { kind: 'answered'; head: Head; bytes: Buffer }
+  | { kind: 'answered'; head: ResponseHead; bytes: Buffer }
   /** A stream has begun; `first` is what has come of it. */
-  | { kind: 'streams'; head: Head; first: Buffer; exchange: Exchange }
+  | { kind: 'streams'; head: ResponseHead; first: Buffer; exchange: Exchange }
   /** It may have taken the message, or not. */
   | { kind: 'unknown'; error: Error }
 
@@ -37,7 +49,7 @@ const answerMaxBytes = 64 * 1024 * 1024
 /** What comes is looked through with each chunk: an agent that sends byte by byte must not cost much. */
 const firstFrameMaxBytes = 64 * 1024
 const repeatMs = 10_000
-/** Longer than an agent may wait for a payment to be settled. */
+/** Longer than an agent may wait for a payment to be settledRoute. */
 const silentMs = 15_000
 
 /**
@@ -53,28 +65,35 @@ export async function deliver(target: Target, delivery: Delivery): Promise<Deliv
     const leftMs = until - Date.now()
     if (leftMs <= 0 || delivery.reply.raw.destroyed) return first
     await delay(Math.min(pauseMs, leftMs))
-    const again = await attempt(target, { ...delivery, seen: seenAgain(delivery.seen) }, until)
+    const again = await attempt(
+      target,
+      { ...delivery, reportSignal: seenAgain(delivery.reportSignal) },
+      until,
+    )
     if (again.kind === 'streams' || (again.kind === 'answered' && isConclusive(again.head))) return again
   }
 }
 
 /** One message is one failure, however often its agent is asked what became of it. */
-function seenAgain(seen: Seen): Seen {
+function seenAgain(reportSignal: ReportSignal): ReportSignal {
   return (id, sign) => {
-    if (sign === 'answered') seen(id, sign)
+    if (sign === 'answered') reportSignal(id, sign)
   }
 }
 
 /** Tells what is seen of one request, and of an agent that is silent as soon as it has been so for long. Undefined: nothing was. */
-function signsOf(id: string, { seen, silentMs: ms = silentMs }: Pick<Delivery, 'seen' | 'silentMs'>) {
+function signsOf(
+  id: string,
+  { reportSignal, silentMs: ms = silentMs }: Pick<Delivery, 'reportSignal' | 'silentMs'>,
+) {
   let wasSilent = false
   const timer = setTimeout(() => {
     wasSilent = true
-    seen(id, 'failed')
+    reportSignal(id, 'failed')
   }, ms)
-  return (sign: Sign | undefined) => {
+  return (sign: AgentSignal | undefined) => {
     clearTimeout(timer)
-    if (sign === 'answered' || (sign === 'failed' && !wasSilent)) seen(id, sign)
+    if (sign === 'answered' || (sign === 'failed' && !wasSilent)) reportSignal(id, sign)
   }
 }
 
@@ -84,13 +103,13 @@ async function attempt(
   { request, reply, sent, key, claim, ...looksOn }: Delivery,
   until?: number,
 ): Promise<Delivered> {
-  const seen = signsOf(target.entry.id, looksOn)
+  const reportSignal = signsOf(target.entry.id, looksOn)
   // The answer is read here: in a compressed one neither its task nor a refusal can be seen.
   const exchange = exchangeWith(target, request, sent, {
     'idempotency-key': key,
     'accept-encoding': 'identity',
   })
-  const letGo = abortWhenClientLeaves(reply, exchange)
+  const letGo = abortOnDisconnect(reply, exchange)
   const giveUp = () => exchange.abort(new Error('the agent did not answer in time'))
   const timer = until === undefined ? undefined : setTimeout(giveUp, Math.max(1, until - Date.now()))
   const forget = () => {
@@ -100,7 +119,7 @@ async function attempt(
   try {
     const head = await exchange.head
     if (isStream(head)) {
-      seen('answered')
+      reportSignal('answered')
       const first = await exchange.peek((sofar) => hasFrame(sofar) || sofar.byteLength > firstFrameMaxBytes)
       clearTimeout(timer)
       return { kind: 'streams', head, first, exchange }
@@ -108,19 +127,19 @@ async function attempt(
     let size = 0
     const bytes = await exchange.collect(answerMaxBytes, (more) => claim.reserve((size += more)))
     forget()
-    seen(signOf(head))
-    if (isRefusedBefore(head.status, bytes))
+    reportSignal(signalOf(head))
+    if (isRejectedUnprocessed(head.status, bytes))
       return { kind: 'not taken', why: 'busy', answer: { head, bytes } }
     return { kind: 'answered', head, bytes }
   } catch (error) {
     forget()
-    seen(error instanceof ClientLeft || isBudgetRefusal(error) ? undefined : 'failed')
+    reportSignal(error instanceof ClientDisconnected || isBudgetRefusal(error) ? undefined : 'failed')
     if (exchange.sent) return { kind: 'unknown', error: error as Error }
     return { kind: 'not taken', why: 'not reached', error: error as Error }
   }
 }
 
-export function isStream({ status, headers }: Head): boolean {
+export function isStream({ status, headers }: ResponseHead): boolean {
   return status === 200 && headers['content-type']?.startsWith('text/event-stream') === true
 }
 
@@ -131,6 +150,6 @@ export function hasFrame(bytes: Buffer): boolean {
 }
 
 /** A repetition that is refused at the door (a token that ran out, a signature that counts once, a payment under way) tells nothing of the first. */
-function isConclusive({ status }: Head): boolean {
+function isConclusive({ status }: ResponseHead): boolean {
   return status < 500 && ![401, 403, 409, 429].includes(status)
 }

@@ -1,8 +1,8 @@
 import type { IncomingHttpHeaders, ServerResponse } from 'node:http'
 import type { Dispatcher } from 'undici'
-import type { AnswerId } from './response-id.ts'
+import type { ResponseIdRewriter } from './response-id.ts'
 
-export interface Head {
+export interface ResponseHead {
   status: number
   headers: IncomingHttpHeaders
 }
@@ -13,7 +13,7 @@ export function isBodiless(status: number): boolean {
 }
 
 /** Looks on as an answer passes. */
-export interface Watch {
+export interface ResponseObserver {
   chunk(chunk: Buffer): void
   end(): void
 }
@@ -26,7 +26,7 @@ interface Sink {
 }
 
 /** The answer was longer than whoever collects it would take. */
-export class AnswerTooLarge extends Error {
+export class ResponseTooLarge extends Error {
   override readonly name = 'AnswerTooLarge'
 }
 
@@ -37,22 +37,22 @@ export class AnswerTooLarge extends Error {
 export class Exchange implements Dispatcher.DispatchHandler {
   /** A byte of the request may have been written. While this is false the agent has seen nothing. */
   sent = false
-  readonly #head = Promise.withResolvers<Head>()
+  readonly #head = Promise.withResolvers<ResponseHead>()
   readonly #waiting: Buffer[] = []
   #controller: Dispatcher.DispatchController | undefined
   #sink: Sink | undefined
   #ended: Error | true | undefined
   #aborted: Error | undefined
-  readonly #answerId: AnswerId | undefined
+  readonly #answerId: ResponseIdRewriter | undefined
 
   /** @param answerId puts the caller's id into the answer */
-  constructor(answerId?: AnswerId) {
+  constructor(answerId?: ResponseIdRewriter) {
     this.#answerId = answerId
     this.#head.promise.catch(() => {})
   }
 
   /** Rejects with what went wrong on the way. */
-  get head(): Promise<Head> {
+  get head(): Promise<ResponseHead> {
     return this.#head.promise
   }
 
@@ -64,7 +64,7 @@ export class Exchange implements Dispatcher.DispatchHandler {
   /**
    * The whole body.
    * @param grew called with the length of each chunk before it is kept; throws to refuse the answer
-   * @throws AnswerTooLarge, what `grew` throws, or what broke the answer off
+   * @throws ResponseTooLarge, what `grew` throws, or what broke the answer off
    */
   collect(maxBytes: number, grew: (bytes: number) => void): Promise<Buffer> {
     const { promise, resolve, reject } = Promise.withResolvers<Buffer>()
@@ -74,7 +74,7 @@ export class Exchange implements Dispatcher.DispatchHandler {
       data: (chunk) => {
         size += chunk.byteLength
         try {
-          if (size > maxBytes) throw new AnswerTooLarge(`more than ${maxBytes} bytes`)
+          if (size > maxBytes) throw new ResponseTooLarge(`more than ${maxBytes} bytes`)
           grew(chunk.byteLength)
           chunks.push(chunk)
         } catch (error) {
@@ -108,7 +108,7 @@ export class Exchange implements Dispatcher.DispatchHandler {
   }
 
   /** The body as it comes; a client that reads slowly slows the agent. An answer that breaks off breaks off for the client. */
-  pipe(raw: ServerResponse, watch?: Watch): void {
+  pipe(raw: ServerResponse, watch?: ResponseObserver): void {
     const go = () => this.#controller?.resume()
     this.#take({
       data: (chunk) => {

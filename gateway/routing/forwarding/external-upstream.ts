@@ -6,7 +6,7 @@ import { type Resolver, resolvePublic } from '@parley/kit/net/resolve-public'
 import { Agent, type buildConnector } from 'undici'
 import { type UpstreamOptions, upstreamLimits } from './upstream.ts'
 
-export interface OutsideUpstreamOptions extends UpstreamOptions {
+export interface ExternalUpstreamOptions extends UpstreamOptions {
   /** Exceptions to the guard: REGISTRY_ALLOWED_HOSTS. */
   allowed: AllowedHosts
   resolver?: Resolver
@@ -18,7 +18,7 @@ export interface OutsideUpstreamOptions extends UpstreamOptions {
  * Connections to agents that registered from outside: each new one is opened behind the private-address guard, for what
  * a name resolves to may have changed since the agent came.
  */
-export function createOutsideUpstream(options: OutsideUpstreamOptions): Agent {
+export function createExternalUpstream(options: ExternalUpstreamOptions): Agent {
   const { allowed, resolver = guardedResolver(options.allowed), ca, connectTimeoutMs = 2000 } = options
   const open = async (address: string) => {
     const signal = AbortSignal.timeout(connectTimeoutMs)

@@ -8,7 +8,7 @@ import { createMetrics } from '@parley/kit/process/metrics'
 import { afterEach, expect, test } from 'vitest'
 import type { AgentEntry } from '../../registry/entry.ts'
 import { proxyAgents } from './proxy.ts'
-import { takesAnyToken } from './testing.ts'
+import { acceptsAnyToken } from './testing.ts'
 import { createUpstream } from './upstream.ts'
 
 const open: (() => unknown)[] = []
@@ -27,7 +27,7 @@ async function gatewayBefore(
   const upstream = createUpstream()
   const entry = { slug: 'calc', url: agent, origin, status: 'ready', admitted: true } as AgentEntry
   const find = (slug: string) => (slug === 'calc' ? entry : undefined)
-  await proxyAgents(app, { find, wayTo: () => upstream, tokens: takesAnyToken })
+  await proxyAgents(app, { find, dispatcherFor: () => upstream, tokens: acceptsAnyToken })
   const url = await app.listen({ port: 0, host: '127.0.0.1' })
   open.push(async () => {
     app.server.closeAllConnections()
@@ -60,13 +60,13 @@ const spoofed = {
   forwarded: 'for=203.0.113.1',
 }
 
-async function seen(url: string, headers: Record<string, string>) {
+async function reportSignal(url: string, headers: Record<string, string>) {
   return (await (await fetch(`${url}/`, { headers })).json()) as Record<string, string>
 }
 
 test('the gateway says itself where a request comes from: what a stranger claims is replaced', async () => {
   const gateway = await gatewayBefore(await plainAgent(echoHeaders))
-  const headers = await seen(gateway, spoofed)
+  const headers = await reportSignal(gateway, spoofed)
   expect(headers).toMatchObject({
     'x-forwarded-for': '127.0.0.1',
     'x-forwarded-proto': 'http',
@@ -94,7 +94,7 @@ test.each([
   const gateway = await gatewayBefore(await plainAgent(echoHeaders), {
     trustedProxies: ['127.0.0.1', '10.0.0.0/8'],
   })
-  const headers = await seen(gateway, { ...spoofed, 'x-forwarded-for': claimed })
+  const headers = await reportSignal(gateway, { ...spoofed, 'x-forwarded-for': claimed })
   expect(headers).toMatchObject({
     'x-forwarded-for': handedOn,
     'x-forwarded-proto': 'https',
@@ -261,9 +261,9 @@ test('request headers reach an agent by an allow list', async () => {
     const gateway = await gatewayBefore(agent, { origin })
     for (const init of [{}, post]) {
       const headers = { ...json, ...passing, ...dropped }
-      const seen = (await (await fetch(`${gateway}/`, { ...init, headers })).json()) as object
-      expect(seen).toMatchObject(passing)
-      for (const name of Object.keys(dropped)) expect(seen).not.toHaveProperty(name)
+      const reportSignal = (await (await fetch(`${gateway}/`, { ...init, headers })).json()) as object
+      expect(reportSignal).toMatchObject(passing)
+      for (const name of Object.keys(dropped)) expect(reportSignal).not.toHaveProperty(name)
     }
   }
 })

@@ -7,7 +7,7 @@ import { createMetrics } from '@parley/kit/process/metrics'
 import { afterEach, expect, test } from 'vitest'
 import type { AgentEntry } from '../../registry/entry.ts'
 import { proxyAgents } from './proxy.ts'
-import { takesAnyToken } from './testing.ts'
+import { acceptsAnyToken } from './testing.ts'
 import { createUpstream } from './upstream.ts'
 
 const open: (() => unknown)[] = []
@@ -39,7 +39,7 @@ async function gatewayBefore(answer: string) {
   })
   const app = createServer({ log, metrics: createMetrics() })
   const upstream = createUpstream()
-  await proxyAgents(app, { find: () => entry, wayTo: () => upstream, tokens: takesAnyToken })
+  await proxyAgents(app, { find: () => entry, dispatcherFor: () => upstream, tokens: acceptsAnyToken })
   const url = await app.listen({ port: 0, host: '127.0.0.1' })
   open.push(
     () => upstream.destroy(),

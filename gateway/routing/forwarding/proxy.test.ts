@@ -10,9 +10,9 @@ import { makeLog } from '@parley/kit/process/log'
 import { createMetrics } from '@parley/kit/process/metrics'
 import { afterEach, expect, test } from 'vitest'
 import type { AgentEntry } from '../../registry/entry.ts'
-import { createOutsideUpstream } from './external-upstream.ts'
+import { createExternalUpstream } from './external-upstream.ts'
 import { proxyAgents } from './proxy.ts'
-import { takesAnyToken } from './testing.ts'
+import { acceptsAnyToken } from './testing.ts'
 import { createUpstream } from './upstream.ts'
 
 const open: (() => unknown)[] = []
@@ -57,15 +57,15 @@ async function gatewayBefore(
   const metrics = createMetrics()
   const app = createServer({ log, metrics })
   const upstream = createUpstream({ connectTimeoutMs: 5000, headersTimeoutMs: options.slowMs ?? 60_000 })
-  const outside = createOutsideUpstream({
+  const outside = createExternalUpstream({
     connectTimeoutMs: 5000,
     allowed: parseAllowedHosts(options.allowed ?? ''),
     ...(options.resolver !== undefined && { resolver: options.resolver }),
   })
   await proxyAgents(app, {
     find: (slug) => (slug === 'calc' ? entry : undefined),
-    tokens: takesAnyToken,
-    wayTo: ({ origin }) => (origin === 'supervised' ? upstream : outside),
+    tokens: acceptsAnyToken,
+    dispatcherFor: ({ origin }) => (origin === 'supervised' ? upstream : outside),
     ...(options.bodyMaxBytes !== undefined && { bodyMaxBytes: options.bodyMaxBytes }),
   })
   const url = await app.listen({ port: 0, host: '127.0.0.1' })

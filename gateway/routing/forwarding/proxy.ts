@@ -6,20 +6,20 @@ import { ParleyError } from '@parley/wire/errors'
 import type { FastifyInstance, FastifyReply, FastifyRequest } from 'fastify'
 import { isExternal } from '../../registry/admission.ts'
 import type { AgentEntry } from '../../registry/entry.ts'
-import { type Target, targetOf, type WayTo } from './agent-target.ts'
+import { type DispatcherFor, type Target, targetOf } from './agent-target.ts'
 import { checkLength, limited } from './body-limit.ts'
 import { isBodiless } from './exchange.ts'
 import { responseHeaders } from './forward-headers.ts'
 import { forwardPath } from './forward-path.ts'
 import { idOfRefused } from './id-of-refused.ts'
-import { headersFor, type RelayOptions, relay, type Seen } from './relay.ts'
+import { headersFor, type RelayOptions, type ReportSignal, relay } from './relay.ts'
 import type { TokenReader } from './token-reader.ts'
-import { abortable, type Way, wayKey } from './upstream.ts'
+import { abortable, type ForwardTarget, forwardTargetKey } from './upstream.ts'
 import { upstreamError } from './upstream-error.ts'
 
 export interface ResponseRecorder {
   /** Returns undefined for a request whose response is not recorded. */
-  watchOf: (
+  observerOf: (
     request: FastifyRequest,
     reply: FastifyReply,
     target: Target,
@@ -30,10 +30,10 @@ export interface ResponseRecorder {
 export interface ProxyOptions {
   /** The agent of a slug, where the registry knows one. */
   find: (slug: string) => AgentEntry | undefined
-  wayTo: WayTo
+  dispatcherFor: DispatcherFor
   tokens: Pick<TokenReader, 'check'>
   /** Told of every POST that is handed on. */
-  seen?: Seen
+  reportSignal?: ReportSignal
   /** Records the tasks and payment sessions of external agents from their responses. */
   routes?: ResponseRecorder
   /** Default 10 MiB. */
@@ -123,15 +123,15 @@ async function relayWhole(
   request: FastifyRequest,
   reply: FastifyReply,
   target: Target,
-  { seen, routes }: Pick<ProxyOptions, 'seen' | 'routes'>,
+  { reportSignal, routes }: Pick<ProxyOptions, 'reportSignal' | 'routes'>,
 ) {
   const body = await bytesOf(request.body as Readable)
   if (body === undefined) return reply.hijack()
   const query = request.url.indexOf('?')
   const path = query === -1 ? target.path : target.path + request.url.slice(query)
   try {
-    const watch = routes?.watchOf(request, reply, target, body)
-    return await relay(request, reply, { ...target, path }, { body }, { seen, watch })
+    const watch = routes?.observerOf(request, reply, target, body)
+    return await relay(request, reply, { ...target, path }, { body }, { reportSignal, watch })
   } catch (error) {
     request.rpcId = idOfRefused(body)
     throw error
@@ -162,7 +162,7 @@ function resolve(request: FastifyRequest, options: ProxyOptions): Target {
   const { slug } = request.params as { slug: string }
   const entry = options.find(slug)
   if (entry === undefined) throw new ParleyError('NotFound', { data: { reason: 'agent' } })
-  return targetOf(entry, path, options.wayTo)
+  return targetOf(entry, path, options.dispatcherFor)
 }
 
 /** Aborted when the client closes its connection before it has the whole answer. */
@@ -176,9 +176,9 @@ function clientLeft(reply: FastifyReply): AbortSignal {
 
 function outgoing(request: FastifyRequest, headers: FastifyRequest['headers']) {
   const { entry, upstream, signal } = preparedOf(request)
-  const way: Way = { upstream, signal }
+  const way: ForwardTarget = { upstream, signal }
   const hasBody = request.method !== 'GET' && request.method !== 'HEAD'
-  return Object.assign(headersFor(request, { to: entry, hasBody }, headers), { [wayKey]: way })
+  return Object.assign(headersFor(request, { to: entry, hasBody }, headers), { [forwardTargetKey]: way })
 }
 
 /** What @fastify/reply-from hands on. */

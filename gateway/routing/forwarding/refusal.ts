@@ -7,7 +7,7 @@ const before = new Set<unknown>(['draining', 'queue_full', 'oauth', 'limits', 'l
 export const refusalMaxBytes = 64 * 1024
 
 /** -32042 with a reason that stands for a refusal at the door. A 503 of anybody else's may have come later. */
-export function isRefusedBefore(status: number, bytes: Buffer): boolean {
+export function isRejectedUnprocessed(status: number, bytes: Buffer): boolean {
   return before.has(reasonIn(status, bytes))
 }
 

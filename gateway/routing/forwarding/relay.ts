@@ -4,19 +4,19 @@ import { aboutTheAnswer } from '@parley/kit/http/security-headers'
 import type { FastifyReply, FastifyRequest } from 'fastify'
 import type { AgentEntry } from '../../registry/entry.ts'
 import type { Target } from './agent-target.ts'
-import type { Completed } from './completed-request.ts'
-import { Exchange, type Head, type Watch } from './exchange.ts'
+import type { CompletedRequest } from './completed-request.ts'
+import { Exchange, type ResponseHead, type ResponseObserver } from './exchange.ts'
 import { type Forwarding, requestHeaders, responseHeaders } from './forward-headers.ts'
-import { AnswerId } from './response-id.ts'
+import { ResponseIdRewriter } from './response-id.ts'
 import { requireForwarding } from './token-forwarding.ts'
 import { upstreamError } from './upstream-error.ts'
 
 /** What the gateway saw of an agent: it answered, or it failed for a reason of its own. */
-export type Sign = 'answered' | 'failed'
-export type Seen = (agentId: string, sign: Sign) => void
+export type AgentSignal = 'answered' | 'failed'
+export type ReportSignal = (agentId: string, sign: AgentSignal) => void
 
 /** The client closed its connection before it had the whole answer. */
-export class ClientLeft extends Error {
+export class ClientDisconnected extends Error {
   override readonly name = 'ClientLeft'
 }
 
@@ -24,10 +24,10 @@ export class ClientLeft extends Error {
 export function exchangeWith(
   target: Target,
   request: FastifyRequest,
-  { body, answerId }: Completed,
+  { body, answerId }: CompletedRequest,
   more?: Record<string, string>,
 ): Exchange {
-  const exchange = new Exchange(answerId && new AnswerId(answerId.sent, answerId.callers))
+  const exchange = new Exchange(answerId && new ResponseIdRewriter(answerId.sent, answerId.callers))
   const headers = { ...headersFor(request, { to: target.entry, hasBody: true }), ...more }
   // In a compressed answer the id cannot be found.
   if (answerId !== undefined) headers['accept-encoding'] = 'identity'
@@ -42,11 +42,11 @@ export function exchangeWith(
 }
 
 export interface RelayOptions {
-  seen?: Seen | undefined
+  reportSignal?: ReportSignal | undefined
   /** Of ours, beside those of the agent. */
   headers?: Record<string, string>
   /** Makes whoever looks on as the answer passes; undefined: nobody. */
-  watch?: ((head: Head) => Watch | undefined) | undefined
+  watch?: ((head: ResponseHead) => ResponseObserver | undefined) | undefined
 }
 
 /** A POST whose bytes are here, and its answer as it comes. @throws ParleyError Unavailable before a byte was answered */
@@ -54,34 +54,34 @@ export async function relay(
   request: FastifyRequest,
   reply: FastifyReply,
   target: Target,
-  sent: Completed,
-  { seen, headers, watch }: RelayOptions = {},
+  sent: CompletedRequest,
+  { reportSignal, headers, watch }: RelayOptions = {},
 ): Promise<FastifyReply> {
   const exchange = exchangeWith(target, request, sent)
-  abortWhenClientLeaves(reply, exchange)
-  let head: Head
+  abortOnDisconnect(reply, exchange)
+  let head: ResponseHead
   try {
     head = await exchange.head
   } catch (error) {
     if (reply.raw.destroyed) return reply.hijack()
-    seen?.(target.entry.id, 'failed')
+    reportSignal?.(target.entry.id, 'failed')
     throw upstreamError(target.entry.slug, error as Error)
   }
-  seen?.(target.entry.id, signOf(head))
+  reportSignal?.(target.entry.id, signalOf(head))
   begin(reply, head, target.entry, headers)
   exchange.pipe(reply.raw, watch?.(head))
   return reply
 }
 
 /** An agent that says that it is busy or stops is not one that fails. */
-export function signOf({ status }: Head): Sign {
+export function signalOf({ status }: ResponseHead): AgentSignal {
   return status >= 500 && status !== 503 ? 'failed' : 'answered'
 }
 
 /** Writes the head of the agent's answer; from here on the answer is on its way. */
 export function begin(
   reply: FastifyReply,
-  { status, headers }: Head,
+  { status, headers }: ResponseHead,
   entry: AgentEntry,
   more?: Record<string, string>,
 ): void {
@@ -101,9 +101,9 @@ function ofTheRequest(reply: FastifyReply): OutgoingHttpHeaders {
 }
 
 /** Returns what takes the watch back: for answers that are here. */
-export function abortWhenClientLeaves(reply: FastifyReply, exchange: Exchange): () => void {
+export function abortOnDisconnect(reply: FastifyReply, exchange: Exchange): () => void {
   const left = () => {
-    if (!reply.raw.writableFinished) exchange.abort(new ClientLeft('the client has left'))
+    if (!reply.raw.writableFinished) exchange.abort(new ClientDisconnected('the client has left'))
   }
   reply.raw.once('close', left)
   if (reply.raw.destroyed) left()

@@ -4,7 +4,7 @@ import type { AddressInfo } from 'node:net'
 import { Readable } from 'node:stream'
 import { afterEach, expect, test } from 'vitest'
 import type { AgentEntry } from '../../registry/entry.ts'
-import { ReplicaWays } from './replica-balancer.ts'
+import { ReplicaBalancer } from './replica-balancer.ts'
 import { createUpstream } from './upstream.ts'
 
 const open: (() => unknown)[] = []
@@ -31,15 +31,17 @@ async function replica(answer: (response: http.ServerResponse) => void = (respon
   return { url: `http://127.0.0.1:${(server.address() as AddressInfo).port}`, got, stop }
 }
 
-function wayTo(urls: string[]) {
+function dispatcherFor(urls: string[]) {
   const upstream = createUpstream()
   open.push(() => upstream.destroy())
   const replicas = urls.map((url, n) => ({ id: `${n}`, url, load: {}, lastSeen: '', leaseUntil: 0 }))
   const entry = { url: urls[0], replicas } as unknown as AgentEntry
-  const ways = new ReplicaWays()
+  const ways = new ReplicaBalancer()
   const origin = urls[0] as string
   return (body: string | Readable | null = 'x') =>
-    ways.wayTo(entry, upstream).request({ origin, path: '/', method: body === null ? 'GET' : 'POST', body })
+    ways
+      .dispatcherFor(entry, upstream)
+      .request({ origin, path: '/', method: body === null ? 'GET' : 'POST', body })
 }
 
 test('requests one after another take turns; one that is busy gets none', async () => {
@@ -47,7 +49,7 @@ test('requests one after another take turns; one that is busy gets none', async 
   let holds = true
   const hold = (response: http.ServerResponse) => (holds ? held.push(response) : response.end('ok'))
   const [a, b] = [await replica(hold), await replica()]
-  const send = wayTo([a.url, b.url])
+  const send = dispatcherFor([a.url, b.url])
   const first = send()
   const second = send()
   while (a.got.length + b.got.length < 2) await new Promise((resolve) => setTimeout(resolve, 5))
@@ -62,7 +64,7 @@ test('requests one after another take turns; one that is busy gets none', async 
 
 test('a process that cannot be reached loses nothing: not a byte was sent', async () => {
   const [a, b] = [await replica(), await replica()]
-  const send = wayTo([a.url, b.url])
+  const send = dispatcherFor([a.url, b.url])
   a.stop()
   for (let n = 0; n < 4; n += 1) {
     expect(await (await send()).body.text()).toBe('ok')
@@ -74,7 +76,7 @@ test('a process that cannot be reached loses nothing: not a byte was sent', asyn
 test('what may have been sent is not sent again', async () => {
   const breaks = (response: http.ServerResponse) => response.destroy()
   const [a, b] = [await replica(breaks), await replica(breaks)]
-  const send = wayTo([a.url, b.url])
+  const send = dispatcherFor([a.url, b.url])
   await expect(send()).rejects.toThrow('other side closed')
   expect(a.got.length + b.got.length).toBe(1)
 })
@@ -95,7 +97,7 @@ test('a process that stops and takes nothing new is passed over, whole or while 
   }
   for (const stopping of [refusal(503, 'draining'), dripping]) {
     const [a, b] = [await replica(stopping), await replica()]
-    const send = wayTo([a.url, b.url])
+    const send = dispatcherFor([a.url, b.url])
     for (let n = 0; n < 6; n += 1) {
       const answer = await send(n % 2 === 0 ? 'x' : null)
       expect([answer.statusCode, await answer.body.text()]).toEqual([200, 'ok'])
@@ -106,7 +108,7 @@ test('a process that stops and takes nothing new is passed over, whole or while 
 
 test('when all of them stop the last one’s answer is the answer', async () => {
   const [a, b] = [await replica(refusal(503, 'draining')), await replica(refusal(503, 'draining'))]
-  const answer = await wayTo([a.url, b.url])()
+  const answer = await dispatcherFor([a.url, b.url])()
   expect([answer.statusCode, answer.headers['retry-after']]).toEqual([503, '5'])
   expect(await answer.body.json()).toMatchObject({ error: { data: { reason: 'draining' } } })
   expect([a.got.length, b.got.length]).toEqual([1, 1])
@@ -120,7 +122,7 @@ test.each([
   ['no body', (response: http.ServerResponse) => response.writeHead(503).end(), 503],
 ])('an answer with %s passes as it is, and no other process is asked', async (_, says, status) => {
   const [a, b] = [await replica(says), await replica(says)]
-  const answer = await wayTo([a.url, b.url])()
+  const answer = await dispatcherFor([a.url, b.url])()
   await answer.body.dump()
   expect([answer.statusCode, a.got.length + b.got.length]).toEqual([status, 1])
 })
@@ -128,14 +130,14 @@ test.each([
 test('a long answer with 503 is no refusal, and passes whole', async () => {
   const long = (response: http.ServerResponse) => response.writeHead(503).end('x'.repeat(200_000))
   const [a, b] = [await replica(long), await replica(long)]
-  const answer = await wayTo([a.url, b.url])()
+  const answer = await dispatcherFor([a.url, b.url])()
   const text = await answer.body.text()
   expect([answer.statusCode, text.length, a.got.length + b.got.length]).toEqual([503, 200_000, 1])
 })
 
 test('a body that came as a stream is not sent again', async () => {
   const [a, b] = [await replica(refusal(503, 'draining')), await replica(refusal(503, 'draining'))]
-  const answer = await wayTo([a.url, b.url])(Readable.from(['x']))
+  const answer = await dispatcherFor([a.url, b.url])(Readable.from(['x']))
   expect([answer.statusCode, a.got.length + b.got.length]).toEqual([503, 1])
   await answer.body.dump()
 })
@@ -144,11 +146,11 @@ test('when none can be reached it is an error like any other', async () => {
   const [a, b] = [await replica(), await replica()]
   a.stop()
   b.stop()
-  await expect(wayTo([a.url, b.url])()).rejects.toMatchObject({ code: 'ECONNREFUSED' })
+  await expect(dispatcherFor([a.url, b.url])()).rejects.toMatchObject({ code: 'ECONNREFUSED' })
 })
 
 test('an agent with one process has the plain way', () => {
   const upstream = createUpstream()
   open.push(() => upstream.destroy())
-  expect(new ReplicaWays().wayTo({ url: 'http://a' } as AgentEntry, upstream)).toBe(upstream)
+  expect(new ReplicaBalancer().dispatcherFor({ url: 'http://a' } as AgentEntry, upstream)).toBe(upstream)
 })

@@ -26,14 +26,14 @@ interface Attempt {
  * The ways to agents that have several processes: each request goes to the one that has least under way. Nothing is done
  * twice: another one is tried only when no byte has left, or when the first took nothing because it stops. What an agent with one process is sent passes untouched.
  */
-export class ReplicaWays {
+export class ReplicaBalancer {
   readonly #underWay = new Map<string, number>()
   readonly #avoided = new RecentMap<string, number>(addressesMax)
   /** An entry is replaced whenever it changes. */
   readonly #ways = new WeakMap<AgentEntry, Dispatcher>()
   #turn = 0
 
-  wayTo(entry: AgentEntry, upstream: Agent): Dispatcher {
+  dispatcherFor(entry: AgentEntry, upstream: Agent): Dispatcher {
     if (entry.replicas === undefined || entry.replicas.length < 2) return upstream
     const known = this.#ways.get(entry)
     if (known !== undefined) return known

@@ -2,7 +2,7 @@
  * Puts the caller's JSON-RPC id back into an answer as it passes, in pieces of any size: an agent was sent a UUID in its
  * place, which occurs nowhere else.
  */
-export class AnswerId {
+export class ResponseIdRewriter {
   readonly #sent: Buffer
   readonly #callers: Buffer
   /** The end of what came, where it may be the beginning of the id. */

@@ -31,9 +31,9 @@ export function upstreamLimits(options: UpstreamOptions) {
 }
 
 /** Under this key the request's headers carry where and how it goes: @fastify/reply-from hands nothing else through. */
-export const wayKey = Symbol('way')
+export const forwardTargetKey = Symbol('way')
 
-export interface Way {
+export interface ForwardTarget {
   upstream: Dispatcher
   signal: AbortSignal
 }
@@ -43,7 +43,9 @@ type Done = (error: Error | null, response: Dispatcher.ResponseData) => void
 /** The upstreams as @fastify/reply-from wants them; a request whose client has left is closed at the agent too. */
 export const abortable = {
   request(options: Dispatcher.RequestOptions, done: Done): void {
-    const { upstream, signal } = (options.headers as unknown as { [wayKey]: Way })[wayKey]
+    const { upstream, signal } = (options.headers as unknown as { [forwardTargetKey]: ForwardTarget })[
+      forwardTargetKey
+    ]
     upstream.request({ ...options, signal }, done)
   },
 }

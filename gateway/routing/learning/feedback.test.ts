@@ -9,12 +9,12 @@ import type { Lesson } from '@parley/negotiation/score/lesson'
 import { afterEach, beforeEach, expect, test } from 'vitest'
 import { routingMigrations, SqliteRoutingStore } from '../store/routing-sqlite.ts'
 import type { Route } from '../store/routing-store.ts'
-import { Lessons } from './feedback.ts'
+import { FeedbackRecorder } from './feedback.ts'
 
 let folder: string
 let database: SqliteDatabase
 let store: SqliteRoutingStore
-let lessons: Lessons
+let lessons: FeedbackRecorder
 let ended: unknown[][]
 
 beforeEach(async () => {
@@ -32,7 +32,7 @@ async function open(learning = true): Promise<AgentIndex> {
   store = new SqliteRoutingStore(database)
   ended = []
   const index = new AgentIndex()
-  lessons = new Lessons({
+  lessons = new FeedbackRecorder({
     store,
     log: makeLog({ level: 'silent', name: 'test' }),
     ended: (...told) => ended.push(told),
@@ -102,7 +102,7 @@ test('of several tasks of a context those with a rating teach their words, the o
 test('completed tasks without a rating that an earlier version kept as good ones teach nothing', async () => {
   const old = { agent: 'sky', caller: 'who', at: 1000, words: { rain: 1 } }
   for (const [context, outcome] of [0.5, 0.75, 1, -1].entries())
-    await store.saveLesson({ ...old, context: `k${context}`, outcome })
+    await store.saveTrainingExample({ ...old, context: `k${context}`, outcome })
   await database[Symbol.asyncDispose]()
   expect((await open()).learned.size).toBe(2)
 })
@@ -173,21 +173,21 @@ test('a rating that an agent tells after the end counts, once', async () => {
   expect(ended).toHaveLength(1)
 })
 
-test('a task takes no longer than until its end was seen, whatever its agent’s clock says', async () => {
+test('a task takes no longer than until its end was observed, whatever its agent’s clock says', async () => {
   const route = await routed('rain')
   lessons.ended(route, { state: 'completed', at: route.at + 3_600_000 })
   await expect.poll(() => ended.length).toBe(1)
   expect((ended[0] as number[])[2]).toBeLessThan(60_000)
 })
 
-test('a message without words teaches none, but how its task ended is seen', async () => {
+test('a message without words teaches none, but how its task ended is observed', async () => {
   const route = await routed('')
   await lessons.told('sky', [{ taskId: route.id, state: 'completed' }])
   expect(await store.lessons()).toEqual([])
   expect(ended).toEqual([['sky', 'completed', undefined, 'alice']])
 })
 
-test('with ROUTE_LEARNING=no no words are kept, nothing is learned, and how tasks end is seen', async () => {
+test('with ROUTE_LEARNING=no no words are kept, nothing is learned, and how tasks end is observed', async () => {
   await database[Symbol.asyncDispose]()
   await open(false)
   const route = await routed('rain')

@@ -1,13 +1,13 @@
 import { createHash } from 'node:crypto'
 import { RecentMap } from '@parley/kit/did/recent-map'
-import { InTurn } from '@parley/kit/process/keyed-mutex'
+import { KeyedMutex } from '@parley/kit/process/keyed-mutex'
 import type { Log } from '@parley/kit/process/log'
 import type { Lesson } from '@parley/negotiation/score/lesson'
 import type { Route, RoutingStore } from '../store/routing-store.ts'
-import { type Ending, endOf } from './task-outcome.ts'
+import { type TaskOutcome, taskOutcomeOf } from './task-outcome.ts'
 
 /** Takes lessons in; the index of the agents does. */
-export interface Pupil {
+export interface FeedbackModel {
   /** Returns those that no longer fit beside them. */
   learn(...lessons: readonly Lesson[]): Lesson[]
   /** What this context taught is gone. */
@@ -16,22 +16,22 @@ export interface Pupil {
   count(text: string): Record<string, number>
 }
 
-export interface LessonsOptions {
+export interface FeedbackRecorderOptions {
   store: RoutingStore
   log: Log
   /** ROUTE_LEARNING: absent where it is off. */
-  pupil: Pupil | undefined
+  pupil: FeedbackModel | undefined
   /** Called with a task's duration since its acceptance, its outcome and its owner. */
-  ended: (agent: string, outcome: EndState, latencyMs: number | undefined, owner: string) => void
+  ended: (agent: string, outcome: TaskOutcomeState, latencyMs: number | undefined, owner: string) => void
 }
 
-export type EndState = Ending['state']
+export type TaskOutcomeState = TaskOutcome['state']
 
 const failed = -1
 const wordsMax = 128
 /** Tasks of this run whose rating may still be told by their agents. */
 const taughtMax = 10_000
-/** Lessons taken in at a start without a pause. */
+/** FeedbackRecorder taken in at a start without a pause. */
 const atOnce = 1000
 
 /**
@@ -39,13 +39,13 @@ const atOnce = 1000
  * wait with its route until its end is seen, then for a rating, without which a completed task teaches nothing; the lessons
  * of one context about one agent are one record.
  */
-export class Lessons {
-  readonly #options: LessonsOptions
-  readonly #turns = new InTurn()
+export class FeedbackRecorder {
+  readonly #options: FeedbackRecorderOptions
+  readonly #turns = new KeyedMutex()
   /** Tasks that taught, and how they were rated: an agent tells of a rating after the end, and more than once. */
   readonly #taught = new RecentMap<string, Route & { rating: number | undefined }>(taughtMax)
 
-  constructor(options: LessonsOptions) {
+  constructor(options: FeedbackRecorderOptions) {
     this.#options = options
   }
 
@@ -62,7 +62,7 @@ export class Lessons {
   async hear(): Promise<void> {
     const { pupil, store } = this.#options
     if (pupil === undefined) return
-    const { learned, forgotten } = await store.lessonsOfOthers()
+    const { learned, forgotten } = await store.trainingExampleChanges()
     for (const context of forgotten) pupil.forget(context)
     pupil.learn(...learned.filter(isRated))
   }
@@ -74,7 +74,7 @@ export class Lessons {
   }
 
   /** A task has ended; who saw it first teaches, the others come too late. */
-  ended(route: Route, ending: Ending, rating?: number): void {
+  ended(route: Route, ending: TaskOutcome, rating?: number): void {
     void this.#ended(route, ending, rating).catch((error: unknown) => {
       this.#options.log.error({ err: error }, 'a lesson could not be kept')
     })
@@ -82,7 +82,7 @@ export class Lessons {
 
   /** The caller was shown the task as it is now. */
   saw(route: Route, task: unknown): void {
-    const ending = endOf(task)
+    const ending = taskOutcomeOf(task)
     if (ending !== undefined) this.ended(route, ending)
   }
 
@@ -94,7 +94,7 @@ export class Lessons {
   /** Outcomes that an agent tells with its heartbeat, of tasks that this gateway gave to it. */
   async told(
     agent: string,
-    outcomes: readonly { taskId: string; state: EndState; rating?: number | undefined }[],
+    outcomes: readonly { taskId: string; state: TaskOutcomeState; rating?: number | undefined }[],
   ) {
     if (outcomes.length === 0) return
     const byId = new Map(outcomes.map((outcome) => [outcome.taskId, outcome]))
@@ -112,17 +112,17 @@ export class Lessons {
   /** `contexts/clear`: what the context taught is forgotten. */
   async forget(owner: string, context: string): Promise<void> {
     const key = keyOf(owner, context)
-    await this.#options.store.removeLessons(key)
+    await this.#options.store.removeTrainingExamplesOf(key)
     this.#options.pupil?.forget(key)
   }
 
   /** The lessons of a context one after another: the same end may be seen on two ways at once. */
-  #ended(route: Route, ending: Ending, rating: number | undefined): Promise<void> {
+  #ended(route: Route, ending: TaskOutcome, rating: number | undefined): Promise<void> {
     const name = JSON.stringify([route.owner, route.context])
     return this.#turns.run([name], () => this.#teach(route, ending, rating))
   }
 
-  async #teach(route: Route, { state, at }: Ending, rating: number | undefined): Promise<void> {
+  async #teach(route: Route, { state, at }: TaskOutcome, rating: number | undefined): Promise<void> {
     const { store, pupil } = this.#options
     const now = await store.find(route.owner, 'task', route.id)
     if (now === undefined) return
@@ -139,7 +139,7 @@ export class Lessons {
     if (state === 'completed' && rating === undefined) return this.#keepUnrated(now, words)
     const rated = words ?? (await this.#takeUnrated(now))
     const key = keyOf(now.owner, now.context)
-    const before = await store.findLesson(key, now.agent)
+    const before = await store.findTrainingExample(key, now.agent)
     if (before === undefined && Object.keys(rated).length === 0) return
     const outcome = rating === undefined ? failed : (rating - 3) / 2
     const lesson: Lesson = {
@@ -152,7 +152,7 @@ export class Lessons {
       words: added(before?.words ?? {}, rated),
       ...((rating !== undefined || before?.rated === true) && { rated: true }),
     }
-    await store.saveLesson(lesson)
+    await store.saveTrainingExample(lesson)
     await this.#drop(pupil.learn(lesson))
   }
 
@@ -169,7 +169,7 @@ export class Lessons {
   }
 
   async #drop(lessons: readonly Lesson[]): Promise<void> {
-    for (const { context, agent } of lessons) await this.#options.store.removeLesson(context, agent)
+    for (const { context, agent } of lessons) await this.#options.store.removeTrainingExample(context, agent)
   }
 }
 

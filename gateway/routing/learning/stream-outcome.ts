@@ -1,8 +1,8 @@
 import { isObject } from '@parley/wire/jsonrpc/envelope'
-import type { Watch } from '../forwarding/exchange.ts'
+import type { ResponseObserver } from '../forwarding/exchange.ts'
 import type { Route } from '../store/routing-store.ts'
-import type { Lessons } from './feedback.ts'
-import { type Ending, endOf } from './task-outcome.ts'
+import type { FeedbackRecorder } from './feedback.ts'
+import { type TaskOutcome, taskOutcomeOf } from './task-outcome.ts'
 
 const lastMaxBytes = 64 * 1024
 
@@ -13,12 +13,12 @@ export function firstEventOf(bytes: Buffer): unknown {
 }
 
 /** Keeps the last bytes of a stream, and teaches how it ended. */
-export class StreamEnd implements Watch {
-  readonly #lessons: Lessons
+export class StreamOutcomeObserver implements ResponseObserver {
+  readonly #lessons: FeedbackRecorder
   readonly #route: Route
   #last: Buffer = Buffer.alloc(0)
 
-  constructor(lessons: Lessons, route: Route) {
+  constructor(lessons: FeedbackRecorder, route: Route) {
     this.#lessons = lessons
     this.#route = route
   }
@@ -34,10 +34,10 @@ export class StreamEnd implements Watch {
 }
 
 /** The end that the last event of a stream tells; undefined for a pause, a cancel, or a stream that broke off. */
-function endIn(text: string): Ending | undefined {
+function endIn(text: string): TaskOutcome | undefined {
   const at = text.lastIndexOf('\ndata:')
   const event = at === -1 ? undefined : parsed(text.slice(at + 6).split('\n', 1)[0] ?? '')
-  return isObject(event) && event['final'] === true ? endOf(event) : undefined
+  return isObject(event) && event['final'] === true ? taskOutcomeOf(event) : undefined
 }
 
 function parsed(text: string): unknown {

@@ -1,7 +1,7 @@
 import type { Ranked } from '@parley/negotiation/index/agent-index'
 import { isNewcomer } from '../../registry/admission.ts'
 import type { AgentEntry } from '../../registry/entry.ts'
-import { charges } from '../placement/agent-prices.ts'
+import { isPaidAgent } from '../placement/agent-prices.ts'
 import { type Absence, exclusionOf } from './availability.ts'
 
 /** Scores that differ by no more than this are equal; trust decides between them. */
@@ -30,7 +30,7 @@ export function trustOf({ origin, verified }: Pick<AgentEntry, 'origin' | 'verif
 /** Undefined: it is excluded, and not expected back. */
 export function choiceOf(ranked: Ranked, entry: AgentEntry, away: Absence | undefined): Choice | undefined {
   if (away === undefined && exclusionOf(entry) !== undefined) return undefined
-  return { ranked, trust: trustOf(entry), paid: charges(entry), newcomer: isNewcomer(entry), away }
+  return { ranked, trust: trustOf(entry), paid: isPaidAgent(entry), newcomer: isNewcomer(entry), away }
 }
 
 /**

@@ -5,7 +5,7 @@ import { openDatabase } from '@parley/kit/database/sqlite/database'
 import { makeLog } from '@parley/kit/process/log'
 import { afterEach, beforeEach, expect, test } from 'vitest'
 import { routingMigrations, SqliteRoutingStore } from '../store/routing-sqlite.ts'
-import { Decisions } from './decisions.ts'
+import { DecisionLog } from './decisions.ts'
 
 let folder = ''
 const record = (id: string) => ({ id, owner: 'alice', at: 5, body: { score: 0.5 } })
@@ -21,12 +21,12 @@ afterEach(async () => {
 async function open() {
   const database = await openDatabase(path.join(folder, 'a.db'), routingMigrations)
   const store = new SqliteRoutingStore(database)
-  return { store, decisions: new Decisions({ store, log }), close: () => database[Symbol.asyncDispose]() }
+  return { store, decisions: new DecisionLog({ store, log }), close: () => database[Symbol.asyncDispose]() }
 }
 
 test('a record can be read from the moment that it is handed over, and after a restart', async () => {
   const first = await open()
-  await first.decisions.saveBehind(record('a'))
+  await first.decisions.saveInBackground(record('a'))
   expect(await first.store.findDecision('a')).toBeUndefined()
   expect(await first.decisions.find('a')).toEqual(record('a'))
   await first.close()
@@ -38,9 +38,9 @@ test('a record can be read from the moment that it is handed over, and after a r
 
 test('who hands over more than 256 records that the store does not have waits for it', async () => {
   const { store, decisions, close } = await open()
-  for (let number = 0; number < 256; number += 1) await decisions.saveBehind(record(String(number)))
+  for (let number = 0; number < 256; number += 1) await decisions.saveInBackground(record(String(number)))
   expect(await store.findDecision('0')).toBeUndefined()
-  await decisions.saveBehind(record('256'))
+  await decisions.saveInBackground(record('256'))
   for (const id of ['0', '255', '256']) expect(await store.findDecision(id)).toEqual(record(id))
   await close()
 })
@@ -48,6 +48,6 @@ test('who hands over more than 256 records that the store does not have waits fo
 test('a record that the store refuses is gone, and nobody waits for it', async () => {
   const { decisions, close } = await open()
   await close()
-  await decisions.saveBehind(record('a'))
+  await decisions.saveInBackground(record('a'))
   await expect.poll(() => decisions.find('a').catch(() => 'gone')).toBe('gone')
 })

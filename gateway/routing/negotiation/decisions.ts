@@ -7,21 +7,21 @@ const behindMax = 256
 /** Another gateway may be asked for the record at once, so that the answer waits for a shared store, but not for one that is away. */
 const elsewhereMs = 250
 
-export interface DecisionsOptions {
+export interface DecisionLogOptions {
   store: Pick<RoutingStore, 'shared' | 'saveDecision' | 'findDecision'>
   log: Log
 }
 
 /** The records of what was decided; here each can be read from the moment that it is handed over. */
-export class Decisions {
-  readonly #options: DecisionsOptions
+export class DecisionLog {
+  readonly #options: DecisionLogOptions
   /**
    * Not in the store yet. No Map: one that records come to and leave at once leaves tables behind that hold each other, and
    * with them records, until the next full garbage collection; those of young garbage become slow by it.
    */
   readonly #behind: DecisionRecord[] = []
 
-  constructor(options: DecisionsOptions) {
+  constructor(options: DecisionLogOptions) {
     this.#options = options
   }
 
@@ -31,7 +31,7 @@ export class Decisions {
   }
 
   /** For those who do not wait for the store, as long as it keeps up. Never rejects. */
-  async saveBehind(record: DecisionRecord): Promise<void> {
+  async saveInBackground(record: DecisionRecord): Promise<void> {
     const { store, log } = this.#options
     this.#behind.push(record)
     const written = store

@@ -3,10 +3,10 @@ import type { AgentEntry } from '../../registry/entry.ts'
 import type { Registry } from '../../registry/registry.ts'
 import { exclusionOf } from './availability.ts'
 import { factsOf, offerOf } from './offer.ts'
-import type { Meaning } from './skill-embeddings.ts'
+import type { SkillEmbeddings } from './skill-embeddings.ts'
 
 /** Keeps the index as the registry is. A heartbeat changes figures, not words. */
-export function followRegistry(registry: Registry, index: AgentIndex, meaning?: Meaning): void {
+export function followRegistry(registry: Registry, index: AgentIndex, meaning?: SkillEmbeddings): void {
   const known = new Map<string, AgentEntry>()
   registry.follow((id, entry) => {
     const before = known.get(id)

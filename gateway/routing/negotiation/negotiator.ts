@@ -9,13 +9,13 @@ import { timestampOf } from '@parley/wire/model/timestamp'
 import { isNewcomer } from '../../registry/admission.ts'
 import type { AgentEntry } from '../../registry/entry.ts'
 import type { Registry } from '../../registry/registry.ts'
-import { charges } from '../placement/agent-prices.ts'
+import { isPaidAgent } from '../placement/agent-prices.ts'
 import { anonymousHolder } from '../store/decision-quotas.ts'
 import type { DecisionRecord, RoutingStore } from '../store/routing-store.ts'
 import { type Absence, absenceOf } from './availability.ts'
 import { type Choice, choiceOf, equalScores, inOrder, type Trust, trustOf } from './choices.ts'
-import { Decisions } from './decisions.ts'
-import type { Meaning } from './skill-embeddings.ts'
+import { DecisionLog } from './decisions.ts'
+import type { SkillEmbeddings } from './skill-embeddings.ts'
 
 export interface NegotiatorOptions {
   index: AgentIndex
@@ -29,11 +29,11 @@ export interface NegotiatorOptions {
   /** Whether an agent that does not answer may come back. Default: each may. */
   isAwaited?: (entry: AgentEntry) => boolean
   /** Absent: words alone. */
-  meaning?: Meaning | undefined
+  meaning?: SkillEmbeddings | undefined
 }
 
 /** What was asked, by whom, on which way. */
-export interface Question {
+export interface DecisionRequest {
   wanted: NegotiationRequest
   owner: string | undefined
   /** Where a question without a caller comes from. */
@@ -51,7 +51,7 @@ export interface Question {
 }
 
 /** An agent that was tried, and what came of it. */
-export interface Try {
+export interface DeliveryAttempt {
   agent: string
   /** `refused`: it does not understand a message that is valid here, and another agent got it. */
   outcome: 'answered' | 'refused' | 'not reached' | 'busy' | 'unknown'
@@ -66,7 +66,7 @@ export interface Decision {
   order: Choice[]
   /** The answer for the best agent, with the fields that the gateway adds (spec/negotiation.md#gateway). */
   answer: JsonObject
-  tried: Try[]
+  tried: DeliveryAttempt[]
 }
 
 const candidatesDefault = 10
@@ -77,14 +77,14 @@ const never = () => false
 /** Asks the index, and keeps on record what it said and why; the texts that were asked are not kept. */
 export class Negotiator {
   readonly #options: NegotiatorOptions
-  readonly #decisions: Decisions
+  readonly #decisions: DecisionLog
 
   constructor(options: NegotiatorOptions) {
     this.#options = options
-    this.#decisions = new Decisions(options)
+    this.#decisions = new DecisionLog(options)
   }
 
-  async decide(question: Question): Promise<Decision> {
+  async decide(question: DecisionRequest): Promise<Decision> {
     const { wanted, limit = candidatesDefault } = question
     const { index, meaning } = this.#options
     const options = { ...(await meaning?.of(wanted)), excludedLimit: excludedMax }
@@ -106,7 +106,7 @@ export class Negotiator {
    * Where more agents have equal scores than there are places, the most trusted of them are among the candidates; where there
    * are newcomers on the last place or before it, so are the best agents with evidence.
    */
-  #rank({ wanted, limit = candidatesDefault, refuse }: Question, options: RankOptions): Ranking {
+  #rank({ wanted, limit = candidatesDefault, refuse }: DecisionRequest, options: RankOptions): Ranking {
     const { index } = this.#options
     const asked = { ...options, ...(refuse !== undefined && { refuse }) }
     const places = Math.min(candidatesMax, Math.max(limit, candidatesDefault))
@@ -142,7 +142,7 @@ export class Negotiator {
   }
 
   /** Those that can do it. One that has been away for so long that it is not expected back is left out. */
-  #order(candidates: readonly Ranked[], question: Question): Choice[] {
+  #order(candidates: readonly Ranked[], question: DecisionRequest): Choice[] {
     const { newcomerWins = never } = question
     const order = inOrder(
       candidates.flatMap((ranked) => (ranked.canHandle ? this.#choiceOf(ranked) : [])),
@@ -171,7 +171,7 @@ export class Negotiator {
    * Its score is too low only because it failed of late or is busy, which passes: that is no reason to answer that nobody
    * can do the task. A minimum that the caller chose holds as it is, and so does a limit of latency.
    */
-  #isHeldBackForNow({ id, canHandle, exactScore, subscores }: Ranked, question: Question): boolean {
+  #isHeldBackForNow({ id, canHandle, exactScore, subscores }: Ranked, question: DecisionRequest): boolean {
     const { wanted, minScoreIsOurs = false } = question
     if (canHandle || !minScoreIsOurs || exactScore === 0 || subscores.skillMatch === 0) return false
     if (this.#isNewcomer(id)) return false
@@ -186,7 +186,7 @@ export class Negotiator {
     const { registry } = this.#options
     const [entry, first] = [registry.find(id), best && registry.find(best.id)]
     if (best === undefined || entry === undefined || first === undefined) return false
-    return charges(first) && !charges(entry) && subscores.skillMatch > best.subscores.skillMatch
+    return isPaidAgent(first) && !isPaidAgent(entry) && subscores.skillMatch > best.subscores.skillMatch
   }
 
   #absenceOf(entry: AgentEntry): Absence | undefined {
@@ -195,13 +195,13 @@ export class Negotiator {
   }
 
   /** Durable when the promise resolves. */
-  record(decision: Decision, question: Question): Promise<void> {
+  record(decision: Decision, question: DecisionRequest): Promise<void> {
     return this.#decisions.save(this.#recordOf(decision, question))
   }
 
   /** As `record`, for those who do not wait for the store, as long as it keeps up. Never rejects. */
-  recordBehind(decision: Decision, question: Question): Promise<void> {
-    return this.#decisions.saveBehind(this.#recordOf(decision, question))
+  recordInBackground(decision: Decision, question: DecisionRequest): Promise<void> {
+    return this.#decisions.saveInBackground(this.#recordOf(decision, question))
   }
 
   /** A record that was made here is there at once. */
@@ -209,7 +209,7 @@ export class Negotiator {
     return this.#decisions.find(id)
   }
 
-  #recordOf({ id, answer, best, tried }: Decision, question: Question): DecisionRecord {
+  #recordOf({ id, answer, best, tried }: Decision, question: DecisionRequest): DecisionRecord {
     const { owner, address = '', method, wanted } = question
     const at = Date.now()
     return {
@@ -288,7 +288,7 @@ const newcomerReason =
   'unverified newcomer: gets at most 5 % of what agents with evidence would win, until 20 of its tasks are completed'
 
 /** The agent that has the message, or may have it; undefined where none of those that were tried does. */
-function takenBy(tried: readonly Try[]): string | undefined {
+function takenBy(tried: readonly DeliveryAttempt[]): string | undefined {
   return tried.findLast(({ outcome }) => outcome === 'answered' || outcome === 'unknown')?.agent
 }
 

@@ -10,7 +10,7 @@ const textMaxLength = 10_000
  * may say it better.
  * @throws ParleyError InvalidParams
  */
-export function wantedBy(
+export function requirementsOf(
   { message, configuration }: MessageSend,
   given: unknown,
   minScore: number,

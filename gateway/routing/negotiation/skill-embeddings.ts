@@ -4,7 +4,7 @@ import type { Offer, OfferedSkill } from '@parley/negotiation/score/offer'
 import type { NegotiationRequest } from '@parley/negotiation/score/request'
 
 /** Nearness in meaning, where the operator has an endpoint for it: vectors of all skills, and of what is asked. */
-export class Meaning {
+export class SkillEmbeddings {
   readonly #index: Pick<AgentIndex, 'setVectors'>
   readonly #embeddings: Pick<Embeddings, 'embed'>
   /** One agent after another: an endpoint is not flooded when a thousand agents come at once. */

@@ -5,42 +5,42 @@ import { isExternal } from '../../registry/admission.ts'
 import type { AgentEntry } from '../../registry/entry.ts'
 import type { Registry } from '../../registry/registry.ts'
 import {
-  type Asked,
-  askAgent,
-  atOnce,
+  forEachLimited,
   getFromAgent,
-  questionHeaders,
+  type QueryResponse,
+  queryAgent,
+  queryHeaders,
   rpcBody,
 } from '../forwarding/agent-query.ts'
-import { type Target, targetOf, type WayTo } from '../forwarding/agent-target.ts'
+import { type DispatcherFor, type Target, targetOf } from '../forwarding/agent-target.ts'
 import { mayForwardToken, type TokenInfo } from '../forwarding/token-forwarding.ts'
-import { charges } from './agent-prices.ts'
+import { isPaidAgent } from './agent-prices.ts'
 
-export interface AskAroundOptions {
+export interface AgentFanoutOptions {
   registry: Registry
-  wayTo: WayTo
+  dispatcherFor: DispatcherFor
   /** Whether an agent that is down is expected back; others hold up no look-up. Default: each is. */
   isAwaited?: (entry: AgentEntry) => boolean
   /** Deadline of one look-up. Default 2 s. */
   askMs?: number
-  /** Deadline of an optional look-up (`Sought.hurry`). Default 700 ms. */
+  /** Deadline of an optional look-up (`Lookup.hurry`). Default 700 ms. */
   hurryMs?: number
   /** Maximum number of agents queried; the others are reported as incomplete. Default 1000. */
   agentsMax?: number
 }
 
 /** The request whose caller is looking for something. */
-export interface Asking {
+export interface LookupCaller {
   headers: IncomingHttpHeaders
   /** Of the request's bearer token: only agents that may receive it are queried. */
   token: TokenInfo | undefined
   requestId: string
 }
 
-export type SoughtKind = 'task' | 'context' | 'session'
+export type LookupKind = 'task' | 'context' | 'session'
 
-export interface Sought {
-  kind: SoughtKind
+export interface Lookup {
+  kind: LookupKind
   id: string
   /** Agents at which the caller has something: they are queried first. */
   known: ReadonlySet<string>
@@ -48,7 +48,7 @@ export interface Sought {
   hurry: boolean
 }
 
-export interface Answered {
+export interface FanoutResult {
   /** `context`: of a task its own, of a context itself. */
   holder?: { agent: string; context?: string }
   /** Slugs of agents that may have it and do not answer at the moment: frozen, restarting, overloaded. */
@@ -66,22 +66,22 @@ const silentForMs = 5000
  * Asks the supervised agents, with the caller's token, which of them has a task, a context or a payment session. External
  * agents are never queried: they would receive the token, and could claim any id.
  */
-export class AskAround {
-  readonly #options: AskAroundOptions
+export class AgentFanout {
+  readonly #options: AgentFanoutOptions
   readonly #silentUntil = new RecentMap<string, number>(1000)
 
-  constructor(options: AskAroundOptions) {
+  constructor(options: AgentFanoutOptions) {
     this.#options = options
   }
 
-  async ask(sought: Sought, asking: Asking): Promise<Answered> {
+  async ask(sought: Lookup, caller: LookupCaller): Promise<FanoutResult> {
     const { askMs = 2000, hurryMs = 700 } = this.#options
-    const answered: Answered = { silent: [], unknown: [] }
-    const targets = this.#targets(sought, asking, answered)
+    const answered: FanoutResult = { silent: [], unknown: [] }
+    const targets = this.#targets(sought, caller, answered)
     const found = new AbortController()
     const deadline = AbortSignal.timeout(sought.hurry ? hurryMs : askMs)
     const signal = AbortSignal.any([found.signal, deadline])
-    const options = { headers: questionHeaders(asking.headers, asking.requestId), signal, answerMaxBytes }
+    const options = { headers: queryHeaders(caller.headers, caller.requestId), signal, answerMaxBytes }
     const pending = new Set(targets)
     const askOne = async (target: Target) => {
       const { entry } = target
@@ -99,38 +99,38 @@ export class AskAround {
         if (deadline.aborted) this.#silentUntil.set(memoOf(entry, sought.hurry), Date.now() + silentForMs)
       }
     }
-    await atOnce(targets, askedAtOnce, askOne, () => signal.aborted)
+    await forEachLimited(targets, askedAtOnce, askOne, () => signal.aborted)
     if (answered.holder === undefined) for (const { entry } of pending) answered.silent.push(entry.slug)
     return answered
   }
 
   #askOne(
     { entry }: Target,
-    { kind, id }: Sought,
+    { kind, id }: Lookup,
     options: Parameters<typeof getFromAgent>[1],
-  ): Promise<Asked> {
-    const { wayTo } = this.#options
+  ): Promise<QueryResponse> {
+    const { dispatcherFor } = this.#options
     if (kind === 'session') {
       const path = `/api/payment-status/${encodeURIComponent(id)}`
-      return getFromAgent(targetOf(entry, path, wayTo), options)
+      return getFromAgent(targetOf(entry, path, dispatcherFor), options)
     }
     const body =
       kind === 'task'
         ? rpcBody('tasks/get', { task_id: id, history_length: 0 })
         : rpcBody('tasks/list', { context_id: id, limit: 1, history_length: 0 })
-    return askAgent(targetOf(entry, '/', wayTo), { ...options, body })
+    return queryAgent(targetOf(entry, '/', dispatcherFor), { ...options, body })
   }
 
   /** The agents to query; those that cannot be queried are added to `answered`. */
-  #targets({ kind, known, hurry }: Sought, { token }: Asking, answered: Answered): Target[] {
+  #targets({ kind, known, hurry }: Lookup, { token }: LookupCaller, answered: FanoutResult): Target[] {
     const { registry, agentsMax = 1000, isAwaited = () => true } = this.#options
     const targets: Target[] = []
     const isSilent = (entry: AgentEntry) =>
       this.#wasSilent(memoOf(entry, false)) || (hurry && this.#wasSilent(memoOf(entry, true)))
     for (const entry of inOrder(registry.left(), known))
-      if (known.has(entry.id) && (kind !== 'session' || charges(entry))) answered.unknown.push(entry.slug)
+      if (known.has(entry.id) && (kind !== 'session' || isPaidAgent(entry))) answered.unknown.push(entry.slug)
     for (const entry of inOrder(registry.admitted(), known)) {
-      if (kind === 'session' && !charges(entry)) continue
+      if (kind === 'session' && !isPaidAgent(entry)) continue
       const isGone = !isAwaited(entry)
       if (isGone && !known.has(entry.id)) continue
       if (isGone || entry.quarantine?.by !== undefined) answered.unknown.push(entry.slug)
@@ -153,7 +153,7 @@ export class AskAround {
   /** Undefined: this gateway cannot reach the address, as one of loopback on another machine. */
   #reach(entry: AgentEntry): Target | undefined {
     try {
-      return targetOf(entry, '/', this.#options.wayTo)
+      return targetOf(entry, '/', this.#options.dispatcherFor)
     } catch {
       return undefined
     }
@@ -179,7 +179,7 @@ function isRefusal(status: number): boolean {
 }
 
 /** The context of the task, or the context itself, where the answer shows that what is sought is there. */
-function claimIn({ kind, id }: Sought, result: unknown): { context?: string } | undefined {
+function claimIn({ kind, id }: Lookup, result: unknown): { context?: string } | undefined {
   if (kind === 'session') return isObject(result) && result['session_id'] === id ? {} : undefined
   const task: unknown = kind === 'task' ? result : Array.isArray(result) ? result[0] : undefined
   if (!isObject(task)) return undefined

@@ -2,7 +2,7 @@ import { isObject } from '@parley/wire/jsonrpc/envelope'
 import type { AgentEntry } from '../../registry/entry.ts'
 
 /** Whether the agent's card names a price, of its own or of a skill. */
-export function charges({ card }: Pick<AgentEntry, 'card'>): boolean {
+export function isPaidAgent({ card }: Pick<AgentEntry, 'card'>): boolean {
   const { executionCost, skills } = card
   if (isPrice(executionCost)) return true
   return Array.isArray(skills) && skills.some((skill) => isObject(skill) && isPrice(skill['executionCost']))

@@ -2,48 +2,52 @@ import type { AgentEntry } from '../../registry/entry.ts'
 import type { Registry } from '../../registry/registry.ts'
 import { agentHasLeft } from '../forwarding/upstream-error.ts'
 import type { Route, RouteKind, RoutingStore } from '../store/routing-store.ts'
-import type { Home } from './message-affinity.ts'
-import type { PaymentHomes } from './payment-affinity.ts'
-import { type Placement, settled } from './route-claims.ts'
+import type { Affinity } from './message-affinity.ts'
+import type { PaymentAffinity } from './payment-affinity.ts'
+import { type RouteClaims, settledRoute } from './route-claims.ts'
 import type { Sending } from './sending.ts'
 
-export interface HoldersOptions {
+export interface AffinityBindingsOptions {
   registry: Registry
   store: RoutingStore
-  paymentHomes: PaymentHomes
+  paymentAffinity: PaymentAffinity
 }
 
 /** Which agent may have a message that came to other gateways too. Asked before a byte of it leaves. */
-export class Holders {
-  readonly #options: HoldersOptions
+export class AffinityBindings {
+  readonly #options: AffinityBindingsOptions
 
-  constructor(options: HoldersOptions) {
+  constructor(options: AffinityBindingsOptions) {
     this.#options = options
   }
 
   /** Binds the key to the agent; where another gateway has bound it meanwhile, its agent. */
-  async bound(sending: Sending, entry: AgentEntry): Promise<Home | undefined> {
+  async bound(sending: Sending, entry: AgentEntry): Promise<Affinity | undefined> {
     const { keyIsTheirs, key: id, owner } = sending
     if (!keyIsTheirs) return undefined
     const { store } = this.#options
     const mine: Route = { owner, kind: 'key', id, agent: entry.id, at: Date.now() }
-    const standing = await settled(store, await store.claim(mine))
+    const standing = await settledRoute(store, await store.claim(mine))
     if (standing === undefined) return this.bound(sending, entry)
     return standing.agent === entry.id ? undefined : this.#homeAt(standing, 'key')
   }
 
   /** Undefined: it may be sent to the agent. Otherwise another gateway was quicker with the same. */
-  async standing(sending: Sending, entry: AgentEntry, placement: Placement): Promise<Home | undefined> {
-    const standing = await placement.to(entry.id)
+  async standing(
+    sending: Sending,
+    entry: AgentEntry,
+    routeClaims: RouteClaims,
+  ): Promise<Affinity | undefined> {
+    const standing = await routeClaims.to(entry.id)
     if (standing !== undefined) return this.#homeAt(standing, standing.kind)
     if (sending.shown === undefined) return undefined
-    const payee = await this.#options.paymentHomes.show(sending.message, sending.owner, entry)
+    const payee = await this.#options.paymentAffinity.show(sending.message, sending.owner, entry)
     if (payee === undefined) return undefined
-    await placement.letGo()
+    await routeClaims.letGo()
     return { entry: payee, by: 'payment' }
   }
 
-  #homeAt({ agent }: Route, kind: RouteKind): Home {
+  #homeAt({ agent }: Route, kind: RouteKind): Affinity {
     const entry = this.#options.registry.find(agent)
     if (entry === undefined) throw agentHasLeft('message')
     return { entry, by: kind === 'key' || kind === 'task' ? kind : 'context' }

@@ -3,27 +3,27 @@ import type { AgentEntry } from '../../registry/entry.ts'
 import type { Registry } from '../../registry/registry.ts'
 import { agentHasLeft, mayBeAt } from '../forwarding/upstream-error.ts'
 import type { RoutingStore } from '../store/routing-store.ts'
-import { settled } from './route-claims.ts'
-import type { Owned, Whereabouts } from './task-locator.ts'
+import { settledRoute } from './route-claims.ts'
+import type { LookupOwner, TaskLocator } from './task-locator.ts'
 
 /** The agent that a message belongs to. */
-export interface Home {
+export interface Affinity {
   entry: AgentEntry
   /** What told it; `key`: the message came before, under this key. */
   by: 'key' | 'task' | 'context' | 'payment'
 }
 
-export interface HomeFound {
+export interface AffinityLookup {
   /** Undefined: the message is new. */
-  home: Home | undefined
+  home: Affinity | undefined
   /** Supervised agents that did not say whether they have its task: no external agent may get it. */
   mayHaveTask: readonly string[]
 }
 
-interface Knowing {
+interface RouteSources {
   registry: Registry
   store: RoutingStore
-  whereabouts: Whereabouts
+  taskLocator: TaskLocator
 }
 
 /**
@@ -32,23 +32,23 @@ interface Knowing {
  * no message of an unknown context: most of those are new.
  * @throws ParleyError Unavailable when the agent has left the registry, or when a silent agent may have the task
  */
-export async function homeOf(
-  { registry, store, whereabouts }: Knowing,
+export async function affinityOf(
+  { registry, store, taskLocator }: RouteSources,
   { taskId, contextId }: MessageIn,
   key: string | undefined,
-  asking: Owned,
-): Promise<HomeFound> {
+  caller: LookupOwner,
+): Promise<AffinityLookup> {
   const at = (agent: string, by: 'key' | 'task' | 'context', mayHaveTask: readonly string[] = []) => {
     const entry = registry.find(agent)
     if (entry === undefined) throw agentHasLeft(by === 'key' ? 'message' : by)
     return { home: { entry, by }, mayHaveTask }
   }
   const byKey =
-    key === undefined ? undefined : await settled(store, await store.find(asking.owner, 'key', key))
+    key === undefined ? undefined : await settledRoute(store, await store.find(caller.owner, 'key', key))
   if (byKey !== undefined) return at(byKey.agent, 'key')
   const [task, context] = await Promise.all([
-    taskId === undefined ? undefined : whereabouts.find('task', taskId, asking),
-    contextId === undefined ? undefined : whereabouts.find('context', contextId, asking, true),
+    taskId === undefined ? undefined : taskLocator.find('task', taskId, caller),
+    contextId === undefined ? undefined : taskLocator.find('context', contextId, caller, true),
   ])
   if (task !== undefined && 'route' in task) return at(task.route.agent, 'task')
   if (task !== undefined && task.silent.length > 0) throw mayBeAt(task.silent, 'task')

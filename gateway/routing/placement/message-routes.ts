@@ -4,9 +4,9 @@ import { isExternal } from '../../registry/admission.ts'
 import type { AgentEntry } from '../../registry/entry.ts'
 import type { Registry } from '../../registry/registry.ts'
 import type { Route, RoutingStore } from '../store/routing-store.ts'
-import type { Whereabouts } from './task-locator.ts'
+import type { TaskLocator } from './task-locator.ts'
 
-interface Taken {
+interface AcceptedMessage {
   message: { taskId?: string | undefined; contextId?: string | undefined }
   owner: string
   entry: AgentEntry
@@ -14,10 +14,10 @@ interface Taken {
   words?: Record<string, number>
 }
 
-interface Knowing {
+interface RouteSources {
   registry: Pick<Registry, 'find'>
   store: Pick<RoutingStore, 'find'>
-  whereabouts: Pick<Whereabouts, 'claimFor'>
+  taskLocator: Pick<TaskLocator, 'claimFor'>
   log: Log
 }
 
@@ -26,15 +26,19 @@ interface Knowing {
  * another than the message was for. An agent that names what lives at another does not get it, unless that one is external
  * and this one is not.
  */
-export async function newRoutes(knowing: Knowing, taken: Taken, task: unknown): Promise<Route[]> {
-  const { registry, store, whereabouts, log } = knowing
+export async function newRoutes(
+  sources: RouteSources,
+  taken: AcceptedMessage,
+  task: unknown,
+): Promise<Route[]> {
+  const { registry, store, taskLocator, log } = sources
   const { entry } = taken
   const kept: Route[] = []
   for (const route of routesOf(task, taken)) {
     const known = await store.find(route.owner, route.kind, route.id).catch(() => undefined)
     const isSame = known === undefined || known.agent === entry.id
     if (isSame || (!isExternal(entry) && isClaimed(registry, known))) {
-      const claim = whereabouts.claimFor(entry, route, known)
+      const claim = taskLocator.claimFor(entry, route, known)
       kept.push(claim === undefined ? route : { ...route, claim })
     } else log.warn({ agent: entry.id, [route.kind]: route.id }, 'an agent named what another has')
   }
@@ -46,7 +50,7 @@ function isClaimed(registry: Pick<Registry, 'find'>, { agent, claim }: Route): b
   return holder === undefined ? claim !== undefined : isExternal(holder)
 }
 
-function routesOf(task: unknown, { owner, words, message, entry }: Taken): Route[] {
+function routesOf(task: unknown, { owner, words, message, entry }: AcceptedMessage): Route[] {
   if (!isObject(task)) return []
   const id = idFor(task['id'] ?? task['task_id'], message.taskId)
   if (id === undefined) return []

@@ -12,19 +12,19 @@ import type { AgentEntry } from '../../registry/entry.ts'
 import type { Registry } from '../../registry/registry.ts'
 import { resultIn } from '../forwarding/agent-query.ts'
 import type { Target } from '../forwarding/agent-target.ts'
-import { WholeAnswer } from '../forwarding/buffered-response.ts'
+import { BufferedResponse } from '../forwarding/buffered-response.ts'
 import { hasFrame, isStream } from '../forwarding/deliver.ts'
-import type { Watch } from '../forwarding/exchange.ts'
+import type { ResponseObserver } from '../forwarding/exchange.ts'
 import type { RelayOptions } from '../forwarding/relay.ts'
 import { firstEventOf } from '../learning/stream-outcome.ts'
 import type { Route, RoutingStore } from '../store/routing-store.ts'
 import { newRoutes } from './message-routes.ts'
-import type { Whereabouts } from './task-locator.ts'
+import type { TaskLocator } from './task-locator.ts'
 
-export interface NamedRoutesOptions {
+export interface NamedAgentRoutesOptions {
   registry: Registry
   store: RoutingStore
-  whereabouts: Whereabouts
+  taskLocator: TaskLocator
   authenticator: Pick<Authenticator, 'identify'>
   answers: AnswerBudget
   log: Log
@@ -50,15 +50,15 @@ const firstFrameMaxBytes = 64 * 1024
  * Records, as the answer passes, where tasks and payment sessions live that were made at an external agent by its name: the
  * gateway never queries such an agent for them. Supervised agents are queried, and need no record.
  */
-export class NamedRoutes {
-  readonly #options: NamedRoutesOptions
+export class NamedAgentRoutes {
+  readonly #options: NamedAgentRoutesOptions
 
-  constructor(options: NamedRoutesOptions) {
+  constructor(options: NamedAgentRoutesOptions) {
     this.#options = options
   }
 
   /** Undefined: nothing of this request is recorded. */
-  watchOf(
+  observerOf(
     request: FastifyRequest,
     reply: FastifyReply,
     { entry, path }: Target,
@@ -68,7 +68,7 @@ export class NamedRoutes {
     const whole = (look: (bytes: Buffer) => void) => {
       const claim = this.#options.answers.open(`external agent ${entry.slug}`)
       releaseWhenRead(reply, claim)
-      return new WholeAnswer(claim, look)
+      return new BufferedResponse(claim, look)
     }
     if (path.split('?', 1)[0]?.endsWith(sessionPath) === true) {
       return ({ status }) =>
@@ -102,16 +102,16 @@ export class NamedRoutes {
   }
 
   async #saveFor({ headers }: FastifyRequest, routesOf: (owner: string) => Promise<Route[]>): Promise<void> {
-    const { authenticator, store, whereabouts, registry } = this.#options
+    const { authenticator, store, taskLocator, registry } = this.#options
     const { id: owner } = await authenticator.identify(headers)
     const routes = (await routesOf(owner)).map((route) => {
       const entry = registry.find(route.agent)
-      const claim = route.claim ?? (entry && whereabouts.claimFor(entry, route))
+      const claim = route.claim ?? (entry && taskLocator.claimFor(entry, route))
       return claim === undefined ? route : { ...route, claim }
     })
     await store.save(routes)
     for (const { kind, id: routeId } of routes)
-      if (kind === 'task' || kind === 'context') whereabouts.appeared(kind, routeId, owner)
+      if (kind === 'task' || kind === 'context') taskLocator.appeared(kind, routeId, owner)
   }
 }
 
@@ -125,7 +125,7 @@ function messageIn(body: Buffer): Ids | undefined {
 }
 
 /** Looks at the first event of a stream as it passes. */
-class FirstEvent implements Watch {
+class FirstEvent implements ResponseObserver {
   readonly #look: (event: unknown) => void
   #bytes: Buffer = Buffer.alloc(0)
   #isDone = false

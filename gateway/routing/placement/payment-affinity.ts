@@ -9,22 +9,25 @@ import type { Registry } from '../../registry/registry.ts'
 import { agentHasLeft, mayBeAt } from '../forwarding/upstream-error.ts'
 import type { Route, RoutingStore } from '../store/routing-store.ts'
 import { payeesOf } from './agent-prices.ts'
-import type { Home } from './message-affinity.ts'
-import type { Owned, Whereabouts } from './task-locator.ts'
+import type { Affinity } from './message-affinity.ts'
+import type { LookupOwner, TaskLocator } from './task-locator.ts'
 
 /** What a message shows to be paid with: a signed transfer (or what nobody can read), or the handle of a session. */
-export type Shown = { kind: 'transfer'; payTo?: string } | { kind: 'session'; id: string }
+export type PresentedPayment = { kind: 'transfer'; payTo?: string } | { kind: 'session'; id: string }
 
-interface Knowing {
+interface RouteSources {
   registry: Registry
   store: RoutingStore
-  whereabouts: Whereabouts
+  taskLocator: TaskLocator
 }
 
 /** For so long a message that was asked for money goes to the agent that asked. */
 const pricedForMs = 15 * 60_000
 
-export function shownIn(headers: IncomingHttpHeaders, { metadata }: MessageIn): Shown | undefined {
+export function presentedPayment(
+  headers: IncomingHttpHeaders,
+  { metadata }: MessageIn,
+): PresentedPayment | undefined {
   try {
     const presented = readPresented(headers, metadata)
     if (presented?.kind === 'session') return { kind: 'session', id: presented.sessionId }
@@ -40,7 +43,7 @@ export function shownIn(headers: IncomingHttpHeaders, { metadata }: MessageIn): 
  * Why an agent that requested no payment does not get one: only the agent whose card names the address that the
  * transfer goes to may see it.
  */
-export function cannotBePaid(entry: AgentEntry, shown: Shown | undefined): string | undefined {
+export function cannotBePaid(entry: AgentEntry, shown: PresentedPayment | undefined): string | undefined {
   if (shown?.kind !== 'transfer') return undefined
   const isPayee = shown.payTo !== undefined && payeesOf(entry).has(shown.payTo)
   return isPayee ? undefined : 'the payment of the message is for another address'
@@ -55,11 +58,11 @@ export function payeeUnknown(headers: Record<string, string>): ParleyError {
 }
 
 /** Keeps a payment with the agent that it is for: it is shown to that one and to no other. */
-export class PaymentHomes {
-  readonly #knowing: Knowing
+export class PaymentAffinity {
+  readonly #sources: RouteSources
 
-  constructor(knowing: Knowing) {
-    this.#knowing = knowing
+  constructor(sources: RouteSources) {
+    this.#sources = sources
   }
 
   /**
@@ -68,17 +71,17 @@ export class PaymentHomes {
    * @throws ParleyError Unavailable when that agent is gone, NotFound for a session that no agent knows, InvalidParams when the
    * task or context of the message is another agent's
    */
-  async homeOf(
+  async affinityOf(
     message: MessageIn,
-    shown: Shown | undefined,
-    asking: Owned,
-    itsOwn: Promise<Home | undefined>,
-  ): Promise<Home | undefined> {
+    shown: PresentedPayment | undefined,
+    caller: LookupOwner,
+    itsOwn: Promise<Affinity | undefined>,
+  ): Promise<Affinity | undefined> {
     const [home, asked] = await Promise.all([
       itsOwn,
-      shown?.kind === 'session' ? undefined : this.#ofMessage(message.messageId, asking.owner),
+      shown?.kind === 'session' ? undefined : this.#ofMessage(message.messageId, caller.owner),
     ])
-    const payee = shown?.kind === 'session' ? await this.#ofSession(shown.id, message, asking, home) : asked
+    const payee = shown?.kind === 'session' ? await this.#ofSession(shown.id, message, caller, home) : asked
     if (payee === undefined || payee.id === home?.entry.id) return home
     if (home === undefined) return { entry: payee, by: 'payment' }
     if (shown === undefined) return home
@@ -92,12 +95,12 @@ export class PaymentHomes {
   /** Durable when the promise resolves. */
   async note({ messageId }: MessageIn, owner: string, { id: agent }: AgentEntry): Promise<void> {
     const id = messageId.toLowerCase()
-    await this.#knowing.store.save([{ owner, kind: 'priced', id, agent, at: Date.now() }])
+    await this.#sources.store.save([{ owner, kind: 'priced', id, agent, at: Date.now() }])
   }
 
   /** Before a payment is shown to the agent. Returns the one to which another gateway shows it in this moment. */
   async show(message: MessageIn, owner: string, { id: agent }: AgentEntry): Promise<AgentEntry | undefined> {
-    const { store } = this.#knowing
+    const { store } = this.#sources
     const mine: Route = { owner, kind: 'priced', id: message.messageId.toLowerCase(), agent, at: Date.now() }
     const standing = await store.claim(mine)
     if (standing.agent !== agent && standing.at >= mine.at - pricedForMs) return this.#entryOf(standing.agent)
@@ -106,7 +109,7 @@ export class PaymentHomes {
   }
 
   async #ofMessage(messageId: string, owner: string): Promise<AgentEntry | undefined> {
-    const route = await this.#knowing.store.find(owner, 'priced', messageId.toLowerCase())
+    const route = await this.#sources.store.find(owner, 'priced', messageId.toLowerCase())
     if (route === undefined || route.at < Date.now() - pricedForMs) return undefined
     return this.#entryOf(route.agent)
   }
@@ -114,19 +117,19 @@ export class PaymentHomes {
   async #ofSession(
     id: string,
     { messageId }: MessageIn,
-    asking: Owned,
-    home: Home | undefined,
+    caller: LookupOwner,
+    home: Affinity | undefined,
   ): Promise<AgentEntry | undefined> {
-    const { store, whereabouts } = this.#knowing
-    const known = await store.find(asking.owner, 'session', id)
+    const { store, taskLocator } = this.#sources
+    const known = await store.find(caller.owner, 'session', id)
     // The agent that has the task says what it thinks of the session.
     if (known === undefined && (home?.by === 'task' || home?.by === 'key')) return undefined
-    const found = await whereabouts.find('session', id, asking)
+    const found = await taskLocator.find('session', id, caller)
     if ('route' in found) return this.#entryOf(found.route.agent)
     const missing = [...found.silent, ...found.unknown]
     if (missing.length > 0) throw mayBeAt(missing, 'payment session')
     // External agents are not queried: the one that named the price is the one that can have made the session.
-    const asked = await this.#ofMessage(messageId, asking.owner)
+    const asked = await this.#ofMessage(messageId, caller.owner)
     if (asked !== undefined && isExternal(asked)) return asked
     throw new ParleyError('NotFound', {
       message: 'Payment session not found',
@@ -135,7 +138,7 @@ export class PaymentHomes {
   }
 
   #entryOf(agent: string): AgentEntry {
-    const entry = this.#knowing.registry.find(agent)
+    const entry = this.#sources.registry.find(agent)
     if (entry === undefined) throw agentHasLeft('payment')
     return entry
   }

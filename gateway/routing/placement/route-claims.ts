@@ -5,7 +5,7 @@ import type { Route, RouteKind, RoutingStore } from '../store/routing-store.ts'
 type Store = Pick<RoutingStore, 'shared' | 'find' | 'claim' | 'exchange' | 'save'>
 
 /** What of a caller must not be at two agents. */
-export interface Name {
+export interface RouteKey {
   owner: string
   kind: RouteKind
   id: string
@@ -16,7 +16,7 @@ const placedWithinMs = 3000
 const lookEveryMs = 50
 
 /** The route once it no longer moves; of a gateway that died in between, the agent it tried last. Undefined: nobody took it. */
-export async function settled(
+export async function settledRoute(
   store: Pick<Store, 'find' | 'exchange'>,
   found: Route | undefined,
 ): Promise<Route | undefined> {
@@ -43,12 +43,12 @@ function standing(route: Route): Route {
  * Finds one agent for what is new (a context, a task, a key), though it comes to several gateways at once: who is first
  * holds its names in the store until an agent has taken it; the others wait, and follow.
  */
-export class Placement {
+export class RouteClaims {
   readonly #store: Store
-  readonly #names: readonly Name[]
+  readonly #names: readonly RouteKey[]
   #held: Route[] = []
 
-  constructor(store: Store, names: readonly Name[]) {
+  constructor(store: Store, names: readonly RouteKey[]) {
     this.#store = store
     this.#names = names
   }
@@ -59,7 +59,7 @@ export class Placement {
     const there = moved ? await this.#move(agent) : await this.#claim(agent)
     if (there === undefined) return undefined
     await this.letGo()
-    return (await settled(this.#store, there)) ?? this.to(agent)
+    return (await settledRoute(this.#store, there)) ?? this.to(agent)
   }
 
   /** What is to be saved now that the agent has it, so that others need not wait. */

@@ -3,8 +3,8 @@ import type { MessageSend } from '@parley/wire/codecs/parley/params'
 import { ParleyError } from '@parley/wire/errors'
 import type { FastifyReply, FastifyRequest } from 'fastify'
 import type { RouteKind } from '../store/routing-store.ts'
-import type { Shown } from './payment-affinity.ts'
-import type { Name } from './route-claims.ts'
+import type { PresentedPayment } from './payment-affinity.ts'
+import type { RouteKey } from './route-claims.ts'
 
 /** A message as it came, from a caller who may send it. */
 export interface Incoming {
@@ -22,7 +22,7 @@ export interface Incoming {
 export interface Sending extends Incoming {
   message: MessageSend['message']
   /** It comes with a payment. */
-  shown: Shown | undefined
+  shown: PresentedPayment | undefined
   key: string
   keyIsTheirs: boolean
   words: Record<string, number>
@@ -40,7 +40,7 @@ export function keyOf({ headers }: FastifyRequest): string | undefined {
  * What must not be at two agents. Without other gateways tasks and contexts wait in line here.
  * @param shared whether other gateways have the same store
  */
-export function newNames({ message, key, keyIsTheirs, owner }: Sending, shared: boolean): Name[] {
+export function claimedKeys({ message, key, keyIsTheirs, owner }: Sending, shared: boolean): RouteKey[] {
   const named: [RouteKind, string | undefined][] = [
     ['key', keyIsTheirs ? key : undefined],
     ['task', shared ? message.taskId : undefined],

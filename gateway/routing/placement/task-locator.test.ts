@@ -8,7 +8,7 @@ import { afterEach, beforeEach, expect, test } from 'vitest'
 import { agent, bearer, gateway, gatewayForEachTest, saying } from '../../testing.ts'
 import { routingMigrations, SqliteRoutingStore } from '../store/routing-sqlite.ts'
 import type { Claim, Route } from '../store/routing-store.ts'
-import { Whereabouts, type WhereaboutsOptions } from './task-locator.ts'
+import { TaskLocator, type TaskLocatorOptions } from './task-locator.ts'
 
 gatewayForEachTest({ REGISTRY_ALLOWED_HOSTS: '127.0.0.1' })
 
@@ -27,12 +27,12 @@ afterEach(() => stack.disposeAsync())
 const hour = 60 * 60 * 1000
 const external = { origin: 'registered', admittedBy: 'operator' }
 
-function whereabouts(more: Partial<WhereaboutsOptions> = {}): Whereabouts {
+function taskLocator(more: Partial<TaskLocatorOptions> = {}): TaskLocator {
   const upstream = stack.adopt(new Agent(), (one) => one.destroy())
-  return new Whereabouts({ store, registry: gateway().registry, wayTo: () => upstream, ...more })
+  return new TaskLocator({ store, registry: gateway().registry, dispatcherFor: () => upstream, ...more })
 }
 
-const asking = () => ({
+const caller = () => ({
   owner: 'alice',
   headers: { authorization: bearer('alice') },
   token: { audience: [], isOperator: false, gatewayUrl: gateway().addresses.public },
@@ -52,10 +52,10 @@ test('a verified claim of an external agent holds for an hour; then the supervis
   const [sky, liar] = [await agent('sky', 'Weather'), await agent('liar', 'Fables', external)]
   const id = randomUUID()
   await claimed('liar', id, { until: Date.now() + hour, verifiedUntil: Date.now() + hour })
-  expect(await whereabouts().find('task', id, asking())).toMatchObject({ route: { agent: idOf('liar') } })
+  expect(await taskLocator().find('task', id, caller())).toMatchObject({ route: { agent: idOf('liar') } })
   expect(sky.calls).toEqual([])
   await claimed('liar', id, { until: Date.now() + hour, verifiedUntil: Date.now() - 1 })
-  expect(await whereabouts().find('task', id, asking())).toMatchObject({ route: { agent: idOf('liar') } })
+  expect(await taskLocator().find('task', id, caller())).toMatchObject({ route: { agent: idOf('liar') } })
   expect(sky.calls).toHaveLength(1)
   const { claim } = (await store.find('alice', 'task', id)) ?? {}
   expect(claim?.verifiedUntil).toBeGreaterThan(Date.now())
@@ -67,7 +67,7 @@ test('a claim that was verified once gives way to the supervised agent that has 
   const [sky] = [await agent('sky', 'Weather'), await agent('liar', 'Fables', external)]
   const { id } = sky.take(saying('hello')) as { id: string }
   await claimed('liar', id, { until: Date.now() + hour, verifiedUntil: Date.now() - 1 })
-  expect(await whereabouts().find('task', id, asking())).toMatchObject({ route: { agent: idOf('sky') } })
+  expect(await taskLocator().find('task', id, caller())).toMatchObject({ route: { agent: idOf('sky') } })
   expect((await store.find('alice', 'task', id))?.claim).toBeUndefined()
 })
 
@@ -76,7 +76,7 @@ test('an expired claim is none', async () => {
   await agent('liar', 'Fables', external)
   const id = randomUUID()
   await claimed('liar', id, { until: Date.now() - 1, verifiedUntil: Date.now() + hour })
-  expect(await whereabouts().find('task', id, asking())).toEqual({ silent: [], unknown: [] })
+  expect(await taskLocator().find('task', id, caller())).toEqual({ silent: [], unknown: [] })
 })
 
 test('a route to an external agent that an earlier version recorded is a claim, 30 days from its last message', async () => {
@@ -86,21 +86,21 @@ test('a route to an external agent that an earlier version recorded is a claim, 
   await store.save([
     { owner: 'alice', kind: 'task', id: old, agent: idOf('liar'), at: Date.now() - 31 * 24 * hour },
   ])
-  expect(await whereabouts().find('task', young, asking())).toMatchObject({ route: { agent: idOf('liar') } })
-  expect(await whereabouts().find('task', old, asking())).toEqual({ silent: [], unknown: [] })
+  expect(await taskLocator().find('task', young, caller())).toMatchObject({ route: { agent: idOf('liar') } })
+  expect(await taskLocator().find('task', old, caller())).toEqual({ silent: [], unknown: [] })
   expect(sky.calls).toHaveLength(2)
 })
 
 test('agents beyond the most that are asked are named as not asked', async () => {
   const agents = [await agent('sky', 'Weather'), await agent('board', 'Chess'), await agent('sea', 'Tides')]
-  const found = await whereabouts({ agentsMax: 2 }).find('task', randomUUID(), asking())
+  const found = await taskLocator({ agentsMax: 2 }).find('task', randomUUID(), caller())
   expect(agents.flatMap(({ calls }) => calls)).toHaveLength(2)
   expect(found).toEqual({ silent: [], unknown: [expect.any(String)] })
 })
 
 test('an agent that may not receive the token is not asked, and named', async () => {
   const sky = await agent('sky', 'Weather')
-  const operator = { ...asking(), token: { ...asking().token, isOperator: true } }
-  const found = await whereabouts().find('task', randomUUID(), operator)
+  const operator = { ...caller(), token: { ...caller().token, isOperator: true } }
+  const found = await taskLocator().find('task', randomUUID(), operator)
   expect([found, sky.calls]).toEqual([{ silent: [], unknown: ['sky'] }, []])
 })

@@ -1,31 +1,31 @@
 import { RecentMap } from '@parley/kit/did/recent-map'
-import { InTurn } from '@parley/kit/process/keyed-mutex'
+import { KeyedMutex } from '@parley/kit/process/keyed-mutex'
 import { isExternal } from '../../registry/admission.ts'
 import type { AgentEntry } from '../../registry/entry.ts'
 import type { Registry } from '../../registry/registry.ts'
 import type { Claim, Route, RoutingStore } from '../store/routing-store.ts'
 import {
-  type Answered,
-  AskAround,
-  type AskAroundOptions,
-  type Asking,
-  type SoughtKind,
+  AgentFanout,
+  type AgentFanoutOptions,
+  type FanoutResult,
+  type LookupCaller,
+  type LookupKind,
 } from './agent-fanout.ts'
-import { settled } from './route-claims.ts'
+import { settledRoute } from './route-claims.ts'
 
-export interface WhereaboutsOptions extends AskAroundOptions {
+export interface TaskLocatorOptions extends AgentFanoutOptions {
   store: RoutingStore
 }
 
 /** Whose request it is that wants to know. */
-export interface Owned extends Asking {
+export interface LookupOwner extends LookupCaller {
   owner: string
 }
 
-/** The slugs of agents that may have it all the same, as in `Answered`. */
-export type Found = { route: Route } | Omit<Answered, 'holder'>
+/** The slugs of agents that may have it all the same, as in `FanoutResult`. */
+export type LookupResult = { route: Route } | Omit<FanoutResult, 'holder'>
 
-/** A repeated question for the same missing thing within this time is answered without asking again. */
+/** A repeated question for the same missing thing within this time is answered without querying again. */
 const missingForMs = 10_000
 /** Agents of one caller that a look-up knows of. */
 const agentsMax = 1000
@@ -38,30 +38,30 @@ const claimVerifiedMs = 60 * 60 * 1000
 
 /**
  * Where tasks, contexts and payment sessions live: by the route that was recorded when a message was forwarded, or found by
- * asking the supervised agents once. A route to an external agent is that agent's claim: it counts only while no supervised
+ * querying the supervised agents once. A route to an external agent is that agent's claim: it counts only while no supervised
  * agent has the same, which is verified before the first use and then each hour.
  */
-export class Whereabouts {
+export class TaskLocator {
   readonly #store: RoutingStore
   readonly #registry: Registry
-  readonly #around: AskAround
+  readonly #around: AgentFanout
   readonly #missing = new RecentMap<string, number>(10_000)
-  readonly #underWay = new Map<string, Promise<Found>>()
-  readonly #turns = new InTurn()
+  readonly #underWay = new Map<string, Promise<LookupResult>>()
+  readonly #turns = new KeyedMutex()
   #round = 0
 
-  constructor({ store, ...options }: WhereaboutsOptions) {
+  constructor({ store, ...options }: TaskLocatorOptions) {
     this.#store = store
     this.#registry = options.registry
-    this.#around = new AskAround(options)
+    this.#around = new AgentFanout(options)
   }
 
   /** @param hurry agents that do not answer at once are not waited for */
-  async find(kind: SoughtKind, id: string, asking: Owned, hurry = false): Promise<Found> {
-    const route = await settled(this.#store, await this.#store.find(asking.owner, kind, id))
+  async find(kind: LookupKind, id: string, caller: LookupOwner, hurry = false): Promise<LookupResult> {
+    const route = await settledRoute(this.#store, await this.#store.find(caller.owner, kind, id))
     const claim = route === undefined ? undefined : this.#claimOf(route)
     if (route !== undefined && isValid(claim)) return { route }
-    const found = await this.#lookUp(kind, id, asking, hurry)
+    const found = await this.#lookUp(kind, id, caller, hurry)
     if ('route' in found || route === undefined || claim === undefined || claim.until <= Date.now())
       return found
     if (found.silent.length > 0) return found
@@ -94,11 +94,11 @@ export class Whereabouts {
     return (this.#missing.get(key) ?? 0) > Date.now()
   }
 
-  async #lookUp(kind: SoughtKind, id: string, asking: Owned, hurry: boolean): Promise<Found> {
-    const key = keyOf(asking.owner, kind, id)
+  async #lookUp(kind: LookupKind, id: string, caller: LookupOwner, hurry: boolean): Promise<LookupResult> {
+    const key = keyOf(caller.owner, kind, id)
     if (this.#isMissing(key)) return { silent: [], unknown: [] }
     const name = hurry ? `hurry ${key}` : key
-    const underWay = this.#underWay.get(name) ?? this.#ask(kind, id, asking, hurry)
+    const underWay = this.#underWay.get(name) ?? this.#ask(kind, id, caller, hurry)
     this.#underWay.set(name, underWay)
     try {
       return await underWay
@@ -107,12 +107,12 @@ export class Whereabouts {
     }
   }
 
-  async #ask(kind: SoughtKind, id: string, asking: Owned, hurry: boolean): Promise<Found> {
-    const { owner } = asking
+  async #ask(kind: LookupKind, id: string, caller: LookupOwner, hurry: boolean): Promise<LookupResult> {
+    const { owner } = caller
     const known = new Set(await this.#store.agentsOf(owner, agentsMax))
     this.#round = (this.#round + 1) % roundsAtOnce
     const turn = JSON.stringify([owner, this.#round])
-    const ask = () => this.#around.ask({ kind, id, known, hurry }, asking)
+    const ask = () => this.#around.ask({ kind, id, known, hurry }, caller)
     const { holder, ...others } = await this.#turns.run([turn], ask)
     if (holder === undefined) {
       if (others.silent.length === 0 && others.unknown.length === 0)

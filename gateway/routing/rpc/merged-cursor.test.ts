@@ -1,9 +1,9 @@
 import { randomBytes, randomUUID } from 'node:crypto'
 import { Cursors } from '@parley/kit/database/cursor'
 import { expect, test } from 'vitest'
-import { cursorMaxLength, GatherCursor, type Progress } from './merged-cursor.ts'
+import { cursorMaxLength, MergedCursor, type Progress } from './merged-cursor.ts'
 
-const cursors = new GatherCursor(new Cursors(randomBytes(32), cursorMaxLength))
+const cursors = new MergedCursor(new Cursors(randomBytes(32), cursorMaxLength))
 const at = '2026-01-01T00:00:00.000000+00:00'
 const untouched = (agent: string): Progress => ({ agent, page: null, last: null })
 

@@ -33,7 +33,7 @@ type Sealed = z.output<typeof progress>
 const cursorText = z.array(progress)
 
 /** Seals and opens the cursors of lists that are gathered from several agents. */
-export class GatherCursor {
+export class MergedCursor {
   readonly #cursors: Cursors
 
   constructor(cursors: Cursors) {

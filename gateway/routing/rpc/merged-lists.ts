@@ -7,18 +7,24 @@ import { z } from 'zod'
 import { isExternal } from '../../registry/admission.ts'
 import type { AgentEntry } from '../../registry/entry.ts'
 import type { Registry } from '../../registry/registry.ts'
-import { type Asked, askAgent, atOnce, questionHeaders, rpcBody } from '../forwarding/agent-query.ts'
-import { targetOf, type WayTo } from '../forwarding/agent-target.ts'
+import {
+  forEachLimited,
+  type QueryResponse,
+  queryAgent,
+  queryHeaders,
+  rpcBody,
+} from '../forwarding/agent-query.ts'
+import { type DispatcherFor, targetOf } from '../forwarding/agent-target.ts'
 import { headersFor } from '../forwarding/relay.ts'
 import { mayForwardToken } from '../forwarding/token-forwarding.ts'
 import type { RoutingStore } from '../store/routing-store.ts'
-import { cursorMaxLength, GatherCursor, type Position, type Progress } from './merged-cursor.ts'
+import { cursorMaxLength, MergedCursor, type Position, type Progress } from './merged-cursor.ts'
 
-export interface GatherOptions {
+export interface MergedListsOptions {
   registry: Registry
   store: RoutingStore
   cursors: Cursors
-  wayTo: WayTo
+  dispatcherFor: DispatcherFor
   /** Whether an agent that is down is expected back; others are left out unless the caller has something there. */
   isAwaited?: (entry: AgentEntry) => boolean
   /** For each agent's answer. Default 2 s. */
@@ -27,7 +33,7 @@ export interface GatherOptions {
   totalMs?: number
 }
 
-export interface Gathered {
+export interface MergedPage {
   items: unknown[]
   cursor: string | undefined
   /** Slugs of the agents whose items are missing: they did not answer, are not queried, or found no room in the cursor. */
@@ -53,7 +59,7 @@ interface Room {
 }
 
 /** An agent's list, as far as it is here. */
-interface Line {
+interface AgentList {
   entry: AgentEntry
   items: Item[]
   taken: number
@@ -78,17 +84,17 @@ const cursorIn = z.string().max(cursorMaxLength).optional()
  * `tasks/list` and `contexts/list` over the supervised agents, newest first. Nothing is sent to external agents: those at which
  * the caller has something are reported as incomplete.
  */
-export class Gather {
-  readonly #options: GatherOptions
-  readonly #cursors: GatherCursor
+export class MergedLists {
+  readonly #options: MergedListsOptions
+  readonly #cursors: MergedCursor
 
-  constructor(options: GatherOptions) {
+  constructor(options: MergedListsOptions) {
     this.#options = options
-    this.#cursors = new GatherCursor(options.cursors)
+    this.#cursors = new MergedCursor(options.cursors)
   }
 
   /** @throws ParleyError InvalidParams */
-  async list(list: List): Promise<Gathered> {
+  async list(list: List): Promise<MergedPage> {
     const { cursor: given, ...rest } = list.params
     const schema = list.method === 'tasks/list' ? tasksList : contextsList
     const { limit } = parseParams(schema, rest)
@@ -96,8 +102,8 @@ export class Gather {
     const { lines, absent } = await this.#lines(list, cursor)
     const room = { bytes: heldMaxBytes, held: 0 }
     const deadline = AbortSignal.timeout(this.#options.totalMs ?? 5000)
-    const read = (line: Line) => this.#read(line, { ...list, room, deadline }, cursor === undefined)
-    await atOnce(lines, askedAtOnce, read)
+    const read = (line: AgentList) => this.#read(line, { ...list, room, deadline }, cursor === undefined)
+    await forEachLimited(lines, askedAtOnce, read)
     const items = merge(lines, limit)
     const failed = lines.flatMap(({ failed: isFailed, entry }) => (isFailed ? [entry.slug] : []))
     if (!lines.some((line) => !line.failed && hasMore(line)))
@@ -110,7 +116,7 @@ export class Gather {
   async #lines(
     { method, owner, request }: List,
     cursor: string | undefined,
-  ): Promise<{ lines: Line[]; absent: string[] }> {
+  ): Promise<{ lines: AgentList[]; absent: string[] }> {
     const { registry, store, isAwaited = () => true } = this.#options
     const known = new Set(await store.agentsOf(owner, agentsMax))
     const absent: string[] = []
@@ -140,7 +146,7 @@ export class Gather {
 
   /** One page; a second one where the first was read to its end before. */
   async #read(
-    line: Line,
+    line: AgentList,
     list: List & { room: Room; deadline: AbortSignal },
     isFirst: boolean,
   ): Promise<void> {
@@ -166,32 +172,34 @@ export class Gather {
   }
 
   async #ask(
-    line: Line,
+    line: AgentList,
     { room, ...list }: List & { room: Room },
     asItCame: boolean,
     signal: AbortSignal,
-  ): Promise<Asked> {
-    const target = targetOf(line.entry, '/', this.#options.wayTo)
+  ): Promise<QueryResponse> {
+    const target = targetOf(line.entry, '/', this.#options.dispatcherFor)
     const { method, params, request, body, claim } = list
     const grew = (bytes: number) => claim.reserve((room.held += bytes))
     const options = { signal, answerMaxBytes: room.bytes, grew }
-    const held = (asked: Asked) => {
+    const held = (asked: QueryResponse) => {
       room.bytes -= asked.size
       return asked
     }
     if (asItCame) {
       const headers = headersFor(request, { to: line.entry, hasBody: true })
       delete headers['host']
-      return held(await askAgent(target, { ...options, headers, body }))
+      return held(await queryAgent(target, { ...options, headers, body }))
     }
     const { cursor: _, ...rest } = params
     const from = line.page.cursor === null ? {} : { cursor: line.page.cursor }
-    const headers = questionHeaders(request.headers, request.id)
-    return held(await askAgent(target, { ...options, headers, body: rpcBody(method, { ...rest, ...from }) }))
+    const headers = queryHeaders(request.headers, request.id)
+    return held(
+      await queryAgent(target, { ...options, headers, body: rpcBody(method, { ...rest, ...from }) }),
+    )
   }
 
   /** First the lists that were read in part: one that was not touched can be read again from its beginning. */
-  #seal({ method, owner }: List, lines: readonly Line[]): { cursor: string; left: string[] } {
+  #seal({ method, owner }: List, lines: readonly AgentList[]): { cursor: string; left: string[] } {
     const goOn = lines.filter((line) => line.failed || hasMore(line))
     const progress = goOn.map(progressOf).sort((a, b) => Number(a.last === null) - Number(b.last === null))
     const { cursor, left } = this.#cursors.seal(method, owner, progress)
@@ -205,11 +213,11 @@ function isBarred({ admitted, quarantine }: AgentEntry): boolean {
   return !admitted || quarantine?.by !== undefined
 }
 
-function hasMore({ taken, items, page }: Line): boolean {
+function hasMore({ taken, items, page }: AgentList): boolean {
   return taken < items.length || page.next !== null
 }
 
-function progressOf({ entry, failed, taken, items, page, last }: Line): Progress {
+function progressOf({ entry, failed, taken, items, page, last }: AgentList): Progress {
   const newest = items[taken - 1]
   const reached = newest === undefined ? last : { at: newest.at, id: newest.id }
   const isRead = !failed && taken === items.length && page.next !== null
@@ -225,10 +233,10 @@ function behind(items: readonly Item[], last: Position): Item[] {
 }
 
 /** Each agent's own order is kept; of the first ones the newest comes next. A line that is used up ends the page. */
-function merge(lines: readonly Line[], limit: number): unknown[] {
+function merge(lines: readonly AgentList[], limit: number): unknown[] {
   const items: unknown[] = []
   while (items.length < limit) {
-    let newest: Line | undefined
+    let newest: AgentList | undefined
     for (const line of lines) {
       const item = line.items[line.taken]
       if (item === undefined) {

@@ -1,5 +1,5 @@
 import { randomUUID } from 'node:crypto'
-import { InTurn } from '@parley/kit/process/keyed-mutex'
+import { KeyedMutex } from '@parley/kit/process/keyed-mutex'
 import type { Log } from '@parley/kit/process/log'
 import { messageSend, parseParams } from '@parley/wire/codecs/parley/params'
 import { isObject } from '@parley/wire/jsonrpc/envelope'
@@ -7,43 +7,43 @@ import type { FastifyReply } from 'fastify'
 import { isExternal } from '../../registry/admission.ts'
 import type { AgentEntry } from '../../registry/entry.ts'
 import type { Registry } from '../../registry/registry.ts'
-import { rpcPath, targetOf, type WayTo } from '../forwarding/agent-target.ts'
-import { completed, mayComplete, seededUuid } from '../forwarding/completed-request.ts'
+import { type DispatcherFor, rpcPath, targetOf } from '../forwarding/agent-target.ts'
+import { completeRequest, mayComplete, seededUuid } from '../forwarding/completed-request.ts'
 import { type Delivered, type Delivery, deliver } from '../forwarding/deliver.ts'
-import type { Seen } from '../forwarding/relay.ts'
+import type { ReportSignal } from '../forwarding/relay.ts'
 import { requireForwarding, tokenDecision } from '../forwarding/token-forwarding.ts'
-import type { Lessons } from '../learning/feedback.ts'
+import type { FeedbackRecorder } from '../learning/feedback.ts'
 import { exclusionOf, waitMaxMs } from '../negotiation/availability.ts'
 import { nextChoice, worthWaitingFor } from '../negotiation/choices.ts'
-import type { Decision, Negotiator, Question } from '../negotiation/negotiator.ts'
+import type { Decision, DecisionRequest, Negotiator } from '../negotiation/negotiator.ts'
 import { NewcomerShare } from '../negotiation/newcomer-share.ts'
-import { textOf, wantedBy } from '../negotiation/requirements.ts'
-import { Holders } from '../placement/bindings.ts'
-import { type Home, homeOf } from '../placement/message-affinity.ts'
+import { requirementsOf, textOf } from '../negotiation/requirements.ts'
+import { AffinityBindings } from '../placement/bindings.ts'
+import { type Affinity, affinityOf } from '../placement/message-affinity.ts'
 import {
   cannotBePaid,
-  PaymentHomes,
+  PaymentAffinity,
+  type PresentedPayment,
   payeeUnknown,
-  type Shown,
-  shownIn,
+  presentedPayment,
 } from '../placement/payment-affinity.ts'
-import { Placement } from '../placement/route-claims.ts'
-import { type Incoming, keyOf, newNames, type Sending } from '../placement/sending.ts'
-import type { Whereabouts } from '../placement/task-locator.ts'
+import { RouteClaims } from '../placement/route-claims.ts'
+import { claimedKeys, type Incoming, keyOf, type Sending } from '../placement/sending.ts'
+import type { TaskLocator } from '../placement/task-locator.ts'
 import type { RoutingStore } from '../store/routing-store.ts'
 import { AgentWaits } from './agent-waits.ts'
-import { Answers, answer } from './answers.ts'
 import { isNotUnderstood } from './not-understood.ts'
-import { noAgent, nobodyFree } from './routing-errors.ts'
+import { answer, ResponseForwarder } from './response-forwarder.ts'
+import { noAgent, noAgentAvailable } from './routing-errors.ts'
 
 export interface MessageRouterOptions {
   registry: Registry
   store: RoutingStore
   negotiator: Negotiator
-  whereabouts: Whereabouts
-  lessons: Lessons
-  wayTo: WayTo
-  seen: Seen
+  taskLocator: TaskLocator
+  lessons: FeedbackRecorder
+  dispatcherFor: DispatcherFor
+  reportSignal: ReportSignal
   log: Log
   /** ROUTE_MIN_SCORE. */
   minScore: number
@@ -58,40 +58,40 @@ const triesMax = 5
 /** `message/send` and `message/stream` without a named agent: to where their task or context lives, else by negotiation. */
 export class MessageRouter {
   readonly #options: MessageRouterOptions
-  readonly #turns = new InTurn()
-  readonly #paymentHomes: PaymentHomes
-  readonly #holders: Holders
-  readonly #answers: Answers
+  readonly #turns = new KeyedMutex()
+  readonly #paymentAffinity: PaymentAffinity
+  readonly #holders: AffinityBindings
+  readonly #responses: ResponseForwarder
   readonly #waits = new AgentWaits()
   readonly #newcomers = new NewcomerShare()
 
   constructor(options: MessageRouterOptions) {
     this.#options = options
-    const paymentHomes = new PaymentHomes(options)
-    this.#paymentHomes = paymentHomes
-    this.#holders = new Holders({ ...options, paymentHomes })
-    this.#answers = new Answers({ ...options, paymentHomes })
+    const paymentAffinity = new PaymentAffinity(options)
+    this.#paymentAffinity = paymentAffinity
+    this.#holders = new AffinityBindings({ ...options, paymentAffinity })
+    this.#responses = new ResponseForwarder({ ...options, paymentAffinity })
   }
 
   /** @throws ParleyError */
   route(incoming: Incoming): Promise<FastifyReply> {
     const { request, params, owner } = incoming
     const { message } = parseParams(messageSend, params)
-    const shown = shownIn(request.headers, message)
+    const shown = presentedPayment(request.headers, message)
     const paid = shown === undefined ? undefined : message.messageId.toLowerCase()
     const named = [message.taskId, message.contextId, keyOf(request), paid]
     const names = named.flatMap((id, at) => (id === undefined ? [] : [JSON.stringify([owner, at, id])]))
     return this.#turns.run(names, () => this.#route(incoming, shown))
   }
 
-  async #route(incoming: Incoming, shown: Shown | undefined): Promise<FastifyReply> {
+  async #route(incoming: Incoming, shown: PresentedPayment | undefined): Promise<FastifyReply> {
     const { request, owner, params } = incoming
     const sent = parseParams(messageSend, params)
     const key = keyOf(request)
-    const asking = { owner, headers: request.headers, token: request.token, requestId: request.id }
-    const found = homeOf(this.#options, sent.message, key, asking)
+    const caller = { owner, headers: request.headers, token: request.token, requestId: request.id }
+    const found = affinityOf(this.#options, sent.message, key, caller)
     const itsOwn = found.then(({ home }) => home)
-    const home = await this.#paymentHomes.homeOf(sent.message, shown, asking, itsOwn)
+    const home = await this.#paymentAffinity.affinityOf(sent.message, shown, caller, itsOwn)
     const { mayHaveTask } = await found
     const words = this.#options.lessons.wordsOf(textOf(sent.message))
     const { message } = sent
@@ -106,7 +106,7 @@ export class MessageRouter {
     if (home !== undefined) return this.#toHome(sending, home)
     const configuration = params['configuration']
     const negotiation = isObject(configuration) ? configuration['negotiation'] : undefined
-    const wanted = wantedBy(sent, negotiation, this.#options.minScore)
+    const wanted = requirementsOf(sent, negotiation, this.#options.minScore)
     const minScoreIsOurs = !isObject(negotiation) || wanted.minScore === this.#options.minScore
     const refuse = this.#refusalOf(sending, mayHaveTask)
     const newcomerWins = this.#shareOf()
@@ -121,20 +121,20 @@ export class MessageRouter {
   }
 
   /** A message of a task or context stays with its agent, whatever happens there. */
-  async #toHome(sending: Sending, { entry, by }: Home): Promise<FastifyReply> {
+  async #toHome(sending: Sending, { entry, by }: Affinity): Promise<FastifyReply> {
     const holder = by === 'key' ? undefined : await this.#holders.bound(sending, entry)
     if (holder !== undefined) return this.#toHome(sending, holder)
     const delivered = await this.#deliver(sending, entry, by === 'task')
     const headers = { 'x-agent': entry.slug }
-    if (delivered.kind === 'unknown') throw await this.#answers.unknown(sending, entry, headers)
+    if (delivered.kind === 'unknown') throw await this.#responses.unknown(sending, entry, headers)
     if (delivered.kind === 'not taken') {
       if (delivered.answer !== undefined) return answer(sending.reply, entry, delivered.answer, headers)
-      throw nobodyFree([{ agent: entry.slug, outcome: delivered.why }], headers)
+      throw noAgentAvailable([{ agent: entry.slug, outcome: delivered.why }], headers)
     }
-    return this.#answers.pass(sending, entry, delivered, headers)
+    return this.#responses.pass(sending, entry, delivered, headers)
   }
 
-  async #toBest(sending: Sending, question: Question): Promise<FastifyReply> {
+  async #toBest(sending: Sending, question: DecisionRequest): Promise<FastifyReply> {
     const { negotiator, registry, store } = this.#options
     const decision = await this.#decide(sending, question)
     const named = { 'x-negotiation-id': decision.id }
@@ -147,7 +147,7 @@ export class MessageRouter {
     }
     // A payment is shown to one agent: one that was busy may have taken it.
     const tries = sending.shown === undefined ? triesMax : 1
-    const placement = new Placement(store, newNames(sending, store.shared))
+    const routeClaims = new RouteClaims(store, claimedKeys(sending, store.shared))
     const notTaken = new Set<string>()
     let refusal: { entry: AgentEntry; delivered: Extract<Delivered, { kind: 'answered' }> } | undefined
     while (notTaken.size < tries) {
@@ -157,7 +157,7 @@ export class MessageRouter {
       const entry = registry.find(id)
       if (entry === undefined) continue
       // Before a byte of it leaves: what comes again, or comes to another gateway, must find the same agent.
-      const holder = await this.#holders.standing(sending, entry, placement)
+      const holder = await this.#holders.standing(sending, entry, routeClaims)
       if (holder !== undefined) return this.#toHome(sending, holder)
       const delivered = await this.#deliver(sending, entry)
       const notUnderstood = sending.shown === undefined && isNotUnderstood(entry, delivered)
@@ -171,21 +171,21 @@ export class MessageRouter {
       if (delivered.kind === 'not taken') continue
       const headers = { ...named, 'x-agent': entry.slug }
       if (delivered.kind !== 'unknown')
-        return this.#answers.pass(sending, entry, delivered, headers, { records: [record], placement })
-      await this.#answers.quietly(Promise.all([record(), store.save(placement.staying())]))
-      throw await this.#answers.unknown(sending, entry, headers)
+        return this.#responses.pass(sending, entry, delivered, headers, { records: [record], routeClaims })
+      await this.#responses.quietly(Promise.all([record(), store.save(routeClaims.staying())]))
+      throw await this.#responses.unknown(sending, entry, headers)
     }
-    await this.#answers.quietly(placement.letGo())
+    await this.#responses.quietly(routeClaims.letGo())
     if (refusal !== undefined) {
       const headers = { ...named, 'x-agent': refusal.entry.slug }
-      return this.#answers.pass(sending, refusal.entry, refusal.delivered, headers, { records: [record] })
+      return this.#responses.pass(sending, refusal.entry, refusal.delivered, headers, { records: [record] })
     }
     await record()
-    throw nobodyFree(decision.tried, named, decision.order)
+    throw noAgentAvailable(decision.tried, named, decision.order)
   }
 
   /** Waits a moment for the best agent where it is being started, or may be back soon for another reason. */
-  async #decide({ owner, reply }: Sending, question: Question): Promise<Decision> {
+  async #decide({ owner, reply }: Sending, question: DecisionRequest): Promise<Decision> {
     const { negotiator, registry, waitMs = waitMaxMs } = this.#options
     const until = Date.now() + waitMs
     for (;;) {
@@ -212,27 +212,27 @@ export class MessageRouter {
   }
 
   async #deliver(sending: Sending, entry: AgentEntry, continues = false): Promise<Delivered> {
-    const { seen, wayTo, repeatMs } = this.#options
+    const { reportSignal, dispatcherFor, repeatMs } = this.#options
     const { request, reply, key, claim } = sending
     requireForwarding(entry, request.token)
     const delivery: Delivery = {
       request,
       reply,
-      sent: await this.#completed(sending, entry, continues),
+      sent: await this.#completeRequest(sending, entry, continues),
       key,
-      seen,
+      reportSignal,
       claim,
       ...(repeatMs !== undefined && { repeatMs }),
     }
     try {
-      return await deliver(targetOf(entry, rpcPath(entry, request), wayTo), delivery)
+      return await deliver(targetOf(entry, rpcPath(entry, request), dispatcherFor), delivery)
     } catch (error) {
       return { kind: 'not taken', why: 'not reached', error: error as Error }
     }
   }
 
   /** Why an agent cannot have the message, whatever it is good for. */
-  #refusalOf(sending: Sending, mayHaveTask: readonly string[]): NonNullable<Question['refuse']> {
+  #refusalOf(sending: Sending, mayHaveTask: readonly string[]): NonNullable<DecisionRequest['refuse']> {
     return (id) =>
       this.#cannotStream(sending, id) ??
       this.#cannotTakeTask(id, mayHaveTask) ??
@@ -247,14 +247,18 @@ export class MessageRouter {
   }
 
   /** @param continues the message is for a task that the agent has */
-  async #completed({ request, body, message, owner, key }: Sending, entry: AgentEntry, continues: boolean) {
+  async #completeRequest(
+    { request, body, message, owner, key }: Sending,
+    entry: AgentEntry,
+    continues: boolean,
+  ) {
     const { headers } = request
     if (!mayComplete(entry, headers)) return { body }
     const seed = JSON.stringify([owner, key])
     const { taskId } = message
     const task = taskId === undefined ? undefined : await this.#options.store.find(owner, 'task', taskId)
     const contextId = task?.context ?? (continues ? undefined : seededUuid(seed, 'context'))
-    return completed(entry, { headers, body }, { seed, contextId })
+    return completeRequest(entry, { headers, body }, { seed, contextId })
   }
 
   #cannotStream({ method }: Sending, id: string): string | undefined {
@@ -275,7 +279,7 @@ export class MessageRouter {
   }
 
   /** @throws ParleyError InsufficientPermissions when the best of those that can do it may not receive this token */
-  async #requireToken(sending: Sending, question: Question): Promise<void> {
+  async #requireToken(sending: Sending, question: DecisionRequest): Promise<void> {
     const refuse = (id: string) => this.#cannotStream(sending, id)
     const { order } = await this.#options.negotiator.decide({ ...question, refuse })
     const entry = order[0] && this.#options.registry.find(order[0].ranked.id)

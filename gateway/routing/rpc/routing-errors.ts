@@ -1,7 +1,7 @@
 import { ParleyError } from '@parley/wire/errors'
 import type { JsonObject } from '@parley/wire/model/task'
 import type { Choice } from '../negotiation/choices.ts'
-import type { Decision, Try } from '../negotiation/negotiator.ts'
+import type { Decision, DeliveryAttempt } from '../negotiation/negotiator.ts'
 
 type Headers = Record<string, string>
 
@@ -24,8 +24,8 @@ export function noAgent(decision: Decision, candidates: JsonObject[], headers: H
  * Nothing of the message is with any agent: it may be sent again.
  * @param order the agents that could do it; absent: the message belongs to the one that was tried
  */
-export function nobodyFree(
-  tried: readonly Try[],
+export function noAgentAvailable(
+  tried: readonly DeliveryAttempt[],
   headers: Headers,
   order: readonly Choice[] = [],
 ): ParleyError {

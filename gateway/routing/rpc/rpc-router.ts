@@ -12,20 +12,20 @@ import type { FastifyReply, FastifyRequest } from 'fastify'
 import { z } from 'zod'
 import type { Registry } from '../../registry/registry.ts'
 import { resultIn } from '../forwarding/agent-query.ts'
-import { rpcPath, targetOf, type WayTo } from '../forwarding/agent-target.ts'
-import { WholeAnswer } from '../forwarding/buffered-response.ts'
-import { completed } from '../forwarding/completed-request.ts'
-import type { Watch } from '../forwarding/exchange.ts'
+import { type DispatcherFor, rpcPath, targetOf } from '../forwarding/agent-target.ts'
+import { BufferedResponse } from '../forwarding/buffered-response.ts'
+import { completeRequest } from '../forwarding/completed-request.ts'
+import type { ResponseObserver } from '../forwarding/exchange.ts'
 import { idOfRefused } from '../forwarding/id-of-refused.ts'
-import { relay, type Seen } from '../forwarding/relay.ts'
+import { type ReportSignal, relay } from '../forwarding/relay.ts'
 import { operatorTokenRefused, tokenInfoOf } from '../forwarding/token-forwarding.ts'
 import { agentHasLeft, incompleteHeader, mayBeAt } from '../forwarding/upstream-error.ts'
-import type { Lessons } from '../learning/feedback.ts'
-import { StreamEnd } from '../learning/stream-outcome.ts'
+import type { FeedbackRecorder } from '../learning/feedback.ts'
+import { StreamOutcomeObserver } from '../learning/stream-outcome.ts'
 import type { Incoming } from '../placement/sending.ts'
-import type { Whereabouts } from '../placement/task-locator.ts'
+import type { TaskLocator } from '../placement/task-locator.ts'
 import type { Route, RoutingStore } from '../store/routing-store.ts'
-import type { Gather } from './merged-lists.ts'
+import type { MergedLists } from './merged-lists.ts'
 import type { MessageRouter } from './message-router.ts'
 import { rpcMethods } from './rpc-methods.ts'
 
@@ -35,18 +35,18 @@ export interface RpcRouterOptions {
   registry: Registry
   store: RoutingStore
   messages: MessageRouter
-  whereabouts: Whereabouts
-  gather: Gather
-  lessons: Lessons
-  wayTo: WayTo
-  seen: Seen
+  taskLocator: TaskLocator
+  gather: MergedLists
+  lessons: FeedbackRecorder
+  dispatcherFor: DispatcherFor
+  reportSignal: ReportSignal
   /** Public address of the gateway. */
   gatewayUrl: string
   log: Log
 }
 
 /** What is known of a request when it fails. */
-export interface Known {
+export interface EnvelopeId {
   id: RequestId
 }
 
@@ -69,7 +69,7 @@ export class RpcRouter {
     request: FastifyRequest,
     reply: FastifyReply,
     pathMethod: string | undefined,
-    known: Known,
+    known: EnvelopeId,
   ): Promise<FastifyReply> {
     const body = (request.body as Buffer | undefined) ?? Buffer.alloc(0)
     const caller = await this.#options.authenticator
@@ -96,17 +96,17 @@ export class RpcRouter {
     requireScope(caller, row.scope)
     if (request.token.isOperator) throw operatorTokenRefused()
     const incoming: Incoming = { request, reply, body, method, params, owner: caller.id, claim }
-    if (row.aim === 'message') return this.#options.messages.route(incoming)
-    if (row.aim === 'task') return this.#toTask(incoming)
-    if (row.aim === 'context') return this.#clearContext(incoming)
-    if (row.aim === 'gateway') throw new ParleyError('AuthenticatedExtendedCardNotConfigured')
-    return this.#list(incoming, id, row.aim === 'tasks' ? 'tasks/list' : 'contexts/list')
+    if (row.destination === 'message') return this.#options.messages.route(incoming)
+    if (row.destination === 'task') return this.#toTask(incoming)
+    if (row.destination === 'context') return this.#clearContext(incoming)
+    if (row.destination === 'gateway') throw new ParleyError('AuthenticatedExtendedCardNotConfigured')
+    return this.#list(incoming, id, row.destination === 'tasks' ? 'tasks/list' : 'contexts/list')
   }
 
   async #toTask(incoming: Incoming): Promise<FastifyReply> {
     const { taskId } = parseParams(taskIn, incoming.params)
     const route = await this.#find('task', taskId, incoming)
-    return this.#relay(incoming, route, this.#watchOf(incoming, route))
+    return this.#relay(incoming, route, this.#observerOf(incoming, route))
   }
 
   async #clearContext(incoming: Incoming): Promise<FastifyReply> {
@@ -117,7 +117,7 @@ export class RpcRouter {
       incoming,
       route,
       () =>
-        new WholeAnswer(claim, (bytes) => {
+        new BufferedResponse(claim, (bytes) => {
           if (isSuccess(resultIn(bytes))) void this.#forget(owner, contextId)
         }),
     )
@@ -133,8 +133,8 @@ export class RpcRouter {
   }
 
   async #find(kind: 'task' | 'context', id: string, { request, owner }: Incoming): Promise<Route> {
-    const asking = { owner, headers: request.headers, token: request.token, requestId: request.id }
-    const found = await this.#options.whereabouts.find(kind, id, asking)
+    const caller = { owner, headers: request.headers, token: request.token, requestId: request.id }
+    const found = await this.#options.taskLocator.find(kind, id, caller)
     if ('route' in found) return found.route
     // "Not found" would be believed, though it may be there.
     if (found.silent.length > 0) throw mayBeAt(found.silent, kind)
@@ -147,34 +147,34 @@ export class RpcRouter {
   #relay(
     { request, reply, body }: Incoming,
     route: Route,
-    watch: (() => Watch) | undefined,
+    watch: (() => ResponseObserver) | undefined,
   ): Promise<FastifyReply> {
-    const { registry, wayTo, seen } = this.#options
+    const { registry, dispatcherFor, reportSignal } = this.#options
     const entry = registry.find(route.agent)
     if (entry === undefined) throw agentHasLeft(route.kind === 'context' ? 'context' : 'task')
-    const target = targetOf(entry, rpcPath(entry, request), wayTo)
-    return relay(request, reply, target, completed(entry, { headers: request.headers, body }), {
-      seen,
+    const target = targetOf(entry, rpcPath(entry, request), dispatcherFor)
+    return relay(request, reply, target, completeRequest(entry, { headers: request.headers, body }), {
+      reportSignal,
       headers: { 'x-agent': entry.slug },
       watch: watch && (({ status }) => (status === 200 ? watch() : undefined)),
     })
   }
 
   /** Who looks on: ratings are learned from, and the ends of tasks whose words wait. */
-  #watchOf({ method, params, claim }: Incoming, route: Route): (() => Watch) | undefined {
+  #observerOf({ method, params, claim }: Incoming, route: Route): (() => ResponseObserver) | undefined {
     const { lessons } = this.#options
     if (method === 'tasks/feedback') {
       const { rating } = parseParams(feedbackIn, params)
       if (rating === undefined) return undefined
       return () =>
-        new WholeAnswer(claim, (bytes) => {
+        new BufferedResponse(claim, (bytes) => {
           if (isSuccess(resultIn(bytes))) lessons.rated(route, rating)
         })
     }
     if (route.words === undefined) return undefined
-    if (method === 'tasks/resubscribe') return () => new StreamEnd(lessons, route)
+    if (method === 'tasks/resubscribe') return () => new StreamOutcomeObserver(lessons, route)
     if (method !== 'tasks/get') return undefined
-    return () => new WholeAnswer(claim, (bytes) => lessons.saw(route, resultIn(bytes)))
+    return () => new BufferedResponse(claim, (bytes) => lessons.saw(route, resultIn(bytes)))
   }
 
   async #list(

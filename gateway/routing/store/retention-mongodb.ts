@@ -3,7 +3,7 @@ import { type GatewayMongodb, gatewayScope } from '../../store/gateway-mongodb.t
 import { type DecisionBounds, holdersMax, surplusOf } from './decision-quotas.ts'
 import type { DecisionDocument, RouteAgentDocument, RouteDocument } from './routing-mongodb.ts'
 import type { RoutingStore } from './routing-store.ts'
-import type { LessonDocument } from './training-examples-mongodb.ts'
+import type { TrainingExampleDocument } from './training-examples-mongodb.ts'
 
 interface Old {
   _id: string
@@ -24,7 +24,7 @@ export async function removeOldRouting(
 ): Promise<number> {
   const routes = database.collection<RouteDocument>('routes')
   const decisions = database.collection<DecisionDocument>('decisions')
-  const lessons = database.collection<LessonDocument>('lessons')
+  const lessons = database.collection<TrainingExampleDocument>('lessons')
   const agents = database.collection<RouteAgentDocument>('route_agents')
   const forgotten = { body: { $exists: false }, at: { $lt: Date.now() - marksForMs } }
   const counts = [

@@ -4,7 +4,7 @@ import path from 'node:path'
 import { openDatabase } from '@parley/kit/database/sqlite/database'
 import { makeLog } from '@parley/kit/process/log'
 import { expect, test } from 'vitest'
-import { KeepClean } from './retention.ts'
+import { Retention } from './retention.ts'
 import { routingMigrations, SqliteRoutingStore } from './routing-sqlite.ts'
 
 test('a round removes all that is old, however much it is', async () => {
@@ -16,7 +16,7 @@ test('a round removes all that is old, however much it is', async () => {
   await store.save([{ ...of, id: 'young', at: Date.now() }])
   const keptMs = { routes: 60_000, claims: 0, keys: 60_000, decisions: 60_000, lessons: 60_000 }
   const log = makeLog({ level: 'silent', name: 'test' })
-  using cleaner = new KeepClean({ store, log, keptMs, atOnce: 10 })
+  using cleaner = new Retention({ store, log, keptMs, atOnce: 10 })
   await cleaner.clean()
   expect(await store.find('alice', 'key', '34')).toBeUndefined()
   expect(await store.find('alice', 'key', 'young')).toBeDefined()

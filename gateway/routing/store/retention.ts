@@ -2,7 +2,7 @@ import { setImmediate as nextTurn } from 'node:timers/promises'
 import type { Log } from '@parley/kit/process/log'
 import type { RoutingStore } from './routing-store.ts'
 
-export interface KeepCleanOptions {
+export interface RetentionOptions {
   store: Pick<RoutingStore, 'removeOld'>
   log: Log
   /** How long each kind is kept, in milliseconds. */
@@ -16,13 +16,13 @@ export interface KeepCleanOptions {
 }
 
 /** Removes old routes, decisions and lessons, batch by batch until none is left: what comes in faster must not pile up. */
-export class KeepClean implements Disposable {
-  readonly #options: KeepCleanOptions
+export class Retention implements Disposable {
+  readonly #options: RetentionOptions
   readonly #timer: NodeJS.Timeout
   #cleaning = false
   #stopped = false
 
-  constructor(options: KeepCleanOptions) {
+  constructor(options: RetentionOptions) {
     this.#options = options
     this.#timer = setInterval(() => void this.clean(), options.everyMs ?? 60_000).unref()
   }

@@ -7,7 +7,7 @@ import { type GatewayMongodb, gatewayScope } from '../../store/gateway-mongodb.t
 import { type DecisionBounds, decisionBounds } from './decision-quotas.ts'
 import { removeOldRouting } from './retention-mongodb.ts'
 import type { DecisionRecord, Route, RouteKind, RoutingStore } from './routing-store.ts'
-import { lessonIndexes, mongodbLessons } from './training-examples-mongodb.ts'
+import { mongodbTrainingExamples, trainingExampleIndexes } from './training-examples-mongodb.ts'
 
 export const routingIndexes: Record<string, Index[]> = {
   routes: [
@@ -24,7 +24,7 @@ export const routingIndexes: Record<string, Index[]> = {
     { name: 'decisions_old', key: { agent_id: 1, at: 1 } },
     { name: 'decisions_of_holder', key: { agent_id: 1, anonymous: 1, holder: 1, at: 1 } },
   ],
-  ...lessonIndexes,
+  ...trainingExampleIndexes,
 }
 
 export interface RouteDocument {
@@ -82,7 +82,7 @@ export function mongodbRoutingStore(
   return {
     shared: true,
     ...database.guard(
-      { ...routesOf(database), ...decisionsOf(database, bounds), ...mongodbLessons(database) },
+      { ...routesOf(database), ...decisionsOf(database, bounds), ...mongodbTrainingExamples(database) },
       new Set(['lessons', 'removeOld', 'removeContext']),
     ),
   }

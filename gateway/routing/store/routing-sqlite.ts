@@ -78,11 +78,11 @@ const sql = {
     ON CONFLICT (id) DO UPDATE SET body = excluded.body`,
   findDecision: 'SELECT owner, holder, at, body FROM decisions WHERE id = ?',
   lessons: 'SELECT body FROM lessons ORDER BY at',
-  findLesson: 'SELECT body FROM lessons WHERE context = ? AND agent = ?',
-  saveLesson: `INSERT INTO lessons (context, agent, at, body) VALUES (?, ?, ?, ?)
+  findTrainingExample: 'SELECT body FROM lessons WHERE context = ? AND agent = ?',
+  saveTrainingExample: `INSERT INTO lessons (context, agent, at, body) VALUES (?, ?, ?, ?)
     ON CONFLICT (context, agent) DO UPDATE SET at = excluded.at, body = excluded.body`,
-  removeLesson: 'DELETE FROM lessons WHERE context = ? AND agent = ?',
-  removeLessons: 'DELETE FROM lessons WHERE context = ?',
+  removeTrainingExample: 'DELETE FROM lessons WHERE context = ? AND agent = ?',
+  removeTrainingExamplesOf: 'DELETE FROM lessons WHERE context = ?',
   key: 'SELECT key FROM routing_key',
 }
 
@@ -199,25 +199,25 @@ export class SqliteRoutingStore implements RoutingStore {
     return (await this.#all(sql.lessons)).map(lessonOf)
   }
 
-  async findLesson(context: string, agent: string): Promise<Lesson | undefined> {
-    const row = await this.#get(sql.findLesson, context, agent)
+  async findTrainingExample(context: string, agent: string): Promise<Lesson | undefined> {
+    const row = await this.#get(sql.findTrainingExample, context, agent)
     return row && lessonOf(row)
   }
 
-  async saveLesson(lesson: Lesson): Promise<void> {
-    await this.#run(sql.saveLesson, lesson.context, lesson.agent, lesson.at, JSON.stringify(lesson))
+  async saveTrainingExample(lesson: Lesson): Promise<void> {
+    await this.#run(sql.saveTrainingExample, lesson.context, lesson.agent, lesson.at, JSON.stringify(lesson))
   }
 
-  async removeLesson(context: string, agent: string): Promise<void> {
-    await this.#run(sql.removeLesson, context, agent)
+  async removeTrainingExample(context: string, agent: string): Promise<void> {
+    await this.#run(sql.removeTrainingExample, context, agent)
   }
 
-  async removeLessons(context: string): Promise<void> {
-    await this.#run(sql.removeLessons, context)
+  async removeTrainingExamplesOf(context: string): Promise<void> {
+    await this.#run(sql.removeTrainingExamplesOf, context)
   }
 
   /** There are none. */
-  async lessonsOfOthers() {
+  async trainingExampleChanges() {
     return { learned: [], forgotten: [] }
   }
 

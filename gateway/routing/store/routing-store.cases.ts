@@ -146,16 +146,16 @@ export function routingStoreCases(
     })
 
     test('one lesson a context and agent; forgotten by context', async () => {
-      await store.saveLesson(lesson())
-      await store.saveLesson(lesson({ at: 2000, outcome: -1 }))
-      await store.saveLesson(lesson({ agent: 'sea', at: 500 }))
-      await store.saveLesson(lesson({ context: 'k2', at: 3000 }))
+      await store.saveTrainingExample(lesson())
+      await store.saveTrainingExample(lesson({ at: 2000, outcome: -1 }))
+      await store.saveTrainingExample(lesson({ agent: 'sea', at: 500 }))
+      await store.saveTrainingExample(lesson({ context: 'k2', at: 3000 }))
       expect((await store.lessons()).map(({ at }) => at)).toEqual([500, 2000, 3000])
-      expect(await store.findLesson('k1', 'sky')).toEqual(lesson({ at: 2000, outcome: -1 }))
-      await store.removeLesson('k1', 'sea')
-      expect(await store.findLesson('k1', 'sea')).toBeUndefined()
-      await store.removeLessons('k1')
-      expect(await store.findLesson('k1', 'sky')).toBeUndefined()
+      expect(await store.findTrainingExample('k1', 'sky')).toEqual(lesson({ at: 2000, outcome: -1 }))
+      await store.removeTrainingExample('k1', 'sea')
+      expect(await store.findTrainingExample('k1', 'sea')).toBeUndefined()
+      await store.removeTrainingExamplesOf('k1')
+      expect(await store.findTrainingExample('k1', 'sky')).toBeUndefined()
       expect((await store.lessons()).map(({ context: key }) => key)).toEqual(['k2'])
     })
 
@@ -170,7 +170,7 @@ export function routingStoreCases(
       const others = ['key', 'priced', 'session', 'unrated'] as const
       for (const kind of others) await store.save([1, 10].map((at) => ({ ...context(`k${at}`), kind, at })))
       await store.saveDecision({ id: 'old', at: 1, body: {} })
-      await store.saveLesson(lesson({ at: 1 }))
+      await store.saveTrainingExample(lesson({ at: 1 }))
       const before = { routes: 10, claims: 0, keys: 10, decisions: 10, lessons: 10 }
       await store.removeOld(before, 2)
       expect(await store.find('alice', 'task', 't3')).toBeDefined()
@@ -182,7 +182,7 @@ export function routingStoreCases(
         expect(await store.find('alice', kind, 'k10')).toBeDefined()
       }
       expect(await store.findDecision('old')).toBeUndefined()
-      expect(await store.findLesson('k1', 'sky')).toBeUndefined()
+      expect(await store.findTrainingExample('k1', 'sky')).toBeUndefined()
     })
 
     test('anonymous decisions displace none of callers, and of too many those go whose holder has the most', async () => {

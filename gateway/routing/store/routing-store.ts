@@ -84,13 +84,13 @@ export interface RoutingStore {
   findDecision(id: string): Promise<DecisionRecord | undefined>
 
   lessons(): Promise<Lesson[]>
-  findLesson(context: string, agent: string): Promise<Lesson | undefined>
+  findTrainingExample(context: string, agent: string): Promise<Lesson | undefined>
   /** Replaces the one of the same context and agent. */
-  saveLesson(lesson: Lesson): Promise<void>
-  removeLesson(context: string, agent: string): Promise<void>
-  removeLessons(context: string): Promise<void>
+  saveTrainingExample(lesson: Lesson): Promise<void>
+  removeTrainingExample(context: string, agent: string): Promise<void>
+  removeTrainingExamplesOf(context: string): Promise<void>
   /** What came, and which contexts were forgotten, since this was asked last, `lessons` at first; own changes may be in it. */
-  lessonsOfOthers(): Promise<{ learned: Lesson[]; forgotten: string[] }>
+  trainingExampleChanges(): Promise<{ learned: Lesson[]; forgotten: string[] }>
 
   /** 32 bytes, made with the store: seals cursors. */
   cursorKey(): Promise<Uint8Array>

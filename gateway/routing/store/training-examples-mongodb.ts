@@ -5,7 +5,7 @@ import type { Lesson } from '@parley/negotiation/score/lesson'
 import { Changes, type Changing, changed } from '../../store/changes-mongodb.ts'
 import { type GatewayMongodb, gatewayScope } from '../../store/gateway-mongodb.ts'
 
-export const lessonIndexes: Record<string, Index[]> = {
+export const trainingExampleIndexes: Record<string, Index[]> = {
   lessons: [
     { name: 'lessons_of_context', key: { agent_id: 1, context: 1 } },
     { name: 'lessons_old', key: { agent_id: 1, at: 1 } },
@@ -13,7 +13,7 @@ export const lessonIndexes: Record<string, Index[]> = {
   ],
 }
 
-export interface LessonDocument extends Changing {
+export interface TrainingExampleDocument extends Changing {
   context: string
   at: number
   /** Absent: it is forgotten, which the other gateways shall hear. */
@@ -23,9 +23,9 @@ export interface LessonDocument extends Changing {
 const scope = { agent_id: gatewayScope }
 
 /** What finished tasks taught, at any of the gateways. */
-export function mongodbLessons(database: GatewayMongodb) {
-  const all = database.collection<LessonDocument>('lessons')
-  const changes = new Changes<LessonDocument>(all)
+export function mongodbTrainingExamples(database: GatewayMongodb) {
+  const all = database.collection<TrainingExampleDocument>('lessons')
+  const changes = new Changes<TrainingExampleDocument>(all)
   const there = { ...scope, body: { $exists: true } }
   const forget = async (filter: { context: string }) => {
     const { stamp, at } = changed()
@@ -38,16 +38,16 @@ export function mongodbLessons(database: GatewayMongodb) {
       changes.saw(found)
       return found.flatMap(lessonIn)
     },
-    lessonsOfOthers: async () => {
+    trainingExampleChanges: async () => {
       const found = await changes.next()
       const forgotten = found.filter(({ body }) => body === undefined)
       return { learned: found.flatMap(lessonIn), forgotten: forgotten.map(({ context }) => context) }
     },
-    findLesson: async (context: string, agent: string): Promise<Lesson | undefined> => {
+    findTrainingExample: async (context: string, agent: string): Promise<Lesson | undefined> => {
       const found = await all.findOne({ ...there, _id: idOf(context, agent) })
       return found === null ? undefined : lessonIn(found)[0]
     },
-    saveLesson: async (lesson: Lesson): Promise<void> => {
+    saveTrainingExample: async (lesson: Lesson): Promise<void> => {
       const { stamp, at } = changed()
       const fields = { context: keyText(lesson.context), at: lesson.at, body: JSON.stringify(lesson), stamp }
       const key = { _id: idOf(lesson.context, lesson.agent), ...scope }
@@ -62,13 +62,13 @@ export function mongodbLessons(database: GatewayMongodb) {
       })
     },
     /** It no longer fits beside the others, as every gateway finds by itself: nobody need be told. */
-    removeLesson: async (context: string, agent: string): Promise<void> =>
+    removeTrainingExample: async (context: string, agent: string): Promise<void> =>
       void (await all.deleteOne({ _id: idOf(context, agent), ...scope })),
-    removeLessons: (context: string): Promise<void> => forget({ context: keyText(context) }),
+    removeTrainingExamplesOf: (context: string): Promise<void> => forget({ context: keyText(context) }),
   }
 }
 
 const idOf = (context: string, agent: string) => `${gatewayScope}/${hashOf(context, agent)}`
 
-const lessonIn = ({ body }: LessonDocument): Lesson[] =>
+const lessonIn = ({ body }: TrainingExampleDocument): Lesson[] =>
   body === undefined ? [] : [JSON.parse(body) as Lesson]

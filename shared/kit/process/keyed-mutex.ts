@@ -1,5 +1,5 @@
 /** Runs one after another what shares a name: two messages to the same new context must not find two homes for it. */
-export class InTurn {
+export class KeyedMutex {
   readonly #last = new Map<string, Promise<unknown>>()
 
   async run<T>(names: readonly string[], step: () => Promise<T>): Promise<T> {

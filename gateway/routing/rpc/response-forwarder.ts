@@ -7,22 +7,22 @@ import type { Registry } from '../../registry/registry.ts'
 import { resultIn } from '../forwarding/agent-query.ts'
 import type { Delivered } from '../forwarding/deliver.ts'
 import { begin } from '../forwarding/relay.ts'
-import type { Lessons } from '../learning/feedback.ts'
-import { firstEventOf, StreamEnd } from '../learning/stream-outcome.ts'
+import type { FeedbackRecorder } from '../learning/feedback.ts'
+import { firstEventOf, StreamOutcomeObserver } from '../learning/stream-outcome.ts'
 import { newRoutes } from '../placement/message-routes.ts'
-import type { PaymentHomes } from '../placement/payment-affinity.ts'
-import type { Placement } from '../placement/route-claims.ts'
+import type { PaymentAffinity } from '../placement/payment-affinity.ts'
+import type { RouteClaims } from '../placement/route-claims.ts'
 import type { Sending } from '../placement/sending.ts'
-import type { Whereabouts } from '../placement/task-locator.ts'
+import type { TaskLocator } from '../placement/task-locator.ts'
 import type { Route, RouteKind, RoutingStore } from '../store/routing-store.ts'
 import { outcomeUnknown } from './routing-errors.ts'
 
-export interface AnswersOptions {
+export interface ResponseForwarderOptions {
   registry: Registry
   store: RoutingStore
-  whereabouts: Whereabouts
-  lessons: Lessons
-  paymentHomes: PaymentHomes
+  taskLocator: TaskLocator
+  lessons: FeedbackRecorder
+  paymentAffinity: PaymentAffinity
   log: Log
 }
 
@@ -30,10 +30,10 @@ export interface AnswersOptions {
 const ofAnswers = new Set<RouteKind>(['task', 'context'])
 
 /** What agents answered to messages, on its way to the senders: it is noted first where their tasks live. */
-export class Answers {
-  readonly #options: AnswersOptions
+export class ResponseForwarder {
+  readonly #options: ResponseForwarderOptions
 
-  constructor(options: AnswersOptions) {
+  constructor(options: ResponseForwarderOptions) {
     this.#options = options
   }
 
@@ -43,26 +43,27 @@ export class Answers {
     entry: AgentEntry,
     delivered: Extract<Delivered, { kind: 'answered' | 'streams' }>,
     headers: Record<string, string>,
-    { records = [], placement }: { records?: (() => Promise<void>)[]; placement?: Placement } = {},
+    { records = [], routeClaims }: { records?: (() => Promise<void>)[]; routeClaims?: RouteClaims } = {},
   ): Promise<FastifyReply> {
     // Before the sender hears of the price: its payment must find the same agent.
     if (delivered.head.status === 402)
-      await this.#options.paymentHomes.note(sending.message, sending.owner, entry)
+      await this.#options.paymentAffinity.note(sending.message, sending.owner, entry)
     const task = delivered.kind === 'streams' ? firstEventOf(delivered.first) : resultIn(delivered.bytes)
     const routes = await newRoutes(this.#options, { ...sending, entry }, task)
     const writes = [
       ...records.map((record) => record()),
-      this.#keep(entry, routes, delivered.head.status, placement),
+      this.#keep(entry, routes, delivered.head.status, routeClaims),
     ]
     await this.quietly(Promise.all(writes))
     for (const { kind, id } of routes)
-      if (kind === 'task' || kind === 'context') this.#options.whereabouts.appeared(kind, id, sending.owner)
+      if (kind === 'task' || kind === 'context') this.#options.taskLocator.appeared(kind, id, sending.owner)
     const route = routes.find(({ kind }) => kind === 'task')
     if (delivered.kind === 'answered') return answer(sending.reply, entry, delivered, headers)
     const { reply } = sending
     begin(reply, delivered.head, entry, headers)
     reply.raw.write(delivered.first)
-    const taught = route?.words === undefined ? undefined : new StreamEnd(this.#options.lessons, route)
+    const taught =
+      route?.words === undefined ? undefined : new StreamOutcomeObserver(this.#options.lessons, route)
     taught?.chunk(delivered.first)
     delivered.exchange.pipe(reply.raw, taught)
     return reply
@@ -73,16 +74,16 @@ export class Answers {
     entry: AgentEntry,
     routes: Route[],
     status: number,
-    placement: Placement | undefined,
+    routeClaims: RouteClaims | undefined,
   ): Promise<void> {
-    if (status >= 400 && status < 500) await placement?.letGo(ofAnswers)
+    if (status >= 400 && status < 500) await routeClaims?.letGo(ofAnswers)
     const known = new Set(routes.map(({ kind }) => kind))
-    const others = placement?.staying().filter(({ kind }) => !known.has(kind)) ?? []
+    const others = routeClaims?.staying().filter(({ kind }) => !known.has(kind)) ?? []
     await this.#options.store.save([...routes, ...others.map((route) => this.#claimed(entry, route))])
   }
 
   #claimed(entry: AgentEntry, route: Route): Route {
-    const claim = ofAnswers.has(route.kind) ? this.#options.whereabouts.claimFor(entry, route) : undefined
+    const claim = ofAnswers.has(route.kind) ? this.#options.taskLocator.claimFor(entry, route) : undefined
     return claim === undefined ? route : { ...route, claim }
   }
 
@@ -95,7 +96,7 @@ export class Answers {
     return outcomeUnknown(entry.slug, sending.key, headers)
   }
 
-  /** A task that an agent has taken is answered, even if it cannot be noted where it is: it is found by asking. */
+  /** A task that an agent has taken is answered, even if it cannot be noted where it is: it is found by querying. */
   async quietly(write: Promise<unknown>): Promise<void> {
     await write.catch((error: unknown) =>
       this.#options.log.error({ err: error }, 'routes could not be written'),
