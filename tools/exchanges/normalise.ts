@@ -10,7 +10,7 @@ export class Normaliser {
 
   /** From now on `value` is written as `<name>`. */
   hide(value: string, name: string): void {
-    if (this.#literals.some(([known]) => known === value)) return
+    if (value === '' || this.#literals.some(([known]) => known === value)) return
     this.#literals.push([value, name])
     this.#literals.sort(([a], [b]) => b.length - a.length)
   }
@@ -46,6 +46,7 @@ export class Normaliser {
 const patterns: [kind: string, pattern: RegExp][] = [
   ['jwt', /\beyJ[\w-]+\.[\w-]+\.[\w-]+/g],
   ['uuid', /(?<![\da-f])[\da-f]{8}-[\da-f]{4}-[\da-f]{4}-[\da-f]{4}-[\da-f]{12}(?![\da-f])/g],
+  ['UUID', /[\dA-F]{8}-[\dA-F]{4}-[\dA-F]{4}-[\dA-F]{4}-[\dA-F]{12}/g],
   ['time', /\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d\.\d{6}\+00:00/g],
   ['time-z', /\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d(\.\d+)?Z/g],
   ['date', /(Mon|Tue|Wed|Thu|Fri|Sat|Sun), \d\d \w{3} \d{4} \d\d:\d\d:\d\d GMT/g],

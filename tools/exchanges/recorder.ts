@@ -70,6 +70,7 @@ export class Recorder {
     if (name === 'content-length' && body !== undefined && Number(value) === body.byteLength)
       return '<length>'
     if (name === 'x-request-id' && /^[\da-f-]{36}$/.test(value)) return '<uuid>'
+    if (name === 'x-next-cursor' && value.length >= 30) return '<cursor>'
     if (name === 'etag' || name === 'if-none-match') return value.replace(/"[^"]+"/, '"<etag>"')
     if (/^x-ratelimit-(remaining|reset)$|^retry-after$/.test(name) && /^\d+$/.test(value)) return '<integer>'
     if (/^(x-)?payment-(required|response|signature)$|^x-payment$/.test(name)) {

@@ -3,26 +3,18 @@ import { setTimeout as wait } from 'node:timers/promises'
 import { type Deployment, startDeployment } from './deployment.ts'
 import { type Answer, type Sent, send, textAt, valueAt } from './http.ts'
 import { type Receiver, startReceiver } from './receiver.ts'
+import type { Recorder } from './recorder.ts'
 import { type Signer, signed, signerFrom, uuidOf } from './signing.ts'
 
-interface Client {
+export interface Client {
   clientId: string
   clientSecret: string
   token: string
 }
 
-const names = [
-  'alice',
-  'bob',
-  'carol',
-  'reader',
-  'writer',
-  'legacy',
-  'signer',
-  'operator',
-  'developer',
-] as const
-type CallerName = (typeof names)[number]
+type CallerName = 'signer' | 'operator' | 'developer'
+
+const readAndWrite = 'agent:read agent:write'
 
 /** What the areas of the record send their requests to, and whom they can be. */
 export interface World extends AsyncDisposable {
@@ -34,6 +26,8 @@ export interface World extends AsyncDisposable {
   /** The key of the external agent at the receiver. */
   external: Signer
   literals: [value: string, name: string][]
+  /** A new client of an area, with its token. */
+  client(recorder: Recorder, name: string, scope?: string): Promise<Client>
 }
 
 export async function startWorld(checkout: string): Promise<World> {
@@ -45,17 +39,10 @@ export async function startWorld(checkout: string): Promise<World> {
     const client = await registerClient(deployment, { client_name: name, scope })
     return withToken(deployment, client, scope)
   }
-  const both = 'agent:read agent:write'
   const callers = {
-    alice: await register('alice', both),
-    bob: await register('bob', both),
-    carol: await register('carol', both),
-    reader: await register('reader', 'agent:read'),
-    writer: await register('writer', 'agent:write'),
-    legacy: await register('legacy', 'agent:execute'),
-    signer: await withToken(deployment, await registerSigner(deployment, signer), both),
+    signer: await withToken(deployment, await registerSigner(deployment, signer), readAndWrite),
     operator: await withToken(deployment, deployment.operator, 'agent:admin'),
-    developer: await withToken(deployment, deployment.developer, both),
+    developer: await withToken(deployment, deployment.developer, readAndWrite),
   }
   const literals: [string, string][] = [
     ...deployment.literals,
@@ -72,6 +59,11 @@ export async function startWorld(checkout: string): Promise<World> {
     signer,
     external,
     literals,
+    client: async (recorder, name, scope = readAndWrite) => {
+      const client = await register(name, scope)
+      for (const [value, shown] of hidden(name, client)) recorder.hide(value, shown)
+      return client
+    },
     [Symbol.asyncDispose]: () => running.disposeAsync(),
   }
 }
