@@ -1,12 +1,21 @@
+import { authentication } from './areas/authentication.ts'
 import { discovery } from './areas/discovery.ts'
+import { negotiation } from './areas/negotiation.ts'
+import { oauth } from './areas/oauth.ts'
 import { rpcAt } from './areas/rpc.ts'
+import { transport } from './areas/transport.ts'
 import type { Recorder } from './recorder.ts'
 import type { World } from './world.ts'
 
 /** Each area is one file of the record. */
 export const areas: Record<string, (recorder: Recorder, world: World) => Promise<void>> = {
   discovery,
+  // Before the agents have worked: their measured speed is a part of each answer.
+  negotiation,
   'rpc-agent': rpcAt('agent', ({ deployment }) => `${deployment.agents['echo']}/`),
   'rpc-agent-through-gateway': rpcAt('proxy', ({ deployment }) => `${deployment.gateway}/agents/echo`),
   'rpc-gateway': rpcAt('gateway', ({ deployment }) => `${deployment.gateway}/`),
+  authentication,
+  oauth,
+  transport,
 }

@@ -65,6 +65,9 @@ const patterns: [kind: string, pattern: RegExp][] = [
 const numbered = new Set(['uuid', 'tx', 'hex64', 'hex32', 'hex16', 'multibase', 'bytes32', 'id21'])
 
 const fields: [RegExp, string][] = [
+  [/takes about \d+ ms \(measured\)/g, 'takes about <integer> ms (measured)'],
+  [/\d+ % of its tasks ended well/g, '<integer> % of its tasks ended well'],
+  [/score 0\.\d+ is below/g, 'score <figure> is below'],
   [/("uptime_seconds"):\d+/g, '$1:<integer>'],
   [/("node_version"):"[\d.]+"/g, '$1:"<version>"'],
   [/("platform"):"\w+"/g, '$1:"<platform>"'],

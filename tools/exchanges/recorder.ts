@@ -1,4 +1,4 @@
-import { type Answer, bytesOf, header, type Sent, send } from './http.ts'
+import { type Answer, bytesOf, type Sent, send } from './http.ts'
 import { Normaliser } from './normalise.ts'
 
 /** Longer request bodies are shown by their length. */
@@ -49,7 +49,7 @@ export class Recorder {
     const pairs = headers.flatMap((name, i) => (i % 2 === 0 ? [[name, headers[i + 1] ?? ''] as const] : []))
     const sorted = [...pairs].sort(([a], [b]) => (a.toLowerCase() < b.toLowerCase() ? -1 : 1))
     const lines = sorted.map(([name, value]) => `${name}: ${this.#header(name.toLowerCase(), value, body)}`)
-    return [shown, ...lines, ...this.#body(body, leaving)]
+    return [shown, ...withoutUsual(lines), ...this.#body(body, leaving)]
   }
 
   #request({ method = 'GET', url, headers = {}, body }: Sent): string[] {
@@ -66,11 +66,15 @@ export class Recorder {
     return this.message(first, answer.headers, answer.body, leaving)
   }
 
-  #header(name: string, value: string, body?: Buffer): string {
+  #header(name: string, sent: string, body?: Buffer): string {
+    let value = sent
     if (name === 'content-length' && body !== undefined && Number(value) === body.byteLength)
       return '<length>'
     if (name === 'x-request-id' && /^[\da-f-]{36}$/.test(value)) return '<uuid>'
     if (name === 'x-next-cursor' && value.length >= 30) return '<cursor>'
+    if (name === 'set-cookie') value = value.replace(/(?<=\.sig=)[\w-]{27}/, '<signature>')
+    if (name === 'authorization' && body === undefined)
+      value = this.#normaliser.text(value).replace(/^Basic [^<]+/, 'Basic <credentials>')
     if (name === 'etag' || name === 'if-none-match') return value.replace(/"[^"]+"/, '"<etag>"')
     if (/^x-ratelimit-(remaining|reset)$|^retry-after$/.test(name) && /^\d+$/.test(value)) return '<integer>'
     if (/^(x-)?payment-(required|response|signature)$|^x-payment$/.test(name)) {
@@ -92,8 +96,19 @@ export class Recorder {
   }
 }
 
-const figure = (key: string) => new RegExp(`("${key}"):(?:null|-?[\\d.]+(?:e-?\\d+)?)`, 'g')
+/** Headers of nearly every answer; where all of them are there, one line says so. */
+const usual = [
+  'Connection: keep-alive',
+  "content-security-policy: default-src 'none'; frame-ancestors 'none'",
+  'Keep-Alive: timeout=72',
+  'referrer-policy: no-referrer',
+  'x-content-type-options: nosniff',
+  'x-request-id: <uuid>',
+]
 
-export function isEventStream(answer: Answer): boolean {
-  return header(answer, 'content-type')?.startsWith('text/event-stream') === true
+function withoutUsual(lines: readonly string[]): readonly string[] {
+  if (!usual.every((line) => lines.filter((other) => other === line).length === 1)) return lines
+  return [...lines.filter((line) => !usual.includes(line)), '(the usual headers)']
 }
+
+const figure = (key: string) => new RegExp(`("${key}"):(?:null|-?[\\d.]+(?:e-?\\d+)?)`, 'g')
