@@ -4,8 +4,8 @@ import { Authenticator } from '@parley/kit/auth/authenticate'
 import { addDidRoutes } from '@parley/kit/http/did-routes'
 import { addHealthRoute, type FailingChecks } from '@parley/kit/http/health-routes'
 import { addMetricsRoute } from '@parley/kit/http/metrics-route'
-import { openLimits } from '@parley/kit/http/open-limits'
 import type { RequestLimits } from '@parley/kit/http/request-limits'
+import { openLimits } from '@parley/kit/http/request-limits'
 import { createServer } from '@parley/kit/http/server'
 import { AnswerBudget } from '@parley/kit/process/answer-budget'
 import type { Log } from '@parley/kit/process/log'
@@ -298,8 +298,6 @@ function healthOptions({ config, state, sharing, oauth, registry, keeper, trust,
         if (!keeper.alive) throw new Error('the rounds over the leases have stopped')
       },
       bus: async () => sharing?.ping(),
-      // No gRPC is configured anywhere yet.
-      grpc: async () => {},
       registry: () => registry.ping(),
     },
     shown: { oauth: () => oauth.ping() },

@@ -18,7 +18,7 @@ import type { Identity } from '@parley/kit/did/identity'
 import { addDidRoutes } from '@parley/kit/http/did-routes'
 import { addHealthRoute } from '@parley/kit/http/health-routes'
 import { addMetricsRoute } from '@parley/kit/http/metrics-route'
-import { openLimits } from '@parley/kit/http/open-limits'
+import { openLimits } from '@parley/kit/http/request-limits'
 import { createServer } from '@parley/kit/http/server'
 import { AnswerBudget } from '@parley/kit/process/answer-budget'
 import type { AgentConfig } from '@parley/kit/process/config'
@@ -31,6 +31,14 @@ import { isTerminal } from '@parley/wire/model/task'
 import type { FastifyInstance } from 'fastify'
 import type { Agent } from '../author/agent.ts'
 import { shownPrice } from '../author/price-of.ts'
+import {
+  openPayments,
+  openQueue,
+  openStore,
+  type PaymentBackend,
+  type QueueBackend,
+  type StoreBackend,
+} from './backends.ts'
 import { addChallengeRoute } from './http/challenge-route.ts'
 import { addDiscoveryRoutes } from './http/discovery-routes.ts'
 import { addNegotiationRoute } from './http/negotiation-route.ts'
@@ -39,9 +47,6 @@ import { addUnpaidRoutes } from './http/unpaid-routes.ts'
 import { Dispatcher } from './methods/dispatch.ts'
 import { ForeignTasks } from './methods/foreign-task.ts'
 import type { Services } from './methods/method.ts'
-import { type Line, openLine } from './open-line.ts'
-import { type OpenedPayments, openPayments } from './open-payments.ts'
-import { type OpenStore, openStore } from './open-store.ts'
 import { type RunnerParts, TaskRunner } from './runner/run-task.ts'
 import { usageCounter } from './runner/usage.ts'
 
@@ -88,8 +93,8 @@ export async function startAgentApp(options: AgentAppOptions): Promise<AgentApp>
   const { store, backend } = await openStore({ storeUrl, storeDir: config.storeDir, agentId: id })
   stack.use(store)
   const metrics = createMetrics()
-  const line = await openLine({ redisUrl, agentId: id, concurrency: agent.concurrency, log }, stack)
-  const parts = await assemble(options, store, line, metrics, stack)
+  const queue = await openQueue({ redisUrl, agentId: id, concurrency: agent.concurrency, log }, stack)
+  const parts = await assemble(options, store, queue, metrics, stack)
   const { services, authenticator, limits } = parts
   const dispatcher = new Dispatcher(services, authenticator, new AnswerBudget(config.answers))
   const stopping = new AbortController()
@@ -112,7 +117,7 @@ export async function startAgentApp(options: AgentAppOptions): Promise<AgentApp>
   addMetricsRoute(app, metrics)
   addHealthRoute(
     app,
-    healthOptions(options, services, { line, backend }, () => dispatcher.draining),
+    healthOptions(options, services, { queue, backend }, () => dispatcher.draining),
   )
   if (store.exclusive) await recover({ ...services, log, signal: stopping.signal })
   // After the tasks: whether a payment has its task is asked of the store.
@@ -122,7 +127,7 @@ export async function startAgentApp(options: AgentAppOptions): Promise<AgentApp>
   listening.push(address)
   // Last: a start that fails (the port is taken) must not use up the starts of the tasks that wait.
   services.scheduler.start((job) => services.runner.run(job))
-  if (line.backend !== 'in-process' || !store.exclusive)
+  if (queue.backend !== 'in-process' || !store.exclusive)
     stack.use(startSweep({ store, scheduler: services.scheduler, runner: services.runner, log }))
   services.payments?.start()
   const open = stack.move()
@@ -165,7 +170,7 @@ async function addRoutesOfPayments(
 async function assembleEngine(
   options: AgentAppOptions,
   store: Store,
-  { bus, scheduler }: Pick<Line, 'bus' | 'scheduler'>,
+  { bus, scheduler }: Pick<QueueBackend, 'bus' | 'scheduler'>,
   metrics: Metrics,
   canceled: (task: TaskRecord) => void,
 ) {
@@ -175,7 +180,7 @@ async function assembleEngine(
   const refresh = async () => counts?.refresh()
   const taskMetrics = createTaskMetrics(metrics.registry, store.exclusive ? undefined : refresh)
   const webhooks = await webhooksOf(options, store, metrics)
-  let paid: OpenedPayments | undefined
+  let paid: PaymentBackend | undefined
   const committed: Committed = (before, after) => {
     webhooks?.committed(before, after)
     if (after.status.state === 'canceled') canceled(before)
@@ -193,20 +198,20 @@ async function assembleEngine(
 async function assemble(
   options: AgentAppOptions,
   store: Store,
-  line: Line,
+  queue: QueueBackend,
   metrics: Metrics,
   stack: AsyncDisposableStack,
 ) {
   const { agent, config, log } = options
   const { did } = options.identity
-  const { bus, scheduler } = line
+  const { bus, scheduler } = queue
   let runner: TaskRunner | undefined
   // A task that waits does so in the version that it had before.
   const canceled = ({ id, version, owner }: TaskRecord) => {
     scheduler.discard({ taskId: id, version, owner })
     runner?.forget(id)
   }
-  const assembled = await assembleEngine(options, store, line, metrics, canceled)
+  const assembled = await assembleEngine(options, store, queue, metrics, canceled)
   const { webhooks, engine, paid, taskMetrics } = assembled
   if (webhooks !== undefined) stack.use(webhooks)
   if (paid !== undefined) stack.use(paid.payments)
@@ -244,7 +249,7 @@ function runnerOf(
   { agent, config, identity, clientKeys, log }: AgentAppOptions,
   parts: Pick<RunnerParts, 'engine' | 'bus' | 'leases' | 'figures'> & {
     taskMetrics: TaskMetrics
-    paid: OpenedPayments | undefined
+    paid: PaymentBackend | undefined
   },
 ): TaskRunner {
   const { taskMetrics, paid, ...given } = parts
@@ -315,7 +320,7 @@ function signatureRules(
 function healthOptions(
   options: AgentAppOptions,
   services: Services,
-  { line, backend }: { line: Line } & Pick<OpenStore, 'backend'>,
+  { queue, backend }: { queue: QueueBackend } & Pick<StoreBackend, 'backend'>,
   draining: () => boolean,
 ) {
   const { config, introspector } = options
@@ -326,15 +331,13 @@ function healthOptions(
     did,
     environment: config.production ? 'production' : 'development',
     storageBackend: backend,
-    schedulerBackend: line.backend,
+    schedulerBackend: queue.backend,
     taskManagerRunning: () => services.scheduler.running,
     draining,
     mandatory: {
       storage: () => services.store.ping(),
       scheduler: () => services.scheduler.ping(),
       bus: () => services.bus.ping(),
-      // No gRPC is configured anywhere yet.
-      grpc: async () => {},
     },
     shown: { oauth: () => introspector.ping() },
   }

@@ -10,6 +10,7 @@ import type { FastifyInstance, FastifyRequest } from 'fastify'
 import type { Introspection, Introspector } from '../auth/introspection.ts'
 import { RecentMap } from '../did/recent-map.ts'
 import type { Audit } from '../process/audit.ts'
+import type { Log } from '../process/log.ts'
 
 export interface RequestLimitOptions {
   /** Requests that one caller, or one address, may make in a minute. */
@@ -32,6 +33,31 @@ const checkerPath = /^\/(oauth2\/(introspect(\?|$)|clients\/)|registry\/agents\/
 
 /** Nobody: not counted at `checkerPath`. */
 const uncounted = ''
+
+export interface LimitsOptions {
+  /** RATE_LIMIT_PER_MINUTE; 0: no limit. */
+  perMinute: number
+  /** REDIS_URL; undefined: each process counts its own requests. */
+  redisUrl: string | undefined
+  /** Processes with the same name share their counts: the id of an agent, or `gateway`. */
+  name: string
+  log: Log
+}
+
+/**
+ * The request limits of a server. With a Redis URL, all processes of the same name share their counts, and requests are
+ * refused while Redis does not answer. Undefined where `perMinute` is 0.
+ * @throws Error when Redis does not answer
+ */
+export async function openLimits(
+  { perMinute, redisUrl, name, log }: LimitsOptions,
+  stack: AsyncDisposableStack,
+): Promise<RequestLimits | undefined> {
+  if (perMinute === 0 || redisUrl === undefined) return requestLimits({ perMinute })
+  const { connectRedis } = await import('../process/redis.ts')
+  const redis = stack.adopt(await connectRedis({ url: redisUrl, log }), (open) => open.disconnect())
+  return requestLimits({ perMinute, store: { redis, nameSpace: `parley:{${name}}:limit:` } })
+}
 
 /** Undefined where `perMinute` is 0: without a limit nothing is counted, and nothing costs anything. */
 export function requestLimits(options: RequestLimitOptions): RequestLimits | undefined {

@@ -9,7 +9,7 @@ import { errorTable, ParleyError } from '@parley/wire/errors'
 import type { Artifact, Part, PausedState } from '@parley/wire/model/task'
 import { type Collected, MalformedOutputError, OutputTooLargeError } from '../../author/collect-output.ts'
 import type { Pause } from '../../author/output.ts'
-import type { Asked } from './payment-prompt.ts'
+import type { PaymentRequest } from './payment-prompt.ts'
 
 const reasonMax = 2000
 
@@ -32,7 +32,7 @@ export function changeOfOutput(
     workedMs: number
     key: KeyPair
     /** How a payment is asked for; absent where nobody could be paid. */
-    prompt?: ((record: TaskRecord, asked: Asked) => Part) | undefined
+    prompt?: ((record: TaskRecord, asked: PaymentRequest) => Part) | undefined
   },
 ): Change {
   if (collected.pause !== undefined) return changeOfPause(record, collected.pause, run)
@@ -65,7 +65,7 @@ function changeOfPause(record: TaskRecord, pause: Pause, { workedMs, prompt }: R
 }
 
 /** @throws MalformedOutputError */
-function askedOf(parts: readonly Part[]): Asked {
+function askedOf(parts: readonly Part[]): PaymentRequest {
   const last = parts.at(-1)
   const { amount, reason } = last?.kind === 'data' ? last.data : {}
   if (typeof amount === 'string' && typeof reason === 'string') return { amount, reason }

@@ -8,10 +8,15 @@ import { callersMessages } from '../../author/callers-messages.ts'
 import { MalformedOutputError } from '../../author/collect-output.ts'
 import { allPrices, priceOf } from '../../author/price-of.ts'
 
-export type Asked = NonNullable<TaskRecord['asked']>
+export type PaymentRequest = NonNullable<TaskRecord['asked']>
 
 /** The ways to pay what a handler asks in the middle of a task: those of its skill's price, with another amount. */
-export function termsAsked(agent: Agent, payments: Payments, record: TaskRecord, { amount }: Asked): Price[] {
+export function termsAsked(
+  agent: Agent,
+  payments: Payments,
+  record: TaskRecord,
+  { amount }: PaymentRequest,
+): Price[] {
   const said = callersMessages(record.history)
   const named = said.findLast(
     ({ metadata }) => typeof (metadata?.['skill_id'] ?? metadata?.['skillId']) === 'string',
@@ -24,7 +29,12 @@ export function termsAsked(agent: Agent, payments: Payments, record: TaskRecord,
  * The data part of `payment-required`: how much, and how (x402 requirements, in atomic units).
  * @throws MalformedOutputError when the handler asked for what is no amount
  */
-export function paymentPrompt(agent: Agent, payments: Payments, record: TaskRecord, asked: Asked): Part {
+export function paymentPrompt(
+  agent: Agent,
+  payments: Payments,
+  record: TaskRecord,
+  asked: PaymentRequest,
+): Part {
   try {
     const terms = termsAsked(agent, payments, record, asked)
     const data = {

@@ -21,7 +21,7 @@ import type { HandlerContext } from '../../author/context.ts'
 import { executeHandler } from './execute-handler.ts'
 import { LiveDeltas } from './live-deltas.ts'
 import { changeOfError, changeOfOutput, isTooLarge } from './outcome.ts'
-import type { Asked } from './payment-prompt.ts'
+import type { PaymentRequest } from './payment-prompt.ts'
 import { prepareRun } from './prepare-run.ts'
 
 export interface RunnerParts {
@@ -34,7 +34,7 @@ export interface RunnerParts {
   usage: HandlerContext['usage']
   artifactMaxBytes: number
   /** How a payment is asked for in the middle of a task; absent on agents without a price. */
-  prompt?: ((record: TaskRecord, asked: Asked) => Part) | undefined
+  prompt?: ((record: TaskRecord, asked: PaymentRequest) => Part) | undefined
   /** Whether what paid for a task still does; absent on agents without a price. */
   isStillPaid?: ((record: TaskRecord) => Promise<boolean>) | undefined
   /** Signs what tasks make. */
