@@ -18,12 +18,11 @@ export const layers: Record<string, string[][]> = {
     ['testing'],
   ],
   gateway: [
-    ['store', 'supervisor', 'did', 'config.ts'],
+    ['store', 'did', 'config.ts', 'addresses.ts'],
     ['registry', 'oauth'],
-    ['routing', 'registration'],
+    ['health', 'registration'],
+    ['routing', 'supervisor'],
     ['http'],
-    ['start'],
-    ['migration'],
   ],
   'gateway/routing': [['store', 'forwarding'], ['learning'], ['placement'], ['negotiation'], ['rpc']],
 }

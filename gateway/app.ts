@@ -12,46 +12,46 @@ import type { Log } from '@parley/kit/process/log'
 import { createMetrics } from '@parley/kit/process/metrics'
 import { version } from '@parley/kit/process/version'
 import type { FastifyInstance } from 'fastify'
+import { type Addresses, resolveAddresses } from './addresses.ts'
 import type { GatewayConfig, Settings } from './config.ts'
+import { type GatewayState, openGatewayState } from './gateway-state.ts'
+import { AwaitedAgents } from './health/awaited-agents.ts'
+import { LeaseKeeper } from './health/lease-keeper.ts'
+import { WorkSeen } from './health/outlier-detector.ts'
+import { probeAgent } from './health/probe.ts'
 import { addDiscoveryRoutes } from './http/discovery-routes.ts'
 import { refuseWhileDraining } from './http/draining.ts'
 import { addIdentityRoute } from './http/identity-route.ts'
-import { addJoiningRoutes } from './http/joining-routes.ts'
+import { refuseLoops } from './http/loop-guard.ts'
 import { addNegotiationRoutes } from './http/negotiation-routes.ts'
-import { refuseLoops } from './http/passes.ts'
+import { addJoiningRoutes } from './http/registration-routes.ts'
 import { addRegistryRoutes, type RegistryRoutes } from './http/registry-routes.ts'
 import { addRpcRoutes } from './http/rpc-routes.ts'
 import { addSignatureRoutes } from './http/signature-routes.ts'
 import { isLoopback } from './oauth/client-rules.ts'
-import type { OutsideOptions } from './registration/outside.ts'
-import { AwaitedAgents } from './registry/awaited-agents.ts'
+import { type OAuth, startOAuth } from './oauth/start-oauth.ts'
+import type { OutsideOptions } from './registration/guarded-client.ts'
 import type { AgentEntry } from './registry/entry.ts'
-import { LeaseKeeper } from './registry/lease-keeper.ts'
-import { probeAgent } from './registry/probe.ts'
 import { Registry } from './registry/registry.ts'
+import { type RegistrySync, startRegistrySync } from './registry/registry-sync.ts'
 import { slugOf } from './registry/slug.ts'
-import { WorkSeen } from './registry/work-seen.ts'
 import type { DispatcherFor } from './routing/forwarding/agent-target.ts'
 import { proxyAgents } from './routing/forwarding/proxy.ts'
 import { ReplicaBalancer } from './routing/forwarding/replica-balancer.ts'
 import { TokenReader } from './routing/forwarding/token-reader.ts'
 import { createUpstream } from './routing/forwarding/upstream.ts'
 import { agentIsDown } from './routing/forwarding/upstream-error.ts'
-import { type Addresses, decideAddresses } from './start/addresses.ts'
-import { startFurtherGateways } from './start/further-gateways.ts'
-import { type GatewayState, openGatewayState } from './start/gateway-state.ts'
-import { type OAuth, startOAuth } from './start/oauth.ts'
-import { type Routing, startRouting } from './start/routing.ts'
-import { type Sharing, startSharing } from './start/sharing.ts'
+import { type Routing, startRouting } from './routing/start-routing.ts'
+import { findAgentFolders } from './supervisor/agent-folders.ts'
+import type { FurtherGateway } from './supervisor/further-gateway.ts'
+import { startFurtherGateways } from './supervisor/further-gateways.ts'
 import {
   type RunningAgents,
   type SupervisedAgentsOptions,
   superviseAgents,
-} from './start/supervised-agents.ts'
-import { startTrust, type Trust } from './start/trust.ts'
-import { findAgentFolders } from './supervisor/agent-folders.ts'
-import type { FurtherGateway } from './supervisor/further-gateway.ts'
+} from './supervisor/start-supervisor.ts'
 import type { SupervisorOptions } from './supervisor/supervisor.ts'
+import { startTrust, type Trust } from './trust.ts'
 
 export interface GatewayAppOptions {
   settings: Settings
@@ -84,7 +84,7 @@ export interface GatewayApp extends AsyncDisposable {
 interface Parts {
   config: GatewayConfig
   state: GatewayState
-  sharing: Sharing | undefined
+  sync: RegistrySync | undefined
   addresses: Addresses
   oauth: OAuth
   registry: Registry
@@ -109,7 +109,7 @@ export async function startGatewayApp(options: GatewayAppOptions): Promise<Gatew
   const { storeUrl, redisUrl } = secrets
   const supervises = options.agentsDir !== undefined
   const state = stack.use(await openGatewayState({ config, storeUrl, supervises }))
-  const addresses = await decideAddresses(config)
+  const addresses = await resolveAddresses(config)
   const reserved = await namesOf(options.agentsDir)
   const registry = await openRegistry(options, state, reserved)
   const awaited = new AwaitedAgents({ host: os.hostname(), runs: supervises ? reserved : undefined })
@@ -121,7 +121,19 @@ export async function startGatewayApp(options: GatewayAppOptions): Promise<Gatew
     startTrust({ config, secrets, registry, gatewayUrl: publicUrl, ownAddresses, outside }),
   )
   const { keysOf } = trust
-  const oauth = stack.use(await startOAuth({ config, secrets, state, addresses, log, isTrusted, keysOf }))
+  const oauth = stack.use(
+    await startOAuth({
+      config,
+      secrets,
+      store: state.oauth,
+      claims: state.claims,
+      pingStore: () => state.ping(),
+      addresses,
+      log,
+      isTrusted,
+      keysOf,
+    }),
+  )
   const upstream = stack.adopt(createUpstream(), (agent) => agent.destroy())
   const ways = new ReplicaBalancer()
   const dispatcherFor = (entry: AgentEntry) =>
@@ -131,15 +143,17 @@ export async function startGatewayApp(options: GatewayAppOptions): Promise<Gatew
   const routed = { store: state.routing, awaited, gatewayUrl: publicUrl, embeddings: secrets.embeddings }
   const routing = stack.use(await startRouting({ ...around, ...routed }))
   const { lessons } = routing
-  const sharing = registry.shared ? await startSharing({ registry, lessons, redisUrl, log }) : undefined
-  if (sharing !== undefined) stack.use(sharing)
+  const sync = registry.shared
+    ? await startRegistrySync({ registry, alsoSync: () => lessons.hear(), redisUrl, log })
+    : undefined
+  if (sync !== undefined) stack.use(sync)
   const metrics = createMetrics()
   const perMinute = config.rateLimitPerMinute
   const limits = await openLimits({ perMinute, redisUrl, name: 'gateway', log }, stack)
   const app = stack.adopt(createServer({ ...config, publicUrl, log, metrics, limits }), closeServer)
   let draining = false
   const answers = new AnswerBudget(config.answers)
-  const parts = { ...around, addresses, oauth, keeper, routing, sharing, trust, limits, answers }
+  const parts = { ...around, addresses, oauth, keeper, routing, sync, trust, limits, answers }
   const failingChecks = addRoutes(app, { ...parts, draining: () => draining })
   addMetricsRoute(app, metrics)
   await addAgents(app, parts, dispatcherFor)
@@ -282,7 +296,7 @@ function toldOf({ work, routing, log }: Parts): NonNullable<RegistryRoutes['told
   }
 }
 
-function healthOptions({ config, state, sharing, oauth, registry, keeper, trust, draining }: Parts) {
+function healthOptions({ config, state, sync, oauth, registry, keeper, trust, draining }: Parts) {
   return {
     version,
     id: 'gateway',
@@ -297,7 +311,7 @@ function healthOptions({ config, state, sharing, oauth, registry, keeper, trust,
       scheduler: async () => {
         if (!keeper.alive) throw new Error('the rounds over the leases have stopped')
       },
-      bus: async () => sharing?.ping(),
+      bus: async () => sync?.ping(),
       registry: () => registry.ping(),
     },
     shown: { oauth: () => oauth.ping() },

@@ -6,9 +6,9 @@ import { ExposedSecretFile } from '@parley/kit/process/secret-file'
 import { ConfigError } from '@parley/kit/process/settings'
 import { type GatewayApp, startGatewayApp } from './app.ts'
 import { type GatewayConfig, gatewayConfig, type Settings } from './config.ts'
-import { announcement } from './start/announcement.ts'
-import { untilHealthy } from './start/until-healthy.ts'
+import { announcement } from './startup-table.ts'
 import type { Outcome } from './supervisor/supervised-agent.ts'
+import { untilHealthy } from './until-healthy.ts'
 
 export interface GatewayOptions {
   /** Runs the agents of `agentsDir` as well. */

@@ -8,8 +8,8 @@ import { hasMongodb, type MongodbServer, startMongodb } from '@parley/tools/test
 import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, test, vi } from 'vitest'
 import { type GatewayApp, startGatewayApp } from './app.ts'
 import { gatewayConfig } from './config.ts'
+import { openSharedState } from './gateway-state-mongodb.ts'
 import type { Route, RoutingStore } from './routing/store/routing-store.ts'
-import { openSharedState } from './start/gateway-state-mongodb.ts'
 import { FakeAgent, fail, saying } from './testing.ts'
 
 describe.skipIf(!hasMongodb)('one home for what comes to two gateways at once (needs mongod)', () => {

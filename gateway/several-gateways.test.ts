@@ -185,7 +185,7 @@ describe.skipIf(!hasMongodb || !hasRedis)('several gateways (needs mongod, redis
 
   test('a gateway with other secrets of the OAuth server, or another address, is refused in a sentence', async () => {
     const elsewhere = { DATA_DIR: path.join(folder, 'elsewhere') }
-    const refusal = /another PUBLIC_URL or other files in DATA_DIR\/oauth/
+    const refusal = /a different PUBLIC_URL or different files in DATA_DIR\/oauth/
     await Promise.all([
       expect(start(elsewhere)).rejects.toThrow(refusal),
       expect(start({ PUBLIC_URL: 'http://127.0.0.1:7998' })).rejects.toThrow(refusal),

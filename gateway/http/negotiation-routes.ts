@@ -8,15 +8,13 @@ import { ParleyError } from '@parley/wire/errors'
 import { parseJson } from '@parley/wire/jsonrpc/parse-json'
 import type { FastifyInstance, FastifyRequest } from 'fastify'
 import { z } from 'zod'
+import { decisionsKeptMs } from '../routing/negotiation/decisions.ts'
 import type { Negotiator } from '../routing/negotiation/negotiator.ts'
 
 export interface NegotiationRoutes {
   negotiator: Negotiator
   authenticator: Authenticator
 }
-
-/** How long a decision can be read. */
-export const decisionsKeptMs = 7 * 24 * 60 * 60 * 1000
 
 const more = z.object({ limit: z.int().min(1).max(100).optional() })
 

@@ -12,7 +12,7 @@ import { type AgentEntry, agentStatuses, type Load } from '../registry/entry.ts'
 import type { Registry } from '../registry/registry.ts'
 import { searchAgents } from '../registry/search.ts'
 import { entryDetail, entrySummary } from './entry-out.ts'
-import type { Vouch } from './vouch-entry.ts'
+import type { Vouch } from './entry-proof.ts'
 
 export interface RegistryRoutes {
   registry: Registry

@@ -30,8 +30,8 @@ export function loadInitialAccessToken(keysDir: string): Promise<string> {
   return loadSecret(path.join(keysDir, 'initial-access-token'), newSecret)
 }
 
-/** What tells these secrets from others, and nothing of them: gateways that are one OAuth server have the same. */
-export async function secretsPrint(keysDir: string): Promise<string> {
+/** A hash that identifies these secrets without revealing them. Equal for all gateways that form one OAuth server. */
+export async function secretsFingerprint(keysDir: string): Promise<string> {
   const { jwks, cookieKeys } = await loadOAuthKeys(keysDir)
   const texts = [await loadSignInCode(keysDir), await loadInitialAccessToken(keysDir)]
   return hash('sha256', JSON.stringify([jwks.keys.map(({ kid }) => kid), cookieKeys, texts]), 'base64url')

@@ -11,8 +11,8 @@ import {
   resourceServer,
   validateClient,
 } from './oidc-policies.ts'
-import { withOneWait } from './one-wait.ts'
 import { issuerParameter } from './origin-issuer.ts'
+import { withOneWait } from './request-deadline.ts'
 
 /** The one account: whoever has the machine's sign-in code. */
 export const operatorAccount = 'operator'

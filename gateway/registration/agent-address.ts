@@ -1,6 +1,6 @@
 import type { AllowedHosts } from '@parley/kit/net/allowed-hosts'
 import { outgoingUrl } from '@parley/kit/net/outgoing-url'
-import { asRefused, refused } from './refused.ts'
+import { asRefused, refused } from './registration-errors.ts'
 
 /**
  * The address of an agent as the registry keeps it: one spelling, without a slash at the end.

@@ -2,8 +2,8 @@ import { randomBytes } from 'node:crypto'
 import { type Challenge, challengePath, verifyAnswer } from '@parley/kit/did/challenge'
 import { ParleyError } from '@parley/wire/errors'
 import { z } from 'zod'
-import type { Outside } from './outside.ts'
-import { refused } from './refused.ts'
+import type { Outside } from './guarded-client.ts'
+import { refused } from './registration-errors.ts'
 
 const answer = z.object({
   did: z.string().max(512),

@@ -3,8 +3,8 @@ import type { JsonObject } from '@parley/wire/model/task'
 import { readCard, readSkills } from '../registry/card.ts'
 import type { AgentSkill } from '../registry/entry.ts'
 import { boundKeys, documentKeys } from './agent-document.ts'
-import type { Outside } from './outside.ts'
-import { refused } from './refused.ts'
+import type { Outside } from './guarded-client.ts'
+import { refused } from './registration-errors.ts'
 
 /** What an agent says of itself at its address, as far as it holds together. */
 export interface FetchedAgent {

@@ -10,7 +10,7 @@ import { signRequest } from '@parley/kit/did/signature'
 import { makeLog } from '@parley/kit/process/log'
 import { type GatewayApp, startGatewayApp } from '../app.ts'
 import { gatewayConfig } from '../config.ts'
-import type { OutsideOptions } from './outside.ts'
+import type { OutsideOptions } from './guarded-client.ts'
 
 export const production = { NODE_ENV: 'production', PARLEY_EMBEDDED_OAUTH: 'yes' }
 const seedOf = (byte: number) => Buffer.alloc(32, byte)

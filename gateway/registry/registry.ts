@@ -13,7 +13,7 @@ import {
 import { cardChanges } from './card-changes.ts'
 import type { AgentEntry, AgentStatus, Announcement, Blank, Load, Measurements } from './entry.ts'
 import { present } from './entry.ts'
-import { KeptEntries } from './kept-entries.ts'
+import { KeptEntries } from './entry-repository.ts'
 import type { RegistryOptions } from './registry-options.ts'
 import { leaseOf, replicasMax, tooManyReplicas, withReplica, withReplicas } from './replicas.ts'
 import { hasChanged, isFormerSelf, makesWay, sameAgent, slugTaken } from './same-agent.ts'

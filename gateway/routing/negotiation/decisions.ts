@@ -2,6 +2,8 @@ import type { Log } from '@parley/kit/process/log'
 import { waitAtMost } from '@parley/kit/process/wait-at-most'
 import type { DecisionRecord, RoutingStore } from '../store/routing-store.ts'
 
+/** How long a decision can be read. */
+export const decisionsKeptMs = 7 * 24 * 60 * 60 * 1000
 /** Records that may wait for the store while their callers are answered. */
 const behindMax = 256
 /** Another gateway may be asked for the record at once, so that the answer waits for a shared store, but not for one that is away. */

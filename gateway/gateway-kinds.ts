@@ -2,21 +2,21 @@ import type { Kind, Plan } from '@parley/engine/migration/kind'
 import type { Part } from '@parley/engine/migration/migrate'
 import { hashOf, keyText } from '@parley/kit/database/mongodb/keys'
 import type { Lesson } from '@parley/negotiation/score/lesson'
-import { oauthDocument, oauthIndexes } from '../oauth/oauth-mongodb.ts'
-import type { AgentEntry } from '../registry/entry.ts'
-import { registryDocument, registryIndexes } from '../registry/registry-mongodb.ts'
+import { gatewayMigrations } from './gateway-state.ts'
+import { oauthDocument, oauthIndexes } from './oauth/oauth-mongodb.ts'
+import type { AgentEntry } from './registry/entry.ts'
+import { registryDocument, registryIndexes } from './registry/registry-mongodb.ts'
 import {
   decisionDocument,
   type RouteAgentDocument,
   routeDocument,
   routingIndexes,
-} from '../routing/store/routing-mongodb.ts'
-import { routeColumns, routeOf } from '../routing/store/routing-sqlite.ts'
-import type { DecisionRecord } from '../routing/store/routing-store.ts'
-import type { TrainingExampleDocument } from '../routing/store/training-examples-mongodb.ts'
-import { gatewayMigrations } from '../start/gateway-state.ts'
-import { type ClaimDocument, claimKey, claimsIndexes } from '../store/claims-mongodb.ts'
-import { gatewaySchema, gatewayScope } from '../store/gateway-mongodb.ts'
+} from './routing/store/routing-mongodb.ts'
+import { routeColumns, routeOf } from './routing/store/routing-sqlite.ts'
+import type { DecisionRecord } from './routing/store/routing-store.ts'
+import type { TrainingExampleDocument } from './routing/store/training-examples-mongodb.ts'
+import { type ClaimDocument, claimKey, claimsIndexes } from './store/claims-mongodb.ts'
+import { gatewaySchema, gatewayScope } from './store/gateway-mongodb.ts'
 
 const scope = { agent_id: gatewayScope }
 

@@ -3,8 +3,8 @@ import { rename, rm, stat, writeFile } from 'node:fs/promises'
 import path from 'node:path'
 import type { Log } from '@parley/kit/process/log'
 import { ExposedSecretFile, readSecretFile } from '@parley/kit/process/secret-file'
-import type { EnsureClient } from '../oauth/clients.ts'
-import type { IdentityProvider } from '../oauth/identity-provider.ts'
+import type { EnsureClient } from './clients.ts'
+import type { IdentityProvider } from './identity-provider.ts'
 
 const operator = {
   clientId: 'operator',

@@ -8,10 +8,10 @@ import { makeLog, tellStop } from '@parley/kit/process/log'
 import { ParleyError } from '@parley/wire/errors'
 import { Agent } from 'undici'
 import { afterEach, beforeEach, expect, test } from 'vitest'
+import { Registry } from '../registry/registry.ts'
+import { registryMigrations, SqliteRegistryStore } from '../registry/registry-sqlite.ts'
 import { LeaseKeeper } from './lease-keeper.ts'
 import { probeAgent, readJson } from './probe.ts'
-import { Registry } from './registry.ts'
-import { registryMigrations, SqliteRegistryStore } from './registry-sqlite.ts'
 
 let folder: string
 let stack: AsyncDisposableStack

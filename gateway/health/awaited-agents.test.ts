@@ -1,7 +1,7 @@
 import { timestampOf } from '@parley/wire/model/timestamp'
 import { expect, test } from 'vitest'
+import type { AgentEntry } from '../registry/entry.ts'
 import { AwaitedAgents } from './awaited-agents.ts'
-import type { AgentEntry } from './entry.ts'
 
 const minutesAgo = (minutes: number) => timestampOf((Date.now() - minutes * 60_000) * 1000)
 const sky = {

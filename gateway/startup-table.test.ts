@@ -1,7 +1,7 @@
 import { execFileSync } from 'node:child_process'
 import { expect, test } from 'vitest'
-import type { AgentEntry } from '../registry/entry.ts'
-import { announcement } from './announcement.ts'
+import type { AgentEntry } from './registry/entry.ts'
+import { announcement } from './startup-table.ts'
 
 const entry = (slug: string, example: string) =>
   ({

@@ -1,8 +1,8 @@
 import { setTimeout as wait } from 'node:timers/promises'
 import type { Log } from '@parley/kit/process/log'
 import { waitAtMost } from '@parley/kit/process/wait-at-most'
-import type { AgentEntry } from './entry.ts'
-import type { Registry } from './registry.ts'
+import type { AgentEntry } from '../registry/entry.ts'
+import type { Registry } from '../registry/registry.ts'
 
 export interface LeaseKeeperOptions {
   registry: Registry

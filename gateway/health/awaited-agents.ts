@@ -1,5 +1,5 @@
 import { millisOf } from '@parley/wire/model/timestamp'
-import type { AgentEntry } from './entry.ts'
+import type { AgentEntry } from '../registry/entry.ts'
 
 export interface AwaitedAgentsOptions {
   /** This machine, as in `AgentEntry.host`. */

@@ -1,11 +1,11 @@
 import path from 'node:path'
 import { fileURLToPath } from 'node:url'
 import type { Log } from '@parley/kit/process/log'
+import { type Addresses, freePort, reachable } from '../addresses.ts'
 import type { GatewayConfig } from '../config.ts'
-import { FurtherGateway } from '../supervisor/further-gateway.ts'
-import { Ports } from '../supervisor/ports.ts'
-import { type Addresses, freePort, reachable } from './addresses.ts'
 import { agentLines } from './agent-lines.ts'
+import { FurtherGateway } from './further-gateway.ts'
+import { Ports } from './ports.ts'
 
 export interface FurtherGatewaysOptions {
   /** How many beside this one. */

@@ -1,7 +1,7 @@
 import { jsonObjectOf } from '@parley/wire/model/json-text'
 import type { JsonObject } from '@parley/wire/model/task'
 import type { Dispatcher } from 'undici'
-import type { AgentEntry } from './entry.ts'
+import type { AgentEntry } from '../registry/entry.ts'
 
 export interface ProbeOptions {
   dispatcher: Dispatcher

@@ -1,23 +1,26 @@
 import { once } from 'node:events'
 import net from 'node:net'
-import type { GatewayConfig } from '../config.ts'
 
 export interface Addresses {
   port: number
-  /** For processes on this machine. */
+  /** URL for processes on this machine. */
   local: string
-  /** For clients; stands in cards. */
+  /** URL for clients; the one in agent cards. */
   public: string
 }
 
-/** PORT=0 is decided before anything is built: the OAuth server's issuer holds the port. */
-export async function decideAddresses(config: GatewayConfig): Promise<Addresses> {
+/** Resolves PORT=0 to a free port before any part is built, because the issuer of the OAuth server contains the port. */
+export async function resolveAddresses(config: {
+  host: string
+  port: number
+  publicUrl?: string | undefined
+}): Promise<Addresses> {
   const port = config.port === 0 ? await freePort(config.host) : config.port
   const local = `http://${reachable(config.host)}:${port}`
   return { port, local, public: config.publicUrl ?? local }
 }
 
-/** A server that listens everywhere is asked on this machine. */
+/** The host part of a URL at which this machine reaches a server that listens on `host`. */
 export function reachable(host: string): string {
   if (host === '0.0.0.0' || host === '::') return '127.0.0.1'
   return host.includes(':') ? `[${host}]` : host

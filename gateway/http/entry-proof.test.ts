@@ -1,7 +1,7 @@
 import { Voucher } from '@parley/kit/did/vouch'
 import { expect, test } from 'vitest'
 import type { AgentEntry } from '../registry/entry.ts'
-import { vouchFor } from './vouch-entry.ts'
+import { vouchFor } from './entry-proof.ts'
 
 class CountingVoucher extends Voucher {
   signed = 0

@@ -1,4 +1,4 @@
-import type { AgentEntry } from '../registry/entry.ts'
+import type { AgentEntry } from './registry/entry.ts'
 
 /** What became of a folder of `agents/`. */
 export interface AgentLine {

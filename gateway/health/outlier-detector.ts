@@ -1,6 +1,6 @@
 import type { Log } from '@parley/kit/process/log'
-import type { AgentEntry, Load, Measurements } from './entry.ts'
-import type { Registry } from './registry.ts'
+import type { AgentEntry, Load, Measurements } from '../registry/entry.ts'
+import type { Registry } from '../registry/registry.ts'
 
 export interface WorkSeenOptions {
   registry: Registry

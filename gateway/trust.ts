@@ -3,14 +3,14 @@ import { gatewayIdentity, type Identity, signingKeyId } from '@parley/kit/did/id
 import { Voucher } from '@parley/kit/did/vouch'
 import type { JsonObject } from '@parley/wire/model/task'
 import type { Agent } from 'undici'
-import type { GatewayConfig, GatewaySecrets } from '../config.ts'
-import { DidDocuments } from '../did/did-documents.ts'
-import { type Vouch, vouchFor } from '../http/vouch-entry.ts'
-import { documentKeys } from '../registration/agent-document.ts'
-import { Joining } from '../registration/join.ts'
-import { Outside, type OutsideOptions } from '../registration/outside.ts'
-import type { Registry } from '../registry/registry.ts'
-import { createExternalUpstream } from '../routing/forwarding/external-upstream.ts'
+import type { GatewayConfig, GatewaySecrets } from './config.ts'
+import { DidDocuments } from './did/did-documents.ts'
+import { type Vouch, vouchFor } from './http/entry-proof.ts'
+import { documentKeys } from './registration/agent-document.ts'
+import { Outside, type OutsideOptions } from './registration/guarded-client.ts'
+import { Joining } from './registration/registration.ts'
+import type { Registry } from './registry/registry.ts'
+import { createExternalUpstream } from './routing/forwarding/external-upstream.ts'
 
 export interface TrustOptions {
   config: GatewayConfig

@@ -6,18 +6,19 @@ import { discover } from '@parley/kit/auth/discovery'
 import { HttpIntrospector, type Introspector } from '@parley/kit/auth/introspection'
 import type { Log } from '@parley/kit/process/log'
 import { ConfigError } from '@parley/kit/process/settings'
+import type { Addresses } from '../addresses.ts'
 import type { GatewayConfig, GatewaySecrets } from '../config.ts'
-import { createIdentityProvider, type IdentityProvider } from '../oauth/identity-provider.ts'
-import { secretsPrint } from '../oauth/key-files.ts'
-import type { Addresses } from './addresses.ts'
+import type { Claims } from '../store/claims.ts'
 import { provideDevClient, provideOperatorClient } from './dev-client.ts'
-import type { GatewayState } from './gateway-state.ts'
+import { createIdentityProvider, type IdentityProvider } from './identity-provider.ts'
+import { secretsFingerprint } from './key-files.ts'
+import type { OAuthStore } from './oauth-store.ts'
 
-/** Who knows the tokens: the embedded OAuth server, or the one of OAUTH_ISSUER. */
+/** The OAuth server that issues and introspects tokens: the embedded one, or the one that OAUTH_ISSUER names. */
 export interface OAuth extends AsyncDisposable {
   issuer: string
   introspector: Introspector
-  /** Undefined where nobody can be asked. */
+  /** Undefined when the OAuth server publishes no client keys. */
   clientKeys: ClientKeys | undefined
   ping(): Promise<void>
   provider: IdentityProvider | undefined
@@ -26,25 +27,28 @@ export interface OAuth extends AsyncDisposable {
 export interface OAuthOptions {
   config: GatewayConfig
   secrets: GatewaySecrets
-  state: GatewayState
+  store: OAuthStore
+  /** Undefined when the store is not shared with other gateways. */
+  claims: Claims | undefined
+  pingStore: () => Promise<void>
   addresses: Addresses
   log: Log
-  /** Agents that may check tokens. */
+  /** Whether the client is an agent that may introspect tokens. */
   isTrusted: (clientId: string) => boolean
-  /** The keys that the document of a did:web lists. */
+  /** The keys listed in the document of a did:web. */
   keysOf: (did: string) => Promise<readonly string[]>
 }
 
 export async function startOAuth(options: OAuthOptions): Promise<OAuth> {
-  const { config, state, addresses, log } = options
+  const { config, claims, addresses, log } = options
   if (!config.embeddedOAuth) return remote(options)
   const { dataDir, production } = config
   const keysDir = path.join(dataDir, 'oauth')
-  const agreeing =
-    state.claims && (await agree(state.claims, `${addresses.public} ${await secretsPrint(keysDir)}`, log))
+  const identity = `${addresses.public} ${await secretsFingerprint(keysDir)}`
+  const claim = claims && (await claimServerIdentity(claims, identity, log))
   const provider = await createIdentityProvider({
     issuer: `${addresses.public}/oauth2`,
-    store: state.oauth,
+    store: options.store,
     keysDir,
     log,
     production,
@@ -61,49 +65,46 @@ export async function startOAuth(options: OAuthOptions): Promise<OAuth> {
         readPublicKey((await provider.clientMetadata(clientId))?.publicKey ?? ''),
     },
     provider,
-    // It lives in this process and in this database.
-    ping: () => state.ping(),
+    // The embedded server needs only this process and the store.
+    ping: options.pingStore,
     [Symbol.asyncDispose]: async () => {
-      agreeing?.[Symbol.dispose]()
+      claim?.[Symbol.dispose]()
       await provider[Symbol.asyncDispose]()
     },
   }
 }
 
-/** As long as one of them runs, no gateway may join that is another OAuth server. */
-const agreedForMs = 15_000
+/** Lease of the claim that all gateways on a database hold: the same issuer and the same secrets. */
+const claimLeaseMs = 15_000
 
-/** @throws ConfigError when gateways run on this database that have another address or other secrets */
-async function agree(
-  claims: NonNullable<GatewayState['claims']>,
-  print: string,
-  log: Log,
-): Promise<Disposable> {
+/** @throws ConfigError when a running gateway on this database has a different PUBLIC_URL or different secrets */
+async function claimServerIdentity(claims: Claims, identity: string, log: Log): Promise<Disposable> {
   const name = 'oauth-server'
-  const hold = () => claims.hold(name, print, agreedForMs)
-  const until = Date.now() + agreedForMs + 1000
+  const hold = () => claims.hold(name, identity, claimLeaseMs)
+  const until = Date.now() + claimLeaseMs + 1000
   let held = await hold()
-  // One that has ended holds it for a while.
+  // The claim of a gateway that has ended lasts until its lease expires.
   for (; !held && Date.now() < until; held = await hold()) await wait(500)
   if (!held) {
     throw new ConfigError([
-      'Another gateway on this database has another PUBLIC_URL or other files in DATA_DIR/oauth: give all gateways the same of both, or stop the other one.',
+      'Another gateway on this database has a different PUBLIC_URL or different files in DATA_DIR/oauth: give all gateways the same PUBLIC_URL and files, or stop the other gateway.',
     ])
   }
-  let [failing, over] = [false, false]
+  let [failing, released] = [false, false]
   const renew = async () => {
     try {
-      if (!(await hold())) log.error('another gateway on this database is another OAuth server')
+      if (!(await hold()))
+        log.error('another gateway on this database has a different OAuth issuer or different secrets')
       failing = false
     } catch (error) {
-      if (!failing && !over) log.warn({ err: error }, 'other gateways could not be told of this one')
+      if (!failing && !released) log.warn({ err: error }, 'claim of the OAuth server could not be renewed')
       failing = true
     }
   }
-  const timer = setInterval(() => void renew(), agreedForMs / 3).unref()
+  const timer = setInterval(() => void renew(), claimLeaseMs / 3).unref()
   return {
     [Symbol.dispose]: () => {
-      over = true
+      released = true
       clearInterval(timer)
     },
   }

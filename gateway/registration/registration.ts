@@ -10,7 +10,7 @@ import type { Registry } from '../registry/registry.ts'
 import { agentAddress } from './agent-address.ts'
 import { challengeAgent } from './challenge.ts'
 import { type FetchedAgent, type FetchOptions, fetchAgent } from './fetch-agent.ts'
-import { refused } from './refused.ts'
+import { refused } from './registration-errors.ts'
 import { signedByOneOf } from './signed-request.ts'
 
 export interface JoiningOptions extends FetchOptions {

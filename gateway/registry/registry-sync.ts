@@ -1,39 +1,39 @@
 import type { Log } from '@parley/kit/process/log'
 import { ConfigError } from '@parley/kit/process/settings'
 import { waitAtMost } from '@parley/kit/process/wait-at-most'
-import type { Registry } from '../registry/registry.ts'
-import type { FeedbackRecorder } from '../routing/learning/feedback.ts'
+import type { Registry } from './registry.ts'
 
-export interface SharingOptions {
+export interface RegistrySyncOptions {
   registry: Registry
-  lessons: FeedbackRecorder
-  /** Undefined: what others did is known with the next look alone. */
+  /** Runs after each synchronization of the registry. */
+  alsoSync: () => Promise<void>
+  /** Undefined: changes of other gateways are found by polling only. */
   redisUrl: string | undefined
   log: Log
 }
 
-/** How a gateway knows what the others did. */
-export interface Sharing extends AsyncDisposable {
-  /** Asks Redis, where there is one. */
+/** Reads the changes that other gateways write to the shared store. */
+export interface RegistrySync extends AsyncDisposable {
+  /** Pings Redis, if configured. */
   ping(): Promise<void>
 }
 
-/** The store is the truth, and is looked at so often. */
+/** The store is authoritative and is polled at this interval. */
 const everyMs = 1000
-/** So many looks are between two that compare everything. */
+/** Every 60th poll compares all entries. */
 const thoroughEvery = 60
 const channel = 'parley:{gateway}:changed'
 const pingMs = 1000
-/** How long a stop waits for the look that is under way. */
-const lastLookMs = 1000
+/** How long disposal waits for the poll in progress. */
+const lastPollMs = 1000
 
-/** Looks again and again at what other gateways wrote; at once where Redis tells that one did. */
-export async function startSharing(options: SharingOptions): Promise<Sharing> {
-  const { registry, lessons, redisUrl, log } = options
+/** Polls the shared store, and immediately after a notification through Redis. */
+export async function startRegistrySync(options: RegistrySyncOptions): Promise<RegistrySync> {
+  const { registry, alsoSync, redisUrl, log } = options
   await using stack = new AsyncDisposableStack()
-  const looks = new Looks(async (thorough) => {
+  const poller = new Poller(async (thorough) => {
     await registry.sync(thorough)
-    await lessons.hear()
+    await alsoSync()
   }, log)
   let ping = async () => {}
   if (redisUrl !== undefined) {
@@ -44,22 +44,22 @@ export async function startSharing(options: SharingOptions): Promise<Sharing> {
       )
     const publisher = await connect({})
     const subscriber = await connect({ enableOfflineQueue: true })
-    subscriber.on('message', () => looks.soon())
+    subscriber.on('message', () => poller.trigger())
     await subscriber.subscribe(channel)
-    // A hint that is lost is a delay.
+    // A lost notification only delays the other gateways until their next poll.
     registry.onWritten(() => void publisher.publish(channel, '').catch(() => {}))
     ping = async () => {
-      await Promise.race([publisher.ping(), late()])
+      await Promise.race([publisher.ping(), pingTimeout()])
     }
   }
-  const timer = setInterval(() => looks.soon(), everyMs).unref()
+  const timer = setInterval(() => poller.trigger(), everyMs).unref()
   stack.defer(() => clearInterval(timer))
   const open = stack.move()
   return {
     ping,
     [Symbol.asyncDispose]: async () => {
       await open.disposeAsync()
-      await waitAtMost(lastLookMs, looks.ended())
+      await waitAtMost(lastPollMs, poller.stop())
     },
   }
 }
@@ -68,33 +68,33 @@ function refusal(error: Error): never {
   throw new ConfigError([error.message])
 }
 
-async function late(): Promise<never> {
+async function pingTimeout(): Promise<never> {
   await new Promise((resolve) => setTimeout(resolve, pingMs).unref())
   throw new Error(`no answer within ${pingMs} ms`)
 }
 
-/** One look after the other; what is asked for meanwhile is one more. */
-class Looks {
-  readonly #look: (thorough: boolean) => Promise<void>
+/** Runs one poll at a time. Triggers during a poll are merged into one more poll. */
+class Poller {
+  readonly #poll: (thorough: boolean) => Promise<void>
   readonly #log: Log
   #running: Promise<void> | undefined
   #again = false
   #count = 0
   #failing = false
-  #over = false
+  #stopped = false
 
-  constructor(look: (thorough: boolean) => Promise<void>, log: Log) {
-    this.#look = look
+  constructor(poll: (thorough: boolean) => Promise<void>, log: Log) {
+    this.#poll = poll
     this.#log = log
   }
 
-  soon(): void {
+  trigger(): void {
     if (this.#running !== undefined) this.#again = true
     else this.#running = this.#run()
   }
 
-  async ended(): Promise<void> {
-    this.#over = true
+  async stop(): Promise<void> {
+    this.#stopped = true
     await this.#running
   }
 
@@ -103,11 +103,11 @@ class Looks {
       this.#again = false
       this.#count += 1
       try {
-        await this.#look(this.#count % thoroughEvery === 0)
+        await this.#poll(this.#count % thoroughEvery === 0)
         this.#failing = false
       } catch (error) {
-        if (!this.#failing && !this.#over)
-          this.#log.error({ err: error }, 'what other gateways did could not be read')
+        if (!this.#failing && !this.#stopped)
+          this.#log.error({ err: error }, 'changes of other gateways could not be read')
         this.#failing = true
         break
       }

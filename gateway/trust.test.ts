@@ -7,9 +7,9 @@ import { cardHash, Voucher, verifyProof } from '@parley/kit/did/vouch'
 import { makeLog } from '@parley/kit/process/log'
 import type { JsonObject } from '@parley/wire/model/task'
 import { afterEach, beforeEach, expect, test } from 'vitest'
-import { type GatewayApp, startGatewayApp } from '../app.ts'
-import { gatewayConfig } from '../config.ts'
-import type { Announcement } from '../registry/registry.ts'
+import { type GatewayApp, startGatewayApp } from './app.ts'
+import { gatewayConfig } from './config.ts'
+import type { Announcement } from './registry/registry.ts'
 
 let folder: string
 let gateway: GatewayApp | undefined

@@ -5,7 +5,7 @@ import type { Resolver } from '@parley/kit/net/resolve-public'
 import { ParleyError } from '@parley/wire/errors'
 import { parseJson } from '@parley/wire/jsonrpc/parse-json'
 import type { JsonObject } from '@parley/wire/model/task'
-import { asRefused, refused } from './refused.ts'
+import { asRefused, refused } from './registration-errors.ts'
 
 export interface OutsideOptions {
   /** Exceptions to the guard: REGISTRY_ALLOWED_HOSTS. */

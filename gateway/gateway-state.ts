@@ -1,14 +1,14 @@
 import path from 'node:path'
 import { openDatabase } from '@parley/kit/database/sqlite/database'
-import type { GatewayConfig } from '../config.ts'
-import { oauthMigrations, SqliteOAuthStore } from '../oauth/oauth-sqlite.ts'
-import type { OAuthStore } from '../oauth/oauth-store.ts'
-import { registryMigrations, SqliteRegistryStore } from '../registry/registry-sqlite.ts'
-import type { RegistryStore } from '../registry/store.ts'
-import { routingMigrations, SqliteRoutingStore } from '../routing/store/routing-sqlite.ts'
-import type { RoutingStore } from '../routing/store/routing-store.ts'
-import type { Claims } from '../store/claims.ts'
-import { claimsMigrations, sqliteClaims } from '../store/claims-sqlite.ts'
+import type { GatewayConfig } from './config.ts'
+import { oauthMigrations, SqliteOAuthStore } from './oauth/oauth-sqlite.ts'
+import type { OAuthStore } from './oauth/oauth-store.ts'
+import { registryMigrations, SqliteRegistryStore } from './registry/registry-sqlite.ts'
+import type { RegistryStore } from './registry/store.ts'
+import { routingMigrations, SqliteRoutingStore } from './routing/store/routing-sqlite.ts'
+import type { RoutingStore } from './routing/store/routing-store.ts'
+import type { Claims } from './store/claims.ts'
+import { claimsMigrations, sqliteClaims } from './store/claims-sqlite.ts'
 
 /** Everything that outlives a gateway's process. */
 export interface GatewayState extends AsyncDisposable {

@@ -4,10 +4,10 @@ import path from 'node:path'
 import { openDatabase, type SqliteDatabase } from '@parley/kit/database/sqlite/database'
 import { makeLog } from '@parley/kit/process/log'
 import { afterEach, beforeEach, expect, test } from 'vitest'
+import { Registry } from '../registry/registry.ts'
+import { registryMigrations, SqliteRegistryStore } from '../registry/registry-sqlite.ts'
 import { LeaseKeeper } from './lease-keeper.ts'
-import { Registry } from './registry.ts'
-import { registryMigrations, SqliteRegistryStore } from './registry-sqlite.ts'
-import { WorkSeen } from './work-seen.ts'
+import { WorkSeen } from './outlier-detector.ts'
 
 const log = makeLog({ level: 'silent', name: 'test' })
 let folder: string
