@@ -313,7 +313,7 @@ function signatureRules(
   }
   return {
     ...(clientKeys !== undefined && { clientKeys }),
-    ...(agent.signatures === 'required' && { required: { seen: store, ...(shared && { shared }) } }),
+    ...(agent.signatures === 'required' && { required: { accepted: store, ...(shared && { shared }) } }),
   }
 }
 

@@ -5,30 +5,6 @@ import { checkDidSignature, type SignatureRules, takeOnce } from './did-signatur
 import type { Introspection, Introspector } from './introspection.ts'
 import { jwtExpiry } from './jwt-expiry.ts'
 
-/** What the checks look at and find out, in order. */
-interface Attempt {
-  headers: IncomingHttpHeaders
-  body: Uint8Array
-  token: string
-  introspection: Introspection
-  caller: Caller
-}
-
-type Check = (attempt: Partial<Attempt>, authenticator: Authenticator) => void | Promise<void>
-
-/** The checks, in the order in which they may refuse (spec/authentication.md#order-of-checks). */
-const checks: Check[] = [
-  tokenIsPresent,
-  introspect,
-  tokenIsActive,
-  tokenIsForUs,
-  callerIsNamed,
-  signatureIsTheCallers,
-]
-
-/** The owner and the scopes of a token, whatever its audience. */
-const identification: Check[] = [tokenIsPresent, introspect, tokenIsActive, callerIsNamed]
-
 const noBody = new Uint8Array()
 
 export class Authenticator {
@@ -48,13 +24,19 @@ export class Authenticator {
   }
 
   /**
-   * @param body the raw bytes, which a signature is over; none for a GET
+   * Runs the checks in the order in which they may refuse (spec/authentication.md#order-of-checks). Each takes what the
+   * ones before it returned.
+   * @param body the raw bytes that a signature covers; empty for a GET
    * @throws ParleyError AuthenticationRequired, InvalidToken, TokenExpired, InvalidTokenSignature, Unavailable
    */
   async authenticate(headers: IncomingHttpHeaders, body: Uint8Array = noBody): Promise<Caller> {
-    const attempt: Partial<Attempt> = { headers, body }
-    for (const check of checks) await check(attempt, this)
-    return (attempt as Attempt).caller
+    const token = requireToken(headers)
+    const introspection = await this.introspector.introspect(token)
+    requireActive(introspection, token)
+    this.#requireAudience(introspection)
+    const caller = requireCaller(introspection)
+    const signed = await this.#checkSignature(introspection, { headers, body })
+    return signed === undefined ? caller : { ...caller, ...signed }
   }
 
   /**
@@ -63,9 +45,10 @@ export class Authenticator {
    * @throws ParleyError AuthenticationRequired, InvalidToken, TokenExpired, Unavailable
    */
   async identify(headers: IncomingHttpHeaders): Promise<Caller> {
-    const attempt: Partial<Attempt> = { headers, body: noBody }
-    for (const check of identification) await check(attempt, this)
-    return (attempt as Attempt).caller
+    const token = requireToken(headers)
+    const introspection = await this.introspector.introspect(token)
+    requireActive(introspection, token)
+    return requireCaller(introspection)
   }
 
   /**
@@ -81,6 +64,24 @@ export class Authenticator {
   names(audience: string): boolean {
     return this.#audiences().includes(audience.replace(/\/+$/, ''))
   }
+
+  /** RFC 8707: a token with an audience is accepted only by a server that it names. */
+  #requireAudience({ aud }: Introspection): void {
+    const audience = [aud ?? []].flat()
+    if (audience.length > 0 && !audience.some((name) => this.names(name)))
+      throw refused('InvalidToken', 'The token is for another audience')
+  }
+
+  async #checkSignature(
+    { client_id: clientId = '' }: Introspection,
+    request: { headers: IncomingHttpHeaders; body: Uint8Array },
+  ): Promise<Pick<Caller, 'signature' | 'signedAudience'> | undefined> {
+    const names = (audience: string) => this.names(audience)
+    const checked = await checkDidSignature({ ...request, clientId, names }, this.signatures)
+    if (checked === undefined) return undefined
+    const { signature, audience } = checked
+    return { signature, ...(audience !== undefined && { signedAudience: audience }) }
+  }
 }
 
 /** @throws ParleyError InsufficientPermissions */
@@ -92,52 +93,28 @@ export function requireScope(caller: Caller, scope: Scope): void {
   })
 }
 
-function tokenIsPresent(attempt: Partial<Attempt>): void {
-  const token = /^bearer +([\w.~+/-]+=*)$/i.exec(attempt.headers?.authorization ?? '')?.[1]
+function requireToken({ authorization = '' }: IncomingHttpHeaders): string {
+  const token = /^bearer +([\w.~+/-]+=*)$/i.exec(authorization)?.[1]
   if (token === undefined || token.length > 8192) {
     throw new ParleyError('AuthenticationRequired', { headers: { 'www-authenticate': 'Bearer' } })
   }
-  attempt.token = token
+  return token
 }
 
-async function introspect(attempt: Partial<Attempt>, { introspector }: Authenticator): Promise<void> {
-  attempt.introspection = await introspector.introspect(attempt.token as string)
-}
-
-function tokenIsActive(attempt: Partial<Attempt>): void {
-  const { active, exp } = attempt.introspection as Introspection
-  const expiry = exp ?? (active ? undefined : jwtExpiry(attempt.token as string))
+function requireActive({ active, exp }: Introspection, token: string): void {
+  const expiry = exp ?? (active ? undefined : jwtExpiry(token))
   if (expiry !== undefined && expiry * 1000 <= Date.now())
     throw refused('TokenExpired', 'The token has expired')
   if (!active) throw refused('InvalidToken', 'The token is not active')
 }
 
-/** RFC 8707: a token with an audience is accepted only by a server that it names. */
-function tokenIsForUs(attempt: Partial<Attempt>, authenticator: Authenticator): void {
-  const audience = [attempt.introspection?.aud ?? []].flat()
-  if (audience.length > 0 && !audience.some((name) => authenticator.names(name))) {
-    throw refused('InvalidToken', 'The token is for another audience')
-  }
-}
-
-function callerIsNamed(attempt: Partial<Attempt>): void {
-  const { client_id, sub, scope, aud } = attempt.introspection as Introspection
+function requireCaller({ client_id, sub, scope, aud }: Introspection): Caller {
   const id = client_id ?? sub
   if (id === undefined) throw refused('InvalidToken', 'The token names no client')
   const caller: Caller = { id, scopes: new Set(scope?.split(' ') ?? []) }
   if (id.startsWith('did:')) caller.did = id
   if (aud !== undefined) caller.audience = [aud].flat()
-  attempt.caller = caller
-}
-
-async function signatureIsTheCallers(attempt: Partial<Attempt>, authenticator: Authenticator): Promise<void> {
-  const { headers, body, introspection, caller } = attempt as Attempt
-  const clientId = introspection.client_id ?? ''
-  const names = (audience: string) => authenticator.names(audience)
-  const checked = await checkDidSignature({ headers, body, clientId, names }, authenticator.signatures)
-  if (checked === undefined) return
-  caller.signature = checked.signature
-  if (checked.audience !== undefined) caller.signedAudience = checked.audience
+  return caller
 }
 
 function refused(error: 'InvalidToken' | 'TokenExpired', description: string): ParleyError {
