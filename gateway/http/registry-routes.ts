@@ -1,6 +1,6 @@
 import type { Authenticator } from '@parley/kit/auth/authenticate'
 import { requireScope } from '@parley/kit/auth/authenticate'
-import { uuid } from '@parley/wire/codecs/parley/message-in'
+import { uuid } from '@parley/wire/codecs/parley/message'
 import { parseParams } from '@parley/wire/codecs/parley/params'
 import { wireObject } from '@parley/wire/codecs/parley/spelling'
 import { ParleyError } from '@parley/wire/errors'

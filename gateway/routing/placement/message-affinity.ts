@@ -1,4 +1,4 @@
-import type { MessageIn } from '@parley/wire/codecs/parley/message-in'
+import type { MessageIn } from '@parley/wire/codecs/parley/message'
 import type { AgentEntry } from '../../registry/entry.ts'
 import type { Registry } from '../../registry/registry.ts'
 import { agentHasLeft, mayBeAt } from '../forwarding/upstream-error.ts'

@@ -1,7 +1,7 @@
 import type { IncomingHttpHeaders } from 'node:http'
 import { PaymentRefused } from '@parley/engine/payments/payment-refused'
 import { readPresented } from '@parley/engine/payments/x-payment'
-import type { MessageIn } from '@parley/wire/codecs/parley/message-in'
+import type { MessageIn } from '@parley/wire/codecs/parley/message'
 import { ParleyError } from '@parley/wire/errors'
 import { isExternal } from '../../registry/admission.ts'
 import type { AgentEntry } from '../../registry/entry.ts'

@@ -13,6 +13,7 @@ import { type Log, makeLog } from '@parley/kit/process/log'
 import { type Running, run } from '@parley/kit/process/run'
 import { ExposedSecretFile } from '@parley/kit/process/secret-file'
 import { ConfigError } from '@parley/kit/process/settings'
+import { defaultDialect } from '@parley/wire/codecs/dialects'
 import { loadAgent } from '../author/load-agent.ts'
 import { type AgentApp, startAgentApp } from './app.ts'
 import { agentCard } from './discovery/agent-card.ts'
@@ -87,7 +88,7 @@ async function start(folder: string, config: AgentConfig, secrets: AgentSecrets,
   membership?.start({ url: app.baseUrl, figures: () => figuresOf(app) })
   log.info({ url: app.baseUrl, address: app.address, did }, 'agent is ready')
   const card = agentCard(agent, { did, url: app.baseUrl, prices: app.services.payments })
-  tellReady(app.address, card, replicaId)
+  tellReady(app.address, defaultDialect.writeCard(card), replicaId)
   const open = stack.move()
   return {
     [Symbol.asyncDispose]: async () => {

@@ -1,5 +1,5 @@
 import type { AnswerClaim } from '@parley/kit/process/answer-budget'
-import { roughBytesOf } from '@parley/wire/codecs/parley/lazy-part'
+import { roughBytesOf } from '@parley/wire/codecs/lazy-part'
 import type { TaskEvent } from '@parley/wire/model/event'
 import { isResting } from '@parley/wire/model/task'
 import type { EventBus, Heard, Published } from './event-bus.ts'

@@ -1,5 +1,5 @@
 import { hash } from 'node:crypto'
-import type { LazyPart } from '@parley/wire/codecs/parley/lazy-part'
+import type { LazyPart } from '@parley/wire/codecs/lazy-part'
 import type { Message, Part } from '@parley/wire/model/task'
 import type { TaskRecord } from './store.ts'
 

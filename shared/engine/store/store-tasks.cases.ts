@@ -1,7 +1,7 @@
 import { randomUUID } from 'node:crypto'
 import { text } from 'node:stream/consumers'
-import { chunksOf, LazyPart, toLazyJson } from '@parley/wire/codecs/parley/lazy-part'
-import { taskOut } from '@parley/wire/codecs/parley/wire-out'
+import { chunksOf, LazyPart, toLazyJson } from '@parley/wire/codecs/lazy-part'
+import { partOut, taskOut } from '@parley/wire/codecs/parley/task'
 import { ParleyError } from '@parley/wire/errors'
 import type { Part } from '@parley/wire/model/task'
 import { timestamp } from '@parley/wire/model/timestamp'
@@ -51,7 +51,7 @@ export function taskCases(open: OpenStore): void {
       if (one === undefined) throw new Error('no outline')
       expect(one.task.history[0]?.parts.filter((part) => part instanceof LazyPart)).toHaveLength(5)
       expect(one.bytes).toBeGreaterThan(2 * (5000 + 8000 + 3000 * 4))
-      const json = await text(chunksOf(toLazyJson(taskOut(one.task))))
+      const json = await text(chunksOf(toLazyJson(taskOut(one.task), partOut)))
       expect(JSON.parse(json)).toEqual(JSON.parse(JSON.stringify(taskOut(record))))
     }
     expect(await store.outlineTask(record.id, bob, () => {})).toBeUndefined()

@@ -1,4 +1,4 @@
-import { eventOut } from '@parley/wire/codecs/parley/wire-out'
+import { defaultDialect } from '@parley/wire/codecs/dialects'
 import { isTerminal } from '@parley/wire/model/task'
 import type { TaskRecord } from '../store/store.ts'
 import { eventsBetween } from '../tasks/task-events.ts'
@@ -26,7 +26,7 @@ export function prepareEvents(record: TaskRecord, after: number): PreparedEvent[
     if (bytes >= batchMaxBytes) break
     const [event] = eventsBetween(record, sequence, sequence + 1)
     if (event === undefined) break
-    const body = Buffer.from(JSON.stringify(eventOut(event)))
+    const body = Buffer.from(defaultDialect.writeWebhook(event).json)
     bytes += body.byteLength
     const last = ended && event.sequence === record.events.length
     prepared.push({

@@ -1,8 +1,8 @@
 import { createServer, type RequestListener, type Server } from 'node:http'
 import type { AddressInfo } from 'node:net'
-import { methods } from '@parley/agent/internal/server/methods/table'
 import { type TestAgent, testAgent } from '@parley/agent/testing'
 import { rpc } from '@parley/tools/testing/raw-http'
+import { methods } from '@parley/wire/codecs/parley/method-names'
 import { afterAll, beforeAll, expect, test } from 'vitest'
 import { HttpIntrospector } from './introspection.ts'
 

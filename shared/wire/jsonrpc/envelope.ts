@@ -39,12 +39,13 @@ export function resultEnvelope(id: RequestId, result: string): string {
   return `{"jsonrpc":"2.0","id":${JSON.stringify(id)},"result":${result}}`
 }
 
-export function errorEnvelope(id: RequestId, error: ParleyError): string {
-  return JSON.stringify({
-    jsonrpc: '2.0',
-    id,
-    error: { code: error.code, message: error.message, data: error.data },
-  })
+/** Any other property of `error` is left out. */
+export function errorEnvelope(
+  id: RequestId,
+  error: { code: number; message: string; data: unknown },
+): string {
+  const { code, message, data } = error
+  return JSON.stringify({ jsonrpc: '2.0', id, error: { code, message, data } })
 }
 
 export function isObject(value: unknown): value is Record<string, unknown> {

@@ -1,4 +1,4 @@
-import type { Artifact, TaskStatus } from './task.ts'
+import type { Artifact, Task, TaskStatus } from './task.ts'
 import type { Timestamp } from './timestamp.ts'
 
 /** The envelope of an event (spec/events.md#envelope). */
@@ -25,7 +25,7 @@ export interface ArtifactUpdate extends EventEnvelope {
 
 export type TaskEvent = StatusUpdate | ArtifactUpdate
 
-/** A piece of an artifact still in the making: for live readers only, without number, never stored. */
+/** A piece of an unfinished artifact: sent to live readers only, without a number, never stored. */
 export interface ArtifactDelta {
   kind: 'artifact-delta'
   taskId: string
@@ -34,7 +34,20 @@ export interface ArtifactDelta {
   artifact: Artifact
 }
 
-/** As it is stored with its task: an artifact is named, not repeated. */
+/** The task as it is when a stream opens. */
+export interface PresentTask {
+  kind: 'present-task'
+  task: Task
+  /** Number of its last event. */
+  sequence: number
+  /** The event that brought the present status, where there is one. */
+  event?: TaskEvent | undefined
+}
+
+/** What a stream carries. */
+export type StreamItem = PresentTask | TaskEvent | ArtifactDelta
+
+/** An event as it is stored with its task: an artifact is referenced by its id. */
 export type StoredEvent =
   | {
       eventId: string

@@ -1,48 +1,8 @@
 import { agentId } from '@parley/kit/did/did'
+import type { AgentCard, CardSkill, ShownPrices } from '@parley/wire/model/card'
 import type { Price } from '@parley/wire/model/price'
 import type { Agent, Skill } from '../../author/agent.ts'
 import { shownPrice } from '../../author/price-of.ts'
-import { priceOut } from './price-out.ts'
-
-/** The public agent card, in camelCase (spec/discovery.md#agent-card). */
-export function agentCard(agent: Agent, at: { did: string; url: string; prices?: PricesShown | undefined }) {
-  const id = agentId(at.did)
-  const cost = shownPrice(agent)
-  return {
-    id,
-    did: at.did,
-    name: agent.name,
-    description: agent.description,
-    url: at.url,
-    version: agent.version,
-    protocolVersion: '1.0.0',
-    kind: 'agent',
-    author: agent.author,
-    capabilities: {
-      streaming: agent.capabilities.streaming,
-      pushNotifications: agent.capabilities.pushNotifications,
-      stateTransitionHistory: true,
-      extensions: [
-        {
-          uri: at.did,
-          description: 'The DID by which this agent is known',
-          required: false,
-          params: { author: agent.author, agent_name: agent.name, agent_id: id },
-        },
-      ],
-    },
-    skills: agent.skills.map((skill) => cardSkill(skill, at.prices)),
-    defaultInputModes: unique(agent.skills.flatMap((skill) => skill.inputModes)),
-    defaultOutputModes: unique(agent.skills.flatMap((skill) => skill.outputModes)),
-    securitySchemes: { bearer: { type: 'http', scheme: 'bearer', description: 'OAuth 2.0 access token' } },
-    security: [{ bearer: ['agent:read', 'agent:write'] }],
-    ...(cost !== undefined && { executionCost: costOut(cost, at.prices) }),
-  }
-}
-
-export function documentationPath(skill: Skill): string {
-  return `/agent/skills/${encodeURIComponent(skill.id)}/documentation`
-}
 
 /** How prices are shown: in the sandbox as test money. */
 export interface PricesShown {
@@ -50,25 +10,42 @@ export interface PricesShown {
   asked(prices: readonly Price[]): Price[]
 }
 
-function costOut(prices: readonly Price[], shown: PricesShown | undefined) {
-  return priceOut(shown?.asked(prices) ?? prices, shown?.sandbox ?? false)
-}
-
-function cardSkill(skill: Skill, prices: PricesShown | undefined) {
-  const { id, name, description, tags, version, inputModes, outputModes } = skill
+/** The public card of an agent (spec/discovery.md). */
+export function agentCard(
+  agent: Agent,
+  at: { did: string; url: string; prices?: PricesShown | undefined },
+): AgentCard {
   return {
-    id,
-    name,
-    description,
-    tags,
-    version,
-    inputModes,
-    outputModes,
-    documentationPath: documentationPath(skill),
-    ...(skill.executionCost !== undefined && { executionCost: costOut(skill.executionCost, prices) }),
+    id: agentId(at.did),
+    did: at.did,
+    name: agent.name,
+    description: agent.description,
+    url: at.url,
+    version: agent.version,
+    author: agent.author,
+    ...agent.capabilities,
+    signsArtifacts: true,
+    skills: agent.skills.map((skill) => cardSkill(skill, at.prices)),
+    prices: pricesOf(shownPrice(agent), at.prices),
   }
 }
 
-function unique(values: string[]): string[] {
-  return [...new Set(values)]
+export function documentationPath(skill: Skill): string {
+  return `/agent/skills/${encodeURIComponent(skill.id)}/documentation`
+}
+
+function cardSkill(skill: Skill, prices: PricesShown | undefined): CardSkill {
+  return {
+    ...skill,
+    documentationPath: documentationPath(skill),
+    prices: pricesOf(skill.executionCost, prices),
+  }
+}
+
+function pricesOf(
+  prices: readonly Price[] | undefined,
+  shown: PricesShown | undefined,
+): ShownPrices | undefined {
+  if (prices === undefined) return undefined
+  return { ways: shown?.asked(prices) ?? prices, sandbox: shown?.sandbox ?? false }
 }

@@ -1,15 +1,13 @@
 import { deprecatedSettings } from '@parley/kit/process/settings'
 import { rpc } from '@parley/tools/testing/raw-http'
+import { methods as table } from '@parley/wire/codecs/parley/method-names'
 import { afterEach, expect, test } from 'vitest'
 import { testAgent } from '../../testing/test-agent.ts'
-import type { Method } from '../methods/method.ts'
-import { methods } from '../methods/table.ts'
 
 const since = '2026-11-22'
 const atThatTime = `@${Date.UTC(2026, 10, 22) / 1000}`
-const table = methods as Map<string, Method>
-const list = methods.get('tasks/list') as Method
-afterEach(() => void table.set('tasks/list', list))
+const operation = 'listTasks'
+afterEach(() => void table.set('tasks/list', { operation }))
 
 test('an agent with a manifest name that is deprecated says so with every answer (RFC 9745), and in its log', async () => {
   const lines: string[] = []
@@ -36,7 +34,7 @@ test('an agent without deprecated names sends no such header', async () => {
 })
 
 test('a method that the table marks: its answers and errors carry the header, those of other methods do not', async () => {
-  table.set('tasks/list', { ...list, deprecated: { since, use: 'tasks/find' } })
+  table.set('tasks/list', { operation, deprecated: { since, use: 'tasks/find' } })
   await using agent = await testAgent({ handle: () => 'done' })
   const { token } = agent.caller('alice')
   const header = async (method: string, params: object) =>
@@ -48,7 +46,7 @@ test('a method that the table marks: its answers and errors carry the header, th
 
 test('a field that the table marks: answers to calls that have it carry the header', async () => {
   const deprecatedParams = { 'filter.state': { since, use: 'state' } } as const
-  table.set('tasks/list', { ...list, deprecatedParams })
+  table.set('tasks/list', { operation, deprecatedParams })
   await using agent = await testAgent({ handle: () => 'done' })
   const { token } = agent.caller('alice')
   const header = async (params: object) =>
@@ -60,7 +58,7 @@ test('a field that the table marks: answers to calls that have it carry the head
 
 test('a setting that the table marks counts where it is set', () => {
   const mark = { since, use: 'NEW_NAME' } as const
-  const old = { OLD_NAME: { schema: list as never, example: '', meaning: 'm', deprecated: mark } }
+  const old = { OLD_NAME: { schema: undefined as never, example: '', meaning: 'm', deprecated: mark } }
   expect(deprecatedSettings(old, { OLD_NAME: 'x' })).toEqual([{ name: 'OLD_NAME', ...mark }])
   expect(deprecatedSettings(old, { OLD_NAME: '' })).toEqual([])
   expect(deprecatedSettings(old, {})).toEqual([])

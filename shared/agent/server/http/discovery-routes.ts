@@ -1,4 +1,5 @@
 import { sendCacheable } from '@parley/kit/http/send-cacheable'
+import { cardPaths, dialectOf } from '@parley/wire/codecs/dialects'
 import { ParleyError } from '@parley/wire/errors'
 import type { FastifyInstance } from 'fastify'
 import type { Agent, Skill } from '../../author/agent.ts'
@@ -14,9 +15,12 @@ interface Discovered {
 
 /** Card, skills and their documentation; public (spec/discovery.md#skills). */
 export function addDiscoveryRoutes(app: FastifyInstance, { agent, did, baseUrl, prices }: Discovered): void {
-  app.get('/.well-known/agent.json', (request, reply) =>
-    sendCacheable(request, reply, JSON.stringify(agentCard(agent, { did, url: baseUrl(), prices }))),
-  )
+  for (const path of cardPaths())
+    app.get(path, (request, reply) => {
+      const codec = dialectOf({ path, headers: request.headers })
+      const card = agentCard(agent, { did, url: baseUrl(), prices })
+      return sendCacheable(request, reply, JSON.stringify(codec.writeCard(card)))
+    })
   app.get('/agent/skills', async () => ({
     skills: agent.skills.map(skillSummary),
     total: agent.skills.length,

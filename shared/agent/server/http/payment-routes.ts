@@ -5,7 +5,7 @@ import { type Presented, readPayload, readPresented } from '@parley/engine/payme
 import { requirementsOf } from '@parley/engine/payments/x402'
 import type { PaymentRecord } from '@parley/engine/store/payment-store'
 import type { Authenticator } from '@parley/kit/auth/authenticate'
-import { uuid } from '@parley/wire/codecs/parley/message-in'
+import { uuid } from '@parley/wire/codecs/parley/message'
 import { parseParams } from '@parley/wire/codecs/parley/params'
 import { wireObject } from '@parley/wire/codecs/parley/spelling'
 import { ParleyError } from '@parley/wire/errors'

@@ -5,10 +5,12 @@ import { requireJson } from '@parley/kit/http/require-json'
 import { requestLog } from '@parley/kit/http/server'
 import { Audit } from '@parley/kit/process/audit'
 import type { Log } from '@parley/kit/process/log'
-import { chunksOf } from '@parley/wire/codecs/parley/lazy-part'
+import type { RpcPath } from '@parley/wire/codecs/codec'
+import { rpcPaths } from '@parley/wire/codecs/dialects'
+import { chunksOf } from '@parley/wire/codecs/lazy-part'
+import { operations } from '@parley/wire/model/operation'
 import type { FastifyInstance, FastifyReply, FastifyRequest } from 'fastify'
 import type { Dispatcher, Reply } from '../methods/dispatch.ts'
-import { methods } from '../methods/table.ts'
 import { baseUrlFor } from './base-url-for.ts'
 import { sendEventStream } from './sse.ts'
 
@@ -20,12 +22,13 @@ export function addRpcRoutes(
   parts: { dispatcher: Dispatcher; log: Log; stopping: AbortSignal },
 ): void {
   const audit = new Audit(parts.log)
-  const answer = async (request: FastifyRequest, reply: FastifyReply, pathMethod: string | undefined) => {
+  const answer = async (request: FastifyRequest, reply: FastifyReply, { path, method }: RpcPath) => {
     requireJson(request)
     const answered = await parts.dispatcher.dispatch({
       bytes: (request.body as Buffer | undefined) ?? noBytes,
       headers: request.headers,
-      pathMethod,
+      path,
+      pathMethod: method,
       reachedAt: (baseUrl) => baseUrlFor(request, baseUrl),
       signal: () => callerLeaves(reply),
       log: () => requestLog(parts.log, request),
@@ -36,14 +39,17 @@ export function addRpcRoutes(
     tell(audit, request, answered)
     return send(reply, answered, parts.stopping)
   }
-  app.post('/', (request, reply) => answer(request, reply, undefined))
-  for (const name of methods.keys()) app.post(`/${name}`, (request, reply) => answer(request, reply, name))
+  for (const at of rpcPaths()) app.post(at.path, (request, reply) => answer(request, reply, at))
 }
 
 /** Refusals and, for those who want to see them, the writes that were taken. */
-function tell(audit: Audit, request: FastifyRequest, { method, caller, error }: Reply): void {
+function tell(audit: Audit, request: FastifyRequest, { method, operation, caller, error }: Reply): void {
   if (error !== undefined && !isRefusal(error.error)) return
-  if (error === undefined && (!audit.tellsWork || methods.get(method ?? '')?.scope !== 'agent:write')) return
+  if (
+    error === undefined &&
+    (!audit.tellsWork || operation === undefined || operations[operation].scope !== 'agent:write')
+  )
+    return
   const wish = { who: caller, address: request.ip, action: method ?? 'JSON-RPC', requestId: request.id }
   if (error === undefined) audit.worked({ ...wish, allowed: true })
   else audit.decided({ ...wish, allowed: false, reason: reasonOf(error) })
@@ -53,7 +59,8 @@ function send(reply: FastifyReply, answered: Reply, stopping: AbortSignal): Fast
   reply.code(answered.status).header('cache-control', 'no-store').headers(answered.headers)
   const { claim } = answered
   if (claim !== undefined) releaseWhenRead(reply, claim)
-  if ('frames' in answered) return sendEventStream(reply, answered.frames, { stopping, claim })
+  if ('items' in answered)
+    return sendEventStream(reply, answered.items, { stopping, claim, writer: answered.writer })
   reply.type('application/json; charset=utf-8')
   if ('body' in answered) return reply.send(answered.body)
   return reply.send(Readable.from(chunksOf(answered.json), { objectMode: false }))

@@ -1,8 +1,8 @@
 import { connect, type Socket } from 'node:net'
 import type { InProcessEventBus } from '@parley/engine/events/in-process'
+import type { Frame, FrameWriter } from '@parley/wire/codecs/codec'
 import { afterEach, expect, test, vi } from 'vitest'
 import { type TestAgent, testAgent } from '../../testing/test-agent.ts'
-import type { Frame } from '../methods/method.ts'
 import { eventStream } from './sse.ts'
 
 afterEach(() => {
@@ -10,6 +10,7 @@ afterEach(() => {
 })
 
 const never = new AbortController().signal
+const writer: FrameWriter<Frame> = { write: (frame) => frame, writePart: (part) => part }
 
 /** Frames that come when the test says so. */
 function handMade() {
@@ -30,7 +31,7 @@ function handMade() {
 
 test('a numbered frame has id and data, one without a number data alone, on one line each', async () => {
   const { frames, say } = handMade()
-  const text = eventStream(frames, { stopping: never })
+  const text = eventStream(frames, { writer, stopping: never })
   const first = text.next()
   say({ done: false, value: { id: 0, data: { text: 'a\nb\r\n\u2028' } } })
   expect((await first).value).toBe('id: 0\ndata: {"text":"a\\nb\\r\\n\u2028"}\n\n')
@@ -45,7 +46,7 @@ test('a numbered frame has id and data, one without a number data alone, on one 
 test('a comment line every 15 s, and no frame is lost by it', async () => {
   vi.useFakeTimers()
   const { frames, say } = handMade()
-  const text = eventStream(frames, { stopping: never })
+  const text = eventStream(frames, { writer, stopping: never })
   for (let i = 0; i < 3; i += 1) {
     const next = text.next()
     await vi.advanceTimersByTimeAsync(15_000)
@@ -59,7 +60,7 @@ test('a comment line every 15 s, and no frame is lost by it', async () => {
 test('a stop ends the stream with a comment and leaves the frames', async () => {
   const { frames, wasReturned } = handMade()
   const stopping = new AbortController()
-  const text = eventStream(frames, { stopping: stopping.signal })
+  const text = eventStream(frames, { writer, stopping: stopping.signal })
   const next = text.next()
   stopping.abort()
   expect((await next).value).toMatch(/^: /)

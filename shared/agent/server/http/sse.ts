@@ -3,9 +3,9 @@ import { setTimeout as delay } from 'node:timers/promises'
 import { SlowReaderError, TooMuchUnread } from '@parley/engine/events/follow-task'
 import { stallMs } from '@parley/kit/http/release-when-read'
 import type { AnswerClaim } from '@parley/kit/process/answer-budget'
-import { chunksOf, type LazyJson, roughBytesOf, toLazyJson } from '@parley/wire/codecs/parley/lazy-part'
+import type { FrameWriter } from '@parley/wire/codecs/codec'
+import { chunksOf, type LazyJson, roughBytesOf, toLazyJson } from '@parley/wire/codecs/lazy-part'
 import type { FastifyReply } from 'fastify'
-import type { Frame } from '../methods/method.ts'
 
 const heartbeatMs = 15_000
 /** A stream of a stopping server that has been quiet for so long has nothing more to tell. */
@@ -13,17 +13,18 @@ const stopQuietMs = 100
 /** In characters; longer ones are sent in chunks. */
 const smallFrameLength = 64 * 1024
 
-export interface EventStreamOptions {
+export interface EventStreamOptions<Item> {
+  writer: FrameWriter<Item>
   stopping: AbortSignal
   /** Holds the bytes of the present frame. Absent: they are not counted. */
   claim?: AnswerClaim | undefined
 }
 
 /** Server-sent events: one `data` line of JSON per frame, `id` on numbered ones, a comment every 15 s. */
-export function sendEventStream(
+export function sendEventStream<Item>(
   reply: FastifyReply,
-  frames: AsyncIterable<Frame>,
-  options: EventStreamOptions,
+  items: AsyncIterable<Item>,
+  options: EventStreamOptions<Item>,
 ): FastifyReply {
   reply.headers({
     'content-type': 'text/event-stream; charset=utf-8',
@@ -33,30 +34,31 @@ export function sendEventStream(
   // A reader that takes nothing, not even the heartbeats, holds a place for nobody.
   reply.raw.setTimeout(stallMs, () => reply.raw.destroy())
   // A small buffer: what a slow reader does not take waits where it is counted.
-  const stream = Readable.from(eventStream(frames, options), { objectMode: false, highWaterMark: 16 * 1024 })
+  const stream = Readable.from(eventStream(items, options), { objectMode: false, highWaterMark: 16 * 1024 })
   return reply.send(stream)
 }
 
-type Step = IteratorResult<Frame, unknown> | 'heartbeat' | 'stopping'
+type Step<Item> = IteratorResult<Item, unknown> | 'heartbeat' | 'stopping'
 
-export async function* eventStream(
-  frames: AsyncIterable<Frame>,
-  { stopping, claim }: EventStreamOptions,
+export async function* eventStream<Item>(
+  items: AsyncIterable<Item>,
+  options: EventStreamOptions<Item>,
 ): AsyncGenerator<string | Buffer> {
-  const iterator = frames[Symbol.asyncIterator]()
+  const { stopping, claim } = options
+  const iterator = items[Symbol.asyncIterator]()
   const interruption = new Interruption(stopping)
   try {
     let next = iterator.next()
     for (;;) {
-      const step = await Promise.race<Step>([next, interruption.wait()])
+      const step = await Promise.race<Step<Item>>([next, interruption.wait()])
       if (step === 'heartbeat') yield ': still here\n\n'
       else if (step === 'stopping') {
-        yield* lastFrames(iterator, next, claim)
+        yield* lastFrames(iterator, next, options)
         yield ': the server is stopping\n\n'
         return
       } else if (step.done === true) return
       else {
-        const rendered = render(step.value, claim)
+        const rendered = render(step.value, options)
         if (typeof rendered === 'string') yield rendered
         else yield* chunksOf(rendered)
         claim?.shrink(0)
@@ -76,15 +78,15 @@ export async function* eventStream(
 }
 
 /** What was committed before the stop is told still. */
-async function* lastFrames(
-  iterator: AsyncIterator<Frame>,
-  first: Promise<IteratorResult<Frame, unknown>>,
-  claim: AnswerClaim | undefined,
+async function* lastFrames<Item>(
+  iterator: AsyncIterator<Item>,
+  first: Promise<IteratorResult<Item, unknown>>,
+  options: EventStreamOptions<Item>,
 ): AsyncGenerator<string | Buffer> {
   for (let next = first; ; next = iterator.next()) {
     const step = await Promise.race([next, delay(stopQuietMs, undefined, { ref: false })])
     if (step === undefined || step.done === true) return
-    const rendered = render(step.value, claim)
+    const rendered = render(step.value, options)
     if (typeof rendered === 'string') yield rendered
     else yield* chunksOf(rendered)
   }
@@ -94,10 +96,15 @@ async function* lastFrames(
  * The frame as text where it is small. Its bytes are claimed until the stream asks for what comes after it.
  * @throws TooMuchUnread
  */
-function render({ id, data }: Frame, claim: AnswerClaim | undefined): string | LazyJson {
+function render<Item>(item: Item, { writer, claim }: EventStreamOptions<Item>): string | LazyJson {
+  const { id, data } = writer.write(item)
   claim?.shrink(0)
   if (claim?.tryReserve(roughBytesOf(data)) === false) throw new TooMuchUnread('no room for the frame')
-  const json = toLazyJson(data, (text) => `${id === undefined ? '' : `id: ${id}\n`}data: ${text}\n\n`)
+  const json = toLazyJson(
+    data,
+    writer.writePart,
+    (text) => `${id === undefined ? '' : `id: ${id}\n`}data: ${text}\n\n`,
+  )
   const [text = ''] = json.texts
   return json.parts.length === 0 && text.length <= smallFrameLength ? text : json
 }

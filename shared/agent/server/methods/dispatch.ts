@@ -2,10 +2,13 @@ import { createHash } from 'node:crypto'
 import type { IncomingHttpHeaders } from 'node:http'
 import { PaymentRequired } from '@parley/engine/payments/payment-refused'
 import { type Authenticator, requireScope } from '@parley/kit/auth/authenticate'
+import type { Caller } from '@parley/kit/auth/caller'
 import type { AnswerBudget, AnswerClaim } from '@parley/kit/process/answer-budget'
 import type { Log } from '@parley/kit/process/log'
 import { logFailure } from '@parley/kit/process/log-failure'
-import { type LazyJson, toLazyJson } from '@parley/wire/codecs/parley/lazy-part'
+import type { Codec, FrameWriter } from '@parley/wire/codecs/codec'
+import { dialectOf } from '@parley/wire/codecs/dialects'
+import { type LazyJson, toLazyJson } from '@parley/wire/codecs/lazy-part'
 import { ParleyError } from '@parley/wire/errors'
 import {
   errorEnvelope,
@@ -16,14 +19,19 @@ import {
   resultEnvelope,
 } from '@parley/wire/jsonrpc/envelope'
 import { parseJson } from '@parley/wire/jsonrpc/parse-json'
-import { deprecatedFields, deprecationHeader } from '@parley/wire/model/deprecation'
-import type { Frame, Method, Services } from './method.ts'
+import type { Calls } from '@parley/wire/model/call'
+import { deprecationHeader } from '@parley/wire/model/deprecation'
+import type { StreamItem } from '@parley/wire/model/event'
+import { type Operation, operations } from '@parley/wire/model/operation'
+import type { Call, Method, Services } from './method.ts'
 import { methods } from './table.ts'
 
 /** A JSON-RPC request as it came in. */
 export interface Incoming {
   bytes: Buffer
   headers: IncomingHttpHeaders
+  /** The path of the request, one of `rpcPaths()`. */
+  path: string
   /** The method that the path names (`POST /tasks/get`); undefined for `POST /`. */
   pathMethod: string | undefined
   /** The address that the caller used, given the agent's own. */
@@ -37,22 +45,34 @@ export type Reply = {
   status: number
   headers: Record<string, string>
   method: string | undefined
+  operation: Operation | undefined
   /** Who called, where the token said it. */
   caller: string | undefined
   /** Absent: the call was answered. */
   error?: ParleyError
   /** The memory that the answer holds; to be disposed once it has been read or its client has left. */
   claim?: AnswerClaim
-} & ({ body: string } | { json: LazyJson } | { frames: AsyncIterable<Frame> })
+} & ({ body: string } | { json: LazyJson } | { items: AsyncIterable<StreamItem>; writer: FrameWriter })
 
 /** What is known of a request so far. */
 interface Seen {
   id: RequestId
+  codec: Codec
   method: string | undefined
+  operation: Operation | undefined
   caller: string | undefined
   claim?: AnswerClaim
   /** Headers of every answer from here on. */
   headers?: Record<string, string>
+}
+
+/** A call that may run. */
+interface Accepted {
+  incoming: Incoming
+  request: RpcRequest
+  caller: Caller
+  claim: AnswerClaim
+  seen: Seen
 }
 
 /** Bodies up to this size are read for their id when the caller is refused before the body was looked at. */
@@ -81,7 +101,13 @@ export class Dispatcher {
   }
 
   async dispatch(incoming: Incoming): Promise<Reply> {
-    const seen: Seen = { id: null, method: undefined, caller: undefined }
+    const seen: Seen = {
+      id: null,
+      codec: dialectOf(incoming),
+      method: undefined,
+      operation: undefined,
+      caller: undefined,
+    }
     try {
       return await this.#answer(incoming, seen)
     } catch (thrown) {
@@ -89,9 +115,10 @@ export class Dispatcher {
       if (thrown instanceof PaymentRequired) return { ...withoutId(seen), ...answerOf(thrown) }
       const error = ParleyError.from(thrown)
       if (error.status >= 500) logFailure(incoming.log(), error, { method: seen.method })
-      const { id, method, caller } = seen
+      const { id, codec, method, operation, caller } = seen
       const headers = { ...seen.headers, ...error.headers }
-      return { status: error.status, headers, method, caller, error, body: errorEnvelope(id, error) }
+      const { status, ...written } = codec.writeError(error)
+      return { status, headers, method, operation, caller, error, body: errorEnvelope(id, written) }
     }
   }
 
@@ -111,21 +138,35 @@ export class Dispatcher {
     if (incoming.pathMethod !== undefined && incoming.pathMethod !== request.method) {
       throw new ParleyError('InvalidRequest', { message: 'method differs from the path' })
     }
-    const method = methods.get(request.method)
-    if (method === undefined) throw new ParleyError('MethodNotFound')
+    const codec = dialectOf({ path: incoming.path, headers: sent, method: request.method })
+    seen.codec = codec
+    const operation = codec.methods.get(request.method)?.operation
+    if (operation === undefined) throw new ParleyError('MethodNotFound')
     seen.method = request.method
-    seen.headers = deprecationOf(method, request.params)
-    requireScope(caller, method.scope)
-    this.#requireService(method)
+    seen.operation = operation
+    seen.headers = { ...deprecationHeader(codec.deprecations(request.method, request.params)) }
+    requireScope(caller, operations[operation].scope)
+    this.#requireService(operation)
+    return this.#run(operation, { incoming, request, caller, claim, seen })
+  }
+
+  /** Runs the operation and writes its answer in the dialect of the caller. */
+  // oxlint-disable-next-line typescript/no-unnecessary-type-parameters -- links the params, the method and the result of one operation
+  async #run<O extends Operation>(
+    operation: O,
+    { incoming, request, caller, claim, seen }: Accepted,
+  ): Promise<Reply> {
+    const { codec } = seen
+    const method: Method<O> = methods[operation]
     const takeSignature = once(() => this.#authenticator.takeOnce(caller))
-    const writes = method.scope === 'agent:write'
+    const writes = operations[operation].scope === 'agent:write'
     // The answer to a message holds the message. After the first write it is too late to refuse.
-    if (writes) claim.reserve(bytes.byteLength)
+    if (writes) claim.reserve(incoming.bytes.byteLength)
     if (writes && method.takesSignature === undefined) await takeSignature()
-    const answer = await method.run(this.#services, {
+    const call: Call<Calls[O]['params']> = {
       caller,
-      params: request.params,
-      headers: sent,
+      params: () => codec.readParams(operation, request.params),
+      headers: incoming.headers,
       baseUrl: () => incoming.reachedAt(this.#services.baseUrl()),
       bodyHash: () => hashOf(request),
       takeSignature,
@@ -137,25 +178,27 @@ export class Dispatcher {
       get log() {
         return incoming.log()
       },
-    })
-    // Nobody is answered without it, whatever way a method took.
+    }
+    const answer = await method.run(this.#services, call)
+    // No answer goes out without it, whichever way the method took.
     if (writes) await takeSignature()
     const headers = { ...seen.headers, ...answer.headers }
-    const reply = { status: 200, headers, method: request.method, caller: caller.id, claim }
-    if ('frames' in answer) {
+    const reply = { status: 200, headers, method: request.method, operation, caller: caller.id, claim }
+    if ('items' in answer) {
       // From here on each frame is counted.
       claim.shrink(0)
-      return { ...reply, frames: answer.frames }
+      return { ...reply, items: answer.items, writer: codec.openStream(request.id) }
     }
-    const json = toLazyJson(answer.result, (result) => resultEnvelope(request.id, result))
+    const result = codec.writeResult(operation, answer.result)
+    const json = toLazyJson(result, codec.writePart, (text) => resultEnvelope(request.id, text))
     if (writes) claim.tryReserve(json.bytes)
     else claim.reserve(json.bytes)
     claim.shrink(json.bytes)
     return json.parts.length === 0 ? { ...reply, body: json.texts.join('') } : { ...reply, json }
   }
 
-  #requireService(method: Method): void {
-    if (!this.#draining || method.scope === 'agent:read') return
+  #requireService(operation: Operation): void {
+    if (!this.#draining || operations[operation].scope === 'agent:read') return
     throw new ParleyError('Unavailable', {
       message: 'The agent is stopping',
       data: { reason: 'draining' },
@@ -176,7 +219,7 @@ function hashOf({ method, params }: RpcRequest): string {
     .digest('base64url')
 }
 
-const withoutId = ({ method, caller }: Seen) => ({ method, caller })
+const withoutId = ({ method, operation, caller }: Seen) => ({ method, operation, caller })
 
 /** Its body is x402's and not the envelope. */
 const answerOf = ({ status, headers, body }: PaymentRequired) => ({ status, headers, body })
@@ -188,14 +231,4 @@ function idOfRefused(bytes: Buffer): RequestId {
   } catch {
     return null
   }
-}
-
-/** The `Deprecation` header, where the tables mark the method or a field of the call. */
-function deprecationOf(
-  { deprecated, deprecatedParams }: Method,
-  params: Record<string, unknown>,
-): Record<string, string> {
-  if (deprecated === undefined && deprecatedParams === undefined) return {}
-  const fields = deprecatedFields(deprecatedParams ?? {}, params)
-  return { ...deprecationHeader(deprecated === undefined ? fields : [deprecated, ...fields]) }
 }

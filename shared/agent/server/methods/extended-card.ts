@@ -1,12 +1,12 @@
 import { ParleyError } from '@parley/wire/errors'
 import { agentCard } from '../discovery/agent-card.ts'
-import type { Answer, Services } from './method.ts'
+import type { Run } from './method.ts'
 
-/** The public card and what the author adds for callers with agent:read; -32007 when nothing is published. */
-export async function getExtendedCard({ agent, did, baseUrl }: Services): Promise<Answer> {
+/** The public card with the author's additions; -32007 when the author publishes none. */
+export const getExtendedCard: Run<'getExtendedCard'> = async ({ agent, did, baseUrl }) => {
   const { extendedCard } = agent
   if (extendedCard === undefined) throw new ParleyError('AuthenticatedExtendedCardNotConfigured')
-  const { skills, ...fields } = extendedCard
-  const more = { ...agent, skills: [...agent.skills, ...(skills ?? [])] }
-  return { result: { ...agentCard(more, { did, url: baseUrl() }), ...fields } }
+  const { skills, ...more } = extendedCard
+  const extended = { ...agent, skills: [...agent.skills, ...(skills ?? [])] }
+  return { result: { ...agentCard(extended, { did, url: baseUrl() }), more } }
 }

@@ -1,5 +1,5 @@
 import { boundedText } from '@parley/kit/auth/bounded-text'
-import { part, uuid } from '@parley/wire/codecs/parley/message-in'
+import { part, uuid } from '@parley/wire/codecs/parley/message'
 import { wireObject } from '@parley/wire/codecs/parley/spelling'
 import { ParleyError } from '@parley/wire/errors'
 import { type Task, taskStates } from '@parley/wire/model/task'

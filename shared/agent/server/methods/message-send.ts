@@ -1,25 +1,23 @@
 import type { TaskRecord } from '@parley/engine/store/store'
-import { type MessageSend, messageSend, parseParams } from '@parley/wire/codecs/parley/params'
-import { taskOut } from '@parley/wire/codecs/parley/wire-out'
 import { ParleyError } from '@parley/wire/errors'
+import type { SendMessage } from '@parley/wire/model/call'
 import { modesMatch } from '@parley/wire/model/mime'
 import { isPaused } from '@parley/wire/model/task'
 import { timestamp } from '@parley/wire/model/timestamp'
 import { continueTask } from './continue-task.ts'
 import { checkInlineWebhook, type InlineWebhook } from './inline-webhook.ts'
 import { MessageClaims } from './message-claims.ts'
-import type { Answer, Call, Services } from './method.ts'
+import type { Call, Run, Services } from './method.ts'
 import { newId } from './new-id.ts'
 import { type AcceptedMessage, type NewTask, newRecord } from './new-record.ts'
 import { isPaymentInProgress, payForTask, taskOfSameRequest } from './pay-first.ts'
 import { readReferences } from './references.ts'
 
 /** `message/send` (spec/methods.md#messagesend): answers with the stored task in `submitted`. */
-export async function sendMessage(services: Services, call: Call): Promise<Answer> {
-  const params = parseParams(messageSend, call.params)
-  const { record, start, headers } = await acceptMessage(services, call, params)
+export const sendMessage: Run<'sendMessage'> = async (services, call) => {
+  const { record, start, headers } = await acceptMessage(services, call, call.params())
   start()
-  return { result: taskOut(record), ...(headers !== undefined && { headers }) }
+  return { result: record, ...(headers !== undefined && { headers }) }
 }
 
 /**
@@ -29,7 +27,7 @@ export async function sendMessage(services: Services, call: Call): Promise<Answe
 export async function acceptMessage(
   services: Services,
   call: Call,
-  params: MessageSend,
+  params: SendMessage,
 ): Promise<AcceptedMessage> {
   const { message, configuration } = params
   const owner = call.caller.id

@@ -5,10 +5,12 @@ import type { Store } from '@parley/engine/store/store'
 import type { TaskEngine } from '@parley/engine/tasks/engine'
 import type { WorkFigures } from '@parley/engine/tasks/work-figures'
 import type { Registrations } from '@parley/engine/webhooks/registrations'
-import type { Caller, Scope } from '@parley/kit/auth/caller'
+import type { Caller } from '@parley/kit/auth/caller'
 import type { AnswerClaim } from '@parley/kit/process/answer-budget'
 import type { Log } from '@parley/kit/process/log'
-import type { DeprecationMark } from '@parley/wire/model/deprecation'
+import type { Calls } from '@parley/wire/model/call'
+import type { StreamItem } from '@parley/wire/model/event'
+import type { Operation } from '@parley/wire/model/operation'
 import type { Agent } from '../../author/agent.ts'
 import type { TaskRunner } from '../runner/run-task.ts'
 import type { ForeignTasks } from './foreign-task.ts'
@@ -34,10 +36,11 @@ export interface Services {
   did: string
 }
 
-/** One call of one method. */
-export interface Call {
+/** One call of one operation. */
+export interface Call<Params = unknown> {
   caller: Caller
-  params: Record<string, unknown>
+  /** Reads the params in the dialect of the caller. @throws ParleyError InvalidParams */
+  params: () => Params
   /** Request headers, lower case. */
   headers: Readonly<Record<string, string | string[] | undefined>>
   /** The address that the caller used: the gateway's, where the call came through one that is trusted. */
@@ -63,24 +66,17 @@ export interface Call {
   log: Log
 }
 
-/** What a method answers: a result, perhaps with headers, or a stream of frames. Both may hold lazy parts. */
-export type Answer =
-  | { result: unknown; headers?: Record<string, string> }
-  | { frames: AsyncIterable<Frame>; headers?: Record<string, string> }
+/** A result, optionally with headers, or the items of a stream. Both may hold lazy parts. */
+export type Answer<Result = unknown> =
+  | { result: Result; headers?: Record<string, string> }
+  | { items: AsyncIterable<StreamItem>; headers?: Record<string, string> }
 
-/** One server-sent event. Only numbered ones carry an id. */
-export interface Frame {
-  id?: number
-  data: unknown
-}
-
-export interface Method {
-  scope: Scope
-  /** It takes the signature of the call itself; of every other one that writes it is taken before `run`. */
+/** How an operation runs; its scope is a column of `operations`. */
+export interface Method<O extends Operation> {
+  /** The method takes the signature of the call itself. Of other operations that write, it is taken before `run`. */
   takesSignature?: true
-  run: (services: Services, call: Call) => Promise<Answer>
-  /** Its answers carry the `Deprecation` header. */
-  deprecated?: DeprecationMark
-  /** Params, by their path as they are written on the wire: answers to calls that have one carry the header. */
-  deprecatedParams?: Readonly<Record<string, DeprecationMark>>
+  run: (services: Services, call: Call<Calls[O]['params']>) => Promise<Answer<Calls[O]['result']>>
 }
+
+/** The type of a method's `run`. */
+export type Run<O extends Operation> = Method<O>['run']

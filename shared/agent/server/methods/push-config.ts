@@ -1,22 +1,14 @@
 import type { PushConfig } from '@parley/engine/store/webhook-store'
 import type { Registrations } from '@parley/engine/webhooks/registrations'
-import {
-  parseParams,
-  pushConfigDelete,
-  pushConfigGet,
-  pushConfigList,
-  pushConfigSet,
-} from '@parley/wire/codecs/parley/params'
 import { ParleyError } from '@parley/wire/errors'
 import { isTerminal } from '@parley/wire/model/task'
-import type { Answer, Call, Services } from './method.ts'
-import { pushConfigOut } from './push-config-out.ts'
+import type { Run, Services } from './method.ts'
 import { requireTask } from './tasks.ts'
 
 /** Events from this moment on; on an ended task none (the log of `tasks/events` has them all). */
-export async function setPushConfig(services: Services, call: Call): Promise<Answer> {
+export const setPushConfig: Run<'setPushConfig'> = async (services, call) => {
   const registrations = requirePush(services)
-  const { taskId, longRunning, pushNotificationConfig } = parseParams(pushConfigSet, call.params)
+  const { taskId, longRunning, pushNotificationConfig } = call.params()
   await requireTask(services, call, taskId)
   await registrations.check(pushNotificationConfig)
   // Looking up the name took time; what was told meanwhile is not owed.
@@ -27,32 +19,32 @@ export async function setPushConfig(services: Services, call: Call): Promise<Ans
     open: !isTerminal(task.status.state),
     isNew: false,
   })
-  return { result: pushConfigOut(config) }
+  return { result: config }
 }
 
 /** The config that was set last, unless one is named. */
-export async function getPushConfig(services: Services, call: Call): Promise<Answer> {
+export const getPushConfig: Run<'getPushConfig'> = async (services, call) => {
   const registrations = requirePush(services)
-  const { taskId, pushNotificationConfigId: id } = parseParams(pushConfigGet, call.params)
+  const { taskId, pushNotificationConfigId: id } = call.params()
   const task = await requireTask(services, call, taskId)
   const found = id === undefined ? (await registrations.list(task))[0] : await registrations.find(task, id)
-  return { result: pushConfigOut(requireConfig(found, taskId)) }
+  return { result: requireConfig(found, taskId) }
 }
 
-export async function listPushConfigs(services: Services, call: Call): Promise<Answer> {
+export const listPushConfigs: Run<'listPushConfigs'> = async (services, call) => {
   const registrations = requirePush(services)
-  const { taskId } = parseParams(pushConfigList, call.params)
+  const { taskId } = call.params()
   const task = await requireTask(services, call, taskId)
-  return { result: (await registrations.list(task)).map(pushConfigOut) }
+  return { result: await registrations.list(task) }
 }
 
 /** What waits for it is not sent. */
-export async function deletePushConfig(services: Services, call: Call): Promise<Answer> {
+export const deletePushConfig: Run<'deletePushConfig'> = async (services, call) => {
   const registrations = requirePush(services)
-  const { taskId, pushNotificationConfigId } = parseParams(pushConfigDelete, call.params)
+  const { taskId, pushNotificationConfigId } = call.params()
   const task = await requireTask(services, call, taskId)
   const removed = await registrations.remove(task, pushNotificationConfigId)
-  return { result: pushConfigOut(requireConfig(removed, taskId)) }
+  return { result: requireConfig(removed, taskId) }
 }
 
 /** @throws ParleyError -32005 with the push-specific name (spec/webhooks.md#capability) */

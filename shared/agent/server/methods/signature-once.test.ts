@@ -3,6 +3,8 @@ import { makeDid } from '@parley/kit/did/did'
 import { keyPairFromSeed } from '@parley/kit/did/keys'
 import { signRequest, unixNow } from '@parley/kit/did/signature'
 import { rpc } from '@parley/tools/testing/raw-http'
+import { methods as names } from '@parley/wire/codecs/parley/method-names'
+import { type Operation, operations } from '@parley/wire/model/operation'
 import { afterEach, beforeEach, expect, test } from 'vitest'
 import { type TestAgent, testAgent } from '../../testing/test-agent.ts'
 import { methods } from './table.ts'
@@ -103,8 +105,11 @@ test('the repeat of a message by its Idempotency-Key needs a signature of its ow
   expect((again.result as { id: string }).id).toBe((first.result as { id: string }).id)
 })
 
-test.each([...methods].filter(([, method]) => method.scope === 'agent:write' && !method.takesSignature))(
-  '%s is taken once, whatever comes of it',
+const isTakenForIt = (operation: Operation) =>
+  operations[operation].scope === 'agent:write' && methods[operation].takesSignature === undefined
+
+test.each([...names].filter(([, { operation }]) => isTakenForIt(operation)))(
+  'the signature of %s counts once, even if the call fails',
   async (method) => {
     const call = signedCall(method, {})
     expect((await call()).reason).not.toBe('replayed')

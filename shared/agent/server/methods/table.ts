@@ -1,3 +1,4 @@
+import type { Operation } from '@parley/wire/model/operation'
 import { clearContext, listContexts } from './contexts.ts'
 import { getExtendedCard } from './extended-card.ts'
 import { sendMessage } from './message-send.ts'
@@ -7,21 +8,21 @@ import { deletePushConfig, getPushConfig, listPushConfigs, setPushConfig } from 
 import { listTaskEvents } from './task-events.ts'
 import { cancelTask, getTask, giveFeedback, listTasks } from './tasks.ts'
 
-/** The methods of the JSON-RPC API with their scopes (spec/methods.md#method-table). */
-export const methods: ReadonlyMap<string, Method> = new Map<string, Method>([
-  ['message/send', { scope: 'agent:write', takesSignature: true, run: sendMessage }],
-  ['message/stream', { scope: 'agent:write', takesSignature: true, run: streamMessage }],
-  ['tasks/get', { scope: 'agent:read', run: getTask }],
-  ['tasks/list', { scope: 'agent:read', run: listTasks }],
-  ['tasks/cancel', { scope: 'agent:write', takesSignature: true, run: cancelTask }],
-  ['tasks/feedback', { scope: 'agent:write', takesSignature: true, run: giveFeedback }],
-  ['tasks/events', { scope: 'agent:read', run: listTaskEvents }],
-  ['tasks/resubscribe', { scope: 'agent:read', run: resubscribe }],
-  ['tasks/pushNotificationConfig/set', { scope: 'agent:write', run: setPushConfig }],
-  ['tasks/pushNotificationConfig/get', { scope: 'agent:read', run: getPushConfig }],
-  ['tasks/pushNotificationConfig/list', { scope: 'agent:read', run: listPushConfigs }],
-  ['tasks/pushNotificationConfig/delete', { scope: 'agent:write', run: deletePushConfig }],
-  ['contexts/list', { scope: 'agent:read', run: listContexts }],
-  ['contexts/clear', { scope: 'agent:write', run: clearContext }],
-  ['agent/getAuthenticatedExtendedCard', { scope: 'agent:read', run: getExtendedCard }],
-])
+/** Every operation of an agent. Method names and params are up to the dialect of the caller. */
+export const methods: { readonly [O in Operation]: Method<O> } = {
+  sendMessage: { takesSignature: true, run: sendMessage },
+  streamMessage: { takesSignature: true, run: streamMessage },
+  getTask: { run: getTask },
+  listTasks: { run: listTasks },
+  cancelTask: { takesSignature: true, run: cancelTask },
+  giveFeedback: { takesSignature: true, run: giveFeedback },
+  listTaskEvents: { run: listTaskEvents },
+  resubscribe: { run: resubscribe },
+  setPushConfig: { run: setPushConfig },
+  getPushConfig: { run: getPushConfig },
+  listPushConfigs: { run: listPushConfigs },
+  deletePushConfig: { run: deletePushConfig },
+  listContexts: { run: listContexts },
+  clearContext: { run: clearContext },
+  getExtendedCard: { run: getExtendedCard },
+}

@@ -1,9 +1,8 @@
 import type { Feedback, TaskRecord } from '@parley/engine/store/store'
-import { parseParams, taskCancel, taskGet, tasksFeedback, tasksList } from '@parley/wire/codecs/parley/params'
-import { taskOut } from '@parley/wire/codecs/parley/wire-out'
 import { ParleyError } from '@parley/wire/errors'
+import type { Task } from '@parley/wire/model/task'
 import { timestamp } from '@parley/wire/model/timestamp'
-import type { Answer, Call, Services } from './method.ts'
+import type { Call, Run, Services } from './method.ts'
 
 /** @throws ParleyError TaskNotFound, the same for a task that is not there and one of another owner */
 export async function requireTask({ store }: Services, call: Call, taskId: string): Promise<TaskRecord> {
@@ -19,13 +18,19 @@ export async function requireOutline({ store }: Services, call: Call, taskId: st
   return outline.task
 }
 
-export async function getTask(services: Services, call: Call): Promise<Answer> {
-  const { taskId, historyLength } = parseParams(taskGet, call.params)
-  return { result: taskOut(await requireOutline(services, call, taskId), historyLength) }
+/** With the newest messages only, where the caller limits their number. */
+function withHistory<T extends Task>(task: T, historyLength: number | undefined): T {
+  if (historyLength === undefined || historyLength >= task.history.length) return task
+  return { ...task, history: task.history.slice(task.history.length - historyLength) }
 }
 
-export async function listTasks({ store }: Services, call: Call): Promise<Answer> {
-  const { historyLength, limit, cursor, contextId, state } = parseParams(tasksList, call.params)
+export const getTask: Run<'getTask'> = async (services, call) => {
+  const { taskId, historyLength } = call.params()
+  return { result: withHistory(await requireOutline(services, call, taskId), historyLength) }
+}
+
+export const listTasks: Run<'listTasks'> = async ({ store }, call) => {
+  const { historyLength, limit, cursor, contextId, state } = call.params()
   const query = {
     owner: call.caller.id,
     limit,
@@ -35,10 +40,7 @@ export async function listTasks({ store }: Services, call: Call): Promise<Answer
   }
   const page = await store.outlineTasks(query, call.reserve)
   // The list is in the order of creation: merging the lists of several agents requires it.
-  const result = page.items.map(({ task }) => ({
-    ...taskOut(task, historyLength),
-    created_at: task.createdAt,
-  }))
+  const result = page.items.map(({ task }) => withHistory(task, historyLength))
   return { result, headers: nextCursor(page) }
 }
 
@@ -47,16 +49,16 @@ export function nextCursor(page: { nextCursor?: string }): Record<string, string
   return page.nextCursor === undefined ? {} : { 'x-next-cursor': page.nextCursor }
 }
 
-export async function cancelTask(services: Services, call: Call): Promise<Answer> {
-  const { taskId } = parseParams(taskCancel, call.params)
+export const cancelTask: Run<'cancelTask'> = async (services, call) => {
+  const { taskId } = call.params()
   const task = await requireTask(services, call, taskId)
   await call.takeSignature()
-  return { result: taskOut(await services.engine.change(task, () => ({ kind: 'cancel' }))) }
+  return { result: await services.engine.change(task, () => ({ kind: 'cancel' })) }
 }
 
 /** Does not change the task; a second call of the same caller replaces the first (spec/methods.md#tasksfeedback). */
-export async function giveFeedback(services: Services, call: Call): Promise<Answer> {
-  const { taskId, feedback, rating, metadata } = parseParams(tasksFeedback, call.params)
+export const giveFeedback: Run<'giveFeedback'> = async (services, call) => {
+  const { taskId, feedback, rating, metadata } = call.params()
   const task = await requireTask(services, call, taskId)
   if (task.status.state !== 'completed') {
     throw new ParleyError('UnsupportedOperation', {
@@ -70,5 +72,5 @@ export async function giveFeedback(services: Services, call: Call): Promise<Answ
   await call.takeSignature()
   await services.store.saveFeedback(given)
   if (rating !== undefined) services.figures.rated(taskId, rating)
-  return { result: { success: true, task_id: taskId, message: 'Feedback was recorded' } }
+  return { result: { taskId } }
 }

@@ -1,7 +1,7 @@
 import type { Cursors } from '@parley/kit/database/cursor'
 import { insertMissing } from '@parley/kit/database/mongodb/database'
 import { hashOf, keyText, positionOf } from '@parley/kit/database/mongodb/keys'
-import { LazyPart } from '@parley/wire/codecs/parley/lazy-part'
+import { LazyPart } from '@parley/wire/codecs/lazy-part'
 import { ParleyError } from '@parley/wire/errors'
 import type { Part } from '@parley/wire/model/task'
 import { isTerminal, type TaskState } from '@parley/wire/model/task'

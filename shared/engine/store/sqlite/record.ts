@@ -1,6 +1,6 @@
 import type { Cursors } from '@parley/kit/database/cursor'
 import type { SqliteDatabase } from '@parley/kit/database/sqlite/database'
-import { LazyPart } from '@parley/wire/codecs/parley/lazy-part'
+import { LazyPart } from '@parley/wire/codecs/lazy-part'
 import type { Part } from '@parley/wire/model/task'
 import type { LargePart, LargeParts } from '../large-parts.ts'
 import type { Admit, TaskOutline, TaskRecord } from '../store.ts'

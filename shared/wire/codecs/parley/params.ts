@@ -1,8 +1,10 @@
 import { z } from 'zod'
 import { ParleyError } from '../../errors.ts'
+import type { Calls } from '../../model/call.ts'
+import type { Operation } from '../../model/operation.ts'
 import { taskStates } from '../../model/task.ts'
-import { jsonObject, messageIn, uuid } from './message-in.ts'
-import { pushNotificationConfig } from './push-config-in.ts'
+import { jsonObject, messageIn, uuid } from './message.ts'
+import { pushNotificationConfig } from './push-config.ts'
 import { wireObject } from './spelling.ts'
 
 /** Params of every method (spec/methods.md#method-table). */
@@ -70,6 +72,39 @@ export const taskEvents = wireObject(
   },
   anyOfTaskId,
 )
+
+const readers: { [O in Operation]: z.ZodType<Calls[O]['params']> } = {
+  sendMessage: messageSend,
+  streamMessage: messageSend,
+  getTask: taskGet,
+  listTasks: tasksList,
+  cancelTask: taskCancel,
+  giveFeedback: tasksFeedback,
+  listTaskEvents: taskEvents,
+  resubscribe: taskResubscribe,
+  setPushConfig: pushConfigSet,
+  getPushConfig: pushConfigGet,
+  listPushConfigs: pushConfigList,
+  deletePushConfig: pushConfigDelete,
+  listContexts: contextsList,
+  clearContext: contextsClear,
+  getExtendedCard: noParams,
+}
+
+/** @throws ParleyError InvalidParams */
+export function readParams<O extends Operation>(
+  operation: O,
+  params: Record<string, unknown>,
+): Calls[O]['params'] {
+  return parseParams(readers[operation], params)
+}
+
+const ofTask = wireObject({ taskId: uuid }, anyOfTaskId)
+
+/** @throws ParleyError InvalidParams */
+export function readTaskId(params: Record<string, unknown>): string {
+  return parseParams(ofTask, params).taskId
+}
 
 /** @throws ParleyError InvalidParams with `data.issues [{path, message}]`; values of the caller are not repeated. */
 export function parseParams<T extends z.ZodType>(schema: T, params: unknown): z.output<T> {

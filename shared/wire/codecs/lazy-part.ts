@@ -1,16 +1,15 @@
 import { randomUUID } from 'node:crypto'
-import type { Part } from '../../model/task.ts'
-import { partOut } from './wire-out.ts'
+import type { Part } from '../model/task.ts'
 
 /** Placeholder in JSON for a part that is read later. Callers cannot guess it. */
 const placeholder = `lazy-part-${randomUUID()}`
 
 let found: LazyPart[] | undefined
 
-/** A large part that is still in the store. It takes the place of the part in a task that is about to be answered. */
+/** A large part that is still in the store. It replaces the part in a task that is about to be serialized. */
 export class LazyPart {
   readonly kind = 'lazy'
-  /** About the length of its JSON. */
+  /** Estimated length of its JSON. */
   readonly bytes: number
   readonly load: () => Promise<Part>
 
@@ -20,29 +19,38 @@ export class LazyPart {
   }
 
   toJSON(): string {
-    if (found === undefined) throw new Error('A lazy part is serialized by toLazyJson alone')
+    if (found === undefined) throw new Error('A lazy part can be serialized by toLazyJson only')
     found.push(this)
     return placeholder
   }
 }
 
-/** JSON of a value whose lazy parts are read when their turn comes. */
+/** JSON of a value whose lazy parts are loaded one at a time while it is read. */
 export interface LazyJson {
-  /** Of the whole JSON, roughly. */
+  /** Estimated length of the whole JSON. */
   bytes: number
   /** The text between the parts: one more than there are parts. */
   texts: string[]
   parts: LazyPart[]
+  writePart: WritePart
 }
 
-/** @param wrap what goes around the JSON of the value */
-export function toLazyJson(value: unknown, wrap: (json: string) => string = (json) => json): LazyJson {
+/** Spells a loaded part in the dialect of the value. */
+type WritePart = (part: Part) => unknown
+
+/** @param wrap puts text around the JSON of the value */
+export function toLazyJson(
+  value: unknown,
+  writePart: WritePart,
+  wrap: (json: string) => string = (json) => json,
+): LazyJson {
   const parts: LazyPart[] = []
   found = parts
   try {
     const text = wrap(JSON.stringify(value))
     const texts = parts.length === 0 ? [text] : text.split(`"${placeholder}"`)
-    return { bytes: parts.reduce((sum, part) => sum + part.bytes, text.length), texts, parts }
+    const bytes = parts.reduce((sum, part) => sum + part.bytes, text.length)
+    return { bytes, texts, parts, writePart }
   } finally {
     found = undefined
   }
@@ -50,12 +58,12 @@ export function toLazyJson(value: unknown, wrap: (json: string) => string = (jso
 
 const chunkBytes = 64 * 1024
 
-/** The bytes, in chunks of at most 64 KiB. One part is in memory at a time. */
-export async function* chunksOf({ texts, parts }: LazyJson): AsyncGenerator<Buffer> {
+/** The bytes, in chunks of at most 64 KiB. At most one part is in memory. */
+export async function* chunksOf({ texts, parts, writePart }: LazyJson): AsyncGenerator<Buffer> {
   for (const [index, text] of texts.entries()) {
     yield* cut(Buffer.from(text))
     const part = await parts[index]?.load()
-    if (part !== undefined) yield* cut(Buffer.from(JSON.stringify(partOut(part))))
+    if (part !== undefined) yield* cut(Buffer.from(JSON.stringify(writePart(part))))
   }
 }
 
@@ -64,7 +72,7 @@ function* cut(bytes: Buffer): Generator<Buffer> {
     yield bytes.subarray(from, from + chunkBytes)
 }
 
-/** About the length of the JSON of a value, without making it. */
+/** Estimated length of the JSON of a value, without serializing it. */
 export function roughBytesOf(value: unknown): number {
   let bytes = 0
   const waiting: unknown[] = [value]

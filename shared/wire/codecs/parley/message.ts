@@ -1,5 +1,6 @@
 import { z } from 'zod'
-import type { JsonObject } from '../../model/task.ts'
+import type { IncomingMessage } from '../../model/call.ts'
+import type { JsonObject, Part } from '../../model/task.ts'
 import { wireObject } from './spelling.ts'
 
 /** Message and Part as a caller sends them (spec/messages-and-artifacts.md#message). */
@@ -8,7 +9,7 @@ const sentUuid = z
   .string()
   .regex(/^[\da-f]{8}-[\da-f]{4}-[\da-f]{4}-[\da-f]{4}-[\da-f]{12}$/i, 'must be a UUID')
 
-/** An id that is looked up: one UUID in two spellings is one thing. */
+/** An id that is looked up, in lower case: UUIDs are compared without regard to case. */
 export const uuid = sentUuid.toLowerCase()
 
 /** `z.record` would copy; the parser has refused hostile keys and deep nesting already. */
@@ -22,14 +23,14 @@ const base64 = z
   .refine((text) => text.length % 4 === 0 && /^[A-Za-z0-9+/]*={0,2}$/.test(text), 'must be base64')
 
 const fileContent = wireObject({
-  name: z.string().max(1024).optional(),
-  mimeType: z.string().max(256).optional(),
-  bytes: base64.optional(),
+  name: z.string().max(1024).exactOptional(),
+  mimeType: z.string().max(256).exactOptional(),
+  bytes: base64.exactOptional(),
   uri: z
     .string()
     .max(2048)
     .regex(/^https?:\/\//i, 'must begin with http:// or https://')
-    .optional(),
+    .exactOptional(),
 }).superRefine((file, context) => {
   if (file.uri !== undefined && file.bytes !== undefined)
     context.addIssue({ code: 'custom', path: ['uri'], message: 'must not stand beside bytes' })
@@ -37,8 +38,9 @@ const fileContent = wireObject({
     context.addIssue({ code: 'custom', path: ['bytes'], message: 'is missing' })
 })
 
-const metadata = jsonObject.optional()
-export const part = z.preprocess(
+const metadata = jsonObject.exactOptional()
+/** A part of a message or artifact. */
+export const part: z.ZodType<Part> = z.preprocess(
   dropNullMetadata,
   z.discriminatedUnion('kind', [
     z.object({ kind: z.literal('text'), text: z.string(), metadata }),
@@ -63,6 +65,6 @@ export const messageIn = wireObject({
   contextId: uuid.optional(),
   taskId: uuid.optional(),
   referenceTaskIds: z.array(uuid).max(100).optional(),
-  metadata,
-})
+  metadata: jsonObject.optional(),
+}) satisfies z.ZodType<IncomingMessage>
 export type MessageIn = z.output<typeof messageIn>

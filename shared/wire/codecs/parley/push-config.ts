@@ -1,6 +1,6 @@
 import { z } from 'zod'
-import type { JsonObject } from '../../model/task.ts'
-import { jsonObject, uuid } from './message-in.ts'
+import type { PushConfigState } from '../../model/call.ts'
+import { jsonObject, uuid } from './message.ts'
 import { wireObject } from './spelling.ts'
 
 const word = z.string().min(1).max(256)
@@ -45,6 +45,28 @@ export const pushNotificationConfig = wireObject({
   id: uuid,
   url: z.string().min(1),
   token: z.string().optional(),
-  authentication: authentication.optional() as z.ZodType<JsonObject | undefined>,
+  authentication: authentication.optional(),
 })
-export type PushNotificationConfigIn = z.output<typeof pushNotificationConfig>
+
+/** For the owner of the task only: it holds the token and the state of the deliveries. */
+export function pushConfigOut({
+  task,
+  id,
+  url,
+  token,
+  authentication: scheme,
+  longRunning,
+  health,
+}: PushConfigState) {
+  return {
+    id: task.id,
+    push_notification_config: { id, url, token, authentication: scheme },
+    long_running: longRunning,
+    attempts: health.attempts,
+    delivered: health.delivered,
+    dropped: health.dropped,
+    last_status: health.lastStatus ?? null,
+    last_error: health.lastError ?? null,
+    last_attempt_at: health.lastAttemptAt ?? null,
+  }
+}

@@ -1,0 +1,98 @@
+import type { ParleyError } from '../errors.ts'
+import type { RequestId } from '../jsonrpc/envelope.ts'
+import type { Calls } from '../model/call.ts'
+import type { AgentCard } from '../model/card.ts'
+import type { DeprecationMark } from '../model/deprecation.ts'
+import type { StreamItem, TaskEvent } from '../model/event.ts'
+import type { Operation } from '../model/operation.ts'
+import type { Part } from '../model/task.ts'
+
+/**
+ * One dialect of the wire: translates between the bytes of clients and the model. Methods, the task engine and webhooks
+ * know the model only. A dialect is a folder with the same file names as `parley/` and a line in `dialects.ts`.
+ *
+ * A writer returns a value for `JSON.stringify`, not text, so that the answer is serialized once and large parts
+ * (`LazyPart`) stay in the store until their turn comes.
+ */
+export interface Codec {
+  /** Stored with what outlives the request, such as a webhook; never changes. */
+  readonly name: string
+  /** Method names, aliases included, by operation. */
+  readonly methods: ReadonlyMap<string, MethodName>
+  /** Paths that accept JSON-RPC requests of this dialect. */
+  readonly rpcPaths: readonly RpcPath[]
+  /** Paths of the agent card. */
+  readonly cardPaths: readonly string[]
+  /**
+   * Whether the dialect answers a request. The path is one of `rpcPaths` or `cardPaths`; dialects that share a path differ
+   * by headers (a version) or by their method names.
+   */
+  accepts(request: WireRequest): boolean
+
+  /** @throws ParleyError InvalidParams with `data.issues [{path, message}]`; values of the caller are not repeated */
+  readParams<O extends Operation>(operation: O, params: Record<string, unknown>): Calls[O]['params']
+  /** The task that a call is about, where the other params are not for the reader. @throws ParleyError InvalidParams */
+  readTaskId(params: Record<string, unknown>): string
+  /** Deprecated fields that the params of the method have. */
+  deprecations(method: string, params: Record<string, unknown>): DeprecationMark[]
+
+  /** May hold lazy parts, which `writePart` spells once they are loaded. */
+  writeResult<O extends Operation>(operation: O, result: Calls[O]['result']): unknown
+  readonly writePart: (part: Part) => unknown
+  /** The frames of one stream, in the order of the items. @param id of the request, for dialects whose frames are envelopes */
+  openStream(id: RequestId): FrameWriter
+  writeError(error: ParleyError): WireError
+  writeCard(card: AgentCard): object
+  /** The body of a webhook delivery. */
+  writeWebhook(event: TaskEvent): WebhookBody
+
+  /** For clients: the method name of an operation. */
+  methodOf(operation: Operation): string
+}
+
+/** The operation of a method name. Answers to a deprecated method or param carry the `Deprecation` header. */
+export interface MethodName {
+  operation: Operation
+  deprecated?: DeprecationMark
+  /** Deprecated params by their path on the wire, such as `configuration.blocking`. */
+  deprecatedParams?: Readonly<Record<string, DeprecationMark>>
+}
+
+/** `method` is fixed where the path itself names a method: the body must name the same one. */
+export interface RpcPath {
+  path: string
+  method?: string
+}
+
+/** What is known of a request when its dialect is chosen. */
+export interface WireRequest {
+  path: string
+  /** Lower-case names. */
+  headers: Readonly<Record<string, string | string[] | undefined>>
+  /** Undefined until the body has been read. */
+  method?: string
+}
+
+/** The HTTP status and the JSON-RPC error of a failed call. */
+export interface WireError {
+  status: number
+  code: number
+  message: string
+  data: unknown
+}
+
+/** One server-sent event: `id` is absent on frames that a client cannot resume from. */
+export interface Frame {
+  id?: number
+  data: unknown
+}
+
+export interface FrameWriter<Item = StreamItem> {
+  write(item: Item): Frame
+  readonly writePart: (part: Part) => unknown
+}
+
+export interface WebhookBody {
+  contentType: string
+  json: string
+}

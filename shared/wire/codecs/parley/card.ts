@@ -1,0 +1,77 @@
+import type { AgentCard, CardSkill, ShownPrices } from '../../model/card.ts'
+
+export const cardPaths = ['/.well-known/agent.json']
+
+/** The card is public and, unlike the other answers, in camelCase. Absent fields do not appear in JSON. */
+export function cardOut(card: AgentCard): object {
+  return {
+    id: card.id,
+    did: card.did,
+    name: card.name,
+    description: card.description,
+    url: card.url,
+    version: card.version,
+    protocolVersion: '1.0.0',
+    kind: 'agent',
+    author: card.author,
+    capabilities: {
+      streaming: card.streaming,
+      pushNotifications: card.pushNotifications,
+      stateTransitionHistory: true,
+      extensions: card.signsArtifacts ? [didExtension(card)] : [],
+    },
+    skills: card.skills.map(skillOut),
+    defaultInputModes: unique(card.skills.flatMap((skill) => skill.inputModes)),
+    defaultOutputModes: unique(card.skills.flatMap((skill) => skill.outputModes)),
+    securitySchemes: { bearer: { type: 'http', scheme: 'bearer', description: 'OAuth 2.0 access token' } },
+    security: [{ bearer: ['agent:read', 'agent:write'] }],
+    executionCost: card.prices === undefined ? undefined : priceOut(card.prices),
+    ...card.more,
+  }
+}
+
+/** Readers of this extension verify artifacts with the key of the DID. */
+function didExtension({ did, author, name, id }: AgentCard) {
+  return {
+    uri: did,
+    description: 'The DID by which this agent is known',
+    required: false,
+    params: { author, agent_name: name, agent_id: id },
+  }
+}
+
+function skillOut({ id, name, description, tags, version, inputModes, outputModes, ...more }: CardSkill) {
+  const { documentationPath, prices, agent } = more
+  return {
+    id,
+    name,
+    description,
+    tags,
+    version,
+    inputModes,
+    outputModes,
+    documentationPath,
+    executionCost: prices === undefined ? undefined : priceOut(prices),
+    agent,
+  }
+}
+
+/** The first way to pay, in whole units, and all of them where there are several. */
+function priceOut({ ways: prices, sandbox }: ShownPrices) {
+  const ways = prices.map(({ amount, asset, network, payTo, decimals }) => ({
+    amount,
+    asset,
+    network,
+    payTo,
+    decimals,
+  }))
+  return {
+    ...ways[0],
+    ...(sandbox && { sandbox: true }),
+    ...(ways.length > 1 && { options: ways }),
+  }
+}
+
+function unique(values: readonly string[]): string[] {
+  return [...new Set(values)]
+}

@@ -1,0 +1,28 @@
+import type { Codec } from '../codec.ts'
+import { cardOut, cardPaths } from './card.ts'
+import { writeError } from './errors.ts'
+import { openStream } from './frames.ts'
+import { deprecations, methodOf, methods } from './method-names.ts'
+import { readParams, readTaskId } from './params.ts'
+import { writeResult } from './results.ts'
+import { partOut } from './task.ts'
+import { writeWebhook } from './webhook.ts'
+
+/** The service's own dialect (docs/spec): snake_case out, both spellings in. Every method name is a path as well. */
+export const parley: Codec = {
+  name: 'parley',
+  methods,
+  rpcPaths: [{ path: '/' }, ...[...methods.keys()].map((method) => ({ path: `/${method}`, method }))],
+  cardPaths,
+  accepts: ({ path }) => path === '/' || methods.has(path.slice(1)) || cardPaths.includes(path),
+  readParams,
+  readTaskId,
+  deprecations,
+  writeResult,
+  writePart: partOut,
+  openStream,
+  writeError,
+  writeCard: cardOut,
+  writeWebhook,
+  methodOf,
+}

@@ -1,0 +1,50 @@
+import type { Calls, ContextSummary, EventPage } from '../../model/call.ts'
+import type { Operation } from '../../model/operation.ts'
+import { cardOut } from './card.ts'
+import { eventOut } from './events.ts'
+import { pushConfigOut } from './push-config.ts'
+import { taskOut } from './task.ts'
+
+const writers: { [O in Operation]: (result: Calls[O]['result']) => unknown } = {
+  sendMessage: taskOut,
+  streamMessage: streams,
+  getTask: taskOut,
+  listTasks: (tasks) => tasks.map((task) => ({ ...taskOut(task), created_at: task.createdAt })),
+  cancelTask: taskOut,
+  giveFeedback: ({ taskId }) => ({ success: true, task_id: taskId, message: 'Feedback was recorded' }),
+  listTaskEvents: eventPageOut,
+  resubscribe: streams,
+  setPushConfig: pushConfigOut,
+  getPushConfig: pushConfigOut,
+  listPushConfigs: (configs) => configs.map(pushConfigOut),
+  deletePushConfig: pushConfigOut,
+  listContexts: (contexts) => contexts.map(contextOut),
+  clearContext: ({ contextId }) => ({ success: true, context_id: contextId, message: 'Context was cleared' }),
+  getExtendedCard: cardOut,
+}
+
+export function writeResult<O extends Operation>(operation: O, result: Calls[O]['result']): unknown {
+  return writers[operation](result)
+}
+
+function streams(): never {
+  throw new Error('A stream has no result')
+}
+
+function eventPageOut({ taskId, events, lastSequence, more }: EventPage) {
+  return { task_id: taskId, events: events.map(eventOut), last_sequence: lastSequence, more }
+}
+
+function contextOut(context: ContextSummary) {
+  return {
+    context_id: context.id,
+    kind: 'context',
+    role: 'user',
+    created_at: context.createdAt,
+    updated_at: context.updatedAt,
+    status: context.busy ? 'active' : 'idle',
+    task_count: context.taskCount,
+    task_ids: context.taskIds,
+    tasks: context.taskIds,
+  }
+}

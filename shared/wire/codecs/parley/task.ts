@@ -1,0 +1,42 @@
+import type { Artifact, Message, Part, Task, TaskStatus } from '../../model/task.ts'
+
+/** The shapes of the wire on the way out, in snake_case (spec/tasks.md#task). */
+export function taskOut(task: Task) {
+  return {
+    id: task.id,
+    context_id: task.contextId,
+    kind: 'task',
+    status: statusOut(task.status),
+    history: task.history.map(messageOut),
+    artifacts: task.artifacts.map(artifactOut),
+  }
+}
+
+export function statusOut(status: TaskStatus) {
+  const { state, timestamp, message } = status
+  return message === undefined ? { state, timestamp } : { state, timestamp, message: messageOut(message) }
+}
+
+/** `undefined` fields do not appear in JSON. */
+export function messageOut(message: Message) {
+  return {
+    role: message.role,
+    parts: message.parts.map(partOut),
+    kind: 'message',
+    message_id: message.messageId,
+    context_id: message.contextId,
+    task_id: message.taskId,
+    reference_task_ids: message.referenceTaskIds,
+    metadata: message.metadata,
+  }
+}
+
+export function artifactOut(artifact: Artifact) {
+  return { artifact_id: artifact.artifactId, name: artifact.name, parts: artifact.parts.map(partOut) }
+}
+
+export function partOut(part: Part) {
+  if (part.kind !== 'file') return part
+  const { name, mimeType, bytes, uri } = part.file
+  return { kind: 'file', file: { name, mime_type: mimeType, bytes, uri }, metadata: part.metadata }
+}

@@ -1,0 +1,41 @@
+import type { Price } from './price.ts'
+
+/** What an agent, or the gateway for all of its agents, publishes about itself. */
+export interface AgentCard {
+  id: string
+  did?: string | undefined
+  name: string
+  description: string
+  /** The address that clients use. */
+  url: string
+  version: string
+  author?: string | undefined
+  streaming: boolean
+  pushNotifications: boolean
+  /** The card lists the DID as the key that signs artifacts. */
+  signsArtifacts: boolean
+  skills: readonly CardSkill[]
+  prices?: ShownPrices | undefined
+  /** Further fields of the author, written over the others. */
+  more?: Readonly<Record<string, unknown>> | undefined
+}
+
+export interface CardSkill {
+  id: string
+  name: string
+  description: string
+  tags: readonly string[]
+  inputModes: readonly string[]
+  outputModes: readonly string[]
+  version?: string | undefined
+  documentationPath?: string | undefined
+  prices?: ShownPrices | undefined
+  /** Slug of the agent, in the card of a gateway. */
+  agent?: string | undefined
+}
+
+export interface ShownPrices {
+  ways: readonly Price[]
+  /** Paid with test money. */
+  sandbox: boolean
+}
