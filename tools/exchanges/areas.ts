@@ -2,8 +2,12 @@ import { authentication } from './areas/authentication.ts'
 import { discovery } from './areas/discovery.ts'
 import { negotiation } from './areas/negotiation.ts'
 import { oauth } from './areas/oauth.ts'
+import { payments } from './areas/payments.ts'
+import { production } from './areas/production.ts'
+import { registry } from './areas/registry.ts'
 import { rpcAt } from './areas/rpc.ts'
 import { transport } from './areas/transport.ts'
+import { webhooks } from './areas/webhooks.ts'
 import type { Recorder } from './recorder.ts'
 import type { World } from './world.ts'
 
@@ -18,4 +22,8 @@ export const areas: Record<string, (recorder: Recorder, world: World) => Promise
   authentication,
   oauth,
   transport,
+  payments,
+  webhooks,
+  registry,
+  production,
 }

@@ -95,7 +95,7 @@ function settings(): Record<string, string> {
   }
 }
 
-const bareSettings = { NODE_ENV: 'production', PARLEY_EMBEDDED_OAUTH: 'yes', RATE_LIMIT_PER_MINUTE: '40' }
+const bareSettings = { NODE_ENV: 'production', PARLEY_EMBEDDED_OAUTH: 'yes', RATE_LIMIT_PER_MINUTE: '300' }
 
 interface Started {
   process: ChildProcess

@@ -50,6 +50,10 @@ const patterns: [kind: string, pattern: RegExp][] = [
   ['time', /\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d\.\d{6}\+00:00/g],
   ['time-z', /\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d(\.\d+)?Z/g],
   ['date', /(Mon|Tue|Wed|Thu|Fri|Sat|Sun), \d\d \w{3} \d{4} \d\d:\d\d:\d\d GMT/g],
+  ['time-utc', /\d{4}-\d\d-\d\d \d\d:\d\d:\d\d UTC/g],
+  ['clock', /(?<=>)\d\d:\d\d UTC(?=<)/g],
+  ['evm-signature', /0x[\da-f]{130}(?![\da-f])/g],
+  ['capture', /(?<=\/pay\/)[\w-]{32}(?![\w-])/g],
   ['tx', /0x[\da-f]{64}(?![\da-f])/g],
   ['hex64', /(?<![\w-])[\da-f]{64}(?![\w-])/g],
   ['hex32', /(?<![\w-])[\da-f]{32}(?![\w-])/g],
@@ -62,9 +66,11 @@ const patterns: [kind: string, pattern: RegExp][] = [
 ]
 
 /** Of the other kinds two values are not told apart: which of them are equal depends on the clock. */
-const numbered = new Set(['uuid', 'tx', 'hex64', 'hex32', 'hex16', 'multibase', 'bytes32', 'id21'])
+const numbered = new Set(['uuid', 'tx', 'hex64', 'hex32', 'hex16', 'capture', 'multibase', 'bytes32', 'id21'])
 
 const fields: [RegExp, string][] = [
+  [/("validBefore"):"\d{10}"/g, '$1:"<seconds>"'],
+  [/(&quot;(?:now|expiresAt)&quot;):\d{13}/g, '$1:<milliseconds>'],
   [/takes about \d+ ms \(measured\)/g, 'takes about <integer> ms (measured)'],
   [/\d+ % of its tasks ended well/g, '<integer> % of its tasks ended well'],
   [/score 0\.\d+ is below/g, 'score <figure> is below'],
