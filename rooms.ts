@@ -47,4 +47,7 @@ export const readsEnvironment = [
 
 export const sizes = { medianMaxLines: 80, most: 0.95, mostMaxLines: 250, everyMaxLines: 400 }
 
+/** Public entries of packages: the only files that may consist of exports from other files. */
+export const publicEntries = /^cli\/compat\//
+
 export const refusedNames = /(^|\/)index\.ts$|(^|[-/])(utils?|helpers?|common|managers?|services?)\.ts$/

@@ -1,6 +1,9 @@
 /**
- * `npm run pack`: the package that others install. Node strips no types below `node_modules`, so the package holds
- * JavaScript and declarations, at the same paths as the sources. An author's own `agent.ts` stays TypeScript.
+ * `npm run pack`: builds the published packages into `dist/build` and packs each of them into `dist`.
+ *
+ * Node strips no types below `node_modules`, so a package contains JavaScript and declarations, at the paths of the
+ * sources. `dist/build` is a workspace of the same layout as the repository and also contains the agents: the Docker
+ * image runs it.
  */
 import { execFileSync, spawnSync } from 'node:child_process'
 import {
@@ -8,6 +11,7 @@ import {
   cpSync,
   existsSync,
   globSync,
+  mkdirSync,
   readFileSync,
   rmSync,
   statSync,
@@ -16,48 +20,78 @@ import {
 import path from 'node:path'
 
 const root = path.dirname(import.meta.dirname)
-const rooms = ['shared', 'gateway', 'agents', 'cli']
-const papers = ['README.md', 'LICENSE', 'CHANGELOG.md']
 
-/** Builds into `buildDir` (emptied first) and returns the path of the tarball in `destination`. */
-export function pack(buildDir: string, destination: string): string {
-  rmSync(buildDir, { recursive: true, force: true })
-  build(buildDir)
-  const args = ['pack', '--json', '--silent', '--pack-destination', path.resolve(destination)]
-  const made = execFileSync('npm', args, { cwd: buildDir, encoding: 'utf8' })
-  const [tarball] = JSON.parse(made) as { filename: string }[]
-  return path.join(destination, tarball?.filename ?? '')
+/** Folders of the published packages, dependencies first. */
+export const published = [
+  'shared/wire',
+  'shared/kit',
+  'shared/engine',
+  'shared/negotiation',
+  'shared/client',
+  'shared/agent',
+  'gateway',
+  'cli',
+]
+
+interface Manifest {
+  name: string
+  version: string
+  description: string
+  private?: boolean
+  exports?: Record<string, string>
+  imports?: Record<string, string>
+  dependencies?: Record<string, string>
+  devDependencies?: Record<string, string>
+  [field: string]: unknown
 }
 
-/** The content of the package, ready to run. */
+const readManifest = (folder: string): Manifest =>
+  JSON.parse(readFileSync(path.join(root, folder, 'package.json'), 'utf8'))
+
+const writeJson = (file: string, content: object) =>
+  writeFileSync(file, `${JSON.stringify(content, null, 2)}\n`)
+
+/** Builds into `buildDir` (emptied first) and returns the paths of the tarballs in `destination`. */
+export function pack(buildDir: string, destination: string): string[] {
+  build(buildDir)
+  mkdirSync(destination, { recursive: true })
+  const workspaces = published.flatMap((folder) => ['--workspace', folder])
+  const args = ['pack', '--json', '--silent', '--pack-destination', path.resolve(destination), ...workspaces]
+  execFileSync('npm', args, { cwd: buildDir, stdio: ['ignore', 'ignore', 'inherit'] })
+  return published.map((folder) => path.join(destination, tarballName(readManifest(folder))))
+}
+
+/** The file name that npm gives to a tarball. */
+const tarballName = ({ name, version }: Manifest) =>
+  `${name.replace(/^@/, '').replace('/', '-')}-${version}.tgz`
+
+/** A workspace of compiled packages, with the agents and the lock of the dependencies. */
 export function build(buildDir: string): void {
+  rmSync(buildDir, { recursive: true, force: true })
   const tsc = path.join(root, 'node_modules', '.bin', 'tsc')
   const config = path.join(root, 'tsconfig.build.json')
   const { status } = spawnSync(tsc, ['-p', config, '--outDir', path.resolve(buildDir)], { stdio: 'inherit' })
   if (status !== 0) throw new Error('Nothing is packed while the type check fails.')
   for (const file of globSync('**/*.js', { cwd: buildDir })) rewriteFileUrls(path.join(buildDir, file))
-  for (const room of rooms) {
-    cpSync(path.join(root, room), path.join(buildDir, room), { recursive: true, filter: isAsset })
+  const agents = globSync('agents/*/package.json', { cwd: root }).map((file) => path.dirname(file))
+  for (const folder of [...published, ...agents]) {
+    cpSync(path.join(root, folder), path.join(buildDir, folder), { recursive: true, filter: isAsset })
+    writePackage(folder, path.join(buildDir, folder))
   }
-  for (const paper of papers.filter((name) => existsSync(path.join(root, name)))) {
-    copyFileSync(path.join(root, paper), path.join(buildDir, paper))
-  }
-  const manifest = packedManifest()
-  writeFileSync(path.join(buildDir, 'package.json'), `${JSON.stringify(manifest, null, 2)}\n`)
-  for (const { types } of Object.values(manifest.exports)) {
-    const declaration = path.join(buildDir, types)
-    // The author's API speaks of Buffer and AbortSignal; with this line no tsconfig has to name their types.
-    writeFileSync(declaration, `/// <reference types="node" />\n${readFileSync(declaration, 'utf8')}`)
-  }
+  const { name, version, type, engines } = readManifest('.')
+  const workspaces = [...published, 'agents/*']
+  writeJson(path.join(buildDir, 'package.json'), { name, version, private: true, type, engines, workspaces })
+  copyFileSync(path.join(root, 'package-lock.json'), path.join(buildDir, 'package-lock.json'))
 }
 
-/** Fonts, skills, settings, `bin.mjs`: all that the compiler does not carry over. What is for our own tests stays here. */
+/** Fonts, skills, settings, `bin.mjs`: files that the compiler does not copy, except those of tests. */
 function isAsset(file: string): boolean {
-  if (path.basename(file) === 'vectors' || file === path.join(root, 'shared', 'testing')) return false
+  const name = path.basename(file)
+  if (name === 'vectors' || name === 'node_modules' || name === 'tsconfig.json') return false
   return statSync(file).isDirectory() || !file.endsWith('.ts')
 }
 
-/** The compiler rewrites imports; a file named by `new URL('./x.ts', import.meta.url)` is ours to rewrite. */
+/** The compiler rewrites imports, but not `new URL('./x.ts', import.meta.url)`. */
 function rewriteFileUrls(file: string): void {
   const text = readFileSync(file, 'utf8')
   const rewritten = text.replace(
@@ -70,31 +104,52 @@ function rewriteFileUrls(file: string): void {
   if (rewritten !== text) writeFileSync(file, rewritten)
 }
 
-interface Manifest {
-  exports: Record<string, string>
-  imports: Record<string, string>
-  dependencies: Record<string, string>
-  devDependencies: Record<string, string>
-  [key: string]: unknown
-}
-
-/** Ours without what only the clone needs, every path leading to the built file. */
-function packedManifest() {
-  const ours = JSON.parse(readFileSync(path.join(root, 'package.json'), 'utf8')) as Manifest
-  const { private: _private, scripts: _scripts, devDependencies, dependencies, ...rest } = ours
-  const built = (source: string, extension: string) => source.replace(/\.ts$/, extension)
-  const each = <To>(paths: Record<string, string>, to: (source: string) => To): Record<string, To> =>
-    Object.fromEntries(Object.entries(paths).map(([name, source]) => [name, to(source)]))
-  return {
-    ...rest,
-    exports: each(ours.exports, (source) => ({
-      types: built(source, '.d.ts'),
-      default: built(source, '.js'),
-    })),
-    imports: each(ours.imports, (source) => built(source, '.js')),
-    // Declarations of ours name its types, so whoever installs us needs it too.
-    dependencies: { ...dependencies, '@types/node': devDependencies['@types/node'] },
+function writePackage(folder: string, buildDir: string): void {
+  const manifest = readManifest(folder)
+  writeJson(path.join(buildDir, 'package.json'), packedManifest(manifest))
+  if (manifest.private) return
+  for (const name of ['LICENSE', 'CHANGELOG.md'])
+    copyFileSync(path.join(root, name), path.join(buildDir, name))
+  if (folder === 'cli') copyFileSync(path.join(root, 'README.md'), path.join(buildDir, 'README.md'))
+  else if (!existsSync(path.join(buildDir, 'README.md')))
+    writeFileSync(path.join(buildDir, 'README.md'), readmeOf(manifest))
+  for (const types of publicTypes(manifest)) {
+    const declaration = path.join(buildDir, types)
+    // The public types use Buffer and AbortSignal. This line spares authors the `types` option in their tsconfig.json.
+    writeFileSync(declaration, `/// <reference types="node" />\n${readFileSync(declaration, 'utf8')}`)
   }
 }
 
-if (import.meta.main) console.log(pack(path.join(root, 'dist'), root))
+const readmeOf = ({ name, description }: Manifest) =>
+  `# ${name}\n\n${description}. A part of Parley: see the packages \`@parley/agent\` (write an agent) and \`parley\` (run agents behind a gateway).\n`
+
+const built = (source: string, extension: string) => source.replace(/\.ts$/, extension)
+
+/** The declarations of the public entries of a package, without those of patterns. */
+const publicTypes = ({ exports = {} }: Manifest) =>
+  Object.entries(exports).flatMap(([name, source]) => (name.includes('*') ? [] : [built(source, '.d.ts')]))
+
+/** The manifest of the sources, without the fields that only the repository needs, with paths to the built files. */
+function packedManifest(ours: Manifest) {
+  const { scripts: _scripts, devDependencies: _development, exports, imports, ...manifest } = ours
+  const each = <To>(paths: Record<string, string>, to: (source: string) => To): Record<string, To> =>
+    Object.fromEntries(Object.entries(paths).map(([name, source]) => [name, to(source)]))
+  const files = (source: string) => ({ types: built(source, '.d.ts'), default: built(source, '.js') })
+  return {
+    ...manifest,
+    ...(exports && { exports: each(exports, files) }),
+    ...(imports && { imports: each(imports, (source) => built(source, '.js')) }),
+    dependencies: {
+      ...manifest.dependencies,
+      ...(publicTypes(ours).length > 0 && { '@types/node': nodeTypes }),
+    },
+  }
+}
+
+const nodeTypes = readManifest('.').devDependencies?.['@types/node']
+
+if (import.meta.main) {
+  const dist = path.join(root, 'dist')
+  for (const tarball of pack(path.join(dist, 'build'), dist))
+    console.log(path.relative(process.cwd(), tarball))
+}

@@ -8,19 +8,20 @@ import { runCli, temporaryFolder } from '../testing.ts'
 const run = promisify(execFile)
 const root = path.join(import.meta.dirname, '..', '..')
 
-/** As after `npm install`, with the clone in the place of the package. */
+/** As after `npm install`, with links to the packages of the repository. */
 function install(folder: string): void {
   mkdirSync(path.join(folder, 'node_modules', '@types'), { recursive: true })
-  symlinkSync(root, path.join(folder, 'node_modules', 'parley'))
-  const types = path.join('node_modules', '@types', 'node')
-  symlinkSync(path.join(root, types), path.join(folder, types))
+  for (const name of ['parley', '@parley', '@types/node']) {
+    const installed = path.join('node_modules', name)
+    symlinkSync(path.join(root, installed), path.join(folder, installed))
+  }
 }
 
 function json(...names: string[]): Record<string, unknown> {
   return JSON.parse(readFileSync(path.join(...names), 'utf8')) as Record<string, unknown>
 }
 
-test('in an empty folder: an agent whose test passes as it comes out, and whose types hold', async () => {
+test('in an empty folder: writes an agent that passes its own test and the type check', async () => {
   using folder = temporaryFolder()
   const said = await runCli(['new', 'hello'], { cwd: folder.path })
   expect(said.code).toBe(0)
@@ -39,23 +40,37 @@ test('in an empty folder: an agent whose test passes as it comes out, and whose 
   await run(path.join(root, 'node_modules', '.bin', 'tsc'), [], { cwd: folder.path })
 })
 
-test('a new package.json names where parley was installed from, else its version', async () => {
+test('a new package.json depends on this version, or on the files that npm installed', async () => {
   using folder = temporaryFolder()
   await runCli(['new', 'hello'], { cwd: folder.path })
   expect(json(folder.path, 'package.json')).toMatchObject({
     type: 'module',
     scripts: { start: 'parley up', test: 'node --test "agents/**/*.test.ts"' },
-    dependencies: { parley: expect.stringMatching(/^\^\d+\.\d+\.\d+$/) },
+    dependencies: {
+      parley: expect.stringMatching(/^\^\d+\.\d+\.\d+$/),
+      '@parley/agent': expect.stringMatching(/^\^\d+\.\d+\.\d+$/),
+    },
   })
   using installed = temporaryFolder()
   mkdirSync(path.join(installed.path, 'node_modules'))
-  const lock = { packages: { 'node_modules/parley': { resolved: 'file:../parley-0.1.0.tgz' } } }
+  const lock = {
+    packages: {
+      'node_modules/parley': { resolved: 'file:../parley-0.1.0.tgz' },
+      'node_modules/@parley/agent': { resolved: 'file:../parley-agent-0.1.0.tgz' },
+      'node_modules/@parley/kit': { resolved: 'file:../parley-kit-0.1.0.tgz' },
+      'node_modules/zod': { resolved: 'https://registry.npmjs.org/zod/-/zod-4.6.7.tgz' },
+    },
+  }
   writeFileSync(path.join(installed.path, 'node_modules', '.package-lock.json'), JSON.stringify(lock))
   await runCli(['new', 'hello'], { cwd: installed.path })
-  expect(json(installed.path, 'package.json').dependencies).toEqual({ parley: 'file:../parley-0.1.0.tgz' })
+  expect(json(installed.path, 'package.json').dependencies).toEqual({
+    parley: 'file:../parley-0.1.0.tgz',
+    '@parley/agent': 'file:../parley-agent-0.1.0.tgz',
+    '@parley/kit': 'file:../parley-kit-0.1.0.tgz',
+  })
 })
 
-test('the package.json that npm install leaves behind is completed, its dependencies stay', async () => {
+test('completes the package.json that npm install leaves behind and keeps its dependencies', async () => {
   using folder = temporaryFolder()
   const dependencies = { parley: 'file:parley-0.1.0.tgz' }
   writeFileSync(path.join(folder.path, 'package.json'), JSON.stringify({ dependencies }))
@@ -64,13 +79,13 @@ test('the package.json that npm install leaves behind is completed, its dependen
   expect(json(folder.path, 'package.json')).toMatchObject({ type: 'module', private: true, dependencies })
 })
 
-test('a project that is one already keeps its files; what it lacks is said', async () => {
+test('keeps the files of an existing project and prints hints for missing settings', async () => {
   using folder = temporaryFolder()
   const manifest = '{"name": "mine", "devDependencies": {"vitest": "4.0.0"}}'
   writeFileSync(path.join(folder.path, 'package.json'), manifest)
   const said = await runCli(['new', 'hello'], { cwd: folder.path })
   expect(said.stderr).toContain('"type": "module"')
-  expect(said.stderr).toContain('npm install parley')
+  expect(said.stderr).toContain('npm install parley @parley/agent')
   expect(readdirSync(folder.path).sort()).toEqual(['agents', 'package.json'])
   expect(readFileSync(path.join(folder.path, 'package.json'), 'utf8')).toBe(manifest)
   const written = readFileSync(path.join(folder.path, 'agents', 'hello', 'agent.test.ts'), 'utf8')
@@ -85,7 +100,7 @@ const npmInit = {
   type: 'commonjs',
 }
 
-test('the package.json of npm init -y becomes one of ES modules, whose agent loads and passes its test', async () => {
+test('turns the package.json of npm init -y into an ES module project; the agent passes its test', async () => {
   using folder = temporaryFolder()
   writeFileSync(path.join(folder.path, 'package.json'), JSON.stringify(npmInit))
   const said = await runCli(['new', 'hello'], { cwd: folder.path })
@@ -101,7 +116,7 @@ test('the package.json of npm init -y becomes one of ES modules, whose agent loa
   expect(stdout).toMatch(/pass 2\n/)
 })
 
-test('a CommonJS project with code of its own keeps its package.json, and is told how its agents load', async () => {
+test('keeps the package.json of a CommonJS project with code and prints how to load agents', async () => {
   using folder = temporaryFolder()
   writeFileSync(path.join(folder.path, 'package.json'), JSON.stringify(npmInit))
   writeFileSync(path.join(folder.path, 'index.js'), 'module.exports = 1\n')
@@ -115,7 +130,7 @@ test('a CommonJS project with code of its own keeps its package.json, and is tol
   expect(stdout).toMatch(/pass 2\n/)
 })
 
-test('nothing is written over: an agent of that name makes the command fail', async () => {
+test('fails for an existing agent and overwrites nothing', async () => {
   using folder = temporaryFolder()
   mkdirSync(path.join(folder.path, 'agents', 'hello'), { recursive: true })
   const said = await runCli(['new', 'hello'], { cwd: folder.path })
@@ -126,7 +141,7 @@ test('nothing is written over: an agent of that name makes the command fail', as
 })
 
 test.each(['Hello', '../up', '1st', 'a b', '', '-x', 'x'.repeat(41), 'a/b', 'ä', "a';b"])(
-  'the name %j is wrong use: exit code 2, nothing written',
+  'rejects the name %j with exit code 2 and writes nothing',
   async (name) => {
     using folder = temporaryFolder()
     const said = await runCli(['new', '--', name], { cwd: folder.path })
@@ -135,14 +150,14 @@ test.each(['Hello', '../up', '1st', 'a b', '', '-x', 'x'.repeat(41), 'a/b', 'ä'
   },
 )
 
-test('a package.json that cannot be understood: exit code 1, nothing written', async () => {
+test('fails with exit code 1 for an invalid package.json and writes nothing', async () => {
   using folder = temporaryFolder()
   writeFileSync(path.join(folder.path, 'package.json'), '{')
   expect((await runCli(['new', 'hello'], { cwd: folder.path })).code).toBe(1)
   expect(readdirSync(folder.path)).toEqual(['package.json'])
 })
 
-test('--json names the files', async () => {
+test('--json lists the files', async () => {
   using folder = temporaryFolder()
   const said = await runCli(['new', 'hello', '--json'], { cwd: folder.path })
   expect(JSON.parse(said.stdout)).toMatchObject({

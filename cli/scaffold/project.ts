@@ -2,7 +2,7 @@ import { access, readFile, writeFile } from 'node:fs/promises'
 import path from 'node:path'
 import { z } from 'zod'
 import { CommandFailed } from '../faults.ts'
-import { isInstalled, packageName, parleySpecifier } from './specifier.ts'
+import { isInstalled, packageName, parleyDependencies, required } from './dependencies.ts'
 import { gitignore, projectFields, projectManifest, type TestRunner, tsconfig } from './templates.ts'
 import { writeNew } from './write-new.ts'
 
@@ -16,23 +16,24 @@ const manifestSchema = z.looseObject({
 })
 type Manifest = z.infer<typeof manifestSchema>
 
-/** The second way leaves the CommonJS code of a project as it is. */
+/** The second way keeps the CommonJS code of a project working. */
 const moduleHint =
   'Agents are ES modules: set "type": "module" in package.json, or write agents/package.json with {"type": "module"}.'
 
 export interface Project {
   testRunner: TestRunner
-  /** Files that were made, files that were added to. */
+  /** New files. */
   written: string[]
+  /** Existing files that got missing fields. */
   completed: string[]
   hints: string[]
 }
 
-/** Makes the working folder a project that runs agents, where it is none yet. */
+/** Turns the working folder into a project that runs agents, unless it is one already. */
 export async function completeProject(cwd: string, found: Manifest | undefined): Promise<Project> {
   const file = path.join(cwd, 'package.json')
   if (found === undefined) {
-    const manifest = projectManifest(packageName(cwd), parleySpecifier(cwd))
+    const manifest = projectManifest(packageName(cwd), parleyDependencies(cwd))
     return {
       testRunner: 'node:test',
       ...(await writeProject(cwd, manifest)),
@@ -41,7 +42,9 @@ export async function completeProject(cwd: string, found: Manifest | undefined):
     }
   }
   const fresh = isBare(found) || (await isOfNpmInit(cwd, found))
-  const manifest = fresh ? { private: true, ...found, ...projectFields } : found
+  const manifest = fresh
+    ? { private: true, ...found, ...projectFields, ...completeDependencies(cwd, found) }
+    : found
   if (fresh) await writeFile(file, `${JSON.stringify(manifest, null, 2)}\n`)
   const rest = fresh ? await writeProject(cwd) : { written: [] }
   return {
@@ -52,7 +55,7 @@ export async function completeProject(cwd: string, found: Manifest | undefined):
   }
 }
 
-/** Undefined: there is none yet. @throws CommandFailed when it cannot be understood */
+/** @returns undefined without a package.json. @throws CommandFailed when it cannot be read */
 export async function readManifest(cwd: string): Promise<Manifest | undefined> {
   const file = path.join(cwd, 'package.json')
   const text = await readFile(file, 'utf8').catch((thrown: NodeJS.ErrnoException) => {
@@ -67,12 +70,21 @@ export async function readManifest(cwd: string): Promise<Manifest | undefined> {
   }
 }
 
-/** As `npm install` leaves it in an empty folder: dependencies and nothing else. */
+/** After `npm install parley`: the library that agents import becomes a dependency too. */
+function completeDependencies(
+  cwd: string,
+  { dependencies: found }: Manifest,
+): Pick<Manifest, 'dependencies'> {
+  if (found?.['parley'] === undefined) return {}
+  return { dependencies: { ...parleyDependencies(cwd), ...found } }
+}
+
+/** As `npm install` leaves it in an empty folder: only dependencies. */
 function isBare(manifest: Manifest): boolean {
   return Object.keys(manifest).every((key) => /[dD]ependencies$/.test(key))
 }
 
-/** As `npm init -y` leaves it: its only script is the placeholder, and the file of `main` does not exist. */
+/** As `npm init -y` leaves it: its only script is the placeholder, and the `main` file does not exist. */
 async function isOfNpmInit(cwd: string, { main = 'index.js', scripts = {} }: Manifest): Promise<boolean> {
   if (Object.keys(scripts).join() !== 'test' || !scripts['test']?.includes('no test specified')) return false
   return access(path.join(cwd, main)).then(
@@ -97,9 +109,9 @@ async function writeProject(cwd: string, manifest?: object): Promise<{ written: 
 function hintsFor(cwd: string, manifest: Manifest): string[] {
   const hints: string[] = []
   if (manifest.type !== 'module') hints.push(moduleHint)
-  const named = manifest.name === 'parley' || manifest.dependencies?.parley !== undefined
-  if (!named) hints.push('parley is no dependency of this project yet: npm install parley.')
-  else if (manifest.name !== 'parley' && !isInstalled(cwd))
-    hints.push('Install what package.json names: npm install')
+  if (manifest.name === 'parley-workspace') return hints
+  const missing = required.filter((name) => manifest.dependencies?.[name] === undefined)
+  if (missing.length > 0) hints.push(`Install what the agents need: npm install ${missing.join(' ')}`)
+  else if (!isInstalled(cwd)) hints.push('Install the dependencies of package.json: npm install')
   return hints
 }

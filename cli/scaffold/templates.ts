@@ -1,13 +1,13 @@
-/** What `npx parley new` writes. Every name put into a text has passed the check of the command. */
+/** The files that `npx parley new` writes. The command has checked every name before it gets here. */
 
 export type TestRunner = 'vitest' | 'node:test'
 
-export const agentSource = (name: string) => `import { defineAgent } from 'parley/handler'
+export const agentSource = (name: string) => `import { defineAgent } from '@parley/agent'
 
-// Its skill stands in skills/${name}.md. Return or yield strings, objects and files; \`ask\` asks the caller back.
+// The skill is in skills/${name}.md. Return or yield strings, objects or files; \`ask\` pauses the task with a question.
 export default defineAgent({
   name: '${name}',
-  description: 'Greets whoever tells their name',
+  description: 'Greets a person by name',
   handle({ text, ask }) {
     const name = text.trim()
     if (name === '') return ask('What is your name?')
@@ -16,11 +16,11 @@ export default defineAgent({
 })
 `
 
-/** In the order that formatters want. */
+/** Sorted as import formatters sort them. */
 const testImports = (runner: TestRunner) =>
   runner === 'vitest'
-    ? "import { testAgent } from 'parley/testing'\nimport { test } from 'vitest'"
-    : "import { test } from 'node:test'\nimport { testAgent } from 'parley/testing'"
+    ? "import { testAgent } from '@parley/agent/testing'\nimport { test } from 'vitest'"
+    : "import { test } from 'node:test'\nimport { testAgent } from '@parley/agent/testing'"
 
 export const testSource = (runner: TestRunner) => `import assert from 'node:assert/strict'
 ${testImports(runner)}
@@ -33,12 +33,12 @@ test('greets by name', async () => {
   assert.partialDeepStrictEqual(task.artifacts[0]?.parts, [{ kind: 'text', text: 'Hello, Ada!' }])
 })
 
-test('asks for a name that was not given, and goes on with the answer', async () => {
+test('asks for a missing name and continues with the answer', async () => {
   await using server = await testAgent(agent)
   const alice = server.caller('alice')
-  const asked = await alice.sendAndWait(' ')
-  assert.equal(asked.status.state, 'input-required')
-  const task = await alice.sendAndWait({ text: 'Ada', taskId: asked.id })
+  const paused = await alice.sendAndWait(' ')
+  assert.equal(paused.status.state, 'input-required')
+  const task = await alice.sendAndWait({ text: 'Ada', taskId: paused.id })
   assert.equal(task.status.state, 'completed')
 })
 `
@@ -61,7 +61,7 @@ Send a name; the answer is a greeting. Without a name the agent asks for it.
 
 export const readmeSource = (name: string) => `# ${name}
 
-Greets whoever tells their name.
+Greets a person by name.
 
 \`\`\`sh
 npx parley up                  # runs this agent with the gateway
@@ -70,18 +70,18 @@ npm test
 \`\`\`
 
 - \`agent.ts\`: what the agent does
-- \`skills/${name}.md\`: what it offers, for callers and for the gateway's choice
-- \`agent.test.ts\`: a test over real HTTP, the agent as callers see it
+- \`skills/${name}.md\`: its skill, for callers and for the routing of the gateway
+- \`agent.test.ts\`: a test over HTTP, as a caller sees the agent
 `
 
-export const projectManifest = (name: string, parley: string) => ({
+export const projectManifest = (name: string, dependencies: Record<string, string>) => ({
   name,
   private: true,
   ...projectFields,
-  dependencies: { parley },
+  dependencies,
 })
 
-/** What a package.json needs so that agents run and are tested. */
+/** Fields that package.json needs for running and testing agents. */
 export const projectFields = {
   type: 'module',
   scripts: { start: 'parley up', test: 'node --test "agents/**/*.test.ts"' },

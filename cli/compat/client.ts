@@ -1,0 +1,2 @@
+/** @deprecated Import `@parley/client`. */
+export * from '@parley/client'

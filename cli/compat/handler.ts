@@ -1,0 +1,2 @@
+/** @deprecated Import `@parley/agent`. */
+export * from '@parley/agent'

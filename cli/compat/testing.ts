@@ -1,0 +1,2 @@
+/** @deprecated Import `@parley/agent/testing`. */
+export * from '@parley/agent/testing'
