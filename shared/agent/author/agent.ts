@@ -2,9 +2,9 @@ import type { Deprecation } from '@parley/wire/model/deprecation'
 import { executionCost, type Price } from '@parley/wire/model/price'
 import { z } from 'zod'
 import type { AgentDefinition, Handler, SkillDefinition } from './define-agent.ts'
-import { withOurNames } from './manifest-names.ts'
+import { withCurrentNames } from './manifest-names.ts'
 
-/** A skill with every default filled in. */
+/** A skill, with defaults applied. */
 export interface Skill {
   id: string
   name: string
@@ -18,13 +18,13 @@ export interface Skill {
   performance: { avgProcessingTimeMs?: number | undefined }
   allowedTools: string[]
   assessment: { keywords: string[]; specializations: string[]; antiPatterns: string[] }
-  documentation: string | undefined
-  input: z.ZodType | undefined
-  /** Absent: what the agent costs. */
+  documentation?: string | undefined
+  input?: z.ZodType | undefined
+  /** Absent: the price of the agent. */
   executionCost?: Price[] | undefined
 }
 
-/** An author's definition, checked and complete. */
+/** A validated agent definition, with defaults applied. */
 export interface Agent {
   name: string
   description: string
@@ -32,16 +32,18 @@ export interface Agent {
   author: string
   skills: Skill[]
   capabilities: { streaming: boolean; pushNotifications: boolean }
-  globalWebhook: { url: string; token?: string | undefined } | undefined
+  globalWebhook?: { url: string; token?: string | undefined } | undefined
   signatures: 'optional' | 'required'
   concurrency: number
   deadlineMs: number
   onRestart: 'run' | 'fail'
-  extendedCard: (Record<string, unknown> & { description?: string; skills?: Skill[] }) | undefined
-  /** Absent: free, but for skills that have a price. */
+  extendedCard?:
+    | { description?: string | undefined; skills?: Skill[] | undefined; [key: string]: unknown }
+    | undefined
+  /** Absent: free, except for skills with a price. */
   executionCost?: Price[] | undefined
   handle: Handler
-  /** Deprecated names that the definition has. */
+  /** Deprecated names that the definition uses. */
   deprecations?: Deprecation[]
 }
 
@@ -67,10 +69,7 @@ const skill = z.object({
   assessment: z
     .object({ keywords: texts, specializations: texts, antiPatterns: texts })
     .default({ keywords: [], specializations: [], antiPatterns: [] }),
-  documentation: z
-    .string()
-    .optional()
-    .default(undefined as unknown as string),
+  documentation: z.string().optional(),
   input: z.custom<z.ZodType>((value) => value === undefined || typeof value === 'object').optional(),
   executionCost,
 })
@@ -96,7 +95,7 @@ const definition = z.object({
     .optional(),
   signatures: z.enum(['optional', 'required']).default('optional'),
   concurrency: z.int().min(1).max(10_000).default(64),
-  // Timers hold no more.
+  // The maximum delay of a timer.
   deadlineMs: z.int().min(0).max(2_147_483_647).default(600_000),
   onRestart: z.enum(['run', 'fail']).default('run'),
   extendedCard: z.looseObject({ description: z.string().optional(), skills: skills.optional() }).optional(),
@@ -104,11 +103,11 @@ const definition = z.object({
   handle: z.custom<Handler>((value) => typeof value === 'function', 'must be a function'),
 })
 
-/** @throws Error with one sentence per fault of the definition. */
+/** @throws Error with one sentence for each fault of the definition */
 export function resolveAgent(given: AgentDefinition, moreSkills: SkillDefinition[] = []): Agent {
-  const { definition: named, deprecations } = withOurNames(given)
-  const parsed = definition.safeParse({ ...named, skills: [...(named.skills ?? []), ...moreSkills] })
-  if (parsed.success) return { ...(parsed.data as Agent), deprecations }
+  const { definition: named, deprecations } = withCurrentNames(given)
+  const parsed = definition.safeParse({ ...named, skills: [...(given.skills ?? []), ...moreSkills] })
+  if (parsed.success) return { ...parsed.data, deprecations }
   const faults = parsed.error.issues.map((issue) => `defineAgent: ${issue.path.join('.')} ${issue.message}.`)
   throw new Error(faults.join('\n'))
 }

@@ -10,12 +10,12 @@ export interface ContextParts {
   skillId: string | undefined
   input: unknown
   signal: AbortSignal
-  /** Made when the handler asks for it: a logger of its own costs more than most tasks use it. */
+  /** Called when the handler reads `log`: most handlers never do, and a child logger has a cost. */
   log: () => HandlerLog
   usage: HandlerContext['usage']
-  /** The contents of the caller's file parts that name a `uri`, by the part. */
+  /** The contents of the caller's file parts that name a `uri`, by part. */
   fetched?: ReadonlyMap<Part, FetchedFile>
-  /** What the signatures of the newest message's parts are worth. */
+  /** Whether the signatures of the newest message's parts are verified, by part. */
   verified?: ReadonlyMap<Part, boolean>
 }
 
@@ -24,7 +24,7 @@ export interface FetchedFile {
   mimeType: string | undefined
 }
 
-/** What the handler is given, made from the task's record. */
+/** The argument of the handler, made from the record of the task. */
 export function buildContext(parts: ContextParts): HandlerContext {
   const { record } = parts
   const message = newestMessage(record)
@@ -34,10 +34,10 @@ export function buildContext(parts: ContextParts): HandlerContext {
     files: filesOf(message.parts, parts),
     input: parts.input,
     message: { ...message, parts: message.parts.map((part) => inputPart(part, parts.verified?.get(part))) },
-    // Copies: what a handler does to them must not reach the stored task.
-    history: record.history.map((said) => ({
-      ...said,
-      parts: said.parts.map((part) => withBytes(part, parts.fetched?.get(part))),
+    // Copies: a handler that changes them must not change the stored task.
+    history: record.history.map((entry) => ({
+      ...entry,
+      parts: entry.parts.map((part) => withBytes(part, parts.fetched?.get(part))),
     })),
     references: parts.references.map(referenceOf),
     context: { id: record.contextId, history: parts.contextHistory.map(referenceOf) },
@@ -73,7 +73,7 @@ function promptParts(text: string | undefined, data?: JsonObject): Part[] {
   return parts
 }
 
-/** What a run is about: when a task is taken up, the last that was said is the caller's. */
+/** The message that a run answers: when a task starts, the newest message is the caller's. */
 export function newestMessage(record: TaskRecord): Message {
   const message = record.history.at(-1)
   if (message === undefined) throw new Error(`task ${record.id} has no message`)
@@ -102,38 +102,40 @@ export function textOf(parts: readonly Part[]): string {
 }
 
 export function dataOf(parts: readonly Part[]): JsonObject {
-  return Object.assign({}, ...parts.map((part) => (part.kind === 'data' ? part.data : {}))) as JsonObject
+  const data: JsonObject = {}
+  for (const part of parts) if (part.kind === 'data') Object.assign(data, part.data)
+  return data
 }
 
 function inputPart(part: Part, verified: boolean | undefined): InputPart {
   return verified === undefined ? part : { ...part, verified }
 }
 
-/** A file that was named by `uri`, as if its bytes had come with the message; encoded when they are asked for. */
+/** A file part with the fetched content of its `uri`, encoded as base64 when it is read. */
 function withBytes(part: Part, fetched: FetchedFile | undefined): Part {
   if (part.kind !== 'file' || fetched === undefined) return part
-  const { bytes: whole, mimeType } = fetched
+  const { bytes: content, mimeType } = fetched
   let encoded: string | undefined
   const file: FileContent = {
     ...part.file,
     ...(part.file.mimeType === undefined && mimeType !== undefined && { mimeType }),
     get bytes() {
-      encoded ??= whole.toString('base64')
+      encoded ??= content.toString('base64')
       return encoded
     },
   }
   return { ...part, file }
 }
 
-type Known = Pick<ContextParts, 'fetched' | 'verified'>
+type PartFacts = Pick<ContextParts, 'fetched' | 'verified'>
 
-function filesOf(parts: readonly Part[], { fetched, verified }: Known = {}): InputFile[] {
+function filesOf(parts: readonly Part[], { fetched, verified }: PartFacts = {}): InputFile[] {
   return parts.flatMap((part) =>
     part.kind === 'file' ? [inputFile(part.file, fetched?.get(part), verified?.get(part))] : [],
   )
 }
 
-/** Bytes are decoded when they are asked for. */
+/** Decodes the content when it is read. */
 function inputFile(
   file: FileContent,
   fetched: FetchedFile | undefined,

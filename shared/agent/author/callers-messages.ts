@@ -1,20 +1,26 @@
 import type { Message } from '@parley/wire/model/task'
 
-type Said = Pick<Message, 'role'>
+type WithRole = Pick<Message, 'role'>
 
 /**
- * Which messages of a task are the caller's. The caller may speak in any role, also in ours; but a task begins with the
- * caller, and takes the next message only after we have said something.
+ * Whether each message of a task was sent by the caller. The role alone does not decide: a caller may use any role, also
+ * `assistant`. A task begins with a message of the caller and accepts the next one only after a message of the agent
+ * (spec/tasks.md#history).
+ * @param history the messages of one task, oldest first
+ * @returns one boolean per message
  */
-export function areCallers(history: readonly Said[]): boolean[] {
+export function areCallers(history: readonly WithRole[]): boolean[] {
   const callers: boolean[] = []
   for (const [at, { role }] of history.entries())
     callers.push(role !== 'assistant' || callers[at - 1] !== true)
   return callers
 }
 
-/** The caller's messages of a task, oldest first. */
-export function callersMessages<T extends Said>(history: readonly T[]): T[] {
+/**
+ * The messages of a task that the caller sent, oldest first.
+ * @param history the messages of one task, oldest first
+ */
+export function callersMessages<T extends WithRole>(history: readonly T[]): T[] {
   const callers = areCallers(history)
   return history.filter((_message, at) => callers[at])
 }

@@ -1,10 +1,11 @@
+import { jsonObjectOf } from '@parley/wire/model/json-text'
 import type { JsonObject, Part } from '@parley/wire/model/task'
 import { isArtifact, isFile, isPause, type Output, type Pause, partOf } from './output.ts'
 
-/** What a handler made, once it has ended or paused. */
-export interface Collected {
+/** The output of a handler that has ended or paused. */
+export interface CollectedOutput {
   artifacts: { name: string; parts: Part[] }[]
-  /** Set when the handler paused or declined; then there are no artifacts, and the text so far stands before the prompt. */
+  /** Set if the handler paused or declined: there are no artifacts then, and the output so far precedes the prompt. */
   pause?: Pause
 }
 
@@ -18,10 +19,10 @@ export class OutputTooLargeError extends Error {
   override readonly name = 'OutputTooLargeError'
 }
 
-/** Small ones cost memory as well: no output has more parts, or artifacts, than this. */
+/** Limits for many small parts, which `maxBytes` does not bound. */
 const [partsMax, artifactsMax, nameMax] = [100_000, 10_000, 1024]
 
-/** Takes a handler's outputs one by one. Strings and data make the main artifact; named ones stand behind it. */
+/** Collects the outputs of a handler. Strings and data form the main artifact; named artifacts follow it. */
 export class OutputCollector {
   readonly #maxBytes: number
   readonly #main: Part[] = []
@@ -34,7 +35,7 @@ export class OutputCollector {
     this.#maxBytes = maxBytes
   }
 
-  /** The part that this output adds to the main artifact, for live readers. True = the handler has paused. */
+  /** Returns the part that the output adds to the main artifact, for streams, or true if the output is a pause. */
   take(output: Output): Part | true | undefined {
     if (output === undefined || output === null) return undefined
     if (isPause(output)) {
@@ -59,7 +60,7 @@ export class OutputCollector {
     return part
   }
 
-  result(): Collected {
+  result(): CollectedOutput {
     if (this.#pause !== undefined)
       return { artifacts: [], pause: { ...this.#pause, parts: [...this.#main, ...this.#pause.parts] } }
     const main = this.#main.length > 0 ? [{ name: 'result', parts: this.#main }] : []
@@ -77,7 +78,7 @@ export class OutputCollector {
     this.#named.push({ name, parts: parts.map((part) => this.#counted({ ...this.#checked(part) })) })
   }
 
-  /** Texts that follow each other are one text. */
+  /** Consecutive texts are joined. */
   #append(part: Part): void {
     const last = this.#main.at(-1)
     if (part.kind === 'text' && last?.kind === 'text') last.text += part.text
@@ -99,19 +100,20 @@ export class OutputCollector {
     return part
   }
 
-  /** As JSON gives it back: dates are texts, functions are gone, and nothing changes it afterwards. */
+  /** A copy of the data after a round trip through JSON: the handler cannot change it afterwards. */
   #checkedData(data: JsonObject): Part {
-    let text: string | undefined
+    let text: string
     try {
-      text = JSON.stringify(data) as string | undefined
+      text = JSON.stringify(data)
     } catch (error) {
       throw new MalformedOutputError('a handler returned data that is not JSON', { cause: error })
     }
-    // `toJSON` may make anything of an object.
-    if (text?.startsWith('{') !== true)
+    // `toJSON` may return any value, also undefined.
+    const copy = jsonObjectOf(text)
+    if (copy === undefined)
       throw new MalformedOutputError('a handler returned data that is not a JSON object')
     this.#grow(Buffer.byteLength(text))
-    return { kind: 'data', data: JSON.parse(text) as JsonObject }
+    return { kind: 'data', data: copy }
   }
 
   #grow(bytes: number): void {

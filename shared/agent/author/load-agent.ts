@@ -4,14 +4,15 @@ import path from 'node:path'
 import { pathToFileURL } from 'node:url'
 import { agentFileOf, agentFiles } from '@parley/kit/process/agent-file'
 import { ConfigError } from '@parley/kit/process/settings'
+import { jsonObjectOf } from '@parley/wire/model/json-text'
 import { type Agent, resolveAgent } from './agent.ts'
 import type { AgentDefinition } from './define-agent.ts'
 import { readSkillFiles } from './skill-file.ts'
 
-/** @throws Error when the folder holds no agent, or one whose definition is faulty. */
+/** @throws Error when the folder contains no agent, or one with an invalid definition */
 export async function loadAgent(folder: string): Promise<Agent> {
   const file = await agentFileOf(folder)
-  if (file === undefined) throw new Error(`${folder} holds no ${agentFiles.join(', ')}.`)
+  if (file === undefined) throw new Error(`${folder} contains no ${agentFiles.join(', ')}.`)
   const module = await importAgent(file)
   if (module.default === undefined) throw new Error(`${file} must export its agent as default.`)
   return resolveAgent(module.default, await readSkillFiles(path.join(folder, 'skills')))
@@ -20,12 +21,12 @@ export async function loadAgent(folder: string): Promise<Agent> {
 async function importAgent(file: string): Promise<{ default?: AgentDefinition }> {
   const { href } = pathToFileURL(file)
   try {
-    return (await import(href)) as { default?: AgentDefinition }
+    const module: { default?: AgentDefinition } = await import(href)
+    return module
   } catch (error) {
     const manifest = findPackageJSON(href)
     if (!(error instanceof SyntaxError) || manifest === undefined || file.endsWith('.mjs')) throw error
-    const { type } = JSON.parse(await readFile(manifest, 'utf8')) as { type?: unknown }
-    if (type !== 'commonjs') throw error
+    if (jsonObjectOf(await readFile(manifest, 'utf8'))?.['type'] !== 'commonjs') throw error
     throw new ConfigError([
       `${file} cannot be loaded as CommonJS (${error.message}). Set "type": "module" in ${manifest}, or in a package.json of the agents folder.`,
     ])

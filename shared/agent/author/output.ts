@@ -1,46 +1,64 @@
 import type { FileContent, JsonObject, Part } from '@parley/wire/model/task'
 
 /**
- * What a handler returns or yields. A string or a data object is a part of the answer; yielded strings are streamed
- * as deltas and joined. `artifact(…)` and `file(…)` make artifacts of their own.
+ * The values that a handler returns or yields (spec/messages-and-artifacts.md#output). Strings and data objects are parts of
+ * the main artifact; yielded strings are streamed as deltas and joined. `artifact(…)` and `file(…)` make separate artifacts.
  */
 export type Output = string | JsonObject | OutputArtifact | OutputFile | Pause | undefined | void | null
 
 const brand: unique symbol = Symbol('parley.output')
 
+/** A file, made by `file`. */
 export interface OutputFile {
   [brand]: 'file'
+  /** `bytes` is base64. */
   file: FileContent & { bytes: string }
 }
-/** A named artifact of several parts. */
+
+/** A named artifact of several parts, made by `artifact`. */
 export interface OutputArtifact {
   [brand]: 'artifact'
+  /** At most 1,024 characters. */
   name: string
+  /** The content in order. */
   parts: Part[]
 }
+
+/** A named artifact of several parts, made by `artifact`. */
 export type Artifact = OutputArtifact
 
-/** Made by `ask`, `requireAuth`, `requirePayment`, `bid` and `decline` of the context; return it. */
+/** The result of `ask`, `requireAuth`, `requirePayment`, `bid` and `decline` of the context. A handler returns it. */
 export interface Pause {
   [brand]: 'pause'
+  /** The function that made it. */
   kind: 'ask' | 'auth' | 'payment' | 'bid' | 'decline'
+  /** The message to the caller. */
   parts: Part[]
 }
 
 type Content = string | JsonObject | OutputFile
 
-/** A file of the answer, an artifact named as the file. `bytes` as text (UTF-8) or bytes. */
+/**
+ * A file as an artifact with the name of the file.
+ * @param name file name, at most 1,024 characters
+ * @param mimeType for example `application/pdf`
+ * @param bytes the content; a string is encoded as UTF-8
+ */
 export function file(name: string, mimeType: string, bytes: string | Uint8Array): OutputFile {
-  const base64 = Buffer.from(bytes as Uint8Array).toString('base64')
-  return { [brand]: 'file', file: { name, mimeType, bytes: base64 } }
+  const buffer = typeof bytes === 'string' ? Buffer.from(bytes) : Buffer.from(bytes)
+  return { [brand]: 'file', file: { name, mimeType, bytes: buffer.toString('base64') } }
 }
 
-/** A data object as part of the answer; the same as returning the object, for readers who want it said. */
+/** A data object as part of the main artifact. Equivalent to returning the object. */
 export function data(object: JsonObject): JsonObject {
   return object
 }
 
-/** An artifact with a name, of texts, data objects and files. */
+/**
+ * A named artifact.
+ * @param name at most 1,024 characters
+ * @param content texts, data objects and files, in order
+ */
 export function artifact(name: string, ...content: Content[]): OutputArtifact {
   return { [brand]: 'artifact', name, parts: content.map(partOf) }
 }
@@ -51,12 +69,11 @@ export function pause(kind: Pause['kind'], parts: Part[]): Pause {
 
 export function partOf(content: Content): Part {
   if (typeof content === 'string') return { kind: 'text', text: content }
-  if (isBranded(content, 'file')) return { kind: 'file', file: (content as OutputFile).file }
-  return { kind: 'data', data: content as JsonObject }
+  return isFile(content) ? { kind: 'file', file: content.file } : { kind: 'data', data: content }
 }
 
 function isBranded(value: unknown, kind: 'file' | 'artifact' | 'pause'): boolean {
-  return typeof value === 'object' && value !== null && (value as { [brand]?: unknown })[brand] === kind
+  return typeof value === 'object' && value !== null && brand in value && value[brand] === kind
 }
 
 export const isFile = (value: unknown): value is OutputFile => isBranded(value, 'file')

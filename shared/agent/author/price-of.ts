@@ -2,13 +2,13 @@ import { toAtomic } from '@parley/wire/model/amount'
 import { inAdvance, type Price } from '@parley/wire/model/price'
 import type { Agent } from './agent.ts'
 
-interface Said {
+interface MessageMetadata {
   metadata?: Record<string, unknown> | undefined
 }
 
 const nothing: Price[] = []
 
-/** True when something of the agent has a price, if only one that its handler asks later. */
+/** Whether the agent or one of its skills has a price, also one that only its handler asks for. */
 export function isPaid(agent: Agent): boolean {
   return allPrices(agent).length > 0
 }
@@ -18,11 +18,11 @@ export function allPrices({ executionCost, skills }: Agent): Price[] {
 }
 
 /**
- * What the message costs: the price of the skill that it names (or of the only one), else the agent's. One that names no
- * skill of several pays what the dearest costs, for it may get that; one that names a skill that is not there costs
- * nothing, for it will be rejected.
+ * The price of a message: the price of the skill that it names (or of the only skill), else the price of the agent. A message
+ * that names none of several skills pays the highest price, because it may be handled by that skill. A message that names an
+ * unknown skill costs nothing, because it will be rejected.
  */
-export function priceOf(agent: Agent, { metadata }: Said): Price[] {
+export function priceOf(agent: Agent, { metadata }: MessageMetadata): Price[] {
   const { skills, executionCost = nothing } = agent
   const named = metadata?.['skill_id'] ?? metadata?.['skillId']
   if (typeof named === 'string') {
@@ -30,19 +30,19 @@ export function priceOf(agent: Agent, { metadata }: Said): Price[] {
     return skill === undefined ? nothing : (skill.executionCost ?? executionCost)
   }
   if (skills.length === 1) return skills[0]?.executionCost ?? executionCost
-  return dearest([executionCost, ...skills.map((skill) => skill.executionCost ?? nothing)])
+  return highest([executionCost, ...skills.map((skill) => skill.executionCost ?? nothing)])
 }
 
-/** What card and negotiation show: the agent's price, else that of its dearest skill; undefined where all is free. */
-export function shownPrice(agent: Agent): Price[] | undefined {
+/** The price on the card and in negotiation: the agent's, else the highest of its skills; undefined if all are free. */
+export function publicPrice(agent: Agent): Price[] | undefined {
   const own = inAdvance(agent.executionCost ?? nothing)
   const prices =
-    own.length > 0 ? own : inAdvance(dearest(agent.skills.map((one) => one.executionCost ?? nothing)))
+    own.length > 0 ? own : inAdvance(highest(agent.skills.map((one) => one.executionCost ?? nothing)))
   return prices.length > 0 ? prices : undefined
 }
 
-/** By the first way to pay of each: assets are not exchanged here. */
-function dearest(prices: readonly Price[][]): Price[] {
+/** The highest price by its first alternative. Amounts of different assets are compared as numbers. */
+function highest(prices: readonly Price[][]): Price[] {
   const worth = ([first]: readonly Price[]) => (first === undefined ? -1n : toAtomic(first.amount, 36))
   return prices.reduce((best, one) => (worth(one) > worth(best) ? one : best), nothing)
 }

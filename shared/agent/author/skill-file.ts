@@ -4,7 +4,7 @@ import { isObject } from '@parley/wire/jsonrpc/envelope'
 import { parse } from 'yaml'
 import type { SkillDefinition } from './define-agent.ts'
 
-/** Skills written as `skills/<id>.md`: front matter holds the fields (either spelling), the text is the documentation. */
+/** Skills in files `skills/<id>.md`: the front matter holds the fields (snake_case or camelCase), the text is the documentation. */
 export async function readSkillFiles(folder: string): Promise<SkillDefinition[]> {
   const skills: SkillDefinition[] = []
   for (const name of (await filesOf(folder)).filter((file) => file.endsWith('.md')).sort()) {
@@ -14,17 +14,17 @@ export async function readSkillFiles(folder: string): Promise<SkillDefinition[]>
   return skills
 }
 
-/** @throws Error when the text has no front matter that is a YAML mapping. */
+/** @throws Error when the text does not begin with front matter that is a YAML mapping */
 export function readSkill(text: string, id: string): SkillDefinition {
   const match = /^---\r?\n([\s\S]*?)\r?\n---[ \t]*(?:\r?\n([\s\S]*))?$/.exec(text)
-  const fields: unknown = match === null ? undefined : parse(match[1] as string)
+  const fields: unknown = match?.[1] === undefined ? undefined : parse(match[1])
   if (!isObject(fields)) throw new Error(`skills/${id}.md must begin with front matter between lines of ---.`)
   const documentation = match?.[2]?.trim()
   const skill = { id, ...(camelCased(fields) as object) } as SkillDefinition
   return documentation === undefined || documentation === '' ? skill : { ...skill, documentation }
 }
 
-/** What stands under `capabilities_detail` is the author's own and keeps its names. */
+/** The names below `capabilities_detail` are the author's and stay unchanged. */
 function camelCased(value: unknown): unknown {
   if (Array.isArray(value) || !isObject(value)) return value
   return Object.fromEntries(
@@ -39,7 +39,7 @@ async function filesOf(folder: string): Promise<string[]> {
   try {
     return await readdir(folder)
   } catch (error) {
-    if ((error as NodeJS.ErrnoException).code === 'ENOENT') return []
+    if (error instanceof Error && 'code' in error && error.code === 'ENOENT') return []
     throw error
   }
 }

@@ -30,7 +30,7 @@ import type { Deprecation } from '@parley/wire/model/deprecation'
 import { isTerminal } from '@parley/wire/model/task'
 import type { FastifyInstance } from 'fastify'
 import type { Agent } from '../author/agent.ts'
-import { shownPrice } from '../author/price-of.ts'
+import { publicPrice } from '../author/price-of.ts'
 import {
   openPayments,
   openQueue,
@@ -111,7 +111,7 @@ export async function startAgentApp(options: AgentAppOptions): Promise<AgentApp>
     captureBaseUrl: config.payments.captureBaseUrl,
     ownClients: [did, ...(config.oauth.clientId === undefined ? [] : [config.oauth.clientId])],
   })
-  const price = shownPrice(agent)?.[0]
+  const price = publicPrice(agent)?.[0]
   const cost = price === undefined ? {} : { price: { amount: price.amount } }
   addNegotiationRoute(app, () => ({ skills: agent.skills, queueDepth: services.scheduler.waiting, ...cost }))
   addMetricsRoute(app, metrics)

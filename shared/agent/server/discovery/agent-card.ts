@@ -2,7 +2,7 @@ import { agentId } from '@parley/kit/did/did'
 import type { AgentCard, CardSkill, ShownPrices } from '@parley/wire/model/card'
 import type { Price } from '@parley/wire/model/price'
 import type { Agent, Skill } from '../../author/agent.ts'
-import { shownPrice } from '../../author/price-of.ts'
+import { publicPrice } from '../../author/price-of.ts'
 
 /** How prices are shown: in the sandbox as test money. */
 export interface PricesShown {
@@ -26,7 +26,7 @@ export function agentCard(
     ...agent.capabilities,
     signsArtifacts: true,
     skills: agent.skills.map((skill) => cardSkill(skill, at.prices)),
-    prices: pricesOf(shownPrice(agent), at.prices),
+    prices: pricesOf(publicPrice(agent), at.prices),
   }
 }
 

@@ -1,6 +1,6 @@
 import { setImmediate } from 'node:timers/promises'
 import type { Part } from '@parley/wire/model/task'
-import type { Collected, OutputCollector } from '../../author/collect-output.ts'
+import type { CollectedOutput, OutputCollector } from '../../author/collect-output.ts'
 import type { HandlerContext } from '../../author/context.ts'
 import type { Handler } from '../../author/define-agent.ts'
 import type { Output } from '../../author/output.ts'
@@ -17,7 +17,7 @@ export async function executeHandler(
   context: HandlerContext,
   collector: OutputCollector,
   onPart: (part: Part) => void,
-): Promise<Collected> {
+): Promise<CollectedOutput> {
   const take = (output: Output): boolean => {
     const taken = collector.take(output)
     if (taken === true) return true

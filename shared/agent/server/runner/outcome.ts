@@ -7,7 +7,11 @@ import type { KeyPair } from '@parley/kit/did/keys'
 import { signPart } from '@parley/kit/did/part-signature'
 import { errorTable, ParleyError } from '@parley/wire/errors'
 import type { Artifact, Part, PausedState } from '@parley/wire/model/task'
-import { type Collected, MalformedOutputError, OutputTooLargeError } from '../../author/collect-output.ts'
+import {
+  type CollectedOutput,
+  MalformedOutputError,
+  OutputTooLargeError,
+} from '../../author/collect-output.ts'
 import type { Pause } from '../../author/output.ts'
 import type { PaymentRequest } from './payment-prompt.ts'
 
@@ -26,7 +30,7 @@ const pausedStateOf: Record<'ask' | 'auth' | 'payment' | 'bid', PausedState> = {
  */
 export function changeOfOutput(
   record: TaskRecord,
-  collected: Collected,
+  collected: CollectedOutput,
   run: {
     mainArtifactId: string
     workedMs: number
