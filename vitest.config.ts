@@ -4,6 +4,7 @@ import { BaseSequencer, type TestSpecification } from 'vitest/node'
 
 /** Files that take long though they are small: started last, they would run on alone while the other workers are idle. */
 const longest = [
+  'exchanges.test.ts',
   'chaos.test.ts',
   'failover.test.ts',
   'shared/engine/webhooks/several-processes.test.ts',
