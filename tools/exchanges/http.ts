@@ -8,7 +8,7 @@ export interface Sent {
   body?: unknown
 }
 
-/** An answer as it arrived; `headers` holds names and values in turns, as they were spelled. */
+/** An answer as it arrived; `headers` holds names and values alternately, as they were spelled. */
 export interface Answer {
   status: number
   statusText: string
@@ -28,7 +28,7 @@ export function send({ method = 'GET', url, headers = {}, body }: Sent): Promise
   const bytes = bytesOf(body)
   const length = bytes === undefined ? {} : { 'content-length': String(bytes.byteLength) }
   const { hostname, port } = new URL(url)
-  // The path as it is written: the parser of URLs would resolve dot segments.
+  // The path as it is written: a URL parser would resolve dot segments.
   const path = /^https?:\/\/[^/?#]*(.*)$/s.exec(url)?.[1] || '/'
   return new Promise((resolve, reject) => {
     const request = http.request(

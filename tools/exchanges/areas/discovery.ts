@@ -57,8 +57,8 @@ export async function discovery(recorder: Recorder, { deployment, external }: Wo
 }
 
 async function resolution(recorder: Recorder, { gateway, agents }: World['deployment']): Promise<void> {
-  const { did } = await identityOf(recorder, `${agents['echo']}/.well-known/agent.json`)
-  const { did: ofGateway } = await identityOf(recorder, `${gateway}/.well-known/agent.json`)
+  const { did } = await identityOf(`${agents['echo']}/.well-known/agent.json`)
+  const { did: ofGateway } = await identityOf(`${gateway}/.well-known/agent.json`)
   for (const [name, url] of Object.entries({ echo: agents['echo'], gateway })) {
     const post = (title: string, body: unknown, type = 'application/json') =>
       recorder.exchange(`${title} at ${name}`, {
@@ -79,7 +79,7 @@ async function resolution(recorder: Recorder, { gateway, agents }: World['deploy
   }
 }
 
-async function identityOf(_recorder: Recorder, url: string): Promise<{ did: string }> {
+async function identityOf(url: string): Promise<{ did: string }> {
   const card: unknown = await (await fetch(url)).json()
   const did = typeof card === 'object' && card !== null && 'did' in card ? String(card.did) : ''
   return { did }
