@@ -1,6 +1,7 @@
 import { AgentClient } from '@parley/client/internal/client'
 import { RpcError } from '@parley/client/internal/rpc-error'
 import { DocumentFault, verifyDocument } from '@parley/kit/did/document'
+import { boundedText } from '@parley/kit/net/bounded-text'
 import { connectionFault } from '@parley/kit/net/connection-fault'
 import { jsonObjectOf } from '@parley/wire/model/json-text'
 import type { JsonObject } from '@parley/wire/model/task'
@@ -178,18 +179,8 @@ function get(url: string): Promise<Answer> {
 
 async function read(url: string, init: RequestInit): Promise<Answer> {
   const response = await fetch(url, { ...init, redirect: 'manual', signal: AbortSignal.timeout(limitMs) })
-  const chunks: Uint8Array[] = []
-  let size = 0
-  for await (const chunk of response.body ?? []) {
-    size += chunk.byteLength
-    if (size > answerMaxBytes) throw new Error(`it answers more than ${answerMaxBytes} bytes`)
-    chunks.push(chunk)
-  }
-  return {
-    status: response.status,
-    headers: response.headers,
-    json: jsonObjectOf(Buffer.concat(chunks).toString('utf8')),
-  }
+  const text = await boundedText(response.body, answerMaxBytes)
+  return { status: response.status, headers: response.headers, json: jsonObjectOf(text) }
 }
 
 function reasonOf(error: Error, url: string): string {

@@ -1,3 +1,4 @@
+import { boundedText } from '@parley/kit/net/bounded-text'
 import { jsonObjectOf } from '@parley/wire/model/json-text'
 import type { JsonObject } from '@parley/wire/model/task'
 import type { Dispatcher } from 'undici'
@@ -65,12 +66,5 @@ async function read(url: string, signal: AbortSignal, options: ProbeOptions) {
     headers: { accept: 'application/json' },
     signal,
   })
-  const chunks: Buffer[] = []
-  let size = 0
-  for await (const chunk of response.body as AsyncIterable<Buffer>) {
-    size += chunk.byteLength
-    if (size > answerMaxBytes) throw new Error(`${url} answered more than ${answerMaxBytes} bytes`)
-    chunks.push(chunk)
-  }
-  return { status: response.statusCode, text: Buffer.concat(chunks).toString('utf8') }
+  return { status: response.statusCode, text: await boundedText(response.body, answerMaxBytes) }
 }

@@ -1,5 +1,6 @@
 import { auditError, isDecision } from '@parley/kit/http/audit-routes'
 import { requireJson } from '@parley/kit/http/require-json'
+import type { CallProgress } from '@parley/kit/http/rpc-call'
 import { requestLog } from '@parley/kit/http/server'
 import { Audit } from '@parley/kit/process/audit'
 import type { Log } from '@parley/kit/process/log'
@@ -8,18 +9,18 @@ import { ParleyError } from '@parley/wire/errors'
 import { errorEnvelope } from '@parley/wire/jsonrpc/envelope'
 import type { FastifyInstance, FastifyReply, FastifyRequest } from 'fastify'
 import { rpcMethods } from '../routing/rpc/rpc-methods.ts'
-import type { EnvelopeId, RpcRouter } from '../routing/rpc/rpc-router.ts'
+import type { RpcRouter } from '../routing/rpc/rpc-router.ts'
 
 /** `POST /` and every method name as a path (spec/gateway-routing.md#json-rpc-without-an-agent). */
 export function addRpcRoutes(app: FastifyInstance, { router, log }: { router: RpcRouter; log: Log }): void {
   const audit = new Audit(log)
   const answer = async (request: FastifyRequest, reply: FastifyReply, pathMethod: string | undefined) => {
-    const known: EnvelopeId = { id: null }
+    const progress: CallProgress = { id: null }
     try {
       requireJson(request)
-      return await router.answer(request, reply, pathMethod, known)
+      return await router.answer(request, reply, pathMethod, progress)
     } catch (thrown) {
-      // Nobody is there to read an answer.
+      // The client has disconnected.
       if (reply.raw.destroyed) return reply.hijack()
       const error = ParleyError.from(thrown)
       if (error.status >= 500 && !isDecision(error))
@@ -30,7 +31,7 @@ export function addRpcRoutes(app: FastifyInstance, { router, log }: { router: Rp
         .header('cache-control', 'no-store')
         .headers(error.headers)
         .type('application/json; charset=utf-8')
-        .send(errorEnvelope(known.id, error))
+        .send(errorEnvelope(progress.id, error))
     }
   }
   app.post('/', (request, reply) => answer(request, reply, undefined))

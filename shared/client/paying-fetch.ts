@@ -1,3 +1,4 @@
+import { BodyTooLarge, boundedText } from '@parley/kit/net/bounded-text'
 import type { ClientOptions, OutgoingRequest } from './transport.ts'
 
 /** One way to pay, in x402's words; `amount` is in atomic units. */
@@ -38,7 +39,7 @@ export function payingFetch(payer: Payer, send: Send = fetch): Send {
   return async (url, init) => {
     const response = await send(url, init)
     if (response.status !== 402) return response
-    const text = await boundedText(response)
+    const text = await textOf(response)
     const asked = askedIn(text, response.headers)
     const payment = asked === undefined ? undefined : await payer(asked)
     if (payment !== undefined) return send(url, withPayment(init, payment))
@@ -67,16 +68,14 @@ function askedIn(text: string, headers: Headers): PaymentAsked | undefined {
   }
 }
 
-/** Empty where it is longer than what is asked can be. */
-async function boundedText({ body }: Response): Promise<string> {
-  const chunks: Uint8Array[] = []
-  let size = 0
-  for await (const chunk of body ?? []) {
-    size += chunk.byteLength
-    if (size > bodyMaxBytes) return ''
-    chunks.push(chunk)
+/** Empty when the body is too large to be payment requirements. */
+async function textOf({ body }: Response): Promise<string> {
+  try {
+    return await boundedText(body, bodyMaxBytes)
+  } catch (error) {
+    if (error instanceof BodyTooLarge) return ''
+    throw error
   }
-  return Buffer.concat(chunks).toString('utf8')
 }
 
 function isOption(value: unknown): value is PaymentOption {

@@ -1,4 +1,5 @@
 import { randomUUID } from 'node:crypto'
+import { boundedText } from '@parley/kit/net/bounded-text'
 import { ConnectionError, RpcError } from './rpc-error.ts'
 
 export interface ClientOptions {
@@ -115,7 +116,7 @@ export class Transport {
     const { status, headers } = response
     let text: string
     try {
-      text = await boundedText(response, this.#options.responseMaxBytes ?? 256 * 1024 * 1024)
+      text = await boundedText(response.body, this.#options.responseMaxBytes ?? 256 * 1024 * 1024)
     } catch (thrown) {
       throw this.#lost(thrown, signal)
     }
@@ -166,18 +167,6 @@ function envelopeOf(text: string): Envelope | undefined {
 function paymentText(text: string): string {
   const code = /"error"\s*:\s*"(\w{1,100})"/.exec(text)?.[1]
   return `Payment required${code === undefined || code === 'payment_required' ? '' : `: ${code}`}`
-}
-
-async function boundedText(response: Response, maxBytes: number): Promise<string> {
-  if (response.body === null) return ''
-  const chunks: Uint8Array[] = []
-  let size = 0
-  for await (const chunk of response.body) {
-    size += chunk.length
-    if (size > maxBytes) throw new Error(`the answer is larger than ${maxBytes} bytes`)
-    chunks.push(chunk)
-  }
-  return Buffer.concat(chunks).toString('utf8')
 }
 
 function isObject(value: unknown): value is Record<string, unknown> {

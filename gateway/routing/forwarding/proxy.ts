@@ -1,6 +1,7 @@
 import type { Readable } from 'node:stream'
 import httpProxy from '@fastify/http-proxy'
 import { linger } from '@parley/kit/http/linger'
+import { peekId } from '@parley/kit/http/rpc-call'
 import { aboutTheAnswer } from '@parley/kit/http/security-headers'
 import { ParleyError } from '@parley/wire/errors'
 import type { FastifyInstance, FastifyReply, FastifyRequest } from 'fastify'
@@ -11,7 +12,6 @@ import { checkLength, limited } from './body-limit.ts'
 import { isBodiless } from './exchange.ts'
 import { responseHeaders } from './forward-headers.ts'
 import { forwardPath } from './forward-path.ts'
-import { idOfRefused } from './id-of-refused.ts'
 import { headersFor, type RelayOptions, type ReportSignal, relay } from './relay.ts'
 import type { TokenReader } from './token-reader.ts'
 import { abortable, type ForwardTarget, forwardTargetKey } from './upstream.ts'
@@ -133,7 +133,7 @@ async function relayWhole(
     const watch = routes?.observerOf(request, reply, target, body)
     return await relay(request, reply, { ...target, path }, { body }, { reportSignal, watch })
   } catch (error) {
-    request.rpcId = idOfRefused(body)
+    request.rpcId = peekId(body)
     throw error
   }
 }
@@ -141,7 +141,7 @@ async function relayWhole(
 /** An error of ours to a JSON-RPC call carries the id of the call. @throws what it was given */
 async function refuse(request: FastifyRequest, error: unknown): Promise<never> {
   const body = isJsonPost(request, wholeMaxBytes) ? await bytesOf(request.body as Readable) : undefined
-  if (body !== undefined) request.rpcId = idOfRefused(body)
+  if (body !== undefined) request.rpcId = peekId(body)
   throw error
 }
 

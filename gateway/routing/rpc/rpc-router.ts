@@ -1,13 +1,13 @@
 import { type Authenticator, requireScope } from '@parley/kit/auth/authenticate'
 import { cutStalled, releaseWhenRead } from '@parley/kit/http/release-when-read'
+import { authenticateCall, type CallProgress, readCall } from '@parley/kit/http/rpc-call'
 import type { AnswerBudget } from '@parley/kit/process/answer-budget'
 import type { Log } from '@parley/kit/process/log'
 import { uuid } from '@parley/wire/codecs/parley/message'
 import { contextsClear, parseParams } from '@parley/wire/codecs/parley/params'
 import { wireObject } from '@parley/wire/codecs/parley/spelling'
 import { ParleyError } from '@parley/wire/errors'
-import { type RequestId, readId, readRequest, resultEnvelope } from '@parley/wire/jsonrpc/envelope'
-import { parseJson } from '@parley/wire/jsonrpc/parse-json'
+import { isObject, type RequestId, resultEnvelope } from '@parley/wire/jsonrpc/envelope'
 import type { FastifyReply, FastifyRequest } from 'fastify'
 import { z } from 'zod'
 import type { Registry } from '../../registry/registry.ts'
@@ -16,7 +16,6 @@ import { type DispatcherFor, rpcPath, targetOf } from '../forwarding/agent-targe
 import { BufferedResponse } from '../forwarding/buffered-response.ts'
 import { completeRequest } from '../forwarding/completed-request.ts'
 import type { ResponseObserver } from '../forwarding/exchange.ts'
-import { idOfRefused } from '../forwarding/id-of-refused.ts'
 import { type ReportSignal, relay } from '../forwarding/relay.ts'
 import { operatorTokenRefused, tokenInfoOf } from '../forwarding/token-forwarding.ts'
 import { agentHasLeft, incompleteHeader, mayBeAt } from '../forwarding/upstream-error.ts'
@@ -45,17 +44,12 @@ export interface RpcRouterOptions {
   log: Log
 }
 
-/** What is known of a request when it fails. */
-export interface EnvelopeId {
-  id: RequestId
-}
-
 const taskIn = wireObject({ taskId: uuid }, { taskId: ['id'] })
 const feedbackIn = wireObject({ rating: z.int().min(1).max(5).optional().catch(undefined) })
 
 /**
- * JSON-RPC without a named agent (spec/gateway-routing.md#json-rpc-without-an-agent): the caller, the body and the scope are checked in the order of
- * an agent's own checks; then the request goes on, to external agents with what they may require.
+ * Routes JSON-RPC calls that name no agent (spec/gateway-routing.md#json-rpc-without-an-agent). Caller, body and scope are
+ * checked in the same order as on an agent.
  */
 export class RpcRouter {
   readonly #options: RpcRouterOptions
@@ -64,32 +58,24 @@ export class RpcRouter {
     this.#options = options
   }
 
-  /** @throws ParleyError; `known.id` is then what the envelope of the error carries */
+  /** @throws ParleyError; `progress.id` is then the id for the error envelope */
   async answer(
     request: FastifyRequest,
     reply: FastifyReply,
     pathMethod: string | undefined,
-    known: EnvelopeId,
+    progress: CallProgress,
   ): Promise<FastifyReply> {
-    const body = (request.body as Buffer | undefined) ?? Buffer.alloc(0)
-    const caller = await this.#options.authenticator
-      .authenticate(request.headers, body)
-      .catch((refusal: unknown) => {
-        known.id = idOfRefused(body)
-        throw refusal
-      })
+    const body = Buffer.isBuffer(request.body) ? request.body : Buffer.alloc(0)
+    const call = { headers: request.headers, bytes: body, pathMethod }
+    const caller = await authenticateCall(this.#options.authenticator, call, progress)
     request.callerId = caller.id
     const claim = this.#options.answers.open(caller.id)
     releaseWhenRead(reply, claim)
-    // It is kept as long as the agent answers.
+    // The claim accounts for the body until the agent has responded.
     request.body = undefined
     claim.reserve(body.byteLength)
     request.token = tokenInfoOf(caller, this.#options.gatewayUrl)
-    const json = parseJson(body)
-    known.id = readId(json)
-    const { id, method, params } = readRequest(json)
-    if (pathMethod !== undefined && pathMethod !== method)
-      throw new ParleyError('InvalidRequest', { message: 'method differs from the path' })
+    const { id, method, params } = readCall(call, progress)
     const row = rpcMethods.get(method)
     if (row === undefined) throw new ParleyError('MethodNotFound')
     request.rpcMethod = method
@@ -128,7 +114,10 @@ export class RpcRouter {
       await this.#options.lessons.forget(owner, contextId)
       await this.#options.store.removeContext(owner, contextId)
     } catch (error) {
-      this.#options.log.error({ err: error }, 'a cleared context could not be forgotten')
+      this.#options.log.error(
+        { err: error },
+        'failed to remove the routes and training examples of a cleared context',
+      )
     }
   }
 
@@ -136,7 +125,7 @@ export class RpcRouter {
     const caller = { owner, headers: request.headers, token: request.token, requestId: request.id }
     const found = await this.#options.taskLocator.find(kind, id, caller)
     if ('route' in found) return found.route
-    // "Not found" would be believed, though it may be there.
+    // A "not found" would be wrong if a silent agent has it.
     if (found.silent.length > 0) throw mayBeAt(found.silent, kind)
     const headers =
       found.unknown.length === 0 ? {} : { 'x-parley-incomplete': incompleteHeader(found.unknown) }
@@ -160,7 +149,7 @@ export class RpcRouter {
     })
   }
 
-  /** Who looks on: ratings are learned from, and the ends of tasks whose words wait. */
+  /** Observes responses that carry a rating or the outcome of a task with pending training words. */
   #observerOf({ method, params, claim }: Incoming, route: Route): (() => ResponseObserver) | undefined {
     const { lessons } = this.#options
     if (method === 'tasks/feedback') {
@@ -195,5 +184,5 @@ export class RpcRouter {
 }
 
 function isSuccess(result: unknown): boolean {
-  return typeof result === 'object' && result !== null && (result as { success?: unknown }).success === true
+  return isObject(result) && result['success'] === true
 }

@@ -1,3 +1,4 @@
+import { boundedText } from '@parley/kit/net/bounded-text'
 import { z } from 'zod'
 import {
   codeOf,
@@ -98,15 +99,9 @@ export class HttpFacilitator implements Facilitator {
 }
 
 async function jsonOf(response: Response): Promise<unknown> {
-  const chunks: Uint8Array[] = []
-  let size = 0
-  for await (const chunk of response.body ?? []) {
-    size += chunk.length
-    if (size > answerMaxBytes) throw new Error('the answer is too large')
-    chunks.push(chunk)
-  }
+  const text = await boundedText(response.body, answerMaxBytes)
   try {
-    return JSON.parse(Buffer.concat(chunks).toString('utf8')) as unknown
+    return JSON.parse(text)
   } catch {
     return undefined
   }

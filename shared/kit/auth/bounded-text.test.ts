@@ -1,19 +1,19 @@
 import { scriptedAgent } from '@parley/tools/testing/scripted-agent'
 import { expect, test } from 'vitest'
-import { boundedText } from './bounded-text.ts'
+import { boundedText } from '../net/bounded-text.ts'
 import { ClientToken } from './client-token.ts'
 import { discover } from './discovery.ts'
 
-test('a text as long as it may be is read whole, across the edges of its chunks', async () => {
+test('a text at the limit is read whole, across the boundaries of its chunks', async () => {
   async function* halves() {
     yield Buffer.from('€').subarray(0, 1)
     yield Buffer.from('€').subarray(1)
   }
   expect(await boundedText(halves(), 3)).toBe('€')
-  await expect(boundedText(halves(), 2)).rejects.toThrow('too large')
+  await expect(boundedText(halves(), 2)).rejects.toThrow('larger than')
 })
 
-test('a longer one is not read to its end', async () => {
+test('a longer text is not read to its end', async () => {
   let read = 0
   async function* endless() {
     for (;;) {
@@ -21,22 +21,22 @@ test('a longer one is not read to its end', async () => {
       yield new Uint8Array(1000)
     }
   }
-  await expect(boundedText(endless(), 3500)).rejects.toThrow('too large')
+  await expect(boundedText(endless(), 3500)).rejects.toThrow('larger than')
   expect(read).toBe(4)
 })
 
 const huge = () => ({ status: 200, type: 'application/json', body: `"${'x'.repeat(70_000)}"` })
 
-test('neither metadata nor a token answer may be huge', async () => {
+test('metadata and token responses over the limit are rejected', async () => {
   await using server = await scriptedAgent({
     'GET /.well-known/oauth-authorization-server': huge,
     'GET /.well-known/openid-configuration': huge,
     'POST /token': huge,
   })
   const failure = await discover(server.url).catch((error: Error) => error.cause)
-  expect(String(failure)).toContain('too large')
+  expect(String(failure)).toContain('larger than')
   const client = { clientId: 'a', clientSecret: 'b', scope: 'agent:read' }
   await expect(new ClientToken({ ...client, tokenUrl: `${server.url}/token` }).get()).rejects.toThrow(
-    'too large',
+    'larger than',
   )
 })

@@ -3,10 +3,10 @@ import { z } from 'zod'
 import { readBase58 } from '../did/base58.ts'
 import { isAcceptableKey, publicKeyBytes } from '../did/ed25519.ts'
 import { RecentMap } from '../did/recent-map.ts'
+import { BoundedResponse } from '../net/bounded-response.ts'
 import { CircuitBreaker } from './circuit-breaker.ts'
 import type { ClientMetadataUrl } from './client-metadata-url.ts'
 import { unavailable } from './introspection.ts'
-import { SmallAnswer } from './small-answer.ts'
 
 /** The keys that the OAuth server knows its clients by. */
 export interface ClientKeys {
@@ -121,18 +121,18 @@ export class HttpClientKeys implements ClientKeys, AsyncDisposable {
   async #get({ pool, template }: Endpoint, clientId: string): Promise<{ status: number; text: string }> {
     const { pathname, search } = new URL(template.replaceAll('{client_id}', encodeURIComponent(clientId)))
     const path = pathname + search
-    const answer = new SmallAnswer(answerMaxBytes)
+    const response = new BoundedResponse({ maxBytes: answerMaxBytes })
     const { timeoutMs = 2000 } = this.#options
     const timer = setTimeout(
-      () => answer.giveUp(new DOMException('no answer in time', 'TimeoutError')),
+      () => response.abort(new DOMException('no answer in time', 'TimeoutError')),
       timeoutMs,
     )
     try {
       const headers = { authorization: this.#authorization, accept: 'application/json' }
-      pool.dispatch({ method: 'GET', path, headers }, answer)
-      const answered = await answer.received
-      if (answered.status >= 500) throw new Error(`client metadata answered ${answered.status}`)
-      return answered
+      pool.dispatch({ method: 'GET', path, headers }, response)
+      const { status, body } = await response.received
+      if (status >= 500) throw new Error(`client metadata answered ${status}`)
+      return { status, text: body.toString('utf8') }
     } finally {
       clearTimeout(timer)
     }

@@ -1,6 +1,6 @@
 import { request } from 'undici'
 import { z } from 'zod'
-import { boundedText } from './bounded-text.ts'
+import { boundedText } from '../net/bounded-text.ts'
 import { CircuitBreaker } from './circuit-breaker.ts'
 
 const answer = z.object({

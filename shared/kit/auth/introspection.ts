@@ -1,9 +1,9 @@
 import { ParleyError } from '@parley/wire/errors'
 import { Pool } from 'undici'
 import { z } from 'zod'
+import { BoundedResponse } from '../net/bounded-response.ts'
 import { answerLimit } from './answer-limit.ts'
 import { CircuitBreaker } from './circuit-breaker.ts'
-import { SmallAnswer } from './small-answer.ts'
 
 /** Whose things are whose stands on it: halves of surrogate pairs all become the same in a database's text. */
 const name = z
@@ -105,9 +105,9 @@ export class HttpIntrospector implements Introspector, AsyncDisposable {
   }
 
   async #post(token: string): Promise<{ status: number; text: string }> {
-    const received = new SmallAnswer(answerMaxBytes)
-    // One limit for the whole: a free connection, the first byte, and a body that drips.
-    const late = () => received.giveUp(new DOMException('no answer in time', 'TimeoutError'))
+    const response = new BoundedResponse({ maxBytes: answerMaxBytes })
+    // One limit for the whole: a free connection, the first byte, and a body that arrives slowly.
+    const late = () => response.abort(new DOMException('no answer in time', 'TimeoutError'))
     const callOff = answerLimit(this.#options.timeoutMs ?? 2000, late)
     try {
       const { pool, path } = await this.#open()
@@ -121,8 +121,9 @@ export class HttpIntrospector implements Introspector, AsyncDisposable {
         },
         body: `token=${encodeURIComponent(token)}&token_type_hint=access_token`,
       } as const
-      pool.dispatch(request, received)
-      return await received.received
+      pool.dispatch(request, response)
+      const { status, body } = await response.received
+      return { status, text: body.toString('utf8') }
     } finally {
       callOff()
     }

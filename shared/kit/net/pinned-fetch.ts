@@ -1,6 +1,6 @@
 import { type IncomingHttpHeaders, validateHeaderName, validateHeaderValue } from 'node:http'
 import { type AllowedHosts, noExceptions } from './allowed-hosts.ts'
-import { BoundedAnswer } from './bounded-answer.ts'
+import { BoundedResponse } from './bounded-response.ts'
 import { Deadline } from './deadline.ts'
 import { guardedResolver } from './dns-resolver.ts'
 import { OutgoingFailed, OutgoingRefused } from './outgoing-errors.ts'
@@ -108,11 +108,11 @@ async function ask(
   { method = 'GET', body, headers, deadline, ...bounds }: Request,
 ) {
   const { maxBytes = bodyMaxBytes, discardBody = false } = bounds
-  const answer = new BoundedAnswer({ maxBytes, discardBody })
-  deadline.whenOver((reason) => answer.giveUp(reason))
+  const response = new BoundedResponse({ maxBytes, discardBody })
+  deadline.whenOver((reason) => response.abort(reason))
   try {
-    client.dispatch({ method, path, headers, body: body ?? null }, answer)
-    return await answer.received
+    client.dispatch({ method, path, headers, body: body ?? null }, response)
+    return await response.received
   } catch (error) {
     throw failureOf(error)
   }

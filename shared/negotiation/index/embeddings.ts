@@ -1,4 +1,5 @@
 import { createHash } from 'node:crypto'
+import { BodyTooLarge, boundedText } from '@parley/kit/net/bounded-text'
 import { z } from 'zod'
 
 export interface EmbeddingsOptions {
@@ -68,7 +69,7 @@ export class Embeddings {
       await response.body?.cancel()
       throw new Refused(`the embeddings endpoint answered ${response.status}`)
     }
-    const { data } = answer.parse(JSON.parse(await bounded(response)))
+    const { data } = answer.parse(JSON.parse(await boundedText(response.body, answerMaxBytes)))
     const vectors = input.map((_, place) => data.find(({ index }) => index === place)?.embedding)
     const length = vectors[0]?.length
     return vectors.map((vector) => {
@@ -90,21 +91,11 @@ class Refused extends Error {}
 
 function reasonOf(error: unknown): string {
   if (error instanceof Refused) return error.message
+  if (error instanceof BodyTooLarge) return 'the embeddings endpoint answered too much'
   if (error instanceof Error && error.name === 'TimeoutError') return 'the embeddings endpoint took too long'
   if (error instanceof z.ZodError || error instanceof SyntaxError)
     return 'the embeddings endpoint answered something else'
   return 'the embeddings endpoint was not reached'
-}
-
-async function bounded(response: Response): Promise<string> {
-  const chunks: Uint8Array[] = []
-  let size = 0
-  for await (const chunk of response.body ?? []) {
-    size += chunk.length
-    if (size > answerMaxBytes) throw new Refused('the embeddings endpoint answered too much')
-    chunks.push(chunk)
-  }
-  return Buffer.concat(chunks).toString('utf8')
 }
 
 function normal(vector: readonly number[]): Float32Array {

@@ -1,8 +1,9 @@
 import { createHash } from 'node:crypto'
-import type { IncomingHttpHeaders } from 'node:http'
+
 import { PaymentRequired } from '@parley/engine/payments/payment-refused'
 import { type Authenticator, requireScope } from '@parley/kit/auth/authenticate'
 import type { Caller } from '@parley/kit/auth/caller'
+import { authenticateCall, type CallBytes, type CallProgress, readCall } from '@parley/kit/http/rpc-call'
 import type { AnswerBudget, AnswerClaim } from '@parley/kit/process/answer-budget'
 import type { Log } from '@parley/kit/process/log'
 import { logFailure } from '@parley/kit/process/log-failure'
@@ -10,15 +11,7 @@ import type { Codec, FrameWriter } from '@parley/wire/codecs/codec'
 import { dialectOf } from '@parley/wire/codecs/dialects'
 import { type LazyJson, toLazyJson } from '@parley/wire/codecs/lazy-part'
 import { ParleyError } from '@parley/wire/errors'
-import {
-  errorEnvelope,
-  type RequestId,
-  type RpcRequest,
-  readId,
-  readRequest,
-  resultEnvelope,
-} from '@parley/wire/jsonrpc/envelope'
-import { parseJson } from '@parley/wire/jsonrpc/parse-json'
+import { errorEnvelope, type RpcRequest, resultEnvelope } from '@parley/wire/jsonrpc/envelope'
 import type { Calls } from '@parley/wire/model/call'
 import { deprecationHeader } from '@parley/wire/model/deprecation'
 import type { StreamItem } from '@parley/wire/model/event'
@@ -27,13 +20,9 @@ import type { Call, Method, Services } from './method.ts'
 import { methods } from './table.ts'
 
 /** A JSON-RPC request as it came in. */
-export interface Incoming {
-  bytes: Buffer
-  headers: IncomingHttpHeaders
+export interface Incoming extends CallBytes {
   /** The path of the request, one of `rpcPaths()`. */
   path: string
-  /** The method that the path names (`POST /tasks/get`); undefined for `POST /`. */
-  pathMethod: string | undefined
   /** The address that the caller used, given the agent's own. */
   reachedAt: (baseUrl: string) => string
   /** Made when a method asks for it: most calls end before their caller could leave. */
@@ -55,12 +44,10 @@ export type Reply = {
 } & ({ body: string } | { json: LazyJson } | { items: AsyncIterable<StreamItem>; writer: FrameWriter })
 
 /** What is known of a request so far. */
-interface Seen {
-  id: RequestId
+interface Seen extends CallProgress {
   codec: Codec
   method: string | undefined
   operation: Operation | undefined
-  caller: string | undefined
   claim?: AnswerClaim
   /** Headers of every answer from here on. */
   headers?: Record<string, string>
@@ -74,9 +61,6 @@ interface Accepted {
   claim: AnswerClaim
   seen: Seen
 }
-
-/** Bodies up to this size are read for their id when the caller is refused before the body was looked at. */
-const idFromRefusedMaxBytes = 64 * 1024
 
 /** Bytes → caller → method → reply. The only place that catches (house rules); never rejects. */
 export class Dispatcher {
@@ -124,21 +108,11 @@ export class Dispatcher {
 
   /** The caller first, then the body, then the scope (spec/authentication.md#order-of-checks). */
   async #answer(incoming: Incoming, seen: Seen): Promise<Reply> {
-    const { bytes, headers: sent } = incoming
-    const caller = await this.#authenticator.authenticate(sent, bytes).catch((refusal: unknown) => {
-      seen.id = idOfRefused(bytes)
-      throw refusal
-    })
-    seen.caller = caller.id
+    const caller = await authenticateCall(this.#authenticator, incoming, seen)
     const claim = this.#answers.open(caller.id)
     seen.claim = claim
-    const body = parseJson(bytes)
-    seen.id = readId(body)
-    const request = readRequest(body)
-    if (incoming.pathMethod !== undefined && incoming.pathMethod !== request.method) {
-      throw new ParleyError('InvalidRequest', { message: 'method differs from the path' })
-    }
-    const codec = dialectOf({ path: incoming.path, headers: sent, method: request.method })
+    const request = readCall(incoming, seen)
+    const codec = dialectOf({ path: incoming.path, headers: incoming.headers, method: request.method })
     seen.codec = codec
     const operation = codec.methods.get(request.method)?.operation
     if (operation === undefined) throw new ParleyError('MethodNotFound')
@@ -223,12 +197,3 @@ const withoutId = ({ method, operation, caller }: Seen) => ({ method, operation,
 
 /** Its body is x402's and not the envelope. */
 const answerOf = ({ status, headers, body }: PaymentRequired) => ({ status, headers, body })
-
-function idOfRefused(bytes: Buffer): RequestId {
-  if (bytes.byteLength > idFromRefusedMaxBytes) return null
-  try {
-    return readId(parseJson(bytes))
-  } catch {
-    return null
-  }
-}

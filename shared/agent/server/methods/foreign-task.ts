@@ -1,4 +1,4 @@
-import { boundedText } from '@parley/kit/auth/bounded-text'
+import { boundedText } from '@parley/kit/net/bounded-text'
 import { part, uuid } from '@parley/wire/codecs/parley/message'
 import { wireObject } from '@parley/wire/codecs/parley/spelling'
 import { ParleyError } from '@parley/wire/errors'

@@ -2,50 +2,53 @@ import type { IncomingHttpHeaders } from 'node:http'
 import type { Dispatcher } from 'undici'
 import { OutgoingFailed } from './outgoing-errors.ts'
 
-export interface ReceivedAnswer {
+export interface ReceivedResponse {
   status: number
   headers: IncomingHttpHeaders
   body: Buffer
-  /** It was read to its end: the connection can be used again. */
+  /** The body was read to its end, so the connection can be reused. */
   complete: boolean
 }
 
 /**
- * Collects an answer of at most so many bytes, as they are sent: nothing is unpacked. Where the body is discarded, the
- * answer is known with its status: whatever becomes of the body, it is no failure.
+ * Collects an HTTP response of at most `maxBytes` bytes without decompressing it. As a handler for undici's `dispatch` it
+ * avoids the stream per response of undici's `request`. With `discardBody` the status alone decides: a body that breaks
+ * off or exceeds the limit is no failure.
  */
-export class BoundedAnswer implements Dispatcher.DispatchHandler {
+export class BoundedResponse implements Dispatcher.DispatchHandler {
   readonly #maxBytes: number
   readonly #discardBody: boolean
-  readonly #received = Promise.withResolvers<ReceivedAnswer>()
+  readonly #received = Promise.withResolvers<ReceivedResponse>()
   readonly #chunks: Buffer[] = []
   #controller: Dispatcher.DispatchController | undefined
-  #givenUp: Error | undefined
+  #aborted: Error | undefined
   #status = 0
   #headers: IncomingHttpHeaders = {}
   #size = 0
 
-  /** @param options.discardBody what is beyond the limit is cut off, and the body is empty */
-  constructor(options: { maxBytes: number; discardBody: boolean }) {
+  /** @param options.discardBody return an empty body and cut off a body that exceeds the limit */
+  constructor(options: { maxBytes: number; discardBody?: boolean }) {
     this.#maxBytes = options.maxBytes
-    this.#discardBody = options.discardBody
-    // It may be given up before anybody waits for it.
+    this.#discardBody = options.discardBody ?? false
+    // `abort` may run before `received` has a reader: no unhandled rejection.
     this.#received.promise.catch(() => {})
   }
 
-  get received(): Promise<ReceivedAnswer> {
+  /** Rejects when the connection fails, when the response is too large, or with the reason of `abort`. */
+  get received(): Promise<ReceivedResponse> {
     return this.#received.promise
   }
 
-  giveUp(error: Error): void {
-    this.#givenUp ??= error
+  /** Ends the request, also while it waits for a connection or while the body arrives slowly. */
+  abort(error: Error): void {
+    this.#aborted ??= error
     this.#fail(error)
     this.#controller?.abort(error)
   }
 
   onRequestStart(controller: Dispatcher.DispatchController): void {
     this.#controller = controller
-    if (this.#givenUp !== undefined) controller.abort(this.#givenUp)
+    if (this.#aborted !== undefined) controller.abort(this.#aborted)
   }
 
   onResponseStart(
@@ -59,8 +62,8 @@ export class BoundedAnswer implements Dispatcher.DispatchHandler {
     if (this.#discardBody) return
     const encoding = headers['content-encoding'] ?? 'identity'
     if (encoding.trim().toLowerCase() !== 'identity')
-      this.giveUp(new OutgoingFailed('encoding', 'The answer is compressed, which was not asked for'))
-    else if (Number(headers['content-length'] ?? 0) > this.#maxBytes) this.giveUp(this.#tooLarge())
+      this.abort(new OutgoingFailed('encoding', 'The answer is compressed, which was not asked for'))
+    else if (Number(headers['content-length'] ?? 0) > this.#maxBytes) this.abort(this.#tooLarge())
   }
 
   onResponseData(controller: Dispatcher.DispatchController, chunk: Buffer): void {
@@ -70,7 +73,7 @@ export class BoundedAnswer implements Dispatcher.DispatchHandler {
     } else if (this.#discardBody) {
       this.#resolve(false)
       controller.abort(this.#tooLarge())
-    } else this.giveUp(this.#tooLarge())
+    } else this.abort(this.#tooLarge())
   }
 
   onResponseEnd(): void {

@@ -1,0 +1,56 @@
+import type { IncomingHttpHeaders } from 'node:http'
+import { ParleyError } from '@parley/wire/errors'
+import { type RequestId, type RpcRequest, readId, readRequest } from '@parley/wire/jsonrpc/envelope'
+import { parseJson } from '@parley/wire/jsonrpc/parse-json'
+import type { Authenticator } from '../auth/authenticate.ts'
+import type { Caller } from '../auth/caller.ts'
+
+/** Fields of a JSON-RPC call that its error response and its log line need, filled in as the checks pass. */
+export interface CallProgress {
+  id: RequestId
+  caller?: string | undefined
+}
+
+export interface CallBytes {
+  headers: IncomingHttpHeaders
+  bytes: Buffer
+  /** The method that the path names (`POST /tasks/get`); undefined for `POST /`. */
+  pathMethod: string | undefined
+}
+
+/** A larger body is not parsed for its id when the call is rejected before the body was read. */
+const peekMaxBytes = 64 * 1024
+
+/** The first check of a JSON-RPC call (spec/authentication.md#order-of-checks). @throws ParleyError */
+export async function authenticateCall(
+  authenticator: Authenticator,
+  { headers, bytes }: CallBytes,
+  progress: CallProgress,
+): Promise<Caller> {
+  const caller = await authenticator.authenticate(headers, bytes).catch((error: unknown) => {
+    progress.id = peekId(bytes)
+    throw error
+  })
+  progress.caller = caller.id
+  return caller
+}
+
+/** The second check: parses the envelope. Method and scope are checked by whoever has the table of methods. @throws ParleyError */
+export function readCall({ bytes, pathMethod }: CallBytes, progress: CallProgress): RpcRequest {
+  const body = parseJson(bytes)
+  progress.id = readId(body)
+  const request = readRequest(body)
+  if (pathMethod !== undefined && pathMethod !== request.method)
+    throw new ParleyError('InvalidRequest', { message: 'method differs from the path' })
+  return request
+}
+
+/** The id of a call that was rejected before its body was read; null when the body is large or is not JSON. */
+export function peekId(bytes: Buffer): RequestId {
+  if (bytes.byteLength > peekMaxBytes) return null
+  try {
+    return readId(parseJson(bytes))
+  } catch {
+    return null
+  }
+}
