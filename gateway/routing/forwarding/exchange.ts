@@ -118,8 +118,9 @@ export class Exchange implements Dispatcher.DispatchHandler {
         raw.once('drain', go)
       },
       end: () => {
-        raw.end()
+        // First the observer: what it records should be there for the client's next request.
         watch?.end()
+        raw.end()
       },
       failed: () => void raw.destroy(),
     })

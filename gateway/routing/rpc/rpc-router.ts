@@ -111,8 +111,8 @@ export class RpcRouter {
 
   async #forget(owner: string, contextId: string): Promise<void> {
     try {
-      await this.#options.lessons.forget(owner, contextId)
-      await this.#options.store.removeContext(owner, contextId)
+      const { lessons, store } = this.#options
+      await Promise.all([store.removeContext(owner, contextId), lessons.forget(owner, contextId)])
     } catch (error) {
       this.#options.log.error(
         { err: error },
