@@ -35,7 +35,7 @@ export async function authenticateCall(
   return caller
 }
 
-/** The second check: parses the envelope. Method and scope are checked by whoever has the table of methods. @throws ParleyError */
+/** Parses the envelope; the method and its scope are checked afterwards. @throws ParleyError */
 export function readCall({ bytes, pathMethod }: CallBytes, progress: CallProgress): RpcRequest {
   const body = parseJson(bytes)
   progress.id = readId(body)
