@@ -29,8 +29,9 @@ export function reachable(host: string): string {
 export async function freePort(host: string): Promise<number> {
   const server = net.createServer().listen(0, host)
   await once(server, 'listening')
-  const { port } = server.address() as net.AddressInfo
+  const address = server.address()
+  if (address === null || typeof address === 'string') throw new Error('the server has no TCP port')
   server.close()
   await once(server, 'close')
-  return port
+  return address.port
 }

@@ -95,7 +95,7 @@ async function until(met: () => Promise<boolean>): Promise<void> {
   while (!(await met())) await new Promise((resolve) => setTimeout(resolve, 50))
 }
 
-test('work sent through the gateway is done by the agent, and its stream comes through', async () => {
+test('work sent through the gateway is done by the agent, and its stream is forwarded', async () => {
   await addAgent('echo', echo)
   await start()
   const bearer = await token()
@@ -108,7 +108,7 @@ test('work sent through the gateway is done by the agent, and its stream comes t
   expect(stream.text).toContain('"final":true')
 })
 
-test('the page that pays a session is at the gateway, whoever was asked for it: the port of the agent may move', async () => {
+test("the payment page has the gateway's address, so that it survives a change of the agent's port", async () => {
   await addAgent('paid', echo, `executionCost: ${JSON.stringify(price)}`)
   const { registry, addresses } = await start()
   const authorization = `Bearer ${await token()}`
@@ -123,7 +123,7 @@ test('the page that pays a session is at the gateway, whoever was asked for it: 
   }
 })
 
-test('the agent itself asks for the token: without one -32009 comes through the gateway', async () => {
+test('the agent requires a token: without one, -32009 is forwarded by the gateway', async () => {
   await addAgent('echo', echo)
   await start()
   const { status, json, headers } = await get('/agents/echo/', {
@@ -135,7 +135,7 @@ test('the agent itself asks for the token: without one -32009 comes through the 
   expect(json).toMatchObject({ error: { code: -32009 } })
 })
 
-test('a token for one agent is taken by it alone, by its address at the gateway or its DID; one for the gateway by the gateway and the agents that it runs', async () => {
+test('a token for one agent is accepted by it alone, by its gateway URL or DID; a token for the gateway by the gateway and supervised agents', async () => {
   await addAgent('one', echo)
   await addAgent('two', echo)
   const { addresses } = await start()
@@ -153,7 +153,7 @@ test('a token for one agent is taken by it alone, by its address at the gateway 
   expect((await get('/registry/agents', { method: 'POST', headers, body: '{}' })).status).toBe(400)
 })
 
-test('what the gateway tells of itself and its agents', async () => {
+test('routes that describe the gateway and its agents', async () => {
   await addAgent('echo', echo)
   const { addresses } = await start()
   const list = await get('/registry/agents?q=repeats&tag=TEXT&skill=echo&status=ready')
@@ -203,7 +203,7 @@ test.each([
   ['/registry/agents?cursor=@@', 400, -32602, undefined],
   [`/registry/agents?q=${'x'.repeat(300)}`, 400, -32602, undefined],
   ['/registry/agents?q=a&q=b', 400, -32602, undefined],
-])('GET %s: %i with the envelope', async (route, status, code, reason) => {
+])('GET %s: %i with the error envelope', async (route, status, code, reason) => {
   await start({}, false)
   const answer = await get(route)
   expect(answer.status).toBe(status)
@@ -222,10 +222,10 @@ test('the list is read page by page with the cursor', async () => {
 
 test.each<[string, { scope?: string; bearer?: string; body?: string; name?: string }, number, number]>([
   ['without a token', { bearer: '' }, 401, -32009],
-  ['with a token that nobody gave', { bearer: 'x' }, 401, -32010],
-  ['with a token for reading', { scope: 'agent:read' }, 403, -32013],
+  ['with an unknown token', { bearer: 'x' }, 401, -32010],
+  ['with a read-only token', { scope: 'agent:read' }, 403, -32013],
   ['by a client that is not the owner', {}, 404, -32040],
-  ['for an agent that is not there', { name: 'nobody' }, 404, -32040],
+  ['for an unknown agent', { name: 'nobody' }, 404, -32040],
 ])(
   'a heartbeat %s is refused',
   async (_what, { scope, bearer, body = '{}', name = 'stranger' }, status, code) => {
@@ -254,13 +254,13 @@ const stranger = {
 }
 
 test.each([
-  ['no JSON', 'x', -32700],
+  ['invalid JSON', 'x', -32700],
   ['no body', '', -32700],
   ['a list', '[]', -32602],
-  ['a negative figure', '{"queue_depth":-1}', -32602],
-  ['a figure that is text', '{"latency_p50_ms":"5"}', -32602],
-  ['a huge figure', '{"active_tasks":1e300}', -32602],
-  ['a hostile key', '{"__proto__":{"a":1}}', -32600],
+  ['a negative number', '{"queue_depth":-1}', -32602],
+  ['a number as a string', '{"latency_p50_ms":"5"}', -32602],
+  ['a huge number', '{"active_tasks":1e300}', -32602],
+  ['a prototype key', '{"__proto__":{"a":1}}', -32600],
 ])('a heartbeat of the owner with %s is refused', async (_what, body, code) => {
   const { registry } = await start({}, false)
   await registry.register({ ...stranger, owner: 'dev-client' })
@@ -273,7 +273,7 @@ test.each([
   expect(answer.json).toMatchObject({ error: { code } })
 })
 
-test('a heartbeat of the owner renews the lease and tells the figures; what is not known is ignored', async () => {
+test('a heartbeat of the owner renews the lease and stores the load; unknown fields are ignored', async () => {
   const { registry } = await start({}, false)
   const { id } = await registry.register({ ...stranger, owner: 'dev-client' })
   registry.setStatus(id, 'unreachable')
@@ -295,7 +295,7 @@ test('a heartbeat of the owner renews the lease and tells the figures; what is n
   })
 })
 
-test('agents that nobody admitted are listed, but their skills are not offered', async () => {
+test('agents that are not admitted are listed, but their skills are not', async () => {
   const { registry } = await start({}, false)
   const skill = { id: 's', name: 's', description: '', tags: [], input_modes: [], output_modes: [] }
   await registry.register({ ...stranger, owner: 'someone', skills: [skill] })
@@ -303,12 +303,12 @@ test('agents that nobody admitted are listed, but their skills are not offered',
   expect((await get('/agent/skills')).json).toEqual({ skills: [], total: 0 })
 })
 
-test('an agent whose process dies is 503 with Retry-After at once, and answers again once it is started again', async () => {
+test('an agent with a dead process is 503 with Retry-After immediately, and works again after its restart', async () => {
   await addAgent('echo', echo)
   const { supervisor } = await start()
   process.kill(supervisor?.pids()[0] as number, 'SIGKILL')
   let down = await get('/agents/echo/health')
-  // A request may have been on its way when the process died: then the answer broke off.
+  // A request in progress when the process died ends with a broken connection.
   await until(async () => {
     down = await get('/agents/echo/health')
     return down.status === 503 && JSON.stringify(down.json).includes('agent_down')
@@ -319,7 +319,7 @@ test('an agent whose process dies is 503 with Retry-After at once, and answers a
   await until(async () => (await get('/agents/echo/health')).status === 200)
 })
 
-test('while it drains: work under way ends, new requests are 503, health says not ready', async () => {
+test('while draining: requests in progress end, new ones get 503, /health is not ready', async () => {
   const go = path.join(folder, 'go')
   await addAgent(
     'slow',
@@ -342,7 +342,7 @@ test('while it drains: work under way ends, new requests are 503, health says no
   gateway = undefined
 })
 
-test('entries, clients and tokens outlive a restart; the agents keep their DIDs', async () => {
+test('entries, clients and tokens survive a restart; the agents keep their DIDs', async () => {
   await addAgent('echo', echo)
   const first = await start()
   const bearer = await token()
@@ -355,14 +355,14 @@ test('entries, clients and tokens outlive a restart; the agents keep their DIDs'
   expect((await call('echo', 'tasks/get', { task_id: sent.result['id'] }, bearer)).status).toBe(200)
 })
 
-test('a second gateway on the same data folder is refused in a sentence', async () => {
+test('a second gateway on the same data folder is refused with a message', async () => {
   const first = await start({}, false)
   await expect(start({}, false)).rejects.toThrow(/is open in another process/)
   gateway = first
   expect((await get('/health')).status).toBe(200)
 })
 
-test('the development client is a file that nobody else can read; in production it ends', async () => {
+test("the development client's file is readable only by its owner, and removed in production", async () => {
   await start({}, false)
   expect((await stat(path.join(folder, 'data', 'dev-client.json'))).mode & 0o777).toBe(0o600)
   const client = await devClient()

@@ -17,20 +17,20 @@ import type { GatewayConfig, Settings } from './config.ts'
 import { type GatewayState, openGatewayState } from './gateway-state.ts'
 import { AwaitedAgents } from './health/awaited-agents.ts'
 import { LeaseKeeper } from './health/lease-keeper.ts'
-import { WorkSeen } from './health/outlier-detector.ts'
+import { OutlierDetector } from './health/outlier-detector.ts'
 import { probeAgent } from './health/probe.ts'
 import { addDiscoveryRoutes } from './http/discovery-routes.ts'
 import { refuseWhileDraining } from './http/draining.ts'
 import { addIdentityRoute } from './http/identity-route.ts'
-import { refuseLoops } from './http/loop-guard.ts'
+import { addLoopGuard } from './http/loop-guard.ts'
 import { addNegotiationRoutes } from './http/negotiation-routes.ts'
-import { addJoiningRoutes } from './http/registration-routes.ts'
+import { addRegistrationRoutes } from './http/registration-routes.ts'
 import { addRegistryRoutes, type RegistryRoutes } from './http/registry-routes.ts'
 import { addRpcRoutes } from './http/rpc-routes.ts'
 import { addSignatureRoutes } from './http/signature-routes.ts'
 import { isLoopback } from './oauth/client-rules.ts'
 import { type OAuth, startOAuth } from './oauth/start-oauth.ts'
-import type { OutsideOptions } from './registration/guarded-client.ts'
+import type { GuardedClientOptions } from './registration/guarded-client.ts'
 import type { AgentEntry } from './registry/entry.ts'
 import { Registry } from './registry/registry.ts'
 import { type RegistrySync, startRegistrySync } from './registry/registry-sync.ts'
@@ -42,9 +42,9 @@ import { TokenReader } from './routing/forwarding/token-reader.ts'
 import { createUpstream } from './routing/forwarding/upstream.ts'
 import { agentIsDown } from './routing/forwarding/upstream-error.ts'
 import { type Routing, startRouting } from './routing/start-routing.ts'
+import type { AdditionalGateway } from './supervisor/additional-gateway.ts'
 import { findAgentFolders } from './supervisor/agent-folders.ts'
-import type { FurtherGateway } from './supervisor/further-gateway.ts'
-import { startFurtherGateways } from './supervisor/further-gateways.ts'
+import { startGateways } from './supervisor/start-gateways.ts'
 import {
   type RunningAgents,
   type SupervisedAgentsOptions,
@@ -55,32 +55,32 @@ import { startTrust, type Trust } from './trust.ts'
 
 export interface GatewayAppOptions {
   settings: Settings
-  /** Folder of the agents to run; absent: none are run. */
+  /** Folder of the agents to run. Undefined: no agents are run. */
   agentsDir?: string
-  /** Processes of each of these agents. Default 1; more need STORE_URL=mongodb://… and REDIS_URL. */
+  /** Processes per agent. Default 1; more need STORE_URL=mongodb://… and REDIS_URL. */
   replicas?: number
-  /** Gateways on this machine, this one among them. Default 1; more need the same. */
+  /** Gateways on this machine, including this one. Default 1; more need STORE_URL=mongodb://… and REDIS_URL. */
   gateways?: number
   log: Log
   /** For tests. */
   supervisor?: Partial<SupervisorOptions>
   /** For tests. */
-  outside?: Partial<OutsideOptions>
+  outside?: Partial<GuardedClientOptions>
 }
 
-/** A whole gateway, listening; disposing it stops it, and its agents, in good order. */
+/** A running gateway. Disposing it stops its agents first, then the gateway. */
 export interface GatewayApp extends AsyncDisposable {
   addresses: Addresses
   oauthIssuer: string
   registry: Registry
-  /** Of the mandatory checks of `/health`. */
+  /** Failing mandatory checks of `/health`. */
   failingChecks: FailingChecks
   supervisor: RunningAgents | undefined
-  /** The other gateways that this one runs. */
-  further: readonly FurtherGateway[]
+  /** Other gateways on this machine, started by this one. */
+  additionalGateways: readonly AdditionalGateway[]
 }
 
-/** What the parts of one gateway share. */
+/** The parts of a gateway that its routes use. */
 interface Parts {
   config: GatewayConfig
   state: GatewayState
@@ -89,7 +89,7 @@ interface Parts {
   oauth: OAuth
   registry: Registry
   keeper: LeaseKeeper
-  work: WorkSeen
+  detector: OutlierDetector
   routing: Routing
   log: Log
   trust: Trust
@@ -98,10 +98,10 @@ interface Parts {
   draining: () => boolean
 }
 
-/** Connections that stay open for longer, after the agents have stopped, are cut. */
-const closeLimitMs = 2000
+/** Connections still open after this time are closed. */
+const closeGraceMs = 2000
 
-/** The composition root: every part is made here and handed to those who use it. */
+/** The composition root: creates all parts and connects them. */
 export async function startGatewayApp(options: GatewayAppOptions): Promise<GatewayApp> {
   const { settings, log } = options
   const { config, secrets, environment } = settings
@@ -110,58 +110,43 @@ export async function startGatewayApp(options: GatewayAppOptions): Promise<Gatew
   const supervises = options.agentsDir !== undefined
   const state = stack.use(await openGatewayState({ config, storeUrl, supervises }))
   const addresses = await resolveAddresses(config)
-  const reserved = await namesOf(options.agentsDir)
+  const reserved = await slugsOf(options.agentsDir)
   const registry = await openRegistry(options, state, reserved)
   const awaited = new AwaitedAgents({ host: os.hostname(), runs: supervises ? reserved : undefined })
   const isTrusted = (clientId: string) => registry.isTrusted(clientId)
   const publicUrl = addresses.public
-  const { outside = {} } = options
   const ownAddresses = [publicUrl, addresses.local]
+  const { outside } = options
   const trust = stack.use(
     startTrust({ config, secrets, registry, gatewayUrl: publicUrl, ownAddresses, outside }),
   )
   const { keysOf } = trust
-  const oauth = stack.use(
-    await startOAuth({
-      config,
-      secrets,
-      store: state.oauth,
-      claims: state.claims,
-      pingStore: () => state.ping(),
-      addresses,
-      log,
-      isTrusted,
-      keysOf,
-    }),
-  )
+  const oauth = stack.use(await startOAuth({ config, secrets, state, addresses, log, isTrusted, keysOf }))
   const upstream = stack.adopt(createUpstream(), (agent) => agent.destroy())
   const ways = new ReplicaBalancer()
   const dispatcherFor = (entry: AgentEntry) =>
     ways.dispatcherFor(reachable(entry), entry.origin === 'supervised' ? upstream : trust.upstream)
-  const { work, keeper } = watchAgents({ registry, state, dispatcherFor, log }, stack)
-  const around = { config, state, registry, work, dispatcherFor, log }
+  const { detector, keeper } = watchAgents({ registry, state, dispatcherFor, log }, stack)
+  const shared = { config, state, registry, detector, dispatcherFor, log }
   const routed = { store: state.routing, awaited, gatewayUrl: publicUrl, embeddings: secrets.embeddings }
-  const routing = stack.use(await startRouting({ ...around, ...routed }))
-  const { lessons } = routing
-  const sync = registry.shared
-    ? await startRegistrySync({ registry, alsoSync: () => lessons.hear(), redisUrl, log })
-    : undefined
-  if (sync !== undefined) stack.use(sync)
+  const routing = stack.use(await startRouting({ ...shared, ...routed }))
+  const syncOptions = { registry, alsoSync: () => routing.lessons.hear(), redisUrl, log }
+  const sync = registry.shared ? stack.use(await startRegistrySync(syncOptions)) : undefined
   const metrics = createMetrics()
   const perMinute = config.rateLimitPerMinute
   const limits = await openLimits({ perMinute, redisUrl, name: 'gateway', log }, stack)
   const app = stack.adopt(createServer({ ...config, publicUrl, log, metrics, limits }), closeServer)
   let draining = false
   const answers = new AnswerBudget(config.answers)
-  const parts = { ...around, addresses, oauth, keeper, routing, sync, trust, limits, answers }
+  const parts = { ...shared, addresses, oauth, keeper, routing, sync, trust, limits, answers }
   const failingChecks = addRoutes(app, { ...parts, draining: () => draining })
   addMetricsRoute(app, metrics)
   await addAgents(app, parts, dispatcherFor)
   await app.listen({ host: config.host, port: addresses.port })
   const { provider } = oauth
-  const house = { config, environment, addresses, provider, registry, upstream, log }
-  const { supervisor, further } = await startProcesses(options, house, stack)
-  for (const name of supervisor?.leftOut() ?? []) awaited.leaveOut(slugOf(name) ?? name)
+  const processOptions = { config, environment, addresses, provider, registry, upstream, log }
+  const { supervisor, additionalGateways } = await startProcesses(options, processOptions, stack)
+  for (const name of supervisor?.notStarted() ?? []) awaited.leaveOut(slugOf(name) ?? name)
   const open = stack.move()
   return {
     addresses,
@@ -169,7 +154,7 @@ export async function startGatewayApp(options: GatewayAppOptions): Promise<Gatew
     registry,
     failingChecks,
     supervisor,
-    further,
+    additionalGateways,
     [Symbol.asyncDispose]: async () => {
       draining = true
       await open.disposeAsync()
@@ -197,52 +182,57 @@ function watchAgents(
   stack: AsyncDisposableStack,
 ) {
   const probe = async (entry: AgentEntry, signal: AbortSignal) =>
-    isElsewhere(entry) ? false : probeAgent(entry, signal, { dispatcher: dispatcherFor(entry) })
-  const work = new WorkSeen({ registry, log })
-  const probed = work.probed.bind(work)
-  const keeper = stack.use(new LeaseKeeper({ registry, log, probe, probed, ...leadingOf(state, registry) }))
-  // After the keeper: its last figures are written with the keeper's last round.
-  stack.use(work)
-  return { work, keeper }
+    runsElsewhere(entry) ? false : probeAgent(entry, signal, { dispatcher: dispatcherFor(entry) })
+  const detector = new OutlierDetector({ registry, log })
+  const probed = detector.probed.bind(detector)
+  const keeper = stack.use(
+    new LeaseKeeper({ registry, log, probe, probed, ...leaderElection(state, registry) }),
+  )
+  // Disposed before the keeper, whose last write includes the final measurements.
+  stack.use(detector)
+  return { detector, keeper }
 }
 
-/** At the same address of this machine another process may listen. */
-function isElsewhere({ host, url }: AgentEntry): boolean {
+/** A loopback address on another machine does not lead to that agent. */
+function runsElsewhere({ host, url }: AgentEntry): boolean {
   return host !== undefined && host !== os.hostname() && isLoopback(url)
 }
 
 function reachable(entry: AgentEntry): AgentEntry {
-  if (isElsewhere(entry)) throw agentIsDown(entry.slug)
+  if (runsElsewhere(entry)) throw agentIsDown(entry.slug)
   return entry
 }
 
-/** The other gateways of this machine, and the agents; they stop before everything else. */
+/** Starts the additional gateways and the agents. They are stopped before everything else. */
 async function startProcesses(
   { agentsDir, replicas = 1, gateways = 1, supervisor: overrides = {} }: GatewayAppOptions,
-  house: Omit<SupervisedAgentsOptions, 'agentsDir'>,
+  processOptions: Omit<SupervisedAgentsOptions, 'agentsDir'>,
   stack: AsyncDisposableStack,
 ) {
-  const further = await startFurtherGateways({ ...house, count: gateways - 1 })
-  stack.defer(async () => void (await Promise.all(further.map((gateway) => gateway.stop()))))
-  if (agentsDir === undefined) return { further, supervisor: undefined }
+  const additionalGateways = await startGateways({ ...processOptions, count: gateways - 1 })
+  stack.defer(async () => void (await Promise.all(additionalGateways.map((gateway) => gateway.stop()))))
+  if (agentsDir === undefined) return { additionalGateways, supervisor: undefined }
   const several = { replicas, portsTaken: gateways - 1, overrides }
-  return { further, supervisor: stack.use(await superviseAgents({ agentsDir, ...several, ...house })) }
+  return {
+    additionalGateways,
+    supervisor: stack.use(await superviseAgents({ agentsDir, ...several, ...processOptions })),
+  }
 }
 
-/** The slugs of the agents that the supervisor runs, or would run if they could be started. */
-async function namesOf(agentsDir: string | undefined): Promise<Set<string>> {
+/** Slugs of the agents that the supervisor runs, or would run if their settings were complete. */
+async function slugsOf(agentsDir: string | undefined): Promise<Set<string>> {
   const folders = agentsDir === undefined ? [] : await findAgentFolders(agentsDir)
   return new Set(folders.flatMap(({ name }) => slugOf(name) ?? []))
 }
 
-/** One of several gateways watches the leases; when it dies, another one does so within two rounds. */
-function leadingOf({ claims }: GatewayState, { leaseMs }: Registry) {
+/** With several gateways, one watches the leases. If it dies, another takes over within two rounds. */
+function leaderElection({ claims }: GatewayState, { leaseMs }: Registry) {
   if (claims === undefined) return {}
   const holder = randomUUID()
   return { leads: () => claims.hold('lease-keeper', holder, leaseMs / 3) }
 }
 
-/** `/agents/{slug}/…`: requests that name their agent are counted for their callers there. */
+/** Adds `/agents/{slug}/…`. These requests are rate-limited by the agents, per caller. */
 async function addAgents(
   app: FastifyInstance,
   { addresses, oauth, registry, routing, answers }: Omit<Parts, 'draining'>,
@@ -258,11 +248,11 @@ async function addAgents(
   })
 }
 
-/** @returns the checks of `/health` */
+/** @returns the failing checks of `/health` */
 function addRoutes(app: FastifyInstance, parts: Parts): FailingChecks {
   const { addresses, oauth, registry, trust, limits, draining } = parts
   const gatewayUrl = addresses.public
-  refuseLoops(app, gatewayUrl)
+  addLoopGuard(app, gatewayUrl)
   refuseWhileDraining(app, draining)
   oauth.provider?.mount(app, { checkerIsKnown: (credentials, checks) => limits?.trust(credentials, checks) })
   const { clientKeys } = oauth
@@ -275,24 +265,30 @@ function addRoutes(app: FastifyInstance, parts: Parts): FailingChecks {
     signatures: parts.state.signatures,
     checks: (credentials) => limits?.trust(credentials.replace(/^bearer +/i, ''), true),
   })
-  const { identity, vouch, joining } = trust
+  const { identity, proofOf, joining } = trust
   addIdentityRoute(app, identity)
   addDidRoutes(app, trust.resolve)
-  addRegistryRoutes(app, { registry, authenticator, gatewayUrl, vouch, told: toldOf(parts) })
+  addRegistryRoutes(app, {
+    registry,
+    authenticator,
+    gatewayUrl,
+    proofOf,
+    onHeartbeat: heartbeatListener(parts),
+  })
   addNegotiationRoutes(app, { ...parts.routing, authenticator })
   addRpcRoutes(app, { router: parts.routing.router(authenticator, parts.answers), log: parts.log })
-  addJoiningRoutes(app, { registry, authenticator, gatewayUrl, vouch, joining })
+  addRegistrationRoutes(app, { registry, authenticator, gatewayUrl, proofOf, joining })
   addDiscoveryRoutes(app, registry, { version, gatewayUrl, did: identity?.did })
   return addHealthRoute(app, healthOptions(parts))
 }
 
-/** A heartbeat tells how busy an agent is, and how tasks of this gateway ended there. */
-function toldOf({ work, routing, log }: Parts): NonNullable<RegistryRoutes['told']> {
+/** Handles the load and the task outcomes that an agent reports with a heartbeat. */
+function heartbeatListener({ detector, routing, log }: Parts): NonNullable<RegistryRoutes['onHeartbeat']> {
   return (id, before, now, outcomes) => {
-    work.told(id, before, now)
+    detector.heartbeat(id, before, now)
     routing.lessons
       .told(id, outcomes)
-      .catch((error: unknown) => log.error({ err: error }, 'outcomes of a heartbeat could not be kept'))
+      .catch((error: unknown) => log.error({ err: error }, 'outcomes of a heartbeat could not be stored'))
   }
 }
 
@@ -318,9 +314,9 @@ function healthOptions({ config, state, sync, oauth, registry, keeper, trust, dr
   }
 }
 
-/** Answers under way may end; connections that stay open longer are cut. */
+/** Waits for responses in progress, then closes the remaining connections. */
 async function closeServer(app: FastifyInstance): Promise<void> {
-  const cut = setTimeout(() => app.server.closeAllConnections(), closeLimitMs)
+  const cut = setTimeout(() => app.server.closeAllConnections(), closeGraceMs)
   await app.close()
   clearTimeout(cut)
 }

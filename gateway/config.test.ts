@@ -3,12 +3,12 @@ import { allowsAddress, allowsName } from '@parley/kit/net/allowed-hosts'
 import { expect, test } from 'vitest'
 import { gatewayConfig } from './config.ts'
 
-test('without settings the gateway listens on 127.0.0.1:7400 and has its own OAuth server', () => {
+test('without settings the gateway listens on 127.0.0.1:7400 and runs its own OAuth server', () => {
   const { config } = gatewayConfig({})
   expect(config).toMatchObject({ host: '127.0.0.1', port: 7400, embeddedOAuth: true, production: false })
 })
 
-test('OAUTH_ISSUER takes the place of the embedded OAuth server', () => {
+test('OAUTH_ISSUER replaces the embedded OAuth server', () => {
   const env = {
     OAUTH_ISSUER: 'https://id.example/',
     OAUTH_CLIENT_ID: 'gateway',
@@ -21,7 +21,7 @@ test('OAUTH_ISSUER takes the place of the embedded OAuth server', () => {
   expect(JSON.stringify(config)).not.toContain('of the gateway')
 })
 
-test('PARLEY_EMBEDDED_OAUTH=yes lets the embedded OAuth server start in production', () => {
+test('PARLEY_EMBEDDED_OAUTH=yes enables the embedded OAuth server in production', () => {
   const { config } = gatewayConfig({ NODE_ENV: 'production', PARLEY_EMBEDDED_OAUTH: 'yes' })
   expect(config).toMatchObject({ embeddedOAuth: true, production: true })
 })
@@ -35,7 +35,7 @@ function identity(given: { seed?: string; author?: string; name?: string }): Nod
   }
 }
 
-test('the three settings of the identity: base64 and base64url alike, and the seed stays out of the configuration', () => {
+test('the three identity settings: base64 or base64url, and the seed is not part of the configuration', () => {
   const urlSafe = Buffer.alloc(32, 255).toString('base64url')
   for (const text of [urlSafe, Buffer.alloc(32, 255).toString('base64')]) {
     const { config, secrets } = gatewayConfig(identity({ seed: text }))
@@ -46,14 +46,14 @@ test('the three settings of the identity: base64 and base64url alike, and the se
   expect(gatewayConfig({}).secrets.identity).toBeUndefined()
 })
 
-test('a fault in the identity never repeats the seed', () => {
+test('errors in the identity settings never contain the seed', () => {
   const wrong = Buffer.alloc(33, 9).toString('base64')
   const read = () => gatewayConfig(identity({ seed: wrong }))
   expect(read).toThrow('SERVICE_GATEWAY_DID_SEED')
   expect(read).not.toThrow(wrong)
 })
 
-test('the registry is closed to external agents, in development too, unless REGISTRY_OPEN opens it', () => {
+test('the registry is closed to external agents, in development too, unless REGISTRY_OPEN is set', () => {
   const production = { NODE_ENV: 'production', PARLEY_EMBEDDED_OAUTH: 'yes' }
   const open = (env: NodeJS.ProcessEnv) => gatewayConfig(env).config.registryOpen
   expect([{}, production, { REGISTRY_OPEN: 'no' }].map(open)).toEqual([false, false, false])
@@ -61,7 +61,7 @@ test('the registry is closed to external agents, in development too, unless REGI
   expect(opened.map(open)).toEqual([true, true])
 })
 
-test('agents may register from this machine in development, from public addresses alone in production', () => {
+test('agents may register from this machine in development, only from public addresses in production', () => {
   const allows = (env: NodeJS.ProcessEnv) => {
     const { registryAllowedHosts: hosts } = gatewayConfig(env).config
     return [
@@ -84,37 +84,37 @@ test.each<[string, NodeJS.ProcessEnv, RegExp]>([
     /set OAUTH_ISSUER .* or PARLEY_EMBEDDED_OAUTH=yes/,
   ],
   [
-    'production with a no to the embedded one',
+    'production with the embedded one disabled',
     { NODE_ENV: 'production', PARLEY_EMBEDDED_OAUTH: 'no' },
     /OAUTH_ISSUER/,
   ],
-  ['an issuer without our client', { OAUTH_ISSUER: 'https://id.example' }, /OAUTH_CLIENT_ID/],
+  ['an issuer without client credentials', { OAUTH_ISSUER: 'https://id.example' }, /OAUTH_CLIENT_ID/],
   [
-    'an issuer that is no address',
+    'an issuer that is not a URL',
     { OAUTH_ISSUER: 'id.example' },
     /OAUTH_ISSUER must be an http or https URL/,
   ],
-  ['a port that is none', { PORT: '70000' }, /PORT/],
+  ['an invalid port', { PORT: '70000' }, /PORT/],
   [
-    'a seed alone',
+    'only a seed',
     { SERVICE_GATEWAY_DID_SEED: seed },
-    /SERVICE_GATEWAY_AUTHOR and SERVICE_GATEWAY_NAME must be set too/,
+    /SERVICE_GATEWAY_AUTHOR and SERVICE_GATEWAY_NAME too, or none of the three/,
   ],
   [
     'an author and a name without a seed',
     { SERVICE_GATEWAY_AUTHOR: 'a', SERVICE_GATEWAY_NAME: 'b' },
-    /SERVICE_GATEWAY_DID_SEED must be set too/,
+    /SERVICE_GATEWAY_DID_SEED too, or none of the three/,
   ],
   ['a seed of 31 bytes', identity({ seed: Buffer.alloc(31).toString('base64') }), /exactly 32 bytes/],
   ['a seed of 33 bytes', identity({ seed: Buffer.alloc(33).toString('base64') }), /exactly 32 bytes/],
-  ['a seed that is no base64', identity({ seed: `${'a'.repeat(42)}!!` }), /exactly 32 bytes/],
-  ['an author with a colon', identity({ author: 'a:b' }), /SERVICE_GATEWAY_AUTHOR may hold/],
-  ['an author with a slash', identity({ author: 'a/b' }), /SERVICE_GATEWAY_AUTHOR may hold/],
-  ['an author with an emoji', identity({ author: 'a🙂' }), /SERVICE_GATEWAY_AUTHOR may hold/],
-  ['a name with a colon', identity({ name: 'a:b' }), /SERVICE_GATEWAY_NAME may hold/],
-  ['hosts that are none', { REGISTRY_ALLOWED_HOSTS: '127.0.0.1,http://x' }, /REGISTRY_ALLOWED_HOSTS: "http/],
-  ['an open that is none', { REGISTRY_OPEN: '1' }, /REGISTRY_OPEN must be yes or no/],
-  ['a yes that is none', { PARLEY_EMBEDDED_OAUTH: 'true' }, /PARLEY_EMBEDDED_OAUTH must be yes or no/],
-])('refused with a sentence: %s', (_what, env, sentence) => {
+  ['a seed that is not base64', identity({ seed: `${'a'.repeat(42)}!!` }), /exactly 32 bytes/],
+  ['an author with a colon', identity({ author: 'a:b' }), /SERVICE_GATEWAY_AUTHOR may contain only/],
+  ['an author with a slash', identity({ author: 'a/b' }), /SERVICE_GATEWAY_AUTHOR may contain only/],
+  ['an author with an emoji', identity({ author: 'a🙂' }), /SERVICE_GATEWAY_AUTHOR may contain only/],
+  ['a name with a colon', identity({ name: 'a:b' }), /SERVICE_GATEWAY_NAME may contain only/],
+  ['invalid hosts', { REGISTRY_ALLOWED_HOSTS: '127.0.0.1,http://x' }, /REGISTRY_ALLOWED_HOSTS: "http/],
+  ['an invalid value of REGISTRY_OPEN', { REGISTRY_OPEN: '1' }, /REGISTRY_OPEN must be yes or no/],
+  ['an invalid yes', { PARLEY_EMBEDDED_OAUTH: 'true' }, /PARLEY_EMBEDDED_OAUTH must be yes or no/],
+])('refused with a message: %s', (_what, env, sentence) => {
   expect(() => gatewayConfig(env)).toThrow(sentence)
 })

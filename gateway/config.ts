@@ -20,43 +20,43 @@ import {
 } from '@parley/kit/process/settings'
 import { routeMinScore } from '@parley/negotiation/score/usual'
 
-/** What the gateway knows, frozen. */
+/** Configuration of the gateway, frozen. */
 export interface GatewayConfig extends CommonConfig {
-  /** The OAuth server of its own; absent where OAUTH_ISSUER names another. */
+  /** Whether the gateway runs its own OAuth server; false with OAUTH_ISSUER. */
   embeddedOAuth: boolean
-  /** Registered agents get work before an operator admitted them. */
+  /** Whether registered agents get work without admission by an operator. */
   registryOpen: boolean
-  /** Exceptions to the private-address guard for agents that register. */
+  /** Hosts exempt from the private-address guard for registrations. */
   registryAllowedHosts: AllowedHosts
-  /** 0..1: below it no agent gets a message that names none. */
+  /** Minimum score (0 to 1) of an agent for a message that names no agent. */
   routeMinScore: number
-  /** Whether outcomes teach the routing. */
+  /** Whether routing learns from task outcomes. */
   routeLearning: boolean
 }
 
 export interface GatewaySecrets {
-  /** STORE_URL where it is a MongoDB database; may hold a password. */
+  /** STORE_URL of a MongoDB database; may contain a password. */
   storeUrl: string | undefined
-  /** May hold a password. */
+  /** May contain a password. */
   redisUrl: string | undefined
   oauthClientSecret: string | undefined
   /** Undefined: the gateway has no identity. */
   identity: GatewayIdentitySettings | undefined
-  /** Undefined: words alone. */
+  /** Undefined: agents are matched by words only. */
   embeddings: { url: string; model: string; key?: string } | undefined
 }
 
 export interface Settings {
   config: GatewayConfig
   secrets: GatewaySecrets
-  /** The whole environment, for the supervisor to take the agents' own settings from. */
+  /** The whole environment. The supervisor passes parts of it to agents. */
   environment: NodeJS.ProcessEnv
 }
 
 const table = { ...commonSettings, ...gatewaySettings }
 type GatewayValues = Values<typeof table>
 
-/** @throws ConfigError with one sentence per fault */
+/** @throws ConfigError with one sentence per invalid setting */
 export function gatewayConfig(environment: NodeJS.ProcessEnv = process.env): Settings {
   const values = readSettings(table, environment)
   const common = commonConfig(values)
@@ -68,7 +68,7 @@ export function gatewayConfig(environment: NodeJS.ProcessEnv = process.env): Set
   }
   if (issuer !== undefined && (clientId === undefined || values.OAUTH_CLIENT_SECRET === undefined)) {
     throw new ConfigError([
-      'OAUTH_ISSUER is set: OAUTH_CLIENT_ID and OAUTH_CLIENT_SECRET are needed to ask it about tokens.',
+      'OAUTH_ISSUER is set: OAUTH_CLIENT_ID and OAUTH_CLIENT_SECRET are required for token introspection.',
     ])
   }
   return {
@@ -101,7 +101,7 @@ function embeddingsOf(values: GatewayValues): GatewaySecrets['embeddings'] {
   return url === undefined ? undefined : { url, model, ...(key !== undefined && { key }) }
 }
 
-/** All three or none (spec/did.md#gateway-identity). No error contains the seed. */
+/** Requires all three settings or none (spec/did.md#gateway-identity). Error messages never contain the seed. */
 function identitySettings(values: GatewayValues): GatewayIdentitySettings | undefined {
   const { SERVICE_GATEWAY_DID_SEED, SERVICE_GATEWAY_AUTHOR, SERVICE_GATEWAY_NAME } = values
   const given = { SERVICE_GATEWAY_DID_SEED, SERVICE_GATEWAY_AUTHOR, SERVICE_GATEWAY_NAME }
@@ -110,7 +110,7 @@ function identitySettings(values: GatewayValues): GatewayIdentitySettings | unde
   if (missing.length === 3 && keys === undefined) return undefined
   if (missing.length > 0) {
     throw new ConfigError([
-      `The gateway's identity is incomplete: ${missing.join(' and ')} must be set too, or none of the three.`,
+      `The gateway's identity is incomplete: set ${missing.join(' and ')} too, or none of the three.`,
     ])
   }
   const seed = seedOf(SERVICE_GATEWAY_DID_SEED ?? '')
@@ -124,21 +124,21 @@ function identitySettings(values: GatewayValues): GatewayIdentitySettings | unde
   return keys === undefined ? identity : withKeys(identity, keys)
 }
 
-/** Once its key was rotated: the DID stays that of the first key. */
+/** Adds the key history after a rotation: the DID still derives from the first key. */
 function withKeys(identity: GatewayIdentitySettings, keys: string): GatewayIdentitySettings {
   const history = readKeyList(keys)
   try {
-    if (history === undefined) throw new Error('It is no list of keys.')
+    if (history === undefined) throw new Error('not a list of keys')
     gatewayIdentity({ ...identity, history })
     return { ...identity, history }
   } catch (error) {
     throw new ConfigError([
-      `SERVICE_GATEWAY_DID_KEYS must be as npx parley did rotate --gateway printed it, with the seed of a key in it that is not retired: ${(error as Error).message}`,
+      `SERVICE_GATEWAY_DID_KEYS must be the value printed by npx parley did rotate --gateway, and SERVICE_GATEWAY_DID_SEED the seed of a key in it that is not retired: ${error instanceof Error ? error.message : String(error)}`,
     ])
   }
 }
 
-/** Base64 or base64url; anything that is not wholly one of them is none. */
+/** Decodes base64 or base64url; undefined for any other text. */
 function seedOf(text: string): Uint8Array | undefined {
   const urlSafe = text.replaceAll('+', '-').replaceAll('/', '_').replace(/=+$/, '')
   const seed = Buffer.from(urlSafe, 'base64url')
@@ -150,6 +150,8 @@ function partFaults(setting: string, text: string): string[] {
     didPart(text, setting)
     return []
   } catch {
-    return [`${setting} may hold letters, digits, "_", "-", ".", "@" and spaces only, at most 128.`]
+    return [
+      `${setting} may contain only letters, digits, "_", "-", ".", "@" and spaces, at most 128 characters.`,
+    ]
   }
 }

@@ -32,7 +32,7 @@ const services = Object.entries(compose.services)
 const ofParley = services.filter(([, { build }]) => build !== undefined)
 const nameOf = /^(?:http|agent|nodejs|process)_\w+$/
 
-/** Series in a query of Prometheus; a histogram's parts and a summary's are those of the whole. */
+/** Metric names in a PromQL expression. The series of histograms and summaries are reduced to the base name. */
 function seriesIn(query: string): string[] {
   const words = query.replaceAll(/"[^"]*"/g, '').match(/[a-z_]\w+/g) ?? []
   return words.filter((word) => nameOf.test(word) && word !== 'agent_id')
@@ -40,10 +40,10 @@ function seriesIn(query: string): string[] {
 
 const runs = (program: string) => spawnSync(program, ['--version']).error === undefined
 
-describe('what is watched', () => {
+describe('monitoring', () => {
   gatewayForEachTest()
 
-  test('every series of the alerts and of the dashboard is one that a running agent or gateway has', async () => {
+  test('every metric of the alerts and the dashboard is exported by a running agent or gateway', async () => {
     await using agent = await testAgent({
       name: 'paid',
       description: 'p',
@@ -76,7 +76,7 @@ describe('what is watched', () => {
 })
 
 test.skipIf(!runs('promtool'))(
-  'the alerts ring when they should, and Prometheus takes its configuration (needs promtool)',
+  'the alert rules pass their tests, and Prometheus accepts its configuration (needs promtool)',
   () => {
     for (const args of [
       ['test', 'rules', 'alerts.cases.yml'],
@@ -89,7 +89,7 @@ test.skipIf(!runs('promtool'))(
   },
 )
 
-test('every alert says how loud it is and what is the matter, and has its place in docs/operations.md', () => {
+test('every alert has a severity, a description and a section in docs/operations.md', () => {
   const { groups } = parse(read('deploy/alerts.yml')) as {
     groups: { rules: { alert: string; labels: { severity: string }; annotations: { summary: string } }[] }[]
   }
@@ -104,7 +104,7 @@ test('every alert says how loud it is and what is the matter, and has its place 
 })
 
 describe('docker-compose.full.yml', () => {
-  test('gateways and agents run without rights, on a root that cannot be written, and share store and queue', () => {
+  test('gateways and agents run without privileges on a read-only root file system, and share store and queue', () => {
     expect(ofParley.map(([name]) => name)).toEqual(['gateway-1', 'gateway-2', 'calculator', 'summarizer'])
     for (const [, service] of ofParley) {
       expect(service).toMatchObject({ read_only: true, cap_drop: ['ALL'] })
@@ -115,13 +115,13 @@ describe('docker-compose.full.yml', () => {
     }
   })
 
-  test('where a shell starts the server of an image, it is not root’s', () => {
+  test('images whose server is started by a shell do not run it as root', () => {
     const shells = services.filter(([, { command }]) => Array.isArray(command) && command[0] === 'sh')
     expect(shells.map(([name]) => name)).toEqual(['redis'])
     for (const [, { user = '' }] of shells) expect(user).toMatch(/^[1-9]/)
   })
 
-  test('the balancer knows each gateway by an address that stays, also while the gateway is away', () => {
+  test('the load balancer addresses each gateway by a stable address, even while the gateway is down', () => {
     const fixed = ofParley.flatMap(([name, { networks }]) =>
       networks === undefined || Array.isArray(networks) ? [] : [`${name}:${networks.house.ipv4_address}`],
     )
@@ -129,18 +129,18 @@ describe('docker-compose.full.yml', () => {
     expect(compose.services['balancer']?.extra_hosts).toEqual(fixed)
   })
 
-  test('somebody can admit agents: the OAuth server gets an operator’s client', () => {
+  test('the OAuth server has an operator client, so that agents can be admitted', () => {
     expect(compose.services['hydra-clients']?.environment).toHaveProperty('OPERATOR_CLIENT_SECRET')
     expect(read('deploy/hydra-clients.sh')).toMatch(/^make parley-operator .*agent:admin'$/m)
   })
 
-  test('names settings only that are read', () => {
+  test('contains only settings that are read', () => {
     const known = { ...commonSettings, ...gatewaySettings, ...agentSettings, AGENT: true }
     const given = ofParley.flatMap(([, { environment }]) => Object.keys(environment ?? {}))
     expect(given.filter((name) => !(name in known))).toEqual([])
   })
 
-  test('publishes on this machine alone, and never the database, Redis or the OAuth server’s admin address', () => {
+  test('publishes ports only on loopback, and never those of the database, Redis or the OAuth admin API', () => {
     const published = services.flatMap(([, { ports }]) => ports ?? [])
     expect(published.filter((port) => !port.startsWith('127.0.0.1:'))).toEqual([])
     expect(new Set(published.map((port) => port.split(':').at(-1)))).toEqual(
@@ -148,7 +148,7 @@ describe('docker-compose.full.yml', () => {
     )
   })
 
-  test('has no secret in it: each is asked for', () => {
+  test('contains no secrets; each is a required variable', () => {
     const secrets = services.flatMap(([, { environment }]) =>
       Object.entries(environment ?? {}).filter(([name]) => /PASSWORD|SECRET/.test(name)),
     )
@@ -156,7 +156,7 @@ describe('docker-compose.full.yml', () => {
     for (const [, value] of secrets) expect(value).toMatch(/^\$\{\w+:\?set /)
   })
 
-  test('every image has a version, every file that is mounted is there, every volume is named', () => {
+  test('every image has a version, every mounted file exists, every volume is declared', () => {
     for (const [, { image = 'parley:built', volumes = [] }] of services) {
       expect(image).toMatch(/^parley$|:(?!latest)\S+$/)
       for (const volume of volumes) {
@@ -166,7 +166,7 @@ describe('docker-compose.full.yml', () => {
     }
   })
 
-  test('Prometheus asks each gateway and each agent, the balancer sends to each gateway, and each agent has a client', () => {
+  test('Prometheus scrapes each gateway and agent, the load balancer uses each gateway, and each agent has a client', () => {
     const names = ofParley.map(([name]) => name)
     const [prometheus, nginx] = [read('deploy/prometheus.yml'), read('deploy/nginx.conf')]
     for (const name of names) expect(prometheus).toMatch(new RegExp(`\\b${name}\\b`))

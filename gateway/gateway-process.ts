@@ -1,4 +1,4 @@
 import { runGateway } from './main.ts'
 
-// Started by the gateway that runs the agents, where there are several on one machine.
+// Entry point of additional gateways, started by the gateway that runs the agents.
 process.exitCode = await runGateway({ supervise: false, quiet: true })

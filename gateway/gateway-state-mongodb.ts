@@ -5,7 +5,7 @@ import { mongodbRoutingStore, routingIndexes } from './routing/store/routing-mon
 import { claimsIndexes, mongodbClaims } from './store/claims-mongodb.ts'
 import { openGatewayMongodb } from './store/gateway-mongodb.ts'
 
-/** What all gateways of a house share. @throws DatabaseRefused */
+/** State shared by all gateways of a deployment. @throws DatabaseRefused */
 export async function openSharedState(url: string): Promise<GatewayState> {
   const indexes = { ...registryIndexes, ...oauthIndexes, ...routingIndexes, ...claimsIndexes }
   const database = await openGatewayMongodb({ url, indexes })

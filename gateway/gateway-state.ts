@@ -10,29 +10,29 @@ import type { RoutingStore } from './routing/store/routing-store.ts'
 import type { Claims } from './store/claims.ts'
 import { claimsMigrations, sqliteClaims } from './store/claims-sqlite.ts'
 
-/** Everything that outlives a gateway's process. */
+/** Persistent state of the gateway. */
 export interface GatewayState extends AsyncDisposable {
   registry: RegistryStore
   oauth: OAuthStore
   routing: RoutingStore
-  /** As `/health` names it. */
+  /** The name in `/health`. */
   backend: 'sqlite' | 'mongodb'
-  /** Where several gateways share it; undefined: this process is the only one. */
+  /** Claims shared by several gateways; undefined if this is the only one. */
   claims: Claims | undefined
-  /** Signed requests that agents which require signatures have taken: each by one agent. */
+  /** Signed requests claimed by agents that require signatures; each by one agent. */
   signatures: Claims
   ping(): Promise<void>
 }
 
 export interface StateOptions {
   config: GatewayConfig
-  /** STORE_URL where it is a MongoDB database; undefined: a file in DATA_DIR or where STORE_URL says. */
+  /** STORE_URL of a MongoDB database; undefined: a file in DATA_DIR or at STORE_URL. */
   storeUrl: string | undefined
-  /** It runs agents, whose keys are in DATA_DIR: no other process may do so from the same folder. */
+  /** Whether the gateway runs agents. Their keys are in DATA_DIR, which no other process may use at the same time. */
   supervises: boolean
 }
 
-/** The steps of the schema of `gateway.db` in the order in which they came; steps are added, never changed or moved. */
+/** Schema migrations of `gateway.db` in chronological order. Append only. */
 export const gatewayMigrations = [
   oauthMigrations[0] as string,
   registryMigrations[0],
@@ -43,8 +43,7 @@ export const gatewayMigrations = [
 ]
 
 /**
- * The gateway's own database, or the one that it shares with other gateways. The driver of the latter is loaded only where it
- * is used.
+ * Opens the gateway's own database, or the one shared with other gateways. The MongoDB driver is loaded only if needed.
  * @throws DatabaseRefused
  */
 export async function openGatewayState({
@@ -61,7 +60,7 @@ export async function openGatewayState({
     const open = stack.move()
     return { ...shared, [Symbol.asyncDispose]: () => open.disposeAsync() }
   }
-  // One gateway per data folder: the database is the lock, also where it stands elsewhere (STORE_URL).
+  // One gateway per data folder: the database in it is the lock, even if the store is elsewhere (STORE_URL).
   if (config.storeDir !== config.dataDir) await inUse()
   const database = stack.use(await openDatabase(path.join(config.storeDir, 'gateway.db'), gatewayMigrations))
   const open = stack.move()

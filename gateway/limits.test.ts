@@ -46,7 +46,7 @@ async function token(): Promise<string> {
   return ((await response.json()) as { access_token: string }).access_token
 }
 
-test('the gateway counts addresses and the agent behind it callers, each told the client’s own address', async () => {
+test('the gateway limits per address and the agent behind it per caller, using the original client address', async () => {
   const url = await start({ RATE_LIMIT_PER_MINUTE: '10', TRUSTED_PROXIES: '127.0.0.1' })
   const bearer = await token()
   const ask = async (client: string) => {
@@ -71,7 +71,7 @@ test('the gateway counts addresses and the agent behind it callers, each told th
   expect((await fetch(`${url}/health`, { headers: { 'x-forwarded-for': '203.0.113.0' } })).status).toBe(200)
 })
 
-test('CORS_ORIGINS holds for the gateway and, through it, for its agents', async () => {
+test('CORS_ORIGINS applies to the gateway and, through it, to its agents', async () => {
   const url = await start({ CORS_ORIGINS: 'https://app.example' })
   const headers = { origin: 'https://app.example' }
   for (const at of ['/registry/agents', '/agents/echo/agent/skills']) {

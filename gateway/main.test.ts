@@ -31,7 +31,7 @@ afterEach(async () => {
 
 const urlOf = (file: string) => pathToFileURL(path.resolve(file)).href
 
-/** The gateway as a process of its own. */
+/** Runs the gateway as a separate process. */
 function run(env: NodeJS.ProcessEnv, supervise = true) {
   const script = `const { runGateway } = await import(${JSON.stringify(urlOf('gateway/main.ts'))})
     process.exitCode = await runGateway({ supervise: ${supervise}, agentsDir: ${JSON.stringify(path.join(folder, 'agents'))} })`
@@ -52,7 +52,7 @@ function run(env: NodeJS.ProcessEnv, supervise = true) {
   return { child, said, ready, ended }
 }
 
-/** Ids of processes that run the agents of this test. */
+/** Process ids of the agents of this test. */
 function agentPids(): number[] {
   const names = process.platform === 'linux' ? readdirSync('/proc') : []
   const pids = names.filter((name) => /^\d+$/.test(name))
@@ -68,7 +68,7 @@ function commandOf(pid: string): string {
   }
 }
 
-test('prints the table and the line to paste on stdout; a SIGTERM stops everything and the exit code is 0', async () => {
+test('prints the table and the curl command on stdout; SIGTERM stops everything with exit code 0', async () => {
   const gateway = run({})
   await gateway.ready
   expect(gateway.said.out).toMatch(/^echo +ready +http:\/\/127\.0\.0\.1:\d+\/agents\/echo/m)
@@ -79,9 +79,9 @@ test('prints the table and the line to paste on stdout; a SIGTERM stops everythi
   expect(gateway.said.err).toBe('')
 })
 
-test('a gateway whose storage is busy says that it is ready once its /health does', async () => {
+test('a gateway with a busy storage reports that it is ready once /health returns 200', async () => {
   const go = path.join(folder, 'go')
-  // The first start of the agents has come to something only while the database is locked.
+  // The agents' first start fails while the database is locked.
   await writeFile(
     path.join(folder, 'agents', 'echo', 'agent.js'),
     `import { existsSync } from 'node:fs'
@@ -108,7 +108,7 @@ test('a gateway whose storage is busy says that it is ready once its /health doe
   expect(gateway.said.out).toMatch(/^gateway +ready/m)
 })
 
-test.runIf(process.platform === 'linux')('no agent survives a gateway that was killed with -9', async () => {
+test.runIf(process.platform === 'linux')('no agent survives a gateway killed with SIGKILL', async () => {
   const gateway = run({})
   await gateway.ready
   expect(agentPids()).toHaveLength(1)
@@ -120,7 +120,7 @@ test.runIf(process.platform === 'linux')('no agent survives a gateway that was k
   expect(again.said.out).toMatch(/^echo +ready/m)
 })
 
-test('a second gateway on the same data folder is refused in a sentence, exit code 1', async () => {
+test('a second gateway on the same data folder exits with a message and code 1', async () => {
   const first = run({}, false)
   await first.ready
   const second = run({}, false)
@@ -129,7 +129,7 @@ test('a second gateway on the same data folder is refused in a sentence, exit co
   expect(second.said.out).toBe('')
 })
 
-test('a key file that others may read is refused in a sentence that names chmod, an agent’s in the table', async () => {
+test('a key file readable by others is refused with a message that names chmod; for an agent, in the table', async () => {
   const first = run({})
   await first.ready
   first.child.kill('SIGTERM')
@@ -152,7 +152,7 @@ test('a key file that others may read is refused in a sentence that names chmod,
   }
 })
 
-test('the development client is closed to others again at the start, with a warning', async () => {
+test("the mode of the development client's file is restored at start, with a warning", async () => {
   const first = run({}, false)
   await first.ready
   first.child.kill('SIGTERM')
@@ -165,26 +165,26 @@ test('the development client is closed to others again at the start, with a warn
   expect((await stat(file)).mode & 0o777).toBe(0o600)
 })
 
-test('a port in use is refused in a sentence, exit code 1', async () => {
+test('a port in use: message and exit code 1', async () => {
   const taken = net.createServer().listen(0, '127.0.0.1')
   await once(taken, 'listening')
   const { port } = taken.address() as net.AddressInfo
   const gateway = run({ PORT: String(port) })
   expect(await gateway.ended).toBe(1)
   expect(gateway.said.err).toBe(
-    `parley: Port ${port} is in use: stop what listens there, or set another PORT.\n`,
+    `parley: Port ${port} is in use: stop the process that uses it, or set another PORT.\n`,
   )
   taken.close()
 })
 
-test('settings that make no sense are refused in a sentence each, without the values of secrets', async () => {
+test('invalid settings: one message each, without secret values', async () => {
   const gateway = run({ PORT: 'x', LOG_LEVEL: 'loud', OAUTH_CLIENT_SECRET: 'hush' })
   expect(await gateway.ended).toBe(1)
   expect(gateway.said.err).toMatch(/^parley: PORT .*\nLOG_LEVEL .*\n$/)
   expect(gateway.said.err).not.toContain('hush')
 })
 
-test('in production the embedded OAuth server needs a yes', async () => {
+test('in production the embedded OAuth server must be enabled explicitly', async () => {
   const gateway = run({ NODE_ENV: 'production' }, false)
   expect(await gateway.ended).toBe(1)
   expect(gateway.said.err).toContain('PARLEY_EMBEDDED_OAUTH=yes')

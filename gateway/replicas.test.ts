@@ -12,7 +12,7 @@ import { afterAll, beforeAll, describe, expect, test, vi } from 'vitest'
 
 const urlOf = (file: string) => pathToFileURL(path.resolve(file)).href
 
-/** Says which process it is; its text says how long it works, in milliseconds. */
+/** Reports its process id; the text contains the duration of its work in milliseconds. */
 const agentSource = `
   import { appendFileSync } from 'node:fs'
   import path from 'node:path'
@@ -152,7 +152,7 @@ describe.skipIf(!hasMongodb || !hasRedis)('replicas on one machine (needs mongod
   }
   const pidIn = (line: string | undefined) => Number(line?.split(' ')[1])
 
-  test('the table shows two gateways and two processes of the agent, which is one', async () => {
+  test('the table shows two gateways, and the two processes as one agent', async () => {
     expect([new Set(gateways).size, new Set(replicas).size]).toEqual([2, 2])
     const entry = (await (await fetch(`${gateways[1]}/registry/agents/worker`)).json()) as {
       replicas: unknown[]
@@ -163,7 +163,7 @@ describe.skipIf(!hasMongodb || !hasRedis)('replicas on one machine (needs mongod
     expect(one?.did).toBe(two?.did)
   })
 
-  test('tasks are spread over the processes, and found at both gateways', async () => {
+  test('tasks are distributed over the processes and found at both gateways', async () => {
     const sent = await Promise.all(
       Array.from({ length: 16 }, (_, n) => call(gateway(n), 'message/send', saying('400 spread'))),
     )
@@ -172,7 +172,7 @@ describe.skipIf(!hasMongodb || !hasRedis)('replicas on one machine (needs mongod
     expect(notes('spread')).toHaveLength(16)
   })
 
-  test('a stream on either process has all events of a task that either runs', async () => {
+  test('a stream on either process has all events of a task of the other', async () => {
     for (const [n, url] of replicas.entries()) {
       const other = replicas[1 - n] as string
       const task = await call(url, 'message/send', saying('800 stream'))
@@ -186,7 +186,7 @@ describe.skipIf(!hasMongodb || !hasRedis)('replicas on one machine (needs mongod
     }
   })
 
-  test('cancel at either process reaches the one that runs the task', async () => {
+  test('cancel at either process reaches the process that runs the task', async () => {
     for (const [n, url] of replicas.entries()) {
       const task = await call(gateway(n), 'message/send', saying(`60000 cancel${n}`))
       await vi.waitFor(() => expect(notes(`cancel${n}`)).toHaveLength(1), { timeout: 100_000 })
@@ -196,7 +196,7 @@ describe.skipIf(!hasMongodb || !hasRedis)('replicas on one machine (needs mongod
   })
 
   test.runIf(process.platform === 'linux')(
-    'kill -9 of one: the other completes its tasks within 10 s, each started once more; what comes meanwhile is taken',
+    'after SIGKILL of one process, the other completes its tasks within 10 s, each restarted once; new tasks are accepted',
     async () => {
       const sent: { id: string }[] = []
       for (let n = 0; n < 4; n += 1)
@@ -207,7 +207,7 @@ describe.skipIf(!hasMongodb || !hasRedis)('replicas on one machine (needs mongod
       process.kill(victim, 'SIGKILL')
       for (let n = 0; n < 10; n += 1)
         await call(`${gateways[n % 2]}/`, 'message/send', saying('1 meanwhile works'))
-      // Brought back within 10 s, then 3 s of work.
+      // Recovered within 10 s, then 3 s of work.
       for (const { id } of sent) await ended(id, 20_000)
       for (const [n] of sent.entries()) {
         const lines = notes(`kill${n}`)
@@ -218,7 +218,7 @@ describe.skipIf(!hasMongodb || !hasRedis)('replicas on one machine (needs mongod
   )
 
   test.runIf(process.platform === 'linux')(
-    'a SIGTERM ends all of them, exit code 0',
+    'SIGTERM ends all processes with exit code 0',
     async () => {
       const exit = once(up, 'close')
       up.kill('SIGTERM')
@@ -231,7 +231,7 @@ describe.skipIf(!hasMongodb || !hasRedis)('replicas on one machine (needs mongod
     40_000,
   )
 
-  test('without a database and a Redis it is refused in a sentence', async () => {
+  test('without a shared database and Redis it is refused with a message', async () => {
     const refused = spawnUp({ DATA_DIR: 'other' })
     let text = ''
     refused.stderr?.on('data', (chunk: Buffer) => (text += chunk.toString()))

@@ -10,7 +10,7 @@ import { gatewayConfig } from './config.ts'
 import { FakeAgent, saying } from './testing.ts'
 
 const publicUrl = 'http://127.0.0.1:7999'
-/** A bound against waiting for ever: how soon a change is known to the other gateways is no matter of a test. */
+/** Upper bound for waiting; the tests do not check the latency of synchronization. */
 const known = { timeout: 100_000, interval: 50 }
 
 describe.skipIf(!hasMongodb || !hasRedis)('several gateways (needs mongod, redis-server)', () => {
@@ -41,7 +41,7 @@ describe.skipIf(!hasMongodb || !hasRedis)('several gateways (needs mongod, redis
       REDIS_URL: redis.url,
       RATE_LIMIT_PER_MINUTE: '400',
     }
-    // At the same time: neither may make what the other one makes.
+    // Started concurrently: each must tolerate what the other creates.
     ;[one, other] = await Promise.all([start(), start()])
     agent = new FakeAgent()
     await agent.listen()
@@ -112,7 +112,7 @@ describe.skipIf(!hasMongodb || !hasRedis)('several gateways (needs mongod, redis
   const rpc = (gateway: GatewayApp, token: string, method: string, params: object) =>
     ask(gateway, '/', { json: { jsonrpc: '2.0', id: '1', method, params }, headers: bearer(token) })
 
-  test('an agent that came to one is found and negotiated at the other; its decision is read at the first', async () => {
+  test('an agent registered at one gateway is found and negotiated at the other; its decision is readable at the first', async () => {
     expect((await ask(other, '/registry/agents/painter')).body.status).toBe('ready')
     const request = { task_summary: 'paint pictures of the sea', weights: { skill_match: 1 } }
     const { body } = await ask(other, '/agent/negotiation', { json: request })
@@ -120,7 +120,7 @@ describe.skipIf(!hasMongodb || !hasRedis)('several gateways (needs mongod, redis
     expect((await ask(one, `/negotiations/${body.negotiation_id}`)).status).toBe(200)
   })
 
-  test('a task routed at one is found at the other without asking the agents; a token of one counts at the other', async () => {
+  test('a task routed at one gateway is found at the other without asking the agents; tokens are valid at both', async () => {
     const token = await user(one)
     const sent = await rpc(other, token, 'message/send', saying('paint pictures of the sea'))
     expect([sent.status, sent.headers.get('x-agent')]).toEqual([200, 'painter'])
@@ -131,7 +131,7 @@ describe.skipIf(!hasMongodb || !hasRedis)('several gateways (needs mongod, redis
     expect((await rpc(one, token, 'message/send', again)).headers.get('x-agent')).toBe('painter')
   })
 
-  test('a token that was revoked at one is refused at the other', async () => {
+  test('a token revoked at one gateway is refused at the other', async () => {
     const token = await user(one)
     expect((await rpc(other, token, 'tasks/list', {})).status).toBe(200)
     const { client_id, client_secret } = JSON.parse(
@@ -144,7 +144,7 @@ describe.skipIf(!hasMongodb || !hasRedis)('several gateways (needs mongod, redis
     expect((await rpc(one, token, 'tasks/list', {})).status).toBe(401)
   })
 
-  test('an operator’s quarantine and release at one hold at the other', async () => {
+  test('an operator’s quarantine and release at one gateway apply at the other', async () => {
     const headers = bearer(await operator(one))
     await ask(other, '/registry/agents/painter/quarantine', { method: 'POST', headers })
     await vi.waitFor(() => expect(one.registry.find('painter')?.quarantine).toBeDefined(), known)
@@ -155,23 +155,23 @@ describe.skipIf(!hasMongodb || !hasRedis)('several gateways (needs mongod, redis
     await vi.waitFor(() => expect(other.registry.find('painter')?.quarantine).toBeUndefined(), known)
   })
 
-  test('what is known of the agents travels without Redis too', async () => {
+  test('changes of agents are synchronized without Redis too', async () => {
     await redis.kill()
     await one.registry.quarantine('none', 'x', 'y').catch(() => {})
     const { id } = one.registry.find('painter') as { id: string }
-    await one.registry.quarantine(id, 'operator', 'redis is away')
+    await one.registry.quarantine(id, 'operator', 'Redis is down')
     await vi.waitFor(() => expect(other.registry.find('painter')?.quarantine).toBeDefined(), known)
     await one.registry.release(id)
     await vi.waitFor(() => expect(other.registry.find('painter')?.quarantine).toBeUndefined(), known)
     const health = await ask(one, '/health')
     expect([health.status, health.body.checks.bus]).toEqual([503, expect.stringMatching(/^error/)])
-    // Who asks cannot be counted: nobody is answered.
+    // Without a rate limit store every request is refused.
     expect((await ask(one, '/registry/agents')).body.error.data.reason).toBe('limits')
     await redis.restart()
     await vi.waitFor(async () => expect((await ask(one, '/health')).status).toBe(200), known)
   })
 
-  test('requests to all gateways count for one limit', async () => {
+  test('requests to all gateways count towards one limit', async () => {
     const limited = { RATE_LIMIT_PER_MINUTE: '12' }
     await using third = await start(limited)
     await using fourth = await start(limited)
@@ -183,7 +183,7 @@ describe.skipIf(!hasMongodb || !hasRedis)('several gateways (needs mongod, redis
     expect(statuses.filter((status) => status === 429).length).toBeGreaterThan(0)
   })
 
-  test('a gateway with other secrets of the OAuth server, or another address, is refused in a sentence', async () => {
+  test('a gateway with different OAuth secrets or another address is refused with a message', async () => {
     const elsewhere = { DATA_DIR: path.join(folder, 'elsewhere') }
     const refusal = /a different PUBLIC_URL or different files in DATA_DIR\/oauth/
     await Promise.all([
@@ -192,7 +192,7 @@ describe.skipIf(!hasMongodb || !hasRedis)('several gateways (needs mongod, redis
     ])
   })
 
-  test('a gateway that is gone changes nothing for the other', async () => {
+  test('a stopped gateway does not affect the other', async () => {
     const token = await user(one)
     const sent = await rpc(one, token, 'message/send', saying('paint pictures of the sea'))
     await one[Symbol.asyncDispose]()

@@ -13,7 +13,7 @@ import { hasMongodb, type MongodbServer, startMongodb } from '@parley/tools/test
 import { rpc } from '@parley/tools/testing/raw-http'
 import { hasRedis, type RedisServer, startRedis } from '@parley/tools/testing/redis-server'
 import { afterAll, beforeAll, describe, expect, test } from 'vitest'
-import { alice, JoiningHouse } from './registration/testing.ts'
+import { alice, RegistrationGateway } from './registration/testing.ts'
 import { gateway, gatewayForEachTest, identityProvider, restart } from './testing.ts'
 
 const key = keyPairFromSeed(Buffer.alloc(32, 1))
@@ -22,7 +22,7 @@ const env: Record<string, string> = {}
 
 const log = makeLog({ level: 'silent', name: 'test' })
 
-/** An agent of the deployment that requires signatures; its entry is in the registry unless the test says otherwise. */
+/** An agent of the deployment that requires signatures. It is registered unless the test says otherwise. */
 async function member(more: object = {}): Promise<TestAgent> {
   const gatewayUrl = gateway().addresses.local
   const claims = (identity: Identity) =>
@@ -56,7 +56,7 @@ async function member(more: object = {}): Promise<TestAgent> {
   return agent
 }
 
-/** One signed message, sent as often and to whom the test wants. */
+/** One signed message that can be sent repeatedly and to any agent. */
 function signedMessage(audience?: string) {
   identityProvider().clients.set(did, { client_id: did, public_key: key.publicKeyBase58 })
   const message = { role: 'user', messageId: randomUUID(), parts: [{ kind: 'text', text: 'x' }] }
@@ -76,7 +76,7 @@ const cannotRun = [503, -32042, 'signature_claim']
 function cases() {
   gatewayForEachTest(env)
 
-  test('a signed request that one agent has taken is refused by every other one, and by itself', async () => {
+  test('a signed request accepted by one agent is refused by every other agent, and by itself', async () => {
     await using one = await member()
     await using other = await member()
     const send = signedMessage()
@@ -86,7 +86,7 @@ function cases() {
     expect(await signedMessage()(other)).toEqual(taken)
   })
 
-  test('of two agents that get it at once, one takes it', async () => {
+  test('of two agents that receive it concurrently, one accepts it', async () => {
     await using one = await member()
     await using other = await member()
     const send = signedMessage()
@@ -95,7 +95,7 @@ function cases() {
     expect(answers.filter(([status]) => status === 403)).toHaveLength(3)
   })
 
-  test('what was taken stays taken when the gateway starts again', async () => {
+  test('a claim survives a restart of the gateway', async () => {
     await using one = await member()
     const send = signedMessage()
     expect(await send(one)).toEqual(taken)
@@ -125,10 +125,10 @@ describe.skipIf(!hasMongodb || !hasRedis)('on MongoDB (needs mongod, redis-serve
   cases()
 })
 
-describe('an agent of a gateway', () => {
+describe('an agent behind a gateway', () => {
   gatewayForEachTest()
 
-  test('refuses where the gateway cannot be asked, except what names this agent alone', async () => {
+  test('refuses when the gateway is unreachable, except requests addressed to this agent only', async () => {
     await using agent = await member()
     const send = signedMessage()
     await gateway()[Symbol.asyncDispose]()
@@ -144,7 +144,7 @@ describe('an agent of a gateway', () => {
   test.each([
     ['is not admitted', { admitted: false }],
     ['is owned by another client', { owner: 'mallory' }],
-  ])('refuses where it %s', async (_, more) => {
+  ])('refuses when it %s', async (_, more) => {
     await using agent = await member(more)
     expect(await signedMessage()(agent)).toEqual(cannotRun)
     expect(await signedMessage(agent.did)(agent)).toEqual(taken)
@@ -161,7 +161,7 @@ describe('PUT /registry/agents/{id}/signatures/{hash}', () => {
     return answer.status
   }
 
-  test('only the owner of a registered agent may claim, with a hash, and another agent then may not', async () => {
+  test('only the owner of a registered agent may claim, with a valid hash, and then no other agent may', async () => {
     await using one = await member()
     await using other = await member()
     const token = identityProvider().issue(one.did)
@@ -176,7 +176,7 @@ describe('PUT /registry/agents/{id}/signatures/{hash}', () => {
   })
 })
 
-describe('claims under a limit of requests', () => {
+describe('claims with a rate limit', () => {
   gatewayForEachTest({ RATE_LIMIT_PER_MINUTE: '10' })
 
   test('are not counted as requests of the agent', async () => {
@@ -191,8 +191,8 @@ describe('claims under a limit of requests', () => {
   })
 })
 
-test('agents that the gateway runs take a request once between them, also one for the gateway', async () => {
-  await using house = await JoiningHouse.open()
+test('supervised agents accept a request only once among them, including a request for the gateway', async () => {
+  await using house = await RegistrationGateway.open()
   const agentsDir = path.join(house.folder, 'agents')
   const api = pathToFileURL(path.resolve('shared/agent/author/define-agent.ts')).href
   for (const name of ['one', 'two']) {

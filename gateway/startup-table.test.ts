@@ -1,7 +1,7 @@
 import { execFileSync } from 'node:child_process'
 import { expect, test } from 'vitest'
 import type { AgentEntry } from './registry/entry.ts'
-import { announcement } from './startup-table.ts'
+import { startupTable } from './startup-table.ts'
 
 const entry = (slug: string, example: string) =>
   ({
@@ -12,8 +12,8 @@ const entry = (slug: string, example: string) =>
 
 const gateway = { gatewayUrl: 'http://127.0.0.1:7400', oauthIssuer: 'http://127.0.0.1:7400/oauth2' }
 
-test('one table of addresses, and why an agent does not run', () => {
-  const text = announcement({
+test('prints one table of addresses, with the reason for an agent that does not run', () => {
+  const text = startupTable({
     ...gateway,
     dataDir: '',
     agents: [
@@ -28,10 +28,10 @@ test('one table of addresses, and why an agent does not run', () => {
   expect(text).toContain('Bearer $(npx parley token)')
 })
 
-test.each(["what's 2 + 2?", 'say "$(touch x)" `id`; \\ done', 'two\nlines'])(
-  'the line to paste is one line, and a shell reads the message %j as it is',
+test.each(["table's 2 + 2?", 'say "$(touch x)" `id`; \\ done', 'two\nlines'])(
+  'the curl command is one line, and a shell passes the message %j unchanged',
   (example) => {
-    const text = announcement({
+    const text = startupTable({
       ...gateway,
       dataDir: "/home/o'neil/d",
       agents: [{ name: 'a', entry: entry('a', example) }],
@@ -46,17 +46,17 @@ test.each(["what's 2 + 2?", 'say "$(touch x)" `id`; \\ done', 'two\nlines'])(
   },
 )
 
-test('without a development client, or without an agent, there is no line to paste', () => {
+test('without a development client or without an agent there is no curl command', () => {
   const agents = [{ name: 'a', entry: entry('a', 'x') }]
-  expect(announcement({ ...gateway, agents })).not.toContain('curl')
-  expect(announcement({ ...gateway, dataDir: '', agents: [] })).not.toContain('curl')
+  expect(startupTable({ ...gateway, agents })).not.toContain('curl')
+  expect(startupTable({ ...gateway, dataDir: '', agents: [] })).not.toContain('curl')
 })
 
-test('what an agent says of itself cannot steer the terminal', () => {
-  const text = announcement({
+test("an agent's texts cannot control the terminal", () => {
+  const text = startupTable({
     ...gateway,
     agents: [{ name: 'a', reason: 'red \u001b[31m\u202e alert\u0007' }],
   })
-  // oxlint-disable-next-line no-control-regex -- they are what must not be there
+  // oxlint-disable-next-line no-control-regex -- they are table must not be there
   expect(text).not.toMatch(/[\u0000-\u0009\u000b-\u001f\u202e]/)
 })

@@ -1,55 +1,55 @@
 import type { AgentEntry } from './registry/entry.ts'
 
-/** What became of a folder of `agents/`. */
-export interface AgentLine {
+/** One agent of the table. */
+export interface AgentRow {
   name: string
-  /** Absent: it does not run. */
+  /** Undefined: the agent does not run. */
   entry?: AgentEntry
-  /** Where this process of it listens. Default: the address of its entry. */
+  /** Address of this process. Default: the address of its entry. */
   url?: string
   reason?: string
 }
 
-export interface Announced {
+export interface StartupTable {
   gatewayUrl: string
   /** Default true. */
   ready?: boolean
-  /** Where it listens, and the other gateways that it runs. */
+  /** Address of this gateway process, and the additional gateways on this machine. */
   ownUrl?: string
-  further?: readonly { url: string; ready: boolean }[]
+  additional?: readonly { url: string; ready: boolean }[]
   oauthIssuer: string
-  /** Of the development client; absent in production. */
+  /** Data folder with the development client, empty for the default; undefined in production. */
   dataDir?: string
-  agents: AgentLine[]
+  agents: AgentRow[]
 }
 
-/** One table of addresses and one line to paste: what `npm start` prints once everything is ready. */
-export function announcement(what: Announced): string {
+/** The output of `npm start`: a table of addresses and a `curl` command to paste. */
+export function startupTable(table: StartupTable): string {
   const rows = [
-    ['gateway', what.ready === false ? 'not ready' : 'ready', gatewayCell(what)],
-    ...(what.further ?? []).map(({ url, ready }) => ['gateway', ready ? 'ready' : 'not running', url]),
-    ['OAuth server', 'ready', what.oauthIssuer],
-    ...what.agents.map((line) => agentRow(line, what.gatewayUrl)),
+    ['gateway', table.ready === false ? 'not ready' : 'ready', gatewayCell(table)],
+    ...(table.additional ?? []).map(({ url, ready }) => ['gateway', ready ? 'ready' : 'not running', url]),
+    ['OAuth server', 'ready', table.oauthIssuer],
+    ...table.agents.map((line) => agentRow(line, table.gatewayUrl)),
   ]
   const widths = [0, 1].map((column) => Math.max(...rows.map((row) => row[column]?.length ?? 0)))
-  const table = rows.map((row) =>
+  const lines = rows.map((row) =>
     row
       .map((cell, column) => cell.padEnd(widths[column] ?? 0))
       .join('  ')
       .trimEnd(),
   )
-  const ready = what.agents.find(({ entry }) => entry !== undefined)?.entry
+  const ready = table.agents.find(({ entry }) => entry !== undefined)?.entry
   const paste =
-    ready === undefined || what.dataDir === undefined ? [] : ['', curlLine(ready, what, what.dataDir)]
-  return `${['', ...table, ...paste, ''].join('\n')}\n`
+    ready === undefined || table.dataDir === undefined ? [] : ['', curlLine(ready, table, table.dataDir)]
+  return `${['', ...lines, ...paste, ''].join('\n')}\n`
 }
 
-/** Beside others the address that all share is not its own. */
-function gatewayCell({ gatewayUrl, ownUrl = gatewayUrl, further = [] }: Announced): string {
-  return further.length === 0 || ownUrl === gatewayUrl ? gatewayUrl : `${ownUrl}  (for all: ${gatewayUrl})`
+/** With several gateways, the shared public address differs from the gateway's own address. */
+function gatewayCell({ gatewayUrl, ownUrl = gatewayUrl, additional = [] }: StartupTable): string {
+  return additional.length === 0 || ownUrl === gatewayUrl ? gatewayUrl : `${ownUrl}  (for all: ${gatewayUrl})`
 }
 
-function agentRow({ name, entry, url, reason }: AgentLine, gatewayUrl: string): string[] {
+function agentRow({ name, entry, url, reason }: AgentRow, gatewayUrl: string): string[] {
   if (entry === undefined) return [name, 'not running', printable(reason ?? '')]
   return [
     name,
@@ -58,7 +58,7 @@ function agentRow({ name, entry, url, reason }: AgentLine, gatewayUrl: string): 
   ]
 }
 
-function curlLine(entry: AgentEntry, { gatewayUrl }: Announced, dataDir: string): string {
+function curlLine(entry: AgentEntry, { gatewayUrl }: StartupTable, dataDir: string): string {
   const message = {
     role: 'user',
     kind: 'message',
@@ -81,7 +81,7 @@ function exampleOf(entry: AgentEntry): string {
   return printable(typeof example === 'string' ? example : 'Hello')
 }
 
-/** One line, without what a terminal would obey. */
+/** Replaces control characters, so that the text cannot affect the terminal. */
 function printable(text: string): string {
   return text.replace(/[\p{C}\p{Zl}\p{Zp}]+/gu, ' ').slice(0, 300)
 }

@@ -59,7 +59,7 @@ const announcement: Announcement = {
   admitted: true,
 }
 
-test('GET /.well-known/did.json: the document, its type and its caching; no `created`', async () => {
+test('GET /.well-known/did.json returns the document with its content type and caching, without `created`', async () => {
   await start(identity)
   const { status, headers, json } = await get('/.well-known/did.json')
   expect(status).toBe(200)
@@ -89,7 +89,7 @@ test('the same seed gives the same DID on every replica', async () => {
   expect((await get('/.well-known/did.json')).json).toEqual(first.json)
 })
 
-test('without identity: 404 with the envelope, and entries without proof', async () => {
+test('without an identity: 404 with the error envelope, and entries without a proof', async () => {
   const { registry } = await start({})
   await registry.register(announcement)
   const { status, json } = await get('/.well-known/did.json')
@@ -103,7 +103,7 @@ async function proven() {
   return { document, entry, proof: entry['proof'] as string }
 }
 
-test('every entry carries a proof by the key of the gateway, over what it shows', async () => {
+test('every entry has a proof, signed by the gateway, over its published fields', async () => {
   const { registry, addresses } = await start(identity)
   await registry.register(announcement)
   const { document, entry, proof } = await proven()
@@ -121,7 +121,7 @@ test('every entry carries a proof by the key of the gateway, over what it shows'
   expect((await get('/registry/agents')).json).toMatchObject({ agents: [{ proof }] })
 })
 
-test('a proof is made when the entry changes, not with each request or heartbeat', async () => {
+test('a proof is created when the entry changes, not on each request or heartbeat', async () => {
   const { registry } = await start(identity)
   const { id } = await registry.register(announcement)
   const { proof } = await proven()
@@ -131,20 +131,20 @@ test('a proof is made when the entry changes, not with each request or heartbeat
   expect((await proven()).proof).not.toBe(proof)
 })
 
-test('a card with half a character in it gets no proof, and breaks nothing', async () => {
+test('a card with a lone surrogate gets no proof and causes no error', async () => {
   const { registry } = await start(identity)
   await registry.register({ ...announcement, card: { name: 'x', version: '\ud800' } })
   expect((await get('/registry/agents')).json).toMatchObject({ agents: [{ proof: null }] })
 })
 
 test.each<[string, (proof: string, document: DidDocument) => [string, unknown]]>([
-  ['a byte of what it says is another', (proof, document) => [flipped(proof, 1), document]],
-  ['a byte of its signature is another', (proof, document) => [flipped(proof, 2), document]],
-  ['its header is another', (proof, document) => [flipped(proof, 0), document]],
-  ['it is not signed', (proof, document) => [unsigned(proof), document]],
+  ['a byte of the payload is changed', (proof, document) => [flipped(proof, 1), document]],
+  ['a byte of the signature is changed', (proof, document) => [flipped(proof, 2), document]],
+  ['the header is changed', (proof, document) => [flipped(proof, 0), document]],
+  ['it is unsigned', (proof, document) => [unsigned(proof), document]],
   ['it is empty', (_proof, document) => ['', document]],
-  ['it is endless', (proof, document) => [proof + 'A'.repeat(200_000), document]],
-  ['the document is another gateway’s', (proof) => [proof, alice.document]],
+  ['it is too long', (proof, document) => [proof + 'A'.repeat(200_000), document]],
+  ['the document belongs to another gateway', (proof) => [proof, alice.document]],
   [
     'the document has another key under the same DID',
     (proof, document) => [
@@ -157,7 +157,7 @@ test.each<[string, (proof: string, document: DidDocument) => [string, unknown]]>
       ),
     ],
   ],
-])('a proof does not hold when %s', async (_what, change) => {
+])('a proof is invalid when %s', async (_what, change) => {
   const { registry } = await start(identity)
   await registry.register(announcement)
   const { document, proof } = await proven()
@@ -165,7 +165,7 @@ test.each<[string, (proof: string, document: DidDocument) => [string, unknown]]>
   await expect(verifyProof(changed, by as DidDocument)).rejects.toMatchObject({ message: expect.any(String) })
 })
 
-test('a proof that another key made in the name of the gateway does not hold', async () => {
+test('a proof signed with another key for the DID of the gateway is invalid', async () => {
   await start(identity)
   const document = (await get('/.well-known/did.json')).json as unknown as DidDocument
   const forger = new Voucher({ did: document.id, seed: Buffer.alloc(32, 8) })
@@ -186,7 +186,7 @@ function unsigned(proof: string): string {
   return `${Buffer.from('{"alg":"none"}').toString('base64url')}.${payload}.`
 }
 
-test('/did/resolve knows the gateway and every registered agent, by GET and POST', async () => {
+test('/did/resolve returns the document of the gateway and of every registered agent, by GET and POST', async () => {
   const { registry } = await start(identity)
   await registry.register(announcement)
   const own = (await get('/.well-known/did.json')).json
@@ -204,7 +204,7 @@ test('/did/resolve knows the gateway and every registered agent, by GET and POST
   }
 })
 
-test('/did/resolve answers for did:web from where it is, not from the registry', async () => {
+test('/did/resolve resolves did:web by its method, not from the registry', async () => {
   const { registry } = await start(identity)
   const did = 'did:web:127.0.0.1'
   await registry.register({ ...announcement, did, owner: did, document: { id: did } })

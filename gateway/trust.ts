@@ -5,10 +5,10 @@ import type { JsonObject } from '@parley/wire/model/task'
 import type { Agent } from 'undici'
 import type { GatewayConfig, GatewaySecrets } from './config.ts'
 import { DidDocuments } from './did/did-documents.ts'
-import { type Vouch, vouchFor } from './http/entry-proof.ts'
+import { entryProofs, type ProofOf } from './http/entry-proof.ts'
 import { documentKeys } from './registration/agent-document.ts'
-import { Outside, type OutsideOptions } from './registration/guarded-client.ts'
-import { Joining } from './registration/registration.ts'
+import { GuardedClient, type GuardedClientOptions } from './registration/guarded-client.ts'
+import { AgentRegistration } from './registration/registration.ts'
 import type { Registry } from './registry/registry.ts'
 import { createExternalUpstream } from './routing/forwarding/external-upstream.ts'
 
@@ -16,24 +16,24 @@ export interface TrustOptions {
   config: GatewayConfig
   secrets: GatewaySecrets
   registry: Registry
-  /** Where clients reach the gateway. */
+  /** Public URL of the gateway. */
   gatewayUrl: string
-  /** Every address at which it can be reached. */
+  /** All URLs of the gateway. */
   ownAddresses: readonly string[]
-  /** For tests: another resolver, certificates, shorter times. */
-  outside: Partial<OutsideOptions>
+  /** For tests: custom resolver, certificates and time limits. */
+  outside: Partial<GuardedClientOptions> | undefined
 }
 
-/** Who the gateway is, whom it vouches for, and how agents from outside come in and are reached. */
+/** The gateway's identity and proofs, DID resolution, and registration of external agents. */
 export interface Trust extends AsyncDisposable {
-  /** Undefined without the three settings. */
+  /** Undefined without the SERVICE_GATEWAY_* settings. */
   identity: Identity | undefined
-  vouch: Vouch
-  joining: Joining
+  proofOf: ProofOf
+  joining: AgentRegistration
   resolve: (did: string) => Promise<DidDocument | undefined>
-  /** The keys by which the holder of a DID may prove itself; none when it cannot be resolved. */
+  /** The Ed25519 keys that authenticate a DID; empty if it cannot be resolved. */
   keysOf: (did: string) => Promise<readonly string[]>
-  /** Connections to agents from outside. */
+  /** Connections to external agents. */
   upstream: Agent
 }
 
@@ -46,19 +46,19 @@ export function startTrust(options: TrustOptions): Trust {
     identity &&
     new Voucher({ did: identity.did, seed: settings.seed, kid: signingKeyId(identity) })
   const guard = { allowed: config.registryAllowedHosts, ...more }
-  const outside = new Outside(guard)
+  const outside = new GuardedClient(guard)
   const upstream = createExternalUpstream(guard)
   const own = (did: string) => {
     if (did === identity?.did) return identity.document as unknown as JsonObject
-    // The documents of other methods are where the method says; the registry's may be old.
+    // Documents of other methods are resolved by their method; the registry's copy may be outdated.
     if (did.startsWith('did:parley:')) return registry.find(did)?.document
     if (!did.startsWith('did:bindu:')) return undefined
-    // What such a document says may be proven by nothing: it is that of an agent which an operator trusts.
+    // A did:bindu document may be unproven, so only that of an admitted agent is used.
     const entry = registry.find(did)
     return entry?.admitted === true ? entry.document : undefined
   }
   const documents = new DidDocuments({ own, outside: (url) => outside.getObject(url, 'The DID document') })
-  const joining = new Joining({
+  const joining = new AgentRegistration({
     registry,
     outside,
     gatewayUrl,
@@ -68,7 +68,7 @@ export function startTrust(options: TrustOptions): Trust {
   })
   return {
     identity,
-    vouch: vouchFor(voucher, gatewayUrl),
+    proofOf: entryProofs(voucher, gatewayUrl),
     joining,
     resolve: async (did) => (await documents.resolve(did)) as DidDocument | undefined,
     keysOf: async (did) => {

@@ -2,12 +2,12 @@ import { RecentMap } from '@parley/kit/did/recent-map'
 import { ParleyError } from '@parley/wire/errors'
 import type { JsonObject } from '@parley/wire/model/task'
 import { type DIDResolver, parse, Resolver } from 'did-resolver'
-import { didWebResolver, type ReadOutside } from './did-web.ts'
+import { didWebResolver, type ReadExternal } from './did-web.ts'
 
 export interface DidDocumentsOptions {
   /** Documents of our own: the gateway's, those of the registered agents. */
   own: (did: string) => JsonObject | undefined
-  outside: ReadOutside
+  outside: ReadExternal
   /** How long a document from outside is kept. Default 60 s. */
   keptMs?: number
   /** Default 10 s. */

@@ -5,10 +5,10 @@ import type { DIDResolutionResult, DIDResolver } from 'did-resolver'
 const documentMaxChars = 64 * 1024
 
 /** Reads an object behind the private-address guard; rejects when there is none. */
-export type ReadOutside = (url: string) => Promise<JsonObject>
+export type ReadExternal = (url: string) => Promise<JsonObject>
 
 /** did:web on our own way out: the resolver of that name fetches by itself, past every guard. */
-export function didWebResolver(read: ReadOutside): DIDResolver {
+export function didWebResolver(read: ReadExternal): DIDResolver {
   return async (did, parsed) => {
     const url = didWebUrl(parsed.id)
     if (url === undefined) return failed('invalidDid')

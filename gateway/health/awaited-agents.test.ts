@@ -12,14 +12,14 @@ const sky = {
   since: minutesAgo(60),
 } satisfies Partial<AgentEntry>
 
-test('an agent that the supervisor runs is awaited for as long as it is down', () => {
+test('a supervised agent is awaited for as long as it is down', () => {
   const awaited = new AwaitedAgents({ host: 'here', runs: new Set(['sky']) })
   expect(awaited.isAwaited(sky)).toBe(true)
   const { host: _, ...old } = sky
   expect(awaited.isAwaited(old)).toBe(true)
 })
 
-test('an agent whose folder is gone, or that the supervisor leaves out, is not awaited', () => {
+test('an agent without a folder, or that the supervisor does not start, is not awaited', () => {
   const awaited = new AwaitedAgents({ host: 'here', runs: new Set(['sky']) })
   expect(awaited.isAwaited({ ...sky, slug: 'board' })).toBe(false)
   expect(awaited.isAwaited({ ...sky, slug: 'board', status: 'ready' })).toBe(true)
@@ -27,7 +27,7 @@ test('an agent whose folder is gone, or that the supervisor leaves out, is not a
   expect(awaited.isAwaited({ ...sky, status: 'starting' })).toBe(false)
 })
 
-test('an agent that runs elsewhere is awaited for a quarter of an hour', () => {
+test('an agent on another machine is awaited for 15 minutes', () => {
   for (const runs of [undefined, new Set(['sea'])]) {
     const awaited = new AwaitedAgents({ host: 'there', runs })
     expect(awaited.isAwaited(sky)).toBe(false)

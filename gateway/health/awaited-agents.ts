@@ -2,16 +2,19 @@ import { millisOf } from '@parley/wire/model/timestamp'
 import type { AgentEntry } from '../registry/entry.ts'
 
 export interface AwaitedAgentsOptions {
-  /** This machine, as in `AgentEntry.host`. */
+  /** Host name of this machine, as in `AgentEntry.host`. */
   host: string
-  /** Slugs of the agents that this gateway's supervisor runs; undefined: it runs none. */
+  /** Slugs of the agents that this gateway supervises; undefined if it supervises none. */
   runs: ReadonlySet<string> | undefined
 }
 
-/** An agent that another gateway runs is no longer awaited once it has been unreachable for this time. */
+/** Time after which an unreachable agent of another gateway is no longer awaited. */
 const awayMaxMs = 15 * 60_000
 
-/** Which agents that do not answer are expected back: look-ups fail rather than report missing what these may have. */
+/**
+ * Decides which unavailable agents are expected to return. While one is awaited, look-ups that it could answer fail
+ * instead of reporting "not found".
+ */
 export class AwaitedAgents {
   readonly #options: AwaitedAgentsOptions
   readonly #leftOut = new Set<string>()
@@ -20,7 +23,7 @@ export class AwaitedAgents {
     this.#options = options
   }
 
-  /** The supervisor does not start it, for its settings are missing or wrong. */
+  /** Marks an agent that is not started because its settings are missing or invalid. */
   leaveOut(slug: string): void {
     this.#leftOut.add(slug)
   }

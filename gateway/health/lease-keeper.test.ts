@@ -41,7 +41,7 @@ function dispatcher(): Agent {
   return stack.adopt(new Agent(), (agent) => agent.destroy())
 }
 
-/** A registry with one agent at `url`, its keeper, and the clock of both. */
+/** A registry with one agent at `url`, its lease keeper, and their clock. */
 async function keeperOf(url: string, origin: 'registered' | 'supervised' = 'registered', admitted = true) {
   let clock = 1_000_000
   const now = () => clock
@@ -73,7 +73,7 @@ async function keeperOf(url: string, origin: 'registered' | 'supervised' = 'regi
   return { registry, keeper, id: entry.id, passLease, pass }
 }
 
-test('an agent that never sent a heartbeat is probed once a lease and stays ready while it answers', async () => {
+test('an agent that never sent a heartbeat is probed once per lease and stays ready while it responds', async () => {
   let asked = 0
   const url = await serve((_request, response) => {
     asked++
@@ -87,7 +87,7 @@ test('an agent that never sent a heartbeat is probed once a lease and stays read
   expect(registry.find(id)).toMatchObject({ status: 'ready', sendsHeartbeats: false })
 })
 
-test('one that stops answering is unreachable after three leases, and ready again when it answers', async () => {
+test('an agent that stops responding is unreachable after three leases, and ready again when it responds', async () => {
   let up = true
   const url = await serve((_request, response) => {
     response.statusCode = up ? 200 : 503
@@ -106,7 +106,7 @@ test('one that stops answering is unreachable after three leases, and ready agai
   expect(registry.find(id)?.status).toBe('ready')
 })
 
-test('rounds do not wait for agents that take their time', async () => {
+test('rounds do not wait for slow agents', async () => {
   const answers: http.ServerResponse[] = []
   const { promise: asked, resolve } = Promise.withResolvers<void>()
   const url = await serve((_request, response) => {
@@ -123,7 +123,7 @@ test('rounds do not wait for agents that take their time', async () => {
   for (const answer of answers) answer.end('{}')
 })
 
-test('an agent that is long gone is asked seldom', async () => {
+test('an agent that has been unreachable for long is probed rarely', async () => {
   let asked = 0
   const url = await serve((_request, response) => {
     asked++
@@ -136,7 +136,7 @@ test('an agent that is long gone is asked seldom', async () => {
   expect(asked).toBe(13)
 })
 
-test('an agent that waits for its admission is asked once it has it', async () => {
+test('a pending agent is probed once it is admitted', async () => {
   let asked = 0
   const url = await serve((_request, response) => {
     asked++
@@ -163,7 +163,7 @@ test('an agent that sends heartbeats is not probed', async () => {
   expect(registry.find(id)?.status).toBe('unreachable')
 })
 
-test('an agent of the supervisor whose process is gone is not taken for whoever answers at its old address', async () => {
+test('a supervised agent without a process is not confused with another server at its old address', async () => {
   const url = await serve((_request, response) => response.end('{}'))
   const { registry, id, passLease } = await keeperOf(url, 'supervised')
   registry.setStatus(id, 'unreachable')
@@ -171,7 +171,7 @@ test('an agent of the supervisor whose process is gone is not taken for whoever 
   expect(registry.find(id)?.status).toBe('unreachable')
 })
 
-/** So many agents that answer, and a lease so long that no round comes by itself. */
+/** Many responding agents, and a lease so long that the timer starts no round. */
 async function keeperOfMany(agents: number, options: { everyMs?: number } = {}) {
   const database = stack.use(await openDatabase(path.join(folder, 'gateway.db'), registryMigrations))
   const registry = await Registry.open(new SqliteRegistryStore(database), { leaseMs: 1_000_000_000 })
@@ -191,7 +191,7 @@ async function keeperOfMany(agents: number, options: { everyMs?: number } = {}) 
   return { keeper: stack.use(new LeaseKeeper({ registry, log, probe, ...options })), asked, names }
 }
 
-test('of many agents each round asks its share, and within a lease every one is asked once', async () => {
+test('with many agents each round probes a share, and every agent is probed within a lease', async () => {
   const { keeper, asked, names } = await keeperOfMany(100)
   const counts: number[] = []
   for (let round = 0; round < 3; round++) {
@@ -203,7 +203,7 @@ test('of many agents each round asks its share, and within a lease every one is 
   expect(asked.toSorted()).toEqual(names.toSorted())
 })
 
-test('probes that are spread over the time until the next round hold up no stop', async () => {
+test('pending probes do not delay disposal', async () => {
   const { keeper, asked } = await keeperOfMany(65, { everyMs: 1_000_000_000 })
   await keeper.round()
   await expect.poll(() => asked.length).toBe(16)
@@ -211,7 +211,7 @@ test('probes that are spread over the time until the next round hold up no stop'
   expect(asked).toHaveLength(16)
 })
 
-test('the keeper counts as dead when its rounds stop coming', async () => {
+test('the keeper is not alive when its rounds stop', async () => {
   const { keeper, registry, passLease } = await keeperOf('http://127.0.0.1:1')
   await passLease()
   expect(keeper.alive).toBe(true)
@@ -230,7 +230,7 @@ test.each<[string, http.RequestListener, boolean]>([
     true,
   ],
   [
-    'no /health and a card that is none',
+    'no /health and an invalid card',
     (request, response) => {
       if (request.url === '/health') response.writeHead(404).end()
       else response.end('[]')
@@ -239,15 +239,15 @@ test.each<[string, http.RequestListener, boolean]>([
   ],
   ['a redirect', (_request, response) => response.writeHead(302, { location: '/elsewhere' }).end(), false],
   [
-    'an answer without end',
+    'an endless response',
     (_request, response) => {
       const more = () => response.write('x'.repeat(65_536), () => response.destroyed || more())
       more()
     },
     false,
   ],
-  ['no answer', () => undefined, false],
-])('a probe that meets %s', async (_what, listener, there) => {
+  ['no response', () => undefined, false],
+])('a probe that gets %s', async (_what, listener, there) => {
   const url = await serve(listener)
   const timeoutMs = there ? 40_000 : 500
   const options = { dispatcher: dispatcher(), timeoutMs, answerMaxBytes: 100_000 }
@@ -257,39 +257,36 @@ test.each<[string, http.RequestListener, boolean]>([
 test.each<[string, string]>([
   ['no JSON', 'hello'],
   ['no object', '[1]'],
-  ['too much', `{"a":"${'x'.repeat(1000)}"}`],
-])('reading JSON from an agent fails when there is %s', async (_what, body) => {
+  ['an oversized body', `{"a":"${'x'.repeat(1000)}"}`],
+])('reading JSON from an agent fails with %s', async (_what, body) => {
   const url = await serve((_request, response) => response.end(body))
   await expect(readJson(url, never, { dispatcher: dispatcher(), answerMaxBytes: 500 })).rejects.toThrow(url)
 })
 
 test.each<[string, () => Promise<void>]>([
   ['refuses', () => Promise.reject(new ParleyError('Unavailable'))],
-  ['never answers', () => new Promise(() => {})],
-])(
-  'a stop is not held up, and does not fail, by a storage that %s: one line says so',
-  async (_how, saveSigns) => {
-    const database = stack.use(await openDatabase(path.join(folder, 'gateway.db'), registryMigrations))
-    const store = new SqliteRegistryStore(database)
-    const registry = await Registry.open(store)
-    const announcement = {
-      description: '',
-      url: 'http://127.0.0.1:1',
-      card: {},
-      skills: [],
-      owner: 'someone',
-    }
-    const origin = { origin: 'registered', verified: false, admitted: true } as const
-    const { id } = await registry.register({ name: 'stranger', ...announcement, ...origin })
-    const lines: Record<string, unknown>[] = []
-    const destination = { write: (line: string) => void lines.push(JSON.parse(line)) }
-    const log = makeLog({ level: 'info', name: 'test', destination })
-    tellStop(log)
-    const keeper = new LeaseKeeper({ registry, log, probe: async () => true })
-    store.saveSigns = saveSigns
-    registry.heartbeat(id, { queueDepth: 1 })
-    await keeper[Symbol.asyncDispose]()
-    const msg = 'the last signs of life of agents could not be written'
-    expect(lines).toMatchObject([{ level: 40, reason: expect.any(String), msg }])
-  },
-)
+  ['does not respond', () => new Promise(() => {})],
+])('disposal is not delayed and does not fail when the storage %s: one log line', async (_how, saveSigns) => {
+  const database = stack.use(await openDatabase(path.join(folder, 'gateway.db'), registryMigrations))
+  const store = new SqliteRegistryStore(database)
+  const registry = await Registry.open(store)
+  const announcement = {
+    description: '',
+    url: 'http://127.0.0.1:1',
+    card: {},
+    skills: [],
+    owner: 'someone',
+  }
+  const origin = { origin: 'registered', verified: false, admitted: true } as const
+  const { id } = await registry.register({ name: 'stranger', ...announcement, ...origin })
+  const lines: Record<string, unknown>[] = []
+  const destination = { write: (line: string) => void lines.push(JSON.parse(line)) }
+  const log = makeLog({ level: 'info', name: 'test', destination })
+  tellStop(log)
+  const keeper = new LeaseKeeper({ registry, log, probe: async () => true })
+  store.saveSigns = saveSigns
+  registry.heartbeat(id, { queueDepth: 1 })
+  await keeper[Symbol.asyncDispose]()
+  const msg = 'the final lease data of agents could not be written'
+  expect(lines).toMatchObject([{ level: 40, reason: expect.any(String), msg }])
+})

@@ -7,55 +7,56 @@ import type { Registry } from '../registry/registry.ts'
 export interface LeaseKeeperOptions {
   registry: Registry
   log: Log
-  /** Asks an agent that sends no heartbeats whether it is there. Never rejects; bounded in time and size. */
+  /** Checks whether an agent without heartbeats is reachable. Never rejects; bounded in time and size. */
   probe: (entry: AgentEntry, signal: AbortSignal) => Promise<boolean>
-  /** Told what came of asking an agent that was set aside. Default: nobody. */
+  /** Called with the result of probing an ejected agent. */
   probed?: (id: string, answers: boolean) => Promise<void>
-  /** Whether this gateway is the one of several that does it. Default: it is the only one. */
+  /** Whether this gateway is the leader that watches the leases. Default: always. */
   leads?: () => Promise<boolean>
-  /** How often leases are looked at. Default a sixth of a lease. */
+  /** Interval of the rounds. Default: a sixth of a lease. */
   everyMs?: number
-  /** Probes at the same time. Default 16. */
+  /** Concurrent probes. Default 16. */
   probesAtOnce?: number
   now?: () => number
 }
 
-/** So many probes of a round are asked as quickly as they are answered; those of more agents are spread over a lease. */
-const probesUnspread = 64
-/** More of the agents than their even share, for those that come due late. */
-const roundShare = 1.25
-/** How much of the time until the next round its probes are spread over. */
-const spreadShare = 0.8
+/** Up to this number, the probes of a round start immediately; more are spread over the interval. */
+const immediateProbesMax = 64
+/** Factor above the even share per round, so that agents that become due late are included. */
+const shareFactor = 1.25
+/** Fraction of the interval over which probes are spread. */
+const spreadFraction = 0.8
 
-/** An agent that has been silent for so many leases is asked only once in as many. */
-const longSilent = 10
-/** What the last round and the last signs of life may take at the end: they may be lost, the stop may not take long. */
-const lastWordMs = 2000
+/** An agent that has missed this many leases is probed only once in as many leases. */
+const longSilentLeases = 10
+/** Time limit for the last round and write on disposal. Lease data may be lost; shutdown must not hang. */
+const finalWriteMs = 2000
 
-const lost = 'the last signs of life of agents could not be written'
+const finalWriteFailed = 'the final lease data of agents could not be written'
 
 /**
- * Watches the leases: marks agents that fell silent, probes those that never sent a heartbeat once a lease, and writes
- * what only memory knows. Agents that were set aside are asked once their time is over. Probes run beside the rounds: agents that take their time hold up nobody.
+ * Watches the leases: marks silent agents as unreachable, probes agents without heartbeats once per lease and ejected
+ * agents when their ejection expires, and writes unsaved lease data. Probes run independently of the rounds, so slow
+ * agents delay no others.
  */
 export class LeaseKeeper implements AsyncDisposable {
   readonly #options: LeaseKeeperOptions
   readonly #now: () => number
   readonly #probedAt = new Map<string, number>()
-  /** Agents that wait for their probe, in order. */
+  /** Ids of agents waiting for their probe, in order. */
   readonly #waiting = new Set<string>()
   readonly #probes = new Set<Promise<void>>()
   readonly #stopped = new AbortController()
   readonly #timer: NodeJS.Timeout
   readonly #everyMs: number
-  /** From one probe of a line to its next. */
+  /** Minimum time between two probes of one worker. */
   #paceMs = 0
   #round: Promise<void> = Promise.resolve()
   #busy = false
-  /** One line for an outage of the storage. */
+  /** Limits logging to one line per storage outage. */
   #failing = false
   #leading = false
-  #patientUntil = 0
+  #graceUntil = 0
   #lastRound: number
 
   constructor(options: LeaseKeeperOptions) {
@@ -67,12 +68,12 @@ export class LeaseKeeper implements AsyncDisposable {
     this.#timer.unref()
   }
 
-  /** False when the rounds have stopped coming: three leases without one. */
+  /** False after three leases without a completed round. */
   get alive(): boolean {
     return this.#now() - this.#lastRound < 3 * this.#options.registry.leaseMs
   }
 
-  /** One round; the timer calls it. */
+  /** Runs one round. Called by the timer. */
   async round(): Promise<void> {
     const { registry, log } = this.#options
     if (!(await this.#leads())) {
@@ -81,25 +82,25 @@ export class LeaseKeeper implements AsyncDisposable {
       return
     }
     this.#probeSilent()
-    const lost = this.#now() < this.#patientUntil ? [] : registry.expireLeases()
-    for (const entry of lost) {
+    const expired = this.#now() < this.#graceUntil ? [] : registry.expireLeases()
+    for (const entry of expired) {
       log.warn({ agent: entry.slug, last_seen: entry.lastSeen }, 'agent is unreachable: three leases missed')
     }
     await registry.flush()
     this.#lastRound = this.#now()
   }
 
-  /** Who begins to lead does not know whether anybody was there to be told: the agents get time to tell. */
+  /** A new leader does not know whether agents could send heartbeats before, so it grants them one lease. */
   async #leads(): Promise<boolean> {
     const { leads, registry } = this.#options
     if (leads === undefined) return true
     const led = this.#leading
     this.#leading = await leads()
-    if (this.#leading && !led) this.#patientUntil = this.#now() + registry.leaseMs
+    if (this.#leading && !led) this.#graceUntil = this.#now() + registry.leaseMs
     return this.#leading
   }
 
-  /** When the probes that wait or run have come to an end. */
+  /** Resolves when no probe is waiting or running. */
   async probed(): Promise<void> {
     while (this.#probes.size > 0) await Promise.all(this.#probes)
   }
@@ -108,15 +109,15 @@ export class LeaseKeeper implements AsyncDisposable {
     clearInterval(this.#timer)
     this.#stopped.abort()
     const { registry, log } = this.#options
-    const lastWord = async () => {
+    const finalWrite = async () => {
       await this.#round
       await this.probed()
       await registry.flush()
     }
-    // The storage is away: nothing but these is lost by that.
-    const said = await waitAtMost(lastWordMs, lastWord()).catch((error: unknown) => error)
-    if (said === false) log.warn({ reason: 'the storage does not answer' }, lost)
-    else if (said !== true) log.error({ err: said }, lost)
+    // If the storage is unavailable, only the last lease data is lost.
+    const result = await waitAtMost(finalWriteMs, finalWrite()).catch((error: unknown) => error)
+    if (result === false) log.warn({ reason: 'the storage does not respond' }, finalWriteFailed)
+    else if (result !== true) log.error({ err: result }, finalWriteFailed)
   }
 
   #tick(): void {
@@ -145,27 +146,27 @@ export class LeaseKeeper implements AsyncDisposable {
     }
     const entries = registry.all()
     let room = Math.max(
-      probesUnspread,
-      Math.ceil((entries.length * roundShare * this.#everyMs) / registry.leaseMs),
+      immediateProbesMax,
+      Math.ceil((entries.length * shareFactor * this.#everyMs) / registry.leaseMs),
     )
     for (const entry of entries) {
-      if (!this.#isDue(entry) || (room <= 0 && !this.#mayComeBack(entry))) continue
-      // From now on, so that none is asked twice while it waits.
+      if (!this.#isDue(entry) || (room <= 0 && !this.#ejectionExpired(entry))) continue
+      // Set before the probe starts, so that a waiting agent is not queued twice.
       this.#probedAt.set(entry.id, this.#now())
       this.#waiting.add(entry.id)
       room -= 1
     }
-    const spread = this.#waiting.size > probesUnspread
-    this.#paceMs = spread ? (spreadShare * this.#everyMs * probesAtOnce) / this.#waiting.size : 0
+    const spread = this.#waiting.size > immediateProbesMax
+    this.#paceMs = spread ? (spreadFraction * this.#everyMs * probesAtOnce) / this.#waiting.size : 0
     const free = Math.min(probesAtOnce - this.#probes.size, this.#waiting.size)
-    for (let line = 0; line < free; line++) this.#startLine()
+    for (let n = 0; n < free; n++) this.#startWorker()
   }
 
-  #startLine(): void {
-    const line: Promise<void> = this.#probeWaiting()
+  #startWorker(): void {
+    const worker: Promise<void> = this.#probeWaiting()
       .catch((error: unknown) => this.#options.log.error({ err: error }, 'agents could not be probed'))
-      .finally(() => this.#probes.delete(line))
-    this.#probes.add(line)
+      .finally(() => this.#probes.delete(worker))
+    this.#probes.add(worker)
   }
 
   async #probeWaiting(): Promise<void> {
@@ -184,18 +185,18 @@ export class LeaseKeeper implements AsyncDisposable {
   }
 
   #isDue(entry: AgentEntry): boolean {
-    if (this.#mayComeBack(entry)) return !this.#waiting.has(entry.id)
+    if (this.#ejectionExpired(entry)) return !this.#waiting.has(entry.id)
     if (entry.sendsHeartbeats || !entry.admitted || this.#waiting.has(entry.id)) return false
-    // The port of a process that is gone may be another's by now: only the supervisor brings its agents back.
+    // The port of a stopped process may be reused. Only the supervisor marks its agents as ready.
     if (entry.origin === 'supervised' && entry.status !== 'ready') return false
     const { leaseMs } = this.#options.registry
-    const isLongSilent = entry.leaseUntil + longSilent * leaseMs <= this.#now()
-    const every = isLongSilent ? longSilent * leaseMs : leaseMs
+    const isLongSilent = entry.leaseUntil + longSilentLeases * leaseMs <= this.#now()
+    const every = isLongSilent ? longSilentLeases * leaseMs : leaseMs
     return (this.#probedAt.get(entry.id) ?? 0) + every <= this.#now()
   }
 
-  /** Its time aside is over; whether it answers shall be known before it gets work. */
-  #mayComeBack({ quarantine, admitted, status }: AgentEntry): boolean {
+  /** The ejection has expired; the agent must answer a probe before it gets work again. */
+  #ejectionExpired({ quarantine, admitted, status }: AgentEntry): boolean {
     const until = quarantine?.by === undefined ? quarantine?.until : undefined
     return until !== undefined && admitted && status === 'ready' && until <= this.#now()
   }
@@ -204,11 +205,11 @@ export class LeaseKeeper implements AsyncDisposable {
     const { registry, probe } = this.#options
     const entry = registry.find(id)
     if (entry === undefined) return
-    const wasAside = this.#mayComeBack(entry)
+    const wasEjected = this.#ejectionExpired(entry)
     const answers = await probe(entry, this.#stopped.signal)
     if (this.#stopped.signal.aborted) return
-    if (wasAside) await this.#options.probed?.(id, answers)
-    // It may have moved meanwhile: what answered is no longer where it is.
+    if (wasEjected) await this.#options.probed?.(id, answers)
+    // The agent may have moved during the probe.
     if (answers && registry.find(id)?.url === entry.url) registry.answered(id)
   }
 }

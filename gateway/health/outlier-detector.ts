@@ -2,303 +2,311 @@ import type { Log } from '@parley/kit/process/log'
 import type { AgentEntry, Load, Measurements } from '../registry/entry.ts'
 import type { Registry } from '../registry/registry.ts'
 
-export interface WorkSeenOptions {
+export interface OutlierDetectorOptions {
   registry: Registry
   log: Log
-  /** After so long a sample counts half. Default 30 minutes. */
+  /** Half-life of samples. Default 30 minutes. */
   halfLifeMs?: number
-  /** Requests in a row that an agent fails before it is set aside. Default 5. */
-  failuresInARow?: number
-  /** How long the first time aside lasts; each further one twice as long. Default 15 s. */
-  asideMs?: number
+  /** Consecutive failed requests after which an agent is ejected. Default 5. */
+  consecutiveFailuresMax?: number
+  /** Duration of the first ejection; each further one lasts twice as long. Default 15 s. */
+  ejectionMs?: number
   /** Default 10 minutes. */
-  asideMaxMs?: number
-  /** How often figures go to the registry. Default 1 s. */
+  ejectionMaxMs?: number
+  /** Interval at which measurements are written to the registry. Default 1 s. */
   everyMs?: number
   now?: () => number
 }
 
-/** What is kept of one agent. */
-interface Work {
-  good: number
-  bad: number
-  /** As in `Measurements`. */
+/** Statistics of one agent. */
+interface AgentStats {
+  successes: number
+  failures: number
+  /** See `Measurements`. */
   completedTasks: number
-  /** Requests that passed the gateway, by whether it answered them. */
-  answered: number
-  unanswered: number
-  /** When the four were last made less. */
+  /** Requests through the gateway. */
+  requestsAnswered: number
+  requestsFailed: number
+  /** Time of the last decay of the four counters. */
   at: number
-  /** What heartbeats may still add, as of `toldAt`. */
-  toldRoom: number
-  toldAt: number
-  /** Newest last, at most `latenciesMax`. */
+  /** Tasks that heartbeats may still add, as of `budgetAt`. */
+  heartbeatBudget: number
+  budgetAt: number
+  /** Newest last, at most `latencySamplesMax`. */
   latencies: { ms: number; at: number }[]
-  inARow: number
-  /** It is being set aside: the entry does not say so yet. */
-  goesAside: boolean
-  timesAside: number
-  /** Since it failed last. */
-  answers: number
-  /** Failures since its last answer, and the `since` of its entry at the first of them. */
-  streak: number
-  streakSince: string
+  consecutiveFailures: number
+  /** True while the ejection is being written to the registry. */
+  ejecting: boolean
+  ejections: number
+  /** Answered requests since the last failure. */
+  responses: number
+  /** Failures since the last answered request, and `since` of the entry at the first of them. */
+  failingRequests: number
+  failingSince: string
 }
 
-/** So many answers in a row, and earlier times aside are forgotten. */
-const answersToForgive = 20
-const latenciesMax = 128
+/** Consecutive answered requests that reset the number of ejections. */
+const responsesToReset = 20
+const latencySamplesMax = 128
 const completedTasksMax = 1_000_000
-const nothingMeasured: Measurements = { samples: 0, successShare: 1 }
-/** Own measurements of the time a task takes count from so many on; before, those that the agent tells. */
-const latenciesMin = 5
-/** What heartbeats may add within `toldMaxMs`, however many there are. */
-const toldMax = 100
-const toldMaxMs = 10_000
-/** From so many requests on, the share that was answered bounds the share of success: no agent's own word goes beyond it. */
+const noMeasurements: Measurements = { samples: 0, successShare: 1 }
+/** From this number of samples, measured latencies replace self-reported ones. */
+const latencySamplesMin = 5
+/** Maximum number of tasks that heartbeats add within `heartbeatWindowMs`. */
+const heartbeatMax = 100
+const heartbeatWindowMs = 10_000
+/**
+ * From this number of requests, the fraction of answered requests is an upper bound of the success share, so that an
+ * agent cannot report a better one.
+ */
 const requestsMin = 5
 
 /**
- * The facts of the agents (spec/negotiation.md#measured-facts): how their tasks end and how long they take, from what passes the
- * gateway and what heartbeats tell, decayed in time. Who fails again and again is set aside for a time, and comes back by a
- * probe; the first failure after that sets it aside for longer.
+ * Measures how agents' tasks end and how long they take (spec/negotiation.md#measured-facts), from proxied requests and
+ * heartbeats, with exponential decay. An agent with repeated failures is ejected for a time and reinstated by a probe;
+ * the first failure after that ejects it for longer.
  */
-export class WorkSeen implements Disposable {
-  readonly #options: Required<Omit<WorkSeenOptions, 'registry' | 'log'>>
+export class OutlierDetector implements Disposable {
+  readonly #options: Required<Omit<OutlierDetectorOptions, 'registry' | 'log'>>
   readonly #registry: Registry
   readonly #log: Log
-  readonly #works = new Map<string, Work>()
+  readonly #stats = new Map<string, AgentStats>()
   readonly #changed = new Set<string>()
-  /** Agents whose last requests failed. */
+  /** Agents whose last request failed. */
   readonly #failing = new Set<string>()
   readonly #timer: NodeJS.Timeout
 
-  constructor({ registry, log, ...options }: WorkSeenOptions) {
+  constructor({ registry, log, ...options }: OutlierDetectorOptions) {
     this.#registry = registry
     this.#log = log
     this.#options = {
       halfLifeMs: 30 * 60_000,
-      failuresInARow: 5,
-      asideMs: 15_000,
-      asideMaxMs: 10 * 60_000,
+      consecutiveFailuresMax: 5,
+      ejectionMs: 15_000,
+      ejectionMaxMs: 10 * 60_000,
       everyMs: 1000,
       now: Date.now,
       ...options,
     }
-    this.#timer = setInterval(() => this.tell(), this.#options.everyMs)
+    this.#timer = setInterval(() => this.publish(), this.#options.everyMs)
     this.#timer.unref()
   }
 
   [Symbol.dispose](): void {
     clearInterval(this.#timer)
-    this.tell()
+    this.publish()
   }
 
-  /** It answered a request, whatever the answer. */
-  answered(id: string): void {
-    const work = this.#works.get(id)
-    if (work === undefined) return
-    if (work.streak > 0) {
-      this.#forgetOutage(id, work)
-      work.streak = 0
+  /** The agent answered a request, with any status. */
+  requestAnswered(id: string): void {
+    const stats = this.#stats.get(id)
+    if (stats === undefined) return
+    if (stats.failingRequests > 0) {
+      this.#discardOutage(id, stats)
+      stats.failingRequests = 0
       this.#failing.delete(id)
     }
-    work.answered += 1
-    if (work.inARow === 0 && work.timesAside === 0) return
-    work.inARow = 0
-    work.answers += 1
-    if (work.answers >= answersToForgive) work.timesAside = 0
+    stats.requestsAnswered += 1
+    if (stats.consecutiveFailures === 0 && stats.ejections === 0) return
+    stats.consecutiveFailures = 0
+    stats.responses += 1
+    if (stats.responses >= responsesToReset) stats.ejections = 0
   }
 
-  /** It could not be reached, broke off, was silent, or failed by a fault of its own. */
-  failed(id: string): void {
-    const work = this.#workOf(id)
-    // A supervised process that is being started again is excluded already, and known to be coming back.
+  /** The agent was unreachable, broke the connection, timed out, or failed with an internal error. */
+  requestFailed(id: string): void {
+    const stats = this.#statsOf(id)
+    // A restarting supervised process is excluded from routing already.
     const entry = this.#registry.find(id)
-    if (work === undefined || entry === undefined || entry.status === 'starting') return
-    this.#forgetOutage(id, work)
-    if (work.streak === 0) work.streakSince = entry.since
-    work.streak += 1
+    if (stats === undefined || entry === undefined || entry.status === 'starting') return
+    this.#discardOutage(id, stats)
+    if (stats.failingRequests === 0) stats.failingSince = entry.since
+    stats.failingRequests += 1
     this.#failing.add(id)
-    this.#count(id, work, 0, 1)
-    work.unanswered += 1
-    work.inARow += 1
-    work.answers = 0
-    if (work.inARow < this.#options.failuresInARow || work.goesAside) return
-    // Whoever is aside fails those who still come for their tasks, too: whether it is there again the probe finds out.
-    if (entry.quarantine === undefined) this.#setAside(id, work)
+    this.#count(id, stats, 0, 1)
+    stats.requestsFailed += 1
+    stats.consecutiveFailures += 1
+    stats.responses = 0
+    if (stats.consecutiveFailures < this.#options.consecutiveFailuresMax || stats.ejecting) return
+    // An ejected agent still gets requests for existing tasks; only the probe decides whether it is reinstated.
+    if (entry.quarantine === undefined) this.#eject(id, stats)
   }
 
   /**
-   * A task of it came to its end. Agents that send heartbeats count their tasks themselves.
-   * @param caller who owned the task: completed tasks of the agent's own client are no evidence
+   * A task of the agent ended. Agents that send heartbeats count their tasks themselves.
+   * @param caller owner of the task; completed tasks of the agent's own client are not counted
    */
-  ended(id: string, outcome: 'completed' | 'failed', latencyMs?: number, caller?: string): void {
-    const work = this.#workOf(id)
-    if (work === undefined) return
+  taskEnded(id: string, outcome: 'completed' | 'failed', latencyMs?: number, caller?: string): void {
+    const stats = this.#statsOf(id)
+    if (stats === undefined) return
     if (outcome === 'completed' && caller !== undefined && caller !== this.#registry.find(id)?.owner) {
-      work.completedTasks = Math.min(completedTasksMax, work.completedTasks + 1)
+      stats.completedTasks = Math.min(completedTasksMax, stats.completedTasks + 1)
       this.#changed.add(id)
     }
     if (latencyMs !== undefined && latencyMs >= 0) {
-      work.latencies.push({ ms: latencyMs, at: this.#options.now() })
-      if (work.latencies.length > latenciesMax) work.latencies.shift()
+      stats.latencies.push({ ms: latencyMs, at: this.#options.now() })
+      if (stats.latencies.length > latencySamplesMax) stats.latencies.shift()
       this.#changed.add(id)
     }
     if (this.#registry.find(id)?.sendsHeartbeats === true) return
-    if (outcome === 'completed') this.#count(id, work, 1, 0)
-    else this.#count(id, work, 0, 1)
+    if (outcome === 'completed') this.#count(id, stats, 1, 0)
+    else this.#count(id, stats, 0, 1)
   }
 
-  /** What a heartbeat says, beside the one before it. */
-  told(id: string, before: Load, now: Load): void {
-    const work = this.#workOf(id)
-    if (work === undefined) return
-    const good = growth(before.completed, now.completed)
-    const bad = growth(before.failed, now.failed)
-    const passed = this.#options.now() - work.toldAt
-    work.toldAt += passed
-    work.toldRoom = Math.min(toldMax, work.toldRoom + (toldMax * passed) / toldMaxMs)
-    const share = Math.min(1, work.toldRoom / Math.max(1, good + bad))
-    work.toldRoom -= (good + bad) * share
-    this.#count(id, work, good * share, bad * share)
+  /** Counts the difference between two heartbeats. */
+  heartbeat(id: string, before: Load, now: Load): void {
+    const stats = this.#statsOf(id)
+    if (stats === undefined) return
+    const successes = growth(before.completed, now.completed)
+    const failures = growth(before.failed, now.failed)
+    const elapsedMs = this.#options.now() - stats.budgetAt
+    stats.budgetAt += elapsedMs
+    stats.heartbeatBudget = Math.min(
+      heartbeatMax,
+      stats.heartbeatBudget + (heartbeatMax * elapsedMs) / heartbeatWindowMs,
+    )
+    const share = Math.min(1, stats.heartbeatBudget / Math.max(1, successes + failures))
+    stats.heartbeatBudget -= (successes + failures) * share
+    this.#count(id, stats, successes * share, failures * share)
   }
 
-  /** An agent that was set aside was asked whether it is there. */
-  async probed(id: string, answers: boolean): Promise<void> {
-    const work = this.#workOf(id)
-    if (work === undefined) return
-    if (!answers) return this.#setAside(id, work)
-    work.inARow = this.#options.failuresInARow - 1
+  /** Handles the result of probing an ejected agent. */
+  async probed(id: string, responses: boolean): Promise<void> {
+    const stats = this.#statsOf(id)
+    if (stats === undefined) return
+    if (!responses) return this.#eject(id, stats)
+    stats.consecutiveFailures = this.#options.consecutiveFailuresMax - 1
     const slug = this.#registry.find(id)?.slug
-    if (await this.#registry.takeBack(id)) this.#log.info({ agent: slug }, 'agent is back from quarantine')
+    if (await this.#registry.reinstate(id)) this.#log.info({ agent: slug }, 'agent is reinstated')
   }
 
-  /** Hands the figures to the registry; the timer calls it. */
-  tell(): void {
+  /** Writes the measurements to the registry. Called by the timer. */
+  publish(): void {
     for (const id of this.#failing) {
-      const work = this.#works.get(id)
-      if (work !== undefined) this.#forgetOutage(id, work)
+      const stats = this.#stats.get(id)
+      if (stats !== undefined) this.#discardOutage(id, stats)
     }
     for (const id of this.#changed) {
-      const work = this.#works.get(id)
+      const stats = this.#stats.get(id)
       const entry = this.#registry.find(id)
-      if (entry === undefined || work === undefined) {
-        this.#works.delete(id)
+      if (entry === undefined || stats === undefined) {
+        this.#stats.delete(id)
         this.#failing.delete(id)
-      } else this.#registry.measured(id, this.#figures(work, entry))
+      } else this.#registry.measured(id, this.#measurements(stats, entry))
     }
     this.#changed.clear()
   }
 
   /**
-   * The last failures of a supervised process that has ended since say nothing about how well the agent works. An external
-   * agent gets no such pardon: it could end its process to improve its figures.
+   * Discards the last failures of a supervised process that has ended since, as they say nothing about its successor.
+   * Does not apply to external agents, which could restart to improve their measurements.
    */
-  #forgetOutage(id: string, work: Work): void {
+  #discardOutage(id: string, stats: AgentStats): void {
     const entry = this.#registry.find(id)
-    if (work.streak === 0 || entry?.origin !== 'supervised' || entry.since === work.streakSince) return
-    work.bad = Math.max(0, work.bad - work.streak)
-    work.unanswered = Math.max(0, work.unanswered - work.streak)
-    work.streak = 0
+    if (stats.failingRequests === 0 || entry?.origin !== 'supervised' || entry.since === stats.failingSince)
+      return
+    stats.failures = Math.max(0, stats.failures - stats.failingRequests)
+    stats.requestsFailed = Math.max(0, stats.requestsFailed - stats.failingRequests)
+    stats.failingRequests = 0
     this.#failing.delete(id)
     this.#changed.add(id)
   }
 
-  #figures(work: Work, { load }: AgentEntry): Measurements {
-    this.#decay(work)
-    const samples = work.good + work.bad
-    const p50 = this.#percentile(work, 0.5) ?? load.latencyP50Ms
-    const p95 = this.#percentile(work, 0.95) ?? load.latencyP95Ms
+  #measurements(stats: AgentStats, { load }: AgentEntry): Measurements {
+    this.#decay(stats)
+    const samples = stats.successes + stats.failures
+    const p50 = this.#percentile(stats, 0.5) ?? load.latencyP50Ms
+    const p95 = this.#percentile(stats, 0.95) ?? load.latencyP95Ms
     return {
       samples: round(samples),
-      completedTasks: work.completedTasks,
-      successShare: round(Math.min(samples === 0 ? 1 : work.good / samples, answeredShare(work))),
+      completedTasks: stats.completedTasks,
+      successShare: round(Math.min(samples === 0 ? 1 : stats.successes / samples, answeredFraction(stats))),
       ...(p50 !== undefined && { latencyP50Ms: p50 }),
       ...(p95 !== undefined && { latencyP95Ms: p95 }),
     }
   }
 
-  #percentile({ latencies }: Work, share: number): number | undefined {
+  #percentile({ latencies }: AgentStats, share: number): number | undefined {
     const oldest = this.#options.now() - 4 * this.#options.halfLifeMs
     const sorted = latencies
       .filter(({ at }) => at >= oldest)
       .map(({ ms }) => ms)
       .sort((a, b) => a - b)
-    if (sorted.length < latenciesMin) return undefined
+    if (sorted.length < latencySamplesMin) return undefined
     return sorted[Math.min(sorted.length - 1, Math.floor(sorted.length * share))]
   }
 
-  #count(id: string, work: Work, good: number, bad: number): void {
-    if (good + bad > 0) {
-      this.#decay(work)
-      work.good += good
-      work.bad += bad
+  #count(id: string, stats: AgentStats, successes: number, failures: number): void {
+    if (successes + failures > 0) {
+      this.#decay(stats)
+      stats.successes += successes
+      stats.failures += failures
     }
     this.#changed.add(id)
   }
 
-  #decay(work: Work): void {
+  #decay(stats: AgentStats): void {
     const now = this.#options.now()
-    const factor = 0.5 ** ((now - work.at) / this.#options.halfLifeMs)
-    for (const tally of ['good', 'bad', 'answered', 'unanswered'] as const) work[tally] *= factor
-    work.at = now
+    const factor = 0.5 ** ((now - stats.at) / this.#options.halfLifeMs)
+    for (const tally of ['successes', 'failures', 'requestsAnswered', 'requestsFailed'] as const)
+      stats[tally] *= factor
+    stats.at = now
   }
 
-  #setAside(id: string, work: Work): void {
-    const { now, asideMs, asideMaxMs } = this.#options
-    const lastsMs = Math.min(asideMaxMs, asideMs * 2 ** Math.min(work.timesAside, 20))
-    work.timesAside += 1
-    work.inARow = 0
-    work.goesAside = true
+  #eject(id: string, stats: AgentStats): void {
+    const { now, ejectionMs, ejectionMaxMs } = this.#options
+    const durationMs = Math.min(ejectionMaxMs, ejectionMs * 2 ** Math.min(stats.ejections, 20))
+    stats.ejections += 1
+    stats.consecutiveFailures = 0
+    stats.ejecting = true
     const slug = this.#registry.find(id)?.slug
-    const aside = async () => {
-      if (!(await this.#registry.setAside(id, 'it failed again and again', now() + lastsMs))) return
-      this.#log.warn({ agent: slug, lasts_ms: lastsMs }, 'agent is set aside: it failed again and again')
+    const eject = async () => {
+      if (!(await this.#registry.eject(id, 'it failed again and again', now() + durationMs))) return
+      this.#log.warn({ agent: slug, lasts_ms: durationMs }, 'agent is ejected after repeated failures')
     }
-    aside()
+    eject()
       .catch((error: unknown) => {
-        this.#log.error({ err: error, agent: slug }, 'agent could not be set aside')
+        this.#log.error({ err: error, agent: slug }, 'agent could not be ejected')
       })
       .finally(() => {
-        work.goesAside = false
+        stats.ejecting = false
       })
   }
 
-  #workOf(id: string): Work | undefined {
-    const known = this.#works.get(id)
+  #statsOf(id: string): AgentStats | undefined {
+    const known = this.#stats.get(id)
     if (known !== undefined) return known
     const entry = this.#registry.find(id)
     if (entry === undefined) return undefined
-    const { samples, successShare, completedTasks = 0 } = entry.measurements ?? nothingMeasured
-    const work: Work = {
-      good: samples * successShare,
-      bad: samples * (1 - successShare),
+    const { samples, successShare, completedTasks = 0 } = entry.measurements ?? noMeasurements
+    const stats: AgentStats = {
+      successes: samples * successShare,
+      failures: samples * (1 - successShare),
       completedTasks,
-      answered: 0,
-      unanswered: 0,
+      requestsAnswered: 0,
+      requestsFailed: 0,
       at: this.#options.now(),
-      toldRoom: toldMax,
-      toldAt: this.#options.now(),
+      heartbeatBudget: heartbeatMax,
+      budgetAt: this.#options.now(),
       latencies: [],
-      inARow: 0,
-      goesAside: false,
-      answers: 0,
-      streak: 0,
-      streakSince: '',
-      timesAside: entry.quarantine?.until === undefined ? 0 : 1,
+      consecutiveFailures: 0,
+      ejecting: false,
+      responses: 0,
+      failingRequests: 0,
+      failingSince: '',
+      ejections: entry.quarantine?.until === undefined ? 0 : 1,
     }
-    this.#works.set(id, work)
-    return work
+    this.#stats.set(id, stats)
+    return stats
   }
 }
 
-function answeredShare({ answered, unanswered }: Work): number {
-  const requests = answered + unanswered
-  return requests < requestsMin ? 1 : answered / requests
+function answeredFraction({ requestsAnswered, requestsFailed }: AgentStats): number {
+  const requests = requestsAnswered + requestsFailed
+  return requests < requestsMin ? 1 : requestsAnswered / requests
 }
 
-/** A counter that is lower than before began anew. */
+/** A lower counter has been reset. */
 function growth(before = 0, now = 0): number {
   return now >= before ? now - before : now
 }

@@ -6,13 +6,16 @@ import type { AgentEntry } from '../registry/entry.ts'
 
 export interface ProbeOptions {
   dispatcher: Dispatcher
-  /** For the whole answer. Default 5 s. */
+  /** For the whole response. Default 5 s. */
   timeoutMs?: number
   /** Default 1 MiB. */
   answerMaxBytes?: number
 }
 
-/** Whether the agent is there: `/health` says so, or, where it has none, its card can be read. Never rejects. */
+/**
+ * Whether the agent is reachable: `/health` responds with 200, or an agent without `/health` serves its card. Never
+ * rejects.
+ */
 export async function probeAgent(
   entry: Pick<AgentEntry, 'url'>,
   signal: AbortSignal,
@@ -30,8 +33,8 @@ export async function probeAgent(
 }
 
 /**
- * Reads a JSON object from an agent, bounded in time and size; redirects are not followed.
- * @throws Error when there is none.
+ * Reads a JSON object from an agent, bounded in time and size. Redirects are not followed.
+ * @throws Error without a 200 response that contains an object
  */
 export async function readJson(url: string, signal: AbortSignal, options: ProbeOptions): Promise<JsonObject> {
   const { status, text } = await get(url, signal, options)
@@ -44,7 +47,7 @@ async function get(url: string, signal: AbortSignal, options: ProbeOptions) {
   const { timeoutMs = 5000 } = options
   const ended = new AbortController()
   const end = () => ended.abort()
-  // Not `AbortSignal.timeout`: of ten thousand probes that were answered at once each would live on for the whole time.
+  // `AbortSignal.timeout` would keep a timer alive for the full time after each of thousands of fast probes.
   const timer = setTimeout(end, timeoutMs)
   signal.addEventListener('abort', end)
   try {

@@ -1,7 +1,7 @@
 import { Voucher } from '@parley/kit/did/vouch'
 import { expect, test } from 'vitest'
 import type { AgentEntry } from '../registry/entry.ts'
-import { vouchFor } from './entry-proof.ts'
+import { entryProofs } from './entry-proof.ts'
 
 class CountingVoucher extends Voucher {
   signed = 0
@@ -21,8 +21,12 @@ const entry = {
 
 test('a proof is signed once, also for many who ask at once and after heartbeats', async () => {
   const voucher = new CountingVoucher({ did: 'did:parley:a:b:c', seed: Buffer.alloc(32, 1) })
-  const vouch = vouchFor(voucher, 'http://gateway')
-  const proofs = await Promise.all([vouch(entry), vouch(entry), vouch({ ...entry, load: { queueDepth: 3 } })])
+  const proofOf = entryProofs(voucher, 'http://gateway')
+  const proofs = await Promise.all([
+    proofOf(entry),
+    proofOf(entry),
+    proofOf({ ...entry, load: { queueDepth: 3 } }),
+  ])
   expect(new Set(proofs).size).toBe(1)
   expect(voucher.signed).toBe(1)
 })
@@ -35,8 +39,8 @@ test.each<[string, Partial<AgentEntry>]>([
   ['“verified”', { verified: false }],
 ])('another %s is signed anew', async (_what, changes) => {
   const voucher = new CountingVoucher({ did: 'did:parley:a:b:c', seed: Buffer.alloc(32, 1) })
-  const vouch = vouchFor(voucher, 'http://gateway')
-  await vouch(entry)
-  await vouch({ ...entry, ...changes })
+  const proofOf = entryProofs(voucher, 'http://gateway')
+  await proofOf(entry)
+  await proofOf({ ...entry, ...changes })
   expect(voucher.signed).toBe(2)
 })

@@ -3,7 +3,7 @@ import type { AgentEntry } from '../registry/entry.ts'
 import { agentUrl, cardOut } from './entry-out.ts'
 
 /** The `proof` of an entry; null where the gateway has no identity, or the card no form that could be hashed. */
-export type Vouch = (entry: AgentEntry) => Promise<string | null>
+export type ProofOf = (entry: AgentEntry) => Promise<string | null>
 
 interface Made {
   did: string | undefined
@@ -17,7 +17,7 @@ interface Made {
  * Proofs are made when an entry has changed, not with each request. A registration brings a new card object and a
  * heartbeat keeps it, so the card stands for the entry, and a proof goes when its card does.
  */
-export function vouchFor(voucher: Voucher | undefined, gatewayUrl: string): Vouch {
+export function entryProofs(voucher: Voucher | undefined, gatewayUrl: string): ProofOf {
   const made = new WeakMap<object, Made>()
   return async (entry) => {
     if (voucher === undefined) return null

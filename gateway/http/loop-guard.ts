@@ -10,7 +10,7 @@ const namedMax = 8
  * name of it or by way of another gateway, must not make one request into many: what the gateway has routed is not routed
  * by it again, and a path leads through it a few times at most. Gateways with one PUBLIC_URL are one.
  */
-export function refuseLoops(app: FastifyInstance, publicUrl: string): void {
+export function addLoopGuard(app: FastifyInstance, publicUrl: string): void {
   const mark = `parley-${hash('sha256', publicUrl, 'hex').slice(0, 16)}`
   app.addHook('onRequest', ({ headers, url }, _reply, done) => {
     const { via } = headers

@@ -1,10 +1,10 @@
 import { afterEach, beforeEach, expect, test } from 'vitest'
-import { alice, JoiningHouse } from '../registration/testing.ts'
+import { alice, RegistrationGateway } from '../registration/testing.ts'
 
-let house: JoiningHouse
+let house: RegistrationGateway
 
 beforeEach(async () => {
-  house = await JoiningHouse.open()
+  house = await RegistrationGateway.open()
 })
 
 afterEach(() => house[Symbol.asyncDispose]())

@@ -8,7 +8,7 @@ import { ParleyError } from '@parley/wire/errors'
 import { parseJson } from '@parley/wire/jsonrpc/parse-json'
 import type { FastifyInstance, FastifyRequest } from 'fastify'
 import { z } from 'zod'
-import type { Joining } from '../registration/registration.ts'
+import type { AgentRegistration } from '../registration/registration.ts'
 import type { AgentEntry } from '../registry/entry.ts'
 import { lookAlikes, requireDistinct } from '../registry/look-alikes.ts'
 import { revisionOf } from './entry-out.ts'
@@ -25,7 +25,10 @@ const quarantine = z.object({ reason: z.string().max(500).default('set aside by 
  * `POST /registry/agents`, `DELETE /registry/agents/{id}` and the operator's `/admit`, `/quarantine`, `/release`; what
  * each did, and who was refused, is told to the audit log.
  */
-export function addJoiningRoutes(app: FastifyInstance, routes: RegistryRoutes & { joining: Joining }): void {
+export function addRegistrationRoutes(
+  app: FastifyInstance,
+  routes: RegistryRoutes & { joining: AgentRegistration },
+): void {
   const { registry, joining } = routes
   const told = (action: string) => ({ config: { audit: action } })
   app.post('/registry/agents', told('registry.register'), async (request, reply) => {
@@ -50,7 +53,7 @@ export function addJoiningRoutes(app: FastifyInstance, routes: RegistryRoutes & 
     const caller = await callerOf(routes, request)
     const operator = mayUse(caller, 'agent:admin')
     if (!operator) requireScope(caller, 'agent:write')
-    const entry = operator ? registry.findEvenLeft(request.params.id) : registry.find(request.params.id)
+    const entry = operator ? registry.findIncludingLeft(request.params.id) : registry.find(request.params.id)
     if (entry === undefined || !(operator || entry.owner === caller.id)) throw agentNotFound()
     // One whose folder was taken away, or whose machine is gone, is the operator's to forget.
     if (entry.origin === 'supervised' && !(operator && entry.status === 'unreachable')) throw isSupervised()
@@ -72,7 +75,7 @@ function addOperatorRoutes(app: FastifyInstance, routes: RegistryRoutes): void {
     const options = { config: { audit: `registry.${action}` } }
     app.post<{ Params: { id: string } }>(`/registry/agents/:id/${action}`, options, async (request) => {
       const caller = await callerOf(routes, request, 'agent:admin')
-      const entry = registry.findEvenLeft(request.params.id)
+      const entry = registry.findIncludingLeft(request.params.id)
       if (entry === undefined) throw agentNotFound()
       const changed = await change(entry, caller.id, request)
       const alike = action === 'admit' ? lookAlikes(changed, registry.all()) : []

@@ -7,20 +7,20 @@ import { ParleyError } from '@parley/wire/errors'
 import { parseJson } from '@parley/wire/jsonrpc/parse-json'
 import type { FastifyInstance, FastifyRequest } from 'fastify'
 import { z } from 'zod'
-import { isStranger } from '../registry/admission.ts'
+import { isUnvetted } from '../registry/admission.ts'
 import { type AgentEntry, agentStatuses, type Load } from '../registry/entry.ts'
 import type { Registry } from '../registry/registry.ts'
 import { searchAgents } from '../registry/search.ts'
 import { entryDetail, entrySummary } from './entry-out.ts'
-import type { Vouch } from './entry-proof.ts'
+import type { ProofOf } from './entry-proof.ts'
 
 export interface RegistryRoutes {
   registry: Registry
   authenticator: Authenticator
   gatewayUrl: string
-  vouch: Vouch
+  proofOf: ProofOf
   /** Told of each heartbeat: what was known of the agent's load, and what it says now. */
-  told?: (id: string, before: Load, now: Load, outcomes: readonly TaskOutcome[]) => void
+  onHeartbeat?: (id: string, before: Load, now: Load, outcomes: readonly TaskOutcome[]) => void
 }
 
 const word = z.string().max(256)
@@ -65,7 +65,7 @@ export interface TaskOutcome {
 
 /** `GET /registry/agents` (`status=left` for operators), `GET /registry/agents/{id}`, `PUT /registry/agents/{id}/heartbeat`. */
 export function addRegistryRoutes(app: FastifyInstance, routes: RegistryRoutes): void {
-  const { registry, gatewayUrl, vouch } = routes
+  const { registry, gatewayUrl, proofOf } = routes
   app.get('/registry/agents', async (request, reply) => {
     const query = parseParams(listQuery, request.query)
     const found = await foundFor(routes, request, query)
@@ -77,7 +77,7 @@ export function addRegistryRoutes(app: FastifyInstance, routes: RegistryRoutes):
     if (cursor !== undefined) reply.header('x-next-cursor', cursor)
     return {
       agents: await Promise.all(
-        page.map(async (entry) => ({ ...entrySummary(entry, gatewayUrl), proof: await vouch(entry) })),
+        page.map(async (entry) => ({ ...entrySummary(entry, gatewayUrl), proof: await proofOf(entry) })),
       ),
       total: found.length,
       next_cursor: cursor ?? null,
@@ -92,11 +92,16 @@ export function addRegistryRoutes(app: FastifyInstance, routes: RegistryRoutes):
     const caller = await ownerOf(routes, request)
     const bytes = (request.body as Uint8Array | undefined) ?? new Uint8Array()
     const { outcomes = [], replicaId, ...load } = parseParams(heartbeat, parseJson(bytes))
-    const entry = await registry.findAnew(request.params.id, replicaId)
+    const entry = await registry.findOrSync(request.params.id, replicaId)
     // Another's is a missing one.
     if (entry === undefined || entry.owner !== caller) throw agentNotFound()
     const renewed = registry.heartbeat(entry.id, withoutUndefined(load) as Load, replicaId)
-    routes.told?.(entry.id, renewed.before, renewed.now, isStranger(entry) ? unrated(outcomes) : outcomes)
+    routes.onHeartbeat?.(
+      entry.id,
+      renewed.before,
+      renewed.now,
+      isUnvetted(entry) ? unrated(outcomes) : outcomes,
+    )
     return { ...entrySummary(renewed.entry, gatewayUrl), lease_seconds: registry.leaseMs / 1000 }
   })
 }
@@ -121,8 +126,8 @@ async function foundFor(
 }
 
 /** One entry in full, with the gateway's proof. */
-export async function detailOf({ gatewayUrl, vouch }: RegistryRoutes, entry: AgentEntry) {
-  return { ...entryDetail(entry, gatewayUrl), proof: await vouch(entry) }
+export async function detailOf({ gatewayUrl, proofOf }: RegistryRoutes, entry: AgentEntry) {
+  return { ...entryDetail(entry, gatewayUrl), proof: await proofOf(entry) }
 }
 
 /** Who may speak for agents of its own. */

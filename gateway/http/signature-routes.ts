@@ -37,7 +37,7 @@ export function addSignatureRoutes(app: FastifyInstance, routes: SignatureRoutes
     request.callerId = caller.id
     requireScope(caller, 'agent:write')
     const { id, hash } = request.params
-    const entry = await registry.findAnew(id)
+    const entry = await registry.findOrSync(id)
     if (entry === undefined || entry.owner !== caller.id) throw agentNotFound()
     if (!entry.admitted) throw notAdmitted()
     if (!hashForm.test(hash)) {

@@ -12,7 +12,7 @@ import {
   validateClient,
 } from './oidc-policies.ts'
 import { issuerParameter } from './origin-issuer.ts'
-import { withOneWait } from './request-deadline.ts'
+import { withRequestDeadline } from './request-deadline.ts'
 
 /** The one account: whoever has the machine's sign-in code. */
 export const operatorAccount = 'operator'
@@ -34,7 +34,7 @@ export interface ConfigurationOptions {
 /** What oidc-provider is told. Everything that it does by default and that we do not need is switched off. */
 export function oidcConfiguration(options: ConfigurationOptions): Configuration {
   return {
-    adapter: oidcAdapter(withOneWait(options.store)),
+    adapter: oidcAdapter(withRequestDeadline(options.store)),
     jwks: options.keys.jwks as NonNullable<Configuration['jwks']>,
     cookies: cookies(options),
     routes: {

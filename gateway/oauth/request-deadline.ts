@@ -18,7 +18,7 @@ const waits = new WeakMap<object, Wait>()
  * The store as one request of oidc-provider asks it: all questions together have 5 s, and once it was away it is not
  * asked again. oidc-provider goes on after an error, to find out whom to tell of it, and would wait anew for each question.
  */
-export function withOneWait(store: OAuthStore): OAuthStore {
+export function withRequestDeadline(store: OAuthStore): OAuthStore {
   return new Proxy(store, {
     get: (asked, name) => {
       const method: unknown = Reflect.get(asked, name)

@@ -27,10 +27,12 @@ export interface OAuth extends AsyncDisposable {
 export interface OAuthOptions {
   config: GatewayConfig
   secrets: GatewaySecrets
-  store: OAuthStore
-  /** Undefined when the store is not shared with other gateways. */
-  claims: Claims | undefined
-  pingStore: () => Promise<void>
+  state: {
+    oauth: OAuthStore
+    /** Undefined when the store is not shared with other gateways. */
+    claims: Claims | undefined
+    ping(): Promise<void>
+  }
   addresses: Addresses
   log: Log
   /** Whether the client is an agent that may introspect tokens. */
@@ -40,15 +42,15 @@ export interface OAuthOptions {
 }
 
 export async function startOAuth(options: OAuthOptions): Promise<OAuth> {
-  const { config, claims, addresses, log } = options
+  const { config, state, addresses, log } = options
   if (!config.embeddedOAuth) return remote(options)
   const { dataDir, production } = config
   const keysDir = path.join(dataDir, 'oauth')
   const identity = `${addresses.public} ${await secretsFingerprint(keysDir)}`
-  const claim = claims && (await claimServerIdentity(claims, identity, log))
+  const claim = state.claims && (await claimServerIdentity(state.claims, identity, log))
   const provider = await createIdentityProvider({
     issuer: `${addresses.public}/oauth2`,
-    store: options.store,
+    store: state.oauth,
     keysDir,
     log,
     production,
@@ -66,7 +68,7 @@ export async function startOAuth(options: OAuthOptions): Promise<OAuth> {
     },
     provider,
     // The embedded server needs only this process and the store.
-    ping: options.pingStore,
+    ping: () => state.ping(),
     [Symbol.asyncDispose]: async () => {
       claim?.[Symbol.dispose]()
       await provider[Symbol.asyncDispose]()

@@ -1,11 +1,11 @@
 import { afterEach, beforeEach, expect, test } from 'vitest'
-import { alice, JoiningHouse, type Played, production } from './testing.ts'
+import { alice, type Played, production, RegistrationGateway } from './testing.ts'
 
 const bearerCard = { securitySchemes: { bearer: { type: 'http', scheme: 'bearer' } } }
-let house: JoiningHouse
+let house: RegistrationGateway
 
 beforeEach(async () => {
-  house = await JoiningHouse.open()
+  house = await RegistrationGateway.open()
 })
 
 afterEach(() => house[Symbol.asyncDispose]())
@@ -62,7 +62,7 @@ test('in development too an external agent waits for an operator; REGISTRY_OPEN=
   const agent = await house.playAgent({ identity: alice })
   const bearer = await house.registered(alice)
   expect((await house.join(agent.url, bearer, alice)).json).toMatchObject({ admitted: false })
-  await using open = await JoiningHouse.open()
+  await using open = await RegistrationGateway.open()
   await open.start({ REGISTRY_OPEN: 'yes' })
   const joined = await open.join(agent.url, await open.registered(alice), alice)
   expect(joined.json).toMatchObject({ admitted: true, external: true })

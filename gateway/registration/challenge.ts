@@ -2,7 +2,7 @@ import { randomBytes } from 'node:crypto'
 import { type Challenge, challengePath, verifyAnswer } from '@parley/kit/did/challenge'
 import { ParleyError } from '@parley/wire/errors'
 import { z } from 'zod'
-import type { Outside } from './guarded-client.ts'
+import type { GuardedClient } from './guarded-client.ts'
 import { refused } from './registration-errors.ts'
 
 const answer = z.object({
@@ -25,7 +25,7 @@ export interface Challenged {
  */
 export async function challengeAgent(
   agent: Challenged,
-  { outside, gatewayUrl }: { outside: Outside; gatewayUrl: string },
+  { outside, gatewayUrl }: { outside: GuardedClient; gatewayUrl: string },
 ): Promise<string | undefined> {
   const nonce = randomBytes(32).toString('base64url')
   const challenge: Challenge = { nonce, gateway: gatewayUrl, url: agent.url }

@@ -2,12 +2,12 @@ import { answerChallenge, type Challenge } from '@parley/kit/did/challenge'
 import { keyId } from '@parley/kit/did/did'
 import { keyPairFromSeed } from '@parley/kit/did/keys'
 import { afterEach, beforeEach, expect, test } from 'vitest'
-import { JoiningHouse, type Played } from './testing.ts'
+import { type Played, RegistrationGateway } from './testing.ts'
 
-let house: JoiningHouse
+let house: RegistrationGateway
 
 beforeEach(async () => {
-  house = await JoiningHouse.open()
+  house = await RegistrationGateway.open()
 })
 afterEach(() => house[Symbol.asyncDispose]())
 

@@ -9,13 +9,13 @@ import { type KeyPair, keyPairFromSeed } from '@parley/kit/did/keys'
 import { signRequest } from '@parley/kit/did/signature'
 import { selfSigned } from '@parley/tools/testing/certificate'
 import { afterEach, beforeEach, expect, test } from 'vitest'
-import { JoiningHouse } from './testing.ts'
+import { RegistrationGateway } from './testing.ts'
 
-let house: JoiningHouse
+let house: RegistrationGateway
 const servers: https.Server[] = []
 
 beforeEach(async () => {
-  house = await JoiningHouse.open()
+  house = await RegistrationGateway.open()
 })
 afterEach(async () => {
   for (const server of servers.splice(0)) {

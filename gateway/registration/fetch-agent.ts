@@ -3,7 +3,7 @@ import type { JsonObject } from '@parley/wire/model/task'
 import { readCard, readSkills } from '../registry/card.ts'
 import type { AgentSkill } from '../registry/entry.ts'
 import { boundKeys, documentKeys } from './agent-document.ts'
-import type { Outside } from './guarded-client.ts'
+import type { GuardedClient } from './guarded-client.ts'
 import { refused } from './registration-errors.ts'
 
 /** What an agent says of itself at its address, as far as it holds together. */
@@ -20,7 +20,7 @@ export interface FetchedAgent {
 }
 
 export interface FetchOptions {
-  outside: Outside
+  outside: GuardedClient
   /** Documents of did:key and did:web; undefined when there is none. */
   resolve: (did: string) => Promise<JsonObject | undefined>
 }

@@ -7,7 +7,7 @@ import { parseJson } from '@parley/wire/jsonrpc/parse-json'
 import type { JsonObject } from '@parley/wire/model/task'
 import { asRefused, refused } from './registration-errors.ts'
 
-export interface OutsideOptions {
+export interface GuardedClientOptions {
   /** Exceptions to the guard: REGISTRY_ALLOWED_HOSTS. */
   allowed: AllowedHosts
   resolver?: Resolver
@@ -19,20 +19,20 @@ export interface OutsideOptions {
   ca?: string
 }
 
-export interface OutsideAnswer {
+export interface GuardedResponse {
   status: number
   /** Undefined when it is none. */
   json: JsonObject | undefined
 }
 
 /** Addresses that strangers gave, asked behind the private-address guard: bounded in time and size, no redirects. */
-export class Outside implements AsyncDisposable {
+export class GuardedClient implements AsyncDisposable {
   readonly allowed: AllowedHosts
   readonly resolver: Resolver | undefined
-  readonly #options: OutsideOptions
+  readonly #options: GuardedClientOptions
   readonly #connections: PinnedConnections
 
-  constructor(options: OutsideOptions) {
+  constructor(options: GuardedClientOptions) {
     this.#options = options
     this.allowed = options.allowed
     this.resolver = options.resolver
@@ -40,12 +40,12 @@ export class Outside implements AsyncDisposable {
   }
 
   /** @throws ParleyError InvalidParams when there is no answer */
-  get(url: string, what: string): Promise<OutsideAnswer> {
+  get(url: string, what: string): Promise<GuardedResponse> {
     return this.#ask(url, what, { method: 'GET' })
   }
 
   /** @throws ParleyError InvalidParams when there is no answer */
-  post(url: string, body: object, what: string): Promise<OutsideAnswer> {
+  post(url: string, body: object, what: string): Promise<GuardedResponse> {
     return this.#ask(url, what, { method: 'POST', body: JSON.stringify(body) })
   }
 

@@ -2,12 +2,12 @@ import { once } from 'node:events'
 import net from 'node:net'
 import { answerChallenge } from '@parley/kit/did/challenge'
 import { afterEach, beforeEach, expect, test } from 'vitest'
-import { alice, bob, JoiningHouse, type Played } from './testing.ts'
+import { alice, bob, type Played, RegistrationGateway } from './testing.ts'
 
-let house: JoiningHouse
+let house: RegistrationGateway
 
 beforeEach(async () => {
-  house = await JoiningHouse.open()
+  house = await RegistrationGateway.open()
 })
 
 afterEach(() => house[Symbol.asyncDispose]())
@@ -156,7 +156,7 @@ test.each(['', '/', '/agents/stranger'])(
     await once(free, 'listening')
     const { port } = free.address() as net.AddressInfo
     await new Promise((done) => free.close(done))
-    await using named = await JoiningHouse.open()
+    await using named = await RegistrationGateway.open()
     await named.start({
       PORT: String(port),
       PUBLIC_URL: `http://localhost:${port}`,

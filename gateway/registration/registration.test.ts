@@ -1,12 +1,12 @@
 import type { Identity } from '@parley/kit/did/identity'
 import bs58 from 'bs58'
 import { afterEach, beforeEach, expect, test } from 'vitest'
-import { alice, bob, JoiningHouse, type Played } from './testing.ts'
+import { alice, bob, type Played, RegistrationGateway } from './testing.ts'
 
-let house: JoiningHouse
+let house: RegistrationGateway
 
 beforeEach(async () => {
-  house = await JoiningHouse.open()
+  house = await RegistrationGateway.open()
 })
 
 afterEach(() => house[Symbol.asyncDispose]())

@@ -13,7 +13,7 @@ import { type FetchedAgent, type FetchOptions, fetchAgent } from './fetch-agent.
 import { refused } from './registration-errors.ts'
 import { signedByOneOf } from './signed-request.ts'
 
-export interface JoiningOptions extends FetchOptions {
+export interface RegistrationOptions extends FetchOptions {
   registry: Registry
   /** The gateway's own address; stands in challenges. */
   gatewayUrl: string
@@ -30,7 +30,7 @@ export interface JoiningOptions extends FetchOptions {
 }
 
 /** One `POST /registry/agents`, after the checks of token and signature. */
-export interface JoinRequest {
+export interface RegistrationRequest {
   url: string
   caller: Caller
   /** As it was signed, where it was. */
@@ -40,12 +40,12 @@ export interface JoinRequest {
 }
 
 /** Registers external agents (spec/gateway-registry.md#registration). */
-export class Joining {
-  readonly #options: JoiningOptions
+export class AgentRegistration {
+  readonly #options: RegistrationOptions
   /** The clients whose registrations are under way, each as often as it has one. */
   readonly #underWay: string[] = []
 
-  constructor(options: JoiningOptions) {
+  constructor(options: RegistrationOptions) {
     this.#options = options
   }
 
@@ -53,7 +53,7 @@ export class Joining {
    * Fetches card, skills and DID document from the address and makes the entry, or renews that of the same agent.
    * @throws ParleyError InvalidParams, InvalidTokenSignature, Conflict, TooManyRequests, Unavailable
    */
-  async join(request: JoinRequest): Promise<{ entry: AgentEntry; isNew: boolean }> {
+  async join(request: RegistrationRequest): Promise<{ entry: AgentEntry; isNew: boolean }> {
     const { registry, outside, gatewayUrl, own = { addresses: [gatewayUrl], did: undefined } } = this.#options
     const url = agentAddress(request.url, outside.allowed)
     if (own.addresses.some((address) => isAt(url, address)))
@@ -84,7 +84,7 @@ export class Joining {
 
   /** The key that signed the request, or with which a challenge was answered; undefined when none did. */
   async #proof(
-    { caller, signed }: JoinRequest,
+    { caller, signed }: RegistrationRequest,
     url: string,
     found: FetchedAgent,
   ): Promise<string | undefined> {

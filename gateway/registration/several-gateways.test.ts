@@ -4,7 +4,7 @@ import { signNextKey } from '@parley/kit/did/key-link'
 import { keyPairFromSeed } from '@parley/kit/did/keys'
 import { hasMongodb, type MongodbServer, startMongodb } from '@parley/tools/testing/mongodb-server'
 import { afterAll, beforeAll, describe, expect, test, vi } from 'vitest'
-import { JoiningHouse } from './testing.ts'
+import { RegistrationGateway } from './testing.ts'
 
 const known = { timeout: 100_000, interval: 50 }
 const seed = (byte: number) => Buffer.alloc(32, byte)
@@ -28,14 +28,14 @@ function lives(byte: number): { old: Identity; now: Identity; retired: Identity 
 
 describe.skipIf(!hasMongodb)('agents come to two gateways at once (needs mongod)', () => {
   let mongodb: MongodbServer
-  let one: JoiningHouse
-  let other: JoiningHouse
+  let one: RegistrationGateway
+  let other: RegistrationGateway
   const stack = new AsyncDisposableStack()
 
   beforeAll(async () => {
     mongodb = stack.use(await startMongodb())
-    one = stack.use(await JoiningHouse.open())
-    other = stack.use(await JoiningHouse.open())
+    one = stack.use(await RegistrationGateway.open())
+    other = stack.use(await RegistrationGateway.open())
     const env = {
       STORE_URL: mongodb.newUrl(),
       RATE_LIMIT_PER_MINUTE: '0',
@@ -48,7 +48,7 @@ describe.skipIf(!hasMongodb)('agents come to two gateways at once (needs mongod)
   })
   afterAll(() => stack.disposeAsync())
 
-  const at = (house: JoiningHouse, method: string, route: string, bearer: string, body?: object) =>
+  const at = (house: RegistrationGateway, method: string, route: string, bearer: string, body?: object) =>
     fetch(`${house.gateway.addresses.local}${route}`, {
       method,
       headers: {
@@ -57,12 +57,12 @@ describe.skipIf(!hasMongodb)('agents come to two gateways at once (needs mongod)
       },
       ...(body !== undefined && { body: JSON.stringify(body) }),
     })
-  const join = async (house: JoiningHouse, url: string, bearer: string) => {
+  const join = async (house: RegistrationGateway, url: string, bearer: string) => {
     const answer = await at(house, 'POST', '/registry/agents', bearer, { url })
     const json = (await answer.json()) as { id?: string; error?: { data: { reason: string } } }
     return { status: answer.status, id: json.id, reason: json.error?.data.reason }
   }
-  const keysOf = (house: JoiningHouse, { did }: Identity) => house.gateway.registry.find(did)?.keys
+  const keysOf = (house: RegistrationGateway, { did }: Identity) => house.gateway.registry.find(did)?.keys
 
   test('one agent at both: one entry, and an admission at one of them meanwhile is not lost', async () => {
     const [carol, admin] = [await one.carol(), await one.operator()]

@@ -1,12 +1,12 @@
 import { mkdir, writeFile } from 'node:fs/promises'
 import path from 'node:path'
 import { afterEach, beforeEach, expect, test } from 'vitest'
-import { alice, bob, JoiningHouse } from './testing.ts'
+import { alice, bob, RegistrationGateway } from './testing.ts'
 
-let house: JoiningHouse
+let house: RegistrationGateway
 
 beforeEach(async () => {
-  house = await JoiningHouse.open()
+  house = await RegistrationGateway.open()
 })
 
 afterEach(() => house[Symbol.asyncDispose]())

@@ -10,7 +10,7 @@ import { signRequest } from '@parley/kit/did/signature'
 import { makeLog } from '@parley/kit/process/log'
 import { type GatewayApp, startGatewayApp } from '../app.ts'
 import { gatewayConfig } from '../config.ts'
-import type { OutsideOptions } from './guarded-client.ts'
+import type { GuardedClientOptions } from './guarded-client.ts'
 
 export const production = { NODE_ENV: 'production', PARLEY_EMBEDDED_OAUTH: 'yes' }
 const seedOf = (byte: number) => Buffer.alloc(32, byte)
@@ -43,7 +43,7 @@ interface Answered {
 }
 
 /** A gateway in a folder of its own, with agents that come to it. */
-export class JoiningHouse implements AsyncDisposable {
+export class RegistrationGateway implements AsyncDisposable {
   readonly folder: string
   /** Lines of the gateway's log. */
   readonly logged: string[] = []
@@ -55,8 +55,8 @@ export class JoiningHouse implements AsyncDisposable {
     this.#stack.defer(() => rm(folder, { recursive: true, force: true }))
   }
 
-  static async open(): Promise<JoiningHouse> {
-    return new JoiningHouse(await mkdtemp(path.join(os.tmpdir(), 'parley-join-')))
+  static async open(): Promise<RegistrationGateway> {
+    return new RegistrationGateway(await mkdtemp(path.join(os.tmpdir(), 'parley-join-')))
   }
 
   get gateway(): GatewayApp {
@@ -66,7 +66,7 @@ export class JoiningHouse implements AsyncDisposable {
 
   async start(
     env: NodeJS.ProcessEnv = {},
-    outside: Partial<OutsideOptions> = {},
+    outside: Partial<GuardedClientOptions> = {},
     more: { agentsDir?: string } = {},
   ): Promise<void> {
     const settings = gatewayConfig({

@@ -42,7 +42,7 @@ export function isDecided(entry: Pick<AgentEntry, 'admitted' | 'admittedBy' | 'q
 }
 
 /** The open registry let it in: nobody has looked at it, and nothing that it claims binds others. */
-export function isStranger({ origin, admittedBy }: Pick<AgentEntry, 'origin' | 'admittedBy'>): boolean {
+export function isUnvetted({ origin, admittedBy }: Pick<AgentEntry, 'origin' | 'admittedBy'>): boolean {
   return origin === 'registered' && admittedBy === byOpenRegistry
 }
 

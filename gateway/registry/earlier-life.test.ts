@@ -89,7 +89,7 @@ test('a heartbeat before the agent is entered does not send its callers to the a
 })
 
 test.each<[string, (registry: Registry, id: string) => Promise<unknown>]>([
-  ['set aside', (registry, id) => registry.setAside(id, 'it failed', 0)],
+  ['set aside', (registry, id) => registry.eject(id, 'it failed', 0)],
   ['admitted', (registry, id) => registry.admit(id, 'operator')],
   ['quarantined', (registry, id) => registry.quarantine(id, 'operator', 'lies')],
   ['released', (registry, id) => registry.release(id)],

@@ -18,7 +18,7 @@ interface Unsaved {
  * against the revision that memory has: where another gateway was quicker, what it wrote is read, and the change computed
  * again. Signs of life are written later, and may be lost.
  */
-export class KeptEntries {
+export class EntryRepository {
   readonly index: EntryIndex
   readonly #store: RegistryStore
   readonly #revisions = new Map<string, number>()
@@ -35,7 +35,7 @@ export class KeptEntries {
   }
 
   /** One step after the other; one that met a change of another gateway is done again from the start. */
-  inTurn<T>(step: () => Promise<T>): Promise<T> {
+  serialize<T>(step: () => Promise<T>): Promise<T> {
     const turn = this.#turn.then(() => this.#untilDone(step))
     this.#turn = turn.catch(() => undefined)
     return turn
@@ -105,12 +105,12 @@ export class KeptEntries {
 
   /** Writes what only memory knows. */
   flush(): Promise<void> {
-    return this.inTurn(() => this.#flush())
+    return this.serialize(() => this.#flush())
   }
 
   /** Writes what only memory knows, and takes in what other gateways wrote. */
   sync(thorough: boolean): Promise<void> {
-    return this.inTurn(async () => {
+    return this.serialize(async () => {
       await this.#flush()
       await this.#takeIn(thorough)
     })

@@ -265,9 +265,9 @@ test('an agent that left is there for the operator, until it is removed', async 
   const { id } = await registry.register(proven)
   await registry.admit(id, 'operator')
   await registry.leave(id)
-  expect(registry.left()).toEqual([registry.findEvenLeft('analyst')])
+  expect(registry.left()).toEqual([registry.findIncludingLeft('analyst')])
   await registry.remove(id)
-  expect([registry.left(), registry.findEvenLeft(did)]).toEqual([[], undefined])
+  expect([registry.left(), registry.findIncludingLeft(did)]).toEqual([[], undefined])
   await registry.register({ ...proven, did: other, owner: other })
 })
 

@@ -79,7 +79,7 @@ describe.skipIf(!hasMongodb)('on a MongoDB-compatible server (needs mongod)', ()
       await one.sync()
       expect(one.find(id)).toBeUndefined()
       await one.sync(true)
-      expect(one.findEvenLeft(id)).toBeUndefined()
+      expect(one.findIncludingLeft(id)).toBeUndefined()
     })
 
     test('a gateway that heard of no removal while its mark was there misses it in a thorough look', async () => {
@@ -111,8 +111,8 @@ describe.skipIf(!hasMongodb)('on a MongoDB-compatible server (needs mongod)', ()
       const replicaId = randomUUID()
       const { id } = await one.register({ ...agent, replicaId })
       expect(other.find(id)).toBeUndefined()
-      expect((await other.findAnew(id, replicaId))?.replicas).toHaveLength(1)
-      expect(await other.findAnew('nobody')).toBeUndefined()
+      expect((await other.findOrSync(id, replicaId))?.replicas).toHaveLength(1)
+      expect(await other.findOrSync('nobody')).toBeUndefined()
     })
 
     test('decisions made at the same time at several gateways are all kept', async () => {

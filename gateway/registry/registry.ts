@@ -13,10 +13,10 @@ import {
 import { cardChanges } from './card-changes.ts'
 import type { AgentEntry, AgentStatus, Announcement, Blank, Load, Measurements } from './entry.ts'
 import { present } from './entry.ts'
-import { KeptEntries } from './entry-repository.ts'
+import { EntryRepository } from './entry-repository.ts'
 import type { RegistryOptions } from './registry-options.ts'
 import { leaseOf, replicasMax, tooManyReplicas, withReplica, withReplicas } from './replicas.ts'
-import { hasChanged, isFormerSelf, makesWay, sameAgent, slugTaken } from './same-agent.ts'
+import { hasChanged, isFormerIdentity, isReplaceable, sameAgent, slugTaken } from './same-agent.ts'
 import { idOfKey, slugOf } from './slug.ts'
 import type { RegistryStore } from './store.ts'
 
@@ -33,9 +33,9 @@ export class Registry {
   readonly #reserved: ReadonlySet<string>
   readonly #now: () => number
   readonly #store: RegistryStore
-  readonly #kept: KeptEntries
+  readonly #kept: EntryRepository
 
-  private constructor(store: RegistryStore, kept: KeptEntries, options: RegistryOptions) {
+  private constructor(store: RegistryStore, kept: EntryRepository, options: RegistryOptions) {
     this.#store = store
     this.#kept = kept
     this.leaseMs = options.leaseMs ?? 30_000
@@ -49,7 +49,7 @@ export class Registry {
    * the store is shared others were there: whoever watches the leases gives them time.
    */
   static async open(store: RegistryStore, options: RegistryOptions = {}): Promise<Registry> {
-    const registry = new Registry(store, new KeptEntries(store, await store.all()), options)
+    const registry = new Registry(store, new EntryRepository(store, await store.all()), options)
     for (const entry of registry.all()) {
       if (entry.origin === 'supervised') {
         const ours = entry.host === undefined || options.host === undefined || entry.host === options.host
@@ -89,7 +89,7 @@ export class Registry {
   }
 
   /** As `find`; what another gateway may have entered just now is looked for in the store. */
-  async findAnew(name: string, replicaId?: string): Promise<AgentEntry | undefined> {
+  async findOrSync(name: string, replicaId?: string): Promise<AgentEntry | undefined> {
     const there = () => {
       const entry = this.find(name)
       const knows = replicaId === undefined || entry?.replicas?.some(({ id }) => id === replicaId)
@@ -100,7 +100,7 @@ export class Registry {
   }
 
   /** As `find`, those that left too: they hold their slug, DID and address. For operators. */
-  findEvenLeft(name: string): AgentEntry | undefined {
+  findIncludingLeft(name: string): AgentEntry | undefined {
     return this.#index.find(name)
   }
 
@@ -135,7 +135,7 @@ export class Registry {
    * or digits, or one that is a UUID.
    */
   register(announcement: Announcement): Promise<AgentEntry> {
-    return this.#kept.inTurn(() => this.#register(announcement))
+    return this.#kept.serialize(() => this.#register(announcement))
   }
 
   async #register({ replicaId, ...announcement }: Announcement): Promise<AgentEntry> {
@@ -148,7 +148,7 @@ export class Registry {
     if (announcement.origin === 'supervised') await this.#makeWay(announcement, slug)
     const { url, did = '' } = announcement
     for (const stale of [this.#index.byUrl(url), this.#index.byDid(did)])
-      if (stale !== undefined && makesWay(stale, announcement)) await this.#kept.forget(stale.id)
+      if (stale !== undefined && isReplaceable(stale, announcement)) await this.#kept.forget(stale.id)
     const known = sameAgent(this.#index, announcement, slug)
     if (known === undefined && announcement.origin === 'registered' && this.#reserved.has(slug))
       throw slugTaken(slug)
@@ -185,7 +185,7 @@ export class Registry {
     const isKnown = coming.did !== undefined && this.#index.byDid(coming.did) !== undefined
     if (isKnown || holder === undefined) return
     if (holder.origin !== 'supervised') await this.#kept.amend({ ...holder, slug: this.#freeSlug(slug) })
-    else if (isFormerSelf(holder, coming)) await this.#kept.forget(holder.id)
+    else if (isFormerIdentity(holder, coming)) await this.#kept.forget(holder.id)
   }
 
   #freeSlug(taken: string): string {
@@ -209,8 +209,8 @@ export class Registry {
    * Sets it aside until `until` (milliseconds since 1970), because it failed again and again. What an operator decided
    * stays as it is. False when there is nothing to set aside.
    */
-  async setAside(id: string, reason: string, until: number): Promise<boolean> {
-    return this.#kept.inTurn(async () => {
+  async eject(id: string, reason: string, until: number): Promise<boolean> {
+    return this.#kept.serialize(async () => {
       const entry = this.#index.byId(id)
       if (entry === undefined || entry.quarantine?.by !== undefined) return false
       await this.#kept.amend({ ...entry, quarantine: { since: timestamp(), reason, until } })
@@ -219,8 +219,8 @@ export class Registry {
   }
 
   /** It answered its probe after a time aside that nobody but the gateway had decided. */
-  async takeBack(id: string): Promise<boolean> {
-    return this.#kept.inTurn(async () => {
+  async reinstate(id: string): Promise<boolean> {
+    return this.#kept.serialize(async () => {
       const { quarantine, ...entry } = this.#get(id)
       if (quarantine === undefined || quarantine.by !== undefined) return false
       await this.#kept.amend(entry)
@@ -235,7 +235,7 @@ export class Registry {
   }
 
   release(id: string): Promise<AgentEntry> {
-    return this.#kept.inTurn(() => {
+    return this.#kept.serialize(() => {
       const { quarantine: _, ...entry } = this.#get(id)
       return this.#kept.amend(entry)
     })
@@ -243,7 +243,7 @@ export class Registry {
 
   /** It says goodbye by itself. What an operator decided about it holds when it comes again. */
   leave(id: string): Promise<void> {
-    return this.#kept.inTurn(async () => {
+    return this.#kept.serialize(async () => {
       const entry = this.#get(id)
       if (isDecided(entry)) await this.#kept.save({ ...entry, left: timestamp(), status: 'unreachable' })
       else await this.#kept.forget(id)
@@ -255,7 +255,7 @@ export class Registry {
     fields: Partial<AgentEntry>,
     isSeen?: (entry: AgentEntry) => boolean,
   ): Promise<AgentEntry> {
-    return this.#kept.inTurn(() => {
+    return this.#kept.serialize(() => {
       const entry = this.#get(id)
       if (isSeen?.(entry) === false) throw hasChanged()
       return this.#kept.amend({ ...entry, ...fields })
@@ -338,7 +338,7 @@ export class Registry {
   }
 
   remove(id: string): Promise<void> {
-    return this.#kept.inTurn(async () => {
+    return this.#kept.serialize(async () => {
       if (this.#index.byId(id) !== undefined) await this.#kept.forget(id)
     })
   }

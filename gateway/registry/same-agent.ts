@@ -33,7 +33,7 @@ function isSameWithoutDid(holder: AgentEntry, coming: Coming): boolean {
  * entry was about is not there any more (what an operator set aside stays in the way); under its DID at another address,
  * for the entry was never about the agent, and its name, its past and what was decided about it are a stranger's.
  */
-export function makesWay(holder: AgentEntry, coming: Coming): boolean {
+export function isReplaceable(holder: AgentEntry, coming: Coming): boolean {
   if (holder.verified || holder.origin === 'supervised' || !coming.verified) return false
   if (holder.did === coming.did) return holder.url !== coming.url && holder.owner !== coming.owner
   return holder.url === coming.url && holder.quarantine === undefined
@@ -43,7 +43,7 @@ export function makesWay(holder: AgentEntry, coming: Coming): boolean {
  * What an agent of this house was under a key that was thrown away, or another author: nothing runs under that DID any
  * more. A process that runs keeps the name, and so does an agent of another machine.
  */
-export function isFormerSelf(
+export function isFormerIdentity(
   holder: Pick<AgentEntry, 'did' | 'status' | 'host'>,
   coming: Pick<AgentEntry, 'did' | 'host'>,
 ): boolean {

@@ -7,7 +7,7 @@ import { Embeddings, type EmbeddingsOptions } from '@parley/negotiation/index/em
 import { lessonWords } from '@parley/negotiation/score/learning'
 import type { GatewayConfig } from '../config.ts'
 import type { AwaitedAgents } from '../health/awaited-agents.ts'
-import type { WorkSeen } from '../health/outlier-detector.ts'
+import type { OutlierDetector } from '../health/outlier-detector.ts'
 import type { AgentEntry } from '../registry/entry.ts'
 import type { Registry } from '../registry/registry.ts'
 import type { DispatcherFor } from './forwarding/agent-target.ts'
@@ -30,7 +30,7 @@ export interface RoutingOptions {
   config: GatewayConfig
   store: RoutingStore
   registry: Registry
-  work: WorkSeen
+  detector: OutlierDetector
   gatewayUrl: string
   dispatcherFor: DispatcherFor
   log: Log
@@ -66,13 +66,13 @@ const keptMs = {
 
 /** The index of the agents, kept as the registry is, and all that routes by it. */
 export async function startRouting(options: RoutingOptions): Promise<Routing> {
-  const { config, registry, work, dispatcherFor, log, gatewayUrl, awaited } = options
+  const { config, registry, detector, dispatcherFor, log, gatewayUrl, awaited } = options
   const { store } = options
   // On a developer's machine one person is all the callers that there are.
   const index = new AgentIndex({ callersMin: config.production ? 2 : 1 })
   const meaning = options.embeddings && new SkillEmbeddings(index, new Embeddings(options.embeddings))
   followRegistry(registry, index, meaning)
-  const ended = work.ended.bind(work)
+  const ended = detector.taskEnded.bind(detector)
   const lessons = new FeedbackRecorder({
     store,
     log,
@@ -93,7 +93,8 @@ export async function startRouting(options: RoutingOptions): Promise<Routing> {
     holderKey: storeKey,
   })
   const taskLocator = new TaskLocator({ store, registry, dispatcherFor, isAwaited })
-  const reportSignal: ReportSignal = (id, sign) => (sign === 'answered' ? work.answered(id) : work.failed(id))
+  const reportSignal: ReportSignal = (id, sign) =>
+    sign === 'answered' ? detector.requestAnswered(id) : detector.requestFailed(id)
   const around = { registry, store, taskLocator, lessons, dispatcherFor, reportSignal, gatewayUrl, log }
   const messages = new MessageRouter({ ...around, negotiator, minScore: config.routeMinScore })
   const gather = new MergedLists({

@@ -4,28 +4,28 @@ import { agentFileOf } from '@parley/kit/process/agent-file'
 import { agentSettings, commonSettings, gatewaySettings } from '@parley/kit/process/settings'
 import { z } from 'zod'
 
-/** `settings.json` beside `agent.ts`: what the agent reads from the environment besides the settings of every agent. */
+/** Environment variables that an agent reads besides the common settings, from `settings.json` next to `agent.ts`. */
 const settingName = z
   .string()
   .regex(/^[A-Z][A-Z0-9_]{0,63}$/)
-  .refine((name) => !isReserved(name), 'belongs to the gateway or to Node')
+  .refine((name) => !isReserved(name), 'is reserved for the gateway or Node')
 const settingsFile = z.object({
-  /** Names that are handed to the agent where they are set. */
+  /** Variables passed to the agent if they are set. */
   env: z.array(settingName).max(100).default([]),
-  /** Of these, the ones without which the agent is not started. */
+  /** Variables without which the agent is not started; they are passed too. */
   required: z.array(settingName).max(100).default([]),
 })
 
 export interface AgentFolder {
-  /** Name of the folder. */
+  /** Name of the folder and of the agent. */
   name: string
   folder: string
   settings: z.infer<typeof settingsFile>
-  /** Why the folder cannot be run. */
+  /** Why the agent cannot be started. */
   fault?: string
 }
 
-/** Every folder that holds an agent, ordered by name. An agents folder that is not there holds none. */
+/** Lists every folder that contains an agent, sorted by name. A missing agents folder is empty. */
 export async function findAgentFolders(agentsDir: string): Promise<AgentFolder[]> {
   const entries = await readdir(agentsDir, { withFileTypes: true }).catch((error: NodeJS.ErrnoException) => {
     if (error.code === 'ENOENT') return []
@@ -42,7 +42,7 @@ async function readFolder(folder: string, name: string): Promise<AgentFolder | u
   if ((await agentFileOf(folder)) === undefined) return undefined
   const none = { env: [], required: [] }
   try {
-    const text = await readFile(path.join(folder, 'settings.json'), 'utf8').catch(nullIfAbsent)
+    const text = await readFile(path.join(folder, 'settings.json'), 'utf8').catch(nullIfMissing)
     const settings = text === null ? none : settingsFile.parse(JSON.parse(text))
     return { name, folder, settings }
   } catch (error) {
@@ -50,7 +50,7 @@ async function readFolder(folder: string, name: string): Promise<AgentFolder | u
   }
 }
 
-function nullIfAbsent(error: NodeJS.ErrnoException): null {
+function nullIfMissing(error: NodeJS.ErrnoException): null {
   if (error.code === 'ENOENT') return null
   throw error
 }
@@ -60,7 +60,7 @@ function faultOf(error: unknown): string {
   return error.issues.map((issue) => `${issue.path.join('.')} ${issue.message}`).join('; ')
 }
 
-/** An agent cannot ask for what is not its own: the settings of the house, the gateway's secrets, what steers Node. */
+/** Agents must not receive the gateway's settings and secrets, or variables that change how Node.js runs. */
 function isReserved(name: string): boolean {
   const ours = { ...commonSettings, ...agentSettings, ...gatewaySettings }
   return name in ours || /^(SERVICE_GATEWAY|PARLEY|OAUTH|NODE|LD|npm)_/i.test(name)

@@ -1,6 +1,6 @@
 import { type ChildProcess, spawn } from 'node:child_process'
-import { LastLines } from './last-lines.ts'
 import { type AgentMessage, readAgentMessage } from './messages.ts'
+import { ProcessOutput } from './process-output.ts'
 
 export interface Command {
   file: string
@@ -11,7 +11,7 @@ export interface AgentProcessOptions {
   command: Command
   cwd: string
   env: NodeJS.ProcessEnv
-  /** Every line that the process writes. */
+  /** Called with every line that the process writes. */
   pass: (line: string) => void
   onMessage: (message: AgentMessage, process: AgentProcess) => void
 }
@@ -20,23 +20,23 @@ export interface AgentProcessOptions {
 export interface Exit {
   code: number | null
   signal: NodeJS.Signals | null
-  /** What it said last. */
+  /** The last lines that it wrote. */
   lastLines: string[]
 }
 
-/** One life of an agent's process. */
+/** One run of an agent's process. */
 export class AgentProcess {
   readonly exited: Promise<Exit>
   readonly #child: ChildProcess
   #over = false
 
   constructor(options: AgentProcessOptions) {
-    const lines = new LastLines(options.pass)
+    const lines = new ProcessOutput(options.pass)
     this.#child = spawn(options.command.file, options.command.args, {
       cwd: options.cwd,
       env: options.env,
       stdio: ['ignore', 'pipe', 'pipe', 'ipc'],
-      // A group of its own: a Ctrl-C in the terminal reaches the gateway alone, which then stops its agents in order.
+      // Separate process group: Ctrl-C in the terminal reaches only the gateway, which then stops its agents in order.
       detached: true,
     })
     if (this.#child.stdout !== null) lines.read(this.#child.stdout)
@@ -45,17 +45,17 @@ export class AgentProcess {
       const message = readAgentMessage(value)
       if (message !== undefined) options.onMessage(message, this)
     })
-    this.exited = new Promise((resolve) => {
-      // `close`, not `exit`: the last lines are still in the pipe when a process exits.
+    this.exited = new Promise<Exit>((resolve) => {
+      // `close`, not `exit`: on `exit` the pipes may still contain output.
       this.#child.once('close', (code, signal) => resolve({ code, signal, lastLines: lines.tail() }))
       this.#child.once('error', (error) => {
         resolve({ code: null, signal: null, lastLines: [...lines.tail(), error.message] })
       })
     }).then((exit) => {
       this.#over = true
-      return exit as Exit
+      return exit
     })
-    // Processes that it started itself and left behind would keep its pipes open.
+    // Child processes that outlive the agent would keep its pipes open.
     this.#child.once('exit', () => this.#killGroup())
   }
 
@@ -67,7 +67,7 @@ export class AgentProcess {
     if (this.#child.connected) this.#child.send(message, () => undefined)
   }
 
-  /** Asks it to stop; after `limitMs` it is killed. Resolves when it is gone. */
+  /** Sends SIGTERM, then SIGKILL after `limitMs`. Resolves when the process has ended. */
   async stop(limitMs: number): Promise<void> {
     if (this.#over) return
     this.#child.kill('SIGTERM')
@@ -76,7 +76,7 @@ export class AgentProcess {
     clearTimeout(limit)
   }
 
-  /** At once, with everything that it started. */
+  /** Kills the process and its children. */
   kill(): void {
     if (!this.#over) this.#killGroup()
   }
@@ -86,7 +86,7 @@ export class AgentProcess {
     try {
       process.kill(-this.#child.pid, 'SIGKILL')
     } catch {
-      // Nobody is left.
+      // The group has already ended.
     }
   }
 }

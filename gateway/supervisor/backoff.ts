@@ -3,11 +3,11 @@ export interface BackoffOptions {
   firstMs?: number
   /** Default 30 s. */
   longestMs?: number
-  /** A process that ran as long has shown that it can. Default 60 s. */
+  /** A run of this length resets the delay. Default 60 s. */
   resetAfterMs?: number
 }
 
-/** How long to wait before the next start: doubling, until a run was long enough. */
+/** Exponential delay between restarts. */
 export class Backoff {
   readonly #options: Required<BackoffOptions>
   #failures = 0

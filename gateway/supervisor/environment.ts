@@ -1,8 +1,8 @@
 import { agentSettings, commonSettings, type Setting } from '@parley/kit/process/settings'
 import type { AgentFolder } from './agent-folders.ts'
 
-/** What every agent may know of the machine. */
-const ofTheMachine = [
+/** Variables of the machine that every agent receives. */
+const machineVariables = [
   'PATH',
   'HOME',
   'LANG',
@@ -13,24 +13,25 @@ const ofTheMachine = [
   'NODE_EXTRA_CA_CERTS',
 ]
 
-/** And the settings that are the same for all. Everything else of our environment stays ours. */
-const passedOn = [
-  ...ofTheMachine,
+/** These and the common settings marked `toAgents`. All other variables stay in the gateway. */
+const forwardedVariables = [
+  ...machineVariables,
   ...Object.entries<Setting>({ ...commonSettings, ...agentSettings })
     .filter(([, { toAgents }]) => toAgents === true)
     .map(([name]) => name),
 ]
 
 /**
- * The environment of an agent's process, made from nothing: what is on the list, what its `settings.json` names, and
- * what is its own.
+ * Builds the environment of an agent's process from an allow list, the variables that its `settings.json` names, and
+ * its own settings.
  */
 export function agentEnvironment(
   ours: NodeJS.ProcessEnv,
   settings: AgentFolder['settings'],
   own: Record<string, string>,
 ): NodeJS.ProcessEnv {
-  const names = [...passedOn, ...settings.env, ...settings.required]
-  const passed = names.flatMap((name) => (ours[name] === undefined ? [] : [[name, ours[name]]]))
-  return { ...(Object.fromEntries(passed) as NodeJS.ProcessEnv), ...own }
+  const names = [...forwardedVariables, ...settings.env, ...settings.required]
+  const forwarded: NodeJS.ProcessEnv = {}
+  for (const name of names) if (ours[name] !== undefined) forwarded[name] = ours[name]
+  return { ...forwarded, ...own }
 }

@@ -1,20 +1,20 @@
 import type { JsonObject } from '@parley/wire/model/task'
 import { z } from 'zod'
 
-/** What an agent's process tells its supervisor over the IPC channel. */
+/** Messages from an agent's process to the supervisor over the IPC channel. */
 const message = z.discriminatedUnion('type', [
-  /** Who it is, before it starts: the answer is its OAuth client, `{type: 'client', client_id, client_secret}`. */
+  /** Sent before the agent starts. The reply is its OAuth client: `{type: 'client', client_id, client_secret}`. */
   z.object({
     type: z.literal('identity'),
     did: z.string().startsWith('did:').max(512),
-    /** The DID document: how its key of now follows from the one that the DID was made of. */
+    /** The DID document, which proves that the current key descends from the key in the DID. */
     document: z.unknown(),
   }),
-  /** It listens. */
+  /** Sent when the agent listens. */
   z.object({
     type: z.literal('ready'),
     url: z.url({ protocol: /^https?$/ }),
-    /** Id of the process, where it is one of several of its agent. */
+    /** Id of the process if the agent runs in several. */
     replica: z.uuid().optional(),
     card: z.custom<JsonObject>(
       (value) => typeof value === 'object' && value !== null && !Array.isArray(value),
@@ -26,7 +26,7 @@ export type AgentMessage = z.infer<typeof message>
 export type IdentityMessage = Extract<AgentMessage, { type: 'identity' }>
 export type ReadyMessage = Extract<AgentMessage, { type: 'ready' }>
 
-/** Undefined for whatever else a process sends. */
+/** Returns undefined for any other message. */
 export function readAgentMessage(value: unknown): AgentMessage | undefined {
   return message.safeParse(value).data
 }

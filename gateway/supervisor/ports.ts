@@ -1,40 +1,40 @@
 import { once } from 'node:events'
 import net from 'node:net'
 
-/** Gives out the ports after the gateway's own, in the order asked, leaving out those in use. */
+/** Assigns the ports after the gateway's own in the order of the requests, skipping ports in use. */
 export class Ports {
   readonly #host: string
   readonly #first: number
-  readonly #given = new Set<number>()
+  readonly #taken = new Set<number>()
   #turn: Promise<unknown> = Promise.resolve()
 
-  /** `first` 0: the system chooses every port. */
+  /** @param first 0: the operating system chooses every port */
   constructor(host: string, first: number) {
     this.#host = host
     this.#first = first
   }
 
-  /** The preferred port (that of an earlier run) where it is free, else the next free one. */
+  /** Returns the preferred port (from an earlier run) if it is free, otherwise the next free one. */
   take(preferred?: number): Promise<number> {
-    const turn = this.#turn.then(() => this.#take(preferred))
+    const turn = this.#turn.then(() => this.#findFree(preferred))
     this.#turn = turn.catch(() => undefined)
     return turn
   }
 
   release(port: number): void {
-    this.#given.delete(port)
+    this.#taken.delete(port)
   }
 
-  async #take(preferred: number | undefined): Promise<number> {
+  async #findFree(preferred: number | undefined): Promise<number> {
     if (this.#first === 0) return 0
     const candidates = preferred === undefined ? [] : [preferred]
     for (let port = this.#first; port <= Math.min(this.#first + 999, 65_535); port++) candidates.push(port)
     for (const port of candidates) {
-      if (this.#given.has(port) || !(await isFree(this.#host, port))) continue
-      this.#given.add(port)
+      if (this.#taken.has(port) || !(await isFree(this.#host, port))) continue
+      this.#taken.add(port)
       return port
     }
-    throw new Error(`no free port from ${this.#first} on`)
+    throw new Error(`no free port at or above ${this.#first}`)
   }
 }
 

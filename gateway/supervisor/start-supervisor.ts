@@ -15,7 +15,7 @@ import type { IdentityProvider } from '../oauth/identity-provider.ts'
 import { readCard, readSkills } from '../registry/card.ts'
 import type { Registry } from '../registry/registry.ts'
 import type { AgentFolder } from './agent-folders.ts'
-import { agentLines } from './agent-lines.ts'
+import { logForwarder } from './process-output.ts'
 import type { ReadyAgent } from './supervised-agent.ts'
 import { Supervisor, type SupervisorOptions } from './supervisor.ts'
 
@@ -24,33 +24,33 @@ export interface SupervisedAgentsOptions {
   config: GatewayConfig
   environment: NodeJS.ProcessEnv
   addresses: Addresses
-  /** Absent: the agents' clients are at OAUTH_ISSUER, and named in the environment. */
+  /** Undefined with OAUTH_ISSUER: the environment names the agents' clients. */
   provider: IdentityProvider | undefined
   registry: Registry
   upstream: UpstreamAgent
   log: Log
-  /** Processes of each agent. Default 1. */
+  /** Processes per agent. Default 1. */
   replicas?: number
-  /** Ports after the gateway's that other gateways have. Default 0. */
+  /** Number of ports after the gateway's that are taken by additional gateways. Default 0. */
   portsTaken?: number
   /** For tests. */
   overrides?: Partial<SupervisorOptions>
 }
 
 /** The agents that the supervisor runs. */
-export type RunningAgents = Pick<Supervisor, 'settled' | 'leftOut' | 'pids'> & AsyncDisposable
+export type RunningAgents = Pick<Supervisor, 'settled' | 'notStarted' | 'pids'> & AsyncDisposable
 
-interface Entered {
-  /** Of its entry; undefined while that is made. */
+interface RegisteredProcess {
+  /** Id of the registry entry; undefined during registration. */
   id: string | undefined
   agent: ReadyAgent
 }
 
-/** The supervisor with everything of the gateway that it needs: registry, OAuth clients, addresses. */
+/** Starts the supervisor, connected to the registry and the OAuth server. */
 export async function superviseAgents(options: SupervisedAgentsOptions): Promise<RunningAgents> {
   const { config, environment, provider, registry, log } = options
-  const entered = new Map<string, Entered>()
-  const looking = setInterval(() => enterAgain(entered.values(), options), enterAgainEveryMs).unref()
+  const processes = new Map<string, RegisteredProcess>()
+  const looking = setInterval(() => registerAgain(processes.values(), options), registerAgainEveryMs).unref()
   const supervisor = await Supervisor.start({
     agentsDir: options.agentsDir,
     dataDir: config.dataDir,
@@ -67,26 +67,26 @@ export async function superviseAgents(options: SupervisedAgentsOptions): Promise
     },
     onReady: async (agent) => {
       const key = `${agent.name} ${agent.number}`
-      const now: Entered = { id: undefined, agent }
-      entered.set(key, now)
-      now.id = await enter(agent, options)
-      // It ended meanwhile: nobody would tell the registry.
-      if (entered.get(key) !== now) registry.processGone(now.id, agent.replica, 'starting')
+      const now: RegisteredProcess = { id: undefined, agent }
+      processes.set(key, now)
+      now.id = await register(agent, options)
+      // The process ended during its registration, so `onGone` did not reach the registry.
+      if (processes.get(key) !== now) registry.processGone(now.id, agent.replica, 'starting')
     },
     onGone: (name, back, number) => {
-      const known = entered.get(`${name} ${number}`)
-      entered.delete(`${name} ${number}`)
+      const known = processes.get(`${name} ${number}`)
+      processes.delete(`${name} ${number}`)
       if (known?.id !== undefined)
         registry.processGone(known.id, known.agent.replica, back ? 'starting' : 'unreachable')
     },
-    pass: agentLines(process.stderr),
+    pass: logForwarder(process.stderr),
     log,
     command: agentCommand,
     ...options.overrides,
   })
   return {
     settled: () => supervisor.settled(),
-    leftOut: () => supervisor.leftOut(),
+    notStarted: () => supervisor.notStarted(),
     pids: () => supervisor.pids(),
     [Symbol.asyncDispose]: async () => {
       clearInterval(looking)
@@ -95,21 +95,21 @@ export async function superviseAgents(options: SupervisedAgentsOptions): Promise
   }
 }
 
-const enterAgainEveryMs = 5000
+const registerAgainEveryMs = 5000
 
-/** Another gateway may have dropped a process that was silent for too long, and runs again. */
-function enterAgain(entered: Iterable<Entered>, options: SupervisedAgentsOptions): void {
-  for (const { id, agent } of entered) {
+/** Another gateway may have removed the replica of a process that was silent for too long but still runs. */
+function registerAgain(processes: Iterable<RegisteredProcess>, options: SupervisedAgentsOptions): void {
+  for (const { id, agent } of processes) {
     if (id === undefined) continue
     const replicas = options.registry.find(id)?.replicas ?? []
     if (agent.replica === undefined || replicas.some((one) => one.id === agent.replica)) continue
-    enter(agent, options).catch((error: unknown) => {
-      options.log.warn({ err: error, agent: agent.name }, 'agent could not be entered again')
+    register(agent, options).catch((error: unknown) => {
+      options.log.warn({ err: error, agent: agent.name }, 'agent could not be registered again')
     })
   }
 }
 
-/** The entry of the agent server: TypeScript in the clone, JavaScript in the packed package. */
+/** The entry point of the agent server: TypeScript in a clone, JavaScript in the package. */
 function agentCommand(folder: string) {
   const entry = fileURLToPath(import.meta.resolve('@parley/agent/internal/server/agent-process'))
   return { file: process.execPath, args: ['--disable-warning=ExperimentalWarning', entry, folder] }
@@ -118,7 +118,7 @@ function agentCommand(folder: string) {
 function settingsOf(agent: AgentFolder, options: SupervisedAgentsOptions): Record<string, string> {
   const { config, environment, addresses, provider } = options
   const issuer = provider?.issuer ?? config.oauth.issuer
-  // PUBLIC_URL need not be reachable from the machine itself: the embedded server is asked where it listens.
+  // PUBLIC_URL may not be reachable from this machine, so agents use the local address of the embedded server.
   const introspection =
     provider === undefined ? config.oauth.introspectionUrl : `${addresses.local}/oauth2/introspect`
   const token = provider === undefined ? config.oauth.tokenUrl : `${addresses.local}/oauth2/token`
@@ -127,13 +127,12 @@ function settingsOf(agent: AgentFolder, options: SupervisedAgentsOptions): Recor
   const compiled = getCompileCacheDir()
   return {
     GATEWAY_URL: addresses.local,
-    // As its card says at the gateway.
-    // And by the gateway's own name: a token for the gateway is good for what it routes to its own agents.
+    // The URL in its card, and the URL of the gateway: a token for the gateway is valid for supervised agents too.
     OAUTH_AUDIENCES: `${addresses.public}/agents/${agent.name},${addresses.public}`,
-    // Links that people were given outlive the port that the agent has in this life.
+    // Payment links must stay valid when the agent's port changes.
     CAPTURE_BASE_URL: `${addresses.public}/agents/${agent.name}`,
-    // The gateway stands before them, and hands on what it believes of those that stand before itself.
-    TRUSTED_PROXIES: [...ourAddresses(config.host), ...config.trustedProxies].join(','),
+    // The gateway is the agents' proxy and passes on the client address that it derived from its own proxies.
+    TRUSTED_PROXIES: [...gatewayAddresses(config.host), ...config.trustedProxies].join(','),
     ...(issuer !== undefined && { OAUTH_ISSUER: issuer }),
     ...(introspection !== undefined && { OAUTH_INTROSPECTION_URL: introspection }),
     ...(token !== undefined && { OAUTH_TOKEN_URL: token }),
@@ -147,19 +146,19 @@ function settingsOf(agent: AgentFolder, options: SupervisedAgentsOptions): Recor
   }
 }
 
-/** From where the gateway's connections to agents on this machine come. */
-function ourAddresses(host: string): string[] {
+/** Source addresses of the gateway's connections to agents on this machine. */
+function gatewayAddresses(host: string): string[] {
   const own = isIP(host) !== 0 && host !== '0.0.0.0' && host !== '::' ? [host] : []
   return [...new Set(['127.0.0.1', '::1', ...own])]
 }
 
-/** Enters the agent into the registry, with what it says of its skills; resolves with the id of its entry. */
-async function enter(
+/** Registers the agent with its card and skills. Resolves with the id of the entry. */
+async function register(
   agent: ReadyAgent,
   { registry, upstream, log }: SupervisedAgentsOptions,
 ): Promise<string> {
   const card = readCard(agent.card)
-  if (card.did !== agent.did) throw new Error('its card names another DID')
+  if (card.did !== agent.did) throw new Error('the agent card contains a different DID')
   const url = agent.url.replace(/\/+$/, '')
   const read = (path: string) =>
     readJson(`${url}${path}`, AbortSignal.timeout(5000), { dispatcher: upstream })
@@ -179,7 +178,7 @@ async function enter(
     ...(agent.replica !== undefined && { replicaId: agent.replica }),
     document,
     keys: verifyDocument(document, agent.did),
-    // The supervisor saw the key that it started the process with.
+    // The supervisor received this key from the process that it started.
     verified: true,
     admitted: true,
     admittedBy: 'supervisor',
@@ -194,7 +193,7 @@ async function enter(
   return entry.id
 }
 
-/** Names of the settings of an agent's own client at another OAuth server. */
+/** Settings with the agent's OAuth client at an external OAuth server. */
 function clientSettings(name: string) {
   const prefix = name.toUpperCase().replace(/[^A-Z0-9]+/g, '_')
   return { id: `${prefix}_OAUTH_CLIENT_ID`, secret: `${prefix}_OAUTH_CLIENT_SECRET` }

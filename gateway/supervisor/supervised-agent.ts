@@ -11,27 +11,30 @@ export interface ClientCredentials {
   clientSecret: string
 }
 
-/** An agent that listens, as the registry wants to know it. */
+/** A listening agent process, as the registry needs it. */
 export interface ReadyAgent extends ReadyMessage {
   /** Name of its folder. */
   name: string
-  /** Which of its processes it is, from 1 on. */
+  /** Number of the process, starting at 1. */
   number: number
   did: string
-  /** The OAuth client that it was given; its DID where it has none. */
+  /** Its OAuth client id, or its DID if it has no client. */
   owner: string
 }
 
-/** What the supervisor needs of the rest of the gateway. */
-export interface Surroundings {
+/** What the supervisor needs from the rest of the gateway. */
+export interface ProcessHooks {
   command: (folder: string) => Command
   environment: (agent: AgentFolder, port: number) => NodeJS.ProcessEnv
   takePort: (preferred?: number) => Promise<number>
   releasePort: (port: number) => void
-  /** The agent's OAuth client; undefined where the gateway cannot make one. @throws when the identity is another agent's. */
+  /**
+   * The agent's OAuth client; undefined if the gateway cannot create one. @throws Error if the identity belongs to
+   * another agent
+   */
   clientFor: (agent: AgentFolder, identity: IdentityMessage) => Promise<ClientCredentials | undefined>
   onReady: (agent: ReadyAgent) => Promise<void>
-  /** Its process is gone; `back` tells whether it is started again. */
+  /** Called when the process has ended; `back` is true if it will be restarted. */
   onGone: (name: string, back: boolean, number: number) => void
   pass: (line: string) => void
   log: Log
@@ -40,26 +43,26 @@ export interface Surroundings {
 export interface Timing {
   backoff?: BackoffOptions
   watchdog?: WatchdogOptions
-  /** Time a process has until it listens. Default 60 s. */
+  /** Time until the process listens. Default 60 s. */
   startLimitMs?: number
-  /** Time a process has to stop. Default 15 s. */
+  /** Time to stop. Default 15 s. */
   stopLimitMs?: number
 }
 
-/** What came of the first start. */
+/** Result of the first start. */
 export type Outcome = { name: string; number: number } & (
   | { state: 'ready'; agent: ReadyAgent }
-  | { state: 'failed' | 'left-out'; reason: string }
+  | { state: 'failed' | 'not-started'; reason: string }
 )
 
 /** Keeps one process of an agent running until it is stopped. */
 export class SupervisedAgent {
   readonly folder: AgentFolder
-  /** Resolves once the first start has come to something. */
+  /** Resolves when the first start has succeeded or failed. */
   readonly settled: Promise<Outcome>
   readonly #number: number
   readonly #settle: (outcome: Outcome) => void
-  readonly #around: Surroundings
+  readonly #hooks: ProcessHooks
   readonly #timing: Timing
   readonly #log: Log
   readonly #stopping = new AbortController()
@@ -67,11 +70,11 @@ export class SupervisedAgent {
   #process: AgentProcess | undefined
   #port: number | undefined
 
-  /** @param number which of its processes it is, from 1 on */
-  constructor(folder: AgentFolder, around: Surroundings, timing: Timing, number = 1) {
+  /** @param number number of the process, starting at 1 */
+  constructor(folder: AgentFolder, around: ProcessHooks, timing: Timing, number = 1) {
     this.folder = folder
     this.#number = number
-    this.#around = around
+    this.#hooks = around
     this.#timing = timing
     this.#log = around.log.child({ agent: folder.name })
     const { promise, resolve } = Promise.withResolvers<Outcome>()
@@ -100,7 +103,7 @@ export class SupervisedAgent {
       const reason = await this.#runOnce().catch(
         (error: unknown) => `could not be started: ${sentenceOf(error)}`,
       )
-      this.#around.onGone(name, !signal.aborted, number)
+      this.#hooks.onGone(name, !signal.aborted, number)
       this.#settle({ name, number, state: 'failed', reason })
       if (signal.aborted) return
       const restartInMs = backoff.next(Date.now() - startedAt)
@@ -112,16 +115,16 @@ export class SupervisedAgent {
     }
   }
 
-  /** From the start of a process to its end; resolves with why it ended, in words. */
+  /** Starts the process and waits until it ends. Resolves with the reason as text. */
   async #runOnce(): Promise<string> {
-    const port = await this.#around.takePort(this.#port)
+    const port = await this.#hooks.takePort(this.#port)
     this.#port = port === 0 ? undefined : port
     let why: string | undefined
     let own: AgentProcess | undefined
     const over = new AbortController()
     const kill = (reason: string) => {
       why ??= reason
-      // What comes too late is not about the process that runs by then.
+      // A late callback must not kill the next process.
       own?.kill()
     }
     const startLimitMs = this.#timing.startLimitMs ?? 60_000
@@ -131,7 +134,7 @@ export class SupervisedAgent {
       let listens = false
       const onMessage = async (message: AgentMessage, from: AgentProcess) => {
         if (message.type === 'identity') {
-          identity ??= await this.#introduce(message, from)
+          identity ??= await this.#provideClient(message, from)
         } else if (!listens) {
           listens = true
           clearTimeout(startLimit)
@@ -149,26 +152,29 @@ export class SupervisedAgent {
       clearTimeout(startLimit)
       over.abort()
       this.#process = undefined
-      this.#around.releasePort(port)
+      this.#hooks.releasePort(port)
     }
   }
 
   #spawn(port: number, onMessage: (message: AgentMessage, from: AgentProcess) => void): AgentProcess {
     const process = new AgentProcess({
-      command: this.#around.command(this.folder.folder),
+      command: this.#hooks.command(this.folder.folder),
       cwd: this.folder.folder,
-      env: this.#around.environment(this.folder, port),
-      pass: this.#around.pass,
+      env: this.#hooks.environment(this.folder, port),
+      pass: this.#hooks.pass,
       onMessage,
     })
     this.#process = process
-    // Stopped while the port was looked for: nobody else would tell this process.
+    // `stop` was called during the search for a port and did not see this process.
     if (this.#stopping.signal.aborted) void process.stop(this.#timing.stopLimitMs ?? 15_000)
     return process
   }
 
-  async #introduce(message: IdentityMessage, from: AgentProcess): Promise<{ did: string; owner: string }> {
-    const client = await this.#around.clientFor(this.folder, message)
+  async #provideClient(
+    message: IdentityMessage,
+    from: AgentProcess,
+  ): Promise<{ did: string; owner: string }> {
+    const client = await this.#hooks.clientFor(this.folder, message)
     from.send({ type: 'client', client_id: client?.clientId, client_secret: client?.clientSecret })
     return { did: message.did, owner: client?.clientId ?? message.did }
   }
@@ -177,11 +183,11 @@ export class SupervisedAgent {
     message: ReadyMessage,
     identity: { did: string; owner: string } | undefined,
   ): Promise<void> {
-    if (identity === undefined) throw new Error('it did not say who it is')
+    if (identity === undefined) throw new Error('it did not send its identity')
     const { name } = this.folder
     const number = this.#number
     const agent: ReadyAgent = { ...message, ...identity, name, number }
-    await this.#around.onReady(agent)
+    await this.#hooks.onReady(agent)
     this.#log.info({ url: agent.url, agent_pid: this.pid }, `agent ${this.folder.name} is ready`)
     this.#settle({ name, number, state: 'ready', agent })
   }

@@ -9,7 +9,7 @@ import { afterEach, beforeEach, expect, test } from 'vitest'
 import type { ReadyAgent } from './supervised-agent.ts'
 import { Supervisor, type SupervisorOptions } from './supervisor.ts'
 
-/** What every fixture begins with: the handshake, then a server that answers `/health`. */
+/** Common start of all fixtures: the handshake, then a server that answers `/health`. */
 const prelude = `
 import http from 'node:http'
 import fs from 'node:fs'
@@ -66,7 +66,7 @@ async function addAgent(name: string, script: string, settings?: unknown): Promi
   }
 }
 
-/** Starts a supervisor over the agents of this test; `heard` holds all that it told. */
+/** Starts a supervisor over the agents of this test; `heard` collects all events. */
 async function start(options: Partial<SupervisorOptions> = {}) {
   const heard = { ready: [] as ReadyAgent[], gone: [] as string[], lines: [] as string[], log: '' }
   const waiting: { met: () => boolean; resolve: () => void }[] = []
@@ -108,7 +108,7 @@ async function start(options: Partial<SupervisorOptions> = {}) {
 
 const dataOf = (name: string, file: string) =>
   readFile(path.join(folder, 'data', 'agents', name, file), 'utf8')
-/** A process that is dead but that nobody has asked about yet still has its number. */
+/** A zombie process still has its process id. */
 const isAlive = (pid: number) => {
   try {
     process.kill(pid, 0)
@@ -118,7 +118,7 @@ const isAlive = (pid: number) => {
   }
 }
 
-test('each folder with an agent runs as a process of its own, with its own key, client and data folder', async () => {
+test('each folder with an agent runs as a separate process with its own key, client and data folder', async () => {
   await addAgent(
     'one',
     `const client = await introduce(); console.log(JSON.stringify(client)); await listen()`,
@@ -132,12 +132,12 @@ test('each folder with an agent runs as a process of its own, with its own key, 
   expect(one?.owner).toBe(one?.did)
   expect(one?.did).not.toBe(two?.did)
   expect(new Set(supervisor.pids()).size).toBe(2)
-  // A process may be ready before what it printed is read.
+  // `ready` may arrive before the output is read.
   await expect.poll(() => heard.lines.join()).toContain(`"client_secret":"secret of ${one?.did}"`)
   expect(await dataOf('one', 'key.json')).not.toBe(await dataOf('two', 'key.json'))
 })
 
-test('an agent gets its own settings only', async () => {
+test('an agent receives only its own settings', async () => {
   await addAgent('curious', `console.log(JSON.stringify(process.env)); ${healthy}`, {
     env: ['OPENAI_BASE_URL'],
   })
@@ -166,26 +166,37 @@ test('an agent gets its own settings only', async () => {
 
 test.each<[string, unknown, RegExp]>([
   ['a required setting is missing', { required: ['OPENAI_API_KEY'] }, /needs OPENAI_API_KEY/],
-  ['it asks for a secret of the gateway', { env: ['SERVICE_GATEWAY_DID_SEED'] }, /belongs to the gateway/],
   [
-    'it asks for the OAuth secret of the gateway',
-    { required: ['OAUTH_CLIENT_SECRET'] },
-    /belongs to the gateway/,
+    'settings.json names a secret of the gateway',
+    { env: ['SERVICE_GATEWAY_DID_SEED'] },
+    /is reserved for the gateway/,
   ],
-  ['it asks for what steers Node', { env: ['NODE_OPTIONS'] }, /belongs to the gateway/],
-  ['its settings.json is not JSON', '{', /is not JSON/],
-  ['its settings.json has another shape', { env: 'PATH' }, /env/],
-])('an agent is not started when %s: said once, and the others run', async (_what, settings, reason) => {
-  await addAgent('odd', healthy, settings)
-  await addAgent('fine', healthy)
-  const { heard, supervisor } = await start()
-  const [fine, odd] = await supervisor.settled()
-  expect(fine).toMatchObject({ name: 'fine', state: 'ready' })
-  expect(odd).toMatchObject({ name: 'odd', state: 'left-out', reason: expect.stringMatching(reason) })
-  expect(heard.log.match(/agent odd is not started/g)).toHaveLength(1)
-})
+  [
+    'settings.json names the OAuth secret of the gateway',
+    { required: ['OAUTH_CLIENT_SECRET'] },
+    /is reserved for the gateway/,
+  ],
+  [
+    'settings.json names a variable that changes how Node.js runs',
+    { env: ['NODE_OPTIONS'] },
+    /is reserved for the gateway/,
+  ],
+  ['settings.json is not JSON', '{', /is not JSON/],
+  ['settings.json does not match the schema', { env: 'PATH' }, /env/],
+])(
+  'an agent is not started when %s: logged once, and the other agents run',
+  async (_what, settings, reason) => {
+    await addAgent('odd', healthy, settings)
+    await addAgent('fine', healthy)
+    const { heard, supervisor } = await start()
+    const [fine, odd] = await supervisor.settled()
+    expect(fine).toMatchObject({ name: 'fine', state: 'ready' })
+    expect(odd).toMatchObject({ name: 'odd', state: 'not-started', reason: expect.stringMatching(reason) })
+    expect(heard.log.match(/agent odd is not started/g)).toHaveLength(1)
+  },
+)
 
-test('a process that dies is started again, with the same key, and the log tells why it died', async () => {
+test('a process that dies is restarted with the same key, and the log contains the cause', async () => {
   await addAgent('weak', `${healthy}; if (starts === 1) { console.error('disk on fire'); process.exit(7) }`)
   const { heard, until } = await start()
   await until(() => heard.ready.length === 2)
@@ -194,7 +205,7 @@ test('a process that dies is started again, with the same key, and the log tells
   expect(heard.ready[0]?.did).toBe(heard.ready[1]?.did)
 })
 
-test('the reason of an agent that cannot start is its own sentence, without log syntax', async () => {
+test('the reason of an agent that cannot start is its own message, without log syntax', async () => {
   const line = { level: 60, reason: 'PAYMENT_RPC_URL must be set.', msg: 'agent cannot start' }
   await addAgent('refused', `console.error(${JSON.stringify(JSON.stringify(line))}); process.exit(1)`)
   const { supervisor } = await start()
@@ -203,7 +214,7 @@ test('the reason of an agent that cannot start is its own sentence, without log 
   ])
 })
 
-test('the reason of an agent that the registry refuses is the registry’s sentence', async () => {
+test('the reason of an agent that the registry refuses is the message of the registry', async () => {
   await addAgent('copy', healthy)
   const refuse = async () => {
     throw new Error('The slug same belongs to another agent')
@@ -214,7 +225,7 @@ test('the reason of an agent that the registry refuses is the registry’s sente
   ])
 })
 
-test('a process killed by a signal is started again, and the log names the signal', async () => {
+test('a process killed by a signal is restarted, and the log contains the signal', async () => {
   await addAgent('weak', healthy)
   const { heard, until, supervisor } = await start()
   await supervisor.settled()
@@ -223,7 +234,7 @@ test('a process killed by a signal is started again, and the log names the signa
   expect(heard.log).toContain('was ended by SIGKILL')
 })
 
-test('an agent that fails at its start never stops the others; it is tried again', async () => {
+test('an agent that fails to start does not stop the others and is retried', async () => {
   await addAgent('broken', `throw new Error('no model file')`)
   await addAgent('fine', healthy)
   const { heard, until, supervisor } = await start()
@@ -233,14 +244,14 @@ test('an agent that fails at its start never stops the others; it is tried again
   await until(() => heard.gone.filter((line) => line === 'broken true').length >= 3)
 })
 
-test('a process whose event loop is blocked is killed by the watchdog and started again', async () => {
+test('a process with a blocked event loop is killed by the watchdog and restarted', async () => {
   await addAgent('stuck', `${healthy}; if (starts === 1) for (;;) {}`)
   const { heard, until } = await start()
   await until(() => heard.ready.length === 2)
   expect(heard.log).toContain('did not answer /health any more')
 })
 
-test('a health answer of 503 is an answer: the process lives', async () => {
+test('a health response of 503 counts as alive', async () => {
   await addAgent(
     'sick',
     `let asked = 0
@@ -252,7 +263,7 @@ test('a health answer of 503 is an answer: the process lives', async () => {
   expect(heard.gone).toEqual([])
 })
 
-test('a process that never listens is killed after its limit', async () => {
+test('a process that never listens is killed after its time limit', async () => {
   await addAgent('slow', 'setInterval(() => {}, 1000)')
   const { supervisor } = await start({
     timing: { startLimitMs: 300, backoff: { firstMs: 60_000, longestMs: 60_000 } },
@@ -267,10 +278,10 @@ test.each([
     'the DID of another key',
     `const other = 'did:parley:test:agent:00000000-0000-0000-0000-000000000000'
     await introduce(other, JSON.parse(JSON.stringify(document).replaceAll(did, other)))`,
-    'not of its key',
+    'does not match its key',
   ],
   [
-    'a key that the first one did not sign',
+    'a key not signed by the first key',
     `await rotateKeys(keyFile)
     const rotated = (await identify()).document
     const { publicKeyBase58 } = rotated.keyHistory[1]
@@ -278,8 +289,8 @@ test.each([
     'not signed by the one before it',
   ],
   ['no document', 'await introduce(did, null)', 'not a DID document'],
-  ['no DID at all', 'await listen()', 'did not say who it is'],
-])('a process that comes with %s is not announced', async (_what, script, reason) => {
+  ['no DID at all', 'await listen()', 'did not send its identity'],
+])('a process with %s is not announced', async (_what, script, reason) => {
   await addAgent('liar', script)
   const { heard, supervisor } = await start({ timing: { backoff: { firstMs: 60_000, longestMs: 60_000 } } })
   expect(await supervisor.settled()).toMatchObject([
@@ -288,13 +299,13 @@ test.each([
   expect(heard.ready).toEqual([])
 })
 
-test('an agent whose key was rotated gets a client for the key of now', async () => {
+test('after a key rotation, the client of the agent gets the current key', async () => {
   await addAgent(
     'rotated',
     `await rotateKeys(keyFile)
     await retireOldKeys(keyFile)
     const { key, document: now } = await identify()
-    console.log('key of now ' + key.publicKeyBase58)
+    console.log('current key ' + key.publicKeyBase58)
     await introduce(did, now)
     await listen()`,
   )
@@ -306,10 +317,10 @@ test('an agent whose key was rotated gets a client for the key of now', async ()
   const { heard, supervisor } = await start({ clientFor })
   expect(await supervisor.settled()).toMatchObject([{ state: 'ready' }])
   expect(keys).toHaveLength(1)
-  await expect.poll(() => heard.lines).toContain(`key of now ${keys[0]}`)
+  await expect.poll(() => heard.lines).toContain(`current key ${keys[0]}`)
 })
 
-test('two agents with one key: the second is refused', async () => {
+test('two agents with the same key: the second is refused', async () => {
   await addAgent('a', healthy)
   const first = await start()
   await first.supervisor.settled()
@@ -322,7 +333,7 @@ test('two agents with one key: the second is refused', async () => {
   expect(states.sort()).toEqual(['failed', 'ready'])
 })
 
-test('a stop asks every process to stop and waits for it', async () => {
+test('stop sends SIGTERM to every process and waits for it', async () => {
   await addAgent('one', healthy)
   await addAgent('two', healthy)
   const { supervisor, heard } = await start()
@@ -334,7 +345,7 @@ test('a stop asks every process to stop and waits for it', async () => {
   expect(heard.gone.sort()).toEqual(['one false', 'two false'])
 })
 
-test('a process that ignores the stop is killed after the limit, with what it started itself', async () => {
+test('a process that ignores SIGTERM is killed after the limit, together with its children', async () => {
   await addAgent(
     'deaf',
     `import { spawn } from 'node:child_process'
@@ -350,7 +361,7 @@ test('a process that ignores the stop is killed after the limit, with what it st
   expect(pids.filter(isAlive)).toEqual([])
 })
 
-test('agents take the ports after the first in the order of their names, leaving out those in use', async () => {
+test('agents get consecutive ports in alphabetical order, skipping ports in use', async () => {
   for (const name of ['a', 'b', 'c']) await addAgent(name, healthy)
   const taken = net.createServer().listen(0, '127.0.0.1')
   await new Promise((resolve) => taken.once('listening', resolve))
@@ -366,7 +377,7 @@ test('agents take the ports after the first in the order of their names, leaving
   expect(Math.min(...ports)).toBeGreaterThan(firstPort)
 })
 
-test('a folder of agents that is not there holds none', async () => {
+test('a missing agents folder is treated as empty', async () => {
   const { supervisor } = await start()
   expect(await supervisor.settled()).toEqual([])
 })

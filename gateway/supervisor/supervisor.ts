@@ -10,38 +10,38 @@ import { Ports } from './ports.ts'
 import {
   type ClientCredentials,
   type Outcome,
+  type ProcessHooks,
   SupervisedAgent,
-  type Surroundings,
   type Timing,
 } from './supervised-agent.ts'
 
 export interface SupervisorOptions {
   agentsDir: string
-  /** The gateway's; an agent's own is `<dataDir>/agents/<name>`. */
+  /** Data folder of the gateway; an agent's is `<dataDir>/agents/<name>`. */
   dataDir: string
   host: string
-  /** First port for an agent; 0 = any. */
+  /** First port for an agent; 0: any. */
   firstPort: number
-  /** Our own environment; agents get a small part of it. */
+  /** Environment of the gateway; agents receive a small part of it. */
   environment: NodeJS.ProcessEnv
-  /** Settings for every agent: where the gateway and the OAuth server are. */
+  /** Settings that every agent receives: addresses of the gateway and the OAuth server. */
   settings: (agent: AgentFolder) => Record<string, string>
-  /** Names that the environment must have for an agent, besides those of its `settings.json`. */
+  /** Variables required for an agent in addition to those of its `settings.json`. */
   alsoRequired?: (agent: AgentFolder) => string[]
-  /** Makes or finds the OAuth client of an agent. */
+  /** Creates or finds the OAuth client of an agent. */
   clientFor: (agent: {
     name: string
     did: string
     publicKey: string
   }) => Promise<ClientCredentials | undefined>
-  onReady: Surroundings['onReady']
-  onGone: Surroundings['onGone']
-  /** Gets every line that the agents write. */
+  onReady: ProcessHooks['onReady']
+  onGone: ProcessHooks['onGone']
+  /** Called with every line that the agents write. */
   pass: (line: string) => void
   log: Log
   command: (folder: string) => Command
   timing?: Timing
-  /** Processes of each agent. Default 1; more need a store and a line that they share. */
+  /** Processes per agent. Default 1; several need a shared store and a shared queue. */
   replicas?: number
 }
 
@@ -51,34 +51,36 @@ export class Supervisor implements AsyncDisposable {
   readonly #ports: Ports
   readonly #nameOfDid = new Map<string, string>()
   readonly #agents: SupervisedAgent[] = []
-  readonly #leftOut: Outcome[] = []
+  readonly #notStarted: Outcome[] = []
 
   private constructor(options: SupervisorOptions) {
     this.#options = options
     this.#ports = new Ports(options.host, options.firstPort)
   }
 
-  /** Starts all agents at the same time; waits for none. One that cannot be started does not keep the others. */
+  /**
+   * Starts all agents concurrently and does not wait for them. An agent that cannot start does not affect the others.
+   */
   static async start(options: SupervisorOptions): Promise<Supervisor> {
     const supervisor = new Supervisor(options)
     for (const folder of await findAgentFolders(options.agentsDir)) await supervisor.#add(folder)
     return supervisor
   }
 
-  /** What came of the first start of each agent, in the order of their names. */
+  /** Results of the first start of each agent, sorted by name. */
   async settled(): Promise<Outcome[]> {
     const outcomes = await Promise.all(this.#agents.map((agent) => agent.settled))
-    return [...outcomes, ...this.#leftOut].sort((a, b) =>
+    return [...outcomes, ...this.#notStarted].sort((a, b) =>
       a.name === b.name ? a.number - b.number : a.name < b.name ? -1 : 1,
     )
   }
 
-  /** Names of the agents that are not started, for their settings are missing or wrong. */
-  leftOut(): string[] {
-    return this.#leftOut.map(({ name }) => name)
+  /** Names of the agents that are not started because of missing or invalid settings. */
+  notStarted(): string[] {
+    return this.#notStarted.map(({ name }) => name)
   }
 
-  /** Process ids of the agents that run now. */
+  /** Process ids of the running agents. */
   pids(): number[] {
     return this.#agents.flatMap((agent) => agent.pid ?? [])
   }
@@ -95,16 +97,16 @@ export class Supervisor implements AsyncDisposable {
     if (reason !== undefined) {
       const level = folder.fault === undefined ? 'info' : 'error'
       log[level]({ agent: folder.name }, `agent ${folder.name} is not started: ${reason}`)
-      this.#leftOut.push({ name: folder.name, number: 1, state: 'left-out', reason })
+      this.#notStarted.push({ name: folder.name, number: 1, state: 'not-started', reason })
       return
     }
     await mkdir(path.join(dataDir, 'agents', folder.name), { recursive: true, mode: 0o700 })
     const { timing = {}, replicas = 1 } = this.#options
     for (let number = 1; number <= replicas; number += 1)
-      this.#agents.push(new SupervisedAgent(folder, this.#surroundings(), timing, number))
+      this.#agents.push(new SupervisedAgent(folder, this.#processHooks(), timing, number))
   }
 
-  #surroundings(): Surroundings {
+  #processHooks(): ProcessHooks {
     const { host, dataDir, environment, command, onReady, onGone, pass, log } = this.#options
     return {
       command,
@@ -125,22 +127,25 @@ export class Supervisor implements AsyncDisposable {
     }
   }
 
-  /** A process speaks for the DID of its own key alone, and no two agents for the same. */
+  /** Verifies that the process holds the key of its DID and that no other agent uses the DID. */
   async #clientFor(agent: AgentFolder, identity: IdentityMessage): Promise<ClientCredentials | undefined> {
     const { did, document } = identity
     const publicKey = keyOf(document, did)
     const holder = this.#nameOfDid.get(did) ?? agent.name
-    if (holder !== agent.name) throw new Error(`its DID is that of agent ${holder}`)
+    if (holder !== agent.name) throw new Error(`its DID is already used by agent ${holder}`)
     this.#nameOfDid.set(did, agent.name)
     return this.#options.clientFor({ name: agent.name, did, publicKey })
   }
 }
 
-/** The key that signs now. @throws Error unless the document leads to it from the key that the DID was made of */
+/** The current signing key. @throws Error unless the document links it to the key in the DID */
 function keyOf(document: unknown, did: string): string {
   try {
-    return verifyDocument(document, did).at(-1) as string
+    const key = verifyDocument(document, did).at(-1)
+    if (key === undefined) throw new Error('the document lists no key')
+    return key
   } catch (cause) {
-    throw new Error(`its DID is not of its key: ${(cause as Error).message}`, { cause })
+    const reason = cause instanceof Error ? cause.message : String(cause)
+    throw new Error(`its DID does not match its key: ${reason}`, { cause })
   }
 }

@@ -2,15 +2,16 @@ import { setTimeout as wait } from 'node:timers/promises'
 import { request } from 'undici'
 
 export interface WatchdogOptions {
-  /** How often `/health` is asked, and how long an answer may take. Default 5 s. */
+  /** Interval and timeout of a health check. Default 5 s. */
   everyMs?: number
-  /** Questions in a row without an answer. Default 6. */
+  /** Consecutive failed checks after which the process counts as hung. Default 6. */
   missesMax?: number
 }
 
 /**
- * Asks `/health` until the signal aborts or `missesMax` questions in a row stay without any answer; true then: the
- * process hangs. A 503 is an answer. Counted, not timed, so that a machine that slept finds its agents alive.
+ * Polls `/health` until the signal aborts or `missesMax` consecutive requests get no response; resolves with true in
+ * that case. Any status counts as a response. Counts requests rather than time, so that agents survive a suspended
+ * machine.
  */
 export async function watchForHang(
   url: string,

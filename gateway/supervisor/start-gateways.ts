@@ -3,12 +3,12 @@ import { fileURLToPath } from 'node:url'
 import type { Log } from '@parley/kit/process/log'
 import { type Addresses, freePort, reachable } from '../addresses.ts'
 import type { GatewayConfig } from '../config.ts'
-import { agentLines } from './agent-lines.ts'
-import { FurtherGateway } from './further-gateway.ts'
+import { AdditionalGateway } from './additional-gateway.ts'
 import { Ports } from './ports.ts'
+import { logForwarder } from './process-output.ts'
 
-export interface FurtherGatewaysOptions {
-  /** How many beside this one. */
+export interface StartGatewaysOptions {
+  /** Number of gateways in addition to this one. */
   count: number
   config: GatewayConfig
   environment: NodeJS.ProcessEnv
@@ -16,12 +16,12 @@ export interface FurtherGatewaysOptions {
   log: Log
 }
 
-/** Gateways beside the one that runs the agents, on the ports after its own: the same database, Redis, address and secrets. */
-export async function startFurtherGateways(options: FurtherGatewaysOptions): Promise<FurtherGateway[]> {
+/** Starts additional gateways on the ports after this one's. All share database, Redis, public address and secrets. */
+export async function startGateways(options: StartGatewaysOptions): Promise<AdditionalGateway[]> {
   const { count, config, environment, addresses, log } = options
-  const pass = agentLines(process.stderr)
+  const pass = logForwarder(process.stderr)
   const ports = new Ports(config.host, config.port === 0 ? 0 : config.port + 1)
-  const gateways: FurtherGateway[] = []
+  const gateways: AdditionalGateway[] = []
   for (let n = 0; n < count; n += 1) {
     const port = (await ports.take()) || (await freePort(config.host))
     const env = {
@@ -32,12 +32,12 @@ export async function startFurtherGateways(options: FurtherGatewaysOptions): Pro
       DATA_DIR: config.dataDir,
     }
     const url = `http://${reachable(config.host)}:${port}`
-    gateways.push(new FurtherGateway({ command: gatewayCommand(), url, env, pass, log }))
+    gateways.push(new AdditionalGateway({ command: gatewayCommand(), url, env, pass, log }))
   }
   return gateways
 }
 
-/** The entry beside this file, in the language of this file: TypeScript in the sources, JavaScript in the package. */
+/** The entry point next to this folder: TypeScript in the sources, JavaScript in the package. */
 function gatewayCommand() {
   const here = fileURLToPath(import.meta.url)
   const entry = path.resolve(path.dirname(here), `../gateway-process${path.extname(here)}`)

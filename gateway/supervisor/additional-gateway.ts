@@ -5,32 +5,32 @@ import { AgentProcess, type Command } from './agent-process.ts'
 import { Backoff } from './backoff.ts'
 import { watchForHang } from './watchdog.ts'
 
-export interface FurtherGatewayOptions {
+export interface AdditionalGatewayOptions {
   command: Command
-  /** Where it listens. */
+  /** Address at which it listens. */
   url: string
-  /** As ours, but what is its own. */
+  /** The environment of this gateway with a different port. */
   env: NodeJS.ProcessEnv
   pass: (line: string) => void
   log: Log
-  /** Time it has until it answers for the first time. Default 60 s. */
+  /** Time until the first successful health check. Default 60 s. */
   startLimitMs?: number
-  /** Time it has to stop. Default 15 s. */
+  /** Time to stop. Default 15 s. */
   stopLimitMs?: number
 }
 
-/** Another gateway on this machine, beside the one that runs the agents; kept running until it is stopped. */
-export class FurtherGateway {
+/** An additional gateway process on this machine. Restarted until it is stopped. */
+export class AdditionalGateway {
   readonly url: string
-  /** Whether its first start came to something. */
+  /** Resolves after the first start attempt; true if the gateway became healthy. */
   readonly settled: Promise<boolean>
-  readonly #options: FurtherGatewayOptions
+  readonly #options: AdditionalGatewayOptions
   readonly #settle: (ready: boolean) => void
   readonly #stopping = new AbortController()
   readonly #ended: Promise<void>
   #process: AgentProcess | undefined
 
-  constructor(options: FurtherGatewayOptions) {
+  constructor(options: AdditionalGatewayOptions) {
     this.url = options.url
     this.#options = options
     const { promise, resolve } = Promise.withResolvers<boolean>()
@@ -59,7 +59,7 @@ export class FurtherGateway {
       this.#settle(false)
       if (signal.aborted) return
       const restartInMs = backoff.next(Date.now() - startedAt)
-      log.warn({ url, restart_in_ms: restartInMs }, `a further gateway ended: ${how}`)
+      log.warn({ url, restart_in_ms: restartInMs }, `additional gateway ended: ${how}`)
       await wait(restartInMs, undefined, { signal }).catch(() => undefined)
     }
   }
@@ -83,7 +83,7 @@ export class FurtherGateway {
     return `${signal ?? `exit code ${code}`} ${lastLines.join(' | ')} (${url})`
   }
 
-  /** Ends it when it does not begin to answer, or stops to. */
+  /** Kills the process if it does not become healthy, or hangs later. */
   async #watch(process: AgentProcess, over: AbortSignal): Promise<void> {
     const { url, startLimitMs = 60_000 } = this.#options
     const until = Date.now() + startLimitMs
