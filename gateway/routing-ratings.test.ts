@@ -56,8 +56,8 @@ test('a rating given at the agent itself stands in what it tells its gateway', a
   const task = await alice.sendAndWait('hello')
   await alice.call('tasks/feedback', { task_id: task.id, feedback: 'good', rating: 4 })
   expect(own.app.services.figures.outcomesSince(0)).toEqual([
-    { task_id: task.id, state: 'completed' },
-    { task_id: task.id, state: 'completed', rating: 4 },
+    { taskId: task.id, state: 'completed' },
+    { taskId: task.id, state: 'completed', rating: 4 },
   ])
   await expect(
     alice.call('tasks/feedback', { task_id: randomUUID(), feedback: '', rating: 1 }),

@@ -3,6 +3,7 @@ import type { Caller } from '@parley/kit/auth/caller'
 import { addressOf } from '@parley/kit/http/request-limits'
 import { requireJson } from '@parley/kit/http/require-json'
 import { parseNegotiation } from '@parley/negotiation/score/request'
+import { gatewayAnswerOut } from '@parley/wire/codecs/parley/negotiation'
 import { parseParams } from '@parley/wire/codecs/parley/params'
 import { ParleyError } from '@parley/wire/errors'
 import { parseJson } from '@parley/wire/jsonrpc/parse-json'
@@ -38,7 +39,7 @@ export function addNegotiationRoutes(app: FastifyInstance, routes: NegotiationRo
     const decision = await negotiator.decide(question)
     await negotiator.recordInBackground(decision, question)
     void reply.header('x-negotiation-id', decision.id).header('cache-control', 'no-store')
-    return decision.answer
+    return gatewayAnswerOut(decision.answer)
   })
   app.get<{ Params: { id: string } }>('/negotiations/:id', async (request, reply) => {
     const caller = await callerOf(routes, request)

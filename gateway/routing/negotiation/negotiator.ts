@@ -1,10 +1,10 @@
 import { randomBytes } from 'node:crypto'
 import type { Log } from '@parley/kit/process/log'
 import type { AgentIndex, Ranked, Ranking, RankOptions } from '@parley/negotiation/index/agent-index'
-import { negotiationOut } from '@parley/negotiation/score/answer'
 import type { NegotiationRequest } from '@parley/negotiation/score/request'
 import { sharesOf } from '@parley/negotiation/score/weighted'
-import type { JsonObject } from '@parley/wire/model/task'
+import { routingRecordOut } from '@parley/wire/codecs/parley/negotiation'
+import type { Candidate, GatewayNegotiation, NamedAgent } from '@parley/wire/model/negotiation'
 import { timestampOf } from '@parley/wire/model/timestamp'
 import { isNewcomer } from '../../registry/admission.ts'
 import type { AgentEntry } from '../../registry/entry.ts'
@@ -65,7 +65,7 @@ export interface Decision {
   /** Those that can do it, in the order in which they are tried, with those that are temporarily away. */
   order: Choice[]
   /** The answer for the best agent, with the fields that the gateway adds (spec/negotiation.md#gateway). */
-  answer: JsonObject
+  answer: GatewayNegotiation
   tried: DeliveryAttempt[]
 }
 
@@ -216,43 +216,36 @@ export class Negotiator {
       id,
       at,
       ...(owner === undefined ? { holder: anonymousHolder(address, this.#options.holderKey) } : { owner }),
-      body: {
-        ...answer,
+      body: routingRecordOut(answer, {
         method,
-        decided_at: timestampOf(at * 1000),
+        decidedAt: timestampOf(at * 1000),
         chosen: (method === 'agent/negotiation' ? best?.slug : takenBy(tried)) ?? null,
         tried: tried.map(({ agent, outcome }) => ({ agent, outcome })),
-        asked: askedOut(wanted),
-      },
+        asked: { ...wanted, taskSummary: undefined, taskDetails: undefined },
+      }),
     }
   }
 
-  /** The candidates in short, for an error's `data`. */
-  candidatesOut(candidates: readonly Ranked[]): JsonObject[] {
-    return candidates.map((ranked) => this.#candidate(ranked))
-  }
-
-  #answer(id: string, ranking: Ranking, best: Ranked | undefined): JsonObject {
+  #answer(id: string, ranking: Ranking, best: Ranked | undefined): GatewayNegotiation {
     return {
-      ...(best === undefined ? nobody : (negotiationOut(best) as unknown as JsonObject)),
-      agent: best === undefined ? null : this.#agent(best),
-      candidates: this.candidatesOut(ranking.candidates),
-      candidates_total: ranking.total,
-      excluded: ranking.excluded.map(({ id, slug, rule, temporary }) => {
-        const entry = temporary === true ? this.#options.registry.find(id) : undefined
+      id,
+      best: best && this.#candidate(best),
+      candidates: ranking.candidates.map((ranked) => this.#candidate(ranked)),
+      candidatesTotal: ranking.total,
+      excluded: ranking.excluded.map(({ id: agent, slug, rule, temporary }) => {
+        const entry = temporary === true ? this.#options.registry.find(agent) : undefined
         const isAway = entry !== undefined && this.#absenceOf(entry) !== undefined
         return { agent: slug, rule, ...(isAway && { temporary: true }) }
       }),
-      excluded_total: ranking.excludedTotal,
-      negotiation_id: id,
+      excludedTotal: ranking.excludedTotal,
     }
   }
 
-  #candidate(ranked: Ranked): JsonObject {
-    return { agent: this.#agent(ranked), ...(negotiationOut(ranked) as unknown as JsonObject) }
+  #candidate(ranked: Ranked): Candidate {
+    return { agent: this.#agent(ranked), answer: ranked }
   }
 
-  #agent({ id, slug }: Ranked): JsonObject {
+  #agent({ id, slug }: Ranked): NamedAgent {
     const { registry, gatewayUrl } = this.#options
     const entry = registry.find(id)
     return {
@@ -290,40 +283,4 @@ const newcomerReason =
 /** The agent that has the message, or may have it; undefined where none of those that were tried does. */
 function takenBy(tried: readonly DeliveryAttempt[]): string | undefined {
   return tried.findLast(({ outcome }) => outcome === 'answered' || outcome === 'unknown')?.agent
-}
-
-const nobody: JsonObject = {
-  can_handle: false,
-  score: 0,
-  confidence: 1,
-  rejection_reason: 'no agent is a candidate',
-  reasons: ['no agent is a candidate'],
-  subscores: { skill_match: 0, io_compatibility: 0, performance: 0, load: 0, cost: 0 },
-  skill_matches: [],
-  queue_depth: 0,
-}
-
-/** Everything but the words. */
-function askedOut(wanted: NegotiationRequest): JsonObject {
-  const { weights } = wanted
-  const out: JsonObject = {
-    weights: {
-      skill_match: weights.skillMatch,
-      io_compatibility: weights.ioCompatibility,
-      performance: weights.performance,
-      load: weights.load,
-      cost: weights.cost,
-    },
-  }
-  const fields = {
-    input_mime_types: wanted.inputMimeTypes,
-    output_mime_types: wanted.outputMimeTypes,
-    max_latency_ms: wanted.maxLatencyMs,
-    max_cost_amount: wanted.maxCostAmount,
-    required_tools: wanted.requiredTools,
-    forbidden_tools: wanted.forbiddenTools,
-    min_score: wanted.minScore,
-  }
-  for (const [name, value] of Object.entries(fields)) if (value !== undefined) out[name] = value
-  return out
 }

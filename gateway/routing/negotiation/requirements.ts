@@ -1,5 +1,6 @@
 import { type NegotiationRequest, parseNegotiation } from '@parley/negotiation/score/request'
 import { usualWeights } from '@parley/negotiation/score/usual'
+import { queryOut } from '@parley/wire/codecs/parley/negotiation'
 import type { MessageSend } from '@parley/wire/codecs/parley/params'
 import { ParleyError } from '@parley/wire/errors'
 
@@ -21,11 +22,13 @@ export function requirementsOf(
   try {
     return parseNegotiation({
       // Of a message without words nobody knows what it wants: a blank suits no skill.
-      task_summary: textOf(message) || ' ',
-      input_mime_types: typesOf(message),
-      ...(outputs.length > 0 && { output_mime_types: outputs }),
-      weights: usualWeights,
-      min_score: minScore,
+      ...queryOut({
+        taskSummary: textOf(message) || ' ',
+        inputMimeTypes: typesOf(message),
+        outputMimeTypes: outputs.length > 0 ? outputs : undefined,
+        weights: usualWeights,
+        minScore,
+      }),
       ...given,
     })
   } catch (error) {

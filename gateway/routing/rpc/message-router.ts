@@ -143,7 +143,7 @@ export class MessageRouter {
       await record()
       if (sending.shown?.kind === 'transfer') throw payeeUnknown(named)
       await this.#requireToken(sending, question)
-      throw noAgent(decision, negotiator.candidatesOut(decision.ranking.candidates.slice(0, 5)), named)
+      throw noAgent(decision, named)
     }
     // A payment is shown to one agent: one that was busy may have taken it.
     const tries = sending.shown === undefined ? triesMax : 1

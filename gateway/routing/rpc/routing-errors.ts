@@ -1,23 +1,16 @@
+import { noAgentData } from '@parley/wire/codecs/parley/negotiation'
 import { ParleyError } from '@parley/wire/errors'
-import type { JsonObject } from '@parley/wire/model/task'
 import type { Choice } from '../negotiation/choices.ts'
 import type { Decision, DeliveryAttempt } from '../negotiation/negotiator.ts'
 
 type Headers = Record<string, string>
 
+const candidatesShown = 5
+
 /** No agent can do it: the best candidates, with the reasons (spec/gateway-routing.md#json-rpc-without-an-agent). */
-export function noAgent(decision: Decision, candidates: JsonObject[], headers: Headers): ParleyError {
-  return new ParleyError('UnsupportedOperation', {
-    message: 'No agent can do this',
-    data: {
-      reason: 'no_agent',
-      negotiation_id: decision.id,
-      candidates,
-      excluded: decision.answer['excluded'],
-      excluded_total: decision.answer['excluded_total'],
-    },
-    headers,
-  })
+export function noAgent({ answer }: Decision, headers: Headers): ParleyError {
+  const data = noAgentData({ ...answer, candidates: answer.candidates.slice(0, candidatesShown) })
+  return new ParleyError('UnsupportedOperation', { message: 'No agent can do this', data, headers })
 }
 
 /**

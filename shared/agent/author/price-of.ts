@@ -1,3 +1,4 @@
+import { skillIdIn } from '@parley/wire/codecs/parley/metadata'
 import { toAtomic } from '@parley/wire/model/amount'
 import { inAdvance, type Price } from '@parley/wire/model/price'
 import type { Agent } from './agent.ts'
@@ -24,7 +25,7 @@ export function allPrices({ executionCost, skills }: Agent): Price[] {
  */
 export function priceOf(agent: Agent, { metadata }: MessageMetadata): Price[] {
   const { skills, executionCost = nothing } = agent
-  const named = metadata?.['skill_id'] ?? metadata?.['skillId']
+  const named = skillIdIn(metadata)
   if (typeof named === 'string') {
     const skill = skills.find(({ id }) => id === named)
     return skill === undefined ? nothing : (skill.executionCost ?? executionCost)

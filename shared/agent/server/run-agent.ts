@@ -14,6 +14,7 @@ import { type Running, run } from '@parley/kit/process/run'
 import { ExposedSecretFile } from '@parley/kit/process/secret-file'
 import { ConfigError } from '@parley/kit/process/settings'
 import { defaultDialect } from '@parley/wire/codecs/dialects'
+import type { Heartbeat } from '@parley/wire/model/registry'
 import { loadAgent } from '../author/load-agent.ts'
 import { type AgentApp, startAgentApp } from './app.ts'
 import { agentCard } from './discovery/agent-card.ts'
@@ -208,14 +209,14 @@ function tokenSource({ config, secrets, client }: MembershipParts): TokenSource 
 /** Three heartbeats. */
 const outcomesForMs = 30_000
 
-function figuresOf({ services: { scheduler, figures } }: AgentApp) {
+function figuresOf({ services: { scheduler, figures } }: AgentApp): Heartbeat {
   return {
-    queue_depth: scheduler.waiting,
-    active_tasks: scheduler.active,
+    queueDepth: scheduler.waiting,
+    activeTasks: scheduler.active,
     completed: figures.completed,
     failed: figures.failed,
-    latency_p50_ms: figures.percentile(0.5),
-    latency_p95_ms: figures.percentile(0.95),
+    latencyP50Ms: figures.percentile(0.5),
+    latencyP95Ms: figures.percentile(0.95),
     // More than once each: a heartbeat may be lost, and the gateway takes an outcome once.
     outcomes: figures.outcomesSince(Date.now() - outcomesForMs),
   }

@@ -1,5 +1,6 @@
 import { randomBytes, randomUUID } from 'node:crypto'
 import { ParleyError } from '@parley/wire/errors'
+import type { PaymentSession } from '@parley/wire/model/payment'
 import { timestamp, timestampOf } from '@parley/wire/model/timestamp'
 import type { PaymentRecord, PaymentTerms } from '../store/payment-store.ts'
 import { termsAlone } from './buy.ts'
@@ -15,7 +16,7 @@ interface Parts {
   sandbox: boolean
 }
 
-/** `expires_at` bounds the time for the payment (spec/payments.md#payment-session). */
+/** `expiresAt` bounds the time for the payment (spec/payments.md#payment-session). */
 const payWithinMs = 15 * 60_000
 const waitMaxMs = 60_000
 /** Another process may decide. */
@@ -23,7 +24,7 @@ const lookAgainMs = 1000
 /** Sessions that wait for their payment, of one caller and of all. */
 const openMax = { owner: 10_000, all: 100_000 }
 
-export type SessionStatus = 'pending' | 'completed' | 'failed' | 'expired'
+export type SessionStatus = PaymentSession['status']
 
 /** Paid by a person or a program, used by one later `message/send` (spec/payments.md#payment-session). */
 export class PaymentSessions {
@@ -120,29 +121,15 @@ export function statusOf({ state, expiresAt, txHash }: PaymentRecord): SessionSt
   return txHash === undefined ? 'pending' : 'completed'
 }
 
-/** A payment session as it goes out (spec/payments.md#payment-session). `baseUrl`: where the caller reaches the agent. */
-export function sessionOut(record: PaymentRecord, baseUrl: string) {
-  const { terms, payer, txHash, completedAt, expiresAt = 0 } = record
-  const status = statusOf(record)
+/** The session as its owner sees it. @param baseUrl the address that the caller used to reach the agent */
+export function sessionOf(record: PaymentRecord, baseUrl: string): PaymentSession {
+  const { expiresAt = 0 } = record
   return {
-    session_id: record.id,
-    status,
-    amount: terms.amount,
-    asset: terms.asset,
-    network: terms.network,
-    pay_to: terms.payTo,
-    decimals: terms.decimals,
-    created_at: record.createdAt,
-    expires_at: timestampOf(expiresAt * 1000),
-    capture_url: `${baseUrl}/pay/${record.captureToken ?? ''}`,
-    sandbox: record.sandbox ? true : undefined,
-    ...(status === 'completed' && {
-      payer,
-      tx_hash: txHash,
-      completed_at: completedAt,
-      spent: record.state !== 'settled',
-    }),
-    ...(status === 'failed' && { reason: record.reason }),
+    ...record,
+    status: statusOf(record),
+    expiresAt: timestampOf(expiresAt * 1000),
+    captureUrl: `${baseUrl}/pay/${record.captureToken ?? ''}`,
+    spent: record.state !== 'settled',
   }
 }
 

@@ -1,4 +1,6 @@
 import type { IncomingHttpHeaders } from 'node:http'
+import { paymentSessionIdIn } from '@parley/wire/codecs/parley/metadata'
+import { readSessionId } from '@parley/wire/codecs/parley/payments'
 import { parseJson } from '@parley/wire/jsonrpc/parse-json'
 import { z } from 'zod'
 import type { SignedTransfer } from '../store/payment-store.ts'
@@ -55,8 +57,7 @@ export function readPresented(
 ): Presented | undefined {
   const payment = headers['payment-signature'] ?? headers['x-payment']
   if (payment !== undefined) return readPayment(payment)
-  const session =
-    headers['x-payment-session'] ?? metadata?.['payment_session_id'] ?? metadata?.['paymentSessionId']
+  const session = headers['x-payment-session'] ?? paymentSessionIdIn(metadata)
   return session === undefined || session === null ? undefined : sessionOf(session)
 }
 
@@ -71,8 +72,8 @@ function readPayment(header: unknown): Presented {
 export function readPayload(given: unknown): Presented {
   if (typeof given !== 'object' || given === null) throw new PaymentRefused('invalid_payload')
   const fields = given as Record<string, unknown>
-  if (fields['session_id'] !== undefined && fields['payload'] === undefined)
-    return sessionOf(fields['session_id'])
+  const sessionId = readSessionId(fields)
+  if (sessionId !== undefined && fields['payload'] === undefined) return sessionOf(sessionId)
   const version = fields['x402Version']
   if (version === 2) {
     const read = parsed(version2, given)

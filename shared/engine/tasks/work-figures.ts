@@ -1,3 +1,5 @@
+import type { TaskOutcome } from '@parley/wire/model/registry'
+
 /** How many of the newest runs the percentiles look at. */
 const newestRuns = 256
 const outcomesMax = 500
@@ -30,11 +32,11 @@ export class WorkFigures {
   }
 
   /** How tasks ended or were rated after that moment (milliseconds since 1970), in order; the newest 500. */
-  outcomesSince(moment: number) {
+  outcomesSince(moment: number): TaskOutcome[] {
     return this.#outcomes
       .slice(-outcomesMax)
       .filter(({ at }) => at > moment)
-      .map(({ taskId, state, rating }) => ({ task_id: taskId, state, ...(rating && { rating }) }))
+      .map(({ taskId, state, rating }) => ({ taskId, state, ...(rating && { rating }) }))
   }
 
   #note(outcome: Outcome): void {

@@ -1,3 +1,4 @@
+import { type Health, healthOut } from '@parley/wire/codecs/parley/health'
 import { timestamp } from '@parley/wire/model/timestamp'
 import type { FastifyInstance } from 'fastify'
 
@@ -33,13 +34,13 @@ export function addHealthRoute(app: FastifyInstance, options: HealthOptions): Fa
   const ask = shared(() => Promise.all([askAll(options.mandatory), askAll(options.shown)]))
   app.get('/health', async (_request, reply) => {
     const [mandatory, shown] = await ask()
-    const well = Object.values(mandatory).every((answer) => answer === 'ok')
-    const ready = well && !options.draining()
-    const uptime = Number((process.hrtime.bigint() - started) / 1_000_000_000n)
+    const strictReady = Object.values(mandatory).every((answer) => answer === 'ok')
+    const ready = strictReady && !options.draining()
+    const uptimeSeconds = Number((process.hrtime.bigint() - started) / 1_000_000_000n)
     return reply
       .code(ready ? 200 : 503)
       .header('cache-control', 'no-store')
-      .send(healthBody(options, { well, ready, uptime, checks: checksOf(mandatory, shown) }))
+      .send(healthBody(options, { ready, strictReady, uptimeSeconds, checks: checksOf(mandatory, shown) }))
   })
   return async () => {
     const [mandatory] = await ask()
@@ -55,30 +56,16 @@ function checksOf(mandatory: Record<string, string>, shown: Record<string, strin
 
 function healthBody(
   options: HealthOptions,
-  now: { well: boolean; ready: boolean; uptime: number; checks: Record<string, string | undefined> },
+  now: Pick<Health, 'ready' | 'strictReady' | 'uptimeSeconds' | 'checks'>,
 ) {
-  return {
-    version: options.version,
-    health: now.ready ? 'healthy' : 'degraded',
-    status: now.ready ? 'ok' : 'degraded',
-    ready: now.ready,
-    uptime_seconds: now.uptime,
+  return healthOut({
+    ...options,
+    ...now,
     timestamp: timestamp(),
-    runtime: {
-      storage_backend: options.storageBackend,
-      scheduler_backend: options.schedulerBackend,
-      task_manager_running: options.taskManagerRunning(),
-      strict_ready: now.well,
-    },
-    application: { penguin_id: options.id, agent_did: options.did },
-    system: {
-      python_version: 'n/a',
-      node_version: process.versions.node,
-      platform: process.platform,
-      environment: options.environment,
-    },
-    checks: now.checks,
-  }
+    taskManagerRunning: options.taskManagerRunning(),
+    nodeVersion: process.versions.node,
+    platform: process.platform,
+  })
 }
 
 /** Anybody may ask for the health: those who ask while an answer is under way share it, so that the disk is asked once. */

@@ -1,3 +1,4 @@
+import { queryFields } from '@parley/wire/codecs/parley/negotiation'
 import { modesMatch } from '@parley/wire/model/mime'
 import { amountOf } from './amount.ts'
 import { estimateOf } from './estimate.ts'
@@ -47,13 +48,13 @@ export function brokenByFacts(offer: Offer, wanted: NegotiationRequest): string 
   if (maxCostAmount !== undefined && offer.price !== undefined) {
     const price = amountOf(offer.price.amount)
     const most = amountOf(maxCostAmount)
-    if (price === undefined) return 'its price cannot be read, and max_cost_amount is set'
+    if (price === undefined) return `its price cannot be read, and ${queryFields.maxCostAmount} is set`
     if (most !== undefined && price > most)
-      return `price ${offer.price.amount} is above max_cost_amount ${maxCostAmount}`
+      return `price ${offer.price.amount} is above ${queryFields.maxCostAmount} ${maxCostAmount}`
   }
   if (maxLatencyMs === undefined) return undefined
   const { latencyMs } = estimateOf(offer)
   return latencyMs !== undefined && latencyMs > 2 * maxLatencyMs
-    ? `estimated ${latencyMs} ms is more than twice max_latency_ms`
+    ? `estimated ${latencyMs} ms is more than twice ${queryFields.maxLatencyMs}`
     : undefined
 }

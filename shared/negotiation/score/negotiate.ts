@@ -1,3 +1,4 @@
+import { queryFields } from '@parley/wire/codecs/parley/negotiation'
 import { brokenConstraint } from './constraints.ts'
 import { type Estimate, estimateOf, successOf } from './estimate.ts'
 import type { Knowledge } from './knowledge.ts'
@@ -48,7 +49,9 @@ export function negotiate(offer: Offer, wanted: NegotiationRequest, knowledge: K
   const minScore = wanted.minScore ?? 0
   const canHandle = subscores.skillMatch > 0 && score >= minScore
   const refusal =
-    subscores.skillMatch > 0 ? `score ${score} is below min_score ${minScore}` : 'no skill matches the task'
+    subscores.skillMatch > 0
+      ? `score ${score} is below ${queryFields.minScore} ${minScore}`
+      : 'no skill matches the task'
   return {
     canHandle,
     score,

@@ -5,7 +5,7 @@ import type { AgentCard } from '../model/card.ts'
 import type { DeprecationMark } from '../model/deprecation.ts'
 import type { StreamItem, TaskEvent } from '../model/event.ts'
 import type { Operation } from '../model/operation.ts'
-import type { Part } from '../model/task.ts'
+import type { Part, Task } from '../model/task.ts'
 
 /**
  * One dialect of the wire: translates between the bytes of clients and the model. Methods, the task engine and webhooks
@@ -46,8 +46,47 @@ export interface Codec {
   /** The body of a webhook delivery. */
   writeWebhook(event: TaskEvent): WebhookBody
 
-  /** For clients: the method name of an operation. */
+  // For clients, and for gateways that pass on what others wrote.
+
   methodOf(operation: Operation): string
+  writeParams<O extends keyof ClientParams>(operation: O, params: ClientParams[O]): object
+  /** A task of another server within bounds, without its history. Undefined when the JSON is no task. */
+  readTaskOutput(json: unknown): Task | undefined
+  /** The task that an answer, or an event of a stream, is about. Undefined when it is not an object. */
+  readTaskReference(json: unknown): TaskReference | undefined
+  /** Identity and position of an item in a list that is merged with others. */
+  readListItem(list: 'listTasks' | 'listContexts', json: unknown): ListItem
+}
+
+/** Params that clients write by themselves; those of other operations are passed on as they are. */
+export type ClientParams = {
+  [O in
+    | 'getTask'
+    | 'listTasks'
+    | 'cancelTask'
+    | 'listTaskEvents'
+    | 'resubscribe'
+    | 'setPushConfig'
+    | 'getPushConfig'
+    | 'listPushConfigs'
+    | 'deletePushConfig']: Undefinable<Calls[O]['params']>
+}
+
+/** What the server fills in may be absent. */
+type Undefinable<T> = Pick<T, Extract<keyof T, 'taskId'>> & {
+  [K in Exclude<keyof T, 'taskId'>]?: T[K] | undefined
+}
+
+/** Ids as another server wrote them: of any type. */
+export interface TaskReference {
+  taskId: unknown
+  contextId: unknown
+}
+
+export interface ListItem {
+  id: string
+  /** Creation of a task, last change of a context. */
+  at: string
 }
 
 /** The operation of a method name. Answers to a deprecated method or param carry the `Deprecation` header. */

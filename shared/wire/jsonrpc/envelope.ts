@@ -48,6 +48,11 @@ export function errorEnvelope(
   return JSON.stringify({ jsonrpc: '2.0', id, error: { code, message, data } })
 }
 
+/** The `result` of an answer; undefined where there is none. */
+export function resultIn(answer: unknown): unknown {
+  return isObject(answer) ? answer['result'] : undefined
+}
+
 export function isObject(value: unknown): value is Record<string, unknown> {
   return typeof value === 'object' && value !== null && !Array.isArray(value)
 }

@@ -1,10 +1,10 @@
 import { sendCacheable } from '@parley/kit/http/send-cacheable'
 import { cardPaths, dialectOf } from '@parley/wire/codecs/dialects'
+import { skillDetailOut, skillSummaryOut } from '@parley/wire/codecs/parley/skills'
 import { ParleyError } from '@parley/wire/errors'
 import type { FastifyInstance } from 'fastify'
 import type { Agent, Skill } from '../../author/agent.ts'
-import { agentCard, type PricesShown } from '../discovery/agent-card.ts'
-import { findSkill, skillDetail, skillSummary } from '../discovery/skill-out.ts'
+import { agentCard, documentationPath, type PricesShown } from '../discovery/agent-card.ts'
 
 interface Discovered {
   agent: Agent
@@ -22,11 +22,11 @@ export function addDiscoveryRoutes(app: FastifyInstance, { agent, did, baseUrl, 
       return sendCacheable(request, reply, JSON.stringify(codec.writeCard(card)))
     })
   app.get('/agent/skills', async () => ({
-    skills: agent.skills.map(skillSummary),
+    skills: agent.skills.map((skill) => skillSummaryOut(listingOf(skill))),
     total: agent.skills.length,
   }))
   app.get<{ Params: { id: string } }>('/agent/skills/:id', async (request) =>
-    skillDetail(requireSkill(agent.skills, request.params.id)),
+    skillDetailOut(listingOf(requireSkill(agent.skills, request.params.id))),
   )
   app.get<{ Params: { id: string } }>('/agent/skills/:id/documentation', async (request, reply) => {
     const { documentation } = requireSkill(agent.skills, request.params.id)
@@ -35,8 +35,10 @@ export function addDiscoveryRoutes(app: FastifyInstance, { agent, did, baseUrl, 
   })
 }
 
+const listingOf = (skill: Skill) => ({ ...skill, documentationPath: documentationPath(skill) })
+
 function requireSkill(skills: readonly Skill[], idOrName: string): Skill {
-  const skill = findSkill(skills, idOrName)
+  const skill = skills.find(({ id }) => id === idOrName) ?? skills.find(({ name }) => name === idOrName)
   if (skill === undefined) throw skillNotFound('skill')
   return skill
 }

@@ -2,7 +2,13 @@ import type { Payments } from '@parley/engine/payments/payments'
 import type { PaymentRecord, PaymentState } from '@parley/engine/store/payment-store'
 import type { Authenticator } from '@parley/kit/auth/authenticate'
 import { parseParams } from '@parley/wire/codecs/parley/params'
-import { wireObject } from '@parley/wire/codecs/parley/spelling'
+import {
+  decisionIn,
+  ledgerOut,
+  ledgerPaymentOut,
+  refundIn,
+  txHashPath,
+} from '@parley/wire/codecs/parley/payments'
 import { ParleyError } from '@parley/wire/errors'
 import { deprecationHeader } from '@parley/wire/model/deprecation'
 import { timestampOf } from '@parley/wire/model/timestamp'
@@ -16,9 +22,6 @@ const listQuery = z.object({
   limit: z.coerce.number().int().min(1).max(1000).default(100),
   cursor: z.coerce.number().int().min(0).default(0),
 })
-const txHash = z.string().regex(/^0x[\da-fA-F]{64}$/, 'must be the hash of a transaction')
-const refundedBody = wireObject({ txHash: txHash.optional() })
-const decisionBody = wireObject({ settled: z.boolean(), txHash: txHash.optional() })
 
 type ById = { Params: { id: string } }
 
@@ -57,12 +60,13 @@ export function addLedgerRoutes(
     const mark = deprecatedStates[state ?? '']
     if (mark !== undefined) reply.headers(deprecationHeader([mark]))
     if (page.nextCursor !== undefined) reply.header('x-next-cursor', String(page.nextCursor))
-    return { payments: page.items.map(paymentOut), counts, next_cursor: page.nextCursor }
+    const shown = page.items.map((payment) => ({ ...payment, state: stateOut(payment.state) }))
+    return ledgerOut(shown, counts, page.nextCursor)
   })
   // Said before the money is sent back: of two operators, one is the first.
   app.post<ById>('/payments/:id/refunded', { config: { audit: 'payment.refund' } }, async (request) => {
     await allow(request, 'agent:write')
-    const body = parseParams(refundedBody, jsonBody(request))
+    const body = parseParams(refundIn, jsonBody(request))
     const payment = await found(request.params.id)
     const done = await ledger.change(payment, { kind: 'refund', txHash: body.txHash })
     if ('record' in done) return paymentOut(done.record)
@@ -70,7 +74,7 @@ export function addLedgerRoutes(
   })
   app.post<ById>('/payments/:id/decide', { config: { audit: 'payment.decide' } }, async (request) => {
     await allow(request, 'agent:write')
-    const body = parseParams(decisionBody, jsonBody(request))
+    const body = parseParams(decisionIn, jsonBody(request))
     const payment = await found(request.params.id)
     if (payment.state !== 'unknown') throw conflict(payment, 'unknown')
     return paymentOut(await payments.decide(payment, decisionOf(payment, body)))
@@ -78,13 +82,13 @@ export function addLedgerRoutes(
 }
 
 /** @throws ParleyError Conflict for a failure that is not certain yet, InvalidParams */
-function decisionOf(payment: PaymentRecord, { settled, txHash: hash }: z.output<typeof decisionBody>) {
+function decisionOf(payment: PaymentRecord, { settled, txHash: hash }: z.output<typeof decisionIn>) {
   if (!settled) {
     requireExpired(payment)
     return { state: 'failed', reason: 'operator' } as const
   }
   if (hash === undefined) {
-    const issues = [{ path: 'tx_hash', message: 'is missing: the transaction that settled it' }]
+    const issues = [{ path: txHashPath, message: 'is missing: the transaction that settled it' }]
     throw new ParleyError('InvalidParams', { data: { issues } })
   }
   return { state: 'settled', txHash: hash, payer: payment.payer ?? '' } as const
@@ -106,30 +110,5 @@ const conflict = ({ state }: PaymentRecord, needed: PaymentState) =>
     data: { reason: stateOut(state) },
   })
 
-/** What a refund needs, and no signature. */
-function paymentOut(payment: PaymentRecord) {
-  const { terms } = payment
-  return {
-    payment_id: payment.id,
-    kind: payment.kind,
-    state: stateOut(payment.state),
-    reason: payment.reason,
-    owner: payment.owner,
-    payer: payment.payer,
-    amount: terms.amount,
-    amount_atomic: terms.atomic,
-    decimals: terms.decimals,
-    asset: terms.asset,
-    asset_name: terms.extra.name,
-    network: terms.network,
-    pay_to: terms.payTo,
-    tx_hash: payment.txHash,
-    task_id: payment.taskId,
-    sandbox: payment.sandbox ? true : undefined,
-    attempts: payment.attempts,
-    created_at: payment.createdAt,
-    updated_at: payment.updatedAt,
-    completed_at: payment.completedAt,
-    refund_tx_hash: payment.refundTxHash,
-  }
-}
+const paymentOut = (payment: PaymentRecord) =>
+  ledgerPaymentOut({ ...payment, state: stateOut(payment.state) })

@@ -1,8 +1,8 @@
 import { requireJson } from '@parley/kit/http/require-json'
-import { negotiationOut } from '@parley/negotiation/score/answer'
 import { negotiate } from '@parley/negotiation/score/negotiate'
 import type { Offer } from '@parley/negotiation/score/offer'
 import { parseNegotiation } from '@parley/negotiation/score/request'
+import { answerOut } from '@parley/wire/codecs/parley/negotiation'
 import { parseJson } from '@parley/wire/jsonrpc/parse-json'
 import type { FastifyInstance } from 'fastify'
 
@@ -11,6 +11,6 @@ export function addNegotiationRoute(app: FastifyInstance, offer: () => Offer): v
   app.post('/agent/negotiation', async (request) => {
     requireJson(request)
     const wanted = parseNegotiation(parseJson((request.body as Buffer | undefined) ?? Buffer.alloc(0)))
-    return negotiationOut(negotiate(offer(), wanted))
+    return answerOut(negotiate(offer(), wanted))
   })
 }

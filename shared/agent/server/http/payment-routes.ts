@@ -1,12 +1,14 @@
 import { PaymentRefused, PaymentRequired } from '@parley/engine/payments/payment-refused'
 import type { Payments } from '@parley/engine/payments/payments'
-import { sessionOut } from '@parley/engine/payments/sessions'
+import { sessionOf } from '@parley/engine/payments/sessions'
 import { type Presented, readPayload, readPresented } from '@parley/engine/payments/x-payment'
 import { requirementsOf } from '@parley/engine/payments/x402'
 import type { PaymentRecord } from '@parley/engine/store/payment-store'
 import type { Authenticator } from '@parley/kit/auth/authenticate'
 import { uuid } from '@parley/wire/codecs/parley/message'
+import { withSkillId } from '@parley/wire/codecs/parley/metadata'
 import { parseParams } from '@parley/wire/codecs/parley/params'
+import { sessionOut } from '@parley/wire/codecs/parley/payments'
 import { wireObject } from '@parley/wire/codecs/parley/spelling'
 import { ParleyError } from '@parley/wire/errors'
 import { inAdvance, type Price } from '@parley/wire/model/price'
@@ -44,7 +46,9 @@ export function addPaymentRoutes(app: FastifyInstance, routes: PaymentRoutes): v
     const payments = requirePayments(services)
     const price = await wantedPrice(services, owner, parseParams(startBody, jsonBody(request)))
     const session = await payments.sessions.start(owner, price)
-    return reply.header('cache-control', 'no-store').send(sessionOut(session, baseOf(routes, request)))
+    return reply
+      .header('cache-control', 'no-store')
+      .send(sessionOut(sessionOf(session, baseOf(routes, request))))
   })
   app.get<{ Params: { sessionId: string } }>('/api/payment-status/:sessionId', async (request, reply) => {
     const { id: owner } = await callerOf(authenticator, request, 'agent:read')
@@ -53,7 +57,9 @@ export function addPaymentRoutes(app: FastifyInstance, routes: PaymentRoutes): v
     const id = request.params.sessionId.toLowerCase()
     const waits = wait !== 'false' && wait !== '0'
     const session = waits ? await sessions.wait(id, owner, leaving(reply)) : await sessions.find(id, owner)
-    return reply.header('cache-control', 'no-store').send(sessionOut(session, baseOf(routes, request)))
+    return reply
+      .header('cache-control', 'no-store')
+      .send(sessionOut(sessionOf(session, baseOf(routes, request))))
   })
   addCaptureRoutes(app, routes)
 }
@@ -62,7 +68,7 @@ export function addPaymentRoutes(app: FastifyInstance, routes: PaymentRoutes): v
 function addCaptureRoutes(app: FastifyInstance, routes: PaymentRoutes): void {
   const { services } = routes
   const shown = (request: FastifyRequest, session: PaymentRecord) => ({
-    session: sessionOut(session, baseOf(routes, request)),
+    session: sessionOut(sessionOf(session, baseOf(routes, request))),
     resource: resourceOf(services, baseOf(routes, request)),
     accepts: [requirementsOf(session.terms)],
   })
@@ -139,7 +145,7 @@ async function pricesFor(
   }
   if (skillId !== undefined && !agent.skills.some(({ id }) => id === skillId))
     throw new ParleyError('SkillNotFound')
-  const metadata = skillId === undefined ? {} : { metadata: { skill_id: skillId } }
+  const metadata = skillId === undefined ? {} : { metadata: withSkillId(skillId) }
   return payments.asked(inAdvance(priceOf(agent, metadata)))
 }
 

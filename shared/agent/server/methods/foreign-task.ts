@@ -1,28 +1,11 @@
 import { boundedText } from '@parley/kit/net/bounded-text'
-import { part, uuid } from '@parley/wire/codecs/parley/message'
-import { wireObject } from '@parley/wire/codecs/parley/spelling'
+import { defaultDialect } from '@parley/wire/codecs/dialects'
 import { ParleyError } from '@parley/wire/errors'
-import { type Task, taskStates } from '@parley/wire/model/task'
+import { resultIn } from '@parley/wire/jsonrpc/envelope'
+import { jsonOf } from '@parley/wire/model/json-text'
+import type { Task } from '@parley/wire/model/task'
 import type { Dispatcher } from 'undici'
 import { request } from 'undici'
-import { z } from 'zod'
-
-/** A task as `tasks/get` tells it; what a reference needs of it. */
-const told = wireObject({
-  id: uuid,
-  contextId: z.string().max(128),
-  status: z.object({ state: z.enum(taskStates), timestamp: z.string().max(64) }),
-  artifacts: z
-    .array(
-      wireObject({
-        artifactId: z.string().max(128),
-        name: z.string().max(1024).default(''),
-        parts: z.array(part).max(1000),
-      }),
-    )
-    .max(1000)
-    .default([]),
-})
 
 export interface ForeignTask {
   task: Task
@@ -59,17 +42,17 @@ export class ForeignTasks {
         body: JSON.stringify({
           jsonrpc: '2.0',
           id: taskId,
-          method: 'tasks/get',
-          params: { task_id: taskId, history_length: 0 },
+          method: defaultDialect.methodOf('getTask'),
+          params: defaultDialect.writeParams('getTask', { taskId, historyLength: 0 }),
         }),
         signal: AbortSignal.any([bounds.signal, AbortSignal.timeout(timeoutMs)]),
         ...(dispatcher !== undefined && { dispatcher }),
       })
       const text = await boundedText(response.body, bounds.maxBytes)
       if (response.statusCode !== 200) return undefined
-      const task = told.parse((JSON.parse(text) as { result?: unknown }).result)
-      if (task.id !== taskId) return undefined
-      return { task: { ...task, history: [] } as Task, bytes: Buffer.byteLength(text) }
+      const task = defaultDialect.readTaskOutput(resultIn(jsonOf(text)))
+      if (task?.id !== taskId) return undefined
+      return { task, bytes: Buffer.byteLength(text) }
     } catch {
       return undefined
     }

@@ -4,6 +4,7 @@ import { PaymentRefused, PaymentRequired } from '@parley/engine/payments/payment
 import { readPresented } from '@parley/engine/payments/x-payment'
 import { receiptHeaders } from '@parley/engine/payments/x402'
 import type { TaskRecord } from '@parley/engine/store/store'
+import { skillIdIn, skillIdPath } from '@parley/wire/codecs/parley/metadata'
 import type { MessageSend } from '@parley/wire/codecs/parley/params'
 import { ParleyError } from '@parley/wire/errors'
 import { inAdvance, type Price } from '@parley/wire/model/price'
@@ -132,13 +133,10 @@ async function requireFit({ agent }: Services, taskId: string, said: Said[]): Pr
 
 /** The skill that a caller names last is the one that runs: it must not be a dearer one than was paid. */
 function requireSamePrice({ agent }: Services, task: TaskRecord, message: SentMessage): void {
-  const { skill_id: snake, skillId: camel } = message.metadata ?? {}
-  if (typeof (snake ?? camel) !== 'string') return
+  if (typeof skillIdIn(message.metadata) !== 'string') return
   const callers = areCallers(task.history)
   const first = task.history.find((_said, at) => callers[at])
   if (priceOf(agent, message) === priceOf(agent, first ?? {})) return
-  const issues = [
-    { path: 'message.metadata.skill_id', message: 'costs something else than the skill of the task' },
-  ]
+  const issues = [{ path: skillIdPath, message: 'costs something else than the skill of the task' }]
   throw new ParleyError('InvalidParams', { data: { taskId: task.id, issues } })
 }

@@ -4,8 +4,10 @@ import type { KeyPair } from '@parley/kit/did/keys'
 import { signRequest } from '@parley/kit/did/signature'
 import { boundedText } from '@parley/kit/net/bounded-text'
 import type { Log } from '@parley/kit/process/log'
+import { heartbeatOut, leavingQuery, registrationOut } from '@parley/wire/codecs/parley/registry'
 import { ParleyError } from '@parley/wire/errors'
 import { jsonObjectOf } from '@parley/wire/model/json-text'
+import type { Heartbeat } from '@parley/wire/model/registry'
 import { request } from 'undici'
 
 /** Where the bearer token comes from; a `ClientToken` is one. */
@@ -35,7 +37,7 @@ export interface MembershipOptions {
 export interface Presence {
   /** The address that others use. */
   url: string
-  figures: () => Record<string, unknown>
+  figures: () => Heartbeat
 }
 
 interface Answer {
@@ -119,11 +121,14 @@ export class Membership implements AsyncDisposable {
     if (!this.#options.registers || !this.#registered) return
     this.#registered = false
     const signal = AbortSignal.timeout(leaveLimitMs)
-    await this.#ask('DELETE', `${this.#entryPath()}${this.#leaving()}`, undefined, signal).catch(
-      (error: unknown) => {
-        this.#options.log.warn({ err: error }, 'could not leave the gateway')
-      },
-    )
+    await this.#ask(
+      'DELETE',
+      `${this.#entryPath()}${leavingQuery(this.#options.replicaId)}`,
+      undefined,
+      signal,
+    ).catch((error: unknown) => {
+      this.#options.log.warn({ err: error }, 'could not leave the gateway')
+    })
   }
 
   #next(inMs: number): void {
@@ -149,11 +154,11 @@ export class Membership implements AsyncDisposable {
   }
 
   async #register(): Promise<void> {
-    const { url = '' } = this.#presence ?? {}
-    let answer = await this.#ask('POST', '/registry/agents', { url, ...this.#asReplica() })
+    const body = registrationOut(this.#presence?.url ?? '', this.#options.replicaId)
+    let answer = await this.#ask('POST', '/registry/agents', body)
     if (!this.#signs && answer.status === 403 && reasonOf(answer) === 'missing_signature_headers') {
       this.#signs = true
-      answer = await this.#ask('POST', '/registry/agents', { url, ...this.#asReplica() })
+      answer = await this.#ask('POST', '/registry/agents', body)
     }
     if (answer.status >= 300) throw new Error(`the gateway refused the registration: ${sentenceOf(answer)}`)
     this.#registered = true
@@ -163,21 +168,10 @@ export class Membership implements AsyncDisposable {
   }
 
   async #beat(): Promise<void> {
-    const figures = { ...this.#presence?.figures(), ...this.#asReplica() }
+    const figures = heartbeatOut({ ...this.#presence?.figures(), replicaId: this.#options.replicaId })
     const answer = await this.#ask('PUT', `${this.#entryPath()}/heartbeat`, figures)
     if (answer.status === 404 && this.#options.registers) this.#registered = false
     if (answer.status >= 300) throw new Error(`the gateway refused the heartbeat: ${sentenceOf(answer)}`)
-  }
-
-  #asReplica(): { replica_id?: string } {
-    const { replicaId } = this.#options
-    return replicaId === undefined ? {} : { replica_id: replicaId }
-  }
-
-  /** The others stay. */
-  #leaving(): string {
-    const { replicaId } = this.#options
-    return replicaId === undefined ? '' : `?replica_id=${replicaId}`
   }
 
   #entryPath(): string {

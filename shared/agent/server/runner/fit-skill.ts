@@ -1,3 +1,4 @@
+import { skillIdIn } from '@parley/wire/codecs/parley/metadata'
 import type { Message } from '@parley/wire/model/task'
 import type { Agent, Skill } from '../../author/agent.ts'
 import { dataOf } from '../../author/build-context.ts'
@@ -28,7 +29,7 @@ export async function fitSkill(agent: Agent, said: readonly Said[]): Promise<Fit
 
 /** The skill that the caller named last. */
 function skillNamed(said: readonly Said[]): string | undefined {
-  const names = said.map(({ metadata }) => metadata?.['skill_id'] ?? metadata?.['skillId'])
+  const names = said.map(({ metadata }) => skillIdIn(metadata))
   return names.findLast((name) => typeof name === 'string')
 }
 

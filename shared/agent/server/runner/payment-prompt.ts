@@ -1,6 +1,7 @@
 import type { Payments } from '@parley/engine/payments/payments'
 import { requirementsOf } from '@parley/engine/payments/x402'
 import type { TaskRecord } from '@parley/engine/store/store'
+import { skillIdIn } from '@parley/wire/codecs/parley/metadata'
 import { type Price, withAmount } from '@parley/wire/model/price'
 import type { JsonObject, Part } from '@parley/wire/model/task'
 import type { Agent } from '../../author/agent.ts'
@@ -18,9 +19,7 @@ export function termsAsked(
   { amount }: PaymentRequest,
 ): Price[] {
   const said = callersMessages(record.history)
-  const named = said.findLast(
-    ({ metadata }) => typeof (metadata?.['skill_id'] ?? metadata?.['skillId']) === 'string',
-  )
+  const named = said.findLast(({ metadata }) => typeof skillIdIn(metadata) === 'string')
   const own = priceOf(agent, named ?? {})
   return payments.asked(withAmount(own.length > 0 ? own : allPrices(agent).slice(0, 1), amount))
 }

@@ -1,9 +1,11 @@
 import type { Codec } from '../codec.ts'
+import { readListItem, readTaskOutput, readTaskReference } from './answers.ts'
 import { cardOut, cardPaths } from './card.ts'
 import { writeError } from './errors.ts'
 import { openStream } from './frames.ts'
 import { deprecations, methodOf, methods } from './method-names.ts'
 import { readParams, readTaskId } from './params.ts'
+import { writeParams } from './requests.ts'
 import { writeResult } from './results.ts'
 import { partOut } from './task.ts'
 import { writeWebhook } from './webhook.ts'
@@ -25,4 +27,8 @@ export const parley: Codec = {
   writeCard: cardOut,
   writeWebhook,
   methodOf,
+  writeParams,
+  readTaskOutput,
+  readTaskReference,
+  readListItem,
 }

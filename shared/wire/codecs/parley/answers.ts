@@ -1,0 +1,44 @@
+import { z } from 'zod'
+import { isObject } from '../../jsonrpc/envelope.ts'
+import { type Task, taskStates } from '../../model/task.ts'
+import type { ListItem, TaskReference } from '../codec.ts'
+import { part, uuid } from './message.ts'
+import { wireObject } from './spelling.ts'
+
+/** What a client or a gateway reads in the answers of another server, which may be anything. */
+
+const taskOutput = wireObject({
+  id: uuid,
+  contextId: z.string().max(128),
+  status: z.object({ state: z.enum(taskStates), timestamp: z.string().max(64) }),
+  artifacts: z
+    .array(
+      wireObject({
+        artifactId: z.string().max(128),
+        name: z.string().max(1024).default(''),
+        parts: z.array(part).max(1000),
+      }),
+    )
+    .max(1000)
+    .default([]),
+})
+
+export function readTaskOutput(json: unknown): Task | undefined {
+  const task = taskOutput.safeParse(json).data
+  return task && { ...task, history: [] }
+}
+
+/** Agents of the reference implementation answer in camelCase. */
+export function readTaskReference(json: unknown): TaskReference | undefined {
+  if (!isObject(json)) return undefined
+  return { taskId: json['id'] ?? json['task_id'], contextId: json['context_id'] ?? json['contextId'] }
+}
+
+/** Agents of earlier versions do not say when a task was created. */
+export function readListItem(list: 'listTasks' | 'listContexts', json: unknown): ListItem {
+  const item = isObject(json) ? json : {}
+  if (list === 'listContexts') return { id: String(item['context_id']), at: String(item['updated_at']) }
+  const { status, created_at: createdAt } = item
+  const at = createdAt ?? (isObject(status) ? status['timestamp'] : '')
+  return { id: String(item['id']), at: String(at) }
+}

@@ -1,0 +1,108 @@
+import { z } from 'zod'
+import type { LedgerPayment, PaymentSession } from '../../model/payment.ts'
+import { wireObject } from './spelling.ts'
+
+/** Absent fields do not appear in JSON (spec/payments.md#payment-session). */
+export function sessionOut(session: PaymentSession) {
+  const { status, terms, payer, txHash, completedAt, spent, reason } = session
+  return {
+    session_id: session.id,
+    status,
+    amount: terms.amount,
+    asset: terms.asset,
+    network: terms.network,
+    pay_to: terms.payTo,
+    decimals: terms.decimals,
+    created_at: session.createdAt,
+    expires_at: session.expiresAt,
+    capture_url: session.captureUrl,
+    sandbox: session.sandbox ? true : undefined,
+    ...(status === 'completed' && { payer, tx_hash: txHash, completed_at: completedAt, spent }),
+    ...(status === 'failed' && { reason }),
+  }
+}
+
+/** Everything that a refund needs, without the payer's signature. */
+export function ledgerPaymentOut(payment: LedgerPayment) {
+  const { terms } = payment
+  return {
+    payment_id: payment.id,
+    kind: payment.kind,
+    state: payment.state,
+    reason: payment.reason,
+    owner: payment.owner,
+    payer: payment.payer,
+    amount: terms.amount,
+    amount_atomic: terms.atomic,
+    decimals: terms.decimals,
+    asset: terms.asset,
+    asset_name: terms.extra.name,
+    network: terms.network,
+    pay_to: terms.payTo,
+    tx_hash: payment.txHash,
+    task_id: payment.taskId,
+    sandbox: payment.sandbox ? true : undefined,
+    attempts: payment.attempts,
+    created_at: payment.createdAt,
+    updated_at: payment.updatedAt,
+    completed_at: payment.completedAt,
+    refund_tx_hash: payment.refundTxHash,
+  }
+}
+
+/** @param nextCursor absent on the last page */
+export function ledgerOut(
+  payments: readonly LedgerPayment[],
+  counts: Record<string, number>,
+  nextCursor: number | undefined,
+) {
+  return { payments: payments.map(ledgerPaymentOut), counts, next_cursor: nextCursor }
+}
+
+const txHash = z.string().regex(/^0x[\da-fA-F]{64}$/, 'must be the hash of a transaction')
+
+/** Body of `POST /payments/{id}/refunded`. */
+export const refundIn = wireObject({ txHash: txHash.optional() })
+/** Body of `POST /payments/{id}/decide`. */
+export const decisionIn = wireObject({ settled: z.boolean(), txHash: txHash.optional() })
+export const txHashPath = 'tx_hash'
+
+export function refundOut(hash: string | undefined) {
+  return hash === undefined ? {} : { tx_hash: hash }
+}
+
+const text = z.string().optional().catch(undefined)
+const listed = wireObject({
+  paymentId: text,
+  state: text,
+  amount: text,
+  asset: text,
+  assetName: text,
+  network: text,
+  sandbox: z.boolean().optional().catch(undefined),
+  payer: text,
+  txHash: text,
+  taskId: text,
+  reason: text,
+  refundTxHash: text,
+})
+const ledger = wireObject({
+  payments: z.array(z.unknown()).catch([]),
+  nextCursor: z.number().optional().catch(undefined),
+})
+
+export type ReadPayment = z.output<typeof listed>
+
+/** For clients: a row of the ledger. Fields of another type count as absent. */
+export function readLedgerPayment(json: unknown): ReadPayment {
+  return listed.safeParse(json).data ?? {}
+}
+
+export function readLedger(json: unknown): z.output<typeof ledger> {
+  return ledger.safeParse(json).data ?? { payments: [] }
+}
+
+/** The id of a session, where the body is one. */
+export function readSessionId(json: unknown): unknown {
+  return typeof json === 'object' && json !== null && 'session_id' in json ? json.session_id : undefined
+}

@@ -1,0 +1,184 @@
+import { z } from 'zod'
+import type { EntryDetail, EntrySummary, Heartbeat, LoadReport } from '../../model/registry.ts'
+import { uuid } from './message.ts'
+import { wireObject } from './spelling.ts'
+
+/** An agent in the list of `GET /registry/agents` (spec/gateway-registry.md#list). */
+export function entrySummaryOut(entry: EntrySummary) {
+  return {
+    slug: entry.slug,
+    id: entry.id,
+    name: entry.name,
+    description: entry.description,
+    did: entry.did,
+    url: entry.url,
+    status: entry.status,
+    verified: entry.verified,
+    admitted: entry.admitted,
+    origin: entry.origin,
+    external: entry.external,
+    quarantined: entry.quarantined,
+    since: entry.since,
+    last_seen: entry.lastSeen,
+    left: entry.left,
+    skills: entry.skills,
+  }
+}
+
+/** An agent in full, the answer of `GET /registry/agents/{id}`. */
+export function entryDetailOut(entry: EntryDetail) {
+  const { measurements } = entry
+  return {
+    ...entrySummaryOut(entry.summary),
+    registered_at: entry.registeredAt,
+    revision: entry.revision,
+    keys: entry.keys,
+    token_resource: entry.tokenResource,
+    card_changes: entry.cardChanges,
+    quarantine: entry.quarantine,
+    lease_until: entry.leaseUntil,
+    load: loadOut(entry.load),
+    replicas: entry.replicas.map(({ id, lastSeen, leaseUntil, load }) => ({
+      id,
+      last_seen: lastSeen,
+      lease_until: leaseUntil,
+      load: loadOut(load),
+    })),
+    measurements:
+      measurements === undefined
+        ? null
+        : {
+            samples: measurements.samples,
+            completed_tasks: measurements.completedTasks ?? 0,
+            success_share: measurements.successShare,
+            latency_p50_ms: measurements.latencyP50Ms ?? null,
+            latency_p95_ms: measurements.latencyP95Ms ?? null,
+          },
+    skills: entry.skills,
+    card: entry.card,
+  }
+}
+
+function loadOut(load: LoadReport) {
+  return {
+    queue_depth: load.queueDepth ?? null,
+    active_tasks: load.activeTasks ?? null,
+    latency_p50_ms: load.latencyP50Ms ?? null,
+    latency_p95_ms: load.latencyP95Ms ?? null,
+    completed: load.completed ?? null,
+    failed: load.failed ?? null,
+  }
+}
+
+/** @param agents entries with the proof of the gateway */
+export function entryListOut(agents: readonly object[], total: number, nextCursor: string | undefined) {
+  return { agents, total, next_cursor: nextCursor ?? null }
+}
+
+/** The answer to a heartbeat. */
+export function renewalOut(entry: EntrySummary, leaseSeconds: number) {
+  return { ...entrySummaryOut(entry), lease_seconds: leaseSeconds }
+}
+
+/** The answer to `admit`: agents that look like the one that was admitted. */
+export function lookAlikesOut(lookAlikes: readonly object[]) {
+  return lookAlikes.length > 0 ? { look_alikes: lookAlikes } : {}
+}
+
+/** Body of `POST /registry/agents`. */
+export const registrationIn = z
+  .object({ url: z.string().min(1), replica_id: uuid.optional() })
+  .transform(({ url, replica_id: replicaId }) => ({ url, replicaId }))
+
+/** Query of `DELETE /registry/agents/{id}`. */
+export const leavingIn = z
+  .object({ replica_id: uuid.optional() })
+  .transform(({ replica_id: replicaId }) => ({ replicaId }))
+
+export function registrationOut(url: string, replicaId: string | undefined) {
+  return { url, ...replicaOut(replicaId) }
+}
+
+/** Query of `DELETE /registry/agents/{id}`, with its question mark. */
+export function leavingQuery(replicaId: string | undefined): string {
+  return replicaId === undefined ? '' : `?replica_id=${replicaId}`
+}
+
+const count = z.int().min(0).max(1_000_000_000).optional()
+const milliseconds = z.number().min(0).max(1_000_000_000).optional()
+
+/** Body of `PUT /registry/agents/{id}/heartbeat`. */
+export const heartbeatIn = wireObject({
+  replicaId: uuid.optional(),
+  queueDepth: count,
+  activeTasks: count,
+  latencyP50Ms: milliseconds,
+  latencyP95Ms: milliseconds,
+  completed: count,
+  failed: count,
+  outcomes: z
+    .array(
+      wireObject({
+        taskId: uuid,
+        state: z.enum(['completed', 'failed']),
+        rating: z.int().min(1).max(5).optional(),
+      }),
+    )
+    .max(1000)
+    .optional(),
+})
+
+export function heartbeatOut({ replicaId, outcomes, ...load }: Heartbeat) {
+  return {
+    queue_depth: load.queueDepth,
+    active_tasks: load.activeTasks,
+    completed: load.completed,
+    failed: load.failed,
+    latency_p50_ms: load.latencyP50Ms,
+    latency_p95_ms: load.latencyP95Ms,
+    outcomes: outcomes?.map(({ taskId, state, rating }) => ({ task_id: taskId, state, rating })),
+    ...replicaOut(replicaId),
+  }
+}
+
+function replicaOut(replicaId: string | undefined) {
+  return replicaId === undefined ? {} : { replica_id: replicaId }
+}
+
+const text = z.string().optional().catch(undefined)
+const flag = z.boolean().optional().catch(undefined)
+const listOf = <T extends z.ZodType>(item: T) => z.array(item).optional().catch(undefined)
+
+const entry = wireObject({
+  slug: text,
+  name: text,
+  did: text,
+  url: text,
+  status: text,
+  origin: text,
+  revision: text,
+  tokenResource: text,
+  verified: flag,
+  admitted: flag,
+  external: flag,
+  quarantined: flag,
+  quarantine: z.object({ reason: text }).nullish().catch(undefined),
+  skills: listOf(z.object({ id: text })),
+  cardChanges: listOf(z.object({ field: text })),
+  lookAlikes: listOf(z.object({ agent: text, because: text })),
+})
+const list = wireObject({
+  agents: z.array(z.unknown()).catch([]),
+  nextCursor: text,
+})
+
+export type ReadEntry = z.output<typeof entry>
+
+/** For clients: an entry of a registry. Fields of another type count as absent. */
+export function readEntry(json: unknown): ReadEntry {
+  return entry.safeParse(json).data ?? {}
+}
+
+export function readEntryList(json: unknown): z.output<typeof list> {
+  return list.safeParse(json).data ?? { agents: [] }
+}
