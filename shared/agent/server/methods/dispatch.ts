@@ -19,13 +19,13 @@ import { type Operation, operations } from '@parley/wire/model/operation'
 import type { Call, Method, Services } from './method.ts'
 import { methods } from './table.ts'
 
-/** A JSON-RPC request as it came in. */
+/** A JSON-RPC request as received. */
 export interface Incoming extends CallBytes {
   /** The path of the request, one of `rpcPaths()`. */
   path: string
-  /** The address that the caller used, given the agent's own. */
+  /** The address that the caller used, derived from the address of the agent. */
   reachedAt: (baseUrl: string) => string
-  /** Made when a method asks for it: most calls end before their caller could leave. */
+  /** Aborted when the caller disconnects. Created on demand: most calls end before. */
   signal: () => AbortSignal
   log: () => Log
 }
@@ -35,34 +35,34 @@ export type Reply = {
   headers: Record<string, string>
   method: string | undefined
   operation: Operation | undefined
-  /** Who called, where the token said it. */
+  /** The client of the token; undefined if authentication failed. */
   caller: string | undefined
-  /** Absent: the call was answered. */
+  /** Absent if the call succeeded. */
   error?: ParleyError
-  /** The memory that the answer holds; to be disposed once it has been read or its client has left. */
+  /** Memory reserved for the answer. The reader disposes it once the answer is sent or the client has disconnected. */
   claim?: AnswerClaim
 } & ({ body: string } | { json: LazyJson } | { items: AsyncIterable<StreamItem>; writer: FrameWriter })
 
-/** What is known of a request so far. */
-interface Seen extends CallProgress {
+/** The part of a reply that a refusal needs too: each check fills in what it has established. */
+interface ReplyHead extends CallProgress {
   codec: Codec
   method: string | undefined
   operation: Operation | undefined
   claim?: AnswerClaim
-  /** Headers of every answer from here on. */
   headers?: Record<string, string>
 }
 
-/** A call that may run. */
-interface Accepted {
+/** A request that passed every check. */
+interface CheckedRequest {
   incoming: Incoming
   request: RpcRequest
+  codec: Codec
   caller: Caller
   claim: AnswerClaim
-  seen: Seen
+  headers: Record<string, string>
 }
 
-/** Bytes → caller → method → reply. The only place that catches (house rules); never rejects. */
+/** Turns a request into a reply: checks, method, answer. Every error of a method is caught here; `dispatch` never rejects. */
 export class Dispatcher {
   readonly #services: Services
   readonly #authenticator: Authenticator
@@ -75,7 +75,7 @@ export class Dispatcher {
     this.#answers = answers
   }
 
-  /** From now on new work is refused; tasks can still be read. */
+  /** Refuses new work from now on. Tasks can still be read. */
   drain(): void {
     this.#draining = true
   }
@@ -85,7 +85,7 @@ export class Dispatcher {
   }
 
   async dispatch(incoming: Incoming): Promise<Reply> {
-    const seen: Seen = {
+    const head: ReplyHead = {
       id: null,
       codec: dialectOf(incoming),
       method: undefined,
@@ -93,48 +93,50 @@ export class Dispatcher {
       caller: undefined,
     }
     try {
-      return await this.#answer(incoming, seen)
+      return await this.#answer(incoming, head)
     } catch (thrown) {
-      seen.claim?.[Symbol.dispose]()
-      if (thrown instanceof PaymentRequired) return { ...withoutId(seen), ...answerOf(thrown) }
+      head.claim?.[Symbol.dispose]()
+      const { id, codec, method, operation, caller } = head
+      if (thrown instanceof PaymentRequired) {
+        // The body is defined by x402 and has no JSON-RPC envelope.
+        const { status, headers, body } = thrown
+        return { status, headers, method, operation, caller, body }
+      }
       const error = ParleyError.from(thrown)
-      if (error.status >= 500) logFailure(incoming.log(), error, { method: seen.method })
-      const { id, codec, method, operation, caller } = seen
-      const headers = { ...seen.headers, ...error.headers }
+      if (error.status >= 500) logFailure(incoming.log(), error, { method })
+      const headers = { ...head.headers, ...error.headers }
       const { status, ...written } = codec.writeError(error)
       return { status, headers, method, operation, caller, error, body: errorEnvelope(id, written) }
     }
   }
 
-  /** The caller first, then the body, then the scope (spec/authentication.md#order-of-checks). */
-  async #answer(incoming: Incoming, seen: Seen): Promise<Reply> {
-    const caller = await authenticateCall(this.#authenticator, incoming, seen)
-    const claim = this.#answers.open(caller.id)
-    seen.claim = claim
-    const request = readCall(incoming, seen)
-    const codec = dialectOf({ path: incoming.path, headers: incoming.headers, method: request.method })
-    seen.codec = codec
-    const operation = codec.methods.get(request.method)?.operation
-    if (operation === undefined) throw new ParleyError('MethodNotFound')
-    seen.method = request.method
-    seen.operation = operation
-    seen.headers = { ...deprecationHeader(codec.deprecations(request.method, request.params)) }
+  /** The checks in the order in which they may refuse (spec/authentication.md#order-of-checks), then the method. */
+  async #answer(incoming: Incoming, head: ReplyHead): Promise<Reply> {
+    const caller = await authenticateCall(this.#authenticator, incoming, head)
+    const claim = this.#openClaim(caller, head)
+    const request = readCall(incoming, head)
+    const { codec, operation, headers } = requireOperation(incoming, request, head)
     requireScope(caller, operations[operation].scope)
-    this.#requireService(operation)
-    return this.#run(operation, { incoming, request, caller, claim, seen })
+    this.#requireNotDraining(operation)
+    return this.#run(operation, { incoming, request, codec, caller, claim, headers })
+  }
+
+  #openClaim({ id }: Caller, head: ReplyHead): AnswerClaim {
+    const claim = this.#answers.open(id)
+    head.claim = claim
+    return claim
   }
 
   /** Runs the operation and writes its answer in the dialect of the caller. */
   // oxlint-disable-next-line typescript/no-unnecessary-type-parameters -- links the params, the method and the result of one operation
   async #run<O extends Operation>(
     operation: O,
-    { incoming, request, caller, claim, seen }: Accepted,
+    { incoming, request, codec, caller, claim, headers: common }: CheckedRequest,
   ): Promise<Reply> {
-    const { codec } = seen
     const method: Method<O> = methods[operation]
     const takeSignature = once(() => this.#authenticator.takeOnce(caller))
     const writes = operations[operation].scope === 'agent:write'
-    // The answer to a message holds the message. After the first write it is too late to refuse.
+    // The answer to a message contains the message. Memory is reserved before the first write, which cannot be refused later.
     if (writes) claim.reserve(incoming.bytes.byteLength)
     if (writes && method.takesSignature === undefined) await takeSignature()
     const call: Call<Calls[O]['params']> = {
@@ -154,12 +156,12 @@ export class Dispatcher {
       },
     }
     const answer = await method.run(this.#services, call)
-    // No answer goes out without it, whichever way the method took.
+    // A method that writes has taken the signature by now; this call covers every other path through it.
     if (writes) await takeSignature()
-    const headers = { ...seen.headers, ...answer.headers }
+    const headers = { ...common, ...answer.headers }
     const reply = { status: 200, headers, method: request.method, operation, caller: caller.id, claim }
     if ('items' in answer) {
-      // From here on each frame is counted.
+      // The stream reserves memory for each frame.
       claim.shrink(0)
       return { ...reply, items: answer.items, writer: codec.openStream(request.id) }
     }
@@ -171,7 +173,7 @@ export class Dispatcher {
     return json.parts.length === 0 ? { ...reply, body: json.texts.join('') } : { ...reply, json }
   }
 
-  #requireService(operation: Operation): void {
+  #requireNotDraining(operation: Operation): void {
     if (!this.#draining || operations[operation].scope === 'agent:read') return
     throw new ParleyError('Unavailable', {
       message: 'The agent is stopping',
@@ -186,14 +188,26 @@ function once(step: () => Promise<void>): () => Promise<void> {
   return () => (done ??= step())
 }
 
-/** What is asked, without the envelope's id: a client that repeats a call numbers it anew. */
+/** @throws ParleyError MethodNotFound */
+function requireOperation(
+  { path, headers: sent }: Incoming,
+  { method, params }: RpcRequest,
+  head: ReplyHead,
+) {
+  const codec = dialectOf({ path, headers: sent, method })
+  head.codec = codec
+  const operation = codec.methods.get(method)?.operation
+  if (operation === undefined) throw new ParleyError('MethodNotFound')
+  const headers: Record<string, string> = { ...deprecationHeader(codec.deprecations(method, params)) }
+  head.method = method
+  head.operation = operation
+  head.headers = headers
+  return { codec, operation, headers }
+}
+
+/** A hash of method and params. The envelope's ID is left out, because a client that repeats a call may change it. */
 function hashOf({ method, params }: RpcRequest): string {
   return createHash('sha256')
     .update(JSON.stringify([method, params]))
     .digest('base64url')
 }
-
-const withoutId = ({ method, operation, caller }: Seen) => ({ method, operation, caller })
-
-/** Its body is x402's and not the envelope. */
-const answerOf = ({ status, headers, body }: PaymentRequired) => ({ status, headers, body })

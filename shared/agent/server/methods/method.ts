@@ -15,7 +15,7 @@ import type { Agent } from '../../author/agent.ts'
 import type { TaskRunner } from '../runner/run-task.ts'
 import type { ForeignTasks } from './foreign-task.ts'
 
-/** What the methods of an agent stand on. */
+/** The parts of an agent server that its methods use. */
 export interface Services {
   agent: Agent
   store: Store
@@ -24,12 +24,13 @@ export interface Services {
   scheduler: Scheduler
   bus: EventBus
   figures: WorkFigures
-  /** Absent: this agent has no push notifications. */
+  /** Undefined: this agent has no push notifications. */
   registrations: Registrations | undefined
-  /** Absent: no gateway, so every task is of this agent. */
+  /** Reads tasks of other agents. Absent without a gateway. */
   foreignTasks?: ForeignTasks
-  /** Absent: nothing of this agent has a price. */
+  /** Absent if nothing of this agent has a price. */
   payments?: Payments | undefined
+  /** TASK_QUEUE_MAX: tasks that may wait. */
   taskQueueMax: number
   /** The address that clients use. */
   baseUrl: () => string
@@ -43,40 +44,39 @@ export interface Call<Params = unknown> {
   params: () => Params
   /** Request headers, lower case. */
   headers: Readonly<Record<string, string | string[] | undefined>>
-  /** The address that the caller used: the gateway's, where the call came through one that is trusted. */
+  /** The address that the caller used: that of the gateway, if a trusted gateway forwarded the call. */
   baseUrl: () => string
-  /** SHA-256 of method and params, made when asked for. */
+  /** SHA-256 of method and params, in base64url. */
   bodyHash: () => string
   /**
-   * For what `takesSignature`: after everything that may refuse the call, before the first write. Where signatures are
-   * required each counts once, and one that was refused is not spent. Again in the same call it does nothing.
+   * Marks the signature of the request as used, if signatures are required: each is accepted once. Call it after all checks
+   * and before the first write, so that a refused request can be repeated. Further calls have no effect.
    * @throws ParleyError InvalidTokenSignature `replayed`
    */
   takeSignature: () => Promise<void>
   /**
-   * Reserves memory for an answer of at least so many bytes. To be called before anything large is read and before the first
-   * write.
-   * @throws ParleyError TooManyRequests, Unavailable when the caller, or all callers, have too many bytes unread
+   * Reserves memory for an answer of at least this size. Call it before reading anything large and before the first write.
+   * @throws ParleyError TooManyRequests, Unavailable when the caller, or all callers together, have too many unread bytes
    */
   reserve: (bytes: number) => void
-  /** A further claim of the same caller, for data held in addition to the answer. The code that opens it disposes it. */
+  /** Opens another claim of the same caller, for memory in addition to the answer. The method that opens it disposes it. */
   openClaim: () => AnswerClaim
-  /** Aborted when the caller leaves. */
+  /** Aborted when the caller disconnects. */
   signal: AbortSignal
   log: Log
 }
 
-/** A result, optionally with headers, or the items of a stream. Both may hold lazy parts. */
+/** A result or the items of a stream, optionally with headers. Both may contain lazy parts. */
 export type Answer<Result = unknown> =
   | { result: Result; headers?: Record<string, string> }
   | { items: AsyncIterable<StreamItem>; headers?: Record<string, string> }
 
-/** How an operation runs; its scope is a column of `operations`. */
+/** The implementation of an operation. Its scope is in the table `operations`. */
 export interface Method<O extends Operation> {
-  /** The method takes the signature of the call itself. Of other operations that write, it is taken before `run`. */
+  /** The method calls `takeSignature` itself. For other operations that write, the dispatcher calls it before `run`. */
   takesSignature?: true
   run: (services: Services, call: Call<Calls[O]['params']>) => Promise<Answer<Calls[O]['result']>>
 }
 
-/** The type of a method's `run`. */
+/** The function that runs an operation. */
 export type Run<O extends Operation> = Method<O>['run']
