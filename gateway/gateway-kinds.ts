@@ -1,6 +1,6 @@
 import type { Kind, Plan } from '@parley/engine/migration/kind'
 import type { Part } from '@parley/engine/migration/migrate'
-import { hashOf, keyText } from '@parley/kit/database/mongodb/keys'
+import { hashOf, keyText } from '@parley/kit/database/keys'
 import type { Lesson } from '@parley/negotiation/score/lesson'
 import { gatewayMigrations } from './gateway-state.ts'
 import { oauthDocument, oauthIndexes } from './oauth/oauth-mongodb.ts'

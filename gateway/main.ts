@@ -1,6 +1,6 @@
 import path from 'node:path'
 import { setTimeout as wait } from 'node:timers/promises'
-import { DatabaseRefused } from '@parley/kit/database/database-refused'
+import { DatabaseRefused } from '@parley/kit/database/errors'
 import type { FailingChecks } from '@parley/kit/http/health-routes'
 import { type Log, makeLog } from '@parley/kit/process/log'
 import { run } from '@parley/kit/process/run'

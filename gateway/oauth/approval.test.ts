@@ -1,7 +1,7 @@
 import { readFile, stat } from 'node:fs/promises'
 import path from 'node:path'
 import { DatabaseSync } from 'node:sqlite'
-import { unavailable } from '@parley/kit/database/sqlite/group-commit'
+import { unavailable } from '@parley/kit/database/errors'
 import { afterAll, beforeAll, describe, expect, test, vi } from 'vitest'
 import {
   type Answer,

@@ -1,6 +1,7 @@
-import { isDuplicate, untilDone } from '@parley/kit/database/mongodb/database'
-import { hashOf, keyText } from '@parley/kit/database/mongodb/keys'
+import { hashOf, keyText } from '@parley/kit/database/keys'
+import { isDuplicate } from '@parley/kit/database/mongodb/database'
 import type { Index } from '@parley/kit/database/mongodb/schema'
+import { untilDone } from '@parley/kit/database/retry'
 import { type GatewayMongodb, gatewayScope } from '../store/gateway-mongodb.ts'
 import type { OAuthEntry, OAuthStore } from './oauth-store.ts'
 

@@ -1,4 +1,4 @@
-import { unavailable } from '@parley/kit/database/sqlite/group-commit'
+import { unavailable } from '@parley/kit/database/errors'
 import { expect, test, vi } from 'vitest'
 import { s256, startIdentityProvider, type TestIdentityProvider, temporaryFolder } from './testing.ts'
 

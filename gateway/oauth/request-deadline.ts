@@ -1,4 +1,4 @@
-import { unavailable } from '@parley/kit/database/sqlite/group-commit'
+import { unavailable } from '@parley/kit/database/errors'
 import { ParleyError } from '@parley/wire/errors'
 import { Provider } from 'oidc-provider'
 import type { OAuthStore } from './oauth-store.ts'

@@ -1,5 +1,5 @@
 import { setTimeout as pause } from 'node:timers/promises'
-import { unavailable } from '@parley/kit/database/sqlite/group-commit'
+import { unavailable } from '@parley/kit/database/errors'
 import type { AgentEntry } from './entry.ts'
 import { EntryIndex } from './entry-index.ts'
 import { EntryChanged, type RegistryStore, type Signs, type StoredEntry } from './store.ts'

@@ -1,6 +1,6 @@
 import { randomInt } from 'node:crypto'
+import { keyText } from '@parley/kit/database/keys'
 import { isConflict, isDuplicate } from '@parley/kit/database/mongodb/database'
-import { keyText } from '@parley/kit/database/mongodb/keys'
 import type { Index } from '@parley/kit/database/mongodb/schema'
 import { type Collection, Long } from 'mongodb'
 import { Changes, type Changing, changed } from '../store/changes-mongodb.ts'

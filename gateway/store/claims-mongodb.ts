@@ -1,5 +1,5 @@
+import { keyText } from '@parley/kit/database/keys'
 import { isDuplicate } from '@parley/kit/database/mongodb/database'
-import { keyText } from '@parley/kit/database/mongodb/keys'
 import type { Index } from '@parley/kit/database/mongodb/schema'
 import type { Claims } from './claims.ts'
 import { type GatewayMongodb, gatewayScope } from './gateway-mongodb.ts'

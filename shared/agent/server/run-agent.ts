@@ -5,7 +5,7 @@ import { clientMetadataUrl, nobodySaysWhere } from '@parley/kit/auth/client-meta
 import { ClientToken } from '@parley/kit/auth/client-token'
 import { DiscoveryFailed, discover } from '@parley/kit/auth/discovery'
 import { HttpIntrospector } from '@parley/kit/auth/introspection'
-import { DatabaseRefused } from '@parley/kit/database/database-refused'
+import { DatabaseRefused } from '@parley/kit/database/errors'
 import { agentIdentity, type Identity } from '@parley/kit/did/identity'
 import { type AgentConfig, type AgentSecrets, agentConfig } from '@parley/kit/process/config'
 import { giveBackIdleMemory } from '@parley/kit/process/idle-memory'

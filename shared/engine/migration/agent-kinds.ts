@@ -1,23 +1,22 @@
-import { hashOf, keyText, positionOf } from '@parley/kit/database/mongodb/keys'
+import { hashOf, keyText, positionOf } from '@parley/kit/database/keys'
+import { documentBound } from '@parley/kit/database/mongodb/layout'
 import type { TaskState } from '@parley/wire/model/task'
-import { LargeParts } from '../store/large-parts.ts'
-import { type FeedbackDocument, keyDocument } from '../store/mongodb/keys-and-feedback.ts'
 import {
-  type ContextDocument,
-  documentBound,
-  encodeTask,
-  type Inside,
-  keyedIn,
-  taskKey,
-} from '../store/mongodb/record.ts'
+  idempotencyKeyCollection,
+  idempotencyKeyRow,
+  idempotencyRecordOf,
+} from '../store/idempotency-keys.ts'
+import { LargeParts } from '../store/large-parts.ts'
+import type { FeedbackDocument } from '../store/mongodb/feedback.ts'
+import { type ContextDocument, encodeTask, keyedIn, type MongoContext } from '../store/mongodb/record.ts'
 import type { CountsDocument } from '../store/mongodb/removal.ts'
-import { type SignatureDocument, signatureKey } from '../store/mongodb/signatures.ts'
-import { configDocument } from '../store/mongodb/webhooks.ts'
+import { pushConfigCollection, pushConfigOf, pushConfigRow } from '../store/push-configs.ts'
+import { signatureCollection } from '../store/signatures.ts'
 import { decodeTask, type TaskRow, taskColumns } from '../store/sqlite/record.ts'
-import type { Row, SqliteSource } from '../store/sqlite/source.ts'
-import { type PushConfigRow, pushConfigOf } from '../store/sqlite/webhooks.ts'
+import type { SqliteSource } from '../store/sqlite/source.ts'
+import { taskKey } from '../store/webhook-store.ts'
 import { MigrationFailed } from './copy.ts'
-import type { Documents, Kind, Plan } from './kind.ts'
+import { collectionKind, type Documents, type Kind, type Plan } from './kind.ts'
 import { paymentKinds } from './payment-kinds.ts'
 
 const kept = [
@@ -34,18 +33,27 @@ const kept = [
 const keptOfPayments = ['payments', 'payment_claims', 'test_purses', 'test_transfers']
 
 /** Everything that an agent keeps: its tasks with all that belongs to them, its ledger, and what it remembers of callers. */
-export function agentPlan(inside: Inside, source: SqliteSource): Plan {
+export function agentPlan(store: MongoContext, source: SqliteSource): Plan {
+  const scope = store.agentId
   return {
     kinds: [
-      tasks(inside, source),
-      contexts(inside),
-      endedCounts(inside),
-      idempotencyKeys(inside),
-      feedback(inside),
-      pushConfigs(inside),
-      signatures(inside),
-      cursorKey(inside),
-      ...paymentKinds(inside),
+      tasks(store, source),
+      contexts(store),
+      endedCounts(store),
+      collectionKind({ title: 'idempotency keys', scope, declaration: idempotencyKeyCollection }, (row) =>
+        idempotencyKeyRow(idempotencyRecordOf(row)),
+      ),
+      feedback(store),
+      // The number of a row stands for the time of its registration: it keeps the order, and cursors stay valid.
+      collectionKind({ title: 'push configs', scope, declaration: pushConfigCollection }, (row) =>
+        pushConfigRow(pushConfigOf(row)),
+      ),
+      collectionKind({ title: 'signatures', scope, declaration: signatureCollection }, (row) => ({
+        hash: row.hash ?? new Uint8Array(),
+        until: row.until,
+      })),
+      cursorKey(store),
+      ...paymentKinds(scope),
     ],
     collections: [...kept, ...keptOfPayments],
     work: ['tasks', 'payments'],
@@ -53,7 +61,7 @@ export function agentPlan(inside: Inside, source: SqliteSource): Plan {
 }
 
 /** Their leases are over: who had them runs no more. That somebody had one stays, for the task may have run. */
-function tasks(inside: Inside, { database }: SqliteSource): Kind {
+function tasks(store: MongoContext, { database }: SqliteSource): Kind {
   const largeParts = new LargeParts(256 * 1024)
   const at = { database, largeParts, now: Date.now } as Parameters<typeof decodeTask>[0]
   return {
@@ -65,7 +73,7 @@ function tasks(inside: Inside, { database }: SqliteSource): Kind {
       const { record } = decodeTask(at, row as unknown as TaskRow)
       if (record.lease !== undefined) record.lease = { ...record.lease, until: 0 }
       try {
-        const { document, parts } = encodeTask(inside, record, documentBound)
+        const { document, parts } = encodeTask(store, record, documentBound)
         return { tasks: [document], parts }
       } catch (error) {
         throw new MigrationFailed(
@@ -76,7 +84,7 @@ function tasks(inside: Inside, { database }: SqliteSource): Kind {
   }
 }
 
-function contexts(inside: Inside): Kind {
+function contexts(store: MongoContext): Kind {
   return {
     name: 'contexts',
     table: 'contexts',
@@ -85,8 +93,8 @@ function contexts(inside: Inside): Kind {
     documents: (row) => {
       const { id, owner, created_at, updated_at } = row as Record<string, string>
       const document: ContextDocument = {
-        _id: keyedIn(inside, keyText(id as string)),
-        agent_id: inside.agentId,
+        _id: keyedIn(store, keyText(id as string)),
+        agent_id: store.agentId,
         owner: keyText(owner as string),
         position: positionOf(updated_at as string, id as string),
         version: 1,
@@ -100,7 +108,7 @@ function contexts(inside: Inside): Kind {
 }
 
 /** There it is counted how many were removed, here how many ever ended. */
-function endedCounts({ agentId }: Inside): Kind {
+function endedCounts({ agentId }: MongoContext): Kind {
   const here = 'SELECT count(*) FROM tasks WHERE ended_state = ended.state'
   return {
     name: 'counts of ended tasks',
@@ -117,22 +125,7 @@ function endedCounts({ agentId }: Inside): Kind {
   }
 }
 
-function idempotencyKeys({ agentId }: Inside): Kind {
-  return {
-    name: 'idempotency keys',
-    table: 'idempotency_keys',
-    select: 'SELECT owner, key, body_hash, task_id, expires_at FROM idempotency_keys',
-    key: { owner: 'owner', key: 'key' },
-    documents: (row) => {
-      const { owner, key, body_hash: bodyHash, task_id: taskId } = row as Record<string, string>
-      const expiresAt = row['expires_at'] as number
-      const record = { owner, key, bodyHash, taskId, expiresAt } as Parameters<typeof keyDocument>[1]
-      return { idempotency_keys: [keyDocument(agentId, record)] }
-    },
-  }
-}
-
-function feedback({ agentId }: Inside): Kind {
+function feedback({ agentId }: MongoContext): Kind {
   return {
     name: 'feedback',
     table: 'feedback',
@@ -149,36 +142,7 @@ function feedback({ agentId }: Inside): Kind {
   }
 }
 
-/** The number of a row stands for the time of registration: it keeps the order, and cursors stay good. */
-function pushConfigs(inside: Inside): Kind {
-  return {
-    name: 'push configs',
-    table: 'push_configs',
-    select:
-      'SELECT seq, task_id, owner, task_created_at, id, revision, open, settled, body, health FROM push_configs',
-    key: { seq: 'seq' },
-    documents: (row: Row) => ({
-      push_configs: [
-        configDocument(inside, pushConfigOf(row as unknown as PushConfigRow), row['seq'] as number),
-      ],
-    }),
-  }
-}
-
-function signatures({ agentId }: Inside): Kind {
-  return {
-    name: 'signatures',
-    table: 'seen_signatures',
-    select: 'SELECT hash, until FROM seen_signatures',
-    key: { hash: 'hash' },
-    documents: ({ hash, until }) => {
-      const _id = signatureKey(agentId, hash as Uint8Array)
-      return { signatures: [{ _id, agent_id: agentId, until: until as number } satisfies SignatureDocument] }
-    },
-  }
-}
-
-function cursorKey({ agentId }: Inside): Kind {
+function cursorKey({ agentId }: MongoContext): Kind {
   return {
     name: 'cursor key',
     table: 'cursor_key',

@@ -5,7 +5,7 @@ import {
   type Migration,
 } from '@parley/kit/database/mongodb/schema'
 import { openImportTarget } from '../store/mongodb/import.ts'
-import type { Inside } from '../store/mongodb/record.ts'
+import type { MongoContext } from '../store/mongodb/record.ts'
 import { agentMigrations as sqliteMigrations } from '../store/sqlite/schema.ts'
 import { openSource, type SqliteSource } from '../store/sqlite/source.ts'
 import { agentPlan } from './agent-kinds.ts'
@@ -23,7 +23,7 @@ export interface Part {
   migrations: readonly string[]
   /** Schema of the target. */
   schema: { name: string; indexes: Record<string, Index[]>; migrations: readonly Migration[] }
-  plan: (inside: Inside, source: SqliteSource) => Plan
+  plan: (store: MongoContext, source: SqliteSource) => Plan
 }
 
 export interface MigrateOptions {
@@ -74,7 +74,7 @@ async function migratePart(part: Part, source: SqliteSource, options: MigrateOpt
   const { name, scope, schema } = part
   const { url, restart = false, signal, onProgress } = options
   await using target = await openImportTarget({ url, scope, schema })
-  const plan = part.plan(target.inside, source)
+  const plan = part.plan(target.store, source)
   const rows = countRows({ source, plan })
   const state = await target.state()
   if (state === 'done' && !restart) return { name, scope, state: 'already', rows, verified: {} }

@@ -1,12 +1,16 @@
+import { hashOf, keyText } from '@parley/kit/database/keys'
 import type { JsonObject } from '@parley/wire/model/task'
 import type { Timestamp } from '@parley/wire/model/timestamp'
 
-/** Names one task for ever: an id that was removed may be given to another task, later or of another owner. */
+/** Identifies one task permanently: the id of a removed task may be used again, also by another owner. */
 export interface TaskKey {
   id: string
   owner: string
   createdAt: Timestamp
 }
+
+/** The key as one text. */
+export const taskKey = (task: TaskKey) => hashOf(keyText(task.id), keyText(task.owner), task.createdAt)
 
 /** PushNotificationConfig, bound to its task, with the progress of its deliveries (spec/webhooks.md#pushnotificationconfig). */
 export interface PushConfig {

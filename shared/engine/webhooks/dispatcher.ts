@@ -1,5 +1,5 @@
 import { setTimeout as pause } from 'node:timers/promises'
-import { persistently } from '@parley/kit/database/persistently'
+import { persistently } from '@parley/kit/database/retry'
 import type { Log } from '@parley/kit/process/log'
 import type { WebhookMetrics } from '@parley/kit/process/webhook-metrics'
 import { OwnerQueues } from '../queue/owner-queues.ts'

@@ -1,9 +1,14 @@
 /** Fills a MongoDB database with the tasks of `fillTasks`, past the store, far faster than tasks are made: for benches alone. */
 import { LargeParts } from '@parley/engine/store/large-parts'
-import { boundOf, type ContextDocument, encodeTask, type Inside } from '@parley/engine/store/mongodb/record'
+import {
+  boundOf,
+  type ContextDocument,
+  encodeTask,
+  type MongoContext,
+} from '@parley/engine/store/mongodb/record'
 import type { TaskRecord } from '@parley/engine/store/store'
+import { positionOf } from '@parley/kit/database/keys'
 import { connectMongodb } from '@parley/kit/database/mongodb/database'
-import { positionOf } from '@parley/kit/database/mongodb/keys'
 import { sampleTask } from './sample-task.ts'
 import { contextIdOf, ownerOf, taskIdOf } from './sqlite-fill.ts'
 
@@ -37,7 +42,7 @@ function recordOf(number: number): TaskRecord {
 const largeParts = new LargeParts(256 * 1024)
 
 function documentOf(agentId: string, record: TaskRecord) {
-  return encodeTask({ agentId, largeParts } as Inside, record, boundOf('completed')).document
+  return encodeTask({ agentId, largeParts } as MongoContext, record, boundOf('completed')).document
 }
 
 function contextOf(agentId: string, { contextId, owner, createdAt }: TaskRecord): ContextDocument {

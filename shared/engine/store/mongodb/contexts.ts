@@ -1,10 +1,11 @@
 import { randomUUID } from 'node:crypto'
 import { setTimeout as pause } from 'node:timers/promises'
-import { isDuplicate, untilDone } from '@parley/kit/database/mongodb/database'
-import { keyText, positionOf } from '@parley/kit/database/mongodb/keys'
+import { keyText, positionOf } from '@parley/kit/database/keys'
+import { isDuplicate } from '@parley/kit/database/mongodb/database'
+import { untilDone } from '@parley/kit/database/retry'
 import { isTerminal, taskStates, terminalStates } from '@parley/wire/model/task'
 import type { ContextRecord } from '../store.ts'
-import { type ContextDocument, createdAtOf, type Inside, keyedIn, type TaskDocument } from './record.ts'
+import { type ContextDocument, createdAtOf, keyedIn, type MongoContext, type TaskDocument } from './record.ts'
 import { ofRemoval, removeTasks } from './removal.ts'
 
 /*
@@ -25,17 +26,17 @@ type Joining = Pick<TaskDocument, 'owner' | 'context_id'> & { contextId: string;
 
 /** False when the context is another owner's. */
 export function joinContext(
-  inside: Inside,
+  store: MongoContext,
   task: { owner: string; contextId: string; createdAt: string },
 ): Promise<boolean> {
   const { contextId, createdAt } = task
-  return join(inside, { owner: keyText(task.owner), context_id: keyText(contextId), contextId, createdAt })
+  return join(store, { owner: keyText(task.owner), context_id: keyText(contextId), contextId, createdAt })
 }
 
-function join(inside: Inside, task: Joining): Promise<boolean> {
-  const { contexts, agentId } = inside
+function join(store: MongoContext, task: Joining): Promise<boolean> {
+  const { contexts, agentId } = store
   const { owner, contextId, createdAt } = task
-  const _id = keyedIn(inside, task.context_id)
+  const _id = keyedIn(store, task.context_id)
   const newest = { position: positionOf(createdAt, contextId), updated_at: createdAt }
   const first = { created_at: createdAt, body: JSON.stringify({ id: contextId, owner }) }
   let mark: { of: string; since: number } | undefined
@@ -56,7 +57,7 @@ function join(inside: Inside, task: Joining): Promise<boolean> {
     const { leaving } = there ?? {}
     if (leaving === undefined) return undefined
     if (mark?.of !== leaving) mark = { of: leaving, since: performance.now() }
-    if (performance.now() - mark.since > leavingMaxMs) await stay(inside, _id, leaving)
+    if (performance.now() - mark.since > leavingMaxMs) await stay(store, _id, leaving)
     else await pause(leavingMaxMs / 100)
     return undefined
   })
@@ -67,24 +68,24 @@ function join(inside: Inside, task: Joining): Promise<boolean> {
  * whose context is another owner's: they were never acknowledged, and are removed.
  */
 export async function restoreContexts(
-  inside: Inside,
+  store: MongoContext,
   tasks: Pick<TaskDocument, 'task_id' | 'owner' | 'context_id' | 'version' | 'position'>[],
 ): Promise<Set<string>> {
-  const { contexts, agentId } = inside
+  const { contexts, agentId } = store
   const unwanted = new Set<string>()
-  if (inside.joined.size > joinedMax) inside.joined.clear()
-  const doubtful = tasks.filter(({ task_id, version }) => version === 0 && !inside.joined.has(task_id))
+  if (store.joined.size > joinedMax) store.joined.clear()
+  const doubtful = tasks.filter(({ task_id, version }) => version === 0 && !store.joined.has(task_id))
   for (let from = 0; from < doubtful.length; from += 1000) {
     const some = doubtful.slice(from, from + 1000)
-    const ids = some.map(({ context_id }) => keyedIn(inside, context_id))
+    const ids = some.map(({ context_id }) => keyedIn(store, context_id))
     const found = await contexts
       .find({ _id: { $in: ids }, agent_id: agentId })
       .project<Pick<ContextDocument, '_id' | 'owner'>>({ owner: 1 })
       .toArray()
     const owners = new Map(found.map(({ _id, owner }) => [_id, owner]))
     for (const task of some) {
-      const there = owners.get(keyedIn(inside, task.context_id)) === task.owner
-      if (there || (await rejoined(inside, task))) inside.joined.add(task.task_id)
+      const there = owners.get(keyedIn(store, task.context_id)) === task.owner
+      if (there || (await rejoined(store, task))) store.joined.add(task.task_id)
       else unwanted.add(task.task_id)
     }
   }
@@ -92,28 +93,28 @@ export async function restoreContexts(
 }
 
 async function rejoined(
-  inside: Inside,
+  store: MongoContext,
   task: Pick<TaskDocument, 'task_id' | 'owner' | 'context_id' | 'position'>,
 ): Promise<boolean> {
-  const joined = await join(inside, { ...task, contextId: task.context_id, createdAt: createdAtOf(task) })
+  const joined = await join(store, { ...task, contextId: task.context_id, createdAt: createdAtOf(task) })
   if (!joined) {
-    await inside.tasks.deleteOne({ _id: keyedIn(inside, task.task_id), agent_id: inside.agentId, version: 0 })
+    await store.tasks.deleteOne({ _id: keyedIn(store, task.task_id), agent_id: store.agentId, version: 0 })
   }
   return joined
 }
 
 export async function findContext(
-  inside: Inside,
+  store: MongoContext,
   id: string,
   owner: string,
 ): Promise<ContextRecord | undefined> {
-  const key = { _id: keyedIn(inside, keyText(id)), agent_id: inside.agentId, owner: keyText(owner) }
-  const found = await inside.contexts.findOne(key)
+  const key = { _id: keyedIn(store, keyText(id)), agent_id: store.agentId, owner: keyText(owner) }
+  const found = await store.contexts.findOne(key)
   return found === null ? undefined : contextOf(found)
 }
 
-export async function isAnothersContext(inside: Inside, id: string, owner: string): Promise<boolean> {
-  const found = await inside.contexts.findOne({ _id: keyedIn(inside, keyText(id)), agent_id: inside.agentId })
+export async function isAnothersContext(store: MongoContext, id: string, owner: string): Promise<boolean> {
+  const found = await store.contexts.findOne({ _id: keyedIn(store, keyText(id)), agent_id: store.agentId })
   return found !== null && found.owner !== keyText(owner)
 }
 
@@ -123,52 +124,56 @@ export function contextOf({ body, created_at, updated_at }: ContextDocument): Co
 }
 
 export function clearContext(
-  inside: Inside,
+  store: MongoContext,
   id: string,
   owner: string,
 ): Promise<'cleared' | 'busy' | 'absent'> {
-  const ours = { agent_id: inside.agentId, owner: keyText(owner), context_id: keyText(id) }
-  const busy = () => anyTask(inside, { ...ours, state: { $in: openStates } })
+  const ours = { agent_id: store.agentId, owner: keyText(owner), context_id: keyText(id) }
+  const busy = () => anyTask(store, { ...ours, state: { $in: openStates } })
   return untilDone(async () => {
-    const leaving = await leave(inside, ours, busy)
+    const leaving = await leave(store, ours, busy)
     if (typeof leaving === 'string') return leaving
     if (leaving === undefined) return undefined
     for (;;) {
-      const ended = await inside.tasks
+      const ended = await store.tasks
         .find({ ...ours, state: { $in: [...terminalStates] } })
         .limit(removedAtOnce)
         .project<TaskDocument>(ofRemoval)
         .toArray()
       // A task that joined since the mark was taken away may have ended, and must stay.
-      if (!(await stillLeaving(inside, ours.context_id, leaving.mark))) return 'busy'
+      if (!(await stillLeaving(store, ours.context_id, leaving.mark))) return 'busy'
       if (ended.length === 0) break
-      await removeTasks(inside, ended)
+      await removeTasks(store, ended)
     }
-    await removeMarked(inside, ours.context_id, leaving.mark)
+    await removeMarked(store, ours.context_id, leaving.mark)
     return 'cleared'
   })
 }
 
 /** Both in the spelling of documents. */
-export async function removeContextIfEmpty(inside: Inside, contextId: string, owner: string): Promise<void> {
-  const ours = { agent_id: inside.agentId, owner, context_id: contextId }
+export async function removeContextIfEmpty(
+  store: MongoContext,
+  contextId: string,
+  owner: string,
+): Promise<void> {
+  const ours = { agent_id: store.agentId, owner, context_id: contextId }
   await untilDone(async () => {
-    const leaving = await leave(inside, ours, () => anyTask(inside, ours))
+    const leaving = await leave(store, ours, () => anyTask(store, ours))
     if (leaving === undefined) return undefined
     if (typeof leaving === 'string') return leaving
-    await removeMarked(inside, contextId, leaving.mark)
+    await removeMarked(store, contextId, leaving.mark)
     return 'removed'
   })
 }
 
 /** Marks the context, unless something holds it. Undefined: somebody else was faster, try again. */
 async function leave(
-  inside: Inside,
+  store: MongoContext,
   { owner, context_id }: { owner: string; context_id: string },
   held: () => Promise<boolean>,
 ): Promise<{ mark: string } | 'busy' | 'absent' | undefined> {
-  const { contexts, agentId } = inside
-  const _id = keyedIn(inside, context_id)
+  const { contexts, agentId } = store
+  const _id = keyedIn(store, context_id)
   const there = await contexts.findOne({ _id, agent_id: agentId, owner })
   if (there === null) return 'absent'
   if (await held()) return 'busy'
@@ -181,20 +186,20 @@ async function leave(
   return { mark }
 }
 
-async function stay({ contexts, agentId }: Inside, _id: string, mark: string): Promise<void> {
+async function stay({ contexts, agentId }: MongoContext, _id: string, mark: string): Promise<void> {
   const marked = { _id, agent_id: agentId, leaving: mark }
   await contexts.updateOne(marked, { $unset: { leaving: '' }, $inc: { version: 1 } })
 }
 
-async function removeMarked(inside: Inside, key: string, mark: string): Promise<void> {
-  await inside.contexts.deleteOne({ _id: keyedIn(inside, key), agent_id: inside.agentId, leaving: mark })
+async function removeMarked(store: MongoContext, key: string, mark: string): Promise<void> {
+  await store.contexts.deleteOne({ _id: keyedIn(store, key), agent_id: store.agentId, leaving: mark })
 }
 
-async function stillLeaving(inside: Inside, key: string, mark: string): Promise<boolean> {
-  const marked = { _id: keyedIn(inside, key), agent_id: inside.agentId, leaving: mark }
-  return (await inside.contexts.countDocuments(marked, { limit: 1 })) > 0
+async function stillLeaving(store: MongoContext, key: string, mark: string): Promise<boolean> {
+  const marked = { _id: keyedIn(store, key), agent_id: store.agentId, leaving: mark }
+  return (await store.contexts.countDocuments(marked, { limit: 1 })) > 0
 }
 
-async function anyTask({ tasks }: Inside, filter: Parameters<Inside['tasks']['findOne']>[0]) {
+async function anyTask({ tasks }: MongoContext, filter: Parameters<MongoContext['tasks']['findOne']>[0]) {
   return (await tasks.findOne(filter ?? {}, { projection: { _id: 1 } })) !== null
 }

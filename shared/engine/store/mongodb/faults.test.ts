@@ -1,6 +1,6 @@
 import { randomUUID } from 'node:crypto'
 import { createServer } from 'node:net'
-import { DatabaseRefused } from '@parley/kit/database/database-refused'
+import { DatabaseRefused } from '@parley/kit/database/errors'
 import { hasMongodb, type MongodbServer, startMongodb } from '@parley/tools/testing/mongodb-server'
 import { Collection, MongoClient } from 'mongodb'
 import { afterAll, beforeAll, describe, expect, test, vi } from 'vitest'

@@ -1,9 +1,10 @@
-import { DatabaseRefused } from '@parley/kit/database/database-refused'
+import { DatabaseRefused } from '@parley/kit/database/errors'
 import { connectMongodb, insertMissing } from '@parley/kit/database/mongodb/database'
+import { mongodbDocuments } from '@parley/kit/database/mongodb/documents'
 import { type Index, knownVersion, type Migration, prepareSchema } from '@parley/kit/database/mongodb/schema'
 import type { Collection, Db } from 'mongodb'
 import { LargeParts } from '../large-parts.ts'
-import type { BesideTasks, Inside, PartDocument } from './record.ts'
+import type { BesideTasks, MongoContext, PartDocument } from './record.ts'
 import { saveParts } from './record.ts'
 
 /** A document of any collection. */
@@ -28,7 +29,7 @@ interface ImportDocument {
 }
 
 export interface ImportTarget extends AsyncDisposable {
-  readonly inside: Inside
+  readonly store: MongoContext
   /** `none`: nothing was taken over so far. */
   state(): Promise<'none' | 'running' | 'done'>
   /** Whether there are documents of this scope in one of the collections. */
@@ -64,13 +65,13 @@ export async function openImportTarget(options: ImportTargetOptions): Promise<Im
   const { db } = stack.use(await connectMongodb({ url: options.url, poolMax: 8 }))
   await knownVersion(db, schema.name, schema.migrations.length)
   const [imports, key] = [importsOf(db), { _id: scope, agent_id: scope }]
-  const inside = insideOf(db, scope)
+  const store = contextFor(db, scope)
   const all = (name: string) => db.collection<AnyDocument>(name)
   // By the key that every document begins with, whatever other indexes there are.
   const ours = { _id: { $gte: `${scope}/`, $lt: `${scope}0` }, agent_id: scope }
   const open = stack.move()
   return {
-    inside,
+    store,
     state: async () => (await imports.findOne(key))?.state ?? 'none',
     holdsAny: async (collections) => {
       for (const name of collections) if ((await all(name).findOne(ours)) !== null) return true
@@ -87,7 +88,7 @@ export async function openImportTarget(options: ImportTargetOptions): Promise<Im
     place: async (kind) => placeIn((await imports.findOne(key))?.places[kind]),
     add: async (documents) => {
       for (const [name, some] of documents) {
-        if (name === 'parts') await saveParts(inside, some as unknown as PartDocument[])
+        if (name === 'parts') await saveParts(store, some as unknown as PartDocument[])
         else await insertMissing(all(name), some)
       }
     },
@@ -118,12 +119,13 @@ function placeIn(place: Place | true | undefined): Place | true | undefined {
 }
 
 /** What making documents needs; nobody asks for lists here. */
-function insideOf(db: Db, agentId: string): Inside {
+function contextFor(db: Db, agentId: string): MongoContext {
   return {
     agentId,
     tasks: db.collection('tasks'),
     contexts: db.collection('contexts'),
     parts: db.collection('parts'),
+    documents: mongodbDocuments(db, agentId),
     beside: ((name: string): Collection => db.collection(name)) as unknown as BesideTasks,
     largeParts: new LargeParts(256 * 1024),
     get cursors(): never {

@@ -1,9 +1,15 @@
-import { keyText, positionOf } from '@parley/kit/database/mongodb/keys'
+import { keyText, positionOf } from '@parley/kit/database/keys'
 import { ParleyError } from '@parley/wire/errors'
 import { isTerminal, type TaskState, terminalStates } from '@parley/wire/model/task'
 import type { Admit, ContextPage, Page, TaskOutline, TaskQuery, TaskRecord } from '../store.ts'
 import { contextOf } from './contexts.ts'
-import { type ContextDocument, decodeTask, type Inside, outlineOf, type TaskDocument } from './record.ts'
+import {
+  type ContextDocument,
+  decodeTask,
+  type MongoContext,
+  outlineOf,
+  type TaskDocument,
+} from './record.ts'
 
 /** Tasks, their parts included, may be large: what is read at once is bounded by this many characters of JSON. */
 const pageMaxLength = 64 * 1024 * 1024
@@ -12,21 +18,21 @@ const answerPageMaxBytes = 16 * 1024 * 1024
 /** What is read at once is bounded: ids of one context, and of a page. */
 const [idsPerContextMax, idsPerPageMax] = [1000, 10_000]
 
-type TaskFilter = Parameters<Inside['tasks']['find']>[0]
+type TaskFilter = Parameters<MongoContext['tasks']['find']>[0]
 
-export async function listTasks(inside: Inside, query: TaskQuery): Promise<Page<TaskRecord>> {
-  return page(inside, query, wholeTask(inside), pageMaxLength)
+export async function listTasks(store: MongoContext, query: TaskQuery): Promise<Page<TaskRecord>> {
+  return page(store, query, wholeTask(store), pageMaxLength)
 }
 
-function wholeTask(inside: Inside): Decode<TaskRecord> {
+function wholeTask(store: MongoContext): Decode<TaskRecord> {
   return async (document) => {
-    const { record, size } = await decodeTask(inside, document)
+    const { record, size } = await decodeTask(store, document)
     return { item: record, size }
   }
 }
 
 export async function outlineTasks(
-  inside: Inside,
+  store: MongoContext,
   query: TaskQuery,
   admit: Admit,
 ): Promise<Page<TaskOutline>> {
@@ -34,21 +40,21 @@ export async function outlineTasks(
   const decode = async (document: TaskDocument) => {
     readBytes += document.body.length
     admit(readBytes)
-    const outline = outlineOf(inside, document)
+    const outline = outlineOf(store, document)
     return { item: outline, size: outline.bytes }
   }
-  return page(inside, query, decode, answerPageMaxBytes)
+  return page(store, query, decode, answerPageMaxBytes)
 }
 
 type Decode<T> = (document: TaskDocument) => Promise<{ item: T; size: number }>
 
 async function page<T>(
-  inside: Inside,
+  store: MongoContext,
   query: TaskQuery,
   decode: Decode<T>,
   maxLength: number,
 ): Promise<Page<T>> {
-  const { cursors, agentId } = inside
+  const { cursors, agentId } = store
   const { owner, contextId, state, cursor, limit } = query
   const before = cursor === undefined ? undefined : textIn(cursors.open('tasks', owner, cursor))
   const filter = {
@@ -58,35 +64,35 @@ async function page<T>(
     ...(state !== undefined && { state: keyText(state) as TaskState }),
     ...(before !== undefined && { position: { $lt: before } }),
   }
-  const { items, position, more } = await newest(inside, filter, { limit, decode, maxLength })
+  const { items, position, more } = await newest(store, filter, { limit, decode, maxLength })
   return more && position !== undefined
     ? { items, nextCursor: cursors.seal('tasks', owner, position) }
     : { items }
 }
 
 export async function contextHistory(
-  inside: Inside,
+  store: MongoContext,
   contextId: string,
   owner: string,
   limit: number,
 ): Promise<TaskRecord[]> {
   const filter = {
-    agent_id: inside.agentId,
+    agent_id: store.agentId,
     owner: keyText(owner),
     context_id: keyText(contextId),
     state: { $in: [...terminalStates] },
   }
-  const bounds = { limit, decode: wholeTask(inside), maxLength: pageMaxLength }
-  return (await newest(inside, filter, bounds)).items.reverse()
+  const bounds = { limit, decode: wholeTask(store), maxLength: pageMaxLength }
+  return (await newest(store, filter, bounds)).items.reverse()
 }
 
 /** Newest first; as many as the bound on their size allows, at least one. */
 async function newest<T>(
-  inside: Inside,
+  store: MongoContext,
   filter: TaskFilter,
   { limit, decode, maxLength }: { limit: number; decode: Decode<T>; maxLength: number },
 ): Promise<{ items: T[]; position?: string; more: boolean }> {
-  const found = inside.tasks
+  const found = store.tasks
     .find(filter ?? {})
     .sort({ position: -1 })
     .limit(limit + 1)
@@ -106,10 +112,10 @@ async function newest<T>(
 }
 
 export async function listContexts(
-  inside: Inside,
+  store: MongoContext,
   query: { owner: string; limit: number; cursor?: string },
 ): Promise<ContextPage> {
-  const { contexts, agentId, cursors } = inside
+  const { contexts, agentId, cursors } = store
   const { owner, limit, cursor } = query
   const before = cursor === undefined ? undefined : textIn(cursors.open('contexts', owner, cursor))
   const filter = {
@@ -123,7 +129,7 @@ export async function listContexts(
     .limit(limit + 1)
     .toArray()
   const page = found.slice(0, limit)
-  const items = await withTasks(inside, page)
+  const items = await withTasks(store, page)
   const last = page[items.length - 1]
   const more = last !== undefined && items.length < found.length
   return more ? { items, nextCursor: cursors.seal('contexts', owner, last.position) } : { items }
@@ -133,12 +139,12 @@ type Member = Pick<TaskDocument, 'task_id' | 'context_id' | 'state' | 'position'
 const ofMember = { _id: 0, task_id: 1, context_id: 1, state: 1, position: 1 }
 
 /** One question for a page of small contexts; where they are large, a few for each, until there are enough ids. */
-async function withTasks(inside: Inside, page: ContextDocument[]): Promise<ContextPage['items']> {
+async function withTasks(store: MongoContext, page: ContextDocument[]): Promise<ContextPage['items']> {
   const [first] = page
   if (first === undefined) return []
-  const ids = page.map((context) => contextIdOf(inside, context))
-  const members = await inside.tasks
-    .find({ agent_id: inside.agentId, owner: first.owner, context_id: { $in: ids } })
+  const ids = page.map((context) => contextIdOf(store, context))
+  const members = await store.tasks
+    .find({ agent_id: store.agentId, owner: first.owner, context_id: { $in: ids } })
     .limit(idsPerPageMax)
     .project<Member>(ofMember)
     .toArray()
@@ -154,16 +160,19 @@ async function withTasks(inside: Inside, page: ContextDocument[]): Promise<Conte
   let count = 0
   for (const context of page) {
     if (items.length > 0 && count >= idsPerPageMax) break
-    const item = await largeItem(inside, context)
+    const item = await largeItem(store, context)
     items.push(item)
     count += item.taskIds.length
   }
   return items
 }
 
-async function largeItem(inside: Inside, context: ContextDocument): Promise<ContextPage['items'][number]> {
-  const { tasks, agentId } = inside
-  const ours = { agent_id: agentId, owner: context.owner, context_id: contextIdOf(inside, context) }
+async function largeItem(
+  store: MongoContext,
+  context: ContextDocument,
+): Promise<ContextPage['items'][number]> {
+  const { tasks, agentId } = store
+  const ours = { agent_id: agentId, owner: context.owner, context_id: contextIdOf(store, context) }
   const found = await tasks
     .find(ours)
     .sort({ position: -1 })
@@ -182,7 +191,7 @@ function itemOf(context: ContextDocument, members: Member[], taskCount: number) 
   return { ...contextOf(context), taskIds, taskCount, busy: members.some(({ state }) => !isTerminal(state)) }
 }
 
-const contextIdOf = ({ agentId }: Inside, { _id }: ContextDocument) => _id.slice(agentId.length + 1)
+const contextIdOf = ({ agentId }: MongoContext, { _id }: ContextDocument) => _id.slice(agentId.length + 1)
 
 /**
  * A cursor of ours holds a text. One that the embedded store made before all was taken over from there holds for contexts the

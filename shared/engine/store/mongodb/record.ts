@@ -1,13 +1,15 @@
 import type { Cursors } from '@parley/kit/database/cursor'
+import type { DocumentDatabase } from '@parley/kit/database/documents'
+import { hashOf, keyText, positionOf } from '@parley/kit/database/keys'
 import { insertMissing } from '@parley/kit/database/mongodb/database'
-import { hashOf, keyText, positionOf } from '@parley/kit/database/mongodb/keys'
+import { type Bound, refuseTooLarge } from '@parley/kit/database/mongodb/layout'
 import { LazyPart } from '@parley/wire/codecs/lazy-part'
-import { ParleyError } from '@parley/wire/errors'
 import type { Part } from '@parley/wire/model/task'
 import { isTerminal, type TaskState } from '@parley/wire/model/task'
 import type { Binary, Collection } from 'mongodb'
 import { type LargePart, LargeParts } from '../large-parts.ts'
 import type { TaskOutline, TaskRecord } from '../store.ts'
+import { taskKey } from '../webhook-store.ts'
 
 export interface TaskDocument {
   _id: string
@@ -65,11 +67,12 @@ export interface ContextDocument {
 }
 
 /** What the questions and changes of the store stand on. */
-export interface Inside {
+export interface MongoContext {
   agentId: string
   tasks: Collection<TaskDocument>
   contexts: Collection<ContextDocument>
   parts: Collection<PartDocument>
+  documents: DocumentDatabase
   beside: BesideTasks
   largeParts: LargeParts
   cursors: Cursors
@@ -84,15 +87,7 @@ export type BesideTasks = <T extends { _id: string }>(name: string) => Collectio
 
 const mebibyte = 1024 * 1024
 
-/** How large the text of a document may be, and whose fault it is when it is larger. */
-export interface Bound {
-  maxBytes: number
-  error: 'InvalidParams' | 'InvalidAgentResponse'
-}
-
-/** A document may have 16 MiB; this leaves room for its other fields. */
-export const documentBound: Bound = { maxBytes: 15 * mebibyte, error: 'InvalidParams' }
-/** What follows upon a caller's message must fit too: its start and what the agent answers, then its end. */
+/** Leaves room for what follows a message of the caller: the start, the answer of the agent and the end. */
 export const messageBound: Bound = { maxBytes: 13 * mebibyte, error: 'InvalidParams' }
 
 /** For a change into that state: only a message of the caller brings a task to `submitted`. */
@@ -107,18 +102,14 @@ const pieceBytes = 8 * 1024 * 1024
 /** Where many parts of moderate size make a record too large for one document, parts over this length leave it. */
 const whenCrowded = { bodyLength: 4 * 1024 * 1024, parts: new LargeParts(2048) }
 
-type Agent = Pick<Inside, 'agentId'>
+type Agent = Pick<MongoContext, 'agentId'>
 
 /** Of a document of this agent, by an id from outside. */
 export const idIn = (agent: Agent, id: string) => keyedIn(agent, keyText(id))
 /** The same, by an id that stands in a document. */
 export const keyedIn = ({ agentId }: Agent, key: string) => `${agentId}/${key}`
 
-/** Names one task for ever: a removed id may come again. */
-export const taskKey = (task: { id: string; owner: string; createdAt: string }) =>
-  hashOf(keyText(task.id), keyText(task.owner), task.createdAt)
-
-/** The same, from its document. */
+/** `taskKey`, from the document of the task. */
 export const keyOfDocument = (task: Pick<TaskDocument, 'task_id' | 'owner' | 'position'>) =>
   hashOf(task.task_id, task.owner, createdAtOf(task))
 
@@ -131,9 +122,9 @@ export interface Encoded {
 }
 
 /** @throws ParleyError when it does not fit into a document although its parts stand beside it */
-export function encodeTask(inside: Inside, record: TaskRecord, bound: Bound): Encoded {
+export function encodeTask(store: MongoContext, record: TaskRecord, bound: Bound): Encoded {
   const { version, lease, dueAt, survived: _survived, ...rest } = record
-  const { agentId, largeParts } = inside
+  const { agentId, largeParts } = store
   let { body: slim, parts } = largeParts.takeOut(rest)
   let body = JSON.stringify(slim)
   if (body.length > whenCrowded.bodyLength) {
@@ -141,9 +132,9 @@ export function encodeTask(inside: Inside, record: TaskRecord, bound: Bound): En
     body = JSON.stringify(slim)
   }
   refuseTooLarge(body, bound, parts.length * partNameBytes)
-  const cut = parts.map((part) => piecesOf(inside, record, part))
+  const cut = parts.map((part) => piecesOf(store, record, part))
   const document: TaskDocument = {
-    _id: idIn(inside, record.id),
+    _id: idIn(store, record.id),
     agent_id: agentId,
     task_id: keyText(record.id),
     owner: keyText(record.owner),
@@ -168,18 +159,7 @@ export function encodeTask(inside: Inside, record: TaskRecord, bound: Bound): En
   return { document, parts: cut.flat() }
 }
 
-/** @param besideBytes what else is in the document @throws ParleyError */
-export function refuseTooLarge(body: string, { maxBytes, error }: Bound, besideBytes = 0): void {
-  const room = maxBytes - besideBytes
-  // A character has three bytes at most.
-  if (body.length * 3 <= room || Buffer.byteLength(body) <= room) return
-  throw new ParleyError(error, {
-    message: `Too large to be stored: at most ${maxBytes / mebibyte} MiB beside the large parts`,
-    data: { reason: 'too_large', maxBytes },
-  })
-}
-
-function piecesOf({ agentId }: Inside, record: TaskRecord, part: LargePart): PartDocument[] {
+function piecesOf({ agentId }: MongoContext, record: TaskRecord, part: LargePart): PartDocument[] {
   const bytes = Buffer.from(part.json())
   const task = taskKey(record)
   const pieces: PartDocument[] = []
@@ -191,7 +171,7 @@ function piecesOf({ agentId }: Inside, record: TaskRecord, part: LargePart): Par
 }
 
 /** Each by itself: a message to the server has its limit too. */
-export async function saveParts({ parts }: Inside, pieces: PartDocument[]): Promise<void> {
+export async function saveParts({ parts }: MongoContext, pieces: PartDocument[]): Promise<void> {
   let group: PartDocument[] = []
   let bytes = 0
   for (const piece of pieces) {
@@ -208,13 +188,12 @@ export async function saveParts({ parts }: Inside, pieces: PartDocument[]): Prom
 
 /** The record of a document, with its large parts; `size` is about the length of its JSON. */
 export async function decodeTask(
-  inside: Inside,
+  store: MongoContext,
   document: TaskDocument,
 ): Promise<{ record: TaskRecord; size: number }> {
   const stored = JSON.parse(document.body) as Body
-  const loaded = await loadParts(inside, stored, document.parts ?? [])
-  const body =
-    loaded.size === 0 ? stored : inside.largeParts.putBack(stored, (hash) => loaded.get(hash) ?? '')
+  const loaded = await loadParts(store, stored, document.parts ?? [])
+  const body = loaded.size === 0 ? stored : store.largeParts.putBack(stored, (hash) => loaded.get(hash) ?? '')
   let size = document.body.length
   for (const json of loaded.values()) size += json.length
   return { record: recordOf(document, body), size }
@@ -223,16 +202,16 @@ export async function decodeTask(
 type Body = Omit<TaskRecord, 'version' | 'lease' | 'dueAt'>
 
 /** The record of a document with its large parts still in the store. */
-export function outlineOf(inside: Inside, document: TaskDocument): TaskOutline {
+export function outlineOf(store: MongoContext, document: TaskDocument): TaskOutline {
   const stored = JSON.parse(document.body) as Body
   const names = new Map(document.parts?.map((name) => [name.hash, name]))
   let bytes = document.body.length
-  const body = inside.largeParts.outline(stored, (hash) => {
+  const body = store.largeParts.outline(stored, (hash) => {
     const name = names.get(hash)
     const size = name === undefined ? 0 : sizeOf(name)
     bytes += size
     return new LazyPart(size, async () => {
-      const loaded = await loadParts(inside, stored, name === undefined ? [] : [name])
+      const loaded = await loadParts(store, stored, name === undefined ? [] : [name])
       return JSON.parse(loaded.get(hash) ?? '') as Part
     })
   })
@@ -257,7 +236,7 @@ function recordOf(document: TaskDocument, body: Body): TaskRecord {
 }
 
 async function loadParts(
-  { agentId, parts }: Inside,
+  { agentId, parts }: MongoContext,
   record: { id: string; owner: string; createdAt: string },
   names: PartName[],
 ): Promise<Map<string, string>> {

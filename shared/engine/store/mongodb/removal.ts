@@ -1,6 +1,6 @@
 import { randomUUID } from 'node:crypto'
 import type { TaskState } from '@parley/wire/model/task'
-import { type Inside, keyedIn, keyOfDocument, type TaskDocument } from './record.ts'
+import { keyedIn, keyOfDocument, type MongoContext, type TaskDocument } from './record.ts'
 
 /** What a removal has to know of a task. */
 export type Leaving = Pick<TaskDocument, 'task_id' | 'owner' | 'context_id' | 'state' | 'position'>
@@ -32,8 +32,8 @@ const besideTasks = {
  * Removes ended tasks, then all that belongs to them. Each is counted by who removed it; a crash right after that forgets
  * the counts of one batch, and nothing else.
  */
-export async function removeTasks(inside: Inside, ended: Leaving[]): Promise<number> {
-  const { agentId, tasks, beside, now } = inside
+export async function removeTasks(store: MongoContext, ended: Leaving[]): Promise<number> {
+  const { agentId, tasks, beside, now } = store
   const removals = beside<RemovalDocument>('removals')
   const removal: RemovalDocument = {
     _id: `${agentId}/${randomUUID()}`,
@@ -50,7 +50,7 @@ export async function removeTasks(inside: Inside, ended: Leaving[]): Promise<num
   let removed = 0
   const counts: [string, number][] = []
   for (const [state, some] of Object.entries(Object.groupBy(ended, (task) => task.state))) {
-    const ids = some.map(({ task_id }) => keyedIn(inside, task_id))
+    const ids = some.map(({ task_id }) => keyedIn(store, task_id))
     const filter = { _id: { $in: ids }, agent_id: agentId, state: state as TaskState }
     const { deletedCount } = await tasks.deleteMany(filter)
     counts.push([`counts.${state}`, deletedCount])
@@ -64,11 +64,14 @@ export async function removeTasks(inside: Inside, ended: Leaving[]): Promise<num
       { upsert: true },
     )
   }
-  await removeBelongings(inside, removal)
+  await removeBelongings(store, removal)
   return removed
 }
 
-export async function removeBelongings({ agentId, beside }: Inside, removal: RemovalDocument): Promise<void> {
+export async function removeBelongings(
+  { agentId, beside }: MongoContext,
+  removal: RemovalDocument,
+): Promise<void> {
   const keys = {
     task: removal.tasks.map(({ key }) => key),
     task_id: removal.tasks.map(({ task_id }) => task_id),
@@ -83,7 +86,7 @@ export async function removeBelongings({ agentId, beside }: Inside, removal: Rem
 export async function removedCounts({
   agentId,
   beside,
-}: Inside): Promise<Partial<Record<TaskState, number>>> {
+}: MongoContext): Promise<Partial<Record<TaskState, number>>> {
   const found = await beside<CountsDocument>('counts').findOne({
     _id: `${agentId}/removed`,
     agent_id: agentId,

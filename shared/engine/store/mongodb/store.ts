@@ -5,19 +5,22 @@ import {
   insertUnlessThere,
   type MongodbDatabaseOptions,
 } from '@parley/kit/database/mongodb/database'
+import { mongodbDocuments } from '@parley/kit/database/mongodb/documents'
 import { guarded } from '@parley/kit/database/mongodb/guard'
 import { agentIndexes, agentMigrations, prepareSchema } from '@parley/kit/database/mongodb/schema'
 import { Binary, type Collection } from 'mongodb'
+import { idempotencyKeys } from '../idempotency-keys.ts'
 import { LargeParts } from '../large-parts.ts'
+import { paymentStore } from '../payments.ts'
+import { webhookStore } from '../push-configs.ts'
+import { signatures } from '../signatures.ts'
 import type { Store } from '../store.ts'
 import { clearContext, findContext, isAnothersContext } from './contexts.ts'
+import { findFeedback, saveFeedback } from './feedback.ts'
 import { refuseUnfinishedImport } from './import.ts'
-import { claimIdempotencyKey, findFeedback, saveFeedback } from './keys-and-feedback.ts'
 import { contextHistory, listContexts, listTasks, outlineTasks } from './lists.ts'
-import { mongodbPayments } from './payments.ts'
-import type { BesideTasks, Inside } from './record.ts'
+import type { BesideTasks, MongoContext } from './record.ts'
 import { removeEnded } from './retention.ts'
-import { signatureTaker } from './signatures.ts'
 import {
   commitTask,
   countByState,
@@ -31,7 +34,6 @@ import {
   outlineTask,
   renewLeases,
 } from './tasks.ts'
-import { mongodbWebhooks } from './webhooks.ts'
 
 export interface MongodbStoreOptions extends MongodbDatabaseOptions {
   /** Part of every key and query: one database serves all agents, and none sees another's. */
@@ -60,27 +62,28 @@ export async function openMongodbStore(options: MongodbStoreOptions): Promise<St
   await refuseUnfinishedImport(db, agentId)
   await prepareStore(options)
   const settings = db.collection<SettingDocument>('settings')
-  const inside: Inside = {
+  const store: MongoContext = {
     agentId,
     tasks: db.collection('tasks'),
     contexts: db.collection('contexts'),
     parts: db.collection('parts'),
+    documents: mongodbDocuments(db, agentId, options.clock),
     beside: ((name: string) => db.collection(name)) as BesideTasks,
     largeParts: new LargeParts(options.largePartBytes ?? 256 * 1024),
     cursors: new Cursors(await cursorKey(settings, agentId)),
     now: options.clock ?? Date.now,
     joined: new Set(),
   }
-  await settings.updateOne({ _id: pingOf(inside), agent_id: agentId }, { $set: { at: 0 } }, { upsert: true })
+  await settings.updateOne({ _id: pingOf(store), agent_id: agentId }, { $set: { at: 0 } }, { upsert: true })
   const open = stack.move()
   const timeoutMs = options.operationTimeoutMs ?? 10_000
   const guard = <T extends object>(methods: T) =>
     guarded(methods, { closed: () => open.disposed, timeoutMs, unbounded })
   return {
-    ...guard(storeOf(inside, settings)),
+    ...guard(storeOf(store, settings)),
     exclusive: false,
-    webhooks: guard(mongodbWebhooks(inside)),
-    payments: guard(mongodbPayments(inside)),
+    webhooks: guard(webhookStore(store.documents, store.now)),
+    payments: guard(paymentStore(store.documents)),
     [Symbol.asyncDispose]: () => open.disposeAsync(),
   }
 }
@@ -100,7 +103,7 @@ interface SettingDocument {
   at?: number
 }
 
-const pingOf = ({ agentId }: Inside) => `${agentId}/ping`
+const pingOf = ({ agentId }: MongoContext) => `${agentId}/ping`
 
 /** Made by whoever is first, so that a cursor of one process is read by all. */
 async function cursorKey(settings: Collection<SettingDocument>, agentId: string): Promise<Uint8Array> {
@@ -114,39 +117,43 @@ async function cursorKey(settings: Collection<SettingDocument>, agentId: string)
 
 type Methods = Omit<Store, 'exclusive' | 'webhooks' | 'payments' | typeof Symbol.asyncDispose>
 
-function storeOf(inside: Inside, settings: Collection<SettingDocument>): Methods {
+function storeOf(store: MongoContext, settings: Collection<SettingDocument>): Methods {
+  const { claimIdempotencyKey, removeExpiredKeys } = idempotencyKeys(store.documents, store.now)
   return {
     ping: async () => {
-      const ours = { _id: pingOf(inside), agent_id: inside.agentId }
-      await settings.updateOne(ours, { $set: { at: inside.now() } })
+      const ours = { _id: pingOf(store), agent_id: store.agentId }
+      await settings.updateOne(ours, { $set: { at: store.now() } })
     },
 
-    createTask: (record) => createTask(inside, record),
-    findTask: (id, owner, admit) => findTask(inside, id, owner, admit),
-    outlineTask: (id, owner, admit) => outlineTask(inside, id, owner, admit),
-    loadTask: (id) => loadTask(inside, id),
-    commitTask: (record) => commitTask(inside, record),
-    listTasks: (query) => listTasks(inside, query),
-    outlineTasks: (query, admit) => outlineTasks(inside, query, admit),
-    listUnfinished: (now, _holder, which) => listUnfinished(inside, now, which),
-    countEvents: (taskIds) => countEvents(inside, taskIds),
-    listDue: (now, limit) => listDue(inside, now, limit),
-    renewLeases: (holder, taskIds, until) => renewLeases(inside, holder, taskIds, until),
-    noteSurvived: (taskId, start) => noteSurvived(inside, taskId, start),
-    countByState: () => countByState(inside),
+    createTask: (record) => createTask(store, record),
+    findTask: (id, owner, admit) => findTask(store, id, owner, admit),
+    outlineTask: (id, owner, admit) => outlineTask(store, id, owner, admit),
+    loadTask: (id) => loadTask(store, id),
+    commitTask: (record) => commitTask(store, record),
+    listTasks: (query) => listTasks(store, query),
+    outlineTasks: (query, admit) => outlineTasks(store, query, admit),
+    listUnfinished: (now, _holder, which) => listUnfinished(store, now, which),
+    countEvents: (taskIds) => countEvents(store, taskIds),
+    listDue: (now, limit) => listDue(store, now, limit),
+    renewLeases: (holder, taskIds, until) => renewLeases(store, holder, taskIds, until),
+    noteSurvived: (taskId, start) => noteSurvived(store, taskId, start),
+    countByState: () => countByState(store),
 
-    findContext: (id, owner) => findContext(inside, id, owner),
-    isAnothersContext: (id, owner) => isAnothersContext(inside, id, owner),
-    listContexts: (query) => listContexts(inside, query),
-    contextHistory: (contextId, owner, limit) => contextHistory(inside, contextId, owner, limit),
-    clearContext: (id, owner) => clearContext(inside, id, owner),
+    findContext: (id, owner) => findContext(store, id, owner),
+    isAnothersContext: (id, owner) => isAnothersContext(store, id, owner),
+    listContexts: (query) => listContexts(store, query),
+    contextHistory: (contextId, owner, limit) => contextHistory(store, contextId, owner, limit),
+    clearContext: (id, owner) => clearContext(store, id, owner),
 
-    claimIdempotencyKey: (record) => claimIdempotencyKey(inside, record),
-    saveFeedback: (feedback) => saveFeedback(inside, feedback),
-    findFeedback: (taskId, owner) => findFeedback(inside, taskId, owner),
-    removeEnded: (before, limit) => removeEnded(inside, before, limit),
+    claimIdempotencyKey,
+    saveFeedback: (feedback) => saveFeedback(store, feedback),
+    findFeedback: (taskId, owner) => findFeedback(store, taskId, owner),
+    removeEnded: async (before, limit) => {
+      await removeExpiredKeys(limit)
+      return removeEnded(store, before, limit)
+    },
 
-    takeSignature: signatureTaker(inside),
+    ...signatures(store.documents, store.now),
   }
 }
 

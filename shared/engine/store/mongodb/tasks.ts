@@ -1,21 +1,21 @@
+import { keyText } from '@parley/kit/database/keys'
 import { insertUnlessThere } from '@parley/kit/database/mongodb/database'
-import { keyText } from '@parley/kit/database/mongodb/keys'
 import { ParleyError } from '@parley/wire/errors'
 import { pausedStates, type TaskState, taskStates } from '@parley/wire/model/task'
 import type { Admit, TaskOutline, TaskRecord, Unfinishedness, UnfinishedTask } from '../store.ts'
+import { taskKey } from '../webhook-store.ts'
 import { joinContext, restoreContexts } from './contexts.ts'
 import {
   boundOf,
   bytesOf,
   decodeTask,
   encodeTask,
-  type Inside,
   idIn,
+  type MongoContext,
   messageBound,
   outlineOf,
   saveParts,
   type TaskDocument,
-  taskKey,
 } from './record.ts'
 import { removedCounts } from './removal.ts'
 
@@ -23,28 +23,28 @@ import { removedCounts } from './removal.ts'
  * Parts, task, context: each only when what it needs is there. After a crash in between nobody was told of the task: parts
  * of none are read by nobody, and a task whose context is missing gets it with the next `listUnfinished`.
  */
-export async function createTask(inside: Inside, record: TaskRecord): Promise<boolean> {
-  const { agentId, tasks, parts } = inside
-  const encoded = encodeTask(inside, record, messageBound)
+export async function createTask(store: MongoContext, record: TaskRecord): Promise<boolean> {
+  const { agentId, tasks, parts } = store
+  const encoded = encodeTask(store, record, messageBound)
   const _id = encoded.document._id
   if (encoded.parts.length > 0) {
     if ((await tasks.countDocuments({ _id, agent_id: agentId }, { limit: 1 })) > 0) return false
-    await saveParts(inside, encoded.parts)
+    await saveParts(store, encoded.parts)
   }
   if (!(await insertUnlessThere(tasks, encoded.document))) {
-    if (encoded.parts.length > 0) await dropPartsUnlessOwn(inside, record)
+    if (encoded.parts.length > 0) await dropPartsUnlessOwn(store, record)
     return false
   }
-  if (await joinContext(inside, record)) return true
+  if (await joinContext(store, record)) return true
   await tasks.deleteOne({ _id, agent_id: agentId })
   if (encoded.parts.length > 0) await parts.deleteMany({ agent_id: agentId, task: taskKey(record) })
   throw new ParleyError('ContextNotFound', { data: { contextId: record.contextId } })
 }
 
 /** Of two creations at the same time the one that came second leaves nothing behind. */
-async function dropPartsUnlessOwn(inside: Inside, record: TaskRecord): Promise<void> {
-  const { agentId, parts } = inside
-  const there = await loadTask(inside, record.id)
+async function dropPartsUnlessOwn(store: MongoContext, record: TaskRecord): Promise<void> {
+  const { agentId, parts } = store
+  const there = await loadTask(store, record.id)
   if (there !== undefined && taskKey(there) === taskKey(record)) return
   await parts.deleteMany({ agent_id: agentId, task: taskKey(record) })
 }
@@ -53,10 +53,10 @@ async function dropPartsUnlessOwn(inside: Inside, record: TaskRecord): Promise<v
  * One update that finds the version before this one, or nothing. With a lease it is two in one message, of which one can
  * match: the stored lease is the same holder's and only prolonged, or another's (or nobody's) and replaced.
  */
-export async function commitTask(inside: Inside, record: TaskRecord): Promise<boolean> {
-  const { tasks, agentId } = inside
-  const { document, parts } = encodeTask(inside, record, boundOf(record.status.state))
-  await saveParts(inside, parts)
+export async function commitTask(store: MongoContext, record: TaskRecord): Promise<boolean> {
+  const { tasks, agentId } = store
+  const { document, parts } = encodeTask(store, record, boundOf(record.status.state))
+  await saveParts(store, parts)
   const { _id, agent_id: _agent, task_id: _task, owner, context_id: _context, position, ...rest } = document
   const { holder, lease_until, ...changed } = rest
   const before = { _id, agent_id: agentId, owner, position, version: record.version - 1 }
@@ -92,36 +92,40 @@ function absent<T extends object, K extends keyof T>(document: T, fields: K[]): 
 }
 
 export async function findTask(
-  inside: Inside,
+  store: MongoContext,
   id: string,
   owner: string,
   admit?: Admit,
 ): Promise<TaskRecord | undefined> {
-  const found = await documentOf(inside, id, owner)
+  const found = await documentOf(store, id, owner)
   if (found === null) return undefined
   admit?.(bytesOf(found))
-  return (await decodeTask(inside, found)).record
+  return (await decodeTask(store, found)).record
 }
 
 export async function outlineTask(
-  inside: Inside,
+  store: MongoContext,
   id: string,
   owner: string,
   admit: Admit,
 ): Promise<TaskOutline | undefined> {
-  const found = await documentOf(inside, id, owner)
+  const found = await documentOf(store, id, owner)
   if (found === null) return undefined
   admit(found.body.length)
-  return outlineOf(inside, found)
+  return outlineOf(store, found)
 }
 
-function documentOf({ tasks, agentId }: Inside, id: string, owner: string): Promise<TaskDocument | null> {
+function documentOf(
+  { tasks, agentId }: MongoContext,
+  id: string,
+  owner: string,
+): Promise<TaskDocument | null> {
   return tasks.findOne({ _id: idIn({ agentId }, id), agent_id: agentId, owner: keyText(owner) })
 }
 
-export async function loadTask(inside: Inside, id: string): Promise<TaskRecord | undefined> {
-  const found = await inside.tasks.findOne({ _id: idIn(inside, id), agent_id: inside.agentId })
-  return found === null ? undefined : (await decodeTask(inside, found)).record
+export async function loadTask(store: MongoContext, id: string): Promise<TaskRecord | undefined> {
+  const found = await store.tasks.findOne({ _id: idIn(store, id), agent_id: store.agentId })
+  return found === null ? undefined : (await decodeTask(store, found)).record
 }
 
 const ofUnfinished = { task_id: 1, owner: 1, context_id: 1, state: 1, version: 1, holder: 1, position: 1 }
@@ -131,11 +135,11 @@ type Unfinished = Pick<
 > & { state: 'submitted' | 'working' }
 
 export async function listUnfinished(
-  inside: Inside,
+  store: MongoContext,
   now: number,
   which: Unfinishedness = 'all',
 ): Promise<UnfinishedTask[]> {
-  const { tasks, agentId } = inside
+  const { tasks, agentId } = store
   const leaseEnded = { lease_until: { $lt: now } }
   const withoutLease = { $or: [{ holder: { $exists: false } }, leaseEnded] }
   const found = await Promise.all(
@@ -145,7 +149,7 @@ export async function listUnfinished(
     ].map((filter) => tasks.find(filter).project<Unfinished>(ofUnfinished).toArray()),
   )
   const all = found.flat().sort((a, b) => (a.position < b.position ? -1 : 1))
-  const unwanted = await restoreContexts(inside, all)
+  const unwanted = await restoreContexts(store, all)
   return all
     .filter((task) => !unwanted.has(task.task_id))
     .map(({ task_id: id, owner, state, version, holder }) => {
@@ -153,37 +157,41 @@ export async function listUnfinished(
     })
 }
 
-export async function countEvents(inside: Inside, taskIds: string[]): Promise<Map<string, number>> {
-  const { tasks, agentId } = inside
-  const wanted = { _id: { $in: taskIds.map((id) => idIn(inside, id)) }, agent_id: agentId }
+export async function countEvents(store: MongoContext, taskIds: string[]): Promise<Map<string, number>> {
+  const { tasks, agentId } = store
+  const wanted = { _id: { $in: taskIds.map((id) => idIn(store, id)) }, agent_id: agentId }
   const found = await tasks
     .find(wanted)
     .project<Pick<TaskDocument, '_id' | 'events'>>({ _id: 1, events: 1 })
     .toArray()
   const counts = new Map(found.map(({ _id, events }) => [_id, events]))
   const known = taskIds.flatMap((id) => {
-    const count = counts.get(idIn(inside, id))
+    const count = counts.get(idIn(store, id))
     return count === undefined ? [] : [[id, count] as const]
   })
   return new Map(known)
 }
 
-export async function listDue({ tasks, agentId }: Inside, now: number, limit: number): Promise<string[]> {
+export async function listDue(
+  { tasks, agentId }: MongoContext,
+  now: number,
+  limit: number,
+): Promise<string[]> {
   const due = { agent_id: agentId, due_at: { $lte: now }, state: { $in: [...pausedStates] } }
   const found = tasks.find(due).sort({ due_at: 1 }).limit(limit).project<{ task_id: string }>({ task_id: 1 })
   return (await found.toArray()).map(({ task_id }) => task_id)
 }
 
 export async function renewLeases(
-  inside: Inside,
+  store: MongoContext,
   holder: string,
   taskIds: string[],
   until: number,
 ): Promise<string[]> {
   if (taskIds.length === 0) return []
-  const { tasks, agentId } = inside
+  const { tasks, agentId } = store
   const ours = {
-    _id: { $in: taskIds.map((id) => idIn(inside, id)) },
+    _id: { $in: taskIds.map((id) => idIn(store, id)) },
     agent_id: agentId,
     holder: keyText(holder),
   }
@@ -191,21 +199,21 @@ export async function renewLeases(
   if (renewed.matchedCount === taskIds.length) return []
   const held = await tasks.find(ours).project<{ _id: string }>({ _id: 1 }).toArray()
   const still = new Set(held.map(({ _id }) => _id))
-  return taskIds.filter((id) => !still.has(idIn(inside, id)))
+  return taskIds.filter((id) => !still.has(idIn(store, id)))
 }
 
-export async function noteSurvived(inside: Inside, taskId: string, start: number): Promise<void> {
-  const running = { _id: idIn(inside, taskId), agent_id: inside.agentId, state: 'working' as const }
-  await inside.tasks.updateOne(running, { $addToSet: { survived: start } })
+export async function noteSurvived(store: MongoContext, taskId: string, start: number): Promise<void> {
+  const running = { _id: idIn(store, taskId), agent_id: store.agentId, state: 'working' as const }
+  await store.tasks.updateOne(running, { $addToSet: { survived: start } })
 }
 
 /**
  * Counted as they are, at a start alone: a counter beside each commit would be a second document, which a crash between
  * the two leaves wrong.
  */
-export async function countByState(inside: Inside): Promise<Partial<Record<TaskState, number>>> {
-  const { tasks, agentId } = inside
-  const removed = await removedCounts(inside)
+export async function countByState(store: MongoContext): Promise<Partial<Record<TaskState, number>>> {
+  const { tasks, agentId } = store
+  const removed = await removedCounts(store)
   const counts = await Promise.all(
     taskStates.map(async (state) => {
       const there = await tasks.countDocuments({ agent_id: agentId, state })

@@ -1,5 +1,5 @@
 import { hash } from 'node:crypto'
-import { unavailable } from '@parley/kit/database/sqlite/group-commit'
+import { unavailable } from '@parley/kit/database/errors'
 import { connectRedis, type RedisConnection } from '@parley/kit/process/redis'
 import { ParleyError } from '@parley/wire/errors'
 import type { Redis } from 'ioredis'

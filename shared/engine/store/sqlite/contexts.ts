@@ -1,7 +1,7 @@
 import { isTerminal, taskStates, terminalStates } from '@parley/wire/model/task'
 import type { ContextPage, ContextRecord } from '../store.ts'
 import { newest } from './lists.ts'
-import type { Inside } from './record.ts'
+import type { SqliteContext } from './record.ts'
 
 interface ContextRow {
   id: string
@@ -19,7 +19,7 @@ const columns = 'id, owner, created_at, updated_at'
 const openStates = taskStates.filter((state) => !isTerminal(state))
 
 export function findContext(
-  { database }: Inside,
+  { database }: SqliteContext,
   id: string,
   owner: string,
 ): Promise<ContextRecord | undefined> {
@@ -31,7 +31,7 @@ export function findContext(
   })
 }
 
-export function isAnothersContext({ database }: Inside, id: string, owner: string): Promise<boolean> {
+export function isAnothersContext({ database }: SqliteContext, id: string, owner: string): Promise<boolean> {
   return database.read(
     () =>
       database.statement('SELECT 1 FROM contexts WHERE id = ? AND owner <> ?').get(id, owner) !== undefined,
@@ -39,10 +39,10 @@ export function isAnothersContext({ database }: Inside, id: string, owner: strin
 }
 
 export function listContexts(
-  inside: Inside,
+  store: SqliteContext,
   query: { owner: string; limit: number; cursor?: string },
 ): Promise<ContextPage> {
-  const { database, cursors } = inside
+  const { database, cursors } = store
   const { owner, limit, cursor } = query
   const sql = `SELECT ${columns}, task_count FROM contexts INDEXED BY contexts_of_owner
     WHERE owner = ? AND (updated_at, id) < (?, ?) ORDER BY updated_at DESC, id DESC LIMIT ?`
@@ -58,8 +58,8 @@ export function listContexts(
         return { items, nextCursor: cursors.seal('contexts', owner, [last.updatedAt, last.id]) }
       }
       const context = contextOf(row)
-      const taskIds = taskIdsOf(inside, context.id)
-      const busy = isBusy(inside, context.id)
+      const taskIds = taskIdsOf(store, context.id)
+      const busy = isBusy(store, context.id)
       items.push({ ...context, taskIds, taskCount: row['task_count'] as number, busy })
       ids += taskIds.length
     }
@@ -67,28 +67,28 @@ export function listContexts(
   })
 }
 
-function taskIdsOf(inside: Inside, contextId: string): string[] {
-  const one = inside.database.statement('SELECT id FROM tasks WHERE seq = ?')
-  const seqs = newest(inside, { contextId }, { limit: idsPerContextMax }).reverse()
+function taskIdsOf(store: SqliteContext, contextId: string): string[] {
+  const one = store.database.statement('SELECT id FROM tasks WHERE seq = ?')
+  const seqs = newest(store, { contextId }, { limit: idsPerContextMax }).reverse()
   return seqs.map((seq) => one.get(seq)?.['id'] as string)
 }
 
-function isBusy(inside: Inside, contextId: string): boolean {
-  return newest(inside, { contextId }, { states: openStates, limit: 1 }).length > 0
+function isBusy(store: SqliteContext, contextId: string): boolean {
+  return newest(store, { contextId }, { states: openStates, limit: 1 }).length > 0
 }
 
 export function clearContext(
-  inside: Inside,
+  store: SqliteContext,
   id: string,
   owner: string,
 ): Promise<'cleared' | 'busy' | 'absent'> {
-  const { database } = inside
+  const { database } = store
   const all = terminalStates.map((state) => `'${state}'`).join(', ')
   const theirs = `tasks INDEXED BY tasks_ended_of_context WHERE ended_state IN (${all}) AND context_id = ?`
   return database.write(() => {
     const found = database.statement('SELECT 1 FROM contexts WHERE id = ? AND owner = ?').get(id, owner)
     if (found === undefined) return 'absent'
-    if (isBusy(inside, id)) return 'busy'
+    if (isBusy(store, id)) return 'busy'
     for (const table of besideTasks) {
       database.statement(`DELETE FROM ${table} WHERE task_id IN (SELECT id FROM ${theirs})`).run(id)
     }
@@ -98,13 +98,10 @@ export function clearContext(
   })
 }
 
-export function removeEnded({ database, now }: Inside, before: string, limit: number): Promise<number> {
+export function removeEnded({ database }: SqliteContext, before: string, limit: number): Promise<number> {
   const oldest = `SELECT seq, id, context_id FROM tasks INDEXED BY tasks_ended WHERE ended_state IS NOT NULL AND updated_at < ?
     ORDER BY updated_at LIMIT ?`
-  const expired = `DELETE FROM idempotency_keys WHERE (owner, key) IN
-    (SELECT owner, key FROM idempotency_keys INDEXED BY idempotency_keys_expiry WHERE expires_at <= ? LIMIT ?)`
   return database.write(() => {
-    database.statement(expired).run(now(), limit)
     const rows = database.statement(oldest).all(before, limit) as unknown as {
       seq: number
       id: string

@@ -4,8 +4,8 @@ import {
   decodeTask,
   type GuardedRow,
   guardedColumns,
-  type Inside,
   outlineOf,
+  type SqliteContext,
   type TaskRow,
   taskColumns,
   wholeRow,
@@ -30,7 +30,7 @@ const byState = {
 
 /** The newest tasks of the owner or context before `before`, newest first: the newest of each state, merged. */
 export function newest(
-  { database }: Inside,
+  { database }: SqliteContext,
   of: { owner: string } | { contextId: string },
   query: { states?: readonly TaskState[]; before?: number; limit: number },
 ): number[] {
@@ -45,22 +45,26 @@ export function newest(
   return all.sort((a, b) => b - a).slice(0, limit)
 }
 
-export function listTasks(inside: Inside, query: TaskQuery): Promise<Page<TaskRecord>> {
-  return page(inside, query, (seqs) => load(inside, seqs))
+export function listTasks(store: SqliteContext, query: TaskQuery): Promise<Page<TaskRecord>> {
+  return page(store, query, (seqs) => load(store, seqs))
 }
 
-export function outlineTasks(inside: Inside, query: TaskQuery, admit: Admit): Promise<Page<TaskOutline>> {
-  return page(inside, query, (seqs) => outlines(inside, seqs, admit))
+export function outlineTasks(
+  store: SqliteContext,
+  query: TaskQuery,
+  admit: Admit,
+): Promise<Page<TaskOutline>> {
+  return page(store, query, (seqs) => outlines(store, seqs, admit))
 }
 
 /** @param read gives the items of the first of these rows, as many as its bound allows */
-function page<T>(inside: Inside, query: TaskQuery, read: (seqs: number[]) => T[]): Promise<Page<T>> {
-  const { database, cursors } = inside
+function page<T>(store: SqliteContext, query: TaskQuery, read: (seqs: number[]) => T[]): Promise<Page<T>> {
+  const { database, cursors } = store
   const { owner, contextId, state, cursor, limit } = query
   return database.readTogether(() => {
     const before = cursor === undefined ? undefined : Number(cursors.open('tasks', owner, cursor))
-    if (contextId !== undefined && !owns(inside, contextId, owner)) return { items: [] }
-    const seqs = newest(inside, contextId === undefined ? { owner } : { contextId }, {
+    if (contextId !== undefined && !owns(store, contextId, owner)) return { items: [] }
+    const seqs = newest(store, contextId === undefined ? { owner } : { contextId }, {
       limit: limit + 1,
       ...(state !== undefined && { states: [state] }),
       ...(before !== undefined && { before }),
@@ -73,16 +77,16 @@ function page<T>(inside: Inside, query: TaskQuery, read: (seqs: number[]) => T[]
 }
 
 /** As many as the bound on a page allows, at least one. */
-function outlines(inside: Inside, seqs: number[], admit: Admit): TaskOutline[] {
+function outlines(store: SqliteContext, seqs: number[], admit: Admit): TaskOutline[] {
   const found: TaskOutline[] = []
   let [bytes, readBytes] = [0, 0]
   for (const seq of seqs) {
     if (bytes > answerPageMaxBytes) break
-    const row = inside.database.statement(`SELECT ${guardedColumns} FROM tasks WHERE seq = ?`).get(seq)
+    const row = store.database.statement(`SELECT ${guardedColumns} FROM tasks WHERE seq = ?`).get(seq)
     const guarded = row as unknown as GuardedRow
     readBytes += guarded.bytes
     admit(readBytes)
-    const outline = outlineOf(inside, wholeRow(inside, guarded, undefined))
+    const outline = outlineOf(store, wholeRow(store, guarded, undefined))
     found.push(outline)
     bytes += outline.bytes
   }
@@ -90,37 +94,37 @@ function outlines(inside: Inside, seqs: number[], admit: Admit): TaskOutline[] {
 }
 
 export function contextHistory(
-  inside: Inside,
+  store: SqliteContext,
   contextId: string,
   owner: string,
   limit: number,
 ): Promise<TaskRecord[]> {
-  return inside.database.readTogether(() => {
-    if (!owns(inside, contextId, owner)) return []
-    return load(inside, newest(inside, { contextId }, { states: terminalStates, limit })).reverse()
+  return store.database.readTogether(() => {
+    if (!owns(store, contextId, owner)) return []
+    return load(store, newest(store, { contextId }, { states: terminalStates, limit })).reverse()
   })
 }
 
 /** The tasks of a context are all its owner's. */
-function owns({ database }: Inside, contextId: string, owner: string): boolean {
+function owns({ database }: SqliteContext, contextId: string, owner: string): boolean {
   const sql = 'SELECT 1 FROM contexts WHERE id = ? AND owner = ?'
   return database.statement(sql).get(contextId, owner) !== undefined
 }
 
 /** As many as the bound on their size allows, at least one. */
-function load(inside: Inside, seqs: number[]): TaskRecord[] {
+function load(store: SqliteContext, seqs: number[]): TaskRecord[] {
   const records: TaskRecord[] = []
   let length = 0
   for (const seq of seqs) {
     if (length > pageMaxLength) break
-    const { record, size } = loadBySeq(inside, seq)
+    const { record, size } = loadBySeq(store, seq)
     records.push(record)
     length += size
   }
   return records
 }
 
-export function loadBySeq(inside: Inside, seq: number): { record: TaskRecord; size: number } {
-  const row = inside.database.statement(`SELECT ${taskColumns} FROM tasks WHERE seq = ?`).get(seq)
-  return decodeTask(inside, row as unknown as TaskRow)
+export function loadBySeq(store: SqliteContext, seq: number): { record: TaskRecord; size: number } {
+  const row = store.database.statement(`SELECT ${taskColumns} FROM tasks WHERE seq = ?`).get(seq)
+  return decodeTask(store, row as unknown as TaskRow)
 }

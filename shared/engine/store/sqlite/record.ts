@@ -6,7 +6,7 @@ import type { LargePart, LargeParts } from '../large-parts.ts'
 import type { Admit, TaskOutline, TaskRecord } from '../store.ts'
 
 /** What the questions and changes of the embedded store stand on. */
-export interface Inside {
+export interface SqliteContext {
   database: SqliteDatabase
   largeParts: LargeParts
   cursors: Cursors
@@ -43,7 +43,7 @@ export const guardedColumns = `${taskColumns.replace(/, body$/, '')}, octet_leng
 export type GuardedRow = Omit<TaskRow, 'body'> & { bytes: number; body: string | null }
 
 /** The row with its body. @throws what `admit` throws, before a large body is read */
-export function wholeRow({ database }: Inside, row: GuardedRow, admit: Admit | undefined): TaskRow {
+export function wholeRow({ database }: SqliteContext, row: GuardedRow, admit: Admit | undefined): TaskRow {
   if (row.body !== null) return row as TaskRow
   admit?.(row.bytes)
   const read = database.statement('SELECT body FROM tasks WHERE seq = ?').get(row.seq)
@@ -71,13 +71,13 @@ export interface StoredTask {
 }
 
 /** Made before the transaction: encoding is most of the work, and a record that cannot be encoded fails its caller alone. */
-export function encodeTask({ largeParts }: Inside, record: TaskRecord): StoredTask {
+export function encodeTask({ largeParts }: SqliteContext, record: TaskRecord): StoredTask {
   const { body, parts } = largeParts.takeOut(record)
   return { body: JSON.stringify({ ...body, ...inColumns }), large: parts.length > 0 ? 1 : 0, parts }
 }
 
 /** Of all its large parts. */
-export function partBytesOf({ database }: Inside, taskId: string): Map<string, number> {
+export function partBytesOf({ database }: SqliteContext, taskId: string): Map<string, number> {
   const rows = database
     .statement('SELECT hash, octet_length(body) AS bytes FROM parts WHERE task_id = ?')
     .all(taskId)
@@ -85,30 +85,30 @@ export function partBytesOf({ database }: Inside, taskId: string): Map<string, n
 }
 
 /** The record of a row with its large parts still in the store. */
-export function outlineOf(inside: Inside, row: TaskRow): TaskOutline {
+export function outlineOf(store: SqliteContext, row: TaskRow): TaskOutline {
   const stored = JSON.parse(row.body) as Body
   let bytes = row.body.length
   if (row.large === 0) return { task: recordOf(row, stored), bytes }
-  const sizes = partBytesOf(inside, row.id)
-  const body = inside.largeParts.outline(stored, (hash) => {
+  const sizes = partBytesOf(store, row.id)
+  const body = store.largeParts.outline(stored, (hash) => {
     const size = sizes.get(hash) ?? 0
     bytes += size
     return new LazyPart(size, () =>
-      inside.database.read(() => JSON.parse(loadPart(inside, row.id, hash)) as Part),
+      store.database.read(() => JSON.parse(loadPart(store, row.id, hash)) as Part),
     )
   })
   return { task: recordOf(row, body), bytes }
 }
 
 /** The record of a row, with its large parts; `size` is about the length of its JSON. */
-export function decodeTask(inside: Inside, row: TaskRow): { record: TaskRecord; size: number } {
+export function decodeTask(store: SqliteContext, row: TaskRow): { record: TaskRecord; size: number } {
   const stored = JSON.parse(row.body) as Body
   let size = row.body.length
   const body =
     row.large === 0
       ? stored
-      : inside.largeParts.putBack(stored, (hash) => {
-          const json = loadPart(inside, row.id, hash)
+      : store.largeParts.putBack(stored, (hash) => {
+          const json = loadPart(store, row.id, hash)
           size += json.length
           return json
         })
@@ -131,7 +131,7 @@ function recordOf(row: TaskRow, body: Body): TaskRecord {
 }
 
 /** Those that are there already stay as they are. */
-export function saveParts({ database }: Inside, taskId: string, parts: LargePart[]): void {
+export function saveParts({ database }: SqliteContext, taskId: string, parts: LargePart[]): void {
   const there = database.statement('SELECT 1 FROM parts WHERE task_id = ? AND hash = ?')
   const insert = database.statement('INSERT INTO parts (task_id, hash, body) VALUES (?, ?, ?)')
   for (const { hash, json } of parts) {
@@ -139,7 +139,7 @@ export function saveParts({ database }: Inside, taskId: string, parts: LargePart
   }
 }
 
-function loadPart({ database }: Inside, taskId: string, hash: string): string {
+function loadPart({ database }: SqliteContext, taskId: string, hash: string): string {
   const row = database.statement('SELECT body FROM parts WHERE task_id = ? AND hash = ?').get(taskId, hash)
   if (row === undefined) throw new Error(`A large part of task ${taskId} is missing in the store`)
   return row['body'] as string

@@ -1,6 +1,6 @@
 import { existsSync } from 'node:fs'
 import { DatabaseSync } from 'node:sqlite'
-import { DatabaseRefused } from '@parley/kit/database/database-refused'
+import { DatabaseRefused } from '@parley/kit/database/errors'
 import { openDatabase, type SqliteDatabase } from '@parley/kit/database/sqlite/database'
 
 export type Row = Record<string, unknown>

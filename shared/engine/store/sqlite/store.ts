@@ -1,14 +1,17 @@
 import { Cursors } from '@parley/kit/database/cursor'
 import { openDatabase } from '@parley/kit/database/sqlite/database'
+import { sqliteDocuments } from '@parley/kit/database/sqlite/documents'
+import { idempotencyKeys } from '../idempotency-keys.ts'
 import { LargeParts } from '../large-parts.ts'
+import { paymentStore } from '../payments.ts'
+import { webhookStore } from '../push-configs.ts'
+import { signatures } from '../signatures.ts'
 import type { Store } from '../store.ts'
 import { clearContext, findContext, isAnothersContext, listContexts, removeEnded } from './contexts.ts'
-import { claimIdempotencyKey, findFeedback, saveFeedback } from './keys-and-feedback.ts'
+import { findFeedback, saveFeedback } from './feedback.ts'
 import { contextHistory, listTasks, outlineTasks } from './lists.ts'
-import { sqlitePayments } from './payments.ts'
-import type { Inside } from './record.ts'
+import type { SqliteContext } from './record.ts'
 import { agentMigrations } from './schema.ts'
-import { takeSignature } from './signatures.ts'
 import {
   commitTask,
   countByState,
@@ -21,7 +24,6 @@ import {
   outlineTask,
   renewLeases,
 } from './tasks.ts'
-import { sqliteWebhooks } from './webhooks.ts'
 
 export interface SqliteStoreOptions {
   /** Made where it is not there, with the folders above it. */
@@ -39,45 +41,50 @@ export interface SqliteStoreOptions {
 export async function openSqliteStore(options: SqliteStoreOptions): Promise<Store> {
   const database = await openDatabase(options.file, agentMigrations)
   const key = await database.read(() => database.statement('SELECT key FROM cursor_key').get()?.['key'])
-  const inside: Inside = {
+  const store: SqliteContext = {
     database,
     largeParts: new LargeParts(options.largePartBytes ?? 256 * 1024),
     cursors: new Cursors(key as Uint8Array),
     now: options.clock ?? Date.now,
   }
+  const documents = sqliteDocuments(database)
+  const { claimIdempotencyKey, removeExpiredKeys } = idempotencyKeys(documents, store.now)
   return {
     exclusive: true,
     ping: () => database.ping(),
 
-    createTask: (record) => createTask(inside, record),
-    findTask: (id, owner, admit) => findTask(inside, id, owner, admit),
-    outlineTask: (id, owner, admit) => outlineTask(inside, id, owner, admit),
-    loadTask: (id) => loadTask(inside, id),
-    commitTask: (record) => commitTask(inside, record),
-    listTasks: (query) => listTasks(inside, query),
-    outlineTasks: (query, admit) => outlineTasks(inside, query, admit),
-    listUnfinished: (now, ourHolder, which) => listUnfinished(inside, now, ourHolder, which),
-    countEvents: (taskIds) => countEvents(inside, taskIds),
-    listDue: (now, limit) => listDue(inside, now, limit),
+    createTask: (record) => createTask(store, record),
+    findTask: (id, owner, admit) => findTask(store, id, owner, admit),
+    outlineTask: (id, owner, admit) => outlineTask(store, id, owner, admit),
+    loadTask: (id) => loadTask(store, id),
+    commitTask: (record) => commitTask(store, record),
+    listTasks: (query) => listTasks(store, query),
+    outlineTasks: (query, admit) => outlineTasks(store, query, admit),
+    listUnfinished: (now, ourHolder, which) => listUnfinished(store, now, ourHolder, which),
+    countEvents: (taskIds) => countEvents(store, taskIds),
+    listDue: (now, limit) => listDue(store, now, limit),
     noteSurvived: async () => {},
-    renewLeases: (holder, taskIds, until) => renewLeases(inside, holder, taskIds, until),
-    countByState: () => countByState(inside),
+    renewLeases: (holder, taskIds, until) => renewLeases(store, holder, taskIds, until),
+    countByState: () => countByState(store),
 
-    findContext: (id, owner) => findContext(inside, id, owner),
-    isAnothersContext: (id, owner) => isAnothersContext(inside, id, owner),
-    listContexts: (query) => listContexts(inside, query),
-    contextHistory: (contextId, owner, limit) => contextHistory(inside, contextId, owner, limit),
-    clearContext: (id, owner) => clearContext(inside, id, owner),
+    findContext: (id, owner) => findContext(store, id, owner),
+    isAnothersContext: (id, owner) => isAnothersContext(store, id, owner),
+    listContexts: (query) => listContexts(store, query),
+    contextHistory: (contextId, owner, limit) => contextHistory(store, contextId, owner, limit),
+    clearContext: (id, owner) => clearContext(store, id, owner),
 
-    claimIdempotencyKey: (record) => claimIdempotencyKey(inside, record),
-    saveFeedback: (feedback) => saveFeedback(inside, feedback),
-    findFeedback: (taskId, owner) => findFeedback(inside, taskId, owner),
-    removeEnded: (before, limit) => removeEnded(inside, before, limit),
+    claimIdempotencyKey,
+    saveFeedback: (feedback) => saveFeedback(store, feedback),
+    findFeedback: (taskId, owner) => findFeedback(store, taskId, owner),
+    removeEnded: async (before, limit) => {
+      await removeExpiredKeys(limit)
+      return removeEnded(store, before, limit)
+    },
 
-    takeSignature: (did, signature, until) => takeSignature(inside, did, signature, until),
+    ...signatures(documents, store.now),
 
-    webhooks: sqliteWebhooks(inside),
-    payments: sqlitePayments(inside),
+    webhooks: webhookStore(documents, store.now),
+    payments: paymentStore(documents),
 
     [Symbol.asyncDispose]: () => database[Symbol.asyncDispose](),
   }

@@ -6,9 +6,9 @@ import {
   encodeTask,
   type GuardedRow,
   guardedColumns,
-  type Inside,
   outlineOf,
   partBytesOf,
+  type SqliteContext,
   saveParts,
   type TaskRow,
   taskColumns,
@@ -26,15 +26,15 @@ const countInContext = `INSERT INTO contexts (id, owner, created_at, updated_at,
   ON CONFLICT (id) DO UPDATE SET task_count = task_count + 1, updated_at = max(updated_at, excluded.updated_at)
   WHERE owner = excluded.owner`
 
-export async function createTask(inside: Inside, record: TaskRecord): Promise<boolean> {
-  const { database } = inside
+export async function createTask(store: SqliteContext, record: TaskRecord): Promise<boolean> {
+  const { database } = store
   const { id, owner, contextId, status, createdAt, updatedAt, version, lease, dueAt } = record
-  const { body, large, parts } = encodeTask(inside, record)
+  const { body, large, parts } = encodeTask(store, record)
   return database.write(() => {
     if (database.statement('SELECT 1 FROM tasks WHERE id = ?').get(id) !== undefined) return false
     const { changes } = database.statement(countInContext).run(contextId, owner, createdAt, createdAt)
     if (changes !== 1) throw new ParleyError('ContextNotFound', { data: { contextId } })
-    saveParts(inside, id, parts)
+    saveParts(store, id, parts)
     const holder = lease?.holder ?? null
     const until = lease?.until ?? null
     database
@@ -53,7 +53,7 @@ export async function createTask(inside: Inside, record: TaskRecord): Promise<bo
         large,
         body,
       )
-    if (isTerminal(status.state)) countEnded(inside, status.state)
+    if (isTerminal(status.state)) countEnded(store, status.state)
     return true
   })
 }
@@ -63,10 +63,10 @@ const updateTask = `UPDATE tasks SET state = ?, updated_at = ?, version = ?,
   lease_until = CASE WHEN lease_holder = ? THEN max(lease_until, ?) ELSE ? END, lease_holder = ?,
   due_at = ?, large = ?, body = ? WHERE seq = ?`
 
-export async function commitTask(inside: Inside, record: TaskRecord): Promise<boolean> {
-  const { database } = inside
+export async function commitTask(store: SqliteContext, record: TaskRecord): Promise<boolean> {
+  const { database } = store
   const { id, status, createdAt, updatedAt, version, lease, dueAt } = record
-  const { body, large, parts } = encodeTask(inside, record)
+  const { body, large, parts } = encodeTask(store, record)
   const holder = lease?.holder ?? null
   const until = lease?.until ?? null
   return database.write(() => {
@@ -74,7 +74,7 @@ export async function commitTask(inside: Inside, record: TaskRecord): Promise<bo
       .statement('SELECT seq, version, state FROM tasks WHERE id = ? AND created_at = ?')
       .get(id, createdAt) as { seq: number; version: number; state: TaskState } | undefined
     if (there === undefined || there.version !== version - 1) return false
-    saveParts(inside, id, parts)
+    saveParts(store, id, parts)
     database
       .statement(updateTask)
       .run(
@@ -90,72 +90,72 @@ export async function commitTask(inside: Inside, record: TaskRecord): Promise<bo
         body,
         there.seq,
       )
-    if (isTerminal(status.state) && !isTerminal(there.state)) countEnded(inside, status.state)
+    if (isTerminal(status.state) && !isTerminal(there.state)) countEnded(store, status.state)
     return true
   })
 }
 
-function countEnded({ database }: Inside, state: TaskState): void {
+function countEnded({ database }: SqliteContext, state: TaskState): void {
   database.statement('UPDATE ended_counts SET count = count + 1 WHERE state = ?').run(state)
 }
 
 export function findTask(
-  inside: Inside,
+  store: SqliteContext,
   id: string,
   owner: string,
   admit?: Admit,
 ): Promise<TaskRecord | undefined> {
-  return inside.database.read(() => {
-    const row = guardedRow(inside, id, owner)
+  return store.database.read(() => {
+    const row = guardedRow(store, id, owner)
     if (row === undefined) return undefined
     if (admit !== undefined && (row.large === 1 || row.body === null)) {
       let bytes = row.bytes
-      if (row.large === 1) for (const size of partBytesOf(inside, id).values()) bytes += size
+      if (row.large === 1) for (const size of partBytesOf(store, id).values()) bytes += size
       admit(bytes)
     }
-    return decodeTask(inside, wholeRow(inside, row, undefined)).record
+    return decodeTask(store, wholeRow(store, row, undefined)).record
   })
 }
 
 export function outlineTask(
-  inside: Inside,
+  store: SqliteContext,
   id: string,
   owner: string,
   admit: Admit,
 ): Promise<TaskOutline | undefined> {
-  return inside.database.read(() => {
-    const row = guardedRow(inside, id, owner)
-    return row === undefined ? undefined : outlineOf(inside, wholeRow(inside, row, admit))
+  return store.database.read(() => {
+    const row = guardedRow(store, id, owner)
+    return row === undefined ? undefined : outlineOf(store, wholeRow(store, row, admit))
   })
 }
 
-function guardedRow({ database }: Inside, id: string, owner: string): GuardedRow | undefined {
+function guardedRow({ database }: SqliteContext, id: string, owner: string): GuardedRow | undefined {
   const sql = `SELECT ${guardedColumns} FROM tasks WHERE id = ? AND owner = ?`
   return database.statement(sql).get(id, owner) as GuardedRow | undefined
 }
 
-export function loadTask(inside: Inside, id: string): Promise<TaskRecord | undefined> {
-  const { database } = inside
+export function loadTask(store: SqliteContext, id: string): Promise<TaskRecord | undefined> {
+  const { database } = store
   return database.read(() => {
     const row = database.statement(`SELECT ${taskColumns} FROM tasks WHERE id = ?`).get(id)
-    return row === undefined ? undefined : decodeTask(inside, row as unknown as TaskRow).record
+    return row === undefined ? undefined : decodeTask(store, row as unknown as TaskRow).record
   })
 }
 
-export async function countEvents(inside: Inside, taskIds: string[]): Promise<Map<string, number>> {
-  const found = await Promise.all(taskIds.map((id) => loadTask(inside, id)))
+export async function countEvents(store: SqliteContext, taskIds: string[]): Promise<Map<string, number>> {
+  const found = await Promise.all(taskIds.map((id) => loadTask(store, id)))
   return new Map(found.flatMap((task) => (task === undefined ? [] : [[task.id, task.events.length]])))
 }
 
 const columnsOfUnfinished = 'seq, id, version, owner, state, lease_holder IS NOT NULL AS leased'
 
 export function listUnfinished(
-  inside: Inside,
+  store: SqliteContext,
   now: number,
   ourHolder: string,
   which: Unfinishedness = 'all',
 ): Promise<UnfinishedTask[]> {
-  const { database } = inside
+  const { database } = store
   const ofState = (state: string) => `SELECT ${columnsOfUnfinished} FROM tasks INDEXED BY tasks_open_of_owner
     WHERE open_state = '${state}' AND (lease_holder IS NULL OR lease_holder <> ?1 OR lease_until < ?2)`
   const submitted = `${ofState('submitted')}${which === 'left' ? ' AND lease_holder IS NOT NULL' : ''}`
@@ -174,7 +174,7 @@ export function listUnfinished(
   })
 }
 
-export function listDue({ database }: Inside, now: number, limit: number): Promise<string[]> {
+export function listDue({ database }: SqliteContext, now: number, limit: number): Promise<string[]> {
   const sql = `SELECT id FROM tasks INDEXED BY tasks_due
     WHERE due_at <= ? AND state IN (${quoted(pausedStates)}) ORDER BY due_at LIMIT ?`
   return database.read(() =>
@@ -186,7 +186,7 @@ export function listDue({ database }: Inside, now: number, limit: number): Promi
 }
 
 export function renewLeases(
-  { database }: Inside,
+  { database }: SqliteContext,
   holder: string,
   taskIds: string[],
   until: number,
@@ -198,7 +198,7 @@ export function renewLeases(
   })
 }
 
-export function countByState({ database }: Inside): Promise<Partial<Record<TaskState, number>>> {
+export function countByState({ database }: SqliteContext): Promise<Partial<Record<TaskState, number>>> {
   const open = `SELECT open_state AS state, count(*) AS count FROM tasks INDEXED BY tasks_open_of_owner
     WHERE open_state IN (${quoted(['submitted', 'working', ...pausedStates])}) GROUP BY open_state`
   return database.read(() => {

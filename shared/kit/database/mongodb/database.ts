@@ -1,4 +1,3 @@
-import { setTimeout as pause } from 'node:timers/promises'
 import {
   type Collection,
   type Db,
@@ -9,8 +8,7 @@ import {
   MongoParseError,
   MongoServerError,
 } from 'mongodb'
-import { DatabaseRefused } from '../database-refused.ts'
-import { unavailable } from '../sqlite/group-commit.ts'
+import { DatabaseRefused, unavailable } from '../errors.ts'
 import { watchOver } from './watchdog.ts'
 
 export interface MongodbDatabaseOptions {
@@ -208,15 +206,3 @@ export async function insertMissing<T extends { _id: string }>(
     if (failed.length === 0 || failed.some(({ code }) => code !== 11000)) throw error
   }
 }
-
-/** For a change that another one at the same time may hinder: a few tries, each after a longer rest. */
-export async function untilDone<T>(attempt: (number: number) => Promise<T | undefined>): Promise<T> {
-  for (let number = 0; number < attemptsMax; number += 1) {
-    const done = await attempt(number)
-    if (done !== undefined) return done
-    await pause(Math.min(2 ** number, 50) * Math.random())
-  }
-  throw unavailable('The storage is changed by too many at once')
-}
-
-const attemptsMax = 100

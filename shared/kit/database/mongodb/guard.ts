@@ -1,4 +1,4 @@
-import { unavailable } from '../sqlite/group-commit.ts'
+import { unavailable } from '../errors.ts'
 import { forCallers } from './database.ts'
 
 export interface GuardOptions {

@@ -1,5 +1,5 @@
 import type { CreateIndexesOptions, Db, IndexSpecification } from 'mongodb'
-import { DatabaseRefused } from '../database-refused.ts'
+import { DatabaseRefused } from '../errors.ts'
 import { insertUnlessThere } from './database.ts'
 
 /** An index is named after the question that it answers. */

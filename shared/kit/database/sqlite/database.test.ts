@@ -5,9 +5,10 @@ import os from 'node:os'
 import path from 'node:path'
 import { createInterface } from 'node:readline'
 import { DatabaseSync } from 'node:sqlite'
+import { fileURLToPath } from 'node:url'
 import { openSqliteStore } from '@parley/engine/store/sqlite/store'
 import { afterEach, beforeEach, expect, test } from 'vitest'
-import { DatabaseRefused } from '../database-refused.ts'
+import { DatabaseRefused } from '../errors.ts'
 import { openDatabase, type SqliteDatabase } from './database.ts'
 
 const one = 'CREATE TABLE notes (text TEXT NOT NULL UNIQUE)'
@@ -120,7 +121,7 @@ test('another process is refused; when the holder is killed the next one opens, 
 })
 
 function startWriter(): ChildProcess {
-  const program = path.join(import.meta.dirname, 'killed-writer.cases.ts')
+  const program = fileURLToPath(import.meta.resolve('@parley/engine/store/killed-writer.cases'))
   return spawn(process.execPath, [program, file], { stdio: ['ignore', 'pipe', 'inherit'] })
 }
 

@@ -2,9 +2,9 @@ import { closeSync, mkdirSync, openSync } from 'node:fs'
 import { open } from 'node:fs/promises'
 import path from 'node:path'
 import { DatabaseSync, type StatementSync } from 'node:sqlite'
-import { DatabaseRefused } from '../database-refused.ts'
+import { DatabaseRefused, unavailable } from '../errors.ts'
 import { DiskWaits } from './disk-sync.ts'
-import { GroupCommit, unavailable } from './group-commit.ts'
+import { GroupCommit } from './group-commit.ts'
 import { SqliteHealth } from './health.ts'
 
 export type Statement = StatementSync

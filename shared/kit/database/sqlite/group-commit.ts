@@ -1,5 +1,3 @@
-import { ParleyError } from '@parley/wire/errors'
-
 /** The verbs of one connection. Each throws when the storage refuses. */
 export interface Transactions {
   /** @param soon nobody waits for the disk */
@@ -135,9 +133,4 @@ export class GroupCommit {
     outcomes.length = 0
     return true
   }
-}
-
-/** What a caller may hear when the storage itself is at fault. The driver's words stay in the cause. */
-export function unavailable(message: string, cause?: unknown): ParleyError {
-  return new ParleyError('Unavailable', { message, headers: { 'retry-after': '5' }, cause })
 }

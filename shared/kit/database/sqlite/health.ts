@@ -1,7 +1,7 @@
 import { statfs } from 'node:fs/promises'
 import path from 'node:path'
 import { DatabaseSync } from 'node:sqlite'
-import { unavailable } from './group-commit.ts'
+import { unavailable } from '../errors.ts'
 
 /** Primary result codes of SQLite: IOERR, CORRUPT, FULL, NOTADB. */
 const [ioError, corrupt, full, notADatabase] = [10, 11, 13, 26]

@@ -1,0 +1,151 @@
+import {
+  type DocumentDatabase,
+  declareCollection,
+  type Found,
+  type Row,
+  type Written,
+} from '@parley/kit/database/documents'
+import { keyText } from '@parley/kit/database/keys'
+import {
+  type PaymentConflict,
+  type PaymentRecord,
+  type PaymentStore,
+  paymentStates,
+} from './payment-store.ts'
+import { testMoney } from './test-money.ts'
+
+const fields = {
+  id: 'key',
+  owner: 'key',
+  state: 'text',
+  version: 'integer',
+  updated_at: 'text',
+  nonce_key: 'key?',
+  purpose: 'key?',
+  task_id: 'key?',
+  capture_token: 'secret?',
+  due_at: 'integer?',
+  /** The record as JSON, without its version. */
+  body: 'text',
+} as const
+
+const claims = { nonce_key: 'nonce', purpose: 'purpose' } as const
+
+export const paymentCollection = declareCollection({
+  name: 'payments',
+  fields,
+  key: ['id'],
+  sequence: true,
+  unique: { fields: ['nonce_key', 'purpose'], version: 'version' },
+  indexes: {
+    of_nonce: { equals: ['nonce_key'] },
+    of_purpose: { equals: ['purpose'] },
+    of_capture: { equals: ['capture_token'] },
+    of_task: { equals: ['task_id'], order: 'sequence', sqlite: 'payments_of_task' },
+    of_state: { equals: ['state'], order: 'sequence', sqlite: 'payments_of_state' },
+    due: { order: 'due_at', sqlite: 'payments_due' },
+    open_of_owner: { only: { state: ['open'] }, equals: ['owner'], sqlite: 'payments_open_of_owner' },
+    unpaid: { only: { state: ['failed', 'expired'] }, order: 'updated_at', sqlite: 'payments_unpaid' },
+  },
+  mongodb: {
+    id: ({ id }) => keyText(String(id)),
+    without: ['id'],
+    names: { capture_token: 'capture' },
+    sequence: 'made',
+    claims: { collection: 'payment_claims', prefixes: claims },
+  },
+})
+
+export function paymentRow(record: PaymentRecord): Required<Row<typeof fields>> {
+  const { version, ...rest } = record
+  const { id, owner, state, updatedAt, nonceKey, purpose, taskId, captureToken, dueAt } = rest
+  return {
+    id,
+    owner,
+    state,
+    version,
+    updated_at: updatedAt,
+    nonce_key: nonceKey,
+    purpose,
+    task_id: taskId,
+    capture_token: captureToken,
+    due_at: dueAt,
+    body: JSON.stringify(rest),
+  }
+}
+
+export function paymentOf(row: Found<typeof fields>): PaymentRecord {
+  const { id, owner, version, updated_at: updatedAt, due_at: dueAt, purpose } = row
+  const { nonce_key: nonceKey, task_id: taskId, capture_token: captureToken } = row
+  // Earlier versions left fields with a column of their own out of the body.
+  return {
+    ...(id !== undefined && { id }),
+    ...(owner !== undefined && { owner }),
+    state: row.state,
+    updatedAt,
+    ...(nonceKey !== undefined && { nonceKey }),
+    ...(purpose !== undefined && { purpose }),
+    ...(taskId !== undefined && { taskId }),
+    ...(captureToken !== undefined && { captureToken }),
+    ...(dueAt !== undefined && { dueAt }),
+    ...JSON.parse(row.body),
+    version,
+  }
+}
+
+export function paymentStore(database: DocumentDatabase): PaymentStore {
+  const payments = database.collection(paymentCollection)
+  const first = async (found: Promise<Found<typeof fields>[]>) => {
+    const [row] = await found
+    return row && paymentOf(row)
+  }
+  return {
+    addPayment: async (record) => {
+      const written = await payments.insert(paymentRow(record))
+      if (written === 'refused') throw new Error('A payment has the id of another one')
+      return written === 'written' ? 'added' : conflictOf(written)
+    },
+    commitPayment: async (record) => {
+      const { id, ...set } = paymentRow(record)
+      const written = await payments.update({ id }, set, { version: record.version - 1 })
+      if (written === 'refused') return 'stale'
+      return written === 'written' ? 'committed' : conflictOf(written)
+    },
+    removePayment: async (id, version) => (await payments.remove({ id }, { version })) !== undefined,
+    findPayment: async (id, owner) => {
+      const row = await payments.get({ id }, { owner })
+      return row && paymentOf(row)
+    },
+    loadPayment: async (id) => {
+      const row = await payments.get({ id })
+      return row && paymentOf(row)
+    },
+    findByNonce: (nonceKey) => first(payments.find('of_nonce', { nonce_key: nonceKey })),
+    findByPurpose: (purpose) => first(payments.find('of_purpose', { purpose })),
+    findByCapture: (token) => first(payments.find('of_capture', { capture_token: token })),
+    listOfTask: async (taskId) => (await payments.find('of_task', { task_id: taskId })).map(paymentOf),
+    listByState: async ({ state, limit, cursor = 0 }) => {
+      const { items, next } = await payments.page('of_state', { state }, { limit, after: cursor })
+      const records = items.map(paymentOf)
+      return next === undefined ? { items: records } : { items: records, nextCursor: next }
+    },
+    listDuePayments: async (now, limit) =>
+      (await payments.find('due', {}, { atMost: now, limit })).map(paymentOf),
+    countOpen: async (owner) => ({
+      owner: await payments.count('open_of_owner', { owner }),
+      all: await payments.count('of_state', { state: 'open' }),
+    }),
+    countPaymentsByState: async () => {
+      const counts = await Promise.all(
+        paymentStates.map(async (state) => [state, await payments.count('of_state', { state })] as const),
+      )
+      return Object.fromEntries(counts.filter(([, count]) => count > 0))
+    },
+    removeUnpaid: (before, limit) => payments.removeMany('unpaid', {}, { before, limit }),
+    ...testMoney(database),
+  }
+}
+
+function conflictOf({ taken }: Exclude<Written, string>): PaymentConflict {
+  return taken === 'nonce_key' ? 'nonce' : 'purpose'
+}

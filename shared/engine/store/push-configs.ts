@@ -1,0 +1,166 @@
+import {
+  absent,
+  atMost,
+  below,
+  type DocumentDatabase,
+  declareCollection,
+  type Found,
+  present,
+  type Row,
+} from '@parley/kit/database/documents'
+import { hashOf } from '@parley/kit/database/keys'
+import { untilDone } from '@parley/kit/database/retry'
+import { type ConfigKey, type PushConfig, type TaskKey, taskKey, type WebhookStore } from './webhook-store.ts'
+
+const fields = {
+  task_id: 'key',
+  owner: 'key',
+  task_created_at: 'key',
+  /** A hash of the three before it. */
+  task: 'key?',
+  id: 'key',
+  revision: 'key',
+  settled: 'integer',
+  /** It may still owe an event. */
+  open: 'flag',
+  /** The process that delivers its events, and until when (milliseconds since 1970). */
+  sender: 'key?',
+  claimed_until: 'integer?',
+  /** Another process tried to claim it. */
+  wanted: 'flag',
+  /** Everything that is set once, as JSON. */
+  body: 'text',
+  health: 'text',
+} as const
+
+const ofTask = ['task_id', 'owner', 'task_created_at', 'task'] as const
+const claimFields = ['sender', 'claimed_until', 'wanted'] as const
+
+export const pushConfigCollection = declareCollection({
+  name: 'push_configs',
+  fields,
+  key: ['task_id', 'owner', 'task_created_at', 'id'],
+  sequence: true,
+  kept: claimFields,
+  indexes: {
+    of_task: { equals: ofTask, order: 'sequence' },
+    open: { only: { open: true }, order: 'sequence', sqlite: 'push_configs_open' },
+  },
+  sqlite: { without: ['task', ...claimFields] },
+  mongodb: {
+    id: ({ task, id }) => `${String(task)}/${hashOf(String(id))}`,
+    without: ['task_id', 'owner', 'task_created_at', 'id'],
+    sequence: 'registered',
+  },
+})
+
+const keyOf = (task: TaskKey) => ({
+  task_id: task.id,
+  owner: task.owner,
+  task_created_at: task.createdAt,
+  task: taskKey(task),
+})
+
+export function pushConfigRow(config: PushConfig): Row<typeof fields> {
+  const { revision, settled, open, health, ...once } = config
+  return {
+    ...keyOf(config.task),
+    id: config.id,
+    revision,
+    settled,
+    ...(open && { open }),
+    body: JSON.stringify(once),
+    health: JSON.stringify(health),
+  }
+}
+
+export function pushConfigOf(row: Found<typeof fields>): PushConfig {
+  const { task_id: taskId = '', owner = '', task_created_at: createdAt = '', id } = row
+  const task = { id: taskId, owner, createdAt }
+  // Earlier versions left fields with a column of their own out of the body.
+  const once: PushConfig = { task, ...(id !== undefined && { id }), ...JSON.parse(row.body) }
+  const { settled, open = false, revision = once.revision } = row
+  return { ...once, revision, settled, open, health: JSON.parse(row.health) }
+}
+
+export function webhookStore(database: DocumentDatabase, now: () => number): WebhookStore {
+  const configs = database.collection(pushConfigCollection)
+  const configKey = ({ task, id }: ConfigKey) => ({ ...keyOf(task), id })
+  return {
+    savePushConfig: async (config, perTaskMax) => {
+      const quota = { index: 'of_task' as const, equals: keyOf(config.task), max: perTaskMax }
+      return (await configs.put(pushConfigRow(config), quota)) === 'written'
+    },
+    findPushConfig: async (task, id) => {
+      const found = await configs.get(configKey({ task, id }))
+      return found && pushConfigOf(found)
+    },
+    listPushConfigs: async (task) =>
+      (await configs.find('of_task', keyOf(task), { descending: true })).map(pushConfigOf),
+    removePushConfig: async (task, id, revision) => {
+      const removed = await configs.remove(
+        configKey({ task, id }),
+        revision === undefined ? {} : { revision },
+      )
+      return removed && pushConfigOf(removed)
+    },
+    settlePushConfig: async ({ task, id, revision }, { settled, open, health }, sender) => {
+      const unsettled = [{ settled: below(settled) }, { settled, open: true as const }]
+      const claimed = sender === undefined || !database.shared ? {} : { sender }
+      const set = { settled, open: open || undefined, health: JSON.stringify(health) }
+      const where = { revision, ...claimed, any: unsettled }
+      return (await configs.update(configKey({ task, id }), set, where)) === 'written'
+    },
+    ...(database.shared ? claims(database, now) : claimsOfOneProcess),
+    listOpenPushConfigs: async ({ limit, cursor = 0, unclaimed = false }) => {
+      const where = unclaimed && database.shared ? { where: { any: unclaimedAt(now()) } } : {}
+      const { items, next } = await configs.page('open', {}, { limit, after: cursor, ...where })
+      const open = items.map((row) => {
+        const { task, id, url, settled } = pushConfigOf(row)
+        return { task, id, url, settled }
+      })
+      return next === undefined ? { items: open } : { items: open, nextCursor: next }
+    },
+  }
+}
+
+type Claims = Pick<WebhookStore, 'claimPushConfig' | 'renewPushConfig' | 'releasePushConfig'>
+
+/** No other process delivers. */
+const claimsOfOneProcess: Claims = {
+  claimPushConfig: async () => 'ours',
+  renewPushConfig: async () => true,
+  releasePushConfig: async () => true,
+}
+
+const unclaimedAt = (now: number) => [{ sender: absent }, { claimed_until: atMost(now) }]
+
+/** Each step is one compare-and-set: the claim is free, ours or expired, or its sender learns of the attempt. */
+function claims(database: DocumentDatabase, now: () => number): Claims {
+  const configs = database.collection(pushConfigCollection)
+  const configKey = ({ task, id }: ConfigKey) => ({ ...keyOf(task), id })
+  return {
+    claimPushConfig: (config, sender, forMs) => {
+      const key = configKey(config)
+      return untilDone(async () => {
+        const free = { any: [{ sender }, ...unclaimedAt(now())] }
+        const claimed = { sender, claimed_until: now() + forMs }
+        if ((await configs.update(key, claimed, free)) === 'written') return 'ours' as const
+        const noted = await configs.update(key, { wanted: true }, { sender: present })
+        if (noted === 'written') return 'anothers'
+        return (await configs.get(key)) === undefined ? 'absent' : undefined
+      })
+    },
+    renewPushConfig: async (config, sender, forMs) => {
+      const renewed = { claimed_until: now() + forMs }
+      return (await configs.update(configKey(config), renewed, { sender })) === 'written'
+    },
+    releasePushConfig: async (config, sender) => {
+      const key = configKey(config)
+      const released = { sender: undefined, claimed_until: undefined }
+      const unwanted = { sender, wanted: absent }
+      if ((await configs.update(key, released, unwanted)) === 'written') return true
+      return (await configs.update(key, { wanted: undefined }, { sender })) === 'refused'
+    },
+  }
+}

@@ -1,0 +1,125 @@
+import { randomUUID } from 'node:crypto'
+import { type DocumentDatabase, declareCollection, type Found } from '@parley/kit/database/documents'
+import { untilDone } from '@parley/kit/database/retry'
+import type { PaymentStore, TestTransfer } from './payment-store.ts'
+
+const purseFields = {
+  purse: 'key',
+  version: 'integer',
+  /** Decimal: it may be larger than an integer of the database. */
+  left_over: 'text',
+  /** A transfer, as JSON, that is deducted and not recorded yet. */
+  moving: 'text?',
+} as const
+
+export const purseCollection = declareCollection({
+  name: 'test_purses',
+  fields: purseFields,
+  key: ['purse'],
+  indexes: {},
+  mongodb: { names: { left_over: 'left' } },
+})
+
+const transferFields = {
+  nonce_key: 'key',
+  /** The attempt that recorded it. */
+  move: 'text',
+  purse: 'text?',
+  atomic: 'text?',
+  tx_hash: 'text?',
+  /** The transfer as JSON. */
+  body: 'text?',
+} as const
+
+export const transferCollection = declareCollection({
+  name: 'test_transfers',
+  fields: transferFields,
+  key: ['nonce_key'],
+  indexes: {},
+  sqlite: { without: ['body'] },
+  mongodb: { without: ['nonce_key', 'purse', 'atomic', 'tx_hash'] },
+})
+
+interface Moving {
+  move: string
+  nonceKey: string
+  purse: string
+  atomic: string
+  txHash: string
+}
+
+export const transferRow = ({ move, ...transfer }: Moving) => ({
+  nonce_key: transfer.nonceKey,
+  move,
+  purse: transfer.purse,
+  atomic: transfer.atomic,
+  tx_hash: transfer.txHash,
+  body: JSON.stringify(transfer),
+})
+
+type TestMoney = Pick<PaymentStore, 'moveTestMoney' | 'findTestTransfer' | 'testPurse'>
+
+/**
+ * A transfer is noted in the purse by the change that deducts it; then it is recorded, then the note is removed. A process that
+ * finds the note of another one completes that transfer first, so that none stays half done.
+ */
+export function testMoney(database: DocumentDatabase): TestMoney {
+  const purses = database.collection(purseCollection)
+  const transfers = database.collection(transferCollection)
+
+  /** True when this attempt recorded the transfer. */
+  const record = async (
+    purse: string,
+    { version, left_over }: Pick<Found<typeof purseFields>, 'version' | 'left_over'>,
+    moving: Moving,
+  ): Promise<boolean> => {
+    const recorded =
+      (await transfers.insert(transferRow(moving))) === 'written' ||
+      (await transfers.get({ nonce_key: moving.nonceKey }))?.move === moving.move
+    // Another purse paid for the same nonce: the deduction is undone.
+    const left = recorded ? left_over : String(BigInt(left_over) + BigInt(moving.atomic))
+    const after = { left_over: left, moving: undefined, version: version + 1 }
+    await purses.update({ purse }, after, { version })
+    return recorded
+  }
+
+  const move = async ({ nonceKey, purse, atomic, txHash }: TestTransfer, filledWith: bigint) => {
+    const found = await purses.get({ purse })
+    if (found === undefined) {
+      await purses.insert({ purse, version: 0, left_over: String(filledWith) })
+      return undefined
+    }
+    if (found.moving !== undefined) {
+      await record(purse, found, JSON.parse(found.moving))
+      return undefined
+    }
+    // After the purse was read: each transfer recorded since then has changed the version of the purse.
+    if ((await transfers.get({ nonce_key: nonceKey })) !== undefined) return 'already'
+    const rest = BigInt(found.left_over) - atomic
+    if (rest < 0n) return 'insufficient'
+    const moving: Moving = { move: randomUUID(), nonceKey, purse, atomic: String(atomic), txHash }
+    const noted = { left_over: String(rest), moving: JSON.stringify(moving), version: found.version + 1 }
+    if ((await purses.update({ purse }, noted, { version: found.version })) !== 'written') return undefined
+    return (await record(purse, noted, moving)) ? 'moved' : 'already'
+  }
+
+  return {
+    moveTestMoney: ({ filledWith, ...transfer }) => untilDone(() => move(transfer, filledWith)),
+    findTestTransfer: async (nonceKey) => {
+      const found = await transfers.get({ nonce_key: nonceKey })
+      if (found === undefined) return undefined
+      const { purse, atomic, txHash } = transferOf(found)
+      return { nonceKey, purse, atomic: BigInt(atomic), txHash }
+    },
+    testPurse: async (purse, filledWith) => {
+      const found = await purses.get({ purse })
+      return found === undefined ? filledWith : BigInt(found.left_over)
+    },
+  }
+}
+
+export function transferOf(row: Found<typeof transferFields>): Omit<Moving, 'move' | 'nonceKey'> {
+  if (row.body !== undefined) return JSON.parse(row.body)
+  const { purse = '', atomic = '', tx_hash: txHash = '' } = row
+  return { purse, atomic, txHash }
+}
