@@ -11,11 +11,10 @@ export const layers: Record<string, string[][]> = {
   'shared/client': [],
   'shared/agent': [
     ['author', 'server/registration'],
-    ['server/discovery', 'server/runner'],
+    ['server/runner'],
     ['server/methods'],
     ['server/http'],
     ['server'],
-    ['testing'],
   ],
   gateway: [
     ['store', 'did', 'config.ts', 'addresses.ts'],

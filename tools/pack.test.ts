@@ -139,8 +139,8 @@ test('the packages contain all assets, and no sources, tests or test vectors', (
   // Test helpers stay in the repository, except the one for authors and its identity provider.
   const testing = packedFiles('**/testing{,/*}.js').map((file) => path.relative(modules, file))
   expect(testing.sort()).toEqual([
+    '@parley/agent/testing.js',
     '@parley/agent/testing/identity-provider.js',
-    '@parley/agent/testing/test-agent.js',
     'parley/compat/testing.js',
   ])
 })

@@ -1,7 +1,7 @@
 import { hasMongodb, type MongodbServer, startMongodb } from '@parley/tools/testing/mongodb-server'
 import { price } from '@parley/tools/testing/paid-agent'
 import { afterAll, beforeAll, describe, expect, test } from 'vitest'
-import { type TestAgent, type TestCaller, testAgent } from '../testing/test-agent.ts'
+import { type TestAgent, type TestCaller, testAgent } from '../testing.ts'
 
 const operators: unknown[] = [{ $gt: '' }, { $ne: null }, { $regex: '.*' }, { $in: ['a'] }, [{ $gt: '' }]]
 

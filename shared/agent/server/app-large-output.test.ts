@@ -1,6 +1,6 @@
 import { hasMongodb, startMongodb } from '@parley/tools/testing/mongodb-server'
 import { describe, expect, test } from 'vitest'
-import { testAgent } from '../testing/test-agent.ts'
+import { testAgent } from '../testing.ts'
 
 describe.skipIf(!hasMongodb)('more output than a document of MongoDB holds (needs mongod)', () => {
   test('fails its task with a sentence, and the next one runs in its place', {

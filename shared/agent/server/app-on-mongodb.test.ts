@@ -1,7 +1,7 @@
 import { setTimeout as wait } from 'node:timers/promises'
 import { hasMongodb, type MongodbServer, startMongodb } from '@parley/tools/testing/mongodb-server'
 import { afterAll, beforeAll, describe, expect, test } from 'vitest'
-import { testAgent } from '../testing/test-agent.ts'
+import { testAgent } from '../testing.ts'
 
 describe.skipIf(!hasMongodb)('an agent with STORE_URL=mongodb://… (needs mongod)', () => {
   let server: MongodbServer

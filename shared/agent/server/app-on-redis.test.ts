@@ -5,7 +5,7 @@ import { setTimeout as wait } from 'node:timers/promises'
 import { hasRedis, type RedisServer, startRedis } from '@parley/tools/testing/redis-server'
 import { startedTask } from '@parley/tools/testing/stored-task'
 import { afterAll, beforeAll, describe, expect, onTestFinished, test } from 'vitest'
-import { testAgent } from '../testing/test-agent.ts'
+import { testAgent } from '../testing.ts'
 
 describe.skipIf(!hasRedis)('an agent with REDIS_URL (needs redis-server)', () => {
   let redis: RedisServer

@@ -1,6 +1,6 @@
 import { encoded, price, TestFacilitator, TestWallet } from '@parley/tools/testing/paid-agent'
 import { expect, test } from 'vitest'
-import { type TestAgent, testAgent } from '../../testing/test-agent.ts'
+import { type TestAgent, testAgent } from '../../testing.ts'
 
 const wallet = new TestWallet()
 const paidAgent = (more: Parameters<typeof testAgent>[0] = { handle: () => 'done' }, env = {}) =>

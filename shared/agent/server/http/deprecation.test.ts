@@ -2,7 +2,7 @@ import { deprecatedSettings } from '@parley/kit/process/settings'
 import { rpc } from '@parley/tools/testing/raw-http'
 import { methods as table } from '@parley/wire/codecs/parley/method-names'
 import { afterEach, expect, test } from 'vitest'
-import { testAgent } from '../../testing/test-agent.ts'
+import { testAgent } from '../../testing.ts'
 
 const since = '2026-11-22'
 const atThatTime = `@${Date.UTC(2026, 10, 22) / 1000}`

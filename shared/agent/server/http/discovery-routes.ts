@@ -4,13 +4,13 @@ import { skillDetailOut, skillSummaryOut } from '@parley/wire/codecs/parley/skil
 import { ParleyError } from '@parley/wire/errors'
 import type { FastifyInstance } from 'fastify'
 import type { Agent, Skill } from '../../author/agent.ts'
-import { agentCard, documentationPath, type PricesShown } from '../discovery/agent-card.ts'
+import { agentCard, documentationPath, type PriceDisplay } from '../methods/agent-card.ts'
 
 interface Discovered {
   agent: Agent
   did: string
   baseUrl: () => string
-  prices?: PricesShown | undefined
+  prices?: PriceDisplay | undefined
 }
 
 /** Card, skills and their documentation; public (spec/discovery.md#skills). */

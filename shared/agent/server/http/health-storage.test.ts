@@ -3,7 +3,7 @@ import os from 'node:os'
 import path from 'node:path'
 import { raw } from '@parley/tools/testing/raw-http'
 import { afterEach, beforeEach, expect, test, vi } from 'vitest'
-import { testAgent } from '../../testing/test-agent.ts'
+import { testAgent } from '../../testing.ts'
 
 let dataDir: string
 beforeEach(async () => {

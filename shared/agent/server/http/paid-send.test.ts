@@ -11,7 +11,7 @@ import { x402Client } from '@x402/core/client'
 import { PaymentRequiredV1Schema } from '@x402/core/schemas'
 import { ExactEvmSchemeV1 } from '@x402/evm/exact/v1/client'
 import { expect, test } from 'vitest'
-import { type TestAgent, type TestCaller, testAgent } from '../../testing/test-agent.ts'
+import { type TestAgent, type TestCaller, testAgent } from '../../testing.ts'
 
 const paidAgent = (
   options: Parameters<typeof testAgent>[1] = {},

@@ -8,7 +8,7 @@ import { x402Client, x402HTTPClient } from '@x402/core/client'
 import { ExactEvmScheme } from '@x402/evm/exact/client'
 import { generatePrivateKey, type PrivateKeyAccount, privateKeyToAccount } from 'viem/accounts'
 import { afterAll, beforeAll, expect, test } from 'vitest'
-import { type TestAgent, type TestCaller, type TestDefinition, testAgent } from '../../testing/test-agent.ts'
+import { type TestAgent, type TestCaller, type TestDefinition, testAgent } from '../../testing.ts'
 
 let chain: TestChain
 let folder: string

@@ -4,7 +4,7 @@ import { price, TestFacilitator, TestWallet } from '@parley/tools/testing/paid-a
 import { WebhookReceiver } from '@parley/tools/testing/webhook-receiver'
 import { expect, test } from 'vitest'
 import { z } from 'zod'
-import { testAgent } from '../../testing/test-agent.ts'
+import { testAgent } from '../../testing.ts'
 
 const wallet = new TestWallet()
 const status = (error: RpcError) => error.status

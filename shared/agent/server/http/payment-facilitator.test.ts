@@ -9,7 +9,7 @@ import {
   TestWallet,
 } from '@parley/tools/testing/paid-agent'
 import { expect, test } from 'vitest'
-import { type TestAgent, testAgent } from '../../testing/test-agent.ts'
+import { type TestAgent, testAgent } from '../../testing.ts'
 
 const wallet = new TestWallet()
 

@@ -1,7 +1,7 @@
 import type { RpcError } from '@parley/client/internal/rpc-error'
 import { price, requirements, TestWallet } from '@parley/tools/testing/paid-agent'
 import { expect, test } from 'vitest'
-import { testAgent } from '../../testing/test-agent.ts'
+import { testAgent } from '../../testing.ts'
 
 const wallet = new TestWallet()
 const freeAtFirst = { ...price, amount: '0' }

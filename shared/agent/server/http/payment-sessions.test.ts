@@ -10,7 +10,7 @@ import {
   TestWallet,
 } from '@parley/tools/testing/paid-agent'
 import { expect, test } from 'vitest'
-import { type TestAgent, type TestCaller, testAgent } from '../../testing/test-agent.ts'
+import { type TestAgent, type TestCaller, testAgent } from '../../testing.ts'
 
 const wallet = new TestWallet()
 const paidAgent = () => testAgent({ handle: ({ text }) => text, executionCost: price })

@@ -1,6 +1,6 @@
 import { raw } from '@parley/tools/testing/raw-http'
 import { afterAll, beforeAll, expect, test } from 'vitest'
-import { type TestAgent, testAgent } from '../../testing/test-agent.ts'
+import { type TestAgent, testAgent } from '../../testing.ts'
 
 let agent: TestAgent
 beforeAll(async () => {

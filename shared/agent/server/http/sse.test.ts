@@ -2,7 +2,7 @@ import { connect, type Socket } from 'node:net'
 import type { InProcessEventBus } from '@parley/engine/events/in-process'
 import type { Frame, FrameWriter } from '@parley/wire/codecs/codec'
 import { afterEach, expect, test, vi } from 'vitest'
-import { type TestAgent, testAgent } from '../../testing/test-agent.ts'
+import { type TestAgent, testAgent } from '../../testing.ts'
 import { eventStream } from './sse.ts'
 
 afterEach(() => {

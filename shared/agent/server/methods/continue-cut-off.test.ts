@@ -2,7 +2,7 @@ import { randomUUID } from 'node:crypto'
 import { WebhookReceiver } from '@parley/tools/testing/webhook-receiver'
 import { ParleyError } from '@parley/wire/errors'
 import { expect, test } from 'vitest'
-import { testAgent } from '../../testing/test-agent.ts'
+import { testAgent } from '../../testing.ts'
 
 test.each([
   ['was stored, and its answer was lost: the webhook that came with it hears of the rest', 'Unavailable', 1],

@@ -1,6 +1,6 @@
 import { randomUUID } from 'node:crypto'
 import { expect, test } from 'vitest'
-import { testAgent } from '../../testing/test-agent.ts'
+import { testAgent } from '../../testing.ts'
 
 test('the same request twice at once, and the one that claimed the key second makes the task: both get it', async () => {
   await using agent = await testAgent({ handle: ({ text }) => text })

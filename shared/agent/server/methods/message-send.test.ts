@@ -1,7 +1,7 @@
 import { randomUUID } from 'node:crypto'
 import { rpc } from '@parley/tools/testing/raw-http'
 import { afterAll, beforeAll, expect, test } from 'vitest'
-import { type TestAgent, testAgent } from '../../testing/test-agent.ts'
+import { type TestAgent, testAgent } from '../../testing.ts'
 
 let agent: TestAgent
 const skill = (outputModes: string[]) => ({

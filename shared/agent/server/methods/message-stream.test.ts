@@ -3,7 +3,7 @@ import type { WireEvent } from '@parley/client/internal/client'
 import type { InProcessEventBus } from '@parley/engine/events/in-process'
 import { raw, rpc } from '@parley/tools/testing/raw-http'
 import { afterAll, beforeAll, expect, test } from 'vitest'
-import { type TestAgent, testAgent } from '../../testing/test-agent.ts'
+import { type TestAgent, testAgent } from '../../testing.ts'
 
 let agent: TestAgent
 beforeAll(async () => {

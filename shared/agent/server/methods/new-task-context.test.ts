@@ -1,6 +1,6 @@
 import { randomUUID } from 'node:crypto'
 import { expect, test } from 'vitest'
-import { testAgent } from '../../testing/test-agent.ts'
+import { testAgent } from '../../testing.ts'
 
 test('a task in a context of ours sees the tasks before it; the first one, and one without a context, see none', async () => {
   const seen: number[] = []

@@ -4,7 +4,7 @@ import { price, TestWallet } from '@parley/tools/testing/paid-agent'
 import { ParleyError } from '@parley/wire/errors'
 import { timestampOf } from '@parley/wire/model/timestamp'
 import { expect, test } from 'vitest'
-import { type TestAgent, testAgent } from '../../testing/test-agent.ts'
+import { type TestAgent, testAgent } from '../../testing.ts'
 
 const paidAgent = () => testAgent({ executionCost: price, handle: () => 'done' })
 const wallet = new TestWallet()

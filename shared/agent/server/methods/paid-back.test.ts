@@ -3,7 +3,7 @@ import type { PaymentRecord, PaymentState } from '@parley/engine/store/payment-s
 import { encoded, price, TestWallet } from '@parley/tools/testing/paid-agent'
 import { ParleyError } from '@parley/wire/errors'
 import { expect, test, vi } from 'vitest'
-import { type TestAgent, type TestCaller, testAgent } from '../../testing/test-agent.ts'
+import { type TestAgent, type TestCaller, testAgent } from '../../testing.ts'
 
 const wallet = new TestWallet()
 const done = () => 'done'

@@ -1,7 +1,7 @@
 import { randomUUID } from 'node:crypto'
 import { WebhookReceiver } from '@parley/tools/testing/webhook-receiver'
 import { expect, test } from 'vitest'
-import { testAgent } from '../../testing/test-agent.ts'
+import { testAgent } from '../../testing.ts'
 
 const env = { WEBHOOK_ALLOWED_HOSTS: '127.0.0.1' }
 const method = (name: string) => `tasks/pushNotificationConfig/${name}`

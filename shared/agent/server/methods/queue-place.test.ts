@@ -2,7 +2,7 @@ import type { RpcError } from '@parley/client/internal/rpc-error'
 import { hasMongodb, type MongodbServer, startMongodb } from '@parley/tools/testing/mongodb-server'
 import { hasRedis, type RedisServer, startRedis } from '@parley/tools/testing/redis-server'
 import { afterAll, beforeAll, describe, expect, test } from 'vitest'
-import { testAgent } from '../../testing/test-agent.ts'
+import { testAgent } from '../../testing.ts'
 
 /** An agent with one place, which a task has until `release` is called, and room for that many to wait. */
 async function busyAgent(env: Record<string, string>) {

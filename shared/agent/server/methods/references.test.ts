@@ -1,6 +1,6 @@
 import { scriptedAgent } from '@parley/tools/testing/scripted-agent'
 import { expect, test } from 'vitest'
-import { testAgent } from '../../testing/test-agent.ts'
+import { testAgent } from '../../testing.ts'
 
 const foreignId = '6a1de6e4-0c7f-4f0e-9a30-6f1f1c1b1a11'
 

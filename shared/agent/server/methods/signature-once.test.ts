@@ -6,7 +6,7 @@ import { rpc } from '@parley/tools/testing/raw-http'
 import { methods as names } from '@parley/wire/codecs/parley/method-names'
 import { type Operation, operations } from '@parley/wire/model/operation'
 import { afterEach, beforeEach, expect, test } from 'vitest'
-import { type TestAgent, testAgent } from '../../testing/test-agent.ts'
+import { type TestAgent, testAgent } from '../../testing.ts'
 import { methods } from './table.ts'
 
 const key = keyPairFromSeed(Buffer.alloc(32, 1))

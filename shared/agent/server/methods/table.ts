@@ -1,6 +1,6 @@
 import type { Operation } from '@parley/wire/model/operation'
+import { getExtendedCard } from './agent-card.ts'
 import { clearContext, listContexts } from './contexts.ts'
-import { getExtendedCard } from './extended-card.ts'
 import { sendMessage } from './message-send.ts'
 import { resubscribe, streamMessage } from './message-stream.ts'
 import type { Method } from './method.ts'

@@ -2,7 +2,7 @@ import { randomUUID } from 'node:crypto'
 import { RpcError } from '@parley/client/internal/rpc-error'
 import { rpc } from '@parley/tools/testing/raw-http'
 import { afterAll, beforeAll, expect, test } from 'vitest'
-import { type TestAgent, testAgent } from '../../testing/test-agent.ts'
+import { type TestAgent, testAgent } from '../../testing.ts'
 
 let agent: TestAgent
 beforeAll(async () => {

@@ -1,7 +1,7 @@
 import http from 'node:http'
 import type { AddressInfo } from 'node:net'
 import { afterAll, beforeAll, describe, expect, test } from 'vitest'
-import { type TestAgent, testAgent } from '../../testing/test-agent.ts'
+import { type TestAgent, testAgent } from '../../testing.ts'
 
 let files: http.Server
 let origin = ''

@@ -3,19 +3,20 @@ import { failed, ourText } from '@parley/engine/tasks/our-message'
 import type { Change } from '@parley/engine/tasks/transitions'
 import type { ClientKeys } from '@parley/kit/auth/client-keys'
 import { persistently } from '@parley/kit/database/retry'
-import type { Message } from '@parley/wire/model/task'
+import { partSignature, verifyPart } from '@parley/kit/did/part-signature'
+import type { Message, Part } from '@parley/wire/model/task'
+import bs58 from 'bs58'
 import type { Agent } from '../../author/agent.ts'
 import { buildContext, newestMessage } from '../../author/build-context.ts'
 import { callersMessages } from '../../author/callers-messages.ts'
 import type { HandlerContext, HandlerLog } from '../../author/context.ts'
 import { type FileFetching, FileNotFetchedError, fetchFiles, type PartsWithFiles } from './fetch-files.ts'
 import { fitSkill } from './fit-skill.ts'
-import { verifyCallersParts } from './verify-parts.ts'
 
 /** A handler sees the newest 50 tasks of its context (spec/tasks.md#contexts). */
 const contextHistoryMax = 50
-/** After which time a storage that is away is asked again. */
-const askAgainMs = 500
+/** Delay between reads of a store that is unavailable. */
+const retryMs = 500
 
 interface Run {
   agent: Agent
@@ -30,14 +31,17 @@ interface Run {
   isStillPaid: ((record: TaskRecord) => Promise<boolean>) | undefined
 }
 
-/** Everything a handler is given; or the end of a task that nothing pays for, whose message does not fit its skill, or whose files cannot be had. */
+/**
+ * Prepares the argument of the handler. `ends`: the change that ends the task without a run, because its payment was refunded,
+ * its message does not match the skill, or a file cannot be fetched.
+ */
 export async function prepareRun(run: Run): Promise<{ context: HandlerContext } | { ends: Change }> {
   const { agent, store, record } = run
   if (!(await isPaid(run))) return { ends: failed(record, notPaid) }
-  const said = callersMessages(record.history)
-  const fit = await fitSkill(agent, said)
+  const messages = callersMessages(record.history)
+  const fit = await fitSkill(agent, messages)
   if ('reason' in fit) return { ends: { kind: 'reject', message: ourText(record, fit.reason) } }
-  const fetched = await fetchFiles(partsWithFiles(record, said), run.files, run.signal).catch(notFetched)
+  const fetched = await fetchFiles(partsWithFiles(record, messages), run.files, run.signal).catch(notFetched)
   if (fetched instanceof FileNotFetchedError) {
     const message = ourText(record, fetched.message)
     return { ends: fetched.refused ? { kind: 'reject', message } : { kind: 'fail', message } }
@@ -53,7 +57,7 @@ export async function prepareRun(run: Run): Promise<{ context: HandlerContext } 
     : await patiently(run, () => store.contextHistory(record.contextId, record.owner, contextHistoryMax))
   const context = buildContext({
     record,
-    references: references.filter((found) => found !== undefined),
+    references: references.filter((task) => task !== undefined),
     contextHistory,
     skillId: fit.skill?.id,
     input: fit.input,
@@ -74,25 +78,43 @@ function isPaid(run: Run): boolean | Promise<boolean> {
   return patiently(run, () => isStillPaid(record))
 }
 
-/** A storage that is away is not the task's failure: it waits, until it is told to stop. */
-async function patiently<T>({ signal, log }: Run, ask: () => Promise<T>): Promise<T> {
-  const answer = await persistently(ask, {
-    retryMs: askAgainMs,
+/** Retries until the signal aborts: a task does not fail because the store is unavailable. @throws the abort reason */
+async function patiently<T>({ signal, log }: Run, read: () => Promise<T>): Promise<T> {
+  const result = await persistently(async () => ({ value: await read() }), {
+    retryMs,
     signal,
     log: { warn: (fields, text) => log().warn(fields, text) },
   })
-  if (answer === undefined) signal.throwIfAborted()
-  return answer as T
+  if (result !== undefined) return result.value
+  signal.throwIfAborted()
+  throw new Error('a read was given up')
 }
 
-/** After a question of ours the files of the messages before it are still what the task is about. */
-function partsWithFiles(record: TaskRecord, said: Message[]): PartsWithFiles {
+/** Files of earlier messages are fetched too: the newest message may only answer a question about them. */
+function partsWithFiles(record: TaskRecord, messages: Message[]): PartsWithFiles {
   const newest = newestMessage(record)
-  const earlier = said.filter((message) => message !== newest).toReversed()
+  const earlier = messages.filter((message) => message !== newest).toReversed()
   return { newest: newest.parts, earlier: earlier.flatMap(({ parts }) => parts) }
 }
 
 function notFetched(error: unknown): FileNotFetchedError {
   if (error instanceof FileNotFetchedError) return error
   throw error
+}
+
+/**
+ * Whether each signed part was signed with the key of the caller (spec/messages-and-artifacts.md#signatures). Empty if the key
+ * cannot be read.
+ */
+async function verifyCallersParts(
+  parts: readonly Part[],
+  owner: string,
+  clientKeys: ClientKeys | undefined,
+): Promise<ReadonlyMap<Part, boolean>> {
+  const signed = parts.filter(({ metadata }) => metadata?.[partSignature] !== undefined)
+  if (clientKeys === undefined || signed.length === 0 || !owner.startsWith('did:')) return new Map()
+  const key = await clientKeys.publicKey(owner).catch(() => undefined)
+  if (key === undefined) return new Map()
+  const keys = [bs58.encode(key)]
+  return new Map(signed.map((part) => [part, verifyPart(part, keys) === 'verified']))
 }

@@ -6,7 +6,7 @@ import { DatabaseSync } from 'node:sqlite'
 import { expect, onTestFinished, test } from 'vitest'
 import { z } from 'zod'
 import { resolveAgent } from '../../author/agent.ts'
-import { testAgent } from '../../testing/test-agent.ts'
+import { testAgent } from '../../testing.ts'
 
 test('what a handler has made is committed when the storage works again', async () => {
   const dataDir = mkdtempSync(path.join(tmpdir(), 'parley-locked-'))

@@ -1,7 +1,7 @@
 import { expect, test } from 'vitest'
 import { z } from 'zod'
 import { artifact, file, type Handler, type HandlerContext, type Output } from '../../author/define-agent.ts'
-import { testAgent } from '../../testing/test-agent.ts'
+import { testAgent } from '../../testing.ts'
 
 /** Runs one task of that handler to its rest. */
 async function resultOf(handle: Handler, message = 'go') {

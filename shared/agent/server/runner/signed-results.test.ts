@@ -9,7 +9,7 @@ import type { Part } from '@parley/wire/model/task'
 import { expect, test } from 'vitest'
 import type { HandlerContext } from '../../author/context.ts'
 import { artifact, file } from '../../author/output.ts'
-import { type TestAgent, testAgent } from '../../testing/test-agent.ts'
+import { type TestAgent, testAgent } from '../../testing.ts'
 
 const key = keyPairFromSeed(Buffer.alloc(32, 1))
 const stranger = keyPairFromSeed(Buffer.alloc(32, 2))

@@ -1,19 +1,21 @@
 import { agentId } from '@parley/kit/did/did'
+import { ParleyError } from '@parley/wire/errors'
 import type { AgentCard, CardSkill, ShownPrices } from '@parley/wire/model/card'
 import type { Price } from '@parley/wire/model/price'
 import type { Agent, Skill } from '../../author/agent.ts'
 import { publicPrice } from '../../author/price-of.ts'
+import type { Run } from './method.ts'
 
-/** How prices are shown: in the sandbox as test money. */
-export interface PricesShown {
+/** Converts prices for display: in the sandbox to test money. */
+export interface PriceDisplay {
   sandbox: boolean
   asked(prices: readonly Price[]): Price[]
 }
 
-/** The public card of an agent (spec/discovery.md). */
+/** The public card of an agent (spec/discovery.md#agent-card). */
 export function agentCard(
   agent: Agent,
-  at: { did: string; url: string; prices?: PricesShown | undefined },
+  at: { did: string; url: string; prices?: PriceDisplay | undefined },
 ): AgentCard {
   return {
     id: agentId(at.did),
@@ -30,11 +32,23 @@ export function agentCard(
   }
 }
 
+/**
+ * `agent/getAuthenticatedExtendedCard`: the public card with the additions of the author.
+ * @throws ParleyError AuthenticatedExtendedCardNotConfigured when the author defined none
+ */
+export const getExtendedCard: Run<'getExtendedCard'> = async ({ agent, did, baseUrl }) => {
+  const { extendedCard } = agent
+  if (extendedCard === undefined) throw new ParleyError('AuthenticatedExtendedCardNotConfigured')
+  const { skills, ...more } = extendedCard
+  const extended = { ...agent, skills: [...agent.skills, ...(skills ?? [])] }
+  return { result: { ...agentCard(extended, { did, url: baseUrl() }), more } }
+}
+
 export function documentationPath(skill: Skill): string {
   return `/agent/skills/${encodeURIComponent(skill.id)}/documentation`
 }
 
-function cardSkill(skill: Skill, prices: PricesShown | undefined): CardSkill {
+function cardSkill(skill: Skill, prices: PriceDisplay | undefined): CardSkill {
   return {
     ...skill,
     documentationPath: documentationPath(skill),
@@ -44,7 +58,7 @@ function cardSkill(skill: Skill, prices: PricesShown | undefined): CardSkill {
 
 function pricesOf(
   prices: readonly Price[] | undefined,
-  shown: PricesShown | undefined,
+  shown: PriceDisplay | undefined,
 ): ShownPrices | undefined {
   if (prices === undefined) return undefined
   return { ways: shown?.asked(prices) ?? prices, sandbox: shown?.sandbox ?? false }

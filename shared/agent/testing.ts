@@ -12,10 +12,10 @@ import { HttpIntrospector } from '@parley/kit/auth/introspection'
 import { agentIdentity, type Identity } from '@parley/kit/did/identity'
 import { type AgentConfig, agentConfig, type PaymentConfig } from '@parley/kit/process/config'
 import { makeLog } from '@parley/kit/process/log'
-import { resolveAgent } from '../author/agent.ts'
-import type { AgentDefinition, SkillDefinition } from '../author/define-agent.ts'
-import { type AgentApp, type AgentAppOptions, startAgentApp } from '../server/app.ts'
-import { TestIdentityProvider } from './identity-provider.ts'
+import { resolveAgent } from './author/agent.ts'
+import type { AgentDefinition, SkillDefinition } from './author/define-agent.ts'
+import { type AgentApp, type AgentAppOptions, startAgentApp } from './server/app.ts'
+import { TestIdentityProvider } from './testing/identity-provider.ts'
 
 /** What a test must say of its agent; the rest is filled in. */
 export type TestDefinition = Pick<AgentDefinition, 'handle'> & Partial<AgentDefinition>
