@@ -7,6 +7,7 @@ export const layers: Record<string, string[][]> = {
   'shared/wire': [['errors.ts'], ['jsonrpc'], ['model'], ['codecs']],
   'shared/kit': [['net', 'database'], ['process'], ['did'], ['auth'], ['http']],
   'shared/engine': [['store', 'queue', 'events'], ['payments', 'migration'], ['tasks'], ['webhooks']],
+  'shared/engine/payments': [['x402'], ['facilitators'], ['ledger'], ['capture']],
   'shared/negotiation': [['words'], ['score'], ['index']],
   'shared/client': [],
   'shared/agent': [
@@ -32,7 +33,7 @@ export const drivers: Record<string, RegExp> = {
   mongodb: /(\/mongodb\/[^/]+|mongodb[^/]*)\.ts$/,
   bullmq: /\/bullmq\.ts$/,
   ioredis: /\/(bullmq|redis[^/]*|redis\/[^/]+)\.ts$/,
-  viem: /^(shared\/engine\/payments\/(typed-data|wallet|chain[^/]*)|tools\/(testing\/chain|exchanges\/wallet))\.ts$/,
+  viem: /^(shared\/engine\/payments\/(facilitators\/(typed-data|chain[^/]*)|x402\/wallet)|tools\/(testing\/chain|exchanges\/wallet))\.ts$/,
   'oidc-provider': /^gateway\/oauth\//,
 }
 

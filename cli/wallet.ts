@@ -1,6 +1,6 @@
 import { mkdir, writeFile } from 'node:fs/promises'
 import path from 'node:path'
-import { addressOf, newWalletKey } from '@parley/engine/payments/wallet'
+import { addressOf, newWalletKey } from '@parley/engine/payments/x402/wallet'
 import { ExposedSecretFile, readSecretFile } from '@parley/kit/process/secret-file'
 import { CommandFailed } from './faults.ts'
 

@@ -4,10 +4,10 @@
  * the load begins, each is sent once, and the share of the time that is verification is measured by itself.
  */
 import path from 'node:path'
-import { nonceKeyOf } from '@parley/engine/payments/match-terms'
-import { isSignedByPayer } from '@parley/engine/payments/typed-data'
-import { encodePayment, type SignedPayment, signPayment } from '@parley/engine/payments/wallet'
-import type { Requirements } from '@parley/engine/payments/x402'
+import { isSignedByPayer } from '@parley/engine/payments/facilitators/typed-data'
+import { nonceKeyOf } from '@parley/engine/payments/x402/match-terms'
+import { encodePayment, type SignedPayment, signPayment } from '@parley/engine/payments/x402/wallet'
+import type { Requirements } from '@parley/engine/payments/x402/x402'
 import type { PaymentTerms, SignedTransfer } from '@parley/engine/store/payment-store'
 import { generatePrivateKey } from 'viem/accounts'
 import { AgentUnderTest, sendParams } from './support/agent-under-test.ts'

@@ -1,6 +1,6 @@
 import { type PaymentAsked, payingFetch } from '@parley/client/internal/paying-fetch'
 import type { ClientOptions } from '@parley/client/internal/transport'
-import { addressOf, newWalletKey, type SignedPayment, signPayment } from '@parley/engine/payments/wallet'
+import { addressOf, newWalletKey, type SignedPayment, signPayment } from '@parley/engine/payments/x402/wallet'
 import type { Clock } from './clients.ts'
 
 /** Signs one payment for what is bought, and shows it again as often as the message is repeated. */

@@ -1,6 +1,6 @@
 import type { IncomingHttpHeaders } from 'node:http'
-import { PaymentRefused } from '@parley/engine/payments/payment-refused'
-import { readPresented } from '@parley/engine/payments/x-payment'
+import { PaymentRefused } from '@parley/engine/payments/x402/payment-refused'
+import { readPresented } from '@parley/engine/payments/x402/presented-payment'
 import type { MessageIn } from '@parley/wire/codecs/parley/message'
 import { ParleyError } from '@parley/wire/errors'
 import { isExternal } from '../../registry/admission.ts'

@@ -94,7 +94,7 @@ export async function openPayments(parts: {
   const { agent, did, store, engine, scheduler, config, log, registry } = parts
   if (!isPaid(agent)) return undefined
   const [{ openFacilitator }, { Payments: Opened }, { workPaidFor }, { paymentPrompt }] = await Promise.all([
-    import('@parley/engine/payments/open-facilitator'),
+    import('@parley/engine/payments/facilitators/open-facilitator'),
     import('@parley/engine/payments/payments'),
     import('@parley/engine/tasks/work-paid-for'),
     import('./runner/payment-prompt.ts'),

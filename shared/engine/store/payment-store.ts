@@ -1,6 +1,6 @@
 import type { Timestamp } from '@parley/wire/model/timestamp'
 
-/** What may become of a payment; what leads where stands in `payments/ledger-table.ts`. */
+/** What may become of a payment; what leads where stands in `payments/ledger/payment-transitions.ts`. */
 export const paymentStates = [
   'open',
   'claimed',

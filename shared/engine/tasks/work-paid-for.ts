@@ -1,6 +1,6 @@
 import type { Log } from '@parley/kit/process/log'
 import { isTerminal, type Part } from '@parley/wire/model/task'
-import type { PaidWork } from '../payments/paid-work.ts'
+import type { PaidWork } from '../payments/ledger/paid-work.ts'
 import type { Scheduler } from '../queue/scheduler.ts'
 import type { PaymentRecord } from '../store/payment-store.ts'
 import type { TaskRecord } from '../store/store.ts'

@@ -1,6 +1,6 @@
 import { randomUUID } from 'node:crypto'
-import { nonceKeyOf } from '@parley/engine/payments/match-terms'
-import { statusOf } from '@parley/engine/payments/sessions'
+import { statusOf } from '@parley/engine/payments/ledger/sessions'
+import { nonceKeyOf } from '@parley/engine/payments/x402/match-terms'
 import type { SignedTransfer } from '@parley/engine/store/payment-store'
 import {
   encoded,

@@ -1,5 +1,5 @@
+import { testPurse } from '@parley/engine/payments/facilitators/sandbox'
 import type { Payments } from '@parley/engine/payments/payments'
-import { testPurse } from '@parley/engine/payments/sandbox'
 import { ParleyError } from '@parley/wire/errors'
 import { toWhole } from '@parley/wire/model/amount'
 import type { FastifyInstance } from 'fastify'

@@ -1,6 +1,6 @@
 import { createHash } from 'node:crypto'
 
-import { PaymentRequired } from '@parley/engine/payments/payment-refused'
+import { PaymentRequired } from '@parley/engine/payments/x402/payment-refused'
 import { type Authenticator, requireScope } from '@parley/kit/auth/authenticate'
 import type { Caller } from '@parley/kit/auth/caller'
 import { authenticateCall, type CallBytes, type CallProgress, readCall } from '@parley/kit/http/rpc-call'

@@ -1,5 +1,5 @@
 import type { Payments } from '@parley/engine/payments/payments'
-import { requirementsOf } from '@parley/engine/payments/x402'
+import { requirementsOf } from '@parley/engine/payments/x402/x402'
 import type { TaskRecord } from '@parley/engine/store/store'
 import { skillIdIn } from '@parley/wire/codecs/parley/metadata'
 import { type Price, withAmount } from '@parley/wire/model/price'

@@ -1,9 +1,8 @@
 import type { PaymentRecord } from '../../store/payment-store.ts'
-import { statusOf } from '../sessions.ts'
-import { chainIdOf } from '../typed-data.ts'
-import { requirementsOf } from '../x402.ts'
+import { chainIdOf } from '../facilitators/typed-data.ts'
+import { statusOf } from '../ledger/sessions.ts'
+import { requirementsOf } from '../x402/x402.ts'
 import { type Html, html } from './html.ts'
-import { networkName } from './network-name.ts'
 import { refusalText } from './refusal-text.ts'
 
 export interface SessionView {
@@ -162,4 +161,30 @@ function byPayload({ session, token }: SessionView): Html {
 <form method="post" action="${token}/form" id="by-payload"><label for="payment">Signed payment (JSON, or base64 of it)</label>
 <textarea id="payment" name="payment" rows="6" maxlength="24000" spellcheck="false" autocomplete="off" required></textarea>
 <button class="second" name="with" value="payload">Pay with this payment</button></form></details>`
+}
+
+/** What people call the networks that USDC and its like are paid on. */
+const names: Record<string, string> = {
+  'eip155:1': 'Ethereum',
+  'eip155:10': 'Optimism',
+  'eip155:137': 'Polygon',
+  'eip155:1328': 'Sei testnet',
+  'eip155:1329': 'Sei',
+  'eip155:3338': 'peaq',
+  'eip155:4689': 'IoTeX',
+  'eip155:8453': 'Base',
+  'eip155:31337': 'Local test network',
+  'eip155:42161': 'Arbitrum One',
+  'eip155:43113': 'Avalanche Fuji (test network)',
+  'eip155:43114': 'Avalanche',
+  'eip155:80002': 'Polygon Amoy (test network)',
+  'eip155:84532': 'Base Sepolia (test network)',
+  'eip155:421614': 'Arbitrum Sepolia (test network)',
+  'eip155:11155111': 'Ethereum Sepolia (test network)',
+  'eip155:11155420': 'Optimism Sepolia (test network)',
+}
+
+/** Undefined where the CAIP-2 name is all that is known. */
+function networkName(network: string): string | undefined {
+  return Object.hasOwn(names, network) ? names[network] : undefined
 }

@@ -1,10 +1,10 @@
 import type { Log } from '@parley/kit/process/log'
 import { timestampOf } from '@parley/wire/model/timestamp'
-import type { PaymentRecord, PaymentState } from '../store/payment-store.ts'
-import type { Collector } from './collect.ts'
+import type { PaymentRecord, PaymentState } from '../../store/payment-store.ts'
+import type { Collector } from './collector.ts'
 import type { Ledger } from './ledger.ts'
-import { noTask } from './ledger-table.ts'
 import type { PaidWork } from './paid-work.ts'
+import { noTask } from './payment-transitions.ts'
 
 interface WatchParts {
   ledger: Ledger

@@ -1,6 +1,6 @@
 import { ConfigError } from '@parley/kit/process/settings'
 import type { Price } from '@parley/wire/model/price'
-import type { PaymentStore } from '../store/payment-store.ts'
+import type { PaymentStore } from '../../store/payment-store.ts'
 import type { Facilitator } from './facilitator.ts'
 
 /** Who settles, as the operator has configured it. */

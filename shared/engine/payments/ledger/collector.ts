@@ -1,11 +1,11 @@
 import { setTimeout as delay } from 'node:timers/promises'
 import type { Log } from '@parley/kit/process/log'
 import { ParleyError } from '@parley/wire/errors'
-import type { PaymentRecord } from '../store/payment-store.ts'
-import type { Facilitator, LookedUp, Offered, Settlement } from './facilitator.ts'
+import type { PaymentRecord } from '../../store/payment-store.ts'
+import type { Facilitator, LookedUp, Offered, Settlement } from '../facilitators/facilitator.ts'
+import { PaymentRefused } from '../x402/payment-refused.ts'
 import type { Ledger } from './ledger.ts'
 import type { PaidWork } from './paid-work.ts'
-import { PaymentRefused } from './payment-refused.ts'
 
 export interface CollectorOptions {
   ledger: Ledger

@@ -1,5 +1,6 @@
 import { boundedText } from '@parley/kit/net/bounded-text'
 import { z } from 'zod'
+import { payloadOf, requirementsOf } from '../x402/x402.ts'
 import {
   codeOf,
   type Facilitator,
@@ -9,7 +10,6 @@ import {
   settlementOf,
   type Verified,
 } from './facilitator.ts'
-import { payloadOf, requirementsOf } from './x402.ts'
 
 const answerMaxBytes = 64 * 1024
 

@@ -1,5 +1,5 @@
 import { millisOf } from '@parley/wire/model/timestamp'
-import type { PaymentRecord, PaymentState, SignedTransfer } from '../store/payment-store.ts'
+import type { PaymentRecord, PaymentState, SignedTransfer } from '../../store/payment-store.ts'
 
 /** Everything that can happen to a payment. */
 export type PaymentChange =

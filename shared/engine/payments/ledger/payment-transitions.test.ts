@@ -1,7 +1,7 @@
 import { expect, test } from 'vitest'
-import { type PaymentState, paymentStates } from '../store/payment-store.ts'
-import { samplePayment } from '../store/store-payments.cases.ts'
-import { changed, type PaymentChange } from './ledger-table.ts'
+import { type PaymentState, paymentStates } from '../../store/payment-store.ts'
+import { samplePayment } from '../../store/store-payments.cases.ts'
+import { changed, type PaymentChange } from './payment-transitions.ts'
 
 const address = `0x${'1'.repeat(40)}`
 const changes = {

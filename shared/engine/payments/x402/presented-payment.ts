@@ -3,9 +3,9 @@ import { paymentSessionIdIn } from '@parley/wire/codecs/parley/metadata'
 import { readSessionId } from '@parley/wire/codecs/parley/payments'
 import { parseJson } from '@parley/wire/jsonrpc/parse-json'
 import { z } from 'zod'
-import type { SignedTransfer } from '../store/payment-store.ts'
+import type { SignedTransfer } from '../../store/payment-store.ts'
 import { PaymentRefused } from './payment-refused.ts'
-import { networkOfVersion1 } from './version-1.ts'
+import { networkOfVersion1 } from './version-1-networks.ts'
 
 /** What a caller shows as payment: a signed transfer, or the handle of a session. */
 export type Presented =

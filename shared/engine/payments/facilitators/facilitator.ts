@@ -1,4 +1,4 @@
-import type { PaymentTerms, SignedTransfer } from '../store/payment-store.ts'
+import type { PaymentTerms, SignedTransfer } from '../../store/payment-store.ts'
 
 /** A transfer that was matched with what was asked. */
 export interface Offered {

@@ -2,8 +2,8 @@ import { Audit } from '@parley/kit/process/audit'
 import type { Log } from '@parley/kit/process/log'
 import { timestamp } from '@parley/wire/model/timestamp'
 import { Counter, type Registry } from 'prom-client'
-import type { PaymentConflict, PaymentRecord, PaymentState, PaymentStore } from '../store/payment-store.ts'
-import { changed, type PaymentChange } from './ledger-table.ts'
+import type { PaymentConflict, PaymentRecord, PaymentState, PaymentStore } from '../../store/payment-store.ts'
+import { changed, type PaymentChange } from './payment-transitions.ts'
 
 /** Races over one row end after a few rounds; more means that something is wrong. */
 const attemptsMax = 20

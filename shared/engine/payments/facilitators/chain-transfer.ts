@@ -1,5 +1,5 @@
 import { erc20Abi, type Log, parseEventLogs } from 'viem'
-import type { PaymentTerms, SignedTransfer } from '../store/payment-store.ts'
+import type { PaymentTerms, SignedTransfer } from '../../store/payment-store.ts'
 
 type Authorization = Pick<SignedTransfer['authorization'], 'from' | 'nonce'>
 

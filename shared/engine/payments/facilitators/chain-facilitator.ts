@@ -1,7 +1,7 @@
 import type { x402Facilitator } from '@x402/core/facilitator'
-import type { PublicClient } from 'viem'
-import type { PaymentTerms, SignedTransfer } from '../store/payment-store.ts'
-import { counted, type Node } from './chain-node.ts'
+import type { PublicClient, Transport } from 'viem'
+import type { PaymentTerms, SignedTransfer } from '../../store/payment-store.ts'
+import { payloadOf, requirementsOf } from '../x402/x402.ts'
 import {
   codeOf,
   type Facilitator,
@@ -11,7 +11,6 @@ import {
   settlementOf,
   type Verified,
 } from './facilitator.ts'
-import { payloadOf, requirementsOf } from './x402.ts'
 
 interface Options {
   rpcUrl: string
@@ -251,4 +250,26 @@ const tagOf = (agentId: string): Hex => `0x${mark}${idOf(agentId)}`
 /** The agent that the transaction was settled by, where it was one of ours. */
 function settledBy(input: string): string | undefined {
   return new RegExp(`${mark}([\\da-f]{32})$`).exec(input.toLowerCase())?.[1]
+}
+
+/** How often the node did not answer. What the official scheme says no to meanwhile may be good. */
+interface Node {
+  failures: number
+}
+
+/** Counts them. */
+function counted(plain: Transport, node: Node): Transport {
+  return (options) => {
+    const made = plain(options)
+    const request = async (asked: never) => {
+      try {
+        return (await made.request(asked)) as never
+      } catch (error) {
+        // What a node answers has a code.
+        if (typeof (error as { code?: unknown }).code !== 'number') node.failures += 1
+        throw error
+      }
+    }
+    return { ...made, request: request as never }
+  }
 }

@@ -1,13 +1,13 @@
 import { randomUUID } from 'node:crypto'
 import { ParleyError } from '@parley/wire/errors'
 import { millisOf, timestamp } from '@parley/wire/model/timestamp'
-import type { PaymentRecord, PaymentTerms } from '../store/payment-store.ts'
-import type { Collector } from './collect.ts'
+import type { PaymentRecord, PaymentTerms } from '../../store/payment-store.ts'
+import { matchTerms, nonceKeyOf, requireTimely } from '../x402/match-terms.ts'
+import { PaymentRefused } from '../x402/payment-refused.ts'
+import type { Presented } from '../x402/presented-payment.ts'
+import type { Collector } from './collector.ts'
 import type { Ledger } from './ledger.ts'
-import { dueOf, noTask } from './ledger-table.ts'
-import { matchTerms, nonceKeyOf, requireTimely } from './match-terms.ts'
-import { PaymentRefused } from './payment-refused.ts'
-import type { Presented } from './x-payment.ts'
+import { dueOf, noTask } from './payment-transitions.ts'
 
 /** What somebody wants to pay for. */
 export interface Purchase {

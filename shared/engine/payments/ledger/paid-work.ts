@@ -1,4 +1,4 @@
-import type { PaymentRecord } from '../store/payment-store.ts'
+import type { PaymentRecord } from '../../store/payment-store.ts'
 
 /** What the payments must know of the tasks that are paid, and may do with them. */
 export interface PaidWork {

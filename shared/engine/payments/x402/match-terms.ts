@@ -1,6 +1,6 @@
-import type { PaymentTerms, SignedTransfer } from '../store/payment-store.ts'
+import type { PaymentTerms, SignedTransfer } from '../../store/payment-store.ts'
 import { PaymentRefused } from './payment-refused.ts'
-import type { Presented } from './x-payment.ts'
+import type { Presented } from './presented-payment.ts'
 
 type PresentedTransfer = Extract<Presented, { kind: 'transfer' }>
 

@@ -3,10 +3,10 @@ import { testAgent } from '@parley/agent/testing'
 import { makeLog } from '@parley/kit/process/log'
 import { Registry } from 'prom-client'
 import { expect, test } from 'vitest'
-import { samplePayment } from '../store/store-payments.cases.ts'
-import type { Facilitator, LookedUp } from './facilitator.ts'
-import { Payments } from './payments.ts'
-import { SandboxFacilitator } from './sandbox.ts'
+import { samplePayment } from '../../store/store-payments.cases.ts'
+import type { Facilitator, LookedUp } from '../facilitators/facilitator.ts'
+import { SandboxFacilitator } from '../facilitators/sandbox.ts'
+import { Payments } from '../payments.ts'
 
 test('several processes watch one store: one of them looks a settlement up, and it is settled once', async () => {
   await using agent = await testAgent({ handle: () => 'done' })

@@ -1,5 +1,5 @@
-import type { PaymentRecord, PaymentTerms, SignedTransfer } from '../store/payment-store.ts'
-import { nameOfVersion1 } from './version-1.ts'
+import type { PaymentRecord, PaymentTerms, SignedTransfer } from '../../store/payment-store.ts'
+import { nameOfVersion1 } from './version-1-networks.ts'
 
 /** The shapes of x402 version 2 (its official packages, `@x402/core`), as far as we say and read them. */
 

@@ -1,5 +1,5 @@
 import { createHash } from 'node:crypto'
-import type { PaymentStore, PaymentTerms } from '../store/payment-store.ts'
+import type { PaymentStore, PaymentTerms } from '../../store/payment-store.ts'
 import type { Facilitator, LookedUp, Offered, Settlement, Verified } from './facilitator.ts'
 import { isTestNetwork } from './test-networks.ts'
 import { isSignedByPayer } from './typed-data.ts'

@@ -1,4 +1,4 @@
-import type { PaymentTerms } from '../store/payment-store.ts'
+import type { PaymentTerms } from '../../store/payment-store.ts'
 import { paymentRequired, type Resource } from './x402.ts'
 
 /** Why a payment is not taken; names of x402 where it has one. */

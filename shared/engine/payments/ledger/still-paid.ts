@@ -1,6 +1,6 @@
-import type { PaymentRecord } from '../store/payment-store.ts'
+import type { PaymentRecord } from '../../store/payment-store.ts'
 import type { Ledger } from './ledger.ts'
-import { noTask, spentAgainMs } from './ledger-table.ts'
+import { noTask, spentAgainMs } from './payment-transitions.ts'
 
 /** Half of the time after which others look at a payment: their clocks may differ from ours. */
 const freshMs = spentAgainMs / 2
