@@ -31,7 +31,7 @@ export interface AgentDefinition {
   skills?: SkillDefinition[]
   /** Capabilities on the card. Each defaults to true. */
   capabilities?: {
-    /** Whether `message/stream` and `tasks/resubscribe` are available (spec/streaming.md). */
+    /** Whether `message/stream` and `tasks/resubscribe` are available (spec/streaming.md#frames). */
     streaming?: boolean
     /** Whether webhooks receive events (spec/webhooks.md#capability). */
     pushNotifications?: boolean

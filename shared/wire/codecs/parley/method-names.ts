@@ -20,7 +20,7 @@ const names: Record<Operation, string> = {
   getExtendedCard: 'agent/getAuthenticatedExtendedCard',
 }
 
-/** The JSON-RPC methods (specification, "Endpoints"); a row may mark its method or params as deprecated. */
+/** The JSON-RPC methods (spec/methods.md#method-table); a row may mark its method or params as deprecated. */
 export const methods = new Map<string, MethodName>(
   Object.entries(operationsByName()).map(([name, operation]) => [name, { operation }]),
 )
