@@ -1,8 +1,8 @@
 import path from 'node:path'
 import { readSkillFiles } from '@parley/agent/internal/author/skill-file'
+import { readListedSkills } from '@parley/wire/codecs/parley/skills'
 import type { JsonValue } from '@parley/wire/model/task'
 import { beforeEach, expect, test } from 'vitest'
-import { readSkills } from './registry/card.ts'
 import { agent, bearer, call, type FakeAgent, gateway, gatewayForEachTest, saying } from './testing.ts'
 
 gatewayForEachTest()
@@ -43,7 +43,7 @@ beforeEach(async () => {
 async function documentMaker() {
   const skills = await readSkillFiles(path.resolve('agents/document-maker/skills'))
   const about = 'Markdown or results of other tasks become a PDF'
-  return agent('document-maker', about, { skills: readSkills(skills as unknown as JsonValue) })
+  return agent('document-maker', about, { skills: readListedSkills(skills as unknown as JsonValue) })
 }
 
 /** A message that goes to the agent, and its task, which is completed. */

@@ -3,9 +3,9 @@ import { once } from 'node:events'
 import http from 'node:http'
 import type { AddressInfo } from 'node:net'
 import { text } from 'node:stream/consumers'
+import { methods } from '@parley/wire/codecs/parley/method-names'
 import { afterEach, expect, test } from 'vitest'
 import { forEachLimited } from './routing/forwarding/agent-query.ts'
-import { rpcMethods } from './routing/rpc/rpc-methods.ts'
 import { agent, gateway, gatewayForEachTest, identityProvider, post, saying } from './testing.ts'
 
 gatewayForEachTest({ REGISTRY_ALLOWED_HOSTS: '127.0.0.1', REGISTRY_OPEN: 'yes' })
@@ -110,7 +110,7 @@ function tokens(url: string): Record<string, string> {
 
 /** Every way to an agent that a caller has: bodies of all methods on all their paths, and the routes that take no JSON-RPC. */
 function requests(slug: string, mine: { id: string; context_id: string }): [string, string, string?][] {
-  const bodies = [...rpcMethods.keys()].flatMap((method) =>
+  const bodies = [...methods.keys()].flatMap((method) =>
     [mine, { id: randomUUID(), context_id: randomUUID() }].flatMap(({ id, context_id }) => {
       const params = method.startsWith('message/')
         ? saying(fables, { taskId: id, contextId: context_id, referenceTaskIds: [mine.id] })

@@ -1,19 +1,11 @@
 import type http from 'node:http'
-import { methods } from '@parley/wire/codecs/parley/method-names'
-import { operations } from '@parley/wire/model/operation'
 import { expect, test } from 'vitest'
-import { rpcMethods } from './routing/rpc/rpc-methods.ts'
 import { agent, bearer, call, fail, gateway, gatewayForEachTest, post, restart, saying } from './testing.ts'
 
 gatewayForEachTest()
 
 const weather = 'Weather forecast for any city'
 const chess = 'Plays chess, suggests the best move'
-
-test('the methods, and their scopes, are those of an agent', () => {
-  const scopes = [...methods].map(([name, { operation }]) => [name, operations[operation].scope])
-  expect([...rpcMethods].map(([name, { scope }]) => [name, scope])).toEqual(scopes)
-})
 
 test('a message goes to the agent that suits it, byte by byte; its task is found there afterwards', async () => {
   const [sky, board] = [await agent('sky', weather), await agent('board', chess)]

@@ -1,6 +1,9 @@
 import { agentId, keyId } from '@parley/kit/did/did'
 import { sendCacheable } from '@parley/kit/http/send-cacheable'
+import { cardPaths, dialectOf } from '@parley/wire/codecs/dialects'
+import { listedSkillDetail, modesOf } from '@parley/wire/codecs/parley/skills'
 import { ParleyError } from '@parley/wire/errors'
+import type { AgentCard } from '@parley/wire/model/card'
 import type { FastifyInstance } from 'fastify'
 import type { Registry } from '../registry/registry.ts'
 import { cardOut, skillOut } from './entry-out.ts'
@@ -15,9 +18,11 @@ export interface GatewayIdentity {
 /** Card and skills of the gateway itself, and the cards of its agents with its own address in `url`; public. */
 export function addDiscoveryRoutes(app: FastifyInstance, registry: Registry, gateway: GatewayIdentity): void {
   const { gatewayUrl } = gateway
-  app.get('/.well-known/agent.json', (request, reply) =>
-    sendCacheable(request, reply, JSON.stringify(gatewayCard(registry, gateway))),
-  )
+  for (const path of cardPaths())
+    app.get(path, (request, reply) => {
+      const codec = dialectOf({ path, headers: request.headers })
+      return sendCacheable(request, reply, JSON.stringify(codec.writeCard(gatewayCard(registry, gateway))))
+    })
   app.get('/agent/skills', async () => {
     const skills = allSkills(registry)
     return { skills, total: skills.length }
@@ -45,38 +50,31 @@ function skillDetail(registry: Registry, idOrName: string, agent: string | undef
   const skills = allSkills(registry).filter((skill) => agent === undefined || skill.agent === agent)
   const skill = skills.find(({ id }) => id === idOrName) ?? skills.find(({ name }) => name === idOrName)
   if (skill === undefined) throw new ParleyError('SkillNotFound', { data: { reason: 'skill' } })
-  return { ...skill, has_documentation: typeof skill['documentation_path'] === 'string' }
+  return listedSkillDetail(skill)
 }
 
-function gatewayCard(registry: Registry, { version, gatewayUrl, did }: GatewayIdentity) {
-  const skills = registry.admitted().flatMap((entry) => entry.skills.map((skill) => ({ entry, skill })))
-  const modes = (name: 'input_modes' | 'output_modes') => [
-    ...new Set(skills.flatMap(({ skill }) => skill[name])),
-  ]
+/** The gateway as one agent with the skills of all; its artifacts are signed by the agents. */
+function gatewayCard(registry: Registry, { version, gatewayUrl, did }: GatewayIdentity): AgentCard {
   return {
-    // The reference implementation's clients require an id; without an identity the address makes one that does not change.
+    // Clients of the reference implementation require an id: without an identity, one that derives from the address.
     id: did === undefined ? keyId(Buffer.from(gatewayUrl)) : agentId(did),
-    ...(did !== undefined && { did }),
+    did,
     name: 'parley',
     description: 'A gateway to many agents',
     url: gatewayUrl,
     version,
-    protocolVersion: '1.0.0',
-    kind: 'agent',
-    // No DID extension: its readers verify artifacts with that key, and artifacts are signed by the agents.
-    capabilities: { streaming: true, pushNotifications: false, stateTransitionHistory: true, extensions: [] },
-    skills: skills.map(({ entry, skill }) => ({
-      id: skill.id,
-      name: skill.name,
-      description: skill.description,
-      tags: skill.tags,
-      inputModes: skill.input_modes,
-      outputModes: skill.output_modes,
-      agent: entry.slug,
-    })),
-    defaultInputModes: modes('input_modes'),
-    defaultOutputModes: modes('output_modes'),
-    securitySchemes: { bearer: { type: 'http', scheme: 'bearer', description: 'OAuth 2.0 access token' } },
-    security: [{ bearer: ['agent:read', 'agent:write'] }],
+    streaming: true,
+    pushNotifications: false,
+    signsArtifacts: false,
+    skills: registry.admitted().flatMap((entry) =>
+      entry.skills.map((skill) => ({
+        id: skill.id,
+        name: skill.name,
+        description: skill.description,
+        tags: skill.tags,
+        ...modesOf(skill),
+        agent: entry.slug,
+      })),
+    ),
   }
 }

@@ -2,8 +2,8 @@ import { requireScope } from '@parley/kit/auth/authenticate'
 import { type Caller, mayUse, type Scope } from '@parley/kit/auth/caller'
 import { audienceHeader } from '@parley/kit/did/signature'
 import { requireJson } from '@parley/kit/http/require-json'
-import { uuid } from '@parley/wire/codecs/parley/message'
 import { parseParams } from '@parley/wire/codecs/parley/params'
+import { leavingIn, lookAlikesOut, registrationIn } from '@parley/wire/codecs/parley/registry'
 import { ParleyError } from '@parley/wire/errors'
 import { parseJson } from '@parley/wire/jsonrpc/parse-json'
 import type { FastifyInstance, FastifyRequest } from 'fastify'
@@ -16,8 +16,6 @@ import { agentNotFound, detailOf, type RegistryRoutes } from './registry-routes.
 
 type Request = FastifyRequest<{ Params: { id: string } }>
 
-const registration = z.object({ url: z.string().min(1), replica_id: uuid.optional() })
-const leaving = z.object({ replica_id: uuid.optional() })
 const admission = z.object({ revision: z.string().max(64).optional(), own: z.boolean().default(false) })
 const quarantine = z.object({ reason: z.string().max(500).default('set aside by the operator') })
 
@@ -35,7 +33,7 @@ export function addRegistrationRoutes(
     requireJson(request)
     const caller = await callerOf(routes, request)
     const body = bytesOf(request)
-    const { url, replica_id: replicaId } = parseParams(registration, parseJson(body))
+    const { url, replicaId } = parseParams(registrationIn, parseJson(body))
     request.auditTarget = url
     requireScope(caller, 'agent:write')
     const { 'x-did-timestamp': timestamp, [audienceHeader]: audience } = request.headers
@@ -58,7 +56,7 @@ export function addRegistrationRoutes(
     // One whose folder was taken away, or whose machine is gone, is the operator's to forget.
     if (entry.origin === 'supervised' && !(operator && entry.status === 'unreachable')) throw isSupervised()
     // The operator forgets it altogether; of one that leaves by itself, what was decided is kept.
-    const { replica_id: replicaId } = parseParams(leaving, request.query)
+    const { replicaId } = parseParams(leavingIn, request.query)
     if (replicaId !== undefined) await registry.leaveAs(entry.id, replicaId)
     else await (operator ? registry.remove(entry.id) : registry.leave(entry.id))
     return { success: true, id: entry.id, slug: entry.slug }
@@ -79,7 +77,7 @@ function addOperatorRoutes(app: FastifyInstance, routes: RegistryRoutes): void {
       if (entry === undefined) throw agentNotFound()
       const changed = await change(entry, caller.id, request)
       const alike = action === 'admit' ? lookAlikes(changed, registry.all()) : []
-      return { ...(await detailOf(routes, changed)), ...(alike.length > 0 && { look_alikes: alike }) }
+      return { ...(await detailOf(routes, changed)), ...lookAlikesOut(alike) }
     })
   }
   operate('admit', ({ id }, by, request) => {

@@ -1,17 +1,17 @@
 import type { Authenticator } from '@parley/kit/auth/authenticate'
 import { requireScope } from '@parley/kit/auth/authenticate'
-import { uuid } from '@parley/wire/codecs/parley/message'
 import { parseParams } from '@parley/wire/codecs/parley/params'
-import { wireObject } from '@parley/wire/codecs/parley/spelling'
+import { entryListOut, heartbeatIn, renewalOut } from '@parley/wire/codecs/parley/registry'
 import { ParleyError } from '@parley/wire/errors'
 import { parseJson } from '@parley/wire/jsonrpc/parse-json'
+import type { TaskOutcome } from '@parley/wire/model/registry'
 import type { FastifyInstance, FastifyRequest } from 'fastify'
 import { z } from 'zod'
 import { isUnvetted } from '../registry/admission.ts'
 import { type AgentEntry, agentStatuses, type Load } from '../registry/entry.ts'
 import type { Registry } from '../registry/registry.ts'
 import { searchAgents } from '../registry/search.ts'
-import { entryDetail, entrySummary } from './entry-out.ts'
+import { entryDetail, entrySummary, summaryOf } from './entry-out.ts'
 import type { ProofOf } from './entry-proof.ts'
 
 export interface RegistryRoutes {
@@ -33,36 +33,6 @@ const listQuery = z.object({
   cursor: z.string().max(256).optional(),
 })
 
-const count = z.int().min(0).max(1_000_000_000).optional()
-const milliseconds = z.number().min(0).max(1_000_000_000).optional()
-const heartbeat = wireObject({
-  /** Which process of the agent it is, where it has several. */
-  replicaId: uuid.optional(),
-  queueDepth: count,
-  activeTasks: count,
-  latencyP50Ms: milliseconds,
-  latencyP95Ms: milliseconds,
-  completed: count,
-  failed: count,
-  outcomes: z
-    .array(
-      wireObject({
-        taskId: uuid,
-        state: z.enum(['completed', 'failed']),
-        rating: z.int().min(1).max(5).optional(),
-      }),
-    )
-    .max(1000)
-    .optional(),
-})
-
-/** How a task ended, or was rated, at the agent. */
-export interface TaskOutcome {
-  taskId: string
-  state: 'completed' | 'failed'
-  rating?: number | undefined
-}
-
 /** `GET /registry/agents` (`status=left` for operators), `GET /registry/agents/{id}`, `PUT /registry/agents/{id}/heartbeat`. */
 export function addRegistryRoutes(app: FastifyInstance, routes: RegistryRoutes): void {
   const { registry, gatewayUrl, proofOf } = routes
@@ -75,13 +45,10 @@ export function addRegistryRoutes(app: FastifyInstance, routes: RegistryRoutes):
     const last = page.at(-1)
     const cursor = last !== undefined && rest.length > page.length ? cursorOf(last.slug) : undefined
     if (cursor !== undefined) reply.header('x-next-cursor', cursor)
-    return {
-      agents: await Promise.all(
-        page.map(async (entry) => ({ ...entrySummary(entry, gatewayUrl), proof: await proofOf(entry) })),
-      ),
-      total: found.length,
-      next_cursor: cursor ?? null,
-    }
+    const agents = await Promise.all(
+      page.map(async (entry) => ({ ...entrySummary(entry, gatewayUrl), proof: await proofOf(entry) })),
+    )
+    return entryListOut(agents, found.length, cursor)
   })
   app.get<{ Params: { id: string } }>('/registry/agents/:id', async (request) => {
     const entry = registry.find(request.params.id)
@@ -91,7 +58,7 @@ export function addRegistryRoutes(app: FastifyInstance, routes: RegistryRoutes):
   app.put<{ Params: { id: string } }>('/registry/agents/:id/heartbeat', async (request) => {
     const caller = await ownerOf(routes, request)
     const bytes = (request.body as Uint8Array | undefined) ?? new Uint8Array()
-    const { outcomes = [], replicaId, ...load } = parseParams(heartbeat, parseJson(bytes))
+    const { outcomes = [], replicaId, ...load } = parseParams(heartbeatIn, parseJson(bytes))
     const entry = await registry.findOrSync(request.params.id, replicaId)
     // Another's is a missing one.
     if (entry === undefined || entry.owner !== caller) throw agentNotFound()
@@ -102,7 +69,7 @@ export function addRegistryRoutes(app: FastifyInstance, routes: RegistryRoutes):
       renewed.now,
       isUnvetted(entry) ? unrated(outcomes) : outcomes,
     )
-    return { ...entrySummary(renewed.entry, gatewayUrl), lease_seconds: registry.leaseMs / 1000 }
+    return renewalOut(summaryOf(renewed.entry, gatewayUrl), registry.leaseMs / 1000)
   })
 }
 

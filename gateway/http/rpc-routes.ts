@@ -5,20 +5,21 @@ import { requestLog } from '@parley/kit/http/server'
 import { Audit } from '@parley/kit/process/audit'
 import type { Log } from '@parley/kit/process/log'
 import { logFailure } from '@parley/kit/process/log-failure'
+import type { RpcPath } from '@parley/wire/codecs/codec'
+import { dialectOf, rpcPaths } from '@parley/wire/codecs/dialects'
 import { ParleyError } from '@parley/wire/errors'
 import { errorEnvelope } from '@parley/wire/jsonrpc/envelope'
 import type { FastifyInstance, FastifyReply, FastifyRequest } from 'fastify'
-import { rpcMethods } from '../routing/rpc/rpc-methods.ts'
 import type { RpcRouter } from '../routing/rpc/rpc-router.ts'
 
 /** `POST /` and every method name as a path (spec/gateway-routing.md#json-rpc-without-an-agent). */
 export function addRpcRoutes(app: FastifyInstance, { router, log }: { router: RpcRouter; log: Log }): void {
   const audit = new Audit(log)
-  const answer = async (request: FastifyRequest, reply: FastifyReply, pathMethod: string | undefined) => {
+  const answer = async (request: FastifyRequest, reply: FastifyReply, at: RpcPath) => {
     const progress: CallProgress = { id: null }
     try {
       requireJson(request)
-      return await router.answer(request, reply, pathMethod, progress)
+      return await router.answer(request, reply, at, progress)
     } catch (thrown) {
       // The client has disconnected.
       if (reply.raw.destroyed) return reply.hijack()
@@ -26,14 +27,15 @@ export function addRpcRoutes(app: FastifyInstance, { router, log }: { router: Rp
       if (error.status >= 500 && !isDecision(error))
         logFailure(requestLog(log, request), error, { method: request.rpcMethod })
       auditError(audit, request, error)
+      const codec = dialectOf({ path: at.path, headers: request.headers })
+      const { status, ...written } = codec.writeError(error)
       return reply
-        .code(error.status)
+        .code(status)
         .header('cache-control', 'no-store')
         .headers(error.headers)
         .type('application/json; charset=utf-8')
-        .send(errorEnvelope(progress.id, error))
+        .send(errorEnvelope(progress.id, written))
     }
   }
-  app.post('/', (request, reply) => answer(request, reply, undefined))
-  for (const name of rpcMethods.keys()) app.post(`/${name}`, (request, reply) => answer(request, reply, name))
+  for (const at of rpcPaths()) app.post(at.path, (request, reply) => answer(request, reply, at))
 }

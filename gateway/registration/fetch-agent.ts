@@ -1,7 +1,7 @@
+import { type ListedSkill, readListedSkills } from '@parley/wire/codecs/parley/skills'
 import { ParleyError } from '@parley/wire/errors'
 import type { JsonObject } from '@parley/wire/model/task'
-import { readCard, readSkills } from '../registry/card.ts'
-import type { AgentSkill } from '../registry/entry.ts'
+import { readCard } from '../registry/card.ts'
 import { boundKeys, documentKeys } from './agent-document.ts'
 import type { GuardedClient } from './guarded-client.ts'
 import { refused } from './registration-errors.ts'
@@ -11,7 +11,7 @@ export interface FetchedAgent {
   name: string
   description: string
   card: JsonObject
-  skills: AgentSkill[]
+  skills: ListedSkill[]
   did?: string
   /** Document of a DID whose keys are not proven: for display only. */
   document?: JsonObject
@@ -30,7 +30,7 @@ export async function fetchAgent(url: string, { outside, resolve }: FetchOptions
   const json = await outside.getObject(`${url}/.well-known/agent.json`, 'The card')
   const { did, ...card } = cardOf(json)
   const list = await outside.get(`${url}/agent/skills`, 'The list of skills')
-  const skills = list.status === 200 ? readSkills(list.json?.['skills']) : []
+  const skills = list.status === 200 ? readListedSkills(list.json?.['skills']) : []
   const found = { ...card, skills: skills.length > 0 ? skills : card.skills }
   if (did === undefined) return found
   const document = await documentOf(did, url, { outside, resolve })

@@ -1,3 +1,4 @@
+import type { ListedSkill } from '@parley/wire/codecs/parley/skills'
 import type { JsonObject, JsonValue } from '@parley/wire/model/task'
 import type { Timestamp } from '@parley/wire/model/timestamp'
 
@@ -28,16 +29,6 @@ export interface Measurements {
   successShare: number
   latencyP50Ms?: number
   latencyP95Ms?: number
-}
-
-/** A skill as the registry keeps it; in the spelling of `GET /agent/skills`, for it is only passed on and searched. */
-export interface AgentSkill extends JsonObject {
-  id: string
-  name: string
-  description: string
-  tags: string[]
-  input_modes: string[]
-  output_modes: string[]
 }
 
 /** One difference between two cards of an agent: a skill (`skills.<id>`) or another field. */
@@ -73,7 +64,7 @@ export interface AgentEntry {
   url: string
   /** As the agent serves it. */
   card: JsonObject
-  skills: AgentSkill[]
+  skills: ListedSkill[]
   /** The OAuth client that speaks for it. */
   owner: string
   /** Started by the supervisor, or registered from outside. */

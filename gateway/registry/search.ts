@@ -1,4 +1,5 @@
-import type { AgentEntry, AgentSkill, AgentStatus } from './entry.ts'
+import type { ListedSkill } from '@parley/wire/codecs/parley/skills'
+import type { AgentEntry, AgentStatus } from './entry.ts'
 
 export interface AgentQuery {
   /** Words that all stand somewhere in name, description or skills. */
@@ -23,7 +24,7 @@ export function searchAgents(entries: readonly AgentEntry[], query: AgentQuery):
   )
 }
 
-function isNamed(skill: AgentSkill, name: string): boolean {
+function isNamed(skill: ListedSkill, name: string): boolean {
   return skill.id.toLowerCase() === name || skill.name.toLowerCase() === name
 }
 

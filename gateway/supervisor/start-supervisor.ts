@@ -7,12 +7,13 @@ import { verifyDocument } from '@parley/kit/did/document'
 import { Audit } from '@parley/kit/process/audit'
 import { databaseUrl } from '@parley/kit/process/config'
 import type { Log } from '@parley/kit/process/log'
+import { readListedSkills } from '@parley/wire/codecs/parley/skills'
 import type { Agent as UpstreamAgent } from 'undici'
 import type { Addresses } from '../addresses.ts'
 import type { GatewayConfig } from '../config.ts'
 import { readJson } from '../health/probe.ts'
 import type { IdentityProvider } from '../oauth/identity-provider.ts'
-import { readCard, readSkills } from '../registry/card.ts'
+import { readCard } from '../registry/card.ts'
 import type { Registry } from '../registry/registry.ts'
 import type { AgentFolder } from './agent-folders.ts'
 import { logForwarder } from './process-output.ts'
@@ -164,7 +165,7 @@ async function register(
     readJson(`${url}${path}`, AbortSignal.timeout(5000), { dispatcher: upstream })
   const list = await read('/agent/skills').catch(() => undefined)
   const document = await read(`/did/resolve?did=${encodeURIComponent(agent.did)}`)
-  const skills = readSkills(list?.['skills'])
+  const skills = readListedSkills(list?.['skills'])
   const entry = await registry.register({
     name: card.name,
     description: card.description,

@@ -1,18 +1,9 @@
 import type { Facts, Offer, OfferedSkill } from '@parley/negotiation/score/offer'
 import { amount } from '@parley/negotiation/score/request'
+import { type ListedSkill, modesOf, skillFacts } from '@parley/wire/codecs/parley/skills'
 import { z } from 'zod'
-import type { AgentEntry, AgentSkill } from '../../registry/entry.ts'
+import type { AgentEntry } from '../../registry/entry.ts'
 
-const texts = z.array(z.string().max(1000)).max(500).catch([])
-const noAssessment = { keywords: [], specializations: [], anti_patterns: [] }
-
-/** What agents may say of a skill beyond what the registry requires; anything odd counts as not said. */
-const more = z.object({
-  examples: texts,
-  allowed_tools: texts,
-  performance: z.object({ avg_processing_time_ms: z.number().min(0).nullish() }).catch({}),
-  assessment: z.object({ keywords: texts, specializations: texts, anti_patterns: texts }).catch(noAssessment),
-})
 const modes = z.array(z.string()).min(1).catch(['text/plain'])
 const price = z.object({ amount })
 
@@ -46,22 +37,16 @@ export function factsOf({ load, measurements, card }: AgentEntry): Facts {
   }
 }
 
-function skillOf(skill: AgentSkill, inputs: string[], outputs: string[]): OfferedSkill {
-  const { examples, allowed_tools, performance, assessment } = more.parse(skill)
+function skillOf(skill: ListedSkill, inputs: string[], outputs: string[]): OfferedSkill {
+  const { id, name, description, tags } = skill
+  const { inputModes, outputModes } = modesOf(skill)
   return {
-    id: skill.id,
-    name: skill.name,
-    description: skill.description,
-    tags: skill.tags,
-    inputModes: skill.input_modes.length === 0 ? inputs : skill.input_modes,
-    outputModes: skill.output_modes.length === 0 ? outputs : skill.output_modes,
-    examples,
-    allowedTools: allowed_tools,
-    performance: { avgProcessingTimeMs: performance.avg_processing_time_ms ?? undefined },
-    assessment: {
-      keywords: assessment.keywords,
-      specializations: assessment.specializations,
-      antiPatterns: assessment.anti_patterns,
-    },
+    id,
+    name,
+    description,
+    tags,
+    inputModes: inputModes.length === 0 ? inputs : inputModes,
+    outputModes: outputModes.length === 0 ? outputs : outputModes,
+    ...skillFacts(skill),
   }
 }

@@ -1,6 +1,7 @@
 import type { IncomingHttpHeaders } from 'node:http'
 import { RecentMap } from '@parley/kit/did/recent-map'
-import { isObject } from '@parley/wire/jsonrpc/envelope'
+import { defaultDialect } from '@parley/wire/codecs/dialects'
+import { readSessionId } from '@parley/wire/codecs/parley/payments'
 import { isExternal } from '../../registry/admission.ts'
 import type { AgentEntry } from '../../registry/entry.ts'
 import type { Registry } from '../../registry/registry.ts'
@@ -114,10 +115,13 @@ export class AgentFanout {
       const path = `/api/payment-status/${encodeURIComponent(id)}`
       return getFromAgent(targetOf(entry, path, dispatcherFor), options)
     }
-    const body =
+    const codec = defaultDialect
+    const operation = kind === 'task' ? 'getTask' : 'listTasks'
+    const params =
       kind === 'task'
-        ? rpcBody('tasks/get', { task_id: id, history_length: 0 })
-        : rpcBody('tasks/list', { context_id: id, limit: 1, history_length: 0 })
+        ? codec.writeParams('getTask', { taskId: id, historyLength: 0 })
+        : codec.writeParams('listTasks', { contextId: id, limit: 1, historyLength: 0 })
+    const body = rpcBody(codec.methodOf(operation), params)
     return queryAgent(targetOf(entry, '/', dispatcherFor), { ...options, body })
   }
 
@@ -180,10 +184,9 @@ function isRefusal(status: number): boolean {
 
 /** The context of the task, or the context itself, where the answer shows that what is sought is there. */
 function claimIn({ kind, id }: Lookup, result: unknown): { context?: string } | undefined {
-  if (kind === 'session') return isObject(result) && result['session_id'] === id ? {} : undefined
+  if (kind === 'session') return readSessionId(result) === id ? {} : undefined
   const task: unknown = kind === 'task' ? result : Array.isArray(result) ? result[0] : undefined
-  if (!isObject(task)) return undefined
-  const context = task['context_id']
-  if (typeof context !== 'string' || context.length > 128) return undefined
-  return (kind === 'task' ? task['id'] : context) === id ? { context } : undefined
+  const { taskId, contextId } = defaultDialect.readTaskReference(task) ?? {}
+  if (typeof contextId !== 'string' || contextId.length > 128) return undefined
+  return (kind === 'task' ? taskId : contextId) === id ? { context: contextId } : undefined
 }

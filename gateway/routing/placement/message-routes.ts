@@ -1,5 +1,5 @@
 import type { Log } from '@parley/kit/process/log'
-import { isObject } from '@parley/wire/jsonrpc/envelope'
+import { defaultDialect } from '@parley/wire/codecs/dialects'
 import { isExternal } from '../../registry/admission.ts'
 import type { AgentEntry } from '../../registry/entry.ts'
 import type { Registry } from '../../registry/registry.ts'
@@ -51,10 +51,10 @@ function isClaimed(registry: Pick<Registry, 'find'>, { agent, claim }: Route): b
 }
 
 function routesOf(task: unknown, { owner, words, message, entry }: AcceptedMessage): Route[] {
-  if (!isObject(task)) return []
-  const id = idFor(task['id'] ?? task['task_id'], message.taskId)
+  const reference = defaultDialect.readTaskReference(task)
+  const id = idFor(reference?.taskId, message.taskId)
   if (id === undefined) return []
-  const context = idFor(task['context_id'] ?? task['contextId'], message.contextId)
+  const context = idFor(reference?.contextId, message.contextId)
   const of = { owner, agent: entry.id, at: Date.now() }
   const taskRoute: Route = {
     ...of,

@@ -2,11 +2,13 @@ import type { Authenticator } from '@parley/kit/auth/authenticate'
 import { releaseWhenRead } from '@parley/kit/http/release-when-read'
 import type { AnswerBudget } from '@parley/kit/process/answer-budget'
 import type { Log } from '@parley/kit/process/log'
-import { wireObject } from '@parley/wire/codecs/parley/spelling'
+import type { MessageIds } from '@parley/wire/codecs/codec'
+import { defaultDialect } from '@parley/wire/codecs/dialects'
+import { readSessionId } from '@parley/wire/codecs/parley/payments'
 import { isObject } from '@parley/wire/jsonrpc/envelope'
 import { jsonOf } from '@parley/wire/model/json-text'
+import { operations } from '@parley/wire/model/operation'
 import type { FastifyReply, FastifyRequest } from 'fastify'
-import { z } from 'zod'
 import { isExternal } from '../../registry/admission.ts'
 import type { AgentEntry } from '../../registry/entry.ts'
 import type { Registry } from '../../registry/registry.ts'
@@ -30,19 +32,13 @@ export interface NamedAgentRoutesOptions {
   log: Log
 }
 
-/** What the record needs of a message; anything odd counts as absent. */
-const id = z.string().max(128).optional().catch(undefined)
-const ids = wireObject({ taskId: id, contextId: id })
-type Ids = z.output<typeof ids>
-
 /** Who sent a message to an agent by its name, as far as routes need it. */
 interface Sent {
   request: FastifyRequest
   entry: AgentEntry
-  message: Ids
+  message: MessageIds
 }
 
-const methods: readonly unknown[] = ['message/send', 'message/stream']
 const sessionPath = '/api/start-payment-session'
 const firstFrameMaxBytes = 64 * 1024
 
@@ -84,8 +80,7 @@ export class NamedAgentRoutes {
   }
 
   #recordSession(request: FastifyRequest, { id: agent }: AgentEntry, bytes: Buffer): void {
-    const session = jsonOf(bytes.toString('utf8'))
-    const sessionId = isObject(session) ? session['session_id'] : undefined
+    const sessionId = readSessionId(jsonOf(bytes.toString('utf8')))
     if (typeof sessionId !== 'string' || sessionId.length > 128) return
     this.#save(request, async (owner) => [{ owner, kind: 'session', id: sessionId, agent, at: Date.now() }])
   }
@@ -115,13 +110,13 @@ export class NamedAgentRoutes {
   }
 }
 
-/** Undefined: the body is no message. */
-function messageIn(body: Buffer): Ids | undefined {
+/** Undefined: the body is not a message. */
+function messageIn(body: Buffer): MessageIds | undefined {
   const request = jsonOf(body.toString('utf8'))
-  if (!isObject(request) || !methods.includes(request['method'])) return undefined
-  const params = request['params']
-  const message = isObject(params) ? params['message'] : undefined
-  return ids.safeParse(message).data ?? {}
+  if (!isObject(request) || typeof request['method'] !== 'string') return undefined
+  const operation = defaultDialect.methods.get(request['method'])?.operation
+  const isMessage = operation !== undefined && operations[operation].target === 'message'
+  return isMessage ? defaultDialect.readMessageIds(request['params']) : undefined
 }
 
 /** Looks at the first event of a stream as it passes. */

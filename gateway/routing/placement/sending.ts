@@ -1,6 +1,8 @@
 import type { AnswerClaim } from '@parley/kit/process/answer-budget'
-import type { MessageSend } from '@parley/wire/codecs/parley/params'
+import type { Codec } from '@parley/wire/codecs/codec'
 import { ParleyError } from '@parley/wire/errors'
+import type { IncomingMessage } from '@parley/wire/model/call'
+import type { Operation } from '@parley/wire/model/operation'
 import type { FastifyReply, FastifyRequest } from 'fastify'
 import type { RouteKind } from '../store/routing-store.ts'
 import type { PresentedPayment } from './payment-affinity.ts'
@@ -11,7 +13,10 @@ export interface Incoming {
   request: FastifyRequest
   reply: FastifyReply
   body: Buffer
+  /** The dialect of the caller. */
+  codec: Codec
   method: string
+  operation: Operation
   params: Record<string, unknown>
   owner: string
   /** The memory that this call holds until its answer has been read. */
@@ -20,7 +25,7 @@ export interface Incoming {
 
 /** A message with what is needed to send it to an agent, and to the same one again. */
 export interface Sending extends Incoming {
-  message: MessageSend['message']
+  message: IncomingMessage
   /** It comes with a payment. */
   shown: PresentedPayment | undefined
   key: string

@@ -1,7 +1,7 @@
 import type { Cursors } from '@parley/kit/database/cursor'
 import { type AnswerClaim, isBudgetRefusal } from '@parley/kit/process/answer-budget'
-import { contextsList, parseParams, tasksList } from '@parley/wire/codecs/parley/params'
-import { isObject } from '@parley/wire/jsonrpc/envelope'
+import type { Codec } from '@parley/wire/codecs/codec'
+import { parseParams } from '@parley/wire/codecs/parley/params'
 import type { FastifyRequest } from 'fastify'
 import { z } from 'zod'
 import { isExternal } from '../../registry/admission.ts'
@@ -41,7 +41,9 @@ export interface MergedPage {
 }
 
 export interface List {
-  method: 'tasks/list' | 'contexts/list'
+  codec: Codec
+  operation: 'listTasks' | 'listContexts'
+  method: string
   params: Record<string, unknown>
   owner: string
   request: FastifyRequest
@@ -96,8 +98,7 @@ export class MergedLists {
   /** @throws ParleyError InvalidParams */
   async list(list: List): Promise<MergedPage> {
     const { cursor: given, ...rest } = list.params
-    const schema = list.method === 'tasks/list' ? tasksList : contextsList
-    const { limit } = parseParams(schema, rest)
+    const { limit } = list.codec.readParams(list.operation, rest)
     const cursor = parseParams(z.object({ cursor: cursorIn }), { cursor: given ?? undefined }).cursor
     const { lines, absent } = await this.#lines(list, cursor)
     const room = { bytes: heldMaxBytes, held: 0 }
@@ -155,7 +156,7 @@ export class MergedLists {
       for (let pages = 0; pages < 2; pages += 1) {
         const asked = await this.#ask(line, list, isFirst && pages === 0, signal)
         if (!Array.isArray(asked.result)) throw new Error(`answered ${asked.status}`)
-        const all = asked.result.map((json) => itemOf(json, list.method))
+        const all = asked.result.map((json) => ({ ...list.codec.readListItem(list.operation, json), json }))
         line.items = line.last === null ? all : behind(all, line.last)
         const next = asked.headers['x-next-cursor']
         line.page.next = typeof next === 'string' ? next : null
@@ -252,14 +253,4 @@ function merge(lines: readonly AgentList[], limit: number): unknown[] {
     newest.taken += 1
   }
   return items
-}
-
-/** Agents of earlier versions do not say when a task was created. */
-function itemOf(json: unknown, method: List['method']): Item {
-  const object = isObject(json) ? json : {}
-  if (method === 'contexts/list')
-    return { id: String(object['context_id']), at: String(object['updated_at']), json }
-  const { status, created_at: createdAt } = object
-  const at = createdAt ?? (isObject(status) ? status['timestamp'] : '')
-  return { id: String(object['id']), at: String(at), json }
 }

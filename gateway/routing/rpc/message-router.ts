@@ -1,7 +1,6 @@
 import { randomUUID } from 'node:crypto'
 import { KeyedMutex } from '@parley/kit/process/keyed-mutex'
 import type { Log } from '@parley/kit/process/log'
-import { messageSend, parseParams } from '@parley/wire/codecs/parley/params'
 import { isObject } from '@parley/wire/jsonrpc/envelope'
 import type { FastifyReply } from 'fastify'
 import { isExternal } from '../../registry/admission.ts'
@@ -75,8 +74,8 @@ export class MessageRouter {
 
   /** @throws ParleyError */
   route(incoming: Incoming): Promise<FastifyReply> {
-    const { request, params, owner } = incoming
-    const { message } = parseParams(messageSend, params)
+    const { request, codec, params, owner } = incoming
+    const { message } = codec.readParams('sendMessage', params)
     const shown = presentedPayment(request.headers, message)
     const paid = shown === undefined ? undefined : message.messageId.toLowerCase()
     const named = [message.taskId, message.contextId, keyOf(request), paid]
@@ -85,8 +84,8 @@ export class MessageRouter {
   }
 
   async #route(incoming: Incoming, shown: PresentedPayment | undefined): Promise<FastifyReply> {
-    const { request, owner, params } = incoming
-    const sent = parseParams(messageSend, params)
+    const { request, owner, codec, params } = incoming
+    const sent = codec.readParams('sendMessage', params)
     const key = keyOf(request)
     const caller = { owner, headers: request.headers, token: request.token, requestId: request.id }
     const found = affinityOf(this.#options, sent.message, key, caller)
@@ -104,8 +103,7 @@ export class MessageRouter {
       words,
     }
     if (home !== undefined) return this.#toHome(sending, home)
-    const configuration = params['configuration']
-    const negotiation = isObject(configuration) ? configuration['negotiation'] : undefined
+    const negotiation = codec.readQuery(params)
     const wanted = requirementsOf(sent, negotiation, this.#options.minScore)
     const minScoreIsOurs = !isObject(negotiation) || wanted.minScore === this.#options.minScore
     const refuse = this.#refusalOf(sending, mayHaveTask)
@@ -261,8 +259,8 @@ export class MessageRouter {
     return completeRequest(entry, { headers, body }, { seed, contextId })
   }
 
-  #cannotStream({ method }: Sending, id: string): string | undefined {
-    if (method !== 'message/stream') return undefined
+  #cannotStream({ operation }: Sending, id: string): string | undefined {
+    if (operation !== 'streamMessage') return undefined
     const capabilities = this.#options.registry.find(id)?.card['capabilities']
     return isObject(capabilities) && capabilities['streaming'] === false ? 'it does not stream' : undefined
   }

@@ -3,13 +3,12 @@ import { cutStalled, releaseWhenRead } from '@parley/kit/http/release-when-read'
 import { authenticateCall, type CallProgress, readCall } from '@parley/kit/http/rpc-call'
 import type { AnswerBudget } from '@parley/kit/process/answer-budget'
 import type { Log } from '@parley/kit/process/log'
-import { uuid } from '@parley/wire/codecs/parley/message'
-import { contextsClear, parseParams } from '@parley/wire/codecs/parley/params'
-import { wireObject } from '@parley/wire/codecs/parley/spelling'
+import type { RpcPath } from '@parley/wire/codecs/codec'
+import { dialectOf } from '@parley/wire/codecs/dialects'
 import { ParleyError } from '@parley/wire/errors'
-import { isObject, type RequestId, resultEnvelope } from '@parley/wire/jsonrpc/envelope'
+import { type RequestId, resultEnvelope } from '@parley/wire/jsonrpc/envelope'
+import { operations } from '@parley/wire/model/operation'
 import type { FastifyReply, FastifyRequest } from 'fastify'
-import { z } from 'zod'
 import type { Registry } from '../../registry/registry.ts'
 import { resultIn } from '../forwarding/agent-query.ts'
 import { type DispatcherFor, rpcPath, targetOf } from '../forwarding/agent-target.ts'
@@ -26,7 +25,6 @@ import type { TaskLocator } from '../placement/task-locator.ts'
 import type { Route, RoutingStore } from '../store/routing-store.ts'
 import type { MergedLists } from './merged-lists.ts'
 import type { MessageRouter } from './message-router.ts'
-import { rpcMethods } from './rpc-methods.ts'
 
 export interface RpcRouterOptions {
   authenticator: Authenticator
@@ -44,9 +42,6 @@ export interface RpcRouterOptions {
   log: Log
 }
 
-const taskIn = wireObject({ taskId: uuid }, { taskId: ['id'] })
-const feedbackIn = wireObject({ rating: z.int().min(1).max(5).optional().catch(undefined) })
-
 /**
  * Routes JSON-RPC calls that name no agent (spec/gateway-routing.md#json-rpc-without-an-agent). Caller, body and scope are
  * checked in the same order as on an agent.
@@ -62,12 +57,12 @@ export class RpcRouter {
   async answer(
     request: FastifyRequest,
     reply: FastifyReply,
-    pathMethod: string | undefined,
+    { path, method: pathMethod }: RpcPath,
     progress: CallProgress,
   ): Promise<FastifyReply> {
     const body = Buffer.isBuffer(request.body) ? request.body : Buffer.alloc(0)
-    const call = { headers: request.headers, bytes: body, pathMethod }
-    const caller = await authenticateCall(this.#options.authenticator, call, progress)
+    const bytes = { headers: request.headers, bytes: body, pathMethod }
+    const caller = await authenticateCall(this.#options.authenticator, bytes, progress)
     request.callerId = caller.id
     const claim = this.#options.answers.open(caller.id)
     releaseWhenRead(reply, claim)
@@ -75,36 +70,39 @@ export class RpcRouter {
     request.body = undefined
     claim.reserve(body.byteLength)
     request.token = tokenInfoOf(caller, this.#options.gatewayUrl)
-    const { id, method, params } = readCall(call, progress)
-    const row = rpcMethods.get(method)
-    if (row === undefined) throw new ParleyError('MethodNotFound')
+    const { id, method, params } = readCall(bytes, progress)
+    const codec = dialectOf({ path, headers: request.headers, method })
+    const operation = codec.methods.get(method)?.operation
+    if (operation === undefined) throw new ParleyError('MethodNotFound')
     request.rpcMethod = method
-    requireScope(caller, row.scope)
+    const { scope, target } = operations[operation]
+    requireScope(caller, scope)
     if (request.token.isOperator) throw operatorTokenRefused()
-    const incoming: Incoming = { request, reply, body, method, params, owner: caller.id, claim }
-    if (row.destination === 'message') return this.#options.messages.route(incoming)
-    if (row.destination === 'task') return this.#toTask(incoming)
-    if (row.destination === 'context') return this.#clearContext(incoming)
-    if (row.destination === 'gateway') throw new ParleyError('AuthenticatedExtendedCardNotConfigured')
-    return this.#list(incoming, id, row.destination === 'tasks' ? 'tasks/list' : 'contexts/list')
+    const call = { body, codec, method, operation, params }
+    const incoming: Incoming = { request, reply, ...call, owner: caller.id, claim }
+    if (target === 'message') return this.#options.messages.route(incoming)
+    if (target === 'task') return this.#toTask(incoming)
+    if (target === 'context') return this.#clearContext(incoming)
+    if (target === 'server') throw new ParleyError('AuthenticatedExtendedCardNotConfigured')
+    return this.#list(incoming, id, target === 'tasks' ? 'listTasks' : 'listContexts')
   }
 
   async #toTask(incoming: Incoming): Promise<FastifyReply> {
-    const { taskId } = parseParams(taskIn, incoming.params)
+    const taskId = incoming.codec.readTaskId(incoming.params)
     const route = await this.#find('task', taskId, incoming)
     return this.#relay(incoming, route, this.#observerOf(incoming, route))
   }
 
   async #clearContext(incoming: Incoming): Promise<FastifyReply> {
-    const { contextId } = parseParams(contextsClear, incoming.params)
-    const { owner, claim } = incoming
+    const { codec, owner, claim, params } = incoming
+    const { contextId } = codec.readParams('clearContext', params)
     const route = await this.#find('context', contextId, incoming)
     return this.#relay(
       incoming,
       route,
       () =>
         new BufferedResponse(claim, (bytes) => {
-          if (isSuccess(resultIn(bytes))) void this.#forget(owner, contextId)
+          if (codec.isSuccess(resultIn(bytes))) void this.#forget(owner, contextId)
         }),
     )
   }
@@ -150,29 +148,32 @@ export class RpcRouter {
   }
 
   /** Observes responses that carry a rating or the outcome of a task with pending training words. */
-  #observerOf({ method, params, claim }: Incoming, route: Route): (() => ResponseObserver) | undefined {
+  #observerOf(
+    { codec, operation, params, claim }: Incoming,
+    route: Route,
+  ): (() => ResponseObserver) | undefined {
     const { lessons } = this.#options
-    if (method === 'tasks/feedback') {
-      const { rating } = parseParams(feedbackIn, params)
+    if (operation === 'giveFeedback') {
+      const rating = codec.readRating(params)
       if (rating === undefined) return undefined
       return () =>
         new BufferedResponse(claim, (bytes) => {
-          if (isSuccess(resultIn(bytes))) lessons.rated(route, rating)
+          if (codec.isSuccess(resultIn(bytes))) lessons.rated(route, rating)
         })
     }
     if (route.words === undefined) return undefined
-    if (method === 'tasks/resubscribe') return () => new StreamOutcomeObserver(lessons, route)
-    if (method !== 'tasks/get') return undefined
+    if (operation === 'resubscribe') return () => new StreamOutcomeObserver(lessons, route)
+    if (operation !== 'getTask') return undefined
     return () => new BufferedResponse(claim, (bytes) => lessons.saw(route, resultIn(bytes)))
   }
 
   async #list(
     incoming: Incoming,
     id: RequestId,
-    method: 'tasks/list' | 'contexts/list',
+    operation: 'listTasks' | 'listContexts',
   ): Promise<FastifyReply> {
     const { reply } = incoming
-    const { items, cursor, incomplete } = await this.#options.gather.list({ ...incoming, method })
+    const { items, cursor, incomplete } = await this.#options.gather.list({ ...incoming, operation })
     if (cursor !== undefined) void reply.header('x-next-cursor', cursor)
     if (incomplete.length > 0) void reply.header('x-parley-incomplete', incompleteHeader(incomplete))
     cutStalled(reply.raw)
@@ -181,8 +182,4 @@ export class RpcRouter {
       .type('application/json; charset=utf-8')
       .send(resultEnvelope(id, JSON.stringify(items)))
   }
-}
-
-function isSuccess(result: unknown): boolean {
-  return isObject(result) && result['success'] === true
 }

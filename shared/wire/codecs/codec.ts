@@ -33,6 +33,10 @@ export interface Codec {
   readParams<O extends Operation>(operation: O, params: Record<string, unknown>): Calls[O]['params']
   /** The task that a call is about, where the other params are not for the reader. @throws ParleyError InvalidParams */
   readTaskId(params: Record<string, unknown>): string
+  /** The negotiation that a message asks of a gateway, unchecked; undefined when it asks none. */
+  readQuery(params: Record<string, unknown>): unknown
+  /** The rating of `giveFeedback`, 1 to 5. Any other value counts as absent. */
+  readRating(params: Record<string, unknown>): number | undefined
   /** Deprecated fields that the params of the method have. */
   deprecations(method: string, params: Record<string, unknown>): DeprecationMark[]
 
@@ -54,6 +58,10 @@ export interface Codec {
   readTaskOutput(json: unknown): Task | undefined
   /** The task that an answer, or an event of a stream, is about. Undefined when it is not an object. */
   readTaskReference(json: unknown): TaskReference | undefined
+  /** The ids of the message in the params of a call to another server. Ids of another type count as absent. */
+  readMessageIds(params: unknown): MessageIds
+  /** Whether the result says that the call changed something. */
+  isSuccess(result: unknown): boolean
   /** Identity and position of an item in a list that is merged with others. */
   readListItem(list: 'listTasks' | 'listContexts', json: unknown): ListItem
 }
@@ -81,6 +89,11 @@ type Undefinable<T> = Pick<T, Extract<keyof T, 'taskId'>> & {
 export interface TaskReference {
   taskId: unknown
   contextId: unknown
+}
+
+export interface MessageIds {
+  taskId?: string | undefined
+  contextId?: string | undefined
 }
 
 export interface ListItem {

@@ -1,7 +1,7 @@
 import { z } from 'zod'
 import { isObject } from '../../jsonrpc/envelope.ts'
 import { type Task, taskStates } from '../../model/task.ts'
-import type { ListItem, TaskReference } from '../codec.ts'
+import type { ListItem, MessageIds, TaskReference } from '../codec.ts'
 import { part, uuid } from './message.ts'
 import { wireObject } from './spelling.ts'
 
@@ -32,6 +32,18 @@ export function readTaskOutput(json: unknown): Task | undefined {
 export function readTaskReference(json: unknown): TaskReference | undefined {
   if (!isObject(json)) return undefined
   return { taskId: json['id'] ?? json['task_id'], contextId: json['context_id'] ?? json['contextId'] }
+}
+
+const id = z.string().max(128).optional().catch(undefined)
+const messageIds = wireObject({ taskId: id, contextId: id })
+
+export function readMessageIds(params: unknown): MessageIds {
+  const message = isObject(params) ? params['message'] : undefined
+  return messageIds.safeParse(message).data ?? {}
+}
+
+export function isSuccess(result: unknown): boolean {
+  return isObject(result) && result['success'] === true
 }
 
 /** Agents of earlier versions do not say when a task was created. */

@@ -1,10 +1,10 @@
 import type { Codec } from '../codec.ts'
-import { readListItem, readTaskOutput, readTaskReference } from './answers.ts'
+import { isSuccess, readListItem, readMessageIds, readTaskOutput, readTaskReference } from './answers.ts'
 import { cardOut, cardPaths } from './card.ts'
 import { writeError } from './errors.ts'
 import { openStream } from './frames.ts'
 import { deprecations, methodOf, methods } from './method-names.ts'
-import { readParams, readTaskId } from './params.ts'
+import { readParams, readQuery, readRating, readTaskId } from './params.ts'
 import { writeParams } from './requests.ts'
 import { writeResult } from './results.ts'
 import { partOut } from './task.ts'
@@ -19,6 +19,8 @@ export const parley: Codec = {
   accepts: ({ path }) => path === '/' || methods.has(path.slice(1)) || cardPaths.includes(path),
   readParams,
   readTaskId,
+  readQuery,
+  readRating,
   deprecations,
   writeResult,
   writePart: partOut,
@@ -30,5 +32,7 @@ export const parley: Codec = {
   writeParams,
   readTaskOutput,
   readTaskReference,
+  readMessageIds,
+  isSuccess,
   readListItem,
 }

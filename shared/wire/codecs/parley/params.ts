@@ -1,5 +1,6 @@
 import { z } from 'zod'
 import { ParleyError } from '../../errors.ts'
+import { isObject } from '../../jsonrpc/envelope.ts'
 import type { Calls } from '../../model/call.ts'
 import type { Operation } from '../../model/operation.ts'
 import { taskStates } from '../../model/task.ts'
@@ -104,6 +105,17 @@ const ofTask = wireObject({ taskId: uuid }, anyOfTaskId)
 /** @throws ParleyError InvalidParams */
 export function readTaskId(params: Record<string, unknown>): string {
   return parseParams(ofTask, params).taskId
+}
+
+export function readQuery(params: Record<string, unknown>): unknown {
+  const configuration = params['configuration']
+  return isObject(configuration) ? configuration['negotiation'] : undefined
+}
+
+const rated = wireObject({ rating: z.int().min(1).max(5).optional().catch(undefined) })
+
+export function readRating(params: Record<string, unknown>): number | undefined {
+  return parseParams(rated, params).rating
 }
 
 /** @throws ParleyError InvalidParams with `data.issues [{path, message}]`; values of the caller are not repeated. */
