@@ -1,14 +1,14 @@
 import { defineConfig } from '@playwright/test'
 
-/** The whole house from outside. Each file starts its own house on free ports, in its own DATA_DIR, in both projects. */
+/** End-to-end tests. Each file starts its own deployment on free ports, with its own DATA_DIR, in both projects. */
 export default defineConfig<object, { store: 'embedded' | 'full' }>({
   testDir: 'e2e',
   testMatch: '**/*.{spec,test}.ts',
-  // Mostly one command waits for one process: three houses at a time keep two cores busy.
+  // Tests mostly wait for processes: three deployments at a time keep two cores busy.
   workers: 3,
   retries: 0,
   forbidOnly: true,
-  // Bounds against hanging, on a machine that does other things too.
+  // Limits for hanging tests, with room for a machine under load.
   timeout: 240_000,
   expect: { timeout: 100_000, toPass: { timeout: 100_000 } },
   outputDir: 'test-results',

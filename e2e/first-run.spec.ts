@@ -1,19 +1,19 @@
 import { readdirSync, readFileSync, writeFileSync } from 'node:fs'
 import path from 'node:path'
 import { expect } from '@playwright/test'
-import { House, until } from './house.ts'
-import { skippedWithoutServers, test } from './standing.ts'
+import { skipWithoutServers, test } from './backends.ts'
+import { Deployment } from './harness/deployment.ts'
 
 test.describe.configure({ mode: 'serial' })
-skippedWithoutServers()
+skipWithoutServers()
 
-let house: House
+let deployment: Deployment
 
-test.beforeAll(async ({ standing }) => {
-  house = await House.start(standing)
+test.beforeAll(async ({ backends }) => {
+  deployment = await Deployment.start(backends)
 })
 test.afterAll(async () => {
-  await house?.remove()
+  await deployment?.remove()
 })
 
 interface WireTask {
@@ -24,12 +24,12 @@ interface WireTask {
 
 const tokens: string[] = []
 async function token(): Promise<string> {
-  tokens[0] ??= (await house.parley('token')).stdout.trim()
+  tokens[0] ??= (await deployment.parley('token')).stdout.trim()
   return tokens[0]
 }
 
 async function rpc(agent: string, method: string, params: object): Promise<{ status: number; body: Rpc }> {
-  const response = await fetch(`${house.url}/agents/${agent}/`, {
+  const response = await fetch(`${deployment.url}/agents/${agent}/`, {
     method: 'POST',
     headers: { authorization: `Bearer ${await token()}`, 'content-type': 'application/json' },
     body: JSON.stringify({ jsonrpc: '2.0', id: '1', method, params }),
@@ -42,7 +42,7 @@ interface Rpc {
 }
 
 test('npm start brings up the gateway and every agent that needs no account', async () => {
-  const response = await fetch(`${house.url}/registry/agents`)
+  const response = await fetch(`${deployment.url}/registry/agents`)
   const { agents, total } = (await response.json()) as {
     agents: { slug: string; status: string }[]
     total: number
@@ -55,12 +55,12 @@ test('npm start brings up the gateway and every agent that needs no account', as
     ['summarizer', 'ready'],
   ])
   expect(total).toBe(5)
-  expect((await fetch(`${house.url}/health`)).status).toBe(200)
-  expect(await (await fetch(`${house.url}/metrics`)).text()).toContain('http_requests_total')
+  expect((await fetch(`${deployment.url}/health`)).status).toBe(200)
+  expect(await (await fetch(`${deployment.url}/metrics`)).text()).toContain('http_requests_total')
 })
 
 test('the printed curl line, pasted, answers with a Task in submitted', async () => {
-  const { stdout, code } = await house.shell(house.curlLine)
+  const { stdout, code } = await deployment.shell(deployment.curlLine)
   expect(code).toBe(0)
   expect(JSON.parse(stdout)).toMatchObject({
     jsonrpc: '2.0',
@@ -71,27 +71,27 @@ test('the printed curl line, pasted, answers with a Task in submitted', async ()
 test('without a token: 401, -32009, and how to authenticate', async () => {
   const body = '{"jsonrpc":"2.0","id":"7","method":"tasks/list"}'
   const headers = { 'content-type': 'application/json' }
-  const response = await fetch(`${house.url}/agents/calculator/`, { method: 'POST', headers, body })
+  const response = await fetch(`${deployment.url}/agents/calculator/`, { method: 'POST', headers, body })
   expect(response.status).toBe(401)
   expect(response.headers.get('www-authenticate')).toContain('Bearer')
   expect(await response.json()).toMatchObject({ id: '7', error: { code: -32009 } })
 })
 
 test('parley agents lists them', async () => {
-  const { stdout, code } = await house.parley('agents')
+  const { stdout, code } = await deployment.parley('agents')
   expect(code).toBe(0)
   for (const name of ['calculator', 'data-analyst', 'document-maker', 'summarizer'])
     expect(stdout).toContain(name)
 })
 
 test('parley send streams an answer', async () => {
-  const { stdout, code } = await house.parley('send', 'calculator', '12 inch in cm')
+  const { stdout, code } = await deployment.parley('send', 'calculator', '12 inch in cm')
   expect(code).toBe(0)
   expect(stdout).toContain('30.48')
 })
 
 test('a newcomer pays at once, in test money, with a wallet made on the way', async () => {
-  const csv = path.join(house.dataDir, 'visits.csv')
+  const csv = path.join(deployment.dataDir, 'visits.csv')
   const rows = Array.from(
     { length: 24 },
     (_, i) => `${2024 + Math.floor(i / 12)}-${String((i % 12) + 1).padStart(2, '0')},${100 + i}`,
@@ -104,26 +104,34 @@ test('a newcomer pays at once, in test money, with a wallet made on the way', as
     csv,
     'the next 3 months',
     '--out',
-    path.join(house.dataDir, 'paid'),
+    path.join(deployment.dataDir, 'paid'),
   ]
-  const unpaid = await house.parley(...asked)
+  const unpaid = await deployment.parley(...asked)
   expect(unpaid.code).toBe(1)
   expect(unpaid.stderr).toContain('forecaster charges 0.01 USDC')
-  const paid = await house.parley(...asked, '--pay', '--yes')
+  const paid = await deployment.parley(...asked, '--pay', '--yes')
   expect(paid.code, paid.stderr).toBe(0)
   expect(paid.stdout).toContain('visits is expected at')
-  expect((await house.parley('wallet')).stdout).toContain('999.99 USDC')
+  expect((await deployment.parley('wallet')).stdout).toContain('999.99 USDC')
 })
 
 test('parley send --file: statistics and a chart as SVG and PNG, saved in the folder of --out', async () => {
-  const folder = path.join(house.dataDir, 'files')
-  const csv = path.join(house.dataDir, 'sales.csv')
+  const folder = path.join(deployment.dataDir, 'files')
+  const csv = path.join(deployment.dataDir, 'sales.csv')
   const rows = Array.from(
     { length: 12 },
     (_, i) => `2026-${String(i + 1).padStart(2, '0')},${100 + i * 20},${7 + (i % 3)}`,
   )
   writeFileSync(csv, ['month,revenue,returns', ...rows].join('\n'))
-  const sent = await house.parley('send', 'data-analyst', '--file', csv, '--out', folder, 'what stands out?')
+  const sent = await deployment.parley(
+    'send',
+    'data-analyst',
+    '--file',
+    csv,
+    '--out',
+    folder,
+    'what stands out?',
+  )
   expect(sent.code, sent.stderr).toBe(0)
   expect(sent.stdout).toContain('revenue')
   const saved = readdirSync(folder)
@@ -134,10 +142,15 @@ test('parley send --file: statistics and a chart as SVG and PNG, saved in the fo
 
 test('a question and its answer: the task pauses, and the next message continues it', async () => {
   const csv = 'day,revenue,returns\n1,10,3\n2,20,1\n3,15,2\n4,30,5\n'
-  const asked = await house.parley('send', 'data-analyst', '--json', `draw a chart of the column\n${csv}`)
+  const asked = await deployment.parley(
+    'send',
+    'data-analyst',
+    '--json',
+    `draw a chart of the column\n${csv}`,
+  )
   const task = lastTask(asked.stdout)
   expect(task.status.state).toBe('input-required')
-  const answered = await house.parley('send', 'data-analyst', '--json', '--task', task.id, 'returns')
+  const answered = await deployment.parley('send', 'data-analyst', '--json', '--task', task.id, 'returns')
   const ended = lastTask(answered.stdout)
   expect(ended.id).toBe(task.id)
   expect(ended.status.state).toBe('completed')
@@ -146,7 +159,12 @@ test('a question and its answer: the task pauses, and the next message continues
 
 test('cancel: the task is canceled, and a second cancel is -32002', async () => {
   const csv = 'day,revenue,returns\n1,10,3\n2,20,1\n3,15,2\n'
-  const asked = await house.parley('send', 'data-analyst', '--json', `draw a chart of the column\n${csv}`)
+  const asked = await deployment.parley(
+    'send',
+    'data-analyst',
+    '--json',
+    `draw a chart of the column\n${csv}`,
+  )
   const { id } = lastTask(asked.stdout)
   expect((await rpc('data-analyst', 'tasks/cancel', { task_id: id })).body.result?.status.state).toBe(
     'canceled',
@@ -158,15 +176,15 @@ test('cancel: the task is canceled, and a second cancel is -32002', async () => 
 })
 
 test('Markdown becomes a PDF, as a file artifact', async () => {
-  const made = await house.parley('send', 'document-maker', '--json', '# Hello\n\nA page.')
+  const made = await deployment.parley('send', 'document-maker', '--json', '# Hello\n\nA page.')
   const file = lastTask(made.stdout)
     .artifacts.flatMap(({ parts }) => parts)
     .find(({ file }) => file)?.file
   expect(file).toMatchObject({ mime_type: 'application/pdf' })
 })
 
-const calculators = () => house.processes().filter((id) => commandLine(id).includes('agents/calculator'))
-const healthOf = async (agent: string) => (await fetch(`${house.url}/agents/${agent}/health`)).status
+const calculators = () => deployment.processes().filter((id) => commandLine(id).includes('agents/calculator'))
+const healthOf = async (agent: string) => (await fetch(`${deployment.url}/agents/${agent}/health`)).status
 
 test('an agent that dies comes back, and meanwhile its address answers 503 at once', async () => {
   const pids = calculators()
@@ -180,13 +198,9 @@ test('an agent that dies comes back, and meanwhile its address answers 503 at on
 })
 
 test('SIGTERM: exit code 0, and no process is left', async () => {
-  expect(house.processes().length).toBeGreaterThan(4)
-  expect(await house.stop()).toBe(0)
-  await until(
-    () => house.processes().length === 0,
-    100_000,
-    () => `left: ${house.processes().join(' ')}`,
-  )
+  expect(deployment.processes().length).toBeGreaterThan(4)
+  expect(await deployment.stop()).toBe(0)
+  await expect.poll(() => deployment.processes()).toEqual([])
 })
 
 function commandLine(pid: number): string {

@@ -3,7 +3,8 @@ import { onPath } from '@parley/tools/install-programs'
 import { price } from '@parley/tools/testing/paid-agent'
 import { type Browser, chromium, expect, type Page } from '@playwright/test'
 import { generatePrivateKey, privateKeyToAccount } from 'viem/accounts'
-import { type Standing, skippedWithoutServers, test } from './standing.ts'
+import { skipWithoutServers, test } from './backends.ts'
+import type { Backends } from './harness/deployment.ts'
 
 interface Session {
   session_id: string
@@ -15,18 +16,18 @@ interface Session {
 
 const payer = privateKeyToAccount(generatePrivateKey())
 let browser: Browser
-skippedWithoutServers()
+skipWithoutServers()
 let agent: TestAgent
 
 test.describe('the page of a payment session (needs chromium)', () => {
   test.skip(!onPath('chromium'), 'chromium is not installed')
 
-  test.beforeAll(async ({ standing }) => {
+  test.beforeAll(async ({ backends }) => {
     browser = await chromium.launch({
       executablePath: '/usr/bin/chromium',
       args: ['--no-sandbox', '--disable-background-networking'],
     })
-    agent = await paidAgent(standing, { name: 'chart maker', description: 'Draws charts' })
+    agent = await paidAgent(backends, { name: 'chart maker', description: 'Draws charts' })
   })
   test.afterAll(async () => {
     await browser?.close()
@@ -96,10 +97,10 @@ test.describe('the page of a payment session (needs chromium)', () => {
     await expect(page.getByRole('heading', { level: 1 })).toHaveText('Paid')
   })
 
-  test('markup in every text that the page shows stays text, and runs nothing', async ({ standing }) => {
+  test('markup in every text that the page shows stays text, and runs nothing', async ({ backends }) => {
     const markup = `<img src=x onerror="document.title='owned'"><script>document.title='owned'</script>`
     const extra = { name: `"'>${markup}`, version: '2' }
-    await using hostile = await paidAgent(standing, {
+    await using hostile = await paidAgent(backends, {
       name: 'agent',
       description: markup,
       executionCost: { ...price, extra },
@@ -124,8 +125,8 @@ test.describe('the page of a payment session (needs chromium)', () => {
   })
 })
 
-const paidAgent = (standing: Standing, definition: Partial<TestDefinition>) =>
-  testAgent({ handle: () => 'done', executionCost: price, ...definition }, { env: standing.newStore() })
+const paidAgent = (backends: Backends, definition: Partial<TestDefinition>) =>
+  testAgent({ handle: () => 'done', executionCost: price, ...definition }, { env: backends.newStore() })
 
 async function start(on: TestAgent): Promise<Session> {
   const headers = { authorization: `Bearer ${on.caller('alice').token}` }

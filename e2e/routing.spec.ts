@@ -1,17 +1,17 @@
 import { expect } from '@playwright/test'
-import { House } from './house.ts'
-import { skippedWithoutServers, test } from './standing.ts'
+import { skipWithoutServers, test } from './backends.ts'
+import { Deployment } from './harness/deployment.ts'
 
 test.describe.configure({ mode: 'serial' })
-skippedWithoutServers()
+skipWithoutServers()
 
-let house: House
+let deployment: Deployment
 
-test.beforeAll(async ({ standing }) => {
-  house = await House.start(standing)
+test.beforeAll(async ({ backends }) => {
+  deployment = await Deployment.start(backends)
 })
 test.afterAll(async () => {
-  await house?.remove()
+  await deployment?.remove()
 })
 
 interface Decision {
@@ -22,12 +22,12 @@ interface Decision {
 let token: string | undefined
 
 async function rpc(method: string, params: object) {
-  token ??= (await house.parley('token')).stdout.trim()
+  token ??= (await deployment.parley('token')).stdout.trim()
   const headers = { authorization: `Bearer ${token}`, 'content-type': 'application/json' }
   const body = JSON.stringify({ jsonrpc: '2.0', id: '1', method, params })
-  const response = await fetch(`${house.url}/`, { method: 'POST', headers, body })
+  const response = await fetch(`${deployment.url}/`, { method: 'POST', headers, body })
   const id = response.headers.get('x-negotiation-id')
-  const record = id === null ? undefined : await fetch(`${house.url}/negotiations/${id}`, { headers })
+  const record = id === null ? undefined : await fetch(`${deployment.url}/negotiations/${id}`, { headers })
   return {
     status: response.status,
     agent: response.headers.get('x-agent'),
@@ -55,7 +55,7 @@ for (const [text, agent, answer] of [
   [salesTable, 'data-analyst', /month|amount/i],
 ] as const) {
   test(`parley send - ${JSON.stringify(text.slice(0, 30))} reaches the ${agent}`, async () => {
-    const sent = await house.parley('send', '-', text, '--out', house.dataDir)
+    const sent = await deployment.parley('send', '-', text, '--out', deployment.dataDir)
     expect(sent).toEqual({
       code: 0,
       stdout: expect.stringMatching(answer),
@@ -69,7 +69,7 @@ for (const [text, agent, answer] of [
 
 test('a text that no agent serves is refused with the best candidates and why not', async () => {
   const nonsense = 'zorbl quiffle the brimbly snargs'
-  const { code, stderr } = await house.parley('send', '-', nonsense)
+  const { code, stderr } = await deployment.parley('send', '-', nonsense)
   expect(code).toBe(1)
   expect(stderr).toMatch(/ {2}[a-z-]+ \(score 0\.\d\d\): /)
   const refused = await rpc('message/send', message(nonsense))
@@ -80,7 +80,7 @@ test('a text that no agent serves is refused with the best candidates and why no
 })
 
 test('parley negotiate shows the ranking', async () => {
-  const { code, stdout } = await house.parley('negotiate', 'convert 3 miles to kilometres')
+  const { code, stdout } = await deployment.parley('negotiate', 'convert 3 miles to kilometres')
   expect(code).toBe(0)
   expect(stdout).toMatch(/^RANK {2}AGENT.*\n1 +calculator +0\.\d{4} /)
 })
@@ -92,7 +92,13 @@ test('the summarizer sums up what the data-analyst made', async () => {
     ((await rpc('tasks/get', { task_id: id })).body.result as unknown as { status: { state: string } }).status
       .state
   await expect.poll(state).toBe('completed')
-  const { code, stdout, stderr } = await house.parley('send', 'summarizer', 'Sum it up', '--reference', id)
+  const { code, stdout, stderr } = await deployment.parley(
+    'send',
+    'summarizer',
+    'Sum it up',
+    '--reference',
+    id,
+  )
   expect(stderr + stdout).not.toContain('not found')
   expect(stdout.length).toBeGreaterThan(10)
   expect(code).toBe(0)
@@ -101,8 +107,8 @@ test('the summarizer sums up what the data-analyst made', async () => {
 test('a restart of the gateway keeps where tasks live', async () => {
   const sent = await rpc('message/send', message('calculate 2 + 3'))
   const id = sent.body.result?.id ?? ''
-  await house.stop()
-  await house.startAgain()
+  await deployment.stop()
+  await deployment.startAgain()
   const got = await rpc('tasks/get', { task_id: id })
   expect(got).toMatchObject({ status: 200, agent: 'calculator', body: { result: { id } } })
 })

@@ -1,41 +1,66 @@
+import path from 'node:path'
 import { AgentClient, ConnectionError, RpcError, type WireTask } from '@parley/client/internal/client'
 import { eventsOf, isSound } from '@parley/tools/testing/agent-processes'
 import { expect } from '@playwright/test'
-import { skippedWithoutServers, test } from './standing.ts'
-import { TwoGateways } from './two-gateways.ts'
+import { skipWithoutServers, test } from './backends.ts'
+import { Balancer } from './harness/balancer.ts'
+import { Cluster } from './harness/cluster.ts'
+import type { Backends } from './harness/deployment.ts'
+import type { ParleyProcess } from './harness/parley-process.ts'
 
 test.describe.configure({ mode: 'serial' })
-skippedWithoutServers()
+skipWithoutServers()
 
-type Started = Awaited<ReturnType<TwoGateways['startAgent']>>
-
-/** Whatever the machine does beside. */
+/** For a machine under load. */
 const patient = { timeout: 100_000, intervals: [100] }
 
-let house: TwoGateways
-let first: Started
-let second: Started
+let cluster: Cluster
+let balancer: Balancer
+let first: ParleyProcess
+let second: ParleyProcess
 let token: string
 
-test.beforeAll(async ({ standing }) => {
-  house = await TwoGateways.start(standing)
-  token = await house.token(0)
-  first = await house.startAgent()
+test.beforeAll(async ({ backends }) => {
+  cluster = await startCluster(backends)
+  token = await cluster.developmentToken(cluster.gateways[0]).get()
+  first = await startAgent('agent-1')
+  await cluster.admit('worker')
 })
 test.afterAll(async () => {
-  await house?.[Symbol.asyncDispose]()
+  await cluster?.[Symbol.asyncDispose]()
 })
 
+/** Two gateways behind a balancer, started at the same time. */
+async function startCluster(backends: Backends): Promise<Cluster> {
+  const started = await Cluster.start({
+    gateways: 2,
+    startsTogether: true,
+    gatewaySettings: backends.newStore(),
+    agentSettings: backends.newStore(),
+    frontEnd: async (ports) => {
+      balancer = await Balancer.start()
+      balancer.targets = ports
+      return balancer
+    },
+  })
+  return started
+}
+
+/** The processes of the agent share nothing but key, store and Redis. */
+const startAgent = (name: string) =>
+  cluster.startAgent({ name, source: path.join(import.meta.dirname, 'agents', 'worker') })
+
+const gatewayUrl = (number: number) => cluster.gateways[number]?.url ?? ''
 const clientAt = (url: string) => new AgentClient({ url: `${url}/agents/worker`, token })
-const atEither = () => clientAt(house.balancer.url)
+const atEither = () => clientAt(cluster.url)
 const ended = (id: string) => patiently(() => atEither().wait(id, { signal: AbortSignal.timeout(150_000) }))
 const textOf = (task: WireTask) => JSON.stringify(task.artifacts)
-const isBy = ({ process }: Started) => {
-  const end = new RegExp(`\\b${process.pid}"`)
+const isBy = ({ pid }: ParleyProcess) => {
+  const end = new RegExp(`\\b${pid}"`)
   return (task: WireTask) => end.test(textOf(task))
 }
 
-/** As a client should: told that it could not be served, or cut off by a process that died, it asks again. */
+/** Retries after a lost connection and after -32042, as clients should. */
 async function patiently<T>(call: () => Promise<T>): Promise<T> {
   for (let attempt = 0; ; attempt += 1) {
     try {
@@ -50,8 +75,8 @@ async function patiently<T>(call: () => Promise<T>): Promise<T> {
 
 const send = (text: string, client = atEither()) => patiently(async () => (await client.send(text)).id)
 
-/** Several tasks at once, again and again, until each of these has completed one. */
-async function untilAllWork(processes: Started[]): Promise<void> {
+/** Sends several tasks at a time until each of the processes has completed one. */
+async function untilAllWork(processes: ParleyProcess[]): Promise<void> {
   const tasks: WireTask[] = []
   await expect(async () => {
     const ids = await Promise.all(Array.from({ length: 12 }, () => send('1')))
@@ -62,12 +87,12 @@ async function untilAllWork(processes: Started[]): Promise<void> {
 }
 
 async function entryAt(gateway: number) {
-  const response = await fetch(`${house.gatewayUrl(gateway)}/registry/agents/worker`)
+  const response = await fetch(`${gatewayUrl(gateway)}/registry/agents/worker`)
   return (await response.json()) as { status: string; verified: boolean; replicas: unknown[] }
 }
 
-/** How many messages a process itself was sent. */
-async function messagesAt({ url }: Started): Promise<number> {
+/** Number of messages that this process received. */
+async function messagesAt({ url }: ParleyProcess): Promise<number> {
   const text = await (await fetch(`${url}/metrics`)).text()
   const lines = text
     .split('\n')
@@ -75,16 +100,16 @@ async function messagesAt({ url }: Started): Promise<number> {
   return lines.reduce((sum, line) => sum + Number(line.split(' ').at(-1)), 0)
 }
 
-test('a process of the agent that is started by hand joins by plain HTTP; both gateways know it', async () => {
+test('an unsupervised agent registers over HTTP and both gateways know it', async () => {
   for (const gateway of [0, 1])
     await expect(async () =>
-      expect(await entryAt(gateway)).toMatchObject({ status: 'ready', verified: true }),
+      expect(await entryAt(gateway)).toMatchObject({ status: 'ready', verified: true, admitted: true }),
     ).toPass(patient)
   expect((await ended(await send('1'))).status.state).toBe('completed')
 })
 
-test('a second one with the same key, store and Redis is a replica: both are sent messages, both work', async () => {
-  second = await house.startAgent()
+test('a second process with the same key, store and Redis is a replica: both receive messages and work', async () => {
+  second = await startAgent('agent-2')
   for (const gateway of [0, 1])
     await expect(async () => expect((await entryAt(gateway)).replicas).toHaveLength(2)).toPass(patient)
   await untilAllWork([first, second])
@@ -92,32 +117,33 @@ test('a second one with the same key, store and Redis is a replica: both are sen
   expect(await messagesAt(second)).toBeGreaterThan(0)
 })
 
-test('kill -9 of one: the gateway goes on, and the other completes what it was at', async () => {
+test('after SIGKILL of one process the other completes its tasks, and gateways keep serving', async () => {
   const ids = await Promise.all(Array.from({ length: 4 }, () => send('15')))
   for (const id of ids)
     await atEither().wait(id, { untilStates: ['working'], signal: AbortSignal.timeout(150_000) })
-  await second.process.kill()
-  for (let n = 0; n < 8; n += 1) ids.push(await send('1', clientAt(house.gatewayUrl(n % 2))))
+  await second.kill()
+  for (let n = 0; n < 8; n += 1) ids.push(await send('1', clientAt(gatewayUrl(n % 2))))
   for (const id of ids) {
     expect((await ended(id)).status.state).toBe('completed')
     expect(isSound(await eventsOf(atEither(), id))).toBe(true)
   }
-  second = await house.startAgent()
+  second = await startAgent('agent-3')
   await untilAllWork([first, second])
 })
 
-test('kill -9 of one of two gateways: clients and streams at the other go on, clients of the dead one go over', async () => {
-  const whole = streamed(house.gatewayUrl(1), '25')
-  const routed = streamed(house.gatewayUrl(1), '25', '/')
-  house.balancer.targets = [house.ports[0] as number]
+test('after SIGKILL of one gateway, streams at the other continue and its clients reconnect there', async () => {
+  const whole = streamed(gatewayUrl(1), '25')
+  const routed = streamed(gatewayUrl(1), '25', '/')
+  const { targets } = balancer
+  balancer.targets = targets.slice(0, 1)
   const moved = followed()
   await Promise.all([whole.begun, routed.begun, moved.begun])
-  house.balancer.targets = house.ports
-  await house.gateways[0]?.kill()
+  balancer.targets = targets
+  await cluster.gateways[0]?.kill()
 
-  token = await house.token(1)
-  const id = await send('1', clientAt(house.gatewayUrl(1)))
-  expect((await clientAt(house.gatewayUrl(1)).wait(id)).status.state).toBe('completed')
+  token = await cluster.developmentToken(cluster.gateways[1]).get()
+  const id = await send('1', clientAt(gatewayUrl(1)))
+  expect((await clientAt(gatewayUrl(1)).wait(id)).status.state).toBe('completed')
   for (const stream of [whole, routed]) {
     const sequences = await stream.sequences
     expect(sequences).toEqual(sequences.map((_, at) => at))
@@ -126,23 +152,23 @@ test('kill -9 of one of two gateways: clients and streams at the other go on, cl
   expect(await moved.states).toEqual(['submitted', 'working', 'completed'])
 })
 
-test('a gateway that was away knows what was done meanwhile; all stop in peace', async () => {
+test('a restarted gateway knows the tasks of the time it was down; all processes exit with 0', async () => {
   const id = await send('1')
   await ended(id)
-  await house.startGateway(0)
+  await cluster.gateways[0]?.start()
   await expect(async () => expect((await entryAt(0)).status).toBe('ready')).toPass(patient)
-  expect((await clientAt(house.gatewayUrl(0)).get(id)).status.state).toBe('completed')
+  expect((await clientAt(gatewayUrl(0)).get(id)).status.state).toBe('completed')
   const { replicas } = await entryAt(0)
-  expect(await second.process.stop()).toBe(0)
-  // The one that was killed may be listed for its lease, and two more.
+  expect(await second.stop()).toBe(0)
+  // A killed process stays listed until its lease expires.
   await expect(async () => expect((await entryAt(0)).replicas.length).toBeLessThan(replicas.length)).toPass(
     patient,
   )
-  expect(await first.process.stop()).toBe(0)
-  for (const gateway of house.gateways) expect(await gateway.stop()).toBe(0)
+  expect(await first.stop()).toBe(0)
+  for (const gateway of cluster.gateways) expect(await gateway.stop()).toBe(0)
 })
 
-/** `message/stream` on one connection, which nobody takes up again when it breaks. */
+/** `message/stream` on one connection, without reconnecting. */
 function streamed(gateway: string, text: string, route = '/agents/worker/') {
   const parts = [{ kind: 'text', text: `${text} works` }]
   const message = { role: 'user', kind: 'message', messageId: crypto.randomUUID(), parts }
@@ -167,7 +193,7 @@ function streamed(gateway: string, text: string, route = '/agents/worker/') {
   }
 }
 
-/** A stream through the balancer that its client takes up again. */
+/** A stream through the balancer; its client reconnects. */
 function followed() {
   const { promise: begun, resolve } = Promise.withResolvers<void>()
   const states = (async () => {

@@ -9,12 +9,12 @@ import { verifyParts } from '@parley/kit/did/part-signature'
 import { signRequest } from '@parley/kit/did/signature'
 import { cardHash, verifyProof } from '@parley/kit/did/vouch'
 import { expect } from '@playwright/test'
-import { House } from './house.ts'
-import { parley } from './parley-process.ts'
-import { skippedWithoutServers, test } from './standing.ts'
+import { skipWithoutServers, test } from './backends.ts'
+import { Deployment } from './harness/deployment.ts'
+import { parley } from './harness/parley-process.ts'
 
 test.describe.configure({ mode: 'serial' })
-skippedWithoutServers()
+skipWithoutServers()
 
 type Json = Record<string, unknown>
 interface Client {
@@ -22,7 +22,7 @@ interface Client {
   client_secret: string
 }
 
-let house: House
+let deployment: Deployment
 let me: Identity
 let client: Client
 /** What is saved, as `parley verify --from` reads it. */
@@ -33,18 +33,18 @@ const saved: Record<'gateway' | 'entry' | 'agent' | 'task', Json> = {
   task: {},
 }
 
-test.beforeAll(async ({ standing }) => {
+test.beforeAll(async ({ backends }) => {
   const made = await parley(['did', 'new', '--gateway', '--author', 'ada@example.com'], {
     cwd: path.resolve('e2e'),
   })
-  house = await House.start(standing, parseEnv(made.stdout) as Record<string, string>)
-  me = await agentIdentity('caller', path.join(house.dataDir, 'caller.key.json'))
+  deployment = await Deployment.start(backends, parseEnv(made.stdout) as Record<string, string>)
+  me = await agentIdentity('caller', path.join(deployment.dataDir, 'caller.key.json'))
   client = await registerClient()
 })
-test.afterAll(() => house?.remove())
+test.afterAll(() => deployment?.remove())
 
 async function get(route: string): Promise<Json> {
-  const response = await fetch(`${house.url}${route}`)
+  const response = await fetch(`${deployment.url}${route}`)
   expect(response.status, route).toBe(200)
   return (await response.json()) as Json
 }
@@ -55,9 +55,9 @@ async function endpoint(name: string): Promise<string> {
 
 /** A client at the OAuth server, named after our DID, with our key. */
 async function registerClient(): Promise<Client> {
-  const initial = readFileSync(path.join(house.dataDir, 'oauth', 'initial-access-token'), 'utf8').trim()
+  const initial = readFileSync(path.join(deployment.dataDir, 'oauth', 'initial-access-token'), 'utf8').trim()
   const body = JSON.stringify({
-    issuer: `${house.url}/oauth2`,
+    issuer: `${deployment.url}/oauth2`,
     client_id: me.did,
     client_name: 'caller',
     grant_types: ['client_credentials'],
@@ -136,7 +136,7 @@ test('the agent’s document is found by its DID and holds the keys of the proof
 test('a signed request is answered; with another byte of its body or signature: 403 crypto_mismatch', async () => {
   const source = await tokens()
   const calls = new AgentClient({
-    url: `${house.url}/agents/calculator`,
+    url: `${deployment.url}/agents/calculator`,
     fetch: signedFetch(me, source),
   })
   const task = await calls.send('6 * 7')
@@ -145,7 +145,7 @@ test('a signed request is answered; with another byte of its body or signature: 
   const body = JSON.stringify({ jsonrpc: '2.0', id: '1', method: 'tasks/get', params: { id: task.id } })
   const signed = signRequest({ ...me, body })
   const asked = async (sent: string, headers: Record<string, string>) => {
-    const response = await fetch(`${house.url}/agents/calculator/`, {
+    const response = await fetch(`${deployment.url}/agents/calculator/`, {
       method: 'POST',
       headers: {
         authorization: `Bearer ${await source.get()}`,
@@ -176,7 +176,7 @@ test('the parts of the answer are signed by the agent; with another byte they ar
 })
 
 test('parley verify says the same from files, without any server', async () => {
-  const folder = house.dataDir
+  const folder = deployment.dataDir
   const write = (name: keyof typeof saved, value: Json) =>
     writeFileSync(path.join(folder, `${name}.json`), JSON.stringify(value))
   for (const [name, value] of Object.entries(saved)) write(name as keyof typeof saved, value)
@@ -212,7 +212,7 @@ test('parley verify says the same from files, without any server', async () => {
 test('a token works, is revoked, and is refused at once', async () => {
   const token = await (await tokens()).get()
   const list = async () => {
-    const response = await fetch(`${house.url}/agents/calculator/`, {
+    const response = await fetch(`${deployment.url}/agents/calculator/`, {
       method: 'POST',
       headers: { authorization: `Bearer ${token}`, 'content-type': 'application/json' },
       body: '{"jsonrpc":"2.0","id":"1","method":"tasks/list"}',

@@ -1,75 +1,54 @@
 /**
- * `npm run rolling -- [seconds]`: two gateways behind nginx (with `deploy/nginx.conf`) and two processes of an agent, on
- * MongoDB and Redis, all restarted one after the other while clients send: the upgrade of docs/operations.md. Ends with 1 when
- * a request failed or a task that was acknowledged did not complete. Needs nginx, redis-server and a MongoDB-compatible server.
+ * `npm run rolling -- [seconds]`: the upgrade of docs/operations.md. Restarts two gateways behind nginx (with
+ * `deploy/nginx.conf`) and two processes of an agent, on MongoDB and Redis, one after the other while clients send. Exits 1
+ * when a request fails or an acknowledged task does not complete. Needs nginx, redis-server and a MongoDB-compatible server.
  */
-import { mkdtempSync, readFileSync, rmSync } from 'node:fs'
-import os from 'node:os'
 import path from 'node:path'
 import { setTimeout as wait } from 'node:timers/promises'
-import { admitOwn } from './chaos/admit-own.ts'
-import { Balancer } from './rolling/balancer.ts'
+import { Cluster } from '@parley/e2e/harness/cluster'
+import { root } from '@parley/e2e/harness/parley-process'
 import { Clients } from './rolling/clients.ts'
-import { freePorts, type Member, startMember } from './rolling/member.ts'
-import { startMongodb } from './testing/mongodb-server.ts'
-import { startRedis } from './testing/redis-server.ts'
+import { Nginx } from './rolling/nginx.ts'
+import { startServers } from './testing/agent-processes.ts'
 
-const rest = Number(process.argv[2] ?? 4) * 1000
-const folder = mkdtempSync(path.join(os.tmpdir(), 'parley-rolling-'))
+const pauseMs = Number(process.argv[2] ?? 4) * 1000
 
-try {
-  process.exitCode = (await roll()) ? 0 : 1
-} finally {
-  rmSync(folder, { recursive: true, force: true })
-}
+process.exitCode = (await roll()) ? 0 : 1
 
 async function roll(): Promise<boolean> {
-  await using stack = new AsyncDisposableStack()
-  const mongodb = stack.use(await startMongodb())
-  const redis = stack.use(await startRedis())
-  const [front = 0, ...ports] = await freePorts(5)
-  const balancer = stack.use(await Balancer.start(folder, front, ports.slice(0, 2)))
-  const common = {
-    STORE_URL: mongodb.newUrl(),
-    REDIS_URL: redis.url,
-    RATE_LIMIT_PER_MINUTE: '0',
-    LOG_LEVEL: 'error',
-  }
-  const dataDir = path.join(folder, 'gateway')
-  const gatewayEnv = {
-    ...common,
-    DATA_DIR: dataDir,
-    PUBLIC_URL: balancer.url,
-    REGISTRY_ALLOWED_HOSTS: '127.0.0.1',
-  }
-  const gateways: Member[] = []
-  for (const port of ports.slice(0, 2))
-    gateways.push(stack.use(await startMember(['gateway'], port, gatewayEnv)))
-  const initial = readFileSync(path.join(dataDir, 'oauth', 'initial-access-token'), 'utf8').trim()
-  const agentEnv = {
-    ...common,
-    DATA_DIR: path.join(folder, 'agent'),
-    GATEWAY_URL: balancer.url,
-    OAUTH_INITIAL_TOKEN: initial,
-    OAUTH_AUDIENCES: `${balancer.url}/agents/calculator,${balancer.url}`,
-    TRUSTED_PROXIES: '127.0.0.1',
-  }
-  const agents: Member[] = []
-  for (const port of ports.slice(2))
-    agents.push(stack.use(await startMember(['agent', 'agents/calculator'], port, agentEnv)))
-  await admitOwn(balancer.url, 'calculator', dataDir)
-  const clients = await Clients.start(`${balancer.url}/agents/calculator/`, dataDir)
-  await wait(rest)
-  for (const agent of agents) {
+  await using servers = await startServers()
+  let nginx: Nginx | undefined
+  await using cluster = await Cluster.start({
+    gateways: 2,
+    frontEnd: async (ports, folder) => (nginx = await Nginx.start(folder, ports)),
+    settings: {
+      STORE_URL: servers.mongodb.newUrl(),
+      REDIS_URL: servers.redis.url,
+      RATE_LIMIT_PER_MINUTE: '0',
+      LOG_LEVEL: 'error',
+    },
+    agentSettings: { TRUSTED_PROXIES: '127.0.0.1' },
+  })
+  const address = `${cluster.url}/agents/calculator`
+  for (const name of ['agent-1', 'agent-2'])
+    await cluster.startAgent({
+      name,
+      source: path.join(root, 'agents', 'calculator'),
+      settings: { OAUTH_AUDIENCES: `${address},${cluster.url}` },
+    })
+  await cluster.admit('calculator')
+  const clients = await Clients.start(`${address}/`, await cluster.developmentToken().get())
+  await wait(pauseMs)
+  for (const agent of cluster.agents) {
     await agent.restart()
-    await wait(rest)
+    await wait(pauseMs)
   }
-  for (const [number, gateway] of gateways.entries()) {
-    // Taken out first: what a gateway has accepted it ends, and it accepts nothing new while it stops.
-    await balancer.without(number)
+  for (const [index, gateway] of cluster.gateways.entries()) {
+    // A gateway that stops completes the requests it has accepted. nginx must send it no new ones.
+    await nginx?.drain(index)
     await gateway.restart()
-    await balancer.without(undefined)
-    await wait(rest)
+    await nginx?.drain(undefined)
+    await wait(pauseMs)
   }
   const { sent, failed, failures, completed } = await clients.end()
   console.log(

@@ -2,12 +2,13 @@ import path from 'node:path'
 import { ownClient } from '@parley/agent/internal/server/registration/own-client'
 import { AgentClient, ConnectionError } from '@parley/client/internal/client'
 import type { ClientOptions } from '@parley/client/internal/transport'
+import type { Cluster } from '@parley/e2e/harness/cluster'
+import { operatorClient } from '@parley/e2e/harness/operator'
 import { ClientToken } from '@parley/kit/auth/client-token'
 import { discover } from '@parley/kit/auth/discovery'
 import { agentIdentity, type Identity } from '@parley/kit/did/identity'
 import { signRequest, unixNow } from '@parley/kit/did/signature'
-import { operatorClient } from './admit-own.ts'
-import { agentPath, type House } from './house.ts'
+import { agentPath } from './cluster.ts'
 import { Purse } from './purse.ts'
 
 /** What a client can have wrong. */
@@ -35,9 +36,9 @@ export interface Client {
 /** A frozen process is given up before it wakes: the request goes to another one, under its key. */
 const requestTimeoutMs = 8000
 
-export async function makeClient(house: House, name: string, role: Client['role']): Promise<Client> {
-  const identity = await agentIdentity('chaos', path.join(house.folder, `${name}.key.json`))
-  const tokens = await registered(house, name, identity)
+export async function makeClient(cluster: Cluster, name: string, role: Client['role']): Promise<Client> {
+  const identity = await agentIdentity('chaos', path.join(cluster.folder, `${name}.key.json`))
+  const tokens = await registered(cluster, name, identity)
   const clock: Clock = { wrongBy: 0 }
   const purse = role === 'pays' ? await Purse.make(clock) : undefined
   const send = role === 'signs' ? signing(identity, clock) : purse?.fetch
@@ -48,7 +49,7 @@ export async function makeClient(house: House, name: string, role: Client['role'
       token: () => tokens.get().catch((error: unknown) => Promise.reject(new ConnectionError(url, error))),
       ...(send && { fetch: send }),
     })
-  const at = house.gateways.map(({ url }) => ({
+  const at = cluster.gateways.map(({ url }) => ({
     named: clientAt(`${url}${agentPath}`),
     routed: clientAt(url),
   }))
@@ -56,23 +57,23 @@ export async function makeClient(house: House, name: string, role: Client['role'
 }
 
 /** The operator's token, for the ledger: good at the agent alone, for no other is forwarded with agent:admin. */
-export function operatorToken({ dataDir, url }: House): ClientToken {
+export function operatorToken({ dataDir, url }: Cluster): ClientToken {
   const resource = `${url}${agentPath}`
   return new ClientToken({ ...operatorClient(dataDir), scope: 'agent:read agent:admin', resource })
 }
 
-async function registered(house: House, name: string, identity: Identity): Promise<ClientToken> {
-  const issuer = `${house.url}/oauth2`
+async function registered(cluster: Cluster, name: string, identity: Identity): Promise<ClientToken> {
+  const issuer = `${cluster.url}/oauth2`
   const { registration_endpoint: endpoint = '', token_endpoint: tokenUrl = '' } = await discover(issuer)
   const client = await ownClient({
     issuer,
     endpoint: () => Promise.resolve(endpoint),
-    initialToken: house.initialToken,
+    initialToken: cluster.initialToken,
     did: identity.did,
     key: identity.key,
     keyHistory: identity.document.keyHistory,
     name,
-    file: path.join(house.folder, `${name}.client.json`),
+    file: path.join(cluster.folder, `${name}.client.json`),
   })
   if (client === undefined) throw new Error('the OAuth server made no client')
   const tokens = new ClientToken({ tokenUrl, ...client, scope: 'agent:read agent:write' })

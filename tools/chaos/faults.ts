@@ -1,7 +1,7 @@
 import { setTimeout as wait } from 'node:timers/promises'
+import { healthOf, type ParleyProcess } from '@parley/e2e/harness/parley-process'
 import type { Client } from './clients.ts'
-import type { House } from './house.ts'
-import { healthOf, type KeptProcess } from './kept-process.ts'
+import type { ChaosCluster } from './cluster.ts'
 import { type Fault, type FaultKind, pick } from './plan.ts'
 
 const [databaseMs, redisMs, frozenMs, clockMs] = [5000, 500, 15_000, 4000]
@@ -11,12 +11,12 @@ const day = 24 * 60 * 60
 
 /** Makes faults happen, and knows which of them are not over yet. */
 export class Faults {
-  readonly #house: House
+  readonly #cluster: ChaosCluster
   readonly #clients: Client[]
   readonly #later = new Set<Promise<void>>()
 
-  constructor(house: House, clients: Client[]) {
-    this.#house = house
+  constructor(cluster: ChaosCluster, clients: Client[]) {
+    this.#cluster = cluster
     this.#clients = clients.filter(({ role }) => role !== 'plain')
   }
 
@@ -31,14 +31,14 @@ export class Faults {
     if (kind === 'freeze' && hit !== undefined) return this.#begin(kind, freeze(hit), hit.name)
     if (kind === 'redis') await this.#redis()
     else if (kind === 'database') await this.#database()
-    else hit?.kill()
+    else void hit?.kill()
     this.#count(kind)
     return hit?.name ?? ''
   }
 
   /** The last one that is there is left alone until another is back: who can reach nobody finds no fault. */
-  async #processFor(kind: FaultKind, chance: number): Promise<KeptProcess> {
-    const { agents, gateways } = this.#house
+  async #processFor(kind: FaultKind, chance: number): Promise<ParleyProcess> {
+    const { agents, gateways } = this.#cluster.cluster
     const roles = kind === 'kill agent' ? [agents] : kind === 'kill gateway' ? [gateways] : [agents, gateways]
     for (const until = Date.now() + patienceMs; Date.now() < until; await wait(100)) {
       const up = roles.map((role) => role.filter(({ state }) => state === 'ready'))
@@ -51,7 +51,7 @@ export class Faults {
   /** Resolves when nothing is wrong any more and every process is there again. @throws Error when one does not come back */
   async over(): Promise<void> {
     while (this.#later.size > 0) await Promise.all(this.#later)
-    const { agents, gateways } = this.#house
+    const { agents, gateways } = this.#cluster.cluster
     await Promise.all([...agents, ...gateways].map((one) => one.ready()))
   }
 
@@ -67,29 +67,35 @@ export class Faults {
   }
 
   async #redis(): Promise<void> {
-    const { redis } = this.#house.servers
+    const { redis } = this.#cluster.servers
     await redis.kill()
     await this.#named({ agent: 'scheduler', gateway: 'bus' }, redisMs)
     await redis.restart()
   }
 
   async #database(): Promise<void> {
-    const { mongodb } = this.#house.servers
+    const { mongodb } = this.#cluster.servers
     await mongodb.kill()
     await this.#named({ agent: 'storage', gateway: 'storage' }, databaseMs)
     await mongodb.restart()
   }
 
   /** Away for so long, and until each process that runs has said so. */
-  async #named(check: Record<KeptProcess['role'], string>, forMs: number): Promise<void> {
+  async #named(check: Record<'agent' | 'gateway', string>, forMs: number): Promise<void> {
     const over = wait(forMs)
-    const { agents, gateways } = this.#house
-    const awake = [...agents, ...gateways].filter(({ state }) => state === 'ready')
-    await Promise.all(awake.map((one) => this.#names(one, check[one.role])))
+    const { agents, gateways } = this.#cluster.cluster
+    const roles = [
+      [agents, check.agent],
+      [gateways, check.gateway],
+    ] as const
+    const awake = roles.flatMap(([processes, name]) =>
+      processes.filter(({ state }) => state === 'ready').map((one) => this.#names(one, name)),
+    )
+    await Promise.all(awake)
     await over
   }
 
-  async #names(one: KeptProcess, check: string): Promise<void> {
+  async #names(one: ParleyProcess, check: string): Promise<void> {
     const until = Date.now() + patienceMs
     while (one.state === 'ready') {
       const { status, checks } = await healthOf(one)
@@ -111,7 +117,7 @@ export class Faults {
   }
 }
 
-async function freeze(one: KeptProcess): Promise<void> {
+async function freeze(one: ParleyProcess): Promise<void> {
   one.freeze()
   await wait(frozenMs)
   one.thaw()

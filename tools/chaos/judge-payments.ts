@@ -1,7 +1,8 @@
 import type { WireTask } from '@parley/client/internal/wire'
+import type { Cluster } from '@parley/e2e/harness/cluster'
 import { toAtomic } from '@parley/wire/model/amount'
 import { operatorToken } from './clients.ts'
-import { agentPath, type House } from './house.ts'
+import { agentPath } from './cluster.ts'
 import type { Told } from './load.ts'
 import { settled } from './settled.ts'
 
@@ -39,11 +40,11 @@ const patienceMs = 120_000
 const price = { amount: '0.01', filledWith: '1000', decimals: 6 }
 
 /** The ledger against receipts, tasks and the money that the payers have left. */
-export async function judgePayments(house: House, payers: Payer[]): Promise<PaymentFindings> {
+export async function judgePayments(cluster: Cluster, payers: Payer[]): Promise<PaymentFindings> {
   const rows: Row[] = []
   const open = () => rows.filter(({ state }) => notOver.includes(state))
   const read = async () => {
-    rows.splice(0, rows.length, ...(await ledger(house)))
+    rows.splice(0, rows.length, ...(await ledger(cluster)))
     return open().length === 0
   }
   await settled(read, () => open().length, patienceMs)
@@ -51,7 +52,7 @@ export async function judgePayments(house: House, payers: Payer[]): Promise<Paym
   const paid = rows.filter(({ state }) => moneyMoved.includes(state))
   unequal.push(...twice(paid.map(({ tx_hash: hash = 'none' }) => hash)).map((hash) => `twice: ${hash}`))
   for (const payer of payers) {
-    unequal.push(...judgeWork(payer, paid), ...(await judgePurse(house, payer, paid)))
+    unequal.push(...judgeWork(payer, paid), ...(await judgePurse(cluster, payer, paid)))
   }
   const payments = payers.reduce((sum, { told }) => sum + told.length, 0)
   const orphaned = paid.filter(({ state }) => state === 'payment-orphaned').length
@@ -83,8 +84,8 @@ export function judgeWork({ address, told, tasks, paidInVain }: Payer, paid: Row
 }
 
 /** What left the purse is what the ledger took, to the last unit. */
-async function judgePurse(house: House, { address }: Payer, paid: Row[]): Promise<string[]> {
-  const answer = await fetch(`${house.url}${agentPath}/api/test-wallet/${address}`)
+async function judgePurse(cluster: Cluster, { address }: Payer, paid: Row[]): Promise<string[]> {
+  const answer = await fetch(`${cluster.url}${agentPath}/api/test-wallet/${address}`)
   const { balances } = (await answer.json()) as { balances: { amount: string }[] }
   const { decimals, filledWith } = price
   const left = toAtomic(balances[0]?.amount ?? '0', decimals)
@@ -95,12 +96,12 @@ async function judgePurse(house: House, { address }: Payer, paid: Row[]): Promis
   return gone === taken ? [] : [`${address} paid ${gone}, the ledger took ${taken}`]
 }
 
-async function ledger(house: House): Promise<Row[]> {
-  const token = await operatorToken(house).get()
+async function ledger(cluster: Cluster): Promise<Row[]> {
+  const token = await operatorToken(cluster).get()
   const all: Row[] = []
   for (const state of [...notOver, ...others]) {
     for (let cursor: number | undefined = 0; cursor !== undefined; ) {
-      const url: string = `${house.url}${agentPath}/payments?state=${state}&limit=1000&cursor=${cursor}`
+      const url: string = `${cluster.url}${agentPath}/payments?state=${state}&limit=1000&cursor=${cursor}`
       const answer = await fetch(url, { headers: { authorization: `Bearer ${token}` } })
       if (!answer.ok) throw new Error(`GET /payments: HTTP ${answer.status} ${await answer.text()}`)
       const page = (await answer.json()) as { payments: Row[]; next_cursor?: number }

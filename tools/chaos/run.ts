@@ -1,15 +1,15 @@
 import { setTimeout as wait } from 'node:timers/promises'
+import { healthOf } from '@parley/e2e/harness/parley-process'
 import { openBullmqScheduler } from '@parley/engine/queue/bullmq'
 import { agentId } from '@parley/kit/did/did'
 import { makeLog } from '@parley/kit/process/log'
 import { WebhookReceiver } from '../testing/webhook-receiver.ts'
 import type { Asking, Calm, Tally } from './asking.ts'
 import { type Client, makeClient } from './clients.ts'
+import { agentPath, type ChaosCluster, startChaosCluster } from './cluster.ts'
 import { Faults } from './faults.ts'
-import { agentPath, type House, startHouse } from './house.ts'
 import { judgePayments, type Payer, type PaymentFindings } from './judge-payments.ts'
 import { judgeTasks, type TaskFindings } from './judge-tasks.ts'
-import { healthOf } from './kept-process.ts'
 import { load, type Told } from './load.ts'
 import { type FaultKind, faultKinds, faultsOf, randomFrom } from './plan.ts'
 import { settled } from './settled.ts'
@@ -21,7 +21,7 @@ export interface ChaosOptions {
   seconds: number
   gateways?: number
   agents?: number
-  /** See `HouseOptions`. */
+  /** Folder for a log file per process. */
   logs?: string | undefined
   say: (text: string) => void
   /** Ends the faults early. */
@@ -67,8 +67,9 @@ const countedMs = 2500
 export async function chaosRun(options: ChaosOptions): Promise<ChaosFigures> {
   const { seed, gateways = 2, agents = 3, say, logs } = options
   await using receiver = await WebhookReceiver.start()
-  await using house = await startHouse({ gateways, agents, logs })
-  const clients = await Promise.all(roles.map((role, i) => makeClient(house, `client-${i + 1}`, role)))
+  await using chaos = await startChaosCluster({ gateways, agents, logs })
+  const { cluster } = chaos
+  const clients = await Promise.all(roles.map((role, i) => makeClient(cluster, `client-${i + 1}`, role)))
   say(`${gateways} gateways, ${agents} processes of the agent and ${clients.length} clients are ready`)
   const stop = new AbortController()
   const calm: Calm = { since: undefined }
@@ -81,7 +82,7 @@ export async function chaosRun(options: ChaosOptions): Promise<ChaosFigures> {
   )
   // A load that fails ends the run, not the process.
   loads.catch(() => stop.abort())
-  const faults = new Faults(house, clients)
+  const faults = new Faults(chaos, clients)
   const soFar = () => `${tally.told} tasks, ${sumOf(tally.away)} requests came again`
   await letGoWrong(faults, { ...options, say: (text) => say(`${text} (${soFar()})`) }, stop.signal)
   await faults.over()
@@ -89,7 +90,7 @@ export async function chaosRun(options: ChaosOptions): Promise<ChaosFigures> {
   calm.since = Date.now()
   stop.abort()
   const told = await loads
-  const findings = await judge(house, askings, { told, receiver, say })
+  const findings = await judge(chaos, askings, { told, receiver, say })
   return { seed, faults: faults.made, ...findings, ...ofClients(clients, tally), unsaid: faults.unsaid }
 }
 
@@ -114,7 +115,8 @@ interface Known {
   say: ChaosOptions['say']
 }
 
-async function judge(house: House, askings: Asking[], { told, receiver, say }: Known) {
+async function judge(chaos: ChaosCluster, askings: Asking[], { told, receiver, say }: Known) {
+  const { cluster } = chaos
   const findings: TaskFindings = { lost: [], double: [], stuck: [], badEvents: [], badWebhooks: [] }
   const all = await Promise.all(
     askings.map((asking, i) => judgeTasks(asking, told[i] ?? [], { receiver, findings })),
@@ -125,16 +127,16 @@ async function judge(house: House, askings: Asking[], { told, receiver, say }: K
       : [{ address: purse.address, paidInVain, told: told[i] ?? [], tasks: all[i] ?? [] }],
   )
   say('tasks, events and webhooks are looked through')
-  const payments = await judgePayments(house, payers)
+  const payments = await judgePayments(cluster, payers)
   say('and payments')
-  const every = [...house.gateways, ...house.agents]
+  const every = [...cluster.gateways, ...cluster.agents]
   const unhealthy: string[] = []
   const green = every.map(async (one) => {
     const isGreen = async () => (await healthOf(one)).status === 200
     if (!(await settled(isGreen, () => 0, greenWithinMs))) unhealthy.push(one.name)
   })
   await Promise.all(green)
-  const fell = every.flatMap(({ name, fell: times }) => (times === 0 ? [] : [`${name}: ${times}`]))
+  const fell = every.flatMap(({ name, unexpectedExits: times }) => (times === 0 ? [] : [`${name}: ${times}`]))
   const flat = told.flat()
   return {
     tasks: flat.length,
@@ -142,7 +144,7 @@ async function judge(house: House, askings: Asking[], { told, receiver, say }: K
     ...findings,
     ...payments,
     fell,
-    queued: await queued(house),
+    queued: await queued(chaos),
     unhealthy,
   }
 }
@@ -161,7 +163,7 @@ function sumOf(counts: Map<string, number>): number {
   return [...counts.values()].reduce((sum, one) => sum + one, 0)
 }
 
-async function queued({ url, servers }: House): Promise<number> {
+async function queued({ cluster: { url }, servers }: ChaosCluster): Promise<number> {
   const answer = await fetch(`${url}${agentPath}/.well-known/agent.json`)
   const { did } = (await answer.json()) as { did: string }
   const log = makeLog({ level: 'silent', name: 'chaos' })

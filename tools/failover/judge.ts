@@ -2,7 +2,7 @@ import { AgentClient, RpcError } from '@parley/client/internal/client'
 import type { WireTask } from '@parley/client/internal/wire'
 import { isTerminal } from '@parley/wire/model/task'
 import { atOnce, settled } from '../chaos/settled.ts'
-import type { House } from './house.ts'
+import type { FailoverCluster } from './cluster.ts'
 import type { Ledger, Told } from './load.ts'
 import { type Note, readNotes } from './notes.ts'
 import { patiently } from './patiently.ts'
@@ -29,16 +29,16 @@ const askedAtOnce = 4
 const patienceMs = 120_000
 
 /** What was acknowledged, against what the gateway knows of it and what the handlers noted. */
-export async function judge(house: House, ledger: Ledger): Promise<Findings> {
-  const { url, token } = house
+export async function judge(cluster: FailoverCluster, ledger: Ledger): Promise<Findings> {
+  const { url, token } = cluster
   const client = new AgentClient({ url, token })
   const states = await statesOf(client, ledger.told)
   // One that does not answer in time is left out, and named: then all are asked once more.
   const listed = await patiently(() => listedTasks(client))
-  const moved = await movedOf(house, ledger.told)
+  const moved = await movedOf(cluster, ledger.told)
   const ended: Record<string, number> = {}
   for (const state of states.values()) ended[state] = (ended[state] ?? 0) + 1
-  return { ended, moved, ...compare(ledger, states, listed, readNotes(house.notes)) }
+  return { ended, moved, ...compare(ledger, states, listed, readNotes(cluster.notes)) }
 }
 
 /** @param states of the tasks that have ended @param listed ids of the tasks of each message */
@@ -105,7 +105,7 @@ async function listedTasks(client: AgentClient): Promise<Map<string, string[]>> 
   return byMessage
 }
 
-async function movedOf({ url, token }: House, told: readonly Told[]): Promise<number> {
+async function movedOf({ url, token }: FailoverCluster, told: readonly Told[]): Promise<number> {
   let moved = 0
   const decided = told.flatMap(({ negotiationId }) => negotiationId ?? [])
   const triedFor = async (id: string) => {

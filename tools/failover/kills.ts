@@ -1,5 +1,5 @@
 import { setTimeout as wait } from 'node:timers/promises'
-import type { House, Packer } from './house.ts'
+import type { FailoverCluster, Packer } from './cluster.ts'
 import type { Ledger } from './load.ts'
 import type { Watch } from './watch.ts'
 
@@ -19,7 +19,7 @@ export interface Kill {
 }
 
 export interface KillsOptions {
-  house: House
+  cluster: FailoverCluster
   watch: Watch
   ledger: Ledger
   random: () => number
@@ -79,7 +79,7 @@ export class Kills {
     const { watch } = this.#options
     const { process, slug } = kill.agent
     const over = Promise.withResolvers<void>()
-    process.kill(over.promise)
+    void process.kill(over.promise)
     try {
       const until = kill.at + asideWithinMs
       while (watch.isAside(slug) !== true && Date.now() < until) await wait(lookMs)
@@ -94,10 +94,10 @@ export class Kills {
 
   /** The agent that took the last message that any could do, while another one could take its place. */
   async #winner(stop: AbortSignal): Promise<Packer | undefined> {
-    const { house, ledger } = this.#options
+    const { cluster, ledger } = this.#options
     for (;;) {
       const last = ledger.told.findLast(({ isForOne }) => !isForOne)
-      const free = house.agents.filter((agent) => !this.waiting.includes(agent))
+      const free = cluster.agents.filter((agent) => !this.waiting.includes(agent))
       const winner = free.find(({ slug }) => slug === last?.agent)
       if (winner !== undefined && free.length > 1) return winner
       if (stop.aborted && this.all.length > 0) return undefined

@@ -3,7 +3,7 @@ import { setTimeout as wait } from 'node:timers/promises'
 import { AgentClient, RpcError } from '@parley/client/internal/client'
 import type { Reply } from '@parley/client/internal/transport'
 import type { WireTask } from '@parley/client/internal/wire'
-import type { House, Packer } from './house.ts'
+import type { FailoverCluster, Packer } from './cluster.ts'
 
 /** A message that was acknowledged. */
 export interface Told {
@@ -57,7 +57,7 @@ export class Load {
   readonly #random: () => number
   readonly #under = new Set<Promise<void>>()
 
-  constructor({ url, agents, token }: House, random: () => number) {
+  constructor({ url, agents, token }: FailoverCluster, random: () => number) {
     this.#client = new AgentClient({ url, token, requestTimeoutMs })
     this.#agents = agents
     this.#random = random

@@ -1,7 +1,7 @@
 import { setTimeout as wait } from 'node:timers/promises'
 import { randomFrom } from '../chaos/plan.ts'
 import { settled } from '../chaos/settled.ts'
-import { type House, startHouse } from './house.ts'
+import { type FailoverCluster, startFailoverCluster } from './cluster.ts'
 import { type Findings, judge } from './judge.ts'
 import { type Kill, Kills } from './kills.ts'
 import { type Ledger, Load } from './load.ts'
@@ -14,7 +14,7 @@ export interface FailoverOptions {
   seconds: number
   /** Messages a second. Default 20. */
   rate?: number
-  /** See `startHouse`. */
+  /** See `startFailoverCluster`. */
   logs?: string | undefined
   say: (text: string) => void
   /** Ends the load early. */
@@ -32,17 +32,17 @@ const workWithinMs = 180_000
 /** Agents of one kind of task are killed under the load of messages that any of them can do; then every message is looked for. */
 export async function failoverRun(options: FailoverOptions): Promise<FailoverFigures> {
   const { seed, seconds, rate = 20, say, logs, signal } = options
-  await using house = await startHouse(logs)
-  await using watch = new Watch(house)
-  await known(house, watch)
-  const load = new Load(house, randomFrom(seed))
+  await using cluster = await startFailoverCluster(logs)
+  await using watch = new Watch(cluster)
+  await known(cluster, watch)
+  const load = new Load(cluster, randomFrom(seed))
   const { ledger } = load
-  const kills = new Kills({ house, watch, ledger, random: randomFrom(seed + 1), say })
+  const kills = new Kills({ cluster, watch, ledger, random: randomFrom(seed + 1), say })
   const looking = setInterval(() => kills.look(), 50)
   const [noMoreKills, noMoreLoad] = [new AbortController(), new AbortController()]
   const timer = setTimeout(() => noMoreKills.abort(), seconds * 1000)
   signal?.addEventListener('abort', () => noMoreKills.abort())
-  say(`a gateway and ${house.agents.length} agents are ready; ${rate} messages a second`)
+  say(`a gateway and ${cluster.agents.length} agents are ready; ${rate} messages a second`)
   try {
     const sending = load.run(rate, noMoreLoad.signal)
     // A load that fails ends the run.
@@ -58,7 +58,7 @@ export async function failoverRun(options: FailoverOptions): Promise<FailoverFig
     clearInterval(looking)
     for (const stop of [noMoreKills, noMoreLoad]) stop.abort()
   }
-  return { ...ledger, ...(await judge(house, ledger)), kills: kills.all }
+  return { ...ledger, ...(await judge(cluster, ledger)), kills: kills.all }
 }
 
 /** Each that was killed is sent what it alone can do, now and then, until it gets it. */
@@ -70,7 +70,7 @@ async function workAgain(kills: Kills, load: Load): Promise<void> {
   }
 }
 
-async function known({ agents }: House, watch: Watch): Promise<void> {
+async function known({ agents }: FailoverCluster, watch: Watch): Promise<void> {
   const count = () => agents.filter(({ slug }) => watch.isAside(slug) !== undefined).length
   const isSo = await settled(() => count() === agents.length, count, 60_000)
   if (!isSo) throw new Error('the registry does not know all agents')

@@ -1,5 +1,5 @@
 import { setTimeout as wait } from 'node:timers/promises'
-import type { House } from './house.ts'
+import type { FailoverCluster } from './cluster.ts'
 
 const everyMs = 100
 
@@ -9,7 +9,7 @@ export class Watch implements AsyncDisposable {
   readonly #stop = new AbortController()
   readonly #running: Promise<unknown>
 
-  constructor({ url, agents }: House) {
+  constructor({ url, agents }: FailoverCluster) {
     this.#running = Promise.all(agents.map(({ slug }) => this.#watch(`${url}/registry/agents/${slug}`, slug)))
   }
 

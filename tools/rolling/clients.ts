@@ -1,18 +1,10 @@
 import { randomUUID } from 'node:crypto'
-import { readFileSync } from 'node:fs'
-import path from 'node:path'
 import { setTimeout as wait } from 'node:timers/promises'
 import { request } from 'undici'
 
-interface Credentials {
-  client_id: string
-  client_secret: string
-  token_url: string
-}
-
 const clientsCount = 4
 
-/** Clients that send until they are told to end, and keep a record of what was acknowledged. */
+/** Clients that send until `end` and record the acknowledged tasks. */
 export class Clients {
   readonly #url: string
   readonly #token: string
@@ -28,22 +20,15 @@ export class Clients {
     this.#running = Array.from({ length: clientsCount }, () => this.#send())
   }
 
-  /** With the development client of the embedded OAuth server; waits until the agent is known at the gateway. */
-  static async start(url: string, dataDir: string): Promise<Clients> {
-    const { client_id, client_secret, token_url } = JSON.parse(
-      readFileSync(path.join(dataDir, 'dev-client.json'), 'utf8'),
-    ) as Credentials
-    const body = new URLSearchParams({ grant_type: 'client_credentials', client_id, client_secret })
-    const answer = (await (await fetch(token_url, { method: 'POST', body })).json()) as {
-      access_token: string
-    }
+  /** @param url of the agent at the gateway. Waits until the gateway serves its card. */
+  static async start(url: string, token: string): Promise<Clients> {
     for (let attempt = 0; attempt < 300; attempt += 1) {
       const card = await fetch(`${url}.well-known/agent.json`)
       await card.body?.cancel()
-      if (card.ok) return new Clients(url, answer.access_token)
+      if (card.ok) return new Clients(url, token)
       await wait(100)
     }
-    throw new Error('the agent does not come to the gateway')
+    throw new Error('the gateway does not know the agent')
   }
 
   async #send(): Promise<void> {
@@ -63,7 +48,7 @@ export class Clients {
     try {
       const answer = await request(this.#url, {
         method: 'POST',
-        // nginx closes idle connections when it is reloaded; a client that keeps them must be ready for that.
+        // nginx closes idle connections on reload, which would fail requests on kept connections.
         reset: true,
         headers: { authorization: `Bearer ${this.#token}`, 'content-type': 'application/json' },
         body: JSON.stringify({ jsonrpc: '2.0', id: '1', method, params }),
@@ -78,7 +63,7 @@ export class Clients {
     return undefined
   }
 
-  /** Stops them, and asks for every task until it has completed, at most half a minute. */
+  /** Stops the clients and polls every acknowledged task until it completes, for at most 30 s. */
   async end() {
     this.#over = true
     await Promise.all(this.#running)

@@ -1,23 +1,16 @@
 import { hasServers, startServers } from '@parley/tools/testing/agent-processes'
 import { test as base } from '@playwright/test'
-
-/** What the houses of a project stand on. */
-export interface Standing {
-  /** `full`: MongoDB and Redis, several processes of each kind. */
-  kind: 'embedded' | 'full'
-  /** Settings of one house: in `full` a database of its own, and the Redis that all share. */
-  newStore(): Record<string, string>
-}
+import type { Backends } from './harness/deployment.ts'
 
 interface Options {
   /** Set by the project. */
-  store: Standing['kind']
+  store: Backends['kind']
 }
 
-/** Playwright's `test`, with what the project stands on. The servers of `full` are started once for all its files. */
-export const test = base.extend<object, Options & { standing: Standing }>({
+/** Playwright's `test`, with the backends of the project. All files share the servers of `full`. */
+export const test = base.extend<object, Options & { backends: Backends }>({
   store: ['embedded', { option: true, scope: 'worker' }],
-  standing: [
+  backends: [
     async ({ store }, use) => {
       if (store === 'embedded') return use({ kind: store, newStore: () => ({}) })
       await using servers = await startServers()
@@ -28,7 +21,7 @@ export const test = base.extend<object, Options & { standing: Standing }>({
   ],
 })
 
-/** To be called at the top of each file: skips it in the project `full` where its servers are missing. */
-export function skippedWithoutServers(): void {
+/** Call it at the top of each file: in the project `full`, skips the file when the servers are not installed. */
+export function skipWithoutServers(): void {
   test.skip(({ store }) => store === 'full' && !hasServers, '(needs mongod, redis-server)')
 }

@@ -1,77 +1,81 @@
-import { mkdirSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs'
+import { mkdirSync, mkdtempSync, readFileSync, rmSync } from 'node:fs'
 import http from 'node:http'
 import { tmpdir } from 'node:os'
 import path from 'node:path'
-import { pathToFileURL } from 'node:url'
 import { freePort } from '@parley/tools/testing/port'
 import { expect } from '@playwright/test'
-import { ParleyProcess, parley } from './parley-process.ts'
-import { type Standing, skippedWithoutServers, test } from './standing.ts'
+import { skipWithoutServers, test } from './backends.ts'
+import type { Backends } from './harness/deployment.ts'
+import { ParleyProcess, parley } from './harness/parley-process.ts'
 
 test.describe.configure({ mode: 'serial' })
-skippedWithoutServers()
+skipWithoutServers()
 
 let folder: string
 let gatewayUrl: string
 let gateway: ParleyProcess
-let stranger: ParleyProcess | undefined
-/** Stands before the stranger's agent and sees all that reaches it. */
-let door: http.Server
-const seen: { method: string; url: string; authorization: string | undefined }[] = []
-/** Of a caller: for no server in particular, and for the stranger's agent alone. */
+let agent: ParleyProcess | undefined
+/** A proxy in front of the agent that records every request. */
+let proxy: http.Server
+const requests: { method: string; url: string; authorization: string | undefined }[] = []
+/** Tokens of a caller: without an audience, and for the external agent only. */
 let unbound: string
 let token: string
 let adminToken: string
 
-const inHouse = () => ({
-  cwd: path.join(folder, 'house'),
-  env: { DATA_DIR: '.parley', PUBLIC_URL: gatewayUrl },
-})
+const gatewayFolder = () => path.join(folder, 'gateway')
+const operator = (...args: string[]) =>
+  parley(args, {
+    cwd: gatewayFolder(),
+    env: {
+      PATH: process.env['PATH'],
+      HOME: process.env['HOME'],
+      DATA_DIR: '.parley',
+      PUBLIC_URL: gatewayUrl,
+    },
+  })
 
-test.beforeAll(async ({ standing }) => {
-  folder = mkdtempSync(path.join(tmpdir(), 'parley-stranger-'))
-  mkdirSync(path.join(folder, 'house'))
+test.beforeAll(async ({ backends }) => {
+  folder = mkdtempSync(path.join(tmpdir(), 'parley-external-'))
+  mkdirSync(gatewayFolder())
   const port = await freePort()
   gatewayUrl = `http://127.0.0.1:${port}`
-  gateway = await ParleyProcess.start(['gateway'], /^gateway +ready/m, {
-    cwd: path.join(folder, 'house'),
+  gateway = new ParleyProcess({
+    name: 'gateway',
+    args: ['gateway'],
+    readyOutput: /^gateway +ready/m,
+    cwd: gatewayFolder(),
+    port,
     env: {
       NODE_ENV: 'production',
       PARLEY_EMBEDDED_OAUTH: 'yes',
       REGISTRY_ALLOWED_HOSTS: '127.0.0.1',
       DATA_DIR: '.parley',
-      PORT: String(port),
-      ...standing.newStore(),
+      ...backends.newStore(),
     },
   })
-  const scoped = (scope: string) => parley(['token', '--operator', '--scope', scope], inHouse())
+  await gateway.start()
+  const scoped = (scope: string) => operator('token', '--operator', '--scope', scope)
   unbound = (await scoped('agent:read agent:write')).stdout.trim()
   adminToken = (await scoped('agent:admin')).stdout.trim()
 })
 test.afterAll(async () => {
-  await stranger?.[Symbol.asyncDispose]()
-  door?.closeAllConnections()
-  door?.close()
+  await agent?.[Symbol.asyncDispose]()
+  proxy?.closeAllConnections()
+  proxy?.close()
   await gateway?.[Symbol.asyncDispose]()
   if (folder) rmSync(folder, { recursive: true, force: true })
 })
 
-/** The agent of a second folder, on a machine of its own as far as the gateway can see. */
-async function startStranger(standing: Standing): Promise<void> {
-  const cwd = path.join(folder, 'outside')
-  mkdirSync(path.join(cwd, 'agents', 'hello'), { recursive: true })
-  const library = pathToFileURL(path.resolve('shared/agent/author/define-agent.ts')).href
-  writeFileSync(
-    path.join(cwd, 'agents', 'hello', 'agent.js'),
-    `import { defineAgent } from ${JSON.stringify(library)}
-     const skill = { id: 'greet', name: 'Greet', description: 'Greets people by their name' }
-     export default defineAgent({ name: 'hello', description: 'Greets', skills: [skill], handle: ({ text }) => 'Hello, ' + text })`,
-  )
-  const [port, front] = [await freePort(), await freePort()]
-  door = http
+/** Runs the agent in a second folder: for the gateway it is on another machine. */
+async function startAgent(backends: Backends): Promise<void> {
+  const cwd = path.join(folder, 'agent')
+  mkdirSync(cwd)
+  const [port, proxyPort] = [await freePort(), await freePort()]
+  proxy = http
     .createServer((request, response) => {
       const { method = '', url = '', headers } = request
-      seen.push({ method, url, authorization: headers.authorization })
+      requests.push({ method, url, authorization: headers.authorization })
       const onward = http.request({ host: '127.0.0.1', port, method, path: url, headers }, (answer) => {
         response.writeHead(answer.statusCode ?? 502, answer.headers)
         answer.pipe(response)
@@ -79,18 +83,22 @@ async function startStranger(standing: Standing): Promise<void> {
       onward.on('error', () => response.destroy())
       request.pipe(onward)
     })
-    .listen(front, '127.0.0.1')
-  const initial = readFileSync(path.join(folder, 'house', '.parley', 'oauth', 'initial-access-token'), 'utf8')
-  stranger = await ParleyProcess.start(['agent', 'agents/hello'], /registered at the gateway/, {
+    .listen(proxyPort, '127.0.0.1')
+  const initial = readFileSync(path.join(gatewayFolder(), '.parley', 'oauth', 'initial-access-token'), 'utf8')
+  agent = new ParleyProcess({
+    name: 'agent',
+    args: ['agent', path.join(import.meta.dirname, 'agents', 'hello')],
+    readyOutput: /registered at the gateway/,
     cwd,
+    port,
     env: {
       GATEWAY_URL: gatewayUrl,
       OAUTH_INITIAL_TOKEN: initial.trim(),
-      PORT: String(port),
-      PUBLIC_URL: `http://127.0.0.1:${front}`,
-      ...standing.newStore(),
+      PUBLIC_URL: `http://127.0.0.1:${proxyPort}`,
+      ...backends.newStore(),
     },
   })
+  await agent.start()
 }
 
 interface Answer {
@@ -123,19 +131,21 @@ const message = () => ({
 const operate = (action: string, body?: object) => ask(`/registry/agents/hello/${action}`, adminToken, body)
 const entry = async () =>
   (await (await fetch(`${gatewayUrl}/registry/agents/hello`)).json()) as Record<string, unknown>
-const bearers = () => new Set(seen.map(({ authorization }) => authorization))
-const workSeen = () => seen.filter(({ method, url }) => method === 'POST' && url === '/')
+const bearers = () => new Set(requests.map(({ authorization }) => authorization))
+const messages = () => requests.filter(({ method, url }) => method === 'POST' && url === '/')
 
-test('a stranger’s agent joins with proof, and is pending in production', async ({ standing }) => {
-  await startStranger(standing)
-  expect(stranger?.output).toContain('it gets no work before an operator admits it')
+test('an external agent registers with proof of its key and is pending in production', async ({
+  backends,
+}) => {
+  await startAgent(backends)
+  expect(agent?.output).toContain('it gets no work before an operator admits it')
   expect(await entry()).toMatchObject({ slug: 'hello', verified: true, admitted: false, status: 'ready' })
 })
 
-test('pending, it gets no work and sees nobody’s token', async () => {
+test('a pending agent gets no work and no tokens', async () => {
   const { token_resource: resource } = await entry()
   const scopes = ['--scope', 'agent:read agent:write', '--resource', String(resource)]
-  token = (await parley(['token', '--operator', ...scopes], inHouse())).stdout.trim()
+  token = (await operator('token', '--operator', ...scopes)).stdout.trim()
   const named = await rpc('message/send', message())
   expect([named.status, named.json.error?.code, named.json.error?.data['reason']]).toEqual([
     503,
@@ -150,7 +160,7 @@ test('pending, it gets no work and sees nobody’s token', async () => {
   })
   expect(unnamed.status).toBeGreaterThanOrEqual(400)
   expect(await (await fetch(`${gatewayUrl}/agent/skills`)).json()).toEqual({ skills: [], total: 0 })
-  expect(workSeen()).toEqual([])
+  expect(messages()).toEqual([])
   expect(bearers()).toEqual(new Set([undefined]))
 })
 
@@ -171,7 +181,7 @@ async function works(): Promise<void> {
   }).toPass({ intervals: [50] })
 }
 
-test('admitted, it gets no token that does not name it: 403 says how to get one', async () => {
+test('an admitted agent gets no token for another audience: 403 explains how to get one', async () => {
   for (const route of ['/agents/hello/', '/']) {
     const body = { jsonrpc: '2.0', id: '1', method: 'message/send', params: message() }
     const { status, json } = await ask(route, unbound, body)
@@ -180,22 +190,22 @@ test('admitted, it gets no token that does not name it: 403 says how to get one'
   expect(bearers()).toEqual(new Set([undefined]))
 })
 
-test('admitted, it works, and a token that names it reaches it with the call', async () => {
+test('an admitted agent works and receives the tokens for its audience', async () => {
   await works()
   expect(bearers()).toEqual(new Set([undefined, `Bearer ${token}`]))
 })
 
-test('set aside by the operator it gets nothing; released it works again', async () => {
+test('a quarantined agent gets nothing; after release it works again', async () => {
   expect((await operate('quarantine', { reason: 'looked at' })).json).toMatchObject({ quarantined: true })
-  const before = workSeen().length
+  const before = messages().length
   const refused = await rpc('message/send', message())
   expect([refused.status, refused.json.error?.data['reason']]).toEqual([503, 'quarantined'])
-  expect(workSeen()).toHaveLength(before)
+  expect(messages()).toHaveLength(before)
   expect((await operate('release')).json).toMatchObject({ quarantine: null })
   await works()
 })
 
-test('both stop in peace', async () => {
-  expect(await stranger?.stop()).toBe(0)
+test('gateway and agent exit with 0', async () => {
+  expect(await agent?.stop()).toBe(0)
   expect(await gateway.stop()).toBe(0)
 })

@@ -1,0 +1,17 @@
+import { setTimeout as wait } from 'node:timers/promises'
+import { defineAgent } from '@parley/agent'
+
+/** Yields as many parts as the number at the start of the text, five a second; the last one is its process id. */
+export default defineAgent({
+  name: 'worker',
+  description: 'Works',
+  concurrency: 2,
+  skills: [{ id: 'work', name: 'Work', description: 'Works' }],
+  async *handle({ text, signal }) {
+    for (let part = 0; part < Number.parseInt(text, 10); part += 1) {
+      await wait(200, undefined, { signal })
+      yield `part ${part} `
+    }
+    yield String(process.pid)
+  },
+})

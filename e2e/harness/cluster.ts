@@ -1,0 +1,140 @@
+import { mkdirSync, mkdtempSync, readFileSync, rmSync } from 'node:fs'
+import os from 'node:os'
+import path from 'node:path'
+import { ClientToken } from '@parley/kit/auth/client-token'
+import { freePort } from '@parley/tools/testing/port'
+import { Balancer } from './balancer.ts'
+import { admitOwn, readClient } from './operator.ts'
+import { ParleyProcess } from './parley-process.ts'
+
+type Settings = Record<string, string>
+
+/** An address in front of the gateways. */
+export interface FrontEnd extends AsyncDisposable {
+  url: string
+}
+
+export interface ClusterOptions {
+  gateways: number
+  /** Settings of all processes. */
+  settings?: Settings
+  gatewaySettings?: Settings
+  agentSettings?: Settings
+  /** Starts all gateways at the same time. Default: the first one alone, which creates the keys that all use. */
+  startsTogether?: boolean
+  /** Restarts processes that exit. */
+  restarts?: boolean
+  /** Folder for a log file per process. Default: each process collects its output. */
+  logs?: string | undefined
+  /** What clients and agents connect to. Default: the only gateway. */
+  frontEnd?: (ports: number[], folder: string) => Promise<FrontEnd>
+}
+
+export interface AgentOptions {
+  /** Name of the process. */
+  name: string
+  /** Folder of its `agent.ts`. */
+  source: string
+  /** Name of its DATA_DIR: processes with the same one are replicas. Default: `agent`. */
+  data?: string
+  settings?: Settings
+}
+
+/** Gateways with the embedded OAuth server, and unsupervised agents: each process can be killed and restarted alone. */
+export class Cluster implements AsyncDisposable {
+  /** Address of the front end. */
+  readonly url: string
+  readonly folder: string
+  readonly gateways: ParleyProcess[] = []
+  readonly agents: ParleyProcess[] = []
+  readonly #options: ClusterOptions
+  #resources: AsyncDisposableStack
+
+  private constructor(url: string, folder: string, options: ClusterOptions, resources: AsyncDisposableStack) {
+    this.url = url
+    this.folder = folder
+    this.#options = options
+    this.#resources = resources
+  }
+
+  static async start(options: ClusterOptions): Promise<Cluster> {
+    await using stack = new AsyncDisposableStack()
+    const folder = mkdtempSync(path.join(os.tmpdir(), 'parley-cluster-'))
+    stack.defer(() => rmSync(folder, { recursive: true, force: true }))
+    if (options.logs !== undefined) mkdirSync(options.logs, { recursive: true })
+    const ports = await Promise.all(Array.from({ length: options.gateways }, freePort))
+    const front = await options.frontEnd?.(ports, folder)
+    if (front !== undefined) stack.use(front)
+    const cluster = new Cluster(front?.url ?? `http://127.0.0.1:${ports[0]}`, folder, options, stack)
+    const all = ports.map((port, index) => cluster.#gateway(`gateway-${index + 1}`, port))
+    cluster.gateways.push(...all)
+    if (options.startsTogether !== true) await all.shift()?.start()
+    await Promise.all(all.map((gateway) => gateway.start()))
+    cluster.#resources = stack.move()
+    return cluster
+  }
+
+  /** DATA_DIR of the gateways. */
+  get dataDir(): string {
+    return path.join(this.folder, 'gateway')
+  }
+
+  /** With it an agent or a client registers at the embedded OAuth server. */
+  get initialToken(): string {
+    return readFileSync(path.join(this.dataDir, 'oauth', 'initial-access-token'), 'utf8').trim()
+  }
+
+  /** Starts a process of an agent. The agent gets no work before `admit`. */
+  async startAgent({ name, source, data = 'agent', settings }: AgentOptions): Promise<ParleyProcess> {
+    const agent = this.#process(name, ['agent', source], await freePort(), {
+      DATA_DIR: path.join(this.folder, data),
+      GATEWAY_URL: this.url,
+      OAUTH_INITIAL_TOKEN: this.initialToken,
+      ...this.#options.agentSettings,
+      ...settings,
+    })
+    this.agents.push(agent)
+    return agent.start()
+  }
+
+  admit(slug: string): Promise<void> {
+    return admitOwn(this.url, slug, this.dataDir)
+  }
+
+  /** Tokens of the development client. @param at the gateway that issues them; default: the front end */
+  developmentToken(at?: ParleyProcess): ClientToken {
+    const client = readClient(this.dataDir, 'dev-client.json')
+    const tokenUrl = at === undefined ? client.tokenUrl : `${at.url}/oauth2/token`
+    return new ClientToken({ ...client, tokenUrl, scope: 'agent:read agent:write' })
+  }
+
+  [Symbol.asyncDispose](): Promise<void> {
+    return this.#resources.disposeAsync()
+  }
+
+  #gateway(name: string, port: number): ParleyProcess {
+    return this.#process(name, ['gateway'], port, {
+      DATA_DIR: this.dataDir,
+      PUBLIC_URL: this.url,
+      REGISTRY_ALLOWED_HOSTS: '127.0.0.1',
+      ...this.#options.gatewaySettings,
+    })
+  }
+
+  #process(name: string, args: string[], port: number, env: Settings): ParleyProcess {
+    const { logs, restarts = false, settings } = this.#options
+    const logFile = logs === undefined ? undefined : path.join(logs, `${name}.log`)
+    return this.#resources.use(
+      new ParleyProcess({ name, args, port, env: { ...settings, ...env }, logFile, restarts }),
+    )
+  }
+}
+
+/** The balancer of the tests as front end. */
+export function balanced(options?: { healthChecks: boolean }) {
+  return async (ports: number[]): Promise<Balancer> => {
+    const balancer = await Balancer.start(options)
+    balancer.targets = ports
+    return balancer
+  }
+}

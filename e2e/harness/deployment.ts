@@ -1,0 +1,130 @@
+import { globSync, mkdtempSync, readFileSync, rmSync } from 'node:fs'
+import { tmpdir } from 'node:os'
+import path from 'node:path'
+import { setTimeout as wait } from 'node:timers/promises'
+import { freePorts } from '@parley/tools/testing/port'
+import { Balancer } from './balancer.ts'
+import { type CommandResult, ParleyProcess, parley, run } from './parley-process.ts'
+
+/** A gateway, a second gateway, and two processes of each agent. */
+const portsCount = 16
+const knownTimeoutMs = 60_000
+
+/** Where deployments under test store their data. */
+export interface Backends {
+  /** `embedded`: SQLite, one process of each kind. `full`: MongoDB and Redis, several processes of each kind. */
+  kind: 'embedded' | 'full'
+  /** Settings of one deployment: in `full` its own database, and the Redis that all share. */
+  newStore(): Record<string, string>
+}
+
+/**
+ * A supervised deployment: `npm start` with its own DATA_DIR. On the backends `full` it runs two gateways behind a balancer
+ * and two processes of each agent.
+ */
+export class Deployment {
+  /** The address for clients. */
+  readonly url: string
+  readonly dataDir: string
+  readonly #env: NodeJS.ProcessEnv
+  readonly #balancer: Balancer | undefined
+  readonly #process: ParleyProcess
+
+  private constructor(port: number, env: NodeJS.ProcessEnv, dataDir: string, balancer: Balancer | undefined) {
+    this.url = balancer?.url ?? `http://127.0.0.1:${port}`
+    this.dataDir = dataDir
+    this.#env = env
+    this.#balancer = balancer
+    const args = balancer === undefined ? [] : ['--', '--replicas', '2', '--gateways', '2']
+    this.#process = new ParleyProcess({
+      name: 'npm start',
+      command: ['npm', 'start', '--silent'],
+      args,
+      port,
+      env,
+      readyOutput: /^curl /m,
+    })
+    if (balancer !== undefined) balancer.targets = [port]
+  }
+
+  /** Resolves when `npm start` has printed its `curl` line and every gateway knows all agents. */
+  static async start(backends: Backends, settings: Record<string, string> = {}): Promise<Deployment> {
+    const dataDir = mkdtempSync(path.join(tmpdir(), 'parley-e2e-'))
+    const port = await freePorts(portsCount)
+    const balancer = backends.kind === 'full' ? await Balancer.start() : undefined
+    const { NODE_ENV: _tests, ...inherited } = process.env
+    const own = { DATA_DIR: dataDir, PORT: String(port), ...backends.newStore() }
+    const publicUrl = balancer === undefined ? {} : { PUBLIC_URL: balancer.url }
+    const env = { ...inherited, ...own, ...publicUrl, ...settings }
+    const deployment = new Deployment(port, env, dataDir, balancer)
+    try {
+      await deployment.startAgain()
+    } catch (error) {
+      await deployment.remove()
+      throw error
+    }
+    return deployment
+  }
+
+  /** After `stop`: with the data of the first start. */
+  async startAgain(): Promise<void> {
+    await this.#process.start()
+    if (this.#balancer === undefined) return
+    const gateways = [...this.output.matchAll(/^gateway +ready +(\S+)/gm)].map(([, url]) => url ?? '')
+    await Promise.all(gateways.map(untilAgentsAreReady))
+    this.#balancer.targets = gateways.map((url) => Number(new URL(url).port))
+  }
+
+  get output(): string {
+    return this.#process.output
+  }
+
+  /** The command that `npm start` prints for trying an agent. */
+  get curlLine(): string {
+    return /^curl .*$/m.exec(this.output)?.[0] ?? ''
+  }
+
+  /** Runs a command with the settings of the deployment. */
+  parley(...args: string[]): Promise<CommandResult> {
+    return parley(args, { env: this.#env })
+  }
+
+  shell(line: string): Promise<CommandResult> {
+    return run(['sh', '-c', line], { env: this.#env })
+  }
+
+  /** SIGTERM. Resolves with the exit code. */
+  stop(): Promise<number | null> {
+    return this.#process.stop()
+  }
+
+  /** Kills every process and deletes the data. */
+  async remove(): Promise<void> {
+    for (const pid of this.processes()) process.kill(pid, 'SIGKILL')
+    await this.#process[Symbol.asyncDispose]()
+    await this.#balancer?.[Symbol.asyncDispose]()
+    rmSync(this.dataDir, { recursive: true, force: true })
+  }
+
+  /** Ids of the running processes of this deployment. */
+  processes(): number[] {
+    return globSync('/proc/[0-9]*/environ').flatMap((file) => {
+      try {
+        const isOwn = readFileSync(file, 'utf8').includes(`DATA_DIR=${this.dataDir}`)
+        return isOwn ? [Number(file.split('/')[2])] : []
+      } catch {
+        return []
+      }
+    })
+  }
+}
+
+/** Gateways learn from each other within two seconds. */
+async function untilAgentsAreReady(gateway: string): Promise<void> {
+  for (const end = Date.now() + knownTimeoutMs; Date.now() < end; await wait(50)) {
+    const response = await fetch(`${gateway}/registry/agents`).catch(() => undefined)
+    const { agents = [] } = ((await response?.json()) ?? {}) as { agents?: { status: string }[] }
+    if (agents.length > 0 && agents.every(({ status }) => status === 'ready')) return
+  }
+  throw new Error(`${gateway} does not know all agents`)
+}
