@@ -110,7 +110,7 @@ test('an agent that is busy or failed of late gets the message when no other can
   const sky = await agent('sky', weather)
   const text = 'weather forecast for any city'
   const negotiation = { weights: { skill_match: 0.5, performance: 0.3, load: 0.2 } }
-  gateway().registry.measured(entryOf('sky'), { samples: 20, successShare: 0.01 })
+  gateway().registry.setMeasurements(entryOf('sky'), { samples: 20, successShare: 0.01 })
   gateway().registry.heartbeat(entryOf('sky'), { queueDepth: 1000 })
   const taken = await call('message/send', saying(text, {}, { negotiation }))
   expect([taken.headers.get('x-agent'), sky.sent().length]).toEqual(['sky', 1])
@@ -123,7 +123,7 @@ test('an agent that is busy or failed of late gets the message when no other can
 test('a paid agent is no substitute for a free one that matches better and failed of late', async () => {
   const sky = await agent('sky', weather)
   const oracle = await agent('oracle', 'Weather forecast for a city, with a report', paid)
-  gateway().registry.measured(entryOf('sky'), { samples: 20, successShare: 0.01 })
+  gateway().registry.setMeasurements(entryOf('sky'), { samples: 20, successShare: 0.01 })
   const negotiation = { weights: { skill_match: 0.5, performance: 0.5 } }
   const taken = await call('message/send', saying('weather forecast for any city', {}, { negotiation }))
   expect([taken.headers.get('x-agent'), sky.sent().length, oracle.calls]).toEqual(['sky', 1, []])

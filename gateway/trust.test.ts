@@ -9,7 +9,7 @@ import type { JsonObject } from '@parley/wire/model/task'
 import { afterEach, beforeEach, expect, test } from 'vitest'
 import { type GatewayApp, startGatewayApp } from './app.ts'
 import { gatewayConfig } from './config.ts'
-import type { Announcement } from './registry/registry.ts'
+import type { Announcement } from './registry/entry.ts'
 
 let folder: string
 let gateway: GatewayApp | undefined

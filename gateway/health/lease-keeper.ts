@@ -210,6 +210,6 @@ export class LeaseKeeper implements AsyncDisposable {
     if (this.#stopped.signal.aborted) return
     if (wasEjected) await this.#options.probed?.(id, answers)
     // The agent may have moved during the probe.
-    if (answers && registry.find(id)?.url === entry.url) registry.answered(id)
+    if (answers && registry.find(id)?.url === entry.url) registry.probeSucceeded(id)
   }
 }

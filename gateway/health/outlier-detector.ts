@@ -192,7 +192,7 @@ export class OutlierDetector implements Disposable {
       if (entry === undefined || stats === undefined) {
         this.#stats.delete(id)
         this.#failing.delete(id)
-      } else this.#registry.measured(id, this.#measurements(stats, entry))
+      } else this.#registry.setMeasurements(id, this.#measurements(stats, entry))
     }
     this.#changed.clear()
   }

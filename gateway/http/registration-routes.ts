@@ -12,7 +12,7 @@ import type { AgentRegistration } from '../registration/registration.ts'
 import type { AgentEntry } from '../registry/entry.ts'
 import { lookAlikes, requireDistinct } from '../registry/look-alikes.ts'
 import { revisionOf } from './entry-out.ts'
-import { agentNotFound, detailOf, type RegistryRoutes } from './registry-routes.ts'
+import { agentNotFoundError, entryDetailWithProof, type RegistryRoutes } from './registry-routes.ts'
 
 type Request = FastifyRequest<{ Params: { id: string } }>
 
@@ -21,18 +21,18 @@ const quarantine = z.object({ reason: z.string().max(500).default('set aside by 
 
 /**
  * `POST /registry/agents`, `DELETE /registry/agents/{id}` and the operator's `/admit`, `/quarantine`, `/release`; what
- * each did, and who was refused, is told to the audit log.
+ * each did, and who was refused, is audited to the audit log.
  */
 export function addRegistrationRoutes(
   app: FastifyInstance,
   routes: RegistryRoutes & { joining: AgentRegistration },
 ): void {
   const { registry, joining } = routes
-  const told = (action: string) => ({ config: { audit: action } })
-  app.post('/registry/agents', told('registry.register'), async (request, reply) => {
+  const audited = (action: string) => ({ config: { audit: action } })
+  app.post('/registry/agents', audited('registry.register'), async (request, reply) => {
     requireJson(request)
-    const caller = await callerOf(routes, request)
-    const body = bytesOf(request)
+    const caller = await authenticate(routes, request)
+    const body = bodyOf(request)
     const { url, replicaId } = parseParams(registrationIn, parseJson(body))
     request.auditTarget = url
     requireScope(caller, 'agent:write')
@@ -45,22 +45,28 @@ export function addRegistrationRoutes(
       ...(replicaId !== undefined && { replicaId }),
     })
     request.auditTarget = `${entry.slug} at ${entry.url}`
-    return reply.code(isNew ? 201 : 200).send(await detailOf(routes, entry))
+    return reply.code(isNew ? 201 : 200).send(await entryDetailWithProof(routes, entry))
   })
-  app.delete<{ Params: { id: string } }>('/registry/agents/:id', told('registry.leave'), async (request) => {
-    const caller = await callerOf(routes, request)
-    const operator = mayUse(caller, 'agent:admin')
-    if (!operator) requireScope(caller, 'agent:write')
-    const entry = operator ? registry.findIncludingLeft(request.params.id) : registry.find(request.params.id)
-    if (entry === undefined || !(operator || entry.owner === caller.id)) throw agentNotFound()
-    // One whose folder was taken away, or whose machine is gone, is the operator's to forget.
-    if (entry.origin === 'supervised' && !(operator && entry.status === 'unreachable')) throw isSupervised()
-    // The operator forgets it altogether; of one that leaves by itself, what was decided is kept.
-    const { replicaId } = parseParams(leavingIn, request.query)
-    if (replicaId !== undefined) await registry.leaveAs(entry.id, replicaId)
-    else await (operator ? registry.remove(entry.id) : registry.leave(entry.id))
-    return { success: true, id: entry.id, slug: entry.slug }
-  })
+  app.delete<{ Params: { id: string } }>(
+    '/registry/agents/:id',
+    audited('registry.leave'),
+    async (request) => {
+      const caller = await authenticate(routes, request)
+      const operator = mayUse(caller, 'agent:admin')
+      if (!operator) requireScope(caller, 'agent:write')
+      const entry = operator
+        ? registry.findIncludingLeft(request.params.id)
+        : registry.find(request.params.id)
+      if (entry === undefined || !(operator || entry.owner === caller.id)) throw agentNotFoundError()
+      // One whose folder was taken away, or whose machine is gone, is the operator's to forget.
+      if (entry.origin === 'supervised' && !(operator && entry.status === 'unreachable')) throw isSupervised()
+      // The operator forgets it altogether; of one that leaves by itself, what was decided is kept.
+      const { replicaId } = parseParams(leavingIn, request.query)
+      if (replicaId !== undefined) await registry.leaveReplica(entry.id, replicaId)
+      else await (operator ? registry.remove(entry.id) : registry.leave(entry.id))
+      return { success: true, id: entry.id, slug: entry.slug }
+    },
+  )
   addOperatorRoutes(app, routes)
 }
 
@@ -72,47 +78,47 @@ function addOperatorRoutes(app: FastifyInstance, routes: RegistryRoutes): void {
   ) => {
     const options = { config: { audit: `registry.${action}` } }
     app.post<{ Params: { id: string } }>(`/registry/agents/:id/${action}`, options, async (request) => {
-      const caller = await callerOf(routes, request, 'agent:admin')
+      const caller = await authenticate(routes, request, 'agent:admin')
       const entry = registry.findIncludingLeft(request.params.id)
-      if (entry === undefined) throw agentNotFound()
+      if (entry === undefined) throw agentNotFoundError()
       const changed = await change(entry, caller.id, request)
       const alike = action === 'admit' ? lookAlikes(changed, registry.all()) : []
-      return { ...(await detailOf(routes, changed)), ...lookAlikesOut(alike) }
+      return { ...(await entryDetailWithProof(routes, changed)), ...lookAlikesOut(alike) }
     })
   }
   operate('admit', ({ id }, by, request) => {
-    const { revision: seen, own } = parseParams(admission, given(request))
-    const isSeen = (entry: AgentEntry) => {
+    const { revision: seen, own } = parseParams(admission, optionalBody(request))
+    const isExpected = (entry: AgentEntry) => {
       requireDistinct(entry, registry.all())
       return seen === undefined || revisionOf(entry) === seen
     }
-    return registry.admit(id, by, { isSeen, own })
+    return registry.admit(id, by, { isExpected, own })
   })
   operate('quarantine', ({ id }, by, request) => {
-    const { reason } = parseParams(quarantine, given(request))
+    const { reason } = parseParams(quarantine, optionalBody(request))
     return registry.quarantine(id, by, reason)
   })
   operate('release', ({ id }) => registry.release(id))
 }
 
-async function callerOf(
+async function authenticate(
   { authenticator }: RegistryRoutes,
   request: FastifyRequest,
   scope?: Scope,
 ): Promise<Caller> {
-  const caller = await authenticator.authenticate(request.headers, bytesOf(request))
+  const caller = await authenticator.authenticate(request.headers, bodyOf(request))
   request.callerId = caller.id
   if (scope !== undefined) requireScope(caller, scope)
   return caller
 }
 
 /** A body that need not be there. */
-function given(request: FastifyRequest): unknown {
-  const body = bytesOf(request)
+function optionalBody(request: FastifyRequest): unknown {
+  const body = bodyOf(request)
   return body.byteLength === 0 ? {} : parseJson(body)
 }
 
-function bytesOf(request: FastifyRequest): Uint8Array {
+function bodyOf(request: FastifyRequest): Uint8Array {
   return (request.body as Uint8Array | undefined) ?? new Uint8Array()
 }
 

@@ -23,11 +23,11 @@ export interface RegistryRoutes {
   onHeartbeat?: (id: string, before: Load, now: Load, outcomes: readonly TaskOutcome[]) => void
 }
 
-const word = z.string().max(256)
+const searchText = z.string().max(256)
 const listQuery = z.object({
-  q: word.optional(),
-  skill: word.optional(),
-  tag: word.optional(),
+  q: searchText.optional(),
+  skill: searchText.optional(),
+  tag: searchText.optional(),
   status: z.enum([...agentStatuses, 'left']).optional(),
   limit: z.coerce.number().int().min(1).max(1000).default(100),
   cursor: z.string().max(256).optional(),
@@ -38,9 +38,9 @@ export function addRegistryRoutes(app: FastifyInstance, routes: RegistryRoutes):
   const { registry, gatewayUrl, proofOf } = routes
   app.get('/registry/agents', async (request, reply) => {
     const query = parseParams(listQuery, request.query)
-    const found = await foundFor(routes, request, query)
+    const matches = await searchFor(routes, request, query)
     const from = query.cursor === undefined ? '' : slugOfCursor(query.cursor)
-    const rest = found.filter(({ slug }) => slug > from)
+    const rest = matches.filter(({ slug }) => slug > from)
     const page = rest.slice(0, query.limit)
     const last = page.at(-1)
     const cursor = last !== undefined && rest.length > page.length ? cursorOf(last.slug) : undefined
@@ -48,20 +48,20 @@ export function addRegistryRoutes(app: FastifyInstance, routes: RegistryRoutes):
     const agents = await Promise.all(
       page.map(async (entry) => ({ ...entrySummary(entry, gatewayUrl), proof: await proofOf(entry) })),
     )
-    return entryListOut(agents, found.length, cursor)
+    return entryListOut(agents, matches.length, cursor)
   })
   app.get<{ Params: { id: string } }>('/registry/agents/:id', async (request) => {
     const entry = registry.find(request.params.id)
-    if (entry === undefined) throw agentNotFound()
-    return detailOf(routes, entry)
+    if (entry === undefined) throw agentNotFoundError()
+    return entryDetailWithProof(routes, entry)
   })
   app.put<{ Params: { id: string } }>('/registry/agents/:id/heartbeat', async (request) => {
-    const caller = await ownerOf(routes, request)
+    const caller = await authenticateOwner(routes, request)
     const bytes = (request.body as Uint8Array | undefined) ?? new Uint8Array()
     const { outcomes = [], replicaId, ...load } = parseParams(heartbeatIn, parseJson(bytes))
     const entry = await registry.findOrSync(request.params.id, replicaId)
     // Another's is a missing one.
-    if (entry === undefined || entry.owner !== caller) throw agentNotFound()
+    if (entry === undefined || entry.owner !== caller) throw agentNotFoundError()
     const renewed = registry.heartbeat(entry.id, withoutUndefined(load) as Load, replicaId)
     routes.onHeartbeat?.(
       entry.id,
@@ -79,7 +79,7 @@ function unrated(outcomes: readonly TaskOutcome[]): TaskOutcome[] {
 }
 
 /** Those that left are for operators, who may forget them. */
-async function foundFor(
+async function searchFor(
   { registry, authenticator }: RegistryRoutes,
   request: FastifyRequest,
   { status, ...query }: z.infer<typeof listQuery>,
@@ -93,20 +93,23 @@ async function foundFor(
 }
 
 /** One entry in full, with the gateway's proof. */
-export async function detailOf({ gatewayUrl, proofOf }: RegistryRoutes, entry: AgentEntry) {
+export async function entryDetailWithProof({ gatewayUrl, proofOf }: RegistryRoutes, entry: AgentEntry) {
   return { ...entryDetail(entry, gatewayUrl), proof: await proofOf(entry) }
 }
 
 /** Who may speak for agents of its own. */
-async function ownerOf({ authenticator }: RegistryRoutes, request: FastifyRequest): Promise<string> {
+async function authenticateOwner(
+  { authenticator }: RegistryRoutes,
+  request: FastifyRequest,
+): Promise<string> {
   const caller = await authenticator.authenticate(request.headers, request.body as Uint8Array | undefined)
   request.callerId = caller.id
   requireScope(caller, 'agent:write')
   return caller.id
 }
 
-export const agentNotFound = () =>
-  new ParleyError('NotFound', { message: 'Agent not found', data: { reason: 'agent' } })
+export const agentNotFoundError = () =>
+  new ParleyError('NotFound', { message: 'Agent not matches', data: { reason: 'agent' } })
 
 const cursorOf = (slug: string) => Buffer.from(slug).toString('base64url')
 
@@ -117,8 +120,8 @@ function slugOfCursor(cursor: string): string {
   throw new ParleyError('InvalidParams', { data: { issues } })
 }
 
-type Given<T> = { [K in keyof T]?: Exclude<T[K], undefined> }
+type Defined<T> = { [K in keyof T]?: Exclude<T[K], undefined> }
 
-function withoutUndefined<T extends object>(object: T): Given<T> {
-  return Object.fromEntries(Object.entries(object).filter(([, value]) => value !== undefined)) as Given<T>
+function withoutUndefined<T extends object>(object: T): Defined<T> {
+  return Object.fromEntries(Object.entries(object).filter(([, value]) => value !== undefined)) as Defined<T>
 }

@@ -4,7 +4,7 @@ import { ParleyError } from '@parley/wire/errors'
 import type { FastifyInstance } from 'fastify'
 import type { Registry } from '../registry/registry.ts'
 import type { Claims } from '../store/claims.ts'
-import { agentNotFound } from './registry-routes.ts'
+import { agentNotFoundError } from './registry-routes.ts'
 
 export interface SignatureRoutes {
   registry: Registry
@@ -38,7 +38,7 @@ export function addSignatureRoutes(app: FastifyInstance, routes: SignatureRoutes
     requireScope(caller, 'agent:write')
     const { id, hash } = request.params
     const entry = await registry.findOrSync(id)
-    if (entry === undefined || entry.owner !== caller.id) throw agentNotFound()
+    if (entry === undefined || entry.owner !== caller.id) throw agentNotFoundError()
     if (!entry.admitted) throw notAdmitted()
     if (!hashForm.test(hash)) {
       const issues = [{ path: 'hash', message: 'must be a SHA-256 in base64url' }]

@@ -1,15 +1,15 @@
 import { ParleyError } from '@parley/wire/errors'
-import type { AgentEntry } from './entry.ts'
+import type { AgentEntry, NewEntryFields } from './entry.ts'
 
 type Admission = Pick<AgentEntry, 'admitted' | 'admittedBy'>
 type Facts = Admission & Pick<AgentEntry, 'url' | 'verified'>
 
-/** How an agent was admitted that nobody looked at: the registry was open. */
+/** `admittedBy` of an agent that was admitted because the registry is open. */
 export const byOpenRegistry = 'open'
 
 /**
- * Whether an agent that registers may be given work. An operator's word counts at once; who was admitted before stays so
- * where it is, and elsewhere when it proved its key both times.
+ * Admission of an agent that registers. Admission by an operator applies immediately. An existing admission is kept at
+ * the same address, and at another one if the agent proved its key both times.
  */
 export function admission(known: Facts | undefined, next: Facts): Admission {
   if (next.admitted && next.admittedBy !== byOpenRegistry) return { admitted: true }
@@ -20,36 +20,40 @@ export function admission(known: Facts | undefined, next: Facts): Admission {
     : { admitted: true, admittedBy: known.admittedBy }
 }
 
-/** What is left of an admission at a start: that of an open registry ends when the registry is closed. */
+/** Whether an admission survives a restart: that of an open registry ends when the registry is closed. */
 export function stillAdmitted({ admitted, admittedBy }: Admission, open: boolean): boolean {
   return admitted && (open || admittedBy !== byOpenRegistry)
 }
 
-/** A new process of a supervised agent starts without the ejection of the one before it; what an operator decided stays. */
-export function withoutEjection<T extends Partial<Pick<AgentEntry, 'quarantine'>>>(
-  known: T,
+/**
+ * A new process of a supervised agent starts without the ejection of its predecessor. An operator's quarantine remains.
+ */
+export function withoutEjection(
+  known: NewEntryFields & Partial<AgentEntry>,
   { origin }: Pick<AgentEntry, 'origin'>,
-): T {
+): NewEntryFields & Partial<AgentEntry> {
   if (origin !== 'supervised' || known.quarantine === undefined || known.quarantine.by !== undefined)
     return known
   const { quarantine: _, ...rest } = known
-  return rest as T
+  return rest
 }
 
-/** A person decided something about it, which must not be lost when it goes and comes again. */
-export function isDecided(entry: Pick<AgentEntry, 'admitted' | 'admittedBy' | 'quarantine'>): boolean {
+/** Whether an operator decided about the agent. Such an entry is kept when the agent leaves. */
+export function hasOperatorDecision(
+  entry: Pick<AgentEntry, 'admitted' | 'admittedBy' | 'quarantine'>,
+): boolean {
   return entry.quarantine !== undefined || (entry.admitted && entry.admittedBy !== byOpenRegistry)
 }
 
-/** The open registry let it in: nobody has looked at it, and nothing that it claims binds others. */
+/** Whether the agent was admitted only because the registry is open. Its claims are not trusted. */
 export function isUnvetted({ origin, admittedBy }: Pick<AgentEntry, 'origin' | 'admittedBy'>): boolean {
   return origin === 'registered' && admittedBy === byOpenRegistry
 }
 
-/** Completed tasks from which on an unverified agent has evidence of its own. */
+/** Number of completed tasks from which an unverified agent is no longer a newcomer. */
 const tasksOfEvidence = 20
 
-/** Unverified, and the gateway has seen fewer than 20 tasks of it completed: nothing but its own words speaks for it. */
+/** Whether the agent is unverified and this gateway has seen fewer than 20 of its tasks completed. */
 export function isNewcomer({
   origin,
   verified,
@@ -60,16 +64,17 @@ export function isNewcomer({
 }
 
 /**
- * It proved its key, was admitted, and no operator set it aside. One that failed again and again gets no new work, but its
- * callers still come for their tasks.
+ * Whether the agent may introspect tokens: its key is proven, it is admitted and not quarantined by an operator. An
+ * ejected agent may, because it still serves requests for existing tasks.
  */
 export function checksTokens(entry: Pick<AgentEntry, 'verified' | 'admitted' | 'quarantine'>): boolean {
   return entry.verified && entry.admitted && entry.quarantine?.by === undefined
 }
 
 /**
- * Run by a third party: neither started by the supervisor nor declared by an operator to belong to this deployment, which
- * needs a proven key. Callers' tokens are not forwarded to external agents unless they name the agent.
+ * Whether a third party runs the agent: it is neither supervised nor declared by an operator as part of this
+ * deployment, which requires a proven key. Callers' tokens are forwarded to external agents only if they name the
+ * agent.
  */
 export function isExternal(
   entry: Pick<AgentEntry, 'origin' | 'own' | 'verified' | 'admitted' | 'admittedBy'>,
@@ -78,16 +83,19 @@ export function isExternal(
   return !(entry.own === true && entry.verified && entry.admitted && entry.admittedBy !== byOpenRegistry)
 }
 
-/** As what an operator admits an agent. */
-export interface Admitting {
-  /** Whether it is still what the operator looked at. */
-  isSeen?: (entry: AgentEntry) => boolean
-  /** This deployment runs it, which only an agent with a proven key can show. */
+/** Options of an operator's admission. */
+export interface AdmissionOptions {
+  /** Whether the entry is still the one that the operator reviewed. */
+  isExpected?: (entry: AgentEntry) => boolean
+  /** Declares the agent as part of this deployment. Requires a proven key. */
   own?: boolean
 }
 
-/** @throws ParleyError Conflict for `own` without a proven key */
-export function isAdmittedAs(entry: AgentEntry, { isSeen, own = false }: Admitting): boolean {
+/**
+ * Whether the entry may be admitted.
+ * @throws ParleyError Conflict for `own` without a proven key
+ */
+export function checkAdmission(entry: AgentEntry, { isExpected, own = false }: AdmissionOptions): boolean {
   if (own && !entry.verified) {
     throw new ParleyError('Conflict', {
       message:
@@ -95,5 +103,5 @@ export function isAdmittedAs(entry: AgentEntry, { isSeen, own = false }: Admitti
       data: { reason: 'not_verified' },
     })
   }
-  return isSeen?.(entry) ?? true
+  return isExpected?.(entry) ?? true
 }

@@ -8,7 +8,7 @@ import { z } from 'zod'
 const line = z.string().max(512)
 const text = z.string().max(16_384)
 
-/** What the registry reads of a card; the whole card is kept as it came. */
+/** The fields of a card that the registry reads. The whole card is stored unchanged. */
 const card = z.looseObject({
   name: line.min(1),
   description: text.default(''),
@@ -24,7 +24,7 @@ export interface ReadCard {
   card: JsonObject
 }
 
-/** @throws ParleyError InvalidParams when it is not the card of an agent. */
+/** @throws ParleyError InvalidParams if the object is not an agent card */
 export function readCard(json: JsonObject): ReadCard {
   const parsed = card.safeParse(json)
   if (!parsed.success) {
@@ -42,7 +42,7 @@ export function readCard(json: JsonObject): ReadCard {
   }
 }
 
-/** Cards of the reference implementation have no `did`: it is the URI of an extension. */
+/** Cards of the reference implementation have no `did`; it is the URI of an extension. */
 function extensionDid({ capabilities }: JsonObject): string | undefined {
   const extensions = isObject(capabilities) ? capabilities['extensions'] : undefined
   if (!Array.isArray(extensions)) return undefined

@@ -3,7 +3,8 @@ import os from 'node:os'
 import path from 'node:path'
 import { openDatabase } from '@parley/kit/database/sqlite/database'
 import { afterEach, beforeEach, expect, test } from 'vitest'
-import { type Announcement, Registry } from './registry.ts'
+import type { Announcement } from './entry.ts'
+import { Registry } from './registry.ts'
 import type { RegistryOptions } from './registry-options.ts'
 import { registryMigrations, SqliteRegistryStore } from './registry-sqlite.ts'
 
@@ -33,14 +34,14 @@ const agent = (name: string, port: number, origin: Announcement['origin'] = 'sup
   admitted: true,
 })
 
-/** The store, with the entries of an earlier life that ended well: of the supervisor's agents `ours` and `theirs`. */
+/** A store with the entries of an earlier run that stopped cleanly: the supervised agents `ours` and `theirs`. */
 async function stored() {
   const database = stack.use(await openDatabase(path.join(folder, 'gateway.db'), registryMigrations))
   const store = new SqliteRegistryStore(database)
   const registry = await Registry.open(store, { now: () => longAgo })
   for (const [at, name] of ['ours', 'theirs'].entries()) {
     const { id } = await registry.register(agent(name, 7401 + at))
-    registry.processGone(id, undefined, 'unreachable')
+    registry.replicaEnded(id, undefined, 'unreachable')
   }
   await registry.flush()
   return store
@@ -54,10 +55,10 @@ async function later(store: SqliteRegistryStore, options: RegistryOptions = {}) 
   return { registry, statusOf, pass: (ms: number) => (clock += ms) }
 }
 
-test('an agent of an earlier life that is run again is being started; one that is not is unreachable', async () => {
+test('after a restart, an agent that is supervised again is starting; any other one is unreachable', async () => {
   const { registry, statusOf, pass } = await later(await stored())
   expect([statusOf('ours'), statusOf('theirs')]).toEqual(['starting', 'unreachable'])
-  // However long ago it was seen last.
+  // Regardless of when it was last seen.
   pass(registry.leaseMs)
   expect(registry.expireLeases()).toEqual([])
   expect(statusOf('ours')).toBe('starting')
@@ -66,7 +67,7 @@ test('an agent of an earlier life that is run again is being started; one that i
   expect(registry.find('ours')).toMatchObject({ status: 'ready', url: 'http://127.0.0.1:7405' })
 })
 
-test('one that does not come for three leases is unreachable, until it comes', async () => {
+test('an agent that does not start within three leases is unreachable until it starts', async () => {
   const { registry, statusOf, pass } = await later(await stored())
   pass(3 * registry.leaseMs)
   expect(registry.expireLeases().map(({ slug }) => slug)).toEqual(['ours'])
@@ -75,15 +76,15 @@ test('one that does not come for three leases is unreachable, until it comes', a
   expect(statusOf('ours')).toBe('ready')
 })
 
-test('a heartbeat before the agent is entered does not send its callers to the address of its earlier life', async () => {
+test('a late heartbeat before registration does not route callers to the old address', async () => {
   const { registry, statusOf } = await later(await stored())
   const { id } = registry.find('ours') ?? { id: '' }
   registry.heartbeat(id, { queueDepth: 3 })
-  registry.answered(id)
+  registry.probeSucceeded(id)
   expect(registry.find('ours')).toMatchObject({ status: 'starting', load: { queueDepth: 3 } })
   await registry.register(agent('ours', 7405))
-  registry.processGone(id, undefined, 'starting')
-  // Sent before its process ended.
+  registry.replicaEnded(id, undefined, 'starting')
+  // Sent before the process ended.
   registry.heartbeat(id, {})
   expect(statusOf('ours')).toBe('starting')
 })
@@ -93,7 +94,7 @@ test.each<[string, (registry: Registry, id: string) => Promise<unknown>]>([
   ['admitted', (registry, id) => registry.admit(id, 'operator')],
   ['quarantined', (registry, id) => registry.quarantine(id, 'operator', 'lies')],
   ['released', (registry, id) => registry.release(id)],
-])('signs of life that come while it is written that the agent is %s are kept', async (_what, change) => {
+])('heartbeats during the write that the agent is %s are not lost', async (_what, change) => {
   const store = await stored()
   const { registry, statusOf, pass } = await later(store)
   const { id } = await registry.register(agent('stranger', 7409, 'registered'))

@@ -1,15 +1,15 @@
 import type { AgentEntry } from './entry.ts'
 
-/** The entries in memory, found by id, slug, DID and address. An entry is never changed in place, only replaced. */
+/** In-memory index of the entries by id, slug, DID and address. Entries are immutable and replaced as a whole. */
 export class EntryIndex {
   readonly #byId = new Map<string, AgentEntry>()
   readonly #idOfSlug = new Map<string, string>()
   readonly #idOfDid = new Map<string, string>()
   readonly #idOfUrl = new Map<string, string>()
-  /** Ids by slug, kept until a slug comes or goes: a heartbeat changes an entry, not the order. */
+  /** Ids ordered by slug. Cached until a slug is added or removed; heartbeats do not invalidate it. */
   #ordered: string[] | undefined
 
-  /** Told of every entry as it is now, and of those that are gone by their id alone. */
+  /** Called with every changed entry, or with undefined for a removed one. */
   changed: (id: string, entry: AgentEntry | undefined) => void = () => {}
 
   constructor(entries: readonly AgentEntry[]) {
@@ -77,7 +77,7 @@ export class EntryIndex {
     this.changed(id, undefined)
   }
 
-  /** Two agents of the supervisor may have had the same port one after the other. */
+  /** Two supervised agents may have used the same port one after the other. */
   #forgetUrls(entry: AgentEntry): void {
     for (const url of urlsOf(entry)) if (this.#idOfUrl.get(url) === entry.id) this.#idOfUrl.delete(url)
   }

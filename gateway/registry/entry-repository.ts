@@ -4,29 +4,29 @@ import type { AgentEntry } from './entry.ts'
 import { EntryIndex } from './entry-index.ts'
 import { EntryChanged, type RegistryStore, type Signs, type StoredEntry } from './store.ts'
 
-/** Gateways that change the same entry at once each get their turn well before. */
+/** Enough for many gateways that change the same entry concurrently. */
 const attemptsMax = 20
 
-/** What only memory knows of an entry's signs. */
-interface Unsaved {
+/** Replica changes of an entry that are not in the store yet. */
+interface UnsavedReplicas {
   heard: Set<string>
   gone: Set<string>
 }
 
 /**
- * The entries in memory and in the store. A change that must not be lost is computed from what is in memory and written
- * against the revision that memory has: where another gateway was quicker, what it wrote is read, and the change computed
- * again. Signs of life are written later, and may be lost.
+ * The registry entries, in memory and in the store. Durable changes are computed from memory and written with
+ * optimistic concurrency control: if another gateway changed the entry, its changes are read and the change is computed
+ * again. Lease and load updates are written later and may be lost.
  */
 export class EntryRepository {
   readonly index: EntryIndex
   readonly #store: RegistryStore
   readonly #revisions = new Map<string, number>()
-  readonly #unsaved = new Map<string, Unsaved>()
-  /** Changes one after another: two that want the same slug must not both find it free. */
-  #turn: Promise<unknown> = Promise.resolve()
-  /** Told after each durable change that was made here. */
-  written: () => void = () => {}
+  readonly #unsaved = new Map<string, UnsavedReplicas>()
+  /** Serializes changes, so that two registrations cannot take the same slug. */
+  #queue: Promise<unknown> = Promise.resolve()
+  /** Called after each durable change. */
+  onWritten: () => void = () => {}
 
   constructor(store: RegistryStore, stored: readonly StoredEntry[]) {
     this.#store = store
@@ -34,64 +34,64 @@ export class EntryRepository {
     for (const { entry, revision } of stored) this.#revisions.set(entry.id, revision)
   }
 
-  /** One step after the other; one that met a change of another gateway is done again from the start. */
+  /** Runs one change at a time and retries it after a conflict with another gateway. */
   serialize<T>(step: () => Promise<T>): Promise<T> {
-    const turn = this.#turn.then(() => this.#untilDone(step))
-    this.#turn = turn.catch(() => undefined)
-    return turn
+    const result = this.#queue.then(() => this.#retry(step))
+    this.#queue = result.catch(() => undefined)
+    return result
   }
 
-  async #untilDone<T>(step: () => Promise<T>): Promise<T> {
+  async #retry<T>(step: () => Promise<T>): Promise<T> {
     for (let attempt = 1; ; attempt += 1) {
       try {
         return await step()
       } catch (error) {
         if (!(error instanceof EntryChanged)) throw error
         if (attempt === attemptsMax) throw unavailable('The registry is changed by too many at once', error)
-        // Those that met do not meet again.
+        // Random delay, so that the same gateways do not conflict again.
         if (attempt > 1) await pause(Math.min(2 ** attempt, 100) * Math.random())
-        await this.#takeIn(attempt > 1)
+        await this.#merge(attempt > 1)
       }
     }
   }
 
-  /** Durable before the promise resolves. */
+  /** Writes the entry. Durable when the promise resolves. */
   async save(entry: AgentEntry): Promise<AgentEntry> {
     this.#revisions.set(entry.id, await this.#store.replace(entry, this.#revisions.get(entry.id) ?? 0))
     this.index.set(entry)
     this.#unsaved.delete(entry.id)
-    this.written()
+    this.onWritten()
     return entry
   }
 
-  /** As `save`, of what is no sign of life: the signs that came while it was written stay. */
+  /** Like `save`, but keeps lease and load updates that arrive during the write. */
   async amend(entry: AgentEntry): Promise<AgentEntry> {
     const before = this.index.byId(entry.id)
     this.#revisions.set(entry.id, await this.#store.replace(entry, this.#revisions.get(entry.id) ?? 0))
     const now = this.index.byId(entry.id)
-    const isQuiet = now === undefined || now === before
-    const whole = isQuiet ? entry : withSignsOf(entry, now)
+    const isUnchanged = now === undefined || now === before
+    const whole = isUnchanged ? entry : withLivenessOf(entry, now)
     this.index.set(whole)
-    if (isQuiet) this.#unsaved.delete(entry.id)
-    this.written()
+    if (isUnchanged) this.#unsaved.delete(entry.id)
+    this.onWritten()
     return whole
   }
 
   async add(entry: AgentEntry): Promise<AgentEntry> {
     this.#revisions.set(entry.id, await this.#store.add(entry))
     this.index.set(entry)
-    this.written()
+    this.onWritten()
     return entry
   }
 
   async forget(id: string): Promise<void> {
     await this.#store.remove(id, this.#revisions.get(id) ?? 0)
-    this.#drop(id)
-    this.written()
+    this.#evict(id)
+    this.onWritten()
   }
 
-  /** In memory; written with `flush`. */
-  sign(
+  /** Updates the entry in memory. Written by `flush`. */
+  update(
     entry: AgentEntry,
     { heard, gone = [] }: { heard?: string; gone?: readonly string[] } = {},
   ): AgentEntry {
@@ -103,16 +103,16 @@ export class EntryRepository {
     return entry
   }
 
-  /** Writes what only memory knows. */
+  /** Writes the unsaved updates. */
   flush(): Promise<void> {
     return this.serialize(() => this.#flush())
   }
 
-  /** Writes what only memory knows, and takes in what other gateways wrote. */
+  /** Writes the unsaved updates and reads the changes of other gateways. */
   sync(thorough: boolean): Promise<void> {
     return this.serialize(async () => {
       await this.#flush()
-      await this.#takeIn(thorough)
+      await this.#merge(thorough)
     })
   }
 
@@ -138,39 +138,41 @@ export class EntryRepository {
     }
   }
 
-  async #takeIn(thorough: boolean): Promise<void> {
+  async #merge(thorough: boolean): Promise<void> {
     const { changed, removed } = await this.#store.changes(thorough)
-    for (const id of removed) this.#drop(id)
+    for (const id of removed) this.#evict(id)
     for (const stored of changed) {
-      const mine = this.index.byId(stored.entry.id)
-      const sameFacts = mine !== undefined && this.#revisions.get(mine.id) === stored.revision
+      const local = this.index.byId(stored.entry.id)
+      const sameFacts = local !== undefined && this.#revisions.get(local.id) === stored.revision
       this.#revisions.set(stored.entry.id, stored.revision)
-      // What was heard here since is newer than what is there.
-      const isHeard = mine !== undefined && this.#unsaved.has(mine.id)
-      if (isHeard && sameFacts) continue
-      const entry = mine === undefined ? stored.entry : merged(mine, stored.entry, sameFacts)
-      this.index.set(isHeard && mine.leaseUntil > entry.leaseUntil ? { ...entry, ...lifeOf(mine) } : entry)
+      // Unsaved updates of this gateway are newer than the stored ones.
+      const isUnsaved = local !== undefined && this.#unsaved.has(local.id)
+      if (isUnsaved && sameFacts) continue
+      const entry = local === undefined ? stored.entry : mergedEntry(local, stored.entry, sameFacts)
+      this.index.set(
+        isUnsaved && local.leaseUntil > entry.leaseUntil ? { ...entry, ...livenessOf(local) } : entry,
+      )
     }
   }
 
-  #drop(id: string): void {
+  #evict(id: string): void {
     this.index.delete(id)
     this.#revisions.delete(id)
     this.#unsaved.delete(id)
   }
 }
 
-/** How it is known to live. */
-function lifeOf({ status, since, lastSeen, leaseUntil }: AgentEntry) {
+/** The fields that a lease renewal changes. */
+function livenessOf({ status, since, lastSeen, leaseUntil }: AgentEntry) {
   return { status, since, leaseUntil, ...(lastSeen !== undefined && { lastSeen }) }
 }
 
-function withSignsOf(entry: AgentEntry, now: AgentEntry): AgentEntry {
+function withLivenessOf(entry: AgentEntry, now: AgentEntry): AgentEntry {
   const { sendsHeartbeats, load, measurements, replicas, url } = now
   const { replicas: _, ...facts } = entry
   return {
     ...facts,
-    ...lifeOf(now),
+    ...livenessOf(now),
     sendsHeartbeats,
     load,
     url,
@@ -179,11 +181,11 @@ function withSignsOf(entry: AgentEntry, now: AgentEntry): AgentEntry {
   }
 }
 
-/** Card and skills stay the same objects where they are the same: whoever indexes them looks at that. */
-function merged(mine: AgentEntry, stored: AgentEntry, sameFacts: boolean): AgentEntry {
-  // What this gateway measured by itself it goes on measuring.
-  const measured = mine.measurements ?? stored.measurements
+/** Unchanged cards and skills keep their object identity, which caches depend on. */
+function mergedEntry(local: AgentEntry, stored: AgentEntry, sameFacts: boolean): AgentEntry {
+  // Each gateway continues its own measurements.
+  const measured = local.measurements ?? stored.measurements
   const { measurements: _, ...rest } = stored
   const entry: AgentEntry = { ...rest, ...(measured !== undefined && { measurements: measured }) }
-  return sameFacts ? { ...entry, card: mine.card, skills: mine.skills } : entry
+  return sameFacts ? { ...entry, card: local.card, skills: local.skills } : entry
 }

@@ -3,13 +3,13 @@ import type { JsonObject, JsonValue } from '@parley/wire/model/task'
 import type { Timestamp } from '@parley/wire/model/timestamp'
 
 /**
- * `starting`: its process is being started (again). `ready`: its lease holds. `unreachable`: three leases were missed or
- * its process is gone; it stays in the registry and comes back with its next heartbeat or probe.
+ * `starting`: the process is being (re)started. `ready`: the lease is valid. `unreachable`: three leases were missed or
+ * the process ended; the agent stays registered and becomes ready with its next heartbeat or probe.
  */
 export const agentStatuses = ['starting', 'ready', 'unreachable'] as const
 export type AgentStatus = (typeof agentStatuses)[number]
 
-/** What an agent says of itself with each heartbeat. */
+/** Load figures that an agent reports with each heartbeat. */
 export interface Load {
   queueDepth?: number
   activeTasks?: number
@@ -19,32 +19,32 @@ export interface Load {
   failed?: number
 }
 
-/** What was seen of an agent's work, rather than what it says; older work counts less. */
+/** Performance measured by the gateway rather than reported by the agent. Older samples have less weight. */
 export interface Measurements {
-  /** Decayed count of ended tasks and of requests that it failed. */
+  /** Decayed number of ended tasks and failed requests. */
   samples: number
-  /** Tasks that this gateway gave to it and saw completed, other than those of its own client; does not decay. */
+  /** Tasks sent by this gateway and completed, except those of the agent's own client. Not decayed. */
   completedTasks?: number
-  /** 0..1 */
+  /** Between 0 and 1. */
   successShare: number
   latencyP50Ms?: number
   latencyP95Ms?: number
 }
 
-/** One difference between two cards of an agent: a skill (`skills.<id>`) or another field. */
+/** One difference between two versions of a card: a skill (`skills.<id>`) or another field. */
 export interface CardChange {
   at: Timestamp
   field: string
-  /** Absent: it was not there, or is too long to keep. */
+  /** Undefined if the field did not exist or is too long. */
   before?: JsonValue
   after?: JsonValue
 }
 
-/** One of several processes of an agent that share its identity, tasks and line. */
+/** One of several processes of an agent. They share identity, tasks and queue. */
 export interface Replica {
-  /** A UUID, another one in each life of the process. */
+  /** A UUID, new for each run of the process. */
   id: string
-  /** Where the gateway reaches it, without a slash at the end. */
+  /** Address for the gateway, without a trailing slash. */
   url: string
   load: Load
   lastSeen: Timestamp
@@ -52,73 +52,79 @@ export interface Replica {
   leaseUntil: number
 }
 
-/** One agent. Its id never changes, its slug only where one of the house needs it; slug and DID are unique. */
+/**
+ * A registered agent. The id never changes; the slug changes only when a supervised agent needs it. Slug and DID are
+ * unique.
+ */
 export interface AgentEntry {
   id: string
   slug: string
   name: string
   description: string
-  /** Absent: an agent that is not ours and has none. */
+  /** Undefined for an agent without a DID. */
   did?: string
-  /** Where the gateway reaches it, without a slash at the end. */
+  /** Address for the gateway, without a trailing slash. */
   url: string
-  /** As the agent serves it. */
+  /** The card as the agent serves it. */
   card: JsonObject
   skills: ListedSkill[]
-  /** The OAuth client that speaks for it. */
+  /** OAuth client that registered the agent and may manage it. */
   owner: string
-  /** Started by the supervisor, or registered from outside. */
+  /** Started by the supervisor, or registered by a client. */
   origin: 'supervised' | 'registered'
-  /** The machine whose supervisor runs it. */
+  /** Host name of the machine that supervises the agent. */
   host?: string
-  /** Its key was proven. */
+  /** Whether the agent has proven its key. */
   verified: boolean
-  /** Its DID document as it came with the registration; absent where it has none. */
+  /** DID document from the registration; undefined for an agent without one. */
   document?: JsonObject
-  /** Keys of the document, base58, oldest first; the last one is that of the proof. */
+  /** Keys of the document in base58, oldest first. The last one was proven. */
   keys?: string[]
-  /** It may be given work. */
+  /** Whether the agent may be given work. */
   admitted: boolean
-  /** `supervisor`, `open` (the registry was), or the client of the operator who said so. */
+  /** `supervisor`, `open` (for an open registry) or the client id of the operator. */
   admittedBy?: string
-  /** An operator declared at admission that this deployment runs it: callers' tokens are forwarded as to supervised agents. */
+  /** Declared by an operator as part of this deployment. It receives callers' tokens like a supervised agent. */
   own?: boolean
-  /** How the card has changed since it was admitted, oldest first; bounded. */
+  /** Changes of the card since admission, oldest first. Bounded. */
   cardChanges?: CardChange[]
-  /** Set aside after repeated failures, or by the operator (`by`: the operator's client). */
+  /** Ejected after repeated failures, or quarantined by an operator (`by`: the operator's client). */
   quarantine?: { since: Timestamp; reason: string; until?: number; by?: string }
-  /** It said goodbye. Who was admitted by an operator keeps slug and admission until it comes again. */
+  /** Time at which the agent unregistered. Slug and decisions of operators are kept until it registers again. */
   left?: Timestamp
   status: AgentStatus
-  /** Since when it has this status. */
+  /** Time of the last status change. */
   since: Timestamp
   registeredAt: Timestamp
   lastSeen?: Timestamp
   /** Milliseconds since 1970. */
   leaseUntil: number
-  /** It has sent a heartbeat at least once; until then it is probed. */
+  /** Whether the agent has ever sent a heartbeat; until then it is probed. */
   sendsHeartbeats: boolean
-  /** Of one with replicas: of all together. */
+  /** With replicas: the combined load. */
   load: Load
-  /** Its processes, where it has several, the oldest first; `url` is that of the first. Never empty. */
+  /** Processes of an agent with several, oldest first. `url` is the address of the first. Never empty. */
   replicas?: Replica[]
   measurements?: Measurements
 }
 
-/** What is known of an agent when it comes to the registry. */
+/** The fields of a registration. */
 export type Announcement = Pick<
   AgentEntry,
   'name' | 'description' | 'url' | 'card' | 'skills' | 'owner' | 'origin' | 'verified' | 'admitted'
 > &
   Partial<Pick<AgentEntry, 'did' | 'document' | 'keys' | 'admittedBy' | 'host'>> & {
-    /** The process that comes, where the agent has several that share its identity, tasks and line. */
+    /** Id of the registering process if the agent has several. */
     replicaId?: string
   }
 
-/** What an entry has before its agent announces itself. */
-export type Blank = Pick<AgentEntry, 'id' | 'slug' | 'registeredAt' | 'sendsHeartbeats' | 'load' | 'left'>
+/** Fields that an entry has before its first registration. */
+export type NewEntryFields = Pick<
+  AgentEntry,
+  'id' | 'slug' | 'registeredAt' | 'sendsHeartbeats' | 'load' | 'left'
+>
 
-/** Undefined for an agent that has left. */
-export function present(entry: AgentEntry | undefined): AgentEntry | undefined {
+/** Returns undefined for an agent that has unregistered. */
+export function unlessLeft(entry: AgentEntry | undefined): AgentEntry | undefined {
   return entry?.left === undefined ? entry : undefined
 }

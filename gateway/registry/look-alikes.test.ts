@@ -40,11 +40,11 @@ test.each([
   'calculätor',
   'ｃａｌｃｕｌａｔｏｒ',
   'calculat0r',
-])('the name %s looks like calculator', (name) => {
+])('the name %s is confusable with calculator', (name) => {
   expect(lookAlikes({ ...other, name }, [calculator])).toEqual([{ agent: 'calculator', because: 'name' }])
 })
 
-test.each(['calculus', 'calendar', 'sums', 'калькулятор'])('the name %s does not', (name) => {
+test.each(['calculus', 'calendar', 'sums', 'калькулятор'])('the name %s is not', (name) => {
   expect(lookAlikes({ ...other, name }, [calculator])).toEqual([])
 })
 
@@ -57,14 +57,11 @@ test('a copy of the skills with more tags is near-identical, and refused when un
 })
 
 test.each<[string, (text: string) => string]>([
-  ['in another order of words', (text) => text.split(' ').reverse().join(' ')],
-  ['with a word between any two', (text) => text.split(' ').join(' also ')],
-  [
-    'in letters that look alike',
-    (text) => text.replaceAll('a', 'а').replaceAll('e', 'е').replaceAll('o', 'о'),
-  ],
+  ['with the words in another order', (text) => text.split(' ').reverse().join(' ')],
+  ['with a word inserted between any two', (text) => text.split(' ').join(' also ')],
+  ['with confusable letters', (text) => text.replaceAll('a', 'а').replaceAll('e', 'е').replaceAll('o', 'о')],
   ['with invisible characters', (text) => text.replaceAll('a', 'a\u00ad').replaceAll('i', 'i\u200b')],
-  ['with one word of eight replaced', (text) => text.replace('units', 'measures')],
+  ['with one word in eight replaced', (text) => text.replace('units', 'measures')],
 ])('a copy of a card %s is near-identical', (_what, edit) => {
   const description = edit(calculator.description)
   const copy = {
@@ -78,13 +75,13 @@ test.each<[string, (text: string) => string]>([
   expect(lookAlikes(copy, [calculator])).toEqual([{ agent: 'calculator', because: 'card' }])
 })
 
-test('an agent that does a similar thing in its own words is not near-identical', () => {
+test('an agent with a similar purpose in different words is not near-identical', () => {
   const description = 'Solves equations and evaluates formulas with numbers, percentages and currencies'
   const own = { ...other, name: 'sums', description, skills: [{ ...skill, name: 'Solve', description }] }
   expect(lookAlikes(own, [calculator])).toEqual([])
 })
 
-test('an agent is compared with admitted agents of other owners alone', () => {
+test('an agent is compared only with admitted agents of other owners', () => {
   const named = { ...other, name: 'calculator' }
   expect(lookAlikes(named, [{ ...calculator, admitted: false }])).toEqual([])
   expect(lookAlikes({ ...named, owner: 'supervisor' }, [calculator])).toEqual([])

@@ -3,40 +3,43 @@ import { ParleyError } from '@parley/wire/errors'
 import unhomoglyph from 'unhomoglyph'
 import type { AgentEntry } from './entry.ts'
 
-/** Cards that share this much of the words and pairs of words of the smaller one are near-identical. */
+/** Cards are near-identical if they share this fraction of the words and word pairs of the smaller one. */
 const sharedMin = 0.8
-/** So are cards that share this much of its words, in whatever order. */
+/** Or this fraction of its words in any order. */
 const wordsSharedMin = 0.85
-/** A card that says less than this is not compared. */
+/** Cards with fewer features are not compared. */
 const featuresMin = 10
 const wordsMax = 2000
-const foundMax = 10
+const resultsMax = 10
 
-type Shown = Pick<AgentEntry, 'name' | 'description' | 'skills' | 'owner' | 'url'> & { id?: string }
+type Profile = Pick<AgentEntry, 'name' | 'description' | 'skills' | 'owner' | 'url'> & { id?: string }
 
 export interface LookAlike {
   agent: string
   because: 'name' | 'card'
 }
 
-/** Admitted agents of other owners that the agent could be taken for: by a confusable name (Unicode TR39), or by its card. */
-export function lookAlikes(entry: Shown, all: readonly AgentEntry[]): LookAlike[] {
+/**
+ * Admitted agents of other owners that could be mistaken for this one: a confusable name (Unicode TR39) or a
+ * near-identical card.
+ */
+export function lookAlikes(entry: Profile, all: readonly AgentEntry[]): LookAlike[] {
   const names = namesOf(entry)
   const features = featuresOf(entry)
-  const found: LookAlike[] = []
+  const results: LookAlike[] = []
   for (const other of all) {
     const isItself = other.id === entry.id || other.url === entry.url || other.owner === entry.owner
     if (isItself || !other.admitted) continue
     const because = looksLike(names, features, other)
-    if (because !== undefined) found.push({ agent: other.slug, because })
-    if (found.length === foundMax) break
+    if (because !== undefined) results.push({ agent: other.slug, because })
+    if (results.length === resultsMax) break
   }
-  return found
+  return results
 }
 
-/** An unverified agent that could be taken for another gets no work. @throws ParleyError Conflict */
+/** Unverified agents that resemble another one get no work. @throws ParleyError Conflict */
 export function requireDistinct(
-  entry: Shown & Pick<AgentEntry, 'verified'>,
+  entry: Profile & Pick<AgentEntry, 'verified'>,
   all: readonly AgentEntry[],
 ): void {
   if (entry.verified) return
@@ -57,7 +60,7 @@ function looksLike(names: ReadonlySet<string>, { words, all }: Features, other: 
   return isCopy ? ('card' as const) : undefined
 }
 
-/** How much of the smaller set is in the larger one; 0 where it says too little. */
+/** Fraction of the smaller set contained in the larger one; 0 if the smaller set has too few elements. */
 function share(some: ReadonlySet<string>, others: ReadonlySet<string>): number {
   const [small, large] = some.size <= others.size ? [some, others] : [others, some]
   let shared = 0
@@ -65,8 +68,8 @@ function share(some: ReadonlySet<string>, others: ReadonlySet<string>): number {
   return small.size < featuresMin ? 0 : shared / small.size
 }
 
-/** Skeletons of the name, without marks, spaces and punctuation: before and after upper and lower case are made one. */
-function namesOf({ name }: Pick<Shown, 'name'>): ReadonlySet<string> {
+/** Confusable skeletons of the name without marks, spaces and punctuation, computed before and after lowercasing. */
+function namesOf({ name }: Pick<Profile, 'name'>): ReadonlySet<string> {
   const plain = name.normalize('NFKD').replace(/\p{M}/gu, '')
   const skeletons = [unhomoglyph(plain).toLowerCase(), unhomoglyph(plain.toLowerCase())]
   const twice = skeletons.map((skeleton) => unhomoglyph(skeleton).toLowerCase())
@@ -76,36 +79,36 @@ function namesOf({ name }: Pick<Shown, 'name'>): ReadonlySet<string> {
 }
 
 interface Features {
-  /** Stems of the card. */
+  /** Word stems of the card. */
   words: ReadonlySet<string>
-  /** These and the pairs of neighbouring ones within a text, so that texts about one subject are not taken for copies. */
+  /** Word stems and pairs of adjacent ones, so that texts about the same subject do not count as copies. */
   all: ReadonlySet<string>
 }
 
-const kept = new WeakMap<Shown['skills'], { description: string; features: Features }>()
+const featureCache = new WeakMap<Profile['skills'], { description: string; features: Features }>()
 
-function featuresOf({ description, skills }: Shown): Features {
-  const known = kept.get(skills)
+function featuresOf({ description, skills }: Profile): Features {
+  const known = featureCache.get(skills)
   if (known?.description === description) return known.features
   const words = new Set<string>()
   const features = new Set<string>()
   const texts = [description, ...skills.flatMap(({ name, description: text, tags }) => [name, text, ...tags])]
   for (const text of texts) {
     if (features.size > wordsMax) break
-    const stems = wordsIn(asSeen(text), wordsMax).map(stemOf)
+    const stems = wordsIn(canonicalText(text), wordsMax).map(stemOf)
     stems.forEach((stem, at) => {
       if (!isStopWord(stem)) words.add(stem)
       features.add(stem)
       if (at > 0) features.add(`${stems[at - 1]} ${stem}`)
     })
   }
-  const found = { words, all: features }
-  kept.set(skills, { description, features: found })
-  return found
+  const results = { words, all: features }
+  featureCache.set(skills, { description, features: results })
+  return results
 }
 
-/** The text in one spelling of all that look alike, without marks and invisible characters. */
-const asSeen = (text: string): string =>
+/** Maps confusable characters to one form and removes marks and invisible characters. */
+const canonicalText = (text: string): string =>
   unhomoglyph(
     text
       .toLowerCase()

@@ -3,7 +3,8 @@ import os from 'node:os'
 import path from 'node:path'
 import { openDatabase, type SqliteDatabase } from '@parley/kit/database/sqlite/database'
 import { afterEach, beforeEach, expect, test } from 'vitest'
-import { type Announcement, Registry } from './registry.ts'
+import type { Announcement } from './entry.ts'
+import { Registry } from './registry.ts'
 import type { RegistryOptions } from './registry-options.ts'
 import { registryMigrations, SqliteRegistryStore } from './registry-sqlite.ts'
 
@@ -47,18 +48,23 @@ async function openRegistry(options: RegistryOptions = {}): Promise<Registry> {
 }
 
 test.each<[string, Announcement, Partial<Announcement>, string]>([
-  ['its slug, under another DID', proven, { did: other, url: 'https://m.example' }, 'slug'],
-  ['its address, under another DID and name', proven, { did: other, name: 'Mallory' }, 'url'],
-  ['its DID without a proof', proven, { verified: false, owner: 'mallory' }, 'owner'],
-  ['its DID with a proof, by another client', proven, { owner: 'mallory' }, 'owner'],
-  ['its address, by its owner without a proof', proven, { verified: false, url: 'https://b.example' }, 'did'],
-  ['its key, by its owner without a proof', proven, { verified: false, keys: ['key-2'] }, 'did'],
-  ['its key, with a proof by a key that the old one did not sign', proven, { keys: ['key-2'] }, 'key'],
-  ['its key, and no document any more', proven, { keys: [] }, 'key'],
-  ['the slug of one without DID, elsewhere', withoutDid, { ...withoutDid, url: 'https://m.example' }, 'slug'],
-  ['one without DID, by another client', withoutDid, { ...withoutDid, owner: 'mallory' }, 'owner'],
-  ['the DID of an agent that the gateway runs', { ...proven, origin: 'supervised' }, {}, 'did'],
-])('-32043 for whoever takes over %s', async (_what, first, changes, reason) => {
+  ['the slug, with another DID', proven, { did: other, url: 'https://m.example' }, 'slug'],
+  ['the address, with another DID and name', proven, { did: other, name: 'Mallory' }, 'url'],
+  ['the DID without a proof', proven, { verified: false, owner: 'mallory' }, 'owner'],
+  ['the DID with a proof, by another client', proven, { owner: 'mallory' }, 'owner'],
+  ['the address, by the owner without a proof', proven, { verified: false, url: 'https://b.example' }, 'did'],
+  ['the key, by the owner without a proof', proven, { verified: false, keys: ['key-2'] }, 'did'],
+  ['the key, with a proof by a key that the old one did not sign', proven, { keys: ['key-2'] }, 'key'],
+  ['the key, and the document is missing', proven, { keys: [] }, 'key'],
+  [
+    'the slug of an agent without a DID, at another address',
+    withoutDid,
+    { ...withoutDid, url: 'https://m.example' },
+    'slug',
+  ],
+  ['an agent without a DID, by another client', withoutDid, { ...withoutDid, owner: 'mallory' }, 'owner'],
+  ['the DID of a supervised agent', { ...proven, origin: 'supervised' }, {}, 'did'],
+])('-32043 for a client that takes over %s', async (_what, first, changes, reason) => {
   const registry = await openRegistry()
   const entry = await registry.register(first)
   const second = { ...(first.did === undefined ? {} : proven), ...changes } as Announcement
@@ -70,9 +76,9 @@ const web = { ...proven, did: 'did:web:alice.example' }
 const history = { keyHistory: [{ publicKeyBase58: 'key-1' }, { publicKeyBase58: 'key-2' }] }
 
 test.each<[string, Partial<Announcement>]>([
-  ['a history that nothing binds', { keys: ['key-2'], document: history }],
-  ['a history that is none', { keys: ['key-2'], document: { keyHistory: 5 } }],
-  ['the old key beside the one of the proof', { keys: ['key-1', 'key-2'] }],
+  ['an unsigned history', { keys: ['key-2'], document: history }],
+  ['an invalid history', { keys: ['key-2'], document: { keyHistory: 5 } }],
+  ['the old key next to the proven one', { keys: ['key-1', 'key-2'] }],
 ])('a changed key of did:web is refused with %s', async (_what, changes) => {
   const registry = await openRegistry()
   const entry = await registry.register(web)
@@ -80,13 +86,13 @@ test.each<[string, Partial<Announcement>]>([
   expect(registry.all()).toEqual([entry])
 })
 
-test('another key beside that of the proof is no change', async () => {
+test('an additional key next to the proven one is not a change', async () => {
   const registry = await openRegistry()
   await registry.register(web)
   expect(await registry.register({ ...web, keys: ['key-2', 'key-1'] })).toMatchObject({ verified: true })
 })
 
-test('a history of did:parley that is none is a missing one', async () => {
+test('an invalid history of did:parley counts as missing', async () => {
   const registry = await openRegistry()
   await registry.register(proven)
   const changed = { ...proven, keys: ['key-2'], document: { keyHistory: 5 } }
@@ -94,11 +100,11 @@ test('a history of did:parley that is none is a missing one', async () => {
 })
 
 test.each<[string, Announcement, Announcement]>([
-  ['the agent itself after whoever registered it', { ...proven, owner: 'carol' }, proven],
-  ['one with proof after one without', unproven, { ...proven, owner: 'dave', url: 'https://d.example' }],
-  ['a later key that the old one signed', proven, { ...proven, keys: ['key-1', 'key-2'] }],
+  ['the agent itself after registration by another client', { ...proven, owner: 'carol' }, proven],
+  ['with a proof after one without', unproven, { ...proven, owner: 'dave', url: 'https://d.example' }],
+  ['a later key signed by the old one', proven, { ...proven, keys: ['key-1', 'key-2'] }],
   ['another address with a proof', proven, { ...proven, url: 'https://b.example' }],
-  ['the supervisor, who saw its key', proven, { ...proven, origin: 'supervised', owner: 'client-2' }],
+  ['the supervisor, which verified the key', proven, { ...proven, origin: 'supervised', owner: 'client-2' }],
 ])('the same agent renews its entry: %s', async (_what, first, second) => {
   const registry = await openRegistry()
   const { id } = await registry.register(first)
@@ -114,7 +120,7 @@ test.each<[string, Announcement, Announcement]>([
   ['its DID, at another address', { ...unproven, owner: 'mallory', url: 'https://m.example' }, proven],
   ['its address and slug, without a DID', squatting, proven],
   ['its address, under another name', { ...squatting, name: 'Mallory' }, proven],
-  ['its address, under another DID that nobody proved', { ...squatting, did: other }, proven],
+  ['its address, with another unproven DID', { ...squatting, did: other }, proven],
 ])('an unverified entry never blocks the owner of a DID: %s', async (_what, first, second) => {
   const registry = await openRegistry()
   const { id } = await registry.register({ ...first, admitted: true, admittedBy: 'operator' })
@@ -122,22 +128,22 @@ test.each<[string, Announcement, Announcement]>([
   expect(entry).toMatchObject({ did, owner: did, url: proven.url, verified: true })
   expect(registry.all()).toEqual([entry])
   expect((await openRegistry()).all()).toMatchObject([{ did, owner: did }])
-  // Another agent's admission is not handed on.
+  // The admission of another agent is not inherited.
   expect(entry.id !== id && entry.admitted).toBe(false)
 })
 
 test.each<[string, Announcement, Announcement]>([
-  ['an address that was proven', { ...proven, did: other, owner: other, keys: ['key-9'] }, proven],
+  ['a proven address', { ...proven, did: other, owner: other, keys: ['key-9'] }, proven],
   ['a slug at another address', { ...squatting, url: 'https://m.example' }, proven],
   ['an address, without a proof', squatting, { ...unproven, owner: did }],
-])('and yet is refused: %s', async (_what, first, second) => {
+])('but is refused: %s', async (_what, first, second) => {
   const registry = await openRegistry()
   const entry = await registry.register(first)
   await expect(registry.register(second)).rejects.toMatchObject({ code: -32043 })
   expect(registry.all()).toEqual([entry])
 })
 
-test('what an operator set aside does not come back under a DID of its own at the same address', async () => {
+test('a quarantined agent cannot return at the same address with another DID', async () => {
   const registry = await openRegistry()
   const { id } = await registry.register(squatting)
   await registry.quarantine(id, 'operator', 'lies')
@@ -146,7 +152,7 @@ test('what an operator set aside does not come back under a DID of its own at th
   })
 })
 
-test('admission holds for the agent where it is, and elsewhere when it proved its key both times', async () => {
+test('admission is kept at the same address, and at another one if the agent proved its key both times', async () => {
   const registry = await openRegistry()
   const { id } = await registry.register(proven)
   await registry.admit(id, 'operator')
@@ -155,20 +161,20 @@ test('admission holds for the agent where it is, and elsewhere when it proved it
   expect(moved).toMatchObject({ admitted: true, admittedBy: 'operator' })
 })
 
-test('admission of an agent without proof ends when one with proof takes its DID elsewhere', async () => {
+test('the admission of an unproven agent ends when a proven one takes its DID at another address', async () => {
   const registry = await openRegistry()
   const { id } = await registry.register(unproven)
   await registry.admit(id, 'operator')
   expect(await registry.register({ ...proven, url: 'https://b.example' })).toMatchObject({ admitted: false })
 })
 
-test('who was admitted because the registry was open is not when it is closed', async () => {
+test('an admission by an open registry ends when the registry is closed', async () => {
   const registry = await openRegistry()
   await registry.register({ ...proven, admitted: true, admittedBy: 'open' })
   expect((await openRegistry({ open: false })).find(did)).toMatchObject({ admitted: false })
 })
 
-test('a changed card is kept as a difference: skills, price, other fields; admitting it again clears them', async () => {
+test('changes of a card are recorded: skills, price, other fields; admission clears them', async () => {
   const registry = await openRegistry()
   const { id } = await registry.register(proven)
   const more = { ...skill, id: 'table' }
@@ -185,7 +191,7 @@ test('a changed card is kept as a difference: skills, price, other fields; admit
   expect((await registry.admit(id, 'operator')).cardChanges).toEqual([])
 })
 
-test('differences are bounded in number and size', async () => {
+test('recorded changes are bounded in number and size', async () => {
   const registry = await openRegistry()
   for (let version = 0; version < 30; version++) {
     const card = { name: 'Analyst', version: String(version), extra: 'x'.repeat(3000 + version) }
@@ -196,7 +202,7 @@ test('differences are bounded in number and size', async () => {
   expect(JSON.stringify(changes).length).toBeLessThan(10_000)
 })
 
-test('who leaves is gone; what an operator decided holds when it comes again, and nobody gets its slug meanwhile', async () => {
+test('an agent that unregisters is gone; decisions of operators and its slug are kept for its return', async () => {
   const registry = await openRegistry()
   const { id } = await registry.register(proven)
   await registry.leave(id)
@@ -217,7 +223,7 @@ test('who leaves is gone; what an operator decided holds when it comes again, an
   expect(back.left).toBeUndefined()
 })
 
-test('quarantine holds through renewal, leaving and a restart, until it is released', async () => {
+test('a quarantine survives renewal, unregistering and a restart, until it is released', async () => {
   const registry = await openRegistry()
   const { id } = await registry.register(proven)
   await registry.quarantine(id, 'operator', 'lies')
@@ -228,7 +234,7 @@ test('quarantine holds through renewal, leaving and a restart, until it is relea
   expect((await again.release(id)).quarantine).toBeUndefined()
 })
 
-test('what is removed is forgotten, whatever was decided', async () => {
+test('a removed entry is forgotten with all decisions', async () => {
   const registry = await openRegistry()
   const { id } = await registry.register(proven)
   await registry.admit(id, 'operator')
@@ -236,13 +242,13 @@ test('what is removed is forgotten, whatever was decided', async () => {
   expect(await registry.register(proven)).toMatchObject({ admitted: false })
 })
 
-test('names of agents of the house are no stranger’s', async () => {
+test('slugs of supervised agents are reserved', async () => {
   const registry = await openRegistry({ reserved: new Set(['analyst']) })
   await expect(registry.register(proven)).rejects.toMatchObject({ code: -32043, data: { reason: 'slug' } })
   expect(await registry.register({ ...proven, origin: 'supervised' })).toMatchObject({ slug: 'analyst' })
 })
 
-test('a stranger that came first makes way for the agent of the house', async () => {
+test('a supervised agent takes its slug from an external agent that registered earlier', async () => {
   const registry = await openRegistry()
   const { id } = await registry.register(proven)
   const house = {
@@ -260,7 +266,7 @@ test('a stranger that came first makes way for the agent of the house', async ()
   ])
 })
 
-test('an agent that left is there for the operator, until it is removed', async () => {
+test('an unregistered agent is visible to operators until it is removed', async () => {
   const registry = await openRegistry()
   const { id } = await registry.register(proven)
   await registry.admit(id, 'operator')
@@ -271,14 +277,14 @@ test('an agent that left is there for the operator, until it is removed', async 
   await registry.register({ ...proven, did: other, owner: other })
 })
 
-test('what is removed while it is written stays removed', async () => {
+test('an entry removed during a write stays removed', async () => {
   const registry = await openRegistry()
   const { id } = await registry.register(proven)
   await Promise.all([registry.admit(id, 'operator'), registry.remove(id)])
   const again = await registry.register(proven)
   registry.heartbeat(again.id, { queueDepth: 1 })
   const removed = registry.remove(again.id)
-  // The removal has begun, and is not done.
+  // The removal has started but not finished.
   for (let step = 0; step < 5; step++) await Promise.resolve()
   await Promise.all([registry.flush(), removed])
   expect(registry.all()).toEqual([])
@@ -286,37 +292,34 @@ test('what is removed while it is written stays removed', async () => {
 })
 
 test.each([
-  ['waits for its process', { reserved: new Set(['analyst']) }],
-  ['is gone', {}],
-])(
-  'an agent of the house that comes with another key keeps its name, once the old one %s',
-  async (_what, reserved) => {
-    const ours: Announcement = {
-      ...proven,
-      origin: 'supervised',
-      admitted: true,
-      admittedBy: 'supervisor',
-      host: 'here',
-    }
-    const renewed: Announcement = {
-      ...ours,
-      did: other,
-      owner: other,
-      keys: ['key-9'],
-      url: 'http://127.0.0.1:2',
-    }
-    const registry = await openRegistry()
-    await registry.register(ours)
-    await expect(registry.register(renewed)).rejects.toMatchObject({ data: { reason: 'slug' } })
-    const later = await openRegistry({ host: 'here', ...reserved })
-    await expect(later.register({ ...renewed, host: 'there' })).rejects.toMatchObject({
-      data: { reason: 'slug' },
-    })
-    expect(await later.register(renewed)).toMatchObject({ slug: 'analyst', did: other, status: 'ready' })
-    expect(later.find(did)).toBeUndefined()
-    expect(later.all()).toHaveLength(1)
-    // Nobody from outside gets a name in this way.
-    later.setStatus(later.find(other)?.id ?? '', 'unreachable')
-    await expect(later.register(proven)).rejects.toMatchObject({ data: { reason: 'slug' } })
-  },
-)
+  ['is waiting for its process', { reserved: new Set(['analyst']) }],
+  ['has stopped', {}],
+])('a supervised agent with a new key keeps its slug once the old one %s', async (_what, reserved) => {
+  const ours: Announcement = {
+    ...proven,
+    origin: 'supervised',
+    admitted: true,
+    admittedBy: 'supervisor',
+    host: 'here',
+  }
+  const renewed: Announcement = {
+    ...ours,
+    did: other,
+    owner: other,
+    keys: ['key-9'],
+    url: 'http://127.0.0.1:2',
+  }
+  const registry = await openRegistry()
+  await registry.register(ours)
+  await expect(registry.register(renewed)).rejects.toMatchObject({ data: { reason: 'slug' } })
+  const later = await openRegistry({ host: 'here', ...reserved })
+  await expect(later.register({ ...renewed, host: 'there' })).rejects.toMatchObject({
+    data: { reason: 'slug' },
+  })
+  expect(await later.register(renewed)).toMatchObject({ slug: 'analyst', did: other, status: 'ready' })
+  expect(later.find(did)).toBeUndefined()
+  expect(later.all()).toHaveLength(1)
+  // External agents cannot take a slug in this way.
+  later.setStatus(later.find(other)?.id ?? '', 'unreachable')
+  await expect(later.register(proven)).rejects.toMatchObject({ data: { reason: 'slug' } })
+})

@@ -2,7 +2,8 @@ import { randomUUID } from 'node:crypto'
 import { hasMongodb, type MongodbServer, startMongodb } from '@parley/tools/testing/mongodb-server'
 import { afterAll, afterEach, beforeAll, describe, expect, test } from 'vitest'
 import { openGatewayMongodb } from '../store/gateway-mongodb.ts'
-import { type Announcement, Registry } from './registry.ts'
+import type { Announcement } from './entry.ts'
+import { Registry } from './registry.ts'
 import { mongodbRegistryStore, registryIndexes } from './registry-mongodb.ts'
 import type { RegistryOptions } from './registry-options.ts'
 import { registryStoreCases } from './registry-store.cases.ts'
@@ -201,7 +202,7 @@ describe.skipIf(!hasMongodb)('on a MongoDB-compatible server (needs mongod)', ()
       expect(one.find(id)).toMatchObject({ status: 'ready', url: 'http://127.0.0.1:2' })
       expect(one.find(id)?.replicas).toHaveLength(1)
       expect(() => one.heartbeat(id, {}, a)).toThrow(expect.objectContaining({ data: { reason: 'replica' } }))
-      await one.leaveAs(id, b)
+      await one.leaveReplica(id, b)
       await other.sync()
       expect(other.find(id)).toBeUndefined()
     })

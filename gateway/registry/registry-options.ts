@@ -1,15 +1,17 @@
 export interface RegistryOptions {
-  /** How long a heartbeat holds. Default 30 s. */
+  /** Validity of a heartbeat. Default 30 s. */
   leaseMs?: number
-  /** Leases that pass without a sign before an agent counts as unreachable. Default 3. */
+  /** Number of leases without a heartbeat or probe until an agent is unreachable. Default 3. */
   leasesMissed?: number
-  /** Whether agents that were admitted because the registry was open stay so. Default yes. */
+  /** Whether agents admitted by an open registry stay admitted. Default true. */
   open?: boolean
-  /** This process is one that runs agents; those that an earlier one ran on this machine are gone. Default yes. */
+  /**
+   * Whether this process supervises agents, so that those of an earlier run on this machine are stopped. Default true.
+   */
   supervises?: boolean
-  /** This machine. Default: whichever it was. */
+  /** Host name of this machine. Default: any. */
   host?: string
-  /** Slugs of the agents that the gateway runs by itself: no stranger gets them. */
+  /** Slugs of supervised agents, not available to other agents. */
   reserved?: ReadonlySet<string>
   /** The clock, in milliseconds since 1970. */
   now?: () => number

@@ -4,7 +4,7 @@ import { beforeEach, describe, expect, test } from 'vitest'
 import type { AgentEntry } from './entry.ts'
 import type { RegistryStore } from './store.ts'
 
-/** An entry with everything that one may have. */
+/** An entry with all optional fields. */
 export function sampleEntry(more: Partial<AgentEntry> = {}): AgentEntry {
   const id = more.id ?? randomUUID()
   return {
@@ -32,7 +32,7 @@ export function sampleEntry(more: Partial<AgentEntry> = {}): AgentEntry {
   }
 }
 
-/** What every adapter of the registry's store promises. `open` gives an empty one for each test. */
+/** Conformance cases for adapters of the registry store. `open` returns an empty store for each test. */
 export function registryStoreCases(name: string, open: () => Promise<RegistryStore>): void {
   let store: RegistryStore
   beforeEach(async () => {
@@ -41,7 +41,7 @@ export function registryStoreCases(name: string, open: () => Promise<RegistrySto
   const entries = async () => (await store.all()).map(({ entry }) => entry)
 
   describe(`the registry in ${name}`, () => {
-    test('an entry comes back as it was added, then as it was replaced', async () => {
+    test('an entry is returned as added, then as replaced', async () => {
       const entry = sampleEntry()
       const revision = await store.add(entry)
       expect(await store.all()).toEqual([{ entry, revision }])
@@ -50,21 +50,21 @@ export function registryStoreCases(name: string, open: () => Promise<RegistrySto
       expect(await entries()).toEqual([without])
     })
 
-    test.each(['id', 'slug', 'did'] as const)('there is no second entry with the same %s', async (field) => {
+    test.each(['id', 'slug', 'did'] as const)('a second entry with the same %s is refused', async (field) => {
       const entry = sampleEntry()
       await store.add(entry)
       await expect(store.add(sampleEntry({ [field]: entry[field] }))).rejects.toBeInstanceOf(Error)
       expect(await entries()).toEqual([entry])
     })
 
-    test('without a DID there may be many', async () => {
+    test('several entries may have no DID', async () => {
       const { did: _, ...none } = sampleEntry()
       await store.add(none)
       await store.add({ ...none, id: randomUUID(), slug: 'other' })
       expect(await store.all()).toHaveLength(2)
     })
 
-    test('one that was removed is gone, and may be added again', async () => {
+    test('a removed entry is gone and can be added again', async () => {
       const entry = sampleEntry()
       await store.remove(entry.id, await store.add(entry))
       expect(await store.all()).toEqual([])
@@ -72,7 +72,7 @@ export function registryStoreCases(name: string, open: () => Promise<RegistrySto
       expect(await entries()).toEqual([entry])
     })
 
-    test('signs are written with all figures', async () => {
+    test('liveness updates are written with all figures', async () => {
       const entry = sampleEntry()
       await store.add(entry)
       const signs = {
@@ -84,7 +84,7 @@ export function registryStoreCases(name: string, open: () => Promise<RegistrySto
       expect(await entries()).toEqual([{ ...entry, ...signs }])
     })
 
-    test('ping asks the storage', async () => {
+    test('ping reaches the storage', async () => {
       await expect(store.ping()).resolves.toBeUndefined()
     })
   })

@@ -4,9 +4,9 @@ import path from 'node:path'
 import { openDatabase } from '@parley/kit/database/sqlite/database'
 import { afterEach, beforeEach, expect, test } from 'vitest'
 import { readCard } from './card.ts'
-import type { AgentEntry } from './entry.ts'
+import type { AgentEntry, Announcement } from './entry.ts'
 import { EntryIndex } from './entry-index.ts'
-import { type Announcement, Registry } from './registry.ts'
+import { Registry } from './registry.ts'
 import { registryMigrations, SqliteRegistryStore } from './registry-sqlite.ts'
 import { slugOf } from './slug.ts'
 
@@ -39,7 +39,7 @@ afterEach(async () => {
   await rm(folder, { recursive: true, force: true })
 })
 
-/** A registry over the one file of this test, after an earlier one was closed. */
+/** A registry over the database of this test; an earlier one is closed. */
 async function openRegistry(now = 1_000_000) {
   await open.pop()?.[Symbol.asyncDispose]()
   const database = await openDatabase(path.join(folder, 'gateway.db'), registryMigrations)
@@ -62,7 +62,7 @@ test.each([
   expect(slugOf(name)).toBe(slug)
 })
 
-test('an agent is found by slug, DID and id; its id is the one of its DID', async () => {
+test('an agent is found by slug, DID and id; its id is part of its DID', async () => {
   const { registry } = await openRegistry()
   const entry = await registry.register(announcement())
   expect(entry).toMatchObject({ id: uuid, slug: 'data-analyst', status: 'ready', admitted: true })
@@ -72,8 +72,8 @@ test('an agent is found by slug, DID and id; its id is the one of its DID', asyn
 
 test.each<[string, Partial<Announcement>]>([
   ['a DID of another method', { did: `did:x:${uuid}` }],
-  ['a DID of ours with the same key', { did: `did:parley:mallory:agent:${uuid}` }],
-])('%s that ends like that of another agent gets an id of its own', async (_what, changes) => {
+  ['a did:parley with the same key', { did: `did:parley:mallory:agent:${uuid}` }],
+])('%s with the same last part as another agent’s gets a new id', async (_what, changes) => {
   const { registry } = await openRegistry()
   const victim = await registry.register(announcement())
   const other = { name: 'Mallory', owner: 'mallory', url: 'http://127.0.0.1:9999', ...changes }
@@ -83,12 +83,12 @@ test.each<[string, Partial<Announcement>]>([
   expect(again.find(did(uuid))).toMatchObject({ id: uuid, url: victim.url })
 })
 
-test('an id of another method is not taken, though it is free', async () => {
+test('the last part of another method’s DID is not used as id, even if it is free', async () => {
   const { registry } = await openRegistry()
   expect((await registry.register(announcement({ did: `did:x:${uuid}` }))).id).not.toBe(uuid)
 })
 
-test('a new entry never takes the place of a stored one', async () => {
+test('a new entry never replaces a stored one', async () => {
   const { registry, database } = await openRegistry()
   const entry = await registry.register(announcement())
   const store = new SqliteRegistryStore(database)
@@ -96,13 +96,13 @@ test('a new entry never takes the place of a stored one', async () => {
   expect(await store.all()).toMatchObject([{ entry: { slug: 'data-analyst' } }])
 })
 
-test('an id is looked for before a slug', () => {
+test('an id takes precedence over a slug', () => {
   const entry = { ...announcement(), id: uuid, slug: 'victim' } as AgentEntry
   const named = { ...entry, id: 'other', slug: uuid, did: did('other'), url: 'http://127.0.0.1:9999' }
   expect(new EntryIndex([entry, named]).find(uuid)).toBe(entry)
 })
 
-test('the same agent again renews its entry, at its new address', async () => {
+test('the same agent renews its entry, at its new address', async () => {
   const { registry } = await openRegistry()
   const first = await registry.register(announcement())
   const again = await registry.register(announcement({ url: 'http://127.0.0.1:9999' }))
@@ -114,7 +114,7 @@ test('the same agent again renews its entry, at its new address', async () => {
   expect(registry.all()).toHaveLength(1)
 })
 
-test('once verified or admitted stays so when the agent comes again', async () => {
+test('verification and admission are kept when the agent registers again', async () => {
   const { registry } = await openRegistry()
   await registry.register(announcement({ verified: true, admitted: true }))
   const again = await registry.register(announcement({ verified: false, admitted: false }))
@@ -132,14 +132,14 @@ test.each<[string, Partial<Announcement>]>([
   expect(registry.all()).toEqual([entry])
 })
 
-test('of two that want the same slug at the same time one gets it', async () => {
+test('of two concurrent registrations with the same slug one succeeds', async () => {
   const { registry } = await openRegistry()
   const other = announcement({ did: did('99999999-2222-4333-8444-555555555555') })
   const results = await Promise.allSettled([registry.register(announcement()), registry.register(other)])
   expect(results.map((result) => result.status)).toEqual(['fulfilled', 'rejected'])
 })
 
-test('three missed leases make an agent unreachable, never forgotten; a heartbeat brings it back', async () => {
+test('three missed leases make an agent unreachable but not forgotten; a heartbeat makes it ready', async () => {
   const { registry, pass } = await openRegistry()
   const entry = await registry.register(announcement())
   pass(3 * registry.leaseMs - 1)
@@ -155,14 +155,14 @@ test('three missed leases make an agent unreachable, never forgotten; a heartbea
   })
 })
 
-test('a heartbeat keeps the figures that it does not name', async () => {
+test('a heartbeat keeps the figures that it does not contain', async () => {
   const { registry } = await openRegistry()
   const { id } = await registry.register(announcement())
   registry.heartbeat(id, { queueDepth: 3, latencyP50Ms: 20 })
   expect(registry.heartbeat(id, { queueDepth: 0 }).entry.load).toEqual({ queueDepth: 0, latencyP50Ms: 20 })
 })
 
-test('after a restart the registered agents have a new lease, those of the supervisor wait for it', async () => {
+test('after a restart registered agents have a new lease, supervised ones wait for their supervisor', async () => {
   const { registry } = await openRegistry()
   await registry.register(announcement())
   await registry.register(announcement({ name: 'calc', did: did('x'), origin: 'supervised', owner: 'calc' }))
@@ -178,7 +178,7 @@ test('after a restart the registered agents have a new lease, those of the super
   expect(again.bySlug('calc')).toMatchObject({ status: 'unreachable' })
 })
 
-test('the supervisor may give its agent another OAuth client', async () => {
+test('the supervisor may change the OAuth client of its agent', async () => {
   const { registry } = await openRegistry()
   await registry.register(announcement({ origin: 'supervised' }))
   const again = await registry.register(announcement({ origin: 'supervised', owner: 'client-2' }))
@@ -190,7 +190,7 @@ test('a name without letters or digits is refused', async () => {
   await expect(registry.register(announcement({ name: '☃' }))).rejects.toMatchObject({ code: -32602 })
 })
 
-test('what could not be written is said, and kept for the next flush', async () => {
+test('a failed write is reported and retried with the next flush', async () => {
   const { registry, database } = await openRegistry()
   const { id } = await registry.register(announcement())
   registry.heartbeat(id, { queueDepth: 7 })
@@ -202,7 +202,7 @@ test('what could not be written is said, and kept for the next flush', async () 
   expect(again.find(id)?.load).toEqual({ queueDepth: 7 })
 })
 
-test('an agent that was removed is gone after a restart too', async () => {
+test('a removed agent stays removed after a restart', async () => {
   const { registry } = await openRegistry()
   const { id } = await registry.register(announcement())
   await registry.remove(id)

@@ -2,30 +2,36 @@ import { randomUUID } from 'node:crypto'
 import { ParleyError } from '@parley/wire/errors'
 import { timestamp } from '@parley/wire/model/timestamp'
 import {
-  type Admitting,
+  type AdmissionOptions,
   admission,
+  checkAdmission,
   checksTokens,
-  isAdmittedAs,
-  isDecided,
+  hasOperatorDecision,
   stillAdmitted,
   withoutEjection,
 } from './admission.ts'
 import { cardChanges } from './card-changes.ts'
-import type { AgentEntry, AgentStatus, Announcement, Blank, Load, Measurements } from './entry.ts'
-import { present } from './entry.ts'
+import type { AgentEntry, AgentStatus, Announcement, Load, Measurements, NewEntryFields } from './entry.ts'
+import { unlessLeft } from './entry.ts'
+import type { EntryIndex } from './entry-index.ts'
 import { EntryRepository } from './entry-repository.ts'
+import { leaseOf, withoutProcesses, withRenewedLease } from './lease.ts'
 import type { RegistryOptions } from './registry-options.ts'
-import { leaseOf, replicasMax, tooManyReplicas, withReplica, withReplicas } from './replicas.ts'
-import { hasChanged, isFormerIdentity, isReplaceable, sameAgent, slugTaken } from './same-agent.ts'
+import { hasOtherReplica, replicasMax, tooManyReplicasError, withReplica, withReplicas } from './replicas.ts'
+import {
+  entryChangedError,
+  isFormerIdentity,
+  isReplaceable,
+  sameAgent,
+  slugTakenError,
+} from './same-agent.ts'
 import { idOfKey, slugOf } from './slug.ts'
 import type { RegistryStore } from './store.ts'
 
-export type { Announcement } from './entry.ts'
-
 /**
- * The agents that the gateway knows. Reads are from memory; who an agent is and whether it may work is durable before the
- * promise resolves; leases and load are written with `flush`, for a heartbeat lost in a crash is made good by the next.
- * Where several gateways share the store, `sync` takes in what the others wrote.
+ * The registered agents. Reads are served from memory. Identity and admission are durable when the promise resolves;
+ * leases and load are written by `flush`, because the next heartbeat replaces a lost one. If several gateways share the
+ * store, `sync` reads the changes of the others.
  */
 export class Registry {
   readonly leaseMs: number
@@ -33,11 +39,13 @@ export class Registry {
   readonly #reserved: ReadonlySet<string>
   readonly #now: () => number
   readonly #store: RegistryStore
-  readonly #kept: EntryRepository
+  readonly #entries: EntryRepository
+  readonly #index: EntryIndex
 
-  private constructor(store: RegistryStore, kept: EntryRepository, options: RegistryOptions) {
+  private constructor(store: RegistryStore, entries: EntryRepository, options: RegistryOptions) {
     this.#store = store
-    this.#kept = kept
+    this.#entries = entries
+    this.#index = entries.index
     this.leaseMs = options.leaseMs ?? 30_000
     this.#leasesMissed = options.leasesMissed ?? 3
     this.#reserved = options.reserved ?? new Set()
@@ -45,50 +53,49 @@ export class Registry {
   }
 
   /**
-   * Reads the entries of an earlier run. Their leases begin anew: while the gateway was away nobody could renew one. Where
-   * the store is shared others were there: whoever watches the leases gives them time.
+   * Loads the stored entries. Without a shared store all leases are renewed, because heartbeats could not arrive during
+   * the downtime. With a shared store the other gateways kept them up to date.
    */
   static async open(store: RegistryStore, options: RegistryOptions = {}): Promise<Registry> {
     const registry = new Registry(store, new EntryRepository(store, await store.all()), options)
     for (const entry of registry.all()) {
       if (entry.origin === 'supervised') {
         const ours = entry.host === undefined || options.host === undefined || entry.host === options.host
-        if (options.supervises !== false && ours) registry.#gone(entry)
+        if (options.supervises !== false && ours) registry.#markStopped(entry)
         continue
       }
       const admitted = stillAdmitted(entry, options.open !== false)
-      if (!store.shared) registry.#sign({ ...entry, admitted, leaseUntil: registry.#leaseEnd() })
+      if (!store.shared) registry.#entries.update({ ...entry, admitted, leaseUntil: registry.#leaseEnd() })
       else if (admitted !== entry.admitted) await registry.#change(entry.id, { admitted })
     }
     return registry
   }
 
-  get #index() {
-    return this.#kept.index
-  }
-
-  /** Other gateways write too: what they wrote is taken in by `sync`. */
+  /** Whether other gateways write to the store. `sync` reads their changes. */
   get shared(): boolean {
     return this.#store.shared
   }
 
-  /** Calls `listen` after each change made here that the other gateways shall hear of at once. One listener. */
+  /** Sets the callback for durable changes made by this gateway. One listener. */
   onWritten(listen: () => void): void {
-    this.#kept.written = listen
+    this.#entries.onWritten = listen
   }
 
-  /** Calls `listen` with every entry there is, and with each change from now on; undefined: gone, or left. One listener. */
+  /**
+   * Sets the listener for changes and calls it with every present entry. The entry is undefined when an agent is
+   * removed or has unregistered. One listener.
+   */
   follow(listen: (id: string, entry: AgentEntry | undefined) => void): void {
-    this.#index.changed = (id, entry) => listen(id, present(entry))
+    this.#index.changed = (id, entry) => listen(id, unlessLeft(entry))
     for (const entry of this.all()) listen(entry.id, entry)
   }
 
-  /** By slug, DID or id. */
+  /** Finds an entry by slug, DID or id. */
   find(name: string): AgentEntry | undefined {
-    return present(this.#index.find(name))
+    return unlessLeft(this.#index.find(name))
   }
 
-  /** As `find`; what another gateway may have entered just now is looked for in the store. */
+  /** Like `find`, but synchronizes with the store if the agent or its replica is unknown. */
   async findOrSync(name: string, replicaId?: string): Promise<AgentEntry | undefined> {
     const there = () => {
       const entry = this.find(name)
@@ -99,13 +106,13 @@ export class Registry {
     return this.find(name)
   }
 
-  /** As `find`, those that left too: they hold their slug, DID and address. For operators. */
+  /** Like `find`, including agents that have unregistered. They keep slug, DID and address. For operators. */
   findIncludingLeft(name: string): AgentEntry | undefined {
     return this.#index.find(name)
   }
 
   bySlug(slug: string): AgentEntry | undefined {
-    return present(this.#index.bySlug(slug))
+    return unlessLeft(this.#index.bySlug(slug))
   }
 
   /** Ordered by slug. */
@@ -113,29 +120,29 @@ export class Registry {
     return this.#index.all().filter((entry) => entry.left === undefined)
   }
 
-  /** Those that left, and are kept for what was decided about them; ordered by slug. */
+  /** Agents that have unregistered and are kept because an operator decided about them. Ordered by slug. */
   left(): readonly AgentEntry[] {
     return this.#index.all().filter((entry) => entry.left !== undefined)
   }
 
-  /** Agents that may be given work, whether they answer now or not. */
+  /** Agents that may be given work, whether available or not. */
   admitted(): AgentEntry[] {
     return this.all().filter((entry) => entry.admitted)
   }
 
-  /** Whether this client is an agent that may check the tokens of its callers. */
+  /** Whether the client is an agent that may introspect the tokens of its callers. */
   isTrusted(clientId: string): boolean {
     const entry = clientId.startsWith('did:') ? this.find(clientId) : undefined
     return entry?.owner === clientId && checksTokens(entry)
   }
 
   /**
-   * Makes an entry, or renews the one of the same agent (the same DID; without DID the same slug and address).
-   * @throws ParleyError Conflict when DID, slug or address are another agent's, InvalidParams for a name without letters
-   * or digits, or one that is a UUID.
+   * Creates an entry, or renews that of the same agent (same DID; without a DID, same slug and address).
+   * @throws ParleyError Conflict if DID, slug or address belong to another agent, InvalidParams for a name without
+   * letters or digits or one that is a UUID
    */
   register(announcement: Announcement): Promise<AgentEntry> {
-    return this.#kept.serialize(() => this.#register(announcement))
+    return this.#entries.serialize(() => this.#register(announcement))
   }
 
   async #register({ replicaId, ...announcement }: Announcement): Promise<AgentEntry> {
@@ -145,14 +152,14 @@ export class Registry {
         message: 'The name of an agent needs a letter or a digit, and is no UUID',
       })
     }
-    if (announcement.origin === 'supervised') await this.#makeWay(announcement, slug)
+    if (announcement.origin === 'supervised') await this.#releaseSlug(announcement, slug)
     const { url, did = '' } = announcement
     for (const stale of [this.#index.byUrl(url), this.#index.byDid(did)])
-      if (stale !== undefined && isReplaceable(stale, announcement)) await this.#kept.forget(stale.id)
+      if (stale !== undefined && isReplaceable(stale, announcement)) await this.#entries.forget(stale.id)
     const known = sameAgent(this.#index, announcement, slug)
     if (known === undefined && announcement.origin === 'registered' && this.#reserved.has(slug))
-      throw slugTaken(slug)
-    const of: Blank & Partial<AgentEntry> = known ?? this.#blank(announcement, slug)
+      throw slugTakenError(slug)
+    const of: NewEntryFields & Partial<AgentEntry> = known ?? this.#newEntry(announcement, slug)
     const { left: _, ...before } = withoutEjection(of, announcement)
     const entry: AgentEntry = {
       ...before,
@@ -166,26 +173,26 @@ export class Registry {
       leaseUntil: this.#leaseEnd(),
     }
     const whole = this.#asReplica(entry, announcement, replicaId)
-    return known === undefined ? this.#kept.add(whole) : this.#kept.save(whole)
+    return known === undefined ? this.#entries.add(whole) : this.#entries.save(whole)
   }
 
-  /** A process beside others, if it has proven the agent's key; without proof, or without id, it is the whole agent. */
+  /** Adds a process to the agent if it has proven the key and has an id. Otherwise it replaces all processes. */
   #asReplica(entry: AgentEntry, { url, verified }: Announcement, id: string | undefined): AgentEntry {
     if (id === undefined || !verified) return { ...withReplicas(entry, []), url }
     const others = (entry.replicas ?? []).filter((one) => this.#isFresh(one.leaseUntil))
     if (others.filter((one) => one.id !== id && one.url !== url).length >= replicasMax)
-      throw tooManyReplicas()
+      throw tooManyReplicasError()
     const replica = { id, url, load: {}, lastSeen: timestamp(), leaseUntil: this.#leaseEnd() }
     return withReplica(withReplicas(entry, others), replica)
   }
 
-  /** A stranger that came first under the name of an agent of the house goes on under another; who it was before goes. */
-  async #makeWay(coming: Announcement, slug: string): Promise<void> {
+  /** Frees the slug for a supervised agent: an external agent gets another slug, a former identity is removed. */
+  async #releaseSlug(registrant: Announcement, slug: string): Promise<void> {
     const holder = this.#index.bySlug(slug)
-    const isKnown = coming.did !== undefined && this.#index.byDid(coming.did) !== undefined
+    const isKnown = registrant.did !== undefined && this.#index.byDid(registrant.did) !== undefined
     if (isKnown || holder === undefined) return
-    if (holder.origin !== 'supervised') await this.#kept.amend({ ...holder, slug: this.#freeSlug(slug) })
-    else if (isFormerIdentity(holder, coming)) await this.#kept.forget(holder.id)
+    if (holder.origin !== 'supervised') await this.#entries.amend({ ...holder, slug: this.#freeSlug(slug) })
+    else if (isFormerIdentity(holder, registrant)) await this.#entries.forget(holder.id)
   }
 
   #freeSlug(taken: string): string {
@@ -195,10 +202,13 @@ export class Registry {
     }
   }
 
-  /** From now on it gets work. @throws ParleyError Conflict when it is not, or no longer, what it shall be admitted as */
-  admit(id: string, by: string, as: Admitting = {}): Promise<AgentEntry> {
+  /**
+   * Admits the agent to work.
+   * @throws ParleyError Conflict if the entry changed since the review, or has no proven key for `own`
+   */
+  admit(id: string, by: string, as: AdmissionOptions = {}): Promise<AgentEntry> {
     const fields = { admitted: true, admittedBy: by, own: as.own ?? false, cardChanges: [] }
-    return this.#change(id, fields, (entry) => isAdmittedAs(entry, as))
+    return this.#change(id, fields, (entry) => checkAdmission(entry, as))
   }
 
   quarantine(id: string, by: string, reason: string): Promise<AgentEntry> {
@@ -206,63 +216,64 @@ export class Registry {
   }
 
   /**
-   * Sets it aside until `until` (milliseconds since 1970), because it failed again and again. What an operator decided
-   * stays as it is. False when there is nothing to set aside.
+   * Ejects the agent until `until` (milliseconds since 1970) because of repeated failures. False if the agent is
+   * unknown or an operator has quarantined it.
    */
   async eject(id: string, reason: string, until: number): Promise<boolean> {
-    return this.#kept.serialize(async () => {
+    return this.#entries.serialize(async () => {
       const entry = this.#index.byId(id)
       if (entry === undefined || entry.quarantine?.by !== undefined) return false
-      await this.#kept.amend({ ...entry, quarantine: { since: timestamp(), reason, until } })
+      await this.#entries.amend({ ...entry, quarantine: { since: timestamp(), reason, until } })
       return true
     })
   }
 
-  /** It answered its probe after a time aside that nobody but the gateway had decided. */
+  /** Ends an ejection after a successful probe. An operator's quarantine is not changed. */
   async reinstate(id: string): Promise<boolean> {
-    return this.#kept.serialize(async () => {
+    return this.#entries.serialize(async () => {
       const { quarantine, ...entry } = this.#get(id)
       if (quarantine === undefined || quarantine.by !== undefined) return false
-      await this.#kept.amend(entry)
+      await this.#entries.amend(entry)
       return true
     })
   }
 
-  /** What was seen of it; written with `flush`. */
-  measured(id: string, measurements: Measurements): void {
+  /** Stores measurements in memory. Written by `flush`. */
+  setMeasurements(id: string, measurements: Measurements): void {
     const entry = this.#index.byId(id)
-    if (entry !== undefined) this.#sign({ ...entry, measurements })
+    if (entry !== undefined) this.#entries.update({ ...entry, measurements })
   }
 
   release(id: string): Promise<AgentEntry> {
-    return this.#kept.serialize(() => {
+    return this.#entries.serialize(() => {
       const { quarantine: _, ...entry } = this.#get(id)
-      return this.#kept.amend(entry)
+      return this.#entries.amend(entry)
     })
   }
 
-  /** It says goodbye by itself. What an operator decided about it holds when it comes again. */
+  /** Unregisters the agent. The entry is kept if an operator decided about it. */
   leave(id: string): Promise<void> {
-    return this.#kept.serialize(async () => {
+    return this.#entries.serialize(async () => {
       const entry = this.#get(id)
-      if (isDecided(entry)) await this.#kept.save({ ...entry, left: timestamp(), status: 'unreachable' })
-      else await this.#kept.forget(id)
+      if (hasOperatorDecision(entry))
+        await this.#entries.save({ ...entry, left: timestamp(), status: 'unreachable' })
+      else await this.#entries.forget(id)
     })
   }
 
   #change(
     id: string,
     fields: Partial<AgentEntry>,
-    isSeen?: (entry: AgentEntry) => boolean,
+    isExpected?: (entry: AgentEntry) => boolean,
   ): Promise<AgentEntry> {
-    return this.#kept.serialize(() => {
+    return this.#entries.serialize(() => {
       const entry = this.#get(id)
-      if (isSeen?.(entry) === false) throw hasChanged()
-      return this.#kept.amend({ ...entry, ...fields })
+      if (isExpected?.(entry) === false) throw entryChangedError()
+      return this.#entries.amend({ ...entry, ...fields })
     })
   }
 
-  #blank(announcement: Announcement, slug: string): Blank {
+  #newEntry(announcement: Announcement, slug: string): NewEntryFields {
     const ownId = idOfKey(announcement)
     const isFree = ownId !== undefined && this.#index.byId(ownId) === undefined
     const id = isFree ? ownId : randomUUID()
@@ -270,67 +281,71 @@ export class Registry {
   }
 
   /**
-   * Renews the lease. Figures that the heartbeat does not name keep their last value. Returns what was known of the load
-   * of this process, and what is known now.
-   * @throws ParleyError NotFound, also for a replica that is not known (any more): it registers again
+   * Renews the lease. Figures missing from the heartbeat keep their last value. Returns the previous and the new load
+   * of this process.
+   * @throws ParleyError NotFound, also for an unknown replica, which must register again
    */
   heartbeat(id: string, load: Load, replicaId?: string): { entry: AgentEntry; before: Load; now: Load } {
     const entry = this.#get(id)
     if (replicaId === undefined) {
       const now = { ...entry.load, ...load }
-      return { entry: this.#seen({ ...entry, sendsHeartbeats: true, load: now }), before: entry.load, now }
+      return {
+        entry: this.#renewLease({ ...entry, sendsHeartbeats: true, load: now }),
+        before: entry.load,
+        now,
+      }
     }
     const known = entry.replicas?.find((one) => one.id === replicaId)
     if (known === undefined) throw new ParleyError('NotFound', { data: { reason: 'replica' } })
     const now = { ...known.load, ...load }
     const replica = { ...known, load: now, lastSeen: timestamp(), leaseUntil: this.#leaseEnd() }
-    const seen = this.#seen({ ...withReplica(entry, replica), sendsHeartbeats: true }, replicaId)
-    return { entry: seen, before: known.load, now }
+    const renewed = this.#renewLease({ ...withReplica(entry, replica), sendsHeartbeats: true }, replicaId)
+    return { entry: renewed, before: known.load, now }
   }
 
-  /** One of its processes says goodbye; the last one takes the agent with it. */
-  async leaveAs(id: string, replicaId: string): Promise<void> {
+  /** Removes one process. Without any process left, the agent is unregistered. */
+  async leaveReplica(id: string, replicaId: string): Promise<void> {
     const entry = this.#get(id)
-    const others = entry.replicas?.filter((one) => one.id !== replicaId) ?? []
-    if (others.length === 0) return this.leave(id)
-    this.#kept.sign(withReplicas(entry, others), { gone: [replicaId] })
+    if (!hasOtherReplica(entry, replicaId)) return this.leave(id)
+    this.#dropReplicas(entry, new Set([replicaId]))
     await this.flush()
   }
 
-  /** A process of it is gone; the agent is there as long as another one is. */
-  processGone(id: string, replicaId: string | undefined, status: AgentStatus): void {
+  /** Handles the end of a process. The agent stays available while another process runs. */
+  replicaEnded(id: string, replicaId: string | undefined, status: AgentStatus): void {
     const entry = this.#index.byId(id)
     if (entry === undefined) return
-    const others = entry.replicas?.filter((one) => one.id !== replicaId) ?? []
-    if (replicaId !== undefined && entry.replicas !== undefined) {
-      this.#kept.sign(withReplicas(entry, others), { gone: [replicaId] })
-    }
-    if (others.length === 0) this.setStatus(id, status)
+    if (replicaId !== undefined && entry.replicas !== undefined)
+      this.#dropReplicas(entry, new Set([replicaId]))
+    if (!hasOtherReplica(entry, replicaId)) this.setStatus(id, status)
   }
 
-  /** It answered a probe: as good as a heartbeat. */
-  answered(id: string): void {
+  /** Handles a successful probe like a heartbeat. */
+  probeSucceeded(id: string): void {
     const entry = this.#index.byId(id)
-    if (entry !== undefined) this.#seen(entry)
+    if (entry !== undefined) this.#renewLease(entry)
   }
 
   setStatus(id: string, status: AgentStatus): void {
     const entry = this.#index.byId(id)
     if (entry === undefined || entry.status === status) return
-    this.#sign({ ...entry, status, since: timestamp() })
+    this.#entries.update({ ...entry, status, since: timestamp() })
   }
 
-  /** Marks the agents whose leases were missed; returns those that became unreachable by it. Silent replicas are forgotten. */
+  /** Marks agents with expired leases as unreachable and returns them. Removes expired replicas. */
   expireLeases(): AgentEntry[] {
     const lost = this.all().filter((one) => one.status !== 'unreachable' && !this.#isFresh(leaseOf(one)))
     for (const entry of lost) this.setStatus(entry.id, 'unreachable')
     for (const entry of this.all()) {
-      const gone = entry.replicas?.filter((one) => !this.#isFresh(one.leaseUntil)) ?? []
-      if (gone.length === 0) continue
-      const others = entry.replicas?.filter((one) => !gone.includes(one)) ?? []
-      this.#kept.sign(withReplicas(entry, others), { gone: gone.map(({ id }) => id) })
+      const expired = (entry.replicas ?? []).filter((one) => !this.#isFresh(one.leaseUntil))
+      if (expired.length > 0) this.#dropReplicas(entry, new Set(expired.map(({ id }) => id)))
     }
     return lost
+  }
+
+  #dropReplicas(entry: AgentEntry, ids: ReadonlySet<string>): void {
+    const others = entry.replicas?.filter(({ id }) => !ids.has(id)) ?? []
+    this.#entries.update(withReplicas(entry, others), { gone: [...ids] })
   }
 
   #isFresh(leaseUntil: number): boolean {
@@ -338,19 +353,19 @@ export class Registry {
   }
 
   remove(id: string): Promise<void> {
-    return this.#kept.serialize(async () => {
-      if (this.#index.byId(id) !== undefined) await this.#kept.forget(id)
+    return this.#entries.serialize(async () => {
+      if (this.#index.byId(id) !== undefined) await this.#entries.forget(id)
     })
   }
 
-  /** Writes what only memory knows. */
+  /** Writes the unsaved updates. */
   flush(): Promise<void> {
-    return this.#kept.flush()
+    return this.#entries.flush()
   }
 
-  /** As `flush`; then memory knows what the other gateways wrote. */
+  /** Like `flush`, then reads the changes of other gateways. */
   sync(thorough = false): Promise<void> {
-    return this.#kept.sync(thorough)
+    return this.#entries.sync(thorough)
   }
 
   ping(): Promise<void> {
@@ -363,34 +378,21 @@ export class Registry {
     return entry
   }
 
-  #seen(entry: AgentEntry, replicaId?: string): AgentEntry {
-    // Said before its process ended, or by one that is not entered yet where it is now: the supervisor brings it back.
-    if (entry.status === 'starting' && replicaId === undefined) return this.#sign(entry)
-    const back = entry.status !== 'ready'
-    const seen: AgentEntry = {
-      ...entry,
-      status: 'ready',
-      since: back ? timestamp() : entry.since,
-      lastSeen: timestamp(),
-      leaseUntil: this.#leaseEnd(),
-    }
-    return this.#kept.sign(seen, replicaId === undefined ? {} : { heard: replicaId })
+  #renewLease(entry: AgentEntry, replicaId?: string): AgentEntry {
+    // Sent before the process ended, or by a replica that is not registered yet. Only the supervisor changes this status.
+    if (entry.status === 'starting' && replicaId === undefined) return this.#entries.update(entry)
+    const renewed = withRenewedLease(entry, this.#leaseEnd())
+    return this.#entries.update(renewed, replicaId === undefined ? {} : { heard: replicaId })
   }
 
-  /** One that an earlier life of this gateway ran, with all its processes. If this one runs it too, it has a lease's time to come. */
-  #gone(entry: AgentEntry): void {
+  /** Resets a supervised agent of an earlier run. */
+  #markStopped(entry: AgentEntry): void {
     const gone = (entry.replicas ?? []).map(({ id }) => id)
-    const status = this.#reserved.has(entry.slug) ? 'starting' : 'unreachable'
-    const since = entry.status === status ? entry.since : timestamp()
-    const leaseUntil = status === 'starting' ? this.#leaseEnd() : entry.leaseUntil
-    this.#kept.sign({ ...withReplicas(entry, []), status, since, leaseUntil }, { gone })
+    const restarts = this.#reserved.has(entry.slug)
+    this.#entries.update(withoutProcesses(entry, restarts ? this.#leaseEnd() : undefined), { gone })
   }
 
   #leaseEnd(): number {
     return this.#now() + this.leaseMs
-  }
-
-  #sign(entry: AgentEntry): AgentEntry {
-    return this.#kept.sign(entry)
   }
 }

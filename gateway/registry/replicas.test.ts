@@ -4,7 +4,8 @@ import os from 'node:os'
 import path from 'node:path'
 import { openDatabase, type SqliteDatabase } from '@parley/kit/database/sqlite/database'
 import { afterEach, beforeEach, expect, test } from 'vitest'
-import { type Announcement, Registry } from './registry.ts'
+import type { Announcement } from './entry.ts'
+import { Registry } from './registry.ts'
 import { registryMigrations, SqliteRegistryStore } from './registry-sqlite.ts'
 
 const did = 'did:parley:alice:agent:11111111-2222-4333-8444-555555555555'
@@ -44,14 +45,14 @@ const come = (replicaId: string, url: string, more: Partial<Announcement> = {}) 
   registry.register({ ...announcement, replicaId, url, ...more })
 const urls = () => registry.find(did)?.replicas?.map(({ url }) => url)
 
-test('a second process that proved the key stands beside the first', async () => {
+test('a second process that proved the key is added to the first', async () => {
   await come(first, 'http://127.0.0.1:1')
   await come(second, 'http://127.0.0.1:2')
   expect(urls()).toEqual(['http://127.0.0.1:1', 'http://127.0.0.1:2'])
   expect(registry.find(did)?.url).toBe('http://127.0.0.1:1')
 })
 
-test('so many processes stand beside each other and no more; one that comes anew takes its own place', async () => {
+test('the number of processes is limited; a process that registers again replaces its own entry', async () => {
   const ids = Array.from({ length: 64 }, () => randomUUID())
   for (const [at, id] of ids.entries()) await come(id, `http://127.0.0.1:${at + 1}`)
   await expect(come(first, 'http://127.0.0.1:100')).rejects.toMatchObject({
@@ -63,7 +64,7 @@ test('so many processes stand beside each other and no more; one that comes anew
   expect(urls()).toHaveLength(64)
 })
 
-test('without a proof of the key nobody comes to stand beside it', async () => {
+test('without a proof of the key no process is added', async () => {
   await come(first, 'http://127.0.0.1:1')
   await expect(come(second, 'http://127.0.0.1:2', { verified: false })).rejects.toMatchObject({
     data: { reason: 'did' },
@@ -71,14 +72,14 @@ test('without a proof of the key nobody comes to stand beside it', async () => {
   expect(urls()).toEqual(['http://127.0.0.1:1'])
 })
 
-test('who never proved a key has one address, whatever it says of replicas', async () => {
+test('an agent without a proven key has one address, regardless of replica ids', async () => {
   const plain = { verified: false }
   await come(first, 'http://127.0.0.1:1', plain)
   await come(second, 'http://127.0.0.1:2', plain)
   expect([urls(), registry.find(did)?.url]).toEqual([undefined, 'http://127.0.0.1:2'])
 })
 
-test('a new life at the same address takes the place of the old one', async () => {
+test('a new process at the same address replaces the old one', async () => {
   await come(first, 'http://127.0.0.1:1')
   const { id } = await come(second, 'http://127.0.0.1:1')
   expect(registry.find(did)?.replicas?.map((one) => one.id)).toEqual([second])
@@ -87,13 +88,13 @@ test('a new life at the same address takes the place of the old one', async () =
   )
 })
 
-test('an agent without replica ids that comes again at another address has moved', async () => {
+test('an agent that registers again without a replica id has moved', async () => {
   await come(first, 'http://127.0.0.1:1')
   await registry.register({ ...announcement, url: 'http://127.0.0.1:3' })
   expect([urls(), registry.find(did)?.url]).toEqual([undefined, 'http://127.0.0.1:3'])
 })
 
-test('figures of replicas are put together; what one of them tells is counted against what it told before', async () => {
+test('figures of replicas are combined; growth is computed per replica', async () => {
   const { id } = await come(first, 'http://127.0.0.1:1')
   await come(second, 'http://127.0.0.1:2')
   registry.heartbeat(id, { completed: 10, queueDepth: 3, latencyP50Ms: 10, latencyP95Ms: 20 }, first)
@@ -108,7 +109,7 @@ test('figures of replicas are put together; what one of them tells is counted ag
   expect([before.completed, now.completed]).toEqual([5, 7])
 })
 
-test('a silent one is dropped after three leases; the agent is ready while another one tells, and leaves with the last', async () => {
+test('a silent replica is removed after three leases; the agent is ready while another one sends heartbeats', async () => {
   const { id } = await come(first, 'http://127.0.0.1:1')
   await come(second, 'http://127.0.0.1:2')
   clock += 80_000
@@ -120,6 +121,6 @@ test('a silent one is dropped after three leases; the agent is ready while anoth
   expect(registry.expireLeases()).toHaveLength(1)
   expect(registry.find(did)?.status).toBe('unreachable')
   await come(second, 'http://127.0.0.1:2')
-  await registry.leaveAs(id, second)
+  await registry.leaveReplica(id, second)
   expect(registry.find(did)).toBeUndefined()
 })

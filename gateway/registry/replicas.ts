@@ -1,17 +1,17 @@
 import { ParleyError } from '@parley/wire/errors'
 import type { AgentEntry, Load, Replica } from './entry.ts'
 
-/** Of one agent. Each is kept by every gateway and written with the entry. */
+/** Per agent. Every gateway holds all replicas in memory and writes them with the entry. */
 export const replicasMax = 64
 
-export function tooManyReplicas(): ParleyError {
+export function tooManyReplicasError(): ParleyError {
   return new ParleyError('Conflict', {
     message: `An agent has at most ${replicasMax} processes`,
     data: { reason: 'too_many_replicas' },
   })
 }
 
-/** The entry with this replica, in the place of an earlier life of it: the same id, or the same address. */
+/** Adds the replica, or replaces an earlier process with the same id or address. */
 export function withReplica(entry: AgentEntry, replica: Replica): AgentEntry {
   const known = entry.replicas ?? []
   const at = known.findIndex(({ id }) => id === replica.id)
@@ -21,7 +21,7 @@ export function withReplica(entry: AgentEntry, replica: Replica): AgentEntry {
     : withReplicas(entry, others.toSpliced(Math.min(at, others.length), 0, replica))
 }
 
-/** The entry with these replicas alone; with none of them it is where it was last. */
+/** Sets the replicas. Without any, the entry keeps its last address. */
 export function withReplicas(entry: AgentEntry, replicas: readonly Replica[]): AgentEntry {
   const { replicas: _, ...rest } = entry
   const [first] = replicas
@@ -29,12 +29,11 @@ export function withReplicas(entry: AgentEntry, replicas: readonly Replica[]): A
   return { ...rest, url: first.url, load: loadOf(replicas), replicas: [...replicas] }
 }
 
-/** Leases of the processes that run make the lease of the agent. */
-export function leaseOf({ leaseUntil, replicas = [] }: AgentEntry): number {
-  return replicas.length === 0 ? leaseUntil : Math.max(...replicas.map((replica) => replica.leaseUntil))
+export function hasOtherReplica({ replicas = [] }: AgentEntry, replicaId: string | undefined): boolean {
+  return replicas.some(({ id }) => id !== replicaId)
 }
 
-/** All wait in one line, so that each tells the same length; what they run and ran is each one's own. */
+/** All processes share one queue, so the longest reported length counts; running and finished tasks are summed. */
 function loadOf(replicas: readonly Replica[]): Load {
   const loads = replicas.map(({ load }) => load)
   const all = (name: keyof Load) => loads.flatMap((load) => load[name] ?? [])

@@ -1,105 +1,110 @@
 import { ParleyError } from '@parley/wire/errors'
+import { z } from 'zod'
 import type { AgentEntry } from './entry.ts'
 import type { EntryIndex } from './entry-index.ts'
 
-type Coming = Pick<AgentEntry, 'url' | 'owner' | 'origin' | 'verified' | 'did' | 'keys' | 'document'>
+type Registrant = Pick<AgentEntry, 'url' | 'owner' | 'origin' | 'verified' | 'did' | 'keys' | 'document'>
 
 /**
- * The entry of the agent that registers: that of its DID; without DID that of its slug and address. Nobody speaks for
- * another: who comes with a DID, slug or address of another agent is refused.
+ * Finds the entry of the agent that registers: by DID, or without one by slug and address. Registrations that would
+ * take over another agent's DID, slug or address are refused.
  * @throws ParleyError Conflict; `data.reason` is `did`, `owner`, `key`, `slug` or `url`
  */
-export function sameAgent(index: EntryIndex, coming: Coming, slug: string): AgentEntry | undefined {
-  const known = coming.did === undefined ? undefined : index.byDid(coming.did)
+export function sameAgent(index: EntryIndex, registrant: Registrant, slug: string): AgentEntry | undefined {
+  const known = registrant.did === undefined ? undefined : index.byDid(registrant.did)
   const holder = known ?? index.bySlug(slug)
-  if (known === undefined && holder !== undefined && !isSameWithoutDid(holder, coming)) {
-    throw slugTaken(slug)
+  if (known === undefined && holder !== undefined && !isSameWithoutDid(holder, registrant)) {
+    throw slugTakenError(slug)
   }
-  const neighbour = index.byUrl(coming.url)
-  // The supervisor bound the port itself: whoever was there before is gone.
-  if (neighbour !== undefined && neighbour.id !== holder?.id && coming.origin === 'registered') {
+  const entryAtUrl = index.byUrl(registrant.url)
+  // The supervisor has bound the port, so the previous agent at this address has stopped.
+  if (entryAtUrl !== undefined && entryAtUrl.id !== holder?.id && registrant.origin === 'registered') {
     throw conflict('url', 'Another agent is registered at this address')
   }
-  if (holder !== undefined && coming.origin === 'registered') mayRenew(holder, coming)
+  if (holder !== undefined && registrant.origin === 'registered') checkRenewal(holder, registrant)
   return holder
 }
 
-function isSameWithoutDid(holder: AgentEntry, coming: Coming): boolean {
-  return holder.did === undefined && coming.did === undefined && holder.url === coming.url
+function isSameWithoutDid(holder: AgentEntry, registrant: Registrant): boolean {
+  return holder.did === undefined && registrant.did === undefined && holder.url === registrant.url
 }
 
 /**
- * An entry that nobody has proven makes way for the agent that has proven its key: at the same address, for whoever the
- * entry was about is not there any more (what an operator set aside stays in the way); under its DID at another address,
- * for the entry was never about the agent, and its name, its past and what was decided about it are a stranger's.
+ * Whether an unproven entry is removed in favour of an agent with a proven key. At the same address the previous agent
+ * no longer exists, unless an operator quarantined it. With the same DID at another address, the entry belonged to an
+ * impostor.
  */
-export function isReplaceable(holder: AgentEntry, coming: Coming): boolean {
-  if (holder.verified || holder.origin === 'supervised' || !coming.verified) return false
-  if (holder.did === coming.did) return holder.url !== coming.url && holder.owner !== coming.owner
-  return holder.url === coming.url && holder.quarantine === undefined
+export function isReplaceable(holder: AgentEntry, registrant: Registrant): boolean {
+  if (holder.verified || holder.origin === 'supervised' || !registrant.verified) return false
+  if (holder.did === registrant.did) return holder.url !== registrant.url && holder.owner !== registrant.owner
+  return holder.url === registrant.url && holder.quarantine === undefined
 }
 
 /**
- * What an agent of this house was under a key that was thrown away, or another author: nothing runs under that DID any
- * more. A process that runs keeps the name, and so does an agent of another machine.
+ * Whether the entry is a former identity of the supervised agent, with a lost key or another author. False if a process
+ * still runs under it or it belongs to another machine.
  */
 export function isFormerIdentity(
   holder: Pick<AgentEntry, 'did' | 'status' | 'host'>,
-  coming: Pick<AgentEntry, 'did' | 'host'>,
+  registrant: Pick<AgentEntry, 'did' | 'host'>,
 ): boolean {
-  const isOurs = holder.host === undefined || holder.host === coming.host
-  return isOurs && holder.status !== 'ready' && coming.did !== undefined && holder.did !== coming.did
+  const isOurs = holder.host === undefined || holder.host === registrant.host
+  return isOurs && holder.status !== 'ready' && registrant.did !== undefined && holder.did !== registrant.did
 }
 
-function mayRenew(holder: AgentEntry, coming: Coming): void {
+function checkRenewal(holder: AgentEntry, registrant: Registrant): void {
   if (holder.origin === 'supervised')
     throw conflict(
       'did',
       'The agent is one that the gateway runs by itself; once it does not, an operator removes the entry',
     )
-  if (holder.owner !== coming.owner && !takesItsPlace(holder, coming))
+  if (holder.owner !== registrant.owner && !mayTakeOver(holder, registrant))
     throw conflict('owner', 'The agent belongs to another owner')
   if (!holder.verified) return
   const newest = holder.keys?.at(-1)
-  const sameKey = newest !== undefined && newest === coming.keys?.at(-1)
-  if (!coming.verified && (!sameKey || holder.url !== coming.url))
+  const sameKey = newest !== undefined && newest === registrant.keys?.at(-1)
+  if (!registrant.verified && (!sameKey || holder.url !== registrant.url))
     throw conflict('did', 'The agent is verified: another key or address needs a proof with its key')
-  if (newest !== undefined && !keysEver(coming).includes(newest))
+  if (newest !== undefined && !keyChain(registrant).includes(newest))
     throw conflict('key', 'The key of the agent has changed without a proof by the one before it')
   const retired = retiredKeys(holder)
-  if (coming.keys?.some((key) => retired.has(key)))
+  if (registrant.keys?.some((key) => retired.has(key)))
     throw conflict('key', 'The document of the agent is an older one: it lists a key that was retired')
 }
 
 /**
- * The keys that the newest one goes back to. A document of ours lists every key that there was, each later one signed by
- * the one before it; that was verified. In those of other methods nothing binds one key to another.
+ * The keys from which the newest one descends. A did:parley document lists all keys, each signed by its predecessor,
+ * and was verified. Documents of other methods do not link keys.
  */
-function keysEver({ did, keys = [], document }: Coming): string[] {
+function keyChain({ did, keys = [], document }: Registrant): string[] {
   if (did?.startsWith('did:parley:') !== true) return keys.slice(-1)
-  const history = document?.['keyHistory']
-  if (!Array.isArray(history)) return keys
-  return [...keys, ...(history as { publicKeyBase58: string }[]).map((key) => key.publicKeyBase58)]
+  return [...keys, ...keyHistoryOf(document).flatMap(({ publicKeyBase58 }) => publicKeyBase58 ?? [])]
 }
 
-/** Whoever has one of these must not get it listed again, with a document from before. */
+/** Retired keys. An old document that lists one of them again is refused. */
 function retiredKeys({ document }: AgentEntry): Set<unknown> {
-  const history = document?.['keyHistory']
-  if (!Array.isArray(history)) return new Set()
-  const keys = history as { publicKeyBase58: string; retired?: boolean }[]
-  return new Set(keys.filter(({ retired }) => retired === true).map((key) => key.publicKeyBase58))
+  const retired = keyHistoryOf(document).filter((key) => key.retired === true)
+  return new Set(retired.map((key) => key.publicKeyBase58))
 }
 
-/** The agent itself, by its DID, comes before whoever registered it; one with proof before one without. */
-function takesItsPlace(holder: AgentEntry, coming: Coming): boolean {
-  return coming.verified && (coming.owner === coming.did || !holder.verified)
+const historyKey = z.object({ publicKeyBase58: z.string().optional(), retired: z.unknown().optional() })
+
+function keyHistoryOf(document: AgentEntry['document']) {
+  return z.array(historyKey).safeParse(document?.['keyHistory']).data ?? []
 }
 
-export function slugTaken(slug: string): ParleyError {
+/**
+ * The agent itself, identified by its DID, takes precedence over another registrant; a proven one over an unproven one.
+ */
+function mayTakeOver(holder: AgentEntry, registrant: Registrant): boolean {
+  return registrant.verified && (registrant.owner === registrant.did || !holder.verified)
+}
+
+export function slugTakenError(slug: string): ParleyError {
   return conflict('slug', `The slug ${slug} belongs to another agent`, { slug })
 }
 
-export function hasChanged(): ParleyError {
+export function entryChangedError(): ParleyError {
   return conflict('changed', 'The agent is no longer the one that was looked at: look again')
 }
 

@@ -2,7 +2,7 @@ import type { ListedSkill } from '@parley/wire/codecs/parley/skills'
 import type { AgentEntry, AgentStatus } from './entry.ts'
 
 export interface AgentQuery {
-  /** Words that all stand somewhere in name, description or skills. */
+  /** Words that must all occur in name, description or skills. */
   q?: string
   /** Id or name of a skill. */
   skill?: string
@@ -10,7 +10,7 @@ export interface AgentQuery {
   status?: AgentStatus
 }
 
-/** The agents that fit, in the order given. Case does not matter. */
+/** Filters the entries, preserving their order. Case-insensitive. */
 export function searchAgents(entries: readonly AgentEntry[], query: AgentQuery): AgentEntry[] {
   const words = query.q?.toLowerCase().split(/\s+/).filter(Boolean) ?? []
   const skill = query.skill?.toLowerCase()

@@ -1,11 +1,11 @@
 import type { AgentEntry } from './entry.ts'
 
-/** As long as a label of a host name. */
-const longest = 63
+/** Maximum length of a host name label. */
+const slugMaxLength = 63
 
 /**
- * The name of the agent in `[a-z0-9-]` (spec/gateway-registry.md#slugs). Undefined when nothing of the name is left,
- * and for a UUID: an entry is found by its id too.
+ * Converts an agent name to `[a-z0-9-]` (spec/gateway-registry.md#slugs). Undefined if nothing remains, or for a UUID,
+ * because entries are also found by id.
  */
 export function slugOf(name: string): string | undefined {
   const slug = name
@@ -13,19 +13,19 @@ export function slugOf(name: string): string | undefined {
     .replace(/\p{Mark}/gu, '')
     .toLowerCase()
     .replace(/[^a-z0-9]+/g, '-')
-    .slice(0, longest)
+    .slice(0, slugMaxLength)
     .replace(/^-+|-+$/g, '')
   return slug === '' || isUuid(slug) ? undefined : slug
 }
 
-/** The form of an id. */
+/** Whether the text has the form of an entry id. */
 export function isUuid(text: string): boolean {
   return /^[\da-f]{8}(-[\da-f]{4}){3}-[\da-f]{12}$/.test(text)
 }
 
 /**
- * The id of an entry. The end of a DID of ours is made of its first key, which its document has shown; of another method it
- * is any text.
+ * The entry id of a did:parley, whose last part derives from the first key and is verified. Undefined for other
+ * methods, where it is arbitrary.
  */
 export function idOfKey({ did, keys }: Pick<AgentEntry, 'did' | 'keys'>): string | undefined {
   const id = did?.startsWith('did:parley:') && keys !== undefined ? did.split(':').at(-1) : undefined

@@ -1,50 +1,49 @@
 import type { AgentEntry } from './entry.ts'
 
-/** An entry as it is in the store. */
+/** A stored entry. */
 export interface StoredEntry {
   entry: AgentEntry
-  /** Another one after each change of who it is or whether it may work. */
+  /** Changes with identity and admission, not with lease and load. */
   revision: number
 }
 
-/** Signs of life of one entry. */
+/** Lease and load update of an entry. */
 export interface Signs {
   entry: AgentEntry
-  /** Of its replicas those that were heard of here. */
+  /** Ids of replicas seen by this gateway since the last update. */
   heard: readonly string[]
-  /** Ids of replicas that are no more. */
+  /** Ids of removed replicas. */
   gone: readonly string[]
 }
 
-/** Another gateway changed the entry, or has one with its id, slug or DID. */
+/** Another gateway changed the entry, or added one with the same id, slug or DID. */
 export class EntryChanged extends Error {
   override readonly name = 'EntryChanged'
 }
 
 /**
- * Where the registry outlives its process. A resolved promise means that the change is durable; an entry changes
- * atomically. Slug and DID are unique among the entries.
+ * Persistence of the registry. Changes are durable when the promise resolves and atomic per entry. Slug and DID are
+ * unique.
  */
 export interface RegistryStore {
-  /** Other gateways write here too. */
+  /** Whether other gateways use the same store. */
   readonly shared: boolean
   all(): Promise<StoredEntry[]>
-  /** A new one; resolves with its revision. @throws EntryChanged where it is shared, and there is one */
+  /** Adds an entry and resolves with its revision. @throws EntryChanged if a shared store already contains it */
   add(entry: AgentEntry): Promise<number>
-  /** Who it is, whether it may work, and its signs. @throws EntryChanged when that revision is no longer the newest */
+  /** Replaces the whole entry. @throws EntryChanged if `revision` is not the newest */
   replace(entry: AgentEntry, revision: number): Promise<number>
-  /** @throws EntryChanged as `replace` */
+  /** @throws EntryChanged like `replace` */
   remove(id: string, revision: number): Promise<void>
   /**
-   * Leases, load and the like. Of two gateways the later lease counts; who it is and whether it may work stays as it is
-   * there.
+   * Writes leases, load and measurements. Of two gateways the later lease wins; identity and admission are not changed.
    */
   saveSigns(signs: readonly Signs[]): Promise<void>
   /**
-   * What changed since this was asked last, `all` at first; own changes may be in it.
-   * @param thorough compares everything, rather than what was changed lately
+   * Returns the changes since the last call, or since `all`. May include own changes.
+   * @param thorough compares all entries instead of the recent changes
    */
   changes(thorough?: boolean): Promise<{ changed: StoredEntry[]; removed: string[] }>
-  /** Asks the storage itself; rejects when it does not answer or cannot be written. */
+  /** Checks that the storage responds and is writable. */
   ping(): Promise<void>
 }

@@ -72,13 +72,13 @@ export async function superviseAgents(options: SupervisedAgentsOptions): Promise
       processes.set(key, now)
       now.id = await register(agent, options)
       // The process ended during its registration, so `onGone` did not reach the registry.
-      if (processes.get(key) !== now) registry.processGone(now.id, agent.replica, 'starting')
+      if (processes.get(key) !== now) registry.replicaEnded(now.id, agent.replica, 'starting')
     },
     onGone: (name, back, number) => {
       const known = processes.get(`${name} ${number}`)
       processes.delete(`${name} ${number}`)
       if (known?.id !== undefined)
-        registry.processGone(known.id, known.agent.replica, back ? 'starting' : 'unreachable')
+        registry.replicaEnded(known.id, known.agent.replica, back ? 'starting' : 'unreachable')
     },
     pass: logForwarder(process.stderr),
     log,
