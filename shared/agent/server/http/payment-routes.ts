@@ -16,7 +16,7 @@ import type { FastifyInstance, FastifyReply, FastifyRequest } from 'fastify'
 import { z } from 'zod'
 import { priceOf } from '../../author/price-of.ts'
 import type { Services } from '../methods/method.ts'
-import { termsAsked } from '../runner/payment-prompt.ts'
+import { requestedTerms } from '../runner/payment-prompt.ts'
 import { baseUrlFor } from './base-url-for.ts'
 import { callerOf, jsonBody } from './payment-caller.ts'
 import { notPaid } from './unpaid-routes.ts'
@@ -141,7 +141,7 @@ async function pricesFor(
   if (taskId !== undefined) {
     const task = await store.findTask(taskId, owner)
     if (task === undefined) throw new ParleyError('TaskNotFound', { data: { taskId } })
-    return task.asked === undefined ? [] : inAdvance(termsAsked(agent, payments, task, task.asked))
+    return task.asked === undefined ? [] : inAdvance(requestedTerms(agent, payments, task, task.asked))
   }
   if (skillId !== undefined && !agent.skills.some(({ id }) => id === skillId))
     throw new ParleyError('SkillNotFound')

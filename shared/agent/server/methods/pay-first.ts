@@ -11,7 +11,7 @@ import { inAdvance, type Price } from '@parley/wire/model/price'
 import { areCallers, callersMessages } from '../../author/callers-messages.ts'
 import { priceOf } from '../../author/price-of.ts'
 import { fitSkill } from '../runner/fit-skill.ts'
-import { termsAsked } from '../runner/payment-prompt.ts'
+import { requestedTerms } from '../runner/payment-prompt.ts'
 import type { MessagePayment } from './message-claims.ts'
 import type { Call, Services } from './method.ts'
 import { claimQueuePlace } from './queue-place.ts'
@@ -57,7 +57,7 @@ export async function payForMessage(
   if (payments === undefined) return undefined
   requireSamePrice(services, task, message)
   if (task.status.state !== 'payment-required' || task.asked === undefined) return undefined
-  const prices = inAdvance(termsAsked(agent, payments, task, task.asked))
+  const prices = inAdvance(requestedTerms(agent, payments, task, task.asked))
   if (prices.length === 0) return undefined
   await requireFit(services, task.id, [...callersMessages(task.history), message as Said])
   const purpose = `${task.id}/${task.events.length}`

@@ -5,12 +5,12 @@ import type { HandlerContext } from '../../author/context.ts'
 import type { Handler } from '../../author/define-agent.ts'
 import type { Output } from '../../author/output.ts'
 
-/** How long a generator may keep the event loop to itself. */
+/** Time after which a generator yields to the event loop. */
 const turnMs = 10
 
 /**
- * Runs the author's handler to its end, its first pause or the signal, and collects what it makes.
- * @throws whatever the handler throws, MalformedOutputError, OutputTooLargeError
+ * Runs the handler until it ends, pauses or is aborted, and collects its output.
+ * @throws the error of the handler, MalformedOutputError, OutputTooLargeError
  */
 export async function executeHandler(
   handle: Handler,
@@ -48,7 +48,7 @@ async function takeAll(
       const paused = take(step.value as Output)
       if (ended || paused) return
       if (performance.now() - turnBegan < turnMs) continue
-      // A generator that never waits would starve every other task.
+      // A generator that never waits would block every other task.
       await setImmediate()
       turnBegan = performance.now()
     }

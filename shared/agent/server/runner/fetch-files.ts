@@ -5,9 +5,9 @@ import type { Part } from '@parley/wire/model/task'
 import type { FetchedFile } from '../../author/build-context.ts'
 
 export interface FileFetching {
-  /** For all files together. */
+  /** Limit for all files of a message together. */
   maxBytes: number
-  /** For all of them together. Default 30 s. */
+  /** Limit for all files together. Default 30 s. */
   timeoutMs?: number
   /** Exceptions to the private-address guard: FILE_ALLOWED_HOSTS. Default none. */
   allowed?: AllowedHosts | undefined
@@ -15,7 +15,7 @@ export interface FileFetching {
 
 const urisMax = 16
 
-/** A file cannot be had. `refused`: the caller asked for what is not allowed; else the other side failed. */
+/** A file could not be fetched. `refused`: its address is not allowed or too many files were named; otherwise the host failed. */
 export class FileNotFetchedError extends Error {
   override readonly name = 'FileNotFetchedError'
   readonly refused: boolean
@@ -25,16 +25,17 @@ export class FileNotFetchedError extends Error {
   }
 }
 
-/** File parts that may name a `uri`. */
+/** Parts that may name a `uri`. */
 export interface PartsWithFiles {
-  /** Of the newest message: each must be had. */
+  /** Parts of the newest message: every file must be fetched. */
   newest: readonly Part[]
-  /** Of those before it, the newest first: what can still be had within the same bounds; the rest is left out. */
+  /** Parts of earlier messages, newest first: fetched as far as the same limits allow, otherwise left out. */
   earlier: readonly Part[]
 }
 
 /**
- * The contents of the file parts that name a `uri`, one after another, through the private-address guard.
+ * Fetches the file parts that name a `uri` (spec/messages-and-artifacts.md#files-by-uri), one after another. Private addresses are
+ * refused.
  * @throws FileNotFetchedError
  */
 export async function fetchFiles(
@@ -48,7 +49,7 @@ export async function fetchFiles(
   const fetched = new Map<Part, FetchedFile>()
   const until = performance.now() + (limits.timeoutMs ?? 30_000)
   let maxBytes = limits.maxBytes
-  const fetchOne = async ({ part, uri }: Named, place: number) => {
+  const fetchOne = async ({ part, uri }: UriPart, place: number) => {
     const timeoutMs = Math.max(1, Math.round(until - performance.now()))
     const options = { maxBytes, timeoutMs, signal, allowed: limits.allowed ?? noExceptions }
     const file = await fetchFile(uri, place, options)
@@ -63,16 +64,16 @@ export async function fetchFiles(
   return fetched
 }
 
-interface Named {
+interface UriPart {
   part: Part
   uri: string
 }
 
-function uriOf(part: Part): Named[] {
+function uriOf(part: Part): UriPart[] {
   return part.kind === 'file' && part.file.uri !== undefined ? [{ part, uri: part.file.uri }] : []
 }
 
-/** It was there when its message came; whether the handler still wants it is not known. */
+/** A file of an earlier message may no longer be available: the handler runs without it. */
 function unlessNotFetched(error: unknown): void {
   if (!(error instanceof FileNotFetchedError)) throw error
 }

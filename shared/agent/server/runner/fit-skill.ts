@@ -3,24 +3,28 @@ import type { Message } from '@parley/wire/model/task'
 import type { Agent, Skill } from '../../author/agent.ts'
 import { dataOf } from '../../author/build-context.ts'
 
-type Said = Pick<Message, 'parts' | 'metadata'>
+/** The fields of a message that select a skill and carry its input. */
+export type SkillMessage = Pick<Message, 'parts' | 'metadata'>
 
-/** The skill that runs, and the data for it, as its schema has read it. */
-export interface Fitting {
+/** The skill that runs, and its input as parsed by its schema. */
+export interface SkillMatch {
   skill: Skill | undefined
   input: unknown
 }
 
-/** Which skill the caller's messages are for, and whether their data fits it; `reason` where not. */
-export async function fitSkill(agent: Agent, said: readonly Said[]): Promise<Fitting | { reason: string }> {
-  // An answer to our question need not repeat the data, or the skill, of the first message.
-  const named = skillNamed(said)
+/** The skill that the messages of the caller select, and its input; `reason` if there is no such skill or the input does not match. */
+export async function fitSkill(
+  agent: Agent,
+  messages: readonly SkillMessage[],
+): Promise<SkillMatch | { reason: string }> {
+  // A later message need not repeat the data, or the skill, of the first one.
+  const named = skillNamed(messages)
   const skill = named === undefined ? onlySkill(agent) : agent.skills.find(({ id }) => id === named)
   if (named !== undefined && skill === undefined)
     return {
       reason: `This agent has no skill of that id; it has ${agent.skills.map(({ id }) => id).join(', ')}.`,
     }
-  const parsed = await skill?.input?.safeParseAsync(dataOf(said.flatMap(({ parts }) => parts)))
+  const parsed = await skill?.input?.safeParseAsync(dataOf(messages.flatMap(({ parts }) => parts)))
   if (skill === undefined || parsed === undefined) return { skill, input: undefined }
   if (parsed.success) return { skill, input: parsed.data }
   const faults = parsed.error.issues.map(({ path, message }) => `${path.join('.') || 'data'}: ${message}`)
@@ -28,8 +32,8 @@ export async function fitSkill(agent: Agent, said: readonly Said[]): Promise<Fit
 }
 
 /** The skill that the caller named last. */
-function skillNamed(said: readonly Said[]): string | undefined {
-  const names = said.map(({ metadata }) => skillIdIn(metadata))
+function skillNamed(messages: readonly SkillMessage[]): string | undefined {
+  const names = messages.map(({ metadata }) => skillIdIn(metadata))
   return names.findLast((name) => typeof name === 'string')
 }
 

@@ -3,8 +3,8 @@ import type { Part } from '@parley/wire/model/task'
 import { timestamp } from '@parley/wire/model/timestamp'
 
 /**
- * Pieces of the main artifact, for readers of a stream while it is made. They wait until the `working` event is out; of a
- * task that ends before that, the finished artifact tells all.
+ * Publishes parts of the main artifact while the handler runs (spec/streaming.md#deltas). Parts are held back until the
+ * `working` event is published. If the task ends before, they are dropped: the artifact event contains them.
  */
 export class LiveDeltas {
   readonly artifactId: string

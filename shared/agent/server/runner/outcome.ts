@@ -25,7 +25,7 @@ const pausedStateOf: Record<'ask' | 'auth' | 'payment' | 'bid', PausedState> = {
 }
 
 /**
- * What the handler's output means for its task: `mainArtifactId` is the id that deltas of the main artifact carried, `key`
+ * The change of a task for the output of its handler. `mainArtifactId` is the ID that deltas of the main artifact carried; `key`
  * signs every part.
  */
 export function changeOfOutput(
@@ -35,17 +35,17 @@ export function changeOfOutput(
     mainArtifactId: string
     workedMs: number
     key: KeyPair
-    /** How a payment is asked for; absent where nobody could be paid. */
-    prompt?: ((record: TaskRecord, asked: PaymentRequest) => Part) | undefined
+    /** Makes the part that requests a payment; absent on agents without a price. */
+    prompt?: ((record: TaskRecord, request: PaymentRequest) => Part) | undefined
   },
 ): Change {
   if (collected.pause !== undefined) return changeOfPause(record, collected.pause, run)
-  const artifacts = collected.artifacts.map(({ name, parts: made }, i): Artifact => {
-    const parts = made.map((part) => signPart(part, run.key))
+  const artifacts = collected.artifacts.map(({ name, parts: unsigned }, i): Artifact => {
+    const parts = unsigned.map((part) => signPart(part, run.key))
     const streamed = i === 0 && name === 'result'
     return { artifactId: streamed ? run.mainArtifactId : randomUUID(), name, parts }
   })
-  const texts = artifacts.flatMap((made) => made.parts).filter((part) => part.kind === 'text')
+  const texts = artifacts.flatMap((artifact) => artifact.parts).filter((part) => part.kind === 'text')
   const message = texts.length > 0 ? ourMessage(record, texts) : undefined
   return { kind: 'complete', artifacts, message, workedMs: run.workedMs }
 }
@@ -63,20 +63,20 @@ function changeOfPause(record: TaskRecord, pause: Pause, { workedMs, prompt }: R
   if (pause.kind !== 'payment') return { ...paused, message: ourMessage(record, pause.parts) }
   if (prompt === undefined)
     return failed(record, 'The agent asked for a payment, and has no executionCost that says how it is paid.')
-  const asked = askedOf(pause.parts)
+  const asked = paymentRequestOf(pause.parts)
   const parts = [...pause.parts.slice(0, -1), prompt(record, asked)]
   return { ...paused, message: ourMessage(record, parts), asked }
 }
 
 /** @throws MalformedOutputError */
-function askedOf(parts: readonly Part[]): PaymentRequest {
+function paymentRequestOf(parts: readonly Part[]): PaymentRequest {
   const last = parts.at(-1)
   const { amount, reason } = last?.kind === 'data' ? last.data : {}
   if (typeof amount === 'string' && typeof reason === 'string') return { amount, reason }
   throw new MalformedOutputError('requirePayment takes an amount and a reason, both texts')
 }
 
-/** What a thrown error means for the task. No stack, no path, no driver's text. */
+/** The change of a task whose handler threw. The message contains no stack, no path and no text of a driver. */
 export function changeOfError(record: TaskRecord, error: unknown): Change {
   if (error instanceof MalformedOutputError) {
     const code = errorTable.InvalidAgentResponse.code
@@ -90,15 +90,15 @@ export function changeOfError(record: TaskRecord, error: unknown): Change {
   return failed(record, reasonOf(error))
 }
 
-/** The author's own words; what the system or a library threw tells of paths and drivers and stays in the log. */
+/** The first line of the author's message. Errors of the system or a library may contain paths and stay in the log. */
 function reasonOf(error: unknown): string {
   if (!(error instanceof Error) || error.message === '') return 'The agent failed.'
-  // A code is the mark of an error of the system, of Node or of a library.
+  // Errors of the system, of Node.js and of libraries have a code.
   if ('code' in error && typeof error.code === 'string') return 'The agent failed.'
   return (error.message.split('\n', 1)[0] ?? '').slice(0, reasonMax)
 }
 
-/** The store will never take what was made, however often it is asked. */
+/** Whether the store refuses the output because of its size: a retry cannot succeed. */
 export function isTooLarge(error: unknown): error is ParleyError {
   return error instanceof ParleyError && error.data['reason'] === 'too_large'
 }

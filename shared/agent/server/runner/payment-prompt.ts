@@ -9,24 +9,26 @@ import { callersMessages } from '../../author/callers-messages.ts'
 import { MalformedOutputError } from '../../author/collect-output.ts'
 import { allPrices, priceOf } from '../../author/price-of.ts'
 
+/** The amount and the reason of a payment that a handler requested. */
 export type PaymentRequest = NonNullable<TaskRecord['asked']>
 
-/** The ways to pay what a handler asks in the middle of a task: those of its skill's price, with another amount. */
-export function termsAsked(
+/** The terms of a payment that a handler requests during a task: those of the price of its skill, with another amount. */
+export function requestedTerms(
   agent: Agent,
   payments: Payments,
   record: TaskRecord,
   { amount }: PaymentRequest,
 ): Price[] {
-  const said = callersMessages(record.history)
-  const named = said.findLast(({ metadata }) => typeof skillIdIn(metadata) === 'string')
+  const named = callersMessages(record.history).findLast(
+    ({ metadata }) => typeof skillIdIn(metadata) === 'string',
+  )
   const own = priceOf(agent, named ?? {})
   return payments.asked(withAmount(own.length > 0 ? own : allPrices(agent).slice(0, 1), amount))
 }
 
 /**
- * The data part of `payment-required`: how much, and how (x402 requirements, in atomic units).
- * @throws MalformedOutputError when the handler asked for what is no amount
+ * The data part of `payment-required`: the amount and the x402 requirements in atomic units (spec/payments.md#unpaid-calls).
+ * @throws MalformedOutputError when the handler requested a malformed amount
  */
 export function paymentPrompt(
   agent: Agent,
@@ -35,7 +37,7 @@ export function paymentPrompt(
   asked: PaymentRequest,
 ): Part {
   try {
-    const terms = termsAsked(agent, payments, record, asked)
+    const terms = requestedTerms(agent, payments, record, asked)
     const data = {
       amount: asked.amount,
       reason: asked.reason,

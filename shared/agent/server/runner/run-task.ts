@@ -33,30 +33,30 @@ export interface RunnerParts {
   figures: WorkFigures
   usage: HandlerContext['usage']
   artifactMaxBytes: number
-  /** How a payment is asked for in the middle of a task; absent on agents without a price. */
-  prompt?: ((record: TaskRecord, asked: PaymentRequest) => Part) | undefined
-  /** Whether what paid for a task still does; absent on agents without a price. */
+  /** Makes the message part that requests a payment during a task; absent on agents without a price. */
+  prompt?: ((record: TaskRecord, request: PaymentRequest) => Part) | undefined
+  /** Whether the payments of a task are still valid; absent on agents without a price. */
   isStillPaid?: ((record: TaskRecord) => Promise<boolean>) | undefined
-  /** Signs what tasks make. */
+  /** Signs the parts of artifacts. */
   key: KeyPair
-  /** Absent: nobody's key is known. */
+  /** Absent: signatures of callers' parts cannot be verified. */
   clientKeys?: ClientKeys
   /** Exceptions to the private-address guard for files named by `uri`. Default none. */
   fileAllowedHosts?: AllowedHosts
-  /** How long a handler that was told to stop keeps its place. Default 5 s. */
+  /** Time that an aborted handler may take before its worker is reused. Default 5 s. */
   abortGraceMs?: number
 }
 
-/** Longest wait before a commit that the storage refused is tried again, and how often it is said. */
+/** Longest delay before a failed commit is retried, and shortest interval between two log lines about it. */
 const [retryMaxMs, logEveryMs] = [2000, 10_000]
-/** After which time a record that could not be read is read again. */
-const readAgainMs = 500
-/** How often a task is started before it counts as one that brings its process down. */
+/** Delay before a failed read is retried. */
+const readRetryMs = 500
+/** Starts after which a task that ends its process fails. */
 export const startsMax = 3
-/** How often it is started at all. One whose handler holds its process up for too long is lost each time, and killed nobody. */
+/** Starts in total. A handler that blocks the event loop loses its lease each time, without ending the process. */
 const allStartsMax = 10
 
-/** Takes tasks up and brings each to its next rest: ended, paused, or taken from us. */
+/** Runs queued tasks until they end, pause, or are taken over by another process. */
 export class TaskRunner {
   readonly #parts: RunnerParts
   readonly #fresh = new FreshRecords()
@@ -71,7 +71,7 @@ export class TaskRunner {
     this.#parts = parts
   }
 
-  /** For a task that is made while a worker is free: it is this process's from the start. */
+  /** The lease of a task that is created while a worker is free: this process holds it from the start. */
   lease(): { holder: string; until: number } {
     return this.#parts.leases.lease()
   }
@@ -80,18 +80,18 @@ export class TaskRunner {
     return this.#parts.leases.holder
   }
 
-  /** Saves the first run of a new task from reading what was just written, where no other process can run it first. */
+  /** Keeps a new record for its first run, which then need not read it. Only if no other process can run it first. */
   remember(record: TaskRecord, firstOfContext: boolean): void {
     const runsHere = record.lease !== undefined || this.#parts.engine.store.exclusive
     if (runsHere) this.#fresh.keep(record, firstOfContext)
   }
 
-  /** The task has ended. */
+  /** Drops the kept record of a task that has ended. */
   forget(taskId: string): void {
     this.#fresh.drop(taskId)
   }
 
-  /** Jobs for these tasks are dropped until `letRun`: a shared queue or the sweep may deliver one too early. */
+  /** Ignores jobs of these tasks until `letRun`: a shared queue or the sweep may deliver one too early. */
   holdBack(taskIds: Iterable<string>): void {
     for (const id of taskIds) this.#heldBack.add(id)
   }
@@ -104,17 +104,17 @@ export class TaskRunner {
     return this.#heldBack.has(taskId)
   }
 
-  /** Resolves when the next run of the task begins. For one waiter per task. */
+  /** Resolves when the next run of the task begins. Supports one waiter per task. */
   whenTakenUp(taskId: string): Promise<void> {
     return new Promise((resolve) => this.#awaited.set(taskId, resolve))
   }
 
   /**
-   * Never rejects: a failure of our own is logged. A commit that the storage refuses is tried again until the stop.
-   * Resolves with the time at which another process's lease on the task ends, where one has it.
+   * Never rejects: internal errors are logged. A failed commit is retried until the process stops. Resolves with the time at
+   * which the lease of another process ends, if one holds the task.
    */
   run(job: Job): Promise<number | undefined> {
-    // Delivery is at least once: a task that is delivered while it runs is looked at when that run is over.
+    // Delivery is at least once: a job that arrives while its task runs waits for the end of that run.
     const before = this.#underWay.get(job.taskId)
     const run = before === undefined ? this.#run(job) : before.then(() => this.#run(job))
     this.#underWay.set(job.taskId, run)
@@ -127,30 +127,30 @@ export class TaskRunner {
     if (this.#heldBack.has(job.taskId)) return undefined
     this.#awaited.get(job.taskId)?.()
     this.#awaited.delete(job.taskId)
-    const known = this.#fresh.take(job)
+    const kept = this.#fresh.take(job)
     try {
-      const record = known?.record ?? (await this.#load(job.taskId))
+      const record = kept?.record ?? (await this.#load(job.taskId))
       if (record === undefined) return undefined
       const heldUntil = this.#parts.leases.heldUntil(record)
       if (heldUntil !== undefined) return heldUntil
-      await this.#takeUp(record, known?.firstOfContext ?? false)
+      await this.#takeUp(record, kept?.firstOfContext ?? false)
     } catch (error) {
-      this.#parts.log.error({ err: error, task_id: job.taskId }, 'task could not be run')
+      this.#parts.log.error({ err: error, task_id: job.taskId }, 'task run failed')
     }
     return undefined
   }
 
-  /** If the storage is unavailable the read is retried until the process stops. */
+  /** Retries until the process stops while the store is unavailable. */
   #load(taskId: string): Promise<TaskRecord | undefined> {
     const { engine, log } = this.#parts
     return persistently(() => engine.store.loadTask(taskId), {
-      retryMs: readAgainMs,
+      retryMs: readRetryMs,
       signal: this.#stopping,
       log,
     })
   }
 
-  /** Tells every running handler to stop; their tasks stay `working`, are nobody's, and run again at the next start. */
+  /** Aborts every running handler. Their tasks stay `working` without a lease and run again at the next start. */
   stop(): void {
     this.#stop.abort()
     for (const abort of this.#running.values()) abort.abort(new Stopped('stopping'))
@@ -160,20 +160,20 @@ export class TaskRunner {
     const { engine, agent, leases } = this.#parts
     const { state } = record.status
     if (state !== 'submitted' && state !== 'working') return
-    // Whoever learns that it is paid delivers it again.
+    // Waits for its payment: the job is delivered again once the payment is settled.
     if (record.heldBy !== undefined) return
     const claimed = record.lease?.holder === leases.holder
     const reason = claimed ? undefined : startedTooOften(record)
     const draft = engine.draft(record)
     const restarted = !claimed && state === 'working' && agent.onRestart === 'fail'
     if (reason !== undefined || restarted) {
-      // One attempt: a task that another process changed meanwhile is not the one that these reasons are about.
+      // One attempt: if another process has changed the task, the reasons no longer apply.
       draft.apply(failed(record, reason ?? 'The agent restarted while this task ran.'))
       await this.#commit(draft)
       return
     }
     draft.apply({ kind: 'pick-up', lease: leases.lease() })
-    // The start must be known to the store before the handler runs: it was counted with the creation, or is now.
+    // The start is stored before the handler runs: with the creation of the task, or here.
     if ((!claimed || agent.onRestart === 'fail') && !(await this.#commit(draft))) return
     await this.#execute(draft, firstOfContext)
   }
@@ -195,7 +195,7 @@ export class TaskRunner {
         await this.#finish(draft, await outcome)
         return
       }
-      // Listening begins before the commit: a cancel comes either before it, and the commit fails, or is heard.
+      // Subscribed before the commit: a cancellation either makes the commit fail or arrives as an event.
       using _cancel = bus.subscribe(id, (item) => {
         if (item.kind === 'status-update' && item.final) abort.abort(new Stopped('canceled'))
       })
@@ -227,7 +227,7 @@ export class TaskRunner {
     grace.clear()
   }
 
-  /** A lost race (canceled meanwhile, taken over by another) is nothing to do: whoever won has told. */
+  /** If the commit loses a race (task canceled or taken over), the winner has published the result. */
   async #finish(draft: TaskDraft, change: Change): Promise<void> {
     const started = draft.record
     draft.apply(change)
@@ -243,27 +243,30 @@ export class TaskRunner {
       this.#parts.figures.ended(status.state, workedMs, id)
   }
 
-  /** Another process took the task, though this one lives: that start has killed nobody. */
+  /** Another process took over the task although this one is alive: the start must not count as a crash. */
   #noteSurvived({ id, starts }: TaskRecord): void {
     this.#parts.engine.store.noteSurvived(id, starts).catch((error: unknown) => {
-      this.#parts.log.debug({ err: error, task_id: id }, 'a lost start counts as a death')
+      this.#parts.log.debug(
+        { err: error, task_id: id },
+        'could not record that the process survived a lost run',
+      )
     })
   }
 
   /**
-   * Tries again while the storage refuses (it is away, or its disk is full): what a handler has made is not lost, nor its task
-   * left behind.
+   * Retries while the store fails (unavailable, or its disk is full), so that the output of the handler is not lost.
+   * Resolves with false if another process has changed the task.
    */
   async #commit(draft: TaskDraft): Promise<boolean> {
-    let saidAt = Number.NEGATIVE_INFINITY
+    let loggedAt = Number.NEGATIVE_INFINITY
     for (let waitMs = 250; ; waitMs = Math.min(waitMs * 2, retryMaxMs)) {
       try {
         return await draft.commit()
       } catch (error) {
         if (this.#stopping.aborted || isTooLarge(error)) throw error
-        if (performance.now() - saidAt >= logEveryMs) {
-          this.#parts.log.error({ err: error, task_id: draft.record.id }, 'commit failed; trying again')
-          saidAt = performance.now()
+        if (performance.now() - loggedAt >= logEveryMs) {
+          this.#parts.log.error({ err: error, task_id: draft.record.id }, 'commit failed; retrying')
+          loggedAt = performance.now()
         }
         await wait(waitMs, undefined, { signal: this.#stopping, ref: false }).catch(() => {})
         draft.prolong(this.#parts.leases.lease())
@@ -271,7 +274,7 @@ export class TaskRunner {
     }
   }
 
-  /** What the handler's run means for the task; never rejects. */
+  /** Runs the handler and returns the change of its task. Never rejects. */
   async #handle(
     record: TaskRecord,
     firstOfContext: boolean,
@@ -280,8 +283,8 @@ export class TaskRunner {
     began: number,
   ): Promise<Change> {
     const { agent, engine, artifactMaxBytes, fileAllowedHosts, usage, key, prompt } = this.#parts
-    let ours: Log | undefined
-    const log = () => (ours ??= this.#parts.log.child({ task_id: record.id, context_id: record.contextId }))
+    let child: Log | undefined
+    const log = () => (child ??= this.#parts.log.child({ task_id: record.id, context_id: record.contextId }))
     try {
       const prepared = await prepareRun({
         agent,
@@ -316,7 +319,7 @@ function startedTooOften({ starts, survived = 0 }: TaskRecord): string | undefin
   return `The task was started ${starts} times, and its process ended or did not answer each time.`
 }
 
-/** Why a handler was told to stop. */
+/** The reason of an aborted handler. */
 class Stopped extends Error {
   override readonly name = 'AbortError'
   constructor(why: 'canceled' | 'deadline' | 'stopping' | 'taken') {

@@ -1,10 +1,10 @@
 import type { TaskMetrics } from '@parley/kit/process/metrics'
 import type { HandlerContext } from '../../author/context.ts'
 
-/** Model names come from handlers: more than this many are counted as `other`, so that the series stay bounded. */
+/** Further model names are counted as `other`, because handlers choose them and each one is a series of the metric. */
 const modelsMax = 50
 
-/** Counts what handlers report into `agent_llm_tokens_total`. */
+/** Adds the usage that handlers report to the metric `agent_llm_tokens_total`. */
 export function usageCounter(metrics: TaskMetrics, agentId: string): HandlerContext['usage'] {
   const models = new Set<string>()
   return ({ model, inputTokens, outputTokens }) => {
