@@ -14,7 +14,10 @@ export const listContexts: Run<'listContexts'> = async ({ store }, call) => {
   return { result: page.items, headers: nextCursor(page) }
 }
 
-/** Any task that has not ended: -32021. The cleared tasks are gone. */
+/**
+ * Removes a context with its tasks (spec/methods.md#contextsclear).
+ * @throws ParleyError ContextNotFound, ContextNotCancelable while a task of it has not ended
+ */
 export const clearContext: Run<'clearContext'> = async (services, call) => {
   const { store } = services
   const { contextId } = call.params()
@@ -28,8 +31,8 @@ export const clearContext: Run<'clearContext'> = async (services, call) => {
 const tasksAtOnce = 100
 
 /**
- * What was paid for tasks that are about to go is earned, or owed, before they go: a payment whose task is not there counts
- * as one that nothing was had for.
+ * Books the payments of the tasks as earned or refundable before the tasks are removed: a payment without a task would count
+ * as refundable.
  */
 async function endPayments({ store, payments }: Services, contextId: string, owner: string): Promise<void> {
   if (payments === undefined) return

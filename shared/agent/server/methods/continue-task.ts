@@ -1,8 +1,8 @@
 import type { TaskRecord } from '@parley/engine/store/store'
 import { ourText } from '@parley/engine/tasks/our-message'
 import type { Change } from '@parley/engine/tasks/transitions'
-import type { MessageSend } from '@parley/wire/codecs/parley/params'
 import { ParleyError } from '@parley/wire/errors'
+import type { IncomingMessage } from '@parley/wire/model/call'
 import { isPaused, isTerminal, type Message } from '@parley/wire/model/task'
 import { dataOf } from '../../author/build-context.ts'
 import type { InlineWebhook } from './inline-webhook.ts'
@@ -19,7 +19,7 @@ export async function continueTask(
   services: Services,
   call: Call,
   task: TaskRecord,
-  parts: { claims: MessageClaims; message: MessageSend['message']; webhook: InlineWebhook | undefined },
+  parts: { claims: MessageClaims; message: IncomingMessage; webhook: InlineWebhook | undefined },
 ): Promise<AcceptedMessage> {
   const { claims, message: sent, webhook } = parts
   requireSameContext(task, sent.contextId)

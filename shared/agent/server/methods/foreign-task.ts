@@ -9,18 +9,18 @@ import { request } from 'undici'
 
 export interface ForeignTask {
   task: Task
-  /** Of the answer. */
+  /** Size of the answer. */
   bytes: number
 }
 
 export interface ForeignTasksOptions {
   gatewayUrl: string
   dispatcher?: Dispatcher
-  /** Default 5 s: the gateway may have to ask its agents. */
+  /** Default 5 s: the gateway may have to query its agents. */
   timeoutMs?: number
 }
 
-/** Tasks of other agents, read through the gateway with the caller's own token, which is used for that and not kept. */
+/** Reads tasks of other agents through the gateway, with the token of the caller. The token is not stored. */
 export class ForeignTasks {
   readonly #options: ForeignTasksOptions
 
@@ -28,7 +28,7 @@ export class ForeignTasks {
     this.#options = options
   }
 
-  /** Undefined: the caller has none of this id, whatever the reason that it cannot be read. */
+  /** Undefined if the caller has no such task, or it cannot be read for any reason. */
   async read(
     taskId: string,
     authorization: string,
@@ -59,7 +59,7 @@ export class ForeignTasks {
   }
 }
 
-/** What the caller's token came in. @throws ParleyError AuthenticationRequired */
+/** The Authorization header of the caller. @throws ParleyError AuthenticationRequired */
 export function authorizationOf(headers: Readonly<Record<string, string | string[] | undefined>>): string {
   const { authorization } = headers
   if (typeof authorization === 'string') return authorization

@@ -1,7 +1,7 @@
 import type { TaskRecord } from '@parley/engine/store/store'
 import type { Registration } from '@parley/engine/webhooks/registrations'
-import type { MessageSend } from '@parley/wire/codecs/parley/params'
 import { ParleyError } from '@parley/wire/errors'
+import type { SendMessage } from '@parley/wire/model/call'
 import { isTerminal } from '@parley/wire/model/task'
 import type { Services } from './method.ts'
 
@@ -17,7 +17,7 @@ export interface InlineWebhook {
  */
 export async function checkInlineWebhook(
   { registrations }: Services,
-  configuration: MessageSend['configuration'],
+  configuration: SendMessage['configuration'],
 ): Promise<InlineWebhook | undefined> {
   const config = configuration?.pushNotificationConfig
   if (config === undefined) return undefined

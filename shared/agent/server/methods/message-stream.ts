@@ -10,19 +10,22 @@ import { acceptMessage } from './message-send.ts'
 import type { Call, Run, Services } from './method.ts'
 import { requireOutline } from './tasks.ts'
 
-/** Streams the present status of the task, then its events and deltas until it ends or pauses (spec/streaming.md#frames). */
+/** Streams the current status of the task, then its events and deltas until it ends or pauses (spec/streaming.md#frames). */
 export const streamMessage: Run<'streamMessage'> = async (services, call) => {
   requireStreaming(services)
   const { record, start, headers } = await acceptMessage(services, call, call.params())
   const live = follow(services, call, record, record.events.length)
-  // The generator runs to its first wait here, so that it listens before the task begins.
+  // Starts the generator, so that it subscribes before the task runs.
   const first = live.next()
   start()
   const items = chain(presentTask(record), first, live)
   return { items, ...(headers !== undefined && { headers }) }
 }
 
-/** `after_sequence` or `Last-Event-ID`: what came after that number; else the present status and what comes after it. */
+/**
+ * Continues after `after_sequence` or `Last-Event-ID` (spec/streaming.md#catch-up); without either, streams the current status and
+ * later events.
+ */
 export const resubscribe: Run<'resubscribe'> = async (services, call) => {
   requireStreaming(services)
   const params = call.params()
@@ -52,7 +55,7 @@ function lastEventId(call: Call): number | undefined {
   return typeof given === 'string' && /^\d{1,9}$/.test(given) ? Number(given) : undefined
 }
 
-/** A status that came with an event is reported as that event; `submitted` has none. */
+/** The current status, as the event that set it; `submitted` has no event. */
 function presentTask(record: TaskRecord): PresentTask {
   const sequence = record.events.length
   const last = sequence > 0 ? eventsAfter(record, sequence - 1)[0] : undefined
@@ -60,7 +63,7 @@ function presentTask(record: TaskRecord): PresentTask {
   return { kind: 'present-task', task: record, sequence, event: isPresent ? last : undefined }
 }
 
-/** Holds nothing of the record: a stream may last for long. */
+/** Keeps no reference to the record, because a stream may last long. */
 function follow(
   services: Services,
   { signal, openClaim }: Call,
@@ -68,7 +71,7 @@ function follow(
   afterSequence: number,
 ) {
   const backfill = async (after: number): Promise<Backfill | undefined> => {
-    // Each event is counted when its frame is made.
+    // Memory for each event is reserved when its frame is written.
     const now = await services.store.outlineTask(taskId, owner, () => {})
     return now && { events: eventsAfter(now.task, after), resting: isResting(now.task.status.state) }
   }
@@ -85,11 +88,11 @@ async function* chain(
   let before = present
   try {
     if (before !== undefined) yield before
-    // The stream may last for long: it must not hold the task.
+    // Releases the reference to the task, because a stream may last long.
     before = undefined
     for (let step = await first; step.done !== true; step = await live.next()) yield step.value
   } finally {
-    // The reader may leave before the first event is there.
+    // The reader may disconnect before the first event.
     first.catch(() => {})
     await live.return()
   }

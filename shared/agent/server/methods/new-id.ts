@@ -1,8 +1,8 @@
 import { randomUUID } from 'node:crypto'
 
 /**
- * An id for a task or a context: a UUID of version 7 (RFC 9562), that is a time and 74 random bits. Ids made one after the
- * other stand beside each other in the store's indexes, so that a commit changes few pages of them.
+ * An ID for a task or a context: a UUID version 7 (RFC 9562), which consists of the time and 74 random bits. Consecutive IDs are
+ * adjacent in the indexes of the store, so that a commit changes few pages.
  */
 export function newId(): string {
   const time = Date.now().toString(16).padStart(12, '0')

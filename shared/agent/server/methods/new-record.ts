@@ -1,5 +1,5 @@
 import type { TaskRecord } from '@parley/engine/store/store'
-import type { MessageSend } from '@parley/wire/codecs/parley/params'
+import type { IncomingMessage, SendMessage } from '@parley/wire/model/call'
 import type { Message, Task } from '@parley/wire/model/task'
 import type { MessagePayment } from './message-claims.ts'
 
@@ -12,7 +12,7 @@ export interface AcceptedMessage {
   headers?: Record<string, string>
 }
 
-export type NewTask = MessageSend & {
+export type NewTask = SendMessage & {
   taskId: string
   acceptedOutputModes: string[]
   /** Referenced tasks of other agents. */
@@ -52,9 +52,9 @@ export function newRecord(parts: {
 }
 
 /** The caller's message as sent, with the IDs of the task it belongs to. */
-export function messageOf(message: MessageSend['message'], taskId: string, contextId: string): Message {
+export function messageOf(message: IncomingMessage, taskId: string, contextId: string): Message {
   const { role, parts, messageId, referenceTaskIds, metadata } = message
-  const kept: Message = { role, parts: parts as Message['parts'], messageId, contextId, taskId }
+  const kept: Message = { role, parts, messageId, contextId, taskId }
   if (referenceTaskIds !== undefined) kept.referenceTaskIds = referenceTaskIds
   if (metadata !== undefined) kept.metadata = metadata
   return kept

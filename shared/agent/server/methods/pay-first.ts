@@ -5,19 +5,16 @@ import { readPresented } from '@parley/engine/payments/x402/presented-payment'
 import { receiptHeaders } from '@parley/engine/payments/x402/x402'
 import type { TaskRecord } from '@parley/engine/store/store'
 import { skillIdIn, skillIdPath } from '@parley/wire/codecs/parley/metadata'
-import type { MessageSend } from '@parley/wire/codecs/parley/params'
 import { ParleyError } from '@parley/wire/errors'
+import type { IncomingMessage } from '@parley/wire/model/call'
 import { inAdvance, type Price } from '@parley/wire/model/price'
 import { areCallers, callersMessages } from '../../author/callers-messages.ts'
 import { priceOf } from '../../author/price-of.ts'
-import { fitSkill } from '../runner/fit-skill.ts'
+import { fitSkill, type SkillMessage } from '../runner/fit-skill.ts'
 import { requestedTerms } from '../runner/payment-prompt.ts'
 import type { MessagePayment } from './message-claims.ts'
 import type { Call, Services } from './method.ts'
 import { claimQueuePlace } from './queue-place.ts'
-
-type SentMessage = MessageSend['message']
-type Said = Parameters<typeof fitSkill>[1][number]
 
 /**
  * The price of a new task, after everything else that may refuse it (spec/payments.md#settlement). Undefined where nothing is to
@@ -27,7 +24,7 @@ type Said = Parameters<typeof fitSkill>[1][number]
 export async function payForTask(
   services: Services,
   call: Call,
-  wanted: { message: SentMessage; taskId: string },
+  wanted: { message: IncomingMessage; taskId: string },
 ): Promise<MessagePayment | undefined> {
   const { payments, agent, store } = services
   if (payments === undefined) return undefined
@@ -39,7 +36,7 @@ export async function payForTask(
     throw new ParleyError('TaskNotFound', { data: { taskId } })
   if (contextId !== undefined && (await store.isAnothersContext(contextId, call.caller.id)))
     throw new ParleyError('ContextNotFound', { data: { contextId } })
-  await requireFit(services, taskId, [message as Said])
+  await requireFit(services, taskId, [message])
   return pay(services, call, { message, taskId, purpose: `${taskId}/new`, prices: payments.asked(prices) })
 }
 
@@ -51,7 +48,7 @@ export async function payForMessage(
   services: Services,
   call: Call,
   task: TaskRecord,
-  message: SentMessage,
+  message: IncomingMessage,
 ): Promise<MessagePayment | undefined> {
   const { payments, agent } = services
   if (payments === undefined) return undefined
@@ -59,12 +56,12 @@ export async function payForMessage(
   if (task.status.state !== 'payment-required' || task.asked === undefined) return undefined
   const prices = inAdvance(requestedTerms(agent, payments, task, task.asked))
   if (prices.length === 0) return undefined
-  await requireFit(services, task.id, [...callersMessages(task.history), message as Said])
+  await requireFit(services, task.id, [...callersMessages(task.history), message])
   const purpose = `${task.id}/${task.events.length}`
   return pay(services, call, { message, taskId: task.id, purpose, prices })
 }
 
-/** The same request is being paid for by another connection: its task is the answer. Undefined when it did not come. */
+/** Waits for the task of the same request, which another connection is paying for. Undefined after 15 s. */
 export async function taskOfSameRequest(
   { store }: Services,
   taskId: string,
@@ -82,16 +79,16 @@ export const isPaymentInProgress = (error: unknown): boolean =>
   error instanceof ParleyError && error.error === 'Conflict' && error.data['reason'] === 'payment_in_progress'
 
 interface Purchase {
-  message: SentMessage
+  message: IncomingMessage
   taskId: string
   purpose: string
   prices: Price[]
 }
 
-async function pay(services: Services, call: Call, wanted: Purchase): Promise<MessagePayment> {
+async function pay(services: Services, call: Call, purchase: Purchase): Promise<MessagePayment> {
   const { payments } = services
   if (payments === undefined) throw new Error('this agent has no payments')
-  const { message, taskId, purpose, prices } = wanted
+  const { message, taskId, purpose, prices } = purchase
   try {
     const presented = readPresented(call.headers, message.metadata)
     if (presented === undefined) throw new PaymentRefused('payment_required')
@@ -123,19 +120,19 @@ function paidBy({ payments }: Services, bought: Bought): MessagePayment {
   }
 }
 
-/** What would be rejected when it runs is not paid first. @throws ParleyError InvalidParams */
-async function requireFit({ agent }: Services, taskId: string, said: Said[]): Promise<void> {
-  const fit = await fitSkill(agent, said)
+/** A message that its skill would reject is refused before payment. @throws ParleyError InvalidParams */
+async function requireFit({ agent }: Services, taskId: string, messages: SkillMessage[]): Promise<void> {
+  const fit = await fitSkill(agent, messages)
   if (!('reason' in fit)) return
   const issues = [{ path: 'message.parts', message: fit.reason }]
   throw new ParleyError('InvalidParams', { data: { taskId, issues } })
 }
 
-/** The skill that a caller names last is the one that runs: it must not be a dearer one than was paid. */
-function requireSamePrice({ agent }: Services, task: TaskRecord, message: SentMessage): void {
+/** The skill that a caller names last runs: its price must be the one that was paid. @throws ParleyError InvalidParams */
+function requireSamePrice({ agent }: Services, task: TaskRecord, message: IncomingMessage): void {
   if (typeof skillIdIn(message.metadata) !== 'string') return
   const callers = areCallers(task.history)
-  const first = task.history.find((_said, at) => callers[at])
+  const first = task.history.find((_message, at) => callers[at])
   if (priceOf(agent, message) === priceOf(agent, first ?? {})) return
   const issues = [{ path: skillIdPath, message: 'costs something else than the skill of the task' }]
   throw new ParleyError('InvalidParams', { data: { taskId: task.id, issues } })

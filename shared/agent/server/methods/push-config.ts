@@ -5,13 +5,13 @@ import { isTerminal } from '@parley/wire/model/task'
 import type { Run, Services } from './method.ts'
 import { requireTask } from './tasks.ts'
 
-/** Events from this moment on; on an ended task none (the log of `tasks/events` has them all). */
+/** The webhook receives later events only; earlier ones are in `tasks/events`. */
 export const setPushConfig: Run<'setPushConfig'> = async (services, call) => {
   const registrations = requirePush(services)
   const { taskId, longRunning, pushNotificationConfig } = call.params()
   await requireTask(services, call, taskId)
   await registrations.check(pushNotificationConfig)
-  // Looking up the name took time; what was told meanwhile is not owed.
+  // Read again: the check resolves a host name, and events committed during it are not delivered.
   const task = await requireTask(services, call, taskId)
   const { config } = await registrations.set(task, pushNotificationConfig, {
     longRunning,
@@ -22,7 +22,7 @@ export const setPushConfig: Run<'setPushConfig'> = async (services, call) => {
   return { result: config }
 }
 
-/** The config that was set last, unless one is named. */
+/** The named config, or the one that was set last. */
 export const getPushConfig: Run<'getPushConfig'> = async (services, call) => {
   const registrations = requirePush(services)
   const { taskId, pushNotificationConfigId: id } = call.params()
@@ -38,7 +38,7 @@ export const listPushConfigs: Run<'listPushConfigs'> = async (services, call) =>
   return { result: await registrations.list(task) }
 }
 
-/** What waits for it is not sent. */
+/** Pending deliveries are discarded. */
 export const deletePushConfig: Run<'deletePushConfig'> = async (services, call) => {
   const registrations = requirePush(services)
   const { taskId, pushNotificationConfigId } = call.params()

@@ -3,14 +3,15 @@ import { isTerminal, type Task } from '@parley/wire/model/task'
 import { authorizationOf } from './foreign-task.ts'
 import type { Call, Services } from './method.ts'
 
-/** Tasks of other agents that one message may refer to, what their output may come to, and how long all of them may take. */
+/** Limits for tasks of other agents that one message refers to: their number, total output, and total time to read them. */
 const foreignMax = 10
 const foreignMaxBytes = 8 * 1024 * 1024
 const foreignMaxMs = 10_000
 
 /**
- * The referenced tasks that are another agent's, read through the gateway: their output is fixed from here on.
- * @throws ParleyError TaskNotFound for a task that is not the caller's or cannot be read, UnsupportedOperation for one
+ * Checks the referenced tasks (spec/tasks.md#references) and returns those of other agents, read through the gateway. Their
+ * output is stored with the new task.
+ * @throws ParleyError TaskNotFound for a task of another owner or one that cannot be read, UnsupportedOperation for one
  * that has not ended
  */
 export async function readReferences(
@@ -20,7 +21,7 @@ export async function readReferences(
 ): Promise<Task[]> {
   const missing: string[] = []
   for (const taskId of new Set(taskIds)) {
-    // Its state alone is looked at.
+    // Only the state is needed, so no memory is reserved.
     const outline = await store.outlineTask(taskId, call.caller.id, () => {})
     if (outline === undefined) missing.push(taskId)
     else requireEnded(outline.task)

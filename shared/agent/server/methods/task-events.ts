@@ -4,12 +4,12 @@ import type { TaskEvent } from '@parley/wire/model/event'
 import type { Run } from './method.ts'
 import { requireOutline } from './tasks.ts'
 
-/** A page ends once its events have so many characters: they hold whole artifacts. */
+/** A page ends once its events reach this size, because they contain whole artifacts. */
 const pageMaxChars = 8 * 1024 * 1024
 
 /**
- * The task's event log, as streams and webhooks tell it, for those who were away. `lastSequence` is the number of the
- * newest event; a page that ends before it is read on with `afterSequence`.
+ * The event log of a task, with the events that streams and webhooks carry (spec/methods.md#tasksevents). `lastSequence` is the
+ * number of the newest event; `afterSequence` continues after a page that ends before it.
  */
 export const listTaskEvents: Run<'listTaskEvents'> = async (services, call) => {
   const { taskId, afterSequence, limit } = call.params()

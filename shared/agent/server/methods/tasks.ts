@@ -4,21 +4,21 @@ import type { Task } from '@parley/wire/model/task'
 import { timestamp } from '@parley/wire/model/timestamp'
 import type { Call, Run, Services } from './method.ts'
 
-/** @throws ParleyError TaskNotFound, the same for a task that is not there and one of another owner */
+/** @throws ParleyError TaskNotFound, also for a task of another owner */
 export async function requireTask({ store }: Services, call: Call, taskId: string): Promise<TaskRecord> {
   const task = await store.findTask(taskId, call.caller.id, call.reserve)
   if (task === undefined) throw new ParleyError('TaskNotFound', { data: { taskId } })
   return task
 }
 
-/** For an answer alone: large parts are still in the store. @throws ParleyError as `requireTask` */
+/** The task without its large parts, which are read from the store while the answer is sent. @throws as `requireTask` */
 export async function requireOutline({ store }: Services, call: Call, taskId: string): Promise<TaskRecord> {
   const outline = await store.outlineTask(taskId, call.caller.id, call.reserve)
   if (outline === undefined) throw new ParleyError('TaskNotFound', { data: { taskId } })
   return outline.task
 }
 
-/** With the newest messages only, where the caller limits their number. */
+/** The task with its newest messages only, if the caller limits their number. */
 function withHistory<T extends Task>(task: T, historyLength: number | undefined): T {
   if (historyLength === undefined || historyLength >= task.history.length) return task
   return { ...task, history: task.history.slice(task.history.length - historyLength) }
@@ -39,12 +39,12 @@ export const listTasks: Run<'listTasks'> = async ({ store }, call) => {
     ...(state === undefined ? {} : { state }),
   }
   const page = await store.outlineTasks(query, call.reserve)
-  // The list is in the order of creation: merging the lists of several agents requires it.
+  // In the order of creation, which the gateway needs to merge the lists of several agents.
   const result = page.items.map(({ task }) => withHistory(task, historyLength))
   return { result, headers: nextCursor(page) }
 }
 
-/** The next page's cursor travels in a header, because the result is an array (spec/methods.md#taskslist). */
+/** The cursor of the next page is a header, because the result is an array (spec/methods.md#taskslist). */
 export function nextCursor(page: { nextCursor?: string }): Record<string, string> {
   return page.nextCursor === undefined ? {} : { 'x-next-cursor': page.nextCursor }
 }

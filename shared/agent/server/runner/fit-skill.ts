@@ -1,10 +1,13 @@
 import { skillIdIn } from '@parley/wire/codecs/parley/metadata'
-import type { Message } from '@parley/wire/model/task'
+import type { JsonObject, Part } from '@parley/wire/model/task'
 import type { Agent, Skill } from '../../author/agent.ts'
 import { dataOf } from '../../author/build-context.ts'
 
 /** The fields of a message that select a skill and carry its input. */
-export type SkillMessage = Pick<Message, 'parts' | 'metadata'>
+export interface SkillMessage {
+  parts: Part[]
+  metadata?: JsonObject | undefined
+}
 
 /** The skill that runs, and its input as parsed by its schema. */
 export interface SkillMatch {
