@@ -17,6 +17,7 @@ export const layers: Record<string, string[][]> = {
     ['server/http'],
     ['server'],
   ],
+  cli: [['terminal'], ['webhooks', 'scaffold'], ['server'], ['commands']],
   gateway: [
     ['store', 'did', 'config.ts', 'addresses.ts'],
     ['registry', 'oauth'],

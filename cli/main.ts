@@ -1,9 +1,9 @@
 import { version } from '@parley/kit/process/version'
 import { Command, CommanderError } from 'commander'
-import type { CliCommand } from './cli-command.ts'
-import { loadDotEnv } from './environment.ts'
-import { faultOf, sentenceOf, UsageError } from './faults.ts'
-import { type Io, processIo, say } from './io.ts'
+import { loadDotEnv } from './server/environment.ts'
+import type { CliCommand } from './terminal/cli-command.ts'
+import { faultOf, sentenceOf, UsageError } from './terminal/faults.ts'
+import { type Io, processIo, say } from './terminal/io.ts'
 
 type Make = (io: Io) => CliCommand
 

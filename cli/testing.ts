@@ -2,8 +2,8 @@ import { mkdtempSync, rmSync } from 'node:fs'
 import os from 'node:os'
 import path from 'node:path'
 import { PassThrough } from 'node:stream'
-import type { Io } from './io.ts'
 import { main } from './main.ts'
+import type { Io } from './terminal/io.ts'
 
 /** Runs the command line in this process and catches what it says. For tests alone. */
 export async function runCli(

@@ -1,8 +1,8 @@
 import { defineAgent, file, type HandlerContext, type Output } from '@parley/agent'
 import { analyseApart, concurrentAnalyses } from './analysis.ts'
 import { TableFault } from './bounds.ts'
-import { findTable } from './find-table.ts'
 import type { Answered } from './outcome.ts'
+import { findTable } from './table/find-table.ts'
 
 /** The skills stand in `skills/`, one Markdown file each. */
 export default defineAgent({

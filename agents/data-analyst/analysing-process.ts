@@ -17,7 +17,7 @@ process.on('disconnect', () => process.exit(0))
 async function answer(request: AnalysisRequest): Promise<Answered> {
   const outcome = analyse(request)
   if (outcome.kind !== 'answer' || !outcome.chart) return outcome
-  const { drawPng, drawSvg } = await import('./draw.ts')
+  const { drawPng, drawSvg } = await import('./chart/draw.ts')
   const svg = drawSvg(outcome.chart)
   return { ...outcome, pictures: { svg, png: await drawPng(svg) } }
 }

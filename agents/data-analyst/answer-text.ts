@@ -1,11 +1,11 @@
-import type { Chart } from './chart.ts'
+import type { Chart } from './chart/chart.ts'
 import type { Plan } from './choose.ts'
-import { present } from './columns.ts'
-import { describeNumbers } from './describe.ts'
-import { aggregated } from './group.ts'
 import { numberText } from './number-text.ts'
 import { periodText } from './period-text.ts'
 import type { Request } from './request.ts'
+import { describeNumbers } from './statistics/describe.ts'
+import { aggregated } from './statistics/group.ts'
+import { present } from './table/columns.ts'
 
 /** One sentence that answers what was asked, from the same figures that the chart shows. */
 export function answerText(plan: Plan, chart: Chart, request: Request): string | undefined {

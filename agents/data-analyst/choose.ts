@@ -1,3 +1,5 @@
+import { choices, type Request } from './request.ts'
+import type { Aggregate, Period } from './statistics/group.ts'
 import {
   type Column,
   type DateColumn,
@@ -8,9 +10,7 @@ import {
   isWord,
   type NumberColumn,
   type WordColumn,
-} from './columns.ts'
-import type { Aggregate, Period } from './group.ts'
-import { choices, type Request } from './request.ts'
+} from './table/columns.ts'
 
 /** Which columns are drawn, and how. */
 export type Plan =

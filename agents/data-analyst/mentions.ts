@@ -1,4 +1,4 @@
-import type { Column } from './columns.ts'
+import type { Column } from './table/columns.ts'
 
 export interface Mention {
   column: Column

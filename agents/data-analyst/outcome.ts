@@ -1,6 +1,6 @@
-import type { Chart } from './chart.ts'
-import type { Figures } from './describe.ts'
-import type { Correlation, Difference, Trend } from './relations.ts'
+import type { Chart } from './chart/chart.ts'
+import type { Figures } from './statistics/describe.ts'
+import type { Correlation, Difference, Trend } from './statistics/relations.ts'
 
 export interface AnalysisRequest {
   csv: string

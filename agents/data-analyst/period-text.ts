@@ -1,4 +1,4 @@
-import type { Period } from './group.ts'
+import type { Period } from './statistics/group.ts'
 
 const months = ['Jan', 'Feb', 'Mar', 'Apr', 'May', 'Jun', 'Jul', 'Aug', 'Sep', 'Oct', 'Nov', 'Dec']
 

@@ -1,9 +1,9 @@
 import { clip } from './bounds.ts'
-import type { Chart } from './chart.ts'
-import type { Column } from './columns.ts'
-import { type Figures, outlierRowsMin } from './describe.ts'
+import type { Chart } from './chart/chart.ts'
 import { numberText } from './number-text.ts'
-import { pairsMin } from './relations.ts'
+import { type Figures, outlierRowsMin } from './statistics/describe.ts'
+import { pairsMin } from './statistics/relations.ts'
+import type { Column } from './table/columns.ts'
 
 export interface ReportParts {
   name: string

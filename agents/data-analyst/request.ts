@@ -1,6 +1,6 @@
-import type { Column } from './columns.ts'
-import type { Aggregate, Period } from './group.ts'
 import { type Mention, mentionsOf } from './mentions.ts'
+import type { Aggregate, Period } from './statistics/group.ts'
+import type { Column } from './table/columns.ts'
 
 export type ChartKind = 'bar' | 'line' | 'histogram' | 'scatter' | 'box' | 'pie' | 'heatmap'
 

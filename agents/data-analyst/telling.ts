@@ -1,6 +1,6 @@
 import type { Plan } from './choose.ts'
-import { type Column, isCategory, isDate, isMeasure, isWord } from './columns.ts'
-import type { Correlation, Difference, Trend } from './relations.ts'
+import type { Correlation, Difference, Trend } from './statistics/relations.ts'
+import { type Column, isCategory, isDate, isMeasure, isWord } from './table/columns.ts'
 
 export interface Relations {
   correlations: Correlation[]

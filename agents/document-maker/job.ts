@@ -1,7 +1,7 @@
 import type { HandlerContext } from '@parley/agent'
 import { z } from 'zod'
 import type { Attachment, Meta } from './document.ts'
-import { defined } from './front-matter.ts'
+import { defined } from './markdown/front-matter.ts'
 import { reportOf } from './report.ts'
 import { instructionBeside, splitRequest } from './request.ts'
 

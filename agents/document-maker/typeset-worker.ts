@@ -1,6 +1,6 @@
 import { parentPort, workerData } from 'node:worker_threads'
+import { TooManyPages } from './drawing/sheet.ts'
 import type { Answer } from './press.ts'
-import { TooManyPages } from './sheet.ts'
 import { type Job, maxPages, typeset } from './typeset.ts'
 
 /** Sets one document in a thread of its own, which ends with it. */

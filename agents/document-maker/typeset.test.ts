@@ -1,7 +1,7 @@
 import { expect, test } from 'vitest'
-import { Canvas } from './canvas.ts'
-import { readMarkdown } from './read-markdown.ts'
-import { margins } from './style.ts'
+import { Canvas } from './drawing/canvas.ts'
+import { margins } from './drawing/style.ts'
+import { readMarkdown } from './markdown/read-markdown.ts'
 import { png } from './testing.ts'
 import { draw, typeset } from './typeset.ts'
 

@@ -1,13 +1,13 @@
-import { Canvas } from './canvas.ts'
 import type { Attachment, Document, Meta } from './document.ts'
-import { drawBlocks } from './draw-block.ts'
-import { drawText } from './draw-text.ts'
-import { faceOf } from './faces.ts'
-import { plainText } from './inline.ts'
-import { Outline } from './outline.ts'
-import { readMarkdown } from './read-markdown.ts'
-import { Sheet } from './sheet.ts'
-import { body, footer, footerBaseline, margins, subtitle, title } from './style.ts'
+import { Canvas } from './drawing/canvas.ts'
+import { drawBlocks } from './drawing/draw-block.ts'
+import { drawText } from './drawing/draw-text.ts'
+import { faceOf } from './drawing/faces.ts'
+import { Outline } from './drawing/outline.ts'
+import { Sheet } from './drawing/sheet.ts'
+import { body, footer, footerBaseline, margins, subtitle, title } from './drawing/style.ts'
+import { plainText } from './markdown/inline.ts'
+import { readMarkdown } from './markdown/read-markdown.ts'
 
 export const maxPages = 500
 

@@ -1,10 +1,10 @@
 import { stat } from 'node:fs/promises'
 import path from 'node:path'
-import { useAgentDataDir } from '../agent-data-dir.ts'
-import { CliCommand } from '../cli-command.ts'
-import { UsageError } from '../faults.ts'
-import type { Io } from '../io.ts'
-import { applyListenOptions, type ListenOptions, withListenOptions } from '../server-options.ts'
+import { useAgentDataDir } from '../server/agent-data-dir.ts'
+import { applyListenOptions, type ListenOptions, withListenOptions } from '../server/server-options.ts'
+import { CliCommand } from '../terminal/cli-command.ts'
+import { UsageError } from '../terminal/faults.ts'
+import type { Io } from '../terminal/io.ts'
 
 export default function agentCommand(io: Io): CliCommand {
   return withListenOptions(new CliCommand('agent'))

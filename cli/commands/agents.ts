@@ -1,7 +1,7 @@
-import { CliCommand } from '../cli-command.ts'
-import { type Io, print, printJson } from '../io.ts'
-import { oneLine } from '../printable.ts'
-import { connect, type ServerOptions, withServerOptions } from '../server-connection.ts'
+import { connect, type ServerOptions, withServerOptions } from '../server/server-connection.ts'
+import { CliCommand } from '../terminal/cli-command.ts'
+import { type Io, print, printJson } from '../terminal/io.ts'
+import { oneLine } from '../terminal/printable.ts'
 
 interface AgentsOptions extends ServerOptions {
   query?: string

@@ -1,10 +1,10 @@
-import { checkAgent } from '../check-agent.ts'
-import { CliCommand } from '../cli-command.ts'
-import { clientSettings } from '../environment.ts'
-import { UsageError } from '../faults.ts'
-import { type Io, print, printJson } from '../io.ts'
-import { oneLine } from '../printable.ts'
-import { tokenSource } from '../token-source.ts'
+import { checkAgent } from '../server/check-agent.ts'
+import { clientSettings } from '../server/environment.ts'
+import { tokenSource } from '../server/token-source.ts'
+import { CliCommand } from '../terminal/cli-command.ts'
+import { UsageError } from '../terminal/faults.ts'
+import { type Io, print, printJson } from '../terminal/io.ts'
+import { oneLine } from '../terminal/printable.ts'
 
 interface CheckOptions {
   token?: string

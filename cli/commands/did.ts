@@ -5,11 +5,11 @@ import { loadAgent } from '@parley/agent/internal/author/load-agent'
 import { agentIdentity, gatewayIdentity, type Identity } from '@parley/kit/did/identity'
 import { retireOldKeys, rotateKeys } from '@parley/kit/did/key-file'
 import { gatewaySettings } from '@parley/kit/process/settings'
-import { CliCommand } from '../cli-command.ts'
-import { clientSettings } from '../environment.ts'
-import { CommandFailed, UsageError } from '../faults.ts'
-import { keysOf, nextGatewayKey, retireGatewayKeys } from '../gateway-keys.ts'
-import { type Io, print, printJson, say } from '../io.ts'
+import { clientSettings } from '../server/environment.ts'
+import { keysOf, nextGatewayKey, retireGatewayKeys } from '../server/gateway-keys.ts'
+import { CliCommand } from '../terminal/cli-command.ts'
+import { CommandFailed, UsageError } from '../terminal/faults.ts'
+import { type Io, print, printJson, say } from '../terminal/io.ts'
 
 interface DidOptions {
   gateway?: true

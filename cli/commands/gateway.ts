@@ -1,6 +1,6 @@
-import { CliCommand } from '../cli-command.ts'
-import type { Io } from '../io.ts'
-import { applyListenOptions, type ListenOptions, withListenOptions } from '../server-options.ts'
+import { applyListenOptions, type ListenOptions, withListenOptions } from '../server/server-options.ts'
+import { CliCommand } from '../terminal/cli-command.ts'
+import type { Io } from '../terminal/io.ts'
 
 export default function gatewayCommand(io: Io): CliCommand {
   return withListenOptions(new CliCommand('gateway'))

@@ -1,14 +1,14 @@
 import { setTimeout as wait } from 'node:timers/promises'
 import { InvalidArgumentError } from 'commander'
-import { CliCommand } from '../cli-command.ts'
-import { type Entry, EventLedger } from '../event-ledger.ts'
-import { interruption } from '../interrupt.ts'
-import { type Io, print, printJson, say } from '../io.ts'
-import { eventLine, type NumberedEvent } from '../numbered-event.ts'
-import { oneLine } from '../printable.ts'
-import { uuid } from '../uuid.ts'
-import { WebhookServer } from '../webhook-server.ts'
-import { wholeNumber } from '../whole-number.ts'
+import { CliCommand } from '../terminal/cli-command.ts'
+import { interruption } from '../terminal/interrupt.ts'
+import { type Io, print, printJson, say } from '../terminal/io.ts'
+import { oneLine } from '../terminal/printable.ts'
+import { uuid } from '../terminal/uuid.ts'
+import { wholeNumber } from '../terminal/whole-number.ts'
+import { type Entry, EventLedger } from '../webhooks/event-ledger.ts'
+import { eventLine, type NumberedEvent } from '../webhooks/numbered-event.ts'
+import { WebhookServer } from '../webhooks/webhook-server.ts'
 
 interface ListenOptions {
   host: string

@@ -3,12 +3,12 @@ import path from 'node:path'
 import { MigrationFailed } from '@parley/engine/migration/copy'
 import { findAgents } from '@parley/engine/migration/find-agents'
 import { agentPart, migrate, type Part, type PartReport } from '@parley/engine/migration/migrate'
-import { CliCommand } from '../cli-command.ts'
-import { clientSettings } from '../environment.ts'
-import { UsageError } from '../faults.ts'
-import { interruption } from '../interrupt.ts'
-import { type Io, print, printJson, say } from '../io.ts'
-import { progressLines, reportLines } from '../migration-view.ts'
+import { clientSettings } from '../server/environment.ts'
+import { CliCommand } from '../terminal/cli-command.ts'
+import { UsageError } from '../terminal/faults.ts'
+import { interruption } from '../terminal/interrupt.ts'
+import { type Io, print, printJson, say } from '../terminal/io.ts'
+import { progressLines, reportLines } from '../terminal/migration-view.ts'
 
 interface MigrateOptions {
   from: string

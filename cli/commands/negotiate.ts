@@ -1,11 +1,11 @@
 import { usualWeights } from '@parley/negotiation/score/usual'
 import { snakeOf } from '@parley/wire/codecs/parley/spelling'
 import { InvalidArgumentError } from 'commander'
-import { CliCommand } from '../cli-command.ts'
-import { minScoreOf } from '../environment.ts'
-import { type Io, print, printJson } from '../io.ts'
-import { printRanking, type ShownNegotiation } from '../ranking-view.ts'
-import { connect, type ServerOptions, withServerOptions } from '../server-connection.ts'
+import { minScoreOf } from '../server/environment.ts'
+import { connect, type ServerOptions, withServerOptions } from '../server/server-connection.ts'
+import { CliCommand } from '../terminal/cli-command.ts'
+import { type Io, print, printJson } from '../terminal/io.ts'
+import { printRanking, type ShownNegotiation } from '../terminal/ranking-view.ts'
 
 interface NegotiateOptions extends ServerOptions {
   details?: string

@@ -1,9 +1,9 @@
 import path from 'node:path'
 import { InvalidArgumentError } from 'commander'
-import { CliCommand } from '../cli-command.ts'
-import { type Io, print, printJson, say } from '../io.ts'
 import { completeProject, readManifest } from '../scaffold/project.ts'
 import { makeAgentFolder, writeAgent } from '../scaffold/write-agent.ts'
+import { CliCommand } from '../terminal/cli-command.ts'
+import { type Io, print, printJson, say } from '../terminal/io.ts'
 
 export default function newCommand(io: Io): CliCommand {
   return new CliCommand('new')

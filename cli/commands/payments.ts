@@ -1,8 +1,5 @@
 import { InvalidArgumentError, Option } from 'commander'
-import { CliCommand } from '../cli-command.ts'
-import { CommandFailed, UsageError } from '../faults.ts'
-import { type Io, print, printJson } from '../io.ts'
-import { connectAsAgent } from '../own-agent.ts'
+import { connectAsAgent } from '../server/own-agent.ts'
 import {
   isUnpaid,
   type ListedPayment,
@@ -10,15 +7,18 @@ import {
   paymentsOf,
   paymentsOfAll,
   requireOurs,
-} from '../payments-of.ts'
-import { oneLine } from '../printable.ts'
+} from '../server/payments-of.ts'
 import {
   connect,
   type ServerConnection,
   type ServerOptions,
   slugOf,
   withServerOptions,
-} from '../server-connection.ts'
+} from '../server/server-connection.ts'
+import { CliCommand } from '../terminal/cli-command.ts'
+import { CommandFailed, UsageError } from '../terminal/faults.ts'
+import { type Io, print, printJson } from '../terminal/io.ts'
+import { oneLine } from '../terminal/printable.ts'
 
 interface PaymentsOptions extends ServerOptions {
   orphaned?: true

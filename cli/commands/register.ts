@@ -1,7 +1,7 @@
-import { CliCommand } from '../cli-command.ts'
-import { printEntry } from '../entry-view.ts'
-import type { Io } from '../io.ts'
-import { connect, type ServerOptions, withServerOptions } from '../server-connection.ts'
+import { connect, type ServerOptions, withServerOptions } from '../server/server-connection.ts'
+import { CliCommand } from '../terminal/cli-command.ts'
+import { printEntry } from '../terminal/entry-view.ts'
+import type { Io } from '../terminal/io.ts'
 
 interface RegisterOptions extends ServerOptions {
   operator?: true

@@ -1,6 +1,6 @@
-import type { CliCommand } from '../cli-command.ts'
-import type { Io } from '../io.ts'
-import { operatorCommand } from '../operate.ts'
+import { operatorCommand } from '../server/operate.ts'
+import type { CliCommand } from '../terminal/cli-command.ts'
+import type { Io } from '../terminal/io.ts'
 
 export default function releaseCommand(io: Io): CliCommand {
   return operatorCommand(io, 'release')

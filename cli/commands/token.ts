@@ -1,10 +1,10 @@
 import path from 'node:path'
 import { ExposedSecretFile, readSecretFile } from '@parley/kit/process/secret-file'
-import { CliCommand } from '../cli-command.ts'
-import { clientSettings } from '../environment.ts'
-import { CommandFailed } from '../faults.ts'
-import { type Io, print, printJson } from '../io.ts'
-import { type IssuedToken, issueToken, readClient } from '../token-source.ts'
+import { clientSettings } from '../server/environment.ts'
+import { type IssuedToken, issueToken, readClient } from '../server/token-source.ts'
+import { CliCommand } from '../terminal/cli-command.ts'
+import { CommandFailed } from '../terminal/faults.ts'
+import { type Io, print, printJson } from '../terminal/io.ts'
 
 interface TokenOptions {
   scope?: string

@@ -1,10 +1,10 @@
 import { stat } from 'node:fs/promises'
 import path from 'node:path'
-import { CliCommand } from '../cli-command.ts'
-import { CommandFailed, UsageError } from '../faults.ts'
-import type { Io } from '../io.ts'
-import { applyListenOptions, type ListenOptions, withListenOptions } from '../server-options.ts'
-import { wholeNumber } from '../whole-number.ts'
+import { applyListenOptions, type ListenOptions, withListenOptions } from '../server/server-options.ts'
+import { CliCommand } from '../terminal/cli-command.ts'
+import { CommandFailed, UsageError } from '../terminal/faults.ts'
+import type { Io } from '../terminal/io.ts'
+import { wholeNumber } from '../terminal/whole-number.ts'
 
 const processesMax = 64
 

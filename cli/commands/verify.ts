@@ -6,18 +6,18 @@ import { verifyDocument } from '@parley/kit/did/document'
 import { verifyParts } from '@parley/kit/did/part-signature'
 import { jsonObjectOf } from '@parley/wire/model/json-text'
 import type { JsonObject } from '@parley/wire/model/task'
-import { CliCommand } from '../cli-command.ts'
-import { CommandFailed, UsageError } from '../faults.ts'
-import { type Io, print, printJson } from '../io.ts'
-import { oneLine } from '../printable.ts'
 import {
   connect,
   type ServerConnection,
   type ServerOptions,
   slugOf,
   withServerOptions,
-} from '../server-connection.ts'
-import { didIn, type Evidence, type Step, verifyEntry } from '../verify-entry.ts'
+} from '../server/server-connection.ts'
+import { didIn, type Evidence, type Step, verifyEntry } from '../server/verify-entry.ts'
+import { CliCommand } from '../terminal/cli-command.ts'
+import { CommandFailed, UsageError } from '../terminal/faults.ts'
+import { type Io, print, printJson } from '../terminal/io.ts'
+import { oneLine } from '../terminal/printable.ts'
 
 interface VerifyOptions extends ServerOptions {
   agent?: string

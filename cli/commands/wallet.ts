@@ -1,9 +1,9 @@
-import { CliCommand } from '../cli-command.ts'
-import { clientSettings } from '../environment.ts'
-import { type Io, print, printJson } from '../io.ts'
-import { connect, type ServerOptions, withServerOptions } from '../server-connection.ts'
-import { openWallet } from '../wallet.ts'
-import { balancesOf } from '../wallet-balance.ts'
+import { clientSettings } from '../server/environment.ts'
+import { connect, type ServerOptions, withServerOptions } from '../server/server-connection.ts'
+import { openWallet } from '../server/wallet.ts'
+import { balancesOf } from '../server/wallet-balance.ts'
+import { CliCommand } from '../terminal/cli-command.ts'
+import { type Io, print, printJson } from '../terminal/io.ts'
 
 interface WalletOptions extends ServerOptions {
   json?: true

@@ -1,7 +1,7 @@
 import { access, readFile, writeFile } from 'node:fs/promises'
 import path from 'node:path'
 import { z } from 'zod'
-import { CommandFailed } from '../faults.ts'
+import { CommandFailed } from '../terminal/faults.ts'
 import { isInstalled, packageName, parleyDependencies, required } from './dependencies.ts'
 import { gitignore, projectFields, projectManifest, type TestRunner, tsconfig } from './templates.ts'
 import { writeNew } from './write-new.ts'

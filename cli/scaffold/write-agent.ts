@@ -1,6 +1,6 @@
 import { mkdir } from 'node:fs/promises'
 import path from 'node:path'
-import { CommandFailed } from '../faults.ts'
+import { CommandFailed } from '../terminal/faults.ts'
 import { agentSource, readmeSource, skillSource, type TestRunner, testSource } from './templates.ts'
 import { writeNew } from './write-new.ts'
 

@@ -1,5 +1,5 @@
 import { open } from 'node:fs/promises'
-import { CommandFailed } from '../faults.ts'
+import { CommandFailed } from '../terminal/faults.ts'
 
 /** Writes a file that is not there yet; false when it is. */
 export async function writeNew(file: string, content: string | object): Promise<boolean> {

@@ -1,0 +1,55 @@
+import type { Period } from '../statistics/group.ts'
+
+/** A chart as data: what is drawn, not how. */
+export type Chart = { title: string; subtitle?: string } & (
+  | {
+      kind: 'line'
+      x: Axis
+      y: Axis
+      period: Period
+      series: { name: string; points: [at: number, value: number][] }[]
+    }
+  | {
+      kind: 'bar'
+      x: Axis
+      y: Axis
+      names: string[]
+      series: { name: string; values: (number | null)[] }[]
+      ordered: boolean
+    }
+  | { kind: 'pie'; slices: { name: string; value: number }[] }
+  | { kind: 'histogram'; x: Axis; y: Axis; bins: Bin[]; median: number }
+  | {
+      kind: 'scatter'
+      x: Axis
+      y: Axis
+      points: [number, number][]
+      line?: { slope: number; intercept: number }
+    }
+  | {
+      kind: 'box'
+      x: Axis
+      y: Axis
+      boxes: Box[]
+    }
+  | { kind: 'heatmap'; names: string[]; cells: [x: number, y: number, r: number][] }
+)
+
+export interface Axis {
+  name: string
+  /** `%` or a currency, as the table writes it. */
+  sign?: string
+}
+
+export interface Bin {
+  from: number
+  to: number
+  count: number
+}
+
+export interface Box {
+  name: string
+  /** Least and greatest that are no outliers, quartiles and median. */
+  five: [number, number, number, number, number]
+  outliers: number[]
+}

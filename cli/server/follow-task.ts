@@ -1,0 +1,65 @@
+import type { AgentClient, WireEvent, WireStatus } from '@parley/client/internal/client'
+import { isPaused, isTerminal } from '@parley/wire/model/task'
+import { CommandFailed } from '../terminal/faults.ts'
+import { Interrupted } from '../terminal/interrupt.ts'
+import { type Io, printJson, say } from '../terminal/io.ts'
+import { oneLine } from '../terminal/printable.ts'
+import { promptOf } from '../terminal/question.ts'
+import { textOf } from '../terminal/task-view.ts'
+
+/** Where a followed task stands. */
+export interface Standing {
+  taskId: string
+  contextId: string
+  status: WireStatus
+}
+
+/** Shows the events until the task ends or pauses. `noted` hears of the task as soon as it is known. */
+export async function followEvents(
+  events: AsyncIterable<WireEvent>,
+  show: (event: WireEvent) => void | Promise<void>,
+  noted: (standing: Standing) => void = () => {},
+): Promise<Standing> {
+  let standing: Standing | undefined
+  for await (const event of events) {
+    if (event.kind === 'status-update') {
+      standing = { taskId: event.task_id, contextId: event.context_id, status: event.status }
+      noted(standing)
+    }
+    await show(event)
+  }
+  if (standing === undefined)
+    throw new CommandFailed('The stream ended without saying where the task stands.')
+  return standing
+}
+
+/** Says how the task stands; the exit code: 0 when it completed, else 1. */
+export function conclude(io: Io, standing: Standing, agent: string): number {
+  const { state, message } = standing.status
+  const reason = oneLine(textOf(message?.parts ?? [], ' '), 1000)
+  if (state === 'completed') return 0
+  if (isTerminal(state)) {
+    say(io, reason === '' ? `The task was ${state}.`.replace('was failed', 'failed') : `${state}: ${reason}`)
+    return 1
+  }
+  if (isPaused(state)) {
+    say(io, promptOf(standing.status))
+    say(io, `The task ${standing.taskId} waits (${state}). Answer with:`)
+    say(io, `  npx parley send ${agent} --task ${standing.taskId} "…"`)
+  }
+  return 1
+}
+
+/** As `conclude`, for programs: the whole task on stdout. */
+export async function concludeJson(io: Io, standing: Standing, client: AgentClient): Promise<number> {
+  printJson(io, await client.get(standing.taskId))
+  return standing.status.state === 'completed' ? 0 : 1
+}
+
+/** A task outlives the command that waited for it: says how to come back. Anything else is thrown on. */
+export function sayInterrupted(io: Io, thrown: unknown, taskId: string | undefined, agent: string): void {
+  if (!(thrown instanceof Interrupted)) throw thrown
+  if (taskId !== undefined) {
+    say(io, `\nThe task goes on. Follow it with: npx parley watch ${taskId} --agent ${agent}`)
+  }
+}

@@ -1,0 +1,53 @@
+import { randomBytes } from 'node:crypto'
+import { type GatewayIdentitySettings, gatewayIdentity, type Identity } from '@parley/kit/did/identity'
+import { type KeyHistory, signNextKey } from '@parley/kit/did/key-link'
+import { writeKeyList } from '@parley/kit/did/key-list'
+import { keyPairFromSeed, seedBytes } from '@parley/kit/did/keys'
+import { CommandFailed } from '../terminal/faults.ts'
+
+/** Settings of the gateway, by their names. */
+export type ChangedSettings = { SERVICE_GATEWAY_DID_SEED?: string; SERVICE_GATEWAY_DID_KEYS: string }
+
+/** A new key, signed by the present one, which stays listed until it is retired. */
+export function nextGatewayKey(settings: GatewayIdentitySettings): ChangedSettings {
+  const { key, history } = newest(settings)
+  const seed = randomBytes(seedBytes)
+  const next = keyPairFromSeed(seed).publicKeyBase58
+  return {
+    SERVICE_GATEWAY_DID_SEED: seed.toString('base64'),
+    SERVICE_GATEWAY_DID_KEYS: writeKeyList([
+      ...history,
+      { publicKeyBase58: next, signature: signNextKey(key, next) },
+    ]),
+  }
+}
+
+/** Every key but the one that signs is retired; what it signed before can no longer be verified. */
+export function retireGatewayKeys(settings: GatewayIdentitySettings): ChangedSettings {
+  const { key, history } = newest(settings)
+  const retired = history.map((one) =>
+    one.publicKeyBase58 === key.publicKeyBase58 ? one : { ...one, retired: true as const },
+  )
+  return { SERVICE_GATEWAY_DID_KEYS: writeKeyList(retired as KeyHistory) }
+}
+
+/** @throws CommandFailed while the seed is not that of the newest key: the next link is that key's to sign */
+function newest(settings: GatewayIdentitySettings) {
+  const { key } = gatewayIdentity(settings)
+  const history: KeyHistory = settings.history ?? [{ publicKeyBase58: key.publicKeyBase58 }]
+  if (history.at(-1)?.publicKeyBase58 === key.publicKeyBase58) return { key, history }
+  throw new CommandFailed(
+    'SERVICE_GATEWAY_DID_KEYS already names a newer key: set SERVICE_GATEWAY_DID_SEED to its seed first.',
+  )
+}
+
+/** The keys of a document for people: which signs, which are listed, which are retired. */
+export function keysOf({ document, key }: Identity) {
+  const history: { id: string; publicKeyBase58: string; retired?: true }[] =
+    document.keyHistory ?? document.authentication
+  return history.map(({ id, publicKeyBase58, retired }) => ({
+    id: id.slice(id.indexOf('#') + 1),
+    key: publicKeyBase58,
+    state: retired ? 'retired' : publicKeyBase58 === key.publicKeyBase58 ? 'signs' : 'listed',
+  }))
+}

@@ -1,0 +1,128 @@
+import { createInterface } from 'node:readline/promises'
+import {
+  type Payer,
+  type PaymentAsked,
+  type PaymentOption,
+  payingFetch,
+} from '@parley/client/internal/paying-fetch'
+import { ConnectionError } from '@parley/client/internal/rpc-error'
+import type { ClientOptions } from '@parley/client/internal/transport'
+import { isTestNetwork } from '@parley/engine/payments/facilitators/test-networks'
+import { signPayment } from '@parley/engine/payments/x402/wallet'
+import type { Requirements } from '@parley/engine/payments/x402/x402'
+import { decimalsMax, toAtomic, toWhole } from '@parley/wire/model/amount'
+import { CommandFailed } from '../terminal/faults.ts'
+import { type Io, say } from '../terminal/io.ts'
+import { oneLine } from '../terminal/printable.ts'
+import { isInteractive } from '../terminal/question.ts'
+import type { ServerConnection } from './server-connection.ts'
+import { openWallet } from './wallet.ts'
+
+export interface PayOptions {
+  pay?: true
+  yes?: true
+  max?: string
+}
+
+interface Paying {
+  io: Io
+  server: ServerConnection
+  dataDir: string
+  /** The agent that was typed; `-` is the gateway. */
+  agent: string
+  options: PayOptions
+}
+
+/**
+ * A `fetch` that shows what an agent asks and, with --pay, pays it with the test wallet of the folder after a yes.
+ * What is not paid ends in a CommandFailed that says why.
+ */
+export function fetchThatPays(
+  paying: Paying,
+  send?: ClientOptions['fetch'],
+): NonNullable<ClientOptions['fetch']> {
+  let paid = 0n
+  const payer: Payer = async (asked) => {
+    const option = asked.accepts.find(({ network }) => isTestNetwork(network)) ?? asked.accepts[0]
+    if (option === undefined)
+      throw new CommandFailed('This agent wants to be paid in a way that is not known here.')
+    const decimals = await decimalsOf(paying, asked, option)
+    const price = `${agentName(paying, asked)} charges ${priceText(asked, option, decimals)}`
+    if (!paying.options.pay) throw new CommandFailed(`${price}. Add --pay to pay it with the test wallet.`)
+    if (!isTestNetwork(option.network))
+      throw new CommandFailed(
+        `${price}, which is real money. The test wallet has none: pay with an x402 client of yours, or start a payment session.`,
+      )
+    const total = paid + BigInt(option.amount)
+    await agree(paying, price, total, decimals)
+    paid = total
+    const { privateKey, address } = await openWallet(paying.dataDir)
+    const resource = asked.resource === undefined ? {} : { resource: asked.resource }
+    const payment = await signPayment(privateKey, { requirements: requirementsOf(option), ...resource })
+    say(paying.io, `Paying ${priceText(asked, option, decimals)} from ${address}`)
+    return payment
+  }
+  return payingFetch(payer, send)
+}
+
+/** What `fetchThatPays` ended a request with; undefined for any other failure. */
+export function unpaid(thrown: unknown): CommandFailed | undefined {
+  const cause = thrown instanceof ConnectionError ? thrown.cause : undefined
+  return cause instanceof CommandFailed ? cause : undefined
+}
+
+/** Without the names that version 1 had for the same. */
+function requirementsOf(option: PaymentOption): Requirements {
+  const { network, asset, amount, payTo, maxTimeoutSeconds, extra } = option
+  return { scheme: 'exact', network, asset, amount, payTo, maxTimeoutSeconds, extra }
+}
+
+/** @throws CommandFailed when it is more than --max, or nobody says yes */
+async function agree({ io, options }: Paying, price: string, total: bigint, decimals: number): Promise<void> {
+  const inSmallest = total * 10n ** BigInt(decimalsMax - decimals)
+  if (options.max !== undefined && inSmallest > toAtomic(options.max, decimalsMax))
+    throw new CommandFailed(`${price}, more than --max ${options.max} allows. Nothing was paid.`)
+  if (options.yes || options.max !== undefined) return
+  if (!isInteractive(io)) throw new CommandFailed(`${price}. Add --yes, or --max with an amount, to pay it.`)
+  const terminal = createInterface({ input: io.stdin, output: io.stderr })
+  try {
+    const answer = await terminal.question(`${price}. Pay? (yes/no) `)
+    if (!/^y(es)?$/i.test(answer.trim())) throw new CommandFailed('Nothing was paid.')
+  } finally {
+    terminal.close()
+  }
+}
+
+/** Through `-` the gateway has chosen the agent, and its answer says which. */
+function agentName({ agent }: Paying, asked: PaymentAsked): string {
+  const name = agent === '-' ? asked.agent : agent
+  return oneLine(name ?? 'The agent', 80)
+}
+
+function priceText(
+  { sandbox }: PaymentAsked,
+  { amount, extra, network }: PaymentOption,
+  decimals: number,
+): string {
+  const mark = sandbox ? ', test money' : ''
+  return oneLine(`${toWhole(BigInt(amount), decimals)} ${extra.name} (${network}${mark})`, 200)
+}
+
+interface CardCost {
+  asset?: string
+  decimals?: number
+  options?: CardCost[]
+}
+
+/** The card says how many digits the asset has; x402 does not. What it says is believed, for it is test money. */
+async function decimalsOf(paying: Paying, asked: PaymentAsked, option: PaymentOption): Promise<number> {
+  const slug = paying.agent === '-' ? asked.agent : paying.agent
+  if (slug === undefined || !/^[a-z0-9-]+$/.test(slug)) return 6
+  const { body } = await paying.server.getJson(`/agents/${slug}/.well-known/agent.json`)
+  const card = body as { executionCost?: CardCost; skills?: { executionCost?: CardCost }[] }
+  const costs = [card.executionCost, ...(card.skills ?? []).map((skill) => skill.executionCost)]
+  const ways = costs.flatMap((cost) => (cost === undefined ? [] : [cost, ...(cost.options ?? [])]))
+  const found = ways.find(({ asset }) => asset?.toLowerCase() === option.asset.toLowerCase())
+  const decimals = found?.decimals
+  return Number.isInteger(decimals) && Number(decimals) >= 0 && Number(decimals) <= 36 ? Number(decimals) : 6
+}

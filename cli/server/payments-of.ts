@@ -1,0 +1,106 @@
+import { RpcError } from '@parley/client/internal/client'
+import { CommandFailed } from '../terminal/faults.ts'
+import { type ServerConnection, slugOf } from './server-connection.ts'
+
+export interface ListedPayment {
+  /** Where several were asked. */
+  agent?: string
+  payment_id?: string
+  state?: string
+  amount?: string
+  asset?: string
+  asset_name?: string
+  network?: string
+  sandbox?: boolean
+  payer?: string
+  tx_hash?: string
+  task_id?: string
+  reason?: string
+  refund_tx_hash?: string
+}
+
+interface ListedAgent {
+  slug?: string
+  origin?: string
+}
+
+const pageSize = 200
+const pagesMax = 500
+
+/** `-`: the address is that of the agent itself. */
+export const pathOf = (agent: string): string =>
+  agent === '-' ? '/payments' : `/agents/${slugOf(agent)}/payments`
+
+export async function paymentsOf(
+  server: ServerConnection,
+  agent: string,
+  state: string,
+): Promise<ListedPayment[]> {
+  const found: ListedPayment[] = []
+  let cursor: number | undefined
+  for (let page = 0; page < pagesMax; page += 1) {
+    const place = cursor === undefined ? '' : `&cursor=${cursor}`
+    const { body } = await server.getJson(`${pathOf(agent)}?state=${state}&limit=${pageSize}${place}`)
+    const answer = body as { payments?: ListedPayment[]; next_cursor?: number }
+    found.push(...(answer.payments ?? []))
+    if (typeof answer.next_cursor !== 'number') break
+    cursor = answer.next_cursor
+  }
+  return found
+}
+
+/** Of the agents that the gateway runs: no other agent gets to see an operator's token. `silent`: those that did not answer. */
+export async function paymentsOfAll(
+  server: ServerConnection,
+  state: string,
+): Promise<{ payments: ListedPayment[]; silent: string[] }> {
+  const payments: ListedPayment[] = []
+  const silent: string[] = []
+  for (const { slug = '' } of await ourAgents(server)) {
+    try {
+      const found = await paymentsOf(server, slug, state)
+      payments.push(...found.map((payment) => ({ agent: slug, ...payment })))
+    } catch (error) {
+      if (isUnpaid(error)) continue
+      if (error instanceof RpcError && (error.status === 401 || error.status === 403)) throw error
+      silent.push(slug)
+    }
+  }
+  return { payments, silent }
+}
+
+/**
+ * The operator's own token, fetched for this command, goes to no agent that somebody else runs.
+ * @throws CommandFailed
+ */
+export async function requireOurs(
+  server: ServerConnection,
+  slug: string,
+  tokenGiven: boolean,
+): Promise<void> {
+  if (tokenGiven) return
+  const { body } = await server.getJson(`/registry/agents/${slug}`)
+  if ((body as ListedAgent).origin === 'supervised') return
+  throw new CommandFailed(
+    `The gateway does not run ${slug}: its ledger is read with a token for that agent alone (--token).`,
+  )
+}
+
+async function ourAgents(server: ServerConnection): Promise<ListedAgent[]> {
+  const agents: ListedAgent[] = []
+  let place = ''
+  for (let page = 0; page < pagesMax; page += 1) {
+    const { body, headers } = await server.getJson(`/registry/agents?limit=${pageSize}${place}`)
+    const answer = body as { agents?: ListedAgent[]; next_cursor?: string }
+    agents.push(...(answer.agents ?? []))
+    const next = answer.next_cursor ?? headers.get('x-next-cursor')
+    if (next === null || next === undefined) break
+    place = `&cursor=${encodeURIComponent(next)}`
+  }
+  return agents.filter(({ origin }) => origin === 'supervised')
+}
+
+/** An agent without a price has no ledger. */
+export function isUnpaid(error: unknown): boolean {
+  return error instanceof RpcError && error.status === 404 && error.data['reason'] !== 'agent'
+}

@@ -1,0 +1,66 @@
+import { delay } from '@parley/client/internal/delay'
+import { RpcError } from '@parley/client/internal/rpc-error'
+import type { OutgoingRequest } from '@parley/client/internal/transport'
+import { type Io, say } from '../terminal/io.ts'
+import { oneLine } from '../terminal/printable.ts'
+import { type ShownNegotiation, sayRefused, sayWinner } from '../terminal/ranking-view.ts'
+import type { ServerConnection } from './server-connection.ts'
+
+/** How often a message is sent again whose outcome the gateway does not know; each time it asks the agent for 10 s. */
+const repeatsMax = 3
+/** Seconds before that, where the gateway does not say. */
+const [pauseS, pauseMaxS] = [2, 5]
+
+/** Says which agent of the gateway took a message that named none, and why; once. */
+export class ToldRoute {
+  readonly #io: Io
+  readonly #server: ServerConnection
+  #told = false
+
+  constructor(io: Io, server: ServerConnection) {
+    this.#io = io
+    this.#server = server
+  }
+
+  /** `fetch`, listening to the headers of the answers. What may have been taken is sent again under the key that the gateway names. */
+  readonly fetch = async (url: string, init: OutgoingRequest): Promise<Response> => {
+    let response = await fetch(url, init)
+    for (let count = 0; count < repeatsMax; count += 1) {
+      const key = response.status === 503 ? response.headers.get('idempotency-key') : null
+      if (key === null) break
+      const agent = oneLine(response.headers.get('x-agent') ?? 'an agent', 100)
+      say(this.#io, `· whether ${agent} took the message is not known: asking again`)
+      await response.body?.cancel()
+      await delay(1000 * pauseOf(response.headers.get('retry-after')), init.signal)
+      response = await fetch(url, { ...init, headers: { ...init.headers, 'idempotency-key': key } })
+    }
+    if (response.ok && !this.#told) {
+      this.#told = true
+      await this.#tell(response.headers.get('x-negotiation-id'), response.headers.get('x-agent'))
+    }
+    return response
+  }
+
+  /** Of a refusal: the best candidates and why not. */
+  refused(thrown: unknown): void {
+    if (thrown instanceof RpcError && thrown.data['reason'] === 'no_agent')
+      sayRefused(this.#io, thrown.data as ShownNegotiation)
+  }
+
+  async #tell(id: string | null, agent: string | null): Promise<void> {
+    if (id === null) {
+      if (agent !== null) say(this.#io, `→ ${agent}`)
+      return
+    }
+    // The record is an extra: without it the work goes on.
+    const read = await this.#server.getJson(`/negotiations/${id}`).catch(() => undefined)
+    const record = read?.body as (ShownNegotiation & { chosen?: string }) | undefined
+    const chosen = record?.candidates?.find((one) => one.agent?.slug === agent) ?? record
+    if (chosen !== undefined) sayWinner(this.#io, chosen)
+    else if (agent !== null) say(this.#io, `→ ${agent}`)
+  }
+}
+
+function pauseOf(retryAfter: string | null): number {
+  return /^\d{1,4}$/.test(retryAfter ?? '') ? Math.min(Number(retryAfter), pauseMaxS) : pauseS
+}

@@ -1,0 +1,145 @@
+import { AgentClient } from '@parley/client/internal/client'
+import { ConnectionError, RpcError } from '@parley/client/internal/rpc-error'
+import type { ClientOptions } from '@parley/client/internal/transport'
+import { type Command, Option } from 'commander'
+import { UsageError } from '../terminal/faults.ts'
+import type { Io } from '../terminal/io.ts'
+import { clientSettings } from './environment.ts'
+import { type Role, tokenSource } from './token-source.ts'
+
+export interface ServerOptions {
+  url?: string
+  token?: string
+}
+
+/** The options of every command that asks a running server. */
+export function withServerOptions<T extends Command>(command: T): T {
+  return command
+    .addOption(
+      new Option('--url <url>', 'address of the gateway (default: PUBLIC_URL, else http://HOST:PORT)'),
+    )
+    .addOption(
+      new Option(
+        '--token <token>',
+        'bearer token (default: PARLEY_TOKEN, else one of DATA_DIR/dev-client.json)',
+      ),
+    )
+}
+
+/** The running server, as the caller of this command sees it. */
+export interface ServerConnection {
+  url: string
+  /** A client of the agent with this slug; `-` is the gateway itself. */
+  agent(slug: string, more?: Pick<ClientOptions, 'fetch' | 'requestTimeoutMs'>): AgentClient
+  /** GET of a path below the address, its JSON. */
+  getJson(path: string): Promise<{ body: unknown; headers: Headers }>
+  /** GET of a public path: without the token. */
+  getPublicJson(path: string): Promise<unknown>
+  /** Another method on such a path, with a body of JSON or none. */
+  send(method: 'POST' | 'DELETE', path: string, body?: object): Promise<{ body: unknown; status: number }>
+}
+
+/** @throws UsageError, ConfigError, CommandFailed */
+export async function connect(
+  io: Io,
+  options: ServerOptions,
+  as: 'developer' | 'operator' = 'developer',
+): Promise<ServerConnection> {
+  const settings = clientSettings(io)
+  const url = (options.url === undefined ? settings.url : httpUrl(options.url)).replace(/\/+$/, '')
+  const given = options.token ?? settings.token
+  const token = await tokenSource({ ...settings, token: given, url, as })
+  // A token that was typed is used as it is: it is not for the command to say for whom it is good.
+  const resourceFor = given === undefined ? resources(url, as) : () => undefined
+  const bearer = async (path: string): Promise<Record<string, string>> => {
+    const slug = /^\/agents\/([^/?]+)\//.exec(path)?.[1]
+    if (token === undefined) return {}
+    return { authorization: `Bearer ${await token(await resourceFor(slug))}` }
+  }
+  return {
+    url,
+    agent: (slug, more) =>
+      new AgentClient({
+        url: slug === '-' ? url : `${url}/agents/${slugOf(slug)}`,
+        ...(token !== undefined && {
+          token: async () => token(await resourceFor(slug === '-' ? undefined : slug)),
+        }),
+        ...more,
+      }),
+    async getJson(path) {
+      return fetchJson(`${url}${path}`, { headers: await bearer(path) })
+    },
+    getPublicJson: async (path) => (await fetchJson(`${url}${path}`, {})).body,
+    async send(method, path, body) {
+      const headers = { ...(await bearer(path)), ...(body && { 'content-type': 'application/json' }) }
+      const sent = body === undefined ? {} : { body: JSON.stringify(body) }
+      return fetchJson(`${url}${path}`, { method, headers, ...sent })
+    },
+  }
+}
+
+/**
+ * The `resource` of the token for requests to this agent: external agents get no other token, and an
+ * operator's is good at one agent alone. Undefined: at every server.
+ */
+function resources(
+  url: string,
+  as: Role,
+): (slug: string | undefined) => Promise<string | undefined> | undefined {
+  const known = new Map<string, Promise<string | undefined>>()
+  const read = async (slug: string) => {
+    const { body } = await fetchJson(`${url}/registry/agents/${slug}`, {})
+    const { external, token_resource: resource } = body as { external?: unknown; token_resource?: unknown }
+    return typeof resource === 'string' && (external === true || as === 'operator') ? resource : undefined
+  }
+  return (slug) => {
+    if (slug === undefined) return undefined
+    // If the registry does not answer, the request itself reports the fault.
+    const resource = known.get(slug) ?? read(slug).catch(() => undefined)
+    known.set(slug, resource)
+    return resource
+  }
+}
+
+async function fetchJson(url: string, init: RequestInit) {
+  let response: Response
+  let text: string
+  try {
+    response = await fetch(url, { ...init, redirect: 'manual', signal: AbortSignal.timeout(30_000) })
+    text = await response.text()
+  } catch (thrown) {
+    throw new ConnectionError(url, thrown)
+  }
+  const body = parsed(text)
+  if (response.ok && body !== undefined) return { body, headers: response.headers, status: response.status }
+  const {
+    code = 0,
+    message = `${url}: HTTP ${response.status}`,
+    data = {},
+  } = (body as { error?: Partial<Pick<RpcError, 'code' | 'message' | 'data'>> } | undefined)?.error ?? {}
+  throw new RpcError({ code, status: response.status, message, data, headers: response.headers })
+}
+
+function parsed(text: string): unknown {
+  try {
+    return JSON.parse(text)
+  } catch {
+    return undefined
+  }
+}
+
+function httpUrl(text: string): string {
+  if (!/^https?:$/.test(URL.parse(text)?.protocol ?? '')) {
+    throw new UsageError(`--url must be an http or https address, not "${text}".`)
+  }
+  return text
+}
+
+export function slugOf(text: string): string {
+  if (!/^[a-z0-9][a-z0-9-]*$/.test(text)) {
+    throw new UsageError(
+      `"${text}" is no agent's name: lower-case letters, digits and "-" (npx parley agents).`,
+    )
+  }
+  return text
+}

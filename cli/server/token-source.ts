@@ -1,0 +1,128 @@
+import path from 'node:path'
+import { ExposedSecretFile, readSecretFile } from '@parley/kit/process/secret-file'
+import { jsonOf } from '@parley/wire/model/json-text'
+import { z } from 'zod'
+import { CommandFailed } from '../terminal/faults.ts'
+import { oneLine } from '../terminal/printable.ts'
+
+export interface IssuedToken {
+  access_token: string
+  token_type: string
+  expires_in: number
+  scope: string
+}
+
+const devClient = z.object({ client_id: z.string(), client_secret: z.string(), token_url: z.url() })
+type DevClient = z.infer<typeof devClient>
+
+const issued = z.object({
+  access_token: z.string().min(1),
+  token_type: z.string().default('Bearer'),
+  expires_in: z.number().default(0),
+  scope: z.string().default(''),
+})
+
+/** The clients that the server writes: for whoever works in this folder, and for its operator. */
+const clientFiles = { developer: 'dev-client.json', operator: 'oauth/operator-client.json' } as const
+export type Role = keyof typeof clientFiles
+/** The operator's scope is never given unless it is asked for. */
+const scopes = { developer: 'agent:read agent:write', operator: 'agent:read agent:write agent:admin' }
+
+/** The client that the server wrote; undefined when there is none. */
+export async function readClient(dataDir: string, as: Role): Promise<DevClient | undefined> {
+  const file = path.join(dataDir, clientFiles[as])
+  let text: string
+  try {
+    text = await readSecretFile(file)
+  } catch (thrown) {
+    if (thrown instanceof ExposedSecretFile) throw thrown
+    const { code } = thrown as NodeJS.ErrnoException
+    if (code === 'ENOENT' || code === 'ENOTDIR') return undefined
+    throw new CommandFailed(`${file} cannot be read (${code}).`)
+  }
+  // The parser's own message would quote the file, and with it the secret.
+  const parsed = devClient.safeParse(jsonOf(text))
+  if (!parsed.success) throw new CommandFailed(`${file} is not a client file.`)
+  return parsed.data
+}
+
+/**
+ * A token by client credentials (RFC 6749, section 4.4).
+ * @param resource the one server that it shall be good for (RFC 8707)
+ */
+export async function issueToken(
+  client: DevClient,
+  scope: string = scopes.developer,
+  resource?: string,
+): Promise<IssuedToken> {
+  const { client_id, client_secret, token_url } = client
+  const form = { grant_type: 'client_credentials', client_id, client_secret, scope }
+  let response: Response
+  try {
+    response = await fetch(token_url, {
+      method: 'POST',
+      redirect: 'error',
+      body: new URLSearchParams({ ...form, ...(resource !== undefined && { resource }) }),
+      signal: AbortSignal.timeout(10_000),
+    })
+  } catch {
+    throw new CommandFailed(
+      `The token server does not answer (${token_url}). Is the server running (npx parley up)?`,
+    )
+  }
+  const body = jsonOf(await response.text())
+  const parsed = issued.safeParse(body)
+  if (response.ok && parsed.success) return parsed.data
+  const { error = `HTTP ${response.status}`, error_description: why = '' } = (body ?? {}) as Record<
+    string,
+    string
+  >
+  throw new CommandFailed(oneLine(`The token server refused: ${error} ${why}`))
+}
+
+/** The bearer token for the next request; with a resource, one that is good for that server alone. */
+export type TokenSource = (resource?: string) => Promise<string>
+
+/**
+ * The bearer token of each request: the one that was given, else one of the folder's client for this role, renewed before
+ * it ends. That client's tokens go to its own server alone, never to another address that was typed.
+ */
+export async function tokenSource(options: {
+  token: string | undefined
+  dataDir: string
+  url: string
+  as: Role
+}): Promise<TokenSource | undefined> {
+  const { token } = options
+  if (token !== undefined) return async () => token
+  const client = await readClient(options.dataDir, options.as)
+  if (client === undefined || !isSameOrigin(client.token_url, options.url)) return undefined
+  return renewing(client, scopes[options.as])
+}
+
+function renewing(client: DevClient, scope: string): TokenSource {
+  const current = new Map<string | undefined, { token: string; until: number }>()
+  return async (resource) => {
+    const known = current.get(resource)
+    if (known !== undefined && Date.now() <= known.until) return known.token
+    const fresh = await issueToken(client, scope, resource)
+    current.set(resource, {
+      token: fresh.access_token,
+      until: Date.now() + (fresh.expires_in - 30) * 1000,
+    })
+    return fresh.access_token
+  }
+}
+
+const loopback = /^(localhost|127\.\d+\.\d+\.\d+|\[::1\])$/
+
+/** The names of this machine are one; another port is another server. */
+function isSameOrigin(one: string, other: string): boolean {
+  const [a, b] = [new URL(one), new URL(other)]
+  if (a.origin === b.origin) return true
+  return a.protocol === b.protocol && a.port === b.port && [a, b].every(isLoopback)
+}
+
+function isLoopback({ hostname }: URL): boolean {
+  return loopback.test(hostname)
+}

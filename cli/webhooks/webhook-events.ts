@@ -1,0 +1,108 @@
+import { randomBytes, randomUUID } from 'node:crypto'
+import { setTimeout as wait } from 'node:timers/promises'
+import type { AgentClient } from '@parley/client/internal/client'
+import { RpcError } from '@parley/client/internal/rpc-error'
+import type { WirePushConfig } from '@parley/client/internal/wire'
+import { isPaused } from '@parley/wire/model/task'
+import { sentenceOf } from '../terminal/faults.ts'
+import { type NumberedEvent, numberedEvent } from './numbered-event.ts'
+import { OrderedEvents } from './ordered-events.ts'
+import { refusedWebhook } from './refused-webhook.ts'
+import { WebhookServer } from './webhook-server.ts'
+
+export interface WebhookEventsOptions {
+  host: string
+  port: number
+  /** Where the agent reaches this machine. Default: the address that is listened at. */
+  publicUrl?: string | undefined
+  signal: AbortSignal
+  /** Told at the end, and what did not go well. */
+  note: (line: string) => void
+  /** How long nothing may come before the log is asked. Default 10 s. A number that is missing is asked for at once. */
+  silenceMs?: number
+}
+
+/**
+ * The events of a task from its first on, until it ends or pauses: what happened before comes from `tasks/events`, the
+ * rest by a webhook that is registered for as long. What the webhook does not bring is asked for.
+ */
+export async function* webhookEvents(
+  client: AgentClient,
+  task: string,
+  options: WebhookEventsOptions,
+): AsyncGenerator<NumberedEvent> {
+  const { signal } = options
+  const ordered = new OrderedEvents()
+  const token = randomBytes(32).toString('base64url')
+  await using server = await WebhookServer.start({
+    ...options,
+    token,
+    receive: (event) => {
+      if (event.task_id === task) ordered.offer(event, 'webhook')
+      return 200
+    },
+  })
+  const config = { id: randomUUID(), url: options.publicUrl ?? server.url, token }
+  await register(client, task, config, signal)
+  try {
+    for (;;) {
+      await catchUp(client, task, ordered, signal)
+      let last: NumberedEvent | undefined
+      for (const event of await whatComes(ordered, options)) yield (last = event)
+      if (last !== undefined && (await isAtRest(client, last, signal))) return
+    }
+  } finally {
+    await remove(client, task, config.id).catch((thrown: unknown) =>
+      options.note(`The webhook was not removed: ${sentenceOf(thrown)}`),
+    )
+    const { webhook, log } = ordered.counts
+    options.note(`${webhook} events by webhook, ${log} by tasks/events.`)
+  }
+}
+
+/** The next ones in order; empty where the log should be asked. */
+async function whatComes(ordered: OrderedEvents, options: WebhookEventsOptions): Promise<NumberedEvent[]> {
+  const there = ordered.take()
+  if (there.length > 0) return there
+  const { signal, silenceMs = 10_000 } = options
+  const over = new AbortController()
+  await Promise.race([
+    ordered.something(over.signal),
+    wait(silenceMs, undefined, { signal: AbortSignal.any([signal, over.signal]) }).catch(() => {}),
+  ])
+  over.abort()
+  signal.throwIfAborted()
+  return ordered.take()
+}
+
+async function register(client: AgentClient, task: string, config: WirePushConfig, signal: AbortSignal) {
+  try {
+    await client.setPushConfig(task, config, { signal })
+  } catch (thrown) {
+    if (!(thrown instanceof RpcError) || thrown.code !== -32602) throw thrown
+    throw refusedWebhook(thrown)
+  }
+}
+
+/** Not with the caller's signal: it is to be removed although the caller has left. */
+function remove(client: AgentClient, task: string, id: string): Promise<unknown> {
+  return client.deletePushConfig(task, id, { signal: AbortSignal.timeout(5000) })
+}
+
+async function catchUp(client: AgentClient, task: string, ordered: OrderedEvents, signal: AbortSignal) {
+  for (let more = true; more; ) {
+    const before = ordered.lastInOrder
+    const page = await client.events(task, { afterSequence: before, limit: 1000 }, { signal })
+    for (const event of page.events.map(numberedEvent)) if (event !== undefined) ordered.offer(event, 'log')
+    more = page.more && ordered.lastInOrder > before
+  }
+}
+
+/** A paused task that was answered meanwhile goes on, though no event says so yet. */
+async function isAtRest(client: AgentClient, last: NumberedEvent, signal: AbortSignal): Promise<boolean> {
+  if (last.kind !== 'status-update') return false
+  if (last.final) return true
+  if (!isPaused(last.status.state)) return false
+  const { status } = await client.get(last.task_id, { historyLength: 0, signal })
+  return isPaused(status.state)
+}

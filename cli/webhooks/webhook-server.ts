@@ -1,0 +1,108 @@
+import { createHash, timingSafeEqual } from 'node:crypto'
+import { createServer, type IncomingMessage, type Server, type ServerResponse } from 'node:http'
+import type { AddressInfo } from 'node:net'
+import { CommandFailed } from '../terminal/faults.ts'
+import { type NumberedEvent, numberedEvent } from './numbered-event.ts'
+
+export interface WebhookServerOptions {
+  host: string
+  /** 0: any free one. */
+  port: number
+  /** Only posts that bring it, as a bearer token, are taken. */
+  token?: string | undefined
+  /** What the post is answered with: a status. */
+  receive: (event: NumberedEvent) => number | Promise<number>
+  /** A post that is none of ours, and why. */
+  refuse?: (why: string) => void
+}
+
+/** The largest task output is 32 MiB; as base64 inside JSON it is larger. */
+const bodyMaxBytes = 64 * 1024 * 1024
+const leaveMs = 200
+
+/** A receiver of webhooks: any path, POST alone. */
+export class WebhookServer implements AsyncDisposable {
+  /** Where it is reached on this machine. */
+  readonly url: string
+  readonly #server: Server
+
+  private constructor(server: Server, host: string) {
+    this.#server = server
+    const { port } = server.address() as AddressInfo
+    const reachable = host === '0.0.0.0' ? '127.0.0.1' : host === '::' ? '::1' : host
+    this.url = `http://${reachable.includes(':') ? `[${reachable}]` : reachable}:${port}/`
+  }
+
+  /** @throws CommandFailed where it cannot listen */
+  static async start(options: WebhookServerOptions): Promise<WebhookServer> {
+    const { host, port } = options
+    const server = createServer((request, response) => {
+      answer(request, options).then(
+        (status) => end(response, status),
+        () => request.destroy(),
+      )
+    })
+    const { promise, resolve, reject } = Promise.withResolvers<void>()
+    server.once('error', (error: NodeJS.ErrnoException) =>
+      reject(new CommandFailed(`Cannot listen at ${host}, port ${port} (${error.code ?? error.message}).`)),
+    )
+    server.listen(port, host, resolve)
+    await promise
+    return new WebhookServer(server, host)
+  }
+
+  /** Answers that are on their way get a moment. */
+  async [Symbol.asyncDispose](): Promise<void> {
+    const { promise: closed, resolve } = Promise.withResolvers<void>()
+    this.#server.close(() => resolve())
+    this.#server.closeIdleConnections()
+    const timer = setTimeout(() => this.#server.closeAllConnections(), leaveMs)
+    await closed
+    clearTimeout(timer)
+  }
+}
+
+async function answer(request: IncomingMessage, options: WebhookServerOptions): Promise<number> {
+  const refused = (status: number, why: string) => {
+    request.resume()
+    options.refuse?.(why)
+    return status
+  }
+  if (request.method !== 'POST') return refused(405, `${request.method} instead of POST`)
+  if (options.token !== undefined && !isToken(request.headers.authorization, options.token))
+    return refused(401, 'without the right token')
+  const body = await bodyOf(request)
+  if (body === undefined) return refused(413, `more than ${bodyMaxBytes} bytes`)
+  const event = numberedEvent(parsed(body))
+  if (event === undefined) return refused(400, 'not an event of a task')
+  return options.receive(event)
+}
+
+function end(response: ServerResponse, status: number): void {
+  if (response.destroyed) return
+  response.writeHead(status, { 'content-length': 0, ...(status === 405 ? { allow: 'POST' } : {}) }).end()
+}
+
+function isToken(header: string | undefined, token: string): boolean {
+  const digest = (text: string) => createHash('sha256').update(text, 'latin1').digest()
+  return timingSafeEqual(digest(header ?? ''), digest(`Bearer ${token}`))
+}
+
+async function bodyOf(request: IncomingMessage): Promise<Buffer | undefined> {
+  const chunks: Buffer[] = []
+  let size = 0
+  for await (const chunk of request as AsyncIterable<Buffer>) {
+    size += chunk.byteLength
+    if (size > bodyMaxBytes) return undefined
+    chunks.push(chunk)
+  }
+  return Buffer.concat(chunks)
+}
+
+function parsed(body: Buffer): unknown {
+  try {
+    return JSON.parse(body.toString())
+  } catch {
+    return undefined
+  }
+}
