@@ -22,7 +22,10 @@ export const idempotencyKeyCollection = declareCollection({
   name: 'idempotency_keys',
   fields,
   key: ['owner', 'key'],
-  indexes: { expired: { order: 'expires_at', sqlite: 'idempotency_keys_expiry' } },
+  indexes: {
+    of_task: { equals: ['task_id'], sqlite: 'idempotency_keys_of_task' },
+    expired: { order: 'expires_at', sqlite: 'idempotency_keys_expiry' },
+  },
   sqlite: { without: ['body'] },
   mongodb: { without: ['owner', 'key', 'body_hash'] },
 })

@@ -54,7 +54,8 @@ export const pushConfigCollection = declareCollection({
   },
 })
 
-const keyOf = (task: TaskKey) => ({
+/** The fields that name the task of a config. */
+export const pushConfigTask = (task: TaskKey) => ({
   task_id: task.id,
   owner: task.owner,
   task_created_at: task.createdAt,
@@ -64,7 +65,7 @@ const keyOf = (task: TaskKey) => ({
 export function pushConfigRow(config: PushConfig): Row<typeof fields> {
   const { revision, settled, open, health, ...once } = config
   return {
-    ...keyOf(config.task),
+    ...pushConfigTask(config.task),
     id: config.id,
     revision,
     settled,
@@ -85,10 +86,10 @@ export function pushConfigOf(row: Found<typeof fields>): PushConfig {
 
 export function webhookStore(database: DocumentDatabase, now: () => number): WebhookStore {
   const configs = database.collection(pushConfigCollection)
-  const configKey = ({ task, id }: ConfigKey) => ({ ...keyOf(task), id })
+  const configKey = ({ task, id }: ConfigKey) => ({ ...pushConfigTask(task), id })
   return {
     savePushConfig: async (config, perTaskMax) => {
-      const quota = { index: 'of_task' as const, equals: keyOf(config.task), max: perTaskMax }
+      const quota = { index: 'of_task' as const, equals: pushConfigTask(config.task), max: perTaskMax }
       return (await configs.put(pushConfigRow(config), quota)) === 'written'
     },
     findPushConfig: async (task, id) => {
@@ -96,7 +97,7 @@ export function webhookStore(database: DocumentDatabase, now: () => number): Web
       return found && pushConfigOf(found)
     },
     listPushConfigs: async (task) =>
-      (await configs.find('of_task', keyOf(task), { descending: true })).map(pushConfigOf),
+      (await configs.find('of_task', pushConfigTask(task), { descending: true })).map(pushConfigOf),
     removePushConfig: async (task, id, revision) => {
       const removed = await configs.remove(
         configKey({ task, id }),
@@ -138,7 +139,7 @@ const unclaimedAt = (now: number) => [{ sender: absent }, { claimed_until: atMos
 /** Each step is one compare-and-set: the claim is free, ours or expired, or its sender learns of the attempt. */
 function claims(database: DocumentDatabase, now: () => number): Claims {
   const configs = database.collection(pushConfigCollection)
-  const configKey = ({ task, id }: ConfigKey) => ({ ...keyOf(task), id })
+  const configKey = ({ task, id }: ConfigKey) => ({ ...pushConfigTask(task), id })
   return {
     claimPushConfig: (config, sender, forMs) => {
       const key = configKey(config)

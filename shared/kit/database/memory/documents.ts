@@ -16,7 +16,12 @@ import {
 
 /** Collections that end with the process. Queries look at every document: for tests and small amounts of data. */
 export function memoryDocuments(): DocumentDatabase {
-  return documentDatabase(false, (declaration) => new Table(declaration))
+  const tables = new Map<string, Table>()
+  return documentDatabase(false, (declaration) => {
+    const table = tables.get(declaration.name) ?? new Table(declaration)
+    tables.set(declaration.name, table)
+    return table
+  })
 }
 
 class Table implements AnyDocuments {

@@ -1,0 +1,49 @@
+import { randomBytes } from 'node:crypto'
+import { Cursors } from '@parley/kit/database/cursor'
+import { memoryDocuments } from '@parley/kit/database/memory/documents'
+import { idempotencyKeys } from '../idempotency-keys.ts'
+import { LargeParts } from '../large-parts.ts'
+import { paymentStore } from '../payments.ts'
+import { webhookStore } from '../push-configs.ts'
+import { signatures } from '../signatures.ts'
+import type { Store } from '../store.ts'
+import { contextMethods } from './contexts.ts'
+import { type MemoryContext, taskMethods } from './tasks.ts'
+
+export interface MemoryStoreOptions {
+  /** Parts larger than this are kept apart from the task. Default 256 KiB. */
+  largePartBytes?: number
+  /** Milliseconds since 1970. Default: the system's. */
+  clock?: () => number
+}
+
+/** A store for tests and development: fast, and everything in it ends with the process. Queries read every task. */
+export function openMemoryStore(options: MemoryStoreOptions = {}): Store {
+  const now = options.clock ?? Date.now
+  const store: MemoryContext = {
+    tasks: new Map(),
+    lastSequence: 0,
+    contexts: new Map(),
+    ended: new Map(),
+    largeParts: new LargeParts(options.largePartBytes ?? 256 * 1024),
+    cursors: new Cursors(randomBytes(32)),
+  }
+  const documents = memoryDocuments()
+  const { claimIdempotencyKey, removeExpiredKeys } = idempotencyKeys(documents, now)
+  const contexts = contextMethods(store, documents)
+  return {
+    exclusive: true,
+    ping: async () => {},
+    ...taskMethods(store),
+    ...contexts,
+    claimIdempotencyKey,
+    removeEnded: async (before, limit) => {
+      await removeExpiredKeys(limit)
+      return contexts.removeEnded(before, limit)
+    },
+    ...signatures(documents, now),
+    webhooks: webhookStore(documents, now),
+    payments: paymentStore(documents),
+    [Symbol.asyncDispose]: async () => {},
+  }
+}

@@ -1,0 +1,271 @@
+import type { Cursors } from '@parley/kit/database/cursor'
+import { LazyPart } from '@parley/wire/codecs/lazy-part'
+import { ParleyError } from '@parley/wire/errors'
+import { isTerminal, pausedStates, type TaskState, terminalStates } from '@parley/wire/model/task'
+import type { LargeParts } from '../large-parts.ts'
+import type { Admit, Page, Store, TaskOutline, TaskQuery, TaskRecord, UnfinishedTask } from '../store.ts'
+import { joinContext, type MemoryContexts } from './contexts.ts'
+
+/** A task as JSON, so that a caller cannot change it, and the fields that queries compare. */
+export interface StoredTask {
+  /** Order of creation. */
+  sequence: number
+  id: string
+  owner: string
+  contextId: string
+  state: TaskState
+  createdAt: string
+  updatedAt: string
+  version: number
+  lease?: { holder: string; until: number }
+  dueAt?: number
+  /** The record with references to large parts. */
+  body: string
+  /** Large parts as JSON, by hash. */
+  parts: Map<string, string>
+}
+
+export interface MemoryContext {
+  tasks: Map<string, StoredTask>
+  lastSequence: number
+  contexts: MemoryContexts
+  /** How many tasks ever ended in each state. */
+  ended: Map<TaskState, number>
+  largeParts: LargeParts
+  cursors: Cursors
+}
+
+/** Limits of one page, in characters of JSON: of whole records, and of an answer. */
+const [pageMaxLength, answerPageMaxLength] = [64 * 1024 * 1024, 16 * 1024 * 1024]
+/** Records up to this size are read without a call of `admit`. */
+const admittedLength = 64 * 1024
+
+type TaskMethods = Pick<
+  Store,
+  | 'createTask'
+  | 'findTask'
+  | 'outlineTask'
+  | 'loadTask'
+  | 'commitTask'
+  | 'listTasks'
+  | 'outlineTasks'
+  | 'listUnfinished'
+  | 'countEvents'
+  | 'listDue'
+  | 'renewLeases'
+  | 'noteSurvived'
+  | 'countByState'
+>
+
+export function taskMethods(store: MemoryContext): TaskMethods {
+  const { tasks, ended } = store
+  const ofOwner = (id: string, owner: string) => {
+    const task = tasks.get(id)
+    return task?.owner === owner ? task : undefined
+  }
+  return {
+    createTask: async (record) => createTask(store, record),
+    commitTask: async (record) => commitTask(store, record),
+    findTask: async (id, owner, admit) => {
+      const task = ofOwner(id, owner)
+      if (task === undefined) return undefined
+      const length = lengthOf(task)
+      if (task.parts.size > 0 || length > admittedLength) admit?.(length)
+      return recordOf(store, task)
+    },
+    outlineTask: async (id, owner, admit) => {
+      const task = ofOwner(id, owner)
+      if (task === undefined) return undefined
+      if (task.body.length > admittedLength) admit(task.body.length)
+      return outlineOf(store, task)
+    },
+    loadTask: async (id) => {
+      const task = tasks.get(id)
+      return task && recordOf(store, task)
+    },
+    listTasks: async (query) =>
+      page(store, query, pageMaxLength, (task) => ({ item: recordOf(store, task), length: lengthOf(task) })),
+    outlineTasks: async (query, admit) => outlineTasks(store, query, admit),
+    listUnfinished: async (now, ourHolder, which) => {
+      const left = [...tasks.values()].filter(
+        ({ state, lease }) =>
+          (state === 'working' || (state === 'submitted' && (which !== 'left' || lease !== undefined))) &&
+          (lease?.holder !== ourHolder || lease.until < now),
+      )
+      return left.map(unfinishedOf)
+    },
+    countEvents: async (taskIds) =>
+      new Map(
+        taskIds.flatMap((id) => {
+          const task = tasks.get(id)
+          return task === undefined ? [] : [[id, recordOf(store, task).events.length] as const]
+        }),
+      ),
+    listDue: async (now, limit) => {
+      const due = [...tasks.values()].filter(
+        ({ state, dueAt }) => dueAt !== undefined && dueAt <= now && isPaused(state),
+      )
+      const sorted = due.sort((a, b) => (a.dueAt ?? 0) - (b.dueAt ?? 0))
+      return sorted.slice(0, limit).map(({ id }) => id)
+    },
+    renewLeases: async (holder, taskIds, until) =>
+      taskIds.filter((id) => {
+        const task = tasks.get(id)
+        if (task?.lease?.holder !== holder) return true
+        task.lease = { holder, until }
+        return false
+      }),
+    noteSurvived: async () => {},
+    countByState: async () => {
+      const counts = new Map(ended)
+      for (const { state } of tasks.values()) {
+        if (!isTerminal(state)) counts.set(state, (counts.get(state) ?? 0) + 1)
+      }
+      return Object.fromEntries(counts)
+    },
+  }
+}
+
+function createTask(store: MemoryContext, record: TaskRecord): boolean {
+  const { tasks } = store
+  store.lastSequence += 1
+  const stored = encode(store, record, store.lastSequence)
+  if (tasks.has(record.id)) return false
+  if (!joinContext(store.contexts, record)) {
+    throw new ParleyError('ContextNotFound', { data: { contextId: record.contextId } })
+  }
+  tasks.set(record.id, stored)
+  if (isTerminal(stored.state)) countEnded(store, stored.state)
+  return true
+}
+
+function commitTask(store: MemoryContext, record: TaskRecord): boolean {
+  const there = store.tasks.get(record.id)
+  const stored = encode(store, record, there?.sequence ?? 0)
+  if (there?.createdAt !== record.createdAt || there.version !== record.version - 1) return false
+  const { lease } = stored
+  // The record may have been read before the last renewal.
+  if (lease !== undefined && there.lease?.holder === lease.holder) {
+    stored.lease = { holder: lease.holder, until: Math.max(lease.until, there.lease.until) }
+  }
+  store.tasks.set(record.id, stored)
+  if (isTerminal(stored.state) && !isTerminal(there.state)) countEnded(store, stored.state)
+  return true
+}
+
+function countEnded({ ended }: MemoryContext, state: TaskState): void {
+  ended.set(state, (ended.get(state) ?? 0) + 1)
+}
+
+function encode({ largeParts }: MemoryContext, record: TaskRecord, sequence: number): StoredTask {
+  const { body, parts } = largeParts.takeOut(record)
+  const { id, owner, contextId, status, createdAt, updatedAt, version, lease, dueAt } = record
+  return {
+    sequence,
+    id,
+    owner,
+    contextId,
+    state: status.state,
+    createdAt,
+    updatedAt,
+    version,
+    ...(lease !== undefined && { lease: { ...lease } }),
+    ...(dueAt !== undefined && { dueAt }),
+    body: JSON.stringify(body),
+    parts: new Map(parts.map(({ hash, json }) => [hash, json()])),
+  }
+}
+
+export function recordOf({ largeParts }: MemoryContext, task: StoredTask): TaskRecord {
+  const body: TaskRecord = JSON.parse(task.body)
+  const record = task.parts.size === 0 ? body : largeParts.putBack(body, (hash) => task.parts.get(hash) ?? '')
+  return task.lease === undefined ? record : { ...record, lease: { ...task.lease } }
+}
+
+function outlineOf({ largeParts }: MemoryContext, task: StoredTask): TaskOutline {
+  const body: TaskRecord = JSON.parse(task.body)
+  let bytes = task.body.length
+  const outlined = largeParts.outline(body, (hash) => {
+    const json = task.parts.get(hash) ?? ''
+    const size = Buffer.byteLength(json)
+    bytes += size
+    return new LazyPart(size, async () => JSON.parse(json))
+  })
+  return { task: outlined, bytes }
+}
+
+function outlineTasks(store: MemoryContext, query: TaskQuery, admit: Admit): Page<TaskOutline> {
+  let read = 0
+  return page(store, query, answerPageMaxLength, (task) => {
+    read += task.body.length
+    admit(read)
+    const outline = outlineOf(store, task)
+    return { item: outline, length: outline.bytes }
+  })
+}
+
+/** Newest first; as many as `maxLength` allows, at least one. */
+function page<T>(
+  { tasks, cursors }: MemoryContext,
+  { owner, contextId, state, cursor, limit }: TaskQuery,
+  maxLength: number,
+  read: (task: StoredTask) => { item: T; length: number },
+): Page<T> {
+  const before =
+    cursor === undefined ? Number.POSITIVE_INFINITY : Number(cursors.open('tasks', owner, cursor))
+  const found = [...tasks.values()]
+    .filter(
+      (task) =>
+        task.owner === owner &&
+        task.sequence < before &&
+        (contextId === undefined || task.contextId === contextId) &&
+        (state === undefined || task.state === state),
+    )
+    .sort((a, b) => b.sequence - a.sequence)
+  const items: T[] = []
+  let length = 0
+  for (const task of found.slice(0, limit)) {
+    if (length > maxLength) break
+    const next = read(task)
+    items.push(next.item)
+    length += next.length
+  }
+  const last = found[items.length - 1]
+  const more = last !== undefined && items.length < found.length
+  return more ? { items, nextCursor: cursors.seal('tasks', owner, last.sequence) } : { items }
+}
+
+/** The newest ended tasks of a context, oldest first. */
+export function contextHistory(
+  store: MemoryContext,
+  contextId: string,
+  owner: string,
+  limit: number,
+): TaskRecord[] {
+  const ended = [...store.tasks.values()].filter(
+    (task) => task.contextId === contextId && task.owner === owner && isEnded(task.state),
+  )
+  return ended
+    .sort((a, b) => a.sequence - b.sequence)
+    .slice(-limit)
+    .map((task) => recordOf(store, task))
+}
+
+function unfinishedOf({ id, version, owner, state, lease }: StoredTask): UnfinishedTask {
+  return {
+    id,
+    version,
+    owner,
+    state: state === 'working' ? 'working' : 'submitted',
+    leased: lease !== undefined,
+  }
+}
+
+function lengthOf({ body, parts }: StoredTask): number {
+  let length = body.length
+  for (const json of parts.values()) length += json.length
+  return length
+}
+
+const isEnded = (state: TaskState) => terminalStates.some((one) => one === state)
+const isPaused = (state: TaskState) => pausedStates.some((one) => one === state)
