@@ -25,6 +25,8 @@ export interface TestAgentOptions {
   env?: Record<string, string>
   /** Kept after the test; default: a temporary folder that goes with the agent. */
   dataDir?: string
+  /** `memory` is faster and keeps nothing on the disk. Default: the embedded store in `dataDir`. */
+  store?: 'embedded' | 'memory'
   /** Skills read from files (`readSkillFiles`). */
   moreSkills?: SkillDefinition[]
   drainMs?: number
@@ -69,6 +71,7 @@ export async function testAgent(
     PORT: '0',
     DATA_DIR: dataDir,
     LOG_LEVEL: 'silent',
+    ...(options.store === 'memory' && { STORE_URL: 'memory:' }),
     ...options.env,
   })
   const destination = options.logTo === undefined ? {} : { destination: options.logTo }

@@ -90,7 +90,7 @@ export async function startAgentApp(options: AgentAppOptions): Promise<AgentApp>
   await using stack = new AsyncDisposableStack()
   const id = agentId(did)
   const { redisUrl, storeUrl } = options
-  const { store, backend } = await openStore({ storeUrl, storeDir: config.storeDir, agentId: id })
+  const { store, backend } = await openStore({ storeUrl, storeDir: config.storeDir, agentId: id, log })
   stack.use(store)
   const metrics = createMetrics()
   const queue = await openQueue({ redisUrl, agentId: id, concurrency: agent.concurrency, log }, stack)

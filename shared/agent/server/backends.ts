@@ -19,21 +19,29 @@ import type { PaymentRequest } from './runner/payment-prompt.ts'
 export interface StoreBackend {
   store: Store
   /** Its name in `/health`. */
-  backend: 'sqlite' | 'mongodb'
+  backend: 'sqlite' | 'mongodb' | 'memory'
 }
 
 /**
- * Opens the store of the agent: a file of this process, or a MongoDB database that processes and machines share. The MongoDB
- * driver is loaded only if it is used.
- * @param options.storeUrl STORE_URL, a `mongodb://` URL; undefined: the embedded store in `storeDir`
+ * Opens the store of the agent: a file of this process, a MongoDB database that processes and machines share, or memory for
+ * tests. The MongoDB driver is loaded only if it is used.
+ * @param options.storeUrl STORE_URL, `memory:` or a `mongodb://` URL; undefined: the embedded store in `storeDir`
  * @throws DatabaseRefused when it cannot be opened
  */
 export async function openStore(options: {
   storeUrl: string | undefined
   storeDir: string
   agentId: string
+  log: Pick<Log, 'warn'>
 }): Promise<StoreBackend> {
-  const { storeUrl: url, storeDir, agentId: id } = options
+  const { storeUrl: url, storeDir, agentId: id, log } = options
+  if (url === 'memory:') {
+    log.warn(
+      'STORE_URL=memory: keeps tasks, payments and webhooks in memory only; a restart loses all of them',
+    )
+    const { openMemoryStore } = await import('@parley/engine/store/memory/store')
+    return { store: openMemoryStore(), backend: 'memory' }
+  }
   if (url === undefined)
     return { store: await openSqliteStore({ file: path.join(storeDir, 'agent.db') }), backend: 'sqlite' }
   const { openMongodbStore } = await import('@parley/engine/store/mongodb/store')

@@ -71,7 +71,7 @@ export interface AgentConfig extends CommonConfig {
 }
 
 export interface AgentSecrets {
-  /** STORE_URL where it is a MongoDB database; may hold a password. */
+  /** STORE_URL of a store other than the embedded one; may contain a password. */
   storeUrl: string | undefined
   /** May hold a password. */
   redisUrl: string | undefined
@@ -141,9 +141,9 @@ export function allowedHosts(setting: string, list: string | undefined): Allowed
   }
 }
 
-/** STORE_URL where it names a database that is not embedded. */
+/** STORE_URL of a store other than the embedded one. */
 export function databaseUrl(storeUrl: string | undefined): string | undefined {
-  return storeUrl?.startsWith('mongodb') === true ? storeUrl : undefined
+  return storeUrl?.startsWith('sqlite:') === true ? undefined : storeUrl
 }
 
 function storeDirOf(storeUrl: string | undefined): string | undefined {

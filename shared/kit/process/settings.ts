@@ -60,10 +60,15 @@ export const commonSettings = {
     meaning: 'keys, embedded database, development credentials',
   },
   STORE_URL: {
-    schema: text.regex(/^(sqlite:|mongodb(\+srv)?:\/\/)/, 'must begin with sqlite: or mongodb://').optional(),
+    schema: text
+      .regex(
+        /^(memory:$|sqlite:|mongodb(\+srv)?:\/\/)/,
+        'must begin with sqlite: or mongodb://, or be memory:',
+      )
+      .optional(),
     example: '',
     meaning:
-      'sqlite:<folder> (default sqlite: + DATA_DIR), or mongodb://host/database, which several gateways and processes of an agent share',
+      'sqlite:<folder> (default sqlite: + DATA_DIR), mongodb://host/database, which several gateways and processes of an agent share, or memory: for an agent in tests (a restart loses everything)',
     secret: true,
   },
   REDIS_URL: {

@@ -2,10 +2,8 @@ import type { DocumentDatabase } from '@parley/kit/database/documents'
 import { isTerminal } from '@parley/wire/model/task'
 import { idempotencyKeyCollection } from '../idempotency-keys.ts'
 import { pushConfigCollection, pushConfigTask } from '../push-configs.ts'
-import type { ContextPage, ContextRecord, Feedback, Store, TaskRecord } from '../store.ts'
+import type { ContextPage, ContextRecord, Feedback, Store } from '../store.ts'
 import { contextHistory, type MemoryContext, type StoredTask } from './tasks.ts'
-
-export type MemoryContexts = Map<string, ContextRecord>
 
 /** Limit of the ids of one context in a page. */
 const idsPerContextMax = 1000
@@ -21,18 +19,6 @@ type ContextMethods = Pick<
   | 'findFeedback'
   | 'removeEnded'
 >
-
-/** Creates the context or moves it to its new task. False when it belongs to another owner. */
-export function joinContext(
-  contexts: MemoryContexts,
-  { contextId: id, owner, createdAt }: TaskRecord,
-): boolean {
-  const there = contexts.get(id)
-  if (there !== undefined && there.owner !== owner) return false
-  const latest = there !== undefined && there.updatedAt > createdAt ? there.updatedAt : createdAt
-  contexts.set(id, { id, owner, createdAt: there?.createdAt ?? createdAt, updatedAt: latest })
-  return true
-}
 
 /** Contexts, and what belongs to a task and is removed with it. */
 export function contextMethods(store: MemoryContext, documents: DocumentDatabase): ContextMethods {

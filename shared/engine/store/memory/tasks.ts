@@ -3,8 +3,16 @@ import { LazyPart } from '@parley/wire/codecs/lazy-part'
 import { ParleyError } from '@parley/wire/errors'
 import { isTerminal, pausedStates, type TaskState, terminalStates } from '@parley/wire/model/task'
 import type { LargeParts } from '../large-parts.ts'
-import type { Admit, Page, Store, TaskOutline, TaskQuery, TaskRecord, UnfinishedTask } from '../store.ts'
-import { joinContext, type MemoryContexts } from './contexts.ts'
+import type {
+  Admit,
+  ContextRecord,
+  Page,
+  Store,
+  TaskOutline,
+  TaskQuery,
+  TaskRecord,
+  UnfinishedTask,
+} from '../store.ts'
 
 /** A task as JSON, so that a caller cannot change it, and the fields that queries compare. */
 export interface StoredTask {
@@ -28,7 +36,7 @@ export interface StoredTask {
 export interface MemoryContext {
   tasks: Map<string, StoredTask>
   lastSequence: number
-  contexts: MemoryContexts
+  contexts: Map<string, ContextRecord>
   /** How many tasks ever ended in each state. */
   ended: Map<TaskState, number>
   largeParts: LargeParts
@@ -59,55 +67,13 @@ type TaskMethods = Pick<
 
 export function taskMethods(store: MemoryContext): TaskMethods {
   const { tasks, ended } = store
-  const ofOwner = (id: string, owner: string) => {
-    const task = tasks.get(id)
-    return task?.owner === owner ? task : undefined
-  }
   return {
     createTask: async (record) => createTask(store, record),
     commitTask: async (record) => commitTask(store, record),
-    findTask: async (id, owner, admit) => {
-      const task = ofOwner(id, owner)
-      if (task === undefined) return undefined
-      const length = lengthOf(task)
-      if (task.parts.size > 0 || length > admittedLength) admit?.(length)
-      return recordOf(store, task)
-    },
-    outlineTask: async (id, owner, admit) => {
-      const task = ofOwner(id, owner)
-      if (task === undefined) return undefined
-      if (task.body.length > admittedLength) admit(task.body.length)
-      return outlineOf(store, task)
-    },
-    loadTask: async (id) => {
-      const task = tasks.get(id)
-      return task && recordOf(store, task)
-    },
+    ...taskQueries(store),
     listTasks: async (query) =>
       page(store, query, pageMaxLength, (task) => ({ item: recordOf(store, task), length: lengthOf(task) })),
     outlineTasks: async (query, admit) => outlineTasks(store, query, admit),
-    listUnfinished: async (now, ourHolder, which) => {
-      const left = [...tasks.values()].filter(
-        ({ state, lease }) =>
-          (state === 'working' || (state === 'submitted' && (which !== 'left' || lease !== undefined))) &&
-          (lease?.holder !== ourHolder || lease.until < now),
-      )
-      return left.map(unfinishedOf)
-    },
-    countEvents: async (taskIds) =>
-      new Map(
-        taskIds.flatMap((id) => {
-          const task = tasks.get(id)
-          return task === undefined ? [] : [[id, recordOf(store, task).events.length] as const]
-        }),
-      ),
-    listDue: async (now, limit) => {
-      const due = [...tasks.values()].filter(
-        ({ state, dueAt }) => dueAt !== undefined && dueAt <= now && isPaused(state),
-      )
-      const sorted = due.sort((a, b) => (a.dueAt ?? 0) - (b.dueAt ?? 0))
-      return sorted.slice(0, limit).map(({ id }) => id)
-    },
     renewLeases: async (holder, taskIds, until) =>
       taskIds.filter((id) => {
         const task = tasks.get(id)
@@ -126,6 +92,57 @@ export function taskMethods(store: MemoryContext): TaskMethods {
   }
 }
 
+function taskQueries(
+  store: MemoryContext,
+): Pick<TaskMethods, 'findTask' | 'outlineTask' | 'loadTask' | 'listUnfinished' | 'countEvents' | 'listDue'> {
+  const { tasks } = store
+  const ofOwner = (id: string, owner: string) => {
+    const task = tasks.get(id)
+    return task?.owner === owner ? task : undefined
+  }
+  return {
+    findTask: async (id, owner, admit) => {
+      const task = ofOwner(id, owner)
+      if (task === undefined) return undefined
+      const length = lengthOf(task)
+      if (task.parts.size > 0 || length > admittedLength) admit?.(length)
+      return recordOf(store, task)
+    },
+    outlineTask: async (id, owner, admit) => {
+      const task = ofOwner(id, owner)
+      if (task === undefined) return undefined
+      if (task.body.length > admittedLength) admit(task.body.length)
+      return outlineOf(store, task)
+    },
+    loadTask: async (id) => {
+      const task = tasks.get(id)
+      return task && recordOf(store, task)
+    },
+    listUnfinished: async (now, ourHolder, which) => {
+      const unfinished = [...tasks.values()].filter(
+        ({ state, lease }) =>
+          (state === 'working' || (state === 'submitted' && (which !== 'left' || lease !== undefined))) &&
+          (lease?.holder !== ourHolder || lease.until < now),
+      )
+      return unfinished.map(unfinishedOf)
+    },
+    countEvents: async (taskIds) =>
+      new Map(
+        taskIds.flatMap((id) => {
+          const task = tasks.get(id)
+          return task === undefined ? [] : [[id, recordOf(store, task).events.length] as const]
+        }),
+      ),
+    listDue: async (now, limit) => {
+      const due = [...tasks.values()].filter(
+        ({ state, dueAt }) => dueAt !== undefined && dueAt <= now && isPaused(state),
+      )
+      const sorted = due.sort((a, b) => (a.dueAt ?? 0) - (b.dueAt ?? 0))
+      return sorted.slice(0, limit).map(({ id }) => id)
+    },
+  }
+}
+
 function createTask(store: MemoryContext, record: TaskRecord): boolean {
   const { tasks } = store
   store.lastSequence += 1
@@ -136,6 +153,18 @@ function createTask(store: MemoryContext, record: TaskRecord): boolean {
   }
   tasks.set(record.id, stored)
   if (isTerminal(stored.state)) countEnded(store, stored.state)
+  return true
+}
+
+/** Creates the context or moves it to its new task. False when it belongs to another owner. */
+function joinContext(
+  contexts: Map<string, ContextRecord>,
+  { contextId: id, owner, createdAt }: TaskRecord,
+): boolean {
+  const there = contexts.get(id)
+  if (there !== undefined && there.owner !== owner) return false
+  const latest = there !== undefined && there.updatedAt > createdAt ? there.updatedAt : createdAt
+  contexts.set(id, { id, owner, createdAt: there?.createdAt ?? createdAt, updatedAt: latest })
   return true
 }
 
