@@ -1,6 +1,6 @@
 import type { IncomingHttpHeaders } from 'node:http'
 import { PaymentRefused } from '@parley/engine/payments/x402/payment-refused'
-import { readPresented } from '@parley/engine/payments/x402/presented-payment'
+import { readPresentedPayment } from '@parley/engine/payments/x402/presented-payment'
 import type { MessageIn } from '@parley/wire/codecs/parley/message'
 import { ParleyError } from '@parley/wire/errors'
 import { isExternal } from '../../registry/admission.ts'
@@ -29,7 +29,7 @@ export function presentedPayment(
   { metadata }: MessageIn,
 ): PresentedPayment | undefined {
   try {
-    const presented = readPresented(headers, metadata)
+    const presented = readPresentedPayment(headers, metadata)
     if (presented?.kind === 'session') return { kind: 'session', id: presented.sessionId }
     return presented && { kind: 'transfer', payTo: presented.transfer.authorization.to.toLowerCase() }
   } catch (error) {

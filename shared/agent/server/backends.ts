@@ -101,21 +101,20 @@ export async function openPayments(parts: {
 }): Promise<PaymentBackend | undefined> {
   const { agent, did, store, engine, scheduler, config, log, registry } = parts
   if (!isPaid(agent)) return undefined
-  const [{ openFacilitator }, { Payments: Opened }, { workPaidFor }, { paymentPrompt }] = await Promise.all([
+  const [{ openFacilitator }, { Payments: Opened }, { paidTasks }, { paymentPrompt }] = await Promise.all([
     import('@parley/engine/payments/facilitators/open-facilitator'),
     import('@parley/engine/payments/payments'),
-    import('@parley/engine/tasks/work-paid-for'),
+    import('@parley/engine/tasks/paid-tasks'),
     import('./runner/payment-prompt.ts'),
   ])
   const settings = { ...config.payments, agentId: agentId(did) }
   const facilitator = await openFacilitator(settings, allPrices(agent), store.payments)
   const prompt: PaymentBackend['prompt'] = (record, request) =>
     paymentPrompt(agent, payments, record, request)
-  const work = workPaidFor({ engine, scheduler, log, prompt })
   const payments: Payments = new Opened({
     store: store.payments,
     facilitator,
-    work,
+    tasks: paidTasks({ engine, scheduler, log, prompt }),
     log,
     registry,
     agentId: agentId(did),

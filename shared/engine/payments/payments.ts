@@ -2,96 +2,96 @@ import type { Log } from '@parley/kit/process/log'
 import type { Registry } from 'prom-client'
 import type { PaymentRecord, PaymentStore, PaymentTerms } from '../store/payment-store.ts'
 import type { Facilitator, Settlement } from './facilitators/facilitator.ts'
-import { inTestMoney } from './facilitators/sandbox.ts'
+import { sandboxTerms } from './facilitators/sandbox.ts'
 import { Collector } from './ledger/collector.ts'
 import { Ledger } from './ledger/ledger.ts'
-import type { PaidWork } from './ledger/paid-work.ts'
-import { type Bought, buy, giveBack, type Purchase } from './ledger/purchase.ts'
-import { PaymentWatch } from './ledger/reconciliation.ts'
+import type { PaidTasks } from './ledger/paid-tasks.ts'
+import { buy, type Purchase, type PurchaseResult, releasePurchase } from './ledger/purchase.ts'
+import { PaymentReconciler } from './ledger/reconciliation.ts'
 import { PaymentSessions } from './ledger/sessions.ts'
 import { isStillPaid } from './ledger/still-paid.ts'
-import type { Presented } from './x402/presented-payment.ts'
+import type { PresentedPayment } from './x402/presented-payment.ts'
 
 export interface PaymentsOptions {
   store: PaymentStore
   facilitator: Facilitator
-  work: PaidWork
+  tasks: PaidTasks
   log: Log
   registry: Registry
   agentId: string
-  /** Other processes have the same store. */
+  /** Other processes use the same store. */
   shared: boolean
   /** See `CollectorOptions`. */
   decideTimeoutMs?: number | undefined
   settleTimeoutMs?: number | undefined
-  watchEveryMs?: number | undefined
+  reconcileIntervalMs?: number | undefined
 }
 
-/** Everything that an agent with a price has and others do not. */
+/** Payments of an agent that has a price. */
 export class Payments implements AsyncDisposable {
   readonly sandbox: boolean
   readonly sessions: PaymentSessions
   readonly ledger: Ledger
   readonly #collector: Collector
-  readonly #watch: PaymentWatch
+  readonly #reconciler: PaymentReconciler
   readonly #facilitator: Facilitator
-  readonly #work: PaidWork
+  readonly #tasks: PaidTasks
   readonly #log: Log
 
   constructor(options: PaymentsOptions) {
-    const { facilitator, work, log, shared } = options
-    const { decideTimeoutMs, settleTimeoutMs, watchEveryMs } = options
+    const { facilitator, tasks, log, shared } = options
+    const { decideTimeoutMs, settleTimeoutMs, reconcileIntervalMs } = options
     this.sandbox = facilitator.sandbox
     this.#facilitator = facilitator
-    this.#work = work
+    this.#tasks = tasks
     this.#log = log
     const ledger = new Ledger(options)
     this.ledger = ledger
     this.#collector = new Collector({
       ledger,
       facilitator,
-      work,
+      tasks,
       log,
       ...(decideTimeoutMs !== undefined && { decideTimeoutMs }),
       ...(settleTimeoutMs !== undefined && { settleTimeoutMs }),
     })
     const collector = this.#collector
     this.sessions = new PaymentSessions({ ledger, collector, sandbox: this.sandbox })
-    const often = watchEveryMs === undefined ? {} : { everyMs: watchEveryMs }
-    this.#watch = new PaymentWatch({ ledger, collector, work, log, shared, ...often })
+    const interval = reconcileIntervalMs === undefined ? {} : { intervalMs: reconcileIntervalMs }
+    this.#reconciler = new PaymentReconciler({ ledger, collector, tasks, log, shared, ...interval })
   }
 
-  /** The ways to pay, as a caller is asked: in the sandbox in test money. */
-  asked<T extends PaymentTerms>(prices: readonly T[]): T[] {
-    return this.sandbox ? inTestMoney(prices) : [...prices]
+  /** The accepted ways to pay: in the sandbox, test money. */
+  acceptedTerms<T extends PaymentTerms>(prices: readonly T[]): T[] {
+    return this.sandbox ? sandboxTerms(prices) : [...prices]
   }
 
   /** See `buy`. */
-  buy(wanted: Purchase, presented: Presented): Promise<Bought> {
+  buy(purchase: Purchase, presented: PresentedPayment): Promise<PurchaseResult> {
     const { ledger, sandbox } = this
-    return buy({ ledger, collector: this.#collector, sandbox }, wanted, presented)
+    return buy({ ledger, collector: this.#collector, sandbox }, purchase, presented)
   }
 
-  /** See `giveBack`. */
-  giveBack(bought: Bought): Promise<void> {
-    return giveBack(this.ledger, bought)
+  /** See `releasePurchase`. */
+  releasePurchase(result: PurchaseResult): Promise<void> {
+    return releasePurchase(this.ledger, result)
   }
 
   /**
-   * What waits for the payment is in the store now: it is told where the settlement became known in between. Never rejects:
-   * what is missed here is found by the watch.
+   * Notifies the task if its payment was decided before the task was stored. Never rejects: reconciliation
+   * repeats a failed notification.
    */
-  async bound(payment: PaymentRecord): Promise<void> {
+  async notifyIfDecided(payment: PaymentRecord): Promise<void> {
     try {
-      const now = await this.ledger.store.loadPayment(payment.id)
-      if (now?.txHash !== undefined) await this.#work.settled(now)
-      else if (now?.state === 'failed') await this.#work.failed(now)
+      const current = await this.ledger.store.loadPayment(payment.id)
+      if (current?.txHash !== undefined) await this.#tasks.onSettled(current)
+      else if (current?.state === 'failed') await this.#tasks.onFailed(current)
     } catch (error) {
-      this.#lookAgain(error, payment.id)
+      this.#logRetry(error, payment.id)
     }
   }
 
-  /** What an operator has found out of a settlement that nobody answered for. */
+  /** Records the outcome of a settlement that an operator determined. */
   decide(payment: PaymentRecord, settlement: Settlement): Promise<PaymentRecord> {
     return this.#collector.decide(payment, settlement)
   }
@@ -101,32 +101,36 @@ export class Payments implements AsyncDisposable {
     return isStillPaid(this.ledger, taskId, paymentIds)
   }
 
-  /** A task that was paid for has ended: its payments are earned or orphaned. What is missed here is found by the watch. */
+  /**
+   * Marks the payments of an ended task as earned or orphaned in the background. Reconciliation repeats
+   * failed updates.
+   */
   taskEnded(paymentIds: readonly string[]): void {
-    for (const id of paymentIds) this.end([id]).catch((error: unknown) => this.#lookAgain(error, id))
+    for (const id of paymentIds)
+      this.reconcileEnded([id]).catch((error: unknown) => this.#logRetry(error, id))
   }
 
-  /** The same, for who must know that it is done. */
-  async end(paymentIds: readonly string[]): Promise<void> {
-    for (const id of paymentIds) await this.#watch.ended(id)
+  /** Like `taskEnded`, and resolves when the payments are updated. */
+  async reconcileEnded(paymentIds: readonly string[]): Promise<void> {
+    for (const id of paymentIds) await this.#reconciler.taskEnded(id)
   }
 
-  #lookAgain(error: unknown, id: string): void {
-    this.#log.warn({ err: error, payment_id: id }, 'payment will be looked at again')
+  #logRetry(error: unknown, id: string): void {
+    this.#log.warn({ err: error, payment_id: id }, 'payment will be reconciled again')
   }
 
-  /** Before the agent listens. */
+  /** Call before the agent accepts requests. */
   recover(): Promise<void> {
-    return this.#watch.recover()
+    return this.#reconciler.recover()
   }
 
   start(): void {
-    this.#watch.start()
+    this.#reconciler.start()
   }
 
-  /** Settlements under way may end. */
+  /** Waits up to the limit for settlements in progress. */
   drain(limitMs: number): Promise<void> {
-    this.#watch[Symbol.dispose]()
+    this.#reconciler[Symbol.dispose]()
     return this.#collector.drain(limitMs)
   }
 

@@ -54,7 +54,7 @@ export interface PaymentConfig {
   /** Without a slash at the end; undefined = the agent's own address. A call through a gateway has that gateway's. */
   captureBaseUrl?: string | undefined
   /** How long is waited; not settings, but options of those who start an agent by themselves. */
-  timing?: { decideTimeoutMs?: number; settleTimeoutMs?: number; watchEveryMs?: number }
+  timing?: { decideTimeoutMs?: number; settleTimeoutMs?: number; reconcileIntervalMs?: number }
 }
 
 export interface AgentConfig extends CommonConfig {

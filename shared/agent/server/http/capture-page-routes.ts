@@ -3,7 +3,7 @@ import { isRefusalCode } from '@parley/engine/payments/capture/refusal-text'
 import { sessionView, unknownSession } from '@parley/engine/payments/capture/session-view'
 import type { Payments } from '@parley/engine/payments/payments'
 import { PaymentRefused } from '@parley/engine/payments/x402/payment-refused'
-import { type Presented, readPayload } from '@parley/engine/payments/x402/presented-payment'
+import { type PresentedPayment, readPayload } from '@parley/engine/payments/x402/presented-payment'
 import { newWalletKey, signPayment } from '@parley/engine/payments/x402/wallet'
 import { requirementsOf } from '@parley/engine/payments/x402/x402'
 import type { PaymentRecord } from '@parley/engine/store/payment-store'
@@ -80,7 +80,7 @@ async function pay(
 }
 
 /** @throws PaymentRefused */
-async function presentedBy(session: PaymentRecord, form: URLSearchParams): Promise<Presented> {
+async function presentedBy(session: PaymentRecord, form: URLSearchParams): Promise<PresentedPayment> {
   if (form.get('with') === 'test-wallet' && session.sandbox) {
     const signed = await signPayment(await newWalletKey(), { requirements: requirementsOf(session.terms) })
     return readPayload(signed)

@@ -32,7 +32,7 @@ function agentOnChain(
   handle: TestDefinition['handle'] = () => 'done',
   timing = { decideTimeoutMs: 40_000, settleTimeoutMs: 40_000 },
 ): Promise<TestAgent> {
-  const paymentTiming = { ...timing, watchEveryMs: 50 }
+  const paymentTiming = { ...timing, reconcileIntervalMs: 50 }
   return testAgent({ handle, executionCost: price }, { env: settings(), paymentTiming })
 }
 

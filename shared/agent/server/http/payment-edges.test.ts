@@ -75,7 +75,7 @@ test('a task that waits for a payment that has failed ends, though nobody told i
     { executionCost: price, handle: () => 'done' },
     {
       env: { PAYMENT_FACILITATOR_URL: facilitator.url },
-      paymentTiming: { decideTimeoutMs: 100, settleTimeoutMs: 60_000, watchEveryMs: 50 },
+      paymentTiming: { decideTimeoutMs: 100, settleTimeoutMs: 60_000, reconcileIntervalMs: 50 },
     },
   )
   const alice = agent.caller('alice')
@@ -178,7 +178,7 @@ test('an operator cannot call a transfer failed that can still be made', async (
     { executionCost: price, handle: () => 'done' },
     {
       env: { PAYMENT_FACILITATOR_URL: facilitator.url },
-      paymentTiming: { decideTimeoutMs: 100, settleTimeoutMs: 500, watchEveryMs: 60_000 },
+      paymentTiming: { decideTimeoutMs: 100, settleTimeoutMs: 500, reconcileIntervalMs: 60_000 },
     },
   )
   const alice = agent.caller('alice')

@@ -36,7 +36,11 @@ function agentAt(
     },
     {
       env: { PAYMENT_FACILITATOR_URL: facilitator.url },
-      paymentTiming: { decideTimeoutMs, settleTimeoutMs: Math.max(2000, decideTimeoutMs), watchEveryMs: 50 },
+      paymentTiming: {
+        decideTimeoutMs,
+        settleTimeoutMs: Math.max(2000, decideTimeoutMs),
+        reconcileIntervalMs: 50,
+      },
       ...(dataDir !== undefined && { dataDir }),
     },
   )
@@ -339,7 +343,7 @@ test('where test money is taken by now nothing of the real money before is settl
     const real = await agentAt(facilitator, { dataDir })
     const task = await real.caller('alice').send('x', undefined, { headers: await wallet.header() })
     await real[Symbol.asyncDispose]()
-    const timing = { paymentTiming: { watchEveryMs: 50 } }
+    const timing = { paymentTiming: { reconcileIntervalMs: 50 } }
     const sandbox = await testAgent({ executionCost: price, handle: () => 'done' }, { dataDir, ...timing })
     const alice = sandbox.caller('alice')
     const { payments } = sandbox.app.services.store

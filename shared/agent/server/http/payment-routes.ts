@@ -1,7 +1,11 @@
 import { sessionOf } from '@parley/engine/payments/ledger/sessions'
 import type { Payments } from '@parley/engine/payments/payments'
 import { PaymentRefused, PaymentRequired } from '@parley/engine/payments/x402/payment-refused'
-import { type Presented, readPayload, readPresented } from '@parley/engine/payments/x402/presented-payment'
+import {
+  type PresentedPayment,
+  readPayload,
+  readPresentedPayment,
+} from '@parley/engine/payments/x402/presented-payment'
 import { requirementsOf } from '@parley/engine/payments/x402/x402'
 import type { PaymentRecord } from '@parley/engine/store/payment-store'
 import type { Authenticator } from '@parley/kit/auth/authenticate'
@@ -98,8 +102,8 @@ function addCaptureRoutes(app: FastifyInstance, routes: PaymentRoutes): void {
 }
 
 /** In a header, as everywhere, or the decoded payment as the body. @throws PaymentRefused */
-function presentedIn(request: FastifyRequest): Presented {
-  const inHeader = readPresented(request.headers, undefined)
+function presentedIn(request: FastifyRequest): PresentedPayment {
+  const inHeader = readPresentedPayment(request.headers, undefined)
   if (inHeader !== undefined) return inHeader
   const body = jsonBody(request)
   if (Object.keys(body as object).length === 0) throw new PaymentRefused('payment_required')
@@ -146,7 +150,7 @@ async function pricesFor(
   if (skillId !== undefined && !agent.skills.some(({ id }) => id === skillId))
     throw new ParleyError('SkillNotFound')
   const metadata = skillId === undefined ? {} : { metadata: withSkillId(skillId) }
-  return payments.asked(inAdvance(priceOf(agent, metadata)))
+  return payments.acceptedTerms(inAdvance(priceOf(agent, metadata)))
 }
 
 function requirePayments({ payments }: Services): Payments {

@@ -295,15 +295,15 @@ test('verified so late that the session was claimed for another transfer: nothin
   const { store, payments } = agent.app.services
   if (payments === undefined) throw new Error('no payments')
   const { ledger } = payments
-  const changeAlone = ledger.changeAlone.bind(ledger)
+  const changeIfUnmodified = ledger.changeIfUnmodified.bind(ledger)
   const other = await wallet.pay()
-  ledger.changeAlone = async (known, change) => {
-    ledger.changeAlone = changeAlone
+  ledger.changeIfUnmodified = async (known, change) => {
+    ledger.changeIfUnmodified = changeIfUnmodified
     // Who looks after payments took the first one's process for dead.
-    const open = (await changeAlone(known, { kind: 'release' })) ?? known
+    const open = (await changeIfUnmodified(known, { kind: 'release' })) ?? known
     const transfer = other.payload as unknown as SignedTransfer
     await ledger.change(open, { kind: 'claim', transfer, nonceKey: nonceKeyOf(known.terms, transfer) })
-    return changeAlone(known, change)
+    return changeIfUnmodified(known, change)
   }
   const paid = await ask(undefined, session.capture_url, await wallet.pay())
   expect(paid).toMatchObject({ status: 402 })

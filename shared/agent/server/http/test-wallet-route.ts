@@ -15,7 +15,7 @@ export function addTestWalletRoute(
   app: FastifyInstance,
   { payments, agent }: { payments: Payments; agent: Agent },
 ): void {
-  const ways = payments.asked(allPrices(agent))
+  const ways = payments.acceptedTerms(allPrices(agent))
   app.get<Route>('/api/test-wallet/:address', async (request, reply) => {
     const { address } = request.params
     if (!payments.sandbox || !/^0x[\da-fA-F]{40}$/.test(address))

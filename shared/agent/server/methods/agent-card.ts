@@ -9,7 +9,7 @@ import type { Run } from './method.ts'
 /** Converts prices for display: in the sandbox to test money. */
 export interface PriceDisplay {
   sandbox: boolean
-  asked(prices: readonly Price[]): Price[]
+  acceptedTerms(prices: readonly Price[]): Price[]
 }
 
 /** The public card of an agent (spec/discovery.md#agent-card). */
@@ -61,5 +61,5 @@ function pricesOf(
   shown: PriceDisplay | undefined,
 ): ShownPrices | undefined {
   if (prices === undefined) return undefined
-  return { ways: shown?.asked(prices) ?? prices, sandbox: shown?.sandbox ?? false }
+  return { ways: shown?.acceptedTerms(prices) ?? prices, sandbox: shown?.sandbox ?? false }
 }

@@ -41,7 +41,7 @@ async function endPayments({ store, payments }: Services, contextId: string, own
     page = await store.listTasks({ owner, contextId, limit: tasksAtOnce, ...behind })
     for (const { status, payments: ids = [] } of page.items) {
       if (!isTerminal(status.state)) throw new ParleyError('ContextNotCancelable', { data: { contextId } })
-      await payments.end(ids)
+      await payments.reconcileEnded(ids)
     }
   }
 }

@@ -31,7 +31,7 @@ async function listed(agent: TestAgent): Promise<PaymentRecord> {
   const { payments } = agent.app.services
   const [row] = await rowsIn(agent, 'spent')
   if (row === undefined || payments === undefined) throw new Error('no payment')
-  const orphaned = await payments.ledger.changeAlone(row, { kind: 'orphan', reason: 'no_task' })
+  const orphaned = await payments.ledger.changeIfUnmodified(row, { kind: 'orphan', reason: 'no_task' })
   if (orphaned === undefined) throw new Error('not listed')
   return orphaned
 }

@@ -1,7 +1,7 @@
 import { setTimeout as delay } from 'node:timers/promises'
-import type { Bought } from '@parley/engine/payments/ledger/purchase'
+import type { PurchaseResult } from '@parley/engine/payments/ledger/purchase'
 import { PaymentRefused, PaymentRequired } from '@parley/engine/payments/x402/payment-refused'
-import { readPresented } from '@parley/engine/payments/x402/presented-payment'
+import { readPresentedPayment } from '@parley/engine/payments/x402/presented-payment'
 import { receiptHeaders } from '@parley/engine/payments/x402/x402'
 import type { TaskRecord } from '@parley/engine/store/store'
 import { skillIdIn, skillIdPath } from '@parley/wire/codecs/parley/metadata'
@@ -37,7 +37,12 @@ export async function payForTask(
   if (contextId !== undefined && (await store.isAnothersContext(contextId, call.caller.id)))
     throw new ParleyError('ContextNotFound', { data: { contextId } })
   await requireFit(services, taskId, [message])
-  return pay(services, call, { message, taskId, purpose: `${taskId}/new`, prices: payments.asked(prices) })
+  return pay(services, call, {
+    message,
+    taskId,
+    purpose: `${taskId}/new`,
+    prices: payments.acceptedTerms(prices),
+  })
 }
 
 /**
@@ -90,7 +95,7 @@ async function pay(services: Services, call: Call, purchase: Purchase): Promise<
   if (payments === undefined) throw new Error('this agent has no payments')
   const { message, taskId, purpose, prices } = purchase
   try {
-    const presented = readPresented(call.headers, message.metadata)
+    const presented = readPresentedPayment(call.headers, message.metadata)
     if (presented === undefined) throw new PaymentRefused('payment_required')
     // A full queue refuses the message before money moves.
     const place = await claimQueuePlace(services, call.caller.id)
@@ -109,14 +114,14 @@ async function pay(services: Services, call: Call, purchase: Purchase): Promise<
   }
 }
 
-function paidBy({ payments }: Services, bought: Bought): MessagePayment {
+function paidBy({ payments }: Services, bought: PurchaseResult): MessagePayment {
   const { payment } = bought
   return {
     id: payment.id,
     held: payment.txHash === undefined,
     headers: receiptHeaders(payment),
-    giveBack: async () => payments?.giveBack(bought),
-    bound: async () => payments?.bound(payment),
+    giveBack: async () => payments?.releasePurchase(bought),
+    bound: async () => payments?.notifyIfDecided(payment),
   }
 }
 

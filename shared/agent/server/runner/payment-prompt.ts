@@ -23,7 +23,7 @@ export function requestedTerms(
     ({ metadata }) => typeof skillIdIn(metadata) === 'string',
   )
   const own = priceOf(agent, named ?? {})
-  return payments.asked(withAmount(own.length > 0 ? own : allPrices(agent).slice(0, 1), amount))
+  return payments.acceptedTerms(withAmount(own.length > 0 ? own : allPrices(agent).slice(0, 1), amount))
 }
 
 /**

@@ -34,7 +34,7 @@ function agentOnChain(
   more: Parameters<typeof testAgent>[1] = {},
 ): Promise<TestAgent> {
   const env = { PAYMENT_RPC_URL: chain.url, PAYMENT_SIGNER_KEY_FILE: signerKeyFile, ...more.env }
-  const paymentTiming = { decideTimeoutMs: 5000, settleTimeoutMs: 5000, watchEveryMs: 50 }
+  const paymentTiming = { decideTimeoutMs: 5000, settleTimeoutMs: 5000, reconcileIntervalMs: 50 }
   return testAgent({ handle: () => 'done', executionCost: price }, { paymentTiming, ...more, env })
 }
 

@@ -5,11 +5,11 @@ import { payloadOf, requirementsOf } from '../x402/x402.ts'
 import {
   codeOf,
   type Facilitator,
-  type LookedUp,
-  type Offered,
+  type LookupResult,
+  type MatchedTransfer,
   type Settlement,
   settlementOf,
-  type Verified,
+  type VerifyResult,
 } from './facilitator.ts'
 
 interface Options {
@@ -107,7 +107,7 @@ export class ChainFacilitator implements Facilitator {
     return new ChainFacilitator({ client, facilitator, agentId, node })
   }
 
-  async verify(offered: Offered, signal: AbortSignal): Promise<Verified> {
+  async verify(offered: MatchedTransfer, signal: AbortSignal): Promise<VerifyResult> {
     const before = this.#node.failures
     const asked = this.#settler.verify(
       payloadOf(offered.terms, offered.transfer) as never,
@@ -123,11 +123,11 @@ export class ChainFacilitator implements Facilitator {
   }
 
   /** Waits for a block no longer than the signal says; what was sent is sent, and is looked up. */
-  settle(offered: Offered, signal: AbortSignal): Promise<Settlement> {
+  settle(offered: MatchedTransfer, signal: AbortSignal): Promise<Settlement> {
     return orLate(this.#settle(offered), { state: 'unknown', reason: 'timeout' }, signal)
   }
 
-  async #settle(offered: Offered): Promise<Settlement> {
+  async #settle(offered: MatchedTransfer): Promise<Settlement> {
     const before = this.#node.failures
     try {
       const answer = await this.#settler.settle(
@@ -144,12 +144,14 @@ export class ChainFacilitator implements Facilitator {
     }
   }
 
-  lookUp(offered: Offered, signal?: AbortSignal): Promise<LookedUp> {
-    const looked = this.#lookUp(offered).catch((): LookedUp => ({ state: 'unknown', reason: 'unreachable' }))
+  lookUp(offered: MatchedTransfer, signal?: AbortSignal): Promise<LookupResult> {
+    const looked = this.#lookUp(offered).catch(
+      (): LookupResult => ({ state: 'unknown', reason: 'unreachable' }),
+    )
     return signal === undefined ? looked : orLate(looked, { state: 'unknown', reason: 'timeout' }, signal)
   }
 
-  async #lookUp({ terms, transfer }: Offered): Promise<LookedUp> {
+  async #lookUp({ terms, transfer }: MatchedTransfer): Promise<LookupResult> {
     const { from, nonce, validBefore } = transfer.authorization
     // The block first: what the state says is at least as new.
     const block = await this.#client.getBlock({ blockTag: 'latest' })

@@ -1,14 +1,14 @@
 import type { PaymentTerms, SignedTransfer } from '../../store/payment-store.ts'
 
 /** A transfer that was matched with what was asked. */
-export interface Offered {
+export interface MatchedTransfer {
   terms: PaymentTerms
   transfer: SignedTransfer
   /** Of `nonceKeyOf`. */
   nonceKey: string
 }
 
-export type Verified = { valid: true } | { valid: false; reason: string }
+export type VerifyResult = { valid: true } | { valid: false; reason: string }
 
 /** `unknown`: whether money moved is not known. Only what is certain is told as `settled` or `failed`. */
 export type Settlement =
@@ -17,7 +17,7 @@ export type Settlement =
   | { state: 'unknown'; reason: string }
 
 /** `open`: it did not move yet and still can, or nobody but `settle` can tell. */
-export type LookedUp = Settlement | { state: 'open' }
+export type LookupResult = Settlement | { state: 'open' }
 
 /**
  * Whoever moves the money (x402: facilitator). A transfer carries a nonce that a chain takes once, so `settle` may be
@@ -27,11 +27,11 @@ export interface Facilitator extends AsyncDisposable {
   /** Test money. */
   readonly sandbox: boolean
   /** Changes nothing. @throws Error when it cannot be asked */
-  verify(offered: Offered, signal: AbortSignal): Promise<Verified>
+  verify(offered: MatchedTransfer, signal: AbortSignal): Promise<VerifyResult>
   /** Never rejects: what cannot be asked or understood is `unknown`. */
-  settle(offered: Offered, signal: AbortSignal): Promise<Settlement>
+  settle(offered: MatchedTransfer, signal: AbortSignal): Promise<Settlement>
   /** What became of a settlement without an answer. Never rejects. */
-  lookUp(offered: Offered, signal: AbortSignal): Promise<LookedUp>
+  lookUp(offered: MatchedTransfer, signal: AbortSignal): Promise<LookupResult>
 }
 
 /** Refusals of what was shown, before anything is sent; every other failure, known or not, may have come after that. */
@@ -48,7 +48,7 @@ export interface SettleAnswer {
 }
 
 /** What an answer of `settle` in x402's shape means. `again`: an earlier attempt was not answered. */
-export function settlementOf(answer: SettleAnswer, offered: Offered, again: boolean): Settlement {
+export function settlementOf(answer: SettleAnswer, offered: MatchedTransfer, again: boolean): Settlement {
   const payer = offered.transfer.authorization.from
   if (answer.success) {
     const txHash = answer.transaction ?? ''

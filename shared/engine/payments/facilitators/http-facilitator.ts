@@ -4,11 +4,11 @@ import { payloadOf, requirementsOf } from '../x402/x402.ts'
 import {
   codeOf,
   type Facilitator,
-  type LookedUp,
-  type Offered,
+  type LookupResult,
+  type MatchedTransfer,
   type Settlement,
   settlementOf,
-  type Verified,
+  type VerifyResult,
 } from './facilitator.ts'
 
 const answerMaxBytes = 64 * 1024
@@ -28,7 +28,7 @@ const settleAnswer = z.object({
 
 /** A look at the chain itself, where one is configured beside the facilitator. */
 export interface ChainLookUp extends AsyncDisposable {
-  lookUp(offered: Offered, signal: AbortSignal): Promise<LookedUp>
+  lookUp(offered: MatchedTransfer, signal: AbortSignal): Promise<LookupResult>
 }
 
 /** An x402 facilitator over HTTP (`/verify`, `/settle`), as the operator has configured it. */
@@ -41,7 +41,7 @@ export class HttpFacilitator implements Facilitator {
     this.#chain = options.chain
   }
 
-  async verify(offered: Offered, signal: AbortSignal): Promise<Verified> {
+  async verify(offered: MatchedTransfer, signal: AbortSignal): Promise<VerifyResult> {
     const { status, json } = await this.#post('verify', offered, signal)
     const answer = verifyAnswer.safeParse(json)
     // A server that fails has not said no, whatever its body looks like.
@@ -50,19 +50,19 @@ export class HttpFacilitator implements Facilitator {
     return { valid: false, reason: codeOf(answer.data.invalidReason) }
   }
 
-  settle(offered: Offered, signal: AbortSignal): Promise<Settlement> {
+  settle(offered: MatchedTransfer, signal: AbortSignal): Promise<Settlement> {
     return this.#ask(offered, signal, false)
   }
 
   /** Where no chain can be asked, asking again is the only way to know: one transfer is made once. */
-  async lookUp(offered: Offered, signal: AbortSignal): Promise<LookedUp> {
+  async lookUp(offered: MatchedTransfer, signal: AbortSignal): Promise<LookupResult> {
     const seen = await this.#chain?.lookUp(offered, signal)
     if (seen !== undefined && seen.state !== 'open') return seen
     const told = await this.#ask(offered, signal, true)
     return seen === undefined || told.state === 'settled' ? told : seen
   }
 
-  async #ask(offered: Offered, signal: AbortSignal, again: boolean): Promise<Settlement> {
+  async #ask(offered: MatchedTransfer, signal: AbortSignal, again: boolean): Promise<Settlement> {
     try {
       const { status, json } = await this.#post('settle', offered, signal)
       const answer = settleAnswer.safeParse(json)
@@ -78,7 +78,7 @@ export class HttpFacilitator implements Facilitator {
     }
   }
 
-  async #post(path: string, { terms, transfer }: Offered, signal: AbortSignal) {
+  async #post(path: string, { terms, transfer }: MatchedTransfer, signal: AbortSignal) {
     const response = await fetch(`${this.#url}/${path}`, {
       method: 'POST',
       redirect: 'error',

@@ -1,6 +1,6 @@
 import { createHash } from 'node:crypto'
 import type { PaymentStore, PaymentTerms } from '../../store/payment-store.ts'
-import type { Facilitator, LookedUp, Offered, Settlement, Verified } from './facilitator.ts'
+import type { Facilitator, LookupResult, MatchedTransfer, Settlement, VerifyResult } from './facilitator.ts'
 import { isTestNetwork } from './test-networks.ts'
 import { isSignedByPayer } from './typed-data.ts'
 
@@ -11,7 +11,7 @@ const purseWhole = 1000n
 const localChain = 'eip155:31337'
 
 /** The same price in test money: on a test chain's name, so that what is signed here is worth nothing elsewhere. */
-export function inTestMoney<T extends PaymentTerms>(terms: readonly T[]): T[] {
+export function sandboxTerms<T extends PaymentTerms>(terms: readonly T[]): T[] {
   const moved = terms.map((one) => (isTestNetwork(one.network) ? one : { ...one, network: localChain }))
   const seen = new Set<string>()
   return moved.filter(({ network, asset }) => {
@@ -32,7 +32,7 @@ export class SandboxFacilitator implements Facilitator {
     this.#payments = payments
   }
 
-  async verify(offered: Offered): Promise<Verified> {
+  async verify(offered: MatchedTransfer): Promise<VerifyResult> {
     if (!(await isSignedByPayer(offered))) return { valid: false, reason: 'invalid_exact_evm_signature' }
     if ((await this.#payments.findTestTransfer(offered.nonceKey)) !== undefined)
       return { valid: false, reason: 'invalid_exact_evm_nonce_already_used' }
@@ -42,7 +42,7 @@ export class SandboxFacilitator implements Facilitator {
     return { valid: true }
   }
 
-  async settle(offered: Offered): Promise<Settlement> {
+  async settle(offered: MatchedTransfer): Promise<Settlement> {
     const { nonceKey, terms, transfer } = offered
     const txHash = `0x${createHash('sha256').update(`test money ${nonceKey}`).digest('hex')}`
     try {
@@ -57,7 +57,7 @@ export class SandboxFacilitator implements Facilitator {
     }
   }
 
-  async lookUp({ nonceKey, transfer }: Offered): Promise<LookedUp> {
+  async lookUp({ nonceKey, transfer }: MatchedTransfer): Promise<LookupResult> {
     try {
       const found = await this.#payments.findTestTransfer(nonceKey)
       if (found === undefined) return { state: 'open' }
@@ -70,7 +70,7 @@ export class SandboxFacilitator implements Facilitator {
   async [Symbol.asyncDispose](): Promise<void> {}
 }
 
-function purseOf({ terms, transfer }: Offered): { purse: string; filledWith: bigint } {
+function purseOf({ terms, transfer }: MatchedTransfer): { purse: string; filledWith: bigint } {
   return testPurse(terms, transfer.authorization.from)
 }
 

@@ -1,4 +1,4 @@
-import type { Offered } from './facilitator.ts'
+import type { MatchedTransfer } from './facilitator.ts'
 
 const types = {
   TransferWithAuthorization: [
@@ -17,7 +17,7 @@ const halfOrder = 0x7fffffffffffffffffffffffffffffff5d576e7357a4501ddfe92f46681b
 type Hex = `0x${string}`
 
 /** True when the payer's key signed exactly this transfer (EIP-712, EIP-3009). Loads viem when it is first asked. */
-export async function isSignedByPayer({ terms, transfer }: Offered): Promise<boolean> {
+export async function isSignedByPayer({ terms, transfer }: MatchedTransfer): Promise<boolean> {
   const { signature, authorization } = transfer
   if (!isPlainSignature(signature)) return false
   const { verifyTypedData } = await import('viem/utils')

@@ -2,90 +2,101 @@ import { setTimeout as delay } from 'node:timers/promises'
 import type { Log } from '@parley/kit/process/log'
 import { ParleyError } from '@parley/wire/errors'
 import type { PaymentRecord } from '../../store/payment-store.ts'
-import type { Facilitator, LookedUp, Offered, Settlement } from '../facilitators/facilitator.ts'
+import type { Facilitator, LookupResult, MatchedTransfer, Settlement } from '../facilitators/facilitator.ts'
 import { PaymentRefused } from '../x402/payment-refused.ts'
 import type { Ledger } from './ledger.ts'
-import type { PaidWork } from './paid-work.ts'
+import type { PaidTasks } from './paid-tasks.ts'
 
 export interface CollectorOptions {
   ledger: Ledger
   facilitator: Facilitator
-  work: PaidWork
+  tasks: PaidTasks
   log: Log
-  /** Longest wait for a verification. Default 10 s. */
+  /** Timeout of one verification. Default 10 s. */
   verifyTimeoutMs?: number
-  /** Longest wait of the payer for a settlement; the settlement itself may take longer (spec/payments.md#settlement). */
+  /**
+   * How long the payer waits for a settlement, which itself may take longer (spec/payments.md#settlement).
+   * Default 10 s.
+   */
   decideTimeoutMs?: number
-  /** Longest wait of ours for one answer of the facilitator to a settlement. Default 60 s. */
+  /** Timeout of one settlement request to the facilitator. Default 60 s. */
   settleTimeoutMs?: number
 }
 
-/** The settings have changed meanwhile. */
-const otherMoney: Settlement = { state: 'unknown', reason: 'other_facilitator' }
+/** The payment was made with another facilitator, before the settings changed. */
+const otherFacilitator: Settlement = { state: 'unknown', reason: 'other_facilitator' }
 
-/** Claimed → verified → settled: the way of every payment, and the only place that asks the facilitator to move money. */
+/** Verifies and settles claimed payments. The only place that asks the facilitator to move money. */
 export class Collector {
   readonly #options: Required<CollectorOptions>
   readonly #stopping = new AbortController()
-  readonly #underWay = new Set<Promise<unknown>>()
+  readonly #inProgress = new Set<Promise<unknown>>()
 
   constructor(options: CollectorOptions) {
     this.#options = { verifyTimeoutMs: 10_000, decideTimeoutMs: 10_000, settleTimeoutMs: 60_000, ...options }
   }
 
   /**
-   * Collects a claimed payment. Resolves with the row as it stands when it is decided, or after 10 s.
-   * @throws PaymentRefused when it is not good (nothing moved), ParleyError Unavailable when nobody can tell
+   * Collects a claimed payment. Resolves with its row when the settlement is decided, or after
+   * `decideTimeoutMs`.
+   * @throws PaymentRefused when the payment is invalid (no money moved), ParleyError Unavailable when it
+   * cannot be verified
    */
   async collect(claimed: PaymentRecord): Promise<PaymentRecord> {
     const { ledger, decideTimeoutMs } = this.#options
     await this.#verify(claimed)
-    // On the disk before anybody is asked: whatever happens now, it is known that money may have moved.
-    // Alone: where this took too long, the session may be claimed for another transfer by now.
-    const settling = await ledger.changeAlone(claimed, { kind: 'settle' })
+    // Stored before the facilitator is called: after a crash, the row shows that money may have moved. The
+    // commit fails if the row changed during a slow verification, because the session may have been claimed
+    // for another transfer.
+    const settling = await ledger.changeIfUnmodified(claimed, { kind: 'settle' })
     if (settling === undefined) throw new PaymentRefused('invalid_exact_evm_nonce_already_used')
     const settled = this.#settle(settling)
-    this.#keep(settled)
-    const patience = new AbortController()
+    this.#track(settled)
+    const deadline = new AbortController()
     try {
-      const late = delay(decideTimeoutMs, settling, { signal: patience.signal })
-      return await Promise.race([settled, late])
+      const timeout = delay(decideTimeoutMs, settling, { signal: deadline.signal })
+      return await Promise.race([settled, timeout])
     } finally {
-      patience.abort()
+      deadline.abort()
     }
   }
 
-  /** Asks again what became of a settlement without an answer. */
+  /** Retries a settlement whose outcome is unknown. */
   async lookUp(record: PaymentRecord): Promise<void> {
-    // Who moves test money knows nothing of other money, and would move its own.
-    const isKnown = record.sandbox === this.#options.facilitator.sandbox
-    const settlement = isKnown ? await this.#lookedUp(offeredOf(record)) : otherMoney
+    // The sandbox cannot look up real transfers, and would move test money instead.
+    const isSameFacilitator = record.sandbox === this.#options.facilitator.sandbox
+    const settlement = isSameFacilitator
+      ? await this.#lookUpOrSettle(matchedTransferOf(record))
+      : otherFacilitator
     await this.#decide(record, settlement)
   }
 
-  /** What an operator has found out. */
+  /** Records the outcome that an operator determined. */
   decide(record: PaymentRecord, settlement: Settlement): Promise<PaymentRecord> {
     return this.#decide(record, settlement)
   }
 
-  /** Settlements that are under way may end; those that take longer are looked up at the next start. */
+  /**
+   * Waits up to the limit for settlements in progress. Those that take longer are looked up after the next
+   * start.
+   */
   async drain(limitMs: number): Promise<void> {
-    const patience = new AbortController()
-    const limit = delay(limitMs, undefined, { signal: patience.signal }).catch(() => {})
-    await Promise.race([Promise.allSettled(this.#underWay), limit])
-    patience.abort()
+    const deadline = new AbortController()
+    const limit = delay(limitMs, undefined, { signal: deadline.signal }).catch(() => {})
+    await Promise.race([Promise.allSettled(this.#inProgress), limit])
+    deadline.abort()
     this.#stopping.abort(new Error('the agent is stopping'))
-    await Promise.allSettled(this.#underWay)
+    await Promise.allSettled(this.#inProgress)
   }
 
   async #verify(claimed: PaymentRecord): Promise<void> {
     const { ledger, facilitator, verifyTimeoutMs, log } = this.#options
-    let refused: string | undefined
+    let refusal: string | undefined
     try {
-      const verified = await facilitator.verify(offeredOf(claimed), this.#within(verifyTimeoutMs))
-      refused = verified.valid ? undefined : verified.reason
+      const verified = await facilitator.verify(matchedTransferOf(claimed), this.#within(verifyTimeoutMs))
+      refusal = verified.valid ? undefined : verified.reason
     } catch (error) {
-      log.warn({ err: error, payment_id: claimed.id }, 'payment could not be verified')
+      log.warn({ err: error, payment_id: claimed.id }, 'could not verify payment')
       await ledger.release(claimed, 'not verified')
       throw new ParleyError('Unavailable', {
         message: 'The payment cannot be verified now; nothing was taken',
@@ -94,41 +105,47 @@ export class Collector {
         cause: error,
       })
     }
-    if (refused === undefined) return
-    await ledger.release(claimed, refused)
-    throw new PaymentRefused(refused)
+    if (refusal === undefined) return
+    await ledger.release(claimed, refusal)
+    throw new PaymentRefused(refusal)
   }
 
   async #settle(settling: PaymentRecord): Promise<PaymentRecord> {
     const { facilitator, settleTimeoutMs } = this.#options
-    const settlement = await facilitator.settle(offeredOf(settling), this.#within(settleTimeoutMs))
+    const settlement = await facilitator.settle(matchedTransferOf(settling), this.#within(settleTimeoutMs))
     return this.#decide(settling, settlement)
   }
 
-  async #lookedUp(offered: Offered): Promise<Settlement> {
+  async #lookUpOrSettle(offered: MatchedTransfer): Promise<Settlement> {
     const { facilitator, settleTimeoutMs } = this.#options
-    const seen: LookedUp = await facilitator.lookUp(offered, this.#within(settleTimeoutMs))
-    if (seen.state !== 'open') return seen
+    const found: LookupResult = await facilitator.lookUp(offered, this.#within(settleTimeoutMs))
+    if (found.state !== 'open') return found
     const settlement = await facilitator.settle(offered, this.#within(settleTimeoutMs))
-    // The first attempt may still be on its way.
+    // The first settlement attempt may still succeed.
     return settlement.state === 'failed' ? { state: 'unknown', reason: settlement.reason } : settlement
   }
 
-  /** What waits for a failed payment ends before the payment does: a crash between the two asks again. */
+  /**
+   * The task is notified of a failure before the row changes, so that a crash in between repeats the
+   * notification.
+   */
   async #decide(record: PaymentRecord, settlement: Settlement): Promise<PaymentRecord> {
-    const { ledger, work } = this.#options
-    if (settlement.state === 'failed') await work.failed({ ...record, reason: settlement.reason })
+    const { ledger, tasks } = this.#options
+    if (settlement.state === 'failed') await tasks.onFailed({ ...record, reason: settlement.reason })
     const done = await ledger.change(record, changeOf(settlement))
-    const now = 'record' in done ? done.record : 'refused' in done ? (done.refused ?? record) : record
-    if (now.txHash === undefined) return now
-    await work.settled(now)
-    return now.state === 'spent' ? this.#ended(now) : now
+    const current = 'record' in done ? done.record : 'refused' in done ? (done.refused ?? record) : record
+    if (current.txHash === undefined) return current
+    await tasks.onSettled(current)
+    return current.state === 'spent' ? this.#orphanIfEnded(current) : current
   }
 
-  /** Settled when its task had ended already: canceled while it waited. One that is not there may be about to be made. */
-  async #ended(spent: PaymentRecord): Promise<PaymentRecord> {
-    const { ledger, work } = this.#options
-    const state = await work.look(spent)
+  /**
+   * Orphans a payment whose task ended (for example, was canceled) before the settlement. A missing task may
+   * still be created.
+   */
+  async #orphanIfEnded(spent: PaymentRecord): Promise<PaymentRecord> {
+    const { ledger, tasks } = this.#options
+    const state = await tasks.outcomeOf(spent)
     if (state !== 'failed' && state !== 'rejected' && state !== 'canceled') return spent
     const done = await ledger.change(spent, { kind: 'orphan', reason: `task_${state}` })
     return 'record' in done ? done.record : spent
@@ -138,16 +155,16 @@ export class Collector {
     return AbortSignal.any([this.#stopping.signal, AbortSignal.timeout(ms)])
   }
 
-  /** Goes on when nobody waits for it any more. */
-  #keep(settled: Promise<PaymentRecord>): void {
-    const kept = settled.catch((error: unknown) => {
+  /** Keeps the settlement running after its caller has stopped waiting. */
+  #track(settled: Promise<PaymentRecord>): void {
+    const tracked = settled.catch((error: unknown) => {
       this.#options.log.error(
         { err: error },
-        'the outcome of a settlement could not be kept; it is looked up again',
+        'could not store the outcome of a settlement; it will be looked up again',
       )
     })
-    this.#underWay.add(kept)
-    void kept.finally(() => this.#underWay.delete(kept))
+    this.#inProgress.add(tracked)
+    void tracked.finally(() => this.#inProgress.delete(tracked))
   }
 }
 
@@ -157,7 +174,7 @@ function changeOf(settlement: Settlement) {
   return { kind: 'settled', txHash: settlement.txHash, payer: settlement.payer } as const
 }
 
-function offeredOf({ id, terms, transfer, nonceKey }: PaymentRecord): Offered {
-  if (transfer === undefined || nonceKey === undefined) throw new Error(`payment ${id} holds no transfer`)
+function matchedTransferOf({ id, terms, transfer, nonceKey }: PaymentRecord): MatchedTransfer {
+  if (transfer === undefined || nonceKey === undefined) throw new Error(`payment ${id} has no transfer`)
   return { terms, transfer, nonceKey }
 }

@@ -3,20 +3,21 @@ import type { Log } from '@parley/kit/process/log'
 import { timestamp } from '@parley/wire/model/timestamp'
 import { Counter, type Registry } from 'prom-client'
 import type { PaymentConflict, PaymentRecord, PaymentState, PaymentStore } from '../../store/payment-store.ts'
-import { changed, type PaymentChange } from './payment-transitions.ts'
+import { type PaymentChange, transition } from './payment-transitions.ts'
 
-/** Races over one row end after a few rounds; more means that something is wrong. */
+/** A concurrent update ends a round; more rounds than this indicate a bug. */
 const attemptsMax = 20
 
-export type Changed =
+export type ChangeResult =
   | { record: PaymentRecord }
-  /** The table does not know it: the row as it stands now, if it is still there. */
+  /** The transition is not allowed. Holds the current row, if it still exists. */
   | { refused: PaymentRecord | undefined }
   | { conflict: PaymentConflict }
 
 /**
- * The only writer of payments: every change is computed by the table and committed by compare-and-set; then the audit log,
- * the metrics and those who wait hear of it. Signatures and payloads are told to nobody.
+ * The only writer of payments. Every change is computed by the transition table and committed by
+ * compare-and-set, then written to the audit log, the metrics and waiting callers. Never exposes signatures
+ * or payloads.
  */
 export class Ledger {
   readonly store: PaymentStore
@@ -31,7 +32,7 @@ export class Ledger {
     this.#agentId = parts.agentId
     this.#counter = new Counter({
       name: 'agent_payments_total',
-      help: 'Payments that came into a state',
+      help: 'Payments that entered a state',
       labelNames: ['agent_id', 'state'],
       registers: [parts.registry],
     })
@@ -39,49 +40,51 @@ export class Ledger {
 
   async add(record: PaymentRecord): Promise<'added' | PaymentConflict> {
     const added = await this.store.addPayment(record)
-    if (added === 'added') this.#tell(record, record.state)
+    if (added === 'added') this.#publish(record, record.state)
     return added
   }
 
-  /** Applies the change to the row as it is now, again and again while others change it at the same time. */
-  async change(known: PaymentRecord, change: PaymentChange): Promise<Changed> {
-    let record: PaymentRecord | undefined = known
+  /** Applies the change to the current row, and retries while concurrent updates win. */
+  async change(from: PaymentRecord, change: PaymentChange): Promise<ChangeResult> {
+    let record: PaymentRecord | undefined = from
     for (let attempt = 0; attempt < attemptsMax && record !== undefined; attempt += 1) {
-      const next = changed(record, change, { timestamp: timestamp(), now: Date.now() })
+      const next = transition(record, change, { timestamp: timestamp(), now: Date.now() })
       if (next === undefined) return { refused: record }
       const done = await this.store.commitPayment(next)
       if (done === 'committed') {
-        if (next.state !== record.state) this.#tell(next, next.state)
+        if (next.state !== record.state) this.#publish(next, next.state)
         return { record: next }
       }
       if (done !== 'stale') return { conflict: done }
-      record = await this.store.loadPayment(known.id)
+      record = await this.store.loadPayment(from.id)
     }
     return { refused: record }
   }
 
-  /** As `change`, if nobody has changed the row meanwhile; undefined otherwise. */
-  async changeAlone(known: PaymentRecord, change: PaymentChange): Promise<PaymentRecord | undefined> {
-    const next = changed(known, change, { timestamp: timestamp(), now: Date.now() })
+  /** Like `change`, but only if the row is unmodified. Undefined otherwise. */
+  async changeIfUnmodified(record: PaymentRecord, change: PaymentChange): Promise<PaymentRecord | undefined> {
+    const next = transition(record, change, { timestamp: timestamp(), now: Date.now() })
     if (next === undefined || (await this.store.commitPayment(next)) !== 'committed') return undefined
-    if (next.state !== known.state) this.#tell(next, next.state)
+    if (next.state !== record.state) this.#publish(next, next.state)
     return next
   }
 
-  /** A transfer was refused, and nothing moved: a row that was made for it alone goes, a session can be paid again. */
+  /**
+   * Releases a refused transfer; no money moved. A direct payment is removed, a session can be paid again.
+   */
   async release(record: PaymentRecord, reason: string): Promise<void> {
-    if (record.kind === 'session') await this.changeAlone(record, { kind: 'release' })
+    if (record.kind === 'session') await this.changeIfUnmodified(record, { kind: 'release' })
     else await this.store.removePayment(record.id, record.version)
     this.refused(record.owner, record.id, reason)
   }
 
-  /** A payment that was not taken. */
+  /** Counts and audits a refused payment. */
   refused(owner: string | undefined, target: string, reason: string): void {
     this.#counter.inc({ agent_id: this.#agentId, state: 'refused' })
     this.#audit.decided({ who: owner, action: 'payment.refused', target, allowed: false, reason })
   }
 
-  /** Resolves at the next change of the row that this process makes, or when the signal aborts. */
+  /** Resolves when this process next changes the row, or when the signal aborts. */
   nextChange(id: string, signal: AbortSignal): Promise<void> {
     return new Promise((resolve) => {
       const waiting = this.#waiting.get(id) ?? new Set()
@@ -98,7 +101,7 @@ export class Ledger {
     })
   }
 
-  #tell(record: PaymentRecord, state: PaymentState): void {
+  #publish(record: PaymentRecord, state: PaymentState): void {
     const { id, owner, terms, txHash, reason, sandbox, taskId } = record
     this.#counter.inc({ agent_id: this.#agentId, state })
     const what = [

@@ -1,7 +1,7 @@
 import { expect, test } from 'vitest'
 import { type PaymentState, paymentStates } from '../../store/payment-store.ts'
 import { samplePayment } from '../../store/store-payments.cases.ts'
-import { changed, type PaymentChange } from './payment-transitions.ts'
+import { type PaymentChange, transition } from './payment-transitions.ts'
 
 const address = `0x${'1'.repeat(40)}`
 const changes = {
@@ -33,20 +33,20 @@ const changes = {
   orphan: { kind: 'orphan', reason: 'x' },
   refund: { kind: 'refund', txHash: undefined },
   expire: { kind: 'expire' },
-  wait: { kind: 'wait' },
-  ask: { kind: 'ask' },
-  told: { kind: 'told' },
+  recheck: { kind: 'recheck' },
+  'start-lookup': { kind: 'start-lookup' },
+  notified: { kind: 'notified' },
 } satisfies Record<PaymentChange['kind'], PaymentChange>
 
 const allowed: Partial<Record<PaymentState, Partial<Record<PaymentChange['kind'], PaymentState>>>> = {
   open: { claim: 'claimed', expire: 'expired' },
   claimed: { settle: 'settling', release: 'open', failed: 'failed' },
   settling: { 'no-answer': 'unknown', settled: 'settled', failed: 'failed' },
-  unknown: { 'no-answer': 'unknown', settled: 'settled', failed: 'failed', ask: 'unknown' },
+  unknown: { 'no-answer': 'unknown', settled: 'settled', failed: 'failed', 'start-lookup': 'unknown' },
   settled: { spend: 'spent', orphan: 'orphaned' },
-  spent: { wait: 'spent', 'take-over': 'spent', unspend: 'settled', earn: 'earned', orphan: 'orphaned' },
+  spent: { recheck: 'spent', 'take-over': 'spent', unspend: 'settled', earn: 'earned', orphan: 'orphaned' },
   orphaned: { refund: 'refunded', earn: 'earned' },
-  failed: { told: 'failed' },
+  failed: { notified: 'failed' },
 }
 const at = { timestamp: 't', now: 1000 }
 
@@ -56,68 +56,72 @@ for (const state of paymentStates) {
     test(`${state} + ${change.kind}: ${to ?? 'refused'}`, () => {
       const before = samplePayment({ state })
       const copy = structuredClone(before)
-      expect(changed(before, change, at)?.state).toBe(to)
+      expect(transition(before, change, at)?.state).toBe(to)
       expect(before).toEqual(copy)
     })
   }
 }
 
-test('what was claimed for a task is spent on it with its settlement', () => {
+test('a payment that was claimed for a task is spent on it when it settles', () => {
   const settling = samplePayment({ state: 'settling', taskId: 't', purpose: 'p' })
-  expect(changed(settling, changes.settled, at)).toMatchObject({ state: 'spent', txHash: '0x1', taskId: 't' })
+  expect(transition(settling, changes.settled, at)).toMatchObject({
+    state: 'spent',
+    txHash: '0x1',
+    taskId: 't',
+  })
 })
 
-test('a payment that failed or was orphaned lets go of its purpose, and keeps its nonce', () => {
+test('a failed or orphaned payment releases its purpose and keeps its nonce', () => {
   for (const [state, change] of [
     ['settling', changes.failed],
     ['spent', changes.orphan],
   ] as const) {
-    const next = changed(samplePayment({ state, nonceKey: 'n', purpose: 'p', taskId: 't' }), change, at)
+    const next = transition(samplePayment({ state, nonceKey: 'n', purpose: 'p', taskId: 't' }), change, at)
     expect(next).toMatchObject({ nonceKey: 'n', taskId: 't' })
     expect(next?.purpose).toBeUndefined()
   }
 })
 
-test('off the list for refund comes what had no task, and nothing else', () => {
-  const listed = (reason: string) => samplePayment({ state: 'orphaned', reason, taskId: 't' })
-  const next = changed(listed('no_task'), changes.reclaim, at)
+test('only a payment orphaned for a missing task can be reclaimed', () => {
+  const orphaned = (reason: string) => samplePayment({ state: 'orphaned', reason, taskId: 't' })
+  const next = transition(orphaned('no_task'), changes.reclaim, at)
   expect(next).toMatchObject({ state: 'spent', taskId: 't', purpose: 'p' })
   expect(next?.reason).toBeUndefined()
   for (const reason of ['task_failed', 'task_canceled', 'unspent'])
-    expect(changed(listed(reason), changes.reclaim, at)).toBeUndefined()
+    expect(transition(orphaned(reason), changes.reclaim, at)).toBeUndefined()
 })
 
-test('a refund is noted once; its transaction may be named later, once', () => {
+test('a refund is recorded once; its transaction can be added once, later', () => {
   const refund = (txHash?: string) => ({ kind: 'refund', txHash }) as const
-  const noted = changed(samplePayment({ state: 'orphaned' }), refund(), at)
-  expect(noted?.state).toBe('refunded')
-  if (noted === undefined) throw new Error('not noted')
-  expect(changed(noted, refund(), at)).toBeUndefined()
-  const named = changed(noted, refund('0x1'), at)
+  const recorded = transition(samplePayment({ state: 'orphaned' }), refund(), at)
+  expect(recorded?.state).toBe('refunded')
+  if (recorded === undefined) throw new Error('not recorded')
+  expect(transition(recorded, refund(), at)).toBeUndefined()
+  const named = transition(recorded, refund('0x1'), at)
   expect(named).toMatchObject({ state: 'refunded', refundTxHash: '0x1' })
   for (const again of [refund(), refund('0x1'), refund('0x2')])
-    expect(changed(named ?? noted, again, at)).toBeUndefined()
+    expect(transition(named ?? recorded, again, at)).toBeUndefined()
 })
 
-test('a settlement without an answer is looked up again and again, less and less often, for ever', () => {
+test('an unknown settlement is looked up with backoff, without a limit on attempts', () => {
   let row = samplePayment({ state: 'settling' })
   const waits = Array.from({ length: 12 }, () => {
-    row = changed(row, changes['no-answer'], at) ?? row
+    row = transition(row, changes['no-answer'], at) ?? row
     return (row.dueAt ?? 0) - at.now
   })
   expect(waits.slice(0, 3)).toEqual([1000, 2000, 5000])
   expect(waits.at(-1)).toBe(3_600_000)
 })
 
-test('a completed session that nobody uses is looked at after 7 days', () => {
-  const next = changed(samplePayment({ state: 'unknown', kind: 'session' }), changes.settled, at)
+test('an unused completed session is reconciled after 7 days', () => {
+  const next = transition(samplePayment({ state: 'unknown', kind: 'session' }), changes.settled, at)
   expect(next).toMatchObject({ state: 'settled', dueAt: at.now + 7 * 24 * 3_600_000 })
 })
 
-test('a look-up of one process is left alone by the others until it must have ended; what failed is told once more', () => {
-  const asked = changed(samplePayment({ state: 'unknown', attempts: 3 }), changes.ask, at)
-  expect(asked).toMatchObject({ state: 'unknown', attempts: 3, dueAt: at.now + 180_000 })
-  const failed = changed(samplePayment({ state: 'settling', taskId: 't' }), changes.failed, at)
+test('a look-up hides the row from other processes until it must have ended; a failure is notified once more', () => {
+  const lookup = transition(samplePayment({ state: 'unknown', attempts: 3 }), changes['start-lookup'], at)
+  expect(lookup).toMatchObject({ state: 'unknown', attempts: 3, dueAt: at.now + 180_000 })
+  const failed = transition(samplePayment({ state: 'settling', taskId: 't' }), changes.failed, at)
   expect(failed?.dueAt).toBe(at.now + 90_000)
-  expect(changed(failed ?? samplePayment(), changes.told, at)).not.toHaveProperty('dueAt')
+  expect(transition(failed ?? samplePayment(), changes.notified, at)).not.toHaveProperty('dueAt')
 })

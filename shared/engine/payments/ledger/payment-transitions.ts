@@ -1,97 +1,104 @@
 import { millisOf } from '@parley/wire/model/timestamp'
 import type { PaymentRecord, PaymentState, SignedTransfer } from '../../store/payment-store.ts'
 
-/** Everything that can happen to a payment. */
+/** All changes of a payment. */
 export type PaymentChange =
-  /** A signed transfer is taken for it, by its nonce. */
+  /** A signed transfer is claimed for it, identified by its nonce. */
   | { kind: 'claim'; transfer: SignedTransfer; nonceKey: string }
-  /** The transfer was refused before anything moved: the session can be paid again. */
+  /** The transfer was refused and no money moved: the session can be paid again. */
   | { kind: 'release' }
-  /** The transfer is verified, and the facilitator is about to be asked to settle it. */
+  /** The transfer is verified and about to be settled. */
   | { kind: 'settle' }
-  /** No answer, or one that does not decide: it is looked up until it is known. */
+  /** The outcome is unknown: the settlement is looked up until it is decided. */
   | { kind: 'no-answer'; reason: string }
   | { kind: 'settled'; txHash: string; payer: string }
   | { kind: 'failed'; reason: string }
-  /** Bound to what it buys. */
+  /** Assigned to the task that it pays for. */
   | { kind: 'spend'; taskId: string; purpose: string }
-  /** Whoever was to make what it is bound to has died: another one goes on. */
+  /** The request that spent it was abandoned, and another one continues. */
   | { kind: 'take-over' }
-  /** Its task was thought not to be there, and comes after all: nothing is owed any more. */
+  /** Its task was believed missing but exists after all: no refund is due. */
   | { kind: 'reclaim'; purpose?: string }
-  /** What it was bound to was refused before it began. */
+  /** Its purchase was rejected before the work started. */
   | { kind: 'unspend' }
   /** The task has completed. */
   | { kind: 'earn' }
-  /** Paid, and nothing was had for it. */
+  /** Paid without a result. */
   | { kind: 'orphan'; reason: string }
   | { kind: 'refund'; txHash: string | undefined }
   | { kind: 'expire' }
-  /** Its task has not ended yet. */
-  | { kind: 'wait' }
-  /** Of several processes this one looks it up. */
-  | { kind: 'ask' }
-  /** What waited for a payment that failed has been told. */
-  | { kind: 'told' }
+  /** Its task has not ended: check again later. */
+  | { kind: 'recheck' }
+  /** This process looks the settlement up, and others wait. */
+  | { kind: 'start-lookup' }
+  /** The task that waited for a failed payment has been notified. */
+  | { kind: 'notified' }
 
 type To = PaymentState | 'paid'
 
-/** Money moves between `settling` and `settled`; what lies between is never told as failed, and never asked of the payer again. */
+/**
+ * Money moves between `settling` and `settled`. A state in between is never reported as failed, and never
+ * requires a second payment.
+ */
 const table: Record<PaymentState, Partial<Record<PaymentChange['kind'], To>>> = {
   open: { claim: 'claimed', expire: 'expired' },
   claimed: { settle: 'settling', release: 'open', failed: 'failed' },
   settling: { 'no-answer': 'unknown', settled: 'paid', failed: 'failed' },
-  unknown: { 'no-answer': 'unknown', settled: 'paid', failed: 'failed', ask: 'unknown' },
+  unknown: { 'no-answer': 'unknown', settled: 'paid', failed: 'failed', 'start-lookup': 'unknown' },
   settled: { spend: 'spent', orphan: 'orphaned' },
-  spent: { wait: 'spent', 'take-over': 'spent', unspend: 'settled', earn: 'earned', orphan: 'orphaned' },
+  spent: { recheck: 'spent', 'take-over': 'spent', unspend: 'settled', earn: 'earned', orphan: 'orphaned' },
   orphaned: { refund: 'refunded', earn: 'earned', reclaim: 'spent' },
   earned: {},
   refunded: { refund: 'refunded' },
-  failed: { told: 'failed' },
+  failed: { notified: 'failed' },
   expired: {},
 }
 
-/** Why a payment is listed for refund whose task is not there. */
+/** Reason of an orphaned payment whose task does not exist. */
 export const noTask = 'no_task'
 
-/** `settling` of a process that died; `spent` until its task has ended; a completed session that nobody uses. */
+/** When a row in `claimed` or `settling` counts as abandoned by its process. */
 export const settlingMaxMs = 90_000
-/** A look-up and another settlement, of a process that died. */
-const askedMaxMs = 2 * settlingMaxMs
-export const spentAgainMs = 30_000
-const spentAgainMaxMs = 3_600_000
+/** Bounds a look-up followed by a settlement, in case the process dies. */
+const lookupMaxMs = 2 * settlingMaxMs
+export const spentRecheckMs = 30_000
+const spentRecheckMaxMs = 3_600_000
 const unspentMaxMs = 7 * 24 * 60 * 60 * 1000
-const unknownAgainMs = [1000, 2000, 5000, 15_000, 30_000, 60_000, 300_000, 900_000, 3_600_000]
+const lookupBackoffMs = [1000, 2000, 5000, 15_000, 30_000, 60_000, 300_000, 900_000, 3_600_000]
 
-/** The row after the change; pure. Undefined when the table does not know it. */
-export function changed(
+/** Returns the row after the change, or undefined when the change is not allowed in its state. Pure. */
+export function transition(
   record: PaymentRecord,
   change: PaymentChange,
   at: { timestamp: string; now: number },
 ): PaymentRecord | undefined {
   const to = table[record.state][change.kind]
-  if (to === undefined || !isMeant(record, change)) return undefined
-  // What a payment was claimed for, it pays for.
+  if (to === undefined || !isAllowed(record, change)) return undefined
+  // A payment that was claimed for a task is spent on it when it settles.
   const state = to === 'paid' ? (record.taskId === undefined ? 'settled' : 'spent') : to
   const next: PaymentRecord = { ...record, state, version: record.version + 1, updatedAt: at.timestamp }
-  fillIn(next, change, at.timestamp)
+  applyFields(next, change, at.timestamp)
   const dueAt =
-    change.kind === 'ask' ? at.now + askedMaxMs : change.kind === 'told' ? undefined : dueOf(next, at.now)
+    change.kind === 'start-lookup'
+      ? at.now + lookupMaxMs
+      : change.kind === 'notified'
+        ? undefined
+        : dueOf(next, at.now)
   if (dueAt === undefined) delete next.dueAt
   else next.dueAt = dueAt
   return next
 }
 
-/** What the state alone does not tell. */
-function isMeant({ state, reason, refundTxHash }: PaymentRecord, change: PaymentChange): boolean {
+/** Conditions that depend on more than the state. */
+function isAllowed({ state, reason, refundTxHash }: PaymentRecord, change: PaymentChange): boolean {
   if (change.kind === 'reclaim') return reason === noTask
-  // Said before the money is sent; its transaction is known, and named, after that.
+  // A refund is recorded before the money is sent; its transaction may be added once, later.
   if (change.kind === 'refund' && state === 'refunded')
     return change.txHash !== undefined && refundTxHash === undefined
   return true
 }
 
-function fillIn(next: PaymentRecord, change: PaymentChange, timestamp: string): void {
+function applyFields(next: PaymentRecord, change: PaymentChange, timestamp: string): void {
   switch (change.kind) {
     case 'claim':
       next.transfer = change.transfer
@@ -125,7 +132,7 @@ function fillIn(next: PaymentRecord, change: PaymentChange, timestamp: string): 
       delete next.taskId
       delete next.purpose
       break
-    // Another payment may buy what this one did not.
+    // Frees the purpose for another payment.
     case 'failed':
     case 'orphan':
       next.reason = change.reason
@@ -138,7 +145,7 @@ function fillIn(next: PaymentRecord, change: PaymentChange, timestamp: string): 
   }
 }
 
-/** When somebody has to look at it again. */
+/** When the row has to be reconciled next. */
 export function dueOf(record: PaymentRecord, now: number): number | undefined {
   switch (record.state) {
     case 'open':
@@ -147,13 +154,13 @@ export function dueOf(record: PaymentRecord, now: number): number | undefined {
     case 'settling':
       return now + settlingMaxMs
     case 'unknown':
-      return now + (unknownAgainMs[Math.min(record.attempts, unknownAgainMs.length) - 1] ?? 1000)
+      return now + (lookupBackoffMs[Math.min(record.attempts, lookupBackoffMs.length) - 1] ?? 1000)
     case 'settled':
       return now + unspentMaxMs
     case 'spent':
-      return now + Math.min(Math.max(now - millisOf(record.createdAt), spentAgainMs), spentAgainMaxMs)
+      return now + Math.min(Math.max(now - millisOf(record.createdAt), spentRecheckMs), spentRecheckMaxMs)
     case 'failed':
-      // What waits for it may have been made a moment after it was known.
+      // A task may start waiting for the payment right after the failure.
       return record.taskId === undefined ? undefined : now + settlingMaxMs
     default:
       return undefined

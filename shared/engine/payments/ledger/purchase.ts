@@ -4,25 +4,30 @@ import { millisOf, timestamp } from '@parley/wire/model/timestamp'
 import type { PaymentRecord, PaymentTerms } from '../../store/payment-store.ts'
 import { matchTerms, nonceKeyOf, requireTimely } from '../x402/match-terms.ts'
 import { PaymentRefused } from '../x402/payment-refused.ts'
-import type { Presented } from '../x402/presented-payment.ts'
+import type { PresentedPayment } from '../x402/presented-payment.ts'
 import type { Collector } from './collector.ts'
 import type { Ledger } from './ledger.ts'
 import { dueOf, noTask } from './payment-transitions.ts'
 
-/** What somebody wants to pay for. */
+/** What a caller pays for. */
 export interface Purchase {
   owner: string
   taskId: string
-  /** Unique for what is bought: it is paid once, however many pay for it at the same time. */
+  /**
+   * Identifies what is bought. Only one payment per purpose is taken, however many requests compete for it.
+   */
   purpose: string
-  /** The ways to pay. */
+  /** The accepted ways to pay. */
   terms: readonly PaymentTerms[]
 }
 
-/** The row is `spent` when the work may be done; `settling` or `unknown` when it is to wait. */
-export interface Bought {
+/** The row is `spent` when the work may start, and `settling` or `unknown` while the work has to wait. */
+export interface PurchaseResult {
   payment: PaymentRecord
-  /** Of a request that was thought dead: it may still make what it paid for, so that the payment is good for nothing else. */
+  /**
+   * The payment was taken over from an abandoned request. That request may still create the task, so the
+   * payment must not be released for another purchase.
+   */
   takenOver?: true
 }
 
@@ -33,41 +38,50 @@ interface Parts {
 }
 
 /**
- * Pays for it. A failed settlement is refused.
- * @throws PaymentRefused (nothing was taken), ParleyError Conflict (the same is being paid right now), Unavailable
+ * Takes the payment for the purchase. A failed settlement is thrown as a refusal.
+ * @throws PaymentRefused (no money was taken), ParleyError Conflict (a payment for the same purpose is in
+ * progress), Unavailable
  */
-export async function buy(parts: Parts, wanted: Purchase, presented: Presented): Promise<Bought> {
-  if (presented.kind === 'session') return spendSession(parts, wanted, presented.sessionId)
-  const terms = matchTerms(presented, wanted.terms)
-  const claimed = directPayment(wanted, terms, presented.transfer, parts.sandbox)
-  if (!(await isNew(parts.ledger, claimed, presented.transfer)))
-    return alreadyThere(parts.ledger, wanted, claimed)
+export async function buy(
+  parts: Parts,
+  purchase: Purchase,
+  presented: PresentedPayment,
+): Promise<PurchaseResult> {
+  if (presented.kind === 'session') return spendSession(parts, purchase, presented.sessionId)
+  const terms = matchTerms(presented, purchase.terms)
+  const claimed = directPayment(purchase, terms, presented.transfer, parts.sandbox)
+  if (!(await claimTransfer(parts.ledger, claimed, presented.transfer)))
+    return reusePayment(parts.ledger, purchase, claimed)
   const payment = await parts.collector.collect(claimed)
   if (payment.state === 'failed') throw new PaymentRefused(payment.reason ?? 'settlement_failed')
   return { payment }
 }
 
-/** Claims it, where nobody has. @throws PaymentRefused when it was not made in its time; one that was is still good */
-async function isNew(
+/**
+ * Claims the transfer. False when the ledger already holds it: a repeated transfer is accepted even after its
+ * validity period.
+ * @throws PaymentRefused when a new transfer is outside its validity period
+ */
+async function claimTransfer(
   ledger: Ledger,
   claimed: PaymentRecord,
   transfer: NonNullable<PaymentRecord['transfer']>,
 ): Promise<boolean> {
   try {
     requireTimely(transfer)
-  } catch (late) {
-    if ((await ledger.store.findByNonce(claimed.nonceKey ?? '')) === undefined) throw late
+  } catch (refusal) {
+    if ((await ledger.store.findByNonce(claimed.nonceKey ?? '')) === undefined) throw refusal
     return false
   }
   return (await ledger.add(claimed)) === 'added'
 }
 
 /**
- * What was bought was refused before it began: the payment can buy something else of its owner. Not where another attempt at
- * the same has taken it over.
+ * Releases a payment whose purchase was rejected before the work started, so that its owner can use it for
+ * another purchase. Does nothing when the payment was taken over from another request.
  */
-export async function giveBack(ledger: Ledger, { payment, takenOver }: Bought): Promise<void> {
-  if (takenOver !== true) await ledger.changeAlone(payment, { kind: 'unspend' })
+export async function releasePurchase(ledger: Ledger, { payment, takenOver }: PurchaseResult): Promise<void> {
+  if (takenOver !== true) await ledger.changeIfUnmodified(payment, { kind: 'unspend' })
 }
 
 function directPayment(
@@ -83,7 +97,7 @@ function directPayment(
     kind: 'direct',
     state: 'claimed',
     version: 0,
-    terms: termsAlone(terms),
+    terms: storedTerms(terms),
     sandbox,
     nonceKey: nonceKeyOf(terms, transfer),
     purpose,
@@ -98,8 +112,8 @@ function directPayment(
   return dueAt === undefined ? record : { ...record, dueAt }
 }
 
-/** A price has more fields than a row keeps. */
-export function termsAlone({
+/** Picks the fields of a price that a ledger row stores. */
+export function storedTerms({
   amount,
   atomic,
   decimals,
@@ -111,90 +125,101 @@ export function termsAlone({
   return { amount, atomic, decimals, asset, network, payTo, extra }
 }
 
-/** A payment that is this old, and what it paid for is not there: whoever took it has died in between. */
+/** A spent payment of this age without its task belongs to a process that died in between. */
 const abandonedAfterMs = 5000
 
-/** The transfer, or what it buys, stands in the ledger already: paid and unspent, or on its way, or used. */
-async function alreadyThere(ledger: Ledger, wanted: Purchase, claimed: PaymentRecord): Promise<Bought> {
+/**
+ * The ledger already holds the transfer or a payment for this purpose: in progress, settled and unspent, or
+ * used.
+ */
+async function reusePayment(
+  ledger: Ledger,
+  purchase: Purchase,
+  claimed: PaymentRecord,
+): Promise<PurchaseResult> {
   const { nonceKey = '', id, owner } = claimed
-  const same = await ledger.store.findByPurpose(wanted.purpose)
-  if (same !== undefined && same.nonceKey !== nonceKey) throw beingPaid()
-  const there = same ?? (await ledger.store.findByNonce(nonceKey))
-  // It was let go in between: nothing was taken, and the next attempt can.
-  if (there === undefined) throw beingPaid()
-  if (isSameRequest(there, wanted)) return takeUp(ledger, wanted, there)
-  if (same !== undefined) throw beingPaid()
-  // Settled, and what it was for was refused: it is still good.
-  if (there.owner === owner && there.state === 'settled' && there.sandbox === claimed.sandbox)
-    return { payment: await spend(ledger, wanted, there, 'invalid_exact_evm_nonce_already_used') }
+  const same = await ledger.store.findByPurpose(purchase.purpose)
+  if (same !== undefined && same.nonceKey !== nonceKey) throw paymentInProgress()
+  const existing = same ?? (await ledger.store.findByNonce(nonceKey))
+  // Released in the meantime. No money was taken, and the caller can retry.
+  if (existing === undefined) throw paymentInProgress()
+  if (isSameRequest(existing, purchase)) return resume(ledger, purchase, existing)
+  if (same !== undefined) throw paymentInProgress()
+  // Settled, but its purchase was rejected: the payment can be used for this one.
+  if (existing.owner === owner && existing.state === 'settled' && existing.sandbox === claimed.sandbox)
+    return { payment: await spend(ledger, purchase, existing, 'invalid_exact_evm_nonce_already_used') }
   const refusal = new PaymentRefused('invalid_exact_evm_nonce_already_used')
   ledger.refused(owner, id, refusal.refusal)
   throw refusal
 }
 
-/** It pays for the same already, or did until its task was thought never to come. */
-function isSameRequest(there: PaymentRecord, { owner, taskId, purpose }: Purchase): boolean {
-  if (there.owner !== owner || there.taskId !== taskId) return false
-  const isListed = there.state === 'orphaned' && there.reason === noTask
-  return isListed || (there.state === 'spent' && there.purpose === purpose)
+/** The payment already pays for this purchase, or did until reconciliation found no task for it. */
+function isSameRequest(existing: PaymentRecord, { owner, taskId, purpose }: Purchase): boolean {
+  if (existing.owner !== owner || existing.taskId !== taskId) return false
+  const isListed = existing.state === 'orphaned' && existing.reason === noTask
+  return isListed || (existing.state === 'spent' && existing.purpose === purpose)
 }
 
-/** The same request again, with the same payment: what was bought is still to be made. */
-async function takeUp(ledger: Ledger, { purpose }: Purchase, there: PaymentRecord): Promise<Bought> {
-  const isSpent = there.state === 'spent'
-  if (isSpent && millisOf(there.updatedAt) >= Date.now() - abandonedAfterMs) throw beingPaid()
+/** Repeats a request with the same payment: the purchase has not been made yet. */
+async function resume(
+  ledger: Ledger,
+  { purpose }: Purchase,
+  existing: PaymentRecord,
+): Promise<PurchaseResult> {
+  const isSpent = existing.state === 'spent'
+  if (isSpent && millisOf(existing.updatedAt) >= Date.now() - abandonedAfterMs) throw paymentInProgress()
   const change = isSpent ? ({ kind: 'take-over' } as const) : ({ kind: 'reclaim', purpose } as const)
-  const payment = await ledger.changeAlone(there, change)
-  if (payment === undefined) throw beingPaid()
+  const payment = await ledger.changeIfUnmodified(existing, change)
+  if (payment === undefined) throw paymentInProgress()
   return { payment, takenOver: true }
 }
 
 async function spendSession(
   { ledger, sandbox }: Parts,
-  wanted: Purchase,
+  purchase: Purchase,
   sessionId: string,
-): Promise<Bought> {
-  const found = await ledger.store.findPayment(sessionId, wanted.owner)
+): Promise<PurchaseResult> {
+  const found = await ledger.store.findPayment(sessionId, purchase.owner)
   if (found?.kind !== 'session') throw new PaymentRefused('payment_session_not_found')
   const isExpired = found.state === 'open' && (found.expiresAt ?? 0) <= Date.now()
   if (isExpired || found.state === 'expired') throw new PaymentRefused('payment_session_expired')
   if (found.state === 'failed') throw new PaymentRefused('payment_session_failed')
   if (['open', 'claimed', 'settling', 'unknown'].includes(found.state))
     throw new PaymentRefused('payment_session_pending')
-  // Test money, of the time before real money was taken here.
+  // A test payment from before this agent accepted real money.
   if (found.sandbox !== sandbox) throw new PaymentRefused('payment_session_mismatch')
-  if (isSameRequest(found, wanted) && wanted.terms.some((asked) => covers(found.terms, asked)))
-    return takeUp(ledger, wanted, found)
+  if (isSameRequest(found, purchase) && purchase.terms.some((price) => covers(found.terms, price)))
+    return resume(ledger, purchase, found)
   if (found.state !== 'settled') throw new PaymentRefused('payment_session_spent')
-  return { payment: await spend(ledger, wanted, found, 'payment_session_spent') }
+  return { payment: await spend(ledger, purchase, found, 'payment_session_spent') }
 }
 
-/** @throws PaymentRefused when somebody else was first, or it is not enough */
+/** @throws PaymentRefused when another request spent the payment first or the amount is too small */
 async function spend(
   ledger: Ledger,
   { taskId, purpose, terms }: Purchase,
   payment: PaymentRecord,
-  otherwise: 'payment_session_spent' | 'invalid_exact_evm_nonce_already_used',
+  spentRefusal: 'payment_session_spent' | 'invalid_exact_evm_nonce_already_used',
 ): Promise<PaymentRecord> {
-  if (!terms.some((asked) => covers(payment.terms, asked)))
+  if (!terms.some((price) => covers(payment.terms, price)))
     throw new PaymentRefused('payment_session_mismatch')
   const done = await ledger.change(payment, { kind: 'spend', taskId, purpose })
   if ('record' in done) return done.record
-  if ('conflict' in done) throw beingPaid()
-  throw new PaymentRefused(otherwise)
+  if ('conflict' in done) throw paymentInProgress()
+  throw new PaymentRefused(spentRefusal)
 }
 
-function covers(paid: PaymentTerms, asked: PaymentTerms): boolean {
+function covers(paid: PaymentTerms, price: PaymentTerms): boolean {
   const isSame = (one: string, other: string) => one.toLowerCase() === other.toLowerCase()
   return (
-    paid.network === asked.network &&
-    isSame(paid.asset, asked.asset) &&
-    isSame(paid.payTo, asked.payTo) &&
-    BigInt(paid.atomic) >= BigInt(asked.atomic)
+    paid.network === price.network &&
+    isSame(paid.asset, price.asset) &&
+    isSame(paid.payTo, price.payTo) &&
+    BigInt(paid.atomic) >= BigInt(price.atomic)
   )
 }
 
-function beingPaid(): ParleyError {
+function paymentInProgress(): ParleyError {
   return new ParleyError('Conflict', {
     message: 'This is being paid for right now',
     data: { reason: 'payment_in_progress' },

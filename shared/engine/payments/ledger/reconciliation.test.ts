@@ -4,24 +4,24 @@ import { makeLog } from '@parley/kit/process/log'
 import { Registry } from 'prom-client'
 import { expect, test } from 'vitest'
 import { samplePayment } from '../../store/store-payments.cases.ts'
-import type { Facilitator, LookedUp } from '../facilitators/facilitator.ts'
+import type { Facilitator, LookupResult } from '../facilitators/facilitator.ts'
 import { SandboxFacilitator } from '../facilitators/sandbox.ts'
 import { Payments } from '../payments.ts'
 
-test('several processes watch one store: one of them looks a settlement up, and it is settled once', async () => {
+test('several processes share a store: only one looks an unknown settlement up and settles it', async () => {
   await using agent = await testAgent({ handle: () => 'done' })
   const store = agent.app.services.store.payments
-  const asked = { lookUp: 0, settle: 0 }
+  const calls = { lookUp: 0, settle: 0 }
   const transaction = `0x${'a'.repeat(64)}`
   const facilitator: Facilitator = {
     sandbox: false,
     verify: async () => ({ valid: true }),
     settle: async ({ transfer }) => {
-      asked.settle += 1
+      calls.settle += 1
       return { state: 'settled', txHash: transaction, payer: transfer.authorization.from }
     },
     lookUp: async () => {
-      asked.lookUp += 1
+      calls.lookUp += 1
       await delay(200)
       return { state: 'open' }
     },
@@ -44,45 +44,49 @@ test('several processes watch one store: one of them looks a settlement up, and 
     dueAt: Date.now(),
   })
   await store.addPayment(row)
-  const work = { settled: async () => {}, failed: async () => {}, look: async () => 'none' as const }
+  const tasks = {
+    onSettled: async () => {},
+    onFailed: async () => {},
+    outcomeOf: async () => 'none' as const,
+  }
   const log = makeLog({ level: 'silent', name: 'test' })
   await using stack = new AsyncDisposableStack()
   for (let process = 0; process < 5; process += 1) {
-    const parts = { store, facilitator, work, log, agentId: 'a', shared: true, watchEveryMs: 20 }
+    const parts = { store, facilitator, tasks, log, agentId: 'a', shared: true, reconcileIntervalMs: 20 }
     stack.use(new Payments({ ...parts, registry: new Registry() })).start()
   }
   const settled = async () => (await store.loadPayment(row.id))?.txHash
   await expect.poll(settled).toBe(transaction)
-  expect(asked).toEqual({ lookUp: 1, settle: 1 })
+  expect(calls).toEqual({ lookUp: 1, settle: 1 })
 })
 
-test('a payment is looked at, and its task begins in the same moment: it is not listed for refund', async () => {
+test('a payment that is reconciled while its task starts is not orphaned', async () => {
   await using agent = await testAgent({ handle: () => 'done' })
   const store = agent.app.services.store.payments
   const row = samplePayment({ state: 'spent', taskId: 't', txHash: '0x1', dueAt: Date.now() })
   await store.addPayment(row)
-  const begun: boolean[] = []
-  const work = {
-    settled: async () => {},
-    failed: async () => {},
-    look: async () => {
-      begun.push(await payments.isStillPaid('t', [row.id]))
+  const stillPaid: boolean[] = []
+  const tasks = {
+    onSettled: async () => {},
+    onFailed: async () => {},
+    outcomeOf: async () => {
+      stillPaid.push(await payments.isStillPaid('t', [row.id]))
       return 'none' as const
     },
   }
   const facilitator = new SandboxFacilitator(store)
   const log = makeLog({ level: 'silent', name: 'test' })
-  const parts = { store, facilitator, work, log, agentId: 'a', shared: false }
+  const parts = { store, facilitator, tasks, log, agentId: 'a', shared: false }
   await using payments: Payments = new Payments({ ...parts, registry: new Registry() })
   await payments.recover()
-  expect(begun).toEqual([true])
+  expect(stillPaid).toEqual([true])
   expect((await store.loadPayment(row.id))?.state).toBe('spent')
 })
 
-test('a facilitator that does not answer holds up nothing but its own payments', async () => {
+test('an unresponsive facilitator delays only its own payments', async () => {
   await using agent = await testAgent({ handle: () => 'done' })
   const store = agent.app.services.store.payments
-  const hanging = Promise.withResolvers<LookedUp>()
+  const hanging = Promise.withResolvers<LookupResult>()
   const facilitator = new SandboxFacilitator(store)
   facilitator.lookUp = () => hanging.promise
   const authorization = { from: '0x', to: '0x', value: '1', validAfter: '0', validBefore: '1', nonce: '0x' }
@@ -92,9 +96,13 @@ test('a facilitator that does not answer holds up nothing but its own payments',
   }
   const session = samplePayment({ state: 'open', kind: 'session', expiresAt: 1000, dueAt: 1000 })
   await store.addPayment(session)
-  const work = { settled: async () => {}, failed: async () => {}, look: async () => 'none' as const }
+  const tasks = {
+    onSettled: async () => {},
+    onFailed: async () => {},
+    outcomeOf: async () => 'none' as const,
+  }
   const log = makeLog({ level: 'silent', name: 'test' })
-  const parts = { store, facilitator, work, log, agentId: 'a', shared: false, watchEveryMs: 20 }
+  const parts = { store, facilitator, tasks, log, agentId: 'a', shared: false, reconcileIntervalMs: 20 }
   await using payments = new Payments({ ...parts, registry: new Registry() })
   payments.start()
   await expect.poll(async () => (await store.loadPayment(session.id))?.state).toBe('expired')

@@ -3,95 +3,97 @@ import { timestampOf } from '@parley/wire/model/timestamp'
 import type { PaymentRecord, PaymentState } from '../../store/payment-store.ts'
 import type { Collector } from './collector.ts'
 import type { Ledger } from './ledger.ts'
-import type { PaidWork } from './paid-work.ts'
+import type { PaidTasks } from './paid-tasks.ts'
 import { noTask } from './payment-transitions.ts'
 
-interface WatchParts {
+interface ReconcilerParts {
   ledger: Ledger
   collector: Collector
-  work: PaidWork
+  tasks: PaidTasks
   log: Log
-  /** Other processes watch the same rows. */
+  /** Other processes reconcile the same rows. */
   shared: boolean
-  /** How often rows that are due are looked at. Default 1 s. */
-  everyMs?: number
+  /** How often due rows are reconciled. Default 1 s. */
+  intervalMs?: number
 }
 
 const batch = 100
-/** So many that a facilitator which does not answer for all of its payments hides no others. */
+/** Large enough that rows of an unresponsive facilitator do not hide the others. */
 const dueMax = 1000
-/** Look-ups at the same time: each may wait for a facilitator that does not answer. */
-const atOnce = 10
-const removeEveryMs = 60 * 60 * 1000
-const unpaidKeptMs = 30 * 24 * 60 * 60 * 1000
+/** Concurrent look-ups, each of which may wait for an unresponsive facilitator. */
+const lookupsMax = 10
+const sweepIntervalMs = 60 * 60 * 1000
+const unpaidRetentionMs = 30 * 24 * 60 * 60 * 1000
 
-/** Looks at every payment that somebody has to look at again, until nothing more can happen to it by itself. */
-export class PaymentWatch implements Disposable {
-  readonly #parts: WatchParts
+/** Reconciles every payment that is due, until its state is final. */
+export class PaymentReconciler implements Disposable {
+  readonly #parts: ReconcilerParts
   #timer: NodeJS.Timeout | undefined
   #running = false
-  #over = false
-  #removeAt = 0
-  readonly #underWay = new Set<string>()
+  #stopped = false
+  #nextSweepAt = 0
+  readonly #lookups = new Set<string>()
 
-  constructor(parts: WatchParts) {
+  constructor(parts: ReconcilerParts) {
     this.#parts = parts
   }
 
   /**
-   * What an earlier process left behind: claims without a verification are dropped, settlements without an answer become
-   * `unknown`, paid work that is not there is orphaned. To be called before anybody can pay, in a store that is ours alone.
+   * Recovers the rows of an earlier process: releases unverified claims, marks unfinished settlements as
+   * `unknown`, orphans paid tasks that do not exist. Call before accepting payments, and only when no other
+   * process uses the store.
    */
   async recover(): Promise<void> {
     for (const state of ['claimed', 'settling', 'spent'] as const)
-      for await (const record of this.#all(state)) await this.#look(record)
+      for await (const record of this.#all(state)) await this.#reconcile(record)
   }
 
   start(): void {
-    this.#timer = setInterval(() => void this.look(), this.#parts.everyMs ?? 1000)
+    this.#timer = setInterval(() => void this.reconcileDue(), this.#parts.intervalMs ?? 1000)
     this.#timer.unref()
-    void this.look()
+    void this.reconcileDue()
   }
 
-  /** One round; never rejects. */
-  async look(): Promise<void> {
+  /** Runs one round. Never rejects. */
+  async reconcileDue(): Promise<void> {
     if (this.#running) return
     this.#running = true
     try {
       const due = await this.#parts.ledger.store.listDuePayments(Date.now(), dueMax)
       for (const record of due) {
-        // Only a look-up waits for others; what is told by the store alone is done in its turn, however many of them hang.
-        if (record.state !== 'unknown') await this.#lookQuietly(record)
-        else if (this.#underWay.size < atOnce && !this.#underWay.has(record.id)) this.#begin(record)
+        // Only look-ups wait for the facilitator and run in the background; all other rows need the store
+        // alone.
+        if (record.state !== 'unknown') await this.#tryReconcile(record)
+        else if (this.#lookups.size < lookupsMax && !this.#lookups.has(record.id)) this.#startLookup(record)
       }
-      await this.#removeOld()
+      await this.#sweep()
     } catch (error) {
-      if (!this.#over) this.#parts.log.error({ err: error }, 'payments could not be looked at')
+      if (!this.#stopped) this.#parts.log.error({ err: error }, 'could not reconcile payments')
     } finally {
       this.#running = false
     }
   }
 
-  #begin(record: PaymentRecord): void {
-    this.#underWay.add(record.id)
-    void this.#lookQuietly(record).finally(() => this.#underWay.delete(record.id))
+  #startLookup(record: PaymentRecord): void {
+    this.#lookups.add(record.id)
+    void this.#tryReconcile(record).finally(() => this.#lookups.delete(record.id))
   }
 
   [Symbol.dispose](): void {
-    this.#over = true
+    this.#stopped = true
     clearInterval(this.#timer)
   }
 
-  async #lookQuietly(record: PaymentRecord): Promise<void> {
+  async #tryReconcile(record: PaymentRecord): Promise<void> {
     try {
-      await this.#look(record)
+      await this.#reconcile(record)
     } catch (error) {
-      if (!this.#over)
-        this.#parts.log.error({ err: error, payment_id: record.id }, 'payment could not be looked at')
+      if (!this.#stopped)
+        this.#parts.log.error({ err: error, payment_id: record.id }, 'could not reconcile payment')
     }
   }
 
-  async #look(record: PaymentRecord): Promise<void> {
+  async #reconcile(record: PaymentRecord): Promise<void> {
     const { ledger } = this.#parts
     switch (record.state) {
       case 'open':
@@ -105,45 +107,45 @@ export class PaymentWatch implements Disposable {
       case 'unknown':
         return this.#lookUp(record)
       case 'failed':
-        await this.#parts.work.failed(record)
-        await ledger.change(record, { kind: 'told' })
+        await this.#parts.tasks.onFailed(record)
+        await ledger.change(record, { kind: 'notified' })
         return
       case 'settled':
         await ledger.change(record, { kind: 'orphan', reason: 'unspent' })
         return
       case 'spent':
-        return this.#spent(record)
+        return this.#reconcileSpent(record)
       default:
     }
   }
 
-  /** Two look-ups at the same time would settle twice: one would be refused, and its gas lost. */
+  /** Two concurrent look-ups would settle twice: the second settlement would fail and waste its gas. */
   async #lookUp(record: PaymentRecord): Promise<void> {
     const { ledger, collector, shared } = this.#parts
-    const ours = shared ? await ledger.changeAlone(record, { kind: 'ask' }) : record
-    if (ours !== undefined) await collector.lookUp(ours)
+    const claimed = shared ? await ledger.changeIfUnmodified(record, { kind: 'start-lookup' }) : record
+    if (claimed !== undefined) await collector.lookUp(claimed)
   }
 
-  /** The task that it pays for has ended. */
-  async ended(id: string): Promise<void> {
+  /** Reconciles the payment of a task that has ended. */
+  async taskEnded(id: string): Promise<void> {
     const payment = await this.#parts.ledger.store.loadPayment(id)
-    if (payment?.state === 'spent') await this.#spent(payment)
-    // Its task was so late that it was taken for one that never came.
+    if (payment?.state === 'spent') await this.#reconcileSpent(payment)
+    // The payment was orphaned because its task was created late.
     if (payment?.state !== 'orphaned' || payment.reason !== noTask) return
-    if ((await this.#parts.work.look(payment)) === 'completed')
+    if ((await this.#parts.tasks.outcomeOf(payment)) === 'completed')
       await this.#parts.ledger.change(payment, { kind: 'earn' })
   }
 
-  /** Earned or orphaned where its task has ended; else it waits. */
-  async #spent(record: PaymentRecord): Promise<void> {
-    const { ledger, work } = this.#parts
-    const state = await work.look(record)
-    if (state === 'under way') {
-      await work.settled(record)
-      await ledger.change(record, { kind: 'wait' })
+  /** Marks the payment earned or orphaned if its task has ended; otherwise schedules the next check. */
+  async #reconcileSpent(record: PaymentRecord): Promise<void> {
+    const { ledger, tasks } = this.#parts
+    const state = await tasks.outcomeOf(record)
+    if (state === 'in progress') {
+      await tasks.onSettled(record)
+      await ledger.change(record, { kind: 'recheck' })
     } else if (state === 'completed') await ledger.change(record, { kind: 'earn' })
-    // A task that begins just now makes sure of its payment: one of the two is first.
-    else if (state === 'none') await ledger.changeAlone(record, { kind: 'orphan', reason: noTask })
+    // A task that starts at the same time confirms its payment, so only one of the two commits succeeds.
+    else if (state === 'none') await ledger.changeIfUnmodified(record, { kind: 'orphan', reason: noTask })
     else await ledger.change(record, { kind: 'orphan', reason: `task_${state}` })
   }
 
@@ -161,10 +163,10 @@ export class PaymentWatch implements Disposable {
     }
   }
 
-  async #removeOld(): Promise<void> {
-    if (Date.now() < this.#removeAt) return
-    this.#removeAt = Date.now() + removeEveryMs
-    const before = timestampOf((Date.now() - unpaidKeptMs) * 1000)
+  async #sweep(): Promise<void> {
+    if (Date.now() < this.#nextSweepAt) return
+    this.#nextSweepAt = Date.now() + sweepIntervalMs
+    const before = timestampOf((Date.now() - unpaidRetentionMs) * 1000)
     while ((await this.#parts.ledger.store.removeUnpaid(before, batch)) === batch);
   }
 }

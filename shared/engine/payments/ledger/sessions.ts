@@ -5,10 +5,10 @@ import { timestamp, timestampOf } from '@parley/wire/model/timestamp'
 import type { PaymentRecord, PaymentTerms } from '../../store/payment-store.ts'
 import { matchTerms, nonceKeyOf, requireTimely } from '../x402/match-terms.ts'
 import { PaymentRefused } from '../x402/payment-refused.ts'
-import type { Presented } from '../x402/presented-payment.ts'
+import type { PresentedPayment } from '../x402/presented-payment.ts'
 import type { Collector } from './collector.ts'
 import type { Ledger } from './ledger.ts'
-import { termsAlone } from './purchase.ts'
+import { storedTerms } from './purchase.ts'
 
 interface Parts {
   ledger: Ledger
@@ -19,14 +19,17 @@ interface Parts {
 /** `expiresAt` bounds the time for the payment (spec/payments.md#payment-session). */
 const payWithinMs = 15 * 60_000
 const waitMaxMs = 60_000
-/** Another process may decide. */
-const lookAgainMs = 1000
-/** Sessions that wait for their payment, of one caller and of all. */
+/** Polled, because another process may decide the payment. */
+const pollIntervalMs = 1000
+/** Maximum number of unpaid sessions, per owner and in total. */
 const openMax = { owner: 10_000, all: 100_000 }
 
 export type SessionStatus = PaymentSession['status']
 
-/** Paid by a person or a program, used by one later `message/send` (spec/payments.md#payment-session). */
+/**
+ * A payment made by a person or a program, and spent by one later `message/send`
+ * (spec/payments.md#payment-session).
+ */
 export class PaymentSessions {
   readonly #parts: Parts
 
@@ -34,12 +37,12 @@ export class PaymentSessions {
     this.#parts = parts
   }
 
-  /** @throws ParleyError TooManyRequests, Unavailable when too many wait for their payment */
+  /** @throws ParleyError TooManyRequests, Unavailable at the maximum number of unpaid sessions */
   async start(owner: string, terms: PaymentTerms): Promise<PaymentRecord> {
     const { ledger, sandbox } = this.#parts
     const open = await ledger.store.countOpen(owner)
-    if (open.owner >= openMax.owner) throw tooMany('TooManyRequests', openMax.owner)
-    if (open.all >= openMax.all) throw tooMany('Unavailable', openMax.all)
+    if (open.owner >= openMax.owner) throw tooManySessions('TooManyRequests', openMax.owner)
+    if (open.all >= openMax.all) throw tooManySessions('Unavailable', openMax.all)
     const at = timestamp()
     const expiresAt = Date.now() + payWithinMs
     const record: PaymentRecord = {
@@ -48,7 +51,7 @@ export class PaymentSessions {
       kind: 'session',
       state: 'open',
       version: 0,
-      terms: termsAlone(terms),
+      terms: storedTerms(terms),
       sandbox,
       captureToken: randomBytes(24).toString('base64url'),
       expiresAt,
@@ -61,44 +64,50 @@ export class PaymentSessions {
     return record
   }
 
-  /** @throws ParleyError NotFound: it is not there, or another's */
+  /** @throws ParleyError NotFound when the owner has no such session */
   async find(id: string, owner: string): Promise<PaymentRecord> {
     const found = await this.#parts.ledger.store.findPayment(id, owner)
     if (found?.kind !== 'session') throw sessionNotFound()
     return found
   }
 
-  /** Whoever knows the token of the capture address may see and pay the session. @throws ParleyError NotFound */
+  /**
+   * The token of the capture address is a capability: its holder may view and pay the session.
+   * @throws ParleyError NotFound
+   */
   async findByCapture(captureToken: string): Promise<PaymentRecord> {
     const found = await this.#parts.ledger.store.findByCapture(captureToken)
     if (found === undefined) throw sessionNotFound()
     return found
   }
 
-  /** As it is when it is decided, after 60 s, or when the caller leaves. @throws ParleyError NotFound */
+  /**
+   * Resolves when the session is decided, after 60 s, or when the signal aborts.
+   * @throws ParleyError NotFound
+   */
   async wait(id: string, owner: string, signal: AbortSignal): Promise<PaymentRecord> {
     const until = AbortSignal.any([signal, AbortSignal.timeout(waitMaxMs)])
     for (;;) {
       const record = await this.find(id, owner)
       if (statusOf(record) !== 'pending' || until.aborted) return record
-      // An open session ends by its time as well, with nobody changing it.
+      // An open session also expires without a change of its row.
       const endsAt = record.state === 'open' ? record.expiresAt : undefined
       const left = Math.max((endsAt ?? Infinity) - Date.now(), 1)
-      const soon = AbortSignal.timeout(Math.min(lookAgainMs, left))
-      await this.#parts.ledger.nextChange(id, AbortSignal.any([until, soon]))
+      const poll = AbortSignal.timeout(Math.min(pollIntervalMs, left))
+      await this.#parts.ledger.nextChange(id, AbortSignal.any([until, poll]))
     }
   }
 
   /**
-   * Pays the session with a signed transfer. Resolves with the session as it is when that is decided, or after 10 s.
-   * @throws PaymentRefused (nothing was taken; an open session can be paid still), ParleyError Unavailable
+   * Pays the session with a signed transfer. Resolves with the session when it is decided, or after 10 s.
+   * @throws PaymentRefused (no money was taken; an open session remains payable), ParleyError Unavailable
    */
-  async paySession(session: PaymentRecord, presented: Presented): Promise<PaymentRecord> {
+  async paySession(session: PaymentRecord, presented: PresentedPayment): Promise<PaymentRecord> {
     const { ledger, collector } = this.#parts
     if (presented.kind === 'session') throw new PaymentRefused('invalid_payload')
     const transfer = presented.transfer
     const nonceKey = nonceKeyOf(session.terms, transfer)
-    // The same payment again: its outcome is the answer.
+    // A repeated payment returns its outcome.
     if (session.nonceKey === nonceKey) return session
     const status = statusOf(session)
     if (status === 'expired') throw new PaymentRefused('payment_session_expired')
@@ -133,9 +142,9 @@ export function sessionOf(record: PaymentRecord, baseUrl: string): PaymentSessio
   }
 }
 
-function tooMany(error: 'TooManyRequests' | 'Unavailable', most: number): ParleyError {
+function tooManySessions(error: 'TooManyRequests' | 'Unavailable', max: number): ParleyError {
   return new ParleyError(error, {
-    message: `${most} payment sessions wait for their payment already`,
+    message: `${max} payment sessions wait for their payment already`,
     data: { reason: 'payment_sessions' },
     headers: { 'retry-after': '60' },
   })

@@ -1,8 +1,8 @@
 import type { PaymentTerms, SignedTransfer } from '../../store/payment-store.ts'
 import { PaymentRefused } from './payment-refused.ts'
-import type { Presented } from './presented-payment.ts'
+import type { PresentedPayment } from './presented-payment.ts'
 
-type PresentedTransfer = Extract<Presented, { kind: 'transfer' }>
+type PresentedTransfer = Extract<PresentedPayment, { kind: 'transfer' }>
 
 /** A block may take as long; as the official packages have it. */
 const leftAtLeastSeconds = 6n

@@ -8,7 +8,7 @@ import { PaymentRefused } from './payment-refused.ts'
 import { networkOfVersion1 } from './version-1-networks.ts'
 
 /** What a caller shows as payment: a signed transfer, or the handle of a session. */
-export type Presented =
+export type PresentedPayment =
   | { kind: 'session'; sessionId: string }
   | { kind: 'transfer'; network: string; accepted?: Accepted; transfer: SignedTransfer }
 
@@ -51,10 +51,10 @@ const version1 = z.object({
  * `X-PAYMENT-SESSION`, or `message.metadata.payment_session_id` (spec/payments.md#session-handle).
  * @throws PaymentRefused when there is one that cannot be read
  */
-export function readPresented(
+export function readPresentedPayment(
   headers: Readonly<IncomingHttpHeaders>,
   metadata: Record<string, unknown> | undefined,
-): Presented | undefined {
+): PresentedPayment | undefined {
   const payment = headers['payment-signature'] ?? headers['x-payment']
   if (payment !== undefined) return readPayment(payment)
   const session = headers['x-payment-session'] ?? paymentSessionIdIn(metadata)
@@ -62,14 +62,14 @@ export function readPresented(
 }
 
 /** @throws PaymentRefused */
-function readPayment(header: unknown): Presented {
+function readPayment(header: unknown): PresentedPayment {
   if (typeof header !== 'string' || header.length > headerMaxChars)
     throw new PaymentRefused('invalid_payload')
   return readPayload(jsonOf(header.trim()))
 }
 
 /** A decoded payment, as it stands in a header or in a body. @throws PaymentRefused */
-export function readPayload(given: unknown): Presented {
+export function readPayload(given: unknown): PresentedPayment {
   if (typeof given !== 'object' || given === null) throw new PaymentRefused('invalid_payload')
   const fields = given as Record<string, unknown>
   const sessionId = readSessionId(fields)
@@ -98,7 +98,7 @@ function parsed<T extends z.ZodType>(schema: T, given: unknown): z.output<T> {
   return read.data
 }
 
-function sessionOf(given: unknown): Presented {
+function sessionOf(given: unknown): PresentedPayment {
   if (typeof given !== 'string' || given.length === 0 || given.length > 100)
     throw new PaymentRefused('payment_session_not_found')
   return { kind: 'session', sessionId: given.toLowerCase() }

@@ -1,6 +1,6 @@
 import type { Log } from '@parley/kit/process/log'
 import { isTerminal, type Part } from '@parley/wire/model/task'
-import type { PaidWork } from '../payments/ledger/paid-work.ts'
+import type { PaidTasks } from '../payments/ledger/paid-tasks.ts'
 import type { Scheduler } from '../queue/scheduler.ts'
 import type { PaymentRecord } from '../store/payment-store.ts'
 import type { TaskRecord } from '../store/store.ts'
@@ -18,7 +18,7 @@ interface Parts {
 }
 
 /** The tasks, as the payments know them. */
-export function workPaidFor({ engine, scheduler, log, prompt }: Parts): PaidWork {
+export function paidTasks({ engine, scheduler, log, prompt }: Parts): PaidTasks {
   /** The task that waits for the payment. */
   const held = async ({ id, taskId }: PaymentRecord) => {
     const task = taskId === undefined ? undefined : await engine.store.loadTask(taskId)
@@ -33,11 +33,11 @@ export function workPaidFor({ engine, scheduler, log, prompt }: Parts): PaidWork
     return (await draft.commit()) ? draft.record : undefined
   }
   return {
-    async settled(payment) {
+    async onSettled(payment) {
       const task = await change(payment, () => ({ kind: 'paid' }))
       if (task !== undefined) scheduler.enqueue({ taskId: task.id, version: task.version, owner: task.owner })
     },
-    async failed(payment) {
+    async onFailed(payment) {
       const reason = `The payment failed: ${payment.reason ?? 'it was not settled'}.`
       const task = await change(payment, (now) => {
         if (now.asked === undefined) return failed(now, reason)
@@ -46,13 +46,13 @@ export function workPaidFor({ engine, scheduler, log, prompt }: Parts): PaidWork
         return { kind: 'pause', state: 'payment-required', message, dueAt, workedMs: 0, asked: now.asked }
       })
       if (task !== undefined)
-        log.info({ task_id: task.id, payment_id: payment.id }, 'a task waited in vain for its payment')
+        log.info({ task_id: task.id, payment_id: payment.id }, 'the payment of a waiting task failed')
     },
-    async look({ id, taskId }) {
+    async outcomeOf({ id, taskId }) {
       const task = taskId === undefined ? undefined : await engine.store.loadTask(taskId)
       if (task?.payments?.includes(id) !== true) return 'none'
       const { state } = task.status
-      return isTerminal(state) ? state : 'under way'
+      return isTerminal(state) ? state : 'in progress'
     },
   }
 }
