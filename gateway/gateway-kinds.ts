@@ -5,18 +5,18 @@ import type { Lesson } from '@parley/negotiation/score/lesson'
 import { gatewayMigrations } from './gateway-state.ts'
 import { oauthDocument, oauthIndexes } from './oauth/oauth-mongodb.ts'
 import type { AgentEntry } from './registry/entry.ts'
-import { registryDocument, registryIndexes } from './registry/registry-mongodb.ts'
+import { registryDocument, registryIndexes } from './registry/store/mongodb/registry.ts'
 import {
   decisionDocument,
   type RouteAgentDocument,
   routeDocument,
   routingIndexes,
-} from './routing/store/routing-mongodb.ts'
-import { routeColumns, routeOf } from './routing/store/routing-sqlite.ts'
+} from './routing/store/mongodb/routing.ts'
+import type { TrainingExampleDocument } from './routing/store/mongodb/training-examples.ts'
 import type { DecisionRecord } from './routing/store/routing-store.ts'
-import type { TrainingExampleDocument } from './routing/store/training-examples-mongodb.ts'
+import { routeColumns, routeOf } from './routing/store/sqlite/routing.ts'
 import { type ClaimDocument, claimKey, claimsIndexes } from './store/claims-mongodb.ts'
-import { gatewaySchema, gatewayScope } from './store/gateway-mongodb.ts'
+import { gatewaySchema, gatewayScope } from './store/mongodb/database.ts'
 
 const scope = { agent_id: gatewayScope }
 

@@ -1,9 +1,9 @@
 import type { GatewayState } from './gateway-state.ts'
 import { mongodbOAuthStore, oauthIndexes } from './oauth/oauth-mongodb.ts'
-import { mongodbRegistryStore, registryIndexes } from './registry/registry-mongodb.ts'
-import { mongodbRoutingStore, routingIndexes } from './routing/store/routing-mongodb.ts'
+import { mongodbRegistryStore, registryIndexes } from './registry/store/mongodb/registry.ts'
+import { mongodbRoutingStore, routingIndexes } from './routing/store/mongodb/routing.ts'
 import { claimsIndexes, mongodbClaims } from './store/claims-mongodb.ts'
-import { openGatewayMongodb } from './store/gateway-mongodb.ts'
+import { openGatewayMongodb } from './store/mongodb/database.ts'
 
 /** State shared by all gateways of a deployment. @throws DatabaseRefused */
 export async function openSharedState(url: string): Promise<GatewayState> {

@@ -9,7 +9,7 @@ import { ParleyError } from '@parley/wire/errors'
 import { Agent } from 'undici'
 import { afterEach, beforeEach, expect, test } from 'vitest'
 import { Registry } from '../registry/registry.ts'
-import { registryMigrations, SqliteRegistryStore } from '../registry/registry-sqlite.ts'
+import { registryMigrations, SqliteRegistryStore } from '../registry/store/sqlite/registry.ts'
 import { LeaseKeeper } from './lease-keeper.ts'
 import { probeAgent, readJson } from './probe.ts'
 

@@ -5,7 +5,7 @@ import { openDatabase, type SqliteDatabase } from '@parley/kit/database/sqlite/d
 import { makeLog } from '@parley/kit/process/log'
 import { afterEach, beforeEach, expect, test } from 'vitest'
 import { Registry } from '../registry/registry.ts'
-import { registryMigrations, SqliteRegistryStore } from '../registry/registry-sqlite.ts'
+import { registryMigrations, SqliteRegistryStore } from '../registry/store/sqlite/registry.ts'
 import { LeaseKeeper } from './lease-keeper.ts'
 import { OutlierDetector } from './outlier-detector.ts'
 

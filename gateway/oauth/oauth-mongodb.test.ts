@@ -1,6 +1,6 @@
 import { hasMongodb, type MongodbServer, startMongodb } from '@parley/tools/testing/mongodb-server'
 import { afterAll, afterEach, beforeAll, describe } from 'vitest'
-import { openGatewayMongodb } from '../store/gateway-mongodb.ts'
+import { openGatewayMongodb } from '../store/mongodb/database.ts'
 import { mongodbOAuthStore, oauthIndexes } from './oauth-mongodb.ts'
 import { oauthStoreCases } from './oauth-store.cases.ts'
 

@@ -2,7 +2,7 @@ import { hashOf, keyText } from '@parley/kit/database/keys'
 import { isDuplicate } from '@parley/kit/database/mongodb/database'
 import type { Index } from '@parley/kit/database/mongodb/schema'
 import { untilDone } from '@parley/kit/database/retry'
-import { type GatewayMongodb, gatewayScope } from '../store/gateway-mongodb.ts'
+import { type GatewayMongodb, gatewayScope } from '../store/mongodb/database.ts'
 import type { OAuthEntry, OAuthStore } from './oauth-store.ts'
 
 export const oauthIndexes: Record<string, Index[]> = {

@@ -6,7 +6,7 @@ import { afterEach, beforeEach, expect, test } from 'vitest'
 import type { Announcement } from './entry.ts'
 import { Registry } from './registry.ts'
 import type { RegistryOptions } from './registry-options.ts'
-import { registryMigrations, SqliteRegistryStore } from './registry-sqlite.ts'
+import { registryMigrations, SqliteRegistryStore } from './store/sqlite/registry.ts'
 
 let folder: string
 let stack: AsyncDisposableStack

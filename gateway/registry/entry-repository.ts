@@ -2,7 +2,7 @@ import { setTimeout as pause } from 'node:timers/promises'
 import { unavailable } from '@parley/kit/database/errors'
 import type { AgentEntry } from './entry.ts'
 import { EntryIndex } from './entry-index.ts'
-import { EntryChanged, type RegistryStore, type Signs, type StoredEntry } from './store.ts'
+import { EntryChanged, type RegistryStore, type Signs, type StoredEntry } from './store/registry-store.ts'
 
 /** Enough for many gateways that change the same entry concurrently. */
 const attemptsMax = 20

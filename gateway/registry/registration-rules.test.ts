@@ -6,7 +6,7 @@ import { afterEach, beforeEach, expect, test } from 'vitest'
 import type { Announcement } from './entry.ts'
 import { Registry } from './registry.ts'
 import type { RegistryOptions } from './registry-options.ts'
-import { registryMigrations, SqliteRegistryStore } from './registry-sqlite.ts'
+import { registryMigrations, SqliteRegistryStore } from './store/sqlite/registry.ts'
 
 const did = 'did:parley:alice:agent:11111111-2222-4333-8444-555555555555'
 const other = 'did:parley:bob:agent:99999999-2222-4333-8444-555555555555'

@@ -7,8 +7,8 @@ import { readCard } from './card.ts'
 import type { AgentEntry, Announcement } from './entry.ts'
 import { EntryIndex } from './entry-index.ts'
 import { Registry } from './registry.ts'
-import { registryMigrations, SqliteRegistryStore } from './registry-sqlite.ts'
 import { slugOf } from './slug.ts'
+import { registryMigrations, SqliteRegistryStore } from './store/sqlite/registry.ts'
 
 const did = (id: string) => `did:parley:alice:agent:${id}`
 const uuid = '11111111-2222-4333-8444-555555555555'

@@ -26,7 +26,7 @@ import {
   slugTakenError,
 } from './same-agent.ts'
 import { idOfKey, slugOf } from './slug.ts'
-import type { RegistryStore } from './store.ts'
+import type { RegistryStore } from './store/registry-store.ts'
 
 /**
  * The registered agents. Reads are served from memory. Identity and admission are durable when the promise resolves;

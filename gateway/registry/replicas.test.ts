@@ -6,7 +6,7 @@ import { openDatabase, type SqliteDatabase } from '@parley/kit/database/sqlite/d
 import { afterEach, beforeEach, expect, test } from 'vitest'
 import type { Announcement } from './entry.ts'
 import { Registry } from './registry.ts'
-import { registryMigrations, SqliteRegistryStore } from './registry-sqlite.ts'
+import { registryMigrations, SqliteRegistryStore } from './store/sqlite/registry.ts'
 
 const did = 'did:parley:alice:agent:11111111-2222-4333-8444-555555555555'
 const announcement: Announcement = {

@@ -2,7 +2,7 @@ import { keyText } from '@parley/kit/database/keys'
 import { isDuplicate } from '@parley/kit/database/mongodb/database'
 import type { Index } from '@parley/kit/database/mongodb/schema'
 import type { Claims } from './claims.ts'
-import { type GatewayMongodb, gatewayScope } from './gateway-mongodb.ts'
+import { type GatewayMongodb, gatewayScope } from './mongodb/database.ts'
 
 export interface ClaimDocument {
   _id: string

@@ -7,7 +7,7 @@ import { afterAll, afterEach, beforeAll, describe } from 'vitest'
 import { claimsCases } from './claims.cases.ts'
 import { claimsIndexes, mongodbClaims } from './claims-mongodb.ts'
 import { claimsMigrations, sqliteClaims } from './claims-sqlite.ts'
-import { openGatewayMongodb } from './gateway-mongodb.ts'
+import { openGatewayMongodb } from './mongodb/database.ts'
 
 const close: (() => Promise<unknown>)[] = []
 afterEach(async () => {

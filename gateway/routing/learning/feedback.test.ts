@@ -7,8 +7,8 @@ import { AgentIndex } from '@parley/negotiation/index/agent-index'
 import { lessonWords } from '@parley/negotiation/score/learning'
 import type { Lesson } from '@parley/negotiation/score/lesson'
 import { afterEach, beforeEach, expect, test } from 'vitest'
-import { routingMigrations, SqliteRoutingStore } from '../store/routing-sqlite.ts'
 import type { Route } from '../store/routing-store.ts'
+import { routingMigrations, SqliteRoutingStore } from '../store/sqlite/routing.ts'
 import { FeedbackRecorder } from './feedback.ts'
 
 let folder: string

@@ -4,7 +4,7 @@ import path from 'node:path'
 import { openDatabase } from '@parley/kit/database/sqlite/database'
 import { makeLog } from '@parley/kit/process/log'
 import { afterEach, beforeEach, expect, test } from 'vitest'
-import { routingMigrations, SqliteRoutingStore } from '../store/routing-sqlite.ts'
+import { routingMigrations, SqliteRoutingStore } from '../store/sqlite/routing.ts'
 import { DecisionLog } from './decisions.ts'
 
 let folder = ''

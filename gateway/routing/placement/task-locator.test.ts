@@ -6,8 +6,8 @@ import { openDatabase } from '@parley/kit/database/sqlite/database'
 import { Agent } from 'undici'
 import { afterEach, beforeEach, expect, test } from 'vitest'
 import { agent, bearer, gateway, gatewayForEachTest, saying } from '../../testing.ts'
-import { routingMigrations, SqliteRoutingStore } from '../store/routing-sqlite.ts'
 import type { Claim, Route } from '../store/routing-store.ts'
+import { routingMigrations, SqliteRoutingStore } from '../store/sqlite/routing.ts'
 import { TaskLocator, type TaskLocatorOptions } from './task-locator.ts'
 
 gatewayForEachTest({ REGISTRY_ALLOWED_HOSTS: '127.0.0.1' })

@@ -5,7 +5,7 @@ import { openDatabase } from '@parley/kit/database/sqlite/database'
 import { makeLog } from '@parley/kit/process/log'
 import { expect, test } from 'vitest'
 import { Retention } from './retention.ts'
-import { routingMigrations, SqliteRoutingStore } from './routing-sqlite.ts'
+import { routingMigrations, SqliteRoutingStore } from './sqlite/routing.ts'
 
 test('a round removes all that is old, however much it is', async () => {
   const folder = await mkdtemp(path.join(os.tmpdir(), 'parley-clean-'))

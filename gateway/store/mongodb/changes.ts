@@ -1,6 +1,6 @@
 import { randomUUID } from 'node:crypto'
 import type { Collection, Filter } from 'mongodb'
-import { gatewayScope } from './gateway-mongodb.ts'
+import { gatewayScope } from './database.ts'
 
 /** What a document has whose changes other gateways hear of; its index is `{ agent_id: 1, changed_at: 1 }`. */
 export interface Changing {

@@ -3,12 +3,12 @@ import { keyText } from '@parley/kit/database/keys'
 import { isConflict, isDuplicate } from '@parley/kit/database/mongodb/database'
 import type { Index } from '@parley/kit/database/mongodb/schema'
 import { type Collection, Long } from 'mongodb'
-import { Changes, type Changing, changed } from '../store/changes-mongodb.ts'
-import { type GatewayMongodb, gatewayScope } from '../store/gateway-mongodb.ts'
-import type { AgentEntry, Load, Replica } from './entry.ts'
-import { withReplicas } from './replicas.ts'
-import { isUuid } from './slug.ts'
-import { EntryChanged, type RegistryStore, type Signs, type StoredEntry } from './store.ts'
+import { Changes, type Changing, changed } from '../../../store/mongodb/changes.ts'
+import { type GatewayMongodb, gatewayScope } from '../../../store/mongodb/database.ts'
+import type { AgentEntry, Load, Replica } from '../../entry.ts'
+import { withReplicas } from '../../replicas.ts'
+import { isUuid } from '../../slug.ts'
+import { EntryChanged, type RegistryStore, type Signs, type StoredEntry } from '../registry-store.ts'
 
 export const registryIndexes: Record<string, Index[]> = {
   registry_agents: [

@@ -1,9 +1,9 @@
 import type { Collection, Filter } from 'mongodb'
-import { type GatewayMongodb, gatewayScope } from '../../store/gateway-mongodb.ts'
-import { type DecisionBounds, holdersMax, surplusOf } from './decision-quotas.ts'
-import type { DecisionDocument, RouteAgentDocument, RouteDocument } from './routing-mongodb.ts'
-import type { RoutingStore } from './routing-store.ts'
-import type { TrainingExampleDocument } from './training-examples-mongodb.ts'
+import { type GatewayMongodb, gatewayScope } from '../../../store/mongodb/database.ts'
+import { type DecisionBounds, holdersMax, surplusOf } from '../decision-quotas.ts'
+import type { RoutingStore } from '../routing-store.ts'
+import type { DecisionDocument, RouteAgentDocument, RouteDocument } from './routing.ts'
+import type { TrainingExampleDocument } from './training-examples.ts'
 
 interface Old {
   _id: string

@@ -3,8 +3,8 @@ import { isDuplicate } from '@parley/kit/database/mongodb/database'
 import type { Index } from '@parley/kit/database/mongodb/schema'
 import { untilDone } from '@parley/kit/database/retry'
 import type { Lesson } from '@parley/negotiation/score/lesson'
-import { Changes, type Changing, changed } from '../../store/changes-mongodb.ts'
-import { type GatewayMongodb, gatewayScope } from '../../store/gateway-mongodb.ts'
+import { Changes, type Changing, changed } from '../../../store/mongodb/changes.ts'
+import { type GatewayMongodb, gatewayScope } from '../../../store/mongodb/database.ts'
 
 export const trainingExampleIndexes: Record<string, Index[]> = {
   lessons: [

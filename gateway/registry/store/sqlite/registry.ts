@@ -1,6 +1,6 @@
 import type { SqliteDatabase } from '@parley/kit/database/sqlite/database'
-import type { AgentEntry } from './entry.ts'
-import type { RegistryStore, Signs, StoredEntry } from './store.ts'
+import type { AgentEntry } from '../../entry.ts'
+import type { RegistryStore, Signs, StoredEntry } from '../registry-store.ts'
 
 /** Each entry brings the schema one step forward; entries are added, never changed. */
 export const registryMigrations: readonly [string] = [

@@ -3,8 +3,8 @@ import os from 'node:os'
 import path from 'node:path'
 import { openDatabase } from '@parley/kit/database/sqlite/database'
 import { afterEach } from 'vitest'
-import { routingMigrations, SqliteRoutingStore } from './routing-sqlite.ts'
-import { routingStoreCases } from './routing-store.cases.ts'
+import { routingStoreCases } from '../routing-store.cases.ts'
+import { routingMigrations, SqliteRoutingStore } from './routing.ts'
 
 const close: (() => Promise<unknown>)[] = []
 afterEach(async () => {

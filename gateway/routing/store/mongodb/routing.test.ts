@@ -1,9 +1,9 @@
 import { hasMongodb, type MongodbServer, startMongodb } from '@parley/tools/testing/mongodb-server'
 import { afterAll, afterEach, beforeAll, describe, expect, test } from 'vitest'
-import { openGatewayMongodb } from '../../store/gateway-mongodb.ts'
-import type { DecisionBounds } from './decision-quotas.ts'
-import { mongodbRoutingStore, routingIndexes } from './routing-mongodb.ts'
-import { routingStoreCases } from './routing-store.cases.ts'
+import { openGatewayMongodb } from '../../../store/mongodb/database.ts'
+import type { DecisionBounds } from '../decision-quotas.ts'
+import { routingStoreCases } from '../routing-store.cases.ts'
+import { mongodbRoutingStore, routingIndexes } from './routing.ts'
 
 describe.skipIf(!hasMongodb)('on a MongoDB-compatible server (needs mongod)', () => {
   let server: MongodbServer

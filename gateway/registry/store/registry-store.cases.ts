@@ -1,8 +1,8 @@
 import { randomUUID } from 'node:crypto'
 import { timestamp } from '@parley/wire/model/timestamp'
 import { beforeEach, describe, expect, test } from 'vitest'
-import type { AgentEntry } from './entry.ts'
-import type { RegistryStore } from './store.ts'
+import type { AgentEntry } from '../entry.ts'
+import type { RegistryStore } from './registry-store.ts'
 
 /** An entry with all optional fields. */
 export function sampleEntry(more: Partial<AgentEntry> = {}): AgentEntry {

@@ -1,13 +1,13 @@
 import { randomUUID } from 'node:crypto'
 import { hasMongodb, type MongodbServer, startMongodb } from '@parley/tools/testing/mongodb-server'
 import { afterAll, afterEach, beforeAll, describe, expect, test } from 'vitest'
-import { openGatewayMongodb } from '../store/gateway-mongodb.ts'
-import type { Announcement } from './entry.ts'
-import { Registry } from './registry.ts'
-import { mongodbRegistryStore, registryIndexes } from './registry-mongodb.ts'
-import type { RegistryOptions } from './registry-options.ts'
-import { registryStoreCases } from './registry-store.cases.ts'
-import { EntryChanged } from './store.ts'
+import { openGatewayMongodb } from '../../../store/mongodb/database.ts'
+import type { Announcement } from '../../entry.ts'
+import { Registry } from '../../registry.ts'
+import type { RegistryOptions } from '../../registry-options.ts'
+import { registryStoreCases } from '../registry-store.cases.ts'
+import { EntryChanged } from '../registry-store.ts'
+import { mongodbRegistryStore, registryIndexes } from './registry.ts'
 
 const all = <T>(count: number, run: (index: number) => Promise<T>) =>
   Promise.allSettled(Array.from({ length: count }, (_, index) => run(index)))

@@ -1,4 +1,4 @@
-import type { AgentEntry } from './entry.ts'
+import type { AgentEntry } from '../entry.ts'
 
 /** A stored entry. */
 export interface StoredEntry {

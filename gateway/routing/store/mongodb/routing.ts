@@ -4,11 +4,11 @@ import { insertUnlessThere, isDuplicate } from '@parley/kit/database/mongodb/dat
 import type { Index } from '@parley/kit/database/mongodb/schema'
 import { untilDone } from '@parley/kit/database/retry'
 import { Binary, type Collection } from 'mongodb'
-import { type GatewayMongodb, gatewayScope } from '../../store/gateway-mongodb.ts'
-import { type DecisionBounds, decisionBounds } from './decision-quotas.ts'
-import { removeOldRouting } from './retention-mongodb.ts'
-import type { DecisionRecord, Route, RouteKind, RoutingStore } from './routing-store.ts'
-import { mongodbTrainingExamples, trainingExampleIndexes } from './training-examples-mongodb.ts'
+import { type GatewayMongodb, gatewayScope } from '../../../store/mongodb/database.ts'
+import { type DecisionBounds, decisionBounds } from '../decision-quotas.ts'
+import type { DecisionRecord, Route, RouteKind, RoutingStore } from '../routing-store.ts'
+import { removeOldRouting } from './retention.ts'
+import { mongodbTrainingExamples, trainingExampleIndexes } from './training-examples.ts'
 
 export const routingIndexes: Record<string, Index[]> = {
   routes: [

@@ -7,8 +7,8 @@ import {
   type HolderCount,
   holdersMax,
   surplusOf,
-} from './decision-quotas.ts'
-import type { DecisionRecord, Route, RouteKind, RoutingStore } from './routing-store.ts'
+} from '../decision-quotas.ts'
+import type { DecisionRecord, Route, RouteKind, RoutingStore } from '../routing-store.ts'
 
 /** Steps of the schema; added, never changed. */
 export const routingMigrations: readonly [string, string, string] = [

@@ -3,8 +3,8 @@ import os from 'node:os'
 import path from 'node:path'
 import { openDatabase } from '@parley/kit/database/sqlite/database'
 import { afterEach } from 'vitest'
-import { registryMigrations, SqliteRegistryStore } from './registry-sqlite.ts'
-import { registryStoreCases } from './registry-store.cases.ts'
+import { registryStoreCases } from '../registry-store.cases.ts'
+import { registryMigrations, SqliteRegistryStore } from './registry.ts'
 
 const close: (() => Promise<unknown>)[] = []
 afterEach(async () => {
