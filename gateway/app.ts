@@ -65,7 +65,7 @@ export interface GatewayAppOptions {
   /** For tests. */
   supervisor?: Partial<SupervisorOptions>
   /** For tests. */
-  outside?: Partial<GuardedClientOptions>
+  guardedClient?: Partial<GuardedClientOptions>
 }
 
 /** A running gateway. Disposing it stops its agents first, then the gateway. */
@@ -116,9 +116,9 @@ export async function startGatewayApp(options: GatewayAppOptions): Promise<Gatew
   const isTrusted = (clientId: string) => registry.isTrusted(clientId)
   const publicUrl = addresses.public
   const ownAddresses = [publicUrl, addresses.local]
-  const { outside } = options
+  const { guardedClient } = options
   const trust = stack.use(
-    startTrust({ config, secrets, registry, gatewayUrl: publicUrl, ownAddresses, outside }),
+    startTrust({ config, secrets, registry, gatewayUrl: publicUrl, ownAddresses, guardedClient }),
   )
   const { keysOf } = trust
   const oauth = stack.use(await startOAuth({ config, secrets, state, addresses, log, isTrusted, keysOf }))
@@ -265,7 +265,7 @@ function addRoutes(app: FastifyInstance, parts: Parts): FailingChecks {
     signatures: parts.state.signatures,
     checks: (credentials) => limits?.trust(credentials.replace(/^bearer +/i, ''), true),
   })
-  const { identity, proofOf, joining } = trust
+  const { identity, proofOf, registration } = trust
   addIdentityRoute(app, identity)
   addDidRoutes(app, trust.resolve)
   addRegistryRoutes(app, {
@@ -277,7 +277,7 @@ function addRoutes(app: FastifyInstance, parts: Parts): FailingChecks {
   })
   addNegotiationRoutes(app, { ...parts.routing, authenticator })
   addRpcRoutes(app, { router: parts.routing.router(authenticator, parts.answers), log: parts.log })
-  addRegistrationRoutes(app, { registry, authenticator, gatewayUrl, proofOf, joining })
+  addRegistrationRoutes(app, { registry, authenticator, gatewayUrl, proofOf, registration })
   addDiscoveryRoutes(app, registry, { version, gatewayUrl, did: identity?.did })
   return addHealthRoute(app, healthOptions(parts))
 }

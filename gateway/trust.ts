@@ -1,6 +1,6 @@
-import type { DidDocument } from '@parley/kit/did/document'
 import { gatewayIdentity, type Identity, signingKeyId } from '@parley/kit/did/identity'
 import { Voucher } from '@parley/kit/did/vouch'
+import { jsonObjectOf } from '@parley/wire/model/json-text'
 import type { JsonObject } from '@parley/wire/model/task'
 import type { Agent } from 'undici'
 import type { GatewayConfig, GatewaySecrets } from './config.ts'
@@ -21,7 +21,7 @@ export interface TrustOptions {
   /** All URLs of the gateway. */
   ownAddresses: readonly string[]
   /** For tests: custom resolver, certificates and time limits. */
-  outside: Partial<GuardedClientOptions> | undefined
+  guardedClient: Partial<GuardedClientOptions> | undefined
 }
 
 /** The gateway's identity and proofs, DID resolution, and registration of external agents. */
@@ -29,8 +29,8 @@ export interface Trust extends AsyncDisposable {
   /** Undefined without the SERVICE_GATEWAY_* settings. */
   identity: Identity | undefined
   proofOf: ProofOf
-  joining: AgentRegistration
-  resolve: (did: string) => Promise<DidDocument | undefined>
+  registration: AgentRegistration
+  resolve: (did: string) => Promise<JsonObject | undefined>
   /** The Ed25519 keys that authenticate a DID; empty if it cannot be resolved. */
   keysOf: (did: string) => Promise<readonly string[]>
   /** Connections to external agents. */
@@ -38,18 +38,19 @@ export interface Trust extends AsyncDisposable {
 }
 
 export function startTrust(options: TrustOptions): Trust {
-  const { config, secrets, registry, gatewayUrl, ownAddresses, outside: more } = options
+  const { config, secrets, registry, gatewayUrl, ownAddresses, guardedClient: guardOptions } = options
   const settings = secrets.identity
   const identity = settings && gatewayIdentity(settings)
   const voucher =
     settings &&
     identity &&
     new Voucher({ did: identity.did, seed: settings.seed, kid: signingKeyId(identity) })
-  const guard = { allowed: config.registryAllowedHosts, ...more }
-  const outside = new GuardedClient(guard)
+  const guard = { allowed: config.registryAllowedHosts, ...guardOptions }
+  const client = new GuardedClient(guard)
   const upstream = createExternalUpstream(guard)
+  const gatewayDocument = identity && jsonObjectOf(JSON.stringify(identity.document))
   const own = (did: string) => {
-    if (did === identity?.did) return identity.document as unknown as JsonObject
+    if (did === identity?.did) return gatewayDocument
     // Documents of other methods are resolved by their method; the registry's copy may be outdated.
     if (did.startsWith('did:parley:')) return registry.find(did)?.document
     if (!did.startsWith('did:bindu:')) return undefined
@@ -57,10 +58,13 @@ export function startTrust(options: TrustOptions): Trust {
     const entry = registry.find(did)
     return entry?.admitted === true ? entry.document : undefined
   }
-  const documents = new DidDocuments({ own, outside: (url) => outside.getObject(url, 'The DID document') })
-  const joining = new AgentRegistration({
+  const documents = new DidDocuments({
+    own,
+    readExternal: (url) => client.getObject(url, 'The DID document'),
+  })
+  const registration = new AgentRegistration({
     registry,
-    outside,
+    client,
     gatewayUrl,
     own: { addresses: ownAddresses, did: identity?.did },
     open: config.registryOpen,
@@ -69,8 +73,8 @@ export function startTrust(options: TrustOptions): Trust {
   return {
     identity,
     proofOf: entryProofs(voucher, gatewayUrl),
-    joining,
-    resolve: async (did) => (await documents.resolve(did)) as DidDocument | undefined,
+    registration,
+    resolve: (did) => documents.resolve(did),
     keysOf: async (did) => {
       const document = await documents.resolve(did)
       return (document && documentKeys(document, did)) ?? []
@@ -78,7 +82,7 @@ export function startTrust(options: TrustOptions): Trust {
     upstream,
     [Symbol.asyncDispose]: async () => {
       await upstream.destroy()
-      await outside[Symbol.asyncDispose]()
+      await client[Symbol.asyncDispose]()
     },
   }
 }

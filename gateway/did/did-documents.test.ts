@@ -9,7 +9,7 @@ function documents(outside: Record<string, JsonObject | 'silence'> = {}, options
   const asked: string[] = []
   const made = new DidDocuments({
     own: (did) => (did === own ? { id: own } : undefined),
-    outside: async (url) => {
+    readExternal: async (url) => {
       asked.push(url)
       const found = outside[url]
       if (found === 'silence') await new Promise((resolve) => setTimeout(resolve, 20))
@@ -26,7 +26,7 @@ test.each([
   ['example.com%3A8443', 'https://example.com:8443/.well-known/did.json'],
   ['example.com:user:alice', 'https://example.com/user/alice/did.json'],
   ['example.com%3a8443:a.b', 'https://example.com:8443/a.b/did.json'],
-  // Read by the guard, which refuses them.
+  // Refused later by the guard.
   ['127.0.0.1', 'https://127.0.0.1/.well-known/did.json'],
   ['example.com%2Fetc', undefined],
   ['example.com%40evil.example', undefined],
@@ -43,13 +43,13 @@ test.each([
   expect(didWebUrl(id)).toBe(url)
 })
 
-test('our own documents are not asked for outside', async () => {
+test('own documents are not looked up externally', async () => {
   const { resolve, asked } = documents()
   expect(await resolve(own)).toEqual({ id: own })
   expect(asked).toEqual([])
 })
 
-test('did:key is made of the DID itself', async () => {
+test('did:key is derived from the DID', async () => {
   const did = 'did:key:z6MktvqCyLxTsXUH1tUZncNdVeEZ7hNh7npPRbUU27GTrYb8'
   expect(await documents().resolve(did)).toMatchObject({
     id: did,
@@ -59,7 +59,7 @@ test('did:key is made of the DID itself', async () => {
   })
 })
 
-test('did:web is read where it says, once for all who ask at the same time, and kept', async () => {
+test('did:web is read from its URL, once for concurrent requests, and cached', async () => {
   const document = { id: 'did:web:example.com' }
   const { resolve, asked } = documents({ 'https://example.com/.well-known/did.json': document })
   const all = await Promise.all([1, 2, 3].map(() => resolve('did:web:example.com')))
@@ -68,7 +68,7 @@ test('did:web is read where it says, once for all who ask at the same time, and 
   expect(asked).toEqual(['https://example.com/.well-known/did.json'])
 })
 
-test('what is kept is asked for again after its time', async () => {
+test('cached documents expire', async () => {
   const document = { id: 'did:web:example.com' }
   const outside = { 'https://example.com/.well-known/did.json': document }
   const { resolve, asked } = documents(outside, { keptMs: 0, missingKeptMs: 0 })
@@ -80,11 +80,15 @@ test('what is kept is asked for again after its time', async () => {
 })
 
 test.each<[string, string, JsonObject | undefined]>([
-  ['that nobody serves', 'did:web:example.com', undefined],
-  ['whose document is about another', 'did:web:example.com', { id: 'did:web:evil.example' }],
-  ['whose document is huge', 'did:web:example.com', { id: 'did:web:example.com', x: 'x'.repeat(70_000) }],
-  ['of an agent that we do not know', 'did:parley:bob:agent:1', undefined],
-  ['of a method that we do not know', 'did:ion:abc', undefined],
+  ['that is not found', 'did:web:example.com', undefined],
+  ['whose document has another id', 'did:web:example.com', { id: 'did:web:evil.example' }],
+  [
+    'whose document is too large',
+    'did:web:example.com',
+    { id: 'did:web:example.com', x: 'x'.repeat(70_000) },
+  ],
+  ['of an unknown agent', 'did:parley:bob:agent:1', undefined],
+  ['of an unsupported method', 'did:ion:abc', undefined],
 ])('a DID %s is not found', async (_what, did, document) => {
   const outside = document && { 'https://example.com/.well-known/did.json': document }
   expect(await documents(outside).resolve(did)).toBeUndefined()
@@ -114,12 +118,12 @@ test.each([
   await expect(documents().resolve(did)).rejects.toMatchObject({ code: -32602, status: 400 })
 })
 
-test('look-ups outside are bounded in number', async () => {
+test('concurrent external look-ups are limited', async () => {
   const outside = { 'https://a.example/.well-known/did.json': 'silence' as const }
-  const { resolve } = documents(outside, { underWayMax: 1 })
+  const { resolve } = documents(outside, { concurrentMax: 1 })
   const first = resolve('did:web:a.example')
   await expect(resolve('did:web:b.example')).rejects.toMatchObject({ code: -32042 })
-  // What needs no look outside is there all the same.
+  // Other DIDs are still resolved.
   const did = 'did:key:z6MkpTHR8VNsBxYAAWHut2Geadd9jSwuBV8xRoAnwWsdvktH'
   expect(await resolve(did)).toMatchObject({ id: did })
   await first

@@ -1,86 +1,93 @@
 import { RecentMap } from '@parley/kit/did/recent-map'
 import { ParleyError } from '@parley/wire/errors'
+import { jsonObjectOf } from '@parley/wire/model/json-text'
 import type { JsonObject } from '@parley/wire/model/task'
-import { type DIDResolver, parse, Resolver } from 'did-resolver'
-import { didWebResolver, type ReadExternal } from './did-web.ts'
+import { parse, Resolver } from 'did-resolver'
+import { didWebUrl, type ReadExternal, readDidWeb } from './did-web.ts'
 
 export interface DidDocumentsOptions {
-  /** Documents of our own: the gateway's, those of the registered agents. */
+  /** Returns the documents of the gateway and of registered agents. */
   own: (did: string) => JsonObject | undefined
-  outside: ReadExternal
-  /** How long a document from outside is kept. Default 60 s. */
+  readExternal: ReadExternal
+  /** How long an external document is cached. Default 60 s. */
   keptMs?: number
-  /** Default 10 s. */
+  /** How long a missing document is cached. Default 10 s. */
   missingKeptMs?: number
-  /** Default 200. */
+  /** Cached documents. Default 200. */
   keptMax?: number
-  /** Look-ups outside at the same time. Default 64. */
-  underWayMax?: number
+  /** Concurrent external look-ups. Default 64. */
+  concurrentMax?: number
 }
 
 const didMaxChars = 512
 
-/** Documents by DID: our own, and those of did:key and did:web, kept for a short time and asked for once at a time. */
+/** Resolves DIDs: own documents, did:key and did:web. External ones are cached, and concurrent look-ups are shared. */
 export class DidDocuments {
   readonly #options: DidDocumentsOptions
-  readonly #resolver: Resolver
-  readonly #kept: RecentMap<string, { document: JsonObject | undefined; until: number }>
-  readonly #underWay = new Map<string, Promise<JsonObject | undefined>>()
+  readonly #cache: RecentMap<string, { document: JsonObject | undefined; until: number }>
+  readonly #inProgress = new Map<string, Promise<JsonObject | undefined>>()
 
   constructor(options: DidDocumentsOptions) {
     this.#options = options
-    this.#kept = new RecentMap(options.keptMax ?? 200)
-    this.#resolver = new Resolver({ key: didKeyResolver, web: didWebResolver(options.outside) })
+    this.#cache = new RecentMap(options.keptMax ?? 200)
   }
 
   /**
-   * Undefined: nobody we know, or a method that we do not.
-   * @throws ParleyError InvalidParams for what is no DID, Unavailable when too many are being looked up
+   * Returns undefined for an unknown DID or an unsupported method.
+   * @throws ParleyError InvalidParams for a malformed DID, Unavailable when too many look-ups are in progress
    */
   async resolve(did: string): Promise<JsonObject | undefined> {
-    if (did.length > didMaxChars) throw malformed(`must have at most ${didMaxChars} characters`)
+    if (did.length > didMaxChars) throw malformedError(`must have at most ${didMaxChars} characters`)
     const parsed = parse(did)
-    if (parsed === null || parsed.did !== did) throw malformed('is not a DID')
+    if (parsed === null || parsed.did !== did) throw malformedError('is not a DID')
     const own = this.#options.own(did)
     if (own !== undefined) return own
-    const kept = this.#kept.get(did)
-    if (kept !== undefined && kept.until > performance.now()) return kept.document
-    return this.#shared(did)
+    const cached = this.#cache.get(did)
+    if (cached !== undefined && cached.until > performance.now()) return cached.document
+    return this.#lookUpOnce(did)
   }
 
-  #shared(did: string): Promise<JsonObject | undefined> {
-    const shared = this.#underWay.get(did)
+  #lookUpOnce(did: string): Promise<JsonObject | undefined> {
+    const shared = this.#inProgress.get(did)
     if (shared !== undefined) return shared
-    // A did:key says its document itself: slow servers of others do not hold it up.
-    if (did.startsWith('did:web:') && this.#underWay.size >= (this.#options.underWayMax ?? 64)) throw busy()
-    const asked = this.#ask(did).finally(() => this.#underWay.delete(did))
-    this.#underWay.set(did, asked)
-    return asked
+    // A did:key contains its document, so slow servers do not affect it.
+    if (did.startsWith('did:web:') && this.#inProgress.size >= (this.#options.concurrentMax ?? 64))
+      throw busyError()
+    const lookUp = this.#lookUp(did).finally(() => this.#inProgress.delete(did))
+    this.#inProgress.set(did, lookUp)
+    return lookUp
   }
 
-  async #ask(did: string): Promise<JsonObject | undefined> {
-    const { didDocument, didResolutionMetadata } = await this.#resolver.resolve(did)
-    if (didResolutionMetadata.error === 'invalidDid') throw malformed('is not a DID of its method')
-    const document = (didDocument ?? undefined) as JsonObject | undefined
+  async #lookUp(did: string): Promise<JsonObject | undefined> {
+    const document = await this.#read(did)
     const { keptMs = 60_000, missingKeptMs = 10_000 } = this.#options
     const keptFor = document === undefined ? missingKeptMs : keptMs
-    this.#kept.set(did, { document, until: performance.now() + keptFor })
+    this.#cache.set(did, { document, until: performance.now() + keptFor })
     return document
+  }
+
+  async #read(did: string): Promise<JsonObject | undefined> {
+    if (did.startsWith('did:key:')) return readDidKey(did)
+    if (!did.startsWith('did:web:')) return undefined
+    const url = didWebUrl(did.slice('did:web:'.length))
+    if (url === undefined) throw malformedError('is not a DID of its method')
+    return readDidWeb(did, url, this.#options.readExternal)
   }
 }
 
-/** Loaded when it is first needed: most gateways never see such a DID. */
-const didKeyResolver: DIDResolver = async (...asked) => {
+/** The resolver is loaded on first use, because most gateways never see a did:key. */
+async function readDidKey(did: string): Promise<JsonObject | undefined> {
   const { getResolver } = await import('key-did-resolver')
-  const { key } = getResolver() as unknown as { key: DIDResolver }
-  return key(...asked)
+  const { didDocument, didResolutionMetadata } = await new Resolver(getResolver()).resolve(did)
+  if (didResolutionMetadata.error === 'invalidDid') throw malformedError('is not a DID of its method')
+  return jsonObjectOf(JSON.stringify(didDocument))
 }
 
-function malformed(message: string): ParleyError {
+function malformedError(message: string): ParleyError {
   return new ParleyError('InvalidParams', { data: { issues: [{ path: 'did', message }] } })
 }
 
-function busy(): ParleyError {
+function busyError(): ParleyError {
   return new ParleyError('Unavailable', {
     message: 'Too many DIDs are being looked up',
     data: { reason: 'busy' },

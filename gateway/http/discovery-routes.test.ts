@@ -8,7 +8,7 @@ async function get(route: string) {
   return { status: response.status, json: (await response.json()) as Record<string, unknown> }
 }
 
-test('the card of a gateway with an identity carries its DID, and the last part of it as id', async () => {
+test('the card of a gateway with an identity has its DID, and the last part of the DID as id', async () => {
   await restart({
     SERVICE_GATEWAY_DID_SEED: Buffer.alloc(32, 9).toString('base64'),
     SERVICE_GATEWAY_AUTHOR: 'ops@example.com',
@@ -20,7 +20,7 @@ test('the card of a gateway with an identity carries its DID, and the last part 
   expect(json).toMatchObject({ id: did.split(':').at(-1), did, name: 'parley' })
 })
 
-test('the card of a gateway without an identity has a UUID as id, the same after a restart at the same address', async () => {
+test('the card of a gateway without an identity has a UUID as id, stable across restarts at the same address', async () => {
   const first = (await get('/.well-known/agent.json')).json
   expect(first['id']).toMatch(/^[\da-f]{8}-[\da-f]{4}-[\da-f]{4}-[\da-f]{4}-[\da-f]{12}$/)
   expect(first).not.toHaveProperty('did')
@@ -29,7 +29,7 @@ test('the card of a gateway without an identity has a UUID as id, the same after
   expect((await get('/.well-known/agent.json')).json['id']).toBe(first['id'])
 })
 
-test('GET /agent/skills/{id} of the gateway answers for every id and name that it lists', async () => {
+test('GET /agent/skills/{id} of the gateway finds every listed id and name', async () => {
   await agent('poet', 'Writes poems')
   await agent('painter', 'Paints pictures', {
     skills: [
@@ -61,7 +61,7 @@ test('GET /agent/skills/{id} of the gateway answers for every id and name that i
   })
 })
 
-test('of a skill id that several agents list, ?agent= says whose is meant', async () => {
+test('if several agents list a skill id, ?agent= selects one', async () => {
   await agent('poet', 'Writes poems', { slug: 'poet' })
   const skill = {
     id: 'poet',

@@ -15,7 +15,7 @@ export interface GatewayIdentity {
   did: string | undefined
 }
 
-/** Card and skills of the gateway itself, and the cards of its agents with its own address in `url`; public. */
+/** Public routes: card and skills of the gateway, and the cards of its agents with their gateway URL. */
 export function addDiscoveryRoutes(app: FastifyInstance, registry: Registry, gateway: GatewayIdentity): void {
   const { gatewayUrl } = gateway
   for (const path of cardPaths())
@@ -38,14 +38,17 @@ export function addDiscoveryRoutes(app: FastifyInstance, registry: Registry, gat
   })
 }
 
-/** The skills of all admitted agents; `agent` says whose each is. */
+/** The skills of all admitted agents, each with the slug of its agent. */
 function allSkills(registry: Registry) {
   return registry
     .admitted()
     .flatMap((entry) => entry.skills.map((skill) => ({ ...skillOut(entry, skill), agent: entry.slug })))
 }
 
-/** By id, else by name. Several agents may list the same id: `agent` (a slug) selects one, otherwise the first listed is returned. */
+/**
+ * Finds a skill by id, otherwise by name. Several agents may list the same id: `agent` (a slug) selects one, otherwise
+ * the first is returned.
+ */
 function skillDetail(registry: Registry, idOrName: string, agent: string | undefined) {
   const skills = allSkills(registry).filter((skill) => agent === undefined || skill.agent === agent)
   const skill = skills.find(({ id }) => id === idOrName) ?? skills.find(({ name }) => name === idOrName)
@@ -53,10 +56,10 @@ function skillDetail(registry: Registry, idOrName: string, agent: string | undef
   return listedSkillDetail(skill)
 }
 
-/** The gateway as one agent with the skills of all; its artifacts are signed by the agents. */
+/** Describes the gateway as one agent with the skills of all. Artifacts are signed by the agents. */
 function gatewayCard(registry: Registry, { version, gatewayUrl, did }: GatewayIdentity): AgentCard {
   return {
-    // Clients of the reference implementation require an id: without an identity, one that derives from the address.
+    // Clients of the reference implementation require an id. Without an identity it derives from the address.
     id: did === undefined ? keyId(Buffer.from(gatewayUrl)) : agentId(did),
     did,
     name: 'parley',

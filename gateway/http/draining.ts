@@ -1,11 +1,11 @@
 import { ParleyError } from '@parley/wire/errors'
 import type { FastifyInstance } from 'fastify'
 
-/** Answered to the end: who watches the gateway must see that it stops, and agents that finish their work still ask. */
+/** Routes that respond until the end: monitoring must see that the gateway stops, and agents finish their tasks. */
 const stillAnswered =
   /^\/(health|metrics|oauth2\/.*|\.well-known\/oauth-authorization-server.*|registry\/agents\/[^/]+\/(heartbeat|signatures\/[^/]+))$/
 
-/** While the gateway drains, requests that come new are refused with 503; those under way go on. */
+/** While the gateway is draining, new requests get 503; requests in progress continue. */
 export function refuseWhileDraining(app: FastifyInstance, draining: () => boolean): void {
   app.addHook('onRequest', (request, _reply, done) => {
     if (!draining() || stillAnswered.test(request.url.split('?', 1)[0] ?? '')) done()

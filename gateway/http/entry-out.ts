@@ -7,7 +7,7 @@ import { isExternal } from '../registry/admission.ts'
 import type { AgentEntry } from '../registry/entry.ts'
 import { resourceOf } from '../routing/forwarding/token-forwarding.ts'
 
-/** An entry as the list shows it (spec/gateway-registry.md#list). */
+/** An entry in a list (spec/gateway-registry.md#list). */
 export function entrySummary(entry: AgentEntry, gatewayUrl: string) {
   return entrySummaryOut(summaryOf(entry, gatewayUrl))
 }
@@ -25,8 +25,8 @@ export function summaryOf(entry: AgentEntry, gatewayUrl: string): EntrySummary {
 }
 
 /**
- * Another one whenever who the agent is, what it shows of itself or, while no key is proven, where it is has changed: an
- * operator who has looked at it says by this what was seen.
+ * A hash of the identity and published data of an agent, and of its address if unverified. With it an operator admits
+ * exactly the revision that was reviewed.
  */
 export function revisionOf({ id, slug, did, keys, verified, url, card, skills }: AgentEntry): string {
   const where = verified ? null : url
@@ -59,7 +59,7 @@ export function entryDetail(entry: AgentEntry, gatewayUrl: string) {
   })
 }
 
-/** Differences between the card that was admitted and the present one. */
+/** Changes of the card since it was admitted. */
 function changesOf(entry: AgentEntry) {
   return (entry.cardChanges ?? []).map(({ at, field, before, after }) => ({
     at,
@@ -80,12 +80,12 @@ function quarantineOf({ quarantine }: AgentEntry) {
   }
 }
 
-/** A skill whose documentation is read through the gateway. */
+/** A skill with its documentation path at the gateway. */
 export function skillOut(entry: AgentEntry, skill: AgentEntry['skills'][number]) {
   return withDocumentationBelow(skill, `/agents/${entry.slug}`)
 }
 
-/** The agent's card with the address under which clients of the gateway reach it. */
+/** The agent's card with its gateway URL. */
 export function cardOut(entry: AgentEntry, gatewayUrl: string) {
   return { ...entry.card, url: agentUrl(entry.slug, gatewayUrl) }
 }

@@ -2,7 +2,7 @@ import { cardHash, type Voucher } from '@parley/kit/did/vouch'
 import type { AgentEntry } from '../registry/entry.ts'
 import { agentUrl, cardOut } from './entry-out.ts'
 
-/** The `proof` of an entry; null where the gateway has no identity, or the card no form that could be hashed. */
+/** Returns the `proof` of an entry; null without a gateway identity, or for a card that cannot be hashed. */
 export type ProofOf = (entry: AgentEntry) => Promise<string | null>
 
 interface Made {
@@ -14,8 +14,8 @@ interface Made {
 }
 
 /**
- * Proofs are made when an entry has changed, not with each request. A registration brings a new card object and a
- * heartbeat keeps it, so the card stands for the entry, and a proof goes when its card does.
+ * Caches proofs per card object: a registration creates a new card object, a heartbeat does not. Other signed fields
+ * are compared.
  */
 export function entryProofs(voucher: Voucher | undefined, gatewayUrl: string): ProofOf {
   const made = new WeakMap<object, Made>()

@@ -5,7 +5,7 @@ import type { FastifyInstance } from 'fastify'
 
 /** `GET /.well-known/did.json`: the identity of the gateway, or 404 (spec/did.md#gateway-identity). */
 export function addIdentityRoute(app: FastifyInstance, identity: Identity | undefined): void {
-  // Bytes: to a text Fastify would add a charset.
+  // Sent as bytes, because Fastify adds a charset to strings.
   const document = identity && Buffer.from(JSON.stringify(identity.document))
   app.get('/.well-known/did.json', (_request, reply) => {
     if (document === undefined) throw new ParleyError('NotFound', { data: { reason: 'did' } })

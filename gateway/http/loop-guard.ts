@@ -2,13 +2,13 @@ import { hash } from 'node:crypto'
 import { ParleyError } from '@parley/wire/errors'
 import type { FastifyInstance } from 'fastify'
 
-/** A request names each agent that it passes through in its path; more are nobody's honest way to an agent. */
+/** A path may name one agent per pass through the gateway. This limit bounds such chains. */
 const namedMax = 8
 
 /**
- * Notes in `Via` (RFC 9110, section 7.6.3) that a request was here. An agent that leads back to this gateway, under another
- * name of it or by way of another gateway, must not make one request into many: what the gateway has routed is not routed
- * by it again, and a path leads through it a few times at most. Gateways with one PUBLIC_URL are one.
+ * Records the gateway in `Via` (RFC 9110, section 7.6.3). An agent may lead back to this gateway under another host
+ * name or through another gateway, which must not multiply requests: a request routed by the gateway is not routed
+ * again, and one that names agents may pass only a few times. Gateways with the same PUBLIC_URL count as one.
  */
 export function addLoopGuard(app: FastifyInstance, publicUrl: string): void {
   const mark = `parley-${hash('sha256', publicUrl, 'hex').slice(0, 16)}`

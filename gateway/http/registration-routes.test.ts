@@ -24,7 +24,7 @@ test('DELETE is for the owner and the operator; another sees no such agent', asy
   expect((await remove(await house.operator())).status).toBe(404)
 })
 
-test('the operator removes what the gateway ran once, not what it runs', async () => {
+test('the operator removes agents that the gateway no longer runs, but not running ones', async () => {
   await house.start()
   const { registry } = house.gateway
   const { id } = await registry.register({
@@ -46,20 +46,20 @@ test('the operator removes what the gateway ran once, not what it runs', async (
   const bearer = await house.registered(alice)
   expect(await remove(bearer)).toBe(409)
   expect(await remove(await house.operator())).toBe(200)
-  // Now it may come from elsewhere, as a stranger does.
+  // Now it may register as an external agent.
   const agent = await house.playAgent({ identity: alice })
   expect((await house.join(agent.url, bearer, alice)).status).toBe(201)
 })
 
 test.each<[string, string, string | undefined, number, number]>([
   ['without a token', 'POST /registry/agents', '', 401, -32009],
-  ['with a token for reading', 'POST /registry/agents', 'agent:read', 403, -32013],
+  ['with a read-only token', 'POST /registry/agents', 'agent:read', 403, -32013],
   ['without a token', 'DELETE /registry/agents/x', '', 401, -32009],
-  ['with a token for reading', 'DELETE /registry/agents/x', 'agent:read', 403, -32013],
+  ['with a read-only token', 'DELETE /registry/agents/x', 'agent:read', 403, -32013],
   ['without a token', 'POST /registry/agents/x/admit', '', 401, -32009],
-  ['with a token for writing', 'POST /registry/agents/x/admit', 'agent:write', 403, -32013],
-  ['with a token for writing', 'POST /registry/agents/x/quarantine', 'agent:write', 403, -32013],
-  ['with a token for writing', 'POST /registry/agents/x/release', 'agent:write', 403, -32013],
+  ['with a write token', 'POST /registry/agents/x/admit', 'agent:write', 403, -32013],
+  ['with a write token', 'POST /registry/agents/x/quarantine', 'agent:write', 403, -32013],
+  ['with a write token', 'POST /registry/agents/x/release', 'agent:write', 403, -32013],
 ])('%s %s is refused', async (_what, route, scope, status, code) => {
   await house.start()
   const [method = '', where = ''] = route.split(' ')
@@ -73,7 +73,7 @@ test.each<[string, string, string | undefined, number, number]>([
   expect([answer.status, answer.error.code]).toEqual([status, code])
 })
 
-test('agents that nobody knows: 404 for the operator', async () => {
+test('unknown agents: 404 for the operator', async () => {
   await house.start()
   for (const route of ['admit', 'quarantine', 'release']) {
     expect((await house.send('POST', `/registry/agents/x/${route}`, await house.operator())).error.code).toBe(
@@ -82,7 +82,7 @@ test('agents that nobody knows: 404 for the operator', async () => {
   }
 })
 
-test('the operator sees who left, and forgets it; others do not see it', async () => {
+test('the operator sees unregistered agents and removes them; other callers do not see them', async () => {
   await house.start()
   const agent = await house.playAgent({ identity: alice })
   const bearer = await house.registered(alice)

@@ -20,14 +20,14 @@ const admission = z.object({ revision: z.string().max(64).optional(), own: z.boo
 const quarantine = z.object({ reason: z.string().max(500).default('set aside by the operator') })
 
 /**
- * `POST /registry/agents`, `DELETE /registry/agents/{id}` and the operator's `/admit`, `/quarantine`, `/release`; what
- * each did, and who was refused, is audited to the audit log.
+ * `POST /registry/agents`, `DELETE /registry/agents/{id}` and the operator's `/admit`, `/quarantine`, `/release`.
+ * Changes and refusals are written to the audit log.
  */
 export function addRegistrationRoutes(
   app: FastifyInstance,
-  routes: RegistryRoutes & { joining: AgentRegistration },
+  routes: RegistryRoutes & { registration: AgentRegistration },
 ): void {
-  const { registry, joining } = routes
+  const { registry, registration } = routes
   const audited = (action: string) => ({ config: { audit: action } })
   app.post('/registry/agents', audited('registry.register'), async (request, reply) => {
     requireJson(request)
@@ -38,7 +38,7 @@ export function addRegistrationRoutes(
     requireScope(caller, 'agent:write')
     const { 'x-did-timestamp': timestamp, [audienceHeader]: audience } = request.headers
     const signed = { timestamp, audience, body }
-    const { entry, isNew } = await joining.join({
+    const { entry, isNew } = await registration.register({
       url,
       caller,
       signed,
@@ -58,9 +58,9 @@ export function addRegistrationRoutes(
         ? registry.findIncludingLeft(request.params.id)
         : registry.find(request.params.id)
       if (entry === undefined || !(operator || entry.owner === caller.id)) throw agentNotFoundError()
-      // One whose folder was taken away, or whose machine is gone, is the operator's to forget.
+      // Operators may remove supervised agents whose folder or machine no longer exists.
       if (entry.origin === 'supervised' && !(operator && entry.status === 'unreachable')) throw isSupervised()
-      // The operator forgets it altogether; of one that leaves by itself, what was decided is kept.
+      // Removal by an operator deletes the entry; when the agent unregisters, decisions of operators are kept.
       const { replicaId } = parseParams(leavingIn, request.query)
       if (replicaId !== undefined) await registry.leaveReplica(entry.id, replicaId)
       else await (operator ? registry.remove(entry.id) : registry.leave(entry.id))
@@ -112,7 +112,7 @@ async function authenticate(
   return caller
 }
 
-/** A body that need not be there. */
+/** The optional JSON body. */
 function optionalBody(request: FastifyRequest): unknown {
   const body = bodyOf(request)
   return body.byteLength === 0 ? {} : parseJson(body)

@@ -19,7 +19,7 @@ export interface RegistryRoutes {
   authenticator: Authenticator
   gatewayUrl: string
   proofOf: ProofOf
-  /** Told of each heartbeat: what was known of the agent's load, and what it says now. */
+  /** Called for each heartbeat with the previous and the new load. */
   onHeartbeat?: (id: string, before: Load, now: Load, outcomes: readonly TaskOutcome[]) => void
 }
 
@@ -33,7 +33,10 @@ const listQuery = z.object({
   cursor: z.string().max(256).optional(),
 })
 
-/** `GET /registry/agents` (`status=left` for operators), `GET /registry/agents/{id}`, `PUT /registry/agents/{id}/heartbeat`. */
+/**
+ * `GET /registry/agents` (`status=left` for operators), `GET /registry/agents/{id}`, `PUT
+ * /registry/agents/{id}/heartbeat`.
+ */
 export function addRegistryRoutes(app: FastifyInstance, routes: RegistryRoutes): void {
   const { registry, gatewayUrl, proofOf } = routes
   app.get('/registry/agents', async (request, reply) => {
@@ -60,7 +63,7 @@ export function addRegistryRoutes(app: FastifyInstance, routes: RegistryRoutes):
     const bytes = (request.body as Uint8Array | undefined) ?? new Uint8Array()
     const { outcomes = [], replicaId, ...load } = parseParams(heartbeatIn, parseJson(bytes))
     const entry = await registry.findOrSync(request.params.id, replicaId)
-    // Another's is a missing one.
+    // Entries of other owners are reported as not found.
     if (entry === undefined || entry.owner !== caller) throw agentNotFoundError()
     const renewed = registry.heartbeat(entry.id, withoutUndefined(load) as Load, replicaId)
     routes.onHeartbeat?.(
@@ -73,12 +76,12 @@ export function addRegistryRoutes(app: FastifyInstance, routes: RegistryRoutes):
   })
 }
 
-/** An agent that nobody looked at could rate itself: its callers' ratings count where they pass the gateway. */
+/** Unvetted agents could rate themselves; only ratings that pass through the gateway count for them. */
 function unrated(outcomes: readonly TaskOutcome[]): TaskOutcome[] {
   return outcomes.map(({ taskId, state }) => ({ taskId, state }))
 }
 
-/** Those that left are for operators, who may forget them. */
+/** Unregistered agents are listed for operators only. */
 async function searchFor(
   { registry, authenticator }: RegistryRoutes,
   request: FastifyRequest,
@@ -97,7 +100,7 @@ export async function entryDetailWithProof({ gatewayUrl, proofOf }: RegistryRout
   return { ...entryDetail(entry, gatewayUrl), proof: await proofOf(entry) }
 }
 
-/** Who may speak for agents of its own. */
+/** Authenticates a client that manages its own agents. */
 async function authenticateOwner(
   { authenticator }: RegistryRoutes,
   request: FastifyRequest,
@@ -109,7 +112,7 @@ async function authenticateOwner(
 }
 
 export const agentNotFoundError = () =>
-  new ParleyError('NotFound', { message: 'Agent not matches', data: { reason: 'agent' } })
+  new ParleyError('NotFound', { message: 'Agent not found', data: { reason: 'agent' } })
 
 const cursorOf = (slug: string) => Buffer.from(slug).toString('base64url')
 

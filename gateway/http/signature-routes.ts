@@ -10,13 +10,13 @@ export interface SignatureRoutes {
   registry: Registry
   authenticator: Authenticator
   signatures: Claims
-  /** The request carries a token of an agent of this deployment, which checks requests of its own callers. */
+  /** Reports a token of an agent of this deployment, to exempt its introspection from the rate limit. */
   checks: (credentials: string) => void
-  /** Claims of one agent in `windowMs`, in this process. Default 60,000. */
+  /** Claims per agent in `windowMs`, counted in this process. Default 60,000. */
   claimsMax?: number
 }
 
-/** Twice the window of timestamps, and a second: afterwards the timestamp refuses the request. */
+/** Longer than twice the timestamp tolerance; later requests are refused because of their timestamp. */
 const windowMs = 601_000
 const agentsMax = 10_000
 /** SHA-256 in base64url. */
@@ -25,8 +25,8 @@ const hashForm = /^[\w-]{42}[AEIMQUYcgkosw048]$/
 type Params = { id: string; hash: string }
 
 /**
- * `PUT /registry/agents/{id}/signatures/{hash}`: the agent takes a signed request that no other agent of the deployment
- * has taken (409 otherwise). Claiming the same one again is fine: the agent itself knows what it took.
+ * `PUT /registry/agents/{id}/signatures/{hash}`: claims a signed request for one agent of the deployment; 409 if
+ * another agent has claimed it. Claiming again succeeds, because agents detect their own replays.
  */
 export function addSignatureRoutes(app: FastifyInstance, routes: SignatureRoutes): void {
   const { registry, authenticator, signatures, checks, claimsMax = 60_000 } = routes
@@ -51,7 +51,7 @@ export function addSignatureRoutes(app: FastifyInstance, routes: SignatureRoutes
   })
 }
 
-/** Bounds what one agent can store: what it claims is kept for a window. */
+/** Limits the number of claims stored per agent. */
 function claimBudget(max: number): (agent: string) => void {
   const counts = new RecentMap<string, { since: number; count: number }>(agentsMax)
   return (agent) => {

@@ -25,7 +25,7 @@ test.each<[string, JsonObject, string[] | undefined]>([
   ['a JWK', { type: 'JsonWebKey2020', publicKeyJwk: okp }, [key]],
   ['a JWK of another curve', { type: 'JsonWebKey2020', publicKeyJwk: { ...okp, crv: 'X25519' } }, undefined],
   ['a JWK that is too short', { type: 'JsonWebKey2020', publicKeyJwk: { ...okp, x: 'AA' } }, undefined],
-  ['a JWK that is none', { type: 'JsonWebKey2020', publicKeyJwk: 5 }, undefined],
+  ['an invalid JWK', { type: 'JsonWebKey2020', publicKeyJwk: 5 }, undefined],
   ['no key', { type: 'Ed25519VerificationKey2020' }, undefined],
 ])('the key of a document of another method: %s', (_what, method, keys) => {
   const listed = (id: string, name: string) =>

@@ -14,7 +14,7 @@ const method = z.looseObject({
   publicKeyJwk: z.looseObject({ kty: z.string(), crv: z.string(), x: z.string().length(43) }).optional(),
 })
 type Method = z.infer<typeof method>
-/** Multicodec `ed25519-pub`, before the 32 bytes of the key. */
+/** Multicodec prefix `ed25519-pub` of the 32-byte key. */
 const multicodec = [0xed, 0x01]
 
 const document = z.looseObject({
@@ -24,11 +24,11 @@ const document = z.looseObject({
 })
 
 /**
- * The keys (base58, oldest first) by which the holder of the DID may prove itself. Undefined: the document is not that
- * of this DID, or has no Ed25519 key.
+ * The keys (base58, oldest first) that authenticate the DID. Undefined if the document belongs to another DID or lists
+ * no Ed25519 key.
  */
 export function documentKeys(given: JsonObject, did: string): string[] | undefined {
-  if (!did.startsWith('did:parley:')) return keysOfOthers(given, did)
+  if (!did.startsWith('did:parley:')) return keysOfOtherMethods(given, did)
   try {
     return verifyDocument(given, did)
   } catch (error) {
@@ -38,16 +38,17 @@ export function documentKeys(given: JsonObject, did: string): string[] | undefin
 }
 
 /**
- * The keys that prove the DID. The document of a did:bindu comes from the agent itself, so that only the key which its id
- * derives from counts; the id of most agents of the reference implementation is made of author and name, and has none.
+ * The keys that can prove the DID. A did:bindu document is served by the agent itself, so only the key from which its
+ * id derives counts. Most agents of the reference implementation derive the id from author and name and have no such
+ * key.
  */
-export function boundKeys(did: string, keys: string[]): string[] {
+export function provableKeys(did: string, keys: string[]): string[] {
   if (!did.startsWith('did:bindu:')) return keys
   return keys.filter((key) => keyId(bs58.decode(key)) === did.split(':').at(-1))
 }
 
-/** did:key and did:web, whose documents come from where the method says: nothing binds them but that. */
-function keysOfOthers(given: JsonObject, did: string): string[] | undefined {
+/** Keys of did:key and did:web. Only the location of the document binds them to the DID. */
+function keysOfOtherMethods(given: JsonObject, did: string): string[] | undefined {
   const parsed = document.safeParse(given).data
   if (parsed?.id !== did) return undefined
   const named = new Set(
@@ -63,12 +64,12 @@ function keysOfOthers(given: JsonObject, did: string): string[] | undefined {
   return keys.length === 0 ? undefined : [...new Set(keys)]
 }
 
-/** `#1` is short for the DID and `#1`. */
+/** Expands a fragment such as `#1` to a full id. */
 function absolute(id: string, did: string): string {
   return id.startsWith('#') ? did + id : id
 }
 
-/** The Ed25519 key of a method in base58, however it is written. */
+/** The Ed25519 key of a verification method in base58, from any of its encodings. */
 function keyOf({ type, publicKeyBase58, publicKeyMultibase, publicKeyJwk }: Method): string | undefined {
   if (publicKeyBase58 !== undefined) return type.startsWith('Ed25519') ? publicKeyBase58 : undefined
   if (publicKeyMultibase !== undefined) {

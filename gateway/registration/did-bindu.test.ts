@@ -2,21 +2,21 @@ import { answerChallenge, type Challenge } from '@parley/kit/did/challenge'
 import { keyId } from '@parley/kit/did/did'
 import { keyPairFromSeed } from '@parley/kit/did/keys'
 import { afterEach, beforeEach, expect, test } from 'vitest'
-import { type Played, RegistrationGateway } from './testing.ts'
+import { RegistrationGateway, type ScriptedAgent } from './testing.ts'
 
-let house: RegistrationGateway
+let deployment: RegistrationGateway
 
 beforeEach(async () => {
-  house = await RegistrationGateway.open()
+  deployment = await RegistrationGateway.open()
 })
-afterEach(() => house[Symbol.asyncDispose]())
+afterEach(() => deployment[Symbol.asyncDispose]())
 
-const operator = () => house.clientToken('oauth/operator-client.json', 'agent:admin agent:write')
+const operator = () => deployment.clientToken('oauth/operator-client.json', 'agent:admin agent:write')
 const key = keyPairFromSeed(Buffer.alloc(32, 51))
 const other = keyPairFromSeed(Buffer.alloc(32, 52))
-/** Made of author and name, as agents of the reference implementation do. */
+/** Derived from author and name, like the agents of the reference implementation. */
 const named = 'did:bindu:dev_at_example_com:echo_agent:00d43e45-959b-fb88-2bab-3d30a371d743'
-/** Made of the key, as its gateway does. */
+/** Derived from the key, like the gateway of the reference implementation. */
 const derived = `did:bindu:dev_at_example_com:echo_agent:${keyId(key.publicKey)}`
 
 const documentOf = (did: string, publicKeyBase58 = key.publicKeyBase58) => ({
@@ -28,8 +28,8 @@ const documentOf = (did: string, publicKeyBase58 = key.publicKeyBase58) => ({
   ],
 })
 
-/** Its card has no `did`: the DID is in an extension of the capabilities. */
-const bindu = (did: string, more: Played = {}): Played => ({
+/** The card has no `did`; the DID is in an extension of the capabilities. */
+const bindu = (did: string, more: ScriptedAgent = {}): ScriptedAgent => ({
   card: {
     capabilities: {
       extensions: [
@@ -44,74 +44,76 @@ const bindu = (did: string, more: Played = {}): Played => ({
 const proving = (did: string) => (asked: unknown) => answerChallenge(asked as Challenge, did, key)
 
 async function resolved(did: string) {
-  const answer = await fetch(`${house.gateway.addresses.public}/did/resolve?did=${encodeURIComponent(did)}`)
+  const answer = await fetch(
+    `${deployment.gateway.addresses.public}/did/resolve?did=${encodeURIComponent(did)}`,
+  )
   return { status: answer.status, json: (await answer.json()) as Record<string, unknown> }
 }
 
-test('the DID of an agent may stand in an extension of its card; its document is read at the agent', async () => {
-  await house.start()
-  const agent = await house.playAgent(bindu(named))
-  const { status, json } = await house.join(agent.url, await operator())
+test('the DID of an agent may be in an extension of its card; its document is read from the agent', async () => {
+  await deployment.start()
+  const agent = await deployment.playAgent(bindu(named))
+  const { status, json } = await deployment.join(agent.url, await operator())
   expect([status, json]).toMatchObject([201, { did: named, verified: false, admitted: true }])
   expect(agent.calls.map(({ url }) => url)).toContain(`/did/resolve?did=${encodeURIComponent(named)}`)
   expect(await resolved(named)).toEqual({ status: 200, json: documentOf(named) })
 })
 
-test('the document of a did:bindu is not passed on while its agent waits to be admitted', async () => {
-  await house.start({ REGISTRY_OPEN: 'no' })
-  const agent = await house.playAgent(bindu(named))
-  expect((await house.join(agent.url, await house.carol())).json).toMatchObject({ admitted: false })
+test('the document of a did:bindu is not published while its agent awaits admission', async () => {
+  await deployment.start({ REGISTRY_OPEN: 'no' })
+  const agent = await deployment.playAgent(bindu(named))
+  expect((await deployment.join(agent.url, await deployment.carol())).json).toMatchObject({ admitted: false })
   expect((await resolved(named)).status).toBe(404)
 })
 
-test('a did:bindu is proven by the key that its id derives from', async () => {
-  await house.start()
-  const agent = await house.playAgent(bindu(derived, { challenge: proving(derived) }))
-  expect((await house.join(agent.url, await operator())).json).toMatchObject({
+test('a did:bindu is proven by the key from which its id derives', async () => {
+  await deployment.start()
+  const agent = await deployment.playAgent(bindu(derived, { challenge: proving(derived) }))
+  expect((await deployment.join(agent.url, await operator())).json).toMatchObject({
     did: derived,
     verified: true,
     keys: [key.publicKeyBase58],
   })
 })
 
-test('a did:bindu made of author and name is never verified: nothing binds a key to it', async () => {
-  await house.start()
-  const agent = await house.playAgent(bindu(named, { challenge: proving(named) }))
-  expect((await house.join(agent.url, await operator())).json).toMatchObject({
+test('a did:bindu derived from author and name is never verified', async () => {
+  await deployment.start()
+  const agent = await deployment.playAgent(bindu(named, { challenge: proving(named) }))
+  expect((await deployment.join(agent.url, await operator())).json).toMatchObject({
     did: named,
     verified: false,
     keys: [],
   })
 })
 
-test.each<[string, Played]>([
+test.each<[string, ScriptedAgent]>([
   ['is about another DID', bindu(named, { document: documentOf(derived) })],
   ['has no key', bindu(named, { document: { id: named, authentication: [] } })],
-  ['has a key that is none', bindu(named, { document: documentOf(named, 'O0Il') })],
+  ['has an invalid key', bindu(named, { document: documentOf(named, 'O0Il') })],
 ])('an agent whose did:bindu document %s is refused', async (_what, played) => {
-  await house.start()
-  const agent = await house.playAgent(played)
-  const { status, error } = await house.join(agent.url, await operator())
+  await deployment.start()
+  const agent = await deployment.playAgent(played)
+  const { status, error } = await deployment.join(agent.url, await operator())
   expect([status, error.data.reason]).toEqual([400, 'did_document'])
 })
 
-test('a DID derived from one key is not proven by another that its document lists', async () => {
-  await house.start()
+test('a DID derived from one key is not proven by another key of its document', async () => {
+  await deployment.start()
   const did = `did:bindu:dev:agent:${keyId(other.publicKey)}`
-  const agent = await house.playAgent(bindu(did, { challenge: proving(did) }))
-  expect((await house.join(agent.url, await operator())).json).toMatchObject({ did, verified: false })
+  const agent = await deployment.playAgent(bindu(did, { challenge: proving(did) }))
+  expect((await deployment.join(agent.url, await operator())).json).toMatchObject({ did, verified: false })
 })
 
-test('did of the card counts before the extensions; what is no DID there is passed over', async () => {
-  await house.start()
+test('`did` of the card takes precedence over extensions; invalid DIDs in extensions are skipped', async () => {
+  await deployment.start()
   const extensions = [{ uri: 'did:' }, { uri: 7 }, null, { uri: 'did:ion:xyz' }]
-  const first = await house.playAgent({
+  const first = await deployment.playAgent({
     name: 'one',
     card: { did: 'did:ion:abc', capabilities: { extensions } },
   })
-  expect((await house.join(first.url, await operator())).json).toMatchObject({ did: 'did:ion:abc' })
-  const second = await house.playAgent({ name: 'two', card: { capabilities: { extensions } } })
-  expect((await house.join(second.url, await operator())).json).toMatchObject({ did: 'did:ion:xyz' })
-  const third = await house.playAgent({ name: 'three', card: { capabilities: { extensions: 'none' } } })
-  expect((await house.join(third.url, await operator())).json).toMatchObject({ did: null })
+  expect((await deployment.join(first.url, await operator())).json).toMatchObject({ did: 'did:ion:abc' })
+  const second = await deployment.playAgent({ name: 'two', card: { capabilities: { extensions } } })
+  expect((await deployment.join(second.url, await operator())).json).toMatchObject({ did: 'did:ion:xyz' })
+  const third = await deployment.playAgent({ name: 'three', card: { capabilities: { extensions: 'none' } } })
+  expect((await deployment.join(third.url, await operator())).json).toMatchObject({ did: null })
 })

@@ -11,25 +11,25 @@ import { selfSigned } from '@parley/tools/testing/certificate'
 import { afterEach, beforeEach, expect, test } from 'vitest'
 import { RegistrationGateway } from './testing.ts'
 
-let house: RegistrationGateway
+let deployment: RegistrationGateway
 const servers: https.Server[] = []
 
 beforeEach(async () => {
-  house = await RegistrationGateway.open()
+  deployment = await RegistrationGateway.open()
 })
 afterEach(async () => {
   for (const server of servers.splice(0)) {
     server.closeAllConnections()
     server.close()
   }
-  await house[Symbol.asyncDispose]()
+  await deployment[Symbol.asyncDispose]()
 })
 
 const key = keyPairFromSeed(Buffer.alloc(32, 41))
 const other = keyPairFromSeed(Buffer.alloc(32, 42))
 const { cert, key: tlsKey } = selfSigned(['127.0.0.1'])
 
-/** A web server with the document of a did:web, which the test may change. */
+/** A web server with the document of a did:web that the test can change. */
 async function webDid(document: (did: string) => unknown): Promise<string> {
   let did = ''
   const server = https.createServer({ cert, key: tlsKey }, (_request, response) => {
@@ -60,10 +60,13 @@ interface Asked {
   metadata?: object
 }
 
-/** As any OAuth client registers (RFC 7591), signed with its key. */
+/** Registers like any OAuth client (RFC 7591), signed with the key. */
 async function register({ did, key: signer = key, metadata = {} }: Asked) {
-  const initial = await readFile(path.join(house.folder, 'data', 'oauth', 'initial-access-token'), 'utf8')
-  const { public: origin } = house.gateway.addresses
+  const initial = await readFile(
+    path.join(deployment.folder, 'data', 'oauth', 'initial-access-token'),
+    'utf8',
+  )
+  const { public: origin } = deployment.gateway.addresses
   const body = JSON.stringify({
     issuer: `${origin}/oauth2`,
     client_id: did,
@@ -87,14 +90,14 @@ async function register({ did, key: signer = key, metadata = {} }: Asked) {
 
 async function form(route: string, fields: Record<string, string | undefined>) {
   const body = new URLSearchParams(fields as Record<string, string>)
-  const answer = await fetch(`${house.gateway.addresses.public}${route}`, { method: 'POST', body })
+  const answer = await fetch(`${deployment.gateway.addresses.public}${route}`, { method: 'POST', body })
   return { status: answer.status, body: (await answer.json()) as Record<string, string> }
 }
 
 const didBindu = (one: KeyPair) => `did:bindu:ann_at_example_com:gateway:${keyId(one.publicKey)}`
 
-test('a client may be a did:bindu whose id derives from its key, and signs requests with that key', async () => {
-  await house.start()
+test('a client may be a did:bindu whose id derives from its key, and sign requests with that key', async () => {
+  await deployment.start()
   const did = didBindu(key)
   const { status, body } = await register({ did })
   expect([status, body['client_id']]).toEqual([201, did])
@@ -102,25 +105,25 @@ test('a client may be a did:bindu whose id derives from its key, and signs reque
   const token = await form('/oauth2/token', { grant_type: 'client_credentials', client_id, client_secret })
   const bearer = token.body['access_token'] ?? ''
   const call = { jsonrpc: '2.0', id: 'one', method: 'tasks/list', params: {} }
-  const listed = await house.send('POST', '/', bearer, call, { did, key } as never)
+  const listed = await deployment.send('POST', '/', bearer, call, { did, key } as never)
   expect(listed).toMatchObject({ status: 200, json: { result: [] } })
-  const forged = await house.send('POST', '/', bearer, call, { did, key: other } as never)
+  const forged = await deployment.send('POST', '/', bearer, call, { did, key: other } as never)
   expect([forged.status, forged.error.data.reason]).toEqual([403, 'crypto_mismatch'])
 })
 
 test.each([
   ['whose id derives from another key', didBindu(other)],
-  ['whose id is made of something else', 'did:bindu:ann:gateway:00d43e45-959b-fb88-2bab-3d30a371d743'],
-  ['with the id alone', `did:bindu:${keyId(key.publicKey)}`],
-  ['with the id in another place', `did:bindu:${keyId(key.publicKey)}:ann:gateway`],
+  ['whose id is derived from something else', 'did:bindu:ann:gateway:00d43e45-959b-fb88-2bab-3d30a371d743'],
+  ['with only the id', `did:bindu:${keyId(key.publicKey)}`],
+  ['with the id in another position', `did:bindu:${keyId(key.publicKey)}:ann:gateway`],
 ])('a did:bindu %s is refused as client', async (_what, did) => {
-  await house.start()
+  await deployment.start()
   const { status, body } = await register({ did })
   expect([status, body['error']]).toEqual([400, 'invalid_client_metadata'])
 })
 
 test('a client may be a did:web whose document lists the key that signed the registration', async () => {
-  await house.start({}, { ca: cert })
+  await deployment.start({}, { ca: cert })
   const did = await webDid((own) => documentOf(own, other, key))
   const { status, body } = await register({ did })
   expect([status, body['client_id'], body['public_key']]).toEqual([201, did, key.publicKeyBase58])
@@ -130,16 +133,16 @@ test.each<[string, (did: string) => unknown]>([
   ['lists another key', (did) => documentOf(did, other)],
   ['is about another DID', () => documentOf('did:web:example.com', key)],
   ['lists no key', (did) => documentOf(did)],
-  ['is not there', () => undefined],
+  ['is missing', () => undefined],
 ])('a did:web whose document %s is refused as client', async (_what, document) => {
-  await house.start({}, { ca: cert })
+  await deployment.start({}, { ca: cert })
   const { status, body } = await register({ did: await webDid(document) })
   expect([status, body['error']]).toEqual([400, 'invalid_client_metadata'])
   expect(body['error_description']).toContain('did:web')
 })
 
 test('a did:web at a private address is not resolved, and refused', async () => {
-  await house.start({ REGISTRY_ALLOWED_HOSTS: '192.0.2.1' }, { ca: cert })
+  await deployment.start({ REGISTRY_ALLOWED_HOSTS: '192.0.2.1' }, { ca: cert })
   let reads = 0
   const did = await webDid((own) => {
     reads += 1
@@ -149,14 +152,14 @@ test('a did:web at a private address is not resolved, and refused', async () => 
   expect(reads).toBe(0)
 })
 
-test('a did:web is resolved only for those who may register', async () => {
-  await house.start({}, { ca: cert })
+test('a did:web is resolved only for clients with an initial access token', async () => {
+  await deployment.start({}, { ca: cert })
   let reads = 0
   const did = await webDid((own) => {
     reads += 1
     return documentOf(own, key)
   })
-  const answer = await fetch(`${house.gateway.addresses.public}/oauth2/register`, {
+  const answer = await fetch(`${deployment.gateway.addresses.public}/oauth2/register`, {
     method: 'POST',
     headers: { authorization: 'Bearer wrong', 'content-type': 'application/json' },
     body: JSON.stringify({ client_id: did, public_key: key.publicKeyBase58 }),
@@ -164,14 +167,14 @@ test('a did:web is resolved only for those who may register', async () => {
   expect([answer.status, reads]).toEqual([401, 0])
 })
 
-test('a did:web client keeps its key: another one needs a registration anew', async () => {
-  await house.start({}, { ca: cert })
+test('the key of a did:web client cannot be changed; another key requires a new registration', async () => {
+  await deployment.start({}, { ca: cert })
   const did = await webDid((own) => documentOf(own, key, other))
   const { body: registered } = await register({ did })
   const { registration_client_uri, registration_access_token, ...rest } = registered
   const { client_secret_expires_at: _1, client_id_issued_at: _2, ...metadata } = rest
   const put = async (change: Record<string, string>, signer: KeyPair) => {
-    const issuer = `${house.gateway.addresses.public}/oauth2`
+    const issuer = `${deployment.gateway.addresses.public}/oauth2`
     const body = JSON.stringify({ ...metadata, issuer, ...change })
     const answer = await fetch(registration_client_uri ?? '', {
       method: 'PUT',
@@ -191,14 +194,14 @@ test('a did:web client keeps its key: another one needs a registration anew', as
 test.each(['did:example:1', 'did:ion:abc', 'did:parley:ann:agent:1'])(
   '%s is refused as client',
   async (did) => {
-    await house.start()
+    await deployment.start()
     const { status, body } = await register({ did })
     expect([status, body['error']]).toEqual([400, 'invalid_client_metadata'])
   },
 )
 
-test('the scopes openid and offline are accepted and unlock nothing; introspection answers sub', async () => {
-  await house.start()
+test('the scopes openid and offline are accepted without effect; introspection returns sub', async () => {
+  await deployment.start()
   const did = didBindu(key)
   const scope = 'openid offline agent:read agent:write'
   const { status, body } = await register({ did, metadata: { scope } })
@@ -208,7 +211,7 @@ test('the scopes openid and offline are accepted and unlock nothing; introspecti
   for (const asked of [
     { ...grant, scope },
     grant,
-    { ...grant, scope, resource: house.gateway.addresses.public },
+    { ...grant, scope, resource: deployment.gateway.addresses.public },
   ]) {
     const token = await form('/oauth2/token', asked)
     expect([token.status, token.body['scope']]).toEqual([200, 'agent:read agent:write'])
@@ -224,8 +227,8 @@ test('the scopes openid and offline are accepted and unlock nothing; introspecti
   expect([nothing.status, nothing.body['error']]).toEqual([400, 'invalid_scope'])
 })
 
-test('nothing is filled in where a request is signed: an external agent gets the bytes that were signed', async () => {
-  await house.start()
+test('a signed request is forwarded to an external agent unchanged', async () => {
+  await deployment.start()
   const bodies: string[] = []
   const poet = async (request: IncomingMessage, response: ServerResponse) => {
     const shown: Record<string, unknown> = {
@@ -238,14 +241,14 @@ test('nothing is filled in where a request is signed: an external agent gets the
     if (request.method === 'POST') bodies.push(body)
     response.writeHead(200, { 'content-type': 'application/json' }).end(JSON.stringify(json))
   }
-  const agent = await house.playAgent({ before: (request, response) => void poet(request, response) })
-  await house.join(
+  const agent = await deployment.playAgent({ before: (request, response) => void poet(request, response) })
+  await deployment.join(
     agent.url,
-    await house.clientToken('oauth/operator-client.json', 'agent:admin agent:write'),
+    await deployment.clientToken('oauth/operator-client.json', 'agent:admin agent:write'),
   )
   const did = didBindu(key)
   const { client_id, client_secret } = (await register({ did })).body
-  const resource = `${house.gateway.addresses.public}/agents/poet`
+  const resource = `${deployment.gateway.addresses.public}/agents/poet`
   const grant = { grant_type: 'client_credentials', client_id, client_secret }
   const message = {
     role: 'user',
@@ -257,7 +260,7 @@ test('nothing is filled in where a request is signed: an external agent gets the
   const tokens = [await form('/oauth2/token', grant), await form('/oauth2/token', { ...grant, resource })]
   const answers = []
   for (const { body } of tokens)
-    answers.push(await house.send('POST', '/', body['access_token'] ?? '', call, { did, key } as never))
+    answers.push(await deployment.send('POST', '/', body['access_token'] ?? '', call, { did, key } as never))
   expect(answers.map(({ status }) => status)).toContain(200)
   expect(new Set(bodies)).toEqual(new Set([JSON.stringify(call)]))
 })

@@ -2,46 +2,46 @@ import { type ListedSkill, readListedSkills } from '@parley/wire/codecs/parley/s
 import { ParleyError } from '@parley/wire/errors'
 import type { JsonObject } from '@parley/wire/model/task'
 import { readCard } from '../registry/card.ts'
-import { boundKeys, documentKeys } from './agent-document.ts'
+import { documentKeys, provableKeys } from './agent-document.ts'
 import type { GuardedClient } from './guarded-client.ts'
-import { refused } from './registration-errors.ts'
+import { registrationError } from './registration-errors.ts'
 
-/** What an agent says of itself at its address, as far as it holds together. */
+/** The consistent data that an agent serves at its address. */
 export interface FetchedAgent {
   name: string
   description: string
   card: JsonObject
   skills: ListedSkill[]
   did?: string
-  /** Document of a DID whose keys are not proven: for display only. */
+  /** Document of a DID with unproven keys, for display only. */
   document?: JsonObject
-  /** Absent: it has no DID, or one of a method whose documents cannot be checked. */
+  /** Undefined without a DID, or if the documents of its method cannot be verified. */
   identity?: { document: JsonObject; keys: string[] }
 }
 
 export interface FetchOptions {
-  outside: GuardedClient
-  /** Documents of did:key and did:web; undefined when there is none. */
+  client: GuardedClient
+  /** Resolves did:key and did:web; undefined if not found. */
   resolve: (did: string) => Promise<JsonObject | undefined>
 }
 
-/** @throws ParleyError InvalidParams when the address does not answer as an agent, or lies about its DID */
-export async function fetchAgent(url: string, { outside, resolve }: FetchOptions): Promise<FetchedAgent> {
-  const json = await outside.getObject(`${url}/.well-known/agent.json`, 'The card')
+/** @throws ParleyError InvalidParams if the address does not serve an agent, or its DID is invalid */
+export async function fetchAgent(url: string, { client, resolve }: FetchOptions): Promise<FetchedAgent> {
+  const json = await client.getObject(`${url}/.well-known/agent.json`, 'The card')
   const { did, ...card } = cardOf(json)
-  const list = await outside.get(`${url}/agent/skills`, 'The list of skills')
+  const list = await client.get(`${url}/agent/skills`, 'The list of skills')
   const skills = list.status === 200 ? readListedSkills(list.json?.['skills']) : []
   const found = { ...card, skills: skills.length > 0 ? skills : card.skills }
   if (did === undefined) return found
-  const document = await documentOf(did, url, { outside, resolve })
+  const document = await documentOf(did, url, { client, resolve })
   if (document === undefined) return { ...found, did }
   const keys = documentKeys(document, did)
   if (keys === undefined)
-    throw refused(
+    throw registrationError(
       'did_document',
       'The DID document is not that of the DID on the card, or holds no key of it',
     )
-  const bound = boundKeys(did, keys)
+  const bound = provableKeys(did, keys)
   return bound.length === 0
     ? { ...found, did, document }
     : { ...found, did, identity: { document, keys: bound } }
@@ -51,19 +51,23 @@ function cardOf(json: JsonObject) {
   try {
     return readCard(json)
   } catch (error) {
-    if (error instanceof ParleyError) throw refused('card', 'The card is not that of an agent', error)
+    if (error instanceof ParleyError)
+      throw registrationError('card', 'The card is not that of an agent', error)
     throw error
   }
 }
 
-/** Documents of did:parley and did:bindu are read from the agent; those of other methods from where the method says. */
-async function documentOf(did: string, url: string, { outside, resolve }: FetchOptions) {
+/**
+ * did:parley and did:bindu documents are read from the agent, those of did:key and did:web resolved by their method.
+ */
+async function documentOf(did: string, url: string, { client, resolve }: FetchOptions) {
   const method = /^did:([a-z0-9]+):[\w.:%-]+$/.exec(did)?.[1]
-  if (method === undefined) throw refused('did', 'The DID on the card is malformed')
+  if (method === undefined) throw registrationError('did', 'The DID on the card is malformed')
   if (method === 'parley' || method === 'bindu')
-    return outside.getObject(`${url}/did/resolve?did=${encodeURIComponent(did)}`, 'The DID document')
+    return client.getObject(`${url}/did/resolve?did=${encodeURIComponent(did)}`, 'The DID document')
   if (method !== 'key' && method !== 'web') return undefined
   const document = await resolve(did)
-  if (document === undefined) throw refused('did_document', 'The DID on the card cannot be resolved')
+  if (document === undefined)
+    throw registrationError('did_document', 'The DID on the card cannot be resolved')
   return document
 }

@@ -5,27 +5,30 @@ import type { Resolver } from '@parley/kit/net/resolve-public'
 import { ParleyError } from '@parley/wire/errors'
 import { parseJson } from '@parley/wire/jsonrpc/parse-json'
 import type { JsonObject } from '@parley/wire/model/task'
-import { asRefused, refused } from './registration-errors.ts'
+import { registrationError, toRegistrationError } from './registration-errors.ts'
 
 export interface GuardedClientOptions {
-  /** Exceptions to the guard: REGISTRY_ALLOWED_HOSTS. */
+  /** Hosts exempt from the guard: REGISTRY_ALLOWED_HOSTS. */
   allowed: AllowedHosts
   resolver?: Resolver
-  /** For one answer. Default 5 s. */
+  /** Per request. Default 5 s. */
   timeoutMs?: number
-  /** Default 256 KiB. */
+  /** Maximum size of a response body. Default 256 KiB. */
   answerMaxBytes?: number
-  /** Certificates (PEM) that are trusted instead of the well-known ones. */
+  /** CA certificates (PEM) that replace the default ones. */
   ca?: string
 }
 
 export interface GuardedResponse {
   status: number
-  /** Undefined when it is none. */
+  /** Undefined if the body is not a JSON object. */
   json: JsonObject | undefined
 }
 
-/** Addresses that strangers gave, asked behind the private-address guard: bounded in time and size, no redirects. */
+/**
+ * HTTP client for addresses from untrusted sources. Private addresses are refused, time and size are bounded, redirects
+ * are not followed.
+ */
 export class GuardedClient implements AsyncDisposable {
   readonly allowed: AllowedHosts
   readonly resolver: Resolver | undefined
@@ -39,29 +42,29 @@ export class GuardedClient implements AsyncDisposable {
     this.#connections = new PinnedConnections({ perHostMax: 4, ca: options.ca })
   }
 
-  /** @throws ParleyError InvalidParams when there is no answer */
+  /** @throws ParleyError InvalidParams without a response */
   get(url: string, what: string): Promise<GuardedResponse> {
-    return this.#ask(url, what, { method: 'GET' })
+    return this.#request(url, what, { method: 'GET' })
   }
 
-  /** @throws ParleyError InvalidParams when there is no answer */
+  /** @throws ParleyError InvalidParams without a response */
   post(url: string, body: object, what: string): Promise<GuardedResponse> {
-    return this.#ask(url, what, { method: 'POST', body: JSON.stringify(body) })
+    return this.#request(url, what, { method: 'POST', body: JSON.stringify(body) })
   }
 
-  /** @throws ParleyError InvalidParams unless it answers 200 with an object */
+  /** @throws ParleyError InvalidParams without a 200 response that contains an object */
   async getObject(url: string, what: string): Promise<JsonObject> {
     const { status, json } = await this.get(url, what)
     if (status === 200 && json !== undefined) return json
     const how = status === 200 ? 'is no JSON object' : `was answered with HTTP ${status}`
-    throw refused(status === 200 ? 'not_json' : 'status', `${what} ${how}`)
+    throw registrationError(status === 200 ? 'not_json' : 'status', `${what} ${how}`)
   }
 
   async [Symbol.asyncDispose](): Promise<void> {
     await this.#connections[Symbol.asyncDispose]()
   }
 
-  async #ask(url: string, what: string, asked: { method: 'GET' | 'POST'; body?: string }) {
+  async #request(url: string, what: string, asked: { method: 'GET' | 'POST'; body?: string }) {
     const { allowed, resolver, timeoutMs = 5000, answerMaxBytes = 256 * 1024 } = this.#options
     const headers = {
       accept: 'application/json, application/did+json',
@@ -79,7 +82,7 @@ export class GuardedClient implements AsyncDisposable {
       })
       return { status, json: objectIn(body) }
     } catch (error) {
-      throw asRefused(error, what)
+      throw toRegistrationError(error, what)
     }
   }
 }

@@ -2,21 +2,21 @@ import { once } from 'node:events'
 import net from 'node:net'
 import { answerChallenge } from '@parley/kit/did/challenge'
 import { afterEach, beforeEach, expect, test } from 'vitest'
-import { alice, bob, type Played, RegistrationGateway } from './testing.ts'
+import { alice, bob, RegistrationGateway, type ScriptedAgent } from './testing.ts'
 
-let house: RegistrationGateway
+let deployment: RegistrationGateway
 
 beforeEach(async () => {
-  house = await RegistrationGateway.open()
+  deployment = await RegistrationGateway.open()
 })
 
-afterEach(() => house[Symbol.asyncDispose]())
+afterEach(() => deployment[Symbol.asyncDispose]())
 
-test.each<[string, Played, number, string]>([
-  ['shows the document of another', { identity: alice, document: bob.document }, 400, 'did_document'],
-  ['shows no document', { identity: alice, document: [] }, 400, 'not_json'],
+test.each<[string, ScriptedAgent, number, string]>([
+  ['serves the document of another agent', { identity: alice, document: bob.document }, 400, 'did_document'],
+  ['serves no document', { identity: alice, document: [] }, 400, 'not_json'],
   [
-    'puts its own key under the DID of another',
+    'lists its own key under the DID of another agent',
     {
       identity: alice,
       document: JSON.parse(
@@ -26,7 +26,7 @@ test.each<[string, Played, number, string]>([
     400,
     'did_document',
   ],
-  ['has not the key of its DID', { identity: alice, challenge: bob }, 403, 'crypto_mismatch'],
+  ['does not hold the key of its DID', { identity: alice, challenge: bob }, 403, 'crypto_mismatch'],
   [
     'answers the challenge of another gateway',
     {
@@ -38,7 +38,7 @@ test.each<[string, Played, number, string]>([
     'crypto_mismatch',
   ],
   [
-    'hands on the answer that another agent gave for itself',
+    'relays the answer of another agent to its own challenge',
     {
       identity: alice,
       challenge: (asked) => answerChallenge({ ...asked, url: 'https://alice.example' }, alice.did, alice.key),
@@ -55,15 +55,15 @@ test.each<[string, Played, number, string]>([
     403,
     'crypto_mismatch',
   ],
-  ['answers the challenge with nonsense', { identity: alice, challenge: () => [1] }, 403, 'crypto_mismatch'],
+  [
+    'answers the challenge with invalid data',
+    { identity: alice, challenge: () => [1] },
+    403,
+    'crypto_mismatch',
+  ],
   ['never answers the challenge', { identity: alice, challenge: 'silence' }, 400, 'timeout'],
   ['has a malformed DID on its card', { card: { did: 'did:parley:a b' } }, 400, 'did'],
-  [
-    'has a DID on its card that cannot be resolved',
-    { card: { did: 'did:web:127.0.0.1' } },
-    400,
-    'did_document',
-  ],
+  ['has an unresolvable DID on its card', { card: { did: 'did:web:127.0.0.1' } }, 400, 'did_document'],
   ['has a card without a name', { card: { name: '' } }, 400, 'card'],
   ['has no card', { before: (_request, response) => response.writeHead(404).end() }, 400, 'status'],
   [
@@ -72,9 +72,9 @@ test.each<[string, Played, number, string]>([
     400,
     'status',
   ],
-  ['never answers', { before: () => undefined }, 400, 'timeout'],
+  ['never responds', { before: () => undefined }, 400, 'timeout'],
   [
-    'answers 1 GB',
+    'responds with 1 GB',
     {
       before: (_request, response) => {
         response.writeHead(200, { 'content-length': String(1024 ** 3) })
@@ -86,7 +86,7 @@ test.each<[string, Played, number, string]>([
     'too_large',
   ],
   [
-    'answers without end',
+    'responds without end',
     {
       before: (_request, response) => {
         const more = () => response.write('x'.repeat(65_536), () => response.destroyed || more())
@@ -97,17 +97,17 @@ test.each<[string, Played, number, string]>([
     'too_large',
   ],
   [
-    'is compressed',
+    'sends a compressed response',
     { before: (_q, r) => r.writeHead(200, { 'content-encoding': 'gzip' }).end() },
     400,
     'encoding',
   ],
-])('an agent that %s does not come in', async (_what, played, status, reason) => {
-  await house.start({}, { timeoutMs: reason === 'timeout' ? 500 : 20_000 })
-  const agent = await house.playAgent(played)
-  const answer = await house.join(agent.url, await house.carol())
+])('an agent that %s is not registered', async (_what, played, status, reason) => {
+  await deployment.start({}, { timeoutMs: reason === 'timeout' ? 500 : 20_000 })
+  const agent = await deployment.playAgent(played)
+  const answer = await deployment.join(agent.url, await deployment.carol())
   expect([answer.status, answer.error.data.reason]).toEqual([status, reason])
-  expect(house.gateway.registry.all()).toEqual([])
+  expect(deployment.gateway.registry.all()).toEqual([])
 })
 
 test.each<[unknown, string | undefined]>([
@@ -136,22 +136,22 @@ test.each<[unknown, string | undefined]>([
     'private.example': ['192.168.0.1'],
     'half-private.example': ['203.0.113.9', '10.0.0.1'],
   }
-  const resolver = async (host: string) => names[host] ?? Promise.reject(new Error('no such name'))
-  await house.start({ REGISTRY_ALLOWED_HOSTS: 'none' }, { resolver })
-  const answer = await house.send('POST', '/registry/agents', await house.carol(), { url })
+  const resolver = async (host: string) => names[host] ?? Promise.reject(new Error('an unknown host'))
+  await deployment.start({ REGISTRY_ALLOWED_HOSTS: 'none' }, { resolver })
+  const answer = await deployment.send('POST', '/registry/agents', await deployment.carol(), { url })
   expect([answer.status, answer.error.code, answer.error.data.reason]).toEqual([400, -32602, reason])
 })
 
 const identified = {
   SERVICE_GATEWAY_DID_SEED: Buffer.alloc(32, 7).toString('base64'),
-  SERVICE_GATEWAY_AUTHOR: 'house',
+  SERVICE_GATEWAY_AUTHOR: 'deployment',
   SERVICE_GATEWAY_NAME: 'door',
 }
 
 test.each(['', '/', '/agents/stranger'])(
   'the gateway does not register itself: its address%s',
   async (path) => {
-    await house.start()
+    await deployment.start()
     const free = net.createServer().listen(0, '127.0.0.1')
     await once(free, 'listening')
     const { port } = free.address() as net.AddressInfo
@@ -162,7 +162,7 @@ test.each(['', '/', '/agents/stranger'])(
       PUBLIC_URL: `http://localhost:${port}`,
       REGISTRY_ALLOWED_HOSTS: '127.0.0.1,localhost',
     })
-    for (const one of [house, named]) {
+    for (const one of [deployment, named]) {
       const token = await one.carol()
       for (const address of [one.gateway.addresses.local, one.gateway.addresses.public]) {
         const { status, error } = await one.join(`${address}${path}`, token)
@@ -172,32 +172,32 @@ test.each(['', '/', '/agents/stranger'])(
   },
 )
 
-test('nor under a name of it that it does not know of', async () => {
-  await house.start({ REGISTRY_ALLOWED_HOSTS: '127.0.0.1,localhost' })
-  const { port } = new URL(house.gateway.addresses.local)
-  const { status, error } = await house.join(`http://localhost:${port}`, await house.carol())
+test('nor under an unknown host name of the gateway', async () => {
+  await deployment.start({ REGISTRY_ALLOWED_HOSTS: '127.0.0.1,localhost' })
+  const { port } = new URL(deployment.gateway.addresses.local)
+  const { status, error } = await deployment.join(`http://localhost:${port}`, await deployment.carol())
   expect([status, error.data.reason]).toEqual([400, 'gateway'])
-  expect(house.gateway.registry.all()).toEqual([])
+  expect(deployment.gateway.registry.all()).toEqual([])
 })
 
-test('no agent comes in under the DID of the gateway, though its document is there for all to read', async () => {
-  await house.start(identified)
-  const document = (await house.send('GET', '/.well-known/did.json', '')).json
+test('no agent is registered under the DID of the gateway, although its document is public', async () => {
+  await deployment.start(identified)
+  const document = (await deployment.send('GET', '/.well-known/did.json', '')).json
   const card = { did: document['id'] }
-  const agent = await house.playAgent({ card, document, challenge: 'no route' })
-  const { status, error } = await house.join(agent.url, await house.carol())
+  const agent = await deployment.playAgent({ card, document, challenge: 'no route' })
+  const { status, error } = await deployment.join(agent.url, await deployment.carol())
   expect([status, error.data.reason]).toEqual([400, 'gateway'])
-  expect(house.gateway.registry.all()).toEqual([])
+  expect(deployment.gateway.registry.all()).toEqual([])
 })
 
-test('one client with slow addresses does not keep the others out', async () => {
-  await house.start({}, { timeoutMs: 6000 })
-  const slow = await house.playAgent({ before: () => undefined })
-  const mallory = await house.registered(bob)
-  const many = Promise.all(Array.from({ length: 20 }, () => house.join(slow.url, mallory)))
-  const agent = await house.playAgent({ identity: alice })
+test('a client with slow addresses does not block other clients', async () => {
+  await deployment.start({}, { timeoutMs: 6000 })
+  const slow = await deployment.playAgent({ before: () => undefined })
+  const mallory = await deployment.registered(bob)
+  const many = Promise.all(Array.from({ length: 20 }, () => deployment.join(slow.url, mallory)))
+  const agent = await deployment.playAgent({ identity: alice })
   while (slow.calls.length < 4) await new Promise((done) => setTimeout(done, 5))
-  expect((await house.join(agent.url, await house.carol())).status).toBe(201)
+  expect((await deployment.join(agent.url, await deployment.carol())).status).toBe(201)
   const answers = (await many).map(({ status, error }) => `${status} ${error.data.reason}`)
   expect(new Set(answers)).toEqual(new Set(['400 timeout', '429 busy']))
 })

@@ -1,8 +1,8 @@
 import { OutgoingFailed, OutgoingRefused } from '@parley/kit/net/outgoing-errors'
 import { ParleyError } from '@parley/wire/errors'
 
-/** Why an agent cannot be registered, for whoever gave its address; `reason` is the machine's word for it. */
-export function refused(reason: string, message: string, cause?: unknown): ParleyError {
+/** An error that explains why an agent cannot be registered; `reason` is machine-readable. */
+export function registrationError(reason: string, message: string, cause?: unknown): ParleyError {
   const issues = [{ path: 'url', message }]
   return new ParleyError('InvalidParams', {
     message: 'The agent cannot be registered',
@@ -11,10 +11,10 @@ export function refused(reason: string, message: string, cause?: unknown): Parle
   })
 }
 
-/** The guard's refusals and the failures of the way in the same words; anything else as it is. */
-export function asRefused(error: unknown, what: string): unknown {
-  if (error instanceof OutgoingRefused) return refused(error.reason, error.message, error)
+/** Converts errors of guarded requests. Other errors are returned unchanged. */
+export function toRegistrationError(error: unknown, what: string): unknown {
+  if (error instanceof OutgoingRefused) return registrationError(error.reason, error.message, error)
   if (error instanceof OutgoingFailed)
-    return refused(error.reason, `${what} could not be read: ${error.message}`, error)
+    return registrationError(error.reason, `${what} could not be read: ${error.message}`, error)
   return error
 }

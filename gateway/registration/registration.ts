@@ -1,5 +1,7 @@
 import type { Caller } from '@parley/kit/auth/caller'
 import { mayUse } from '@parley/kit/auth/caller'
+import type { AllowedHosts } from '@parley/kit/net/allowed-hosts'
+import { outgoingUrl } from '@parley/kit/net/outgoing-url'
 import { ParleyError } from '@parley/wire/errors'
 import type { JsonObject } from '@parley/wire/model/task'
 import { timestamp } from '@parley/wire/model/timestamp'
@@ -7,69 +9,67 @@ import { byOpenRegistry } from '../registry/admission.ts'
 import type { AgentEntry } from '../registry/entry.ts'
 import { requireDistinct } from '../registry/look-alikes.ts'
 import type { Registry } from '../registry/registry.ts'
-import { agentAddress } from './agent-address.ts'
-import { challengeAgent } from './challenge.ts'
 import { type FetchedAgent, type FetchOptions, fetchAgent } from './fetch-agent.ts'
-import { refused } from './registration-errors.ts'
-import { signedByOneOf } from './signed-request.ts'
+import { challengeAgent, findSigningKey } from './key-proof.ts'
+import { registrationError, toRegistrationError } from './registration-errors.ts'
 
 export interface RegistrationOptions extends FetchOptions {
   registry: Registry
-  /** The gateway's own address; stands in challenges. */
+  /** Public URL of the gateway; part of each challenge. */
   gatewayUrl: string
-  /** Every address of the gateway, and its DID: no agent's. Default: `gatewayUrl`. */
+  /** URLs and DID of the gateway, which no agent may use. Default: `gatewayUrl`. */
   own?: { addresses: readonly string[]; did: string | undefined }
-  /** Who registers may be given work at once. */
+  /** Whether agents are admitted without an operator. */
   open: boolean
-  /** Registrations at the same time. Default 16. */
-  underWayMax?: number
-  /** Of one client, so that nobody with slow addresses keeps the others out. Default 4. */
-  underWayPerCallerMax?: number
-  /** Agents of one owner. Default 100. */
+  /** Concurrent registrations. Default 16. */
+  concurrentMax?: number
+  /** Concurrent registrations per client, so that slow addresses of one client do not block others. Default 4. */
+  concurrentPerCallerMax?: number
+  /** Agents per owner. Default 100. */
   perOwnerMax?: number
 }
 
-/** One `POST /registry/agents`, after the checks of token and signature. */
+/** An authenticated `POST /registry/agents`. */
 export interface RegistrationRequest {
   url: string
   caller: Caller
-  /** As it was signed, where it was. */
+  /** Parts of the request that a DID signature covers. */
   signed: { timestamp: unknown; audience?: unknown; body: Uint8Array }
-  /** Which process of the agent it is, where it has several. */
+  /** Id of the process if the agent has several. */
   replicaId?: string
 }
 
 /** Registers external agents (spec/gateway-registry.md#registration). */
 export class AgentRegistration {
   readonly #options: RegistrationOptions
-  /** The clients whose registrations are under way, each as often as it has one. */
-  readonly #underWay: string[] = []
+  /** Client id of each registration in progress; may contain duplicates. */
+  readonly #inProgress: string[] = []
 
   constructor(options: RegistrationOptions) {
     this.#options = options
   }
 
   /**
-   * Fetches card, skills and DID document from the address and makes the entry, or renews that of the same agent.
+   * Reads card, skills and DID document from the address and creates the entry, or renews that of the same agent.
    * @throws ParleyError InvalidParams, InvalidTokenSignature, Conflict, TooManyRequests, Unavailable
    */
-  async join(request: RegistrationRequest): Promise<{ entry: AgentEntry; isNew: boolean }> {
-    const { registry, outside, gatewayUrl, own = { addresses: [gatewayUrl], did: undefined } } = this.#options
-    const url = agentAddress(request.url, outside.allowed)
-    if (own.addresses.some((address) => isAt(url, address)))
-      throw refused('gateway', 'The URL is an address of this gateway')
-    this.#requireRoom(request.caller)
+  async register(request: RegistrationRequest): Promise<{ entry: AgentEntry; isNew: boolean }> {
+    const { registry, client, gatewayUrl, own = { addresses: [gatewayUrl], did: undefined } } = this.#options
+    const url = agentAddress(request.url, client.allowed)
+    if (own.addresses.some((address) => isGatewayAddress(url, address)))
+      throw registrationError('gateway', 'The URL is an address of this gateway')
+    this.#checkLimits(request.caller)
     const { id } = request.caller
-    this.#underWay.push(id)
+    this.#inProgress.push(id)
     try {
       const found = await fetchAgent(url, this.#options)
-      if (own.addresses.some((address) => isOf(found.card, address)))
-        throw refused('gateway', 'What answers there is this gateway')
+      if (own.addresses.some((address) => isGatewayCard(found.card, address)))
+        throw registrationError('gateway', 'What answers there is this gateway')
       if (found.did !== undefined && found.did === own.did)
-        throw refused('gateway', 'The DID on the card is that of this gateway')
+        throw registrationError('gateway', 'The DID on the card is that of this gateway')
       const proof = await this.#proof(request, url, found)
       const began = timestamp()
-      const announcement = this.#announcement(request.caller, url, found, proof)
+      const announcement = this.#announcementFor(request.caller, url, found, proof)
       const works = announcement.admitted || registry.all().some((one) => one.admitted && one.url === url)
       if (works) requireDistinct(announcement, registry.all())
       const entry = await registry.register({
@@ -78,11 +78,11 @@ export class AgentRegistration {
       })
       return { entry, isNew: entry.registeredAt > began }
     } finally {
-      this.#underWay.splice(this.#underWay.indexOf(id), 1)
+      this.#inProgress.splice(this.#inProgress.indexOf(id), 1)
     }
   }
 
-  /** The key that signed the request, or with which a challenge was answered; undefined when none did. */
+  /** The key that signed the request or the challenge; undefined without a proof. */
   async #proof(
     { caller, signed }: RegistrationRequest,
     url: string,
@@ -91,21 +91,23 @@ export class AgentRegistration {
     const { did, identity } = found
     if (did === undefined || identity === undefined) return undefined
     if (caller.did === did) {
-      // An OAuth client may have been named after a DID by anybody: the key alone makes it that of the agent.
-      const key = signedByOneOf(identity.keys, { did, ...signed, signature: caller.signature })
+      // Anyone may name an OAuth client after a DID; only the key proves it.
+      const key = findSigningKey(identity.keys, { did, ...signed, signature: caller.signature })
       if (key !== undefined) return key
-      throw notTheAgent(caller.signature === undefined ? 'missing_signature_headers' : 'crypto_mismatch')
+      throw wrongSignatureError(
+        caller.signature === undefined ? 'missing_signature_headers' : 'crypto_mismatch',
+      )
     }
     return challengeAgent({ url, did, keys: identity.keys }, this.#options)
   }
 
-  #announcement(caller: Caller, url: string, found: FetchedAgent, proof: string | undefined) {
+  #announcementFor(caller: Caller, url: string, found: FetchedAgent, proof: string | undefined) {
     const { identity, ...agent } = found
     const operator = mayUse(caller, 'agent:admin')
     return {
       ...agent,
       ...identity,
-      ...(proof !== undefined && { keys: inOrder(found, proof) }),
+      ...(proof !== undefined && { keys: keysWithProofLast(found, proof) }),
       url,
       owner: caller.id,
       origin: 'registered' as const,
@@ -115,43 +117,45 @@ export class AgentRegistration {
     }
   }
 
-  #requireRoom(caller: Caller): void {
-    const { registry, perOwnerMax = 100, underWayMax = 16, underWayPerCallerMax = 4 } = this.#options
-    if (this.#underWay.length >= underWayMax) throw busy()
-    const ofCaller = this.#underWay.filter((id) => id === caller.id).length
-    if (ofCaller >= underWayPerCallerMax)
-      throw tooMany('busy', `One client may have ${underWayPerCallerMax} registrations under way`, 2)
+  #checkLimits(caller: Caller): void {
+    const { registry, perOwnerMax = 100, concurrentMax = 16, concurrentPerCallerMax = 4 } = this.#options
+    if (this.#inProgress.length >= concurrentMax) throw busyError()
+    const ofCaller = this.#inProgress.filter((id) => id === caller.id).length
+    if (ofCaller >= concurrentPerCallerMax)
+      throw tooManyError('busy', `One client may have ${concurrentPerCallerMax} registrations under way`, 2)
     if (mayUse(caller, 'agent:admin')) return
     const owned = registry.all().filter(({ owner }) => owner === caller.id).length
     if (owned >= perOwnerMax)
-      throw tooMany('agents', `One client may register at most ${perOwnerMax} agents`, 3600)
+      throw tooManyError('agents', `One client may register at most ${perOwnerMax} agents`, 3600)
   }
 }
 
-/** Documents of other methods are in no order: there the key of the proof comes last, to be asked for the next time. */
-function inOrder({ did, identity }: FetchedAgent, proof: string): string[] {
+/**
+ * Documents of other methods are unordered. The proven key is put last, where it is expected at the next registration.
+ */
+function keysWithProofLast({ did, identity }: FetchedAgent, proof: string): string[] {
   const keys = identity?.keys ?? []
   return did?.startsWith('did:parley:') ? keys : [...keys.filter((key) => key !== proof), proof]
 }
 
-/** A gateway in its own registry would hand its requests to itself, without end. */
-function isAt(url: string, gateway: string): boolean {
+/** A gateway in its own registry would forward requests to itself endlessly. */
+function isGatewayAddress(url: string, gateway: string): boolean {
   return url === gateway || url.startsWith(`${gateway}/agents/`)
 }
 
-/** The gateway's own card, under a name of the gateway that it does not know of. */
-function isOf({ url }: JsonObject, gateway: string): boolean {
+/** Detects the gateway's own card, served under an unknown host name. */
+function isGatewayCard({ url }: JsonObject, gateway: string): boolean {
   return typeof url === 'string' && url.replace(/\/+$/, '') === gateway
 }
 
-function notTheAgent(reason: string): ParleyError {
+function wrongSignatureError(reason: string): ParleyError {
   return new ParleyError('InvalidTokenSignature', {
     message: 'A client that is the DID of the agent signs its registration with the key of that DID',
     data: { reason },
   })
 }
 
-function tooMany(reason: string, message: string, retrySeconds: number): ParleyError {
+function tooManyError(reason: string, message: string, retrySeconds: number): ParleyError {
   return new ParleyError('TooManyRequests', {
     message,
     data: { reason },
@@ -159,10 +163,28 @@ function tooMany(reason: string, message: string, retrySeconds: number): ParleyE
   })
 }
 
-function busy(): ParleyError {
+function busyError(): ParleyError {
   return new ParleyError('Unavailable', {
     message: 'Too many agents are being registered',
     data: { reason: 'busy' },
     headers: { 'retry-after': '2' },
   })
+}
+
+/**
+ * Normalizes the address of an agent, without a trailing slash.
+ * @throws ParleyError InvalidParams for an invalid address, or one that the guard refuses
+ */
+function agentAddress(text: string, allowed: AllowedHosts): string {
+  const url = parseUrl(text, allowed)
+  if (url.search !== '') throw registrationError('query', 'The URL must not have a query')
+  return url.href.replace(/\/+$/, '')
+}
+
+function parseUrl(text: string, allowed: AllowedHosts): URL {
+  try {
+    return outgoingUrl(text, allowed).url
+  } catch (error) {
+    throw toRegistrationError(error, 'The URL')
+  }
 }

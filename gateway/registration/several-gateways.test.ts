@@ -9,7 +9,7 @@ import { RegistrationGateway } from './testing.ts'
 const known = { timeout: 100_000, interval: 50 }
 const seed = (byte: number) => Buffer.alloc(32, byte)
 
-/** An agent before and after its key was changed, and after the old key was retired. */
+/** An agent before and after its key was rotated, and after the old key was retired. */
 function lives(byte: number): { old: Identity; now: Identity; retired: Identity } {
   const [first, second] = [keyPairFromSeed(seed(byte)), keyPairFromSeed(seed(byte + 100))]
   const named = { author: 'alice', name: `agent${byte}` }
@@ -26,7 +26,7 @@ function lives(byte: number): { old: Identity; now: Identity; retired: Identity 
   return { old: gatewayIdentity({ ...named, seed: seed(byte) }), now: as(false), retired: as(true) }
 }
 
-describe.skipIf(!hasMongodb)('agents come to two gateways at once (needs mongod)', () => {
+describe.skipIf(!hasMongodb)('agents that register at two gateways (needs mongod)', () => {
   let mongodb: MongodbServer
   let one: RegistrationGateway
   let other: RegistrationGateway
@@ -48,8 +48,14 @@ describe.skipIf(!hasMongodb)('agents come to two gateways at once (needs mongod)
   })
   afterAll(() => stack.disposeAsync())
 
-  const at = (house: RegistrationGateway, method: string, route: string, bearer: string, body?: object) =>
-    fetch(`${house.gateway.addresses.local}${route}`, {
+  const at = (
+    deployment: RegistrationGateway,
+    method: string,
+    route: string,
+    bearer: string,
+    body?: object,
+  ) =>
+    fetch(`${deployment.gateway.addresses.local}${route}`, {
       method,
       headers: {
         authorization: `Bearer ${bearer}`,
@@ -57,14 +63,15 @@ describe.skipIf(!hasMongodb)('agents come to two gateways at once (needs mongod)
       },
       ...(body !== undefined && { body: JSON.stringify(body) }),
     })
-  const join = async (house: RegistrationGateway, url: string, bearer: string) => {
-    const answer = await at(house, 'POST', '/registry/agents', bearer, { url })
+  const join = async (deployment: RegistrationGateway, url: string, bearer: string) => {
+    const answer = await at(deployment, 'POST', '/registry/agents', bearer, { url })
     const json = (await answer.json()) as { id?: string; error?: { data: { reason: string } } }
     return { status: answer.status, id: json.id, reason: json.error?.data.reason }
   }
-  const keysOf = (house: RegistrationGateway, { did }: Identity) => house.gateway.registry.find(did)?.keys
+  const keysOf = (deployment: RegistrationGateway, { did }: Identity) =>
+    deployment.gateway.registry.find(did)?.keys
 
-  test('one agent at both: one entry, and an admission at one of them meanwhile is not lost', async () => {
+  test('one agent at both gateways: one entry, and a concurrent admission is not lost', async () => {
     const [carol, admin] = [await one.carol(), await one.operator()]
     for (let byte = 10; byte < 15; byte += 1) {
       const { old } = lives(byte)
@@ -80,12 +87,12 @@ describe.skipIf(!hasMongodb)('agents come to two gateways at once (needs mongod)
         join(other, agent.url, carol),
       ])
       expect([admitted.status, again.status]).toEqual([200, 200])
-      for (const house of [one, other])
-        await vi.waitFor(() => expect(house.gateway.registry.find(slug)?.admitted).toBe(true), known)
+      for (const deployment of [one, other])
+        await vi.waitFor(() => expect(deployment.gateway.registry.find(slug)?.admitted).toBe(true), known)
     }
   })
 
-  test('before and after the change of its key at both: the newer key stays, whoever came last', async () => {
+  test('registrations before and after a key rotation: the newer key wins in any order', async () => {
     const carol = await one.carol()
     for (let byte = 20; byte < 25; byte += 1) {
       const { old, now } = lives(byte)
@@ -95,15 +102,15 @@ describe.skipIf(!hasMongodb)('agents come to two gateways at once (needs mongod)
       expect((await join(one, before.url, carol)).status).toBe(201)
       const [changed] = await Promise.all([join(one, after.url, carol), join(other, before.url, carol)])
       expect(changed.status).toBe(200)
-      // Another gateway may not have heard of it yet: what it has in mind must not come back.
+      // The other gateway may have an outdated entry, which must not overwrite the newer one.
       const late = await join(other, before.url, carol)
       expect([late.status, late.reason]).toEqual([409, 'key'])
-      for (const house of [one, other])
-        await vi.waitFor(() => expect(keysOf(house, now)).toContain(now.key.publicKeyBase58), known)
+      for (const deployment of [one, other])
+        await vi.waitFor(() => expect(keysOf(deployment, now)).toContain(now.key.publicKeyBase58), known)
     }
   })
 
-  test('a key that was retired at one does not come back at the other', async () => {
+  test('a key retired at one gateway is refused at the other', async () => {
     const carol = await one.carol()
     const { old, now, retired } = lives(30)
     const before = await one.playAgent({ identity: now, name: 'agent 30' })
@@ -112,7 +119,7 @@ describe.skipIf(!hasMongodb)('agents come to two gateways at once (needs mongod)
     expect((await join(one, after.url, carol)).status).toBe(200)
     const late = await join(other, before.url, carol)
     expect([late.status, late.reason]).toEqual([409, 'key'])
-    for (const house of [one, other])
-      await vi.waitFor(() => expect(keysOf(house, now)).not.toContain(old.key.publicKeyBase58), known)
+    for (const deployment of [one, other])
+      await vi.waitFor(() => expect(keysOf(deployment, now)).not.toContain(old.key.publicKeyBase58), known)
   })
 })

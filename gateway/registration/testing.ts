@@ -14,38 +14,38 @@ import type { GuardedClientOptions } from './guarded-client.ts'
 
 export const production = { NODE_ENV: 'production', PARLEY_EMBEDDED_OAUTH: 'yes' }
 const seedOf = (byte: number) => Buffer.alloc(32, byte)
-/** An agent's identity; `gatewayIdentity` makes one of any seed. */
+/** Agent identities; `gatewayIdentity` derives one from any seed. */
 const identityOf = (byte: number) => gatewayIdentity({ seed: seedOf(byte), author: 'alice', name: 'agent' })
 export const alice = identityOf(1)
 export const bob = identityOf(2)
 
-export interface Played {
+export interface ScriptedAgent {
   identity?: Identity
   name?: string
   card?: Record<string, unknown>
   document?: unknown
-  /** What it does with a challenge. Default: what is right. */
+  /** How it answers a challenge. Default: correctly. */
   challenge?: 'no route' | 'silence' | Identity | ((asked: Challenge) => unknown)
-  /** Answers everything else first. */
+  /** Handles requests before the default routes. */
   before?: http.RequestListener
 }
 
-/** A request that reached a played agent. */
-export interface Called {
+/** A request received by a scripted agent. */
+export interface ReceivedRequest {
   url: string
   authorization: string | undefined
 }
 
-interface Answered {
+interface JsonResponse {
   status: number
   json: Record<string, unknown>
   error: { code: number; data: { reason?: string } }
 }
 
-/** A gateway in a folder of its own, with agents that come to it. */
+/** A gateway in a temporary folder, with agents that register at it. */
 export class RegistrationGateway implements AsyncDisposable {
   readonly folder: string
-  /** Lines of the gateway's log. */
+  /** Log lines of the gateway. */
   readonly logged: string[] = []
   readonly #stack = new AsyncDisposableStack()
   #gateway: GatewayApp | undefined
@@ -66,7 +66,7 @@ export class RegistrationGateway implements AsyncDisposable {
 
   async start(
     env: NodeJS.ProcessEnv = {},
-    outside: Partial<GuardedClientOptions> = {},
+    guardedClient: Partial<GuardedClientOptions> = {},
     more: { agentsDir?: string } = {},
   ): Promise<void> {
     const settings = gatewayConfig({
@@ -77,13 +77,18 @@ export class RegistrationGateway implements AsyncDisposable {
     })
     const destination = { write: (line: string) => void this.logged.push(line) }
     const log = makeLog({ level: 'info', name: 'test', destination })
-    const app = await startGatewayApp({ settings, log, outside: { timeoutMs: 20_000, ...outside }, ...more })
+    const app = await startGatewayApp({
+      settings,
+      log,
+      guardedClient: { timeoutMs: 20_000, ...guardedClient },
+      ...more,
+    })
     this.#gateway = this.#stack.use(app)
   }
 
-  /** An agent's server, as honest as the test wants; `calls` are the requests that reach it. */
-  async playAgent(played: Played) {
-    const calls: Called[] = []
+  /** Starts an agent server with scripted behaviour; `calls` are the requests that it receives. */
+  async playAgent(played: ScriptedAgent) {
+    const calls: ReceivedRequest[] = []
     const server = http.createServer((request, response) => void answer(request, response, played, calls))
     server.listen(0, '127.0.0.1')
     await new Promise((resolve) => server.once('listening', resolve))
@@ -115,7 +120,7 @@ export class RegistrationGateway implements AsyncDisposable {
     return this.clientToken('dev-client.json')
   }
 
-  /** A client of its own at the OAuth server, named after a DID, with a key. */
+  /** Registers an OAuth client named after a DID, with a key. */
   async register(identity: Identity): Promise<{ client_id: string; client_secret: string }> {
     const initial = await readFile(path.join(this.folder, 'data', 'oauth', 'initial-access-token'), 'utf8')
     const { public: origin } = this.gateway.addresses
@@ -150,7 +155,7 @@ export class RegistrationGateway implements AsyncDisposable {
     bearer: string,
     body?: object,
     signer?: Identity,
-  ): Promise<Answered> {
+  ): Promise<JsonResponse> {
     const sent = body === undefined ? '' : JSON.stringify(body)
     const response = await fetch(`${this.gateway.addresses.public}${route}`, {
       method,
@@ -162,10 +167,10 @@ export class RegistrationGateway implements AsyncDisposable {
       ...(body !== undefined && { body: sent }),
     })
     const json = (await response.json()) as Record<string, unknown>
-    return { status: response.status, json, error: json['error'] as Answered['error'] }
+    return { status: response.status, json, error: json['error'] as JsonResponse['error'] }
   }
 
-  join(url: string, bearer: string, signer?: Identity): Promise<Answered> {
+  join(url: string, bearer: string, signer?: Identity): Promise<JsonResponse> {
     return this.send('POST', '/registry/agents', bearer, { url }, signer)
   }
 
@@ -177,8 +182,8 @@ export class RegistrationGateway implements AsyncDisposable {
 async function answer(
   request: http.IncomingMessage,
   response: http.ServerResponse,
-  played: Played,
-  calls: Called[],
+  played: ScriptedAgent,
+  calls: ReceivedRequest[],
 ): Promise<void> {
   const { url = '', headers } = request
   calls.push({ url, authorization: headers.authorization })
@@ -189,7 +194,7 @@ async function answer(
   else response.writeHead(200, { 'content-type': 'application/json' }).end(JSON.stringify(json))
 }
 
-async function answerOf(url: string, body: string, played: Played, name: string): Promise<unknown> {
+async function answerOf(url: string, body: string, played: ScriptedAgent, name: string): Promise<unknown> {
   const { identity, challenge = identity } = played
   const did = identity?.did
   if (url === '/.well-known/agent.json') return { name, ...(did && { did }), ...played.card }

@@ -4,14 +4,14 @@ import { parseJson } from '@parley/wire/jsonrpc/parse-json'
 import type { FastifyInstance } from 'fastify'
 import { z } from 'zod'
 import { isDid } from '../did/did.ts'
-import { type DidDocument, didDocumentType } from '../did/document.ts'
+import { didDocumentType } from '../did/document.ts'
 import { requireJson } from './require-json.ts'
 
 const asked = z.object({ did: z.string().refine(isDid, 'must be a DID') })
 const noBytes = Buffer.alloc(0)
 
 /** The document of a DID; undefined where it is not known here. */
-export type ResolveDid = (did: string) => DidDocument | undefined | Promise<DidDocument | undefined>
+export type ResolveDid = (did: string) => object | undefined | Promise<object | undefined>
 
 /** `POST /did/resolve {did}` and `GET /did/resolve?did=`. Public (spec/did.md#resolution). */
 export function addDidRoutes(app: FastifyInstance, resolve: ResolveDid): void {
