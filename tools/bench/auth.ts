@@ -38,7 +38,7 @@ const subject =
   }
 
 function verify(body: string): { bare: number; request: number } {
-  const { file, args } = nodeOn(cores.server, [`${import.meta.dirname}/support/verify-process.ts`, body])
+  const { file, args } = nodeOn(cores.server, [`${import.meta.dirname}/servers/verify-process.ts`, body])
   return JSON.parse(execFileSync(file, args, { encoding: 'utf8' })) as { bare: number; request: number }
 }
 

@@ -1,8 +1,9 @@
 /** What the compile cache of `cli/bin.mjs` saves: start time and memory of a process that loads the agent server. */
 import { execFileSync } from 'node:child_process'
-import { mkdtempSync, rmSync, writeFileSync } from 'node:fs'
+import { mkdtempSync, rmSync } from 'node:fs'
 import os from 'node:os'
 import path from 'node:path'
+import { saveResults } from './support/report.ts'
 
 const runs = 7
 const root = path.join(import.meta.dirname, '..', '..')
@@ -28,10 +29,7 @@ rmSync(folder, { recursive: true })
 console.log(`Loading shared/agent/server/app.ts, median of ${runs} starts, Node ${process.versions.node}`)
 console.table({ 'without cache': show(without), 'with cache': show(withCache) })
 const result = { node: process.versions.node, runs, without, withCache }
-writeFileSync(
-  path.join(root, 'bench', 'results', 'compile-cache.json'),
-  `${JSON.stringify(result, null, 2)}\n`,
-)
+await saveResults('compile-cache', result)
 
 function measure(environment: NodeJS.ProcessEnv): Start {
   const args = ['--input-type=module', '--eval', program]

@@ -5,14 +5,14 @@
  */
 import { spawnSync } from 'node:child_process'
 import { randomUUID } from 'node:crypto'
+import { NginxProcess } from './servers/nginx-process.ts'
+import { ServerProcess } from './servers/server-process.ts'
 import { sendParams } from './support/agent-under-test.ts'
 import { httpRequest } from './support/load.ts'
 import { cores } from './support/machine.ts'
 import { measure } from './support/measure.ts'
-import { NginxProcess } from './support/nginx-process.ts'
 import { expectAtMost, printFigures, saveResults } from './support/report.ts'
 import { inRounds, type Subject } from './support/rounds.ts'
-import { ServerProcess } from './support/server-process.ts'
 import { tokenOf } from './support/tokens.ts'
 
 const mustHold = '"kind":"task"'

@@ -5,14 +5,13 @@
  * in the system's memory; what a get costs whose pages come from the disk is told beside it. The tasks are written past the
  * store. BENCH_QUICK=yes: a tenth of the most.
  */
-import { mkdirSync, mkdtempSync, rmSync, statSync, writeFileSync } from 'node:fs'
+import { mkdirSync, mkdtempSync, rmSync, statSync } from 'node:fs'
 import os from 'node:os'
 import path from 'node:path'
 import { openMongodbStore } from '@parley/engine/store/mongodb/store'
 import { openSqliteStore } from '@parley/engine/store/sqlite/store'
 import { mongodbKind, startMongodb } from '../testing/mongodb-server.ts'
-import { dropFromMemory } from './support/file-in-memory.ts'
-import { type FilledAgent, fileOf, requestFigures } from './support/growing-agent.ts'
+import { type FilledAgent, fileOf, requestFigures } from './growth/growing-agent.ts'
 import {
   type Cost,
   type Costs,
@@ -21,12 +20,13 @@ import {
   type Question,
   questions,
   type Stage,
-} from './support/growing-store.ts'
-import { machine } from './support/machine.ts'
-import { fillMongodb } from './support/mongodb-fill.ts'
-import { plansOf, sorts } from './support/mongodb-plans.ts'
+} from './growth/growing-store.ts'
+import { fillMongodb } from './growth/mongodb-fill.ts'
+import { plansOf, sorts } from './growth/mongodb-plans.ts'
+import { dropFromMemory } from './support/file-in-memory.ts'
+
 import { cpuByProgram } from './support/process-tree.ts'
-import { expectAtMost, printFigures } from './support/report.ts'
+import { expectAtMost, printFigures, saveResults } from './support/report.ts'
 import { fillTasks } from './support/sqlite-fill.ts'
 
 const quick = process.env['BENCH_QUICK'] === 'yes'
@@ -35,16 +35,13 @@ const counts = (name: string, usual: string) =>
 const sqliteCounts = counts('BENCH_SQLITE_TASKS', quick ? '1000,200000' : '1000,100000,2000000')
 const mongodbCounts =
   mongodbKind() === undefined ? [] : counts('BENCH_MONGODB_TASKS', quick ? '1000,20000' : '1000,200000')
-const results = path.join(import.meta.dirname, '..', '..', 'bench', 'results')
 const folder = mkdtempSync(path.join(os.tmpdir(), 'parley-bench-growth-'))
 const agentId = 'bench'
 
 try {
   const sqlite = sqliteCounts.length === 0 ? undefined : await embedded()
   const mongodb = mongodbCounts.length === 0 ? undefined : await shared()
-  const result = { machine: machine(), sqlite, mongodb }
-  mkdirSync(results, { recursive: true })
-  writeFileSync(path.join(results, 'growth.json'), `${JSON.stringify(result, null, 2)}\n`)
+  await saveResults('growth', { sqlite, mongodb })
 } finally {
   rmSync(folder, { recursive: true })
 }

@@ -3,11 +3,12 @@
  * official A2A server, in memory and without authentication, whose tasks are completed as well. The processes are new in
  * each round, so that nobody suffers from what was kept of the round before.
  */
+
+import { SdkServer, sdkLoad } from './servers/sdk-server.ts'
 import { AgentUnderTest, callsOf, sendParams, text } from './support/agent-under-test.ts'
 import { measure } from './support/measure.ts'
 import { compare, printFigures, saveResults } from './support/report.ts'
 import { inRounds, type Subject } from './support/rounds.ts'
-import { SdkServer, sdkLoad } from './support/sdk-server.ts'
 
 const ours =
   (tokens: number): Subject =>

@@ -4,7 +4,7 @@
  */
 import { type ChildProcess, spawn } from 'node:child_process'
 import { once } from 'node:events'
-import { mkdirSync, mkdtempSync, rmSync, writeFileSync } from 'node:fs'
+import { mkdirSync, mkdtempSync, rmSync } from 'node:fs'
 import os from 'node:os'
 import path from 'node:path'
 import { findAgents } from '@parley/engine/migration/find-agents'
@@ -12,7 +12,8 @@ import { openMongodbStore } from '@parley/engine/store/mongodb/store'
 import { openSqliteStore } from '@parley/engine/store/sqlite/store'
 import { loadOrCreateKeys } from '@parley/kit/did/key-file'
 import { startMongodb } from '../testing/mongodb-server.ts'
-import { machine } from './support/machine.ts'
+
+import { saveResults } from './support/report.ts'
 import { fillTasks, ownerOf, taskIdOf } from './support/sqlite-fill.ts'
 
 const count = Number(process.env['BENCH_TASKS'] ?? 100_000)
@@ -36,11 +37,11 @@ try {
   const part = report.parts[0]
   const documents = Object.values(part?.verified ?? {}).reduce((sum, one) => sum + one.count, 0)
   await check(url)
-  const result = { machine: machine(), server: server.kind, count, killedAt, seconds, documents, part }
+  const result = { server: server.kind, count, killedAt, seconds, documents, part }
   console.table(part?.verified)
   console.log(`Killed at: ${killedAt}`)
   console.log(`The rest: ${seconds.toFixed(1)} s; ${documents} documents verified`)
-  writeFileSync(path.join(root, 'bench', 'results', 'migrate.json'), `${JSON.stringify(result, null, 2)}\n`)
+  await saveResults('migrate', result)
 } finally {
   rmSync(folder, { recursive: true })
 }

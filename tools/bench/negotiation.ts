@@ -8,11 +8,11 @@ import { AgentIndex } from '@parley/negotiation/index/agent-index'
 import type { Offer } from '@parley/negotiation/score/offer'
 import { usualWeights } from '@parley/negotiation/score/usual'
 import { texts } from '../testing/routing-list.ts'
+import { ServerProcess } from './servers/server-process.ts'
 import { httpRequest, LoadGenerator } from './support/load.ts'
 import { cores, coreTimes, idleShare } from './support/machine.ts'
 import { expectAtMost, percent, printTable, saveResults } from './support/report.ts'
 import { offerOf, request } from './support/routing-data.ts'
-import { ServerProcess } from './support/server-process.ts'
 import { variedAgents } from './support/varied-agents.ts'
 
 const sizes = [100, 1000, 10_000, 100_000]

@@ -4,19 +4,18 @@
  * commands a task to both, which would rise with attempts that another process forestalled. BENCH_SECONDS: how long each (10).
  * BENCH_QUICK=yes: 3. Needs a MongoDB-compatible server and redis-server.
  */
-import { mkdirSync, mkdtempSync, rmSync, writeFileSync } from 'node:fs'
+import { mkdtempSync, rmSync } from 'node:fs'
 import os from 'node:os'
 import path from 'node:path'
 import { setTimeout as wait } from 'node:timers/promises'
 import { connectMongodb } from '@parley/kit/database/mongodb/database'
 import { Pool } from 'undici'
 import { hasMongodb, startMongodb } from '../testing/mongodb-server.ts'
-import { hasRedis, startRedis } from '../testing/redis-server.ts'
+import { hasRedis, redisCommands, startRedis } from '../testing/redis-server.ts'
 import { AgentProcesses } from './support/agent-processes.ts'
-import { machine } from './support/machine.ts'
-import { mongodbCommands } from './support/mongodb-commands.ts'
+
 import { cpuByProgram } from './support/process-tree.ts'
-import { redisCommands } from './support/redis-commands.ts'
+import { saveResults } from './support/report.ts'
 import { tokenOf } from './support/tokens.ts'
 
 const quick = process.env['BENCH_QUICK'] === 'yes'
@@ -24,7 +23,6 @@ const seconds = Number(process.env['BENCH_SECONDS'] ?? (quick ? 3 : 10))
 /** A process that is new compiles what it runs: so many seconds for each, before it is looked at. */
 const [warmUpEach, idleSeconds] = quick ? [2, 2] : [5, 5]
 const clients = 32
-const root = path.join(import.meta.dirname, '..', '..')
 
 if (hasMongodb && hasRedis) await main()
 else
@@ -64,9 +62,8 @@ async function main(): Promise<void> {
     console.log(title)
     console.table(Object.fromEntries(Object.entries(rows).map(([name, row]) => [name, row[part]])))
   }
-  const result = { machine: machine(), server: mongodb.kind, clients, seconds, rows }
-  mkdirSync(path.join(root, 'bench', 'results'), { recursive: true })
-  writeFileSync(path.join(root, 'bench', 'results', 'scale.json'), `${JSON.stringify(result, null, 2)}\n`)
+  const result = { server: mongodb.kind, clients, seconds, rows }
+  await saveResults('scale', result)
 }
 
 /** Milliseconds a second of each process that has nothing to do: looks at the queue, at leases and at webhooks. */
@@ -175,4 +172,14 @@ async function load(addresses: string[], forSeconds: number): Promise<number> {
   await Promise.all(Array.from({ length: clients }, (_, number) => client(number)))
   await Promise.all(pools.map((pool) => pool.close()))
   return accepted
+}
+
+const countedCommands = ['insert', 'update', 'find', 'delete', 'aggregate', 'findAndModify']
+
+/** Number of calls of each command since the server started; empty when the server does not report them. */
+async function mongodbCommands(url: string): Promise<Record<string, number>> {
+  await using database = await connectMongodb({ url })
+  const status = await database.client.db('admin').command({ serverStatus: 1 })
+  const { commands = {} } = (status['metrics'] ?? {}) as { commands?: Record<string, { total?: unknown }> }
+  return Object.fromEntries(countedCommands.map((name) => [name, Number(commands[name]?.total ?? 0)]))
 }

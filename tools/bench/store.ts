@@ -3,19 +3,19 @@
  * waits for the disk. Ids of ours stand beside each other in the indexes, those that clients make at random do not.
  */
 import { randomUUID } from 'node:crypto'
-import { mkdtempSync, rmSync, statSync, writeFileSync } from 'node:fs'
+import { mkdtempSync, rmSync, statSync } from 'node:fs'
 import os from 'node:os'
 import path from 'node:path'
 import { newId } from '@parley/agent/internal/server/methods/new-id'
 import { openSqliteStore } from '@parley/engine/store/sqlite/store'
 import type { TaskRecord } from '@parley/engine/store/store'
 import { timestamp } from '@parley/wire/model/timestamp'
+import { saveResults } from './support/report.ts'
 
 const clients = 64
 const lives = 20_000
 const existing = Number(process.argv[2] ?? 100_000)
 const owners = Array.from({ length: 100 }, () => `did:parley:bench:agent:${randomUUID()}`)
-const root = path.join(import.meta.dirname, '..', '..')
 const folder = mkdtempSync(path.join(os.tmpdir(), 'parley-bench-'))
 const file = path.join(folder, 'agent.db')
 const store = await openSqliteStore({ file })
@@ -42,7 +42,7 @@ console.log(
 console.table(rows)
 console.log(`File ${fileMb} MB, RSS ${rssMb} MB`)
 const result = { node: process.versions.node, clients, existing, rows, fileMb, rssMb }
-writeFileSync(path.join(root, 'bench', 'results', 'store.json'), `${JSON.stringify(result, null, 2)}\n`)
+await saveResults('store', result)
 
 async function measure(count: number, run: (owner: string, last: string) => Promise<string | void>) {
   let started = 0

@@ -2,13 +2,14 @@
  * `tasks/get` of completed tasks, each token introspected. Beside it a bare Fastify route that checks the same body with
  * zod and answers the same bytes: what the house costs on top of its framework.
  */
+
+import { ServerProcess } from './servers/server-process.ts'
 import { AgentUnderTest, callOf, sendParams } from './support/agent-under-test.ts'
 import { httpRequest } from './support/load.ts'
 import { cores } from './support/machine.ts'
 import { measure } from './support/measure.ts'
 import { compare, printFigures, saveResults } from './support/report.ts'
 import { inRounds, type Subject } from './support/rounds.ts'
-import { ServerProcess } from './support/server-process.ts'
 
 const mustHold = '"state":"completed"'
 
@@ -33,7 +34,7 @@ const ours =
 
 const theirs: Subject = async (generator) => {
   await using server = await ServerProcess.start({
-    args: [`${import.meta.dirname}/support/bare-route-process.ts`],
+    args: [`${import.meta.dirname}/servers/bare-route-process.ts`],
     core: cores.server,
     env: { ANSWER: sample.answer },
   })

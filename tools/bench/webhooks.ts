@@ -7,10 +7,10 @@
  */
 import { randomUUID } from 'node:crypto'
 import { setTimeout as wait } from 'node:timers/promises'
+import { type Received, Receivers } from './servers/receivers.ts'
 import { AgentUnderTest, sendParams } from './support/agent-under-test.ts'
 import { httpRequest, LoadGenerator, type LoadResult } from './support/load.ts'
 import { median, quick } from './support/measure.ts'
-import { type Received, Receivers } from './support/receivers.ts'
 import { expectAtMost, printTable, saveResults } from './support/report.ts'
 import { tokenOf } from './support/tokens.ts'
 

@@ -4,6 +4,7 @@ import { mkdtemp, rm } from 'node:fs/promises'
 import os from 'node:os'
 import path from 'node:path'
 import { setTimeout as wait } from 'node:timers/promises'
+import { Redis } from 'ioredis'
 import { answers, freePort } from './port.ts'
 
 /** False where tests that want Redis must be skipped, `(needs redis-server)` in their titles. */
@@ -59,4 +60,16 @@ async function start(port: number, folder: string): Promise<ChildProcess> {
     await wait(25)
   }
   throw new Error('redis-server does not listen')
+}
+
+/** Number of calls of each command since the server started, including those in scripts. */
+export async function redisCommands(url: string): Promise<Record<string, number>> {
+  const redis = new Redis(url)
+  try {
+    const info = await redis.info('commandstats')
+    const calls = info.matchAll(/^cmdstat_([^:]+):calls=(\d+)/gm)
+    return Object.fromEntries([...calls].map(([, name, count]) => [name, Number(count)]))
+  } finally {
+    redis.disconnect()
+  }
 }

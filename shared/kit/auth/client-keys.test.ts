@@ -1,6 +1,6 @@
 import { TestIdentityProvider } from '@parley/agent/internal/testing/identity-provider'
+import { startFaultyProxy } from '@parley/tools/testing/faulty-proxy'
 import { scriptedAgent } from '@parley/tools/testing/scripted-agent'
-import { standBefore } from '@parley/tools/testing/standing-before'
 import { afterEach, beforeEach, describe, expect, test } from 'vitest'
 import { keyPairFromSeed } from '../did/keys.ts'
 import { signRequest } from '../did/signature.ts'
@@ -90,14 +90,14 @@ describe('a provider that does not answer as it should: 503, never let through',
   })
 
   test('one that cannot be reached several times in a row gets no further requests for a while', async () => {
-    await using line = await standBefore('http://127.0.0.1:1/clients')
-    line.fault = 'down'
-    await using cut = new HttpClientKeys({ url: `${line.url}/{client_id}`, ...client })
+    await using proxy = await startFaultyProxy('http://127.0.0.1:1/clients')
+    proxy.fault = 'down'
+    await using cut = new HttpClientKeys({ url: `${proxy.url}/{client_id}`, ...client })
     const fail = (id: string) => expect(cut.publicKey(id)).rejects.toMatchObject(unavailable)
     for (let i = 0; i < 5; i += 1) await fail(`${did}${i}`)
-    const before = line.asked
+    const before = proxy.requests
     for (let i = 0; i < 20; i += 1) await fail(`${did}-${i}`)
-    expect(line.asked).toBe(before)
+    expect(proxy.requests).toBe(before)
   })
 
   test('one that answers with an error gets the next request all the same', async () => {

@@ -1,6 +1,6 @@
 import { createServer } from 'node:http'
 import type { AddressInfo } from 'node:net'
-import { standBefore } from '@parley/tools/testing/standing-before'
+import { startFaultyProxy } from '@parley/tools/testing/faulty-proxy'
 import { expect, test } from 'vitest'
 import { ClientToken } from './client-token.ts'
 
@@ -61,13 +61,13 @@ test('a token that ends within its first second is taken, and the next is a new 
 })
 
 test('an OAuth server that cannot be reached several times in a row gets no further requests for a while', async () => {
-  await using line = await standBefore('http://127.0.0.1:1/token')
-  line.fault = 'down'
-  const token = new ClientToken({ ...client, tokenUrl: line.url })
+  await using proxy = await startFaultyProxy('http://127.0.0.1:1/token')
+  proxy.fault = 'down'
+  const token = new ClientToken({ ...client, tokenUrl: proxy.url })
   for (let i = 0; i < 5; i += 1) await expect(token.get()).rejects.toThrow(/./)
-  const before = line.asked
+  const before = proxy.requests
   for (let i = 0; i < 20; i += 1) await expect(token.get()).rejects.toThrow(/./)
-  expect(line.asked).toBe(before)
+  expect(proxy.requests).toBe(before)
 })
 
 test.each([400, 500])(

@@ -1,5 +1,5 @@
 import { randomBytes } from 'node:crypto'
-import { type Standing, standBefore } from '@parley/tools/testing/standing-before'
+import { type FaultyProxy, startFaultyProxy } from '@parley/tools/testing/faulty-proxy'
 import { afterAll, beforeAll, describe, expect, test } from 'vitest'
 import { makeDid } from '../did/did.ts'
 import { type KeyPair, keyPairFromSeed } from '../did/keys.ts'
@@ -177,43 +177,43 @@ export function providerCases(start: () => Promise<ProviderUnderTest>, traits: P
     await expect(by(key)).rejects.toMatchObject({ data: { reason: 'crypto_mismatch' } })
   })
 
-  describe('over a line that fails', () => {
-    let line: Standing
+  describe('behind a faulty network', () => {
+    let proxy: FaultyProxy
     let far: HttpIntrospector
     let token: string
     beforeAll(async () => {
-      line = await standBefore(provider.introspectionEndpoint)
-      far = new HttpIntrospector({ url: line.url, ...provider.checker, timeoutMs: 500 })
+      proxy = await startFaultyProxy(provider.introspectionEndpoint)
+      far = new HttpIntrospector({ url: proxy.url, ...provider.checker, timeoutMs: 500 })
       token = await tokenOf(bob)
     })
     afterAll(async () => {
       await far?.[Symbol.asyncDispose]()
-      await line?.[Symbol.asyncDispose]()
+      await proxy?.[Symbol.asyncDispose]()
     })
 
     test.each(['silence', 'down'] as const)(
       '%s: 503, no further requests after several failures, and well afterwards',
       async (fault) => {
         expect(await far.introspect(token)).toMatchObject({ active: true })
-        line.fault = fault
-        const before = line.asked
+        proxy.fault = fault
+        const before = proxy.requests
         for (let i = 0; i < 20; i += 1)
           await expect(far.introspect(token)).rejects.toMatchObject({ status: 503, code: -32042 })
         // Five failures open the circuit breaker; a broken connection is tried twice. A slow machine may let a probe through.
-        expect(line.asked - before).toBeLessThanOrEqual(12)
-        line.fault = 'none'
+        expect(proxy.requests - before).toBeLessThanOrEqual(12)
+        proxy.fault = 'none'
         const again = async () => (await far.introspect(token).catch(() => undefined))?.active
         await expect.poll(again).toBe(true)
       },
     )
 
     test('64 that ask for one token at the same time are far fewer questions; a later one is a new one', async () => {
-      const before = line.asked
+      const before = proxy.requests
       const all = await Promise.all(Array.from({ length: 64 }, () => far.introspect(token)))
       expect(all.every(({ active }) => active)).toBe(true)
-      expect(line.asked - before).toBe(1)
+      expect(proxy.requests - before).toBe(1)
       await far.introspect(token)
-      expect(line.asked - before).toBe(2)
+      expect(proxy.requests - before).toBe(2)
     })
   })
 }

@@ -1,5 +1,5 @@
 import path from 'node:path'
-import { ServerProcess } from './server-process.ts'
+import { ServerProcess } from '../servers/server-process.ts'
 
 const root = path.join(import.meta.dirname, '../../..')
 
@@ -23,7 +23,7 @@ export class AgentProcesses implements AsyncDisposable {
   /** @param env DATA_DIR, STORE_URL and REDIS_URL, which they share */
   static async start(count: number, env: Record<string, string>): Promise<AgentProcesses> {
     await using stack = new AsyncDisposableStack()
-    const oauthArgs = [`${import.meta.dirname}/oauth-process.ts`]
+    const oauthArgs = [`${import.meta.dirname}/../servers/oauth-process.ts`]
     const oauth = stack.use(await ServerProcess.start({ args: oauthArgs, core: 'any' }))
     const agents: ServerProcess[] = []
     for (let number = 0; number < count; number += 1) {

@@ -2,9 +2,9 @@ import { randomUUID } from 'node:crypto'
 import { mkdtemp, rm } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
 import path from 'node:path'
+import { ServerProcess } from '../servers/server-process.ts'
 import { httpRequest } from './load.ts'
 import { cores } from './machine.ts'
-import { ServerProcess } from './server-process.ts'
 import { tokenOf } from './tokens.ts'
 
 const root = path.join(import.meta.dirname, '../../..')
@@ -32,7 +32,10 @@ export class AgentUnderTest implements AsyncDisposable {
     const dataDir = await mkdtemp(path.join(tmpdir(), 'parley-bench-'))
     stack.defer(() => rm(dataDir, { recursive: true, force: true }))
     const oauth = stack.use(
-      await ServerProcess.start({ args: [`${import.meta.dirname}/oauth-process.ts`], core: cores.load }),
+      await ServerProcess.start({
+        args: [`${import.meta.dirname}/../servers/oauth-process.ts`],
+        core: cores.load,
+      }),
     )
     const server = stack.use(
       await ServerProcess.start({

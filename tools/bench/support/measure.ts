@@ -1,7 +1,7 @@
 import { setTimeout as wait } from 'node:timers/promises'
+import type { ServerProcess } from '../servers/server-process.ts'
 import type { Load, LoadGenerator } from './load.ts'
 import { cores, coreTimes, idleShare } from './machine.ts'
-import type { ServerProcess } from './server-process.ts'
 
 /** Shorter runs for a look while working: `BENCH_QUICK=yes`. Their figures are not for keeping. */
 export const quick = process.env['BENCH_QUICK'] === 'yes'

@@ -3,7 +3,7 @@ import { mkdtemp, rm, writeFile } from 'node:fs/promises'
 import { createServer } from 'node:net'
 import { tmpdir } from 'node:os'
 import path from 'node:path'
-import { cpuMicrosOf, rssOf } from './machine.ts'
+import { cpuMicrosOf, rssOf } from '../support/machine.ts'
 
 /** One nginx process that forwards all it gets. */
 export class NginxProcess implements AsyncDisposable {

@@ -1,6 +1,6 @@
 import { randomUUID } from 'node:crypto'
-import { httpRequest, type Load } from './load.ts'
-import { cores } from './machine.ts'
+import { httpRequest, type Load } from '../support/load.ts'
+import { cores } from '../support/machine.ts'
 import { ServerProcess } from './server-process.ts'
 
 /** The official A2A server, running. */

@@ -5,7 +5,7 @@ import path from 'node:path'
 import { startGatewayApp } from '@parley/gateway/app'
 import { gatewayConfig } from '@parley/gateway/config'
 import { makeLog } from '@parley/kit/process/log'
-import { variedAgents } from './varied-agents.ts'
+import { variedAgents } from '../support/varied-agents.ts'
 
 const dataDir = await mkdtemp(path.join(tmpdir(), 'parley-bench-gateway-'))
 const oauth = process.env['OAUTH'] ?? ''

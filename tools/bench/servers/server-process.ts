@@ -3,7 +3,7 @@ import { once } from 'node:events'
 import os from 'node:os'
 import path from 'node:path'
 import { createInterface } from 'node:readline'
-import { cpuMicrosOf, nodeOn, rssOf } from './machine.ts'
+import { cpuMicrosOf, nodeOn, rssOf } from '../support/machine.ts'
 
 export interface ServerOptions {
   /** Of Node: the program and its arguments. */

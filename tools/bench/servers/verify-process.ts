@@ -1,7 +1,7 @@
 /** Prints the CPU time of one verification in microseconds: bare, and of a signed request with all around it. */
 import { createPublicKey, verify } from 'node:crypto'
 import { readSignature, signingText, signRequest, verifySigned } from '@parley/kit/did/signature'
-import { benchKey } from './tokens.ts'
+import { benchKey } from '../support/tokens.ts'
 
 const body = process.argv[2] ?? '{}'
 const did = 'did:parley:bench:agent:0000'

@@ -4,8 +4,8 @@
  * HTTP all the same.
  */
 import { createServer } from 'node:http'
-import { tellAddress } from './tell-address.ts'
-import { benchKey, clientOf, tokenPattern } from './tokens.ts'
+import { tellAddress } from '../support/tell-address.ts'
+import { benchKey, clientOf, tokenPattern } from '../support/tokens.ts'
 
 const inactive = JSON.stringify({ active: false })
 const metadata = JSON.stringify({ metadata: { public_key: benchKey.publicKeyBase58 } })

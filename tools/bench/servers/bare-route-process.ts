@@ -4,7 +4,7 @@
  */
 import Fastify from 'fastify'
 import { z } from 'zod'
-import { tellAddress } from './tell-address.ts'
+import { tellAddress } from '../support/tell-address.ts'
 
 const answer = process.env['ANSWER'] ?? ''
 const body = z.object({

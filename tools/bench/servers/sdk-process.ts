@@ -14,7 +14,7 @@ import {
 } from '@a2a-js/sdk/server'
 import { jsonRpcHandler, UserBuilder } from '@a2a-js/sdk/server/express'
 import express from 'express'
-import { tellAddress } from './tell-address.ts'
+import { tellAddress } from '../support/tell-address.ts'
 
 let completed = 0
 

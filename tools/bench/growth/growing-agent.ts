@@ -1,10 +1,10 @@
 import { randomInt } from 'node:crypto'
 import path from 'node:path'
-import { AgentUnderTest, callOf } from './agent-under-test.ts'
-import { bringIntoMemory } from './file-in-memory.ts'
-import { type Figures, measure } from './measure.ts'
-import { inRounds, type Subject } from './rounds.ts'
-import { ownersCount, taskIdOf } from './sqlite-fill.ts'
+import { AgentUnderTest, callOf } from '../support/agent-under-test.ts'
+import { bringIntoMemory } from '../support/file-in-memory.ts'
+import { type Figures, measure } from '../support/measure.ts'
+import { inRounds, type Subject } from '../support/rounds.ts'
+import { ownersCount, taskIdOf } from '../support/sqlite-fill.ts'
 
 /** The folder of an agent whose store was filled to a size. */
 export interface FilledAgent {

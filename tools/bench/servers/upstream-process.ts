@@ -1,7 +1,7 @@
 /** An agent that does nothing: answers JSON-RPC with a prepared task, as cheaply as Node can. */
 import { randomUUID } from 'node:crypto'
 import { createServer } from 'node:http'
-import { tellAddress } from './tell-address.ts'
+import { tellAddress } from '../support/tell-address.ts'
 
 const task = (id: string) => ({
   id,

@@ -9,8 +9,8 @@ import {
 import type { TaskRecord } from '@parley/engine/store/store'
 import { positionOf } from '@parley/kit/database/keys'
 import { connectMongodb } from '@parley/kit/database/mongodb/database'
-import { sampleTask } from './sample-task.ts'
-import { contextIdOf, ownerOf, taskIdOf } from './sqlite-fill.ts'
+import { sampleTask } from '../support/sample-task.ts'
+import { contextIdOf, ownerOf, taskIdOf } from '../support/sqlite-fill.ts'
 
 const [batch, atOnce] = [1000, 4]
 

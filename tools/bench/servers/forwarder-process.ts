@@ -3,7 +3,7 @@ import { createServer } from 'node:http'
 import httpProxy from '@fastify/http-proxy'
 import Fastify from 'fastify'
 import { Pool } from 'undici'
-import { tellAddress } from './tell-address.ts'
+import { tellAddress } from '../support/tell-address.ts'
 
 const upstream = process.env['UPSTREAM'] ?? ''
 

@@ -2,8 +2,8 @@ import { randomInt } from 'node:crypto'
 import { newId } from '@parley/agent/internal/server/methods/new-id'
 import type { Store, TaskRecord } from '@parley/engine/store/store'
 import { timestamp } from '@parley/wire/model/timestamp'
-import { bringIntoMemory, bytesFromDisk } from './file-in-memory.ts'
-import { ownerOf, ownersCount, taskIdOf } from './sqlite-fill.ts'
+import { bringIntoMemory, bytesFromDisk } from '../support/file-in-memory.ts'
+import { ownerOf, ownersCount, taskIdOf } from '../support/sqlite-fill.ts'
 
 /** A store that is filled to a size. All sizes are there at the same time, so that a busy minute of the machine meets all. */
 export interface Stage {

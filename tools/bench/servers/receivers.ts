@@ -1,5 +1,5 @@
 import { setTimeout as wait } from 'node:timers/promises'
-import { cores } from './machine.ts'
+import { cores } from '../support/machine.ts'
 import { ServerProcess } from './server-process.ts'
 
 /** What the receivers that answer have got so far. */
