@@ -130,7 +130,7 @@ export async function startGatewayApp(options: GatewayAppOptions): Promise<Gatew
   const shared = { config, state, registry, detector, dispatcherFor, log }
   const routed = { store: state.routing, awaited, gatewayUrl: publicUrl, embeddings: secrets.embeddings }
   const routing = stack.use(await startRouting({ ...shared, ...routed }))
-  const syncOptions = { registry, alsoSync: () => routing.lessons.hear(), redisUrl, log }
+  const syncOptions = { registry, alsoSync: () => routing.feedback.sync(), redisUrl, log }
   const sync = registry.shared ? stack.use(await startRegistrySync(syncOptions)) : undefined
   const metrics = createMetrics()
   const perMinute = config.rateLimitPerMinute
@@ -286,8 +286,8 @@ function addRoutes(app: FastifyInstance, parts: Parts): FailingChecks {
 function heartbeatListener({ detector, routing, log }: Parts): NonNullable<RegistryRoutes['onHeartbeat']> {
   return (id, before, now, outcomes) => {
     detector.heartbeat(id, before, now)
-    routing.lessons
-      .told(id, outcomes)
+    routing.feedback
+      .recordHeartbeat(id, outcomes)
       .catch((error: unknown) => log.error({ err: error }, 'outcomes of a heartbeat could not be stored'))
   }
 }

@@ -1,7 +1,7 @@
 import type { Kind, Plan } from '@parley/engine/migration/kind'
 import type { Part } from '@parley/engine/migration/migrate'
 import { hashOf, keyText } from '@parley/kit/database/keys'
-import type { Lesson } from '@parley/negotiation/score/lesson'
+import type { TrainingExample } from '@parley/negotiation/score/training-example'
 import { gatewayMigrations } from './gateway-state.ts'
 import { oauthDocument, oauthIndexes } from './oauth/oauth-mongodb.ts'
 import type { AgentEntry } from './registry/entry.ts'
@@ -115,7 +115,7 @@ const lessons: Kind = {
   select: 'SELECT context, agent, at, body FROM lessons',
   key: { context: 'context', agent: 'agent' },
   documents: ({ context, agent, at, body }) => {
-    const lesson = JSON.parse(body as string) as Lesson
+    const lesson = JSON.parse(body as string) as TrainingExample
     const _id = `${gatewayScope}/${hashOf(context as string, agent as string)}`
     const document: TrainingExampleDocument = {
       _id,

@@ -43,7 +43,7 @@ export interface RoutingOptions {
 export interface Routing extends Disposable {
   store: RoutingStore
   negotiator: Negotiator
-  lessons: FeedbackRecorder
+  feedback: FeedbackRecorder
   reportSignal: ReportSignal
   router: (authenticator: Authenticator, answers: AnswerBudget) => RpcRouter
   namedAgentRoutes: (
@@ -61,7 +61,7 @@ const keptMs = {
   /** As long as agents keep them. */
   keys: day,
   decisions: decisionsKeptMs,
-  lessons: 180 * day,
+  trainingExamples: 180 * day,
 }
 
 /** The index of the agents, kept as the registry is, and all that routes by it. */
@@ -73,13 +73,13 @@ export async function startRouting(options: RoutingOptions): Promise<Routing> {
   const meaning = options.embeddings && new SkillEmbeddings(index, new Embeddings(options.embeddings))
   followRegistry(registry, index, meaning)
   const ended = detector.taskEnded.bind(detector)
-  const lessons = new FeedbackRecorder({
+  const feedback = new FeedbackRecorder({
     store,
     log,
     ended,
-    pupil: config.routeLearning ? pupilOf(index) : undefined,
+    model: config.routeLearning ? modelOf(index) : undefined,
   })
-  await lessons.open()
+  await feedback.load()
   const storeKey = await store.cursorKey()
   const isAwaited = (entry: AgentEntry) => awaited.isAwaited(entry)
   const negotiator = new Negotiator({
@@ -95,7 +95,7 @@ export async function startRouting(options: RoutingOptions): Promise<Routing> {
   const taskLocator = new TaskLocator({ store, registry, dispatcherFor, isAwaited })
   const reportSignal: ReportSignal = (id, sign) =>
     sign === 'answered' ? detector.requestAnswered(id) : detector.requestFailed(id)
-  const around = { registry, store, taskLocator, lessons, dispatcherFor, reportSignal, gatewayUrl, log }
+  const around = { registry, store, taskLocator, feedback, dispatcherFor, reportSignal, gatewayUrl, log }
   const messages = new MessageRouter({ ...around, negotiator, minScore: config.routeMinScore })
   const gather = new MergedLists({
     registry,
@@ -104,11 +104,11 @@ export async function startRouting(options: RoutingOptions): Promise<Routing> {
     isAwaited,
     cursors: new Cursors(storeKey, cursorMaxLength),
   })
-  const cleaning = new Retention({ store, log, keptMs, beside: () => index.learned.refresh() })
+  const cleaning = new Retention({ store, log, keptMs, onRound: () => index.learned.refresh() })
   return {
     store,
     negotiator,
-    lessons,
+    feedback,
     reportSignal,
     router: (authenticator, answers) =>
       new RpcRouter({ ...around, authenticator, answers, messages, gather }),
@@ -117,9 +117,9 @@ export async function startRouting(options: RoutingOptions): Promise<Routing> {
   }
 }
 
-function pupilOf(index: AgentIndex): FeedbackModel {
+function modelOf(index: AgentIndex): FeedbackModel {
   return {
-    learn: (...lessons) => index.learn(...lessons),
+    learn: (...examples) => index.learn(...examples),
     forget: (context) => index.forgetContext(context),
     count: lessonWords,
   }

@@ -7,14 +7,14 @@ import { Exchange, type ResponseHead } from './exchange.ts'
 export interface QueryResponse {
   status: number
   headers: IncomingHttpHeaders
-  /** Of a JSON-RPC answer; undefined where it is an error, or none. */
+  /** The JSON-RPC result; undefined for an error or a body that is no JSON-RPC response. */
   result: unknown
-  /** Bytes. */
+  /** Size of the body in bytes. */
   size: number
 }
 
 export interface QueryOptions {
-  /** Whose question it is: the caller's own headers, as they go on. */
+  /** The caller's headers that are forwarded with the query. */
   headers: IncomingHttpHeaders
   body: Buffer
   signal: AbortSignal
@@ -23,13 +23,13 @@ export interface QueryOptions {
   grew?: (bytes: number) => void
 }
 
-/** A question of the gateway's own to an agent, with the caller's token. Rejects when there is no answer in time. */
+/** Sends a JSON-RPC query of the gateway to an agent with the caller's token. Rejects when no response arrives in time. */
 export async function queryAgent(target: Target, { body, ...options }: QueryOptions): Promise<QueryResponse> {
   const { head, bytes } = await ask(target, { ...options, method: 'POST', body })
   return { ...head, result: head.status === 200 ? resultIn(bytes) : undefined, size: bytes.byteLength }
 }
 
-/** The JSON of a REST route as `result`; undefined where it is none. Rejects as `queryAgent`. */
+/** Returns the JSON of a REST route as `result`, undefined for a body that is not JSON. Rejects like `queryAgent`. */
 export async function getFromAgent(
   target: Target,
   options: Omit<QueryOptions, 'body'>,
@@ -46,7 +46,7 @@ async function ask(
   const { signal, body, method } = options
   signal.throwIfAborted()
   const exchange = new Exchange()
-  const stop = () => exchange.abort(signal.reason as Error)
+  const stop = () => exchange.abort(signal.reason)
   signal.addEventListener('abort', stop, { once: true })
   const length = body === undefined ? {} : { 'content-length': String(body.byteLength) }
   const headers = { ...options.headers, ...length }
@@ -62,13 +62,13 @@ async function ask(
   }
 }
 
-/** The `result` of a JSON-RPC answer; undefined where there is none. */
+/** The `result` of a JSON-RPC response; undefined when there is none. */
 export function resultIn(bytes: Buffer): unknown {
   const envelope = jsonOf(bytes.toString('utf8'))
   return isObject(envelope) ? envelope['result'] : undefined
 }
 
-/** Of the caller's headers those that a question of ours takes along: a signature would be one over other bytes. */
+/** The caller's headers for a query of the gateway. Signatures are left out: they cover other bytes. */
 export function queryHeaders(headers: IncomingHttpHeaders, requestId: string): IncomingHttpHeaders {
   const { authorization, via } = headers
   return {
@@ -84,7 +84,7 @@ export function rpcBody(method: string, params: object): Buffer {
   return Buffer.from(JSON.stringify({ jsonrpc: '2.0', id: 'gateway', method, params }))
 }
 
-/** Runs over the items with so many at a time; stops taking new ones once `done` says so. */
+/** Runs `run` for each item, at most `limit` at a time; starts no further items once `done` returns true. */
 export async function forEachLimited<T>(
   items: readonly T[],
   limit: number,
@@ -92,8 +92,8 @@ export async function forEachLimited<T>(
   done: () => boolean = () => false,
 ): Promise<void> {
   let next = 0
-  const line = async () => {
-    while (next < items.length && !done()) await run(items[next++] as T)
+  const worker = async () => {
+    for (let item = items[next++]; item !== undefined && !done(); item = items[next++]) await run(item)
   }
-  await Promise.all(Array.from({ length: Math.min(limit, items.length) }, line))
+  await Promise.all(Array.from({ length: Math.min(limit, items.length) }, worker))
 }

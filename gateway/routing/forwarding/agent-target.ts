@@ -3,16 +3,16 @@ import { isExternal } from '../../registry/admission.ts'
 import type { AgentEntry } from '../../registry/entry.ts'
 import { agentIsDown, agentIsNotTrusted } from './upstream-error.ts'
 
-/** Where a request goes. */
+/** The destination of a forwarded request. */
 export interface Target {
   entry: AgentEntry
   upstream: Dispatcher
   origin: string
-  /** Of the agent's own route. */
+  /** Path on the agent. */
   path: string
 }
 
-/** Connections to the agent: those that registered from outside are behind the private-address guard. */
+/** Returns the connections to an agent; those to external agents pass the private-address guard. */
 export type DispatcherFor = (entry: AgentEntry) => Dispatcher
 
 interface Base {
@@ -20,16 +20,16 @@ interface Base {
   path: string
 }
 
-/** An entry is replaced whenever it changes, so that what was read of its address stays true. */
+/** Keyed by the entry object: every change of an entry creates a new object. */
 const bases = new WeakMap<AgentEntry, Base>()
 
 /**
- * The agent's route, if the agent may be given work and is there.
- * @param path of the agent's own route, with a slash before it
+ * The target of a request to an agent that is admitted, not quarantined and ready.
+ * @param path path on the agent, with a leading slash
  * @throws ParleyError Unavailable
  */
 export function targetOf(entry: AgentEntry, path: string, dispatcherFor: DispatcherFor): Target {
-  // With the request its bearer token would go there.
+  // An agent that is not admitted must not receive the bearer token of a request.
   if (!entry.admitted) throw agentIsNotTrusted(entry.slug, 'not_admitted')
   if (entry.quarantine?.by !== undefined) throw agentIsNotTrusted(entry.slug, 'quarantined')
   if (entry.status !== 'ready') throw agentIsDown(entry.slug)
@@ -37,7 +37,7 @@ export function targetOf(entry: AgentEntry, path: string, dispatcherFor: Dispatc
   return { entry, upstream: dispatcherFor(entry), origin: base.origin, path: base.path + path }
 }
 
-/** Method names as paths are for agents of this deployment; external agents serve JSON-RPC at their root. */
+/** The JSON-RPC path: supervised agents also serve `/<method>`, external agents only their root. */
 export function rpcPath(entry: AgentEntry, { url }: { url: string }): string {
   return isExternal(entry) ? '/' : (url.split('?', 1)[0] ?? '/')
 }

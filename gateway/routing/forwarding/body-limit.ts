@@ -6,9 +6,7 @@ export function checkLength(contentLength: string | undefined, maxBytes: number)
   if (contentLength !== undefined && Number(contentLength) > maxBytes) throw tooLarge()
 }
 
-/**
- * The body, cut off with a 413 once it grows over the limit. Who reads it and gives up does not end the client's connection.
- */
+/** Passes the body on and fails with a 413 at the limit. A reader that stops early does not end the client's connection. */
 export function limited(body: Readable, maxBytes: number): Readable {
   let size = 0
   const counter = new Transform({
@@ -27,7 +25,7 @@ function tooLarge(): ParleyError {
   return new ParleyError('InvalidRequest', {
     status: 413,
     message: 'Request body is too large',
-    // What is left of the body is not read.
+    // The rest of the body is not read, so the connection cannot be reused.
     headers: { connection: 'close' },
   })
 }

@@ -6,33 +6,33 @@ import { parseJson } from '@parley/wire/jsonrpc/parse-json'
 import { isExternal } from '../../registry/admission.ts'
 import type { AgentEntry } from '../../registry/entry.ts'
 
-/** A request as it goes to an agent. */
+/** A request as it is sent to an agent. */
 export interface CompletedRequest {
   body: Buffer
-  /** The agent gets `sent` as JSON-RPC id, the caller its own in the answer. Absent: both have the caller's. */
+  /** The agent receives `sent` as JSON-RPC id; the response to the caller carries `callers`. Absent: the id is unchanged. */
   answerId?: { sent: string; callers: unknown }
 }
 
-/** Fields other than the id that are filled in when the caller left them out. */
+/** Values for fields other than the id that the caller omitted. */
 export interface MissingFields {
-  /** Of what the ids are made, so that the same message sent again is the same. */
+  /** Ids are derived from it, so a repeated message gets the same ids. */
   seed: string
-  /** Undefined: the task has a context that is not known here. */
+  /** Undefined when the task has a context that the gateway does not know. */
   contextId: string | undefined
 }
 
 const uuid = /^[\da-f]{8}-[\da-f]{4}-[\da-f]{4}-[\da-f]{4}-[\da-f]{12}$/i
 const signed = ['x-did', 'x-did-timestamp', 'x-did-signature']
 
-/** Whether anything may be filled in: agents of this deployment need nothing, and a signature is over the bytes as they came. */
+/** Whether fields may be added: only for external agents, and not to a signed request, because the signature covers its bytes. */
 export function mayComplete(entry: AgentEntry, headers: IncomingHttpHeaders): boolean {
   return isExternal(entry) && signed.every((name) => headers[name] === undefined)
 }
 
 /**
- * Agents of the reference implementation require what callers of ours may leave out: a UUID as JSON-RPC id, and with a
- * message `contextId`, `taskId` and `configuration.acceptedOutputModes`.
- * @param fill absent: the request is no message
+ * Adds fields that agents of the reference implementation require and Parley's callers may omit: a UUID as JSON-RPC id, and
+ * for a message `contextId`, `taskId` and `configuration.acceptedOutputModes`.
+ * @param fill absent for a request that is not a message
  */
 export function completeRequest(
   entry: AgentEntry,
@@ -55,7 +55,7 @@ export function completeRequest(
   }
 }
 
-/** A UUID that is always the same for the same seed. */
+/** A UUID (version 8) derived from the seed. */
 export function seededUuid(seed: string, what: 'id' | 'task' | 'context'): string {
   const hex = hash('sha256', `${what} ${seed}`)
   const variant = ((Number.parseInt(hex.slice(16, 17), 16) & 3) | 8).toString(16)
@@ -68,7 +68,7 @@ export function seededUuid(seed: string, what: 'id' | 'task' | 'context'): strin
   ].join('-')
 }
 
-/** The same object where nothing was missing. */
+/** Returns `params` itself when no field is missing. */
 function withFill(params: unknown, { seed, contextId }: MissingFields, card: AgentEntry['card']): unknown {
   if (!isObject(params) || !isObject(params['message'])) return params
   const { message } = params
@@ -89,7 +89,7 @@ function lacks(given: Record<string, unknown>, name: string): boolean {
   return [name, snakeOf(name)].every((spelling) => given[spelling] === undefined || given[spelling] === null)
 }
 
-/** What the agent makes anyway: naming it refuses nothing. */
+/** The agent's default output modes: accepting them excludes nothing. */
 function modesOf(card: AgentEntry['card']): unknown[] {
   const modes = card['defaultOutputModes']
   return Array.isArray(modes) && modes.length > 0 ? modes : ['text/plain', 'application/json']

@@ -18,47 +18,47 @@ export interface Delivery {
   request: FastifyRequest
   reply: FastifyReply
   sent: CompletedRequest
-  /** Under which the agent takes the message once, however often it comes. */
+  /** Idempotency key: the agent accepts the message once, however often it is sent. */
   key: string
   reportSignal: ReportSignal
-  /** Holds the answer while it is here. */
+  /** Memory budget for the buffered response. */
   claim: AnswerClaim
-  /** For the repetitions to an agent that may have seen the message. Default 10 s. */
+  /** How long a message with unknown outcome is sent again, in milliseconds. Default 10,000. */
   repeatMs?: number
-  /** An agent that has not begun to answer by then counts as one that fails, though its answer is waited for. Default 15 s. */
+  /** An agent that sends no response for this time is reported as failed; its response is still awaited. Default 15,000. */
   silentMs?: number
 }
 
-/** What an agent made of a message. */
+/** The result of sending a message to one agent. */
 export type Delivered =
-  /** Nothing of it reached the agent, or it said that it takes none: another may be asked. */
+  /** The agent did not receive the message or rejected it unprocessed: another agent may get it. */
   | {
       kind: 'not taken'
       why: 'not reached' | 'busy'
-      error?: Error
+      error?: unknown
       answer?: { head: ResponseHead; bytes: Buffer }
     }
-  /** The whole answer. */
+  /** The complete response. */
   | { kind: 'answered'; head: ResponseHead; bytes: Buffer }
-  /** A stream has begun; `first` is what has come of it. */
+  /** A stream has started; `first` holds the bytes received so far. */
   | { kind: 'streams'; head: ResponseHead; first: Buffer; exchange: Exchange }
-  /** It may have taken the message, or not. */
-  | { kind: 'unknown'; error: Error }
+  /** The agent may have accepted the message. */
+  | { kind: 'unknown'; error: unknown }
 
 const answerMaxBytes = 64 * 1024 * 1024
-/** What comes is looked through with each chunk: an agent that sends byte by byte must not cost much. */
+/** Each chunk is searched again from the start, so the bytes before the first frame are limited. */
 const firstFrameMaxBytes = 64 * 1024
 const repeatMs = 10_000
-/** Longer than an agent may wait for a payment to be settledRoute. */
+/** Longer than an agent waits for the settlement of a payment. */
 const silentMs = 15_000
 
 /**
- * A message to one agent. When its outcome is not known the same agent is asked again, under the same key, until it says
- * what became of it or the time is up.
+ * Sends a message to one agent. While the outcome is unknown the message is sent again to the same agent under the same
+ * key, until the agent gives a conclusive response or the time is up.
  */
 export async function deliver(target: Target, delivery: Delivery): Promise<Delivered> {
   const first = await attempt(target, delivery)
-  // Where there is no room for the answer, there is none for that to a repetition.
+  // A response that exceeds the memory budget would exceed it again.
   if (first.kind !== 'unknown' || isBudgetRefusal(first.error)) return first
   const until = Date.now() + (delivery.repeatMs ?? repeatMs)
   for (let pauseMs = 100; ; pauseMs = Math.min(2 * pauseMs, 1000)) {
@@ -67,22 +67,22 @@ export async function deliver(target: Target, delivery: Delivery): Promise<Deliv
     await delay(Math.min(pauseMs, leftMs))
     const again = await attempt(
       target,
-      { ...delivery, reportSignal: seenAgain(delivery.reportSignal) },
+      { ...delivery, reportSignal: answeredOnly(delivery.reportSignal) },
       until,
     )
     if (again.kind === 'streams' || (again.kind === 'answered' && isConclusive(again.head))) return again
   }
 }
 
-/** One message is one failure, however often its agent is asked what became of it. */
-function seenAgain(reportSignal: ReportSignal): ReportSignal {
+/** A message counts as one failure, however often it is repeated. */
+function answeredOnly(reportSignal: ReportSignal): ReportSignal {
   return (id, sign) => {
     if (sign === 'answered') reportSignal(id, sign)
   }
 }
 
-/** Tells what is seen of one request, and of an agent that is silent as soon as it has been so for long. Undefined: nothing was. */
-function signsOf(
+/** Reports the signal of one request; reports a failure early when the agent stays silent. Undefined reports nothing. */
+function signalReporter(
   id: string,
   { reportSignal, silentMs: ms = silentMs }: Pick<Delivery, 'reportSignal' | 'silentMs'>,
 ) {
@@ -97,45 +97,45 @@ function signsOf(
   }
 }
 
-/** @param until when it is given up, in milliseconds since 1970; absent: the limits of the connection hold */
+/** @param until deadline in milliseconds since 1970; without it the timeouts of the connection apply */
 async function attempt(
   target: Target,
-  { request, reply, sent, key, claim, ...looksOn }: Delivery,
+  { request, reply, sent, key, claim, ...reporting }: Delivery,
   until?: number,
 ): Promise<Delivered> {
-  const reportSignal = signsOf(target.entry.id, looksOn)
-  // The answer is read here: in a compressed one neither its task nor a refusal can be seen.
+  const reportSignal = signalReporter(target.entry.id, reporting)
+  // The gateway reads the response, so it must not be compressed.
   const exchange = exchangeWith(target, request, sent, {
     'idempotency-key': key,
     'accept-encoding': 'identity',
   })
-  const letGo = abortOnDisconnect(reply, exchange)
-  const giveUp = () => exchange.abort(new Error('the agent did not answer in time'))
-  const timer = until === undefined ? undefined : setTimeout(giveUp, Math.max(1, until - Date.now()))
-  const forget = () => {
+  const removeListener = abortOnDisconnect(reply, exchange)
+  const timeOut = () => exchange.abort(new Error('the agent did not answer in time'))
+  const timer = until === undefined ? undefined : setTimeout(timeOut, Math.max(1, until - Date.now()))
+  const cleanUp = () => {
     clearTimeout(timer)
-    letGo()
+    removeListener()
   }
   try {
     const head = await exchange.head
     if (isStream(head)) {
       reportSignal('answered')
-      const first = await exchange.peek((sofar) => hasFrame(sofar) || sofar.byteLength > firstFrameMaxBytes)
+      const first = await exchange.peek((bytes) => hasFrame(bytes) || bytes.byteLength > firstFrameMaxBytes)
       clearTimeout(timer)
       return { kind: 'streams', head, first, exchange }
     }
     let size = 0
     const bytes = await exchange.collect(answerMaxBytes, (more) => claim.reserve((size += more)))
-    forget()
+    cleanUp()
     reportSignal(signalOf(head))
     if (isRejectedUnprocessed(head.status, bytes))
       return { kind: 'not taken', why: 'busy', answer: { head, bytes } }
     return { kind: 'answered', head, bytes }
   } catch (error) {
-    forget()
+    cleanUp()
     reportSignal(error instanceof ClientDisconnected || isBudgetRefusal(error) ? undefined : 'failed')
-    if (exchange.sent) return { kind: 'unknown', error: error as Error }
-    return { kind: 'not taken', why: 'not reached', error: error as Error }
+    if (exchange.sent) return { kind: 'unknown', error }
+    return { kind: 'not taken', why: 'not reached', error }
   }
 }
 
@@ -143,13 +143,13 @@ export function isStream({ status, headers }: ResponseHead): boolean {
   return status === 200 && headers['content-type']?.startsWith('text/event-stream') === true
 }
 
-/** The end of a frame with data; comments may come before it. */
+/** Whether the bytes hold a complete frame with data; comments may precede it. */
 export function hasFrame(bytes: Buffer): boolean {
   const text = bytes.toString('latin1')
   return /(^|\n)data:[^\n]*\n\r?\n/.test(text)
 }
 
-/** A repetition that is refused at the door (a token that ran out, a signature that counts once, a payment under way) tells nothing of the first. */
+/** A repeated message may fail for reasons that do not concern the first: token expired, signature used, payment in progress. */
 function isConclusive({ status }: ResponseHead): boolean {
   return status < 500 && ![401, 403, 409, 429].includes(status)
 }

@@ -7,35 +7,35 @@ export interface ResponseHead {
   headers: IncomingHttpHeaders
 }
 
-/** RFC 9110, sections 15.3.5 and 15.4.5: such an answer has no body, whatever its headers say. */
+/** RFC 9110, sections 15.3.5 and 15.4.5: these responses have no body, whatever their headers say. */
 export function isBodiless(status: number): boolean {
   return status === 204 || status === 304
 }
 
-/** Looks on as an answer passes. */
+/** Receives a copy of a response body as it passes. */
 export interface ResponseObserver {
   chunk(chunk: Buffer): void
   end(): void
 }
 
-/** Who takes the body of an answer. */
+/** The consumer of a response body. */
 interface Sink {
   data(chunk: Buffer): void
   end(): void
   failed(error: Error): void
 }
 
-/** The answer was longer than whoever collects it would take. */
+/** The response exceeds the limit of `collect`. */
 export class ResponseTooLarge extends Error {
   override readonly name = 'AnswerTooLarge'
 }
 
 /**
- * One request to an agent and its answer, handed to undici's `dispatch` as it is: the streams that its `request` makes
- * cost more than sending. The head comes first; the body waits until somebody takes it.
+ * One request to an agent and its response, as a handler for undici's `dispatch`: the streams of undici's `request` cost
+ * more than the request itself. The body is paused until a consumer is attached.
  */
 export class Exchange implements Dispatcher.DispatchHandler {
-  /** A byte of the request may have been written. While this is false the agent has seen nothing. */
+  /** Whether a byte of the request may have been written. While false, the agent has received nothing. */
   sent = false
   readonly #head = Promise.withResolvers<ResponseHead>()
   readonly #waiting: Buffer[] = []
@@ -45,26 +45,26 @@ export class Exchange implements Dispatcher.DispatchHandler {
   #aborted: Error | undefined
   readonly #answerId: ResponseIdRewriter | undefined
 
-  /** @param answerId puts the caller's id into the answer */
+  /** @param answerId restores the caller's id in the response */
   constructor(answerId?: ResponseIdRewriter) {
     this.#answerId = answerId
     this.#head.promise.catch(() => {})
   }
 
-  /** Rejects with what went wrong on the way. */
+  /** Rejects when the request fails before a response starts. */
   get head(): Promise<ResponseHead> {
     return this.#head.promise
   }
 
-  abort(reason: Error): void {
-    this.#aborted ??= reason
-    this.#controller?.abort(reason)
+  abort(reason: unknown): void {
+    this.#aborted ??= errorOf(reason)
+    this.#controller?.abort(this.#aborted)
   }
 
   /**
-   * The whole body.
-   * @param grew called with the length of each chunk before it is kept; throws to refuse the answer
-   * @throws ResponseTooLarge, what `grew` throws, or what broke the answer off
+   * Buffers the whole body.
+   * @param grew called with the length of each chunk before it is buffered; may throw to abort
+   * @throws ResponseTooLarge, errors of `grew`, and errors of the connection
    */
   collect(maxBytes: number, grew: (bytes: number) => void): Promise<Buffer> {
     const { promise, resolve, reject } = Promise.withResolvers<Buffer>()
@@ -79,27 +79,27 @@ export class Exchange implements Dispatcher.DispatchHandler {
           chunks.push(chunk)
         } catch (error) {
           chunks.length = 0
-          this.abort(error as Error)
+          this.abort(error)
         }
       },
-      end: () => resolve(chunks.length === 1 ? (chunks[0] as Buffer) : Buffer.concat(chunks)),
+      end: () => resolve(joined(chunks)),
       failed: reject,
     })
     return promise
   }
 
-  /** What has come so far, until `enough` is content or the answer has ended; then the rest waits for `pipe`. */
-  peek(enough: (sofar: Buffer) => boolean): Promise<Buffer> {
+  /** Reads until `enough` returns true or the response ends; the rest stays available for `pipe`. */
+  peek(enough: (received: Buffer) => boolean): Promise<Buffer> {
     const { promise, resolve, reject } = Promise.withResolvers<Buffer>()
-    let sofar: Buffer = Buffer.alloc(0)
+    let received: Buffer = Buffer.alloc(0)
     const found = () => {
       this.#sink = undefined
-      resolve(sofar)
+      resolve(received)
     }
     this.#take({
       data: (chunk) => {
-        sofar = Buffer.concat([sofar, chunk])
-        if (enough(sofar)) found()
+        received = Buffer.concat([received, chunk])
+        if (enough(received)) found()
       },
       end: found,
       failed: reject,
@@ -107,18 +107,18 @@ export class Exchange implements Dispatcher.DispatchHandler {
     return promise
   }
 
-  /** The body as it comes; a client that reads slowly slows the agent. An answer that breaks off breaks off for the client. */
+  /** Pipes the body to the client with backpressure. A broken response destroys the client's connection. */
   pipe(raw: ServerResponse, watch?: ResponseObserver): void {
-    const go = () => this.#controller?.resume()
+    const resume = () => this.#controller?.resume()
     this.#take({
       data: (chunk) => {
         watch?.chunk(chunk)
         if (raw.write(chunk) || raw.destroyed) return
         this.#controller?.pause()
-        raw.once('drain', go)
+        raw.once('drain', resume)
       },
       end: () => {
-        // First the observer: what it records should be there for the client's next request.
+        // The observer first: its records should exist when the client sends the next request.
         watch?.end()
         raw.end()
       },
@@ -146,16 +146,16 @@ export class Exchange implements Dispatcher.DispatchHandler {
   onResponseStart(_: Dispatcher.DispatchController, status: number, headers: IncomingHttpHeaders): void {
     if (status < 200) return
     const bodiless = isBodiless(status)
-    // The HTTP client would take the missing body for an answer that broke off.
+    // The HTTP client would report the missing body as a broken response.
     if (bodiless) this.#ended = true
-    // The caller's id may be longer or shorter than the one that the agent got.
+    // The restored id may have another length than the one that the agent received.
     if (this.#answerId === undefined && !bodiless) return this.#head.resolve({ status, headers })
     const { 'content-length': _length, ...others } = headers
     this.#head.resolve({ status, headers: others })
   }
 
-  onResponseData(controller: Dispatcher.DispatchController, received: Buffer): void {
-    const chunk = this.#answerId?.chunk(received) ?? received
+  onResponseData(controller: Dispatcher.DispatchController, bytes: Buffer): void {
+    const chunk = this.#answerId?.chunk(bytes) ?? bytes
     if (chunk.byteLength === 0) return
     if (this.#sink !== undefined) return this.#sink.data(chunk)
     this.#waiting.push(chunk)
@@ -180,3 +180,12 @@ export class Exchange implements Dispatcher.DispatchHandler {
     this.#sink?.failed(error)
   }
 }
+
+/** Without a copy for a single chunk. */
+export function joined(chunks: readonly Buffer[]): Buffer {
+  const [first] = chunks
+  return first !== undefined && chunks.length === 1 ? first : Buffer.concat(chunks)
+}
+
+export const errorOf = (thrown: unknown): Error =>
+  thrown instanceof Error ? thrown : new Error(String(thrown))

@@ -10,13 +10,13 @@ export interface ExternalUpstreamOptions extends UpstreamOptions {
   /** Exceptions to the guard: REGISTRY_ALLOWED_HOSTS. */
   allowed: AllowedHosts
   resolver?: Resolver
-  /** Certificates (PEM) that are trusted instead of the well-known ones. */
+  /** CA certificates (PEM) that replace the default ones. */
   ca?: string
 }
 
 /**
- * Connections to agents that registered from outside: each new one is opened behind the private-address guard, for what
- * a name resolves to may have changed since the agent came.
+ * Connections to external agents. Each new connection passes the private-address guard, because the DNS answer for a name
+ * may have changed since registration.
  */
 export function createExternalUpstream(options: ExternalUpstreamOptions): Agent {
   const { allowed, resolver = guardedResolver(options.allowed), ca, connectTimeoutMs = 2000 } = options

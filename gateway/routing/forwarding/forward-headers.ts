@@ -2,8 +2,8 @@ import type { IncomingHttpHeaders } from 'node:http'
 import type { AgentEntry } from '../../registry/entry.ts'
 
 /**
- * What of a request goes on to an agent; nothing else does. Where a request came from, its id and its host are the
- * gateway's to say, and hop-by-hop headers (RFC 9110, section 7.6.1) are on neither list.
+ * Request headers that are forwarded to an agent. The gateway sets the forwarding headers, the request id and the host
+ * itself; hop-by-hop headers (RFC 9110, section 7.6.1) are on neither list.
  */
 const ofRequests = new Set([
   // Content, conditions and ranges (RFC 9110), caching, event streams.
@@ -27,7 +27,7 @@ const ofRequests = new Set([
   'range',
   'user-agent',
   'via',
-  // Pages of the agents' own, and what browsers ask for pages elsewhere (CORS).
+  // Web pages of agents, and CORS.
   'access-control-request-headers',
   'access-control-request-method',
   'origin',
@@ -36,7 +36,7 @@ const ofRequests = new Set([
   'sec-fetch-mode',
   'sec-fetch-site',
   'sec-fetch-user',
-  // Parley and its payments; `authorization` has a rule of its own.
+  // Parley and payments; `authorization` has its own rule below.
   'idempotency-key',
   'payment-signature',
   'x-did',
@@ -62,7 +62,7 @@ const ofRequests = new Set([
 ])
 const ofRequestsToo = /^x-b3-[a-z]+$/
 
-/** What of an agent's answer goes on to the caller; nothing else does. */
+/** Response headers that are forwarded to the caller. */
 const ofAnswers = new Set([
   'accept-ranges',
   'age',
@@ -93,7 +93,7 @@ const ofAnswers = new Set([
   'sunset',
   'vary',
   'www-authenticate',
-  // Pages.
+  // Web pages.
   'content-security-policy',
   'cross-origin-embedder-policy',
   'cross-origin-opener-policy',
@@ -103,9 +103,9 @@ const ofAnswers = new Set([
   'x-content-type-options',
   'x-frame-options',
   'x-robots-tag',
-  // To a proxy before us: it must not hold an event stream back.
+  // Stops a proxy in front of the gateway from buffering event streams.
   'x-accel-buffering',
-  // Parley and its payments.
+  // Parley and payments.
   'idempotency-key',
   'payment-required',
   'payment-response',
@@ -124,24 +124,24 @@ const ofAnswers = new Set([
   'x-correlation-id',
 ])
 const ofAnswersToo = /^x-ratelimit-[a-z-]+$/
-/** What speaks for the whole address passes only from agents that the gateway runs. */
+/** Headers with effect on the whole origin are forwarded from supervised agents only. */
 const ofSupervisedAnswers = new Set(['clear-site-data', 'set-cookie', 'x-request-id'])
 const ofSupervisedAnswersToo = /^access-control-[a-z-]+$/
-/** A browser would ask its user for a password, in the gateway's name. */
+/** Schemes for which a browser shows a password prompt in the gateway's name. */
 const asksForPassword = /\b(basic|digest|negotiate|ntlm)\b/i
 
 export interface Forwarding {
   to: Pick<AgentEntry, 'slug' | 'origin'>
-  /** The client and the proxies that are believed, as X-Forwarded-For lists them. */
+  /** The client and the trusted proxies, in the order of X-Forwarded-For. */
   addresses: string
   host: string | undefined
   protocol: string
   requestId: string
-  /** Where the caller sees the agent: `/agents/<slug>`, or `/` for a call that names none. */
+  /** The path under which the caller reaches the agent: `/agents/<slug>`, or `/` for a call that names no agent. */
   prefix: string
-  /** False where no body follows (GET, HEAD): a length would announce one. */
+  /** False for GET and HEAD: their `content-length` is dropped. */
   hasBody: boolean
-  /** `mayForwardToken` decided that the agent gets the caller's token. */
+  /** Whether the agent receives the caller's token (`mayForwardToken`). */
   forwardsToken: boolean
 }
 
@@ -150,13 +150,13 @@ export function requestHeaders(headers: IncomingHttpHeaders, from: Forwarding): 
   const isOurs = from.to.origin === 'supervised'
   const passes = (name: string) => {
     if (name === 'authorization') return from.forwardsToken
-    // What a browser keeps for our address is not an external agent's to see.
+    // Cookies belong to the gateway's origin: external agents do not receive them.
     if (name === 'cookie') return isOurs
     if (name === 'content-length') return from.hasBody
     return ofRequests.has(name) || ofRequestsToo.test(name)
   }
   const forwarded: IncomingHttpHeaders = {}
-  // Copied one by one: a header deleted afterwards would make every later look at the others slow.
+  // Copied one by one: `delete` would turn the object into a slow dictionary.
   for (const name in headers) if (passes(name) && !named.includes(name)) forwarded[name] = headers[name]
   forwarded['x-forwarded-for'] = from.addresses
   forwarded['x-forwarded-proto'] = from.protocol
@@ -166,7 +166,7 @@ export function requestHeaders(headers: IncomingHttpHeaders, from: Forwarding): 
   return forwarded
 }
 
-/** The agent's own headers of an answer, as they go on to the caller. */
+/** The headers of an agent's response that are forwarded to the caller. */
 export function responseHeaders(
   headers: IncomingHttpHeaders,
   { origin }: Pick<AgentEntry, 'origin'>,
@@ -185,9 +185,8 @@ function answerPasses(name: string, isOurs: boolean): boolean {
 }
 
 /**
- * A page that an external agent serves under our address is shown, and is in no origin: none of its scripts run, and
- * nothing of it speaks as a page of the gateway's. What the agent asks for itself holds too. Pages of the agents that the
- * gateway runs are ours, with a policy of their own.
+ * Sandboxes the pages of external agents: no scripts, an opaque origin, in addition to the agent's own policy. Pages of
+ * supervised agents are trusted.
  */
 function confined(headers: IncomingHttpHeaders): IncomingHttpHeaders {
   const own = [headers['content-security-policy'] ?? []].flat()
@@ -200,7 +199,7 @@ function confined(headers: IncomingHttpHeaders): IncomingHttpHeaders {
   return kept
 }
 
-/** Almost always there is nothing to read: `keep-alive` is dropped anyway. */
+/** Hop-by-hop headers that `Connection` names. */
 function namedHops(connection: string | undefined): string[] {
   if (connection === undefined || connection === 'keep-alive' || connection === 'close') return []
   return connection

@@ -1,8 +1,8 @@
 import { ParleyError } from '@parley/wire/errors'
 
 /**
- * The path of the agent's own route, as raw as it came, from `/agents/{slug}/…`. What two servers might read differently
- * is refused: dot segments, encoded slashes and backslashes, control characters, escapes that are not UTF-8.
+ * The unmodified path after `/agents/{slug}`. Rejects paths that two servers may parse differently: dot segments, encoded
+ * slashes and backslashes, control characters, escapes that are not UTF-8.
  * @throws ParleyError InvalidRequest
  */
 export function forwardPath(rawUrl: string): string {
@@ -13,7 +13,7 @@ export function forwardPath(rawUrl: string): string {
   return slash === -1 ? '/' : path.slice(slash)
 }
 
-/** What none of the refused paths is without; most paths are. */
+/** Every rejected path matches; most valid paths do not. */
 const maybeOdd = /%|\\|\/\./
 
 function check(path: string): void {

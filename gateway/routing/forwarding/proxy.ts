@@ -9,7 +9,7 @@ import { isExternal } from '../../registry/admission.ts'
 import type { AgentEntry } from '../../registry/entry.ts'
 import { type DispatcherFor, type Target, targetOf } from './agent-target.ts'
 import { checkLength, limited } from './body-limit.ts'
-import { isBodiless } from './exchange.ts'
+import { isBodiless, joined } from './exchange.ts'
 import { responseHeaders } from './forward-headers.ts'
 import { forwardPath } from './forward-path.ts'
 import { headersFor, type RelayOptions, type ReportSignal, relay } from './relay.ts'
@@ -28,11 +28,11 @@ export interface ResponseRecorder {
 }
 
 export interface ProxyOptions {
-  /** The agent of a slug, where the registry knows one. */
+  /** Finds the agent of a slug in the registry. */
   find: (slug: string) => AgentEntry | undefined
   dispatcherFor: DispatcherFor
   tokens: Pick<TokenReader, 'check'>
-  /** Told of every POST that is handed on. */
+  /** Called with the outcome of every forwarded POST of JSON. */
   reportSignal?: ReportSignal
   /** Records the tasks and payment sessions of external agents from their responses. */
   routes?: ResponseRecorder
@@ -40,19 +40,19 @@ export interface ProxyOptions {
   bodyMaxBytes?: number
 }
 
-/** What @fastify/http-proxy forwards; made before anything of the request is. */
+/** The target of a request for @fastify/http-proxy. */
 interface Prepared extends Target {
   signal: AbortSignal
 }
 
-/** Larger ones pass as a stream. */
+/** Larger bodies are streamed. */
 const wholeMaxBytes = 256 * 1024
 
 const prepared = new WeakMap<FastifyRequest, Prepared>()
 
 /**
- * `ANY /agents/{slug}/…`: the agent's own routes. Bytes, headers and event streams pass untouched; who may do what is for
- * the agent to say. Nothing is sent twice.
+ * `ANY /agents/{slug}/…`: forwards to the agent's routes. Bodies and event streams are passed unmodified, the agent
+ * authorizes the request, and no request is sent twice.
  */
 export async function proxyAgents(app: FastifyInstance, options: ProxyOptions): Promise<void> {
   const maxBytes = options.bodyMaxBytes ?? 10 * 1024 * 1024
@@ -68,7 +68,7 @@ export async function proxyAgents(app: FastifyInstance, options: ProxyOptions): 
       disableRequestLogging: true,
       internalRewriteLocationHeader: false,
       handler: (request, reply, _destination, replyOptions) => {
-        // The answer is the agent's, and so is what it says of it. An error of ours gets them back.
+        // The agent sets these headers for its response; error responses of the gateway set them again.
         for (const name of aboutTheAnswer) reply.removeHeader(name)
         return reply.from(preparedOf(request).path, replyOptions)
       },
@@ -76,7 +76,7 @@ export async function proxyAgents(app: FastifyInstance, options: ProxyOptions): 
         getUpstream: (request) => preparedOf(request as FastifyRequest).origin,
         retryDelay: () => null,
         rewriteRequestHeaders: (request, headers) => outgoing(request as FastifyRequest, headers),
-        // A POST of JSON, which `relay` answers, never makes a page; everything else may be one.
+
         rewriteHeaders: (headers, request) =>
           responseHeaders(headers, preparedOf(request as FastifyRequest).entry) as typeof headers,
         onResponse: (_request, reply, answer) => pass(reply as FastifyReply, answer as unknown as Answer),
@@ -86,7 +86,7 @@ export async function proxyAgents(app: FastifyInstance, options: ProxyOptions): 
   })
 }
 
-/** Checks the request and answers it here where it can; what is left goes on to the handler, with its `Prepared`. */
+/** Checks the request and forwards a POST of JSON; other requests continue to the handler of @fastify/http-proxy. */
 async function prepare(
   request: FastifyRequest,
   reply: FastifyReply,
@@ -101,18 +101,18 @@ async function prepare(
   } catch (error) {
     return refuse(request, error)
   }
-  // What answers here never gets to the handler of @fastify/http-proxy, which costs as much again.
+  // Skips the handler of @fastify/http-proxy, which would double the cost.
   const isRecorded = options.routes !== undefined && isExternal(target.entry)
   if (isJsonPost(request, isRecorded ? maxBytes : wholeMaxBytes))
     return relayWhole(request, reply, target, options)
   const { body } = request
-  // Only now: a stream that flows before it has a reader could fail without a listener.
+  // Not earlier: a stream without a reader could emit an error without a listener.
   if (body !== undefined) request.body = limited(body as Readable, maxBytes)
   prepared.set(request, { ...target, signal: clientLeft(reply) })
   return undefined
 }
 
-/** Most of what comes: whole in a packet or two, and sent on as that. */
+/** Most requests: small enough to be buffered and sent as one. */
 function isJsonPost({ method, headers }: FastifyRequest, maxBytes: number): boolean {
   const length = headers['content-length']
   const isJson = headers['content-type']?.startsWith('application/json') === true
@@ -138,20 +138,20 @@ async function relayWhole(
   }
 }
 
-/** An error of ours to a JSON-RPC call carries the id of the call. @throws what it was given */
+/** Rethrows the error after reading the JSON-RPC id, which the error response carries. */
 async function refuse(request: FastifyRequest, error: unknown): Promise<never> {
   const body = isJsonPost(request, wholeMaxBytes) ? await bytesOf(request.body as Readable) : undefined
   if (body !== undefined) request.rpcId = peekId(body)
   throw error
 }
 
-/** Undefined when the client left in the middle. */
+/** Undefined when the client disconnected before the end of the body. */
 function bytesOf(body: Readable): Promise<Buffer | undefined> {
   const { promise, resolve } = Promise.withResolvers<Buffer | undefined>()
   if (body.destroyed) return Promise.resolve(undefined)
   const chunks: Buffer[] = []
   body.on('data', (chunk: Buffer) => chunks.push(chunk))
-  body.once('end', () => resolve(chunks.length === 1 ? chunks[0] : Buffer.concat(chunks)))
+  body.once('end', () => resolve(joined(chunks)))
   body.once('error', () => resolve(undefined))
   body.once('close', () => resolve(undefined))
   return promise
@@ -165,7 +165,7 @@ function resolve(request: FastifyRequest, options: ProxyOptions): Target {
   return targetOf(entry, path, options.dispatcherFor)
 }
 
-/** Aborted when the client closes its connection before it has the whole answer. */
+/** Aborted when the client disconnects before the end of the response. */
 function clientLeft(reply: FastifyReply): AbortSignal {
   const controller = new AbortController()
   reply.raw.once('close', () => {
@@ -181,25 +181,25 @@ function outgoing(request: FastifyRequest, headers: FastifyRequest['headers']) {
   return Object.assign(headersFor(request, { to: entry, hasBody }, headers), { [forwardTargetKey]: way })
 }
 
-/** What @fastify/reply-from hands on. */
+/** The response as @fastify/reply-from passes it. */
 interface Answer {
   statusCode: number
   stream: Readable
 }
 
 function pass(reply: FastifyReply, { statusCode, stream }: Answer): void {
-  // An agent may answer before it has the whole body. One that does not refuse the request may still be reading it.
+  // An agent may respond before it has read the whole body; after a success status it may still be reading.
   const { raw } = reply.request
   if (statusCode >= 400) linger(raw)
   else stream.once('end', () => linger(raw))
   if (!isBodiless(statusCode)) return void reply.send(stream)
-  // An announced length is an error of this stream only.
+  // A content length without a body is an error of this stream only.
   stream.on('error', () => {}).resume()
   void reply.removeHeader('content-length').send()
 }
 
 function answerFailure(reply: FastifyReply, error: Error): void {
-  // Nobody is there to read an answer.
+  // The client has disconnected.
   if (reply.raw.destroyed) return
   void reply.send(upstreamError(preparedOf(reply.request).entry.slug, error))
 }

@@ -1,17 +1,17 @@
 import { isObject } from '@parley/wire/jsonrpc/envelope'
 import { jsonOf } from '@parley/wire/model/json-text'
 
-/** Reasons of a 503 that our servers give before anything of the message is kept; other 503s may come after. */
-const before = new Set<unknown>(['draining', 'queue_full', 'oauth', 'limits', 'loop'])
-/** A longer answer is no refusal. */
+/** Reasons of a 503 that Parley's servers send before they store the message. */
+const unprocessed = new Set<unknown>(['draining', 'queue_full', 'oauth', 'limits', 'loop'])
+/** A larger response is never a rejection. */
 export const refusalMaxBytes = 64 * 1024
 
-/** -32042 with a reason that stands for a refusal at the door. A 503 of anybody else's may have come later. */
+/** -32042 with a reason which proves that nothing was stored. Any other 503 may have come later. */
 export function isRejectedUnprocessed(status: number, bytes: Buffer): boolean {
-  return before.has(reasonIn(status, bytes))
+  return unprocessed.has(reasonIn(status, bytes))
 }
 
-/** It says that it takes nothing new, because it is about to stop. */
+/** The process rejects new work because it is about to stop. */
 export function isStopping(status: number, bytes: Buffer): boolean {
   return reasonIn(status, bytes) === 'draining'
 }

@@ -11,16 +11,16 @@ import { ResponseIdRewriter } from './response-id.ts'
 import { requireForwarding } from './token-forwarding.ts'
 import { upstreamError } from './upstream-error.ts'
 
-/** What the gateway saw of an agent: it answered, or it failed for a reason of its own. */
+/** Input of outlier detection: the agent responded, or it failed by its own fault. */
 export type AgentSignal = 'answered' | 'failed'
 export type ReportSignal = (agentId: string, sign: AgentSignal) => void
 
-/** The client closed its connection before it had the whole answer. */
+/** The client disconnected before the end of the response. */
 export class ClientDisconnected extends Error {
   override readonly name = 'ClientLeft'
 }
 
-/** Sends the bytes to the agent, with the caller's headers and ours. */
+/** Sends the request to the agent with the forwarded headers. */
 export function exchangeWith(
   target: Target,
   request: FastifyRequest,
@@ -29,9 +29,9 @@ export function exchangeWith(
 ): Exchange {
   const exchange = new Exchange(answerId && new ResponseIdRewriter(answerId.sent, answerId.callers))
   const headers = { ...headersFor(request, { to: target.entry, hasBody: true }), ...more }
-  // In a compressed answer the id cannot be found.
+  // The id cannot be restored in a compressed response.
   if (answerId !== undefined) headers['accept-encoding'] = 'identity'
-  // Undici says its own; to delete it would make every look at the others slow.
+  // Undici sets the host. Not deleted: `delete` would turn the object into a slow dictionary.
   headers['host'] = undefined
   headers['content-length'] = String(body.byteLength)
   target.upstream.dispatch(
@@ -43,13 +43,13 @@ export function exchangeWith(
 
 export interface RelayOptions {
   reportSignal?: ReportSignal | undefined
-  /** Of ours, beside those of the agent. */
+  /** Headers that the gateway adds to the response. */
   headers?: Record<string, string>
-  /** Makes whoever looks on as the answer passes; undefined: nobody. */
+  /** Creates an observer for the response; undefined for none. */
   watch?: ((head: ResponseHead) => ResponseObserver | undefined) | undefined
 }
 
-/** A POST whose bytes are here, and its answer as it comes. @throws ParleyError Unavailable before a byte was answered */
+/** Forwards a buffered POST and streams the response. @throws ParleyError Unavailable before a byte of the response */
 export async function relay(
   request: FastifyRequest,
   reply: FastifyReply,
@@ -65,7 +65,7 @@ export async function relay(
   } catch (error) {
     if (reply.raw.destroyed) return reply.hijack()
     reportSignal?.(target.entry.id, 'failed')
-    throw upstreamError(target.entry.slug, error as Error)
+    throw upstreamError(target.entry.slug, error)
   }
   reportSignal?.(target.entry.id, signalOf(head))
   begin(reply, head, target.entry, headers)
@@ -73,37 +73,37 @@ export async function relay(
   return reply
 }
 
-/** An agent that says that it is busy or stops is not one that fails. */
+/** 503 is no failure: the agent is busy or is stopping. */
 export function signalOf({ status }: ResponseHead): AgentSignal {
   return status >= 500 && status !== 503 ? 'failed' : 'answered'
 }
 
-/** Writes the head of the agent's answer; from here on the answer is on its way. */
+/** Writes the status and headers of the agent's response. */
 export function begin(
   reply: FastifyReply,
   { status, headers }: ResponseHead,
   entry: AgentEntry,
   more?: Record<string, string>,
 ): void {
-  const answered = { ...ofTheRequest(reply), ...responseHeaders(headers, entry), ...more }
-  // What is counted of the answer.
+  const answered = { ...gatewayHeaders(reply), ...responseHeaders(headers, entry), ...more }
+  // For the metrics of the response size.
   if (headers['content-length'] !== undefined) void reply.header('content-length', headers['content-length'])
   reply.hijack()
   reply.raw.writeHead(status, answered as Record<string, string>)
 }
 
-/** Ours, but for what speaks of the answer itself: the answer is the agent's. An error of ours has them. */
-function ofTheRequest(reply: FastifyReply): OutgoingHttpHeaders {
+/** Headers that the gateway has set, without those that describe the response itself: the agent sets these. */
+function gatewayHeaders(reply: FastifyReply): OutgoingHttpHeaders {
   const ours = reply.getHeaders()
   const kept: OutgoingHttpHeaders = {}
   for (const name in ours) if (!aboutTheAnswer.includes(name)) kept[name] = ours[name]
   return kept
 }
 
-/** Returns what takes the watch back: for answers that are here. */
+/** Aborts the exchange when the client disconnects. Returns a function that removes the listener. */
 export function abortOnDisconnect(reply: FastifyReply, exchange: Exchange): () => void {
   const left = () => {
-    if (!reply.raw.writableFinished) exchange.abort(new ClientDisconnected('the client has left'))
+    if (!reply.raw.writableFinished) exchange.abort(new ClientDisconnected('the client has disconnected'))
   }
   reply.raw.once('close', left)
   if (reply.raw.destroyed) left()
@@ -111,7 +111,7 @@ export function abortOnDisconnect(reply: FastifyReply, exchange: Exchange): () =
 }
 
 /**
- * The caller's headers as they go on to an agent; those that say where a request came from are ours.
+ * The headers for the agent: the forwarded ones of the caller and the forwarding headers of the gateway.
  * @throws ParleyError InsufficientPermissions when the agent needs a token and may not receive that of the request
  */
 export function headersFor(
@@ -131,8 +131,8 @@ export function headersFor(
 }
 
 /**
- * Fastify lists them from our own peer outwards, up to the first that is not a trusted proxy: there the claims end, and
- * without a trusted peer they are not even read. What is no address is left out.
+ * Fastify lists the addresses from the direct peer outwards up to the first that is no trusted proxy. Values that are not
+ * IP addresses are dropped.
  */
 function addressesOf(request: FastifyRequest): string {
   const addresses = request.ips ?? [request.ip]

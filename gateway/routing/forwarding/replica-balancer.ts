@@ -7,15 +7,15 @@ type Dispatch = Dispatcher['dispatch']
 type Handler = Dispatcher.DispatchHandler
 type Options = Dispatcher.DispatchOptions
 
-/** A process that could not be reached is asked again after this time, or before when there is no other. */
+/** A process that could not be reached is avoided for this time, unless no other process is left. */
 const avoidMs = 5000
 const addressesMax = 10_000
-/** The connection, not the process behind it, decided: it may be gone. */
+/** Connection errors after which a process may be gone. */
 const broken = new Set(['ECONNREFUSED', 'ECONNRESET', 'EPIPE', 'EHOSTUNREACH', 'ENETUNREACH', 'ETIMEDOUT'])
 
 interface Attempt {
   origin: string
-  /** Those that are tried next. */
+  /** Origins for further attempts. */
   others: string[]
   dispatch: Dispatch
   options: Options
@@ -23,13 +23,13 @@ interface Attempt {
 }
 
 /**
- * The ways to agents that have several processes: each request goes to the one that has least under way. Nothing is done
- * twice: another one is tried only when no byte has left, or when the first took nothing because it stops. What an agent with one process is sent passes untouched.
+ * Balances requests over the processes of an agent: each goes to the process with the fewest requests in flight. Another
+ * process is tried only when no byte was sent, or when the first rejected the request because it is stopping.
  */
 export class ReplicaBalancer {
-  readonly #underWay = new Map<string, number>()
+  readonly #inFlight = new Map<string, number>()
   readonly #avoided = new RecentMap<string, number>(addressesMax)
-  /** An entry is replaced whenever it changes. */
+  /** Keyed by the entry object: every change of an entry creates a new object. */
   readonly #ways = new WeakMap<AgentEntry, Dispatcher>()
   #turn = 0
 
@@ -46,7 +46,7 @@ export class ReplicaBalancer {
     return way
   }
 
-  /** Those that could not be reached last; of the others the idlest first, in turn where they are equal. */
+  /** By requests in flight, round robin among equals; processes that could not be reached come last. */
   #inOrder(origins: readonly string[]): string[] {
     this.#turn = (this.#turn + 1) % 0xffff
     const now = Date.now()
@@ -55,9 +55,9 @@ export class ReplicaBalancer {
       .map((origin) => ({
         origin,
         avoided: (this.#avoided.get(origin) ?? 0) > now ? 1 : 0,
-        underWay: this.#underWay.get(origin) ?? 0,
+        inFlight: this.#inFlight.get(origin) ?? 0,
       }))
-      .sort((a, b) => a.avoided - b.avoided || a.underWay - b.underWay)
+      .sort((a, b) => a.avoided - b.avoided || a.inFlight - b.inFlight)
       .map(({ origin }) => origin)
   }
 
@@ -65,7 +65,7 @@ export class ReplicaBalancer {
     const { origin, dispatch, options, handler } = attempt
     this.#count(origin, 1)
     let begun = false
-    let refusal: Refusal | undefined
+    let refusal: HeldResponse | undefined
     return dispatch(
       { ...options, origin },
       {
@@ -79,7 +79,7 @@ export class ReplicaBalancer {
         },
         onResponseStart: (controller, status, headers, message) => {
           if (status === 503 && attempt.others.length > 0 && isRepeatable(options))
-            refusal = new Refusal(() => handler.onResponseStart?.(controller, status, headers, message))
+            refusal = new HeldResponse(() => handler.onResponseStart?.(controller, status, headers, message))
           else handler.onResponseStart?.(controller, status, headers, message)
         },
         onResponseData: (controller, chunk) => {
@@ -88,9 +88,10 @@ export class ReplicaBalancer {
         },
         onResponseEnd: (controller, trailers) => {
           this.#count(origin, -1)
-          if (refusal?.isStopping === true) {
+          const next = refusal?.isStopping === true ? this.#next(attempt) : undefined
+          if (next !== undefined) {
             this.#avoided.set(origin, Date.now() + avoidMs)
-            this.#send(this.#next(attempt) as Attempt)
+            this.#send(next)
             return
           }
           for (const one of refusal?.pass() ?? []) handler.onResponseData?.(controller, one)
@@ -113,26 +114,26 @@ export class ReplicaBalancer {
   }
 
   #count(origin: string, change: 1 | -1): void {
-    const underWay = (this.#underWay.get(origin) ?? 0) + change
-    if (underWay <= 0) this.#underWay.delete(origin)
-    else this.#underWay.set(origin, underWay)
+    const inFlight = (this.#inFlight.get(origin) ?? 0) + change
+    if (inFlight <= 0) this.#inFlight.delete(origin)
+    else this.#inFlight.set(origin, inFlight)
   }
 }
 
-/** Where the path of a request means the same as at the agent's own address. */
+/** Origins of the processes that serve the same base path as the agent's address. */
 function originsOf({ url, replicas = [] }: AgentEntry): string[] {
   const { origin, pathname } = new URL(url)
   const same = replicas.map((replica) => new URL(replica.url)).filter((one) => one.pathname === pathname)
   return [...new Set([origin, ...same.map((one) => one.origin)])]
 }
 
-/** A body that comes as a stream is lost with the first attempt. */
+/** A streamed body is consumed by the first attempt. */
 function isRepeatable({ body }: Options): boolean {
   return body === null || body === undefined || typeof body === 'string' || body instanceof Uint8Array
 }
 
-/** An answer with 503: held back until it is known whether the process only says that it stops. */
-class Refusal {
+/** A 503 response, buffered until it is known whether it only says that the process is stopping. */
+class HeldResponse {
   readonly #start: () => void
   #held: Buffer[] = []
   #size = 0
@@ -146,7 +147,7 @@ class Refusal {
     return !this.#passed && isStopping(503, Buffer.concat(this.#held))
   }
 
-  /** Returns what may go on to the caller. */
+  /** Returns the chunks to pass on to the caller. */
   add(chunk: Buffer): Buffer[] {
     if (this.#passed) return [chunk]
     this.#held.push(chunk)
@@ -154,7 +155,7 @@ class Refusal {
     return this.#size > refusalMaxBytes ? this.pass() : []
   }
 
-  /** It is the answer. */
+  /** Releases the response to the caller. */
   pass(): Buffer[] {
     if (!this.#passed) this.#start()
     this.#passed = true
@@ -163,7 +164,7 @@ class Refusal {
 }
 
 function codeOf(error: Error): string {
-  return (error as NodeJS.ErrnoException).code ?? ''
+  return 'code' in error ? String(error.code) : ''
 }
 
 const isBroken = (error: Error) => broken.has(codeOf(error)) || codeOf(error) === 'UND_ERR_SOCKET'

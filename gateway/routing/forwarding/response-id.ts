@@ -1,11 +1,8 @@
-/**
- * Puts the caller's JSON-RPC id back into an answer as it passes, in pieces of any size: an agent was sent a UUID in its
- * place, which occurs nowhere else.
- */
+/** Restores the caller's JSON-RPC id in a streamed response to a request that was sent with a UUID as id. */
 export class ResponseIdRewriter {
   readonly #sent: Buffer
   readonly #callers: Buffer
-  /** The end of what came, where it may be the beginning of the id. */
+  /** The last bytes received, if they may be the start of the id. */
   #held: Buffer = Buffer.alloc(0)
 
   constructor(sent: string, callers: unknown) {
@@ -13,7 +10,7 @@ export class ResponseIdRewriter {
     this.#callers = Buffer.from(JSON.stringify(callers))
   }
 
-  /** What of the answer may go on. */
+  /** Returns the bytes that can be passed on. */
   chunk(chunk: Buffer): Buffer {
     let rest = this.#held.byteLength === 0 ? chunk : Buffer.concat([this.#held, chunk])
     const pieces: Buffer[] = []
@@ -23,16 +20,16 @@ export class ResponseIdRewriter {
     }
     const heldFrom = rest.byteLength - this.#beginningAtEnd(rest)
     this.#held = rest.subarray(heldFrom)
-    pieces.push(rest.subarray(0, heldFrom))
-    return pieces.length === 1 ? (pieces[0] as Buffer) : Buffer.concat(pieces)
+    const last = rest.subarray(0, heldFrom)
+    return pieces.length === 0 ? last : Buffer.concat([...pieces, last])
   }
 
-  /** What was held back when the answer has ended. */
+  /** Returns the bytes held back, at the end of the response. */
   end(): Buffer {
     return this.#held
   }
 
-  /** How many bytes at the end are a beginning of the id. */
+  /** The length of the longest suffix that is a prefix of the id. */
   #beginningAtEnd(rest: Buffer): number {
     const most = Math.min(rest.byteLength, this.#sent.byteLength - 1)
     for (let length = most; length > 0; length -= 1)

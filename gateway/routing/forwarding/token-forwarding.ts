@@ -4,19 +4,19 @@ import { isObject } from '@parley/wire/jsonrpc/envelope'
 import { isExternal } from '../../registry/admission.ts'
 import type { AgentEntry } from '../../registry/entry.ts'
 
-/** What decides to which agents the token of a request may be forwarded. None of it changes while the token lives. */
+/** The facts about a token that decide which agents may receive it. They do not change during its lifetime. */
 export interface TokenInfo {
-  /** Servers that the token names in `aud`, without a slash at the end; empty: it names none. */
+  /** The `aud` of the token without trailing slashes; empty when it has none. */
   audience: readonly string[]
   /** The token has the scope `agent:admin`. */
   isOperator: boolean
-  /** Below it the gateway serves the agents: an audience may name an agent by its address there. */
+  /** Public address of the gateway: an audience may name an agent by its address below it. */
   gatewayUrl: string
 }
 
 /**
- * `omit`: the request goes on without the token. `wrong_audience`, `operator_token`: the request must not be forwarded,
- * because the agent would answer it only with the token.
+ * `omit`: the request is forwarded without the token. `wrong_audience`, `operator_token`: the request is not forwarded,
+ * because the agent would require the token.
  */
 export type TokenDecision = 'forward' | 'omit' | 'wrong_audience' | 'operator_token'
 
@@ -27,7 +27,7 @@ type Recipient = Pick<
 
 declare module 'fastify' {
   interface FastifyRequest {
-    /** Of the bearer token, once it was introspected; absent: the token is forwarded to no agent. */
+    /** Set after the introspection of the bearer token; without it the token is forwarded to no agent. */
     token?: TokenInfo
   }
 }
@@ -40,7 +40,7 @@ export function tokenInfoOf({ audience = [], scopes }: Caller, gatewayUrl: strin
   }
 }
 
-/** Whether the agent may receive this token: the one rule for every request that the gateway sends to an agent. */
+/** Whether the agent may receive this token. Applies to every request that the gateway sends to an agent. */
 export function mayForwardToken(entry: Recipient, token: TokenInfo | undefined): boolean {
   return tokenDecision(entry, token) === 'forward'
 }
@@ -50,7 +50,7 @@ export function tokenDecision(entry: Recipient, token: TokenInfo | undefined): T
   if (external && !declaresBearer(entry.card)) return 'omit'
   if (token === undefined) return external ? 'wrong_audience' : 'omit'
   const isOwn = namesOf(entry, token.gatewayUrl)
-  // An operator reads the ledger of an agent of the deployment with a token that is good there and nowhere else.
+  // An operator may read the ledger of a supervised agent with a token that is valid for this agent alone.
   if (token.isOperator)
     return !external && token.audience.length > 0 && token.audience.every(isOwn)
       ? 'forward'
@@ -59,8 +59,8 @@ export function tokenDecision(entry: Recipient, token: TokenInfo | undefined): T
 }
 
 /**
- * Whether the request goes to the agent with the token (true) or without it.
- * @throws ParleyError InsufficientPermissions when it must not go there at all
+ * Whether the request is forwarded with the token (true) or without it.
+ * @throws ParleyError InsufficientPermissions when the request must not be forwarded
  */
 export function requireForwarding(entry: Recipient, token: TokenInfo | undefined): boolean {
   const decision = tokenDecision(entry, token)
@@ -68,12 +68,12 @@ export function requireForwarding(entry: Recipient, token: TokenInfo | undefined
   return decision === 'forward'
 }
 
-/** The value of the OAuth parameter `resource` for a token that may be forwarded to this agent. */
+/** The OAuth parameter `resource` for a token that this agent may receive. */
 export function resourceOf({ did, url, verified }: Pick<AgentEntry, 'did' | 'url' | 'verified'>): string {
   return verified && did !== undefined ? did : url
 }
 
-/** The refusal of a request that the agent may not receive with this token: HTTP 403, with what to do instead. */
+/** HTTP 403 for a request whose token the agent may not receive; the message says how to get another token. */
 export function tokenRefused(
   entry: Recipient,
   reason: Exclude<TokenDecision, 'forward' | 'omit'>,
@@ -88,7 +88,7 @@ export function tokenRefused(
   return new ParleyError('InsufficientPermissions', { message, data: { reason, agent: slug, resource } })
 }
 
-/** The same for a request that names no agent. */
+/** HTTP 403 for an operator token on a request that names no agent. */
 export function operatorTokenRefused(): ParleyError {
   return new ParleyError('InsufficientPermissions', {
     message: 'A token with the scope agent:admin is not forwarded to agents: use a token without that scope',
@@ -96,7 +96,7 @@ export function operatorTokenRefused(): ParleyError {
   })
 }
 
-/** An unproven DID may be another agent's, which would accept the token: it counts only with a proven key. */
+/** A DID counts only when the agent has proven its key: it may belong to another agent, which would accept the token. */
 function namesOf({ slug, did, url, verified }: Recipient, gatewayUrl: string): (name: string) => boolean {
   const own = [
     withoutSlash(url),
@@ -106,7 +106,7 @@ function namesOf({ slug, did, url, verified }: Recipient, gatewayUrl: string): (
   return (name) => own.includes(name)
 }
 
-/** Whether the card names a scheme whose credential is a bearer token; A2A 0.3 and 1.0 spell the schemes differently. */
+/** Whether the card declares a bearer token scheme; A2A 0.3 and 1.0 spell the schemes differently. */
 export function declaresBearer(card: AgentEntry['card'] | undefined): boolean {
   const schemes = card?.['securitySchemes']
   return isObject(schemes) && Object.values(schemes).some(isBearerScheme)

@@ -10,11 +10,11 @@ import { declaresBearer, requireForwarding, type TokenInfo, tokenInfoOf } from '
 
 const tokensMax = 10_000
 
-/** Decides over the tokens of requests that name their agent, and that only the agent itself authenticates. */
+/** Checks the tokens of requests that name their agent. Authentication itself is left to the agent. */
 export class TokenReader {
   readonly #authenticator: Pick<Authenticator, 'identify'>
   readonly #gatewayUrl: string
-  /** By the hash of the header. Audience and scope of a token never change; whether it is active is for the agent to ask. */
+  /** By hash of the header. Audience and scope of a token never change; the agent checks whether the token is active. */
   readonly #known = new RecentMap<string, TokenInfo>(tokensMax)
 
   constructor(authenticator: Pick<Authenticator, 'identify'>, gatewayUrl: string) {
@@ -23,7 +23,7 @@ export class TokenReader {
   }
 
   /**
-   * Sets `request.token`, where the agent may get one.
+   * Sets `request.token` if the agent accepts bearer tokens.
    * @throws ParleyError InsufficientPermissions; for an external agent also AuthenticationRequired, InvalidToken and
    * TokenExpired; Unavailable when the OAuth server does not answer
    */
@@ -45,7 +45,7 @@ export class TokenReader {
       return tokenInfoOf(await this.#authenticator.identify(headers), this.#gatewayUrl)
     } catch (error) {
       const isRefused = error instanceof ParleyError && error.error !== 'Unavailable'
-      // An agent of the deployment refuses what is no active token in its own words.
+      // Supervised agents reject inactive tokens themselves.
       if (isRefused && !isExternal(entry)) return notOurs
       throw error
     }

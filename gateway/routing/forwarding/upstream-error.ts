@@ -10,7 +10,7 @@ const notReached = new Set([
   'UND_ERR_CONNECT_TIMEOUT',
 ])
 
-/** An agent that is known not to answer, or whose connection failed, as callers see it. */
+/** The agent is known to be down, or the connection to it failed. */
 export function agentIsDown(slug: string, cause?: unknown): ParleyError {
   return new ParleyError('Unavailable', {
     message: `Agent ${slug} does not answer`,
@@ -20,7 +20,7 @@ export function agentIsDown(slug: string, cause?: unknown): ParleyError {
   })
 }
 
-/** A look-up that cannot be answered while these agents do not: one of them may have what is sought. */
+/** A lookup without a result, because one of these silent agents may have the task, context or session. */
 export function mayBeAt(slugs: readonly string[], what: 'task' | 'context' | 'payment session'): ParleyError {
   const [slug = '', ...others] = slugs
   const rest = others.length === 0 ? '' : ` (nor do ${others.length} others)`
@@ -45,7 +45,7 @@ export function incompleteHeader(slugs: readonly string[]): string {
   return named.join(', ')
 }
 
-/** A recorded route leads to an agent that is no longer in the registry. */
+/** A stored route leads to an agent that is no longer in the registry. */
 export function agentHasLeft(
   what: 'message' | 'task' | 'context' | 'payment session' | 'payment',
 ): ParleyError {
@@ -56,7 +56,7 @@ export function agentHasLeft(
   })
 }
 
-/** An agent that nobody has admitted, or that an operator has set aside: nothing of the caller's goes there. */
+/** The agent is not admitted, or an operator has quarantined it. No data of callers is sent to it. */
 export function agentIsNotTrusted(slug: string, reason: 'not_admitted' | 'quarantined'): ParleyError {
   const why =
     reason === 'quarantined' ? 'has been set aside by an operator' : 'waits for an operator to admit it'
@@ -67,11 +67,11 @@ export function agentIsNotTrusted(slug: string, reason: 'not_admitted' | 'quaran
   })
 }
 
-/** What went wrong between gateway and agent; `reason` tells whether the agent can have seen the request. */
-export function upstreamError(slug: string, error: Error): ParleyError {
-  const cause = error.cause instanceof Error ? error.cause : error
+/** The error for a failed exchange; `reason` says whether the agent may have received the request. */
+export function upstreamError(slug: string, thrown: unknown): ParleyError {
+  const cause = thrown instanceof Error && thrown.cause instanceof Error ? thrown.cause : thrown
   if (cause instanceof ParleyError) return cause
-  const code = (cause as NodeJS.ErrnoException).code ?? ''
+  const code = cause instanceof Error && 'code' in cause ? String(cause.code) : ''
   const kept = cause instanceof OutgoingRefused || cause instanceof OutgoingFailed
   if (kept || notReached.has(code)) return agentIsDown(slug, cause)
   const slow = code === 'UND_ERR_HEADERS_TIMEOUT'

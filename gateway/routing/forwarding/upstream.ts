@@ -1,17 +1,17 @@
 import { Agent, type Dispatcher } from 'undici'
 
 export interface UpstreamOptions {
-  /** Time to reach an agent. Default 2 s. */
+  /** Default 2 s. */
   connectTimeoutMs?: number
-  /** Time until an agent begins its answer; a payment status may block for 60 s. Default 2 minutes. */
+  /** Time until the response headers; a payment status request may block for 60 s. Default 2 minutes. */
   headersTimeoutMs?: number
-  /** Longest silence inside an answer; our agents send a comment every 15 s. Default 15 minutes. */
+  /** Longest silence inside a response body; Parley agents send a comment every 15 s. Default 15 minutes. */
   silenceTimeoutMs?: number
 }
 
 /**
- * Connections to the agents. Their number is not limited: a stream holds one for as long as it lasts, and a limit would
- * let a few readers lock everybody else out. The clients' own connections are the bound.
+ * Connections to the agents. Their number is not limited: each stream holds a connection, and a limit would let a few
+ * readers block all others. The limit on client connections bounds it.
  */
 export function createUpstream(options: UpstreamOptions = {}): Agent {
   return new Agent({
@@ -30,7 +30,7 @@ export function upstreamLimits(options: UpstreamOptions) {
   }
 }
 
-/** Under this key the request's headers carry where and how it goes: @fastify/reply-from hands nothing else through. */
+/** Key in the request headers that carries the target: @fastify/reply-from passes nothing else through. */
 export const forwardTargetKey = Symbol('way')
 
 export interface ForwardTarget {
@@ -40,7 +40,7 @@ export interface ForwardTarget {
 
 type Done = (error: Error | null, response: Dispatcher.ResponseData) => void
 
-/** The upstreams as @fastify/reply-from wants them; a request whose client has left is closed at the agent too. */
+/** An undici client for @fastify/reply-from that sends each request to its target and aborts it with the client. */
 export const abortable = {
   request(options: Dispatcher.RequestOptions, done: Done): void {
     const { upstream, signal } = (options.headers as unknown as { [forwardTargetKey]: ForwardTarget })[

@@ -5,7 +5,7 @@ import { openDatabase, type SqliteDatabase } from '@parley/kit/database/sqlite/d
 import { makeLog } from '@parley/kit/process/log'
 import { AgentIndex } from '@parley/negotiation/index/agent-index'
 import { lessonWords } from '@parley/negotiation/score/learning'
-import type { Lesson } from '@parley/negotiation/score/lesson'
+import type { TrainingExample } from '@parley/negotiation/score/training-example'
 import { afterEach, beforeEach, expect, test } from 'vitest'
 import type { Route } from '../store/routing-store.ts'
 import { routingMigrations, SqliteRoutingStore } from '../store/sqlite/routing.ts'
@@ -14,7 +14,7 @@ import { FeedbackRecorder } from './feedback.ts'
 let folder: string
 let database: SqliteDatabase
 let store: SqliteRoutingStore
-let lessons: FeedbackRecorder
+let feedback: FeedbackRecorder
 let ended: unknown[][]
 
 beforeEach(async () => {
@@ -32,11 +32,11 @@ async function open(learning = true): Promise<AgentIndex> {
   store = new SqliteRoutingStore(database)
   ended = []
   const index = new AgentIndex()
-  lessons = new FeedbackRecorder({
+  feedback = new FeedbackRecorder({
     store,
     log: makeLog({ level: 'silent', name: 'test' }),
     ended: (...told) => ended.push(told),
-    pupil: learning
+    model: learning
       ? {
           learn: (...all) => index.learn(...all),
           forget: (key) => index.forgetContext(key),
@@ -44,12 +44,12 @@ async function open(learning = true): Promise<AgentIndex> {
         }
       : undefined,
   })
-  await lessons.open()
+  await feedback.load()
   return index
 }
 
 async function routed(text: string, over: Partial<Route> = {}): Promise<Route> {
-  const words = lessons.wordsOf(text)
+  const words = feedback.wordsOf(text)
   const route: Route = {
     owner: 'alice',
     kind: 'task',
@@ -64,15 +64,15 @@ async function routed(text: string, over: Partial<Route> = {}): Promise<Route> {
   return route
 }
 
-const kept = async (count: number): Promise<Lesson[]> => {
-  await expect.poll(async () => (await store.lessons()).length).toBe(count)
-  return store.lessons()
+const kept = async (count: number): Promise<TrainingExample[]> => {
+  await expect.poll(async () => (await store.trainingExamples()).length).toBe(count)
+  return store.trainingExamples()
 }
 
 test('a rated task teaches counted words, never its text, owner or context', async () => {
   const text = 'Will it rain in Lisbon tomorrow'
   const route = await routed(text, { at: Date.now() - 5000 })
-  lessons.ended(route, { state: 'completed', at: route.at + 1500 }, 4)
+  feedback.recordOutcome(route, { state: 'completed', at: route.at + 1500 }, 4)
   const [lesson] = await kept(1)
   expect(lesson).toMatchObject({ agent: 'sky', outcome: 0.5, words: lessonWords(text) })
   expect(JSON.stringify(lesson)).not.toMatch(/Will it rain|alice|"c1"/)
@@ -81,12 +81,12 @@ test('a rated task teaches counted words, never its text, owner or context', asy
 
 test('a completed task without a rating teaches nothing; a rating that comes later does', async () => {
   const route = await routed('rain in Lisbon')
-  await lessons.told('sky', [{ taskId: route.id, state: 'completed' }])
-  expect([await store.lessons(), ended.length]).toEqual([[], 1])
+  await feedback.recordHeartbeat('sky', [{ taskId: route.id, state: 'completed' }])
+  expect([await store.trainingExamples(), ended.length]).toEqual([[], 1])
   await database[Symbol.asyncDispose]()
   const index = await open()
   expect(index.learned.size).toBe(0)
-  lessons.rated(route, 5)
+  feedback.recordRating(route, 5)
   expect(await kept(1)).toMatchObject([{ outcome: 1, words: lessonWords('rain in Lisbon') }])
   expect(await store.find('alice', 'unrated', route.id)).toBeUndefined()
 })
@@ -94,8 +94,9 @@ test('a completed task without a rating teaches nothing; a rating that comes lat
 test('of several tasks of a context those with a rating teach their words, the others do not', async () => {
   const rain = await routed('rain')
   const snow = await routed('snow')
-  for (const { id } of [rain, snow]) await lessons.told('sky', [{ taskId: id, state: 'completed' }])
-  lessons.rated(snow, 5)
+  for (const { id } of [rain, snow])
+    await feedback.recordHeartbeat('sky', [{ taskId: id, state: 'completed' }])
+  feedback.recordRating(snow, 5)
   expect(await kept(1)).toMatchObject([{ outcome: 1, words: lessonWords('snow') }])
 })
 
@@ -109,11 +110,11 @@ test('completed tasks without a rating that an earlier version kept as good ones
 
 test('an end that is seen twice teaches once', async () => {
   const route = await routed('rain')
-  lessons.saw(route, { status: { state: 'working' } })
-  lessons.saw(route, { status: { state: 'canceled' } })
-  lessons.saw(route, { status: { state: 'failed' } })
+  feedback.recordTask(route, { status: { state: 'working' } })
+  feedback.recordTask(route, { status: { state: 'canceled' } })
+  feedback.recordTask(route, { status: { state: 'failed' } })
   await kept(1)
-  await lessons.told('sky', [{ taskId: route.id, state: 'completed' }])
+  await feedback.recordHeartbeat('sky', [{ taskId: route.id, state: 'completed' }])
   expect((await kept(1))[0]?.outcome).toBe(-1)
   expect(ended).toHaveLength(1)
 })
@@ -124,37 +125,37 @@ test.each([
   [1, -1],
 ])('a rating of %i counts %f, whatever came before', async (rating, outcome) => {
   const route = await routed('rain')
-  lessons.ended(route, { state: 'failed' })
+  feedback.recordOutcome(route, { state: 'failed' })
   await kept(1)
-  lessons.rated(route, rating)
-  await expect.poll(async () => (await store.lessons())[0]?.outcome).toBe(outcome)
+  feedback.recordRating(route, rating)
+  await expect.poll(async () => (await store.trainingExamples())[0]?.outcome).toBe(outcome)
 })
 
 test('a heartbeat tells of tasks of its own agent alone', async () => {
   const route = await routed('rain')
-  await lessons.told('board', [{ taskId: route.id, state: 'failed' }])
-  await lessons.told('sky', [{ taskId: crypto.randomUUID(), state: 'failed' }])
-  expect(await store.lessons()).toEqual([])
-  await lessons.told('sky', [{ taskId: route.id, state: 'failed' }])
-  expect((await store.lessons())[0]?.outcome).toBe(-1)
+  await feedback.recordHeartbeat('board', [{ taskId: route.id, state: 'failed' }])
+  await feedback.recordHeartbeat('sky', [{ taskId: crypto.randomUUID(), state: 'failed' }])
+  expect(await store.trainingExamples()).toEqual([])
+  await feedback.recordHeartbeat('sky', [{ taskId: route.id, state: 'failed' }])
+  expect((await store.trainingExamples())[0]?.outcome).toBe(-1)
 })
 
 test('tasks of one context are one lesson; a cleared context has taught nothing', async () => {
   for (const text of ['rain in Lisbon', 'rain in Porto']) {
     const route = await routed(text)
-    await lessons.told('sky', [{ taskId: route.id, state: 'completed', rating: 5 }])
+    await feedback.recordHeartbeat('sky', [{ taskId: route.id, state: 'completed', rating: 5 }])
   }
-  const [lesson] = await store.lessons()
+  const [lesson] = await store.trainingExamples()
   expect(lesson?.words['rain']).toBe(2 * (lessonWords('rain')['rain'] ?? 0))
-  await lessons.forget('bob', 'c1')
-  expect(await store.lessons()).toHaveLength(1)
-  await lessons.forget('alice', 'c1')
-  expect(await store.lessons()).toEqual([])
+  await feedback.forgetContext('bob', 'c1')
+  expect(await store.trainingExamples()).toHaveLength(1)
+  await feedback.forgetContext('alice', 'c1')
+  expect(await store.trainingExamples()).toEqual([])
 })
 
 test('what was learned outlives a restart', async () => {
   const route = await routed('rain in Lisbon')
-  await lessons.told('sky', [{ taskId: route.id, state: 'completed', rating: 5 }])
+  await feedback.recordHeartbeat('sky', [{ taskId: route.id, state: 'completed', rating: 5 }])
   await database[Symbol.asyncDispose]()
   const index = await open()
   expect(index.learned.size).toBe(1)
@@ -162,28 +163,28 @@ test('what was learned outlives a restart', async () => {
 
 test('a rating that an agent tells after the end counts, once', async () => {
   const route = await routed('rain')
-  await lessons.told('sky', [{ taskId: route.id, state: 'completed' }])
-  await lessons.told('board', [{ taskId: route.id, state: 'completed', rating: 1 }])
-  expect(await store.lessons()).toEqual([])
-  await lessons.told('sky', [{ taskId: route.id, state: 'completed', rating: 5 }])
-  const [rated] = await store.lessons()
+  await feedback.recordHeartbeat('sky', [{ taskId: route.id, state: 'completed' }])
+  await feedback.recordHeartbeat('board', [{ taskId: route.id, state: 'completed', rating: 1 }])
+  expect(await store.trainingExamples()).toEqual([])
+  await feedback.recordHeartbeat('sky', [{ taskId: route.id, state: 'completed', rating: 5 }])
+  const [rated] = await store.trainingExamples()
   expect(rated?.outcome).toBe(1)
-  await lessons.told('sky', [{ taskId: route.id, state: 'completed', rating: 5 }])
-  expect(await store.lessons()).toEqual([rated])
+  await feedback.recordHeartbeat('sky', [{ taskId: route.id, state: 'completed', rating: 5 }])
+  expect(await store.trainingExamples()).toEqual([rated])
   expect(ended).toHaveLength(1)
 })
 
 test('a task takes no longer than until its end was observed, whatever its agent’s clock says', async () => {
   const route = await routed('rain')
-  lessons.ended(route, { state: 'completed', at: route.at + 3_600_000 })
+  feedback.recordOutcome(route, { state: 'completed', at: route.at + 3_600_000 })
   await expect.poll(() => ended.length).toBe(1)
   expect((ended[0] as number[])[2]).toBeLessThan(60_000)
 })
 
 test('a message without words teaches none, but how its task ended is observed', async () => {
   const route = await routed('')
-  await lessons.told('sky', [{ taskId: route.id, state: 'completed' }])
-  expect(await store.lessons()).toEqual([])
+  await feedback.recordHeartbeat('sky', [{ taskId: route.id, state: 'completed' }])
+  expect(await store.trainingExamples()).toEqual([])
   expect(ended).toEqual([['sky', 'completed', undefined, 'alice']])
 })
 
@@ -192,10 +193,10 @@ test('with ROUTE_LEARNING=no no words are kept, nothing is learned, and how task
   await open(false)
   const route = await routed('rain')
   expect(route.words).toEqual({})
-  lessons.rated(route, 5)
-  lessons.ended(route, { state: 'completed' })
-  await lessons.told('sky', [{ taskId: route.id, state: 'completed' }])
-  expect(await store.lessons()).toEqual([])
+  feedback.recordRating(route, 5)
+  feedback.recordOutcome(route, { state: 'completed' })
+  await feedback.recordHeartbeat('sky', [{ taskId: route.id, state: 'completed' }])
+  expect(await store.trainingExamples()).toEqual([])
   expect(ended).toHaveLength(1)
 })
 
@@ -203,7 +204,7 @@ test('what is old goes, in small batches; what is young stays', async () => {
   for (let at = 1; at <= 5; at += 1) await store.saveDecision({ id: String(at), at, body: {} })
   await routed('rain', { at: 2 })
   const young = await routed('rain', { at: 9 })
-  const before = { routes: 5, claims: 0, keys: 5, decisions: 4, lessons: 5 }
+  const before = { routes: 5, claims: 0, keys: 5, decisions: 4, trainingExamples: 5 }
   expect(await store.removeOld(before, 2)).toBeGreaterThan(0)
   expect(await store.findDecision('3')).toBeDefined()
   await store.removeOld(before, 2)

@@ -12,14 +12,14 @@ export function firstEventOf(bytes: Buffer): unknown {
   return data === undefined ? undefined : parsed(data)
 }
 
-/** Keeps the last bytes of a stream, and teaches how it ended. */
+/** Keeps the last bytes of a stream and records the outcome of its task. */
 export class StreamOutcomeObserver implements ResponseObserver {
-  readonly #lessons: FeedbackRecorder
+  readonly #feedback: FeedbackRecorder
   readonly #route: Route
   #last: Buffer = Buffer.alloc(0)
 
-  constructor(lessons: FeedbackRecorder, route: Route) {
-    this.#lessons = lessons
+  constructor(feedback: FeedbackRecorder, route: Route) {
+    this.#feedback = feedback
     this.#route = route
   }
 
@@ -28,12 +28,12 @@ export class StreamOutcomeObserver implements ResponseObserver {
   }
 
   end(): void {
-    const ending = endIn(this.#last.toString('utf8'))
-    if (ending !== undefined) this.#lessons.ended(this.#route, ending)
+    const outcome = endIn(this.#last.toString('utf8'))
+    if (outcome !== undefined) this.#feedback.recordOutcome(this.#route, outcome)
   }
 }
 
-/** The end that the last event of a stream tells; undefined for a pause, a cancel, or a stream that broke off. */
+/** The outcome in the last event; undefined for a paused or cancelled task and for a broken stream. */
 function endIn(text: string): TaskOutcome | undefined {
   const at = text.lastIndexOf('\ndata:')
   const event = at === -1 ? undefined : parsed(text.slice(at + 6).split('\n', 1)[0] ?? '')

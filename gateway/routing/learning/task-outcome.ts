@@ -1,15 +1,15 @@
 import { isObject } from '@parley/wire/jsonrpc/envelope'
 
-/** How a task ended by itself. */
+/** The terminal state of a task that was not cancelled. */
 export interface TaskOutcome {
   state: 'completed' | 'failed'
-  /** When, in milliseconds since 1970; absent where that was not told. */
+  /** Time in milliseconds since 1970; absent when the agent did not report it. */
   at?: number
 }
 
-/** The end that the task, or the event, tells; undefined while there is none, and for a cancel. */
-export function taskOutcomeOf(told: unknown): TaskOutcome | undefined {
-  const status = isObject(told) ? told['status'] : undefined
+/** The outcome in a task or event; undefined for a running or cancelled task. */
+export function taskOutcomeOf(source: unknown): TaskOutcome | undefined {
+  const status = isObject(source) ? source['status'] : undefined
   if (!isObject(status)) return undefined
   const { state, timestamp } = status
   if (state !== 'completed' && state !== 'failed') return undefined

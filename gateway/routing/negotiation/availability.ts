@@ -23,16 +23,16 @@ export function exclusionOf({ admitted, quarantine, status }: State): Exclusion 
   return status === 'ready' ? undefined : { rule: 'unreachable', temporary: true }
 }
 
-/** How an agent is away that is expected back. */
+/** Why an agent is absent that is expected back. */
 export interface Absence {
   rule: string
   /** For `Retry-After`. */
   retrySeconds: number
-  /** It may be back before a waiting message is given up. */
+  /** Whether the agent may be back within `waitMaxMs`. */
   soon: boolean
 }
 
-/** Undefined: it is present, or excluded for good. */
+/** Undefined when the agent is present or is not expected back. */
 export function absenceOf(entry: State, now: number): Absence | undefined {
   const excluded = exclusionOf(entry)
   if (excluded?.temporary !== true) return undefined

@@ -4,22 +4,22 @@ import type { AgentEntry } from '../../registry/entry.ts'
 import { isPaidAgent } from '../placement/agent-prices.ts'
 import { type Absence, exclusionOf } from './availability.ts'
 
-/** Scores that differ by no more than this are equal; trust decides between them. */
+/** Scores with a smaller difference count as equal; trust decides between them. */
 export const equalScores = 0.05
 const rounding = 1e-9
 
-/** An agent that can handle a message, with what decides whether it gets it. */
+/** An agent that can handle a message, with the facts that decide the order of agents. */
 export interface Choice {
   ranked: Ranked
   trust: Trust
   paid: boolean
-  /** Unverified, with too few completed tasks of its own. */
+  /** Unverified, with too few completed tasks. */
   newcomer: boolean
-  /** Undefined: it is present. */
+  /** Undefined when the agent is present. */
   away: Absence | undefined
 }
 
-/** Supervised agents come before verified ones, these before all others. */
+/** 0: supervised, 1: verified, 2: other. Lower is preferred. */
 export type Trust = 0 | 1 | 2
 
 export function trustOf({ origin, verified }: Pick<AgentEntry, 'origin' | 'verified'>): Trust {
@@ -27,17 +27,17 @@ export function trustOf({ origin, verified }: Pick<AgentEntry, 'origin' | 'verif
   return verified ? 1 : 2
 }
 
-/** Undefined: it is excluded, and not expected back. */
+/** Undefined when the agent is excluded and not expected back. */
 export function choiceOf(ranked: Ranked, entry: AgentEntry, away: Absence | undefined): Choice | undefined {
   if (away === undefined && exclusionOf(entry) !== undefined) return undefined
   return { ranked, trust: trustOf(entry), paid: isPaidAgent(entry), newcomer: isNewcomer(entry), away }
 }
 
 /**
- * The order in which agents are tried. Among scores within 0.05 of the best, trust decides; newcomers come last while an
- * agent with evidence is among the choices, unless the share of newcomers lets the first of them win.
- * @param choices by score, best first
- * @param newcomerWins whether a newcomer may take a message that the named agent would win
+ * The order in which agents are tried. Trust decides among scores within 0.05 of the best. Newcomers come after agents with
+ * evidence, unless the newcomer share lets the first newcomer win.
+ * @param choices sorted by score, best first
+ * @param newcomerWins whether a newcomer may win over the given agent
  */
 export function inOrder(choices: readonly Choice[], newcomerWins: (evidenced: string) => boolean): Choice[] {
   const least = (choices[0]?.ranked.exactScore ?? 0) - equalScores - rounding
@@ -53,7 +53,7 @@ export function inOrder(choices: readonly Choice[], newcomerWins: (evidenced: st
     : [...evidenced, ...newcomers]
 }
 
-/** The next agent to try; undefined where none is left that may take the place of those that did not take the message. */
+/** The next agent to try; undefined when no remaining agent may substitute for the absent and busy ones. */
 export function nextChoice(
   order: readonly Choice[],
   notTaken: ReadonlySet<string> = new Set(),
@@ -75,14 +75,14 @@ function maySubstitute(choice: Choice, better: Choice): boolean {
   return !(choice.newcomer && !better.newcomer)
 }
 
-/** Agents that may be back in a moment and are clearly better than the next choice. */
+/** Absent agents that may be back soon and score clearly better than the next choice. */
 export function worthWaitingFor(order: readonly Choice[], next: Choice | undefined): Choice[] {
   const until = next === undefined ? order.length : order.indexOf(next)
   const least = next === undefined ? 0 : next.ranked.exactScore + equalScores + rounding
   return order.slice(0, until).filter(({ away, ranked }) => away?.soon === true && ranked.exactScore > least)
 }
 
-/** A newcomer that has not won the message keeps it from no agent with evidence. */
+/** Whether `other` has the better skill match. A newcomer that has not won never blocks an agent with evidence. */
 function matchesBetter(other: Choice, choice: Choice): boolean {
   if (other.newcomer && !choice.newcomer) return false
   return other.ranked.subscores.skillMatch > choice.ranked.subscores.skillMatch

@@ -24,45 +24,45 @@ export interface NegotiatorOptions {
   /** Public address of the gateway. */
   gatewayUrl: string
   log: Log
-  /** Secret: anonymous records count by a hash of the address with it. */
+  /** Secret for the keyed hash of anonymous addresses. */
   holderKey: Uint8Array
-  /** Whether an agent that does not answer may come back. Default: each may. */
+  /** Whether an agent that is down is expected back. Default: every agent. */
   isAwaited?: (entry: AgentEntry) => boolean
-  /** Absent: words alone. */
+  /** Without embeddings agents are ranked by words alone. */
   meaning?: SkillEmbeddings | undefined
 }
 
-/** What was asked, by whom, on which way. */
+/** A negotiation request with its origin and options. */
 export interface DecisionRequest {
   wanted: NegotiationRequest
   owner: string | undefined
-  /** Where a question without a caller comes from. */
+  /** Network address of an anonymous request. */
   address?: string
   /** `agent/negotiation`, or the method whose message is routed. */
   method: string
-  /** Candidates wanted. Default 10. */
+  /** Maximum number of candidates. Default 10. */
   limit?: number
   /** As `RankOptions.refuse`. */
   refuse?: (id: string) => string | undefined
-  /** As in `inOrder`. Default: newcomers win nothing that an agent with evidence can do. */
+  /** See `inOrder`. Default: never. */
   newcomerWins?: (evidenced: string) => boolean
-  /** The minimum score is ROUTE_MIN_SCORE and not the caller's: being busy or having failed of late does not rule an agent out. */
+  /** The minimum score is ROUTE_MIN_SCORE, not the caller's: load and recent failures do not rule an agent out. */
   minScoreIsOurs?: boolean
 }
 
-/** An agent that was tried, and what came of it. */
+/** An attempt to deliver a message. */
 export interface DeliveryAttempt {
   agent: string
-  /** `refused`: it does not understand a message that is valid here, and another agent got it. */
+  /** `refused`: the agent does not accept the form of a valid message, and another agent received it. */
   outcome: 'answered' | 'refused' | 'not reached' | 'busy' | 'unknown'
 }
 
 export interface Decision {
   id: string
   ranking: Ranking
-  /** The best that can do it; else the best that cannot. */
+  /** The best agent that can handle the task, otherwise the best of the others. */
   best: Ranked | undefined
-  /** Those that can do it, in the order in which they are tried, with those that are temporarily away. */
+  /** Agents that can handle the task, in the order of attempts, including temporarily absent ones. */
   order: Choice[]
   /** The answer for the best agent, with the fields that the gateway adds (spec/negotiation.md#gateway). */
   answer: GatewayNegotiation
@@ -74,7 +74,7 @@ const candidatesMax = 1000
 const excludedMax = 100
 const never = () => false
 
-/** Asks the index, and keeps on record what it said and why; the texts that were asked are not kept. */
+/** Ranks agents and records each decision with its reasons, without the texts of the request. */
 export class Negotiator {
   readonly #options: NegotiatorOptions
   readonly #decisions: DecisionLog
@@ -103,14 +103,14 @@ export class Negotiator {
   }
 
   /**
-   * Where more agents have equal scores than there are places, the most trusted of them are among the candidates; where there
-   * are newcomers on the last place or before it, so are the best agents with evidence.
+   * Adds candidates beyond the limit where they matter: the most trusted agents among equal scores, and the best agents with
+   * evidence when newcomers are among the candidates.
    */
   #rank({ wanted, limit = candidatesDefault, refuse }: DecisionRequest, options: RankOptions): Ranking {
     const { index } = this.#options
-    const asked = { ...options, ...(refuse !== undefined && { refuse }) }
+    const rankOptions = { ...options, ...(refuse !== undefined && { refuse }) }
     const places = Math.min(candidatesMax, Math.max(limit, candidatesDefault))
-    const ranking = index.rank(wanted, { ...asked, limit: places })
+    const ranking = index.rank(wanted, { ...rankOptions, limit: places })
     const { candidates } = ranking
     const least = (candidates[0]?.exactScore ?? 0) - equalScores
     if (candidates.length < places) return ranking
@@ -125,7 +125,7 @@ export class Negotiator {
     const known = new Map(candidates.map((ranked) => [ranked.id, ranked]))
     for (const isLeftOut of leftOut) {
       const rule = (id: string) => (isLeftOut(id) ? 'less trusted' : refuse?.(id))
-      for (const ranked of index.rank(wanted, { ...asked, limit: places, refuse: rule }).candidates)
+      for (const ranked of index.rank(wanted, { ...rankOptions, limit: places, refuse: rule }).candidates)
         known.set(ranked.id, ranked)
     }
     return { ...ranking, candidates: [...known.values()].toSorted((a, b) => b.exactScore - a.exactScore) }
@@ -141,7 +141,7 @@ export class Negotiator {
     return entry !== undefined && isNewcomer(entry)
   }
 
-  /** Those that can do it. One that has been away for so long that it is not expected back is left out. */
+  /** The candidates that can handle the task, without absent agents that are not expected back. */
   #order(candidates: readonly Ranked[], question: DecisionRequest): Choice[] {
     const { newcomerWins = never } = question
     const order = inOrder(
@@ -168,8 +168,8 @@ export class Negotiator {
   }
 
   /**
-   * Its score is too low only because it failed of late or is busy, which passes: that is no reason to answer that nobody
-   * can do the task. A minimum that the caller chose holds as it is, and so does a limit of latency.
+   * Whether the score is below the minimum only because of load or recent failures, which are temporary. A minimum or a
+   * latency limit that the caller chose applies unchanged.
    */
   #isHeldBackForNow({ id, canHandle, exactScore, subscores }: Ranked, question: DecisionRequest): boolean {
     const { wanted, minScoreIsOurs = false } = question
@@ -181,7 +181,7 @@ export class Negotiator {
     return unharmed >= (wanted.minScore ?? 0)
   }
 
-  /** A free agent that matches better than the best one, which is paid. */
+  /** Whether the agent is free and matches better than the best candidate, which is paid. */
   #isBetterThanPaid({ id, subscores }: Ranked, [best]: readonly Ranked[]): boolean {
     const { registry } = this.#options
     const [entry, first] = [registry.find(id), best && registry.find(best.id)]
@@ -199,12 +199,11 @@ export class Negotiator {
     return this.#decisions.save(this.#recordOf(decision, question))
   }
 
-  /** As `record`, for those who do not wait for the store, as long as it keeps up. Never rejects. */
+  /** Like `record`, but resolves early while the store keeps up. Never rejects. */
   recordInBackground(decision: Decision, question: DecisionRequest): Promise<void> {
     return this.#decisions.saveInBackground(this.#recordOf(decision, question))
   }
 
-  /** A record that was made here is there at once. */
   findRecord(id: string): Promise<DecisionRecord | undefined> {
     return this.#decisions.find(id)
   }
@@ -257,7 +256,7 @@ export class Negotiator {
   }
 }
 
-/** The candidates in the order in which they are tried, then those that cannot do it; says where trust decided. */
+/** The candidates in the order of attempts, then those that cannot handle the task; adds a reason where trust decided. */
 function explained(order: readonly Choice[], candidates: readonly Ranked[]): Ranked[] {
   const able = order.map(({ ranked, trust, newcomer }, at) => {
     const after = order.slice(at + 1)
@@ -280,7 +279,7 @@ const trustReasons = {
 const newcomerReason =
   'unverified newcomer: gets at most 5 % of what agents with evidence would win, until 20 of its tasks are completed'
 
-/** The agent that has the message, or may have it; undefined where none of those that were tried does. */
+/** The agent that has or may have accepted the message. */
 function takenBy(tried: readonly DeliveryAttempt[]): string | undefined {
   return tried.findLast(({ outcome }) => outcome === 'answered' || outcome === 'unknown')?.agent
 }

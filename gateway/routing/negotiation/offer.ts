@@ -7,7 +7,7 @@ import type { AgentEntry } from '../../registry/entry.ts'
 const modes = z.array(z.string()).min(1).catch(['text/plain'])
 const price = z.object({ amount })
 
-/** What an agent of the registry brings to a negotiation: the same that it would say for itself. */
+/** The offer of a registered agent, equal to the offer that the agent itself negotiates with. */
 export function offerOf(entry: AgentEntry): Offer {
   const { name, description, skills, card } = entry
   const inputs = modes.parse(card['defaultInputModes'])
@@ -20,7 +20,7 @@ export function offerOf(entry: AgentEntry): Offer {
   }
 }
 
-/** What changes while it works. */
+/** The part of the offer that heartbeats change. */
 export function factsOf({ load, measurements, card }: AgentEntry): Facts {
   const cost = price.safeParse(card['executionCost']).data
   return {

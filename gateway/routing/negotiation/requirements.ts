@@ -7,8 +7,8 @@ import { ParleyError } from '@parley/wire/errors'
 const textMaxLength = 10_000
 
 /**
- * What a message asks for: its text, the types of its parts and those that the caller takes. `configuration.negotiation`
- * may say it better.
+ * The negotiation request of a message, from its text, the types of its parts and the accepted output modes. Fields of
+ * `configuration.negotiation` override it.
  * @throws ParleyError InvalidParams
  */
 export function requirementsOf(
@@ -21,7 +21,7 @@ export function requirementsOf(
   const outputs = configuration?.acceptedOutputModes ?? []
   try {
     return parseNegotiation({
-      // Of a message without words nobody knows what it wants: a blank suits no skill.
+      // A message without words matches no skill.
       ...queryOut({
         taskSummary: textOf(message) || ' ',
         inputMimeTypes: typesOf(message),
@@ -54,7 +54,7 @@ function invalid(issues: Issue[]): ParleyError {
   })
 }
 
-/** The first 10,000 characters of the text parts; of a message without any, what its files are called. */
+/** The first 10,000 characters of the text parts, or the names and types of the files when there is no text. */
 export function textOf({ parts }: MessageSend['message']): string {
   const texts = parts.flatMap((part) => (part.kind === 'text' ? [part.text.slice(0, textMaxLength)] : []))
   const text = texts.join('\n').slice(0, textMaxLength).trim()

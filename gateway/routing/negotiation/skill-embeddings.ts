@@ -3,11 +3,11 @@ import type { Embeddings } from '@parley/negotiation/index/embeddings'
 import type { Offer, OfferedSkill } from '@parley/negotiation/score/offer'
 import type { NegotiationRequest } from '@parley/negotiation/score/request'
 
-/** Nearness in meaning, where the operator has an endpoint for it: vectors of all skills, and of what is asked. */
+/** Embeddings of all skills and of negotiation requests, from the operator's endpoint. */
 export class SkillEmbeddings {
   readonly #index: Pick<AgentIndex, 'setVectors'>
   readonly #embeddings: Pick<Embeddings, 'embed'>
-  /** One agent after another: an endpoint is not flooded when a thousand agents come at once. */
+  /** Agents are embedded one after another to limit the load of the endpoint. */
   #turn: Promise<void> = Promise.resolve()
   readonly #newest = new Map<string, Offer>()
 
@@ -16,14 +16,14 @@ export class SkillEmbeddings {
     this.#embeddings = embeddings
   }
 
-  /** The agent's words are new: until their vectors are here it is ranked by words alone. */
+  /** Schedules the embedding of an agent; until it arrives, the agent is ranked by words alone. */
   note(id: string, offer: Offer): void {
     const waits = this.#newest.has(id)
     this.#newest.set(id, offer)
     if (!waits) this.#turn = this.#turn.then(() => this.#embed(id))
   }
 
-  /** Never rejects; says why where there is no vector. */
+  /** Never rejects; returns the reason when there is no vector. */
   async of({ taskSummary, taskDetails = '' }: NegotiationRequest): Promise<RankOptions> {
     const text = `${taskSummary}\n${taskDetails}`.trim()
     if (text === '') return {}

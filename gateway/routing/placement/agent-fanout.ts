@@ -20,20 +20,20 @@ import { isPaidAgent } from './agent-prices.ts'
 export interface AgentFanoutOptions {
   registry: Registry
   dispatcherFor: DispatcherFor
-  /** Whether an agent that is down is expected back; others hold up no look-up. Default: each is. */
+  /** Whether an agent that is down is expected back; lookups do not wait for others. Default: every agent. */
   isAwaited?: (entry: AgentEntry) => boolean
-  /** Deadline of one look-up. Default 2 s. */
+  /** Deadline of a lookup. Default 2 s. */
   askMs?: number
-  /** Deadline of an optional look-up (`Lookup.hurry`). Default 700 ms. */
+  /** Deadline of a lookup with `hurry`. Default 700 ms. */
   hurryMs?: number
   /** Maximum number of agents queried; the others are reported as incomplete. Default 1000. */
   agentsMax?: number
 }
 
-/** The request whose caller is looking for something. */
+/** The caller on whose behalf agents are queried. */
 export interface LookupCaller {
   headers: IncomingHttpHeaders
-  /** Of the request's bearer token: only agents that may receive it are queried. */
+  /** The bearer token of the request: only agents that may receive it are queried. */
   token: TokenInfo | undefined
   requestId: string
 }
@@ -43,29 +43,29 @@ export type LookupKind = 'task' | 'context' | 'session'
 export interface Lookup {
   kind: LookupKind
   id: string
-  /** Agents at which the caller has something: they are queried first. */
+  /** Agents that have tasks of the caller: they are queried first. */
   known: ReadonlySet<string>
-  /** The look-up may end early: silent agents get little time. */
+  /** Use the short deadline, for a lookup that may stay without result. */
   hurry: boolean
 }
 
 export interface FanoutResult {
-  /** `context`: of a task its own, of a context itself. */
+  /** The agent that has it; `context` is the context of the task, or the context itself. */
   holder?: { agent: string; context?: string }
-  /** Slugs of agents that may have it and do not answer at the moment: frozen, restarting, overloaded. */
+  /** Slugs of agents that may have it and do not respond at present: frozen, restarting, overloaded. */
   silent: string[]
-  /** Slugs of agents that may have it and were not queried, or refused to answer: retrying does not help. */
+  /** Slugs of agents that may have it and were not queried or rejected the query: retrying does not help. */
   unknown: string[]
 }
 
-const askedAtOnce = 16
+const concurrencyMax = 16
 const answerMaxBytes = 1024 * 1024
-/** An agent that missed the deadline of a look-up counts as silent for this time without another query. */
+/** An agent that missed the deadline of a lookup counts as silent for this time without another query. */
 const silentForMs = 5000
 
 /**
- * Asks the supervised agents, with the caller's token, which of them has a task, a context or a payment session. External
- * agents are never queried: they would receive the token, and could claim any id.
+ * Queries the supervised agents, with the caller's token, for the owner of a task, context or payment session. External
+ * agents are never queried: they would receive the token and could claim any id.
  */
 export class AgentFanout {
   readonly #options: AgentFanoutOptions
@@ -100,7 +100,7 @@ export class AgentFanout {
         if (deadline.aborted) this.#silentUntil.set(memoOf(entry, sought.hurry), Date.now() + silentForMs)
       }
     }
-    await forEachLimited(targets, askedAtOnce, askOne, () => signal.aborted)
+    await forEachLimited(targets, concurrencyMax, askOne, () => signal.aborted)
     if (answered.holder === undefined) for (const { entry } of pending) answered.silent.push(entry.slug)
     return answered
   }
@@ -125,7 +125,7 @@ export class AgentFanout {
     return queryAgent(targetOf(entry, '/', dispatcherFor), { ...options, body })
   }
 
-  /** The agents to query; those that cannot be queried are added to `answered`. */
+  /** The agents to query. Agents that cannot be queried are added to `answered`. */
   #targets({ kind, known, hurry }: Lookup, { token }: LookupCaller, answered: FanoutResult): Target[] {
     const { registry, agentsMax = 1000, isAwaited = () => true } = this.#options
     const targets: Target[] = []
@@ -154,7 +154,7 @@ export class AgentFanout {
     return (this.#silentUntil.get(memo) ?? 0) > Date.now()
   }
 
-  /** Undefined: this gateway cannot reach the address, as one of loopback on another machine. */
+  /** Undefined when this gateway cannot reach the agent, for example a loopback address on another machine. */
   #reach(entry: AgentEntry): Target | undefined {
     try {
       return targetOf(entry, '/', this.#options.dispatcherFor)
@@ -164,20 +164,20 @@ export class AgentFanout {
   }
 }
 
-/** Without the external ones; first those at which the caller has something. */
+/** The supervised agents; those that have tasks of the caller come first. */
 function inOrder(entries: readonly AgentEntry[], known: ReadonlySet<string>): AgentEntry[] {
   const ours = entries.filter((entry) => !isExternal(entry))
   return [...ours.filter(({ id }) => known.has(id)), ...ours.filter(({ id }) => !known.has(id))]
 }
 
-/** An agent that missed the short deadline may still keep the long one. */
+/** An agent that missed the short deadline may still meet the long one. */
 const memoOf = ({ id }: AgentEntry, hurry: boolean) => (hurry ? `hurry ${id}` : id)
 
 function isOverloaded(status: number): boolean {
   return status >= 500 || status === 429
 }
 
-/** It does not accept this caller's token or an unsigned request; the caller may have something there all the same. */
+/** The agent rejects the caller's token or an unsigned request, and may still have the task. */
 function isRefusal(status: number): boolean {
   return status === 401 || status === 403
 }

@@ -1,17 +1,17 @@
 import { isObject } from '@parley/wire/jsonrpc/envelope'
 import type { AgentEntry } from '../../registry/entry.ts'
 
-/** Whether the agent's card names a price, of its own or of a skill. */
+/** Whether the card names a price for the agent or for one of its skills. */
 export function isPaidAgent({ card }: Pick<AgentEntry, 'card'>): boolean {
   const { executionCost, skills } = card
   if (isPrice(executionCost)) return true
   return Array.isArray(skills) && skills.some((skill) => isObject(skill) && isPrice(skill['executionCost']))
 }
 
-/** One way to pay, or a list of them. */
+/** A payment option or a list of them. */
 const isPrice = (cost: unknown) => isObject(cost) || (Array.isArray(cost) && cost.length > 0)
 
-/** The addresses that the agent's card names for payments, lower case: of the agent, of its skills and of all ways to pay. */
+/** All payment addresses on the card, in lower case. */
 export function payeesOf({ card }: Pick<AgentEntry, 'card'>): Set<string> {
   const { executionCost, skills } = card
   const ofSkills = Array.isArray(skills)

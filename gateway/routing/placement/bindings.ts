@@ -13,7 +13,7 @@ export interface AffinityBindingsOptions {
   paymentAffinity: PaymentAffinity
 }
 
-/** Which agent may have a message that came to other gateways too. Asked before a byte of it leaves. */
+/** Binds a message to one agent when several gateways receive it. Runs before the first byte is sent to an agent. */
 export class AffinityBindings {
   readonly #options: AffinityBindingsOptions
 
@@ -21,7 +21,7 @@ export class AffinityBindings {
     this.#options = options
   }
 
-  /** Binds the key to the agent; where another gateway has bound it meanwhile, its agent. */
+  /** Binds the idempotency key to the agent. Returns the other agent if another gateway has bound the key meanwhile. */
   async bound(sending: Sending, entry: AgentEntry): Promise<Affinity | undefined> {
     const { keyIsTheirs, key: id, owner } = sending
     if (!keyIsTheirs) return undefined
@@ -32,7 +32,7 @@ export class AffinityBindings {
     return standing.agent === entry.id ? undefined : this.#homeAt(standing, 'key')
   }
 
-  /** Undefined: it may be sent to the agent. Otherwise another gateway was quicker with the same. */
+  /** Undefined: the message may be sent to the agent. Otherwise the agent that another gateway chose first. */
   async standing(
     sending: Sending,
     entry: AgentEntry,

@@ -6,17 +6,17 @@ import type { RoutingStore } from '../store/routing-store.ts'
 import { settledRoute } from './route-claims.ts'
 import type { LookupOwner, TaskLocator } from './task-locator.ts'
 
-/** The agent that a message belongs to. */
+/** The agent that must receive a message. */
 export interface Affinity {
   entry: AgentEntry
-  /** What told it; `key`: the message came before, under this key. */
+  /** What binds the message to the agent; `key`: the same idempotency key was sent before. */
   by: 'key' | 'task' | 'context' | 'payment'
 }
 
 export interface AffinityLookup {
   /** Undefined: the message is new. */
   home: Affinity | undefined
-  /** Supervised agents that did not say whether they have its task: no external agent may get it. */
+  /** Supervised agents that may have the task of the message: no external agent may receive it. */
   mayHaveTask: readonly string[]
 }
 
@@ -27,9 +27,9 @@ interface RouteSources {
 }
 
 /**
- * Where a message belongs: where it was sent before under the same key, where its task lives, where its context lives;
- * supervised agents are queried for a task or context without a route. `referenceTaskIds` do not decide. A silent agent holds up
- * no message of an unknown context: most of those are new.
+ * The agent of a message by its idempotency key, its task or its context, in this order. Supervised agents are queried for
+ * a task or context without a route. `referenceTaskIds` do not count. A silent agent does not delay a message with an
+ * unknown context: most of these contexts are new.
  * @throws ParleyError Unavailable when the agent has left the registry, or when a silent agent may have the task
  */
 export async function affinityOf(

@@ -10,7 +10,7 @@ interface AcceptedMessage {
   message: { taskId?: string | undefined; contextId?: string | undefined }
   owner: string
   entry: AgentEntry
-  /** Absent: nothing is learned from the task's end. */
+  /** Absent when nothing is learned from the outcome of the task. */
   words?: Record<string, number>
 }
 
@@ -22,9 +22,9 @@ interface RouteSources {
 }
 
 /**
- * Where the task that an agent answers with lives, and its context; the task first. None where the answer is no task, or
- * another than the message was for. An agent that names what lives at another does not get it, unless that one is external
- * and this one is not.
+ * The routes of the task in an agent's response and of its context, the task first. Empty when the response is no task or
+ * is another task than the message names. A route to another agent is kept, unless it rests on the claim of an external
+ * agent and this agent is supervised.
  */
 export async function newRoutes(
   sources: RouteSources,
@@ -40,7 +40,11 @@ export async function newRoutes(
     if (isSame || (!isExternal(entry) && isClaimed(registry, known))) {
       const claim = taskLocator.claimFor(entry, route, known)
       kept.push(claim === undefined ? route : { ...route, claim })
-    } else log.warn({ agent: entry.id, [route.kind]: route.id }, 'an agent named what another has')
+    } else
+      log.warn(
+        { agent: entry.id, [route.kind]: route.id },
+        'agent returned an id that belongs to another agent',
+      )
   }
   return kept
 }
@@ -66,7 +70,7 @@ function routesOf(task: unknown, { owner, words, message, entry }: AcceptedMessa
   return context === undefined ? [taskRoute] : [taskRoute, { ...of, kind: 'context', id: context }]
 }
 
-function idFor(told: unknown, asked: string | undefined): string | undefined {
-  if (typeof told !== 'string' || told.length > 128) return undefined
-  return asked === undefined || told === asked ? told : undefined
+function idFor(returned: unknown, expected: string | undefined): string | undefined {
+  if (typeof returned !== 'string' || returned.length > 128) return undefined
+  return expected === undefined || returned === expected ? returned : undefined
 }

@@ -43,8 +43,8 @@ const sessionPath = '/api/start-payment-session'
 const firstFrameMaxBytes = 64 * 1024
 
 /**
- * Records, as the answer passes, where tasks and payment sessions live that were made at an external agent by its name: the
- * gateway never queries such an agent for them. Supervised agents are queried, and need no record.
+ * Records the routes of tasks and payment sessions that callers create at an external agent under `/agents/{slug}/`, because
+ * the gateway never queries external agents. Supervised agents are queried and need no record.
  */
 export class NamedAgentRoutes {
   readonly #options: NamedAgentRoutesOptions
@@ -53,7 +53,7 @@ export class NamedAgentRoutes {
     this.#options = options
   }
 
-  /** Undefined: nothing of this request is recorded. */
+  /** Undefined when the response is not recorded. */
   observerOf(
     request: FastifyRequest,
     reply: FastifyReply,
@@ -89,10 +89,10 @@ export class NamedAgentRoutes {
     this.#save(request, (owner) => newRoutes(this.#options, { message, owner, entry }, task))
   }
 
-  /** In the background: the answer is on its way already. */
+  /** In the background: the response is already being sent. */
   #save(request: FastifyRequest, routesOf: (owner: string) => Promise<Route[]>): void {
     this.#saveFor(request, routesOf).catch((error: unknown) => {
-      this.#options.log.warn({ err: error }, 'routes of a message to an external agent could not be recorded')
+      this.#options.log.warn({ err: error }, 'failed to record the routes of a message to an external agent')
     })
   }
 
@@ -119,7 +119,7 @@ function messageIn(body: Buffer): MessageIds | undefined {
   return isMessage ? defaultDialect.readMessageIds(request['params']) : undefined
 }
 
-/** Looks at the first event of a stream as it passes. */
+/** Calls `onEvent` with the first event of a stream. */
 class FirstEvent implements ResponseObserver {
   readonly #look: (event: unknown) => void
   #bytes: Buffer = Buffer.alloc(0)

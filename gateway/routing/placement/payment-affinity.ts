@@ -12,7 +12,7 @@ import { payeesOf } from './agent-prices.ts'
 import type { Affinity } from './message-affinity.ts'
 import type { LookupOwner, TaskLocator } from './task-locator.ts'
 
-/** What a message shows to be paid with: a signed transfer (or what nobody can read), or the handle of a session. */
+/** The payment of a message: a signed transfer (without `payTo` when it is malformed), or the id of a session. */
 export type PresentedPayment = { kind: 'transfer'; payTo?: string } | { kind: 'session'; id: string }
 
 interface RouteSources {
@@ -21,7 +21,7 @@ interface RouteSources {
   taskLocator: TaskLocator
 }
 
-/** For so long a message that was asked for money goes to the agent that asked. */
+/** How long a message stays with the agent that requested a payment for it. */
 const pricedForMs = 15 * 60_000
 
 export function presentedPayment(
@@ -33,23 +33,20 @@ export function presentedPayment(
     if (presented?.kind === 'session') return { kind: 'session', id: presented.sessionId }
     return presented && { kind: 'transfer', payTo: presented.transfer.authorization.to.toLowerCase() }
   } catch (error) {
-    // The agent says what is wrong with it.
+    // The agent reports what is wrong with the payment.
     if (error instanceof PaymentRefused) return { kind: 'transfer' }
     throw error
   }
 }
 
-/**
- * Why an agent that requested no payment does not get one: only the agent whose card names the address that the
- * transfer goes to may see it.
- */
+/** Why an agent must not receive the payment: only an agent whose card names the address of the transfer may receive it. */
 export function cannotBePaid(entry: AgentEntry, shown: PresentedPayment | undefined): string | undefined {
   if (shown?.kind !== 'transfer') return undefined
   const isPayee = shown.payTo !== undefined && payeesOf(entry).has(shown.payTo)
   return isPayee ? undefined : 'the payment of the message is for another address'
 }
 
-/** No agent may see a payment for a message for which no agent requested one. */
+/** The error for a payment whose address belongs to no candidate. */
 export function payeeUnknown(headers: Record<string, string>): ParleyError {
   const message =
     'The payment goes to no agent that can do this. Send the message without it first; an agent that charges answers 402 with what to pay'
@@ -57,7 +54,7 @@ export function payeeUnknown(headers: Record<string, string>): ParleyError {
   return new ParleyError('InvalidParams', { message, data, headers })
 }
 
-/** Keeps a payment with the agent that it is for: it is shown to that one and to no other. */
+/** Routes a message with a payment to the payee: no other agent receives the payment. */
 export class PaymentAffinity {
   readonly #sources: RouteSources
 
@@ -66,10 +63,10 @@ export class PaymentAffinity {
   }
 
   /**
-   * The home of the message, with what its payment says about it: the agent that made the session; or the one that answered
-   * the same `messageId` with 402, or was shown a payment for it, less than 15 minutes ago.
-   * @throws ParleyError Unavailable when that agent is gone, NotFound for a session that no agent knows, InvalidParams when the
-   * task or context of the message is another agent's
+   * The affinity of the message including its payment: the agent that created the session, or the agent that within the last
+   * 15 minutes responded to the same `messageId` with 402 or received a payment for it.
+   * @throws ParleyError Unavailable when that agent has left, NotFound for an unknown session, InvalidParams when the task or
+   * context of the message belongs to another agent
    */
   async affinityOf(
     message: MessageIn,
@@ -77,11 +74,12 @@ export class PaymentAffinity {
     caller: LookupOwner,
     itsOwn: Promise<Affinity | undefined>,
   ): Promise<Affinity | undefined> {
-    const [home, asked] = await Promise.all([
+    const [home, requester] = await Promise.all([
       itsOwn,
       shown?.kind === 'session' ? undefined : this.#ofMessage(message.messageId, caller.owner),
     ])
-    const payee = shown?.kind === 'session' ? await this.#ofSession(shown.id, message, caller, home) : asked
+    const payee =
+      shown?.kind === 'session' ? await this.#ofSession(shown.id, message, caller, home) : requester
     if (payee === undefined || payee.id === home?.entry.id) return home
     if (home === undefined) return { entry: payee, by: 'payment' }
     if (shown === undefined) return home
@@ -98,7 +96,7 @@ export class PaymentAffinity {
     await this.#sources.store.save([{ owner, kind: 'priced', id, agent, at: Date.now() }])
   }
 
-  /** Before a payment is shown to the agent. Returns the one to which another gateway shows it in this moment. */
+  /** Runs before a payment is sent to the agent. Returns the agent to which another gateway sends it concurrently. */
   async show(message: MessageIn, owner: string, { id: agent }: AgentEntry): Promise<AgentEntry | undefined> {
     const { store } = this.#sources
     const mine: Route = { owner, kind: 'priced', id: message.messageId.toLowerCase(), agent, at: Date.now() }
@@ -122,15 +120,15 @@ export class PaymentAffinity {
   ): Promise<AgentEntry | undefined> {
     const { store, taskLocator } = this.#sources
     const known = await store.find(caller.owner, 'session', id)
-    // The agent that has the task says what it thinks of the session.
+    // The agent that has the task validates the session.
     if (known === undefined && (home?.by === 'task' || home?.by === 'key')) return undefined
     const found = await taskLocator.find('session', id, caller)
     if ('route' in found) return this.#entryOf(found.route.agent)
     const missing = [...found.silent, ...found.unknown]
     if (missing.length > 0) throw mayBeAt(missing, 'payment session')
-    // External agents are not queried: the one that named the price is the one that can have made the session.
-    const asked = await this.#ofMessage(messageId, caller.owner)
-    if (asked !== undefined && isExternal(asked)) return asked
+    // External agents are not queried: only the agent that requested the payment can have created the session.
+    const requester = await this.#ofMessage(messageId, caller.owner)
+    if (requester !== undefined && isExternal(requester)) return requester
     throw new ParleyError('NotFound', {
       message: 'Payment session not found',
       data: { reason: 'payment_session' },

@@ -4,18 +4,21 @@ import type { Route, RouteKind, RoutingStore } from '../store/routing-store.ts'
 
 type Store = Pick<RoutingStore, 'shared' | 'find' | 'claim' | 'exchange' | 'save'>
 
-/** What of a caller must not be at two agents. */
+/** Identifies a task, context or idempotency key of an owner, which must not be at two agents. */
 export interface RouteKey {
   owner: string
   kind: RouteKind
   id: string
 }
 
-/** So long a gateway that finds an agent for something is waited for; then it stays where that one sent it last. */
+/** How long to wait for a gateway that is still choosing an agent; then the route stays at the agent it tried last. */
 const placedWithinMs = 3000
 const lookEveryMs = 50
 
-/** The route once it no longer moves; of a gateway that died in between, the agent it tried last. Undefined: nobody took it. */
+/**
+ * Waits until the route is final. If the gateway that claimed it has crashed, the agent that it tried last is final.
+ * Undefined: no agent accepted it.
+ */
 export async function settledRoute(
   store: Pick<Store, 'find' | 'exchange'>,
   found: Route | undefined,
@@ -26,7 +29,7 @@ export async function settledRoute(
     const { placing } = route
     const stays = standing(route)
     if (Date.now() < until) await wait(lookEveryMs)
-    // Whoever was sending it elsewhere finds out when it wants to move it.
+    // The gateway that holds the claim notices when it tries to move the route.
     else if (await store.exchange(route, stays)) return stays
     route = await store.find(stays.owner, stays.kind, stays.id)
     if (route?.placing !== placing) until = Date.now() + placedWithinMs
@@ -40,8 +43,8 @@ function standing(route: Route): Route {
 }
 
 /**
- * Finds one agent for what is new (a context, a task, a key), though it comes to several gateways at once: who is first
- * holds its names in the store until an agent has taken it; the others wait, and follow.
+ * Claims the routes of a new context, task or key in the store, so that one agent gets it although several gateways receive
+ * it at the same time: the first gateway holds the claims until an agent accepts, the others wait and follow.
  */
 export class RouteClaims {
   readonly #store: Store
@@ -53,7 +56,7 @@ export class RouteClaims {
     this.#names = names
   }
 
-  /** Before anything is sent to the agent. Undefined: it may be; else the route that stands, and none of the names is held. */
+  /** Runs before anything is sent to the agent. Undefined: claimed. Otherwise the existing route; no claim is held. */
   async to(agent: string): Promise<Route | undefined> {
     const moved = this.#held.length > 0
     const there = moved ? await this.#move(agent) : await this.#claim(agent)
@@ -62,12 +65,12 @@ export class RouteClaims {
     return (await settledRoute(this.#store, there)) ?? this.to(agent)
   }
 
-  /** What is to be saved now that the agent has it, so that others need not wait. */
+  /** The final routes, to be saved once the agent has accepted. */
   staying(): Route[] {
     return this.#held.filter(({ placing }) => placing !== undefined).map(standing)
   }
 
-  /** Nobody has taken it. */
+  /** Releases the claims (of these kinds): no agent has accepted. */
   async letGo(kinds?: ReadonlySet<RouteKind>): Promise<void> {
     const goes = this.#held.filter(({ kind }) => kinds?.has(kind) !== false)
     this.#held = this.#held.filter((route) => !goes.includes(route))
@@ -75,7 +78,7 @@ export class RouteClaims {
   }
 
   async #claim(agent: string): Promise<Route | undefined> {
-    // In a store of this process alone, whoever shares a name waits in line already.
+    // Without other gateways the keyed mutex of this process is enough.
     const placing = this.#store.shared ? { placing: randomUUID() } : {}
     for (const name of this.#names) {
       const mine: Route = { ...name, agent, at: Date.now(), ...placing }

@@ -8,7 +8,7 @@ import type { RouteKind } from '../store/routing-store.ts'
 import type { PresentedPayment } from './payment-affinity.ts'
 import type { RouteKey } from './route-claims.ts'
 
-/** A message as it came, from a caller who may send it. */
+/** An authorized call. */
 export interface Incoming {
   request: FastifyRequest
   reply: FastifyReply
@@ -19,11 +19,11 @@ export interface Incoming {
   operation: Operation
   params: Record<string, unknown>
   owner: string
-  /** The memory that this call holds until its answer has been read. */
+  /** Memory budget of this call until the client has read the response. */
   claim: AnswerClaim
 }
 
-/** A message with what is needed to send it to an agent, and to the same one again. */
+/** A message with everything that is needed to send it, and to repeat it, to an agent. */
 export interface Sending extends Incoming {
   message: IncomingMessage
   /** It comes with a payment. */
@@ -42,8 +42,8 @@ export function keyOf({ headers }: FastifyRequest): string | undefined {
 }
 
 /**
- * What must not be at two agents. Without other gateways tasks and contexts wait in line here.
- * @param shared whether other gateways have the same store
+ * The routes to claim before a message is sent. Without other gateways the keyed mutex covers tasks and contexts.
+ * @param shared whether other gateways use the same store
  */
 export function claimedKeys({ message, key, keyIsTheirs, owner }: Sending, shared: boolean): RouteKey[] {
   const named: [RouteKind, string | undefined][] = [

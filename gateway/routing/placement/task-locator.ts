@@ -17,29 +17,29 @@ export interface TaskLocatorOptions extends AgentFanoutOptions {
   store: RoutingStore
 }
 
-/** Whose request it is that wants to know. */
+/** The caller of a lookup, with the owner of the tasks. */
 export interface LookupOwner extends LookupCaller {
   owner: string
 }
 
-/** The slugs of agents that may have it all the same, as in `FanoutResult`. */
+/** The route, or the agents that may still have it (see `FanoutResult`). */
 export type LookupResult = { route: Route } | Omit<FanoutResult, 'holder'>
 
-/** A repeated question for the same missing thing within this time is answered without querying again. */
+/** A repeated lookup of the same missing id within this time does not query again. */
 const missingForMs = 10_000
-/** Agents of one caller that a look-up knows of. */
+/** Agents with tasks of one caller that a lookup considers. */
 const agentsMax = 1000
-/** Rounds of one caller over the agents at a time; further ones wait for their turn. */
-const roundsAtOnce = 4
+/** Concurrent fan-outs of one caller; further ones wait. */
+const fanoutsMax = 4
 /** A claim of an external agent expires so long after the last message that was forwarded for it. */
 const claimKeptMs = 30 * 24 * 60 * 60 * 1000
-/** After this time the claim is verified with the supervised agents again. */
+/** How long a verified claim is valid without another query of the supervised agents. */
 const claimVerifiedMs = 60 * 60 * 1000
 
 /**
- * Where tasks, contexts and payment sessions live: by the route that was recorded when a message was forwarded, or found by
- * querying the supervised agents once. A route to an external agent is that agent's claim: it counts only while no supervised
- * agent has the same, which is verified before the first use and then each hour.
+ * Finds the agent of a task, context or payment session: by its stored route, or by querying the supervised agents once. A
+ * route to an external agent rests on that agent's claim. It is valid only while no supervised agent has the same id, which
+ * is verified before the first use and then every hour.
  */
 export class TaskLocator {
   readonly #store: RoutingStore
@@ -56,7 +56,7 @@ export class TaskLocator {
     this.#around = new AgentFanout(options)
   }
 
-  /** @param hurry agents that do not answer at once are not waited for */
+  /** @param hurry use the short deadline */
   async find(kind: LookupKind, id: string, caller: LookupOwner, hurry = false): Promise<LookupResult> {
     const route = await settledRoute(this.#store, await this.#store.find(caller.owner, kind, id))
     const claim = route === undefined ? undefined : this.#claimOf(route)
@@ -69,7 +69,7 @@ export class TaskLocator {
     return { route }
   }
 
-  /** What a new route to the agent has to carry; `known`: the route to the same agent that it replaces. */
+  /** The claim for a new route to the agent; `known` is the route to the same agent that it replaces. */
   claimFor(entry: AgentEntry, route: Route, known?: Route): Claim | undefined {
     if (!isExternal(entry)) return undefined
     const { kind, id, owner } = route
@@ -78,12 +78,12 @@ export class TaskLocator {
     return { until: Date.now() + claimKeptMs, verifiedUntil }
   }
 
-  /** It is there from now on. */
+  /** The id exists from now on. */
   appeared(kind: 'task' | 'context', id: string, owner: string): void {
     this.#missing.delete(keyOf(owner, kind, id))
   }
 
-  /** Undefined: the route needs no verification. Routes of earlier versions carry no claim, whatever agent they lead to. */
+  /** Undefined when the route needs no verification. Routes of earlier versions never carry a claim. */
   #claimOf({ agent, claim, at }: Route): Claim | undefined {
     const entry = this.#registry.find(agent)
     if (entry === undefined) return claim
@@ -110,7 +110,7 @@ export class TaskLocator {
   async #ask(kind: LookupKind, id: string, caller: LookupOwner, hurry: boolean): Promise<LookupResult> {
     const { owner } = caller
     const known = new Set(await this.#store.agentsOf(owner, agentsMax))
-    this.#round = (this.#round + 1) % roundsAtOnce
+    this.#round = (this.#round + 1) % fanoutsMax
     const turn = JSON.stringify([owner, this.#round])
     const ask = () => this.#around.ask({ kind, id, known, hurry }, caller)
     const { holder, ...others } = await this.#turns.run([turn], ask)

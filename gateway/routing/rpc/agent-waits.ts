@@ -1,15 +1,15 @@
 import { setTimeout as pause } from 'node:timers/promises'
 
-const lookEveryMs = 50
+const pollMs = 50
 
 export interface AgentWaitsOptions {
-  /** Messages that wait at the same time. Default 256. */
+  /** Maximum number of waiting messages. Default 256. */
   waitingMax?: number
-  /** Of one caller. Default 32. */
+  /** Maximum for one caller. Default 32. */
   perOwnerMax?: number
 }
 
-/** Messages that wait a moment for an agent to come back. More than the bound are not held back: they are answered at once. */
+/** Lets messages wait briefly for an absent agent. Messages over the maximum do not wait. */
 export class AgentWaits {
   readonly #waitingMax: number
   readonly #perOwnerMax: number
@@ -22,8 +22,9 @@ export class AgentWaits {
   }
 
   /**
-   * True once `isBack`; false when the time is over, `hasLeft` says that the caller is gone, or too many wait already.
-   * @param until in milliseconds since 1970
+   * Resolves true once `isBack` returns true; false at the deadline, when the caller has disconnected (`hasLeft`), or when
+   * too many messages are waiting.
+   * @param until deadline in milliseconds since 1970
    */
   async wait(
     owner: string,
@@ -38,7 +39,7 @@ export class AgentWaits {
       while (!isBack()) {
         const leftMs = until - Date.now()
         if (leftMs <= 0 || hasLeft()) return false
-        await pause(Math.min(lookEveryMs, leftMs))
+        await pause(Math.min(pollMs, leftMs))
       }
       return true
     } finally {

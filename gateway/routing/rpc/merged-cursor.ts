@@ -3,14 +3,14 @@ import type { Cursors } from '@parley/kit/database/cursor'
 import { ParleyError } from '@parley/wire/errors'
 import { z } from 'zod'
 
-/** An item that was read, by which the next one is found even when this one is removed meanwhile. */
+/** The position of an item, valid even after the item was removed. */
 export interface Position {
-  /** The time by which the list is ordered, newest first. */
+  /** The timestamp that orders the list, newest first. */
   at: string
   id: string
 }
 
-/** How far the list of one agent was read: behind `last` of the page that `page` opens. */
+/** The read position in the list of one agent: after `last` on the page of cursor `page`. */
 export interface Progress {
   /** Id of the agent's entry. */
   agent: string
@@ -18,9 +18,9 @@ export interface Progress {
   last: Position | null
 }
 
-/** The cursor travels in a response header, of which servers and proxies take 16 KiB at most. */
+/** The cursor is sent in a response header; servers and proxies accept headers of at most 16 KiB. */
 export const cursorMaxLength = 12_000
-/** What is sealed grows by a third, with 28 bytes of nonce and tag. */
+/** Sealing adds 28 bytes of nonce and tag, and base64 adds a third. */
 const textMaxLength = Math.floor((cursorMaxLength * 3) / 4) - 28
 
 const agentKey = z.string().max(100)
@@ -32,7 +32,7 @@ const progress = z.union([
 type Sealed = z.output<typeof progress>
 const cursorText = z.array(progress)
 
-/** Seals and opens the cursors of lists that are gathered from several agents. */
+/** Seals and opens the cursors of lists that are merged from several agents. */
 export class MergedCursor {
   readonly #cursors: Cursors
 
@@ -40,7 +40,7 @@ export class MergedCursor {
     this.#cursors = cursors
   }
 
-  /** `left`: those that found no room in the cursor, the last ones given. */
+  /** `left` holds the last entries, which did not fit into the cursor. */
   seal(
     method: string,
     owner: string,
@@ -57,7 +57,7 @@ export class MergedCursor {
     return { cursor: this.#cursors.seal(method, owner, fitting), left: all.slice(fitting.length) }
   }
 
-  /** Agents that are no longer among `agents` are left out. @throws ParleyError InvalidParams */
+  /** Skips agents that are not among `agents`. @throws ParleyError InvalidParams */
   open(method: string, owner: string, cursor: string, agents: readonly string[]): Progress[] {
     const read = cursorText.safeParse(this.#cursors.open(method, owner, cursor))
     if (!read.success)
@@ -79,7 +79,7 @@ function sealedOf({ agent, page, last }: Progress): Sealed {
   return page === null ? [key] : [key, page]
 }
 
-/** Short, for there may be many. */
+/** A short hash, because a cursor may hold many. */
 function keyOf(agent: string): string {
   return createHash('sha256').update(agent).digest('base64url').slice(0, 11)
 }

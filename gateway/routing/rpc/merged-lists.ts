@@ -25,18 +25,18 @@ export interface MergedListsOptions {
   store: RoutingStore
   cursors: Cursors
   dispatcherFor: DispatcherFor
-  /** Whether an agent that is down is expected back; others are left out unless the caller has something there. */
+  /** Whether an agent that is down is expected back; others are left out unless they have tasks of the caller. */
   isAwaited?: (entry: AgentEntry) => boolean
-  /** For each agent's answer. Default 2 s. */
+  /** Deadline for each agent. Default 2 s. */
   answerMs?: number
-  /** For all answers. Default 5 s. */
+  /** Deadline for all agents. Default 5 s. */
   totalMs?: number
 }
 
 export interface MergedPage {
   items: unknown[]
   cursor: string | undefined
-  /** Slugs of the agents whose items are missing: they did not answer, are not queried, or found no room in the cursor. */
+  /** Slugs of agents whose items are missing: no response, not queried, or no room in the cursor. */
   incomplete: string[]
 }
 
@@ -47,25 +47,26 @@ export interface List {
   params: Record<string, unknown>
   owner: string
   request: FastifyRequest
-  /** The request as it came: its first page is asked for with the very bytes, so that a signature holds. */
+  /** The original bytes: they are sent for the first page, so that a signature stays valid. */
   body: Buffer
-  /** Holds what is gathered. */
+  /** Memory budget for the buffered lists. */
   claim: AnswerClaim
 }
 
-/** What may still be held. */
+/** Memory of one merged list. */
 interface Room {
+  /** Bytes that may still be buffered. */
   bytes: number
-  /** What is held already. */
+  /** Bytes buffered so far. */
   held: number
 }
 
-/** An agent's list, as far as it is here. */
+/** The part of an agent's list that has been read. */
 interface AgentList {
   entry: AgentEntry
   items: Item[]
   taken: number
-  /** Which cursor opened the page of the newest item taken, and that item. */
+  /** Cursor of the current page and of the next one. */
   page: { cursor: string | null; next: string | null }
   last: Position | null
   failed: boolean
@@ -77,14 +78,14 @@ interface Item extends Position {
 
 /** Maximum number of agents queried. */
 const agentsMax = 1000
-const askedAtOnce = 16
-/** All that is held at a time of one list. */
+const concurrencyMax = 16
+/** Buffered bytes of one merged list. */
 const heldMaxBytes = 64 * 1024 * 1024
 const cursorIn = z.string().max(cursorMaxLength).optional()
 
 /**
- * `tasks/list` and `contexts/list` over the supervised agents, newest first. Nothing is sent to external agents: those at which
- * the caller has something are reported as incomplete.
+ * Merges `tasks/list` and `contexts/list` of the supervised agents, newest first. External agents are not queried; those
+ * that have tasks of the caller are reported as incomplete.
  */
 export class MergedLists {
   readonly #options: MergedListsOptions
@@ -104,7 +105,7 @@ export class MergedLists {
     const room = { bytes: heldMaxBytes, held: 0 }
     const deadline = AbortSignal.timeout(this.#options.totalMs ?? 5000)
     const read = (line: AgentList) => this.#read(line, { ...list, room, deadline }, cursor === undefined)
-    await forEachLimited(lines, askedAtOnce, read)
+    await forEachLimited(lines, concurrencyMax, read)
     const items = merge(lines, limit)
     const failed = lines.flatMap(({ failed: isFailed, entry }) => (isFailed ? [entry.slug] : []))
     if (!lines.some((line) => !line.failed && hasMore(line)))
@@ -113,7 +114,7 @@ export class MergedLists {
     return { items, cursor: sealed.cursor, incomplete: [...absent, ...failed, ...sealed.left] }
   }
 
-  /** `absent`: slugs of agents that may have something of the caller and are not queried. */
+  /** `absent` holds the slugs of agents that may have items of the caller and are not queried. */
   async #lines(
     { method, owner, request }: List,
     cursor: string | undefined,
@@ -121,31 +122,31 @@ export class MergedLists {
     const { registry, store, isAwaited = () => true } = this.#options
     const known = new Set(await store.agentsOf(owner, agentsMax))
     const absent: string[] = []
-    const asked = new Map<string, AgentEntry>()
+    const queried = new Map<string, AgentEntry>()
     for (const entry of registry.all()) {
       const { id, slug } = entry
       if (isExternal(entry)) {
         if (known.has(id)) absent.push(slug)
       } else if (!isAwaited(entry) && !known.has(id)) continue
-      else if (asked.size >= agentsMax || isBarred(entry) || !mayForwardToken(entry, request.token))
+      else if (queried.size >= agentsMax || isBarred(entry) || !mayForwardToken(entry, request.token))
         absent.push(slug)
-      else asked.set(id, entry)
+      else queried.set(id, entry)
     }
     for (const { id, slug } of registry.left()) if (known.has(id)) absent.push(slug)
-    const ids = [...asked.keys()]
+    const ids = [...queried.keys()]
     const from: Progress[] =
       cursor === undefined
         ? ids.map((agent) => ({ agent, page: null, last: null }))
         : this.#cursors.open(method, owner, cursor, ids)
     const lines = from.flatMap(({ agent, page, last }) => {
-      const entry = asked.get(agent)
+      const entry = queried.get(agent)
       if (entry === undefined) return []
       return { entry, items: [], taken: 0, page: { cursor: page, next: null }, last, failed: false }
     })
     return { lines, absent }
   }
 
-  /** One page; a second one where the first was read to its end before. */
+  /** Reads one page, and a second one when the cursor points to the end of the first. */
   async #read(
     line: AgentList,
     list: List & { room: Room; deadline: AbortSignal },
@@ -154,18 +155,21 @@ export class MergedLists {
     const signal = AbortSignal.any([list.deadline, AbortSignal.timeout(this.#options.answerMs ?? 2000)])
     try {
       for (let pages = 0; pages < 2; pages += 1) {
-        const asked = await this.#ask(line, list, isFirst && pages === 0, signal)
-        if (!Array.isArray(asked.result)) throw new Error(`answered ${asked.status}`)
-        const all = asked.result.map((json) => ({ ...list.codec.readListItem(list.operation, json), json }))
+        const response = await this.#ask(line, list, isFirst && pages === 0, signal)
+        if (!Array.isArray(response.result)) throw new Error(`answered ${response.status}`)
+        const all = response.result.map((json) => ({
+          ...list.codec.readListItem(list.operation, json),
+          json,
+        }))
         line.items = line.last === null ? all : behind(all, line.last)
-        const next = asked.headers['x-next-cursor']
+        const next = response.headers['x-next-cursor']
         line.page.next = typeof next === 'string' ? next : null
         if (line.items.length > 0 || line.page.next === null) return
         line.page = { cursor: line.page.next, next: null }
         line.last = null
       }
     } catch (error) {
-      // No agent is at fault, and the list may be read again.
+      // The memory budget is exhausted, which is not the agent's fault.
       if (isBudgetRefusal(error)) throw error
       line.failed = true
       line.items = []
@@ -182,9 +186,9 @@ export class MergedLists {
     const { method, params, request, body, claim } = list
     const grew = (bytes: number) => claim.reserve((room.held += bytes))
     const options = { signal, answerMaxBytes: room.bytes, grew }
-    const held = (asked: QueryResponse) => {
-      room.bytes -= asked.size
-      return asked
+    const held = (response: QueryResponse) => {
+      room.bytes -= response.size
+      return response
     }
     if (asItCame) {
       const headers = headersFor(request, { to: line.entry, hasBody: true })
@@ -199,7 +203,7 @@ export class MergedLists {
     )
   }
 
-  /** First the lists that were read in part: one that was not touched can be read again from its beginning. */
+  /** Partly read lists first: a list without progress can be read again from the start. */
   #seal({ method, owner }: List, lines: readonly AgentList[]): { cursor: string; left: string[] } {
     const goOn = lines.filter((line) => line.failed || hasMore(line))
     const progress = goOn.map(progressOf).sort((a, b) => Number(a.last === null) - Number(b.last === null))
@@ -209,7 +213,7 @@ export class MergedLists {
   }
 }
 
-/** An operator decided that nothing goes there. */
+/** Not admitted, or quarantined by an operator. */
 function isBarred({ admitted, quarantine }: AgentEntry): boolean {
   return !admitted || quarantine?.by !== undefined
 }
@@ -225,7 +229,7 @@ function progressOf({ entry, failed, taken, items, page, last }: AgentList): Pro
   return { agent: entry.id, page: isRead ? page.next : page.cursor, last: reached }
 }
 
-/** The items after `last`; where that was removed, or moved to the front, those that are older. */
+/** The items after `last`, or the items older than `last` when it was removed or moved to the front. */
 function behind(items: readonly Item[], last: Position): Item[] {
   const at = items.findIndex(({ id }) => id === last.id)
   if (at !== -1 && items[at]?.at === last.at) return items.slice(at + 1)
@@ -233,7 +237,7 @@ function behind(items: readonly Item[], last: Position): Item[] {
   return older === -1 ? [] : items.slice(older)
 }
 
-/** Each agent's own order is kept; of the first ones the newest comes next. A line that is used up ends the page. */
+/** Merges by time and keeps each agent's order. Ends the page when a list needs its next page. */
 function merge(lines: readonly AgentList[], limit: number): unknown[] {
   const items: unknown[] = []
   while (items.length < limit) {
@@ -241,7 +245,7 @@ function merge(lines: readonly AgentList[], limit: number): unknown[] {
     for (const line of lines) {
       const item = line.items[line.taken]
       if (item === undefined) {
-        // What it has next may be newer than what the others have.
+        // Its next page may hold newer items than the other lists.
         if (line.page.next !== null) return items
         continue
       }

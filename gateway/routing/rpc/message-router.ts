@@ -40,21 +40,22 @@ export interface MessageRouterOptions {
   store: RoutingStore
   negotiator: Negotiator
   taskLocator: TaskLocator
-  lessons: FeedbackRecorder
+  feedback: FeedbackRecorder
   dispatcherFor: DispatcherFor
   reportSignal: ReportSignal
   log: Log
   /** ROUTE_MIN_SCORE. */
   minScore: number
-  /** As in `Delivery`. */
+  /** See `Delivery`. */
   repeatMs?: number
-  /** For an agent that is about to come back. Default 3 s. */
+  /** How long a message waits for an agent that may be back soon. Default 3 s. */
   waitMs?: number
 }
 
-/** Agents that get a chance at most, one after another. */
+/** Maximum number of agents tried for one message. */
 const triesMax = 5
-/** `message/send` and `message/stream` without a named agent: to where their task or context lives, else by negotiation. */
+
+/** Routes `message/send` and `message/stream` without a named agent: to the agent of their task or context, else by negotiation. */
 export class MessageRouter {
   readonly #options: MessageRouterOptions
   readonly #turns = new KeyedMutex()
@@ -92,7 +93,7 @@ export class MessageRouter {
     const itsOwn = found.then(({ home }) => home)
     const home = await this.#paymentAffinity.affinityOf(sent.message, shown, caller, itsOwn)
     const { mayHaveTask } = await found
-    const words = this.#options.lessons.wordsOf(textOf(sent.message))
+    const words = this.#options.feedback.wordsOf(textOf(sent.message))
     const { message } = sent
     const sending: Sending = {
       ...incoming,
@@ -118,7 +119,7 @@ export class MessageRouter {
     })
   }
 
-  /** A message of a task or context stays with its agent, whatever happens there. */
+  /** A message with an affinity is sent to no other agent, even if this one fails. */
   async #toHome(sending: Sending, { entry, by }: Affinity): Promise<FastifyReply> {
     const holder = by === 'key' ? undefined : await this.#holders.bound(sending, entry)
     if (holder !== undefined) return this.#toHome(sending, holder)
@@ -143,7 +144,7 @@ export class MessageRouter {
       await this.#requireToken(sending, question)
       throw noAgent(decision, named)
     }
-    // A payment is shown to one agent: one that was busy may have taken it.
+    // A payment goes to one agent only: a busy agent may have accepted it.
     const tries = sending.shown === undefined ? triesMax : 1
     const routeClaims = new RouteClaims(store, claimedKeys(sending, store.shared))
     const notTaken = new Set<string>()
@@ -154,13 +155,13 @@ export class MessageRouter {
       notTaken.add(id)
       const entry = registry.find(id)
       if (entry === undefined) continue
-      // Before a byte of it leaves: what comes again, or comes to another gateway, must find the same agent.
+      // Before the first byte is sent: a repeated message, also on another gateway, must go to the same agent.
       const holder = await this.#holders.standing(sending, entry, routeClaims)
       if (holder !== undefined) return this.#toHome(sending, holder)
       const delivered = await this.#deliver(sending, entry)
       const notUnderstood = sending.shown === undefined && isNotUnderstood(entry, delivered)
       decision.tried.push({ agent: entry.slug, outcome: notUnderstood ? 'refused' : outcomeOf(delivered) })
-      // One further candidate at most, whatever comes of it.
+      // At most one further candidate.
       if (notUnderstood && refusal === undefined) {
         refusal = { entry, delivered }
         continue
@@ -182,7 +183,7 @@ export class MessageRouter {
     throw noAgentAvailable(decision.tried, named, decision.order)
   }
 
-  /** Waits a moment for the best agent where it is being started, or may be back soon for another reason. */
+  /** Waits briefly for the best agent while it is starting or may be back soon. */
   async #decide({ owner, reply }: Sending, question: DecisionRequest): Promise<Decision> {
     const { negotiator, registry, waitMs = waitMaxMs } = this.#options
     const until = Date.now() + waitMs
@@ -225,11 +226,11 @@ export class MessageRouter {
     try {
       return await deliver(targetOf(entry, rpcPath(entry, request), dispatcherFor), delivery)
     } catch (error) {
-      return { kind: 'not taken', why: 'not reached', error: error as Error }
+      return { kind: 'not taken', why: 'not reached', error }
     }
   }
 
-  /** Why an agent cannot have the message, whatever it is good for. */
+  /** Why an agent must not receive the message, regardless of its score. */
   #refusalOf(sending: Sending, mayHaveTask: readonly string[]): NonNullable<DecisionRequest['refuse']> {
     return (id) =>
       this.#cannotStream(sending, id) ??
@@ -244,7 +245,7 @@ export class MessageRouter {
     return `it is external, and agent ${slug} may have the task`
   }
 
-  /** @param continues the message is for a task that the agent has */
+  /** @param continues whether the message continues a task of the agent */
   async #completeRequest(
     { request, body, message, owner, key }: Sending,
     entry: AgentEntry,
@@ -276,7 +277,7 @@ export class MessageRouter {
     return isRefused ? 'it is external, and the token does not name it' : undefined
   }
 
-  /** @throws ParleyError InsufficientPermissions when the best of those that can do it may not receive this token */
+  /** @throws ParleyError InsufficientPermissions when the best capable agent may not receive this token */
   async #requireToken(sending: Sending, question: DecisionRequest): Promise<void> {
     const refuse = (id: string) => this.#cannotStream(sending, id)
     const { order } = await this.#options.negotiator.decide({ ...question, refuse })

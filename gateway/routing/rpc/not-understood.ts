@@ -5,12 +5,12 @@ import type { AgentEntry } from '../../registry/entry.ts'
 import type { Delivered } from '../forwarding/deliver.ts'
 import { refusalMaxBytes } from '../forwarding/refusal.ts'
 
-/** Parse error (the reference implementation's word for invalid params too), method not found, invalid params. */
+/** Parse error (which the reference implementation also uses for invalid params), method not found, invalid params. */
 const codes = new Set<unknown>([-32700, -32601, -32602])
 
 /**
- * An external agent refuses the form of a message that is valid here: it made no task of it. Agents of this deployment
- * share its schema, so that what they refuse is wrong for another reason.
+ * Whether an external agent rejects the form of a message that is valid for Parley; it then has no task. Supervised agents
+ * share Parley's schema, so their rejection has another reason.
  */
 export function isNotUnderstood(
   entry: AgentEntry,

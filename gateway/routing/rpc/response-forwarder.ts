@@ -21,15 +21,15 @@ export interface ResponseForwarderOptions {
   registry: Registry
   store: RoutingStore
   taskLocator: TaskLocator
-  lessons: FeedbackRecorder
+  feedback: FeedbackRecorder
   paymentAffinity: PaymentAffinity
   log: Log
 }
 
-/** Where these live an agent says with its answer. */
+/** Route kinds that the agent's response determines. */
 const ofAnswers = new Set<RouteKind>(['task', 'context'])
 
-/** What agents answered to messages, on its way to the senders: it is noted first where their tasks live. */
+/** Records the routes of a response to a message and forwards the response to the caller. */
 export class ResponseForwarder {
   readonly #options: ResponseForwarderOptions
 
@@ -37,7 +37,7 @@ export class ResponseForwarder {
     this.#options = options
   }
 
-  /** Where the task lives is durable before its sender hears of it. */
+  /** The routes are durable before the first byte of the response. */
   async pass(
     sending: Sending,
     entry: AgentEntry,
@@ -45,7 +45,7 @@ export class ResponseForwarder {
     headers: Record<string, string>,
     { records = [], routeClaims }: { records?: (() => Promise<void>)[]; routeClaims?: RouteClaims } = {},
   ): Promise<FastifyReply> {
-    // Before the sender hears of the price: its payment must find the same agent.
+    // Before the caller receives the price: its payment must be routed to the same agent.
     if (delivered.head.status === 402)
       await this.#options.paymentAffinity.note(sending.message, sending.owner, entry)
     const task = delivered.kind === 'streams' ? firstEventOf(delivered.first) : resultIn(delivered.bytes)
@@ -63,13 +63,13 @@ export class ResponseForwarder {
     begin(reply, delivered.head, entry, headers)
     reply.raw.write(delivered.first)
     const taught =
-      route?.words === undefined ? undefined : new StreamOutcomeObserver(this.#options.lessons, route)
+      route?.words === undefined ? undefined : new StreamOutcomeObserver(this.#options.feedback, route)
     taught?.chunk(delivered.first)
     delivered.exchange.pipe(reply.raw, taught)
     return reply
   }
 
-  /** What came of it is where it lives; an agent that refused the message has neither its context nor its task. */
+  /** Saves the routes; releases the claims on task and context when the agent rejected the message. */
   async #keep(
     entry: AgentEntry,
     routes: Route[],
@@ -96,15 +96,13 @@ export class ResponseForwarder {
     return outcomeUnknown(entry.slug, sending.key, headers)
   }
 
-  /** A task that an agent has taken is answered, even if it cannot be noted where it is: it is found by querying. */
+  /** A response is forwarded even if its routes cannot be written: the task can be found by querying the agents. */
   async quietly(write: Promise<unknown>): Promise<void> {
-    await write.catch((error: unknown) =>
-      this.#options.log.error({ err: error }, 'routes could not be written'),
-    )
+    await write.catch((error: unknown) => this.#options.log.error({ err: error }, 'failed to write routes'))
   }
 }
 
-/** The agent's answer as it came. */
+/** Sends a buffered response unmodified. */
 export function answer(
   reply: FastifyReply,
   entry: AgentEntry,

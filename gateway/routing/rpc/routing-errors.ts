@@ -14,8 +14,8 @@ export function noAgent({ answer }: Decision, headers: Headers): ParleyError {
 }
 
 /**
- * Nothing of the message is with any agent: it may be sent again.
- * @param order the agents that could do it; absent: the message belongs to the one that was tried
+ * No agent has accepted the message, so it may be sent again.
+ * @param order the agents that can handle it; absent when the message is bound to the agent that was tried
  */
 export function noAgentAvailable(
   tried: readonly DeliveryAttempt[],
@@ -43,7 +43,7 @@ export function noAgentAvailable(
   })
 }
 
-/** The message may be with the agent or not; under its key it can be sent again without being done twice. */
+/** The agent may have accepted the message. Sending it again under the same key does not run it twice. */
 export function outcomeUnknown(agent: string, key: string, headers: Headers): ParleyError {
   return new ParleyError('Unavailable', {
     message: `Whether agent ${agent} took the message is not known: send it again with the same Idempotency-Key`,

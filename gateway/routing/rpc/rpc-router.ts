@@ -34,7 +34,7 @@ export interface RpcRouterOptions {
   messages: MessageRouter
   taskLocator: TaskLocator
   gather: MergedLists
-  lessons: FeedbackRecorder
+  feedback: FeedbackRecorder
   dispatcherFor: DispatcherFor
   reportSignal: ReportSignal
   /** Public address of the gateway. */
@@ -109,8 +109,8 @@ export class RpcRouter {
 
   async #forget(owner: string, contextId: string): Promise<void> {
     try {
-      const { lessons, store } = this.#options
-      await Promise.all([store.removeContext(owner, contextId), lessons.forget(owner, contextId)])
+      const { feedback, store } = this.#options
+      await Promise.all([store.removeContext(owner, contextId), feedback.forgetContext(owner, contextId)])
     } catch (error) {
       this.#options.log.error(
         { err: error },
@@ -152,19 +152,19 @@ export class RpcRouter {
     { codec, operation, params, claim }: Incoming,
     route: Route,
   ): (() => ResponseObserver) | undefined {
-    const { lessons } = this.#options
+    const { feedback } = this.#options
     if (operation === 'giveFeedback') {
       const rating = codec.readRating(params)
       if (rating === undefined) return undefined
       return () =>
         new BufferedResponse(claim, (bytes) => {
-          if (codec.isSuccess(resultIn(bytes))) lessons.rated(route, rating)
+          if (codec.isSuccess(resultIn(bytes))) feedback.recordRating(route, rating)
         })
     }
     if (route.words === undefined) return undefined
-    if (operation === 'resubscribe') return () => new StreamOutcomeObserver(lessons, route)
+    if (operation === 'resubscribe') return () => new StreamOutcomeObserver(feedback, route)
     if (operation !== 'getTask') return undefined
-    return () => new BufferedResponse(claim, (bytes) => lessons.saw(route, resultIn(bytes)))
+    return () => new BufferedResponse(claim, (bytes) => feedback.recordTask(route, resultIn(bytes)))
   }
 
   async #list(

@@ -1,6 +1,6 @@
 import { createHmac } from 'node:crypto'
 
-/** Records of decisions that are kept; each kind has a bound of its own, so that requests without a token displace no caller's. */
+/** Maximum numbers of decision records. Separate, so that anonymous requests do not displace the records of callers. */
 export interface DecisionBounds {
   callers: number
   anonymous: number
@@ -8,24 +8,24 @@ export interface DecisionBounds {
 
 export const decisionBounds: DecisionBounds = { callers: 100_000, anonymous: 20_000 }
 
-/** Holders that are looked at in one round: those with the most records. */
+/** Holders considered in one round: those with the most records. */
 export const holdersMax = 1000
 
-/** How many records a caller, or an anonymous address, has. */
+/** The number of records of a caller or an anonymous address. */
 export interface HolderCount {
   holder: string
   count: number
 }
 
-/** Under which a record without a caller counts. Neither the record nor the store shows the address. */
+/** The quota holder of a record without a caller: a keyed hash that does not reveal the address. */
 export function anonymousHolder(address: string, key: Uint8Array): string {
   return createHmac('sha256', key).update(`decisions ${address}`).digest('base64url').slice(0, 22)
 }
 
 /**
- * How many of the oldest records of each holder go, so that `excess` fewer are left: those with the most records are levelled
+ * How many of the oldest records to remove from each holder to remove `excess` in total. The largest holders are levelled
  * down first, so that no holder displaces the records of others.
- * @param counts the largest first
+ * @param counts sorted by count, largest first
  */
 export function surplusOf(counts: readonly HolderCount[], excess: number): HolderCount[] {
   let sum = 0

@@ -14,9 +14,9 @@ test('a round removes all that is old, however much it is', async () => {
   const of = { owner: 'alice', kind: 'key' as const, agent: 'sky' }
   await store.save(Array.from({ length: 35 }, (_, number) => ({ ...of, id: String(number), at: 1 })))
   await store.save([{ ...of, id: 'young', at: Date.now() }])
-  const keptMs = { routes: 60_000, claims: 0, keys: 60_000, decisions: 60_000, lessons: 60_000 }
+  const keptMs = { routes: 60_000, claims: 0, keys: 60_000, decisions: 60_000, trainingExamples: 60_000 }
   const log = makeLog({ level: 'silent', name: 'test' })
-  using cleaner = new Retention({ store, log, keptMs, atOnce: 10 })
+  using cleaner = new Retention({ store, log, keptMs, batchSize: 10 })
   await cleaner.clean()
   expect(await store.find('alice', 'key', '34')).toBeUndefined()
   expect(await store.find('alice', 'key', 'young')).toBeDefined()

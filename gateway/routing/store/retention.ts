@@ -5,17 +5,17 @@ import type { RoutingStore } from './routing-store.ts'
 export interface RetentionOptions {
   store: Pick<RoutingStore, 'removeOld'>
   log: Log
-  /** How long each kind is kept, in milliseconds. */
+  /** Retention time of each kind in milliseconds. */
   keptMs: Parameters<RoutingStore['removeOld']>[0]
-  /** With each round. Default: nothing. */
-  beside?: () => void
-  /** Default a minute. */
+  /** Called in every round. */
+  onRound?: () => void
+  /** Default 60,000. */
   everyMs?: number
-  /** Removed in one transaction, of each kind. Default 1000. */
-  atOnce?: number
+  /** Entries of each kind per transaction. Default 1000. */
+  batchSize?: number
 }
 
-/** Removes old routes, decisions and lessons, batch by batch until none is left: what comes in faster must not pile up. */
+/** Removes expired routes, decisions and training examples periodically, in batches until none is left. */
 export class Retention implements Disposable {
   readonly #options: RetentionOptions
   readonly #timer: NodeJS.Timeout
@@ -32,25 +32,25 @@ export class Retention implements Disposable {
     this.#stopped = true
   }
 
-  /** One round; the timer calls it. Never rejects. */
+  /** Runs one round. Never rejects. */
   async clean(): Promise<void> {
     if (this.#cleaning) return
     this.#cleaning = true
-    const { store, log, keptMs, beside, atOnce = 1000 } = this.#options
+    const { store, log, keptMs, onRound, batchSize = 1000 } = this.#options
     try {
-      beside?.()
+      onRound?.()
       const now = Date.now()
-      const { routes, claims, keys, decisions, lessons } = keptMs
+      const { routes, claims, keys, decisions, trainingExamples } = keptMs
       const before = {
         routes: now - routes,
         claims: now - claims,
         keys: now - keys,
         decisions: now - decisions,
-        lessons: now - lessons,
+        trainingExamples: now - trainingExamples,
       }
-      while (!this.#stopped && (await store.removeOld(before, atOnce)) >= atOnce) await nextTurn()
+      while (!this.#stopped && (await store.removeOld(before, batchSize)) >= batchSize) await nextTurn()
     } catch (error) {
-      log.error({ err: error }, 'old routes could not be removed')
+      log.error({ err: error }, 'failed to remove expired routes')
     } finally {
       this.#cleaning = false
     }

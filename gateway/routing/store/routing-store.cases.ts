@@ -1,4 +1,4 @@
-import type { Lesson } from '@parley/negotiation/score/lesson'
+import type { TrainingExample } from '@parley/negotiation/score/training-example'
 import { beforeEach, describe, expect, test } from 'vitest'
 import type { DecisionBounds } from './decision-quotas.ts'
 import type { Route, RoutingStore } from './routing-store.ts'
@@ -20,7 +20,7 @@ const context = (id: string, more: Partial<Route> = {}): Route => ({
   at: 1000,
   ...more,
 })
-const lesson = (more: Partial<Lesson> = {}): Lesson => ({
+const example = (more: Partial<TrainingExample> = {}): TrainingExample => ({
   agent: 'sky',
   context: 'k1',
   caller: 'who',
@@ -72,7 +72,7 @@ export function routingStoreCases(
     test('removeOld takes claims that have expired, at most the limit', async () => {
       const claimed = (id: string, until: number) => task(id, { claim: { until, verifiedUntil: 0 } })
       await store.save([claimed('t1', 1), claimed('t2', 2), claimed('t3', 3), task('t4')])
-      const before = { routes: 0, claims: 3, keys: 0, decisions: 0, lessons: 0 }
+      const before = { routes: 0, claims: 3, keys: 0, decisions: 0, trainingExamples: 0 }
       expect(await store.removeOld(before, 1)).toBe(1)
       await store.removeOld(before, 1)
       const left = await Promise.all(['t1', 't2', 't3', 't4'].map((id) => store.find('alice', 'task', id)))
@@ -145,18 +145,18 @@ export function routingStoreCases(
       expect(await store.findDecision('n2')).toEqual({ id: 'n2', at: 5, body: {} })
     })
 
-    test('one lesson a context and agent; forgotten by context', async () => {
-      await store.saveTrainingExample(lesson())
-      await store.saveTrainingExample(lesson({ at: 2000, outcome: -1 }))
-      await store.saveTrainingExample(lesson({ agent: 'sea', at: 500 }))
-      await store.saveTrainingExample(lesson({ context: 'k2', at: 3000 }))
-      expect((await store.lessons()).map(({ at }) => at)).toEqual([500, 2000, 3000])
-      expect(await store.findTrainingExample('k1', 'sky')).toEqual(lesson({ at: 2000, outcome: -1 }))
+    test('one example a context and agent; forgotten by context', async () => {
+      await store.saveTrainingExample(example())
+      await store.saveTrainingExample(example({ at: 2000, outcome: -1 }))
+      await store.saveTrainingExample(example({ agent: 'sea', at: 500 }))
+      await store.saveTrainingExample(example({ context: 'k2', at: 3000 }))
+      expect((await store.trainingExamples()).map(({ at }) => at)).toEqual([500, 2000, 3000])
+      expect(await store.findTrainingExample('k1', 'sky')).toEqual(example({ at: 2000, outcome: -1 }))
       await store.removeTrainingExample('k1', 'sea')
       expect(await store.findTrainingExample('k1', 'sea')).toBeUndefined()
       await store.removeTrainingExamplesOf('k1')
       expect(await store.findTrainingExample('k1', 'sky')).toBeUndefined()
-      expect((await store.lessons()).map(({ context: key }) => key)).toEqual(['k2'])
+      expect((await store.trainingExamples()).map(({ context: key }) => key)).toEqual(['k2'])
     })
 
     test('the key of cursors is 32 bytes and stays the same', async () => {
@@ -170,8 +170,8 @@ export function routingStoreCases(
       const others = ['key', 'priced', 'session', 'unrated'] as const
       for (const kind of others) await store.save([1, 10].map((at) => ({ ...context(`k${at}`), kind, at })))
       await store.saveDecision({ id: 'old', at: 1, body: {} })
-      await store.saveTrainingExample(lesson({ at: 1 }))
-      const before = { routes: 10, claims: 0, keys: 10, decisions: 10, lessons: 10 }
+      await store.saveTrainingExample(example({ at: 1 }))
+      const before = { routes: 10, claims: 0, keys: 10, decisions: 10, trainingExamples: 10 }
       await store.removeOld(before, 2)
       expect(await store.find('alice', 'task', 't3')).toBeDefined()
       await store.removeOld(before, 2)
@@ -197,7 +197,7 @@ export function routingStoreCases(
         await save(`quiet ${number}`, number, { holder: 'quiet' })
         await save(`alice ${number}`, number, { owner: 'alice' })
       }
-      const before = { routes: 0, claims: 0, keys: 0, decisions: 0, lessons: 0 }
+      const before = { routes: 0, claims: 0, keys: 0, decisions: 0, trainingExamples: 0 }
       while ((await few.removeOld(before, 3)) > 0) continue
       const ids = ['eve', 'mallory', 'quiet', 'alice'].map((who) =>
         Array.from({ length: 10 }, (_, at) => `${who} ${at + 1}`),

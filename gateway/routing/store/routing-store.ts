@@ -1,13 +1,13 @@
-import type { Lesson } from '@parley/negotiation/score/lesson'
+import type { TrainingExample } from '@parley/negotiation/score/training-example'
 import type { JsonObject } from '@parley/wire/model/task'
 
 /**
- * A task, a context, an `Idempotency-Key`, a message that is to be paid (its `messageId`), a payment session, or a completed
- * task whose words wait for a rating.
+ * A task, a context, an `Idempotency-Key`, a message that requires a payment (its `messageId`), a payment session, or a
+ * completed task whose words are kept until it is rated.
  */
 export type RouteKind = 'task' | 'context' | 'key' | 'priced' | 'session' | 'unrated'
 
-/** Where something of a caller lives. */
+/** Maps an id of a caller to the agent that has it. */
 export interface Route {
   owner: string
   kind: RouteKind
@@ -18,89 +18,87 @@ export interface Route {
   context?: string
   /** Milliseconds since 1970. */
   at: number
-  /** Who looks for an agent for it, in a shared store: it stands once an agent has taken it (`placement.ts`). */
+  /** In a shared store: the gateway that is choosing an agent. The route is final once this is absent (`RouteClaims`). */
   placing?: string
-  /** Counted words of the message, as long as the task's end has taught nothing. */
+  /** Counted words of the message until the outcome of the task is recorded. */
   words?: Record<string, number>
-  /** Present when the agent is external: the route rests on that agent's own word. */
+  /** Present when the agent is external: the route rests on that agent's response alone. */
   claim?: Claim
 }
 
-/** What an external agent says it has. A claim expires and never replaces the route to another agent. */
+/** An external agent's claim to have an id. A claim expires and never replaces the route to another agent. */
 export interface Claim {
   /** Expiry, in milliseconds since 1970. */
   until: number
-  /** Until then it counts as verified: no supervised agent has the same. 0: not verified. */
+  /** How long the claim counts as verified, which means that no supervised agent has the same id. 0: not verified. */
   verifiedUntil: number
 }
 
-/** Why an agent was chosen, or none. */
+/** Explains why an agent, or none, was chosen. */
 export interface DecisionRecord {
   id: string
-  /** Absent: asked without a token; whoever holds the id may read it. */
+  /** Absent for a request without a token; the id alone then grants access to the record. */
   owner?: string
-  /** Under which a record without an owner counts among the others: a keyed hash of the caller's address. */
+  /** For the quota of a record without an owner: a keyed hash of the caller's address. */
   holder?: string
   /** Milliseconds since 1970. */
   at: number
-  /** As `GET /negotiations/{id}` shows it. */
+  /** The response of `GET /negotiations/{id}`. */
   body: JsonObject
 }
 
 /**
- * What the gateway remembers of its routing, shared by all its replicas. A resolved promise means that the change is
- * durable. The owner is an argument of every question about a route: another's is not there.
+ * Stores routes, decisions and training examples for all gateways. A resolved promise means that the change is durable.
+ * Every query for a route takes the owner: another owner's route is reported as not found.
  */
 export interface RoutingStore {
-  /** Other gateways write here too. */
+  /** Whether other gateways use the same store. */
   readonly shared: boolean
   find(owner: string, kind: RouteKind, id: string): Promise<Route | undefined>
   /**
-   * New ones, or the same ones anew; of a crash in between may come that the last ones are missing. A route with a claim is
-   * left out where there is a route to another agent.
+   * Inserts or replaces the routes in their order; a crash may lose the last ones. A route with a claim is skipped when a
+   * route to another agent exists.
    */
   save(routes: readonly Route[]): Promise<void>
-  /** Sets `claim.verifiedUntil` of the route, unless it leads to another agent by now or has no claim. */
+  /** Sets `claim.verifiedUntil` of the route, unless the route now leads to another agent or has no claim. */
   verifyClaim(route: Route, verifiedUntil: number): Promise<void>
-  /** The one that stands from now on: this one, or the one that was there before. Of many at once one alone stands. */
+  /** Inserts the route if absent and returns the stored one. Of concurrent calls exactly one inserts. */
   claim(route: Route): Promise<Route>
-  /**
-   * Puts `after`, or nothing, in the place of a claimed route, unless it is at another agent by now, or others place it
-   * or no longer do; false then.
-   */
+  /** Replaces a claimed route, or removes it without `after`. False when its agent or `placing` has changed meanwhile. */
   exchange(before: Route, after: Route | undefined): Promise<boolean>
   remove(owner: string, kind: RouteKind, id: string): Promise<void>
-  /** The route of a context and those of its tasks. */
+  /** Removes the route of a context and those of its tasks. */
   removeContext(owner: string, context: string): Promise<void>
-  /** Agents at which the caller has something, the newest first. */
+  /** Agents that have tasks of the owner, most recently used first. */
   agentsOf(owner: string, limit: number): Promise<string[]>
-  /** Of these tasks those of the agent whose words wait. */
+  /** The routes among these tasks of the agent that still have words. */
   waiting(agent: string, taskIds: readonly string[]): Promise<Route[]>
-  /** The words of a task that wait; they no longer do. Given to exactly one caller. */
+  /** Removes and returns the words of a task. Of concurrent calls exactly one gets them. */
   takeWords(owner: string, taskId: string): Promise<Record<string, number> | undefined>
 
-  /** @param soon resolved, it can be read here; it is durable a moment later, and nobody waits for that */
+  /** @param soon resolve once the record can be read by this process; it becomes durable shortly afterwards */
   saveDecision(record: DecisionRecord, soon?: boolean): Promise<void>
   findDecision(id: string): Promise<DecisionRecord | undefined>
 
-  lessons(): Promise<Lesson[]>
-  findTrainingExample(context: string, agent: string): Promise<Lesson | undefined>
-  /** Replaces the one of the same context and agent. */
-  saveTrainingExample(lesson: Lesson): Promise<void>
+  trainingExamples(): Promise<TrainingExample[]>
+  findTrainingExample(context: string, agent: string): Promise<TrainingExample | undefined>
+  /** Replaces the example of the same context and agent. */
+  saveTrainingExample(example: TrainingExample): Promise<void>
   removeTrainingExample(context: string, agent: string): Promise<void>
   removeTrainingExamplesOf(context: string): Promise<void>
-  /** What came, and which contexts were forgotten, since this was asked last, `lessons` at first; own changes may be in it. */
-  trainingExampleChanges(): Promise<{ learned: Lesson[]; forgotten: string[] }>
+  /** Changes since the last call (at first since `trainingExamples`). May include the changes of this gateway. */
+  trainingExampleChanges(): Promise<{ learned: TrainingExample[]; forgotten: string[] }>
 
-  /** 32 bytes, made with the store: seals cursors. */
+  /** 32 bytes, created with the store, for sealing cursors. */
   cursorKey(): Promise<Uint8Array>
   /**
-   * Removes what is older than its time (`priced` and `unrated` as keys, `session` as routes; routes with a claim that expired before
-   * `claims`), and the oldest of what are too many, at most `limit` of each; returns how many.
-   * Of too many decisions those of the caller, or of the anonymous address, that has the most.
+   * Removes entries older than their retention time (`priced` and `unrated` as keys, `session` as routes; claims that
+   * expired before `claims`) and the oldest entries over a maximum, at most `limit` of each kind. Decisions over the maximum
+   * are taken from the holders with the most decisions.
+   * @returns how many entries were removed
    */
   removeOld(
-    before: { routes: number; claims: number; keys: number; decisions: number; lessons: number },
+    before: { routes: number; claims: number; keys: number; decisions: number; trainingExamples: number },
     limit: number,
   ): Promise<number>
 }

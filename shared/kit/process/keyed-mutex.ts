@@ -1,4 +1,4 @@
-/** Runs one after another what shares a name: two messages to the same new context must not find two homes for it. */
+/** Runs steps that share a key one after another; steps without a common key run concurrently. */
 export class KeyedMutex {
   readonly #last = new Map<string, Promise<unknown>>()
 

@@ -1,10 +1,10 @@
 import { agents, numbersFrom, skillOf, texts } from '@parley/tools/testing/routing-list'
 import { expect, test } from 'vitest'
 import { lessonWords } from '../score/learning.ts'
-import type { Lesson } from '../score/lesson.ts'
 import { negotiate } from '../score/negotiate.ts'
 import type { Facts, Offer } from '../score/offer.ts'
 import type { NegotiationRequest, Weights } from '../score/request.ts'
+import type { TrainingExample } from '../score/training-example.ts'
 import { usualWeights } from '../score/usual.ts'
 import { AgentIndex, type Ranked, type RankOptions } from './agent-index.ts'
 
@@ -78,7 +78,7 @@ function randomWanted(next: () => number): NegotiationRequest {
   }
 }
 
-const lessonFrom = (agent: string, next: () => number): Lesson => ({
+const lessonFrom = (agent: string, next: () => number): TrainingExample => ({
   agent,
   context: `c-${Math.floor(next() * 1e9)}`,
   caller: pick(['ann', 'bob', 'eve'], next),

@@ -1,9 +1,9 @@
 import type { Knowledge } from '../score/knowledge.ts'
-import type { Lesson } from '../score/lesson.ts'
 import type { Negotiated } from '../score/negotiate.ts'
 import type { Facts, Offer } from '../score/offer.ts'
 import type { Query } from '../score/query.ts'
 import type { NegotiationRequest } from '../score/request.ts'
+import type { TrainingExample } from '../score/training-example.ts'
 import type { Excluded } from './admitted.ts'
 import { Learned, type LearnedOptions } from './learned.ts'
 import { nearnessOf } from './nearness.ts'
@@ -131,7 +131,7 @@ export class AgentIndex {
   }
 
   /** @returns lessons that no longer fit beside it: whoever stores lessons may drop them. */
-  learn(...lessons: readonly Lesson[]): Lesson[] {
+  learn(...lessons: readonly TrainingExample[]): TrainingExample[] {
     return this.#learned.learn(...lessons)
   }
 

@@ -1,7 +1,7 @@
 import { skillOf } from '@parley/tools/testing/routing-list'
 import { expect, test } from 'vitest'
 import { lessonWords } from '../score/learning.ts'
-import type { Lesson } from '../score/lesson.ts'
+import type { TrainingExample } from '../score/training-example.ts'
 import { usualWeights } from '../score/usual.ts'
 import { AgentIndex } from './agent-index.ts'
 
@@ -16,7 +16,7 @@ function theIndex(now: () => number = () => start, callersMin = 1): AgentIndex {
   return index
 }
 
-const lesson = (number: number, more: Partial<Lesson> = {}): Lesson => ({
+const lesson = (number: number, more: Partial<TrainingExample> = {}): TrainingExample => ({
   agent: '2',
   context: `c${number}`,
   caller: `caller-${number}`,
@@ -35,7 +35,7 @@ const matchOf = (index: AgentIndex) =>
 /** Enough that went well for the agent to be lifted by it. */
 const five = [1, 2, 3, 4, 5].map((number) => lesson(number))
 
-test.each<[string, Lesson[], number]>([
+test.each<[string, TrainingExample[], number]>([
   ['four contexts', five.slice(0, 4), 2],
   ['five contexts, one of them in two lessons', [...five.slice(0, 4), lesson(1)], 2],
   ['five contexts of one caller', five.map((one) => ({ ...one, caller: 'alice' })), 2],

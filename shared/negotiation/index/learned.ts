@@ -1,8 +1,8 @@
 import { lessonsMost } from '../score/evidence.ts'
 import { featureEvidence, knownBy, lessonRarity, lookOf, pastEvidence, taughtBy } from '../score/learning.ts'
-import type { Lesson } from '../score/lesson.ts'
 import type { Unit } from '../score/profile.ts'
 import type { Query } from '../score/query.ts'
+import type { TrainingExample } from '../score/training-example.ts'
 import { likeness, type Meaning, weightedMeaning } from '../words/meaning.ts'
 import { isStopWord } from '../words/split.ts'
 import { LessonPosting, larger } from './lesson-posting.ts'
@@ -79,8 +79,8 @@ export class Learned {
   }
 
   /** @returns lessons that no longer fit beside it, of whoever gave the most: whoever stores lessons may drop them. */
-  learn(...lessons: readonly Lesson[]): Lesson[] {
-    const dropped: Lesson[] = []
+  learn(...lessons: readonly TrainingExample[]): TrainingExample[] {
+    const dropped: TrainingExample[] = []
     const touched = new Set<string>()
     for (const lesson of lessons) {
       touched.add(lesson.agent)
@@ -276,7 +276,7 @@ export class Learned {
     pupil.readAt = this.#weight
   }
 
-  #keep(lesson: Lesson): Lesson[] {
+  #keep(lesson: TrainingExample): TrainingExample[] {
     const { agent, context } = lesson
     const pupil = this.#pupils.get(agent) ?? this.#enrol(agent)
     const words = Object.fromEntries(Object.entries(lesson.words).slice(0, featuresPerLessonMax))
@@ -284,7 +284,7 @@ export class Learned {
     pupil.lessons.set(context, { ...lesson, words })
     const agents = this.#agentsOf.get(context) ?? new Set()
     this.#agentsOf.set(context, agents.add(agent))
-    const dropped: Lesson[] = []
+    const dropped: TrainingExample[] = []
     while (pupil.lessons.size > this.#perAgentMax) {
       const old = dropOldestOfMost(pupil.lessons)
       this.#unlink(old.context, agent)
@@ -339,7 +339,7 @@ export class Learned {
   }
 
   /** Whether there is enough that went well for the agent to be lifted by it. */
-  #lifts(lessons: readonly Lesson[]): boolean {
+  #lifts(lessons: readonly TrainingExample[]): boolean {
     const good = lessons.filter(({ outcome }) => outcome > 0)
     return good.length >= contextsMin && new Set(good.map(({ caller }) => caller)).size >= this.#callersMin
   }

@@ -1,6 +1,6 @@
 import type { Taught } from '../score/learning.ts'
-import type { Lesson } from '../score/lesson.ts'
 import type { Unit } from '../score/profile.ts'
+import type { TrainingExample } from '../score/training-example.ts'
 import type { Meaning } from '../words/meaning.ts'
 
 /** An agent with lessons. */
@@ -9,7 +9,7 @@ export interface Pupil {
   /** Its place in what is summed up for a text. */
   number: number
   /** By context: a later lesson of the same context takes the place of the earlier. */
-  lessons: Map<string, Lesson>
+  lessons: Map<string, TrainingExample>
   /** The agent as a whole by its own words, where it is known. */
   own: Unit | undefined
   /** Enough went well, for enough callers, that its lessons speak for it. Until then they only speak against it. */
@@ -38,7 +38,7 @@ export const newPupil = (agent: string, number: number, own: Unit | undefined): 
 })
 
 /** Takes out the oldest lesson of the caller who gave the most: nobody pushes out what others taught. */
-export function dropOldestOfMost(lessons: Map<string, Lesson>): Lesson {
+export function dropOldestOfMost(lessons: Map<string, TrainingExample>): TrainingExample {
   const counts = new Map<string, number>()
   for (const { caller } of lessons.values()) counts.set(caller, (counts.get(caller) ?? 0) + 1)
   const most = Math.max(...counts.values())

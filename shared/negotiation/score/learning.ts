@@ -1,6 +1,6 @@
-import type { Lesson } from './lesson.ts'
 import type { Unit } from './profile.ts'
 import { type Query, readQuery } from './query.ts'
+import type { TrainingExample } from './training-example.ts'
 
 /** What is kept of a text that an agent worked on: its stems and pairs of them, sorted, so that no text can be read from it. */
 export function lessonWords(text: string): Record<string, number> {
@@ -26,7 +26,7 @@ export const halfLifeMs = 90 * 24 * 3600 * 1000
  * Adds up lessons about one agent as of `now`; pure.
  * @param own the agent as a whole by its own words, where it is known
  */
-export function taughtBy(lessons: readonly Lesson[], now: number, own?: Unit): Taught {
+export function taughtBy(lessons: readonly TrainingExample[], now: number, own?: Unit): Taught {
   const ofCaller = new Map<string, number>()
   for (const lesson of lessons) {
     ofCaller.set(lesson.caller, (ofCaller.get(lesson.caller) ?? 0) + weightOf(lesson, now))
@@ -105,7 +105,7 @@ export const knownBy = (weight: number): number => weight / (weight + halfKnown)
 /** How much a word tells lessons apart, 0 for one that is in all of them. */
 export const lessonRarity = (share: number): number => Math.max(0, -Math.log(share))
 
-function weightOf({ at, outcome }: Lesson, now: number): number {
+function weightOf({ at, outcome }: TrainingExample, now: number): number {
   return Math.min(1, Math.abs(outcome)) * 2 ** (-Math.max(0, now - at) / halfLifeMs)
 }
 

@@ -11,12 +11,12 @@ interface Old {
   at: number
 }
 
-/** Of more, the oldest go. */
-const most = { lessons: 100_000 }
-/** What was forgotten stays as a mark, so that every gateway hears of it. */
-const marksForMs = 10 * 60_000
+/** Over this number the oldest are removed. */
+const trainingExamplesMax = 100_000
+/** Removed examples remain as tombstones for this time, so that every gateway sees the removal. */
+const tombstonesForMs = 10 * 60_000
 
-/** As `RoutingStore.removeOld`; several gateways may do it at once. */
+/** Implements `RoutingStore.removeOld`. Several gateways may run it concurrently. */
 export async function removeOldRouting(
   database: GatewayMongodb,
   { before, bounds }: { before: Parameters<RoutingStore['removeOld']>[0]; bounds: DecisionBounds },
@@ -26,7 +26,7 @@ export async function removeOldRouting(
   const decisions = database.collection<DecisionDocument>('decisions')
   const lessons = database.collection<TrainingExampleDocument>('lessons')
   const agents = database.collection<RouteAgentDocument>('route_agents')
-  const forgotten = { body: { $exists: false }, at: { $lt: Date.now() - marksForMs } }
+  const forgotten = { body: { $exists: false }, at: { $lt: Date.now() - tombstonesForMs } }
   const counts = [
     await remove(routes, { kind: 'task', at: { $lt: before.routes } }, limit),
     await remove(routes, { kind: 'context', at: { $lt: before.routes } }, limit),
@@ -38,9 +38,9 @@ export async function removeOldRouting(
     await remove(decisions, { at: { $lt: before.decisions } }, limit),
     await removeSurplus(decisions, false, bounds.callers, limit),
     await removeSurplus(decisions, true, bounds.anonymous, limit),
-    await remove(lessons, { at: { $lt: before.lessons } }, limit),
+    await remove(lessons, { at: { $lt: before.trainingExamples } }, limit),
     await remove(lessons, forgotten, limit),
-    await removeBeyond(lessons, most.lessons, limit),
+    await removeBeyond(lessons, trainingExamplesMax, limit),
     await remove(agents, { at: { $lt: before.routes } }, limit),
   ]
   return counts.reduce((sum, count) => sum + count, 0)
@@ -76,7 +76,7 @@ async function removeBeyond<T extends Old>(all: Collection<T>, keep: number, lim
   return tooMany <= 0 ? 0 : remove(all, {} as Filter<T>, Math.min(tooMany, limit))
 }
 
-/** Of too many those of the holders that have the most. */
+/** Removes records over the maximum from the holders with the most. */
 async function removeSurplus(
   decisions: Collection<DecisionDocument>,
   anonymous: boolean,

@@ -33,13 +33,13 @@ describe.skipIf(!hasMongodb)('on a MongoDB-compatible server (needs mongod)', ()
   test('what one gateway learned and forgot, another hears once', async () => {
     const url = server.newUrl()
     const [one, other] = [await open(url), await open(url)]
-    const lesson = { agent: 'sky', context: 'k', caller: 'who', at: Date.now(), outcome: 1, words: { a: 1 } }
-    await one.saveTrainingExample(lesson)
-    expect(await other.lessons()).toEqual([lesson])
+    const example = { agent: 'sky', context: 'k', caller: 'who', at: Date.now(), outcome: 1, words: { a: 1 } }
+    await one.saveTrainingExample(example)
+    expect(await other.trainingExamples()).toEqual([example])
     expect(await other.trainingExampleChanges()).toEqual({ learned: [], forgotten: [] })
-    await one.saveTrainingExample({ ...lesson, context: 'l' })
+    await one.saveTrainingExample({ ...example, context: 'l' })
     await one.removeTrainingExamplesOf('k')
-    const heard = { learned: [{ ...lesson, context: 'l' }], forgotten: ['k'] }
+    const heard = { learned: [{ ...example, context: 'l' }], forgotten: ['k'] }
     expect(await other.trainingExampleChanges()).toEqual(heard)
     expect(await other.trainingExampleChanges()).toEqual({ learned: [], forgotten: [] })
   })

@@ -38,7 +38,7 @@ export interface RouteDocument {
   context?: string
   at: number
   placing?: string
-  /** Its words wait for the end of the task. */
+  /** The route still has words. */
   waits?: true
   claim_until?: number
   claim_verified_until?: number
@@ -58,7 +58,7 @@ export interface DecisionDocument {
   _id: string
   agent_id: string
   at: number
-  /** Absent in documents of earlier versions, as `holder`: they go by their age. */
+  /** Absent, like `holder`, in documents of earlier versions: these are removed by age only. */
   anonymous?: boolean
   holder?: string
   body: string
@@ -73,8 +73,8 @@ interface SettingDocument {
 const scope = { agent_id: gatewayScope }
 
 /**
- * The routing in the database that all gateways share. A task's route also tells where its context lives, should the process
- * die before that one is written.
+ * The routing store of gateways that share a MongoDB database. The route of a task also yields the agent of its context, in
+ * case the process crashed before the route of the context was written.
  */
 export function mongodbRoutingStore(
   database: GatewayMongodb,
@@ -84,7 +84,7 @@ export function mongodbRoutingStore(
     shared: true,
     ...database.guard(
       { ...routesOf(database), ...decisionsOf(database, bounds), ...mongodbTrainingExamples(database) },
-      new Set(['lessons', 'removeOld', 'removeContext']),
+      new Set(['trainingExamples', 'removeOld', 'removeContext']),
     ),
   }
 }
@@ -165,7 +165,7 @@ async function findRoute(
   return { owner, kind, id, agent, at, ...(claim && { claim }) }
 }
 
-/** In their order: what a crash leaves out is the later ones. */
+/** In order: a crash loses the later routes only. */
 async function writeRoutes(routes: Collection<RouteDocument>, all: readonly Route[]): Promise<void> {
   for (const route of all) if (route.claim !== undefined) await writeClaim(routes, route)
   await writeOwn(
@@ -174,7 +174,7 @@ async function writeRoutes(routes: Collection<RouteDocument>, all: readonly Rout
   )
 }
 
-/** Inserts the route or replaces one to the same agent: a route to another agent is a duplicate of `_id`, and stays. */
+/** Inserts the route or replaces a route to the same agent. A route to another agent causes a duplicate `_id` and is kept. */
 async function writeClaim(routes: Collection<RouteDocument>, route: Route): Promise<void> {
   const replacement = routeDocument(route)
   const { _id, agent } = replacement
@@ -185,7 +185,7 @@ async function writeClaim(routes: Collection<RouteDocument>, route: Route): Prom
     } catch (error) {
       if (!isDuplicate(error)) throw error
       const there = await routes.findOne({ _id, ...scope })
-      // Written or removed at the same moment: again.
+      // Written or removed concurrently: try again.
       return there === null || there.agent === agent ? undefined : true
     }
   })
@@ -204,7 +204,7 @@ async function writeOwn(routes: Collection<RouteDocument>, all: readonly Route[]
       await routes.bulkWrite(writes, { ordered: true })
       return true
     } catch (error) {
-      // Two wrote one for the first time at once: the second writes over it.
+      // Two first writes of one route were concurrent: the retry replaces it.
       if (isDuplicate(error)) return undefined
       throw error
     }
@@ -235,15 +235,15 @@ function decisionsOf(database: GatewayMongodb, bounds: DecisionBounds) {
     },
     findDecision: async (id: string): Promise<DecisionRecord | undefined> => {
       const found = await decisions.findOne({ _id: idOfDecision(id), ...scope })
-      return found === null ? undefined : (JSON.parse(found.body) as DecisionRecord)
+      return found === null ? undefined : JSON.parse(found.body)
     },
-    /** Made by whoever is first, so that a cursor of one gateway is read by all. */
+    /** The first gateway creates the key; all gateways can read each other's cursors. */
     cursorKey: async (): Promise<Uint8Array> => {
       const ours = { _id: `${gatewayScope}/cursor_key`, ...scope }
       const made = new Binary(randomBytes(32))
       if (await insertUnlessThere(settings, { ...ours, key: made })) return made.buffer
       const key = (await settings.findOne(ours))?.key
-      if (key === undefined) throw new Error('The key of cursors is missing in the store')
+      if (key === undefined) throw new Error('The cursor key is missing in the store')
       return key.buffer
     },
     removeOld: (before: Parameters<RoutingStore['removeOld']>[0], limit: number) =>
@@ -285,6 +285,6 @@ function routeIn({
   claim_until: until,
   claim_verified_until: verifiedUntil = 0,
 }: RouteDocument): Route {
-  const route = JSON.parse(body) as Route
+  const route: Route = JSON.parse(body)
   return until === undefined ? route : { ...route, claim: { until, verifiedUntil } }
 }

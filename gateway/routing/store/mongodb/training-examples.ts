@@ -2,7 +2,7 @@ import { hashOf, keyText } from '@parley/kit/database/keys'
 import { isDuplicate } from '@parley/kit/database/mongodb/database'
 import type { Index } from '@parley/kit/database/mongodb/schema'
 import { untilDone } from '@parley/kit/database/retry'
-import type { Lesson } from '@parley/negotiation/score/lesson'
+import type { TrainingExample } from '@parley/negotiation/score/training-example'
 import { Changes, type Changing, changed } from '../../../store/mongodb/changes.ts'
 import { type GatewayMongodb, gatewayScope } from '../../../store/mongodb/database.ts'
 
@@ -17,13 +17,13 @@ export const trainingExampleIndexes: Record<string, Index[]> = {
 export interface TrainingExampleDocument extends Changing {
   context: string
   at: number
-  /** Absent: it is forgotten, which the other gateways shall hear. */
+  /** Absent in a tombstone, which tells other gateways about the removal. */
   body?: string
 }
 
 const scope = { agent_id: gatewayScope }
 
-/** What finished tasks taught, at any of the gateways. */
+/** The training examples of all gateways. */
 export function mongodbTrainingExamples(database: GatewayMongodb) {
   const all = database.collection<TrainingExampleDocument>('lessons')
   const changes = new Changes<TrainingExampleDocument>(all)
@@ -34,24 +34,29 @@ export function mongodbTrainingExamples(database: GatewayMongodb) {
     await all.updateMany({ ...there, ...filter }, mark)
   }
   return {
-    lessons: async (): Promise<Lesson[]> => {
+    trainingExamples: async (): Promise<TrainingExample[]> => {
       const found = await all.find(there).sort({ at: 1 }).toArray()
       changes.saw(found)
-      return found.flatMap(lessonIn)
+      return found.flatMap(exampleIn)
     },
     trainingExampleChanges: async () => {
       const found = await changes.next()
       const forgotten = found.filter(({ body }) => body === undefined)
-      return { learned: found.flatMap(lessonIn), forgotten: forgotten.map(({ context }) => context) }
+      return { learned: found.flatMap(exampleIn), forgotten: forgotten.map(({ context }) => context) }
     },
-    findTrainingExample: async (context: string, agent: string): Promise<Lesson | undefined> => {
+    findTrainingExample: async (context: string, agent: string): Promise<TrainingExample | undefined> => {
       const found = await all.findOne({ ...there, _id: idOf(context, agent) })
-      return found === null ? undefined : lessonIn(found)[0]
+      return found === null ? undefined : exampleIn(found)[0]
     },
-    saveTrainingExample: async (lesson: Lesson): Promise<void> => {
+    saveTrainingExample: async (example: TrainingExample): Promise<void> => {
       const { stamp, at } = changed()
-      const fields = { context: keyText(lesson.context), at: lesson.at, body: JSON.stringify(lesson), stamp }
-      const key = { _id: idOf(lesson.context, lesson.agent), ...scope }
+      const fields = {
+        context: keyText(example.context),
+        at: example.at,
+        body: JSON.stringify(example),
+        stamp,
+      }
+      const key = { _id: idOf(example.context, example.agent), ...scope }
       await untilDone(async () => {
         try {
           await all.updateOne(key, { $set: fields, $currentDate: at }, { upsert: true })
@@ -62,7 +67,7 @@ export function mongodbTrainingExamples(database: GatewayMongodb) {
         }
       })
     },
-    /** It no longer fits beside the others, as every gateway finds by itself: nobody need be told. */
+    /** Without a tombstone: every gateway drops examples over the limit per agent itself. */
     removeTrainingExample: async (context: string, agent: string): Promise<void> =>
       void (await all.deleteOne({ _id: idOf(context, agent), ...scope })),
     removeTrainingExamplesOf: (context: string): Promise<void> => forget({ context: keyText(context) }),
@@ -71,5 +76,8 @@ export function mongodbTrainingExamples(database: GatewayMongodb) {
 
 const idOf = (context: string, agent: string) => `${gatewayScope}/${hashOf(context, agent)}`
 
-const lessonIn = ({ body }: TrainingExampleDocument): Lesson[] =>
-  body === undefined ? [] : [JSON.parse(body) as Lesson]
+function exampleIn({ body }: TrainingExampleDocument): TrainingExample[] {
+  if (body === undefined) return []
+  const example: TrainingExample = JSON.parse(body)
+  return [example]
+}

@@ -1,5 +1,5 @@
 import type { SqliteDatabase } from '@parley/kit/database/sqlite/database'
-import type { Lesson } from '@parley/negotiation/score/lesson'
+import type { TrainingExample } from '@parley/negotiation/score/training-example'
 import type { JsonObject } from '@parley/wire/model/task'
 import {
   type DecisionBounds,
@@ -10,7 +10,7 @@ import {
 } from '../decision-quotas.ts'
 import type { DecisionRecord, Route, RouteKind, RoutingStore } from '../routing-store.ts'
 
-/** Steps of the schema; added, never changed. */
+/** Schema migrations, append only. */
 export const routingMigrations: readonly [string, string, string] = [
   `CREATE TABLE routes (
      owner TEXT NOT NULL,
@@ -77,7 +77,7 @@ const sql = {
   saveDecision: `INSERT INTO decisions (id, owner, holder, at, body) VALUES (?, ?, ?, ?, ?)
     ON CONFLICT (id) DO UPDATE SET body = excluded.body`,
   findDecision: 'SELECT owner, holder, at, body FROM decisions WHERE id = ?',
-  lessons: 'SELECT body FROM lessons ORDER BY at',
+  trainingExamples: 'SELECT body FROM lessons ORDER BY at',
   findTrainingExample: 'SELECT body FROM lessons WHERE context = ? AND agent = ?',
   saveTrainingExample: `INSERT INTO lessons (context, agent, at, body) VALUES (?, ?, ?, ?)
     ON CONFLICT (context, agent) DO UPDATE SET at = excluded.at, body = excluded.body`,
@@ -86,12 +86,12 @@ const sql = {
   key: 'SELECT key FROM routing_key',
 }
 
-/** Of more, the oldest go. */
-const most = { lessons: 100_000 }
+/** Over this number the oldest are removed. */
+const trainingExamplesMax = 100_000
 
 type Row = Record<string, unknown>
 
-/** The routing in an opened database that has `routingMigrations`. */
+/** The routing store in an open database with `routingMigrations` applied. */
 export class SqliteRoutingStore implements RoutingStore {
   readonly shared = false
   readonly #database: SqliteDatabase
@@ -128,12 +128,12 @@ export class SqliteRoutingStore implements RoutingStore {
     const { owner, kind, id, agent, at } = route
     const row = await this.#database.write(() => {
       this.#database.statement(sql.claim).run(owner, kind, id, agent, at)
-      return this.#database.statement(sql.find).get(owner, kind, id) as Row
+      return this.#database.statement(sql.find).get(owner, kind, id)
     })
     return routeOf({ ...row, owner, kind, id })
   }
 
-  /** `placing` is not kept: nobody else writes here. */
+  /** `placing` is not stored: no other gateway uses this database. */
   async exchange({ owner, kind, id, agent }: Route, after: Route | undefined): Promise<boolean> {
     const same = [owner, kind, id, agent]
     return this.#database.write(() => {
@@ -164,19 +164,19 @@ export class SqliteRoutingStore implements RoutingStore {
   async waiting(agent: string, taskIds: readonly string[]): Promise<Route[]> {
     return this.#database.read(() => {
       const ask = this.#database.statement(sql.waiting)
-      return taskIds.flatMap((id) => (ask.all(id, agent) as Row[]).map(routeOf))
+      return taskIds.flatMap((id) => ask.all(id, agent).map(routeOf))
     })
   }
 
   async takeWords(owner: string, taskId: string): Promise<Record<string, number> | undefined> {
     return this.#database.write(() => {
-      const row = this.#database.statement(sql.find).get(owner, 'task', taskId) as Row | undefined
+      const row = this.#database.statement(sql.find).get(owner, 'task', taskId)
       this.#database.statement(sql.takeWords).run(owner, taskId)
       return row && routeOf({ ...row, owner, kind: 'task', id: taskId }).words
     })
   }
 
-  /** The text is made when it is written: not before the answer that the record is about. */
+  /** Serializes the record when it is written, which is after the response that it describes. */
   async saveDecision(record: DecisionRecord, soon = false): Promise<void> {
     const { id, owner, holder = '', at, body } = record
     const save = () =>
@@ -189,23 +189,29 @@ export class SqliteRoutingStore implements RoutingStore {
   async findDecision(id: string): Promise<DecisionRecord | undefined> {
     const row = await this.#get(sql.findDecision, id)
     if (row === undefined) return undefined
-    const body = JSON.parse(row['body'] as string) as JsonObject
+    const body = JSON.parse(String(row['body']))
     const { owner, holder } = row
     const whose = typeof owner === 'string' ? { owner } : holder !== '' && { holder: holder as string }
     return { id, at: row['at'] as number, body, ...whose }
   }
 
-  async lessons(): Promise<Lesson[]> {
-    return (await this.#all(sql.lessons)).map(lessonOf)
+  async trainingExamples(): Promise<TrainingExample[]> {
+    return (await this.#all(sql.trainingExamples)).map(exampleOf)
   }
 
-  async findTrainingExample(context: string, agent: string): Promise<Lesson | undefined> {
+  async findTrainingExample(context: string, agent: string): Promise<TrainingExample | undefined> {
     const row = await this.#get(sql.findTrainingExample, context, agent)
-    return row && lessonOf(row)
+    return row && exampleOf(row)
   }
 
-  async saveTrainingExample(lesson: Lesson): Promise<void> {
-    await this.#run(sql.saveTrainingExample, lesson.context, lesson.agent, lesson.at, JSON.stringify(lesson))
+  async saveTrainingExample(example: TrainingExample): Promise<void> {
+    await this.#run(
+      sql.saveTrainingExample,
+      example.context,
+      example.agent,
+      example.at,
+      JSON.stringify(example),
+    )
   }
 
   async removeTrainingExample(context: string, agent: string): Promise<void> {
@@ -216,7 +222,7 @@ export class SqliteRoutingStore implements RoutingStore {
     await this.#run(sql.removeTrainingExamplesOf, context)
   }
 
-  /** There are none. */
+  /** No other gateway uses this database. */
   async trainingExampleChanges() {
     return { learned: [], forgotten: [] }
   }
@@ -233,9 +239,8 @@ export class SqliteRoutingStore implements RoutingStore {
         (SELECT owner, kind, id FROM routes WHERE kind = ? AND at < ? LIMIT ?)`
       const expired = `DELETE FROM routes WHERE (owner, kind, id) IN
         (SELECT owner, kind, id FROM routes INDEXED BY routes_claims WHERE claim_until < ? LIMIT ?)`
-      const beyond = (table: keyof typeof most, column: string) =>
-        `DELETE FROM ${table} WHERE (${column}) IN (SELECT ${column} FROM ${table}
-         WHERE at < max(?, coalesce((SELECT at FROM ${table} ORDER BY at DESC LIMIT 1 OFFSET ${most[table]}), 0)) LIMIT ?)`
+      const examples = `DELETE FROM lessons WHERE (context, agent) IN (SELECT context, agent FROM lessons
+         WHERE at < max(?, coalesce((SELECT at FROM lessons ORDER BY at DESC LIMIT 1 OFFSET ${trainingExamplesMax}), 0)) LIMIT ?)`
       return (
         run(old, 'task', before.routes, limit) +
         run(old, 'context', before.routes, limit) +
@@ -251,18 +256,18 @@ export class SqliteRoutingStore implements RoutingStore {
         ) +
         removeSurplus(this.#database, 'owner IS NOT NULL', this.#bounds.callers, limit) +
         removeSurplus(this.#database, 'owner IS NULL', this.#bounds.anonymous, limit) +
-        run(beyond('lessons', 'context, agent'), before.lessons, limit) +
+        run(examples, before.trainingExamples, limit) +
         run('DELETE FROM route_agents WHERE at < ?', before.routes)
       )
     })
   }
 
   #get(text: string, ...values: (string | number)[]): Promise<Row | undefined> {
-    return this.#database.read(() => this.#database.statement(text).get(...values) as Row | undefined)
+    return this.#database.read(() => this.#database.statement(text).get(...values))
   }
 
   #all(text: string, ...values: (string | number)[]): Promise<Row[]> {
-    return this.#database.read(() => this.#database.statement(text).all(...values) as Row[])
+    return this.#database.read(() => this.#database.statement(text).all(...values))
   }
 
   async #run(text: string, ...values: (string | number | null)[]): Promise<void> {
@@ -270,7 +275,7 @@ export class SqliteRoutingStore implements RoutingStore {
   }
 }
 
-/** Within a write. */
+/** Must run inside a write transaction. */
 function removeSurplus(
   database: SqliteDatabase,
   kind: 'owner IS NULL' | 'owner IS NOT NULL',
@@ -278,10 +283,13 @@ function removeSurplus(
   limit: number,
 ): number {
   const all = `FROM decisions WHERE ${kind}`
-  const { total } = database.statement(`SELECT count(*) AS total ${all}`).get() as { total: number }
+  const total = Number(database.statement(`SELECT count(*) AS total ${all}`).get()?.['total'])
   if (total <= keep) return 0
   const ofHolders = `SELECT holder, count(*) AS count ${all} GROUP BY holder ORDER BY count DESC, min(at) LIMIT ?`
-  const counts = database.statement(ofHolders).all(holdersMax) as unknown as HolderCount[]
+  const counts = database
+    .statement(ofHolders)
+    .all(holdersMax)
+    .map(({ holder, count }): HolderCount => ({ holder: String(holder), count: Number(count) }))
   const oldest = database.statement(
     `DELETE FROM decisions WHERE id IN (SELECT id ${all} AND holder = ? ORDER BY at LIMIT ?)`,
   )
@@ -296,8 +304,8 @@ export function routeOf(row: Row): Route {
   const route = { owner, kind, id, agent, at } as Route
   if (typeof until === 'number') route.claim = { until, verifiedUntil: Number(claim_verified_until ?? 0) }
   if (typeof context === 'string') route.context = context
-  if (typeof words === 'string') route.words = JSON.parse(words) as Record<string, number>
+  if (typeof words === 'string') route.words = JSON.parse(words)
   return route
 }
 
-const lessonOf = (row: Row): Lesson => JSON.parse(row['body'] as string) as Lesson
+const exampleOf = (row: Row): TrainingExample => JSON.parse(String(row['body']))

@@ -2,7 +2,7 @@
  * What one context taught about one agent: the counted words of its messages, never their text or order, and how it went.
  * It is what the gateway stores; a context that is cleared takes its lessons with it.
  */
-export interface Lesson {
+export interface TrainingExample {
   /** Id of the agent that did the work. */
   agent: string
   /** Key of the context; lessons of one (context, agent) are one record, replaced as the context goes on. */
