@@ -1,7 +1,7 @@
 import { requireScope } from '@parley/kit/auth/authenticate'
 import { type Caller, mayUse, type Scope } from '@parley/kit/auth/caller'
 import { audienceHeader } from '@parley/kit/did/signature'
-import { requireJson } from '@parley/kit/http/require-json'
+import { requireJson } from '@parley/kit/http/request-body'
 import { parseParams } from '@parley/wire/codecs/parley/params'
 import { leavingIn, lookAlikesOut, registrationIn } from '@parley/wire/codecs/parley/registry'
 import { ParleyError } from '@parley/wire/errors'

@@ -1,5 +1,5 @@
 import { auditError, isDecision } from '@parley/kit/http/audit-routes'
-import { requireJson } from '@parley/kit/http/require-json'
+import { requireJson } from '@parley/kit/http/request-body'
 import type { CallProgress } from '@parley/kit/http/rpc-call'
 import { requestLog } from '@parley/kit/http/server'
 import { Audit } from '@parley/kit/process/audit'

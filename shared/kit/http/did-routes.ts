@@ -5,10 +5,9 @@ import type { FastifyInstance } from 'fastify'
 import { z } from 'zod'
 import { isDid } from '../did/did.ts'
 import { didDocumentType } from '../did/document.ts'
-import { requireJson } from './require-json.ts'
+import { bodyOf, requireJson } from './request-body.ts'
 
 const asked = z.object({ did: z.string().refine(isDid, 'must be a DID') })
-const noBytes = Buffer.alloc(0)
 
 /** The document of a DID; undefined where it is not known here. */
 export type ResolveDid = (did: string) => object | undefined | Promise<object | undefined>
@@ -28,7 +27,7 @@ export function addDidRoutes(app: FastifyInstance, resolve: ResolveDid): void {
   })
   app.post('/did/resolve', async (request, reply) => {
     requireJson(request)
-    const document = await answer(parseJson((request.body as Buffer | undefined) ?? noBytes))
+    const document = await answer(parseJson(bodyOf(request)))
     return reply.type(didDocumentType).send(document)
   })
 }

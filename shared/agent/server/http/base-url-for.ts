@@ -1,8 +1,8 @@
 import type { FastifyRequest } from 'fastify'
 
 /**
- * Where the caller reaches this agent: behind a trusted gateway, the agent's address there (`/agents/<slug>`), or the
- * gateway itself (`/`) for a call that named no agent.
+ * The URL at which the caller reached this agent. Behind a trusted gateway, the address of the agent there (`/agents/<slug>`), or
+ * the address of the gateway for a call that named no agent.
  */
 export function baseUrlFor(request: FastifyRequest, baseUrl: string): string {
   const prefix = request.headers['x-forwarded-prefix']

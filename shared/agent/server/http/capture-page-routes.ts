@@ -7,6 +7,7 @@ import { type PresentedPayment, readPayload } from '@parley/engine/payments/x402
 import { newWalletKey, signPayment } from '@parley/engine/payments/x402/wallet'
 import { requirementsOf } from '@parley/engine/payments/x402/x402'
 import type { PaymentRecord } from '@parley/engine/store/payment-store'
+import { bodyOf } from '@parley/kit/http/request-body'
 import { ParleyError } from '@parley/wire/errors'
 import { parseJson } from '@parley/wire/jsonrpc/parse-json'
 import type { FastifyInstance, FastifyReply } from 'fastify'
@@ -25,15 +26,15 @@ interface Route {
 
 const formMaxBytes = 64 * 1024
 
-/** What a person who pays needs, beside what programs ask. */
+/** Routes for people who pay, in addition to the routes for programs. */
 export function addPayerRoutes(app: FastifyInstance, routes: PayerRoutes): void {
   addCapturePageRoutes(app, routes)
   addTestWalletRoute(app, routes)
 }
 
 /**
- * `capture_url`: the page where a person pays a session (spec/payments.md#capture-page). Public: whoever knows the
- * address may see and pay it. Everything works without script, but for wallets of the browser.
+ * `capture_url`: the page where a person pays a session (spec/payments.md#capture-page). Public: the URL is the credential.
+ * Everything except browser wallets works without scripts.
  */
 function addCapturePageRoutes(app: FastifyInstance, { payments, agent }: PayerRoutes): void {
   app.get<Route>('/pay/:token', async (request, reply) => {
@@ -54,15 +55,15 @@ function addCapturePageRoutes(app: FastifyInstance, { payments, agent }: PayerRo
     const { token } = request.params
     const session = await find(payments, token)
     if (session === undefined) return answer(reply.code(404), capturePage(unknownSession))
-    const form = new URLSearchParams((request.body as Buffer | undefined)?.toString('utf8') ?? '')
+    const form = new URLSearchParams(bodyOf(request).toString('utf8'))
     const refused = await pay(payments, session, form)
-    // Relative, for the address of this agent has a prefix behind a gateway.
+    // Relative, because the address of this agent has a prefix behind a gateway.
     const back = `../${token}${refused === undefined ? '' : `?refused=${refused}`}`
     return reply.code(303).header('location', back).header('cache-control', 'no-store').send()
   })
 }
 
-/** The code of the refusal, if it is refused. */
+/** Returns the code of the refusal if the payment is refused. */
 async function pay(
   payments: Payments,
   session: PaymentRecord,

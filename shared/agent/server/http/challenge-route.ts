@@ -1,6 +1,6 @@
 import { answerChallenge, challengePath } from '@parley/kit/did/challenge'
 import type { KeyPair } from '@parley/kit/did/keys'
-import { requireJson } from '@parley/kit/http/require-json'
+import { bodyOf, requireJson } from '@parley/kit/http/request-body'
 import { parseParams } from '@parley/wire/codecs/parley/params'
 import { ParleyError } from '@parley/wire/errors'
 import { parseJson } from '@parley/wire/jsonrpc/parse-json'
@@ -14,31 +14,32 @@ const challenge = z.object({
   url: address,
 })
 
-interface Challenged {
+interface ChallengeOptions {
   did: string
-  /** The key of now. */
+  /** The current key. */
   key: KeyPair
   /** Addresses of this agent. */
   addresses: () => readonly string[]
 }
 
 /**
- * `POST /did/challenge {nonce, gateway, url}`: proves to a gateway that this agent has the key of its DID. Public; it
- * signs for its own addresses alone, so that nobody can hand its answer on as that of another.
+ * `POST /did/challenge {nonce, gateway, url}`: proves to a gateway that this agent has the key of its DID
+ * (spec/gateway-registry.md#registration). Public. The agent signs only for its own addresses, so that its answer cannot be
+ * presented as the answer of another agent.
  */
-export function addChallengeRoute(app: FastifyInstance, { did, key, addresses }: Challenged): void {
+export function addChallengeRoute(app: FastifyInstance, { did, key, addresses }: ChallengeOptions): void {
   app.post(challengePath, async (request) => {
     requireJson(request)
-    const asked = parseParams(challenge, parseJson((request.body as Buffer | undefined) ?? Buffer.alloc(0)))
-    if (!addresses().map(normal).includes(normal(asked.url))) {
+    const body = parseParams(challenge, parseJson(bodyOf(request)))
+    if (!addresses().map(normal).includes(normal(body.url))) {
       const issues = [{ path: 'url', message: 'is not an address of this agent' }]
       throw new ParleyError('InvalidParams', { data: { issues } })
     }
-    return answerChallenge(asked, did, key)
+    return answerChallenge(body, did, key)
   })
 }
 
-/** Case of the host and a slash at the end make no other address. */
+/** Ignores the case of the host and a trailing slash. */
 function normal(url: string): string {
   return (URL.parse(url)?.href ?? url).replace(/\/+$/, '')
 }

@@ -6,15 +6,18 @@ import type { FastifyInstance } from 'fastify'
 import type { Agent, Skill } from '../../author/agent.ts'
 import { agentCard, documentationPath, type PriceDisplay } from '../methods/agent-card.ts'
 
-interface Discovered {
+interface DiscoveryOptions {
   agent: Agent
   did: string
   baseUrl: () => string
   prices?: PriceDisplay | undefined
 }
 
-/** Card, skills and their documentation; public (spec/discovery.md#skills). */
-export function addDiscoveryRoutes(app: FastifyInstance, { agent, did, baseUrl, prices }: Discovered): void {
+/** The card, the skills and their documentation (spec/discovery.md#skills). Public. */
+export function addDiscoveryRoutes(
+  app: FastifyInstance,
+  { agent, did, baseUrl, prices }: DiscoveryOptions,
+): void {
   for (const path of cardPaths())
     app.get(path, (request, reply) => {
       const codec = dialectOf({ path, headers: request.headers })

@@ -28,13 +28,13 @@ type ById = { Params: { id: string } }
 interface LedgerRoutes {
   payments: Payments
   authenticator: Authenticator
-  /** Clients of the agent itself. */
+  /** OAuth clients of this agent. */
   ownClients: readonly string[]
 }
 
 /**
- * The ledger: what is owed back, and what only a person can decide. For operators (`agent:admin`), and for the author of an
- * agent that runs elsewhere, who has its OAuth client and no rights of an operator.
+ * The ledger (spec/payments.md#refunds): payments to refund, and settlements that only an operator can decide. For operators
+ * (`agent:admin`), and for the agent's own OAuth client, which an author without operator rights has.
  */
 export function addLedgerRoutes(
   app: FastifyInstance,
@@ -43,31 +43,31 @@ export function addLedgerRoutes(
   const allow = (request: FastifyRequest, scope: 'agent:read' | 'agent:write') =>
     callerOf(authenticator, request, ({ id }) => (ownClients.includes(id) ? scope : 'agent:admin'))
   const { ledger } = payments
-  const found = async (id: string) => {
+  const requirePayment = async (id: string) => {
     const payment = await ledger.store.loadPayment(id)
     if (payment === undefined)
       throw new ParleyError('NotFound', { message: 'Payment not found', data: { reason: 'payment' } })
     return payment
   }
-  app.get('/payments', async (request, reply) => {
+  app.get<{ Querystring: { state?: string } }>('/payments', async (request, reply) => {
     await allow(request, 'agent:read')
     const page = await ledger.store.listByState(parseParams(listQuery, request.query))
     const byState = await ledger.store.countPaymentsByState()
     const counts = Object.fromEntries(
-      Object.entries(byState).map(([state, count]) => [stateOut(state as PaymentState), count]),
+      Object.entries(byState).map(([state, count]) => [stateOut(state), count]),
     )
-    const { state } = request.query as { state?: string }
+    const { state } = request.query
     const mark = deprecatedStates[state ?? '']
     if (mark !== undefined) reply.headers(deprecationHeader([mark]))
     if (page.nextCursor !== undefined) reply.header('x-next-cursor', String(page.nextCursor))
     const shown = page.items.map((payment) => ({ ...payment, state: stateOut(payment.state) }))
     return ledgerOut(shown, counts, page.nextCursor)
   })
-  // Said before the money is sent back: of two operators, one is the first.
+  // Recorded before the money is sent back, so that two operators cannot both refund it.
   app.post<ById>('/payments/:id/refunded', { config: { audit: 'payment.refund' } }, async (request) => {
     await allow(request, 'agent:write')
     const body = parseParams(refundIn, jsonBody(request))
-    const payment = await found(request.params.id)
+    const payment = await requirePayment(request.params.id)
     const done = await ledger.change(payment, { kind: 'refund', txHash: body.txHash })
     if ('record' in done) return paymentOut(done.record)
     throw conflict(payment, 'orphaned')
@@ -75,13 +75,13 @@ export function addLedgerRoutes(
   app.post<ById>('/payments/:id/decide', { config: { audit: 'payment.decide' } }, async (request) => {
     await allow(request, 'agent:write')
     const body = parseParams(decisionIn, jsonBody(request))
-    const payment = await found(request.params.id)
+    const payment = await requirePayment(request.params.id)
     if (payment.state !== 'unknown') throw conflict(payment, 'unknown')
     return paymentOut(await payments.decide(payment, decisionOf(payment, body)))
   })
 }
 
-/** @throws ParleyError Conflict for a failure that is not certain yet, InvalidParams */
+/** @throws ParleyError Conflict while the transfer can still succeed, InvalidParams */
 function decisionOf(payment: PaymentRecord, { settled, txHash: hash }: z.output<typeof decisionIn>) {
   if (!settled) {
     requireExpired(payment)
@@ -94,7 +94,7 @@ function decisionOf(payment: PaymentRecord, { settled, txHash: hash }: z.output<
   return { state: 'settled', txHash: hash, payer: payment.payer ?? '' } as const
 }
 
-/** What was signed can be carried out until its time is over, by whoever has seen it. */
+/** A signed transfer can be submitted by anyone who has seen it until `validBefore`. */
 function requireExpired({ transfer }: PaymentRecord): void {
   const until = Number(transfer?.authorization.validBefore ?? 0)
   if (until < Date.now() / 1000) return

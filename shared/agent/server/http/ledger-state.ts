@@ -2,15 +2,15 @@ import { type PaymentState, paymentStates } from '@parley/engine/store/payment-s
 import type { DeprecationMark } from '@parley/wire/model/deprecation'
 import { z } from 'zod'
 
-/** States whose name on the wire is another one than in the store. Stored rows keep the old name, so no migration is needed. */
-const wireNames: Partial<Record<PaymentState, string>> = { orphaned: 'payment-orphaned' }
+/** States with different names on the wire and in the store. Stored rows keep the old name, so that no migration is needed. */
+const wireNames: Readonly<Record<string, string>> = { orphaned: 'payment-orphaned' }
 
-/** Names that the filter of the ledger still accepts. */
+/** Deprecated names that the filter of the ledger still accepts. */
 export const deprecatedStates: Readonly<Record<string, DeprecationMark>> = {
   orphaned: { since: '2026-11-22', use: 'payment-orphaned' },
 }
 
-export function stateOut(state: PaymentState): string {
+export function stateOut(state: string): string {
   return wireNames[state] ?? state
 }
 

@@ -1,4 +1,4 @@
-import { requireJson } from '@parley/kit/http/require-json'
+import { bodyOf, requireJson } from '@parley/kit/http/request-body'
 import { negotiate } from '@parley/negotiation/score/negotiate'
 import type { Offer } from '@parley/negotiation/score/offer'
 import { parseNegotiation } from '@parley/negotiation/score/request'
@@ -6,11 +6,11 @@ import { answerOut } from '@parley/wire/codecs/parley/negotiation'
 import { parseJson } from '@parley/wire/jsonrpc/parse-json'
 import type { FastifyInstance } from 'fastify'
 
-/** `POST /agent/negotiation`: advisory, without a credential, never performs the task (spec/negotiation.md#request). */
+/** `POST /agent/negotiation` (spec/negotiation.md#request): public and advisory; it never runs a task. */
 export function addNegotiationRoute(app: FastifyInstance, offer: () => Offer): void {
   app.post('/agent/negotiation', async (request) => {
     requireJson(request)
-    const wanted = parseNegotiation(parseJson((request.body as Buffer | undefined) ?? Buffer.alloc(0)))
-    return answerOut(negotiate(offer(), wanted))
+    const question = parseNegotiation(parseJson(bodyOf(request)))
+    return answerOut(negotiate(offer(), question))
   })
 }

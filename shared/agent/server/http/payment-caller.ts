@@ -1,17 +1,19 @@
 import { type Authenticator, requireScope } from '@parley/kit/auth/authenticate'
 import type { Caller, Scope } from '@parley/kit/auth/caller'
-import { requireJson } from '@parley/kit/http/require-json'
+import { bodyOf, requireJson } from '@parley/kit/http/request-body'
 import { parseJson } from '@parley/wire/jsonrpc/parse-json'
 import type { FastifyRequest } from 'fastify'
 
-/** Who calls a REST route, with the right to it. A signed write counts once where signatures are required. */
+/**
+ * The authenticated caller of a REST route. If signatures are required, a write accepts each signature once.
+ * @throws ParleyError as `Authenticator.authenticate`; InsufficientPermissions
+ */
 export async function callerOf(
   authenticator: Authenticator,
   request: FastifyRequest,
   needed: Scope | ((caller: Caller) => Scope),
 ): Promise<Caller> {
-  const body = request.body as Uint8Array | undefined
-  const caller = await authenticator.authenticate(request.headers, body)
+  const caller = await authenticator.authenticate(request.headers, bodyOf(request))
   request.callerId = caller.id
   const scope = typeof needed === 'function' ? needed(caller) : needed
   requireScope(caller, scope)
@@ -19,10 +21,10 @@ export async function callerOf(
   return caller
 }
 
-/** The JSON of a body that may be left out. */
+/** The JSON of an optional body; `{}` without one. */
 export function jsonBody(request: FastifyRequest): unknown {
-  const bytes = request.body as Buffer | undefined
-  if (bytes === undefined || bytes.byteLength === 0) return {}
+  const bytes = bodyOf(request)
+  if (bytes.byteLength === 0) return {}
   requireJson(request)
   return parseJson(bytes)
 }

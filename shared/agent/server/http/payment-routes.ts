@@ -15,6 +15,7 @@ import { parseParams } from '@parley/wire/codecs/parley/params'
 import { sessionOut } from '@parley/wire/codecs/parley/payments'
 import { wireObject } from '@parley/wire/codecs/parley/spelling'
 import { ParleyError } from '@parley/wire/errors'
+import { isObject } from '@parley/wire/jsonrpc/envelope'
 import { inAdvance, type Price } from '@parley/wire/model/price'
 import type { FastifyInstance, FastifyReply, FastifyRequest } from 'fastify'
 import { z } from 'zod'
@@ -28,11 +29,11 @@ import { notPaid } from './unpaid-routes.ts'
 interface PaymentRoutes {
   services: Services
   authenticator: Authenticator
-  /** Where people reach this agent whatever its own address is; undefined: at its own. */
+  /** PAYMENT_CAPTURE_BASE_URL, the address at which people reach this agent; undefined: its own address. */
   captureBaseUrl: string | undefined
 }
 
-/** All of it may be left out: the agent's price, its first way to pay. */
+/** Every field is optional. Default: the price of the agent, with its first alternative. */
 const startBody = wireObject({
   skillId: z.string().max(128).optional(),
   taskId: uuid.optional(),
@@ -48,7 +49,7 @@ export function addPaymentRoutes(app: FastifyInstance, routes: PaymentRoutes): v
   app.post('/api/start-payment-session', async (request, reply) => {
     const { id: owner } = await callerOf(authenticator, request, 'agent:write')
     const payments = requirePayments(services)
-    const price = await wantedPrice(services, owner, parseParams(startBody, jsonBody(request)))
+    const price = await requirePrice(services, owner, parseParams(startBody, jsonBody(request)))
     const session = await payments.sessions.start(owner, price)
     return reply
       .header('cache-control', 'no-store')
@@ -60,7 +61,7 @@ export function addPaymentRoutes(app: FastifyInstance, routes: PaymentRoutes): v
     const { wait } = parseParams(statusQuery, request.query)
     const id = request.params.sessionId.toLowerCase()
     const waits = wait !== 'false' && wait !== '0'
-    const session = waits ? await sessions.wait(id, owner, leaving(reply)) : await sessions.find(id, owner)
+    const session = waits ? await sessions.wait(id, owner, signalOf(reply)) : await sessions.find(id, owner)
     return reply
       .header('cache-control', 'no-store')
       .send(sessionOut(sessionOf(session, baseOf(routes, request))))
@@ -68,29 +69,29 @@ export function addPaymentRoutes(app: FastifyInstance, routes: PaymentRoutes): v
   addCaptureRoutes(app, routes)
 }
 
-/** Public: whoever knows the address of a session may see what it costs, and pay it. */
+/** Public: the URL of a session is the credential to see and to pay it. */
 function addCaptureRoutes(app: FastifyInstance, routes: PaymentRoutes): void {
   const { services } = routes
-  const shown = (request: FastifyRequest, session: PaymentRecord) => ({
+  const viewOf = (request: FastifyRequest, session: PaymentRecord) => ({
     session: sessionOut(sessionOf(session, baseOf(routes, request))),
     resource: resourceOf(services, baseOf(routes, request)),
     accepts: [requirementsOf(session.terms)],
   })
   app.get<{ Params: { token: string } }>('/pay/:token/session', async (request, reply) => {
     const session = await requirePayments(services).sessions.findByCapture(request.params.token)
-    return reply.header('cache-control', 'no-store').send(shown(request, session))
+    return reply.header('cache-control', 'no-store').send(viewOf(request, session))
   })
   app.post<{ Params: { token: string } }>('/pay/:token', async (request, reply) => {
     const payments = requirePayments(services)
     const session = await payments.sessions.findByCapture(request.params.token)
     try {
       const paid = await payments.sessions.paySession(session, presentedIn(request))
-      return await reply.header('cache-control', 'no-store').send(shown(request, paid))
+      return await reply.header('cache-control', 'no-store').send(viewOf(request, paid))
     } catch (error) {
       if (!(error instanceof PaymentRefused)) throw error
       const resource = resourceOf(services, baseOf(routes, request))
-      const asked = { error: error.refusal, resource, terms: [session.terms] }
-      const required = new PaymentRequired({ ...asked, sandbox: session.sandbox })
+      const { terms, sandbox } = session
+      const required = new PaymentRequired({ error: error.refusal, resource, terms: [terms], sandbox })
       return reply
         .code(402)
         .headers(required.headers)
@@ -101,12 +102,12 @@ function addCaptureRoutes(app: FastifyInstance, routes: PaymentRoutes): void {
   })
 }
 
-/** In a header, as everywhere, or the decoded payment as the body. @throws PaymentRefused */
+/** The payment, in a header or decoded in the body. @throws PaymentRefused */
 function presentedIn(request: FastifyRequest): PresentedPayment {
   const inHeader = readPresentedPayment(request.headers, undefined)
   if (inHeader !== undefined) return inHeader
   const body = jsonBody(request)
-  if (Object.keys(body as object).length === 0) throw new PaymentRefused('payment_required')
+  if (isObject(body) && Object.keys(body).length === 0) throw new PaymentRefused('payment_required')
   return readPayload(body)
 }
 
@@ -116,21 +117,21 @@ const resourceOf = ({ agent }: Services, url: string) => ({
   mimeType: 'application/json',
 })
 
-/** @throws ParleyError NotFound where nothing costs anything, SkillNotFound, TaskNotFound, InvalidParams */
-async function wantedPrice(
+/** @throws ParleyError NotFound when nothing is to be paid, SkillNotFound, TaskNotFound, InvalidParams */
+async function requirePrice(
   services: Services,
   owner: string,
-  wanted: z.output<typeof startBody>,
+  choice: z.output<typeof startBody>,
 ): Promise<Price> {
-  const { network, asset } = wanted
-  const prices = await pricesFor(services, owner, wanted)
+  const { network, asset } = choice
+  const prices = await pricesFor(services, owner, choice)
   if (prices.length === 0) throw notPaid()
-  const found = prices.find(
-    (price) =>
-      (network === undefined || price.network === network) &&
-      (asset === undefined || price.asset.toLowerCase() === asset.toLowerCase()),
+  const price = prices.find(
+    (one) =>
+      (network === undefined || one.network === network) &&
+      (asset === undefined || one.asset.toLowerCase() === asset.toLowerCase()),
   )
-  if (found !== undefined) return found
+  if (price !== undefined) return price
   const issues = [{ path: network === undefined ? 'asset' : 'network', message: 'is no way to pay here' }]
   throw new ParleyError('InvalidParams', { data: { issues } })
 }
@@ -161,7 +162,7 @@ function requirePayments({ payments }: Services): Payments {
 const baseOf = ({ services, captureBaseUrl }: PaymentRoutes, request: FastifyRequest) =>
   baseUrlFor(request, captureBaseUrl ?? services.baseUrl())
 
-function leaving(reply: FastifyReply): AbortSignal {
+function signalOf(reply: FastifyReply): AbortSignal {
   const abort = new AbortController()
   if (reply.raw.destroyed) abort.abort()
   else reply.raw.once('close', () => abort.abort())

@@ -1,7 +1,7 @@
 import { Readable } from 'node:stream'
 import { isRefusal, reasonOf } from '@parley/kit/http/audit-routes'
 import { releaseWhenRead } from '@parley/kit/http/release-when-read'
-import { requireJson } from '@parley/kit/http/require-json'
+import { bodyOf, requireJson } from '@parley/kit/http/request-body'
 import { requestLog } from '@parley/kit/http/server'
 import { Audit } from '@parley/kit/process/audit'
 import type { Log } from '@parley/kit/process/log'
@@ -14,9 +14,7 @@ import type { Dispatcher, Reply } from '../methods/dispatch.ts'
 import { baseUrlFor } from './base-url-for.ts'
 import { sendEventStream } from './sse.ts'
 
-const noBytes = Buffer.alloc(0)
-
-/** `POST /` and every method name as a path; all take the same body (spec/json-rpc.md#paths). */
+/** `POST /` and every method name as a path, with the same body (spec/json-rpc.md#paths). */
 export function addRpcRoutes(
   app: FastifyInstance,
   parts: { dispatcher: Dispatcher; log: Log; stopping: AbortSignal },
@@ -25,34 +23,34 @@ export function addRpcRoutes(
   const answer = async (request: FastifyRequest, reply: FastifyReply, { path, method }: RpcPath) => {
     requireJson(request)
     const answered = await parts.dispatcher.dispatch({
-      bytes: (request.body as Buffer | undefined) ?? noBytes,
+      bytes: bodyOf(request),
       headers: request.headers,
       path,
       pathMethod: method,
       reachedAt: (baseUrl) => baseUrlFor(request, baseUrl),
-      signal: () => callerLeaves(reply),
+      signal: () => signalOf(reply),
       log: () => requestLog(parts.log, request),
     })
-    // It may be large, and the answer may wait long for its reader.
+    // Releases the body, which may be large, while the answer waits for its reader.
     request.body = undefined
     if (answered.method !== undefined) request.rpcMethod = answered.method
-    tell(audit, request, answered)
+    record(audit, request, answered)
     return send(reply, answered, parts.stopping)
   }
   for (const at of rpcPaths()) app.post(at.path, (request, reply) => answer(request, reply, at))
 }
 
-/** Refusals and, for those who want to see them, the writes that were taken. */
-function tell(audit: Audit, request: FastifyRequest, { method, operation, caller, error }: Reply): void {
+/** Writes refusals to the audit log and, if enabled, accepted writes. */
+function record(audit: Audit, request: FastifyRequest, { method, operation, caller, error }: Reply): void {
   if (error !== undefined && !isRefusal(error.error)) return
   if (
     error === undefined &&
     (!audit.tellsWork || operation === undefined || operations[operation].scope !== 'agent:write')
   )
     return
-  const wish = { who: caller, address: request.ip, action: method ?? 'JSON-RPC', requestId: request.id }
-  if (error === undefined) audit.worked({ ...wish, allowed: true })
-  else audit.decided({ ...wish, allowed: false, reason: reasonOf(error) })
+  const event = { who: caller, address: request.ip, action: method ?? 'JSON-RPC', requestId: request.id }
+  if (error === undefined) audit.worked({ ...event, allowed: true })
+  else audit.decided({ ...event, allowed: false, reason: reasonOf(error) })
 }
 
 function send(reply: FastifyReply, answered: Reply, stopping: AbortSignal): FastifyReply {
@@ -66,9 +64,9 @@ function send(reply: FastifyReply, answered: Reply, stopping: AbortSignal): Fast
   return reply.send(Readable.from(chunksOf(answered.json), { objectMode: false }))
 }
 
-function callerLeaves(reply: FastifyReply): AbortSignal {
+function signalOf(reply: FastifyReply): AbortSignal {
   const abort = new AbortController()
-  // The caller may have left before anybody asked.
+  // The caller may have disconnected before this call.
   if (reply.raw.destroyed) abort.abort()
   else reply.raw.once('close', () => abort.abort())
   return abort.signal

@@ -8,19 +8,19 @@ import { chunksOf, type LazyJson, roughBytesOf, toLazyJson } from '@parley/wire/
 import type { FastifyReply } from 'fastify'
 
 const heartbeatMs = 15_000
-/** A stream of a stopping server that has been quiet for so long has nothing more to tell. */
+/** When the server stops, a stream ends after this time without an event. */
 const stopQuietMs = 100
-/** In characters; longer ones are sent in chunks. */
+/** In characters. Longer frames are sent in chunks. */
 const smallFrameLength = 64 * 1024
 
 export interface EventStreamOptions<Item> {
   writer: FrameWriter<Item>
   stopping: AbortSignal
-  /** Holds the bytes of the present frame. Absent: they are not counted. */
+  /** Reserves memory for the current frame. Absent: no limit. */
   claim?: AnswerClaim | undefined
 }
 
-/** Server-sent events: one `data` line of JSON per frame, `id` on numbered ones, a comment every 15 s. */
+/** Server-sent events (spec/streaming.md#frames): one `data` line of JSON per frame, an `id` for numbered events, a comment every 15 s. */
 export function sendEventStream<Item>(
   reply: FastifyReply,
   items: AsyncIterable<Item>,
@@ -31,9 +31,9 @@ export function sendEventStream<Item>(
     'cache-control': 'no-store',
     'x-accel-buffering': 'no',
   })
-  // A reader that takes nothing, not even the heartbeats, holds a place for nobody.
+  // Disconnects a client that does not even read heartbeats.
   reply.raw.setTimeout(stallMs, () => reply.raw.destroy())
-  // A small buffer: what a slow reader does not take waits where it is counted.
+  // A small buffer, so that events for a slow client wait where their memory is limited.
   const stream = Readable.from(eventStream(items, options), { objectMode: false, highWaterMark: 16 * 1024 })
   return reply.send(stream)
 }
@@ -72,12 +72,12 @@ export async function* eventStream<Item>(
     else throw error
   } finally {
     interruption.dispose()
-    // Not awaited: a generator that waits for its next event ends when that wait is over.
+    // Not awaited: a generator that waits for an event ends only after that wait.
     void Promise.resolve(iterator.return?.()).catch(() => {})
   }
 }
 
-/** What was committed before the stop is told still. */
+/** Sends the events that were committed before the stop. */
 async function* lastFrames<Item>(
   iterator: AsyncIterator<Item>,
   first: Promise<IteratorResult<Item, unknown>>,
@@ -93,7 +93,7 @@ async function* lastFrames<Item>(
 }
 
 /**
- * The frame as text where it is small. Its bytes are claimed until the stream asks for what comes after it.
+ * The frame, as text if it is small. Its memory is reserved until the stream requests the next frame.
  * @throws TooMuchUnread
  */
 function render<Item>(item: Item, { writer, claim }: EventStreamOptions<Item>): string | LazyJson {
@@ -109,7 +109,7 @@ function render<Item>(item: Item, { writer, claim }: EventStreamOptions<Item>): 
   return json.parts.length === 0 && text.length <= smallFrameLength ? text : json
 }
 
-/** What ends the wait for a frame. Each wait has a promise of its own: one that outlived them would keep every frame. */
+/** Ends a wait for a frame. Each wait has a new promise: a shared one would retain every frame. */
 class Interruption {
   readonly #stopping: AbortSignal
   #timer: NodeJS.Timeout | undefined

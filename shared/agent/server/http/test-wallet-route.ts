@@ -10,20 +10,20 @@ interface Route {
   Params: { address: string }
 }
 
-/** In the sandbox: what an address has left of the test money. Public, as balances on a chain are. */
+/** The balance of test money of an address (spec/payments.md#sandbox). Public, like balances on a chain. */
 export function addTestWalletRoute(
   app: FastifyInstance,
   { payments, agent }: { payments: Payments; agent: Agent },
 ): void {
-  const ways = payments.acceptedTerms(allPrices(agent))
+  const prices = payments.acceptedTerms(allPrices(agent))
   app.get<Route>('/api/test-wallet/:address', async (request, reply) => {
     const { address } = request.params
     if (!payments.sandbox || !/^0x[\da-fA-F]{40}$/.test(address))
       throw new ParleyError('NotFound', { data: { reason: 'test_wallet' } })
-    const balances = ways.map(async (way) => {
-      const { purse, filledWith } = testPurse(way, address)
+    const balances = prices.map(async (price) => {
+      const { purse, filledWith } = testPurse(price, address)
       const left = await payments.ledger.store.testPurse(purse, filledWith)
-      const { asset, network, decimals, extra } = way
+      const { asset, network, decimals, extra } = price
       return { asset, network, decimals, name: extra.name, amount: toWhole(left, decimals) }
     })
     reply.header('cache-control', 'no-store')

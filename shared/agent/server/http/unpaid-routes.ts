@@ -3,7 +3,7 @@ import { ParleyError } from '@parley/wire/errors'
 import type { FastifyInstance } from 'fastify'
 import { callerOf } from './payment-caller.ts'
 
-/** Agents that do not charge answer 404 (spec/payments.md#start-a-session). They load no payment code. */
+/** Agents without prices answer 404 (spec/payments.md#start-a-session). They load no payment code. */
 export function addUnpaidRoutes(app: FastifyInstance, authenticator: Authenticator): void {
   app.post('/api/start-payment-session', async (request) => {
     await callerOf(authenticator, request, 'agent:write')

@@ -1,6 +1,13 @@
 import { ParleyError } from '@parley/wire/errors'
 import type { FastifyRequest } from 'fastify'
 
+const noBytes = Buffer.alloc(0)
+
+/** The raw body of a request; empty if it has none. */
+export function bodyOf({ body }: FastifyRequest): Buffer {
+  return Buffer.isBuffer(body) ? body : noBytes
+}
+
 /** @throws ParleyError InvalidRequest with status 415 for a content type that is present and not JSON */
 export function requireJson(request: FastifyRequest): void {
   const type = request.headers['content-type']
