@@ -1,35 +1,29 @@
-import type { Kind, Plan } from '@parley/engine/migration/kind'
+import { collectionKind, type Kind, type Plan } from '@parley/engine/migration/kind'
 import type { Part } from '@parley/engine/migration/migrate'
 import { hashOf, keyText } from '@parley/kit/database/keys'
 import type { TrainingExample } from '@parley/negotiation/score/training-example'
-import { gatewayMigrations } from './gateway-state.ts'
-import { oauthDocument, oauthIndexes } from './oauth/oauth-mongodb.ts'
+import { oauthCollection } from './oauth/oauth-store.ts'
 import type { AgentEntry } from './registry/entry.ts'
-import { registryDocument, registryIndexes } from './registry/store/mongodb/registry.ts'
-import {
-  decisionDocument,
-  type RouteAgentDocument,
-  routeDocument,
-  routingIndexes,
-} from './routing/store/mongodb/routing.ts'
+import { registryDocument } from './registry/store/mongodb/registry.ts'
+import { decisionDocument, type RouteAgentDocument, routeDocument } from './routing/store/mongodb/routing.ts'
 import type { TrainingExampleDocument } from './routing/store/mongodb/training-examples.ts'
 import type { DecisionRecord } from './routing/store/routing-store.ts'
 import { routeColumns, routeOf } from './routing/store/sqlite/routing.ts'
-import { type ClaimDocument, claimKey, claimsIndexes } from './store/claims-mongodb.ts'
-import { gatewaySchema, gatewayScope } from './store/mongodb/database.ts'
+import { claimCollection } from './store/claims.ts'
+import { gatewayScope } from './store/mongodb/database.ts'
+import { gatewaySchema } from './store/mongodb/schema.ts'
+import { gatewayMigrations } from './store/sqlite/schema.ts'
 
 const scope = { agent_id: gatewayScope }
 
 /** The gateway's own database: registry, OAuth server, routing. */
 export function gatewayPart(file: string): Part {
-  const indexes = { ...registryIndexes, ...oauthIndexes, ...routingIndexes, ...claimsIndexes }
-  const schema = { ...gatewaySchema, indexes }
   return {
     name: 'gateway',
     scope: gatewayScope,
     file,
     migrations: gatewayMigrations,
-    schema,
+    schema: gatewaySchema,
     plan: () => plan,
   }
 }
@@ -44,36 +38,10 @@ const registry: Kind = {
   }),
 }
 
-const oauth: Kind = {
-  name: 'OAuth entries',
-  table: 'oauth_entries',
-  select:
-    'SELECT model, id, payload, client_id, grant_id, uid, user_code, consumed_at, expires_at FROM oauth_entries',
-  key: { model: 'model', id: 'id' },
-  documents: (row) => {
-    const { consumed_at, expires_at: expiresAt } = row as Record<string, number | null>
-    const {
-      model = '',
-      id = '',
-      payload = '{}',
-      client_id,
-      grant_id,
-      uid,
-      user_code,
-    } = row as Record<string, string>
-    const document = oauthDocument({
-      model,
-      id,
-      payload: JSON.parse(payload) as Record<string, unknown>,
-      ...(client_id && { clientId: client_id }),
-      ...(grant_id && { grantId: grant_id }),
-      ...(uid && { uid }),
-      ...(user_code && { userCode: user_code }),
-      ...(typeof expiresAt === 'number' && { expiresAt }),
-    })
-    return { oauth_entries: [typeof consumed_at === 'number' ? { ...document, consumed_at } : document] }
-  },
-}
+const oauth = collectionKind(
+  { title: 'OAuth entries', scope: gatewayScope, declaration: oauthCollection },
+  ({ model = '', id = '', ...row }) => ({ ...row, model, id }),
+)
 
 const routes: Kind = {
   name: 'routes',
@@ -140,21 +108,10 @@ const cursorKey: Kind = {
   }),
 }
 
-const signatures: Kind = {
-  name: 'signed requests taken',
-  table: 'gateway_signatures',
-  select: 'SELECT name, holder, until FROM gateway_signatures',
-  key: { name: 'name' },
-  documents: ({ name, holder, until }) => {
-    const document: ClaimDocument = {
-      _id: claimKey(name as string),
-      ...scope,
-      holder: keyText(holder as string),
-      until: until as number,
-    }
-    return { gateway_signatures: [document] }
-  },
-}
+const signatures = collectionKind(
+  { title: 'signed requests taken', scope: gatewayScope, declaration: claimCollection('gateway_signatures') },
+  ({ name = '', holder = '', until }) => ({ name, holder, until }),
+)
 
 const plan: Plan = {
   kinds: [registry, oauth, routes, routeAgents, decisions, lessons, signatures, cursorKey],

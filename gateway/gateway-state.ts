@@ -1,14 +1,14 @@
 import path from 'node:path'
 import { openDatabase } from '@parley/kit/database/sqlite/database'
+import { sqliteDocuments } from '@parley/kit/database/sqlite/documents'
 import type { GatewayConfig } from './config.ts'
-import { oauthMigrations, SqliteOAuthStore } from './oauth/oauth-sqlite.ts'
-import type { OAuthStore } from './oauth/oauth-store.ts'
+import { type OAuthStore, oauthStore } from './oauth/oauth-store.ts'
 import type { RegistryStore } from './registry/store/registry-store.ts'
-import { registryMigrations, SqliteRegistryStore } from './registry/store/sqlite/registry.ts'
+import { SqliteRegistryStore } from './registry/store/sqlite/registry.ts'
 import type { RoutingStore } from './routing/store/routing-store.ts'
-import { routingMigrations, SqliteRoutingStore } from './routing/store/sqlite/routing.ts'
-import type { Claims } from './store/claims.ts'
-import { claimsMigrations, sqliteClaims } from './store/claims-sqlite.ts'
+import { SqliteRoutingStore } from './routing/store/sqlite/routing.ts'
+import { type Claims, claimsIn } from './store/claims.ts'
+import { gatewayMigrations } from './store/sqlite/schema.ts'
 
 /** Persistent state of the gateway. */
 export interface GatewayState extends AsyncDisposable {
@@ -32,16 +32,6 @@ export interface StateOptions {
   supervises: boolean
 }
 
-/** Schema migrations of `gateway.db` in chronological order. Append only. */
-export const gatewayMigrations = [
-  oauthMigrations[0] as string,
-  registryMigrations[0],
-  routingMigrations[0],
-  routingMigrations[1],
-  routingMigrations[2],
-  claimsMigrations[0],
-]
-
 /**
  * Opens the gateway's own database, or the one shared with other gateways. The MongoDB driver is loaded only if needed.
  * @throws DatabaseRefused
@@ -63,14 +53,15 @@ export async function openGatewayState({
   // One gateway per data folder: the database in it is the lock, even if the store is elsewhere (STORE_URL).
   if (config.storeDir !== config.dataDir) await inUse()
   const database = stack.use(await openDatabase(path.join(config.storeDir, 'gateway.db'), gatewayMigrations))
+  const documents = sqliteDocuments(database)
   const open = stack.move()
   return {
     registry: new SqliteRegistryStore(database),
-    oauth: new SqliteOAuthStore(database),
+    oauth: oauthStore(documents),
     routing: new SqliteRoutingStore(database),
     backend: 'sqlite',
     claims: undefined,
-    signatures: sqliteClaims(database),
+    signatures: claimsIn(documents, 'gateway_signatures'),
     ping: () => database.ping(),
     [Symbol.asyncDispose]: () => open.disposeAsync(),
   }

@@ -9,7 +9,8 @@ import { ParleyError } from '@parley/wire/errors'
 import { Agent } from 'undici'
 import { afterEach, beforeEach, expect, test } from 'vitest'
 import { Registry } from '../registry/registry.ts'
-import { registryMigrations, SqliteRegistryStore } from '../registry/store/sqlite/registry.ts'
+import { SqliteRegistryStore } from '../registry/store/sqlite/registry.ts'
+import { gatewayMigrations } from '../store/sqlite/schema.ts'
 import { LeaseKeeper } from './lease-keeper.ts'
 import { probeAgent, readJson } from './probe.ts'
 
@@ -45,7 +46,7 @@ function dispatcher(): Agent {
 async function keeperOf(url: string, origin: 'registered' | 'supervised' = 'registered', admitted = true) {
   let clock = 1_000_000
   const now = () => clock
-  const database = stack.use(await openDatabase(path.join(folder, 'gateway.db'), registryMigrations))
+  const database = stack.use(await openDatabase(path.join(folder, 'gateway.db'), gatewayMigrations))
   const registry = await Registry.open(new SqliteRegistryStore(database), { now })
   const entry = await registry.register({
     name: 'stranger',
@@ -173,7 +174,7 @@ test('a supervised agent without a process is not confused with another server a
 
 /** Many responding agents, and a lease so long that the timer starts no round. */
 async function keeperOfMany(agents: number, options: { everyMs?: number } = {}) {
-  const database = stack.use(await openDatabase(path.join(folder, 'gateway.db'), registryMigrations))
+  const database = stack.use(await openDatabase(path.join(folder, 'gateway.db'), gatewayMigrations))
   const registry = await Registry.open(new SqliteRegistryStore(database), { leaseMs: 1_000_000_000 })
   const facts = { description: '', card: {}, skills: [], owner: 'someone', verified: false, admitted: true }
   const names = Array.from({ length: agents }, (_, number) => `agent-${number}`)
@@ -267,7 +268,7 @@ test.each<[string, () => Promise<void>]>([
   ['refuses', () => Promise.reject(new ParleyError('Unavailable'))],
   ['does not respond', () => new Promise(() => {})],
 ])('disposal is not delayed and does not fail when the storage %s: one log line', async (_how, saveSigns) => {
-  const database = stack.use(await openDatabase(path.join(folder, 'gateway.db'), registryMigrations))
+  const database = stack.use(await openDatabase(path.join(folder, 'gateway.db'), gatewayMigrations))
   const store = new SqliteRegistryStore(database)
   const registry = await Registry.open(store)
   const announcement = {

@@ -5,7 +5,8 @@ import { openDatabase, type SqliteDatabase } from '@parley/kit/database/sqlite/d
 import { makeLog } from '@parley/kit/process/log'
 import { afterEach, beforeEach, expect, test } from 'vitest'
 import { Registry } from '../registry/registry.ts'
-import { registryMigrations, SqliteRegistryStore } from '../registry/store/sqlite/registry.ts'
+import { SqliteRegistryStore } from '../registry/store/sqlite/registry.ts'
+import { gatewayMigrations } from '../store/sqlite/schema.ts'
 import { LeaseKeeper } from './lease-keeper.ts'
 import { OutlierDetector } from './outlier-detector.ts'
 
@@ -20,7 +21,7 @@ let id: string
 beforeEach(async () => {
   now = Date.now()
   folder = await mkdtemp(path.join(os.tmpdir(), 'parley-work-'))
-  database = await openDatabase(path.join(folder, 'gateway.db'), registryMigrations)
+  database = await openDatabase(path.join(folder, 'gateway.db'), gatewayMigrations)
   registry = await Registry.open(new SqliteRegistryStore(database), { now: () => now })
   stats = new OutlierDetector({
     registry,

@@ -1,7 +1,7 @@
 import { type Authenticator, requireScope } from '@parley/kit/auth/authenticate'
 import type { Caller } from '@parley/kit/auth/caller'
-import { addressOf } from '@parley/kit/http/request-limits'
 import { requireJson } from '@parley/kit/http/request-body'
+import { addressOf } from '@parley/kit/http/request-limits'
 import { parseNegotiation } from '@parley/negotiation/score/request'
 import { gatewayAnswerOut } from '@parley/wire/codecs/parley/negotiation'
 import { parseParams } from '@parley/wire/codecs/parley/params'

@@ -1,3 +1,11 @@
+import {
+  absent,
+  type DocumentDatabase,
+  declareCollection,
+  type Found,
+  type Row,
+} from '@parley/kit/database/documents'
+
 /** One record of the OAuth server: a client, a token, a code, a grant, a session, an interaction. */
 export interface OAuthEntry {
   /** Kind of record, for example `Client`, `AccessToken`. */
@@ -44,4 +52,93 @@ export interface OAuthStore {
   revokeByClientId(clientId: string): Promise<void>
   /** Removes records that expired before `before` (seconds since 1970), at most `limit`. Returns how many. */
   sweepExpired(before: number, limit: number): Promise<number>
+}
+
+const fields = {
+  model: 'key',
+  id: 'key',
+  /** JSON. */
+  payload: 'text',
+  client_id: 'key?',
+  grant_id: 'key?',
+  uid: 'key?',
+  user_code: 'key?',
+  /** Seconds since 1970. */
+  consumed_at: 'integer?',
+  expires_at: 'integer?',
+} as const
+
+export const oauthCollection = declareCollection({
+  name: 'oauth_entries',
+  fields,
+  key: ['model', 'id'],
+  // A record that was used up stays used up.
+  kept: ['consumed_at'],
+  indexes: {
+    of_client: { equals: ['client_id'] },
+    of_grant: { equals: ['grant_id'] },
+    of_uid: { equals: ['model', 'uid'] },
+    of_user_code: { equals: ['model', 'user_code'] },
+    expired: { order: 'expires_at' },
+  },
+  mongodb: { without: ['id'] },
+})
+
+function rowOf({
+  model,
+  id,
+  payload,
+  clientId,
+  grantId,
+  uid,
+  userCode,
+  expiresAt,
+}: OAuthEntry): Row<typeof fields> {
+  return {
+    model,
+    id,
+    payload: JSON.stringify(payload),
+    client_id: clientId,
+    grant_id: grantId,
+    uid,
+    user_code: userCode,
+    expires_at: expiresAt,
+  }
+}
+
+function payloadOf(row: Found<typeof fields> | undefined): Record<string, unknown> | undefined {
+  if (row === undefined) return undefined
+  const payload: Record<string, unknown> = JSON.parse(row.payload)
+  return row.consumed_at === undefined ? payload : { ...payload, consumed: row.consumed_at }
+}
+
+/** Methods that work on many records. */
+export const unboundedOAuthMethods: ReadonlySet<string> = new Set([
+  'revokeByClientId',
+  'revokeByGrantId',
+  'sweepExpired',
+])
+
+export function oauthStore(database: DocumentDatabase): OAuthStore {
+  const entries = database.collection(oauthCollection)
+  const first = async (found: Promise<Found<typeof fields>[]>) => payloadOf((await found)[0])
+  return {
+    upsert: async (entry) => void (await entries.put(rowOf(entry))),
+    insert: async (entry) => (await entries.insert(rowOf(entry))) === 'written',
+    exchange: async (model, id, was, payload) => {
+      const unchanged = { payload: JSON.stringify(was) }
+      const written = await entries.update({ model, id }, { payload: JSON.stringify(payload) }, unchanged)
+      return written === 'written'
+    },
+    find: async (model, id) => payloadOf(await entries.get({ model, id })),
+    findByUid: (model, uid) => first(entries.find('of_uid', { model, uid })),
+    findByUserCode: (model, userCode) => first(entries.find('of_user_code', { model, user_code: userCode })),
+    consume: async (model, id, at) =>
+      (await entries.update({ model, id }, { consumed_at: at }, { consumed_at: absent })) === 'written',
+    destroy: async (model, id) => void (await entries.remove({ model, id })),
+    revokeByGrantId: async (grantId) => void (await entries.removeMany('of_grant', { grant_id: grantId })),
+    revokeByClientId: async (clientId) =>
+      void (await entries.removeMany('of_client', { client_id: clientId })),
+    sweepExpired: (before, limit) => entries.removeMany('expired', {}, { before, limit }),
+  }
 }

@@ -1,7 +1,9 @@
 import path from 'node:path'
 import { openDatabase } from '@parley/kit/database/sqlite/database'
+import { sqliteDocuments } from '@parley/kit/database/sqlite/documents'
 import { afterEach, expect, test } from 'vitest'
-import { oauthMigrations, SqliteOAuthStore } from './oauth-sqlite.ts'
+import { gatewayMigrations } from '../store/sqlite/schema.ts'
+import { oauthStore } from './oauth-store.ts'
 import { SignIn } from './sign-in.ts'
 import { temporaryFolder } from './testing.ts'
 
@@ -15,9 +17,9 @@ afterEach(async () => {
 /** Two gateways with one store, and a clock that stands still until it is moved. */
 async function make() {
   const folder = await temporaryFolder()
-  const database = await openDatabase(path.join(folder.dir, 'gateway.db'), oauthMigrations)
+  const database = await openDatabase(path.join(folder.dir, 'gateway.db'), gatewayMigrations)
   open.push(folder, database)
-  const store = new SqliteOAuthStore(database)
+  const store = oauthStore(sqliteDocuments(database))
   const clock = { now: 0 }
   const start = () => new SignIn(code, store, () => clock.now)
   return { clock, signIn: start(), other: start() }

@@ -5,13 +5,15 @@ import type { AddressInfo } from 'node:net'
 import { tmpdir } from 'node:os'
 import path from 'node:path'
 import { openDatabase } from '@parley/kit/database/sqlite/database'
+import { sqliteDocuments } from '@parley/kit/database/sqlite/documents'
 import type { KeyPair } from '@parley/kit/did/keys'
 import { signRequest } from '@parley/kit/did/signature'
 import { createServer } from '@parley/kit/http/server'
 import { makeLog } from '@parley/kit/process/log'
 import { createMetrics } from '@parley/kit/process/metrics'
+import { gatewayMigrations } from '../store/sqlite/schema.ts'
 import { createIdentityProvider, type IdentityProvider } from './identity-provider.ts'
-import { oauthMigrations, SqliteOAuthStore } from './oauth-sqlite.ts'
+import { type OAuthStore, oauthStore } from './oauth-store.ts'
 
 export interface Answer {
   status: number
@@ -24,7 +26,7 @@ export interface Answer {
 /** The OAuth server of the gateway on a free port, with its state in a folder that may outlive it. */
 export interface TestIdentityProvider extends AsyncDisposable {
   provider: IdentityProvider
-  store: SqliteOAuthStore
+  store: OAuthStore
   databaseFile: string
   origin: string
   logged: () => string
@@ -54,8 +56,8 @@ export async function startIdentityProvider(options: {
   issuer?: string
 }): Promise<TestIdentityProvider> {
   const databaseFile = path.join(options.dir, 'gateway.db')
-  const database = await openDatabase(databaseFile, oauthMigrations)
-  const store = new SqliteOAuthStore(database)
+  const database = await openDatabase(databaseFile, gatewayMigrations)
+  const store = oauthStore(sqliteDocuments(database))
   const http = createHttpServer()
   await new Promise<void>((done) => http.listen(options.port ?? 0, '127.0.0.1', done))
   const origin = `http://127.0.0.1:${(http.address() as AddressInfo).port}`

@@ -3,10 +3,11 @@ import os from 'node:os'
 import path from 'node:path'
 import { openDatabase } from '@parley/kit/database/sqlite/database'
 import { afterEach, beforeEach, expect, test } from 'vitest'
+import { gatewayMigrations } from '../store/sqlite/schema.ts'
 import type { Announcement } from './entry.ts'
 import { Registry } from './registry.ts'
 import type { RegistryOptions } from './registry-options.ts'
-import { registryMigrations, SqliteRegistryStore } from './store/sqlite/registry.ts'
+import { SqliteRegistryStore } from './store/sqlite/registry.ts'
 
 let folder: string
 let stack: AsyncDisposableStack
@@ -36,7 +37,7 @@ const agent = (name: string, port: number, origin: Announcement['origin'] = 'sup
 
 /** A store with the entries of an earlier run that stopped cleanly: the supervised agents `ours` and `theirs`. */
 async function stored() {
-  const database = stack.use(await openDatabase(path.join(folder, 'gateway.db'), registryMigrations))
+  const database = stack.use(await openDatabase(path.join(folder, 'gateway.db'), gatewayMigrations))
   const store = new SqliteRegistryStore(database)
   const registry = await Registry.open(store, { now: () => longAgo })
   for (const [at, name] of ['ours', 'theirs'].entries()) {

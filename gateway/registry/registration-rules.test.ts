@@ -3,10 +3,11 @@ import os from 'node:os'
 import path from 'node:path'
 import { openDatabase, type SqliteDatabase } from '@parley/kit/database/sqlite/database'
 import { afterEach, beforeEach, expect, test } from 'vitest'
+import { gatewayMigrations } from '../store/sqlite/schema.ts'
 import type { Announcement } from './entry.ts'
 import { Registry } from './registry.ts'
 import type { RegistryOptions } from './registry-options.ts'
-import { registryMigrations, SqliteRegistryStore } from './store/sqlite/registry.ts'
+import { SqliteRegistryStore } from './store/sqlite/registry.ts'
 
 const did = 'did:parley:alice:agent:11111111-2222-4333-8444-555555555555'
 const other = 'did:parley:bob:agent:99999999-2222-4333-8444-555555555555'
@@ -43,7 +44,7 @@ afterEach(async () => {
 
 async function openRegistry(options: RegistryOptions = {}): Promise<Registry> {
   await database?.[Symbol.asyncDispose]()
-  database = await openDatabase(path.join(folder, 'gateway.db'), registryMigrations)
+  database = await openDatabase(path.join(folder, 'gateway.db'), gatewayMigrations)
   return Registry.open(new SqliteRegistryStore(database), options)
 }
 

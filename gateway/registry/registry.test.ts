@@ -3,12 +3,13 @@ import os from 'node:os'
 import path from 'node:path'
 import { openDatabase } from '@parley/kit/database/sqlite/database'
 import { afterEach, beforeEach, expect, test } from 'vitest'
+import { gatewayMigrations } from '../store/sqlite/schema.ts'
 import { readCard } from './card.ts'
 import type { AgentEntry, Announcement } from './entry.ts'
 import { EntryIndex } from './entry-index.ts'
 import { Registry } from './registry.ts'
 import { slugOf } from './slug.ts'
-import { registryMigrations, SqliteRegistryStore } from './store/sqlite/registry.ts'
+import { SqliteRegistryStore } from './store/sqlite/registry.ts'
 
 const did = (id: string) => `did:parley:alice:agent:${id}`
 const uuid = '11111111-2222-4333-8444-555555555555'
@@ -42,7 +43,7 @@ afterEach(async () => {
 /** A registry over the database of this test; an earlier one is closed. */
 async function openRegistry(now = 1_000_000) {
   await open.pop()?.[Symbol.asyncDispose]()
-  const database = await openDatabase(path.join(folder, 'gateway.db'), registryMigrations)
+  const database = await openDatabase(path.join(folder, 'gateway.db'), gatewayMigrations)
   open.push(database)
   let clock = now
   const registry = await Registry.open(new SqliteRegistryStore(database), { now: () => clock })

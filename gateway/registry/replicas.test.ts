@@ -4,9 +4,10 @@ import os from 'node:os'
 import path from 'node:path'
 import { openDatabase, type SqliteDatabase } from '@parley/kit/database/sqlite/database'
 import { afterEach, beforeEach, expect, test } from 'vitest'
+import { gatewayMigrations } from '../store/sqlite/schema.ts'
 import type { Announcement } from './entry.ts'
 import { Registry } from './registry.ts'
-import { registryMigrations, SqliteRegistryStore } from './store/sqlite/registry.ts'
+import { SqliteRegistryStore } from './store/sqlite/registry.ts'
 
 const did = 'did:parley:alice:agent:11111111-2222-4333-8444-555555555555'
 const announcement: Announcement = {
@@ -32,7 +33,7 @@ let clock: number
 
 beforeEach(async () => {
   folder = await mkdtemp(path.join(os.tmpdir(), 'parley-replicas-'))
-  database = await openDatabase(path.join(folder, 'gateway.db'), registryMigrations)
+  database = await openDatabase(path.join(folder, 'gateway.db'), gatewayMigrations)
   clock = 1_000_000
   registry = await Registry.open(new SqliteRegistryStore(database), { now: () => clock })
 })

@@ -2,12 +2,13 @@ import { mkdtemp, rm } from 'node:fs/promises'
 import os from 'node:os'
 import path from 'node:path'
 import { openDatabase } from '@parley/kit/database/sqlite/database'
+import { sqliteDocuments } from '@parley/kit/database/sqlite/documents'
 import { hasMongodb, type MongodbServer, startMongodb } from '@parley/tools/testing/mongodb-server'
 import { afterAll, afterEach, beforeAll, describe } from 'vitest'
 import { claimsCases } from './claims.cases.ts'
-import { claimsIndexes, mongodbClaims } from './claims-mongodb.ts'
-import { claimsMigrations, sqliteClaims } from './claims-sqlite.ts'
+import { claimsIn } from './claims.ts'
 import { openGatewayMongodb } from './mongodb/database.ts'
+import { gatewayMigrations } from './sqlite/schema.ts'
 
 const close: (() => Promise<unknown>)[] = []
 afterEach(async () => {
@@ -16,12 +17,12 @@ afterEach(async () => {
 
 claimsCases('SQLite', async () => {
   const folder = await mkdtemp(path.join(os.tmpdir(), 'parley-claims-'))
-  const database = await openDatabase(path.join(folder, 'gateway.db'), claimsMigrations)
+  const database = await openDatabase(path.join(folder, 'gateway.db'), gatewayMigrations)
   close.push(
     () => rm(folder, { recursive: true, force: true }),
     async () => database[Symbol.asyncDispose](),
   )
-  const claims = sqliteClaims(database)
+  const claims = claimsIn(sqliteDocuments(database), 'gateway_signatures')
   const count = 'SELECT count(*) AS n FROM gateway_signatures'
   return {
     one: claims,
@@ -39,9 +40,11 @@ describe.skipIf(!hasMongodb)('on a MongoDB-compatible server (needs mongod)', ()
 
   claimsCases('MongoDB', async () => {
     const url = server.newUrl()
-    const opened = await Promise.all([0, 1].map(() => openGatewayMongodb({ url, indexes: claimsIndexes })))
+    const opened = await Promise.all([0, 1].map(() => openGatewayMongodb({ url })))
     for (const database of opened) close.push(async () => database[Symbol.asyncDispose]())
-    const [one, other] = opened.map((database) => mongodbClaims(database, 'gateway_signatures'))
+    const [one, other] = opened.map((database) =>
+      database.guard(claimsIn(database.documents, 'gateway_signatures')),
+    )
     if (one === undefined || other === undefined) throw new Error('not opened')
     const count = async () => (await opened[0]?.collection('gateway_signatures').countDocuments()) ?? -1
     return { one, other, count }

@@ -1,5 +1,34 @@
-/** Which of several holders has a name for a while. */
+import { atMost, type DocumentDatabase, declareCollection } from '@parley/kit/database/documents'
+import { keyText } from '@parley/kit/database/keys'
+
+/** Names held by one of several holders for a limited time. */
 export interface Claims {
-  /** Takes or renews the claim; false while another one holds it. Clocks of gateways agree within a few seconds. */
+  /** Takes or renews the claim; false while another holder has it. Clocks of gateways must agree within a few seconds. */
   hold(name: string, holder: string, forMs: number): Promise<boolean>
+}
+
+/** `gateway_claims`: work done by one of several gateways. `gateway_signatures`: signed requests taken by an agent. */
+export const claimCollection = (name: 'gateway_claims' | 'gateway_signatures') =>
+  declareCollection({
+    name,
+    fields: { name: 'key', holder: 'key', until: 'integer' },
+    key: ['name'],
+    indexes: { expired: { order: 'until' } },
+    expires: { field: 'until', index: 'expired' },
+    mongodb: { id: ({ name: claimed }) => keyText(String(claimed)) },
+  })
+
+export function claimsIn(
+  database: DocumentDatabase,
+  collection: 'gateway_claims' | 'gateway_signatures',
+): Claims {
+  const claims = database.collection(claimCollection(collection))
+  return {
+    hold: async (name, holder, forMs) => {
+      const now = Date.now()
+      const over = { any: [{ holder }, { until: atMost(now) }] }
+      const row = { name, holder, until: now + forMs }
+      return (await claims.insert(row, { over, removeExpiredAt: now })) === 'written'
+    },
+  }
 }

@@ -7,8 +7,9 @@ import { AgentIndex } from '@parley/negotiation/index/agent-index'
 import { lessonWords } from '@parley/negotiation/score/learning'
 import type { TrainingExample } from '@parley/negotiation/score/training-example'
 import { afterEach, beforeEach, expect, test } from 'vitest'
+import { gatewayMigrations } from '../../store/sqlite/schema.ts'
 import type { Route } from '../store/routing-store.ts'
-import { routingMigrations, SqliteRoutingStore } from '../store/sqlite/routing.ts'
+import { SqliteRoutingStore } from '../store/sqlite/routing.ts'
 import { FeedbackRecorder } from './feedback.ts'
 
 let folder: string
@@ -28,7 +29,7 @@ afterEach(async () => {
 })
 
 async function open(learning = true): Promise<AgentIndex> {
-  database = await openDatabase(path.join(folder, 'gateway.db'), routingMigrations)
+  database = await openDatabase(path.join(folder, 'gateway.db'), gatewayMigrations)
   store = new SqliteRoutingStore(database)
   ended = []
   const index = new AgentIndex()

@@ -4,7 +4,8 @@ import path from 'node:path'
 import { openDatabase } from '@parley/kit/database/sqlite/database'
 import { makeLog } from '@parley/kit/process/log'
 import { afterEach, beforeEach, expect, test } from 'vitest'
-import { routingMigrations, SqliteRoutingStore } from '../store/sqlite/routing.ts'
+import { gatewayMigrations } from '../../store/sqlite/schema.ts'
+import { SqliteRoutingStore } from '../store/sqlite/routing.ts'
 import { DecisionLog } from './decisions.ts'
 
 let folder = ''
@@ -19,7 +20,7 @@ afterEach(async () => {
 })
 
 async function open() {
-  const database = await openDatabase(path.join(folder, 'a.db'), routingMigrations)
+  const database = await openDatabase(path.join(folder, 'a.db'), gatewayMigrations)
   const store = new SqliteRoutingStore(database)
   return { store, decisions: new DecisionLog({ store, log }), close: () => database[Symbol.asyncDispose]() }
 }

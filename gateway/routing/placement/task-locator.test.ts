@@ -5,9 +5,10 @@ import path from 'node:path'
 import { openDatabase } from '@parley/kit/database/sqlite/database'
 import { Agent } from 'undici'
 import { afterEach, beforeEach, expect, test } from 'vitest'
+import { gatewayMigrations } from '../../store/sqlite/schema.ts'
 import { agent, bearer, gateway, gatewayForEachTest, saying } from '../../testing.ts'
 import type { Claim, Route } from '../store/routing-store.ts'
-import { routingMigrations, SqliteRoutingStore } from '../store/sqlite/routing.ts'
+import { SqliteRoutingStore } from '../store/sqlite/routing.ts'
 import { TaskLocator, type TaskLocatorOptions } from './task-locator.ts'
 
 gatewayForEachTest({ REGISTRY_ALLOWED_HOSTS: '127.0.0.1' })
@@ -19,7 +20,7 @@ beforeEach(async () => {
   const folder = await mkdtemp(path.join(os.tmpdir(), 'parley-whereabouts-'))
   stack.defer(() => rm(folder, { recursive: true, force: true }))
   store = new SqliteRoutingStore(
-    stack.use(await openDatabase(path.join(folder, 'gateway.db'), routingMigrations)),
+    stack.use(await openDatabase(path.join(folder, 'gateway.db'), gatewayMigrations)),
   )
 })
 afterEach(() => stack.disposeAsync())

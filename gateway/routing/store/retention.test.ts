@@ -4,12 +4,13 @@ import path from 'node:path'
 import { openDatabase } from '@parley/kit/database/sqlite/database'
 import { makeLog } from '@parley/kit/process/log'
 import { expect, test } from 'vitest'
+import { gatewayMigrations } from '../../store/sqlite/schema.ts'
 import { Retention } from './retention.ts'
-import { routingMigrations, SqliteRoutingStore } from './sqlite/routing.ts'
+import { SqliteRoutingStore } from './sqlite/routing.ts'
 
 test('a round removes all that is old, however much it is', async () => {
   const folder = await mkdtemp(path.join(os.tmpdir(), 'parley-clean-'))
-  await using database = await openDatabase(path.join(folder, 'gateway.db'), routingMigrations)
+  await using database = await openDatabase(path.join(folder, 'gateway.db'), gatewayMigrations)
   const store = new SqliteRoutingStore(database)
   const of = { owner: 'alice', kind: 'key' as const, agent: 'sky' }
   await store.save(Array.from({ length: 35 }, (_, number) => ({ ...of, id: String(number), at: 1 })))

@@ -1,33 +1,33 @@
 import { refuseUnfinishedImport } from '@parley/engine/store/mongodb/import'
+import type { DocumentDatabase } from '@parley/kit/database/documents'
 import { connectMongodb } from '@parley/kit/database/mongodb/database'
+import { mongodbDocuments } from '@parley/kit/database/mongodb/documents'
 import { guarded } from '@parley/kit/database/mongodb/guard'
-import { type Index, type Migration, prepareSchema } from '@parley/kit/database/mongodb/schema'
+import { prepareSchema } from '@parley/kit/database/mongodb/schema'
 import type { Collection, Db } from 'mongodb'
+import { gatewaySchema } from './schema.ts'
 
-/** Every document of the gateways carries it as its `agent_id`, beside those of the agents in the same database. */
+/** `agent_id` of every document of the gateways. The documents of agents are in the same database. */
 export const gatewayScope = 'gateway'
 
 export interface GatewayMongodbOptions {
   /** `mongodb://…/database`, the one that the agents use too. */
   url: string
-  indexes: Record<string, Index[]>
-  /** How long one question or change may take. Default 10,000. */
+  /** Timeout of one operation. Default 10,000. */
   operationTimeoutMs?: number
-  /** For tests that look at what is asked: hears each command. */
+  /** For tests: called with each command. */
   onCommand?: (command: Record<string, unknown>) => void
 }
 
-/** The database that all gateways of a house share. */
+/** The database that all gateways of a deployment share. */
 export interface GatewayMongodb extends AsyncDisposable {
+  readonly documents: DocumentDatabase
   collection<T extends { _id: string; agent_id: string }>(name: string): Collection<T>
-  /** The methods, but no word of the driver leaves them, and each has a deadline. */
+  /** The methods with a timeout, and without errors of the driver. */
   guard<T extends object>(methods: T, unbounded?: ReadonlySet<string>): T
-  /** Asks the server, by a write. */
+  /** Writes a document. Rejects when the server does not answer. */
   ping(): Promise<void>
 }
-
-const migrations: readonly Migration[] = [async () => {}]
-export const gatewaySchema = { name: 'gateway_store', migrations }
 
 /** @throws DatabaseRefused when the server is missing, too old or refuses the user, or a newer version wrote the database */
 export async function openGatewayMongodb(options: GatewayMongodbOptions): Promise<GatewayMongodb> {
@@ -35,7 +35,7 @@ export async function openGatewayMongodb(options: GatewayMongodbOptions): Promis
   const { url, onCommand } = options
   const { db } = stack.use(await connectMongodb({ url, ...(onCommand && { onCommand }) }))
   await refuseUnfinishedImport(db, gatewayScope)
-  await prepareSchema(db, gatewaySchema.name, { indexes: options.indexes, migrations })
+  await prepareSchema(db, gatewaySchema.name, gatewaySchema)
   // The first write makes the collection, which may take longer than `/health` waits.
   await ping(db)
   const open = stack.move()
@@ -43,6 +43,7 @@ export async function openGatewayMongodb(options: GatewayMongodbOptions): Promis
   const guard: GatewayMongodb['guard'] = (methods, unbounded) =>
     guarded(methods, { closed: () => open.disposed, timeoutMs, ...(unbounded && { unbounded }) })
   return {
+    documents: mongodbDocuments(db, gatewayScope),
     collection: (name) => db.collection(name),
     guard,
     ...guard({ ping: () => ping(db) }),

@@ -7,7 +7,7 @@ import { Registry } from '../../registry.ts'
 import type { RegistryOptions } from '../../registry-options.ts'
 import { registryStoreCases } from '../registry-store.cases.ts'
 import { EntryChanged } from '../registry-store.ts'
-import { mongodbRegistryStore, registryIndexes } from './registry.ts'
+import { mongodbRegistryStore } from './registry.ts'
 
 const all = <T>(count: number, run: (index: number) => Promise<T>) =>
   Promise.allSettled(Array.from({ length: count }, (_, index) => run(index)))
@@ -44,7 +44,7 @@ describe.skipIf(!hasMongodb)('on a MongoDB-compatible server (needs mongod)', ()
   afterAll(() => server[Symbol.asyncDispose]())
 
   const open = async () => {
-    const database = await openGatewayMongodb({ url, indexes: registryIndexes })
+    const database = await openGatewayMongodb({ url })
     opened.push(database)
     return mongodbRegistryStore(database)
   }
@@ -89,7 +89,7 @@ describe.skipIf(!hasMongodb)('on a MongoDB-compatible server (needs mongod)', ()
       const { id } = await one.register(announcement())
       await other.sync()
       await one.remove(id)
-      const database = await openGatewayMongodb({ url, indexes: registryIndexes })
+      const database = await openGatewayMongodb({ url })
       opened.push(database)
       const marks = { agent_id: 'gateway', slug: { $exists: false } }
       expect((await database.collection('registry_agents').deleteMany(marks)).deletedCount).toBe(1)

@@ -1,7 +1,6 @@
 import { randomInt } from 'node:crypto'
 import { keyText } from '@parley/kit/database/keys'
 import { isConflict, isDuplicate } from '@parley/kit/database/mongodb/database'
-import type { Index } from '@parley/kit/database/mongodb/schema'
 import { type Collection, Long } from 'mongodb'
 import { Changes, type Changing, changed } from '../../../store/mongodb/changes.ts'
 import { type GatewayMongodb, gatewayScope } from '../../../store/mongodb/database.ts'
@@ -9,14 +8,6 @@ import type { AgentEntry, Load, Replica } from '../../entry.ts'
 import { withReplicas } from '../../replicas.ts'
 import { isUuid } from '../../slug.ts'
 import { EntryChanged, type RegistryStore, type Signs, type StoredEntry } from '../registry-store.ts'
-
-export const registryIndexes: Record<string, Index[]> = {
-  registry_agents: [
-    { name: 'agents_by_slug', key: { agent_id: 1, slug: 1 }, having: 'slug', unique: true },
-    { name: 'agents_by_did', key: { agent_id: 1, did: 1 }, having: 'did', unique: true },
-    { name: 'agents_changed', key: { agent_id: 1, changed_at: 1 } },
-  ],
-}
 
 interface ReplicaFields {
   url: string

@@ -2,16 +2,6 @@ import type { SqliteDatabase } from '@parley/kit/database/sqlite/database'
 import type { AgentEntry } from '../../entry.ts'
 import type { RegistryStore, Signs, StoredEntry } from '../registry-store.ts'
 
-/** Each entry brings the schema one step forward; entries are added, never changed. */
-export const registryMigrations: readonly [string] = [
-  `CREATE TABLE registry_agents (
-     id TEXT PRIMARY KEY,
-     slug TEXT NOT NULL UNIQUE,
-     did TEXT UNIQUE,
-     entry TEXT NOT NULL
-   ) STRICT, WITHOUT ROWID;`,
-]
-
 const statements = {
   all: 'SELECT entry FROM registry_agents',
   add: 'INSERT INTO registry_agents (id, slug, did, entry) VALUES (?, ?, ?, ?)',
@@ -26,7 +16,7 @@ const revision = 0
 /** About a millisecond of work. */
 const signsAtOnce = 50
 
-/** The registry in an opened database that has `registryMigrations`. */
+/** The registry in an opened database that has `gatewayMigrations`. */
 export class SqliteRegistryStore implements RegistryStore {
   readonly shared = false
   readonly #database: SqliteDatabase

@@ -3,7 +3,7 @@ import { afterAll, afterEach, beforeAll, describe, expect, test } from 'vitest'
 import { openGatewayMongodb } from '../../../store/mongodb/database.ts'
 import type { DecisionBounds } from '../decision-quotas.ts'
 import { routingStoreCases } from '../routing-store.cases.ts'
-import { mongodbRoutingStore, routingIndexes } from './routing.ts'
+import { mongodbRoutingStore } from './routing.ts'
 
 describe.skipIf(!hasMongodb)('on a MongoDB-compatible server (needs mongod)', () => {
   let server: MongodbServer
@@ -17,7 +17,7 @@ describe.skipIf(!hasMongodb)('on a MongoDB-compatible server (needs mongod)', ()
   afterAll(() => server[Symbol.asyncDispose]())
 
   const open = async (url = server.newUrl(), bounds?: DecisionBounds) => {
-    const database = await openGatewayMongodb({ url, indexes: routingIndexes })
+    const database = await openGatewayMongodb({ url })
     opened.push(database)
     return mongodbRoutingStore(database, bounds)
   }

@@ -1,32 +1,13 @@
 import { randomBytes } from 'node:crypto'
 import { hashOf, keyText } from '@parley/kit/database/keys'
 import { insertUnlessThere, isDuplicate } from '@parley/kit/database/mongodb/database'
-import type { Index } from '@parley/kit/database/mongodb/schema'
 import { untilDone } from '@parley/kit/database/retry'
 import { Binary, type Collection } from 'mongodb'
 import { type GatewayMongodb, gatewayScope } from '../../../store/mongodb/database.ts'
 import { type DecisionBounds, decisionBounds } from '../decision-quotas.ts'
 import type { DecisionRecord, Route, RouteKind, RoutingStore } from '../routing-store.ts'
 import { removeOldRouting } from './retention.ts'
-import { mongodbTrainingExamples, trainingExampleIndexes } from './training-examples.ts'
-
-export const routingIndexes: Record<string, Index[]> = {
-  routes: [
-    { name: 'routes_of_context', key: { agent_id: 1, owner: 1, context: 1 }, having: 'context' },
-    { name: 'routes_waiting', key: { agent_id: 1, route_id: 1, agent: 1 }, having: 'waits' },
-    { name: 'routes_old', key: { agent_id: 1, kind: 1, at: 1 } },
-    { name: 'routes_claims', key: { agent_id: 1, claim_until: 1 }, having: 'claim_until' },
-  ],
-  route_agents: [
-    { name: 'agents_of_owner', key: { agent_id: 1, owner: 1, at: -1 } },
-    { name: 'route_agents_old', key: { agent_id: 1, at: 1 } },
-  ],
-  decisions: [
-    { name: 'decisions_old', key: { agent_id: 1, at: 1 } },
-    { name: 'decisions_of_holder', key: { agent_id: 1, anonymous: 1, holder: 1, at: 1 } },
-  ],
-  ...trainingExampleIndexes,
-}
+import { mongodbTrainingExamples } from './training-examples.ts'
 
 export interface RouteDocument {
   _id: string

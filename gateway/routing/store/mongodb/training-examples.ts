@@ -1,18 +1,9 @@
 import { hashOf, keyText } from '@parley/kit/database/keys'
 import { isDuplicate } from '@parley/kit/database/mongodb/database'
-import type { Index } from '@parley/kit/database/mongodb/schema'
 import { untilDone } from '@parley/kit/database/retry'
 import type { TrainingExample } from '@parley/negotiation/score/training-example'
 import { Changes, type Changing, changed } from '../../../store/mongodb/changes.ts'
 import { type GatewayMongodb, gatewayScope } from '../../../store/mongodb/database.ts'
-
-export const trainingExampleIndexes: Record<string, Index[]> = {
-  lessons: [
-    { name: 'lessons_of_context', key: { agent_id: 1, context: 1 } },
-    { name: 'lessons_old', key: { agent_id: 1, at: 1 } },
-    { name: 'lessons_changed', key: { agent_id: 1, changed_at: 1 } },
-  ],
-}
 
 export interface TrainingExampleDocument extends Changing {
   context: string

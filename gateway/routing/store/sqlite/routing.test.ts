@@ -3,8 +3,9 @@ import os from 'node:os'
 import path from 'node:path'
 import { openDatabase } from '@parley/kit/database/sqlite/database'
 import { afterEach } from 'vitest'
+import { gatewayMigrations } from '../../../store/sqlite/schema.ts'
 import { routingStoreCases } from '../routing-store.cases.ts'
-import { routingMigrations, SqliteRoutingStore } from './routing.ts'
+import { SqliteRoutingStore } from './routing.ts'
 
 const close: (() => Promise<unknown>)[] = []
 afterEach(async () => {
@@ -13,7 +14,7 @@ afterEach(async () => {
 
 routingStoreCases('SQLite', async (bounds) => {
   const folder = await mkdtemp(path.join(os.tmpdir(), 'parley-routing-store-'))
-  const database = await openDatabase(path.join(folder, 'gateway.db'), routingMigrations)
+  const database = await openDatabase(path.join(folder, 'gateway.db'), gatewayMigrations)
   close.push(
     () => rm(folder, { recursive: true, force: true }),
     async () => database[Symbol.asyncDispose](),

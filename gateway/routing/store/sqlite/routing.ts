@@ -10,48 +10,6 @@ import {
 } from '../decision-quotas.ts'
 import type { DecisionRecord, Route, RouteKind, RoutingStore } from '../routing-store.ts'
 
-/** Schema migrations, append only. */
-export const routingMigrations: readonly [string, string, string] = [
-  `CREATE TABLE routes (
-     owner TEXT NOT NULL,
-     kind TEXT NOT NULL,
-     id TEXT NOT NULL,
-     agent TEXT NOT NULL,
-     context TEXT,
-     at INTEGER NOT NULL,
-     words TEXT,
-     PRIMARY KEY (owner, kind, id)
-   ) STRICT, WITHOUT ROWID;
-   CREATE INDEX routes_of_context ON routes (owner, context) WHERE context IS NOT NULL;
-   CREATE INDEX routes_waiting ON routes (id, agent) WHERE words IS NOT NULL;
-   CREATE INDEX routes_age ON routes (kind, at);
-   CREATE TABLE route_agents (
-     owner TEXT NOT NULL,
-     agent TEXT NOT NULL,
-     at INTEGER NOT NULL,
-     PRIMARY KEY (owner, agent)
-   ) STRICT, WITHOUT ROWID;
-   CREATE TABLE decisions (id TEXT PRIMARY KEY, owner TEXT, at INTEGER NOT NULL, body TEXT NOT NULL) STRICT, WITHOUT ROWID;
-   CREATE INDEX decisions_age ON decisions (at);
-   CREATE TABLE lessons (
-     context TEXT NOT NULL,
-     agent TEXT NOT NULL,
-     at INTEGER NOT NULL,
-     body TEXT NOT NULL,
-     PRIMARY KEY (context, agent)
-   ) STRICT, WITHOUT ROWID;
-   CREATE INDEX lessons_age ON lessons (at);
-   CREATE TABLE routing_key (key BLOB NOT NULL) STRICT;
-   INSERT INTO routing_key VALUES (randomblob(32));`,
-  `ALTER TABLE routes ADD COLUMN claim_until INTEGER;
-   ALTER TABLE routes ADD COLUMN claim_verified_until INTEGER;
-   CREATE INDEX routes_claims ON routes (claim_until) WHERE claim_until IS NOT NULL;`,
-  `ALTER TABLE decisions ADD COLUMN holder TEXT NOT NULL DEFAULT '';
-   UPDATE decisions SET holder = owner WHERE owner IS NOT NULL;
-   CREATE INDEX decisions_of_callers ON decisions (holder, at) WHERE owner IS NOT NULL;
-   CREATE INDEX decisions_anonymous ON decisions (holder, at) WHERE owner IS NULL;`,
-]
-
 export const routeColumns = 'owner, kind, id, agent, context, at, words, claim_until, claim_verified_until'
 
 const sql = {
@@ -91,7 +49,7 @@ const trainingExamplesMax = 100_000
 
 type Row = Record<string, unknown>
 
-/** The routing store in an open database with `routingMigrations` applied. */
+/** The routing in an opened database that has `gatewayMigrations`. */
 export class SqliteRoutingStore implements RoutingStore {
   readonly shared = false
   readonly #database: SqliteDatabase

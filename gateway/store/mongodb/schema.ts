@@ -1,0 +1,44 @@
+import type { Index, Migration } from '@parley/kit/database/mongodb/schema'
+
+const expiredClaims: Index[] = [{ name: 'claims_expired', key: { agent_id: 1, until: 1 } }]
+
+/** Indexes of the collections of the gateway, each named after the query that it answers. */
+const indexes: Record<string, Index[]> = {
+  oauth_entries: [
+    { name: 'oauth_of_client', key: { agent_id: 1, client_id: 1 }, having: 'client_id' },
+    { name: 'oauth_of_grant', key: { agent_id: 1, grant_id: 1 }, having: 'grant_id' },
+    { name: 'oauth_of_uid', key: { agent_id: 1, model: 1, uid: 1 }, having: 'uid' },
+    { name: 'oauth_of_user_code', key: { agent_id: 1, model: 1, user_code: 1 }, having: 'user_code' },
+    { name: 'oauth_expired', key: { agent_id: 1, expires_at: 1 }, having: 'expires_at' },
+  ],
+  registry_agents: [
+    { name: 'agents_by_slug', key: { agent_id: 1, slug: 1 }, having: 'slug', unique: true },
+    { name: 'agents_by_did', key: { agent_id: 1, did: 1 }, having: 'did', unique: true },
+    { name: 'agents_changed', key: { agent_id: 1, changed_at: 1 } },
+  ],
+  routes: [
+    { name: 'routes_of_context', key: { agent_id: 1, owner: 1, context: 1 }, having: 'context' },
+    { name: 'routes_waiting', key: { agent_id: 1, route_id: 1, agent: 1 }, having: 'waits' },
+    { name: 'routes_old', key: { agent_id: 1, kind: 1, at: 1 } },
+    { name: 'routes_claims', key: { agent_id: 1, claim_until: 1 }, having: 'claim_until' },
+  ],
+  route_agents: [
+    { name: 'agents_of_owner', key: { agent_id: 1, owner: 1, at: -1 } },
+    { name: 'route_agents_old', key: { agent_id: 1, at: 1 } },
+  ],
+  decisions: [
+    { name: 'decisions_old', key: { agent_id: 1, at: 1 } },
+    { name: 'decisions_of_holder', key: { agent_id: 1, anonymous: 1, holder: 1, at: 1 } },
+  ],
+  lessons: [
+    { name: 'lessons_of_context', key: { agent_id: 1, context: 1 } },
+    { name: 'lessons_old', key: { agent_id: 1, at: 1 } },
+    { name: 'lessons_changed', key: { agent_id: 1, changed_at: 1 } },
+  ],
+  gateway_claims: expiredClaims,
+  gateway_signatures: expiredClaims,
+}
+
+const migrations: readonly Migration[] = [async () => {}]
+
+export const gatewaySchema = { name: 'gateway_store', indexes, migrations }

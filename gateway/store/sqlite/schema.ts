@@ -1,0 +1,73 @@
+/**
+ * Schema migrations of `gateway.db` in chronological order: OAuth server, registry, routing, claims of signatures. Append only; a
+ * released migration never changes.
+ */
+export const gatewayMigrations: readonly string[] = [
+  `CREATE TABLE oauth_entries (
+     model TEXT NOT NULL,
+     id TEXT NOT NULL,
+     payload TEXT NOT NULL,
+     client_id TEXT,
+     grant_id TEXT,
+     uid TEXT,
+     user_code TEXT,
+     consumed_at INTEGER,
+     expires_at INTEGER,
+     PRIMARY KEY (model, id)
+   ) STRICT, WITHOUT ROWID;
+   CREATE INDEX oauth_entries_client ON oauth_entries (client_id) WHERE client_id IS NOT NULL;
+   CREATE INDEX oauth_entries_grant ON oauth_entries (grant_id) WHERE grant_id IS NOT NULL;
+   CREATE INDEX oauth_entries_uid ON oauth_entries (model, uid) WHERE uid IS NOT NULL;
+   CREATE INDEX oauth_entries_user_code ON oauth_entries (model, user_code) WHERE user_code IS NOT NULL;
+   CREATE INDEX oauth_entries_expiry ON oauth_entries (expires_at) WHERE expires_at IS NOT NULL;`,
+  `CREATE TABLE registry_agents (
+     id TEXT PRIMARY KEY,
+     slug TEXT NOT NULL UNIQUE,
+     did TEXT UNIQUE,
+     entry TEXT NOT NULL
+   ) STRICT, WITHOUT ROWID;`,
+  `CREATE TABLE routes (
+     owner TEXT NOT NULL,
+     kind TEXT NOT NULL,
+     id TEXT NOT NULL,
+     agent TEXT NOT NULL,
+     context TEXT,
+     at INTEGER NOT NULL,
+     words TEXT,
+     PRIMARY KEY (owner, kind, id)
+   ) STRICT, WITHOUT ROWID;
+   CREATE INDEX routes_of_context ON routes (owner, context) WHERE context IS NOT NULL;
+   CREATE INDEX routes_waiting ON routes (id, agent) WHERE words IS NOT NULL;
+   CREATE INDEX routes_age ON routes (kind, at);
+   CREATE TABLE route_agents (
+     owner TEXT NOT NULL,
+     agent TEXT NOT NULL,
+     at INTEGER NOT NULL,
+     PRIMARY KEY (owner, agent)
+   ) STRICT, WITHOUT ROWID;
+   CREATE TABLE decisions (id TEXT PRIMARY KEY, owner TEXT, at INTEGER NOT NULL, body TEXT NOT NULL) STRICT, WITHOUT ROWID;
+   CREATE INDEX decisions_age ON decisions (at);
+   CREATE TABLE lessons (
+     context TEXT NOT NULL,
+     agent TEXT NOT NULL,
+     at INTEGER NOT NULL,
+     body TEXT NOT NULL,
+     PRIMARY KEY (context, agent)
+   ) STRICT, WITHOUT ROWID;
+   CREATE INDEX lessons_age ON lessons (at);
+   CREATE TABLE routing_key (key BLOB NOT NULL) STRICT;
+   INSERT INTO routing_key VALUES (randomblob(32));`,
+  `ALTER TABLE routes ADD COLUMN claim_until INTEGER;
+   ALTER TABLE routes ADD COLUMN claim_verified_until INTEGER;
+   CREATE INDEX routes_claims ON routes (claim_until) WHERE claim_until IS NOT NULL;`,
+  `ALTER TABLE decisions ADD COLUMN holder TEXT NOT NULL DEFAULT '';
+   UPDATE decisions SET holder = owner WHERE owner IS NOT NULL;
+   CREATE INDEX decisions_of_callers ON decisions (holder, at) WHERE owner IS NOT NULL;
+   CREATE INDEX decisions_anonymous ON decisions (holder, at) WHERE owner IS NULL;`,
+  `CREATE TABLE gateway_signatures (
+     name TEXT PRIMARY KEY,
+     holder TEXT NOT NULL,
+     until INTEGER NOT NULL
+   ) STRICT, WITHOUT ROWID;
+   CREATE INDEX gateway_signatures_until ON gateway_signatures (until);`,
+]
