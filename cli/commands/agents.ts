@@ -1,5 +1,7 @@
+import { type ReadEntry, readEntry, readEntryList } from '@parley/wire/codecs/parley/registry'
 import { connect, type ServerOptions, withServerOptions } from '../server/server-connection.ts'
 import { CliCommand } from '../terminal/cli-command.ts'
+import { skillName } from '../terminal/entry-view.ts'
 import { type Io, print, printJson } from '../terminal/io.ts'
 import { oneLine } from '../terminal/printable.ts'
 
@@ -9,15 +11,6 @@ interface AgentsOptions extends ServerOptions {
   tag?: string
   status?: string
   json?: true
-}
-
-interface ListedAgent {
-  slug?: string
-  status?: string
-  admitted?: boolean
-  quarantined?: boolean
-  skills?: ({ id?: string } | string)[]
-  url?: string
 }
 
 const pageSize = 200
@@ -37,19 +30,18 @@ async function listAgents(io: Io, options: AgentsOptions): Promise<void> {
   const agents = await allAgents(io, options)
   if (options.json) return printJson(io, { agents, total: agents.length })
   if (agents.length === 0) return print(io, 'No agents.\n')
-  const rows = agents.map((agent) => [
-    oneLine(agent.slug ?? '', 40),
-    oneLine(statusOf(agent), 60),
-    oneLine(
-      (agent.skills ?? []).map((skill) => (typeof skill === 'string' ? skill : skill.id)).join(', '),
-      60,
-    ),
-    oneLine(agent.url ?? '', 120),
-  ])
+  const rows = agents
+    .map(readEntry)
+    .map((agent) => [
+      oneLine(agent.slug ?? '', 40),
+      oneLine(statusOf(agent), 60),
+      oneLine((agent.skills ?? []).map(skillName).join(', '), 60),
+      oneLine(agent.url ?? '', 120),
+    ])
   print(io, table([['AGENT', 'STATUS', 'SKILLS', 'ADDRESS'], ...rows]))
 }
 
-function statusOf({ status = '', admitted, quarantined }: ListedAgent): string {
+function statusOf({ status = '', admitted, quarantined }: ReadEntry): string {
   const set = [
     ...(admitted === false ? ['not admitted'] : []),
     ...(quarantined === true ? ['quarantined'] : []),
@@ -57,19 +49,19 @@ function statusOf({ status = '', admitted, quarantined }: ListedAgent): string {
   return [status, ...set].join(', ')
 }
 
-async function allAgents(io: Io, options: AgentsOptions): Promise<ListedAgent[]> {
+async function allAgents(io: Io, options: AgentsOptions): Promise<unknown[]> {
   const server = await connect(io, options)
   const { query: q, skill, tag, status } = options
   const filters = Object.entries({ q, skill, tag, status }).filter(([, value]) => value !== undefined)
-  const agents: ListedAgent[] = []
+  const agents: unknown[] = []
   let cursor: string | undefined
-  for (let page = 0; page < pagesMax; page += 1) {
+  for (let count = 0; count < pagesMax; count += 1) {
     const place = cursor === undefined ? {} : { cursor }
     const query = new URLSearchParams({ ...Object.fromEntries(filters), ...place, limit: String(pageSize) })
     const { body, headers } = await server.getJson(`/registry/agents?${query.toString()}`)
-    const answer = body as { agents?: ListedAgent[]; next_cursor?: string }
-    agents.push(...(answer.agents ?? []))
-    const next = answer.next_cursor ?? headers.get('x-next-cursor') ?? undefined
+    const page = readEntryList(body)
+    agents.push(...page.agents)
+    const next = page.nextCursor ?? headers.get('x-next-cursor') ?? undefined
     if (next === undefined || next === cursor) break
     cursor = next
   }

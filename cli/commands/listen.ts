@@ -1,4 +1,7 @@
 import { setTimeout as wait } from 'node:timers/promises'
+import { type NumberedEvent, positionOf } from '@parley/wire/codecs/parley/events'
+import { methodOf } from '@parley/wire/codecs/parley/method-names'
+import { fieldNames } from '@parley/wire/codecs/parley/push-config'
 import { InvalidArgumentError } from 'commander'
 import { CliCommand } from '../terminal/cli-command.ts'
 import { interruption } from '../terminal/interrupt.ts'
@@ -7,7 +10,7 @@ import { oneLine } from '../terminal/printable.ts'
 import { uuid } from '../terminal/uuid.ts'
 import { wholeNumber } from '../terminal/whole-number.ts'
 import { type Entry, EventLedger } from '../webhooks/event-ledger.ts'
-import { eventLine, type NumberedEvent } from '../webhooks/numbered-event.ts'
+import { eventLine } from '../webhooks/numbered-event.ts'
 import { WebhookServer } from '../webhooks/webhook-server.ts'
 
 interface ListenOptions {
@@ -39,7 +42,7 @@ export default function listenCommand(io: Io): CliCommand {
       'after',
       `
 A receiver for webhooks: prints its address on stderr, then a line for each event on stdout. Register the address with
-tasks/pushNotificationConfig/set, with push_notification_config in message/send, or as WEBHOOK_URL. A server that listens
+${methodOf('setPushConfig')}, with ${fieldNames.pushConfig} in ${methodOf('sendMessage')}, or as WEBHOOK_URL. A server that listens
 elsewhere must be able to reach it. With NODE_ENV=production it must be allowed: WEBHOOK_ALLOWED_HOSTS=127.0.0.1.
 Numbers that are missing, late or came twice are told as they are seen, and counted at the end (Ctrl-C).
 
@@ -101,7 +104,7 @@ function conclude(io: Io, ledger: EventLedger, options: ListenOptions): boolean 
 
 function endsIt(event: NumberedEvent, once: string | true | undefined): boolean {
   if (once === undefined || event.kind !== 'status-update' || !event.final) return false
-  return once === true || once.toLowerCase() === event.task_id.toLowerCase()
+  return once === true || once.toLowerCase() === positionOf(event).taskId.toLowerCase()
 }
 
 function isCompleted(event: NumberedEvent): boolean {

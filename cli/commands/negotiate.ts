@@ -1,11 +1,11 @@
 import { usualWeights } from '@parley/negotiation/score/usual'
-import { snakeOf } from '@parley/wire/codecs/parley/spelling'
+import { queryOut, readNegotiation, weightsOut } from '@parley/wire/codecs/parley/negotiation'
 import { InvalidArgumentError } from 'commander'
 import { minScoreOf } from '../server/environment.ts'
 import { connect, type ServerOptions, withServerOptions } from '../server/server-connection.ts'
 import { CliCommand } from '../terminal/cli-command.ts'
 import { type Io, print, printJson } from '../terminal/io.ts'
-import { printRanking, type ShownNegotiation } from '../terminal/ranking-view.ts'
+import { printRanking } from '../terminal/ranking-view.ts'
 
 interface NegotiateOptions extends ServerOptions {
   details?: string
@@ -22,9 +22,8 @@ interface NegotiateOptions extends ServerOptions {
 }
 
 /** As the gateway asks for messages that name no agent. */
-const weightsDefault = Object.fromEntries(
-  Object.entries(usualWeights).map(([name, weight]) => [snakeOf(name), weight]),
-)
+const weightsDefault = weightsOut(usualWeights)
+const weightNames = Object.keys(weightsDefault)
 
 export default function negotiateCommand(io: Io): CliCommand {
   const collected = (text: string, before: string[] = []) => [...before, text]
@@ -42,7 +41,11 @@ export default function negotiateCommand(io: Io): CliCommand {
       'score below which an agent would not get it, 0 to 1 (default: ROUTE_MIN_SCORE, as for a message; with --weights: 0)',
       share,
     )
-    .option('--weights <list>', 'for example skill_match=0.8,load=0.2 (default: as for a message)', weights)
+    .option(
+      '--weights <list>',
+      `for example ${weightNames[0]}=0.8,load=0.2 (default: as for a message)`,
+      weights,
+    )
     .option('--limit <count>', 'candidates shown', wholeNumber, 10)
     .option('--json', 'print the gateway’s answer as JSON')
     .addHelpText('after', '\nExit codes: 0 an agent can do it; 1 none can; 2 wrong use.')
@@ -52,32 +55,29 @@ export default function negotiateCommand(io: Io): CliCommand {
 async function negotiate(io: Io, text: string, options: NegotiateOptions): Promise<number> {
   const server = await connect(io, options)
   const { body } = await server.send('POST', '/agent/negotiation', {
-    task_summary: text,
-    weights: options.weights ?? weightsDefault,
-    limit: options.limit,
-    ...given({
-      task_details: options.details,
-      input_mime_types: options.input,
-      output_mime_types: options.output,
-      max_latency_ms: options.maxLatency,
-      max_cost_amount: options.maxCost,
-      required_tools: options.tool,
-      forbidden_tools: options.withoutTool,
+    ...queryOut({
+      taskSummary: text,
+      weights: usualWeights,
+      limit: options.limit,
+      taskDetails: options.details,
+      inputMimeTypes: options.input,
+      outputMimeTypes: options.output,
+      maxLatencyMs: options.maxLatency,
+      maxCostAmount: options.maxCost,
+      requiredTools: options.tool,
+      forbiddenTools: options.withoutTool,
       // The threshold is one of the usual weights.
-      min_score: options.minScore ?? (options.weights === undefined ? minScoreOf(io) : undefined),
+      minScore: options.minScore ?? (options.weights === undefined ? minScoreOf(io) : undefined),
     }),
+    ...(options.weights !== undefined && { weights: options.weights }),
   })
-  const answer = body as ShownNegotiation
-  if (options.json) printJson(io, answer)
+  const answer = readNegotiation(body)
+  if (options.json) printJson(io, body)
   else {
     printRanking(io, answer)
-    if (answer.can_handle !== true) print(io, 'No agent can do this.\n')
+    if (answer.canHandle !== true) print(io, 'No agent can do this.\n')
   }
-  return answer.can_handle === true ? 0 : 1
-}
-
-function given(fields: Record<string, unknown>): Record<string, unknown> {
-  return Object.fromEntries(Object.entries(fields).filter(([, value]) => value !== undefined))
+  return answer.canHandle === true ? 0 : 1
 }
 
 function wholeNumber(text: string): number {
@@ -95,6 +95,6 @@ function weights(text: string): Record<string, number> {
   const pairs = text.split(',').map((pair) => pair.split('=', 2))
   for (const [name = ''] of pairs)
     if (!Object.hasOwn(weightsDefault, name))
-      throw new InvalidArgumentError(`Weights are ${Object.keys(weightsDefault).join(', ')}.`)
+      throw new InvalidArgumentError(`Weights are ${weightNames.join(', ')}.`)
   return Object.fromEntries(pairs.map(([name, value = '']) => [name, share(value)]))
 }

@@ -1,13 +1,7 @@
+import { readLedgerPayment, refundOut } from '@parley/wire/codecs/parley/payments'
 import { InvalidArgumentError, Option } from 'commander'
 import { connectAsAgent } from '../server/own-agent.ts'
-import {
-  isUnpaid,
-  type ListedPayment,
-  pathOf,
-  paymentsOf,
-  paymentsOfAll,
-  requireOurs,
-} from '../server/payments-of.ts'
+import { isUnpaid, pathOf, paymentsOf, paymentsOfAll, requireOurs } from '../server/payments-of.ts'
 import {
   connect,
   type ServerConnection,
@@ -116,7 +110,7 @@ async function refund(
 ): Promise<void> {
   if (agent === undefined) throw new UsageError('--refunded wants the name of the agent that was paid.')
   const path = `${pathOf(agent)}/${encodeURIComponent(refunded)}/refunded`
-  const answer = await server.send('POST', path, tx === undefined ? {} : { tx_hash: tx })
+  const answer = await server.send('POST', path, refundOut(tx))
   if (json) printJson(io, answer.body)
   else print(io, `${oneLine(refunded, 60)} is refunded.\n`)
 }
@@ -145,18 +139,19 @@ async function list(
 }
 
 /** What a refund needs: how much of what, to whom, and why. */
-function linesOf(payment: ListedPayment): string {
-  const { payment_id: id, state, amount, asset, network, payer, reason, agent } = payment
+function linesOf(row: object): string {
+  const payment = readLedgerPayment(row)
+  const { paymentId: id, state, amount, asset, network, payer, reason, agent } = payment
   const text = (value: unknown) => oneLine(typeof value === 'string' ? value : '-', 100)
   return [
     `${text(id)}  ${text(state)}${reason === undefined ? '' : ` (${text(reason)})`}`,
-    `  ${text(amount)} ${text(payment.asset_name ?? asset)} on ${text(network)}${payment.sandbox === true ? ' (test money)' : ''}`,
+    `  ${text(amount)} ${text(payment.assetName ?? asset)} on ${text(network)}${payment.sandbox === true ? ' (test money)' : ''}`,
     // A name can be anybody's: what is paid back is the token of this contract.
     `  token ${text(asset)}`,
     `  from ${text(payer)}`,
-    `  transaction ${text(payment.tx_hash)}`,
-    ...(payment.refund_tx_hash === undefined ? [] : [`  paid back by ${text(payment.refund_tx_hash)}`]),
+    `  transaction ${text(payment.txHash)}`,
+    ...(payment.refundTxHash === undefined ? [] : [`  paid back by ${text(payment.refundTxHash)}`]),
     ...(agent === undefined ? [] : [`  agent ${text(agent)}`]),
-    `  task ${text(payment.task_id)}\n`,
+    `  task ${text(payment.taskId)}\n`,
   ].join('\n')
 }

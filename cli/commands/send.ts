@@ -7,6 +7,8 @@ import {
   type SendConfiguration,
   type WireEvent,
 } from '@parley/client/internal/client'
+import { webhookConfiguration } from '@parley/wire/codecs/parley/push-config'
+import { idsOf } from '@parley/wire/codecs/parley/task'
 import { isDecimal } from '@parley/wire/model/amount'
 import { isPaused } from '@parley/wire/model/task'
 import { InvalidArgumentError } from 'commander'
@@ -97,7 +99,7 @@ async function send(io: Io, agent: string, text: string | undefined, options: Se
     const first = completeMessage(
       agent,
       { message, configuration: configurationOf(options) },
-      known?.context_id,
+      known && idsOf(known).contextId,
     )
     if (options.wait) {
       const streams = await mayStream(server, agent)
@@ -199,13 +201,13 @@ async function poll(
 ) {
   const accepted = await client.send(message, configuration, { signal })
   if (isMessage(accepted)) return accepted
-  noted({ taskId: accepted.id, contextId: accepted.context_id, status: accepted.status })
+  noted({ ...idsOf(accepted), status: accepted.status })
   view.state(accepted.status.state, accepted.id)
   const task = await client.wait(accepted.id, { signal, stream: streams })
   view.state(task.status.state, task.id)
   // Agents of other implementations leave an empty list out.
   for (const artifact of task.artifacts ?? []) await view.artifact(artifact)
-  return { taskId: task.id, contextId: task.context_id, status: task.status }
+  return { ...idsOf(task), status: task.status }
 }
 
 function amount(text: string): string {
@@ -217,7 +219,7 @@ function configurationOf({ webhook, webhookToken }: SendOptions): SendConfigurat
   if (webhook === undefined && webhookToken === undefined) return undefined
   if (webhook === undefined) throw new UsageError('--webhook-token goes with --webhook.')
   const token = webhookToken === undefined ? {} : { token: webhookToken }
-  return { push_notification_config: { id: randomUUID(), url: webhook, ...token } }
+  return webhookConfiguration({ id: randomUUID(), url: webhook, ...token })
 }
 
 /** Undefined: a program that reads the task as JSON has the files in it. */

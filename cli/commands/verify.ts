@@ -1,9 +1,9 @@
 import { mkdir, readFile, writeFile } from 'node:fs/promises'
 import path from 'node:path'
 import { RpcError } from '@parley/client/internal/rpc-error'
-import type { WireTask } from '@parley/client/internal/wire'
 import { verifyDocument } from '@parley/kit/did/document'
 import { verifyParts } from '@parley/kit/did/part-signature'
+import type { WireTask } from '@parley/wire/codecs/parley/shapes'
 import { jsonObjectOf } from '@parley/wire/model/json-text'
 import type { JsonObject } from '@parley/wire/model/task'
 import {

@@ -1,5 +1,5 @@
 import { randomUUID } from 'node:crypto'
-import type { OutgoingMessage, SendConfiguration } from '@parley/client/internal/wire'
+import type { OutgoingMessage, SendConfiguration } from '@parley/wire/codecs/parley/shapes'
 
 export interface Outgoing {
   message: OutgoingMessage

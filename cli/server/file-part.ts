@@ -1,6 +1,6 @@
 import { open } from 'node:fs/promises'
 import path from 'node:path'
-import type { WirePart } from '@parley/client/internal/wire'
+import type { WirePart } from '@parley/wire/codecs/parley/shapes'
 import { UsageError } from '../terminal/faults.ts'
 
 /** A message may have 10 MiB on the wire; base64 takes four letters for three bytes. */

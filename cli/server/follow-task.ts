@@ -1,4 +1,5 @@
 import type { AgentClient, WireEvent, WireStatus } from '@parley/client/internal/client'
+import { positionOf } from '@parley/wire/codecs/parley/events'
 import { isPaused, isTerminal } from '@parley/wire/model/task'
 import { CommandFailed } from '../terminal/faults.ts'
 import { Interrupted } from '../terminal/interrupt.ts'
@@ -23,7 +24,8 @@ export async function followEvents(
   let standing: Standing | undefined
   for await (const event of events) {
     if (event.kind === 'status-update') {
-      standing = { taskId: event.task_id, contextId: event.context_id, status: event.status }
+      const { taskId, contextId } = positionOf(event)
+      standing = { taskId, contextId, status: event.status }
       noted(standing)
     }
     await show(event)

@@ -1,4 +1,4 @@
-import type { OutgoingMessage } from '@parley/client/internal/wire'
+import type { OutgoingMessage } from '@parley/wire/codecs/parley/shapes'
 import type { JsonObject } from '@parley/wire/model/task'
 import { type Command, InvalidArgumentError } from 'commander'
 import { UsageError } from '../terminal/faults.ts'

@@ -1,28 +1,8 @@
 import { RpcError } from '@parley/client/internal/client'
+import { readLedger } from '@parley/wire/codecs/parley/payments'
+import { type ReadEntry, readEntry, readEntryList } from '@parley/wire/codecs/parley/registry'
 import { CommandFailed } from '../terminal/faults.ts'
 import { type ServerConnection, slugOf } from './server-connection.ts'
-
-export interface ListedPayment {
-  /** Where several were asked. */
-  agent?: string
-  payment_id?: string
-  state?: string
-  amount?: string
-  asset?: string
-  asset_name?: string
-  network?: string
-  sandbox?: boolean
-  payer?: string
-  tx_hash?: string
-  task_id?: string
-  reason?: string
-  refund_tx_hash?: string
-}
-
-interface ListedAgent {
-  slug?: string
-  origin?: string
-}
 
 const pageSize = 200
 const pagesMax = 500
@@ -31,20 +11,16 @@ const pagesMax = 500
 export const pathOf = (agent: string): string =>
   agent === '-' ? '/payments' : `/agents/${slugOf(agent)}/payments`
 
-export async function paymentsOf(
-  server: ServerConnection,
-  agent: string,
-  state: string,
-): Promise<ListedPayment[]> {
-  const found: ListedPayment[] = []
+export async function paymentsOf(server: ServerConnection, agent: string, state: string): Promise<object[]> {
+  const found: object[] = []
   let cursor: number | undefined
   for (let page = 0; page < pagesMax; page += 1) {
     const place = cursor === undefined ? '' : `&cursor=${cursor}`
     const { body } = await server.getJson(`${pathOf(agent)}?state=${state}&limit=${pageSize}${place}`)
-    const answer = body as { payments?: ListedPayment[]; next_cursor?: number }
-    found.push(...(answer.payments ?? []))
-    if (typeof answer.next_cursor !== 'number') break
-    cursor = answer.next_cursor
+    const { payments, nextCursor } = readLedger(body)
+    found.push(...payments)
+    if (nextCursor === undefined) break
+    cursor = nextCursor
   }
   return found
 }
@@ -53,8 +29,8 @@ export async function paymentsOf(
 export async function paymentsOfAll(
   server: ServerConnection,
   state: string,
-): Promise<{ payments: ListedPayment[]; silent: string[] }> {
-  const payments: ListedPayment[] = []
+): Promise<{ payments: object[]; silent: string[] }> {
+  const payments: object[] = []
   const silent: string[] = []
   for (const { slug = '' } of await ourAgents(server)) {
     try {
@@ -80,20 +56,20 @@ export async function requireOurs(
 ): Promise<void> {
   if (tokenGiven) return
   const { body } = await server.getJson(`/registry/agents/${slug}`)
-  if ((body as ListedAgent).origin === 'supervised') return
+  if (readEntry(body).origin === 'supervised') return
   throw new CommandFailed(
     `The gateway does not run ${slug}: its ledger is read with a token for that agent alone (--token).`,
   )
 }
 
-async function ourAgents(server: ServerConnection): Promise<ListedAgent[]> {
-  const agents: ListedAgent[] = []
+async function ourAgents(server: ServerConnection): Promise<ReadEntry[]> {
+  const agents: ReadEntry[] = []
   let place = ''
   for (let page = 0; page < pagesMax; page += 1) {
     const { body, headers } = await server.getJson(`/registry/agents?limit=${pageSize}${place}`)
-    const answer = body as { agents?: ListedAgent[]; next_cursor?: string }
-    agents.push(...(answer.agents ?? []))
-    const next = answer.next_cursor ?? headers.get('x-next-cursor')
+    const answer = readEntryList(body)
+    agents.push(...answer.agents.map(readEntry))
+    const next = answer.nextCursor ?? headers.get('x-next-cursor')
     if (next === null || next === undefined) break
     place = `&cursor=${encodeURIComponent(next)}`
   }

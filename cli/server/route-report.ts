@@ -1,9 +1,10 @@
 import { delay } from '@parley/client/internal/delay'
 import { RpcError } from '@parley/client/internal/rpc-error'
 import type { OutgoingRequest } from '@parley/client/internal/transport'
+import { readNegotiation } from '@parley/wire/codecs/parley/negotiation'
 import { type Io, say } from '../terminal/io.ts'
 import { oneLine } from '../terminal/printable.ts'
-import { type ShownNegotiation, sayRefused, sayWinner } from '../terminal/ranking-view.ts'
+import { sayRefused, sayWinner } from '../terminal/ranking-view.ts'
 import type { ServerConnection } from './server-connection.ts'
 
 /** How often a message is sent again whose outcome the gateway does not know; each time it asks the agent for 10 s. */
@@ -44,7 +45,7 @@ export class ToldRoute {
   /** Of a refusal: the best candidates and why not. */
   refused(thrown: unknown): void {
     if (thrown instanceof RpcError && thrown.data['reason'] === 'no_agent')
-      sayRefused(this.#io, thrown.data as ShownNegotiation)
+      sayRefused(this.#io, readNegotiation(thrown.data))
   }
 
   async #tell(id: string | null, agent: string | null): Promise<void> {
@@ -54,7 +55,7 @@ export class ToldRoute {
     }
     // The record is an extra: without it the work goes on.
     const read = await this.#server.getJson(`/negotiations/${id}`).catch(() => undefined)
-    const record = read?.body as (ShownNegotiation & { chosen?: string }) | undefined
+    const record = read && readNegotiation(read.body)
     const chosen = record?.candidates?.find((one) => one.agent?.slug === agent) ?? record
     if (chosen !== undefined) sayWinner(this.#io, chosen)
     else if (agent !== null) say(this.#io, `→ ${agent}`)

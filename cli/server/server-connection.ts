@@ -1,6 +1,7 @@
 import { AgentClient } from '@parley/client/internal/client'
 import { ConnectionError, RpcError } from '@parley/client/internal/rpc-error'
 import type { ClientOptions } from '@parley/client/internal/transport'
+import { readEntry } from '@parley/wire/codecs/parley/registry'
 import { type Command, Option } from 'commander'
 import { UsageError } from '../terminal/faults.ts'
 import type { Io } from '../terminal/io.ts'
@@ -89,8 +90,8 @@ function resources(
   const known = new Map<string, Promise<string | undefined>>()
   const read = async (slug: string) => {
     const { body } = await fetchJson(`${url}/registry/agents/${slug}`, {})
-    const { external, token_resource: resource } = body as { external?: unknown; token_resource?: unknown }
-    return typeof resource === 'string' && (external === true || as === 'operator') ? resource : undefined
+    const { external, tokenResource } = readEntry(body)
+    return external === true || as === 'operator' ? tokenResource : undefined
   }
   return (slug) => {
     if (slug === undefined) return undefined

@@ -1,39 +1,18 @@
+import { readEntry } from '@parley/wire/codecs/parley/registry'
 import { type Io, print, printJson } from './io.ts'
 import { oneLine } from './printable.ts'
 
-/** An entry of the registry, as far as it is shown. */
-export interface ShownEntry {
-  slug?: string
-  name?: string
-  did?: string | null
-  url?: string
-  status?: string
-  revision?: string
-  verified?: boolean
-  admitted?: boolean
-  quarantine?: { reason?: string } | null
-  skills?: { id?: string }[]
-  card_changes?: { field?: string }[]
-  /** Of an answer to `admit`. */
-  look_alikes?: { agent?: string; because?: string }[]
+/** Registries of other implementations list skills by their id. */
+export function skillName(skill: string | { id?: string | undefined }): string {
+  return typeof skill === 'string' ? skill : (skill.id ?? '')
 }
 
 /** One entry in lines, or as JSON. */
 export function printEntry(io: Io, entry: unknown, json: true | undefined): void {
   if (json) return printJson(io, entry)
-  const {
-    slug,
-    did,
-    url,
-    status,
-    revision,
-    verified,
-    admitted,
-    quarantine,
-    skills,
-    card_changes,
-    look_alikes,
-  } = entry as ShownEntry
+  const shown = readEntry(entry)
+  const { slug, did, url, status, revision, verified, admitted, quarantine } = shown
+  const { skills, cardChanges, lookAlikes } = shown
   const rows: [string, string][] = [
     ['agent', slug ?? ''],
     ['did', did ?? 'none'],
@@ -42,13 +21,13 @@ export function printEntry(io: Io, entry: unknown, json: true | undefined): void
     ['verified', verified === true ? 'yes' : 'no'],
     ['admitted', admitted === true ? 'yes' : `no: npx parley admit ${slug ?? ''}`],
     ...(quarantine ? ([['quarantine', quarantine.reason ?? '']] as [string, string][]) : []),
-    ['skills', (skills ?? []).map(({ id }) => id).join(', ')],
+    ['skills', (skills ?? []).map(skillName).join(', ')],
     ...(revision ? ([['revision', revision]] as [string, string][]) : []),
-    ...(card_changes?.length
-      ? ([['changed', card_changes.map(({ field }) => field).join(', ')]] as [string, string][])
+    ...(cardChanges?.length
+      ? ([['changed', cardChanges.map(({ field }) => field).join(', ')]] as [string, string][])
       : []),
-    ...(look_alikes?.length
-      ? ([['looks like', look_alikes.map(({ agent, because }) => `${agent} (${because})`).join(', ')]] as [
+    ...(lookAlikes?.length
+      ? ([['looks like', lookAlikes.map(({ agent, because }) => `${agent} (${because})`).join(', ')]] as [
           string,
           string,
         ][])

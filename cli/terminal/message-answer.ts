@@ -1,4 +1,4 @@
-import type { WireMessage } from '@parley/client/internal/wire'
+import type { WireMessage } from '@parley/wire/codecs/parley/shapes'
 import { type Io, print, say } from './io.ts'
 import { textOf } from './task-view.ts'
 

@@ -1,5 +1,5 @@
 import { createInterface } from 'node:readline/promises'
-import type { OutgoingMessage, WireStatus } from '@parley/client/internal/wire'
+import type { OutgoingMessage, WireStatus } from '@parley/wire/codecs/parley/shapes'
 import { type Io, say } from './io.ts'
 import { textOf } from './task-view.ts'
 

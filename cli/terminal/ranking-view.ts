@@ -1,26 +1,10 @@
+import type { ReadCandidate, ReadNegotiation } from '@parley/wire/codecs/parley/negotiation'
 import { type Io, print, say } from './io.ts'
 import { oneLine } from './printable.ts'
 
-/** A candidate of a negotiation, as far as it is shown; every field is from outside. */
-export interface ShownCandidate {
-  agent?: { slug?: string } | null
-  can_handle?: boolean
-  score?: number
-  subscores?: Record<string, number>
-  reasons?: string[]
-  rejection_reason?: string
-}
-
-export interface ShownNegotiation extends ShownCandidate {
-  candidates?: ShownCandidate[]
-  excluded?: { agent?: string; rule?: string }[]
-  excluded_total?: number
-  negotiation_id?: string
-}
-
 const subscores = [
-  ['skill_match', 'SKILL'],
-  ['io_compatibility', 'I/O'],
+  ['skillMatch', 'SKILL'],
+  ['ioCompatibility', 'I/O'],
   ['performance', 'SPEED'],
   ['load', 'LOAD'],
   ['cost', 'COST'],
@@ -31,10 +15,10 @@ const eighths = ['', '▏', '▎', '▍', '▌', '▋', '▊', '▉']
 /** The ranked candidates in a table, and who was excluded by which rule. */
 export function printRanking(
   io: Io,
-  { candidates = [], excluded = [], excluded_total }: ShownNegotiation,
+  { candidates = [], excluded = [], excludedTotal }: ReadNegotiation,
 ): void {
   const rows = candidates.map((candidate, at) => [
-    candidate.can_handle === true ? String(at + 1) : `${at + 1}!`,
+    candidate.canHandle === true ? String(at + 1) : `${at + 1}!`,
     slugOf(candidate),
     numberOf(candidate.score).toFixed(4),
     ...subscores.map(([name]) => bar(numberOf(candidate.subscores?.[name]))),
@@ -42,33 +26,33 @@ export function printRanking(
   ])
   const head = ['RANK', 'AGENT', 'SCORE', ...subscores.map(([, title]) => title), 'REASONS']
   if (rows.length > 0) print(io, table([head, ...rows]))
-  if (candidates.some(({ can_handle }) => can_handle !== true)) print(io, '! would not get the task\n')
+  if (candidates.some(({ canHandle }) => canHandle !== true)) print(io, '! would not get the task\n')
   if (excluded.length > 0) {
     const lines = excluded.map(({ agent, rule }) => [oneLine(agent ?? '', 40), oneLine(rule ?? '', 120)])
     print(io, `\n${table([['EXCLUDED', 'RULE'], ...lines])}`)
-    const more = numberOf(excluded_total) - excluded.length
+    const more = numberOf(excludedTotal) - excluded.length
     if (more > 0) print(io, `and ${more} more\n`)
   }
 }
 
 /** One line of a message that found its agent by negotiation. */
-export function sayWinner(io: Io, record: ShownNegotiation): void {
+export function sayWinner(io: Io, record: ReadNegotiation): void {
   const why = (record.reasons ?? []).slice(0, 2).map((reason) => oneLine(reason, 120))
   say(io, `→ ${slugOf(record)} (score ${numberOf(record.score).toFixed(2)}): ${why.join('; ')}`)
 }
 
 /** Why nobody took it. */
-export function sayRefused(io: Io, { candidates = [], excluded = [] }: ShownNegotiation): void {
+export function sayRefused(io: Io, { candidates = [], excluded = [] }: ReadNegotiation): void {
   for (const candidate of candidates)
     say(io, `  ${slugOf(candidate)} (score ${numberOf(candidate.score).toFixed(2)}): ${reasonOf(candidate)}`)
   for (const { agent, rule } of excluded.slice(0, 10))
     say(io, `  ${oneLine(agent ?? '', 40)} excluded: ${oneLine(rule ?? '', 120)}`)
 }
 
-const slugOf = ({ agent }: ShownCandidate) => oneLine(agent?.slug ?? '?', 40)
+const slugOf = ({ agent }: ReadCandidate) => oneLine(agent?.slug ?? '?', 40)
 
-function reasonOf({ can_handle, reasons = [], rejection_reason }: ShownCandidate): string {
-  const all = can_handle === true || rejection_reason === undefined ? reasons : [rejection_reason]
+function reasonOf({ canHandle, reasons = [], rejectionReason }: ReadCandidate): string {
+  const all = canHandle === true || rejectionReason === undefined ? reasons : [rejectionReason]
   return oneLine(all.join('; '), 100)
 }
 

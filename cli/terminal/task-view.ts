@@ -1,5 +1,7 @@
 import path from 'node:path'
-import type { WireArtifact, WireEvent, WireFile, WirePart } from '@parley/client/internal/wire'
+import { isDelta, positionOf } from '@parley/wire/codecs/parley/events'
+import type { WireArtifact, WireEvent, WireFile, WirePart } from '@parley/wire/codecs/parley/shapes'
+import { artifactIdOf } from '@parley/wire/codecs/parley/task'
 import { isTerminal, type TaskState } from '@parley/wire/model/task'
 import { type Io, print, say } from './io.ts'
 import { oneLine } from './printable.ts'
@@ -28,8 +30,8 @@ export class TaskView {
   }
 
   async event(event: WireEvent): Promise<void> {
-    if (event.kind === 'status-update') this.state(event.status.state, event.task_id)
-    else if (event.append === true || event.last_chunk === false) this.#delta(event.artifact)
+    if (event.kind === 'status-update') this.state(event.status.state, positionOf(event).taskId)
+    else if (isDelta(event)) this.#delta(event.artifact)
     else await this.artifact(event.artifact)
   }
 
@@ -43,12 +45,13 @@ export class TaskView {
 
   /** A finished artifact; the second time it is nothing new. */
   async artifact(artifact: WireArtifact): Promise<void> {
-    if (this.#settled.has(artifact.artifact_id)) return
-    this.#settled.add(artifact.artifact_id)
+    const id = artifactIdOf(artifact)
+    if (this.#settled.has(id)) return
+    this.#settled.add(id)
     const text = textOf(artifact.parts)
     const unbroken = textOf(artifact.parts, '')
-    const shown = unbroken === this.#streamed.get(artifact.artifact_id) ? unbroken : text
-    if (text !== '') this.#wholeText(artifact.artifact_id, shown)
+    const shown = unbroken === this.#streamed.get(id) ? unbroken : text
+    if (text !== '') this.#wholeText(id, shown)
     for (const part of artifact.parts) {
       if (part.kind === 'data') this.#data.push(part.data)
       if (part.kind === 'file') await this.#file(part.file)
@@ -63,8 +66,9 @@ export class TaskView {
 
   #delta(artifact: WireArtifact): void {
     const text = textOf(artifact.parts, '')
-    if (this.#io.stdout.isTTY !== true || text === '' || this.#settled.has(artifact.artifact_id)) return
-    this.#streamed.set(artifact.artifact_id, (this.#streamed.get(artifact.artifact_id) ?? '') + text)
+    const id = artifactIdOf(artifact)
+    if (this.#io.stdout.isTTY !== true || text === '' || this.#settled.has(id)) return
+    this.#streamed.set(id, (this.#streamed.get(id) ?? '') + text)
     print(this.#io, text)
     this.#midLine = !text.endsWith('\n')
   }

@@ -1,4 +1,4 @@
-import type { NumberedEvent } from './numbered-event.ts'
+import { type NumberedEvent, positionOf } from '@parley/wire/codecs/parley/events'
 
 /** What a post was, among those before it. */
 export interface Entry {
@@ -42,16 +42,17 @@ export class EventLedger {
   }
 
   /** How often this event was posted so far. */
-  postsOf({ event_id: id }: NumberedEvent): number {
-    return this.#events.get(id)?.posts ?? 0
+  postsOf(event: NumberedEvent): number {
+    return this.#events.get(positionOf(event).eventId)?.posts ?? 0
   }
 
   /** @param taken it is answered with 2xx; what is refused on purpose will come again */
   note(event: NumberedEvent, taken: boolean): Entry {
     this.#totals.posts += 1
-    const known = this.#events.get(event.event_id) ?? { posts: 0, taken: false }
+    const { eventId } = positionOf(event)
+    const known = this.#events.get(eventId) ?? { posts: 0, taken: false }
     known.posts += 1
-    this.#events.set(event.event_id, known)
+    this.#events.set(eventId, known)
     forgetOldest(this.#events, eventsMax)
     const entry: Entry = { post: known.posts, missing: [], late: false, again: known.taken }
     if (known.taken) this.#totals.repeated += 1
@@ -63,7 +64,8 @@ export class EventLedger {
     return entry
   }
 
-  #follow({ task_id: id, sequence }: NumberedEvent, entry: Entry): void {
+  #follow(event: NumberedEvent, entry: Entry): void {
+    const { taskId: id, sequence } = positionOf(event)
     const task = this.#tasks.get(id)
     if (task === undefined) {
       this.#totals.tasks += 1

@@ -1,6 +1,6 @@
 import { status } from '@parley/tools/testing/wire-samples'
+import type { NumberedEvent } from '@parley/wire/codecs/parley/events'
 import { expect, test } from 'vitest'
-import type { NumberedEvent } from './numbered-event.ts'
 import { OrderedEvents } from './ordered-events.ts'
 
 const event = (sequence: number) => status(sequence, 'working') as NumberedEvent

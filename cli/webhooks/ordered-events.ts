@@ -1,4 +1,4 @@
-import type { NumberedEvent } from './numbered-event.ts'
+import type { NumberedEvent } from '@parley/wire/codecs/parley/events'
 
 /** Held although a lower number is missing; what is beyond is asked for again. */
 const heldMax = 1000

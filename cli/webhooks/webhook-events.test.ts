@@ -1,6 +1,6 @@
-import type { WireEvent } from '@parley/client/internal/wire'
 import { type ScriptedCall, scriptedAgent } from '@parley/tools/testing/scripted-agent'
 import { artifactEvent, artifactOf, status, task, taskId, textPart } from '@parley/tools/testing/wire-samples'
+import type { WireEvent } from '@parley/wire/codecs/parley/shapes'
 import { expect, test } from 'vitest'
 import { runCli } from '../testing.ts'
 

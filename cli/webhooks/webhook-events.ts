@@ -2,10 +2,10 @@ import { randomBytes, randomUUID } from 'node:crypto'
 import { setTimeout as wait } from 'node:timers/promises'
 import type { AgentClient } from '@parley/client/internal/client'
 import { RpcError } from '@parley/client/internal/rpc-error'
-import type { WirePushConfig } from '@parley/client/internal/wire'
+import { type NumberedEvent, positionOf, readNumberedEvent } from '@parley/wire/codecs/parley/events'
+import type { WirePushConfig } from '@parley/wire/codecs/parley/shapes'
 import { isPaused } from '@parley/wire/model/task'
 import { sentenceOf } from '../terminal/faults.ts'
-import { type NumberedEvent, numberedEvent } from './numbered-event.ts'
 import { OrderedEvents } from './ordered-events.ts'
 import { refusedWebhook } from './refused-webhook.ts'
 import { WebhookServer } from './webhook-server.ts'
@@ -38,7 +38,7 @@ export async function* webhookEvents(
     ...options,
     token,
     receive: (event) => {
-      if (event.task_id === task) ordered.offer(event, 'webhook')
+      if (positionOf(event).taskId === task) ordered.offer(event, 'webhook')
       return 200
     },
   })
@@ -93,7 +93,8 @@ async function catchUp(client: AgentClient, task: string, ordered: OrderedEvents
   for (let more = true; more; ) {
     const before = ordered.lastInOrder
     const page = await client.events(task, { afterSequence: before, limit: 1000 }, { signal })
-    for (const event of page.events.map(numberedEvent)) if (event !== undefined) ordered.offer(event, 'log')
+    for (const event of page.events.map(readNumberedEvent))
+      if (event !== undefined) ordered.offer(event, 'log')
     more = page.more && ordered.lastInOrder > before
   }
 }
@@ -103,6 +104,6 @@ async function isAtRest(client: AgentClient, last: NumberedEvent, signal: AbortS
   if (last.kind !== 'status-update') return false
   if (last.final) return true
   if (!isPaused(last.status.state)) return false
-  const { status } = await client.get(last.task_id, { historyLength: 0, signal })
+  const { status } = await client.get(positionOf(last).taskId, { historyLength: 0, signal })
   return isPaused(status.state)
 }

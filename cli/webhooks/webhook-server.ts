@@ -1,8 +1,8 @@
 import { createHash, timingSafeEqual } from 'node:crypto'
 import { createServer, type IncomingMessage, type Server, type ServerResponse } from 'node:http'
 import type { AddressInfo } from 'node:net'
+import { type NumberedEvent, readNumberedEvent } from '@parley/wire/codecs/parley/events'
 import { CommandFailed } from '../terminal/faults.ts'
-import { type NumberedEvent, numberedEvent } from './numbered-event.ts'
 
 export interface WebhookServerOptions {
   host: string
@@ -73,7 +73,7 @@ async function answer(request: IncomingMessage, options: WebhookServerOptions): 
     return refused(401, 'without the right token')
   const body = await bodyOf(request)
   if (body === undefined) return refused(413, `more than ${bodyMaxBytes} bytes`)
-  const event = numberedEvent(parsed(body))
+  const event = readNumberedEvent(parsed(body))
   if (event === undefined) return refused(400, 'not an event of a task')
   return options.receive(event)
 }

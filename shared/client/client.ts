@@ -1,9 +1,7 @@
 import { randomUUID } from 'node:crypto'
-import { isPaused, isTerminal, type TaskState } from '@parley/wire/model/task'
-import { delay } from './delay.ts'
-import { type FollowLimits, followStream, type Opening } from './follow-stream.ts'
-import { RpcError } from './rpc-error.ts'
-import { type CallOptions, type ClientOptions, type Reply, Transport } from './transport.ts'
+import type { ClientParams } from '@parley/wire/codecs/codec'
+import { methodOf } from '@parley/wire/codecs/parley/method-names'
+import { writeParams } from '@parley/wire/codecs/parley/requests'
 import type {
   OutgoingMessage,
   SendConfiguration,
@@ -12,7 +10,12 @@ import type {
   WirePushConfig,
   WireTask,
   WireTaskPushConfig,
-} from './wire.ts'
+} from '@parley/wire/codecs/parley/shapes'
+import { isPaused, isTerminal, type TaskState } from '@parley/wire/model/task'
+import { delay } from './delay.ts'
+import { type FollowLimits, followStream, type Opening, resubscription } from './follow-stream.ts'
+import { RpcError } from './rpc-error.ts'
+import { type CallOptions, type ClientOptions, type Reply, Transport } from './transport.ts'
 
 /** A caller of one agent, or of the gateway: the methods of spec/methods.md#method-table over HTTP. */
 export class AgentClient {
@@ -44,20 +47,20 @@ export class AgentClient {
     configuration?: SendConfiguration,
     options?: CallOptions,
   ): Promise<WireTask> {
-    return (await this.call('message/send', sendParams(message, configuration), options)) as WireTask
+    return (await this.call(methodOf('sendMessage'), sendParams(message, configuration), options)) as WireTask
   }
 
   async get(id: string, options?: CallOptions & { historyLength?: number }): Promise<WireTask> {
-    const length = options?.historyLength === undefined ? {} : { history_length: options.historyLength }
-    return (await this.call('tasks/get', { task_id: id, ...length }, options)) as WireTask
+    const { historyLength } = options ?? {}
+    return (await this.#operate('getTask', { taskId: id, historyLength }, options)) as WireTask
   }
 
   async list(params: Record<string, unknown> = {}, options?: CallOptions): Promise<WireTask[]> {
-    return (await this.call('tasks/list', params, options)) as WireTask[]
+    return (await this.call(methodOf('listTasks'), params, options)) as WireTask[]
   }
 
   async cancel(id: string, options?: CallOptions): Promise<WireTask> {
-    return (await this.call('tasks/cancel', { task_id: id }, options)) as WireTask
+    return (await this.#operate('cancelTask', { taskId: id }, options)) as WireTask
   }
 
   /** `tasks/events`: a page of the task's event log, from the number on. */
@@ -66,8 +69,7 @@ export class AgentClient {
     page: { afterSequence?: number; limit?: number } = {},
     options?: CallOptions,
   ): Promise<WireEventPage> {
-    const params = { id, after_sequence: page.afterSequence, limit: page.limit }
-    return (await this.call('tasks/events', params, options)) as WireEventPage
+    return (await this.#operate('listTaskEvents', { taskId: id, ...page }, options)) as WireEventPage
   }
 
   /** Registers a webhook for the events to come, or replaces that of the same id. */
@@ -77,28 +79,32 @@ export class AgentClient {
     options: CallOptions & { longRunning?: boolean } = {},
   ): Promise<WireTaskPushConfig> {
     const { longRunning, ...callOptions } = options
-    const params = { id: taskId, push_notification_config: config, long_running: longRunning }
-    return this.#pushConfig('set', params, callOptions) as Promise<WireTaskPushConfig>
+    const params = { taskId, pushNotificationConfig: config, longRunning }
+    return this.#operate('setPushConfig', params, callOptions) as Promise<WireTaskPushConfig>
   }
 
   /** The webhook that was set last. @throws RpcError -32001 when the task has none */
   getPushConfig(taskId: string, options?: CallOptions): Promise<WireTaskPushConfig> {
-    return this.#pushConfig('get', { task_id: taskId }, options) as Promise<WireTaskPushConfig>
+    return this.#operate('getPushConfig', { taskId }, options) as Promise<WireTaskPushConfig>
   }
 
   /** The one set last first. */
   listPushConfigs(taskId: string, options?: CallOptions): Promise<WireTaskPushConfig[]> {
-    return this.#pushConfig('list', { id: taskId }, options) as Promise<WireTaskPushConfig[]>
+    return this.#operate('listPushConfigs', { taskId }, options) as Promise<WireTaskPushConfig[]>
   }
 
   /** What waits for it is not sent. */
   deletePushConfig(taskId: string, configId: string, options?: CallOptions): Promise<WireTaskPushConfig> {
-    const params = { id: taskId, push_notification_config_id: configId }
-    return this.#pushConfig('delete', params, options) as Promise<WireTaskPushConfig>
+    const params = { taskId, pushNotificationConfigId: configId }
+    return this.#operate('deletePushConfig', params, options) as Promise<WireTaskPushConfig>
   }
 
-  #pushConfig(method: string, params: object, options: CallOptions | undefined): Promise<unknown> {
-    return this.call(`tasks/pushNotificationConfig/${method}`, params, options)
+  #operate<O extends keyof ClientParams>(
+    operation: O,
+    params: ClientParams[O],
+    options: CallOptions | undefined,
+  ): Promise<unknown> {
+    return this.call(methodOf(operation), writeParams(operation, params), options)
   }
 
   /**
@@ -111,14 +117,12 @@ export class AgentClient {
     options: CallOptions = {},
   ): AsyncGenerator<WireEvent> {
     const params = sendParams(message, configuration)
-    return followStream(this.#transport, { method: 'message/stream', params }, options, this.#limits)
+    return followStream(this.#transport, { method: methodOf('streamMessage'), params }, options, this.#limits)
   }
 
   /** The events of a task after the numbered one, then live, as `stream`. */
   resubscribe(id: string, afterSequence?: number, options: CallOptions = {}): AsyncGenerator<WireEvent> {
-    const after = afterSequence === undefined ? {} : { after_sequence: afterSequence }
-    const params = { task_id: id, ...after }
-    const opening: Opening = { method: 'tasks/resubscribe', params, taskId: id, afterSequence }
+    const opening: Opening = { ...resubscription(id, afterSequence), taskId: id, afterSequence }
     return followStream(this.#transport, opening, options, this.#limits)
   }
 
@@ -179,5 +183,5 @@ function sendParams(message: string | OutgoingMessage, configuration: SendConfig
   }
 }
 
+export type * from '@parley/wire/codecs/parley/shapes'
 export { ConnectionError, RpcError } from './rpc-error.ts'
-export type * from './wire.ts'

@@ -1,6 +1,7 @@
+import { isEvent } from '@parley/wire/codecs/parley/events'
+import type { WireEvent } from '@parley/wire/codecs/parley/shapes'
 import { createParser } from 'eventsource-parser'
 import { ConnectionError, RpcError } from './rpc-error.ts'
-import type { WireEvent } from './wire.ts'
 
 export interface FrameLimits {
   /** Longest silence, comments included, before the connection counts as lost. */
@@ -49,11 +50,8 @@ function eventOf(data: string): WireEvent {
   } catch {
     throw malformed('a frame of the stream is not JSON')
   }
-  const { kind, task_id: taskId } = (event ?? {}) as Partial<WireEvent>
-  if ((kind !== 'status-update' && kind !== 'artifact-update') || typeof taskId !== 'string') {
-    throw malformed('a frame of the stream is no event')
-  }
-  return event as WireEvent
+  if (!isEvent(event)) throw malformed('a frame of the stream is no event')
+  return event
 }
 
 function malformed(message: string): RpcError {

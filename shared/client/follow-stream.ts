@@ -1,9 +1,12 @@
+import { positionOf } from '@parley/wire/codecs/parley/events'
+import { methodOf } from '@parley/wire/codecs/parley/method-names'
+import { writeParams } from '@parley/wire/codecs/parley/requests'
+import type { WireEvent } from '@parley/wire/codecs/parley/shapes'
 import { isPaused } from '@parley/wire/model/task'
 import { delay } from './delay.ts'
 import { eventFrames, type FrameLimits } from './event-frames.ts'
 import { ConnectionError, RpcError } from './rpc-error.ts'
 import type { CallOptions, Transport } from './transport.ts'
-import type { WireEvent } from './wire.ts'
 
 export interface FollowLimits extends FrameLimits {
   /** Attempts in a row without a new event before the stream is given up. */
@@ -20,7 +23,7 @@ const defaults: FollowLimits = {
 }
 
 export interface Opening {
-  method: 'message/stream' | 'tasks/resubscribe'
+  method: string
   params: object
   taskId?: string
   afterSequence?: number | undefined
@@ -76,27 +79,26 @@ export async function* followStream(
  * status: it may be ahead of the events that a resumed stream is about to repeat, so there it moves nothing forward.
  */
 function isNew(event: WireEvent, place: Place): boolean {
-  const sequence = event.sequence ?? 0
+  const { taskId, eventId, sequence } = positionOf(event)
   const known = place.sequence
-  const told =
-    event.sequence !== undefined && known !== undefined && (sequence <= known || event.event_id === undefined)
-  place.taskId = event.task_id
-  if (event.sequence !== undefined && !told) place.sequence = sequence
+  const isRepeat =
+    sequence !== undefined && known !== undefined && (sequence <= known || eventId === undefined)
+  place.taskId = taskId
+  if (sequence !== undefined && !isRepeat) place.sequence = sequence
   if (event.kind === 'status-update') {
-    const stands = event.final || isPaused(event.status.state)
-    place.ended = stands && sequence <= (place.sequence ?? 0)
+    const rests = event.final || isPaused(event.status.state)
+    place.ended = rests && (sequence ?? 0) <= (place.sequence ?? 0)
   }
-  return !told
+  return !isRepeat
+}
+
+export function resubscription(taskId: string, afterSequence: number | undefined) {
+  return { method: methodOf('resubscribe'), params: writeParams('resubscribe', { taskId, afterSequence }) }
 }
 
 function resumption(taskId: string, sequence: number | undefined) {
-  const method = 'tasks/resubscribe'
-  if (sequence === undefined) return { method, params: { task_id: taskId } }
-  return {
-    method,
-    params: { task_id: taskId, after_sequence: sequence },
-    headers: { 'last-event-id': String(sequence) },
-  }
+  const headers = sequence === undefined ? {} : { headers: { 'last-event-id': String(sequence) } }
+  return { ...resubscription(taskId, sequence), ...headers }
 }
 
 /** Worth another attempt: the connection, or a server that says so (503, 429, a proxy without its upstream). */

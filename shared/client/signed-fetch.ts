@@ -101,6 +101,6 @@ function freshTimestamps(): (body: string) => number {
 
 export { ClientToken } from '@parley/kit/auth/client-token'
 export { agentIdentity } from '@parley/kit/did/identity'
+export type * from '@parley/wire/codecs/parley/shapes'
 export { AgentClient, ConnectionError, RpcError } from './client.ts'
 export { type Payer, type PaymentAsked, type PaymentOption, payingFetch } from './paying-fetch.ts'
-export type * from './wire.ts'

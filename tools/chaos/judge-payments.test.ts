@@ -1,4 +1,4 @@
-import type { WireTask } from '@parley/client/internal/wire'
+import type { WireTask } from '@parley/wire/codecs/parley/shapes'
 import { expect, test } from 'vitest'
 import { judgeWork, type Payer, type Row } from './judge-payments.ts'
 import type { Told } from './load.ts'

@@ -1,5 +1,5 @@
-import type { WireTask } from '@parley/client/internal/wire'
 import type { Cluster } from '@parley/e2e/harness/cluster'
+import type { WireTask } from '@parley/wire/codecs/parley/shapes'
 import { toAtomic } from '@parley/wire/model/amount'
 import { operatorToken } from './clients.ts'
 import { agentPath } from './cluster.ts'

@@ -1,5 +1,5 @@
 import { randomUUID } from 'node:crypto'
-import type { WireTask } from '@parley/client/internal/wire'
+import type { WireTask } from '@parley/wire/codecs/parley/shapes'
 import { isTerminal } from '@parley/wire/model/task'
 import { eventsOf, isSound } from '../testing/agent-processes.ts'
 import type { ReceivedPost, WebhookReceiver } from '../testing/webhook-receiver.ts'

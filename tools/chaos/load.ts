@@ -1,7 +1,7 @@
 import { randomUUID } from 'node:crypto'
 import { setTimeout as wait } from 'node:timers/promises'
 import type { Reply } from '@parley/client/internal/transport'
-import type { WireTask } from '@parley/client/internal/wire'
+import type { WireTask } from '@parley/wire/codecs/parley/shapes'
 import { type Asking, persistently } from './asking.ts'
 import { pick } from './plan.ts'
 

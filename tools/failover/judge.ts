@@ -1,5 +1,5 @@
 import { AgentClient, RpcError } from '@parley/client/internal/client'
-import type { WireTask } from '@parley/client/internal/wire'
+import type { WireTask } from '@parley/wire/codecs/parley/shapes'
 import { isTerminal } from '@parley/wire/model/task'
 import { atOnce, settled } from '../chaos/settled.ts'
 import type { FailoverCluster } from './cluster.ts'

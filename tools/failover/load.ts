@@ -2,7 +2,7 @@ import { randomUUID } from 'node:crypto'
 import { setTimeout as wait } from 'node:timers/promises'
 import { AgentClient, RpcError } from '@parley/client/internal/client'
 import type { Reply } from '@parley/client/internal/transport'
-import type { WireTask } from '@parley/client/internal/wire'
+import type { WireTask } from '@parley/wire/codecs/parley/shapes'
 import type { FailoverCluster, Packer } from './cluster.ts'
 
 /** A message that was acknowledged. */

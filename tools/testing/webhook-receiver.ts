@@ -2,7 +2,7 @@ import http from 'node:http'
 import https from 'node:https'
 import type { AddressInfo, Socket } from 'node:net'
 import { setTimeout as wait } from 'node:timers/promises'
-import type { WireEvent } from '@parley/client/internal/wire'
+import type { WireEvent } from '@parley/wire/codecs/parley/shapes'
 
 /** A POST as it came. */
 export interface ReceivedPost {

@@ -4,7 +4,7 @@ import type {
   WirePart,
   WireStatusUpdate,
   WireTask,
-} from '@parley/client/internal/wire'
+} from '@parley/wire/codecs/parley/shapes'
 import type { TaskState } from '@parley/wire/model/task'
 
 /** Tasks and events as an agent would write them, for tests of clients. */

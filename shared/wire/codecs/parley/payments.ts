@@ -73,6 +73,8 @@ export function refundOut(hash: string | undefined) {
 
 const text = z.string().optional().catch(undefined)
 const listed = wireObject({
+  /** Added by a client that lists the ledgers of several agents. */
+  agent: text,
   paymentId: text,
   state: text,
   amount: text,
@@ -87,7 +89,7 @@ const listed = wireObject({
   refundTxHash: text,
 })
 const ledger = wireObject({
-  payments: z.array(z.unknown()).catch([]),
+  payments: z.array(z.looseObject({})).catch([]),
   nextCursor: z.number().optional().catch(undefined),
 })
 

@@ -1,6 +1,7 @@
 import { z } from 'zod'
 import type { PushConfigState } from '../../model/call.ts'
 import { jsonObject, uuid } from './message.ts'
+import type { SendConfiguration, Unserialized, WirePushConfig, WireTaskPushConfig } from './shapes.ts'
 import { wireObject } from './spelling.ts'
 
 const word = z.string().min(1).max(256)
@@ -57,7 +58,7 @@ export function pushConfigOut({
   authentication: scheme,
   longRunning,
   health,
-}: PushConfigState) {
+}: PushConfigState): Unserialized<WireTaskPushConfig> {
   return {
     id: task.id,
     push_notification_config: { id, url, token, authentication: scheme },
@@ -69,4 +70,12 @@ export function pushConfigOut({
     last_error: health.lastError ?? null,
     last_attempt_at: health.lastAttemptAt ?? null,
   }
+}
+
+/** Names of fields as texts for people and the issues of errors write them. */
+export const fieldNames = { pushConfig: 'push_notification_config' } as const
+
+/** `configuration` of a message with a webhook for the events of its task. */
+export function webhookConfiguration(config: WirePushConfig): SendConfiguration {
+  return { push_notification_config: config }
 }

@@ -163,7 +163,7 @@ const entry = wireObject({
   external: flag,
   quarantined: flag,
   quarantine: z.object({ reason: text }).nullish().catch(undefined),
-  skills: listOf(z.object({ id: text })),
+  skills: listOf(z.union([z.string(), z.object({ id: text })])),
   cardChanges: listOf(z.object({ field: text })),
   lookAlikes: listOf(z.object({ agent: text, because: text })),
 })

@@ -3,6 +3,7 @@ import type { Operation } from '../../model/operation.ts'
 import { cardOut } from './card.ts'
 import { eventOut } from './events.ts'
 import { pushConfigOut } from './push-config.ts'
+import type { Unserialized, WireEventPage } from './shapes.ts'
 import { taskOut } from './task.ts'
 
 const writers: { [O in Operation]: (result: Calls[O]['result']) => unknown } = {
@@ -31,7 +32,7 @@ function streams(): never {
   throw new Error('A stream has no result')
 }
 
-function eventPageOut({ taskId, events, lastSequence, more }: EventPage) {
+function eventPageOut({ taskId, events, lastSequence, more }: EventPage): Unserialized<WireEventPage> {
   return { task_id: taskId, events: events.map(eventOut), last_sequence: lastSequence, more }
 }
 

@@ -1,7 +1,8 @@
 import type { Artifact, Message, Part, Task, TaskStatus } from '../../model/task.ts'
+import type { Unserialized, WireArtifact, WireMessage, WirePart, WireStatus, WireTask } from './shapes.ts'
 
 /** The shapes of the wire on the way out, in snake_case (spec/tasks.md#task). */
-export function taskOut(task: Task) {
+export function taskOut(task: Task): Unserialized<WireTask> {
   return {
     id: task.id,
     context_id: task.contextId,
@@ -12,13 +13,13 @@ export function taskOut(task: Task) {
   }
 }
 
-export function statusOut(status: TaskStatus) {
+export function statusOut(status: TaskStatus): Unserialized<WireStatus> {
   const { state, timestamp, message } = status
   return message === undefined ? { state, timestamp } : { state, timestamp, message: messageOut(message) }
 }
 
 /** `undefined` fields do not appear in JSON. */
-export function messageOut(message: Message) {
+export function messageOut(message: Message): Unserialized<WireMessage> {
   return {
     role: message.role,
     parts: message.parts.map(partOut),
@@ -31,12 +32,21 @@ export function messageOut(message: Message) {
   }
 }
 
-export function artifactOut(artifact: Artifact) {
+export function artifactOut(artifact: Artifact): Unserialized<WireArtifact> {
   return { artifact_id: artifact.artifactId, name: artifact.name, parts: artifact.parts.map(partOut) }
 }
 
-export function partOut(part: Part) {
+export function partOut(part: Part): Unserialized<WirePart> {
   if (part.kind !== 'file') return part
   const { name, mimeType, bytes, uri } = part.file
   return { kind: 'file', file: { name, mime_type: mimeType, bytes, uri }, metadata: part.metadata }
+}
+
+/** The ids of a task as it was received. */
+export function idsOf({ id, context_id: contextId }: WireTask) {
+  return { taskId: id, contextId }
+}
+
+export function artifactIdOf({ artifact_id: artifactId }: WireArtifact): string {
+  return artifactId
 }

@@ -1,6 +1,15 @@
-import type { FileContent, JsonObject, Role, TaskState } from '@parley/wire/model/task'
+import type { FileContent, JsonObject, Role, TaskState } from '../../model/task.ts'
 
 /** What an agent answers, in the spelling of the wire (spec/tasks.md#task and spec/events.md#envelope). */
+
+/** A shape before it is serialized: `JSON.stringify` leaves out fields that are undefined. */
+export type Unserialized<T> = T extends readonly (infer Item)[]
+  ? Unserialized<Item>[]
+  : T extends object
+    ? string extends keyof T
+      ? T
+      : { [K in keyof T]: Unserialized<T[K]> | (object extends Pick<T, K> ? undefined : never) }
+    : T
 
 export type WirePart =
   | { kind: 'text'; text: string; metadata?: JsonObject }
