@@ -21,20 +21,20 @@ interface Row {
   task: string | null
 }
 
-/** The ledger, the tasks and the money that moved, as the disk has them. */
-function onDisk(dataDir: string) {
+/** Reads ledger rows, tasks and moved money from the database file. */
+function readDatabase(dataDir: string) {
   using database = new DatabaseSync(path.join(dataDir, 'agent.db'), { readOnly: true })
   const rows = database
     .prepare('SELECT p.id, p.state, t.state AS task FROM payments p LEFT JOIN tasks t ON t.id = p.task_id')
     .all() as unknown as Row[]
   const moved = database.prepare('SELECT count(*) AS count FROM test_transfers').get()
-  const doubled = database
+  const duplicates = database
     .prepare('SELECT count(*) AS count FROM test_transfers GROUP BY nonce_key HAVING count > 1')
     .all()
-  return { rows, moved: Number(moved?.['count']), doubled }
+  return { rows, moved: Number(moved?.['count']), duplicates }
 }
 
-test('kill -9 between any two steps: paid work is done or listed as orphaned, and the ledger equals the money that moved', async () => {
+test('kill -9 at any time: every payment is earned or orphaned, and the ledger matches the money that moved', async () => {
   await using agent = await KillableAgent.start(source)
   const token = agent.identityProvider.issue('alice')
   const client = new AgentClient({ url: agent.url, token })
@@ -50,12 +50,12 @@ test('kill -9 between any two steps: paid work is done or listed as orphaned, an
     await agent.start()
   }
   const isSettled = () => {
-    const { rows } = onDisk(agent.dataDir)
+    const { rows } = readDatabase(agent.dataDir)
     return rows.every(({ state }) => ['earned', 'orphaned', 'failed'].includes(state))
   }
   await expect.poll(isSettled, { timeout: 100_000, interval: 250 }).toBe(true)
-  const { rows, moved, doubled } = onDisk(agent.dataDir)
-  expect(doubled).toEqual([])
+  const { rows, moved, duplicates } = readDatabase(agent.dataDir)
+  expect(duplicates).toEqual([])
   const paid = rows.filter(({ state }) => state !== 'failed')
   expect(paid).toHaveLength(moved)
   for (const { state, task } of paid)

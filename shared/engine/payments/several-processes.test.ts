@@ -36,7 +36,7 @@ describe.skipIf(!hasServers)('payments to several processes (needs mongod, redis
       first.identityProvider.issue('alice'),
       first.identityProvider.issue('operator', { scope: 'agent:admin' }),
     ]
-    const asked = async (
+    const request = async (
       url: string,
       body: object | undefined,
       headers = {},
@@ -49,45 +49,45 @@ describe.skipIf(!hasServers)('payments to several processes (needs mongod, redis
       })
       return { status: response.status, body: (await response.json()) as Answer['body'] }
     }
-    /** Ten of the same payment at once, five at each process, each for a task of its own. */
+    /** Sends the same payment ten times, five to each process, each for another task. */
     const sendTen = (headers: Record<string, string>) =>
       Promise.all(
         Array.from({ length: 10 }, (_, i) => {
           const parts = [{ kind: 'text', text: `${i}` }]
           const message = { role: 'user', kind: 'message', messageId: randomUUID(), parts }
           const body = { jsonrpc: '2.0', id: '1', method: 'message/send', params: { message } }
-          return asked(i % 2 === 0 ? first.url : second.url, body, headers)
+          return request(i % 2 === 0 ? first.url : second.url, body, headers)
         }),
       )
     const earned = async () => {
-      const { body } = await asked(`${second.url}/payments?state=earned`, undefined, {}, operator)
+      const { body } = await request(`${second.url}/payments?state=earned`, undefined, {}, operator)
       return (body as unknown as { payments: { tx_hash: string }[] }).payments
     }
     const open = stack.move()
-    return { first, second, asked, sendTen, earned, [Symbol.asyncDispose]: () => open.disposeAsync() }
+    return { first, second, request, sendTen, earned, [Symbol.asyncDispose]: () => open.disposeAsync() }
   }
 
-  test('one signed transfer at both at once buys one task, and is earned once', async () => {
+  test('one signed transfer sent to both processes pays for one task and is earned once', async () => {
     await using agents = await twoProcesses()
     const payment = await new TestWallet().pay({ ...requirements })
     const answers = await agents.sendTen({ 'x-payment': encoded(payment) })
     expect(answers.filter(({ status }) => status === 200)).toHaveLength(1)
-    // Used by then, or about to be.
+    // The payment is used, or another request is using it.
     expect(answers.filter(({ status }) => status === 402 || status === 409)).toHaveLength(9)
     await expect.poll(async () => (await agents.earned()).length).toBe(1)
   })
 
-  test('a session that was paid at one and is spent at both at once buys one task', async () => {
+  test('a session paid at one process and spent at both pays for one task', async () => {
     await using agents = await twoProcesses()
-    const { body: session } = await agents.asked(`${agents.first.url}/api/start-payment-session`, {})
+    const { body: session } = await agents.request(`${agents.first.url}/api/start-payment-session`, {})
     const status = (url: string, query = '') =>
-      agents.asked(`${url}/api/payment-status/${session.session_id}${query}`, undefined)
-    const waits = status(agents.second.url, '?wait=true')
+      agents.request(`${url}/api/payment-status/${session.session_id}${query}`, undefined)
+    const waiting = status(agents.second.url, '?wait=true')
     const payment = await new TestWallet().pay({ ...requirements })
-    const paid = await agents.asked(session.capture_url ?? '', {}, { 'x-payment': encoded(payment) })
+    const paid = await agents.request(session.capture_url ?? '', {}, { 'x-payment': encoded(payment) })
     expect(paid.status).toBe(200)
-    // Whoever waits at the other process hears of it.
-    expect((await waits).body.status).toBe('completed')
+    // A caller that waits at the other process is notified.
+    expect((await waiting).body.status).toBe('completed')
     const answers = await agents.sendTen({ 'x-payment-session': session.session_id ?? '' })
     expect(answers.filter(({ status: code }) => code === 200)).toHaveLength(1)
     expect(answers.filter(({ status: code }) => code === 402 || code === 409)).toHaveLength(9)

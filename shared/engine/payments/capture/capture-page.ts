@@ -3,12 +3,12 @@ import { readFileSync } from 'node:fs'
 import { type Html, html, Html as Markup } from './html.ts'
 
 const style = readFileSync(new URL('./capture-page.css', import.meta.url), 'utf8')
-// In a function of its own: nothing of it is global in a page where wallets put their scripts.
+// Wrapped in a function, to keep its names out of a global scope that wallets extend with scripts.
 const script = `(()=>{${readFileSync(new URL('./capture-script.js', import.meta.url), 'utf8')}})()`
 
 const hashOf = (text: string) => `'sha256-${createHash('sha256').update(text).digest('base64')}'`
 
-/** Nothing runs, and nothing is asked, but what this page holds itself. */
+/** Allows only the content of the page itself. */
 const policy = [
   "default-src 'none'",
   `script-src ${hashOf(script)}`,
@@ -27,7 +27,7 @@ export const capturePageHeaders = {
   'x-robots-tag': 'noindex',
 }
 
-/** A whole page. @param again seconds after which a browser without script asks again */
+/** Renders the page. @param again seconds after which a browser without scripts reloads */
 export function capturePage(page: { title: string; main: Html; again?: number | undefined }): string {
   return html`<!doctype html>
 <html lang="en">

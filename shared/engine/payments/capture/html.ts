@@ -1,4 +1,4 @@
-/** Markup of ours; every text in it was escaped when it was put there. */
+/** Trusted markup. Every value in it was escaped by `html`. */
 export class Html {
   readonly text: string
   constructor(text: string) {
@@ -8,9 +8,9 @@ export class Html {
 
 type Value = Html | string | number | undefined | false | readonly Value[]
 
-/** The only way to markup: what is filled in is text, in elements and in quoted attributes. */
+/** Builds markup. Values are escaped for element content and quoted attributes. */
 export function html(pieces: TemplateStringsArray, ...values: Value[]): Html {
-  return new Html(pieces.map((piece, at) => (at === 0 ? piece : shown(values[at - 1]) + piece)).join(''))
+  return new Html(pieces.map((piece, at) => (at === 0 ? piece : escaped(values[at - 1]) + piece)).join(''))
 }
 
 const entities: Record<string, string> = {
@@ -20,14 +20,14 @@ const entities: Record<string, string> = {
   '"': '&quot;',
   "'": '&#39;',
 }
-/** Control characters but line breaks and tabs, and those that turn the direction of what stands around them. */
-const unseen = /(?![\t\n\r])\p{Cc}|\p{Bidi_Control}/gu
+/** Control characters other than line breaks and tabs, and characters that change the text direction. */
+const invisible = /(?![\t\n\r])\p{Cc}|\p{Bidi_Control}/gu
 
-function shown(value: Value): string {
+function escaped(value: Value): string {
   if (value === undefined || value === false) return ''
   if (value instanceof Html) return value.text
-  if (typeof value === 'object') return value.map(shown).join('')
+  if (typeof value === 'object') return value.map(escaped).join('')
   return String(value)
-    .replace(unseen, '\u{fffd}')
+    .replace(invisible, '\u{fffd}')
     .replace(/[&<>"']/g, (sign) => entities[sign] ?? '')
 }

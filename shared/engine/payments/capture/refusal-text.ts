@@ -1,4 +1,4 @@
-/** What a person is told for a code of `PaymentRefused`; nothing of it was written by somebody else. */
+/** Texts of the payment page for the codes of `PaymentRefused`. Contains no external text. */
 const texts: Record<string, string> = {
   payment_required: 'There was no payment in the form.',
   invalid_payload: 'That is no x402 payment: it must be the JSON of one, or that JSON in base64.',
@@ -29,7 +29,7 @@ export function refusalText(code: string): string {
   return text ?? 'The payment was refused.'
 }
 
-/** A code that may stand in an address. */
+/** A code that is safe in a URL. */
 export function isRefusalCode(code: unknown): code is string {
   return typeof code === 'string' && /^\w{1,100}$/.test(code)
 }

@@ -7,18 +7,18 @@ import { refusalText } from './refusal-text.ts'
 
 export interface SessionView {
   session: PaymentRecord
-  /** Last segment of the page's address; forms post to a path below it. */
+  /** Last segment of the page's URL; forms post to a path below it. */
   token: string
   agent: { name: string; description: string }
   /** Milliseconds since 1970. */
   now: number
-  /** A code: what was tried just now was refused. */
+  /** Code of the refusal of the last attempt. */
   refused?: string | undefined
 }
 
 type Stage = 'open' | 'on its way' | 'completed' | 'failed' | 'expired'
 
-/** The title and the content of the page for a session as it is now. */
+/** Renders the title and content of the page for a session. */
 export function sessionView(view: SessionView): { title: string; main: Html; again?: number } {
   const stage = stageOf(view.session)
   const { terms } = view.session
@@ -36,7 +36,7 @@ ${contents[stage](view)}
   return { title, main, ...(stage === 'on its way' && { again: 5 }) }
 }
 
-/** The page for an address that names no session. */
+/** The page for an unknown session. */
 export const unknownSession = {
   title: 'No such payment',
   main: html`<main><h1>No such payment</h1>
@@ -99,7 +99,7 @@ function refusal(code: string): Html {
   return html`<div class="refused" role="alert" tabindex="-1" autofocus><p><strong>Not paid.</strong> ${refusalText(code)}</p></div>`
 }
 
-/** What the script of the page must know. */
+/** The data for the page's script. */
 function dataOf({ session, now }: SessionView, stage: Stage): Html | undefined {
   if (stage !== 'open' && stage !== 'on its way') return undefined
   const { terms, expiresAt } = session
@@ -115,7 +115,7 @@ function timeLeft({ session, now }: SessionView): Html {
 ${clock(until)}</p>`
 }
 
-/** Without seconds: the second is the countdown's. */
+/** Without seconds, because the countdown shows them. */
 function clock(ms: number): Html {
   const iso = new Date(ms).toISOString()
   return html`<time datetime="${iso}">${iso.slice(11, 16)} UTC</time>`
@@ -163,7 +163,7 @@ function byPayload({ session, token }: SessionView): Html {
 <button class="second" name="with" value="payload">Pay with this payment</button></form></details>`
 }
 
-/** What people call the networks that USDC and its like are paid on. */
+/** Common names of the networks that USDC and similar tokens use. */
 const names: Record<string, string> = {
   'eip155:1': 'Ethereum',
   'eip155:10': 'Optimism',
@@ -184,7 +184,7 @@ const names: Record<string, string> = {
   'eip155:11155420': 'Optimism Sepolia (test network)',
 }
 
-/** Undefined where the CAIP-2 name is all that is known. */
+/** Undefined when the network has no common name. */
 function networkName(network: string): string | undefined {
   return Object.hasOwn(names, network) ? names[network] : undefined
 }

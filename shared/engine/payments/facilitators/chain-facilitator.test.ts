@@ -59,8 +59,8 @@ async function paymentOf(price: PriceDefinition): Promise<Record<string, string>
 
 const newAddress = () => privateKeyToAccount(generatePrivateKey()).address
 
-// First: the official scheme remembers which contracts it has seen.
-test('a node that fails: 503, nothing is taken, and neither signature nor key nor the node’s address is logged', async () => {
+// Runs first, because the official scheme caches the contracts that it has checked.
+test('a failing node: 503, no money is taken, and neither signature, key nor node URL is logged', async () => {
   let works = true
   const pass = async (request: IncomingMessage, response: ServerResponse) => {
     const chunks: Buffer[] = []
@@ -94,7 +94,7 @@ test('a node that fails: 503, nothing is taken, and neither signature nor key no
   const refused = await alice.send('x', undefined, { headers }).catch((error: RpcError) => error)
   expect((refused as RpcError).status).toBe(503)
   works = true
-  // Nothing was taken: the same payment is good.
+  // No money was taken: the same payment is still valid.
   const task = await alice.send('x', undefined, { headers })
   expect((await alice.wait(task.id)).status.state).toBe('completed')
   const log = lines.join('')
@@ -104,7 +104,7 @@ test('a node that fails: 503, nothing is taken, and neither signature nor key no
     expect(log).not.toContain(hidden)
 })
 
-test('one signed transfer shown to two agents that are paid at one address, at the same time: one of them is paid', async () => {
+test('one signed transfer sent concurrently to two agents with the same address pays only one of them', async () => {
   const price = chain.price('0.01', newAddress())
   await using stack = new AsyncDisposableStack()
   const agents = [stack.use(await agentOnChain(price)), stack.use(await agentOnChain(price))]
@@ -119,7 +119,7 @@ test('one signed transfer shown to two agents that are paid at one address, at t
   }
 })
 
-/** All but those that were not taken. */
+/** All payments except failed ones. */
 async function statesOf(agent: TestAgent): Promise<string[]> {
   const counts = await agent.app.services.store.payments.countPaymentsByState()
   return Object.entries(counts).flatMap(([state, count]) =>

@@ -11,20 +11,19 @@ import {
   settlementOf,
   type VerifyResult,
 } from './facilitator.ts'
+import { type Hex, hexOf } from './typed-data.ts'
 
 interface Options {
   rpcUrl: string
   chainId: number
-  /** Pays the gas. Absent: the chain is looked at, and somebody else settles. */
+  /** Pays the gas. Without it, transfers can be looked up but not settled. */
   privateKey: `0x${string}` | undefined
-  /** Id of the agent that is paid, a UUID: its transactions carry it. */
+  /** UUID of the agent, which its transactions carry. */
   agentId: string
   timeoutMs: number
 }
 
-type Hex = `0x${string}`
-
-/** EIP-3009: how a chain tells that a nonce was used, and how. */
+/** EIP-3009: the state and events of a nonce. */
 const inputs = [
   { name: 'authorizer', type: 'address', indexed: true },
   { name: 'nonce', type: 'bytes32', indexed: true },
@@ -44,30 +43,33 @@ const authorizationState = [
   },
 ] as const
 
-/** A transfer is valid for a day at most; blocks of two seconds, in steps that nodes answer. */
-const [blocksBack, blocksAtOnce] = [45_000n, 9_000n]
-/** After its time a transfer can no longer be made; some blocks more, against those that are taken back. */
-const expiredForSeconds = 60n
+/**
+ * One day, the longest validity of a transfer, in blocks of two seconds; and the range that nodes accept per
+ * request.
+ */
+const [blocksBack, blocksPerRequest] = [45_000n, 9_000n]
+/** Margin after the expiry of a transfer, in case blocks are reorganized. */
+const reorgMarginSeconds = 60n
 
-/** The facilitator of the official packages on a chain of ours, and a look at what became of a transfer. */
+/** Settles on a chain with the facilitator of the official x402 packages, and looks up past transfers. */
 export class ChainFacilitator implements Facilitator {
   readonly sandbox = false
   readonly #client: PublicClient
   readonly #facilitator: x402Facilitator | undefined
 
   readonly #agentId: string
-  readonly #node: Node
+  readonly #nodeHealth: NodeHealth
 
   private constructor(parts: {
     client: PublicClient
     facilitator?: x402Facilitator
     agentId: string
-    node: Node
+    nodeHealth: NodeHealth
   }) {
     this.#client = parts.client
     this.#facilitator = parts.facilitator
     this.#agentId = idOf(parts.agentId)
-    this.#node = parts.node
+    this.#nodeHealth = parts.nodeHealth
   }
 
   static async open({ rpcUrl, chainId, privateKey, agentId, timeoutMs }: Options): Promise<ChainFacilitator> {
@@ -78,10 +80,10 @@ export class ChainFacilitator implements Facilitator {
       nativeCurrency: { name: 'native', symbol: 'NATIVE', decimals: 18 },
       rpcUrls: { default: { http: [rpcUrl] } },
     })
-    const node: Node = { failures: 0 }
-    const transport = counted(http(rpcUrl, { timeout: timeoutMs, retryCount: 1 }), node)
-    const client = createPublicClient({ chain, transport }) as PublicClient
-    if (privateKey === undefined) return new ChainFacilitator({ client, agentId, node })
+    const nodeHealth: NodeHealth = { failures: 0 }
+    const transport = countFailures(http(rpcUrl, { timeout: timeoutMs, retryCount: 1 }), nodeHealth)
+    const client = createPublicClient({ chain, transport })
+    if (privateKey === undefined) return new ChainFacilitator({ client, agentId, nodeHealth })
     const [
       { privateKeyToAccount, nonceManager },
       { x402Facilitator },
@@ -98,82 +100,86 @@ export class ChainFacilitator implements Facilitator {
       publicActions,
     )
     const dataSuffix = tagOf(agentId)
-    const writeContract = (call: object) => wallet.writeContract({ ...call, dataSuffix } as never)
-    // The official scheme does not wait for this answer where another check refuses: a rejection would end the process.
-    const getCode = (asked: never) => wallet.getCode(asked).catch(() => undefined)
-    const ours = { ...wallet, address: account.address, writeContract, getCode }
-    const signer = toFacilitatorEvmSigner(ours as never, { confirmationTimeoutMs: 45_000 })
+    const writeContract = (call: Parameters<typeof wallet.writeContract>[0]) =>
+      wallet.writeContract({ ...call, dataSuffix })
+    // The official scheme does not await this call when another check fails; a rejection would end the
+    // process.
+    const getCode = (args: Parameters<typeof wallet.getCode>[0]) =>
+      wallet.getCode(args).catch(() => undefined)
+    const tagged = { ...wallet, address: account.address, writeContract, getCode }
+    const signer = toFacilitatorEvmSigner(tagged as never, { confirmationTimeoutMs: 45_000 })
     const facilitator = new x402Facilitator().register(`eip155:${chainId}`, new ExactEvmScheme(signer))
-    return new ChainFacilitator({ client, facilitator, agentId, node })
+    return new ChainFacilitator({ client, facilitator, agentId, nodeHealth })
   }
 
   async verify(offered: MatchedTransfer, signal: AbortSignal): Promise<VerifyResult> {
-    const before = this.#node.failures
-    const asked = this.#settler.verify(
-      payloadOf(offered.terms, offered.transfer) as never,
-      requirementsOf(offered.terms) as never,
+    const failuresBefore = this.#nodeHealth.failures
+    const request = this.#settler.verify(
+      payloadOf(offered.terms, offered.transfer),
+      requirementsOf(offered.terms),
     )
-    // The error itself tells the signature, and the address of the node with its key.
-    const answer = asked.catch(() => 'unreachable' as const)
-    const verified = await orLate(answer, 'unreachable' as const, signal)
+    // The error contains the signature, and the URL of the node with its API key.
+    const answer = request.catch(() => 'unreachable' as const)
+    const verified = await orOnAbort(answer, 'unreachable' as const, signal)
     if (verified !== 'unreachable' && verified.isValid) return { valid: true }
-    if (verified === 'unreachable' || this.#node.failures !== before)
-      throw new Error('the chain could not be asked')
+    if (verified === 'unreachable' || this.#nodeHealth.failures !== failuresBefore)
+      throw new Error('the node of the chain did not respond')
     return { valid: false, reason: codeOf(verified.invalidReason) }
   }
 
-  /** Waits for a block no longer than the signal says; what was sent is sent, and is looked up. */
+  /** Stops waiting for a block when the signal aborts. The transaction stays sent and is looked up later. */
   settle(offered: MatchedTransfer, signal: AbortSignal): Promise<Settlement> {
-    return orLate(this.#settle(offered), { state: 'unknown', reason: 'timeout' }, signal)
+    return orOnAbort(this.#settle(offered), { state: 'unknown', reason: 'timeout' }, signal)
   }
 
   async #settle(offered: MatchedTransfer): Promise<Settlement> {
-    const before = this.#node.failures
+    const failuresBefore = this.#nodeHealth.failures
     try {
       const answer = await this.#settler.settle(
-        payloadOf(offered.terms, offered.transfer) as never,
-        requirementsOf(offered.terms) as never,
+        payloadOf(offered.terms, offered.transfer),
+        requirementsOf(offered.terms),
       )
-      const failed = !answer.success && this.#node.failures !== before
+      const failed = !answer.success && this.#nodeHealth.failures !== failuresBefore
       const settlement = settlementOf(answer, offered, failed)
       if (settlement.state !== 'unknown') return settlement
-      const seen = await this.lookUp(offered)
-      return seen.state === 'open' ? settlement : seen
+      const found = await this.lookUp(offered)
+      return found.state === 'open' ? settlement : found
     } catch {
       return { state: 'unknown', reason: 'unreachable' }
     }
   }
 
   lookUp(offered: MatchedTransfer, signal?: AbortSignal): Promise<LookupResult> {
-    const looked = this.#lookUp(offered).catch(
+    const result = this.#lookUp(offered).catch(
       (): LookupResult => ({ state: 'unknown', reason: 'unreachable' }),
     )
-    return signal === undefined ? looked : orLate(looked, { state: 'unknown', reason: 'timeout' }, signal)
+    return signal === undefined ? result : orOnAbort(result, { state: 'unknown', reason: 'timeout' }, signal)
   }
 
   async #lookUp({ terms, transfer }: MatchedTransfer): Promise<LookupResult> {
-    const { from, nonce, validBefore } = transfer.authorization
-    // The block first: what the state says is at least as new.
+    const { from, validBefore } = transfer.authorization
+    const [asset, payer, nonce] = [hexOf(terms.asset), hexOf(from), hexOf(transfer.authorization.nonce)]
+    // The block is read first, so that the nonce's state is at least as recent.
     const block = await this.#client.getBlock({ blockTag: 'latest' })
     const isUsed = await this.#client.readContract({
-      address: terms.asset as Hex,
+      address: asset,
       abi: authorizationState,
       functionName: 'authorizationState',
-      args: [from as Hex, nonce as Hex],
+      args: [payer, nonce],
     })
     if (!isUsed) {
-      const over = block.timestamp > BigInt(validBefore) + expiredForSeconds
-      return over
+      const isExpired = block.timestamp > BigInt(validBefore) + reorgMarginSeconds
+      return isExpired
         ? { state: 'failed', reason: 'invalid_exact_evm_payload_authorization_valid_before' }
         : { state: 'open' }
     }
-    for await (const txHash of this.#usesOf(terms.asset as Hex, from as Hex, nonce as Hex)) {
+    for await (const txHash of this.#usesOf(asset, payer, nonce)) {
       const outcome = await this.#outcomeOf(txHash, terms, transfer)
       if (outcome === 'paid') return { state: 'settled', txHash, payer: from }
       if (outcome === 'unclear') return { state: 'unknown', reason: 'several_authorizations' }
       return { state: 'failed', reason: 'authorization_used' }
     }
-    const isCanceled = await this.#isCanceled(terms.asset as Hex, from as Hex, nonce as Hex)
+    const isCanceled = await this.#isCanceled(asset, payer, nonce)
     if (isCanceled) return { state: 'failed', reason: 'authorization_canceled' }
     return { state: 'unknown', reason: 'transfer_not_found' }
   }
@@ -198,41 +204,42 @@ export class ChainFacilitator implements Facilitator {
     return false
   }
 
-  /** From the newest block back. */
+  /** From the newest block backwards. */
   async *#ranges(): AsyncGenerator<{ fromBlock: bigint; toBlock: bigint }> {
     const latest = await this.#client.getBlockNumber({ cacheTime: 0 })
     const oldest = latest > blocksBack ? latest - blocksBack : 0n
-    for (let toBlock = latest; toBlock >= oldest; toBlock -= blocksAtOnce) {
-      const fromBlock = toBlock >= oldest + blocksAtOnce ? toBlock - blocksAtOnce + 1n : oldest
+    for (let toBlock = latest; toBlock >= oldest; toBlock -= blocksPerRequest) {
+      const fromBlock = toBlock >= oldest + blocksPerRequest ? toBlock - blocksPerRequest + 1n : oldest
       yield { fromBlock, toBlock }
     }
   }
 
-  /** The payer may have used the nonce for something else before us, or paid another agent of the same address with it. */
+  /** The payer may have used the nonce in another transfer, or paid another agent with the same address. */
   async #outcomeOf(hash: Hex, terms: PaymentTerms, { authorization }: SignedTransfer) {
-    const { paidIn } = await import('./chain-transfer.ts')
+    const { paymentIn } = await import('./chain-transfer.ts')
     const [receipt, { input }] = await Promise.all([
       this.#client.getTransactionReceipt({ hash }),
       this.#client.getTransaction({ hash }),
     ])
-    const by = settledBy(input)
-    if (receipt.status !== 'success' || (by !== undefined && by !== this.#agentId)) return 'not paid'
-    return paidIn(receipt.logs, terms, authorization)
+    const settler = settledBy(input)
+    if (receipt.status !== 'success' || (settler !== undefined && settler !== this.#agentId))
+      return 'not paid'
+    return paymentIn(receipt.logs, terms, authorization)
   }
 
   get #settler(): x402Facilitator {
     if (this.#facilitator === undefined)
-      throw new Error('PAYMENT_SIGNER_KEY_FILE is not set: this chain is only looked at')
+      throw new Error('PAYMENT_SIGNER_KEY_FILE is not set: this chain is used for look-ups only')
     return this.#facilitator
   }
 
   async [Symbol.asyncDispose](): Promise<void> {}
 }
 
-/** What comes first: the answer, or the abort of the signal. */
-async function orLate<T>(answer: Promise<T>, late: T, signal: AbortSignal): Promise<T> {
+/** Resolves with the answer, or with `onAbort` if the signal aborts first. */
+async function orOnAbort<T>(answer: Promise<T>, onAbort: T, signal: AbortSignal): Promise<T> {
   const { promise, resolve } = Promise.withResolvers<T>()
-  const giveUp = () => resolve(late)
+  const giveUp = () => resolve(onAbort)
   signal.addEventListener('abort', giveUp, { once: true })
   if (signal.aborted) giveUp()
   try {
@@ -242,36 +249,39 @@ async function orLate<T>(answer: Promise<T>, late: T, signal: AbortSignal): Prom
   }
 }
 
-/** Stands behind the call data of what an agent settles; contracts do not read it. */
+/** Appended to the call data of transactions that an agent settles; contracts ignore it. */
 const mark = Buffer.from('parley').toString('hex')
 const idOf = (agentId: string) => agentId.replaceAll('-', '').toLowerCase()
 
 /** @param agentId a UUID */
 const tagOf = (agentId: string): Hex => `0x${mark}${idOf(agentId)}`
 
-/** The agent that the transaction was settled by, where it was one of ours. */
+/** Returns the id of the Parley agent that sent the transaction, if any. */
 function settledBy(input: string): string | undefined {
   return new RegExp(`${mark}([\\da-f]{32})$`).exec(input.toLowerCase())?.[1]
 }
 
-/** How often the node did not answer. What the official scheme says no to meanwhile may be good. */
-interface Node {
+/**
+ * Counts requests that the node did not answer. A refusal by the official scheme in the meantime is not
+ * reliable.
+ */
+interface NodeHealth {
   failures: number
 }
 
-/** Counts them. */
-function counted(plain: Transport, node: Node): Transport {
+function countFailures(transport: Transport, health: NodeHealth): Transport {
   return (options) => {
-    const made = plain(options)
-    const request = async (asked: never) => {
+    const inner = transport(options)
+    const request: typeof inner.request = async (args, requestOptions) => {
       try {
-        return (await made.request(asked)) as never
+        return await inner.request(args, requestOptions)
       } catch (error) {
-        // What a node answers has a code.
-        if (typeof (error as { code?: unknown }).code !== 'number') node.failures += 1
+        // An error response of the node has a code.
+        const hasCode = error instanceof Error && 'code' in error && typeof error.code === 'number'
+        if (!hasCode) health.failures += 1
         throw error
       }
     }
-    return { ...made, request: request as never }
+    return { ...inner, request }
   }
 }

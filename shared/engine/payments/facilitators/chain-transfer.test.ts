@@ -1,6 +1,6 @@
 import { encodeAbiParameters, encodeEventTopics, erc20Abi, type Log, pad, toHex } from 'viem'
 import { expect, test } from 'vitest'
-import { paidIn } from './chain-transfer.ts'
+import { paymentIn } from './chain-transfer.ts'
 
 const [asset, payTo, payer, thief] = ['0xa1', '0xb2', '0xc3', '0xd4'].map((start) =>
   pad(start as `0x${string}`, { size: 20 }),
@@ -31,23 +31,23 @@ const moved = (to: `0x${string}`, value: bigint, { from = payer, of = asset } = 
 test.each<[string, Log[], 'paid' | 'not paid' | 'unclear']>([
   ['the price, to us', [used(1), moved(payTo, 10n)], 'paid'],
   [
-    'the same in the other order, beside others’ transfers',
+    'the same in the other order, among unrelated transfers',
     [moved(thief, 10n, { from: thief }), moved(payTo, 10n), used(1)],
     'paid',
   ],
-  ['the price to somebody else', [used(1), moved(thief, 10n)], 'not paid'],
+  ['the price to another receiver', [used(1), moved(thief, 10n)], 'not paid'],
   ['less than the price', [used(1), moved(payTo, 9n)], 'not paid'],
   ['more than the price', [used(1), moved(payTo, 11n)], 'not paid'],
-  ['the price of somebody else', [used(1), moved(payTo, 10n, { from: thief })], 'not paid'],
+  ['the price from another payer', [used(1), moved(payTo, 10n, { from: thief })], 'not paid'],
   ['another token', [used(1), moved(payTo, 10n, { of: thief })], 'not paid'],
   ['another nonce', [used(2), moved(payTo, 10n)], 'not paid'],
   ['the nonce of another payer', [used(1, thief), moved(payTo, 10n)], 'not paid'],
-  // One transfer to us would count for both.
+  // One transfer must not count for both.
   [
     'two authorizations of the payer, one transfer to us',
     [used(1), moved(thief, 1n), used(2), moved(payTo, 10n)],
     'unclear',
   ],
-])('a transaction with %s', (_what, logs, said) => {
-  expect(paidIn(logs, { asset, payTo, atomic: '10' }, { from: payer, nonce: nonce(1) })).toBe(said)
+])('a transaction with %s', (_name, logs, expected) => {
+  expect(paymentIn(logs, { asset, payTo, atomic: '10' }, { from: payer, nonce: nonce(1) })).toBe(expected)
 })

@@ -3,7 +3,7 @@ import type { PaymentTerms, SignedTransfer } from '../../store/payment-store.ts'
 
 type Authorization = Pick<SignedTransfer['authorization'], 'from' | 'nonce'>
 
-/** EIP-3009: how a chain tells that a nonce was used. */
+/** EIP-3009: the event of a used nonce. */
 const used = {
   type: 'event',
   name: 'AuthorizationUsed',
@@ -14,11 +14,11 @@ const used = {
 } as const
 
 /**
- * What the events of a successful transaction say of one authorization: it paid the price, or it was used for something else.
- * `unclear`: the payer used several in one transaction, and nothing says which transfer belongs to which; one transfer must
- * not count for two payments.
+ * Returns whether the events of a successful transaction show that the authorization paid the price, or was
+ * used for something else. `unclear`: the payer used several authorizations in one transaction, so the
+ * transfers cannot be attributed, and one transfer must not count for two payments.
  */
-export function paidIn(
+export function paymentIn(
   logs: readonly Log[],
   { asset, payTo, atomic }: Pick<PaymentTerms, 'asset' | 'payTo' | 'atomic'>,
   { from, nonce }: Authorization,

@@ -2,12 +2,13 @@ import { ExposedSecretFile, readSecretFile } from '@parley/kit/process/secret-fi
 import { ConfigError } from '@parley/kit/process/settings'
 import type { Price } from '@parley/wire/model/price'
 import { ChainFacilitator } from './chain-facilitator.ts'
-import { chainIdOf } from './typed-data.ts'
+import { chainIdOf, hexOf } from './typed-data.ts'
 
 const rpcTimeoutMs = 10_000
 
 /**
- * The chain behind PAYMENT_RPC_URL, checked against the prices: its id, and how many digits each asset has.
+ * Opens the chain of PAYMENT_RPC_URL and checks the prices against it: the chain id, and the decimals of each
+ * asset.
  * @throws ConfigError
  */
 export async function openChain(
@@ -23,14 +24,14 @@ export async function openChain(
   for (const { network, asset, decimals } of prices) {
     if (chainIdOf(network) !== chainId)
       throw new ConfigError([`PAYMENT_RPC_URL is the chain eip155:${chainId}, and a price is on ${network}.`])
-    const said = await client
-      .readContract({ address: asset as `0x${string}`, abi: erc20Abi, functionName: 'decimals' })
+    const decimalsOnChain = await client
+      .readContract({ address: hexOf(asset), abi: erc20Abi, functionName: 'decimals' })
       .catch(() => {
         throw new ConfigError([`executionCost names the asset ${asset}, which is no token on ${network}.`])
       })
-    if (said !== decimals)
+    if (decimalsOnChain !== decimals)
       throw new ConfigError([
-        `executionCost says ${decimals} decimals for ${asset}, and the token has ${said}.`,
+        `executionCost says ${decimals} decimals for ${asset}, and the token has ${decimalsOnChain}.`,
       ])
   }
   const privateKey = options.signerKeyFile === undefined ? undefined : await signerKey(options.signerKeyFile)
@@ -38,11 +39,11 @@ export async function openChain(
   return ChainFacilitator.open({ rpcUrl, chainId, privateKey, agentId, timeoutMs: rpcTimeoutMs })
 }
 
-/** @throws ConfigError; the key stands in none */
+/** @throws ConfigError, which never contains the key */
 async function signerKey(file: string): Promise<`0x${string}`> {
   const text = await readSecretFile(file).catch((error: unknown) => {
-    const why = error instanceof ExposedSecretFile ? error.message : `${file} cannot be read.`
-    throw new ConfigError([`PAYMENT_SIGNER_KEY_FILE: ${why}`])
+    const reason = error instanceof ExposedSecretFile ? error.message : `${file} cannot be read.`
+    throw new ConfigError([`PAYMENT_SIGNER_KEY_FILE: ${reason}`])
   })
   const match = /^(?:0x)?([\da-f]{64})$/i.exec(text.trim())
   if (match === null)

@@ -1,42 +1,46 @@
 import type { PaymentTerms, SignedTransfer } from '../../store/payment-store.ts'
 
-/** A transfer that was matched with what was asked. */
+/** A transfer with the terms that it pays. */
 export interface MatchedTransfer {
   terms: PaymentTerms
   transfer: SignedTransfer
-  /** Of `nonceKeyOf`. */
+  /** From `nonceKeyOf`. */
   nonceKey: string
 }
 
 export type VerifyResult = { valid: true } | { valid: false; reason: string }
 
-/** `unknown`: whether money moved is not known. Only what is certain is told as `settled` or `failed`. */
+/** `unknown`: money may have moved. `settled` and `failed` are reported only when they are certain. */
 export type Settlement =
   | { state: 'settled'; txHash: string; payer: string }
   | { state: 'failed'; reason: string }
   | { state: 'unknown'; reason: string }
 
-/** `open`: it did not move yet and still can, or nobody but `settle` can tell. */
+/** `open`: the transfer has not happened and still can, or only `settle` can decide. */
 export type LookupResult = Settlement | { state: 'open' }
 
 /**
- * Whoever moves the money (x402: facilitator). A transfer carries a nonce that a chain takes once, so `settle` may be
- * repeated: it never moves the money twice.
+ * Verifies and settles transfers, as an x402 facilitator does. A chain accepts the nonce of a transfer once,
+ * so repeating `settle` never moves the money twice.
  */
 export interface Facilitator extends AsyncDisposable {
-  /** Test money. */
+  /** The facilitator moves test money. */
   readonly sandbox: boolean
-  /** Changes nothing. @throws Error when it cannot be asked */
+  /** Has no side effects. @throws Error when the facilitator is unreachable */
   verify(offered: MatchedTransfer, signal: AbortSignal): Promise<VerifyResult>
-  /** Never rejects: what cannot be asked or understood is `unknown`. */
+  /** Never rejects: without an understandable response, the outcome is `unknown`. */
   settle(offered: MatchedTransfer, signal: AbortSignal): Promise<Settlement>
-  /** What became of a settlement without an answer. Never rejects. */
+  /** Looks up a settlement whose outcome is unknown. Never rejects. */
   lookUp(offered: MatchedTransfer, signal: AbortSignal): Promise<LookupResult>
 }
 
-/** Refusals of what was shown, before anything is sent; every other failure, known or not, may have come after that. */
-const refused = /^(invalid|insufficient|unsupported)_|^payment_expired$|^asset_not_deployed_contract$/
-/** Of these: sent and not seen, or the nonce was used by somebody. */
+/**
+ * Failures that are certain to precede the transaction; any other failure may have happened after it was
+ * sent.
+ */
+const refusedBeforeSending =
+  /^(invalid|insufficient|unsupported)_|^payment_expired$|^asset_not_deployed_contract$/
+/** Exceptions: the transaction may have been sent, or the nonce is used. */
 const undecided = /already_used|pending|transaction_failed|transaction_state|event_mismatch|time(d_)?out/
 
 export interface SettleAnswer {
@@ -47,8 +51,8 @@ export interface SettleAnswer {
   payer?: string | undefined
 }
 
-/** What an answer of `settle` in x402's shape means. `again`: an earlier attempt was not answered. */
-export function settlementOf(answer: SettleAnswer, offered: MatchedTransfer, again: boolean): Settlement {
+/** Interprets a settle response of x402. `isRetry`: an earlier attempt had no response. */
+export function settlementOf(answer: SettleAnswer, offered: MatchedTransfer, isRetry: boolean): Settlement {
   const payer = offered.transfer.authorization.from
   if (answer.success) {
     const txHash = answer.transaction ?? ''
@@ -61,11 +65,11 @@ export function settlementOf(answer: SettleAnswer, offered: MatchedTransfer, aga
   }
   const reason = codeOf(answer.errorReason)
   const sent = answer.transaction !== undefined && answer.transaction !== ''
-  const isCertain = !again && !sent && refused.test(reason) && !undecided.test(reason)
+  const isCertain = !isRetry && !sent && refusedBeforeSending.test(reason) && !undecided.test(reason)
   return { state: isCertain ? 'failed' : 'unknown', reason }
 }
 
-/** A reason from outside, as a code of ours: short, and nothing but letters. */
+/** Reduces an external reason to a short code of word characters. */
 export function codeOf(reason: unknown): string {
   return typeof reason === 'string' && /^\w{1,100}$/.test(reason) ? reason : 'payment_refused'
 }

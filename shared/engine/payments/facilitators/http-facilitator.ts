@@ -26,12 +26,12 @@ const settleAnswer = z.object({
   payer: optionalText,
 })
 
-/** A look at the chain itself, where one is configured beside the facilitator. */
+/** Looks transfers up on the chain, if one is configured in addition to the facilitator. */
 export interface ChainLookUp extends AsyncDisposable {
   lookUp(offered: MatchedTransfer, signal: AbortSignal): Promise<LookupResult>
 }
 
-/** An x402 facilitator over HTTP (`/verify`, `/settle`), as the operator has configured it. */
+/** The operator's x402 facilitator over HTTP (`/verify`, `/settle`). */
 export class HttpFacilitator implements Facilitator {
   readonly sandbox = false
   readonly #url: string
@@ -44,36 +44,39 @@ export class HttpFacilitator implements Facilitator {
   async verify(offered: MatchedTransfer, signal: AbortSignal): Promise<VerifyResult> {
     const { status, json } = await this.#post('verify', offered, signal)
     const answer = verifyAnswer.safeParse(json)
-    // A server that fails has not said no, whatever its body looks like.
-    if (!answer.success || status >= 500) throw new Error(`the facilitator answered HTTP ${status}`)
+    // A server error is not a refusal, whatever its body contains.
+    if (!answer.success || status >= 500) throw new Error(`the facilitator responded with HTTP ${status}`)
     if (answer.data.isValid && status < 300) return { valid: true }
     return { valid: false, reason: codeOf(answer.data.invalidReason) }
   }
 
   settle(offered: MatchedTransfer, signal: AbortSignal): Promise<Settlement> {
-    return this.#ask(offered, signal, false)
+    return this.#settle(offered, signal, false)
   }
 
-  /** Where no chain can be asked, asking again is the only way to know: one transfer is made once. */
+  /**
+   * Without a chain, repeating the settlement is the only way to learn its outcome. The transfer happens at
+   * most once.
+   */
   async lookUp(offered: MatchedTransfer, signal: AbortSignal): Promise<LookupResult> {
-    const seen = await this.#chain?.lookUp(offered, signal)
-    if (seen !== undefined && seen.state !== 'open') return seen
-    const told = await this.#ask(offered, signal, true)
-    return seen === undefined || told.state === 'settled' ? told : seen
+    const onChain = await this.#chain?.lookUp(offered, signal)
+    if (onChain !== undefined && onChain.state !== 'open') return onChain
+    const repeated = await this.#settle(offered, signal, true)
+    return onChain === undefined || repeated.state === 'settled' ? repeated : onChain
   }
 
-  async #ask(offered: MatchedTransfer, signal: AbortSignal, again: boolean): Promise<Settlement> {
+  async #settle(offered: MatchedTransfer, signal: AbortSignal, isRetry: boolean): Promise<Settlement> {
     try {
       const { status, json } = await this.#post('settle', offered, signal)
       const answer = settleAnswer.safeParse(json)
       if (!answer.success) return { state: 'unknown', reason: 'malformed_answer' }
       if (status >= 500 || (answer.data.success && status >= 300))
         return { state: 'unknown', reason: `http_${status}` }
-      return settlementOf(answer.data, offered, again)
+      return settlementOf(answer.data, offered, isRetry)
     } catch (error) {
       return {
         state: 'unknown',
-        reason: (error as Error).name === 'TimeoutError' ? 'timeout' : 'unreachable',
+        reason: error instanceof Error && error.name === 'TimeoutError' ? 'timeout' : 'unreachable',
       }
     }
   }

@@ -21,31 +21,31 @@ afterAll(async () => {
 const start = (env: Record<string, string>, executionCost = price) =>
   testAgent({ executionCost, handle: () => 'done' }, { env }).catch((error: Error) => error.message)
 
-test('a facilitator whose address holds a password is a start-up error that does not repeat it', async () => {
-  const said = await start({ PAYMENT_FACILITATOR_URL: 'https://user:geheim@facilitator.example' })
-  expect(said).toBe('PAYMENT_FACILITATOR_URL must not hold a user name or a password.')
+test('a facilitator URL with a password is a start-up error that does not contain the password', async () => {
+  const message = await start({ PAYMENT_FACILITATOR_URL: 'https://user:geheim@facilitator.example' })
+  expect(message).toBe('PAYMENT_FACILITATOR_URL must not hold a user name or a password.')
 })
 
 test.each<[string, number, (key: string) => string, RegExp]>([
-  ['its group may read', 0o640, (key) => key, /chmod 600/],
-  ['all may read', 0o604, (key) => key, /chmod 600/],
-  ['holds no key', 0o600, () => 'geheim', /64 hex digits/],
-  ['holds half a key', 0o600, (key) => key.slice(0, 34), /64 hex digits/],
+  ['is readable by its group', 0o640, (key) => key, /chmod 600/],
+  ['is readable by everyone', 0o604, (key) => key, /chmod 600/],
+  ['contains no key', 0o600, () => 'geheim', /64 hex digits/],
+  ['contains half a key', 0o600, (key) => key.slice(0, 34), /64 hex digits/],
 ])(
-  'a signer key file that %s is a start-up error, and nothing of it is told',
-  async (_what, mode, text, said) => {
+  'a signer key file that %s is a start-up error that does not contain the key',
+  async (_name, mode, text, message) => {
     const file = path.join(folder, `${mode}-${Math.random()}.key`)
     writeFileSync(file, text(chain.signerKey))
     chmodSync(file, mode)
     const env = { PAYMENT_RPC_URL: chain.url, PAYMENT_SIGNER_KEY_FILE: file }
     const refused = await start(env, chain.price('0.01', price.payTo) as typeof price)
-    expect(refused).toMatch(said)
+    expect(refused).toMatch(message)
     expect(refused).not.toContain('geheim')
     expect(refused).not.toContain(chain.signerKey.slice(2, 34))
   },
 )
 
-test('a chain without a key that pays the gas, or a file that is not there: start-up errors', async () => {
+test('a chain without a signer key, and a missing key file: start-up errors', async () => {
   const onChain = chain.price('0.01', price.payTo) as typeof price
   expect(await start({ PAYMENT_RPC_URL: chain.url }, onChain)).toMatch(/PAYMENT_SIGNER_KEY_FILE must be set/)
   const env = { PAYMENT_RPC_URL: chain.url, PAYMENT_SIGNER_KEY_FILE: path.join(folder, 'none') }

@@ -3,19 +3,19 @@ import type { Price } from '@parley/wire/model/price'
 import type { PaymentStore } from '../../store/payment-store.ts'
 import type { Facilitator } from './facilitator.ts'
 
-/** Who settles, as the operator has configured it. */
+/** The settings that select the facilitator. */
 export interface PaymentSettings {
   facilitatorUrl: string | undefined
   rpcUrl: string | undefined
   signerKeyFile: string | undefined
   sandbox: boolean
-  /** Id of the agent that is paid, a UUID. */
+  /** UUID of the agent. */
   agentId: string
 }
 
 /**
- * The facilitator of the settings; loads what it stands on when it is made.
- * @throws ConfigError when none is configured, or it does not fit the prices
+ * Opens the configured facilitator; loads its libraries on demand.
+ * @throws ConfigError when none is configured, or it does not match the prices
  */
 export async function openFacilitator(
   settings: PaymentSettings,
@@ -53,7 +53,7 @@ export async function openFacilitator(
   ])
 }
 
-/** No request can be made with one, and the error of each attempt would tell it to the log. @throws ConfigError */
+/** `fetch` rejects URLs with credentials, and its error would log them. @throws ConfigError */
 function requireNoPassword(facilitatorUrl: string | undefined): void {
   const { username = '', password = '' } = (facilitatorUrl && URL.parse(facilitatorUrl)) || {}
   if (username + password !== '')

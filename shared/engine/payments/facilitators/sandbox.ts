@@ -4,13 +4,16 @@ import type { Facilitator, LookupResult, MatchedTransfer, Settlement, VerifyResu
 import { isTestNetwork } from './test-networks.ts'
 import { isSignedByPayer } from './typed-data.ts'
 
-/** What every wallet has of each asset, in whole units. */
-const purseWhole = 1000n
+/** The initial balance of every wallet in each asset, in whole units. */
+const initialBalance = 1000n
 
-/** A price on a network with real money is asked on the local one. */
+/** Replaces networks with real money. */
 const localChain = 'eip155:31337'
 
-/** The same price in test money: on a test chain's name, so that what is signed here is worth nothing elsewhere. */
+/**
+ * Converts prices to test money. They are on a test chain, so that a signed transfer has no value anywhere
+ * else.
+ */
 export function sandboxTerms<T extends PaymentTerms>(terms: readonly T[]): T[] {
   const moved = terms.map((one) => (isTestNetwork(one.network) ? one : { ...one, network: localChain }))
   const seen = new Set<string>()
@@ -21,8 +24,7 @@ export function sandboxTerms<T extends PaymentTerms>(terms: readonly T[]): T[] {
 }
 
 /**
- * A facilitator without a chain: signature, amount, time and nonce are checked as on one, and the money is test money, kept
- * in the store.
+ * A facilitator without a chain: checks signature, amount, time and nonce, and moves test money in the store.
  */
 export class SandboxFacilitator implements Facilitator {
   readonly sandbox = true
@@ -50,7 +52,7 @@ export class SandboxFacilitator implements Facilitator {
       const moved = await this.#payments.moveTestMoney({ nonceKey, atomic, txHash, ...purseOf(offered) })
       if (moved === 'insufficient')
         return { state: 'failed', reason: 'invalid_exact_evm_insufficient_balance' }
-      // Moved before: by an attempt of ours that was not answered, for the ledger takes a nonce once.
+      // `already`: an earlier attempt moved it without a response. The ledger claims each nonce once.
       return { state: 'settled', txHash, payer: transfer.authorization.from }
     } catch {
       return { state: 'unknown', reason: 'storage' }
@@ -74,11 +76,11 @@ function purseOf({ terms, transfer }: MatchedTransfer): { purse: string; filledW
   return testPurse(terms, transfer.authorization.from)
 }
 
-/** Where the test money of an address is kept, and what it holds at first, in atomic units. */
+/** Returns the key of an address's test money, and its initial balance in atomic units. */
 export function testPurse(
   { network, asset, decimals }: Pick<PaymentTerms, 'network' | 'asset' | 'decimals'>,
   address: string,
 ): { purse: string; filledWith: bigint } {
   const purse = `${network} ${asset} ${address}`.toLowerCase()
-  return { purse, filledWith: purseWhole * 10n ** BigInt(decimals) }
+  return { purse, filledWith: initialBalance * 10n ** BigInt(decimals) }
 }

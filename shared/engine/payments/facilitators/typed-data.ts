@@ -11,39 +11,47 @@ const types = {
   ],
 } as const
 
-/** Half the order of secp256k1: of the two signatures of a message, contracts take the one with the small `s`. */
+/** Half the order of secp256k1. Contracts accept only the signature with the smaller `s` (EIP-2). */
 const halfOrder = 0x7fffffffffffffffffffffffffffffff5d576e7357a4501ddfe92f46681b20a0n
 
-type Hex = `0x${string}`
+export type Hex = `0x${string}`
 
-/** True when the payer's key signed exactly this transfer (EIP-712, EIP-3009). Loads viem when it is first asked. */
+/** @throws Error when the text does not start with `0x` */
+export function hexOf(text: string): Hex {
+  if (!isHex(text)) throw new Error('a hexadecimal value must start with 0x')
+  return text
+}
+
+const isHex = (text: string): text is Hex => text.startsWith('0x')
+
+/** True when the payer's key signed exactly this transfer (EIP-712, EIP-3009). Loads viem on first use. */
 export async function isSignedByPayer({ terms, transfer }: MatchedTransfer): Promise<boolean> {
   const { signature, authorization } = transfer
   if (!isPlainSignature(signature)) return false
   const { verifyTypedData } = await import('viem/utils')
   try {
     return await verifyTypedData({
-      address: authorization.from as Hex,
+      address: hexOf(authorization.from),
       domain: {
         name: terms.extra.name,
         version: terms.extra.version,
         chainId: chainIdOf(terms.network),
-        verifyingContract: terms.asset.toLowerCase() as Hex,
+        verifyingContract: hexOf(terms.asset.toLowerCase()),
       },
       types,
       primaryType: 'TransferWithAuthorization',
       message: {
-        from: authorization.from.toLowerCase() as Hex,
-        to: authorization.to.toLowerCase() as Hex,
+        from: hexOf(authorization.from.toLowerCase()),
+        to: hexOf(authorization.to.toLowerCase()),
         value: BigInt(authorization.value),
         validAfter: BigInt(authorization.validAfter),
         validBefore: BigInt(authorization.validBefore),
-        nonce: authorization.nonce as Hex,
+        nonce: hexOf(authorization.nonce),
       },
-      signature: signature as Hex,
+      signature: hexOf(signature),
     })
   } catch {
-    // What cannot be read as a signature is none.
+    // A malformed signature is not valid.
     return false
   }
 }

@@ -4,22 +4,24 @@ import type { PresentedPayment } from './presented-payment.ts'
 
 type PresentedTransfer = Extract<PresentedPayment, { kind: 'transfer' }>
 
-/** A block may take as long; as the official packages have it. */
-const leftAtLeastSeconds = 6n
-/** Until a transfer can no longer be made, a settlement that nobody answered for stays unknown. */
-const validAtMostSeconds = 24n * 60n * 60n
+/** Time for the transfer to be included in a block, as in the official packages. */
+const remainingMinSeconds = 6n
+/** Bounds how long a settlement can stay unknown: until its transfer expires. */
+const validityMaxSeconds = 24n * 60n * 60n
 
 /**
- * Which of the ways to pay the transfer is for. With `requireTimely` everything is told that can be told without asking
- * anybody.
+ * Returns the terms that the transfer is for. With `requireTimely`, all checks that need neither the ledger
+ * nor the facilitator.
  * @throws PaymentRefused
  */
-export function matchTerms(presented: PresentedTransfer, asked: readonly PaymentTerms[]): PaymentTerms {
+export function matchTerms(presented: PresentedTransfer, accepts: readonly PaymentTerms[]): PaymentTerms {
   const { network, accepted, transfer } = presented
-  const there = asked.filter((one) => one.network === network)
-  if (there.length === 0) throw new PaymentRefused('invalid_network')
+  const onNetwork = accepts.filter((one) => one.network === network)
+  if (onNetwork.length === 0) throw new PaymentRefused('invalid_network')
   const terms =
-    accepted === undefined ? termsOfVersion1(there, transfer) : there.find((one) => isAccepted(one, accepted))
+    accepted === undefined
+      ? termsOfVersion1(onNetwork, transfer)
+      : onNetwork.find((one) => isAccepted(one, accepted))
   if (terms === undefined) throw new PaymentRefused('invalid_payment_requirements')
   const { to, value } = transfer.authorization
   if (!isSame(to, terms.payTo)) throw new PaymentRefused('invalid_exact_evm_recipient_mismatch')
@@ -28,18 +30,20 @@ export function matchTerms(presented: PresentedTransfer, asked: readonly Payment
   return terms
 }
 
-/** @throws PaymentRefused for a transfer that cannot be made yet, or not for long enough, or for too long */
+/**
+ * @throws PaymentRefused when the transfer is not valid yet, about to expire, or valid for more than a day
+ */
 export function requireTimely({ authorization }: SignedTransfer, nowMs = Date.now()): void {
   const { validAfter, validBefore } = authorization
   const now = BigInt(Math.floor(nowMs / 1000))
   if (BigInt(validAfter) > now)
     throw new PaymentRefused('invalid_exact_evm_payload_authorization_valid_after')
   const until = BigInt(validBefore)
-  if (until < now + leftAtLeastSeconds || until > now + validAtMostSeconds)
+  if (until < now + remainingMinSeconds || until > now + validityMaxSeconds)
     throw new PaymentRefused('invalid_exact_evm_payload_authorization_valid_before')
 }
 
-/** One authorization of one payer for one token: what a chain takes once. */
+/** Key of an authorization: a token contract accepts each nonce of a payer once. */
 export function nonceKeyOf(terms: PaymentTerms, { authorization }: SignedTransfer): string {
   return [terms.network, terms.asset, authorization.from, authorization.nonce].join(' ').toLowerCase()
 }
@@ -52,12 +56,15 @@ function isAccepted(terms: PaymentTerms, accepted: NonNullable<PresentedTransfer
   )
 }
 
-/** Version 1 does not say the asset: the signature will. Where several fit, the amount tells. */
+/**
+ * Version 1 does not name the asset: of several terms, the amount selects one, and the signature check
+ * confirms it.
+ */
 function termsOfVersion1(
-  there: readonly PaymentTerms[],
+  onNetwork: readonly PaymentTerms[],
   { authorization }: SignedTransfer,
 ): PaymentTerms | undefined {
-  return there.find(({ atomic }) => BigInt(atomic) === BigInt(authorization.value)) ?? there[0]
+  return onNetwork.find(({ atomic }) => BigInt(atomic) === BigInt(authorization.value)) ?? onNetwork[0]
 }
 
 const isSame = (one: string, other: string) => one.toLowerCase() === other.toLowerCase()

@@ -1,7 +1,7 @@
 import type { PaymentTerms } from '../../store/payment-store.ts'
 import { paymentRequired, type Resource } from './x402.ts'
 
-/** Why a payment is not taken; names of x402 where it has one. */
+/** Why a payment is refused; x402's codes where it defines one. */
 export type Refusal =
   | 'payment_required'
   | 'invalid_payload'
@@ -25,7 +25,7 @@ export type Refusal =
   | 'payment_refused'
   | 'settlement_failed'
 
-/** The payment is not good, and nothing was taken. */
+/** The payment is refused and no money was taken. */
 export class PaymentRefused extends Error {
   override readonly name = 'PaymentRefused'
   readonly refusal: string
@@ -36,24 +36,26 @@ export class PaymentRefused extends Error {
   }
 }
 
-/** HTTP 402: the one error with the body of x402 instead of the envelope (spec/payments.md#unpaid-calls). */
+/**
+ * HTTP 402: the only error with an x402 body instead of the error envelope (spec/payments.md#unpaid-calls).
+ */
 export class PaymentRequired extends Error {
   override readonly name = 'PaymentRequired'
   readonly status = 402
   readonly body: string
   readonly headers: Record<string, string>
-  /** The code that the body carries as `error`. */
+  /** The code in the `error` field of the body. */
   readonly refusal: string
 
-  constructor(asked: {
+  constructor(details: {
     error: string
     resource: Resource
     terms: readonly PaymentTerms[]
     sandbox: boolean
   }) {
-    super(asked.error)
-    const { body, header } = paymentRequired(asked)
-    this.refusal = asked.error
+    super(details.error)
+    const { body, header } = paymentRequired(details)
+    this.refusal = details.error
     this.body = JSON.stringify(body)
     this.headers = { 'payment-required': header }
   }

@@ -7,7 +7,7 @@ import type { SignedTransfer } from '../../store/payment-store.ts'
 import { PaymentRefused } from './payment-refused.ts'
 import { networkOfVersion1 } from './version-1-networks.ts'
 
-/** What a caller shows as payment: a signed transfer, or the handle of a session. */
+/** The payment of a request: a signed transfer, or the id of a paid session. */
 export type PresentedPayment =
   | { kind: 'session'; sessionId: string }
   | { kind: 'transfer'; network: string; accepted?: Accepted; transfer: SignedTransfer }
@@ -16,7 +16,7 @@ const headerMaxChars = 16 * 1024
 
 const hex = (bytes: number) => z.string().regex(new RegExp(`^0x[\\da-fA-F]{${bytes * 2}}$`))
 const uint = z.string().regex(/^\d{1,78}$/)
-/** Wallets that are contracts sign with more than 65 bytes; whoever settles knows them. */
+/** Contract wallets sign with more than 65 bytes; the facilitator verifies those signatures. */
 const transfer = z.object({
   signature: z.string().regex(/^0x(?:[\da-fA-F]{2}){65,4096}$/),
   authorization: z.object({
@@ -47,9 +47,10 @@ const version1 = z.object({
 })
 
 /**
- * The payment of a request: `PAYMENT-SIGNATURE` (x402 version 2), `X-PAYMENT` (either version, or `{session_id}`),
- * `X-PAYMENT-SESSION`, or `message.metadata.payment_session_id` (spec/payments.md#session-handle).
- * @throws PaymentRefused when there is one that cannot be read
+ * Reads the payment of a request: `PAYMENT-SIGNATURE` (x402 version 2), `X-PAYMENT` (either version, or
+ * `{session_id}`), `X-PAYMENT-SESSION`, or `message.metadata.payment_session_id`
+ * (spec/payments.md#session-handle). Undefined when the request has none.
+ * @throws PaymentRefused when the payment is malformed
  */
 export function readPresentedPayment(
   headers: Readonly<IncomingHttpHeaders>,
@@ -68,13 +69,15 @@ function readPayment(header: unknown): PresentedPayment {
   return readPayload(jsonOf(header.trim()))
 }
 
-/** A decoded payment, as it stands in a header or in a body. @throws PaymentRefused */
+/**
+ * Reads the decoded JSON of a header or body.
+ * @throws PaymentRefused
+ */
 export function readPayload(given: unknown): PresentedPayment {
-  if (typeof given !== 'object' || given === null) throw new PaymentRefused('invalid_payload')
-  const fields = given as Record<string, unknown>
-  const sessionId = readSessionId(fields)
-  if (sessionId !== undefined && fields['payload'] === undefined) return sessionOf(sessionId)
-  const version = fields['x402Version']
+  if (!isObject(given)) throw new PaymentRefused('invalid_payload')
+  const sessionId = readSessionId(given)
+  if (sessionId !== undefined && given['payload'] === undefined) return sessionOf(sessionId)
+  const version = given['x402Version']
   if (version === 2) {
     const read = parsed(version2, given)
     requireExact(read.accepted.scheme)
@@ -87,6 +90,9 @@ export function readPayload(given: unknown): PresentedPayment {
   const network = networkOfVersion1(read.network) ?? read.network
   return { kind: 'transfer', network, transfer: parsed(transfer, read.payload) }
 }
+
+const isObject = (value: unknown): value is Record<string, unknown> =>
+  typeof value === 'object' && value !== null
 
 function requireExact(scheme: string): void {
   if (scheme !== 'exact') throw new PaymentRefused('unsupported_scheme')

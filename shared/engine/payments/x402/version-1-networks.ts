@@ -1,4 +1,4 @@
-/** Networks as x402 version 1 names them; its official clients refuse an answer that names any other. */
+/** Network names of x402 version 1. Its official clients reject a response that contains any other. */
 const official: Readonly<Record<string, string>> = {
   abstract: 'eip155:2741',
   'abstract-testnet': 'eip155:11124',
@@ -17,18 +17,18 @@ const official: Readonly<Record<string, string>> = {
   story: 'eip155:1514',
 }
 
-/** Further names that payments are accepted under. */
+/** Further names that are accepted in payments. */
 const further: Readonly<Record<string, string>> = { ethereum: 'eip155:1', sepolia: 'eip155:11155111' }
 
 const networks = new Map(Object.entries({ ...official, ...further }))
 const names = new Map(Object.entries(official).map(([name, network]) => [network, name]))
 
-/** The CAIP-2 name of a network of version 1; undefined: it has no such name there. */
+/** Returns the CAIP-2 name, or undefined for an unknown network. */
 export function networkOfVersion1(name: string): string | undefined {
   return networks.get(name)
 }
 
-/** The name that clients of version 1 know the network by; undefined: they do not know it. */
+/** Returns the name in version 1, or undefined if its clients do not know the network. */
 export function nameOfVersion1(network: string): string | undefined {
   return names.get(network)
 }

@@ -1,6 +1,6 @@
 import type { Requirements, Resource } from './x402.ts'
 
-/** A payment as x402 version 2 writes it; goes, as base64 of its JSON, into the header `PAYMENT-SIGNATURE`. */
+/** A signed payment of x402 version 2. The header `PAYMENT-SIGNATURE` carries it as base64 of its JSON. */
 export interface SignedPayment {
   x402Version: 2
   accepted: Requirements
@@ -8,12 +8,12 @@ export interface SignedPayment {
 }
 
 /**
- * Signs a transfer for exactly these requirements, by the official client. What may be paid is for the caller to decide
- * before. Loads the client and viem when it is first used.
+ * Signs a transfer for exactly these requirements with the official client, without a spending limit: the
+ * caller decides what may be paid. Loads the client and viem on first use.
  */
 export async function signPayment(
   privateKey: `0x${string}`,
-  asked: { requirements: Requirements; resource?: Resource },
+  request: { requirements: Requirements; resource?: Resource },
 ): Promise<SignedPayment> {
   const [{ x402Client }, { ExactEvmScheme }, { privateKeyToAccount }] = await Promise.all([
     import('@x402/core/client'),
@@ -23,18 +23,19 @@ export async function signPayment(
   const client = new x402Client()
     .setSpendControls({ allowedAssets: true, maxAmountPerPayment: false })
     .register('eip155:*', new ExactEvmScheme(privateKeyToAccount(privateKey)))
-  const { requirements, resource } = asked
+  const { requirements, resource } = request
   const required = { x402Version: 2, accepts: [requirements], ...(resource !== undefined && { resource }) }
-  return (await client.createPaymentPayload(required as never)) as never
+  const payload = await client.createPaymentPayload(required as never)
+  return { ...payload, x402Version: 2, accepted: requirements }
 }
 
-/** A new key, as the 64 hex digits of PAYMENT_SIGNER_KEY_FILE with `0x` before them. */
+/** Generates a key in the format of PAYMENT_SIGNER_KEY_FILE: 64 hex digits after `0x`. */
 export async function newWalletKey(): Promise<`0x${string}`> {
   const { generatePrivateKey } = await import('viem/accounts')
   return generatePrivateKey()
 }
 
-/** @throws Error when it is no key */
+/** @throws Error when the key is invalid */
 export async function addressOf(privateKey: `0x${string}`): Promise<string> {
   const { privateKeyToAccount } = await import('viem/accounts')
   return privateKeyToAccount(privateKey).address

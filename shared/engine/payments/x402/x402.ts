@@ -1,7 +1,9 @@
 import type { PaymentRecord, PaymentTerms, SignedTransfer } from '../../store/payment-store.ts'
 import { nameOfVersion1 } from './version-1-networks.ts'
 
-/** The shapes of x402 version 2 (its official packages, `@x402/core`), as far as we say and read them. */
+/** The parts of x402 version 2 (`@x402/core`) that Parley writes and reads. */
+
+type Caip2 = `${string}:${string}`
 
 export interface Requirements {
   scheme: 'exact'
@@ -14,40 +16,44 @@ export interface Requirements {
   extra: { name: string; version: string }
 }
 
-/** What is paid for. */
+/** The resource that is paid for. */
 export interface Resource {
   url: string
   description: string
   mimeType: string
 }
 
-/** How long a transfer that is signed now should be valid. */
+/** How long a newly signed transfer should be valid. */
 export const maxTimeoutSeconds = 300
 
-export function requirementsOf(terms: PaymentTerms): Requirements {
+export function requirementsOf(terms: PaymentTerms): Requirements & { network: Caip2 } {
   const { network, asset, atomic, payTo, extra } = terms
+  if (!isCaip2(network)) throw new Error(`${network} is not a CAIP-2 network`)
   return { scheme: 'exact', network, asset, amount: atomic, payTo, maxTimeoutSeconds, extra }
 }
 
-/** What a facilitator is shown: version 2, whatever version brought it; the signature is over neither. */
+const isCaip2 = (network: string): network is Caip2 => network.includes(':')
+
+/** The payload for a facilitator: always version 2, because the signature does not cover the version. */
 export function payloadOf(terms: PaymentTerms, transfer: SignedTransfer) {
-  return { x402Version: 2, accepted: requirementsOf(terms), payload: transfer }
+  return { x402Version: 2, accepted: requirementsOf(terms), payload: { ...transfer } }
 }
 
 /**
- * How we ask. Clients of version 2 read the header; those of version 1 read the body, and refuse it whole when it names a
- * network that they do not know. So the body is of version 1 wherever a way to pay has a name there, and leaves the others
- * out; else it says the same as the header. `sandbox` is there only where it is test money.
+ * The body and header of a 402 response. Clients of version 2 read the header. Clients of version 1 read the
+ * body, and reject it when it names a network that they do not know. The body is therefore version 1 if any
+ * of the networks has a name there, and omits the others; otherwise it repeats the header. `sandbox` marks
+ * test money.
  */
-export function paymentRequired(asked: {
+export function paymentRequired(refusal: {
   error: string
   resource: Resource
   terms: readonly PaymentTerms[]
   sandbox: boolean
 }): { body: object; header: string } {
-  const { error, resource, terms } = asked
+  const { error, resource, terms } = refusal
   const accepts = terms.map(requirementsOf)
-  const extensions = asked.sandbox
+  const extensions = refusal.sandbox
     ? { extensions: { sandbox: { info: { testMoney: true }, schema: {} } } }
     : {}
   const required = { x402Version: 2, error, resource, accepts, ...extensions }
@@ -59,15 +65,15 @@ export function paymentRequired(asked: {
     version1.length > 0
       ? { ...required, x402Version: 1, accepts: version1 }
       : { ...required, accepts: accepts.map((one) => fieldsOfBoth(one, resource)) }
-  return { body: { ...inBody, ...(asked.sandbox && { sandbox: true }) }, header: base64Of(required) }
+  return { body: { ...inBody, ...(refusal.sandbox && { sandbox: true }) }, header: base64Of(required) }
 }
 
-/** The fields of version 1 next to those of version 2 that mean the same. */
+/** Adds the version 1 fields to the equivalent ones of version 2. */
 function fieldsOfBoth(one: Requirements, { url, description, mimeType }: Resource) {
   return { ...one, maxAmountRequired: one.amount, resource: url, description, mimeType }
 }
 
-/** The receipt, in the response headers of both versions; none while the settlement is not known. */
+/** The receipt as response headers of both versions; empty until the settlement is known. */
 export function receiptHeaders(payment: PaymentRecord): Record<string, string> {
   if (payment.txHash === undefined) return {}
   const receipt = base64Of({
