@@ -97,7 +97,7 @@ describe('an agent of another folder', () => {
   test('joins with proof under a client of its own, and waits for an operator', async () => {
     const initial = await readFile(path.join(inHouse(), '.parley', 'oauth', 'initial-access-token'), 'utf8')
     const said = await runAgent({ OAUTH_INITIAL_TOKEN: initial.trim() })
-    expect(said).toContain('it gets no work before an operator admits it')
+    expect(said).toContain('it receives no work until an operator admits it')
     expect((await cli('agents')).stdout).toContain('ready, not admitted')
     const file = path.join(outside(), '.parley', 'agents', 'hello', 'oauth-client.json')
     expect((await stat(file)).mode & 0o777).toBe(0o600)

@@ -138,7 +138,7 @@ test('an external agent registers with proof of its key and is pending in produc
   backends,
 }) => {
   await startAgent(backends)
-  expect(agent?.output).toContain('it gets no work before an operator admits it')
+  expect(agent?.output).toContain('it receives no work until an operator admits it')
   expect(await entry()).toMatchObject({ slug: 'hello', verified: true, admitted: false, status: 'ready' })
 })
 

@@ -17,38 +17,43 @@ import type { AgentDefinition, SkillDefinition } from './author/define-agent.ts'
 import { type AgentApp, type AgentAppOptions, startAgentApp } from './server/app.ts'
 import { TestIdentityProvider } from './testing/identity-provider.ts'
 
-/** What a test must say of its agent; the rest is filled in. */
+/** The definition of an agent under test: a handler and any other field. Defaults: a name, a description and one skill. */
 export type TestDefinition = Pick<AgentDefinition, 'handle'> & Partial<AgentDefinition>
 
+/** Options of `testAgent`. */
 export interface TestAgentOptions {
-  /** Settings as an environment would give them, for example `{TASK_QUEUE_MAX: '2'}`. */
+  /** Settings as environment variables (spec/operations.md#settings), for example `{TASK_QUEUE_MAX: '2'}`. */
   env?: Record<string, string>
-  /** Kept after the test; default: a temporary folder that goes with the agent. */
+  /** Folder for key and store, kept after the test. Default: a temporary folder that is removed with the agent. */
   dataDir?: string
   /** `memory` is faster and keeps nothing on the disk. Default: the embedded store in `dataDir`. */
   store?: 'embedded' | 'memory'
-  /** Skills read from files (`readSkillFiles`). */
+  /** Skills in addition to those of the definition. */
   moreSkills?: SkillDefinition[]
+  /** Time that running handlers may take to end on disposal, in milliseconds. Default 10,000. */
   drainMs?: number
-  /** The gateway at which it claims signed requests. */
+  /** The gateway where the agent claims signed requests (spec/authentication.md#replay). Default: none. */
   signatureClaims?: (identity: Identity) => AgentAppOptions['signatureClaims']
-  /** An OAuth server that others use too; default: one of its own. */
+  /** An OAuth server to share between agents. Default: a new one, which is closed with the agent. */
   identityProvider?: TestIdentityProvider
-  /** How long payments wait, for tests that do not want to wait as long. */
+  /** Shorter waiting times of payments, in milliseconds. */
   paymentTiming?: NonNullable<PaymentConfig['timing']>
-  /** Takes the lines of the log; LOG_LEVEL is `silent` unless `env` says otherwise. */
+  /** Receives the log lines. The level is `silent` unless `env` sets LOG_LEVEL. */
   logTo?: { write(line: string): void }
 }
 
-const echoSkill: SkillDefinition = { id: 'test', name: 'Test', description: 'What the test needs' }
+const echoSkill: SkillDefinition = { id: 'test', name: 'Test', description: 'The skill under test' }
 
 /**
- * A whole agent server on a free port of this machine, with an OAuth server of its own:
+ * Starts an agent server on a free loopback port, with an OAuth server for its callers:
  *
  * ```ts
  * await using agent = await testAgent({ handle: ({ text }) => text })
  * const task = await agent.caller('alice').sendAndWait('hello')
  * ```
+ *
+ * Dispose the result to stop both.
+ * @throws Error when the definition or a setting is invalid
  */
 export async function testAgent(
   definition: TestDefinition,
@@ -105,10 +110,15 @@ async function temporaryFolder(stack: AsyncDisposableStack): Promise<string> {
   return folder
 }
 
+/** A running agent server, made by `testAgent`. */
 export class TestAgent implements AsyncDisposable {
+  /** Its address, for example `http://127.0.0.1:40001`. */
   readonly url: string
+  /** Its DID (spec/did.md#did). */
   readonly did: string
+  /** The server, for tests of its parts. */
   readonly app: AgentApp
+  /** The OAuth server that issues the tokens of its callers. */
   readonly identityProvider: TestIdentityProvider
   readonly #open: AsyncDisposableStack
 
@@ -125,7 +135,11 @@ export class TestAgent implements AsyncDisposable {
     this.#open = parts.open
   }
 
-  /** A caller with a token of its own; `scope` as in OAuth, space separated. */
+  /**
+   * A client with a new token.
+   * @param clientId the OAuth client, which owns the tasks; a DID for signed requests
+   * @param scope space-separated scopes (spec/authentication.md#scopes). Default `agent:read agent:write`
+   */
   caller(clientId: string, scope = 'agent:read agent:write'): TestCaller {
     return new TestCaller({ url: this.url, token: this.identityProvider.issue(clientId, { scope }) })
   }
@@ -135,7 +149,9 @@ export class TestAgent implements AsyncDisposable {
   }
 }
 
+/** A client of an agent under test, with a token. Its methods throw `RpcError` for an error response. */
 export class TestCaller extends AgentClient {
+  /** Its bearer token. */
   readonly token: string
 
   constructor(options: { url: string; token: string }) {
@@ -143,7 +159,10 @@ export class TestCaller extends AgentClient {
     this.token = options.token
   }
 
-  /** Sends, and waits until the task has ended or paused. */
+  /**
+   * Sends a message and waits until the task has ended or paused.
+   * @throws RpcError for an error response; DOMException TimeoutError after 20 s
+   */
   async sendAndWait(message: string | OutgoingMessage, configuration?: SendConfiguration): Promise<WireTask> {
     const task = await this.send(message, configuration)
     return this.wait(task.id, { signal: AbortSignal.timeout(20_000) })

@@ -1,12 +1,12 @@
-/** What the supervisor runs, one process for each agent: `node agent-process.ts <folder>`. */
+/** The process of a supervised agent: `node agent-process.ts <folder>`. */
 import { runAgent } from './run-agent.ts'
 
-/** Longer than a clean stop takes. */
+/** Longer than a graceful stop. */
 const orphanLimitMs = 35_000
 
-// No agent outlives its supervisor: `runAgent` stops when the channel closes; this is for one that cannot stop.
+// An agent must not outlive its supervisor: `runAgent` stops when the channel closes, this timer ends one that hangs.
 process.once('disconnect', () => setTimeout(() => process.exit(1), orphanLimitMs).unref())
 process.exitCode = await runAgent(process.argv[2] ?? '.')
-// The channel would keep the process, and so would whatever a handler forgot to close.
+// The channel, or a resource that a handler did not close, would keep the process running.
 if (process.connected) process.disconnect()
 setTimeout(() => process.exit(), 1000).unref()

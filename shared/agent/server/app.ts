@@ -54,36 +54,36 @@ export interface AgentAppOptions {
   agent: Agent
   identity: Identity
   config: AgentConfig
-  /** `ping` is asked by `/health`. */
+  /** Checks tokens. `/health` calls its `ping`. */
   introspector: Introspector & { ping(): Promise<void> }
-  /** Absent: nobody can sign, for nobody's key is known. */
+  /** Reads public keys of callers. Absent: signed requests are refused. */
   clientKeys?: ClientKeys
-  /** Its gateway, which knows what other agents of the deployment took. Absent: each signed request counts once here. */
+  /** The gateway, where all agents of a deployment claim signed requests. Absent: a signature is accepted once by this agent. */
   signatureClaims?: Pick<SharedSignatures, 'claimSignature'>
   log: Log
-  /** STORE_URL where it is a MongoDB database. Default: the embedded store. */
+  /** STORE_URL, a MongoDB database. Default: the embedded store. */
   storeUrl?: string | undefined
-  /** REDIS_URL: where the processes of this agent share queue and events. Default: this is the only one. */
+  /** REDIS_URL, where the processes of this agent share queue and events. Default: this is the only process. */
   redisUrl?: string | undefined
-  /** Token of the global webhook, from the settings. */
+  /** WEBHOOK_TOKEN, the token of the global webhook. */
   webhookToken?: string | undefined
-  /** How long running handlers may go on when the agent stops. Default 10 s. */
+  /** Time that running handlers may take to end when the agent stops, in milliseconds. Default 10,000. */
   drainMs?: number
 }
 
-/** What webhooks may still deliver when the agent stops. */
+/** Time for pending webhook deliveries when the agent stops. */
 const webhooksDrainMs = 3000
 
-/** A whole agent server, listening; disposing it stops it in good order. */
+/** A listening agent server. Disposal stops it gracefully. */
 export interface AgentApp extends AsyncDisposable {
-  /** Where it listens, for example `http://127.0.0.1:7401`. */
+  /** The address it listens on, for example `http://127.0.0.1:7401`. */
   address: string
-  /** The address that clients use; stands in the card. */
+  /** The address that clients use, which the card names. */
   baseUrl: string
   services: Services
 }
 
-/** The composition root of an agent: every part is made here and handed to those who use it. */
+/** The composition root of an agent: creates every part and passes it to the parts that use it. */
 export async function startAgentApp(options: AgentAppOptions): Promise<AgentApp> {
   const { agent, config, log } = options
   const { did, document, key } = options.identity
@@ -104,7 +104,7 @@ export async function startAgentApp(options: AgentAppOptions): Promise<AgentApp>
     (server) => server.close(),
   )
   addRpcRoutes(app, { dispatcher, log, stopping: stopping.signal })
-  addDidRoutes(app, (asked) => (asked === did ? document : undefined))
+  addDidRoutes(app, (requested) => (requested === did ? document : undefined))
   addChallengeRoute(app, { did, key, addresses: () => [services.baseUrl(), ...listening] })
   addDiscoveryRoutes(app, { agent, did, baseUrl: services.baseUrl, prices: services.payments })
   await addRoutesOfPayments(app, services, authenticator, {
@@ -120,12 +120,12 @@ export async function startAgentApp(options: AgentAppOptions): Promise<AgentApp>
     healthOptions(options, services, { queue, backend }, () => dispatcher.draining),
   )
   if (store.exclusive) await recover({ ...services, log, signal: stopping.signal })
-  // After the tasks: whether a payment has its task is asked of the store.
+  // After the tasks: the recovery of payments reads them from the store.
   if (store.exclusive) await services.payments?.recover()
   const address = await app.listen({ host: config.host, port: config.port })
   parts.listensAt(address)
   listening.push(address)
-  // Last: a start that fails (the port is taken) must not use up the starts of the tasks that wait.
+  // Last: a failed start (port in use) must not count as a start of the waiting tasks.
   services.scheduler.start((job) => services.runner.run(job))
   if (queue.backend !== 'in-process' || !store.exclusive)
     stack.use(startSweep({ store, scheduler: services.scheduler, runner: services.runner, log }))
@@ -147,7 +147,7 @@ export async function startAgentApp(options: AgentAppOptions): Promise<AgentApp>
   }
 }
 
-/** Loaded where something has a price. */
+/** The payment code is loaded only if the agent has a price. */
 async function addRoutesOfPayments(
   app: FastifyInstance,
   services: Services,
@@ -166,7 +166,7 @@ async function addRoutesOfPayments(
   addPayerRoutes(app, { payments, agent: services.agent })
 }
 
-/** What writes tasks, and those that hear of it: webhooks and payments. */
+/** The task engine, and the webhooks and payments that follow its commits. */
 async function assembleEngine(
   options: AgentAppOptions,
   store: Store,
@@ -206,7 +206,7 @@ async function assemble(
   const { did } = options.identity
   const { bus, scheduler } = queue
   let runner: TaskRunner | undefined
-  // A task that waits does so in the version that it had before.
+  // The queue holds the task in the version before the cancellation.
   const canceled = ({ id, version, owner }: TaskRecord) => {
     scheduler.discard({ taskId: id, version, owner })
     runner?.forget(id)
@@ -267,7 +267,7 @@ function runnerOf(
   })
 }
 
-/** Who may call, and how often. */
+/** Authentication and rate limits. */
 async function assembleCallers(
   options: AgentAppOptions,
   { store, baseUrl, did }: Services,
@@ -276,13 +276,13 @@ async function assembleCallers(
   const { config, introspector, log, redisUrl } = options
   const perMinute = config.rateLimitPerMinute
   const limits = await openLimits({ perMinute, redisUrl, name: agentId(did), log }, stack)
-  const asked = limits?.watch(introspector) ?? introspector
+  const watched = limits?.watch(introspector) ?? introspector
   const own = () => [baseUrl(), did]
   const audiences = () => [...own(), ...config.audiences]
-  return { limits, authenticator: new Authenticator(asked, audiences, signatureRules(options, store, own)) }
+  return { limits, authenticator: new Authenticator(watched, audiences, signatureRules(options, store, own)) }
 }
 
-/** Undefined when the agent has no push notifications: no event is sent then, whatever is stored (spec/webhooks.md#capability). */
+/** Undefined for an agent without push notifications: stored webhooks receive no events then (spec/webhooks.md#capability). */
 async function webhooksOf(
   { agent, config, identity, log, webhookToken, redisUrl }: AgentAppOptions,
   store: Store,
@@ -343,7 +343,7 @@ function healthOptions(
   }
 }
 
-/** Running handlers may finish; those that do not are told to stop, and their tasks run again at the next start. */
+/** Waits for running handlers. Those that exceed the limit are aborted, and their tasks run again at the next start. */
 async function drain({ scheduler, runner }: Services, limitMs: number): Promise<void> {
   await scheduler.drain(AbortSignal.timeout(limitMs))
   if (scheduler.active === 0) return
@@ -351,14 +351,14 @@ async function drain({ scheduler, runner }: Services, limitMs: number): Promise<
   await scheduler.drain(AbortSignal.timeout(1000))
 }
 
-/** Answers under way may end; connections that stay open longer are cut. */
+/** Lets pending responses end, then closes the remaining connections. */
 async function closeServer(app: FastifyInstance): Promise<void> {
   const cut = setTimeout(() => app.server.closeAllConnections(), 2000)
   await app.close()
   clearTimeout(cut)
 }
 
-/** Of the settings and of the agent's definition. */
+/** Deprecated names in the settings and in the agent definition. */
 function deprecatedNames(agent: Agent, config: AgentConfig): Deprecation[] {
   return [...(config.deprecations ?? []), ...(agent.deprecations ?? [])]
 }

@@ -20,14 +20,14 @@ import { type AgentApp, startAgentApp } from './app.ts'
 import { agentCard } from './methods/agent-card.ts'
 import { Membership, type TokenSource } from './registration/membership.ts'
 import { ClientRefused, ownClient } from './registration/own-client.ts'
-import { askForClient, isSupervised, tellReady } from './registration/supervisor-channel.ts'
+import { isSupervised, reportReady, requestClient } from './registration/supervisor-channel.ts'
 
 interface Client {
   clientId: string
   clientSecret: string
 }
 
-/** Runs the agent of the folder until a signal comes; resolves with the exit code. What it needs comes from `process.env`. */
+/** Runs the agent of the folder until a signal arrives, with the settings of `process.env`. Resolves with the exit code. */
 export async function runAgent(folder: string): Promise<number> {
   const name = path.basename(path.resolve(folder))
   try {
@@ -36,7 +36,7 @@ export async function runAgent(folder: string): Promise<number> {
     return await run(() => start(folder, config, secrets, log), { log })
   } catch (error) {
     const reason = reasonFor(error)
-    // A supervisor reads the reason from the log line.
+    // The supervisor reads the reason from the log line.
     if (reason !== undefined && !isSupervised()) process.stderr.write(`parley: ${reason}\n`)
     else
       makeLog({ level: 'info', name }).fatal(
@@ -47,7 +47,7 @@ export async function runAgent(folder: string): Promise<number> {
   }
 }
 
-/** What the operator can correct, in sentences; undefined for faults of our own and of the agent's code. */
+/** A sentence for an error that the operator can correct; undefined for internal errors and errors in the agent's code. */
 function reasonFor(error: unknown): string | undefined {
   if (error instanceof ConfigError || error instanceof DatabaseRefused || error instanceof ExposedSecretFile)
     return error.message
@@ -55,9 +55,8 @@ function reasonFor(error: unknown): string | undefined {
     return `The OAuth server ${error.issuer} cannot be used: ${error.why}. Check GATEWAY_URL, or OAUTH_ISSUER where it is set.`
   if (error instanceof ClientRefused)
     return `${error.message}. Check OAUTH_INITIAL_TOKEN ("npx parley token --initial" prints it where the gateway runs).`
-  const { code, syscall, port } = error as NodeJS.ErrnoException & { port?: number }
-  if (syscall === 'listen' && code === 'EADDRINUSE')
-    return `Port ${port} is in use. Set another one with --port or PORT.`
+  if (error instanceof Error && 'code' in error && error.code === 'EADDRINUSE' && 'port' in error)
+    return `Port ${String(error.port)} is in use. Set another one with --port or PORT.`
   return undefined
 }
 
@@ -72,11 +71,11 @@ async function start(folder: string, config: AgentConfig, secrets: AgentSecrets,
   if (clientKeys !== undefined) stack.use(clientKeys)
   else if (agent.signatures === 'required') {
     throw new ConfigError([
-      'OAUTH_CLIENT_METADATA_URL or OAUTH_ISSUER must be set: this agent requires signatures, and asks there for the keys.',
+      'Set OAUTH_CLIENT_METADATA_URL or OAUTH_ISSUER: this agent requires signatures, and reads the public keys of its callers there.',
     ])
   }
   const known = clientKeys === undefined ? {} : { clientKeys }
-  // Before the app: it leaves the gateway once its work is done.
+  // Opened before the app, so that it is closed after it: the entry at the gateway is removed last.
   const replicaId = replicaIdOf(secrets)
   const membership = membershipOf(identity, { config, secrets, client, log, replicaId })
   if (membership !== undefined) stack.use(membership)
@@ -89,7 +88,7 @@ async function start(folder: string, config: AgentConfig, secrets: AgentSecrets,
   membership?.start({ url: app.baseUrl, figures: () => figuresOf(app) })
   log.info({ url: app.baseUrl, address: app.address, did }, 'agent is ready')
   const card = agentCard(agent, { did, url: app.baseUrl, prices: app.services.payments })
-  tellReady(app.address, defaultDialect.writeCard(card), replicaId)
+  reportReady(app.address, defaultDialect.writeCard(card), replicaId)
   const open = stack.move()
   return {
     [Symbol.asyncDispose]: async () => {
@@ -99,14 +98,14 @@ async function start(folder: string, config: AgentConfig, secrets: AgentSecrets,
   }
 }
 
-/** The supervisor's, the one of the settings, or the agent's own at the OAuth server. */
+/** The OAuth client that the supervisor sent, that the settings name, or that the agent registers. */
 async function clientOf(
   name: string,
   identity: Identity,
   config: AgentConfig,
   secrets: AgentSecrets,
 ): Promise<Client | undefined> {
-  const supplied = isSupervised() ? await askForClient(identity) : undefined
+  const supplied = isSupervised() ? await requestClient(identity) : undefined
   const given = supplied ?? configuredClient(config, secrets)
   const { issuer } = config.oauth
   if (given !== undefined || issuer === undefined) return given
@@ -127,7 +126,7 @@ function configuredClient({ oauth }: AgentConfig, { oauthClientSecret }: AgentSe
   return { clientId: oauth.clientId, clientSecret: oauthClientSecret }
 }
 
-/** @throws ConfigError when it is not said who knows the tokens */
+/** @throws ConfigError when the settings name no server or client for introspection */
 function introspectorOf({ oauth }: AgentConfig, client: Client | undefined): HttpIntrospector {
   const url = endpoint(oauth.introspectionUrl, oauth.issuer, 'introspection_endpoint')
   if (url === undefined) {
@@ -161,7 +160,7 @@ async function endpointOf(issuer: string, name: Endpoint): Promise<string> {
   return endpoint
 }
 
-/** The configured address, else what discovery says; undefined when neither is set. */
+/** The configured endpoint, else the one that discovery returns; undefined without either. */
 function endpoint(configured: string | undefined, issuer: string | undefined, name: Endpoint) {
   if (configured !== undefined || issuer === undefined) return configured
   return () => endpointOf(issuer, name)
@@ -175,7 +174,7 @@ interface MembershipParts {
   replicaId: string | undefined
 }
 
-/** A process that shares tasks and line may be one of several: the gateway tells them apart by it. */
+/** Identifies this process at the gateway, if the store and the queue are shared with other processes. */
 function replicaIdOf({ storeUrl, redisUrl }: AgentSecrets): string | undefined {
   return storeUrl === undefined || redisUrl === undefined ? undefined : randomUUID()
 }
@@ -206,7 +205,7 @@ function tokenSource({ config, secrets, client }: MembershipParts): TokenSource 
   return new ClientToken({ tokenUrl, scope: 'agent:write', ...client })
 }
 
-/** Three heartbeats. */
+/** Three heartbeat intervals. */
 const outcomesForMs = 30_000
 
 function figuresOf({ services: { scheduler, figures } }: AgentApp): Heartbeat {
@@ -217,7 +216,7 @@ function figuresOf({ services: { scheduler, figures } }: AgentApp): Heartbeat {
     failed: figures.failed,
     latencyP50Ms: figures.percentile(0.5),
     latencyP95Ms: figures.percentile(0.95),
-    // More than once each: a heartbeat may be lost, and the gateway takes an outcome once.
+    // Reported repeatedly, because a heartbeat may be lost. The gateway counts each outcome once.
     outcomes: figures.outcomesSince(Date.now() - outcomesForMs),
   }
 }

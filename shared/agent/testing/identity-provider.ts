@@ -1,31 +1,34 @@
 import { randomUUID } from 'node:crypto'
 import { createServer, type IncomingMessage, type Server, type ServerResponse } from 'node:http'
-import type { AddressInfo } from 'node:net'
 import type { Introspection } from '@parley/kit/auth/introspection'
 
-/** An OAuth 2.0 server for tests: tokens for whom you like, introspected over real HTTP (RFC 7662). */
+/** An OAuth 2.0 server for tests: issues tokens for any client and answers introspection over HTTP (RFC 7662). */
 export class TestIdentityProvider implements AsyncDisposable {
+  /** The address, for example `http://127.0.0.1:40001`. Introspection is served at every path. */
   readonly url: string
   readonly #server: Server
   readonly #tokens: Map<string, Introspection>
-  /** Introspections asked so far. */
-  asked = 0
-  /** Metadata of clients, with their `public_key`, at `/clients/<id>`; and how often it was asked for. */
+  /** Number of introspection requests so far. */
+  introspections = 0
+  /** Metadata of clients with their `public_key`, served at `/clients/<id>`. */
   readonly clients = new Map<string, object>()
-  clientsAsked = 0
-  /** What it does instead of answering as it should. */
+  /** Number of requests for client metadata so far. */
+  metadataRequests = 0
+  /** A fault that replaces every answer; `silence` sends none. */
   fault: 'none' | 'status 500' | 'not json' | 'silence' = 'none'
 
   private constructor(server: Server, tokens: Map<string, Introspection>) {
     this.#server = server
     this.#tokens = tokens
-    this.url = `http://127.0.0.1:${(server.address() as AddressInfo).port}`
+    const address = server.address()
+    if (address === null || typeof address === 'string') throw new Error('the server does not listen')
+    this.url = `http://127.0.0.1:${address.port}`
     server.on('request', (request, response) => {
       const chunks: Buffer[] = []
       request.on('data', (chunk: Buffer) => chunks.push(chunk))
       request.on('end', () => {
         if (request.method === 'GET') return this.#answerMetadata(request, response)
-        this.asked += 1
+        this.introspections += 1
         const token = new URLSearchParams(Buffer.concat(chunks).toString()).get('token') ?? ''
         if (this.fault === 'silence') return
         response.statusCode = this.fault === 'status 500' ? 500 : 200
@@ -37,13 +40,14 @@ export class TestIdentityProvider implements AsyncDisposable {
     })
   }
 
+  /** Starts a server on a free port. */
   static async start(): Promise<TestIdentityProvider> {
     const server = createServer()
     await new Promise<void>((resolve) => server.listen(0, '127.0.0.1', resolve))
     return new TestIdentityProvider(server, new Map())
   }
 
-  /** A token of the client; every field of the introspection can be set. */
+  /** Issues a token of the client, valid for an hour. `fields` override fields of the introspection response. */
   issue(clientId: string, fields: Partial<Introspection> = {}): string {
     const token = `test-${randomUUID()}`
     const scope = 'agent:read agent:write'
@@ -58,7 +62,7 @@ export class TestIdentityProvider implements AsyncDisposable {
   }
 
   #answerMetadata(request: IncomingMessage, response: ServerResponse): void {
-    this.clientsAsked += 1
+    this.metadataRequests += 1
     if (this.fault === 'silence') return
     const found = this.clients.get(decodeURIComponent(request.url?.split('/').at(-1) ?? ''))
     response.statusCode = this.fault === 'status 500' ? 500 : found === undefined ? 404 : 200
@@ -66,6 +70,7 @@ export class TestIdentityProvider implements AsyncDisposable {
     response.end(this.fault === 'not json' ? '<html>' : JSON.stringify(found ?? {}))
   }
 
+  /** Makes introspection report the token as inactive. */
   revoke(token: string): void {
     this.#tokens.set(token, { active: false })
   }

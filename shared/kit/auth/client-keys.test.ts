@@ -32,9 +32,9 @@ const bytesOf = (found: Uint8Array | undefined) => (found === undefined ? undefi
 test('the key of a client is kept for a minute; one asks again who says so', async () => {
   expect(bytesOf(await keys.publicKey(did))).toEqual(Buffer.from(key.publicKey))
   await keys.publicKey(did)
-  expect(provider.clientsAsked).toBe(1)
+  expect(provider.metadataRequests).toBe(1)
   await keys.publicKey(did, true)
-  expect(provider.clientsAsked).toBe(2)
+  expect(provider.metadataRequests).toBe(2)
 })
 
 test('an answer that is too old is asked for again', async () => {
@@ -45,12 +45,12 @@ test('an answer that is too old is asked for again', async () => {
   })
   await forgetful.publicKey(did)
   await forgetful.publicKey(did)
-  expect(provider.clientsAsked).toBe(2)
+  expect(provider.metadataRequests).toBe(2)
 })
 
 test('64 that ask at the same time share one question', async () => {
   await Promise.all(Array.from({ length: 64 }, () => keys.publicKey(did)))
-  expect(provider.clientsAsked).toBe(1)
+  expect(provider.metadataRequests).toBe(1)
 })
 
 test('that there is no key is not kept', async () => {
@@ -106,7 +106,7 @@ describe('a provider that does not answer as it should: 503, never let through',
       await expect(keys.publicKey(`${did}${i}`)).rejects.toMatchObject(unavailable)
     provider.fault = 'none'
     await keys.publicKey(did)
-    expect(provider.clientsAsked).toBe(9)
+    expect(provider.metadataRequests).toBe(9)
   })
 })
 
@@ -126,14 +126,14 @@ describe('a signature that does not verify', () => {
     expect(await checkDidSignature(by(old), { clientKeys: keys })).toMatchObject({
       signature: { length: 64 },
     })
-    expect(provider.clientsAsked).toBe(2)
+    expect(provider.metadataRequests).toBe(2)
   })
 
   test('is refused after that', async () => {
     await keys.publicKey(did)
     const refused = { error: 'InvalidTokenSignature', data: { reason: 'crypto_mismatch' } }
     await expect(checkDidSignature(by(old), { clientKeys: keys })).rejects.toMatchObject(refused)
-    expect(provider.clientsAsked).toBe(2)
+    expect(provider.metadataRequests).toBe(2)
   })
 
   test('while the provider is down: 503', async () => {

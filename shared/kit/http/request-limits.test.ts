@@ -74,9 +74,9 @@ test('a caller over the limit is refused before the OAuth server is asked', asyn
   const agent = await limitedAgent(2)
   const { token } = agent.caller('alice')
   await statuses(3, () => rpc(agent, 'tasks/list', {}, { token }))
-  const asked = agent.identityProvider.asked
+  const asked = agent.identityProvider.introspections
   expect(await statuses(5, () => rpc(agent, 'tasks/list', {}, { token }))).toEqual(Array(5).fill(429))
-  expect(agent.identityProvider.asked).toBe(asked)
+  expect(agent.identityProvider.introspections).toBe(asked)
 })
 
 test('a known token counts on public routes too', async () => {
@@ -91,13 +91,13 @@ test('a flood of bad tokens ends at the limit of its address, and the OAuth serv
   const agent = await limitedAgent(5)
   const { token } = agent.caller('alice')
   expect((await rpc(agent, 'tasks/list', {}, { token })).status).toBe(200)
-  const asked = agent.identityProvider.asked
+  const asked = agent.identityProvider.introspections
   const flood = await Promise.all(
     Array.from({ length: 40 }, (_, number) => rpc(agent, 'tasks/list', {}, { token: `bad-${number}` })),
   )
   expect(flood.filter(({ status }) => status === 401)).toHaveLength(4)
   expect(flood.filter(({ status }) => status === 429)).toHaveLength(36)
-  expect(agent.identityProvider.asked - asked).toBe(4)
+  expect(agent.identityProvider.introspections - asked).toBe(4)
   // A neighbour at the same address, whose token is known, does not notice.
   expect((await rpc(agent, 'tasks/list', {}, { token })).status).toBe(200)
 })

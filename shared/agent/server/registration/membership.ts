@@ -6,14 +6,15 @@ import { boundedText } from '@parley/kit/net/bounded-text'
 import type { Log } from '@parley/kit/process/log'
 import { heartbeatOut, leavingQuery, registrationOut } from '@parley/wire/codecs/parley/registry'
 import { ParleyError } from '@parley/wire/errors'
+import { isObject } from '@parley/wire/jsonrpc/envelope'
 import { jsonObjectOf } from '@parley/wire/model/json-text'
 import type { Heartbeat } from '@parley/wire/model/registry'
 import { request } from 'undici'
 
-/** Where the bearer token comes from; a `ClientToken` is one. */
+/** Provides bearer tokens, for example a `ClientToken`. */
 export interface TokenSource {
   get(): Promise<string>
-  /** The gateway refused it. */
+  /** Called when the gateway refused the token. */
   forget(): void
 }
 
@@ -22,20 +23,20 @@ export interface MembershipOptions {
   /** Signs the registration; its DID names the agent. */
   signer: { did: string; key: Pick<KeyPair, 'sign'> }
   tokens: TokenSource
-  /** The token's client is the agent's DID: the registration is signed at once. */
+  /** The client of the token is the DID of the agent: the first registration is signed. */
   clientIsDid: boolean
-  /** False under a supervisor, which enters its agents by itself. */
+  /** False for a supervised agent, which the supervisor registers. */
   registers: boolean
-  /** A UUID of this process, where the agent has several that share identity, tasks and line. */
+  /** A UUID of this process, if several processes share the identity, tasks and queue of the agent. */
   replicaId?: string | undefined
   log: Log
-  /** Default 10 s. */
+  /** Interval of heartbeats. Default 10 s. */
   everyMs?: number
 }
 
-/** Of the agent, once it listens. */
+/** The address and the load of the agent, once it listens. */
 export interface Presence {
-  /** The address that others use. */
+  /** The address that clients use. */
   url: string
   figures: () => Heartbeat
 }
@@ -45,16 +46,17 @@ interface Answer {
   json: Record<string, unknown>
 }
 
-/** An entry of the registry holds the agent's card. */
+/** A registry entry contains the agent card. */
 const answerMaxBytes = 1024 * 1024
 const requestLimitMs = 20_000
 const [leaveLimitMs, claimLimitMs] = [3000, 3000]
-/** A gateway knows within 2 s what another one was told. */
-const gatewaysHearWithinMs = 2500
+/** Changes of the registry reach every gateway process within 2 s. */
+const registryDelayMs = 2500
 
 /**
- * An agent at its gateway: registers, tells every 10 s that it lives and how busy it is, comes back when the gateway has
- * forgotten it, and leaves when it is disposed. A gateway that is away is tried again; the agent works without it.
+ * The registration of an agent at its gateway (spec/gateway-registry.md#registration): registers, sends a heartbeat with load figures
+ * every 10 s, registers again if its lease has expired, and removes its entry on disposal. Failures are retried; the agent works
+ * without its gateway.
  */
 export class Membership implements AsyncDisposable {
   readonly #options: MembershipOptions
@@ -64,8 +66,8 @@ export class Membership implements AsyncDisposable {
   #round: Promise<void> = Promise.resolve()
   #registered: boolean
   #signs: boolean
-  /** Once per outage: a gateway that is away for an hour is one line, not three hundred. */
-  #trouble = ''
+  /** The last logged failure: an outage is logged once. */
+  #failure = ''
 
   constructor(options: MembershipOptions) {
     this.#options = options
@@ -75,13 +77,13 @@ export class Membership implements AsyncDisposable {
 
   start(presence: Presence): void {
     this.#presence = presence
-    // A supervisor has to enter the agent first.
+    // The supervisor must register the agent first.
     this.#next(this.#options.registers ? 0 : 500)
   }
 
   /**
-   * Claims a signed request for this agent among all agents of the gateway; false when another one has it.
-   * @throws ParleyError Unavailable when the gateway does not answer, or does not let this agent claim
+   * Claims a signed request for this agent (spec/authentication.md#replay); false if another agent of the gateway has claimed it.
+   * @throws ParleyError Unavailable when the gateway does not answer or refuses the claim
    */
   async claimSignature(did: string, signature: Uint8Array): Promise<boolean> {
     const hash = Buffer.from(signatureHash(did, signature)).toString('base64url')
@@ -90,7 +92,7 @@ export class Membership implements AsyncDisposable {
     let answer: Answer
     try {
       answer = await claim()
-      // The token may have been revoked: one more try with a new one.
+      // The token may have been revoked: retried once with a new one.
       if (answer.status === 401) answer = await claim()
     } catch (error) {
       throw cannotClaim('The gateway does not answer', error)
@@ -100,16 +102,16 @@ export class Membership implements AsyncDisposable {
   }
 
   /**
-   * One of several processes leaves before it stops taking work, so that nobody is sent to it who would be refused: resolves
-   * when every gateway knows. Of an agent that is one process the gateway hears last.
+   * One of several processes removes its entry before it refuses work, so that no request is routed to it. Resolves when every
+   * gateway process has applied the change. Does nothing for an agent with one process, which removes its entry last.
    */
   async leaveFirst(): Promise<void> {
     if (this.#options.replicaId === undefined || !this.#options.registers || !this.#registered) return
     await this.#leave()
-    await wait(gatewaysHearWithinMs)
+    await wait(registryDelayMs)
   }
 
-  /** Leaves: a gateway that does not answer finds out by itself. */
+  /** Removes the entry. If the gateway does not answer, the lease expires. */
   async [Symbol.asyncDispose](): Promise<void> {
     await this.#leave()
   }
@@ -127,7 +129,7 @@ export class Membership implements AsyncDisposable {
       undefined,
       signal,
     ).catch((error: unknown) => {
-      this.#options.log.warn({ err: error }, 'could not leave the gateway')
+      this.#options.log.warn({ err: error }, 'could not remove the entry at the gateway')
     })
   }
 
@@ -143,27 +145,27 @@ export class Membership implements AsyncDisposable {
     try {
       if (!this.#registered) await this.#register()
       if (this.#registered) await this.#beat()
-      if (this.#trouble !== '') this.#options.log.info('the gateway is reached again')
-      this.#trouble = ''
+      if (this.#failure !== '') this.#options.log.info('the gateway is reachable again')
+      this.#failure = ''
     } catch (error) {
       if (this.#left.signal.aborted) return
-      const trouble = (error as Error).message
-      if (trouble !== this.#trouble) this.#options.log.warn({ reason: trouble }, 'trouble with the gateway')
-      this.#trouble = trouble
+      const failure = error instanceof Error ? error.message : String(error)
+      if (failure !== this.#failure) this.#options.log.warn({ reason: failure }, 'the gateway call failed')
+      this.#failure = failure
     }
   }
 
   async #register(): Promise<void> {
     const body = registrationOut(this.#presence?.url ?? '', this.#options.replicaId)
     let answer = await this.#ask('POST', '/registry/agents', body)
-    if (!this.#signs && answer.status === 403 && reasonOf(answer) === 'missing_signature_headers') {
+    if (!this.#signs && answer.status === 403 && errorOf(answer).reason === 'missing_signature_headers') {
       this.#signs = true
       answer = await this.#ask('POST', '/registry/agents', body)
     }
     if (answer.status >= 300) throw new Error(`the gateway refused the registration: ${sentenceOf(answer)}`)
     this.#registered = true
     const { slug, verified, admitted } = answer.json
-    const waits = admitted === true ? '' : '; it gets no work before an operator admits it'
+    const waits = admitted === true ? '' : '; it receives no work until an operator admits it'
     this.#options.log.info({ slug, verified, admitted }, `registered at the gateway${waits}`)
   }
 
@@ -201,7 +203,7 @@ export class Membership implements AsyncDisposable {
   }
 }
 
-/** A check that cannot run is a refusal. A signature with the audience of this agent alone needs no claim. */
+/** A check that cannot run refuses the request. A signature with the DID of this agent as audience needs no claim. */
 function cannotClaim(why: string, cause?: unknown): ParleyError {
   return new ParleyError('Unavailable', {
     message: `${why}, so whether another agent took this signed request cannot be checked. Try again later, or sign X-DID-Audience with the DID of this agent`,
@@ -211,17 +213,16 @@ function cannotClaim(why: string, cause?: unknown): ParleyError {
   })
 }
 
-interface Envelope {
-  message?: unknown
-  data?: { reason?: unknown; issues?: { message?: unknown }[] }
+/** The fields of a JSON-RPC error that a log line needs. */
+function errorOf({ json }: Answer): Record<'message' | 'reason' | 'issue', unknown> {
+  const error = isObject(json['error']) ? json['error'] : {}
+  const data = isObject(error['data']) ? error['data'] : {}
+  const [issue]: unknown[] = Array.isArray(data['issues']) ? data['issues'] : []
+  return { message: error['message'], reason: data['reason'], issue: isObject(issue) && issue['message'] }
 }
 
-function reasonOf({ json }: Answer): unknown {
-  return (json['error'] as Envelope | undefined)?.data?.reason
-}
-
-function sentenceOf({ status, json }: Answer): string {
-  const { message, data } = (json['error'] ?? {}) as Envelope
-  const said = [message, data?.reason, data?.issues?.[0]?.message].filter((one) => typeof one === 'string')
-  return [`HTTP ${status}`, ...said].join(', ')
+function sentenceOf(answer: Answer): string {
+  const { message, reason, issue } = errorOf(answer)
+  const details = [message, reason, issue].filter((detail) => typeof detail === 'string')
+  return [`HTTP ${answer.status}`, ...details].join(', ')
 }

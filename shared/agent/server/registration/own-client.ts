@@ -5,7 +5,7 @@ import type { KeyPair } from '@parley/kit/did/keys'
 import { signRequest } from '@parley/kit/did/signature'
 import { boundedText } from '@parley/kit/net/bounded-text'
 import { readSecretFile } from '@parley/kit/process/secret-file'
-import { jsonOf } from '@parley/wire/model/json-text'
+import { jsonObjectOf, jsonOf } from '@parley/wire/model/json-text'
 import { request } from 'undici'
 import { z } from 'zod'
 import type { SuppliedClient } from './supervisor-channel.ts'
@@ -20,7 +20,7 @@ const clientFile = z.object({
 })
 type StoredClient = z.infer<typeof clientFile>
 
-/** The OAuth server made no client for the agent. `message` is for the operator. */
+/** The OAuth server refused to register a client for the agent. `message` is for the operator. */
 export class ClientRefused extends Error {
   override readonly name = 'ClientRefused'
 }
@@ -29,33 +29,33 @@ export interface OwnClientOptions {
   issuer: string
   /** `registration_endpoint` of the OAuth server. */
   endpoint: () => Promise<string>
-  /** What the server wants to see of whoever registers. */
+  /** OAUTH_INITIAL_TOKEN, the initial access token of the server. */
   initialToken: string | undefined
   did: string
-  /** The key of now: it is registered, and signs that it is ours. */
+  /** The current key, which is registered and signs the request. */
   key: Pick<KeyPair, 'publicKeyBase58' | 'sign'>
-  /** Every key so far, each signed by the one before it; absent while there was one alone. */
+  /** All keys so far, each signed by the previous one; undefined before the first rotation. */
   keyHistory: DidDocument['keyHistory'] | undefined
   name: string
-  /** Where the client is kept, mode 0600. */
+  /** File that stores the client, mode 0600. */
   file: string
 }
 
 /**
- * The agent's own OAuth client (RFC 7591): named after its DID, with its key, made once and kept. After a rotation it is
- * told the new key (RFC 7592). Undefined: there is none, and no initial access token to make one with.
- * @throws Error when the server refuses, its text holds no secret; ExposedSecretFile
+ * The OAuth client of the agent (RFC 7591): its ID is the DID of the agent. It is registered once and stored; after a key rotation
+ * its key is updated (RFC 7592). Undefined if no client is stored and there is no initial access token.
+ * @throws ClientRefused when the server refuses, with a message that contains no secret; ExposedSecretFile
  */
 export async function ownClient(options: OwnClientOptions): Promise<SuppliedClient | undefined> {
-  const known = await storedClient(options)
-  if (known === undefined && options.initialToken === undefined) return undefined
+  const stored = await storedClient(options)
+  if (stored === undefined && options.initialToken === undefined) return undefined
   const client =
-    known === undefined
+    stored === undefined
       ? await register(options)
-      : known.public_key === options.key.publicKeyBase58
-        ? known
-        : await update(known, options)
-  if (client !== known) await store(options.file, client)
+      : stored.public_key === options.key.publicKeyBase58
+        ? stored
+        : await update(stored, options)
+  if (client !== stored) await store(options.file, client)
   return { clientId: client.client_id, clientSecret: client.client_secret }
 }
 
@@ -67,7 +67,7 @@ async function storedClient({ file, issuer, did }: OwnClientOptions): Promise<St
   if (text === undefined) return undefined
   const parsed = clientFile.safeParse(jsonOf(text)).data
   if (parsed === undefined) throw new Error(`${file} is not a client file`)
-  // Of another server, or of a key that was thrown away.
+  // A file for another server, or for an identity whose key was deleted, is ignored.
   return parsed.issuer === issuer && parsed.client_id === did ? parsed : undefined
 }
 
@@ -76,32 +76,33 @@ async function register(options: OwnClientOptions): Promise<StoredClient> {
   return readAnswer(answer, options)
 }
 
-async function update(known: StoredClient, options: OwnClientOptions): Promise<StoredClient> {
-  const { client_secret, registration_access_token: token } = known
-  const answer = await ask('PUT', known.registration_client_uri, token, options, { client_secret })
-  return readAnswer({ ...known, ...answer }, options)
+async function update(stored: StoredClient, options: OwnClientOptions): Promise<StoredClient> {
+  const { client_secret, registration_access_token: token } = stored
+  const answer = await ask('PUT', stored.registration_client_uri, token, options, { client_secret })
+  return readAnswer({ ...stored, ...answer }, options)
 }
 
 function metadataOf({ issuer, did, name, key, keyHistory }: OwnClientOptions) {
   return {
-    // What is signed is for this server: another that we register at cannot do so in our name here.
+    // The signature covers the issuer, so that another server cannot reuse the request here.
     issuer,
     client_id: did,
     client_name: name,
     grant_types: ['client_credentials'],
     public_key: key.publicKeyBase58,
-    // What the server believes another key by.
+    // Proves a new key to the server.
     key_history: keyHistory?.map(({ publicKeyBase58, signature }) => ({ publicKeyBase58, signature })),
   }
 }
 
 function readAnswer(answer: object, { did, issuer, key }: OwnClientOptions): StoredClient {
   const client = clientFile.safeParse({ ...answer, issuer, public_key: key.publicKeyBase58 }).data
-  if (client?.client_id !== did) throw new Error('the OAuth server made no client of the agent’s DID')
+  if (client?.client_id !== did)
+    throw new Error('the OAuth server did not return a client with the DID of the agent')
   return client
 }
 
-/** Signed with the key that is registered, as any other request of the agent. */
+/** Sends a request that is signed with the key of the agent. @throws ClientRefused */
 async function ask(
   method: 'POST' | 'PUT',
   url: string,
@@ -118,15 +119,16 @@ async function ask(
     headersTimeout: 5000,
     bodyTimeout: 5000,
   })
-  const answer = jsonOf(await boundedText(response.body)) as { error_description?: unknown } | undefined
-  if (response.statusCode < 300 && typeof answer === 'object') return answer
-  const why = typeof answer?.error_description === 'string' ? `: ${answer.error_description}` : ''
+  const answer = jsonObjectOf(await boundedText(response.body))
+  if (response.statusCode < 300 && answer !== undefined) return answer
+  const description = answer?.['error_description']
+  const why = typeof description === 'string' ? `: ${description}` : ''
   throw new ClientRefused(
     `the OAuth server refused to register the agent (HTTP ${response.statusCode})${why}`,
   )
 }
 
-/** Whole or not at all, and readable by nobody else. */
+/** Writes the file atomically, readable by its owner only. */
 async function store(file: string, client: StoredClient): Promise<void> {
   const draft = `${file}.${randomUUID()}`
   await writeFile(draft, `${JSON.stringify(client, null, 2)}\n`, { mode: 0o600, flag: 'wx' })

@@ -7,26 +7,26 @@ const clientMessage = z.object({
   client_secret: z.string().min(1).optional(),
 })
 
-/** The OAuth client that a supervisor gives to its agent. */
+/** The OAuth client that a supervisor passes to its agent. */
 export interface SuppliedClient {
   clientId: string
   clientSecret: string
 }
 
-/** True when a supervisor holds the other end of the IPC channel. */
+/** Whether this process has an IPC channel to a supervisor. */
 export const isSupervised = (): boolean => process.send !== undefined
 
 /**
- * Tells the supervisor who this agent is and waits for the OAuth client that it made for it: known to nobody before the
- * agent's key exists, and never in an environment that others can read. Undefined where the operator configures clients.
- * @throws Error when no answer comes within `waitMs` (default 15 s)
+ * Sends the identity of the agent to the supervisor and waits for its OAuth client. The client is registered after the agent has a
+ * key, and its secret is not passed in the environment, which other processes may read. Undefined if the operator configures clients.
+ * @throws Error when the supervisor does not answer within `waitMs` (default 15 s)
  */
-export async function askForClient(
+export async function requestClient(
   { did, document }: Identity,
   waitMs = 15_000,
 ): Promise<SuppliedClient | undefined> {
   const { promise, resolve, reject } = Promise.withResolvers<SuppliedClient | undefined>()
-  const timer = setTimeout(() => reject(new Error('the supervisor gave no OAuth client')), waitMs)
+  const timer = setTimeout(() => reject(new Error('the supervisor did not send an OAuth client')), waitMs)
   const listen = (message: unknown) => {
     const read = clientMessage.safeParse(message)
     if (!read.success) return
@@ -43,7 +43,7 @@ export async function askForClient(
   }
 }
 
-/** Tells the supervisor that the agent listens; `replica` is the id of this process, where it is one of several. */
-export function tellReady(url: string, card: object, replica?: string): void {
+/** Reports to the supervisor that the agent listens. `replica`: the ID of this process, if it is one of several. */
+export function reportReady(url: string, card: object, replica?: string): void {
   process.send?.({ type: 'ready', url, card, ...(replica !== undefined && { replica }) })
 }
