@@ -2,8 +2,8 @@ import { parseAllowedHosts } from '@parley/kit/net/allowed-hosts'
 import { WebhookReceiver } from '@parley/tools/testing/webhook-receiver'
 import { expect, test } from 'vitest'
 import { MemoryWebhooks } from '../store/memory/webhooks.ts'
-import { Deliverer } from './deliver.ts'
-import { asNew, endedTask, scene } from './dispatcher-scene.cases.ts'
+import { Deliverer } from './deliverer.ts'
+import { asNew, endedTask, fixture } from './dispatcher-fixture.cases.ts'
 import { Registrations } from './registrations.ts'
 
 /** One process that waits before the second attempt of its first event, and another one of the same agent. */
@@ -12,7 +12,7 @@ async function betweenAttempts(longRunning: boolean) {
   const { promise: waited, resolve: goOn } = Promise.withResolvers<void>()
   const deliverer = new Deliverer({ allowed: parseAllowedHosts('127.0.0.1'), wait: () => waited })
   const memory = new MemoryWebhooks()
-  const { store, open } = await scene({ deliverer })
+  const { store, open } = await fixture({ deliverer })
   const process = () =>
     new Registrations({ stored: store.webhooks, memory, check: async () => {}, shared: true })
   const [here, there] = [process(), process()]
@@ -39,8 +39,8 @@ async function betweenAttempts(longRunning: boolean) {
 test.each([true, false])(
   'an event that waits when its config is deleted at another process is not sent, not even its next attempt (long_running %s)',
   async (longRunning) => {
-    await using scene = await betweenAttempts(longRunning)
-    const { receiver, there, task, dispatcher, goOn } = scene
+    await using fixture = await betweenAttempts(longRunning)
+    const { receiver, there, task, dispatcher, goOn } = fixture
     await there.remove(task, 'c')
     goOn()
     await expect.poll(() => dispatcher.queued).toBe(0)
@@ -51,8 +51,8 @@ test.each([true, false])(
 test.each([true, false])(
   'one whose config is replaced at another process goes on with the new one alone (long_running %s)',
   async (longRunning) => {
-    await using scene = await betweenAttempts(longRunning)
-    const { receiver, there, task, dispatcher, goOn } = scene
+    await using fixture = await betweenAttempts(longRunning)
+    const { receiver, there, task, dispatcher, goOn } = fixture
     await using other = await WebhookReceiver.start()
     const again = { longRunning, settled: 2, open: true, isNew: false }
     await there.set(task, { id: 'c', url: other.url }, again)
@@ -65,8 +65,8 @@ test.each([true, false])(
 )
 
 test('one whose task is cleared is not sent either', async () => {
-  await using scene = await betweenAttempts(true)
-  const { receiver, store, task, dispatcher, goOn } = scene
+  await using fixture = await betweenAttempts(true)
+  const { receiver, store, task, dispatcher, goOn } = fixture
   await store.clearContext(task.contextId, task.owner)
   goOn()
   await expect.poll(() => dispatcher.queued).toBe(0)
@@ -76,8 +76,8 @@ test('one whose task is cleared is not sent either', async () => {
 test.each([true, false])(
   'while an event is tried again, its owner sees how the attempts went (long_running %s)',
   async (longRunning) => {
-    await using scene = await betweenAttempts(longRunning)
-    const { there, task, goOn } = scene
+    await using fixture = await betweenAttempts(longRunning)
+    const { there, task, goOn } = fixture
     const health = async () => (await there.find(task, 'c'))?.health
     const failed = { lastStatus: 503, lastError: 'The receiver answered with 503' }
     await expect.poll(health).toMatchObject({ attempts: 1, delivered: 0, dropped: {}, ...failed })

@@ -2,12 +2,12 @@ import { randomUUID } from 'node:crypto'
 import { timestamp } from '@parley/wire/model/timestamp'
 import { expect, test } from 'vitest'
 import type { TaskRecord } from '../store/store.ts'
-import { asNew, endedTask, inline, scene, url } from './dispatcher-scene.cases.ts'
+import { asNew, endedTask, fixture, inline, url } from './dispatcher-fixture.cases.ts'
 
 /** A dispatcher over a task that the test changes as it likes. */
-async function withTask(options: Parameters<typeof scene>[0] = {}) {
+async function withTask(options: Parameters<typeof fixture>[0] = {}) {
   let current: TaskRecord | undefined
-  const of = await scene({ loadTask: async () => current, ...options })
+  const of = await fixture({ loadTask: async () => current, ...options })
   const { after: whole } = await endedTask(of.store)
   const with_ = (events: number, more: Partial<TaskRecord> = {}): TaskRecord => ({
     ...whole,
@@ -102,7 +102,7 @@ test('a stop begins no further event of a stored config, and brings out those in
 })
 
 test('large events that a receiver does not take hold up no small ones of another', async () => {
-  const { store, delivered, gate, open } = await scene({ bytesMax: 1000 })
+  const { store, delivered, gate, open } = await fixture({ bytesMax: 1000 })
   const { dispatcher, registrations } = open()
   const { promise, resolve: letGo } = Promise.withResolvers<void>()
   gate.hold = promise

@@ -1,8 +1,8 @@
 import { expect, test } from 'vitest'
-import { asNew, endedTask, inline, scene, url } from './dispatcher-scene.cases.ts'
+import { asNew, endedTask, fixture, inline, url } from './dispatcher-fixture.cases.ts'
 
 test('more lines than are kept in mind: those of stored configs are looked up again, none is lost', async () => {
-  const { store, delivered, gate, open } = await scene({ lanesMax: 10, knownTasksMax: 5 })
+  const { store, delivered, gate, open } = await fixture({ lanesMax: 10, knownTasksMax: 5 })
   const { dispatcher, registrations } = open()
   const { promise, resolve: letGo } = Promise.withResolvers<void>()
   gate.hold = promise
@@ -25,7 +25,7 @@ test('more lines than are kept in mind: those of stored configs are looked up ag
 
 test('a long line for one receiver that takes nothing leaves room in mind for others, and for the global webhook', async () => {
   const globalWebhook = { url: 'http://global.example/' }
-  const { store, delivered, gate, ended, queueLength, open } = await scene({ lanesMax: 20, globalWebhook })
+  const { store, delivered, gate, ended, queueLength, open } = await fixture({ lanesMax: 20, globalWebhook })
   const { dispatcher, registrations } = open()
   const { promise, resolve: letGo } = Promise.withResolvers<void>()
   gate.hold = promise
@@ -49,7 +49,7 @@ test('a long line for one receiver that takes nothing leaves room in mind for ot
 })
 
 test('the global webhook’s events beyond what is kept in mind are lost and counted', async () => {
-  const { store, delivered, gate, ended, open } = await scene({ lanesMax: 2, globalWebhook: { url } })
+  const { store, delivered, gate, ended, open } = await fixture({ lanesMax: 2, globalWebhook: { url } })
   const { dispatcher } = open()
   const { promise, resolve: letGo } = Promise.withResolvers<void>()
   gate.hold = promise
@@ -64,7 +64,7 @@ test('the global webhook’s events beyond what is kept in mind are lost and cou
 })
 
 test('one event is under way per task and config, however many there are', async () => {
-  const { store, delivered, gate, open } = await scene()
+  const { store, delivered, gate, open } = await fixture()
   const { dispatcher, registrations } = open()
   const { before, after } = await endedTask(store)
   for (const id of ['one', 'two']) await registrations.set(after, inline(id), asNew)
@@ -75,7 +75,7 @@ test('one event is under way per task and config, however many there are', async
 })
 
 test('no further large event is read while too many bytes are held', async () => {
-  const { store, delivered, gate, open } = await scene({ bytesMax: 1 })
+  const { store, delivered, gate, open } = await fixture({ bytesMax: 1 })
   const { dispatcher, registrations } = open()
   for (let i = 0; i < 20; i += 1) {
     const { before, after } = await endedTask(store, 'x'.repeat(50_000))
@@ -89,7 +89,7 @@ test('no further large event is read while too many bytes are held', async () =>
 })
 
 test('a stop leaves stored configs to the next start, which begins with the event that was under way', async () => {
-  const { store, delivered, gate, open } = await scene()
+  const { store, delivered, gate, open } = await fixture()
   const first = open()
   gate.hold = new Promise(() => {})
   const { before, after } = await endedTask(store)
@@ -107,7 +107,7 @@ test('a stop leaves stored configs to the next start, which begins with the even
 })
 
 test('a config whose task never came is removed by a later start, unless it may still come', async () => {
-  const { store, open } = await scene()
+  const { store, open } = await fixture()
   const fresh = { id: 'a', owner: 'o', createdAt: new Date().toISOString() }
   const old = { id: 'b', owner: 'o', createdAt: '2026-01-01T00:00:00.000000+00:00' }
   const first = open()
@@ -120,7 +120,7 @@ test('a config whose task never came is removed by a later start, unless it may 
 })
 
 test('a config hears of no other task that has the same id', async () => {
-  const { store, delivered, open } = await scene()
+  const { store, delivered, open } = await fixture()
   const { dispatcher, registrations } = open()
   const { before, after } = await endedTask(store)
   const woken = { ...asNew, isNew: false }
@@ -138,7 +138,7 @@ test('what can go at once is made of the commit that told of it; what had to wai
     read.push(id)
     return store.loadTask(id)
   }
-  const { store, delivered, gate, open } = await scene({ loadTask, limits: { totalMax: 1 } })
+  const { store, delivered, gate, open } = await fixture({ loadTask, limits: { totalMax: 1 } })
   const { dispatcher, registrations } = open()
   const { promise, resolve: letGo } = Promise.withResolvers<void>()
   gate.hold = promise

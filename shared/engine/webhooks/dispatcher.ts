@@ -5,15 +5,15 @@ import type { WebhookMetrics } from '@parley/kit/process/webhook-metrics'
 import { OwnerQueues } from '../queue/owner-queues.ts'
 import type { TaskRecord } from '../store/store.ts'
 import type { TaskKey } from '../store/webhook-store.ts'
-import { Claims } from './claims.ts'
-import type { Attempt, Deliverer, DeliveryResult } from './deliver.ts'
+import { DeferredConfigs } from './deferred-configs.ts'
+import type { Attempt, Deliverer, DeliveryResult } from './deliverer.ts'
+import { DeliveryLeases } from './delivery-leases.ts'
+import { type DeliveryQueue, DeliveryQueues, hostOf, queueKey } from './delivery-queue.ts'
+import { EventBuffer, type GlobalWebhook, type NextEvent } from './event-buffer.ts'
 import { FairQueue, type FairQueueLimits } from './fair-queue.ts'
-import { hostOf, type Lane, Lanes, laneKey } from './lane.ts'
-import { LaneRoom } from './lane-room.ts'
-import { type GlobalWebhook, type NextEvent, NextEvents } from './next-events.ts'
-import { PassedOver } from './passed-over.ts'
+import { QueueCapacity } from './queue-capacity.ts'
 import type { Registrations } from './registrations.ts'
-import { healthAfter, settlementOf, tellOutcome } from './settlement.ts'
+import { healthAfter, reportOutcome, settlementOf } from './settlement.ts'
 
 export interface DispatcherOptions {
   registrations: Registrations
@@ -24,7 +24,7 @@ export interface DispatcherOptions {
   metrics: WebhookMetrics
   log: Log
   limits?: FairQueueLimits
-  /** Tasks and receivers of stored configs with undelivered events that are kept in memory ({@link LaneRoom}); others are looked up
+  /** Tasks and receivers of stored configs with undelivered events that are kept in memory ({@link QueueCapacity}); others are looked up
    * later. As many of the global webhook. Default 50,000. */
   lanesMax?: number
   /** Bytes of events held for sending before no further large one is; of one owner at most as many as are free. Default 64 MiB. */
@@ -48,14 +48,14 @@ export class WebhookDispatcher {
   readonly #options: DispatcherOptions
   readonly #lanesMax: number
   readonly #retryMs: number
-  readonly #queue: FairQueue<Lane>
-  readonly #lanes = new Lanes()
-  /** Lanes whose next event is large, while there is no room for its bytes. */
-  readonly #large = new OwnerQueues<Lane>((lane) => ({ owner: lane.task.owner, key: lane }))
-  readonly #events: NextEvents
-  readonly #room: LaneRoom
-  readonly #passedOver: PassedOver
-  readonly #claims: Claims
+  readonly #queue: FairQueue<DeliveryQueue>
+  readonly #lanes = new DeliveryQueues()
+  /** DeliveryQueues whose next event is large, while there is no room for its bytes. */
+  readonly #large = new OwnerQueues<DeliveryQueue>((lane) => ({ owner: lane.task.owner, key: lane }))
+  readonly #events: EventBuffer
+  readonly #room: QueueCapacity
+  readonly #passedOver: DeferredConfigs
+  readonly #claims: DeliveryLeases
   readonly #turns = new Set<Promise<unknown>>()
   readonly #stop = new AbortController()
   #loading = 0
@@ -67,12 +67,12 @@ export class WebhookDispatcher {
     this.#lanesMax = options.lanesMax ?? 50_000
     this.#retryMs = options.retryMs ?? 1000
     this.#queue = new FairQueue(options.limits)
-    this.#claims = new Claims(options)
+    this.#claims = new DeliveryLeases(options)
     const [lanes, claims] = [this.#lanes, this.#claims]
     const { bytesMax = 64 * 1024 * 1024 } = options
-    this.#events = new NextEvents({ ...options, lanes, claims, bytesMax })
-    this.#room = new LaneRoom(lanes, this.#lanesMax, (host) => this.#queue.isWell(host))
-    this.#passedOver = new PassedOver({
+    this.#events = new EventBuffer({ ...options, lanes, claims, bytesMax })
+    this.#room = new QueueCapacity(lanes, this.#lanesMax, (host) => this.#queue.isWell(host))
+    this.#passedOver = new DeferredConfigs({
       open: () => options.registrations.storedOpen(),
       wake: (open) => this.#wake(open.task, open, open.settled, true),
       room: this.#room,
@@ -80,7 +80,7 @@ export class WebhookDispatcher {
     // Of what was passed over nothing is kept but that it owes something.
     options.metrics.watchQueue(() => this.#lanes.queued + this.#passedOver.count)
     options.registrations.listen((task, id, config) => {
-      const lane = this.#lanes.get(laneKey(task, id))
+      const lane = this.#lanes.get(queueKey(task, id))
       // What is under way belongs to a config that is gone.
       if (lane !== undefined) this.#interrupt(lane, config === undefined)
       if (config?.open === true) this.#wake(task, config, config.settled, config.longRunning)
@@ -167,7 +167,7 @@ export class WebhookDispatcher {
     stored: boolean,
     record?: TaskRecord,
   ) {
-    const key = laneKey(task, config.id)
+    const key = queueKey(task, config.id)
     const there = this.#lanes.get(key)
     if (there !== undefined) return this.#again(there, known)
     if (this.#draining && stored) return
@@ -190,7 +190,7 @@ export class WebhookDispatcher {
     const { globalWebhook } = this.#options
     const known = record.events.length
     if (globalWebhook === undefined) return
-    const key = laneKey(task, undefined)
+    const key = queueKey(task, undefined)
     const there = this.#lanes.get(key)
     if (there !== undefined) return this.#again(there, known)
     if (this.#lanes.global >= this.#lanesMax) return this.#overfull(task, known - from)
@@ -205,9 +205,9 @@ export class WebhookDispatcher {
   }
 
   #add(
-    of: Pick<Lane, 'key' | 'task' | 'configId' | 'url' | 'settled' | 'known' | 'stored' | 'record'>,
+    of: Pick<DeliveryQueue, 'key' | 'task' | 'configId' | 'url' | 'settled' | 'known' | 'stored' | 'record'>,
   ): void {
-    const lane: Lane = {
+    const lane: DeliveryQueue = {
       ...of,
       host: hostOf(of.url),
       running: false,
@@ -224,13 +224,13 @@ export class WebhookDispatcher {
     if (!lane.running) lane.record = undefined
   }
 
-  #again(lane: Lane, known: number): void {
+  #again(lane: DeliveryQueue, known: number): void {
     this.#lanes.move(lane, { known })
     lane.again = true
   }
 
   /** What is under way ends; what comes next is read anew. */
-  #interrupt(lane: Lane, isGone: boolean): void {
+  #interrupt(lane: DeliveryQueue, isGone: boolean): void {
     lane.again = true
     lane.abort.abort()
     lane.abort = new AbortController()
@@ -264,7 +264,7 @@ export class WebhookDispatcher {
     })
   }
 
-  async #turn(lane: Lane): Promise<void> {
+  async #turn(lane: DeliveryQueue): Promise<void> {
     const { host, abort, task } = lane
     lane.running = true
     lane.again = false
@@ -306,7 +306,7 @@ export class WebhookDispatcher {
   }
 
   /** Undefined: nothing is to be sent, or no longer there. */
-  async #next(lane: Lane): Promise<NextEvent | undefined> {
+  async #next(lane: DeliveryQueue): Promise<NextEvent | undefined> {
     this.#loading += 1
     try {
       return await this.#persistently(() => this.#events.read(lane, this.#draining))
@@ -332,13 +332,13 @@ export class WebhookDispatcher {
     }
   }
 
-  async #settle(lane: Lane, next: NextEvent, result: DeliveryResult): Promise<void> {
+  async #settle(lane: DeliveryQueue, next: NextEvent, result: DeliveryResult): Promise<void> {
     const { registrations } = this.#options
     const { event, config } = next
     this.#events.shift(lane, event)
     if (this.#events.isHalfFull) this.#events.drop(lane)
     this.#lanes.move(lane, { settled: event.sequence })
-    tellOutcome(this.#options, lane, next, result)
+    reportOutcome(this.#options, lane, next, result)
     if (event.last) registrations.noneLeft(lane.task, registrations.mark(lane.task))
     if (config === undefined) return
     const settlement = settlementOf(config.health, event, result)
@@ -347,7 +347,7 @@ export class WebhookDispatcher {
     if (settled === false) this.#claims.lost(lane)
   }
 
-  #leave(lane: Lane, more: boolean): void {
+  #leave(lane: DeliveryQueue, more: boolean): void {
     lane.running = false
     if (this.#stop.signal.aborted) return
     if (lane.isLarge) this.#large.add(lane)
@@ -357,7 +357,7 @@ export class WebhookDispatcher {
   }
 
   /** The lane stays until that is done, so that what comes meanwhile claims anew. */
-  async #letGo(lane: Lane): Promise<void> {
+  async #letGo(lane: DeliveryQueue): Promise<void> {
     lane.running = true
     const over = await this.#claims.release(lane)
     lane.running = false
@@ -366,7 +366,7 @@ export class WebhookDispatcher {
     else this.#forget(lane)
   }
 
-  #forget(lane: Lane): void {
+  #forget(lane: DeliveryQueue): void {
     this.#events.drop(lane)
     this.#claims.lost(lane)
     this.#lanes.remove(lane)

@@ -1,5 +1,5 @@
 import { OwnerQueues } from '../queue/owner-queues.ts'
-import { HostLine, type Standing } from './host-line.ts'
+import { type HostHealth, HostScheduler } from './host-scheduler.ts'
 
 /** What waits for its turn at a host. */
 export interface Waiting {
@@ -19,7 +19,7 @@ export interface FairQueueLimits {
   perHostMax?: number
 }
 
-const shares: Record<Standing, number> = { well: 1, sick: 1 / 4, new: 1 / 16 }
+const shares: Record<HostHealth, number> = { well: 1, sick: 1 / 4, new: 1 / 16 }
 
 const nameOf = <T extends Waiting>(item: T) => ({ owner: item.task.owner, key: item })
 
@@ -30,12 +30,12 @@ const nameOf = <T extends Waiting>(item: T) => ({ owner: item.task.owner, key: i
  */
 export class FairQueue<T extends Waiting> {
   readonly #perHostMax: number
-  readonly #line: HostLine
+  readonly #line: HostScheduler
   readonly #hosts = new Map<string, Host<T>>()
 
   constructor({ totalMax = 1024, perHostMax = 32 }: FairQueueLimits = {}) {
     this.#perHostMax = perHostMax
-    this.#line = new HostLine(totalMax)
+    this.#line = new HostScheduler(totalMax)
   }
 
   add(item: T): void {

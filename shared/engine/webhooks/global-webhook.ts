@@ -1,6 +1,6 @@
 import type { Log } from '@parley/kit/process/log'
-import { hostOf } from './lane.ts'
-import type { GlobalWebhook } from './next-events.ts'
+import { hostOf } from './delivery-queue.ts'
+import type { GlobalWebhook } from './event-buffer.ts'
 
 /**
  * Settings win over the manifest (spec/webhooks.md#resolution-order). The manifest's token is for the manifest's URL: it never goes to

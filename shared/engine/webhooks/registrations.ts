@@ -12,10 +12,10 @@ import type {
   WebhookStore,
 } from '../store/webhook-store.ts'
 import { type GlobalProgress, globalId } from './global-progress.ts'
-import { type Hints, type Mark, OpenTasks } from './open-tasks.ts'
+import { type Announcements, type Mark, SubscribedTasks } from './subscribed-tasks.ts'
 
 /** A PushNotificationConfig as a caller sends it, read by its schema. */
-export interface WantedConfig {
+export interface PushConfigInput {
   id: string
   url: string
   token?: string | undefined
@@ -36,7 +36,7 @@ export interface RegistrationsOptions {
   /** Of the store; needed where it is shared. */
   countEvents?: (taskIds: string[]) => Promise<Map<string, number>>
   /** Where the stores are shared: how processes tell each other which tasks have configs. Default: found by the look every 2 s. */
-  hints?: Hints | undefined
+  hints?: Announcements | undefined
   /** Somebody else has the events of tasks without a config: where the stores are shared, they are asked for each event. */
   hasGlobal?: boolean
   /** Default 20. */
@@ -57,14 +57,14 @@ type OnChange = (task: TaskKey, id: string, config: PushConfig | undefined) => v
 export class Registrations {
   readonly #options: RegistrationsOptions
   readonly #perTaskMax: number
-  readonly #openTasks: OpenTasks
+  readonly #openTasks: SubscribedTasks
   #onChange: OnChange = () => {}
 
   constructor(options: RegistrationsOptions) {
     this.#options = options
     this.#perTaskMax = options.perTaskMax ?? 20
     const { shared, hasGlobal = false, hints, knownTasksMax: max = 100_000 } = options
-    this.#openTasks = new OpenTasks({ max, everyTask: shared && hasGlobal, looked: shared, hints })
+    this.#openTasks = new SubscribedTasks({ max, everyTask: shared && hasGlobal, looked: shared, hints })
   }
 
   /** Other processes register configs, and send. */
@@ -78,7 +78,7 @@ export class Registrations {
   }
 
   /** @throws ParleyError InvalidParams for a receiver that events may not go to */
-  check(wanted: WantedConfig): Promise<void> {
+  check(wanted: PushConfigInput): Promise<void> {
     return this.#options.check(wanted)
   }
 
@@ -109,7 +109,7 @@ export class Registrations {
    */
   async set(
     task: TaskKey,
-    wanted: WantedConfig,
+    wanted: PushConfigInput,
     { isNew, ...at }: { longRunning: boolean; settled: number; open: boolean; isNew: boolean },
   ): Promise<Registration> {
     const key = { id: task.id, owner: task.owner, createdAt: task.createdAt }

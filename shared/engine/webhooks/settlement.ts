@@ -2,8 +2,8 @@ import type { Log } from '@parley/kit/process/log'
 import type { WebhookMetrics } from '@parley/kit/process/webhook-metrics'
 import { timestamp } from '@parley/wire/model/timestamp'
 import type { DeliveryHealth, Settlement } from '../store/webhook-store.ts'
-import type { DeliveryResult } from './deliver.ts'
-import { hostOf, type Lane } from './lane.ts'
+import type { DeliveryResult } from './deliverer.ts'
+import { type DeliveryQueue, hostOf } from './delivery-queue.ts'
 import type { PreparedEvent } from './prepare-events.ts'
 
 interface Attempts {
@@ -48,9 +48,9 @@ export function settlementOf(
 const reasonOf = ({ reason }: DeliveryResult): string => reason ?? 'exhausted'
 
 /** Tells the operator how an event ended; of the receiver only its host. */
-export function tellOutcome(
+export function reportOutcome(
   { metrics, log }: { metrics: WebhookMetrics; log: Log },
-  { task, configId }: Lane,
+  { task, configId }: DeliveryQueue,
   { event, url }: { event: PreparedEvent; url: string },
   result: DeliveryResult,
 ): void {

@@ -4,11 +4,11 @@ import type { WebhookMetrics } from '@parley/kit/process/webhook-metrics'
 import { MemoryWebhooks } from '../store/memory/webhooks.ts'
 import type { Store } from '../store/store.ts'
 import { checkReceiver } from './check-receiver.ts'
-import { Deliverer } from './deliver.ts'
+import { Deliverer } from './deliverer.ts'
 import { WebhookDispatcher } from './dispatcher.ts'
+import type { GlobalWebhook } from './event-buffer.ts'
 import { globalProgress } from './global-progress.ts'
 import { warnOfRefused } from './global-webhook.ts'
-import type { GlobalWebhook } from './next-events.ts'
 import { Registrations, type RegistrationsOptions } from './registrations.ts'
 
 /** The push notifications of an agent, put together. Disposal closes the connections: drain the dispatcher before. */
@@ -72,8 +72,8 @@ async function shortLived(
   const { openRedisWebhooks } = await import('../store/redis/webhooks.ts')
   const memory = stack.use(await openRedisWebhooks({ url, agentId, log }))
   if (globalWebhook === undefined) {
-    const { openRedisHints } = await import('./redis-hints.ts')
-    return { memory, hints: stack.use(await openRedisHints({ url, agentId, log })) }
+    const { openRedisAnnouncements } = await import('./redis-announcements.ts')
+    return { memory, hints: stack.use(await openRedisAnnouncements({ url, agentId, log })) }
   }
   const progress = stack.use(await openRedisWebhooks({ url, agentId, log, name: 'global-webhook' }))
   return { memory, ofGlobal: globalProgress(progress, globalWebhook) }

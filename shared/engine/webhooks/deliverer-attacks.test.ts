@@ -5,7 +5,7 @@ import { refusedUrls } from '@parley/kit/net/outgoing-url.cases'
 import { selfSigned } from '@parley/tools/testing/certificate'
 import { WebhookReceiver } from '@parley/tools/testing/webhook-receiver'
 import { afterEach, beforeEach, describe, expect, test } from 'vitest'
-import { Deliverer, type DelivererOptions } from './deliver.ts'
+import { Deliverer, type DelivererOptions } from './deliverer.ts'
 
 const allowed = parseAllowedHosts('127.0.0.0/8')
 const body = Buffer.from('{"event_id":"1","sequence":1}')
@@ -156,7 +156,7 @@ describe('what comes back', () => {
   test.each([
     ['one endless header', `HTTP/1.1 200 OK\r\nx-a: ${'a'.repeat(1_000_000)}`],
     ['a flood of headers', `HTTP/1.1 200 OK\r\n${'x-a: b\r\n'.repeat(100_000)}`],
-    ['early hints without end', 'HTTP/1.1 103 Early Hints\r\n\r\n'.repeat(10_000)],
+    ['early hints without end', 'HTTP/1.1 103 Early Announcements\r\n\r\n'.repeat(10_000)],
     ['a half header', 'HTTP/1.1 200 OK\r\ncontent-le'],
     ['another protocol', 'SSH-2.0-OpenSSH_9.2\r\n'],
     ['an upgrade', 'HTTP/1.1 101 Switching Protocols\r\nupgrade: x\r\nconnection: upgrade\r\n\r\n'],

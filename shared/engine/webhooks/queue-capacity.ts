@@ -1,7 +1,7 @@
-import type { Lanes } from './lane.ts'
+import type { DeliveryQueues } from './delivery-queue.ts'
 
 /** Of the room in memory: all of it, or what one host or one owner may have. */
-export interface Share {
+export interface CapacityLimit {
   name: string
   /** So much that it is worth looking for what found none. */
   hasRoomAgain: () => boolean
@@ -11,13 +11,13 @@ export interface Share {
  * How many lanes of stored configs are kept in memory: no owner's backlog may take the room that others need. An owner may have as
  * many as are still free, one host a fifth of all, one whose last delivery failed a fiftieth.
  */
-export class LaneRoom {
-  readonly #lanes: Lanes
+export class QueueCapacity {
+  readonly #lanes: DeliveryQueues
   readonly #max: number
   readonly #isWell: (host: string) => boolean
-  readonly #all: Share = { name: 'all', hasRoomAgain: () => this.#lanes.stored < this.#max / 2 }
+  readonly #all: CapacityLimit = { name: 'all', hasRoomAgain: () => this.#lanes.stored < this.#max / 2 }
 
-  constructor(lanes: Lanes, lanesMax: number, isWell: (host: string) => boolean) {
+  constructor(lanes: DeliveryQueues, lanesMax: number, isWell: (host: string) => boolean) {
     this.#lanes = lanes
     this.#max = lanesMax
     this.#isWell = isWell
@@ -28,7 +28,7 @@ export class LaneRoom {
   }
 
   /** What is full, so that this owner's lane to the host finds no room; undefined where it finds room. */
-  full(host: string, owner: string): Share | undefined {
+  full(host: string, owner: string): CapacityLimit | undefined {
     const lanes = this.#lanes
     if (lanes.stored >= this.#max) return this.#all
     if (lanes.storedOf(owner) >= this.#free())

@@ -3,7 +3,7 @@ import net, { type AddressInfo } from 'node:net'
 import { parseAllowedHosts } from '@parley/kit/net/allowed-hosts'
 import { WebhookReceiver } from '@parley/tools/testing/webhook-receiver'
 import { afterEach, beforeEach, describe, expect, test } from 'vitest'
-import { type Attempt, Deliverer, type DelivererOptions, type Delivery } from './deliver.ts'
+import { type Attempt, Deliverer, type DelivererOptions, type Delivery } from './deliverer.ts'
 
 const allowed = parseAllowedHosts('127.0.0.0/8')
 /** How long each wait between attempts would have been. */

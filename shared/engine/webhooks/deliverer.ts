@@ -6,8 +6,8 @@ import { type OutgoingUrl, outgoingUrl } from '@parley/kit/net/outgoing-url'
 import { PinnedConnections } from '@parley/kit/net/pinned-connections'
 import { type GuardedAnswer, guardedFetch } from '@parley/kit/net/pinned-fetch'
 import type { Resolver } from '@parley/kit/net/resolve-public'
-import { attemptsMax, backoffMs, postTimeoutMs, retryAfterMs } from './backoff.ts'
-import { HostTurns } from './host-turns.ts'
+import { HostLimiter } from './host-limiter.ts'
+import { attemptsMax, backoffMs, postTimeoutMs, retryAfterMs } from './retry-policy.ts'
 
 /** One event for one receiver. */
 export interface Delivery {
@@ -95,7 +95,7 @@ interface Outcome {
 export class Deliverer implements AsyncDisposable {
   readonly #options: Required<Omit<DelivererOptions, 'ca' | 'perHostMax' | 'totalMax'>>
   readonly #connections: PinnedConnections
-  readonly #turns: HostTurns
+  readonly #turns: HostLimiter
   /** Those that may be asked, as far as their text tells. */
   readonly #urls = new Map<string, OutgoingUrl>()
 
@@ -108,7 +108,7 @@ export class Deliverer implements AsyncDisposable {
       wait: options.wait ?? ((ms, signal) => waitMs(ms, undefined, { signal })),
       random: options.random ?? Math.random,
     }
-    this.#turns = new HostTurns({ perHostMax, totalMax })
+    this.#turns = new HostLimiter({ perHostMax, totalMax })
     this.#connections = new PinnedConnections({ perHostMax, totalMax, ca })
   }
 

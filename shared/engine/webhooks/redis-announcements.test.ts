@@ -2,8 +2,8 @@ import { makeLog } from '@parley/kit/process/log'
 import { hasRedis, type RedisServer, startRedis } from '@parley/tools/testing/redis-server'
 import { afterAll, beforeAll, describe, expect, test } from 'vitest'
 import type { TaskKey } from '../store/webhook-store.ts'
-import { OpenTasks } from './open-tasks.ts'
-import { openRedisHints } from './redis-hints.ts'
+import { openRedisAnnouncements } from './redis-announcements.ts'
+import { SubscribedTasks } from './subscribed-tasks.ts'
 
 const log = makeLog({ level: 'silent', name: 'test' })
 const taskOf = (id: string): TaskKey => ({
@@ -21,12 +21,12 @@ describe.skipIf(!hasRedis)('which tasks have webhooks, told between processes (n
 
   test('a process knows of a task as soon as another one of its agent has a config for it', async () => {
     const { url } = redis
-    await using here = await openRedisHints({ url, log, agentId: 'one' })
-    await using there = await openRedisHints({ url, log, agentId: 'one' })
-    await using another = await openRedisHints({ url, log, agentId: 'two' })
+    await using here = await openRedisAnnouncements({ url, log, agentId: 'one' })
+    await using there = await openRedisAnnouncements({ url, log, agentId: 'one' })
+    await using another = await openRedisAnnouncements({ url, log, agentId: 'two' })
     const [first, second, stranger] = [here, there, another].map(
-      (hints) => new OpenTasks({ max: 10, everyTask: false, looked: true, hints }),
-    ) as [OpenTasks, OpenTasks, OpenTasks]
+      (hints) => new SubscribedTasks({ max: 10, everyTask: false, looked: true, hints }),
+    ) as [SubscribedTasks, SubscribedTasks, SubscribedTasks]
     for (const tasks of [first, second, stranger]) await tasks.listen()
     first.add(taskOf('a'))
     expect(first.has(taskOf('a'))).toBe(true)
@@ -38,8 +38,8 @@ describe.skipIf(!hasRedis)('which tasks have webhooks, told between processes (n
   })
 
   test('Redis goes away and comes back: what is told then is heard again', async () => {
-    await using here = await openRedisHints({ url: redis.url, log, agentId: 'one' })
-    await using there = await openRedisHints({ url: redis.url, log, agentId: 'one' })
+    await using here = await openRedisAnnouncements({ url: redis.url, log, agentId: 'one' })
+    await using there = await openRedisAnnouncements({ url: redis.url, log, agentId: 'one' })
     const heard: string[] = []
     await there.listen(({ id }) => heard.push(id))
     await redis.kill()
@@ -59,7 +59,7 @@ describe.skipIf(!hasRedis)('which tasks have webhooks, told between processes (n
 
 test('of too many tasks the oldest is forgotten where a look finds it; else every task may have a config', () => {
   const all = (looked: boolean) => {
-    const tasks = new OpenTasks({ max: 2, everyTask: false, looked })
+    const tasks = new SubscribedTasks({ max: 2, everyTask: false, looked })
     for (const id of ['a', 'b', 'c']) tasks.add(taskOf(id))
     return ['a', 'b', 'c', 'd'].map((id) => tasks.has(taskOf(id)))
   }

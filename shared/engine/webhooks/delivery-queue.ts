@@ -6,7 +6,7 @@ import type { PreparedEvent } from './prepare-events.ts'
  * The events of one task on their way to one receiver: one at a time, in the order of their numbers. It exists while there
  * is something to send, and holds numbers; bytes only for what is sent next.
  */
-export interface Lane {
+export interface DeliveryQueue {
   key: string
   task: TaskKey
   /** Absent: the global webhook. */
@@ -33,7 +33,7 @@ export interface Lane {
   abort: AbortController
 }
 
-export function laneKey(task: TaskKey, configId: string | undefined): string {
+export function queueKey(task: TaskKey, configId: string | undefined): string {
   return `${task.id} ${task.createdAt} ${configId ?? ''}`
 }
 
@@ -42,8 +42,8 @@ export function hostOf(url: string): string {
 }
 
 /** All lanes, with how many events wait in them. */
-export class Lanes {
-  readonly #lanes = new Map<string, Lane>()
+export class DeliveryQueues {
+  readonly #lanes = new Map<string, DeliveryQueue>()
   /** Of stored configs, by host. */
   readonly #storedAt = new Map<string, number>()
   readonly #storedOf = new Map<string, number>()
@@ -76,21 +76,21 @@ export class Lanes {
     return this.#queued
   }
 
-  get(key: string): Lane | undefined {
+  get(key: string): DeliveryQueue | undefined {
     return this.#lanes.get(key)
   }
 
-  values(): Iterable<Lane> {
+  values(): Iterable<DeliveryQueue> {
     return this.#lanes.values()
   }
 
-  add(lane: Lane): void {
+  add(lane: DeliveryQueue): void {
     this.#lanes.set(lane.key, lane)
     this.#queued += lane.known - lane.settled
     this.#count(lane, 1)
   }
 
-  remove(lane: Lane): void {
+  remove(lane: DeliveryQueue): void {
     if (this.#lanes.get(lane.key) !== lane) return
     this.#lanes.delete(lane.key)
     this.#queued -= lane.known - lane.settled
@@ -98,7 +98,7 @@ export class Lanes {
   }
 
   /** It leads elsewhere now. */
-  lead(lane: Lane, url: string): void {
+  lead(lane: DeliveryQueue, url: string): void {
     const isThere = this.#lanes.get(lane.key) === lane
     if (isThere) this.#count(lane, -1)
     lane.url = url
@@ -107,14 +107,14 @@ export class Lanes {
   }
 
   /** Numbers only grow, unless the config was set anew. */
-  move(lane: Lane, to: { settled?: number; known?: number }): void {
+  move(lane: DeliveryQueue, to: { settled?: number; known?: number }): void {
     const before = lane.known - lane.settled
     lane.settled = to.settled ?? lane.settled
     lane.known = Math.max(lane.known, to.known ?? 0, lane.settled)
     if (this.#lanes.get(lane.key) === lane) this.#queued += lane.known - lane.settled - before
   }
 
-  #count({ stored, configId, host, task }: Lane, by: 1 | -1): void {
+  #count({ stored, configId, host, task }: DeliveryQueue, by: 1 | -1): void {
     if (configId === undefined) this.#global += by
     if (!stored) return
     this.#stored += by

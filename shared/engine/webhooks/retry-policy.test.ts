@@ -1,5 +1,5 @@
 import { expect, test } from 'vitest'
-import { backoffMs, retryAfterMs } from './backoff.ts'
+import { backoffMs, retryAfterMs } from './retry-policy.ts'
 
 test.each([
   [1, 0, 500],

@@ -3,9 +3,9 @@ import { parseAllowedHosts } from '@parley/kit/net/allowed-hosts'
 import { WebhookReceiver } from '@parley/tools/testing/webhook-receiver'
 import { expect, onTestFinished, test } from 'vitest'
 import { alice, bob } from '../store/sample-record.cases.ts'
-import { Deliverer, type DelivererOptions } from './deliver.ts'
+import { Deliverer, type DelivererOptions } from './deliverer.ts'
 import type { DispatcherOptions } from './dispatcher.ts'
-import { asNew, endedTask, scene } from './dispatcher-scene.cases.ts'
+import { asNew, endedTask, fixture } from './dispatcher-fixture.cases.ts'
 
 /** One server for every host name; `dead*` accept a POST and never answer it. */
 async function receivers(options: Partial<DispatcherOptions> & { posts?: DelivererOptions } = {}) {
@@ -17,7 +17,7 @@ async function receivers(options: Partial<DispatcherOptions> & { posts?: Deliver
   const resolver = async () => ['127.0.0.1']
   // No POST ends by itself while a test runs.
   const deliverer = new Deliverer({ allowed, resolver, timeoutMs: 600_000, ...posts })
-  const { store, open } = await scene({ deliverer, ...limits })
+  const { store, open } = await fixture({ deliverer, ...limits })
   const { dispatcher, registrations } = open()
   onTestFinished(async () => {
     await dispatcher.drain(0)

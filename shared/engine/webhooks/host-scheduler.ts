@@ -1,7 +1,7 @@
-import { Places, type Standing } from './places.ts'
-import { type Ready, ReadyTurns } from './ready-turns.ts'
+import { ConcurrencyBudget, type HostHealth } from './concurrency-budget.ts'
+import { type Ready, RoundRobin } from './round-robin.ts'
 
-export type { Standing } from './places.ts'
+export type { HostHealth } from './concurrency-budget.ts'
 
 /** Hosts of each standing that are remembered while nothing goes to them. */
 const rememberedMax = 10_000
@@ -10,30 +10,30 @@ const rememberedMax = 10_000
 const ownersPerHostMax = 16
 
 interface Active {
-  standing: Standing
+  standing: HostHealth
   /** Under way, by owner. */
   underWay: Map<string, number>
 }
 
 /**
- * Which owner and which of its hosts is next for what there is only so much of ({@link Places}). Owners take turns, however
+ * Which owner and which of its hosts is next for what there is only so much of ({@link ConcurrencyBudget}). Owners take turns, however
  * many hosts they have.
  */
-export class HostLine {
-  readonly #places: Places
-  readonly #turns = new ReadyTurns()
+export class HostScheduler {
+  readonly #places: ConcurrencyBudget
+  readonly #turns = new RoundRobin()
   readonly #remembered = { well: new Set<string>(), sick: new Set<string>() }
   /** Owners that are in the line for the host. */
-  readonly #ready = new Map<string, { standing: Standing; owners: Set<string> }>()
+  readonly #ready = new Map<string, { standing: HostHealth; owners: Set<string> }>()
   /** Hosts that something is under way to. */
   readonly #active = new Map<string, Active>()
   readonly #rules = {
-    isFull: (standing: Standing) => this.#places.isFull(standing),
-    hasRoom: (standing: Standing, owner: string) => this.#places.hasRoom(standing, owner),
+    isFull: (standing: HostHealth) => this.#places.isFull(standing),
+    hasRoom: (standing: HostHealth, owner: string) => this.#places.hasRoom(standing, owner),
   }
 
   constructor(totalMax: number) {
-    this.#places = new Places(totalMax)
+    this.#places = new ConcurrencyBudget(totalMax)
   }
 
   /** To all hosts. */
@@ -41,7 +41,7 @@ export class HostLine {
     return this.#places.taken
   }
 
-  standingOf(host: string): Standing {
+  standingOf(host: string): HostHealth {
     const active = this.#active.get(host)
     if (active !== undefined) return active.standing
     if (this.#remembered.well.has(host)) return 'well'

@@ -3,8 +3,8 @@ import { isTerminal } from '@parley/wire/model/task'
 import { millisOf } from '@parley/wire/model/timestamp'
 import type { TaskRecord } from '../store/store.ts'
 import type { PushConfig, TaskKey } from '../store/webhook-store.ts'
-import type { Claims } from './claims.ts'
-import type { Lane, Lanes } from './lane.ts'
+import type { DeliveryLeases } from './delivery-leases.ts'
+import type { DeliveryQueue, DeliveryQueues } from './delivery-queue.ts'
 import { type PreparedEvent, prepareEvents } from './prepare-events.ts'
 import type { Registrations } from './registrations.ts'
 
@@ -32,8 +32,8 @@ interface Parts {
   registrations: Registrations
   loadTask: (id: string) => Promise<TaskRecord | undefined>
   globalWebhook?: GlobalWebhook | undefined
-  lanes: Lanes
-  claims: Pick<Claims, 'hold' | 'sender'>
+  lanes: DeliveryQueues
+  claims: Pick<DeliveryLeases, 'hold' | 'sender'>
   log: Pick<Log, 'debug'>
   /** Held by all lanes before only small events are added. */
   bytesMax: number
@@ -49,7 +49,7 @@ const freshMs = 50
 const orphanAfterMs = 10 * 60 * 1000
 
 /** Finds what a lane sends next: the config as it is now, and the event as bytes. Keeps count of the bytes. */
-export class NextEvents {
+export class EventBuffer {
   readonly #parts: Parts
   #bytes = 0
   readonly #bytesOf = new Map<string, number>()
@@ -58,7 +58,7 @@ export class NextEvents {
     this.#parts = parts
   }
 
-  /** Lanes that wait are to hold no bytes from here on. */
+  /** DeliveryQueues that wait are to hold no bytes from here on. */
   get isHalfFull(): boolean {
     return this.#bytes > this.#parts.bytesMax / 2
   }
@@ -69,7 +69,7 @@ export class NextEvents {
   }
 
   /** Undefined: nothing is to be sent, or no longer there. @param draining stored configs are left alone */
-  async read(lane: Lane, draining: boolean): Promise<NextEvent | undefined> {
+  async read(lane: DeliveryQueue, draining: boolean): Promise<NextEvent | undefined> {
     lane.isLarge = false
     if (!(await this.#parts.claims.hold(lane))) return undefined
     const target = await this.#target(lane, draining)
@@ -101,26 +101,26 @@ export class NextEvents {
   }
 
   /** Forgets bytes; they are made again when their turn comes. */
-  drop(lane: Lane): void {
+  drop(lane: DeliveryQueue): void {
     for (const { body } of lane.batch) this.#count(lane, -body.byteLength)
     lane.batch = []
   }
 
   /** The event is settled. */
-  shift(lane: Lane, event: PreparedEvent): void {
+  shift(lane: DeliveryQueue, event: PreparedEvent): void {
     if (lane.batch[0] !== event) return
     lane.batch.shift()
     this.#count(lane, -event.body.byteLength)
   }
 
   /** Replaced while it waited: it takes its turn at the host where it goes now. */
-  #moves(lane: Lane, url: string): boolean {
+  #moves(lane: DeliveryQueue, url: string): boolean {
     const { host } = lane
     this.#parts.lanes.lead(lane, url)
     return lane.host !== host
   }
 
-  async #target(lane: Lane, draining: boolean): Promise<Target | undefined> {
+  async #target(lane: DeliveryQueue, draining: boolean): Promise<Target | undefined> {
     const { registrations, globalWebhook } = this.#parts
     const readAt = performance.now()
     if (lane.configId === undefined) {
@@ -136,7 +136,7 @@ export class NextEvents {
     return { url, token, revision, settled, config, readAt }
   }
 
-  async #fill(lane: Lane, { revision, settled, config }: Target): Promise<void> {
+  async #fill(lane: DeliveryQueue, { revision, settled, config }: Target): Promise<void> {
     const { registrations, lanes, claims } = this.#parts
     const record = await this.#recordOf(lane)
     this.drop(lane)
@@ -159,14 +159,14 @@ export class NextEvents {
   }
 
   /** Between a commit and its events nobody clears the task, unless other processes write to the store as well. */
-  async #recordOf({ task, record, known }: Lane): Promise<TaskRecord | undefined> {
+  async #recordOf({ task, record, known }: DeliveryQueue): Promise<TaskRecord | undefined> {
     const { registrations, loadTask } = this.#parts
     const isNewest = record !== undefined && record.events.length >= known
     return isNewest && !registrations.shared ? record : loadTask(task.id)
   }
 
   /** Receivers that take nothing may hold the bytes of large events; small ones of others go past them. */
-  #hold(lane: Lane, prepared: PreparedEvent[]): void {
+  #hold(lane: DeliveryQueue, prepared: PreparedEvent[]): void {
     const [first] = prepared
     const isFull = !this.hasRoom(lane.task.owner)
     lane.isLarge = isFull && first !== undefined && first.body.byteLength > smallBytes
@@ -175,7 +175,7 @@ export class NextEvents {
     for (const { body } of lane.batch) this.#count(lane, body.byteLength)
   }
 
-  #count({ task }: Lane, by: number): void {
+  #count({ task }: DeliveryQueue, by: number): void {
     this.#bytes += by
     const its = (this.#bytesOf.get(task.owner) ?? 0) + by
     if (its > 0) this.#bytesOf.set(task.owner, its)

@@ -1,13 +1,13 @@
 import { expect, test } from 'vitest'
-import { HostTurns, type Turn } from './host-turns.ts'
+import { HostLimiter, type Permit } from './host-limiter.ts'
 
 const { signal } = new AbortController()
 
 /** Takes turns and notes who got one, in order. */
-function line(options: ConstructorParameters<typeof HostTurns>[0]) {
-  const turns = new HostTurns(options)
+function line(options: ConstructorParameters<typeof HostLimiter>[0]) {
+  const turns = new HostLimiter(options)
   const got: string[] = []
-  const held = new Map<string, Turn[]>()
+  const held = new Map<string, Permit[]>()
   /** Each host has an owner of its own, unless one is given. */
   const take = async (origin: string, stop = signal, owner = origin) => {
     const turn = await turns.take(origin, stop, owner)

@@ -9,14 +9,14 @@ import { MemoryWebhooks } from '../store/memory/webhooks.ts'
 import { createdIn } from '../store/sample-record.cases.ts'
 import { openSqliteStore } from '../store/sqlite/store.ts'
 import type { Store, TaskRecord } from '../store/store.ts'
-import type { Delivery, DeliveryResult } from './deliver.ts'
+import type { Delivery, DeliveryResult } from './deliverer.ts'
 import { type DispatcherOptions, WebhookDispatcher } from './dispatcher.ts'
 import { Registrations } from './registrations.ts'
 
 export const url = 'http://receiver.example/hook'
 
 /** The real store, and a deliverer that a test may hold, for one URL only where it names one. */
-export async function scene(options: Partial<DispatcherOptions> & { knownTasksMax?: number } = {}) {
+export async function fixture(options: Partial<DispatcherOptions> & { knownTasksMax?: number } = {}) {
   const folder = await mkdtemp(path.join(tmpdir(), 'parley-webhooks-'))
   const store = await openSqliteStore({ file: path.join(folder, 'agent.db') })
   onTestFinished(async () => {

@@ -4,33 +4,33 @@ import type { TaskKey } from '../store/webhook-store.ts'
 export type Mark = number | undefined
 
 /** Lets the processes of an agent know of tasks with a push config. What it loses is found by those who look through the configs. */
-export interface Hints {
+export interface Announcements {
   tell(task: TaskKey): void
   /** Resolves when all that others tell from now on will be heard. */
   listen(heard: (task: TaskKey) => void): Promise<void>
 }
 
-export interface OpenTasksOptions {
+export interface SubscribedTasksOptions {
   max: number
   /** Every task may have one, whoever is known. */
   everyTask: boolean
   /** Somebody looks through all configs again and again: of too many tasks the oldest may be forgotten. */
   looked?: boolean
-  hints?: Hints | undefined
+  hints?: Announcements | undefined
 }
 
 /**
  * Which tasks may have a push config, so that a commit of the others costs nothing. With more than it may hold every task may
  * have one, unless what was forgotten is found in another way.
  */
-export class OpenTasks {
+export class SubscribedTasks {
   /** An id that was cleared may be another task's, so that the id alone names none. */
   readonly #marks = new Map<string, number>()
-  readonly #options: OpenTasksOptions
+  readonly #options: SubscribedTasksOptions
   #everyTask: boolean
   #last = 0
 
-  constructor(options: OpenTasksOptions) {
+  constructor(options: SubscribedTasksOptions) {
     this.#options = options
     this.#everyTask = options.everyTask
   }

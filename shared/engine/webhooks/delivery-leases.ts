@@ -2,7 +2,7 @@ import { randomUUID } from 'node:crypto'
 import { performance } from 'node:perf_hooks'
 import { setTimeout as pause } from 'node:timers/promises'
 import type { Log } from '@parley/kit/process/log'
-import type { Lane } from './lane.ts'
+import type { DeliveryQueue } from './delivery-queue.ts'
 import type { Registrations } from './registrations.ts'
 
 interface Parts {
@@ -20,13 +20,13 @@ const lettingGoMs = 1000
  * the order holds. A claim is renewed while its lane is under way; one of a process that died is over by its time. A process
  * that was frozen sees by its clock that a claim may be another's by now, and asks before it sends.
  */
-export class Claims {
+export class DeliveryLeases {
   readonly sender = randomUUID()
   readonly #registrations: Registrations
   readonly #log: Log
   readonly #claimMs: number
   /** When each was taken or renewed last, by a clock that goes on while the process does not. */
-  readonly #held = new Map<Lane, number>()
+  readonly #held = new Map<DeliveryQueue, number>()
   #timer: NodeJS.Timeout | undefined
 
   constructor({ registrations, log, claimMs = 6000 }: Parts) {
@@ -36,12 +36,12 @@ export class Claims {
   }
 
   /** The claim is ours, or was a moment ago: it is to be let go. */
-  holds(lane: Lane): boolean {
+  holds(lane: DeliveryQueue): boolean {
     return this.#held.has(lane)
   }
 
   /** False: another process sends, and is told to look again; or the config is gone. @throws ParleyError Unavailable */
-  async hold(lane: Lane): Promise<boolean> {
+  async hold(lane: DeliveryQueue): Promise<boolean> {
     if (!this.#registrations.shared || lane.configId === undefined || this.#isFresh(lane)) return true
     const at = performance.now()
     const key = { task: lane.task, id: lane.configId }
@@ -56,7 +56,7 @@ export class Claims {
   }
 
   /** To be asked right before each attempt: false where another may have sent since. Never rejects. */
-  async stillOurs(lane: Lane): Promise<boolean> {
+  async stillOurs(lane: DeliveryQueue): Promise<boolean> {
     if (!this.#registrations.shared || lane.configId === undefined || this.#isFresh(lane)) return true
     const at = performance.now()
     const key = { task: lane.task, id: lane.configId }
@@ -73,12 +73,12 @@ export class Claims {
   }
 
   /** The storage knows another as the sender, or another config, or the lane is gone: nothing is taken for granted any more. */
-  lost(lane: Lane): void {
+  lost(lane: DeliveryQueue): void {
     this.#held.delete(lane)
   }
 
   /** False: others came meanwhile for what may be new; it stays ours. Never rejects. */
-  async release(lane: Lane): Promise<boolean> {
+  async release(lane: DeliveryQueue): Promise<boolean> {
     const key = { task: lane.task, id: lane.configId ?? '' }
     try {
       if (!(await this.#registrations.release(key, this.sender))) return false
@@ -96,7 +96,7 @@ export class Claims {
     await Promise.race([all, pause(lettingGoMs, undefined, { ref: false })])
   }
 
-  #isFresh(lane: Lane): boolean {
+  #isFresh(lane: DeliveryQueue): boolean {
     const at = this.#held.get(lane)
     return at !== undefined && performance.now() - at < this.#claimMs / 2
   }
@@ -107,7 +107,7 @@ export class Claims {
   }
 
   /** A claim that is lost ends what is under way. */
-  async #renewOne(lane: Lane): Promise<void> {
+  async #renewOne(lane: DeliveryQueue): Promise<void> {
     this.#held.set(lane, Number.NEGATIVE_INFINITY)
     if (await this.stillOurs(lane)) return
     lane.abort.abort()

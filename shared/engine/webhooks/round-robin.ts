@@ -1,10 +1,10 @@
-import type { Standing } from './places.ts'
+import type { HostHealth } from './concurrency-budget.ts'
 
 /** An owner with something ready for a host. */
 export interface Ready {
   owner: string
   host: string
-  standing: Standing
+  standing: HostHealth
 }
 
 /** The hosts of one owner and one standing, next first. */
@@ -17,7 +17,7 @@ interface Line {
 const standings = ['well', 'new', 'sick'] as const
 
 /** Which owner is next, and which of its hosts: owners take turns, and so do the hosts of an owner. */
-export class ReadyTurns {
+export class RoundRobin {
   /** Per standing, since one may be full while another has room. Each is in the order of turns. */
   readonly #lines = {
     well: new Map<string, Line>(),
@@ -42,8 +42,8 @@ export class ReadyTurns {
 
   /** Takes it out; its owner's next turn comes after those of all others. An owner without room keeps its turn. */
   next(rules: {
-    isFull: (standing: Standing) => boolean
-    hasRoom: (standing: Standing, owner: string) => boolean
+    isFull: (standing: HostHealth) => boolean
+    hasRoom: (standing: HostHealth, owner: string) => boolean
   }): Ready | undefined {
     let best: { turn: number; ready: Ready } | undefined
     for (const standing of standings) {
@@ -67,7 +67,7 @@ export class ReadyTurns {
     this.#toEnd(ready.owner, ready.standing)
   }
 
-  #toEnd(owner: string, standing: Standing): void {
+  #toEnd(owner: string, standing: HostHealth): void {
     const lines = this.#lines[standing]
     const line = lines.get(owner)
     if (line === undefined) return

@@ -1,9 +1,9 @@
 import { randomUUID } from 'node:crypto'
 import { connectRedis, type RedisConnection } from '@parley/kit/process/redis'
 import type { TaskKey } from '../store/webhook-store.ts'
-import type { Hints } from './open-tasks.ts'
+import type { Announcements } from './subscribed-tasks.ts'
 
-export interface RedisHintsOptions extends RedisConnection {
+export interface RedisAnnouncementsOptions extends RedisConnection {
   /** Whose tasks these are: processes with the same one hear each other. */
   agentId: string
 }
@@ -13,7 +13,9 @@ interface Told extends TaskKey {
 }
 
 /** @throws Error when no Redis answers */
-export async function openRedisHints(options: RedisHintsOptions): Promise<Hints & AsyncDisposable> {
+export async function openRedisAnnouncements(
+  options: RedisAnnouncementsOptions,
+): Promise<Announcements & AsyncDisposable> {
   const channel = `parley:{${options.agentId}}:webhook-hints`
   const publisher = await connectRedis({ ...options, options: { enableAutoPipelining: true } })
   const subscriber = await connectRedis({ ...options, options: { enableOfflineQueue: true } }).catch(

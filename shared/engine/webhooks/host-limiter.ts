@@ -1,7 +1,7 @@
 import { OwnerQueues } from '../queue/owner-queues.ts'
-import { HostLine } from './host-line.ts'
+import { HostScheduler } from './host-scheduler.ts'
 
-export interface HostTurnsOptions {
+export interface HostLimiterOptions {
   /** Posts to one origin at a time. Default 8. */
   perHostMax?: number
   /** Posts in all at a time; of one owner at most as many as are free. Default 256. */
@@ -9,7 +9,7 @@ export interface HostTurnsOptions {
 }
 
 /** The right to one post. Give it back once, with whether the host answered; undefined: it was stopped before. */
-export type Turn = (answered: boolean | undefined) => void
+export type Permit = (answered: boolean | undefined) => void
 
 interface Waiter {
   owner: string
@@ -32,17 +32,17 @@ const slowMax = 10_000
  * answer gets fewer turns at a time, down to one, and gets them back by answering; one that nothing is known of begins with one;
  * all of those together leave room for the others, however many they are. The caller bounds the number of waiting deliveries.
  */
-export class HostTurns {
+export class HostLimiter {
   readonly #perHostMax: number
   readonly #hosts = new Map<string, Host>()
   /** Shares of hosts that have nothing under way now, oldest first. */
   readonly #slow = new Map<string, number>()
   /** Owners that wait, and their hosts with room for one. */
-  readonly #line: HostLine
+  readonly #line: HostScheduler
 
-  constructor(options: HostTurnsOptions = {}) {
+  constructor(options: HostLimiterOptions = {}) {
     this.#perHostMax = options.perHostMax ?? 8
-    this.#line = new HostLine(options.totalMax ?? 256)
+    this.#line = new HostScheduler(options.totalMax ?? 256)
   }
 
   get underWay(): number {
@@ -50,7 +50,7 @@ export class HostTurns {
   }
 
   /** @throws the signal's reason */
-  async take(origin: string, signal: AbortSignal, owner = ''): Promise<Turn> {
+  async take(origin: string, signal: AbortSignal, owner = ''): Promise<Permit> {
     signal.throwIfAborted()
     const host = this.#hostOf(origin)
     if (this.#isFree(origin, host, owner)) return this.#begin(origin, host, owner)
@@ -78,13 +78,13 @@ export class HostTurns {
     return host.waiting.size === 0 && host.underWay < host.limit && this.#line.hasRoom(origin, owner)
   }
 
-  #begin(origin: string, host: Host, owner: string): Turn {
+  #begin(origin: string, host: Host, owner: string): Permit {
     host.underWay += 1
     this.#line.begin(origin, owner)
     return this.#turnOf(origin, host, owner)
   }
 
-  #turnOf(origin: string, host: Host, owner: string): Turn {
+  #turnOf(origin: string, host: Host, owner: string): Permit {
     let over = false
     return (answered) => {
       if (over) return

@@ -1,7 +1,7 @@
 /** How a host took what went to it last; `new`: nothing is known of it. */
-export type Standing = 'well' | 'new' | 'sick'
+export type HostHealth = 'well' | 'new' | 'sick'
 
-type Counts = Record<Standing, number>
+type Counts = Record<HostHealth, number>
 
 const none: Readonly<Counts> = { well: 0, new: 0, sick: 0 }
 const sumOf = (counts: Readonly<Counts>) => counts.well + counts.new + counts.sick
@@ -12,7 +12,7 @@ const sumOf = (counts: Readonly<Counts>) => counts.well + counts.new + counts.si
  * what they are sent. Of each of these shares an owner may hold as many places as are still free: one owner alone half, two a
  * third each. So owners whose deliveries hang leave free places for others, and no other owner waits until one of them ends.
  */
-export class Places {
+export class ConcurrencyBudget {
   readonly #max: { all: number; unproven: number; sick: number }
   readonly #taken: Counts = { ...none }
   readonly #takenBy = new Map<string, Counts>()
@@ -27,17 +27,17 @@ export class Places {
   }
 
   /** Maximum number of places for hosts of this standing, over all owners. */
-  isFull(standing: Standing): boolean {
+  isFull(standing: HostHealth): boolean {
     return !this.#fits(standing, none)
   }
 
   /** The owner may begin one more for a host of this standing. */
-  hasRoom(standing: Standing, owner: string): boolean {
+  hasRoom(standing: HostHealth, owner: string): boolean {
     return this.#fits(standing, this.#takenBy.get(owner) ?? none)
   }
 
   /** @param by negative: they are given back */
-  count(owner: string, standing: Standing, by: number): void {
+  count(owner: string, standing: HostHealth, by: number): void {
     const its = this.#takenBy.get(owner) ?? { ...none }
     its[standing] += by
     this.#taken[standing] += by
@@ -45,7 +45,7 @@ export class Places {
     else this.#takenBy.delete(owner)
   }
 
-  #fits(standing: Standing, own: Readonly<Counts>): boolean {
+  #fits(standing: HostHealth, own: Readonly<Counts>): boolean {
     const [all, max] = [this.#taken, this.#max]
     if (sumOf(own) >= max.all - sumOf(all)) return false
     if (standing === 'well') return true

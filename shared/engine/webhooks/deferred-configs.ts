@@ -1,17 +1,17 @@
 import { setTimeout as pause } from 'node:timers/promises'
 import type { OpenPushConfig } from '../store/webhook-store.ts'
-import type { LaneRoom, Share } from './lane-room.ts'
+import type { CapacityLimit, QueueCapacity } from './queue-capacity.ts'
 
 /**
  * Stored configs that found no room in memory, or none for their host or owner. They are on the disk, so that it is enough to know that
  * there are some: all are looked through again once there is room.
  */
-export class PassedOver {
+export class DeferredConfigs {
   readonly #open: () => AsyncIterable<OpenPushConfig>
   readonly #wake: (config: OpenPushConfig) => void
-  readonly #room: Pick<LaneRoom, 'hasRoomAgain'>
+  readonly #room: Pick<QueueCapacity, 'hasRoomAgain'>
   /** What was full, by name. */
-  readonly #full = new Map<string, Share>()
+  readonly #full = new Map<string, CapacityLimit>()
   #some = false
   #count = 0
   #looking = false
@@ -21,7 +21,7 @@ export class PassedOver {
   constructor(parts: {
     open: () => AsyncIterable<OpenPushConfig>
     wake: (config: OpenPushConfig) => void
-    room: Pick<LaneRoom, 'hasRoomAgain'>
+    room: Pick<QueueCapacity, 'hasRoomAgain'>
   }) {
     this.#open = parts.open
     this.#wake = parts.wake
@@ -34,7 +34,7 @@ export class PassedOver {
   }
 
   /** @param full why one was passed over */
-  note(full: Share): void {
+  note(full: CapacityLimit): void {
     this.#count += 1
     this.#full.set(full.name, full)
   }
