@@ -254,7 +254,7 @@ function addRoutes(app: FastifyInstance, parts: Parts): FailingChecks {
   const gatewayUrl = addresses.public
   addLoopGuard(app, gatewayUrl)
   refuseWhileDraining(app, draining)
-  oauth.provider?.mount(app, { checkerIsKnown: (credentials, checks) => limits?.trust(credentials, checks) })
+  oauth.provider?.mount(app, { onClientChecked: (credentials, checks) => limits?.trust(credentials, checks) })
   const { clientKeys } = oauth
   const introspector = limits?.watch(oauth.introspector) ?? oauth.introspector
   const audiences = [gatewayUrl, ...(trust.identity === undefined ? [] : [trust.identity.did])]

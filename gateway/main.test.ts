@@ -161,7 +161,7 @@ test("the mode of the development client's file is restored at start, with a war
   await chmod(file, 0o644)
   const second = run({}, false)
   await second.ready
-  expect(second.said.err).toContain('was open to other users')
+  expect(second.said.err).toContain('was readable by other users')
   expect((await stat(file)).mode & 0o777).toBe(0o600)
 })
 

@@ -21,8 +21,8 @@ interface Line {
 
 test.each([
   ['/oauth2/introspect', 'the client left in the middle of its request'],
-  ['/oauth2/token', 'a client of the OAuth server left'],
-])('a client that breaks off in the middle of a POST %s is no fault of the server', async (path, told) => {
+  ['/oauth2/token', 'a client of the OAuth server disconnected'],
+])('a client that disconnects during a POST %s causes no server error', async (path, told) => {
   const checker = { clientId: 'checker', clientName: 'Checker', scope: 'agent:read', introspection: true }
   const credentials = await server.provider.ensureClient(checker)
   const before = server.logged().length
@@ -37,7 +37,7 @@ test.each([
     'Expect: 100-continue',
   ]
   socket.write(`${head.join('\r\n')}\r\n\r\ntoken=abc`)
-  // 100 Continue: the server has the head.
+  // 100 Continue: the server has received the headers.
   await once(socket, 'data')
   socket.resetAndDestroy()
   const lines = () =>

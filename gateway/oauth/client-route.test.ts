@@ -43,14 +43,14 @@ afterAll(async () => {
 const ask = (clientId: string, headers: Record<string, string> = { authorization: basic(checker) }) =>
   server.fetch(`/oauth2/clients/${encodeURIComponent(clientId)}`, { headers })
 
-test('a server that checks tokens is told the key of a client, and nothing else of it', async () => {
+test('a server that may introspect can read the key of a client, and nothing else', async () => {
   const answer = await ask(did)
   expect(answer.status).toBe(200)
   expect(answer.body).toEqual({ client_id: did, metadata: { public_key: key.publicKeyBase58 } })
   expect(answer.headers.get('cache-control')).toBe('no-store')
 })
 
-test('agents read it as their setting says', async () => {
+test('agents read it at the configured URL', async () => {
   const url = `${server.origin}/oauth2/clients/{client_id}`
   const { config } = agentConfig({ OAUTH_CLIENT_METADATA_URL: url })
   await using keys = new HttpClientKeys({ url: config.oauth.clientMetadataUrl ?? '', ...checker })
@@ -60,14 +60,14 @@ test('agents read it as their setting says', async () => {
 })
 
 test.each(['nobody', '', '..', 'a/b', 'did:x:%', 'x'.repeat(5000)])(
-  'no such client: %j is 404',
+  'unknown client: %j is 404',
   async (clientId) => {
     const answer = await ask(clientId)
     expect([answer.status, answer.body['error']]).toEqual([404, expect.any(String)])
   },
 )
 
-test('nobody else is told', async () => {
+test('other callers are refused', async () => {
   const other = await server.provider.ensureClient({
     clientId: 'other',
     clientName: 'o',

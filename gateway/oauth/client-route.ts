@@ -1,7 +1,7 @@
 import type { FastifyInstance } from 'fastify'
-import { type CheckerOptions, isChecker } from './checker.ts'
+import { type IntrospectionClientOptions, isIntrospectionClient } from './introspection-client.ts'
 
-/** What the gateway may know of a client. */
+/** Published metadata of a client. */
 export interface ClientMetadata {
   clientId: string
   clientName?: string
@@ -10,21 +10,21 @@ export interface ClientMetadata {
   publicKey?: string
 }
 
-export interface ClientRouteOptions extends CheckerOptions {
+export interface ClientRouteOptions extends IntrospectionClientOptions {
   prefix: string
   metadataOf: (clientId: string) => Promise<ClientMetadata | undefined>
 }
 
 /**
- * `GET /oauth2/clients/{client_id}`: the key of a client, for the servers that check signed requests, as Ory Hydra's admin
- * API gives it. For whoever may introspect, and nothing more than they need.
+ * `GET /oauth2/clients/{client_id}`: the key of a client, for servers that verify signed requests, in the format of Ory
+ * Hydra's admin API. Only for clients that may introspect.
  */
 export function mountClientMetadata(scope: FastifyInstance, options: ClientRouteOptions): void {
   const { prefix, metadataOf } = options
-  // A wildcard: a DID in percent-encoding is longer than a parameter may be.
+  // A wildcard, because a percent-encoded DID can exceed the length limit of parameters.
   scope.get<{ Params: { '*': string } }>(`${prefix}/clients/*`, async (request, reply) => {
     void reply.header('cache-control', 'no-store').type('application/json; charset=utf-8')
-    if (!(await isChecker(options, request.headers.authorization))) {
+    if (!(await isIntrospectionClient(options, request.headers.authorization))) {
       void reply.code(401).header('www-authenticate', 'Basic realm="clients"')
       return JSON.stringify({ error: 'invalid_client' })
     }

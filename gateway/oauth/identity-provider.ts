@@ -3,9 +3,10 @@ import { Audit } from '@parley/kit/process/audit'
 import type { Log } from '@parley/kit/process/log'
 import type { FastifyInstance } from 'fastify'
 import { Provider } from 'oidc-provider'
+import { SignIn } from './approval/sign-in.ts'
 import type { ClientMetadata } from './client-route.ts'
 import { isLoopback } from './client-rules.ts'
-import { type ClientCredentials, Clients, type EnsureClient } from './clients.ts'
+import { type ClientCredentials, Clients, type ManagedClient } from './clients.ts'
 import { introspect } from './introspect.ts'
 import type { IntrospectionRouteOptions } from './introspection-route.ts'
 import { loadInitialAccessToken, loadOAuthKeys, loadSignInCode } from './key-files.ts'
@@ -16,15 +17,13 @@ import { oidcConfiguration } from './oidc-configuration.ts'
 import { logEvents } from './oidc-events.ts'
 import { amendAnswers } from './oidc-middleware.ts'
 import { keepRegistrationBytes } from './possession.ts'
-import { SignIn } from './sign-in.ts'
 
 export interface IdentityProviderOptions {
   /**
-   * Address of the server with its path, without a slash at the end, for example `http://127.0.0.1:7400/oauth2`. Its
-   * metadata (RFC 8414) stands at `/.well-known/oauth-authorization-server/oauth2`, at
-   * `/oauth2/.well-known/oauth-authorization-server`, and at `/.well-known/oauth-authorization-server` with the origin as
-   * issuer. Every address that
-   * the server gives out is made of it, whatever `Host` or a proxy says; where it is https, cookies are `Secure`.
+   * Issuer URL without a trailing slash, for example `http://127.0.0.1:7400/oauth2`. Metadata (RFC 8414) is served at
+   * `/.well-known/oauth-authorization-server/oauth2`, at `/oauth2/.well-known/oauth-authorization-server`, and at
+   * `/.well-known/oauth-authorization-server` with the origin as issuer. All published URLs derive from it, regardless
+   * of `Host` and proxy headers; with https, cookies are `Secure`.
    */
   issuer: string
   store: OAuthStore
@@ -32,39 +31,39 @@ export interface IdentityProviderOptions {
   keysDir: string
   log: Log
   production: boolean
-  /** Clients that registered themselves and may check tokens all the same: agents that were admitted. */
+  /** Self-registered clients that may introspect tokens too: admitted agents. */
   isTrusted?: (clientId: string) => boolean
-  /** The keys that the document of a did:web lists, resolved behind the private-address guard. Default: none. */
+  /** The keys listed in the document of a did:web, read through the private-address guard. Default: none. */
   keysOf?: KeysOf
 }
 
-/** The OAuth 2.0 server for a machine that has none, in the gateway's own process. */
+/** The embedded OAuth 2.0 server. Runs in the gateway's process. */
 export interface IdentityProvider extends Introspector, AsyncDisposable {
   readonly issuer: string
-  /** For requests to the issuer's path and to the well-known paths; the body must still be unread. */
+  /** Handles requests to the issuer's path and the well-known paths. The body must not be read before. */
   readonly callback: NodeListener
   /**
-   * Adds the routes to the gateway's server, before it listens.
-   * @param watch `checkerIsKnown` is told of credentials whether they may introspect, each time
+   * Adds the routes to the gateway's server before it listens.
+   * @param watch `onClientChecked` is called with credentials and whether they may introspect
    */
-  mount(app: FastifyInstance, watch?: Pick<IntrospectionRouteOptions, 'checkerIsKnown'>): void
-  /** Makes or updates a client of the gateway's own; the same call again changes nothing and gives the same secret. */
-  ensureClient(client: EnsureClient): Promise<ClientCredentials>
-  /** What a registration must show; the same at every start. */
+  mount(app: FastifyInstance, watch?: Pick<IntrospectionRouteOptions, 'onClientChecked'>): void
+  /** Creates or updates a managed client. Idempotent: returns the same secret. */
+  ensureClient(client: ManagedClient): Promise<ClientCredentials>
+  /** Token required for client registration; unchanged by restarts. */
   initialAccessToken(): Promise<string>
   /** RFC 7662 for access tokens, without HTTP. */
   introspect(token: string): Promise<Introspection>
   clientMetadata(clientId: string): Promise<ClientMetadata | undefined>
-  /** Removes what expired more than an hour ago; also done by itself every ten minutes. Returns how many. */
+  /** Removes records that expired more than an hour ago and returns their number. Runs every ten minutes. */
   sweep(): Promise<number>
 }
 
 const sweepEveryMs = 600_000
 const sweepBatch = 1000
-/** Expired tokens are kept as long, so that introspection can tell "expired" from "unknown". */
+/** Expired tokens are kept for this time, so that introspection can distinguish expired from unknown ones. */
 const keepExpiredSeconds = 3600
 
-/** @throws Error when a file in `keysDir` is not ours or the issuer is not an address. */
+/** @throws Error for an invalid file in `keysDir` or an invalid issuer */
 export async function createIdentityProvider(options: IdentityProviderOptions): Promise<IdentityProvider> {
   const { issuer, store, keysDir, log, keysOf = async () => [] } = options
   const prefix = new URL(issuer).pathname.replace(/\/+$/, '')
@@ -77,14 +76,14 @@ export async function createIdentityProvider(options: IdentityProviderOptions): 
     issuer,
     oidcConfiguration({ issuer, prefix, store, keys, initialAccessToken, keysOf }),
   )
-  // Believes the X-Forwarded-* headers that mount.ts writes; those of the request never get here.
+  // Trusts the X-Forwarded-* headers that mount.ts sets; those of the request are removed.
   provider.proxy = true
   keepRegistrationBytes(provider)
   amendAnswers(provider)
   const audit = new Audit(log)
   logEvents(provider, log, audit)
   if (options.production && issuer.startsWith('http:') && !isLoopback(issuer)) {
-    log.warn({ issuer }, 'OAuth without TLS: secrets and tokens can be read on the way')
+    log.warn({ issuer }, 'OAuth without TLS: secrets and tokens can be intercepted')
   }
   const signIn = new SignIn(signInCode, store)
   const clients = new Clients(provider, store)
@@ -93,7 +92,7 @@ export async function createIdentityProvider(options: IdentityProviderOptions): 
   const callback = listenerFor(issuer, (request, response) => void handle(request, response))
   const sweep = () => sweepAll(store)
   const timer = setInterval(() => {
-    sweep().catch((error: unknown) => log.error({ err: error }, 'sweep of expired OAuth records failed'))
+    sweep().catch((error: unknown) => log.error({ err: error }, 'cleanup of expired OAuth records failed'))
   }, sweepEveryMs).unref()
   return {
     issuer,

@@ -4,11 +4,11 @@ import type { Provider } from 'oidc-provider'
 const inactive = Object.freeze({ active: false }) satisfies Introspection
 
 /**
- * RFC 7662 without HTTP, for access tokens. A token that has expired, and was not revoked, comes with its `exp`, so that
- * the caller can say "expired" rather than "unknown".
+ * RFC 7662 for access tokens, without HTTP. An expired token that was not revoked is returned with `exp`, so that the
+ * caller can report it as expired.
  */
 export async function introspect(provider: Provider, token: string): Promise<Introspection> {
-  // Ours are 43 characters; anything else need not be looked up.
+  // Tokens of this server have 43 characters; others are not looked up.
   if (!/^[\w-]{1,64}$/.test(token)) return inactive
   const ignoreExpiration = { ignoreExpiration: true }
   const found =
@@ -16,7 +16,7 @@ export async function introspect(provider: Provider, token: string): Promise<Int
     (await provider.AccessToken.find(token, ignoreExpiration))
   if (found?.exp === undefined || found.clientId === undefined) return inactive
   if (found.isExpired) return { active: false, exp: found.exp }
-  // A token by client credentials is about the client itself; the reference implementation refuses one without `sub`.
+  // The subject of a client credentials token is the client. The reference implementation requires `sub`.
   const answer: Introspection = {
     active: true,
     client_id: found.clientId,

@@ -7,12 +7,15 @@ import { z } from 'zod'
 
 const oauthKeys = z.object({
   jwks: z.object({ keys: z.array(z.looseObject({ kty: z.string() })).min(1) }),
-  /** First signs, all verify. */
+  /** The first key signs, all verify. */
   cookieKeys: z.array(z.string().min(32)).min(1),
 })
 export type OAuthKeys = z.infer<typeof oauthKeys>
 
-/** Signing and cookie keys, made at the first start. @throws Error when the file is not ours; ExposedSecretFile */
+/**
+ * Loads the signing and cookie keys, or creates them on first start. @throws Error for an invalid file,
+ * ExposedSecretFile
+ */
 export async function loadOAuthKeys(keysDir: string): Promise<OAuthKeys> {
   const file = path.join(keysDir, 'oauth-keys.json')
   const parsed = oauthKeys.safeParse(jsonOf(await loadOrCreate(file, newOAuthKeys)))
@@ -20,12 +23,12 @@ export async function loadOAuthKeys(keysDir: string): Promise<OAuthKeys> {
   return parsed.data
 }
 
-/** What a person types to approve an application: 100 random bits, easy to read aloud. */
+/** The code with which a person approves an application: 100 random bits, easy to read aloud. */
 export function loadSignInCode(keysDir: string): Promise<string> {
   return loadSecret(path.join(keysDir, 'sign-in-code'), newSignInCode)
 }
 
-/** What a registration must show (RFC 7591, section 3). */
+/** The initial access token for registration (RFC 7591, section 3). */
 export function loadInitialAccessToken(keysDir: string): Promise<string> {
   return loadSecret(path.join(keysDir, 'initial-access-token'), newSecret)
 }
@@ -52,11 +55,11 @@ async function loadOrCreate(file: string, make: () => string): Promise<string> {
   try {
     return await readSecretFile(file)
   } catch (error) {
-    if ((error as NodeJS.ErrnoException).code !== 'ENOENT') throw error
+    if (!hasCode(error, 'ENOENT')) throw error
   }
   const text = make()
   await mkdir(path.dirname(file), { recursive: true, mode: 0o700 })
-  // Written beside and put in its place: a crash leaves either no file or a whole one, and the first of two counts.
+  // Written to a draft and linked: a crash leaves no partial file, and of two concurrent writers the first wins.
   const draft = `${file}.${randomUUID()}`
   {
     await using handle = await open(draft, 'wx', 0o600)
@@ -67,11 +70,15 @@ async function loadOrCreate(file: string, make: () => string): Promise<string> {
     await link(draft, file)
     return text
   } catch (error) {
-    if ((error as NodeJS.ErrnoException).code !== 'EEXIST') throw error
+    if (!hasCode(error, 'EEXIST')) throw error
     return await readSecretFile(file)
   } finally {
     await rm(draft, { force: true })
   }
+}
+
+function hasCode(error: unknown, code: string): boolean {
+  return error instanceof Error && 'code' in error && error.code === code
 }
 
 function newOAuthKeys(): string {
@@ -81,7 +88,7 @@ function newOAuthKeys(): string {
   return JSON.stringify(keys)
 }
 
-/** Crockford's alphabet: no letter that looks like a digit. */
+/** Crockford's base32 alphabet without ambiguous characters. */
 function newSignInCode(): string {
   const alphabet = '0123456789ABCDEFGHJKMNPQRSTVWXYZ'
   const group = () => Array.from({ length: 5 }, () => alphabet[randomInt(alphabet.length)]).join('')

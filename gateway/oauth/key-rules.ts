@@ -9,20 +9,20 @@ import { requestedClientId } from './client-rules.ts'
 
 const keysMax = 100
 const text = z.string().max(128)
-/** As `keyHistory` of a DID document. */
+/** Same format as `keyHistory` of a DID document. */
 const keyHistory = z
   .array(z.object({ publicKeyBase58: text, signature: text.exactOptional() }))
   .min(1)
   .max(keysMax)
 
-/** The Ed25519 keys (base58) by which the holder of a DID may prove itself; none when it cannot be resolved. */
+/** The Ed25519 keys (base58) that authenticate a DID; empty if it cannot be resolved. */
 export type KeysOf = (did: string) => Promise<readonly string[]>
 
-/** Keys of the did:web of registrations that are under way. */
+/** Resolved keys of did:web registrations in progress. */
 const listedKeys = new WeakMap<KoaContextWithOIDC, readonly string[]>()
 
 /**
- * Resolves the did:web that a client registers as its id, for `checkKeys`.
+ * Resolves a did:web client id for `checkKeys`.
  * @throws ParleyError Unavailable when too many DIDs are being resolved
  */
 export async function readListedKeys(ctx: KoaContextWithOIDC, keysOf: KeysOf): Promise<void> {
@@ -36,8 +36,8 @@ export async function readListedKeys(ctx: KoaContextWithOIDC, keysOf: KeysOf): P
 }
 
 /**
- * Holds for clients that register or update themselves: a DID as client id is only for its key, and a key gives way to
- * another only when it signed for it (`key_history`). `known`: the key that the client has so far.
+ * Validates keys of clients that register or update themselves: a DID requires its key, and a new key must be signed by
+ * the current one (`key_history`). `known` is the current key.
  * @throws InvalidClientMetadata
  */
 export function checkKeys(metadata: ClientMetadata, known: unknown, ctx: KoaContextWithOIDC): void {
@@ -46,17 +46,15 @@ export function checkKeys(metadata: ClientMetadata, known: unknown, ctx: KoaCont
   checkDid(metadata.client_id, key, history[0])
   if (metadata.client_id.startsWith('did:web:') && key !== known) checkWebKey(key, known, ctx)
   if (typeof known !== 'string' || key === known) return
-  // Also with the signature of an older one it does not go back: that one may have been retired because it leaked.
+  // An older key in the history is not sufficient, because it may have been retired after a leak.
   if (key === undefined || !history.slice(0, -1).includes(known))
     refuse('another public_key needs a key_history in which the present one signs for it')
 }
 
-/** The keys so far, oldest first; the last one is `public_key`. */
+/** The keys, oldest first; the last one is `public_key`. */
 function historyOf(metadata: ClientMetadata): unknown[] {
   if (metadata['key_history'] === undefined) return [metadata['public_key']]
-  const history = keyHistory.safeParse(metadata['key_history']).data as
-    | { publicKeyBase58: string; signature?: string }[]
-    | undefined
+  const history = keyHistory.safeParse(metadata['key_history']).data
   if (
     history === undefined ||
     history.at(-1)?.publicKeyBase58 !== metadata['public_key'] ||
@@ -66,7 +64,10 @@ function historyOf(metadata: ClientMetadata): unknown[] {
   return history.map(({ publicKeyBase58 }) => publicKeyBase58)
 }
 
-/** The key of a did:web is one that its document lists. An update does not resolve it: a new key needs a new registration. */
+/**
+ * A did:web key must be listed in its document. Updates do not resolve the document, so a new key requires a new
+ * registration.
+ */
 function checkWebKey(key: unknown, known: unknown, ctx: KoaContextWithOIDC): void {
   if (known !== undefined) refuse('to change the key of a did:web, delete the client and register it again')
   if (typeof key !== 'string' || !(listedKeys.get(ctx) ?? []).includes(key))
@@ -76,8 +77,8 @@ function checkWebKey(key: unknown, known: unknown, ctx: KoaContextWithOIDC): voi
 }
 
 /**
- * did:parley and did:bindu (of the reference implementation) end in an id made of the first key, did:key is the key
- * itself. Other methods are refused: nothing proves who owns them.
+ * did:parley and did:bindu end in an id derived from the first key; did:key contains the key. Other methods are
+ * refused, as their ownership cannot be proven.
  */
 function checkDid(id: unknown, key: unknown, first: unknown): void {
   if (typeof id !== 'string' || !id.startsWith('did:')) return
@@ -94,7 +95,7 @@ function checkDid(id: unknown, key: unknown, first: unknown): void {
     refuse(`client_id can be a DID of did:${didMethod}, did:key, did:web or did:bindu`)
 }
 
-/** did:key of an Ed25519 key: base58 (`z`) behind the multicodec prefix 0xed01. */
+/** The id of a did:key for Ed25519: base58 (`z`) of the multicodec prefix 0xed01 and the key. */
 function didKeyId(key: Uint8Array): string {
   return `z${bs58.encode(Buffer.concat([Buffer.of(0xed, 0x01), key]))}`
 }

@@ -1,24 +1,24 @@
 import type { IncomingMessage, ServerResponse } from 'node:http'
 import type { FastifyInstance, FastifyReply, FastifyRequest } from 'fastify'
+import { type InteractionOptions, mountInteraction } from './approval/interaction.ts'
 import { type ClientRouteOptions, mountClientMetadata } from './client-route.ts'
-import { type InteractionOptions, mountInteraction } from './interaction.ts'
 import { type IntrospectionRouteOptions, mountIntrospection } from './introspection-route.ts'
 import { markAtOrigin } from './origin-issuer.ts'
 
-/** oidc-provider reads at most as much. */
+/** Same limit as oidc-provider. */
 const bodyMaxBytes = 56 * 1024
 const wellKnown = '/.well-known/oauth-authorization-server'
 
 const addresses = new WeakMap<IncomingMessage, string>()
 
-/** Where a request came from; what it says itself of that is dropped below. */
+/** Client address of a request. Its own forwarding headers are removed below. */
 export function addressOf(request: IncomingMessage): string | undefined {
   return addresses.get(request) ?? request.socket.remoteAddress
 }
 
 export type NodeListener = (request: IncomingMessage, response: ServerResponse) => void
 
-/** A request listener for the issuer's path; `callback` is the one of oidc-provider, which knows no path. */
+/** Request listener for the issuer's path; oidc-provider's `callback` expects paths without the prefix. */
 export function listenerFor(issuer: string, callback: NodeListener): NodeListener {
   const { host, protocol, pathname } = new URL(issuer)
   const prefix = pathname.replace(/\/+$/, '')
@@ -33,7 +33,7 @@ export function listenerFor(issuer: string, callback: NodeListener): NodeListene
   }
 }
 
-/** Routes of the OAuth server: everything below the issuer's path, and its metadata (RFC 8414) on the root. */
+/** Adds the routes of the OAuth server: everything below the issuer's path, and its metadata (RFC 8414) at the root. */
 export function mountOAuth(
   app: FastifyInstance,
   options: InteractionOptions & IntrospectionRouteOptions & ClientRouteOptions & { listener: NodeListener },
@@ -45,11 +45,11 @@ export function mountOAuth(
       pages.addHook('onRequest', async (request) => pinRaw(request, options.provider.issuer))
       mountInteraction(pages, options)
     })
-    // The body stays unread: oidc-provider reads it from the socket.
+    // The body is not read here; oidc-provider reads it from the socket.
     scope.addContentTypeParser('*', (_request, _body, done) => done(null))
     const hand = (request: FastifyRequest, reply: FastifyReply) => {
       for (const [name, value] of Object.entries(reply.getHeaders())) {
-        // oidc-provider has pages with a script of their own (`response_mode=form_post`).
+        // oidc-provider has pages with inline scripts (`response_mode=form_post`).
         if (value !== undefined && name !== 'content-security-policy') reply.raw.setHeader(name, value)
       }
       reply.hijack()
@@ -71,8 +71,8 @@ function pinRaw(request: FastifyRequest, issuer: string): void {
 }
 
 /**
- * Every address that the server gives out is made of its issuer. What the request says of host and protocol, itself or
- * by way of a proxy, is dropped: oidc-provider would believe it.
+ * All published URLs derive from the issuer. Host and forwarding headers of the request are replaced, because
+ * oidc-provider would trust them.
  */
 function pinOrigin(request: IncomingMessage, host: string, protocol: string): void {
   const { headers } = request
@@ -89,7 +89,7 @@ function innerUrl(url: string, prefix: string): string {
   return query.length === 0 ? inner : `${inner}?${query.join('?')}`
 }
 
-/** The rest of the body is not awaited. */
+/** Responds without reading the rest of the body. */
 function refuseTooLarge(response: ServerResponse): void {
   const body = JSON.stringify({ error: 'invalid_request', error_description: 'request body is too large' })
   response

@@ -8,7 +8,7 @@ const entry = (change: Partial<OAuthEntry> = {}): OAuthEntry => ({
   ...change,
 })
 
-/** What every adapter of the OAuth server's state promises. `open` gives an empty one for each test. */
+/** Conformance cases for adapters of the OAuth store. `open` returns an empty store for each test. */
 export function oauthStoreCases(name: string, open: () => Promise<OAuthStore>): void {
   let store: OAuthStore
   beforeEach(async () => {
@@ -16,7 +16,7 @@ export function oauthStoreCases(name: string, open: () => Promise<OAuthStore>): 
   })
 
   describe(`the OAuth state in ${name}`, () => {
-    test('upsert writes and writes over; models do not meet', async () => {
+    test('upsert inserts and replaces; models are separate', async () => {
       await store.upsert(entry())
       await store.upsert(entry({ model: 'Grant', payload: { other: 1 } }))
       await store.upsert(entry({ payload: { scope: 'agent:write' } }))
@@ -25,13 +25,13 @@ export function oauthStoreCases(name: string, open: () => Promise<OAuthStore>): 
       expect(await store.find('AccessToken', 'b')).toBeUndefined()
     })
 
-    test('insert leaves what is there', async () => {
+    test('insert does not replace an existing record', async () => {
       expect(await store.insert(entry())).toBe(true)
       expect(await store.insert(entry({ payload: {} }))).toBe(false)
       expect(await store.find('AccessToken', 'a')).toEqual({ scope: 'agent:read' })
     })
 
-    test('exchange writes where nobody wrote since; of several at once one', async () => {
+    test('exchange writes only if the record is unchanged; of concurrent calls one succeeds', async () => {
       await store.upsert(entry({ payload: { count: 0 } }))
       const counts = [1, 2, 3]
       const written = await Promise.all(
@@ -44,7 +44,7 @@ export function oauthStoreCases(name: string, open: () => Promise<OAuthStore>): 
       expect(await store.find('AccessToken', 'absent')).toBeUndefined()
     })
 
-    test('consume is true once, also after an upsert; the payload shows when', async () => {
+    test('consume is true once, also after an upsert; the payload shows the time', async () => {
       await store.upsert(entry())
       const used = await Promise.all([7, 8].map((at) => store.consume('AccessToken', 'a', at)))
       expect(used.filter(Boolean)).toHaveLength(1)
@@ -54,7 +54,7 @@ export function oauthStoreCases(name: string, open: () => Promise<OAuthStore>): 
       expect(await store.consume('AccessToken', 'absent', 9)).toBe(false)
     })
 
-    test('second keys find within their model alone', async () => {
+    test('secondary keys match within their model only', async () => {
       await store.upsert(entry({ model: 'Session', uid: 'u' }))
       await store.upsert(entry({ model: 'DeviceCode', userCode: 'c' }))
       expect(await store.findByUid('Session', 'u')).toBeDefined()
@@ -63,7 +63,7 @@ export function oauthStoreCases(name: string, open: () => Promise<OAuthStore>): 
       expect(await store.findByUserCode('Session', 'c')).toBeUndefined()
     })
 
-    test('destroy, revokeByGrantId and revokeByClientId remove theirs and nothing else', async () => {
+    test('destroy, revokeByGrantId and revokeByClientId remove only matching records', async () => {
       const left = async () =>
         (await Promise.all(['a', 'b', 'c', 'd'].map((id) => store.find('AccessToken', id)))).map(Boolean)
       await store.upsert(entry({ id: 'a', grantId: 'g' }))
@@ -80,7 +80,7 @@ export function oauthStoreCases(name: string, open: () => Promise<OAuthStore>): 
       expect(await store.find('Client', 'x')).toBeDefined()
     })
 
-    test('sweepExpired takes the oldest, at most the limit, and never what has no end', async () => {
+    test('sweepExpired removes the oldest records up to the limit, and none without expiry', async () => {
       for (const expiresAt of [3, 1, 2, 10]) await store.upsert(entry({ id: `${expiresAt}`, expiresAt }))
       await store.upsert(entry({ model: 'Client', id: 'for ever' }))
       expect(await store.sweepExpired(10, 2)).toBe(2)
@@ -93,15 +93,15 @@ export function oauthStoreCases(name: string, open: () => Promise<OAuthStore>): 
 
     test.each([
       ['an operator in it', { $set: { x: 1 }, 'a.b': '$where' }],
-      ['halves of characters in it', { scope: '\ud800' }],
-    ])('a payload with %s comes back as it was', async (_what, payload) => {
+      ['lone surrogates in it', { scope: '\ud800' }],
+    ])('a payload with %s is returned unchanged', async (_what, payload) => {
       await store.upsert(entry({ id: 'a.$b', clientId: '$x.y', payload }))
       expect(await store.find('AccessToken', 'a.$b')).toEqual(payload)
       await store.revokeByClientId('$x.y')
       expect(await store.find('AccessToken', 'a.$b')).toBeUndefined()
     })
 
-    test('twenty writers of one new record leave one; of twenty that use it up one may', async () => {
+    test('of twenty concurrent inserts one succeeds; of twenty consumers one succeeds', async () => {
       await Promise.all(Array.from({ length: 20 }, (_, n) => store.upsert(entry({ payload: { n } }))))
       expect(await store.find('AccessToken', 'a')).toEqual({ n: expect.any(Number) })
       const used = await Promise.all(

@@ -6,51 +6,51 @@ import {
   type Row,
 } from '@parley/kit/database/documents'
 
-/** One record of the OAuth server: a client, a token, a code, a grant, a session, an interaction. */
+/** A record of the OAuth server: client, token, code, grant, session or interaction. */
 export interface OAuthEntry {
   /** Kind of record, for example `Client`, `AccessToken`. */
   model: string
   id: string
   payload: Record<string, unknown>
-  /** Client that the record belongs to; not set on the client's own record. */
+  /** Client that the record belongs to; not set for clients. */
   clientId?: string
-  /** Approval that the record hangs on. */
+  /** Grant that the record belongs to. */
   grantId?: string
-  /** Second key of a session. */
+  /** Secondary key of a session. */
   uid?: string
   userCode?: string
-  /** Seconds since 1970; absent = never. */
+  /** Seconds since 1970; undefined: never. */
   expiresAt?: number
 }
 
 /**
- * State of the OAuth server that outlives the process. A resolved promise means that the change is durable. Expired
- * records may still be found: the reader compares `exp`. Absence is `undefined`.
+ * Persistent state of the OAuth server. Changes are durable when the promise resolves. Expired records may still be
+ * returned; the caller checks `exp`. A missing record is `undefined`.
  */
 export interface OAuthStore {
-  /** Writes the record over the one that is there; a record that was used up stays used up. */
+  /** Inserts or replaces the record; a consumed record stays consumed. */
   upsert(entry: OAuthEntry): Promise<void>
-  /** Writes a new record; false when the id is taken, and nothing changes then. */
+  /** Inserts the record; false and no change if the id exists. */
   insert(entry: OAuthEntry): Promise<boolean>
-  /** Writes the payload where still `was` stands, as `find` gave it; false when not, and nothing changes then. */
+  /** Replaces the payload if it equals `was`, as returned by `find`; otherwise false and no change. */
   exchange(
     model: string,
     id: string,
     was: Record<string, unknown>,
     payload: Record<string, unknown>,
   ): Promise<boolean>
-  /** The payload; `consumed` (seconds since 1970) stands in it once the record was used up. */
+  /** Returns the payload, with `consumed` (seconds since 1970) if the record was consumed. */
   find(model: string, id: string): Promise<Record<string, unknown> | undefined>
   findByUid(model: string, uid: string): Promise<Record<string, unknown> | undefined>
   findByUserCode(model: string, userCode: string): Promise<Record<string, unknown> | undefined>
-  /** Uses the record up. True for exactly one caller; false when it was used up before or is not there. */
+  /** Marks the record as consumed. True for exactly one caller; false if it was consumed before or does not exist. */
   consume(model: string, id: string, at: number): Promise<boolean>
   destroy(model: string, id: string): Promise<void>
-  /** Removes every token and code of the approval. */
+  /** Removes all tokens and codes of the grant. */
   revokeByGrantId(grantId: string): Promise<void>
-  /** Removes every token, code, approval and management token of the client; the client itself stays. */
+  /** Removes all tokens, codes, grants and management tokens of the client, but not the client. */
   revokeByClientId(clientId: string): Promise<void>
-  /** Removes records that expired before `before` (seconds since 1970), at most `limit`. Returns how many. */
+  /** Removes at most `limit` records that expired before `before` (seconds since 1970) and returns their number. */
   sweepExpired(before: number, limit: number): Promise<number>
 }
 

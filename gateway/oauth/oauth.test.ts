@@ -45,7 +45,7 @@ describe('metadata (RFC 8414)', () => {
     '/oauth2/.well-known/oauth-authorization-server',
     '/oauth2/.well-known/openid-configuration',
   ]
-  test.each(paths)('%s names every endpoint below the issuer', async (path) => {
+  test.each(paths)('%s lists every endpoint below the issuer', async (path) => {
     const { status, body } = await server.fetch(path)
     const issuer = `${server.origin}/oauth2`
     expect(status).toBe(200)
@@ -71,7 +71,7 @@ describe('metadata (RFC 8414)', () => {
     ])
   })
 
-  test('Host and X-Forwarded-* of the request change no address', async () => {
+  test('Host and X-Forwarded-* of the request change no URL', async () => {
     const headers = { 'x-forwarded-host': 'evil.example', 'x-forwarded-proto': 'https' }
     const { text } = await server.fetch('/.well-known/oauth-authorization-server', { headers })
     expect(text).not.toContain('evil.example')
@@ -92,7 +92,7 @@ describe('client credentials', () => {
     expect(headers.get('cache-control')).toBe('no-store')
   })
 
-  test('client_secret_post is taken too', async () => {
+  test('client_secret_post is accepted too', async () => {
     const { status } = await server.post('/oauth2/token', {
       grant_type: 'client_credentials',
       client_id: agent.clientId,
@@ -105,7 +105,7 @@ describe('client credentials', () => {
     expect(await introspect(await server.token(agent))).toMatchObject({ scope: 'agent:read agent:write' })
   })
 
-  test('agent:admin is given only to a client of the gateway, and only when it asks', async () => {
+  test('agent:admin is granted only to a managed client that requests it', async () => {
     const operator = await server.provider.ensureClient({
       clientId: 'operator-cli',
       clientName: 'operator',
@@ -120,13 +120,13 @@ describe('client credentials', () => {
     ['a wrong secret', {}, { clientSecret: 'wrong' }, 401, 'invalid_client'],
     ['an unknown client', {}, { clientId: 'nobody' }, 401, 'invalid_client'],
     ['no client at all', {}, undefined, 400, 'invalid_request'],
-    ['a scope that the client has not', { scope: 'agent:execute' }, {}, 400, 'invalid_scope'],
+    ['a scope that the client does not have', { scope: 'agent:execute' }, {}, 400, 'invalid_scope'],
     ['the operator scope', { scope: 'agent:admin' }, {}, 400, 'invalid_scope'],
     ['a grant that does not exist', { grant_type: 'password' }, {}, 400, 'unsupported_grant_type'],
-    ['a resource that is no address', { resource: 'here' }, {}, 400, 'invalid_target'],
-    ['a resource of another scheme', { resource: 'file:///etc/passwd' }, {}, 400, 'invalid_target'],
+    ['an invalid resource', { resource: 'here' }, {}, 400, 'invalid_target'],
+    ['a resource with another scheme', { resource: 'file:///etc/passwd' }, {}, 400, 'invalid_target'],
   ]
-  test.each(refused)('%s is refused as RFC 6749 says', async (_title, form, as, status, error) => {
+  test.each(refused)('%s is refused according to RFC 6749', async (_title, form, as, status, error) => {
     const credentials = as === undefined ? undefined : { ...agent, ...as }
     const answer = await server.post(
       '/oauth2/token',
@@ -138,7 +138,7 @@ describe('client credentials', () => {
     expect(answer.headers.get('content-type')).toContain('application/json')
   })
 
-  test('a page of the server itself may ask, one of another origin may not', async () => {
+  test('cross-origin requests are allowed from pages of the server itself only', async () => {
     const from = (origin: string) =>
       server.fetch('/oauth2/token', {
         method: 'POST',
@@ -157,12 +157,12 @@ describe('client credentials', () => {
     }
   })
 
-  test('an error is JSON also for a browser', async () => {
+  test('errors are JSON for browsers too', async () => {
     const { body } = await server.fetch('/oauth2/token', { method: 'POST', headers: { accept: 'text/html' } })
     expect(body['error']).toBe('invalid_request')
   })
 
-  test('a secret of a failed try is in no log line', async () => {
+  test('a wrong secret is not logged', async () => {
     await server.post(
       '/oauth2/token',
       { grant_type: 'client_credentials' },
@@ -179,7 +179,7 @@ describe('client credentials', () => {
 })
 
 describe('introspection (RFC 7662)', () => {
-  test('shows client, scope and expiry; over HTTP and in the process alike', async () => {
+  test('returns client, scope and expiry, over HTTP and in the process', async () => {
     const token = await server.token(agent, { scope: 'agent:read' })
     const answer = await introspect(token)
     expect(answer).toMatchObject({
@@ -254,7 +254,7 @@ describe('introspection (RFC 7662)', () => {
     expect([400, 401]).toContain((await server.fetch('/oauth2/introspect', init)).status)
   })
 
-  test('a changed secret counts at once', async () => {
+  test('a changed secret takes effect immediately', async () => {
     const first = await server.provider.ensureClient({
       clientId: 'rotating',
       clientName: 'r',
@@ -272,19 +272,19 @@ describe('introspection (RFC 7662)', () => {
     expect(await introspect(token, second)).toEqual({ active: false })
   })
 
-  test('a token for a resource says so in aud (RFC 8707)', async () => {
+  test('a token for a resource has it in aud (RFC 8707)', async () => {
     const token = await server.token(agent, { resource: 'https://agents.example/a' })
     expect(await introspect(token)).toMatchObject({ active: true, aud: 'https://agents.example/a' })
     expect(await server.provider.introspect(token)).toMatchObject({ aud: 'https://agents.example/a' })
   })
 
   const unknown = ['nope', 'x'.repeat(10_000), 'a b', "' OR 1=1 --", 'é']
-  test.each(unknown)('an unknown token is inactive and nothing more: %#', async (token) => {
+  test.each(unknown)('an unknown token is inactive without further data: %#', async (token) => {
     expect(await introspect(token)).toEqual({ active: false })
     expect(await server.provider.introspect(token)).toEqual({ active: false })
   })
 
-  test('who did not authenticate is refused', async () => {
+  test('an unauthenticated request is refused', async () => {
     const token = await server.token(agent)
     expect((await server.post('/oauth2/introspect', { token })).status).toBe(400)
     expect(
@@ -292,14 +292,14 @@ describe('introspection (RFC 7662)', () => {
     ).toBe(401)
   })
 
-  test('a client without the introspection flag sees its own tokens alone', async () => {
+  test('a client without the introspection flag sees only its own tokens', async () => {
     const own = await server.token(agent)
     const other = await server.token(checker)
     expect(await introspect(own, agent)).toMatchObject({ active: true })
     expect(await introspect(other, agent)).toEqual({ active: false })
   })
 
-  test('an expired token is inactive and, for the servers that check, comes with its exp', async () => {
+  test('an expired token is inactive and, for clients that may introspect, has its exp', async () => {
     const token = await server.token(agent)
     const { exp } = await server.provider.introspect(token)
     vi.useFakeTimers({ toFake: ['Date'], now: Date.now() + 3_600_000 })
@@ -320,22 +320,22 @@ describe('introspection (RFC 7662)', () => {
 })
 
 describe('revocation (RFC 7009)', () => {
-  test('takes effect at once', async () => {
+  test('takes effect immediately', async () => {
     const token = await server.token(agent)
     expect((await server.post('/oauth2/revoke', { token }, agent)).status).toBe(200)
     expect(await introspect(token)).toEqual({ active: false })
     expect(await server.provider.introspect(token)).toEqual({ active: false })
   })
 
-  test('of another client changes nothing', async () => {
+  test('of another client’s token has no effect', async () => {
     const token = await server.token(agent)
     await server.post('/oauth2/revoke', { token }, checker)
     expect(await server.provider.introspect(token)).toMatchObject({ active: true })
   })
 })
 
-describe('the house around it', () => {
-  test('an unknown path below the issuer is 404 as JSON, other routes of the server are untouched', async () => {
+describe('the surrounding server', () => {
+  test('an unknown path below the issuer is 404 as JSON, other routes are unaffected', async () => {
     expect(await server.fetch('/oauth2/nope')).toMatchObject({
       status: 404,
       body: { error: 'invalid_request' },
@@ -344,12 +344,12 @@ describe('the house around it', () => {
     expect((await server.fetch('/other')).text).toBe('other')
   })
 
-  test('every answer carries the request id', async () => {
+  test('every response has the request id', async () => {
     const { headers } = await server.fetch('/oauth2/jwks', { headers: { 'x-request-id': 'r-1' } })
     expect(headers.get('x-request-id')).toBe('r-1')
   })
 
-  test('a body over 56 KiB is refused, whether its length is told or not', async () => {
+  test('a body over 56 KiB is refused, with and without a content-length', async () => {
     const big = 'a'.repeat(60_000)
     expect((await server.post('/oauth2/token', { grant_type: big }, agent)).status).toBe(413)
     const stream = new Blob([`grant_type=${big}`]).stream()
@@ -362,7 +362,7 @@ describe('the house around it', () => {
     expect((await server.fetch('/oauth2/token', init as RequestInit)).status).toBe(400)
   })
 
-  test('clientMetadata shows the public key', async () => {
+  test('clientMetadata contains the public key', async () => {
     expect(await server.provider.clientMetadata(did)).toEqual({
       clientId: did,
       clientName: 'alice',

@@ -2,7 +2,9 @@ import { createHash } from 'node:crypto'
 import { type Adapter, type AdapterFactory, type AdapterPayload, errors, Provider } from 'oidc-provider'
 import type { OAuthEntry, OAuthStore } from './oauth-store.ts'
 
-/** Records whose id is itself a credential: only its hash is stored, so that a copied database opens nothing. */
+/**
+ * Records whose id is a credential. Only the hash of the id is stored, so that a copy of the database grants no access.
+ */
 const bearerModels = new Set([
   'AccessToken',
   'AuthorizationCode',
@@ -11,7 +13,7 @@ const bearerModels = new Set([
   'RegistrationAccessToken',
 ])
 
-/** How oidc-provider keeps its records in an `OAuthStore`. */
+/** Stores the records of oidc-provider in an `OAuthStore`. */
 export function oidcAdapter(store: OAuthStore): AdapterFactory {
   return (model) => new StoreAdapter(model, store)
 }
@@ -30,7 +32,7 @@ class StoreAdapter implements Adapter {
     if (this.#model !== 'Client' || Provider.ctx?.oidc.route !== 'registration') {
       return this.#store.upsert(entry)
     }
-    // A registration never writes over a client that is there, not even when two arrive together.
+    // A registration never replaces an existing client, even if two arrive concurrently.
     if (!(await this.#store.insert(entry))) throw new errors.InvalidClientMetadata('client_id is taken')
   }
 
@@ -47,7 +49,7 @@ class StoreAdapter implements Adapter {
     return this.#store.findByUserCode(this.#model, userCode)
   }
 
-  /** Of two uses that race, the second ends the approval: a code or refresh token that came twice was stolen. */
+  /** Reuse of a code or refresh token indicates theft and revokes the grant. */
   async consume(id: string): Promise<void> {
     if (await this.#store.consume(this.#model, this.#key(id), now())) return
     const grantId = (await this.find(id))?.grantId

@@ -14,7 +14,7 @@ import {
 import { issuerParameter } from './origin-issuer.ts'
 import { withRequestDeadline } from './request-deadline.ts'
 
-/** The one account: whoever has the machine's sign-in code. */
+/** The only account: the person who knows the machine's sign-in code. */
 export const operatorAccount = 'operator'
 
 const hourSeconds = 3600
@@ -27,11 +27,11 @@ export interface ConfigurationOptions {
   store: OAuthStore
   keys: OAuthKeys
   initialAccessToken: string
-  /** The keys that the document of a did:web lists. */
+  /** The keys listed in the document of a did:web. */
   keysOf: KeysOf
 }
 
-/** What oidc-provider is told. Everything that it does by default and that we do not need is switched off. */
+/** Configuration of oidc-provider. Unused features are disabled. */
 export function oidcConfiguration(options: ConfigurationOptions): Configuration {
   return {
     adapter: oidcAdapter(withRequestDeadline(options.store)),
@@ -55,7 +55,7 @@ export function oidcConfiguration(options: ConfigurationOptions): Configuration 
     discovery: {
       introspection_endpoint_auth_methods_supported: ['client_secret_basic', 'client_secret_post'],
       revocation_endpoint_auth_methods_supported: ['client_secret_basic', 'client_secret_post', 'none'],
-      // Not of RFC 8414: where the servers that check signed requests read the keys of clients.
+      // Not part of RFC 8414: where servers that verify signed requests read the keys of clients.
       parley_client_metadata_uri_template: `${options.issuer}/clients/{client_id}`,
     },
     extraClientMetadata: { properties: extraMetadata, validator: validateClient },
@@ -64,7 +64,7 @@ export function oidcConfiguration(options: ConfigurationOptions): Configuration 
     interactions: { url: (_ctx, { uid }) => `${options.prefix}/interaction/${uid}` },
     findAccount: (_ctx, id) =>
       id === operatorAccount ? { accountId: id, claims: () => ({ sub: id }) } : undefined,
-    // What was approved before does not count: each authorization asks the person anew.
+    // Earlier approvals are not reused: each authorization asks the person again.
     loadExistingGrant: async (ctx) => {
       const grantId = ctx.oidc.result?.consent?.grantId
       return grantId === undefined ? undefined : ctx.oidc.provider.Grant.find(grantId)
@@ -72,7 +72,7 @@ export function oidcConfiguration(options: ConfigurationOptions): Configuration 
     issueRefreshToken: (_ctx, client) => client.grantTypeAllowed('refresh_token'),
     expiresWithSession: () => false,
     rotateRefreshToken: true,
-    // A page of this server is no other origin, though browsers name it; pages elsewhere get no tokens.
+    // Browsers also send `Origin` from pages of this server. Pages of other origins get no tokens.
     clientBasedCORS: (_ctx, origin) => origin === new URL(options.issuer).origin,
     clockTolerance: 0,
     ttl: {
@@ -85,8 +85,8 @@ export function oidcConfiguration(options: ConfigurationOptions): Configuration 
       Session: 600,
       IdToken: hourSeconds,
     },
-    // Nothing in a client's metadata makes this server call out.
-    fetch: () => Promise.reject(new Error('outgoing requests are switched off')),
+    // Client metadata must not cause outgoing requests.
+    fetch: () => Promise.reject(new Error('outgoing requests are disabled')),
     renderError,
   }
 }
@@ -118,7 +118,7 @@ function features({
       initialAccessToken,
       idFactory: (ctx) => requestedClientId(ctx) ?? newSecret().slice(0, 22),
       secretFactory: newSecret,
-      // Called after the initial access token was checked and before the metadata is validated, which must not wait.
+      // Called after the check of the initial access token and before the synchronous validation of metadata.
       issueRegistrationAccessToken: async (ctx) => {
         await readListedKeys(ctx, keysOf)
         return true
@@ -127,7 +127,7 @@ function features({
     registrationManagement: { enabled: true, rotateRegistrationAccessToken: false },
     resourceIndicators: {
       enabled: true,
-      // Of several granted resources none is picked: the client must say which, else it is refused.
+      // With several granted resources the client must choose one; otherwise the request is refused.
       defaultResource: (ctx, client, oneOf) => {
         applyDefaultScope(ctx, client)
         return oneOf

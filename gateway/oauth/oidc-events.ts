@@ -22,14 +22,15 @@ const changes = {
 } as const
 
 /**
- * Faults of the server go to the log, refusals and changes of clients to the audit log. `error_detail` stays out: it may
- * quote the request, secrets included.
+ * Writes server errors to the log, and refusals and client changes to the audit log. `error_detail` is omitted, because
+ * it may contain secrets of the request.
  */
 export function logEvents(provider: Provider, log: Log, audit: Audit): void {
   const emitter: EventEmitter = provider
   emitter.on('error', (error: Error, ctx?: KoaContextWithOIDC) => {
-    // A client that leaves breaks its connection; nothing failed.
-    if (ctx?.req.socket.errored === error) log.debug({ err: error }, 'a client of the OAuth server left')
+    // A client closed its connection; not an error.
+    if (ctx?.req.socket.errored === error)
+      log.debug({ err: error }, 'a client of the OAuth server disconnected')
     else log.error({ err: error }, 'OAuth server failed')
   })
   emitter.on('server_error', (_ctx, error: Error) => log.error({ err: error }, 'OAuth server failed'))
@@ -51,7 +52,7 @@ export function logEvents(provider: Provider, log: Log, audit: Audit): void {
   }
 }
 
-/** Whoever registers a client is known by the address alone: the initial access token is the machine's. */
+/** Registering clients are identified by their address, because they share the initial access token. */
 function wishOf(ctx: KoaContextWithOIDC): Pick<Decision, 'who' | 'address'> {
   return { who: ctx.oidc?.client?.clientId, address: addressOf(ctx.req) }
 }

@@ -1,47 +1,48 @@
 import { ParleyError } from '@parley/wire/errors'
+import { isObject } from '@parley/wire/jsonrpc/envelope'
 import type { KoaContextWithOIDC, Provider } from 'oidc-provider'
+import { away as awayText, errorPage } from './approval/pages.ts'
 import { scopes } from './client-rules.ts'
 import { introspect } from './introspect.ts'
 import { isForOrigin, nameOrigin, originMetadata } from './origin-issuer.ts'
-import { away as awayText, errorPage } from './pages.ts'
 
-/** Requests that failed because something of ours was away for a while. */
-const away = new WeakMap<KoaContextWithOIDC, ParleyError>()
+/** Requests that failed because the storage was temporarily unavailable. */
+const outages = new WeakMap<KoaContextWithOIDC, ParleyError>()
 
-/** What is changed in the answers of oidc-provider before they leave. */
+/** Changes responses of oidc-provider before they are sent. */
 export function amendAnswers(provider: Provider): void {
   provider.on('server_error', (ctx: KoaContextWithOIDC, error: Error) => {
-    if (error instanceof ParleyError && error.error === 'Unavailable') away.set(ctx, error)
+    if (error instanceof ParleyError && error.error === 'Unavailable') outages.set(ctx, error)
   })
   provider.use((ctx, next) => next().then(() => amend(ctx as KoaContextWithOIDC)))
 }
 
 async function amend(ctx: KoaContextWithOIDC): Promise<void> {
   if (isForOrigin(ctx)) nameOrigin(ctx)
-  const body = ctx.body as Record<string, unknown> | undefined
-  const passing = away.get(ctx)
-  if (ctx.status === 500 && passing !== undefined) {
-    // Not a fault: whoever asks again later gets its answer.
-    ctx.status = passing.status
-    ctx.set({ 'cache-control': 'no-store', ...passing.headers })
+  const body = isObject(ctx.body) ? ctx.body : undefined
+  const outage = outages.get(ctx)
+  if (ctx.status === 500 && outage !== undefined) {
+    // Not a server error: the client can retry.
+    ctx.status = outage.status
+    ctx.set({ 'cache-control': 'no-store', ...outage.headers })
     if (typeof ctx.body === 'string') ctx.body = errorPage(awayText)
     else if (body?.['error'] === 'server_error')
-      ctx.body = { error: 'temporarily_unavailable', error_description: passing.message }
-  } else if (ctx.status === 404 && body === undefined) {
+      ctx.body = { error: 'temporarily_unavailable', error_description: outage.message }
+  } else if (ctx.status === 404 && ctx.body === undefined) {
     ctx.status = 404
     ctx.body = { error: 'invalid_request', error_description: 'no such endpoint' }
   } else if (ctx._matchedRouteName === 'discovery') {
-    // oidc-provider always names "openid", which no client here can have.
+    // oidc-provider always lists "openid", which no client can use here.
     ctx.body = { ...body, scopes_supported: scopes, ...originMetadata(ctx) }
   } else if (ctx._matchedRouteName === 'introspection' && body?.['active'] === true) {
-    // As in `introspect`: a token by client credentials is about the client.
+    // Like `introspect`: the subject of a client credentials token is the client.
     ctx.body = { ...body, sub: body['sub'] ?? body['client_id'] }
   } else if (ctx._matchedRouteName === 'introspection' && body?.['active'] === false) {
     await showExpiry(ctx)
   }
 }
 
-/** Servers that check tokens learn that a token has expired, rather than that it is unknown. */
+/** Reports expired tokens as expired to clients that may introspect. */
 async function showExpiry(ctx: KoaContextWithOIDC): Promise<void> {
   if (ctx.oidc.client?.['introspection'] !== true) return
   const { active, exp } = await introspect(ctx.oidc.provider, String(ctx.oidc.params?.['token']))

@@ -1,4 +1,5 @@
 import { type Client, type Configuration, errors, type KoaContextWithOIDC } from 'oidc-provider'
+import { errorPage, pageHeaders } from './approval/pages.ts'
 import {
   checkClient,
   checkRegistration,
@@ -8,16 +9,15 @@ import {
   scopes,
 } from './client-rules.ts'
 import { checkKeys } from './key-rules.ts'
-import { errorPage, pageHeaders } from './pages.ts'
 import { checkPossession } from './possession.ts'
 
 const resourceMaxChars = 2048
-/** Where a person looks at the answer, not a program. */
+/** HTML for browsers. */
 const pageRoutes = ['authorization', 'resume']
 
 /**
- * Servers that check tokens see every access token; any other client sees its own; who did not authenticate sees none. A
- * refresh token is never shown as active to a server that checks: it must not pass as an access token.
+ * Clients with `introspection` see all access tokens, other authenticated clients only their own. Refresh tokens are
+ * never shown as active, because they must not be accepted as access tokens.
  */
 export function mayIntrospect(
   _ctx: KoaContextWithOIDC,
@@ -30,9 +30,8 @@ export function mayIntrospect(
 }
 
 /**
- * RFC 6749, section 3.3: a request without a scope gets the client's scope, less the operator's. The scopes of OpenID
- * Connect are left out.
- * @throws InvalidScope when the request has no other scope
+ * RFC 6749, section 3.3: a request without a scope gets the client's scope, except the operator's. OpenID Connect
+ * scopes are omitted. @throws InvalidScope if no other scope is requested
  */
 export function applyDefaultScope(ctx: KoaContextWithOIDC, client: Client): void {
   const { params, route } = ctx.oidc
@@ -59,7 +58,7 @@ function withoutIdentityScopes(asked: string): string {
   return useful.join(' ')
 }
 
-/** RFC 8707: any server may be named; the token then says so in `aud` and is good for nobody else. */
+/** RFC 8707: any server may be requested. The token contains it in `aud` and is valid only there. */
 export function resourceServer(resource: string): {
   scope: string
   audience: string
@@ -72,14 +71,14 @@ export function resourceServer(resource: string): {
   return { scope: scopes.join(' '), audience: resource, accessTokenFormat: 'opaque' }
 }
 
-/** `ctx` is there when a client registers or updates itself, not when the gateway makes or reads one. */
+/** `ctx` is present when a client registers or updates itself, and missing when the gateway creates or reads one. */
 export const validateClient: NonNullable<NonNullable<Configuration['extraClientMetadata']>['validator']> = (
   ctx,
   key,
   _value,
   metadata,
 ) => {
-  // Called once per extra property; the checks look at the whole.
+  // Called once per extra property, but validates all of them.
   if (key !== extraMetadata[0]) return
   checkClient(metadata)
   if (ctx === undefined) return

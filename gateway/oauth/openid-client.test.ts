@@ -24,7 +24,7 @@ async function registered(metadata: object) {
   return { id: String(body['client_id']), secret: String(body['client_secret']) }
 }
 
-/** As `openid-client` finds the server; over plain HTTP on this machine. */
+/** Discovers the server with `openid-client`, over plain HTTP on this machine. */
 function found(issuer: string, id: string, authentication: oauth.ClientAuth) {
   return oauth.discovery(new URL(issuer), id, undefined, authentication, {
     algorithm: 'oauth2',
@@ -32,7 +32,7 @@ function found(issuer: string, id: string, authentication: oauth.ClientAuth) {
   })
 }
 
-/** The browser of a person who approves: where the application is called back. */
+/** Acts as the browser of an approving person and returns the redirect to the application. */
 async function approved(address: URL): Promise<URL> {
   const cookies = new Map<string, string>()
   const go = async (to: string, form?: Record<string, string>) => {
@@ -63,7 +63,7 @@ describe.each([
     expect(said).toMatchObject({ active: true, client_id: id })
   })
 
-  test('takes the answer of the authorization endpoint for one of this issuer', async () => {
+  test('accepts the response of the authorization endpoint as one of this issuer', async () => {
     const { id } = await registered({
       application_type: 'native',
       redirect_uris: ['http://127.0.0.1/cb'],
@@ -87,7 +87,7 @@ describe.each([
     expect(token.scope).toBe('agent:read')
     const renewed = await oauth.refreshTokenGrant(config, String(token.refresh_token))
     expect(renewed.access_token).not.toBe(token.access_token)
-    // Errors of the authorization endpoint name the issuer too.
+    // Errors of the authorization endpoint contain the issuer too.
     const refused = new URL(address)
     refused.searchParams.set('scope', 'agent:admin')
     const { headers } = await server.fetch(refused.pathname + refused.search)
@@ -99,7 +99,7 @@ describe.each([
   })
 })
 
-test('the metadata has its old addresses, each for its issuer', async () => {
+test('the metadata is served at all addresses, each with its issuer', async () => {
   for (const [address, issuer] of [
     ['/.well-known/oauth-authorization-server', server.origin],
     ['/.well-known/oauth-authorization-server/oauth2', `${server.origin}/oauth2`],

@@ -26,7 +26,7 @@ interface Sent {
   key: KeyPair
   body: string
 }
-/** How what is sent for a key is changed. */
+/** How a signed request is changed. */
 interface Change {
   metadata?: (metadata: Record<string, unknown>) => object
   headers?: (sent: Sent) => Record<string, string>
@@ -78,41 +78,45 @@ const changes: [string, Change, string][] = [
     'crypto_mismatch',
   ],
   [
-    'another’s DID and key, rightly signed',
+    'a valid signature by another DID and key',
     { headers: ({ body }) => signRequest({ did: didOf(mallory), key: mallory, body }) },
     'did_mismatch',
   ],
   [
-    'a signature that is none',
+    'an invalid signature',
     { headers: (sent) => ({ ...signRequest(sent), 'x-did-signature': 'O0l' }) },
     'malformed_input',
   ],
   ['a signature of 301 seconds ago', { headers: at(-301) }, 'timestamp_out_of_window'],
   ['a signature of 310 seconds ahead', { headers: at(310) }, 'timestamp_out_of_window'],
-  ['a body with one byte more', { body: (body) => `${body} ` }, 'crypto_mismatch'],
-  ['a body written anew', { body: (body) => JSON.stringify(JSON.parse(body), null, 1) }, 'crypto_mismatch'],
-  ['a signature over nothing', { headers: (sent) => signRequest({ ...sent, body: '' }) }, 'crypto_mismatch'],
+  ['a body with an additional byte', { body: (body) => `${body} ` }, 'crypto_mismatch'],
+  ['a re-serialized body', { body: (body) => JSON.stringify(JSON.parse(body), null, 1) }, 'crypto_mismatch'],
   [
-    'the name of another server',
+    'a signature over an empty body',
+    { headers: (sent) => signRequest({ ...sent, body: '' }) },
+    'crypto_mismatch',
+  ],
+  [
+    'the issuer of another server',
     { metadata: (metadata) => ({ ...metadata, issuer: 'https://mallory.example/oauth2' }) },
     'issuer',
   ],
-  ['no name of a server', { metadata: ({ issuer: _gone, ...metadata }) => metadata }, 'issuer'],
+  ['no issuer', { metadata: ({ issuer: _gone, ...metadata }) => metadata }, 'issuer'],
   [
-    'a name of a server that is no text',
+    'an issuer that is not a string',
     { metadata: (metadata) => ({ ...metadata, issuer: [metadata['issuer']] }) },
     'issuer',
   ],
 ]
 
-test('a client that is a DID is registered by a request that its key signed', async () => {
+test('a client that is a DID is registered by a request signed with its key', async () => {
   const key = newKey()
   const answer = await register(key)
   expect([answer.status, answer.body]).toMatchObject([201, { client_id: didOf(key) }])
   expect(answer.body).not.toHaveProperty('issuer')
 })
 
-test.each(changes)('with %s it is refused, and the DID stays free', async (_what, change, reason) => {
+test.each(changes)('with %s it is refused, and the DID stays available', async (_what, change, reason) => {
   const key = newKey()
   const refused = await register(key, change)
   expect([refused.status, refused.body['error']]).toEqual([400, 'invalid_client_metadata'])
@@ -121,7 +125,7 @@ test.each(changes)('with %s it is refused, and the DID stays free', async (_what
   expect((await register(key)).status).toBe(201)
 })
 
-test('a body of many pieces is signed as a whole; one beyond all measure is not read', async () => {
+test('a body in many chunks is signed as a whole; one that is too long is not read', async () => {
   const padded = (length: number): Change => ({
     metadata: (metadata) => ({ ...metadata, unknown: 'y'.repeat(length) }),
   })
@@ -134,7 +138,7 @@ describe('another key (RFC 7592)', () => {
     { publicKeyBase58: first.publicKeyBase58 },
     { publicKeyBase58: next.publicKeyBase58, signature: signNextKey(first, next.publicKeyBase58) },
   ]
-  /** A client with the first of two keys, and what changes it. */
+  /** A client with the first of two keys, and a function that updates it. */
   async function registered() {
     const [first, next] = [newKey(), newKey()]
     const { body } = await register(first)
@@ -148,7 +152,7 @@ describe('another key (RFC 7592)', () => {
     return { place, first, next, metadata, rotated }
   }
 
-  test('counts when the old key signed for it and it signs the request', async () => {
+  test('is accepted if the old key signed it and it signs the request', async () => {
     const { place, next, rotated } = await registered()
     expect((await send(place, rotated, next)).status).toBe(200)
     expect(await server.provider.clientMetadata(rotated.client_id)).toMatchObject({
@@ -156,14 +160,14 @@ describe('another key (RFC 7592)', () => {
     })
   })
 
-  test('that the old key signs the request is not enough: the new one must be held', async () => {
+  test('a request signed with the old key is not sufficient', async () => {
     const { place, first, rotated } = await registered()
     const refused = await send(place, rotated, first)
     expect(refused.status).toBe(400)
     expect(refused.body['error_description']).toContain('crypto_mismatch')
   })
 
-  test('that the new key signs is not enough: the old one must sign for it', async () => {
+  test("a request signed with the new key is not sufficient without the old key's signature", async () => {
     const { place, first, next, metadata } = await registered()
     const public_key = next.publicKeyBase58
     for (const key_history of [undefined, link(first, mallory), link(next, next)]) {
@@ -174,7 +178,7 @@ describe('another key (RFC 7592)', () => {
     })
   })
 
-  test('a change that leaves the key as it is needs no signature', async () => {
+  test('an update without a new key needs no signature', async () => {
     const { place, first, metadata } = await registered()
     expect((await send(place, metadata, first, { headers: () => ({}) })).status).toBe(200)
   })

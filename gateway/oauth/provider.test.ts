@@ -26,7 +26,7 @@ async function underTest(): Promise<ProviderUnderTest> {
       const id = createHash('sha256').update(token).digest('base64url')
       const payload = await store.find('ClientCredentials', id)
       const exp = Math.floor(Date.now() / 1000) - 10
-      if (payload === undefined) throw new Error('the token stands elsewhere')
+      if (payload === undefined) throw new Error('the token is elsewhere')
       await store.upsert({ model: 'ClientCredentials', id, payload: { ...payload, exp }, expiresAt: exp })
       return token
     },

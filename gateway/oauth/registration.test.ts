@@ -24,11 +24,11 @@ const keyOf = (seed: number) => {
   return key
 }
 const newKey = () => keyOf(++count)
-/** Signed with the key that is registered, where we have it. */
+/** Signed with the registered key, if available. */
 const register = (metadata: Record<string, unknown>, token?: string) =>
   server.register(metadata, token, keys.get(String(metadata['public_key'])))
 const didOf = (key: KeyPair) => makeDid({ author: 'bob', name: 'agent', publicKey: key.publicKey })
-/** A DID that nobody has, with the key that it is made of. */
+/** An unused DID with the key from which it derives. */
 const newIdentity = (key = newKey()) => ({ client_id: didOf(key), public_key: key.publicKeyBase58 })
 const newDid = () => newIdentity().client_id
 const didKeyOf = (key: KeyPair) => `did:key:z${bs58.encode(Buffer.from([0xed, 1, ...key.publicKey]))}`
@@ -53,7 +53,7 @@ afterAll(async () => {
 })
 
 describe('registration (RFC 7591)', () => {
-  test('gives an id, a secret, the default scope and a token to manage the client', async () => {
+  test('returns an id, a secret, the default scope and a token to manage the client', async () => {
     const answer = await register(machine)
     expect(answer.status).toBe(201)
     expect(answer.body).toMatchObject({
@@ -93,7 +93,7 @@ describe('registration (RFC 7591)', () => {
     })
   })
 
-  test('a taken DID is refused, whoever took it, also when two come at once', async () => {
+  test('a registered DID is refused, also for concurrent registrations', async () => {
     const taken = newIdentity()
     const first = await server.provider.ensureClient({
       clientId: taken.client_id,
@@ -108,7 +108,7 @@ describe('registration (RFC 7591)', () => {
     expect(both.map(({ status }) => status).toSorted((a, b) => a - b)).toEqual([201, 400])
   })
 
-  test('a DID of did:key is for its key; that of a rotated key for whoever has the signatures', async () => {
+  test('a did:key requires its key; the DID of a rotated key requires the signatures', async () => {
     const [first, second] = [newKey(), newKey()]
     const ofKey = { client_id: didKeyOf(first), public_key: first.publicKeyBase58 }
     const rotated = {
@@ -127,7 +127,7 @@ describe('registration (RFC 7591)', () => {
     ['without a key', { client_id: didOf(theirs) }],
     ['with another key', { client_id: didOf(theirs), public_key: mine.publicKeyBase58 }],
     [
-      'with another key that the first did not sign',
+      'with another key that the first key did not sign',
       {
         client_id: didOf(theirs),
         public_key: mine.publicKeyBase58,
@@ -142,7 +142,7 @@ describe('registration (RFC 7591)', () => {
       { client_id: didOf(theirs), public_key: mine.publicKeyBase58, key_history: historyOf(theirs) },
     ],
     [
-      'with a history that is none',
+      'with an invalid history',
       { client_id: didOf(theirs), public_key: theirs.publicKeyBase58, key_history: 'x' },
     ],
     ['of did:key with another key', { client_id: didKeyOf(theirs), public_key: mine.publicKeyBase58 }],
@@ -150,12 +150,12 @@ describe('registration (RFC 7591)', () => {
     ['of did:web', { client_id: 'did:web:example.com', public_key: mine.publicKeyBase58 }],
     ['of another method', { client_id: 'did:example:1', public_key: mine.publicKeyBase58 }],
   ]
-  test.each(foreign)('somebody else’s DID is refused: %s', async (_title, identity) => {
+  test.each(foreign)('the DID of another client is refused: %s', async (_title, identity) => {
     const answer = await register({ ...machine, ...identity })
     expect(answer).toMatchObject({ status: 400, body: { error: 'invalid_client_metadata' } })
   })
 
-  test('an id that is no DID is not taken over: the server makes one', async () => {
+  test('an id that is not a DID is ignored: the server generates one', async () => {
     for (const client_id of ['gateway', 'admin', 42, '']) {
       const { status, body } = await register({ ...machine, client_id })
       expect(status).toBe(201)
@@ -163,14 +163,14 @@ describe('registration (RFC 7591)', () => {
     }
   })
 
-  test('without the initial access token nobody registers', async () => {
+  test('registration requires the initial access token', async () => {
     const init = {
       method: 'POST',
       headers: { 'content-type': 'application/json' },
       body: JSON.stringify(machine),
     }
     const answer = await server.fetch('/oauth2/register', init)
-    // RFC 6750, section 3.1: a request without a token gets no error code of its own; the status says it.
+    // RFC 6750, section 3.1: a request without a token gets no error code, only the status.
     expect(answer.status).toBe(401)
     for (const token of ['wrong', '', 'undefined']) {
       const { status } = await register(machine, token)
@@ -182,25 +182,28 @@ describe('registration (RFC 7591)', () => {
     ['the operator scope', { scope: 'agent:read agent:admin' }],
     ['a scope that does not exist', { scope: 'agent:everything' }],
     ['the scope of an OpenID client', { scope: 'openid' }],
-    ['a scope that is no text', { scope: ['agent:admin'] }],
-    ['the right to introspect every token', { introspection: true }],
-    ['the mark of the gateway', { managed: true }],
+    ['a scope that is not a string', { scope: ['agent:admin'] }],
+    ['the introspection flag', { introspection: true }],
+    ['the managed flag', { managed: true }],
     ['a public key of 31 bytes', { public_key: publicKey.slice(0, -2) }],
     ['a public key in another alphabet', { public_key: 'O'.repeat(44) }],
     ['a huge public key', { public_key: '4'.repeat(10_000) }],
-    ['a public key that is no text', { public_key: { a: 1 } }],
+    ['a public key that is not a string', { public_key: { a: 1 } }],
     ['a DID with a space', { client_id: 'did:parley:a b' }],
     ['a DID without an id', { client_id: 'did:parley:' }],
     ['a DID that is too long', { client_id: `did:web:${'a'.repeat(250)}` }],
     ['a DID with markup', { client_id: 'did:web:<script>' }],
     ['a DID with a query', { client_id: 'did:web:a?b' }],
-    ['an address for keys to fetch', { jwks_uri: 'http://169.254.169.254/' }],
-    ['an address for sectors to fetch', { sector_identifier_uri: 'https://169.254.169.254/' }],
-    ['a name that turns text around', { client_name: 'good\u202Edab' }],
+    ['a jwks_uri', { jwks_uri: 'http://169.254.169.254/' }],
+    ['a sector_identifier_uri', { sector_identifier_uri: 'https://169.254.169.254/' }],
+    ['a name with bidirectional control characters', { client_name: 'good\u202Edab' }],
     ['a name that is too long', { client_name: 'a'.repeat(121) }],
     ['client credentials without a secret', { token_endpoint_auth_method: 'none' }],
-    ['a way to authenticate that is off', { token_endpoint_auth_method: 'private_key_jwt' }],
-    ['too much', { contacts: Array.from({ length: 1000 }, (_, i) => `${i}@example.com`.padStart(30, 'a')) }],
+    ['a disabled authentication method', { token_endpoint_auth_method: 'private_key_jwt' }],
+    [
+      'metadata that is too large',
+      { contacts: Array.from({ length: 1000 }, (_, i) => `${i}@example.com`.padStart(30, 'a')) },
+    ],
   ]
   test.each(refused)('%s is refused', async (_title, metadata) => {
     const answer = await register({ ...machine, ...metadata })
@@ -254,7 +257,7 @@ describe('management (RFC 7592)', () => {
     })
   }
 
-  test('a client reads and changes itself, and the same rules hold', async () => {
+  test('a client reads and updates itself under the same rules', async () => {
     const registered = await register(machine)
     expect((await manage(registered, 'GET')).body).toMatchObject({ client_name: 'bob' })
     expect((await manage(registered, 'PUT', { client_name: 'bobby' })).body).toMatchObject({
@@ -265,7 +268,7 @@ describe('management (RFC 7592)', () => {
     }
   })
 
-  test('a key gives way to the one that it signed for alone, and never comes back', async () => {
+  test('a key is replaced only by one that it signed, and cannot return', async () => {
     const [first, second, third] = [newKey(), newKey(), newKey()]
     const registered = await register({ ...machine, ...newIdentity(first) })
     const change = async (key: KeyPair | undefined, history?: object) => {
@@ -285,7 +288,7 @@ describe('management (RFC 7592)', () => {
     })
   })
 
-  test('the key of a client that is no DID gives way in the same way', async () => {
+  test('the key of a client without a DID is replaced in the same way', async () => {
     const [first, second] = [newKey(), newKey()]
     const registered = await register({ ...machine, public_key: first.publicKeyBase58 })
     const public_key = second.publicKeyBase58
@@ -294,7 +297,7 @@ describe('management (RFC 7592)', () => {
     expect((await manage(registered, 'PUT', { public_key, key_history })).status).toBe(200)
   })
 
-  test('a removed client has no tokens any more', async () => {
+  test('the tokens of a removed client are revoked', async () => {
     const registered = await register(machine)
     const token = await server.token(credentials(registered))
     expect((await manage(registered, 'DELETE')).status).toBe(204)
@@ -302,7 +305,7 @@ describe('management (RFC 7592)', () => {
     await expect(server.token(credentials(registered))).rejects.toThrow('invalid_client')
   })
 
-  test('the token of another client opens nothing', async () => {
+  test('the management token of another client is refused', async () => {
     const one = await register(machine)
     const other = await register(native)
     const stolen = String(other.body['registration_access_token'])
@@ -313,7 +316,7 @@ describe('management (RFC 7592)', () => {
 describe('clients of the gateway', () => {
   const asked = { clientId: 'supervised', clientName: 'agent', scope: 'agent:read agent:write' }
 
-  test('ensureClient again gives the same secret and leaves the tokens', async () => {
+  test('ensureClient called again returns the same secret and keeps the tokens', async () => {
     const [first, second] = await Promise.all([asked, asked].map((one) => server.provider.ensureClient(one)))
     expect(second).toEqual(first)
     const token = await server.token(first as never)
@@ -325,7 +328,7 @@ describe('clients of the gateway', () => {
     })
   })
 
-  test('a smaller scope ends the tokens that have more', async () => {
+  test('a reduced scope revokes the tokens', async () => {
     const credentials = await server.provider.ensureClient(asked)
     const token = await server.token(credentials)
     expect(await server.provider.ensureClient({ ...asked, scope: 'agent:read' })).toEqual(credentials)
@@ -352,7 +355,7 @@ describe('clients of the gateway', () => {
     },
   )
 
-  test('a stranger who registered the id before loses it, with token and management', async () => {
+  test('a client that registered the id before loses it, with its tokens and management token', async () => {
     const identity = newIdentity()
     const did = identity.client_id
     const stranger = await register({ ...machine, ...identity })

@@ -9,7 +9,7 @@ const native = {
   grant_types: ['authorization_code'],
 }
 
-/** With the cookie of an earlier authorization: its session is looked for too. */
+/** With the cookie of an earlier authorization, whose session is looked up too. */
 async function authorization(server: TestIdentityProvider) {
   const clientId = String((await server.register(native)).body['client_id'])
   const query = new URLSearchParams({
@@ -33,9 +33,9 @@ const writes = ['upsert', 'insert', 'consume'] as const
 
 test.each<[string, () => Promise<never>]>([
   ['refuses', () => Promise.reject(unavailable('The storage does not answer'))],
-  ['never answers', () => new Promise(() => {})],
+  ['never responds', () => new Promise(() => {})],
 ])(
-  '/oauth2/authorize waits once for a store that %s, and is answered 503',
+  '/oauth2/authorize waits once for a store that %s, and responds with 503',
   async (_how, away) => {
     await using folder = await temporaryFolder()
     await using server = await startIdentityProvider({ dir: folder.dir })
@@ -51,7 +51,7 @@ test.each<[string, () => Promise<never>]>([
   60_000,
 )
 
-test('a store that goes away in the middle of a request is asked no more', async () => {
+test('after a failure during a request the store is not called again', async () => {
   await using folder = await temporaryFolder()
   await using server = await startIdentityProvider({ dir: folder.dir })
   const ask = await authorization(server)

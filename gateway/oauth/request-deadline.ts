@@ -3,53 +3,56 @@ import { ParleyError } from '@parley/wire/errors'
 import { Provider } from 'oidc-provider'
 import type { OAuthStore } from './oauth-store.ts'
 
-/** What a request has left of its time for the store, and that the store was found away. */
-interface Wait {
+/** Deadline of a request's storage calls, and the first failure. */
+interface Deadline {
   until: number
-  away?: ParleyError
+  outage?: ParleyError
 }
 
-/** What all questions of one request may take together. */
+/** Limit for all storage calls of one request. */
 const limitMs = 5000
 
-const waits = new WeakMap<object, Wait>()
+const deadlines = new WeakMap<object, Deadline>()
 
 /**
- * The store as one request of oidc-provider asks it: all questions together have 5 s, and once it was away it is not
- * asked again. oidc-provider goes on after an error, to find out whom to tell of it, and would wait anew for each question.
+ * The store with a deadline per request of oidc-provider: all calls together have 5 s, and after a failure none is
+ * made. oidc-provider continues after an error to find the redirect address and would wait again for each call.
  */
 export function withRequestDeadline(store: OAuthStore): OAuthStore {
   return new Proxy(store, {
-    get: (asked, name) => {
-      const method: unknown = Reflect.get(asked, name)
+    get: (target, name) => {
+      const method: unknown = Reflect.get(target, name)
       if (typeof method !== 'function') return method
-      return (...given: unknown[]) => within(() => method.apply(asked, given) as Promise<unknown>)
+      return (...args: unknown[]) => within(() => method.apply(target, args))
     },
   })
 }
 
-async function within(ask: () => Promise<unknown>): Promise<unknown> {
-  const wait = waitOf()
-  if (wait.away !== undefined) throw wait.away
-  const late = Promise.withResolvers<never>()
-  const inTime = wait.until - performance.now()
-  const timer = setTimeout(() => late.reject(unavailable('The storage does not answer in time')), inTime)
+async function within(call: () => Promise<unknown>): Promise<unknown> {
+  const deadline = deadlineOf()
+  if (deadline.outage !== undefined) throw deadline.outage
+  const timeout = Promise.withResolvers<never>()
+  const remainingMs = deadline.until - performance.now()
+  const timer = setTimeout(
+    () => timeout.reject(unavailable('The storage does not answer in time')),
+    remainingMs,
+  )
   try {
-    return await Promise.race([ask(), late.promise])
+    return await Promise.race([call(), timeout.promise])
   } catch (error) {
-    if (error instanceof ParleyError && error.error === 'Unavailable') wait.away = error
+    if (error instanceof ParleyError && error.error === 'Unavailable') deadline.outage = error
     throw error
   } finally {
     clearTimeout(timer)
   }
 }
 
-/** Of the request that is being answered; a question that belongs to none has its own. */
-function waitOf(): Wait {
+/** Deadline of the current request. Calls outside a request have a separate one. */
+function deadlineOf(): Deadline {
   const request: object | undefined = Provider.ctx
-  const known = request && waits.get(request)
+  const known = request && deadlines.get(request)
   if (known !== undefined) return known
-  const wait: Wait = { until: performance.now() + limitMs }
-  if (request !== undefined) waits.set(request, wait)
-  return wait
+  const deadline: Deadline = { until: performance.now() + limitMs }
+  if (request !== undefined) deadlines.set(request, deadline)
+  return deadline
 }

@@ -7,7 +7,7 @@ import { startIdentityProvider, temporaryFolder } from './testing.ts'
 
 const asked = { clientId: 'agent', clientName: 'agent', scope: 'agent:read' }
 
-test('clients, tokens, secrets and the initial access token outlive the process', async () => {
+test('clients, tokens, secrets and the initial access token survive a restart', async () => {
   await using folder = await temporaryFolder()
   const first = await startIdentityProvider({ dir: folder.dir })
   const credentials = await first.provider.ensureClient(asked)
@@ -28,7 +28,7 @@ test('clients, tokens, secrets and the initial access token outlive the process'
   expect((await second.fetch('/oauth2/jwks')).text).toBe(keys.text)
 })
 
-test('no token can be read out of the database file', async () => {
+test('the database file contains no tokens', async () => {
   await using folder = await temporaryFolder()
   await using server = await startIdentityProvider({ dir: folder.dir })
   const token = await server.token(await server.provider.ensureClient(asked))
@@ -40,7 +40,7 @@ test('no token can be read out of the database file', async () => {
   expect(stored).not.toContain(String(body['registration_access_token']))
 })
 
-test('jwks shows no private part', async () => {
+test('jwks contains no private key', async () => {
   await using folder = await temporaryFolder()
   await using server = await startIdentityProvider({ dir: folder.dir })
   const { keys } = (await server.fetch('/oauth2/jwks')).body as { keys: Record<string, unknown>[] }
@@ -49,7 +49,7 @@ test('jwks shows no private part', async () => {
 })
 
 test.each(['oauth-keys.json', 'sign-in-code', 'initial-access-token'])(
-  'a broken %s stops the start with a sentence that does not quote it',
+  'an invalid %s prevents the start with a message that does not quote it',
   async (name) => {
     await using folder = await temporaryFolder()
     const server = await startIdentityProvider({ dir: folder.dir })
@@ -62,7 +62,7 @@ test.each(['oauth-keys.json', 'sign-in-code', 'initial-access-token'])(
 )
 
 test.each(['oauth-keys.json', 'sign-in-code', 'initial-access-token'])(
-  'a file %s that others may read is refused at the start, with a sentence that names chmod',
+  'a file %s that others can read is refused at start, with a message that names chmod',
   async (name) => {
     await using folder = await temporaryFolder()
     const server = await startIdentityProvider({ dir: folder.dir })
@@ -92,7 +92,7 @@ test('nothing is written to the console', async () => {
   }
 })
 
-test('behind a proxy that ends TLS: addresses are those of the issuer and cookies are Secure', async () => {
+test('behind a TLS proxy the URLs derive from the issuer and cookies are Secure', async () => {
   await using folder = await temporaryFolder()
   const issuer = 'https://agents.example/auth/oauth2'
   await using server = await startIdentityProvider({ dir: folder.dir, issuer })
@@ -113,7 +113,7 @@ test('behind a proxy that ends TLS: addresses are those of the issuer and cookie
   for (const cookie of cookies) expect(cookie).toMatch(/; secure; httponly/i)
 })
 
-test('while its store is away everybody hears when to ask again; what is wrong stays an error', async () => {
+test('while the store is unavailable every request gets Retry-After; client errors stay errors', async () => {
   await using folder = await temporaryFolder()
   await using server = await startIdentityProvider({ dir: folder.dir })
   const credentials = await server.provider.ensureClient(asked)

@@ -19,11 +19,11 @@ export interface Answer {
   status: number
   headers: Headers
   text: string
-  /** The body as JSON, `{}` where it is none. */
+  /** The body as JSON, `{}` if it is not JSON. */
   body: Record<string, unknown>
 }
 
-/** The OAuth server of the gateway on a free port, with its state in a folder that may outlive it. */
+/** The OAuth server of the gateway on a free port, with its state in a folder that may be reused. */
 export interface TestIdentityProvider extends AsyncDisposable {
   provider: IdentityProvider
   store: OAuthStore
@@ -33,7 +33,7 @@ export interface TestIdentityProvider extends AsyncDisposable {
   fetch(path: string, init?: RequestInit): Promise<Answer>
   /** Posts a form, with HTTP Basic when `as` is given. */
   post(path: string, form: Record<string, string> | [string, string][], as?: Credentials): Promise<Answer>
-  /** Signed by `key`, where there is one, as for this server. */
+  /** Signed by `key`, if given. */
   register(metadata: Record<string, unknown>, token?: string, key?: KeyPair): Promise<Answer>
   /** A token by client credentials. */
   token(as: Credentials, form?: Record<string, string>): Promise<string>
@@ -49,7 +49,7 @@ export async function temporaryFolder(): Promise<AsyncDisposable & { dir: string
   return { dir, [Symbol.asyncDispose]: () => rm(dir, { recursive: true, force: true }) }
 }
 
-/** `dir` and `port` of one that ran before start it again. */
+/** `dir` and `port` of an earlier server restart it. */
 export async function startIdentityProvider(options: {
   dir: string
   port?: number

@@ -26,7 +26,7 @@ const audited = () =>
 const register = (metadata: Record<string, unknown>) =>
   server.register({ redirect_uris: [], response_types: [], grant_types: ['client_credentials'], ...metadata })
 
-test('registrations of clients are told to the audit log, made and refused; secrets are not', async () => {
+test('registrations and refusals are written to the audit log, without secrets', async () => {
   const made = await register({ client_name: 'One', scope: 'agent:read' })
   expect(made.status).toBe(201)
   await register({ scope: 'agent:admin' })
@@ -50,7 +50,7 @@ test('registrations of clients are told to the audit log, made and refused; secr
   for (const secret of secrets) expect(server.logged()).not.toContain(secret)
 })
 
-test('a wrong client secret is told to the audit log', async () => {
+test('a wrong client secret is written to the audit log', async () => {
   const { clientId } = await server.provider.ensureClient({
     clientId: 'someone',
     clientName: 'Someone',
@@ -65,7 +65,7 @@ test('a wrong client secret is told to the audit log', async () => {
   expect(server.logged()).not.toContain('guess-1')
 })
 
-test('servers that check tokens may ask as often as they are asked; who has no such client may not', async () => {
+test('clients that may introspect are exempt from the rate limit, others are not', async () => {
   const checker = await server.provider.ensureClient({
     clientId: 'checker',
     clientName: 'Checker',
@@ -75,7 +75,7 @@ test('servers that check tokens may ask as often as they are asked; who has no s
   const limits = new RequestLimits({ perMinute: 3 })
   const log = makeLog({ level: 'silent', name: 'test' })
   const app = createServer({ log, metrics: createMetrics(), limits })
-  server.provider.mount(app, { checkerIsKnown: (credentials, checks) => limits.trust(credentials, checks) })
+  server.provider.mount(app, { onClientChecked: (credentials, checks) => limits.trust(credentials, checks) })
   const url = await app.listen({ port: 0, host: '127.0.0.1' })
   const ask = async (clientSecret: string) => {
     const authorization = basic({ clientId: checker.clientId, clientSecret })
@@ -88,7 +88,7 @@ test('servers that check tokens may ask as often as they are asked; who has no s
   for (let number = 0; number < 4; number += 1) guesses.push(await ask(`guess-${number}`))
   expect(guesses).toEqual([401, 401, 429, 429])
   expect(await ask(checker.clientSecret)).toBe(200)
-  // The address has had its three: elsewhere the checker is one that asks from there, and so it is once it may not check.
+  // The address has used its limit; the exemption is per credentials and ends with the permission.
   const headers = { authorization: basic(checker) }
   const at = async (path: string) => (await fetch(`${url}${path}`, { headers })).status
   expect([await at('/oauth2/clients/nobody'), await at('/oauth2/jwks'), await at('/other')]).toEqual([
@@ -100,10 +100,10 @@ test('servers that check tokens may ask as often as they are asked; who has no s
   await app.close()
 })
 
-test('answers of the OAuth server tell browsers to take nothing for something else', async () => {
+test('responses of the OAuth server have nosniff headers', async () => {
   const { headers } = await server.fetch('/.well-known/oauth-authorization-server')
   expect(headers.get('x-content-type-options')).toBe('nosniff')
   expect(headers.get('referrer-policy')).toBe('no-referrer')
-  // Its pages have a script of their own (`response_mode=form_post`).
+  // Pages of oidc-provider have inline scripts (`response_mode=form_post`).
   expect(headers.has('content-security-policy')).toBe(false)
 })

@@ -1,6 +1,6 @@
 import { createHash } from 'node:crypto'
 
-/** Markup that is safe to send; made by the `html` tag alone. */
+/** Safe markup, created only by the `html` tag. */
 class Markup {
   readonly text: string
   constructor(text: string) {
@@ -8,7 +8,7 @@ class Markup {
   }
 }
 
-/** Every value is escaped unless it came from this tag. */
+/** Escapes every value that was not created by this tag. */
 function html(parts: TemplateStringsArray, ...values: (string | Markup | Markup[])[]): Markup {
   return new Markup(parts.map((part, index) => part + render(values[index] ?? '')).join(''))
 }
@@ -35,7 +35,7 @@ const meanings: Record<string, string> = {
   'agent:admin': 'run this machine as its operator: admit, block and remove agents',
 }
 
-/** Headers of every page. `formTarget`: where a sent form may lead besides this server. */
+/** Headers of every page. `formTarget` is an additional allowed target of its form. */
 export function pageHeaders(formTarget = ''): Record<string, string> {
   return {
     'content-type': 'text/html; charset=utf-8',
@@ -47,7 +47,7 @@ export function pageHeaders(formTarget = ''): Record<string, string> {
   }
 }
 
-/** What a page says while something of ours does not answer. */
+/** Shown while the storage is unavailable. */
 export const away = 'What this page needs is away for a moment. Load it again in a few seconds.'
 
 export interface Approval {
@@ -59,7 +59,7 @@ export interface Approval {
   error?: string
 }
 
-/** Asks the person; the form is posted to the page's own address. */
+/** The approval form, posted to the address of the page. */
 export function approvalPage(approval: Approval): string {
   const { clientId, clientName, scopes, resources, redirectHost, error } = approval
   return page(

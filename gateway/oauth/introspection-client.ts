@@ -1,31 +1,33 @@
 import { createHash, timingSafeEqual } from 'node:crypto'
 import type { OAuthStore } from './oauth-store.ts'
 
-export interface CheckerOptions {
+export interface IntrospectionClientOptions {
   store: OAuthStore
-  /** Clients that registered themselves and may check tokens all the same: agents that were admitted. */
+  /** Self-registered clients that may introspect tokens too: admitted agents. */
   isTrusted?: ((clientId: string) => boolean) | undefined
-  /** Told of credentials whether they are those of such a server: it asks with each request of its own callers. */
-  checkerIsKnown?: (credentials: string, checks: boolean) => void
+  /** Called with credentials and whether they may introspect, to exempt them from the rate limit. */
+  onClientChecked?: (credentials: string, checks: boolean) => void
 }
 
 /**
- * Whether a request comes from a server that checks tokens: a client of the gateway with `introspection`, or one that is
- * trusted, that authenticates by HTTP Basic. Read anew each time, so that a changed secret or a removed client counts at
- * once.
+ * Whether a request comes from a client that may introspect tokens: a managed client with `introspection` or a trusted
+ * one, authenticated by HTTP Basic. Not cached, so that a changed secret or a removed client takes effect immediately.
  */
-export async function isChecker(
-  options: CheckerOptions,
+export async function isIntrospectionClient(
+  options: IntrospectionClientOptions,
   authorization: string | undefined,
 ): Promise<boolean> {
   const encoded = /^basic +([\w+/=-]{1,1024})$/i.exec(authorization ?? '')?.[1]
   if (encoded === undefined) return false
-  const checks = await areOfChecker(options, encoded)
-  options.checkerIsKnown?.(encoded, checks)
+  const checks = await verifyCredentials(options, encoded)
+  options.onClientChecked?.(encoded, checks)
   return checks
 }
 
-async function areOfChecker({ store, isTrusted }: CheckerOptions, encoded: string): Promise<boolean> {
+async function verifyCredentials(
+  { store, isTrusted }: IntrospectionClientOptions,
+  encoded: string,
+): Promise<boolean> {
   const [id = '', secret = '', more] = Buffer.from(encoded, 'base64').toString('utf8').split(':')
   if (more !== undefined) return false
   const clientId = formDecode(id)
@@ -36,7 +38,7 @@ async function areOfChecker({ store, isTrusted }: CheckerOptions, encoded: strin
   return typeof known === 'string' && timingSafeEqual(digest(known), digest(formDecode(secret)))
 }
 
-/** RFC 6749, section 2.3.1. What cannot be decoded is nobody's. */
+/** Decodes credentials (RFC 6749, section 2.3.1). Malformed ones match no client. */
 function formDecode(text: string): string {
   try {
     return decodeURIComponent(text.replaceAll('+', ' '))

@@ -2,10 +2,10 @@ import path from 'node:path'
 import { openDatabase } from '@parley/kit/database/sqlite/database'
 import { sqliteDocuments } from '@parley/kit/database/sqlite/documents'
 import { afterEach, expect, test } from 'vitest'
-import { gatewayMigrations } from '../store/sqlite/schema.ts'
-import { oauthStore } from './oauth-store.ts'
+import { gatewayMigrations } from '../../store/sqlite/schema.ts'
+import { oauthStore } from '../oauth-store.ts'
+import { temporaryFolder } from '../testing.ts'
 import { SignIn } from './sign-in.ts'
-import { temporaryFolder } from './testing.ts'
 
 const code = 'ABCDE-FGHJK-MNPQR-STVWX'
 
@@ -14,7 +14,7 @@ afterEach(async () => {
   while (open.length > 0) await open.pop()?.[Symbol.asyncDispose]()
 })
 
-/** Two gateways with one store, and a clock that stands still until it is moved. */
+/** Two gateways with one store and a manual clock. */
 async function make() {
   const folder = await temporaryFolder()
   const database = await openDatabase(path.join(folder.dir, 'gateway.db'), gatewayMigrations)
@@ -29,7 +29,7 @@ const owner = { session: 'owner-page', address: '198.51.100.1' }
 const attacker = { session: 'attacker-page', address: '203.0.113.7' }
 
 test.each([code, code.toLowerCase(), code.replaceAll('-', ''), ` ${code.replaceAll('-', ' ')} `])(
-  'a person may write the code as %s',
+  'the code may be entered as %s',
   async (typed) =>
     expect(await (await make()).signIn.check({ ...owner, code: typed })).toMatchObject({ accepted: true }),
 )
@@ -41,7 +41,7 @@ test.each(['', code.slice(1), `${code}A`, 'x'.repeat(10_000)])('a wrong code is 
   }),
 )
 
-test('wrong codes at one address, at whichever gateway, do not lock out the right one at another', async () => {
+test('wrong codes from one address, at any gateway, do not block the right one from another', async () => {
   const { signIn, other } = await make()
   for (let i = 0; i < 100; i += 1)
     await (i % 2 === 0 ? signIn : other).check({ ...attacker, session: `page-${i}`, code: 'wrong' })
@@ -52,14 +52,14 @@ test('wrong codes at one address, at whichever gateway, do not lock out the righ
   expect(await other.check({ ...owner, code })).toMatchObject({ accepted: true })
 })
 
-test('wrong codes on one page do not lock out another page at the same address', async () => {
+test('wrong codes on one page do not block another page at the same address', async () => {
   const { signIn } = await make()
   for (let i = 0; i < 20; i += 1) await signIn.check({ ...attacker, code: 'wrong' })
   expect(await signIn.check({ ...attacker, code })).toMatchObject({ accepted: false, limit: 'session' })
   expect(await signIn.check({ ...attacker, session: 'owner-page', code })).toMatchObject({ accepted: true })
 })
 
-test('five attempts on one page, then one every 30 seconds; nothing is accepted in between', async () => {
+test('five attempts per page, then one every 30 seconds; none is accepted in between', async () => {
   const { clock, signIn, other } = await make()
   const waits: number[] = []
   const early: unknown[] = []
@@ -82,7 +82,7 @@ test('five attempts on one page, then one every 30 seconds; nothing is accepted 
   expect(await signIn.check({ ...owner, code })).toMatchObject({ accepted: true })
 })
 
-test('over all addresses together at most 300 codes at once and one a second are looked at', async () => {
+test('over all addresses 300 codes in a burst and one per second are checked', async () => {
   const { clock, signIn } = await make()
   const guess = (i: number, typed: string) =>
     signIn.check({ code: typed, session: `page-${i}`, address: `203.0.113.${i}` })
@@ -93,7 +93,7 @@ test('over all addresses together at most 300 codes at once and one a second are
   expect(await guess(302, code)).toMatchObject({ accepted: false, limit: 'everybody' })
 })
 
-test('a browser that signed in before is not locked out by attempts of others, and has a limit of its own', async () => {
+test('a browser that signed in before is not blocked by attempts of others, and has a separate limit', async () => {
   const { signIn, other } = await make()
   const first = await signIn.check({ ...owner, code })
   const device = first.accepted ? first.device : undefined
@@ -116,7 +116,7 @@ test('a browser that signed in before is not locked out by attempts of others, a
   })
 })
 
-test('a browser that signed in more than 90 days ago counts as any other', async () => {
+test('a sign-in more than 90 days ago does not count', async () => {
   const { clock, signIn } = await make()
   const first = await signIn.check({ ...owner, code })
   const device = first.accepted ? first.device : undefined
@@ -127,7 +127,7 @@ test('a browser that signed in more than 90 days ago counts as any other', async
   })
 })
 
-test('attempts at the same time at both gateways count one by one', async () => {
+test('concurrent attempts at both gateways are counted individually', async () => {
   const { signIn, other } = await make()
   const attempts = Array.from({ length: 20 }, (_, n) =>
     (n % 2 === 0 ? signIn : other).check({ ...owner, code: n < 19 ? 'wrong' : code }),
@@ -143,7 +143,7 @@ test('attempts at the same time at both gateways count one by one', async () => 
   })
 })
 
-test('a clock that was ahead closes no limit for longer than an empty one', async () => {
+test('after a clock adjustment no limit blocks longer than an empty one', async () => {
   const { clock, signIn } = await make()
   clock.now = 86_400_000
   for (let i = 0; i < 5; i += 1) await signIn.check({ ...owner, code: 'wrong' })

@@ -9,7 +9,7 @@ import {
   startIdentityProvider,
   type TestIdentityProvider,
   temporaryFolder,
-} from './testing.ts'
+} from '../testing.ts'
 
 let folder: Awaited<ReturnType<typeof temporaryFolder>>
 let server: TestIdentityProvider
@@ -36,7 +36,7 @@ afterAll(async () => {
   await folder[Symbol.asyncDispose]()
 })
 
-/** What a browser does: cookies by path, redirects one at a time. */
+/** A minimal browser: cookies by path, redirects one at a time. */
 class Browser {
   readonly #cookies = new Map<string, { value: string; path: string }>()
 
@@ -80,7 +80,7 @@ async function openPage(change: Record<string, string> = {}) {
   return { browser, page }
 }
 
-/** As far as the redirect to the application. */
+/** Follows redirects up to the one to the application. */
 async function authorize(change: Record<string, string> = {}): Promise<URL> {
   const { browser, page } = await openPage(change)
   const approved = await browser.go(page, { decision: 'approve', code })
@@ -101,7 +101,7 @@ const refresh = (token: string) =>
   server.post('/oauth2/token', { grant_type: 'refresh_token', client_id: clientId, refresh_token: token })
 
 describe('authorization code with PKCE', () => {
-  test('while the store is away the page says so with 503, and works again afterwards', async () => {
+  test('while the store is unavailable the page responds with 503, and works again afterwards', async () => {
     const { browser, page } = await openPage()
     const away = unavailable('The storage does not answer', new Error('secret'))
     const find = vi.spyOn(server.store, 'find').mockRejectedValue(away)
@@ -130,7 +130,7 @@ describe('authorization code with PKCE', () => {
     })
   })
 
-  test('a token for a resource carries aud', async () => {
+  test('a token for a resource has aud', async () => {
     const back = await authorize({ resource: 'https://agents.example/a' })
     const { body } = await redeem(back.searchParams.get('code') ?? '')
     expect(await server.provider.introspect(String(body['access_token']))).toMatchObject({
@@ -139,13 +139,13 @@ describe('authorization code with PKCE', () => {
     })
   })
 
-  test('without a scope the person is asked for the scope of the client', async () => {
+  test('without a scope the approval page shows the scope of the client', async () => {
     const back = await authorize({ scope: '' })
     const { body } = await redeem(back.searchParams.get('code') ?? '')
     expect(body['scope']).toBe('agent:read agent:write')
   })
 
-  test('agent:admin goes by way of the person to a client of the gateway', async () => {
+  test('agent:admin can be approved for a managed client', async () => {
     const { clientId, clientSecret } = await server.provider.ensureClient({
       clientId: 'console',
       clientName: 'console',
@@ -161,11 +161,11 @@ describe('authorization code with PKCE', () => {
   const refused: [string, Record<string, string>, string][] = [
     ['no PKCE', { code_challenge: '', code_challenge_method: '' }, 'invalid_request'],
     ['PKCE without hash', { code_challenge: verifier, code_challenge_method: 'plain' }, 'invalid_request'],
-    ['a scope that the client has not', { scope: 'agent:execute' }, 'invalid_scope'],
+    ['a scope that the client does not have', { scope: 'agent:execute' }, 'invalid_scope'],
     ['the operator scope', { scope: 'agent:admin' }, 'invalid_scope'],
-    ['a scope for OpenID', { scope: 'openid' }, 'invalid_scope'],
-    ['a token at once', { response_type: 'token' }, 'unsupported_response_type'],
-    ['no page', { prompt: 'none' }, 'login_required'],
+    ['an OpenID scope', { scope: 'openid' }, 'invalid_scope'],
+    ['the implicit grant', { response_type: 'token' }, 'unsupported_response_type'],
+    ['response_mode without a page', { prompt: 'none' }, 'login_required'],
   ]
   test.each(refused)('%s is refused', async (_title, change, error) => {
     const back = new URL(location(await new Browser().go(request(change))))
@@ -176,7 +176,7 @@ describe('authorization code with PKCE', () => {
     { redirect_uri: 'https://evil.example/cb' },
     { redirect_uri: 'http://127.0.0.1:9/other' },
     { client_id: 'nobody' },
-  ])('nobody is sent to an address that is not registered: %j', async (change) => {
+  ])('unregistered redirect addresses are refused: %j', async (change) => {
     const answer = await new Browser().go(request(change))
     expect(answer.status).toBe(400)
     expect(location(answer)).toBe('')
@@ -200,7 +200,7 @@ describe('authorization code with PKCE', () => {
     expect((await redeem(authorizationCode, { client_id: other })).body['error']).toBe('invalid_grant')
   })
 
-  test('a token whose approval is gone is inactive', async () => {
+  test('a token of a revoked grant is inactive', async () => {
     const back = await authorize()
     const { body } = await redeem(back.searchParams.get('code') ?? '')
     const token = String(body['access_token'])
@@ -210,7 +210,7 @@ describe('authorization code with PKCE', () => {
     expect(await server.provider.introspect(token)).toEqual({ active: false })
   })
 
-  test('a code that comes twice is refused, and its tokens end', async () => {
+  test('a reused code is refused, and its tokens are revoked', async () => {
     const authorizationCode = (await authorize()).searchParams.get('code') ?? ''
     const first = await redeem(authorizationCode)
     expect((await redeem(authorizationCode)).body['error']).toBe('invalid_grant')
@@ -218,7 +218,7 @@ describe('authorization code with PKCE', () => {
     expect((await refresh(String(first.body['refresh_token']))).body['error']).toBe('invalid_grant')
   })
 
-  test('of many who come with one code at once at most one is served, and its token ends', async () => {
+  test('of many concurrent uses of a code at most one succeeds, and its token is revoked', async () => {
     const authorizationCode = (await authorize()).searchParams.get('code') ?? ''
     const answers = await Promise.all(Array.from({ length: 8 }, () => redeem(authorizationCode)))
     const served = answers.filter(({ status }) => status === 200)
@@ -232,7 +232,7 @@ describe('authorization code with PKCE', () => {
 describe('refresh token', () => {
   const tokens = async () => (await redeem((await authorize()).searchParams.get('code') ?? '')).body
 
-  test('is used once; coming again it ends the whole approval', async () => {
+  test('is used once; reuse revokes the whole grant', async () => {
     const first = await tokens()
     const second = (await refresh(String(first['refresh_token']))).body
     expect(second['refresh_token']).not.toBe(first['refresh_token'])
@@ -241,7 +241,7 @@ describe('refresh token', () => {
     expect(await server.provider.introspect(String(second['access_token']))).toEqual({ active: false })
   })
 
-  test('is no access token for the servers that check', async () => {
+  test('is not accepted as an access token by introspection', async () => {
     const checker = await server.provider.ensureClient({
       clientId: 'checker',
       clientName: 'c',
@@ -253,14 +253,14 @@ describe('refresh token', () => {
     expect((await server.post('/oauth2/introspect', { token }, checker)).body).toEqual({ active: false })
   })
 
-  test('revoked, it takes the access token along', async () => {
+  test('revoking it revokes the access token too', async () => {
     const { access_token, refresh_token } = await tokens()
     const form = { token: String(refresh_token), client_id: clientId }
     expect((await server.post('/oauth2/revoke', form)).status).toBe(200)
     expect(await server.provider.introspect(String(access_token))).toEqual({ active: false })
   })
 
-  test('a client that cannot keep a secret introspects nothing', async () => {
+  test('a public client cannot introspect', async () => {
     const { access_token } = await tokens()
     const form = { token: String(access_token), client_id: clientId }
     expect((await server.post('/oauth2/introspect', form)).body).toEqual({ active: false })
@@ -286,7 +286,7 @@ describe('the approval page', () => {
   })
 
   test.each(['http://127.0.0.1/cb', 'https://app.example/cb'])(
-    'is asked anew each time, also in the same browser, by the application at %s',
+    'is shown for each authorization, also in the same browser, by the application at %s',
     async (redirect_uri) => {
       const { clientId } = await server.provider.ensureClient({
         clientId: redirect_uri,
@@ -309,7 +309,7 @@ describe('the approval page', () => {
     expect(back.searchParams.get('error')).toBe('access_denied')
   })
 
-  test('without the cookie of the browser that asked there is no page', async () => {
+  test('without the cookie of the requesting browser there is no page', async () => {
     const { page } = await openPage()
     const answer = await new Browser().go(page, { decision: 'approve', code })
     expect(answer.status).toBe(400)
@@ -334,14 +334,14 @@ describe('the approval page', () => {
 
   test.each([
     ['nothing', {}, 400],
-    ['an odd decision', { decision: 'maybe', code: 'x' }, 400],
-    ['a huge code', { decision: 'approve', code: 'x'.repeat(5000) }, 413],
+    ['an invalid decision', { decision: 'maybe', code: 'x' }, 400],
+    ['a very long code', { decision: 'approve', code: 'x'.repeat(5000) }, 413],
   ] as [string, Record<string, string>, number][])('%s posted: %#', async (_title, form, status) => {
     const { browser, page } = await openPage()
     expect((await browser.go(page, form)).status).toBe(status)
   })
 
-  test('too many wrong codes on one page close that page for a while; the owner signs in on another one', async () => {
+  test('too many wrong codes on one page block that page for a while; another page works', async () => {
     const own = await temporaryFolder()
     await using _own = own
     await using closed = await startIdentityProvider({ dir: own.dir })
@@ -371,7 +371,7 @@ describe('the approval page', () => {
     }
   })
 
-  test('the secrets of the machine are files that only its owner can read', async () => {
+  test('secret files are readable only by their owner', async () => {
     for (const name of ['sign-in-code', 'initial-access-token', 'oauth-keys.json']) {
       expect((await stat(path.join(folder.dir, 'keys', name))).mode & 0o777).toBe(0o600)
     }

@@ -1,25 +1,25 @@
 import { createHash, timingSafeEqual } from 'node:crypto'
 import { unavailable } from '@parley/kit/database/errors'
-import { newSecret } from './key-files.ts'
-import type { OAuthStore } from './oauth-store.ts'
+import { newSecret } from '../key-files.ts'
+import type { OAuthStore } from '../oauth-store.ts'
 
 export interface SignInAttempt {
   code: string
-  /** Id of the approval request (the page) that the code was entered for. */
+  /** Id of the approval request for which the code was entered. */
   session: string
-  /** Of the client; IPv6 by its /64. */
+  /** Client address; for IPv6 the /64 prefix. */
   address: string
-  /** Of the browser, where it signed in before: what an accepted attempt returned as `device`. */
+  /** Value of `device` from an earlier sign-in of this browser. */
   device?: string | undefined
 }
 
 export type SignInAnswer =
-  /** `device` is set for a browser that had none: it keeps its own limit from now on. */
+  /** `device` is set for a new browser and gives it a separate limit. */
   | { accepted: true; device?: string }
-  /** `waitSeconds` > 0: the next code is not looked at before. `limit` says why. */
+  /** With `waitSeconds` > 0 the next code is not checked before. `limit` is the reason. */
   | { accepted: false; waitSeconds: number; limit?: LimitName }
 
-/** A bucket of `burst` attempts; one comes back every `refillSeconds`. */
+/** A bucket of `burst` attempts that refills by one every `refillSeconds`. */
 const limits = {
   session: { burst: 5, refillSeconds: 30 },
   address: { burst: 30, refillSeconds: 20 },
@@ -29,25 +29,25 @@ const limits = {
 export type LimitName = keyof typeof limits
 
 export const deviceDays = 90
-/** Limits of one session, address or device are forgotten this long after the first attempt. */
+/** Limits of a session, address or device are stored for this time. */
 const keptSeconds = 3600
-/** Attempts to write a bucket that others change at the same time. */
+/** Retries after concurrent updates of a bucket. */
 const writesMax = 20
 const model = 'SignIn'
 
 type Store = Pick<OAuthStore, 'find' | 'insert' | 'exchange'>
 
-/** Generic cell rate algorithm: when the bucket will be full again, in milliseconds since 1970. */
+/** Generic cell rate algorithm: the time at which the bucket is full again, in milliseconds since 1970. */
 interface Bucket {
   fullAt: number
 }
 
 /**
- * Compares what a person typed with the machine's sign-in code. Attempts are limited per approval request, per address
- * and, slowly, over all addresses: about one attempt a second in the long run, which makes guessing 100 random bits
- * infeasible. Wrong codes from one address therefore never lock out another one. A browser that signed in before has a
- * limit of its own ("device cookie"), so attempts of others never lock it out. Every attempt is taken from the limits
- * before its code is compared. The limits are in the store: all gateways share them, and a restart keeps them.
+ * Compares an entered code with the machine's sign-in code. Attempts are limited per approval request, per address and
+ * over all addresses to about one per second in the long run, which makes guessing 100 random bits infeasible. Wrong
+ * codes from one address do not lock out others, and a browser that has signed in before has a separate limit ("device
+ * cookie"). Attempts are counted before the code is compared. Limits are stored, so all gateways share them and a
+ * restart keeps them.
  */
 export class SignIn {
   readonly #expected: Buffer
@@ -60,7 +60,7 @@ export class SignIn {
     this.#now = now
   }
 
-  /** @throws ParleyError Unavailable when the attempt cannot be counted */
+  /** @throws ParleyError Unavailable if the attempt cannot be counted */
   async check(attempt: SignInAttempt): Promise<SignInAnswer> {
     const device = attempt.device === undefined ? undefined : await this.#knownDevice(attempt.device)
     const buckets: [LimitName, string][] = [['session', attempt.session]]
@@ -77,16 +77,16 @@ export class SignIn {
     return device === undefined ? { accepted: true, device: await this.#newDevice() } : { accepted: true }
   }
 
-  /** @returns `waitMs` until the next attempt, 0 where it may follow at once */
+  /** @returns `waitMs` until the next attempt, 0 if it may follow immediately */
   async #take(limit: LimitName, key: string): Promise<{ isTaken: boolean; waitMs: number }> {
     const { burst, refillSeconds } = limits[limit]
     const refillMs = refillSeconds * 1000
     const id = key === '' ? limit : `${limit}:${hashed(key)}`
     for (let write = 0; write < writesMax; write += 1) {
       const now = this.#now()
-      const was = (await this.#store.find(model, id)) as Bucket | undefined
-      // A clock that was ahead closes a bucket for no longer than an empty one is.
-      const fullAt = Math.min(Math.max(was?.fullAt ?? 0, now), now + burst * refillMs)
+      const was = await this.#store.find(model, id)
+      // After a clock adjustment a bucket is closed no longer than an empty one.
+      const fullAt = Math.min(Math.max(Number(was?.['fullAt'] ?? 0), now), now + burst * refillMs)
       const waitFor = (full: number) => Math.max(0, full - now - (burst - 1) * refillMs)
       if (waitFor(fullAt) > 0) return { isTaken: false, waitMs: waitFor(fullAt) }
       const next = fullAt + refillMs
@@ -96,13 +96,18 @@ export class SignIn {
     throw unavailable('Too many sign in at the same time')
   }
 
-  #write(id: string, was: Bucket | undefined, bucket: Bucket, isKept: boolean): Promise<boolean> {
+  #write(
+    id: string,
+    was: Record<string, unknown> | undefined,
+    bucket: Bucket,
+    isKept: boolean,
+  ): Promise<boolean> {
     if (was !== undefined) return this.#store.exchange(model, id, { ...was }, { ...bucket })
     const entry = { model, id, payload: { ...bucket } }
     return this.#store.insert(isKept ? entry : { ...entry, expiresAt: this.#secondsFromNow(keptSeconds) })
   }
 
-  /** Undefined for a device that did not sign in, or too long ago. */
+  /** Undefined for an unknown device or an expired sign-in. */
   async #knownDevice(device: string): Promise<string | undefined> {
     const known = await this.#store.find(model, deviceId(device))
     return Number(known?.['until'] ?? 0) > this.#now() ? device : undefined
@@ -133,7 +138,7 @@ function hashed(text: string): string {
   return createHash('sha256').update(text).digest('base64url')
 }
 
-/** Hashed, so that the comparison takes as long for a code of another length. Case, spaces and dashes do not count. */
+/** Hashed, so that the comparison takes constant time. Case, spaces and dashes are ignored. */
 function digest(code: string): Buffer {
   return createHash('sha256').update(code.replace(/[\s-]/g, '').toUpperCase()).digest()
 }

@@ -4,7 +4,7 @@ import type { Log } from '@parley/kit/process/log'
 import { ParleyError } from '@parley/wire/errors'
 import type { FastifyInstance, FastifyReply, FastifyRequest } from 'fastify'
 import type { Interaction, Provider } from 'oidc-provider'
-import { operatorAccount } from './oidc-configuration.ts'
+import { operatorAccount } from '../oidc-configuration.ts'
 import { type Approval, approvalPage, away, errorPage, pageHeaders } from './pages.ts'
 import { deviceDays, type LimitName, type SignIn } from './sign-in.ts'
 
@@ -15,11 +15,11 @@ export interface InteractionOptions {
   signIn: SignIn
   audit: Audit
   log: Log
-  /** Path below which the pages stand. */
+  /** Path prefix of the pages. */
   prefix: string
 }
 
-/** The page on which a person approves an application with the machine's sign-in code, or refuses it. */
+/** The page on which a person approves or refuses an application with the machine's sign-in code. */
 export function mountInteraction(scope: FastifyInstance, options: InteractionOptions): void {
   const { provider, log } = options
   scope.addContentTypeParser(
@@ -36,11 +36,11 @@ export function mountInteraction(scope: FastifyInstance, options: InteractionOpt
     return sendPage(reply, status, errorPage(text))
   })
   const path = `${options.prefix}/interaction/:uid`
-  scope.get(path, async (request, reply) => {
+  scope.get<{ Params: { uid: string } }>(path, async (request, reply) => {
     const { approval, formTarget } = await describe(provider, await findInteraction(provider, request, reply))
     return sendPage(reply, 200, approvalPage(approval), formTarget)
   })
-  scope.post(path, async (request, reply) => {
+  scope.post<{ Params: { uid: string } }>(path, async (request, reply) => {
     const interaction = await findInteraction(provider, request, reply)
     const form = request.body instanceof URLSearchParams ? request.body : new URLSearchParams()
     if (form.get('decision') === 'approve') return approve(options, interaction, form, request, reply)
@@ -109,20 +109,19 @@ function tooManyCodes(waitSeconds: number, limit: LimitName | undefined): string
   return `Too many codes were entered from your address. ${wait}, or use another address.`
 }
 
-/** Whoever knows the sign-in code. */
+/** The operator, authenticated by the sign-in code. */
 function operatorAt(request: FastifyRequest) {
   return { who: operatorAccount, address: request.ip, action: 'oauth.approve', requestId: request.id }
 }
 
-/** @throws Error with a 4xx status when cookie and address do not belong together. */
+/** @throws Error with a 4xx status if the cookie does not match the address */
 async function findInteraction(
   provider: Provider,
-  request: FastifyRequest,
+  request: FastifyRequest<{ Params: { uid: string } }>,
   reply: FastifyReply,
 ): Promise<Interaction> {
   const interaction = await provider.interactionDetails(request.raw, reply.raw)
-  const { uid } = request.params as { uid: string }
-  if (interaction.uid !== uid) throw Object.assign(new Error(gone), { statusCode: 400 })
+  if (interaction.uid !== request.params.uid) throw Object.assign(new Error(gone), { statusCode: 400 })
   return interaction
 }
 
@@ -141,7 +140,7 @@ async function describe(
     resources: [params['resource'] ?? []].flat().map(String),
     redirectHost: redirect.host,
   }
-  // Browsers hold form-action against the redirects that follow too; IPv6 hosts cannot be written there.
+  // Browsers apply form-action to later redirects too. IPv6 hosts are not allowed in it.
   const formTarget = redirect.hostname.startsWith('[') ? redirect.protocol : redirect.origin
   return { approval, formTarget }
 }
