@@ -41,7 +41,7 @@ interface Rpc {
   error?: { code: number; data: Record<string, unknown> }
 }
 
-test('npm start brings up the gateway and every agent that needs no account', async () => {
+test('npm start runs the gateway and every agent that needs no account', async () => {
   const response = await fetch(`${deployment.url}/registry/agents`)
   const { agents, total } = (await response.json()) as {
     agents: { slug: string; status: string }[]
@@ -59,7 +59,7 @@ test('npm start brings up the gateway and every agent that needs no account', as
   expect(await (await fetch(`${deployment.url}/metrics`)).text()).toContain('http_requests_total')
 })
 
-test('the printed curl line, pasted, answers with a Task in submitted', async () => {
+test('the printed curl command returns a Task in submitted', async () => {
   const { stdout, code } = await deployment.shell(deployment.curlLine)
   expect(code).toBe(0)
   expect(JSON.parse(stdout)).toMatchObject({
@@ -77,7 +77,7 @@ test('without a token: 401, -32009, and how to authenticate', async () => {
   expect(await response.json()).toMatchObject({ id: '7', error: { code: -32009 } })
 })
 
-test('parley agents lists them', async () => {
+test('parley agents lists the agents', async () => {
   const { stdout, code } = await deployment.parley('agents')
   expect(code).toBe(0)
   for (const name of ['calculator', 'data-analyst', 'document-maker', 'summarizer'])
@@ -90,7 +90,7 @@ test('parley send streams an answer', async () => {
   expect(stdout).toContain('30.48')
 })
 
-test('a newcomer pays at once, in test money, with a wallet made on the way', async () => {
+test('a new user pays in test money, with a wallet created on first use', async () => {
   const csv = path.join(deployment.dataDir, 'visits.csv')
   const rows = Array.from(
     { length: 24 },
@@ -115,7 +115,7 @@ test('a newcomer pays at once, in test money, with a wallet made on the way', as
   expect((await deployment.parley('wallet')).stdout).toContain('999.99 USDC')
 })
 
-test('parley send --file: statistics and a chart as SVG and PNG, saved in the folder of --out', async () => {
+test('parley send --file saves statistics and a chart as SVG and PNG in the folder of --out', async () => {
   const folder = path.join(deployment.dataDir, 'files')
   const csv = path.join(deployment.dataDir, 'sales.csv')
   const rows = Array.from(
@@ -140,7 +140,7 @@ test('parley send --file: statistics and a chart as SVG and PNG, saved in the fo
   expect(readFileSync(path.join(folder, png)).subarray(1, 4).toString()).toBe('PNG')
 })
 
-test('a question and its answer: the task pauses, and the next message continues it', async () => {
+test('a task pauses with a question, and the next message continues it', async () => {
   const csv = 'day,revenue,returns\n1,10,3\n2,20,1\n3,15,2\n4,30,5\n'
   const asked = await deployment.parley(
     'send',
@@ -157,7 +157,7 @@ test('a question and its answer: the task pauses, and the next message continues
   expect(JSON.stringify(ended.artifacts)).toContain('returns')
 })
 
-test('cancel: the task is canceled, and a second cancel is -32002', async () => {
+test('cancel ends a task, and a second cancel returns -32002', async () => {
   const csv = 'day,revenue,returns\n1,10,3\n2,20,1\n3,15,2\n'
   const asked = await deployment.parley(
     'send',
@@ -175,7 +175,7 @@ test('cancel: the task is canceled, and a second cancel is -32002', async () => 
   })
 })
 
-test('Markdown becomes a PDF, as a file artifact', async () => {
+test('document-maker returns Markdown as a PDF artifact', async () => {
   const made = await deployment.parley('send', 'document-maker', '--json', '# Hello\n\nA page.')
   const file = lastTask(made.stdout)
     .artifacts.flatMap(({ parts }) => parts)
@@ -186,7 +186,7 @@ test('Markdown becomes a PDF, as a file artifact', async () => {
 const calculators = () => deployment.processes().filter((id) => commandLine(id).includes('agents/calculator'))
 const healthOf = async (agent: string) => (await fetch(`${deployment.url}/agents/${agent}/health`)).status
 
-test('an agent that dies comes back, and meanwhile its address answers 503 at once', async () => {
+test('a killed agent is restarted; until then its address returns 503 without delay', async () => {
   const pids = calculators()
   expect(pids.length).toBeGreaterThan(0)
   for (const pid of pids) process.kill(pid, 'SIGKILL')
@@ -197,7 +197,7 @@ test('an agent that dies comes back, and meanwhile its address answers 503 at on
   }).toPass()
 })
 
-test('SIGTERM: exit code 0, and no process is left', async () => {
+test('SIGTERM: exit code 0, and no process keeps running', async () => {
   expect(deployment.processes().length).toBeGreaterThan(4)
   expect(await deployment.stop()).toBe(0)
   await expect.poll(() => deployment.processes()).toEqual([])
@@ -207,7 +207,7 @@ function commandLine(pid: number): string {
   return readFileSync(`/proc/${pid}/cmdline`, 'utf8')
 }
 
-/** `--json` prints one JSON value a line; the last one with an id is the task. */
+/** `--json` prints one JSON value per line. The last value with an id is the task. */
 function lastTask(stdout: string): WireTask {
   const values = stdout
     .trim()

@@ -35,7 +35,7 @@ test.describe('the page of a payment session (needs chromium)', () => {
   })
 
   for (const width of [360, 1280])
-    test(`the test wallet pays, at a width of ${width}; nothing is cut off and nothing complains`, async () => {
+    test(`the test wallet pays at a width of ${width}, without clipped content or browser errors`, async () => {
       const page = await newPage(width)
       const session = await open(page, agent)
       expect(await page.evaluate('document.documentElement.scrollWidth - innerWidth')).toBeLessThanOrEqual(0)
@@ -46,7 +46,7 @@ test.describe('the page of a payment session (needs chromium)', () => {
       expect(page.complaints).toEqual([])
     })
 
-  test('with the keyboard alone: every stop is seen, a pasted text that is no payment is told, the test wallet pays', async () => {
+  test('with the keyboard only: focus is visible, an invalid pasted payment is reported, the test wallet pays', async () => {
     const page = await newPage(360)
     const session = await open(page, agent)
     const stops = await tabThrough(page, 'Pay with another program')
@@ -66,7 +66,7 @@ test.describe('the page of a payment session (needs chromium)', () => {
   })
 
   for (const kind of ['EIP-6963', 'EIP-1193'] as const)
-    test(`a wallet of the browser signs and pays (${kind})`, async () => {
+    test(`a browser wallet signs and pays (${kind})`, async () => {
       const page = await newPage(1280)
       await addWallet(page, kind)
       const session = await open(page, agent)
@@ -77,7 +77,7 @@ test.describe('the page of a payment session (needs chromium)', () => {
       expect(page.complaints).toEqual([])
     })
 
-  test('whoever declines in the wallet is told so, and can try again', async () => {
+  test('declining in the wallet shows a message, and the user can try again', async () => {
     const page = await newPage(1280)
     await addWallet(page, 'EIP-1193', 1)
     const session = await open(page, agent)
@@ -89,7 +89,7 @@ test.describe('the page of a payment session (needs chromium)', () => {
     await expect(page.getByRole('heading', { level: 1 })).toHaveText('Paid')
   })
 
-  test('a page that is open while somebody else pays changes by itself', async () => {
+  test('an open page updates when another payer pays', async () => {
     const [page, other] = [await newPage(360), await newPage(360)]
     const { capture_url: url } = await open(page, agent)
     await other.goto(url)
@@ -97,7 +97,7 @@ test.describe('the page of a payment session (needs chromium)', () => {
     await expect(page.getByRole('heading', { level: 1 })).toHaveText('Paid')
   })
 
-  test('markup in every text that the page shows stays text, and runs nothing', async ({ backends }) => {
+  test('markup in the texts of the page is escaped and not executed', async ({ backends }) => {
     const markup = `<img src=x onerror="document.title='owned'"><script>document.title='owned'</script>`
     const extra = { name: `"'>${markup}`, version: '2' }
     await using hostile = await paidAgent(backends, {
@@ -113,7 +113,7 @@ test.describe('the page of a payment session (needs chromium)', () => {
     expect(await page.evaluate('document.documentElement.scrollWidth - innerWidth')).toBeLessThanOrEqual(0)
   })
 
-  test('without script the page says everything, and the test wallet pays', async () => {
+  test('without JavaScript the page is complete, and the test wallet pays', async () => {
     const context = await browser.newContext({ javaScriptEnabled: false })
     const page = await context.newPage()
     const session = await start(agent)
@@ -145,7 +145,7 @@ async function statusOf(on: TestAgent, { session_id: id }: Session): Promise<Ses
   return (await (await fetch(`${on.url}/api/payment-status/${id}`, { headers })).json()) as Session
 }
 
-/** What the browser complains about: policies that were broken, errors of the script. */
+/** Errors of the browser: policy violations and script errors. */
 async function newPage(width: number): Promise<Page & { complaints: string[] }> {
   const page = await browser.newPage({ viewport: { width, height: 800 } })
   const complaints: string[] = []
@@ -156,7 +156,10 @@ async function newPage(width: number): Promise<Page & { complaints: string[] }> 
   return Object.assign(page, { complaints })
 }
 
-/** Tabs until the element with that text or name has the focus; the texts on the way, each with a focus that is seen. */
+/**
+ * Presses Tab until the element with that text or name has the focus. Returns the texts on the way; each must show its
+ * focus.
+ */
 async function tabThrough(page: Page, until: string): Promise<string[]> {
   const stops: string[] = []
   while (stops.at(-1) !== until && stops.length < 20) {
@@ -171,7 +174,7 @@ async function tabThrough(page: Page, until: string): Promise<string[]> {
   return stops
 }
 
-/** A wallet as browsers have it; its key stays here. It declines so many times first. */
+/** An injected browser wallet. Its key stays in the test. It declines the first requests. */
 async function addWallet(page: Page, kind: 'EIP-6963' | 'EIP-1193', declines = 0): Promise<void> {
   let left = declines
   await page.exposeFunction('askWallet', async (method: string, params: unknown[]) => {

@@ -67,7 +67,7 @@ for (const [text, agent, answer] of [
   })
 }
 
-test('a text that no agent serves is refused with the best candidates and why not', async () => {
+test('a text that no agent serves is refused with the best candidates and the reasons', async () => {
   const nonsense = 'zorbl quiffle the brimbly snargs'
   const { code, stderr } = await deployment.parley('send', '-', nonsense)
   expect(code).toBe(1)
@@ -85,7 +85,7 @@ test('parley negotiate shows the ranking', async () => {
   expect(stdout).toMatch(/^RANK {2}AGENT.*\n1 +calculator +0\.\d{4} /)
 })
 
-test('the summarizer sums up what the data-analyst made', async () => {
+test('the summarizer summarizes the result of the data-analyst', async () => {
   const table = await rpc('message/send', message(salesTable))
   const id = table.body.result?.id ?? ''
   const state = async () =>
@@ -104,7 +104,7 @@ test('the summarizer sums up what the data-analyst made', async () => {
   expect(code).toBe(0)
 })
 
-test('a restart of the gateway keeps where tasks live', async () => {
+test('after a restart the gateway still finds the agent of a task', async () => {
   const sent = await rpc('message/send', message('calculate 2 + 3'))
   const id = sent.body.result?.id ?? ''
   await deployment.stop()

@@ -46,7 +46,7 @@ async function startCluster(backends: Backends): Promise<Cluster> {
   return started
 }
 
-/** The processes of the agent share nothing but key, store and Redis. */
+/** The processes of the agent share only key, store and Redis. */
 const startAgent = (name: string) =>
   cluster.startAgent({ name, source: path.join(import.meta.dirname, 'agents', 'worker') })
 

@@ -25,7 +25,7 @@ interface Client {
 let deployment: Deployment
 let me: Identity
 let client: Client
-/** What is saved, as `parley verify --from` reads it. */
+/** Documents saved for `parley verify --from`. */
 const saved: Record<'gateway' | 'entry' | 'agent' | 'task', Json> = {
   gateway: {},
   entry: {},
@@ -53,7 +53,7 @@ async function endpoint(name: string): Promise<string> {
   return (await get('/.well-known/oauth-authorization-server/oauth2'))[name] as string
 }
 
-/** A client at the OAuth server, named after our DID, with our key. */
+/** Registers an OAuth client for our DID, with our key. */
 async function registerClient(): Promise<Client> {
   const initial = readFileSync(path.join(deployment.dataDir, 'oauth', 'initial-access-token'), 'utf8').trim()
   const body = JSON.stringify({
@@ -85,7 +85,7 @@ async function tokens(): Promise<ClientToken> {
   })
 }
 
-/** Another letter of base58 or base64url in its place: one byte of what is read is another. */
+/** Replaces one letter of base58 or base64url, which changes one byte. */
 function flipped(text: string, at: number): string {
   return text.slice(0, at) + (text[at] === 'a' ? 'b' : 'a') + text.slice(at + 1)
 }
@@ -95,7 +95,7 @@ const keyOf = (document: Json) =>
 const withFlippedKey = (document: Json): Json =>
   JSON.parse(JSON.stringify(document).replaceAll(keyOf(document), flipped(keyOf(document), 20))) as Json
 
-test('the gateway’s document is that of its DID; with another byte in its key it is not', async () => {
+test('the gateway’s document matches its DID; with one changed byte in the key it does not', async () => {
   saved.gateway = await get('/.well-known/did.json')
   const did = saved.gateway['id'] as string
   expect(did).toMatch(/^did:parley:ada_at_example_com:gateway:/)
@@ -105,7 +105,7 @@ test('the gateway’s document is that of its DID; with another byte in its key 
   )
 })
 
-test('the proof of an entry is the gateway’s; with another byte it is not', async () => {
+test('the gateway signs the proof of an entry; one changed byte invalidates it', async () => {
   saved.entry = await get('/registry/agents/calculator')
   const [proof, document] = [saved.entry['proof'] as string, saved.gateway as unknown as DidDocument]
   expect(await verifyProof(proof, document)).toMatchObject({
@@ -122,7 +122,7 @@ test('the proof of an entry is the gateway’s; with another byte it is not', as
   }
 })
 
-test('the agent’s document is found by its DID and holds the keys of the proof; with another byte it does not', async () => {
+test('the DID resolves to the agent’s document with the keys of the proof; one changed byte invalidates it', async () => {
   const did = saved.entry['did'] as string
   saved.agent = await get(`/did/resolve?did=${encodeURIComponent(did)}`)
   expect(await get(`/agents/calculator/did/resolve?did=${encodeURIComponent(did)}`)).toEqual(saved.agent)
@@ -133,7 +133,7 @@ test('the agent’s document is found by its DID and holds the keys of the proof
   )
 })
 
-test('a signed request is answered; with another byte of its body or signature: 403 crypto_mismatch', async () => {
+test('a signed request succeeds; one changed byte in body or signature gives 403 crypto_mismatch', async () => {
   const source = await tokens()
   const calls = new AgentClient({
     url: `${deployment.url}/agents/calculator`,
@@ -164,18 +164,18 @@ test('a signed request is answered; with another byte of its body or signature: 
   expect(await asked(body, { ...signed, 'x-did-signature': other })).toEqual(mismatch)
 })
 
-test('the parts of the answer are signed by the agent; with another byte they are not', () => {
+test('the agent signs the parts of its artifacts; one changed byte invalidates a signature', () => {
   const keys = verifyDocument(saved.agent, saved.entry['did'] as string)
   const verdicts = (task: Json) => verifyParts(task as never, keys).map(({ verdict }) => verdict)
   expect(verdicts(saved.task).length).toBeGreaterThan(0)
   expect(new Set(verdicts(saved.task))).toEqual(new Set(['verified']))
-  // The text of a part, not the first 42 anywhere: an id may hold one too.
+  // In the text of a part only: an id may contain 42 as well.
   const text = JSON.stringify(saved.task['artifacts']).replace(/(?<="text":"[^"]*)42/, '43')
   const changed = { ...saved.task, artifacts: JSON.parse(text) as unknown }
   expect(verdicts(changed)).toContain('crypto_mismatch')
 })
 
-test('parley verify says the same from files, without any server', async () => {
+test('parley verify gives the same results from files, without a server', async () => {
   const folder = deployment.dataDir
   const write = (name: keyof typeof saved, value: Json) =>
     writeFileSync(path.join(folder, `${name}.json`), JSON.stringify(value))
@@ -209,7 +209,7 @@ test('parley verify says the same from files, without any server', async () => {
   }
 })
 
-test('a token works, is revoked, and is refused at once', async () => {
+test('a revoked token is refused immediately', async () => {
   const token = await (await tokens()).get()
   const list = async () => {
     const response = await fetch(`${deployment.url}/agents/calculator/`, {

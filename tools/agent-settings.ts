@@ -1,7 +1,7 @@
 import { globSync, readFileSync } from 'node:fs'
 import path from 'node:path'
 
-/** An agent's `settings.json`: the names that it is handed, and what they are for. */
+/** An agent's `settings.json`: the environment variables it gets, with their descriptions. */
 export interface AgentSettings {
   env: string[]
   required?: string[]
@@ -11,7 +11,7 @@ export interface AgentSettings {
 
 const root = path.dirname(import.meta.dirname)
 
-/** Of the agents of `agents/` that have one, by name. */
+/** The settings files of `agents/`, by the name of the agent. */
 export function agentSettingsFiles(): { agent: string; settings: AgentSettings }[] {
   return globSync('agents/*/settings.json', { cwd: root })
     .sort()

@@ -12,7 +12,7 @@ function folders() {
   return { data: path.join(folder, 'data'), copy: path.join(folder, 'copy'), away: path.join(folder, 'away') }
 }
 
-test('a copy made under load holds what was acknowledged before it began, and servers run with it', async () => {
+test('a copy made under load contains everything acknowledged before it started, and servers run on it', async () => {
   const { data, copy, away } = folders()
   const [agent, file] = [path.join(data, 'agents', 'a'), path.join(data, 'agents', 'a', 'agent.db')]
   mkdirSync(agent, { recursive: true })
@@ -31,7 +31,7 @@ test('a copy made under load holds what was acknowledged before it began, and se
   const found = (await restored.listTasks({ owner: alice, limit: 100 })).items
   expect(found.slice(-20)).toEqual(all.items.slice(-20))
   expect((await restored.countByState()).failed).toBeUndefined()
-  // The key of cursors came along.
+  // The key of cursors was copied.
   const cursor = before.nextCursor ?? ''
   expect((await restored.listTasks({ owner: alice, limit: 5, cursor })).items).toHaveLength(5)
   await createdIn(restored, 'completed')
@@ -41,9 +41,9 @@ test('a copy made under load holds what was acknowledged before it began, and se
 })
 
 test.each([
-  ['nothing to copy', () => undefined, 'There is no database'],
-  ['a target that is there', (copy: string) => mkdirSync(copy), 'is there already'],
-])('%s is refused', (_what, prepare, said) => {
+  ['nothing to copy', () => undefined, 'No database'],
+  ['an existing target', (copy: string) => mkdirSync(copy), 'already exists'],
+])('%s is rejected', (_what, prepare, said) => {
   const { data, copy } = folders()
   mkdirSync(data)
   prepare(copy)

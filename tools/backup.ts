@@ -1,21 +1,22 @@
 /**
- * `npm run backup -- <data folder> <new folder>`: a copy of what the embedded stores hold, each database as of one moment,
- * also while servers run, with keys and credentials beside it. The new folder must not be there.
+ * `npm run backup -- <data folder> <new folder>`: copies the embedded stores, also while servers run, with keys and
+ * credentials. Each database is copied as of one moment. The new folder must not exist.
  */
 import { chmodSync, copyFileSync, existsSync, globSync, mkdirSync, statSync } from 'node:fs'
 import path from 'node:path'
 import { copyDatabase } from '@parley/engine/store/sqlite/copy'
 
-/** What belongs to a database and is not one, or holds only for a process. */
+/** Files that belong to a database but are not one, or that only a running process needs. */
 const leftOut = /(?:\.db(?:-wal|-shm|\.lock|\.lock-journal|-journal)?|\.lock)$/
 
-/** @returns the databases that were copied @throws Error when the target is there or the source has nothing to copy */
+/** @returns the copied databases. @throws Error when the target exists or the source has nothing to copy */
 export function backup(source: string, target: string): string[] {
-  if (existsSync(target)) throw new Error(`${target} is there already.`)
+  if (existsSync(target)) throw new Error(`${target} already exists.`)
   const all = globSync('**/*', { cwd: source }).filter((name) => statSync(path.join(source, name)).isFile())
   const databases = all.filter((name) => name.endsWith('.db'))
-  if (databases.length === 0) throw new Error(`There is no database in ${source}.`)
-  // Agents before the gateway: it may then know of less than there is, which it finds again by asking.
+  if (databases.length === 0) throw new Error(`No database in ${source}.`)
+  // Agents before the gateway: the gateway's copy may then miss recent tasks, which it finds again by asking the
+  // agents.
   const wanted = [
     ...databases.sort(),
     ...all.filter((name) => !leftOut.test(name) && !name.startsWith('cache/')),
@@ -33,11 +34,11 @@ export function backup(source: string, target: string): string[] {
 if (import.meta.main) {
   const [source, target] = process.argv.slice(2)
   if (source === undefined || target === undefined) {
-    console.error('Use: npm run backup -- <data folder> <new folder>')
+    console.error('Usage: npm run backup -- <data folder> <new folder>')
     process.exitCode = 2
   } else {
     try {
-      console.log(`Copied: ${backup(source, target).join(', ')}, and the keys`)
+      console.log(`Copied: ${backup(source, target).join(', ')} and the keys`)
     } catch (error) {
       console.error((error as Error).message)
       process.exitCode = 1

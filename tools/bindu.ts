@@ -1,7 +1,6 @@
 /**
- * `npm run bindu`: installs the reference implementation (PyPI package `bindu`) into a folder of the cache, for the suites
- * that run its agent, `(needs bindu)`. `npm test` does it too. Python 3.12 or newer with venv and pip only; nothing of it
- * comes into the checkout.
+ * `npm run bindu`: installs the reference implementation (PyPI package `bindu`) into the cache folder, for the test
+ * suites that run its agent, `(needs bindu)`. `npm test` does the same. Needs Python 3.12 or newer with venv and pip.
  */
 import { spawnSync } from 'node:child_process'
 import { globSync, mkdirSync, renameSync, rmSync } from 'node:fs'
@@ -9,14 +8,14 @@ import os from 'node:os'
 import path from 'node:path'
 import { binduFolder, binduIsThere, binduVersion } from './testing/bindu.ts'
 
-/** `npm test` waits for it, but not for a registry that is slow or out of reach. */
+/** `npm test` waits for the installation, but not for a slow or unreachable registry. */
 const installMaxMs = 240_000
 
 if (!binduIsThere()) install()
 
-/** Says on the console what it does, or why it cannot. */
+/** Prints progress, or the reason why the installation is not possible. */
 function install(): void {
-  if (process.env['PARLEY_INSTALL'] === 'no') return skip('PARLEY_INSTALL=no forbids to install it')
+  if (process.env['PARLEY_INSTALL'] === 'no') return skip('PARLEY_INSTALL=no prevents the installation')
   const python = findPython()
   if (python === undefined) return skip('it requires Python 3.12 or newer with venv and pip')
   const folder = binduFolder()
@@ -38,10 +37,10 @@ function install(): void {
     const done =
       run(python, ['-m', 'venv', draft]) &&
       run(path.join(draft, 'bin', 'python'), [...pip, `bindu==${binduVersion}`])
-    if (!done) return skip('it could not be installed')
-    // Whole or not at all; another run may have been quicker.
+    if (!done) return skip('the installation failed')
+    // The rename is atomic. Another run may have been faster.
     if (binduIsThere()) return
-    // A folder whose Python has left the machine.
+    // The folder's Python is no longer on this machine.
     rmSync(folder, { recursive: true, force: true })
     renameSync(draft, folder)
   } finally {
@@ -49,7 +48,7 @@ function install(): void {
   }
 }
 
-/** What runs that were killed have left, of 420 MB each. */
+/** Deletes unfinished installations of killed runs, 420 MB each. */
 function removeDrafts(folder: string): void {
   for (const draft of globSync(`${folder}.*`))
     if (!isRunning(Number(path.extname(draft).slice(1)))) rmSync(draft, { recursive: true, force: true })
@@ -64,7 +63,7 @@ function isRunning(pid: number): boolean {
 }
 
 function skip(reason: string): void {
-  console.log(`No agent of the reference implementation: ${reason}. The suites that need it are skipped.`)
+  console.log(`The reference implementation is not installed: ${reason}. Suites that need it are skipped.`)
 }
 
 function findPython(): string | undefined {

@@ -1,8 +1,8 @@
 /**
- * `npm run chaos -- [--seconds 300] [--seed N] [--logs <folder>]`: two gateways and three processes of an agent over MongoDB
- * and Redis, under the load of clients that sign, pay and ask for webhooks, while processes are killed (SIGKILL) and frozen,
- * Redis comes back empty, the database goes away and the clocks of clients are wrong; then every acknowledged task, event,
- * webhook and payment is looked for. Exits 1 when anything is not as it was promised.
+ * `npm run chaos -- [--seconds 300] [--seed N] [--logs <folder>]`: runs two gateways and three processes of an agent on
+ * MongoDB and Redis under the load of clients that sign, pay and register webhooks. Meanwhile it kills (SIGKILL) and
+ * freezes processes, empties Redis, stops the database and sets the clocks of clients wrong. Then it checks every
+ * acknowledged task, event, webhook and payment. Exits 1 when a check fails.
  */
 import path from 'node:path'
 import { parseArgs } from 'node:util'
@@ -35,7 +35,7 @@ async function main(): Promise<number> {
   const made = Object.entries(faults).map(([kind, count]) => `${kind} ${count}`)
   console.log(`seed ${seed}; faults: ${made.join(', ')}`)
   console.log(
-    `${tasks} tasks, ${payments} paid: lost ${lost.length}, double ${double.length}, stuck ${stuck.length}; ${wrong.length === 0 ? 'all as promised' : `${wrong.length} findings`}`,
+    `${tasks} tasks, ${payments} paid: lost ${lost.length}, double ${double.length}, stuck ${stuck.length}; ${wrong.length === 0 ? 'all checks passed' : `${wrong.length} findings`}`,
   )
   return wrong.length === 0 ? 0 : 1
 }

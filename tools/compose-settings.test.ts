@@ -23,7 +23,7 @@ const ofAgents = agentSettingsFiles().flatMap(({ settings }) => [
   ...(settings.required ?? []),
 ])
 
-/** What the processes of a service read. */
+/** The settings that the processes of a service read. */
 function readBy(service: Service): string[] {
   const agent = service.environment?.['AGENT']
   if (agent !== undefined) {
@@ -32,18 +32,18 @@ function readBy(service: Service): string[] {
   }
   const ofGateway = Object.keys({ ...commonSettings, ...gatewaySettings })
   if (service.command?.includes('gateway')) return ofGateway
-  // The supervisor says the others to its agents itself.
+  // The supervisor sets the others for its agents.
   return [...ofGateway, ...(tables['supervised agents'] ?? []), ...ofAgents]
 }
 
 describe.each(composeFiles)('%s', (file) => {
-  test('holds the settings that the tables say (`npm run env-example` writes them)', () => {
+  test('contains the settings of the tables (`npm run env-example` writes them)', () => {
     const text = readFileSync(file, 'utf8')
     expect(text).toBe(withSettings(text))
   })
 
   test.each(servicesOf(file))(
-    'service %s: every setting that it reads is passed on or fixed',
+    'service %s: every setting it reads is passed on or fixed',
     (_name, service) => {
       const given = Object.keys(service.environment ?? {})
       // The address of an agent's process is set where it starts.
@@ -76,13 +76,13 @@ test('.env.example, the compose files and the tables of settings name the same s
   )
   // AGENT is the folder that a service of docker-compose.full.yml runs.
   expect(composed.filter((name) => !example.includes(name) && name !== 'AGENT')).toEqual([])
-  // The command line runs outside of the containers.
+  // The command line runs outside the containers.
   const ofServers = example.filter((name) => !(name in cliSettings) && !imageSettings.includes(name))
   const dropped = ofServers.filter((name) => !composed.includes(name))
   expect(dropped).toEqual([])
 })
 
-test('what a file sets outside of its blocks stays as it is', () => {
+test('keeps the text outside the blocks', () => {
   const text = [
     'environment:',
     '  # settings: gateway (npm run env-example)',

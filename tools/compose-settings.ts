@@ -1,4 +1,4 @@
-/** The blocks of settings in the compose files, written from the tables of settings: `npm run env-example`. */
+/** Generates the blocks of settings in the compose files from the tables of settings: `npm run env-example`. */
 import { readFileSync } from 'node:fs'
 import path from 'node:path'
 import { agentSettings, commonSettings, gatewaySettings, type Setting } from '@parley/kit/process/settings'
@@ -9,12 +9,12 @@ export const composeFiles = ['docker-compose.yml', 'docker-compose.full.yml'].ma
   path.join(root, name),
 )
 
-/** Settings that the image fixes: where the server listens and keeps its data within the container. */
+/** Settings that the image fixes: where the server listens and keeps its data in the container. */
 export const imageSettings = [
   ...(/^ENV (.+)$/m.exec(readFileSync(path.join(root, 'Dockerfile'), 'utf8'))?.[1] ?? '').matchAll(/(\w+)=/g),
 ].map(([, name = '']) => name)
 
-/** What a block may hold; the comment at its beginning names one or more of these. */
+/** The tables that a block can contain. The comment at the start of a block names one or more of them. */
 export const tables: Record<string, string[]> = {
   common: Object.keys(commonSettings),
   gateway: Object.keys(gatewaySettings),
@@ -28,15 +28,15 @@ export const tables: Record<string, string[]> = {
 const block = /^( *)# settings: (.+?) \(npm run env-example\)\n[^]*?^\1# end of settings$/gm
 
 /**
- * The text of a compose file with its blocks as they should be. What the image fixes, or the file sets outside of the
- * blocks, is left out. @throws Error for a table that is not there
+ * Returns a compose file with generated blocks, without settings that the image fixes or that the file sets outside the
+ * blocks. @throws Error for an unknown table
  */
 export function withSettings(compose: string): string {
   const fixed = [...compose.replaceAll(block, '').matchAll(/^ +([A-Z][A-Z0-9_]+):/gm)].map(([, name]) => name)
   return compose.replaceAll(block, (_text, indent: string, wanted: string) => {
     const names = wanted.split(', ').flatMap((table) => {
       const found = tables[table]
-      if (found === undefined) throw new Error(`there is no table of settings "${table}"`)
+      if (found === undefined) throw new Error(`no table of settings "${table}"`)
       return found
     })
     const passed = names.filter((name) => !fixed.includes(name) && !imageSettings.includes(name))

@@ -22,7 +22,7 @@ const vitestReport = report('vitest.json', {
 const playwrightReport = report('playwright.json', {
   suites: [
     {
-      title: 'house.spec.ts',
+      title: 'page.spec.ts',
       specs: [
         { title: 'starts', tests: [{ status: 'expected' }] },
         { title: 'flaky', tests: [{ status: 'flaky' }] },
@@ -32,13 +32,13 @@ const playwrightReport = report('playwright.json', {
   ],
 })
 
-test('the last line sums passed, failed and skipped over all suites', () => {
+test('the last line has the sums of passed, failed and skipped tests', () => {
   const counts = [countVitest(vitestReport, 1), countPlaywright(playwrightReport, 1)]
   expect(countLine(counts)).toBe('4 passed, 2 failed, 3 skipped')
   expect(counts.flatMap((count) => count.skipped)).toEqual([
     'redis (needs redis-server) works',
     'later',
-    'house.spec.ts browser shows',
+    'page.spec.ts browser shows',
   ])
 })
 
@@ -46,13 +46,13 @@ const green = { numPassedTests: 2, numFailedTests: 0, testResults: [] }
 const nothing = { numPassedTests: 0, numFailedTests: 0, testResults: [] }
 test.each([
   ['left no report', path.join(folder, 'absent.json'), 0],
-  ['ended with an error outside of every test', report('green.json', green), 1],
+  ['exited with an error outside the tests', report('green.json', green), 1],
   ['ran no test', report('nothing.json', nothing), 0],
 ])('a suite that %s counts as a failure', (_what, file, exitCode) => {
   expect(countVitest(file, exitCode).failed).toBe(1)
 })
 
-test('a file that could not be loaded counts as a failure beside the failed tests', () => {
+test('a file that fails to load counts as a failure in addition to the failed tests', () => {
   const failedTest = { status: 'failed', assertionResults: [{ status: 'failed', fullName: 'a' }] }
   const unloadable = { status: 'failed', assertionResults: [] }
   const content = { numPassedTests: 1, numFailedTests: 1, testResults: [failedTest, unloadable] }
@@ -63,7 +63,7 @@ test('an end-to-end suite that ran no test counts as a failure', () => {
   expect(countPlaywright(report('empty.json', { suites: [] }), 0).failed).toBe(1)
 })
 
-test('a skipped test is right only where it names a program that is not here', () => {
+test('a test may be skipped only when it names a missing program', () => {
   const skipped = ['redis (needs redis-server) works', 'chat (needs chromium) shows', 'no reason']
   expect(wronglySkipped(skipped, (program) => program === 'chromium')).toEqual([
     'chat (needs chromium) shows',
@@ -71,21 +71,21 @@ test('a skipped test is right only where it names a program that is not here', (
   ])
 })
 
-test('a test that was skipped in one project only is named with it, and with the reason', () => {
+test('a test skipped in one project is listed with the project and the reason', () => {
   const skip = [{ type: 'serial' }, { type: 'skip', description: '(needs mongod, redis-server)' }]
   const tests = [
     { status: 'expected', projectName: 'embedded' },
     { status: 'skipped', projectName: 'full', annotations: skip },
   ]
-  const suites = [{ title: 'house.spec.ts', specs: [{ title: 'starts (needs chromium)', tests }] }]
+  const suites = [{ title: 'page.spec.ts', specs: [{ title: 'starts (needs chromium)', tests }] }]
   const { passed, skipped } = countPlaywright(report('projects.json', { suites }), 0)
   expect(passed).toBe(1)
-  expect(skipped).toEqual(['[full] house.spec.ts starts (needs chromium) (needs mongod, redis-server)'])
+  expect(skipped).toEqual(['[full] page.spec.ts starts (needs chromium) (needs mongod, redis-server)'])
   expect(wronglySkipped(skipped, (program) => program === 'chromium')).toEqual([])
   expect(wronglySkipped(skipped, () => true)).toEqual(skipped)
 })
 
-test('a suite that wants two programs may be skipped where one of them is missing', () => {
+test('a suite that needs two programs may be skipped when one is missing', () => {
   const skipped = ['all (needs mongod, redis-server) work']
   expect(wronglySkipped(skipped, (program) => program === 'mongod')).toEqual([])
   expect(wronglySkipped(skipped, () => true)).toEqual(skipped)

@@ -1,10 +1,10 @@
 import { existsSync, readFileSync } from 'node:fs'
 
-/** How one suite ended. */
+/** The result of one suite. */
 export interface Count {
   passed: number
   failed: number
-  /** Full names of the tests that did not run. */
+  /** Full names of the skipped tests. */
   skipped: string[]
 }
 
@@ -21,8 +21,8 @@ interface VitestReport {
 }
 
 /**
- * Reads vitest's JSON report. A file that failed without a failed test counts as one failure, and so does a run that
- * failed without a failed file, or ran no test.
+ * Reads vitest's JSON report. A file that failed without a failed test counts as one failure, and so does a run without
+ * tests or with an error outside the files.
  */
 export function countVitest(reportFile: string, exitCode: number): Count {
   const report = read(reportFile) as VitestReport | undefined
@@ -46,7 +46,7 @@ interface PlaywrightSuite {
 interface PlaywrightTest {
   status: string
   projectName?: string
-  /** Why it was skipped, as `test.skip` was told. */
+  /** The reason given to `test.skip`. */
   annotations?: { type: string; description?: string }[]
 }
 interface PlaywrightReport {
@@ -54,8 +54,8 @@ interface PlaywrightReport {
 }
 
 /**
- * Reads Playwright's JSON report, by the same rules. A flaky test is a failed one. A project that wants programs names them
- * where it skips its tests, and that reason stands behind their names.
+ * Reads Playwright's JSON report by the same rules. A flaky test counts as failed. The reason of a skipped test, which
+ * names the required programs, is appended to its name.
  */
 export function countPlaywright(reportFile: string, exitCode: number): Count {
   const report = read(reportFile) as PlaywrightReport | undefined
@@ -96,8 +96,8 @@ function read(file: string): unknown {
 }
 
 /**
- * Skipped tests that this machine could have run. A suite that wants programs names them, `(needs redis-server)`, and may
- * do so in several places; a test skipped without naming one, or while all are here, hides something.
+ * Skipped tests that this machine could have run. A suite that requires programs names them in its title, `(needs
+ * redis-server)`. A skipped test that names none, or only installed ones, is reported.
  */
 export function wronglySkipped(skipped: string[], installed: (program: string) => boolean): string[] {
   return skipped.filter((name) => {

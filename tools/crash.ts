@@ -1,12 +1,12 @@
 /**
- * `npm run crash`: an agent under load is killed (SIGKILL) 20 times, or as often as the first argument says, at random
- * moments; then every acknowledged task is looked for. Exits 1 when one is lost, stuck, doubled or its events are wrong.
+ * `npm run crash -- [count]`: kills (SIGKILL) an agent under load 20 times, or `count` times, at random moments. Then
+ * it checks every acknowledged task. Exits 1 when a task is lost, stuck or duplicated, or has wrong events.
  */
 import { crashRun } from './testing/crash-run.ts'
 
 const kills = Number(process.argv[2] ?? 20)
 if (!Number.isInteger(kills) || kills < 1) {
-  console.error('npm run crash -- [kills], a number from 1 on')
+  console.error('Usage: npm run crash -- [kills], at least 1')
   process.exit(2)
 }
 const figures = await crashRun({ kills, clients: 8, say: (text) => console.log(text) })

@@ -10,7 +10,7 @@ const root = path.dirname(import.meta.dirname)
 const all = { ...commonSettings, ...gatewaySettings, ...agentSettings }
 const text = readFileSync(envExampleFile, 'utf8')
 
-test('.env.example is what the tables of settings say (`npm run env-example` writes it)', () => {
+test('.env.example matches the tables of settings (`npm run env-example` writes it)', () => {
   expect(text).toBe(envExample())
 })
 
@@ -18,12 +18,12 @@ test('a copy of .env.example changes nothing: every value in it is the default',
   expect(readSettings(all, parseEnv(text) as NodeJS.ProcessEnv)).toEqual(readSettings(all, {}))
 })
 
-test('no secret stands in .env.example', () => {
+test('.env.example contains no secret', () => {
   const values = parseEnv(text)
   for (const [, name = ''] of text.matchAll(/\(secret\)\n(\w+)=/g)) expect(values[name]).toBe('')
 })
 
-test('the container sets only what is a setting', () => {
+test('the image sets only known settings', () => {
   const compose = parse(readFileSync(path.join(root, 'docker-compose.yml'), 'utf8')) as {
     services: Record<string, { environment: object }>
   }
@@ -32,7 +32,7 @@ test('the container sets only what is a setting', () => {
     ...Object.values(compose.services).flatMap((service) => Object.keys(service.environment)),
     ...[...image.matchAll(/(\w+)=/g)].map(([, name = '']) => name),
   ]
-  // Not a setting of ours: where the compile cache goes.
+  // Not a setting of Parley: the folder of the compile cache.
   const known = [...Object.keys(all), ...Object.keys(parseEnv(text)), 'XDG_CACHE_HOME']
   expect(named).toContain('DATA_DIR')
   expect(named.filter((name) => !known.includes(name))).toEqual([])

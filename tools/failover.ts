@@ -1,7 +1,7 @@
 /**
- * `npm run failover -- [--seconds 30] [--seed N] [--rate 20] [--logs <folder>]`: a gateway and three agents that serve the
- * same kind of task, under a load of `message/send` at `POST /`, while the agent that wins is killed (SIGKILL) and started
- * again; then every message is looked for. Exits 1 when an acknowledged task is lost, or a message was done twice.
+ * `npm run failover -- [--seconds 30] [--seed N] [--rate 20] [--logs <folder>]`: runs a gateway and three agents with
+ * the same kind of skill under a load of `message/send` at `POST /`, and repeatedly kills (SIGKILL) the best agent.
+ * Then it checks every message. Exits 1 when an acknowledged task is lost or a message was done twice.
  */
 import path from 'node:path'
 import { parseArgs } from 'node:util'
@@ -25,7 +25,7 @@ async function main(): Promise<number> {
   print(figures)
   const wrong = wrongIn(figures)
   for (const one of wrong) console.log(`wrong: ${one}`)
-  console.log(wrong.length === 0 ? 'all as promised' : `${wrong.length} findings`)
+  console.log(wrong.length === 0 ? 'all checks passed' : `${wrong.length} findings`)
   return wrong.length === 0 ? 0 : 1
 }
 
@@ -35,22 +35,22 @@ function print(figures: FailoverFigures): void {
   console.table({
     sent,
     acknowledged: told.length,
-    'moved to the next candidate': moved,
+    'sent to the next candidate': moved,
     ...Object.fromEntries(clear),
-    'answers with unknown outcome': unknown,
-    'of these still unknown after repetitions': unsettled.length,
+    'unknown outcomes': unknown,
+    'still unknown after repetitions': unsettled.length,
     ...Object.fromEntries(Object.entries(ended).map(([state, count]) => [`ended as ${state}`, count])),
-    'begun again after a kill': begunAgain,
+    'restarted after a kill': begunAgain,
     lost: lost.length,
     'done twice': double.length,
   })
   console.table(
     kills.map(({ agent, asideMs, readyMs, backMs, workMs }) => ({
       killed: agent.slug,
-      'set aside after s': inSeconds(asideMs),
-      'there again after s': inSeconds(readyMs),
-      'not aside after s': inSeconds(backMs),
-      'work again after s': inSeconds(workMs),
+      'ejected after s': inSeconds(asideMs),
+      'ready after s': inSeconds(readyMs),
+      'reinstated after s': inSeconds(backMs),
+      'new work after s': inSeconds(workMs),
     })),
   )
 }

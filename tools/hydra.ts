@@ -1,6 +1,6 @@
 /**
- * `npm run hydra`: builds a real Ory Hydra (Apache-2.0) from the Go module proxy into the cache folder, for the suites
- * that name it, `(needs hydra)`. Nothing of it comes into the checkout.
+ * `npm run hydra`: builds Ory Hydra (Apache-2.0) from the Go module proxy into the cache folder, for the test suites
+ * that need it, `(needs hydra)`.
  */
 import { spawnSync } from 'node:child_process'
 import { existsSync, mkdirSync, mkdtempSync, renameSync, rmSync } from 'node:fs'
@@ -28,14 +28,14 @@ function build(): boolean {
   const draft = mkdtempSync(path.join(folder, 'build-'))
   try {
     console.log(`Building ${module} (a few minutes, some hundred MB of Go modules) …`)
-    // `go install` refuses a module with replacements: a copy is built instead.
+    // `go install` rejects a module with replacements: this builds a copy.
     const downloaded = spawnSync('go', ['mod', 'download', '-json', module], {
       env: environment,
       encoding: 'utf8',
     })
     const { Dir: source, Error: fault } = JSON.parse(downloaded.stdout || '{}') as Record<string, string>
     if (source === undefined) {
-      console.error(`The module cannot be had: ${fault ?? downloaded.stderr}`)
+      console.error(`The module could not be downloaded: ${fault ?? downloaded.stderr}`)
       return false
     }
     const copy = path.join(draft, 'source')
@@ -44,7 +44,8 @@ function build(): boolean {
     return (
       run('cp', ['-R', source, copy]) &&
       run('chmod', ['-R', 'u+w', copy]) &&
-      // It points to a folder that the published module does not have; the same package is a module of its own.
+      // This replacement points to a folder that the published module does not contain. The same package exists as a
+      // module.
       run('go', ['mod', 'edit', '-dropreplace=github.com/ory/hydra-client-go/v2'], copy) &&
       run('go', ['build', ...tags, '-o', built, '.'], copy) &&
       keep(built)

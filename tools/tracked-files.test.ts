@@ -13,7 +13,7 @@ beforeEach(() => {
 afterEach(() => rmSync(folder, { recursive: true }))
 
 test.skipIf(!onPath('git'))(
-  'lint checks the files that git tracks: downloads and deleted files are left out (needs git)',
+  'lint checks tracked files without downloads and deleted files (needs git)',
   () => {
     for (const name of ['a.ts', 'with space.ts', 'gone.ts', 'chart.svg'])
       writeFileSync(path.join(folder, name), '')
@@ -24,7 +24,7 @@ test.skipIf(!onPath('git'))(
   },
 )
 
-test('outside of a git working tree there is no list, and lint checks every file', () => {
+test('outside a git working tree lint checks every file', () => {
   writeFileSync(path.join(folder, 'a.ts'), '')
   expect(trackedFiles(folder)).toBeUndefined()
 })

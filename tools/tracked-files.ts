@@ -5,8 +5,8 @@ import path from 'node:path'
 const listMaxBytes = 16 * 1024 * 1024
 
 /**
- * The files below `root` that git tracks and that exist, relative to `root`. Undefined when `root` is not the top of a git
- * working tree, for example in an unpacked archive.
+ * Files below `root` that git tracks and that exist, relative to `root`. Undefined when `root` is not the top of a git
+ * working tree, for example in an extracted archive.
  */
 export function trackedFiles(root: string): string[] | undefined {
   if (!existsSync(path.join(root, '.git'))) return undefined

@@ -20,13 +20,13 @@ export interface ClusterOptions {
   settings?: Settings
   gatewaySettings?: Settings
   agentSettings?: Settings
-  /** Starts all gateways at the same time. Default: the first one alone, which creates the keys that all use. */
+  /** Starts all gateways at the same time. Default: the others start after the first one has created the keys. */
   startsTogether?: boolean
   /** Restarts processes that exit. */
   restarts?: boolean
   /** Folder for a log file per process. Default: each process collects its output. */
   logs?: string | undefined
-  /** What clients and agents connect to. Default: the only gateway. */
+  /** Starts the address for clients and agents. Default: the address of the first gateway. */
   frontEnd?: (ports: number[], folder: string) => Promise<FrontEnd>
 }
 
@@ -40,7 +40,7 @@ export interface AgentOptions {
   settings?: Settings
 }
 
-/** Gateways with the embedded OAuth server, and unsupervised agents: each process can be killed and restarted alone. */
+/** Gateways with the embedded OAuth server, and unsupervised agents. Each process can be killed and restarted. */
 export class Cluster implements AsyncDisposable {
   /** Address of the front end. */
   readonly url: string
@@ -79,7 +79,7 @@ export class Cluster implements AsyncDisposable {
     return path.join(this.folder, 'gateway')
   }
 
-  /** With it an agent or a client registers at the embedded OAuth server. */
+  /** The token for registrations at the embedded OAuth server. */
   get initialToken(): string {
     return readFileSync(path.join(this.dataDir, 'oauth', 'initial-access-token'), 'utf8').trim()
   }

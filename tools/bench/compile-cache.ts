@@ -1,4 +1,4 @@
-/** What the compile cache of `cli/bin.mjs` saves: start time and memory of a process that loads the agent server. */
+/** Effect of the compile cache of `cli/bin.mjs`: start time and memory of a process that loads the agent server. */
 import { execFileSync } from 'node:child_process'
 import { mkdtempSync, rmSync } from 'node:fs'
 import os from 'node:os'

@@ -1,7 +1,7 @@
 /**
- * What the gateway costs on the way to an agent: a call made directly, through `/agents/{slug}/`, and through `POST /` (of
- * a known task, and of a new message with its negotiation), beside a bare @fastify/http-proxy, a bare forwarder on undici
- * and nginx. The CPU is that of the server in the middle; the agent behind it and the OAuth server are on the other core.
+ * Cost of the gateway: calls sent directly, through `/agents/{slug}/` and through `POST /` (for a known task, and for a
+ * new message with its negotiation), compared with @fastify/http-proxy, a forwarder on undici, and nginx. CPU time is
+ * that of the server in the middle; the agent and the OAuth server run on the other core.
  */
 import { spawnSync } from 'node:child_process'
 import { randomUUID } from 'node:crypto'
@@ -24,7 +24,7 @@ const gets = (path: string) => [httpRequest({ path, headers, body: get })]
 const sends = (path: string) =>
   Array.from({ length: 200 }, () => httpRequest({ path, headers, body: send() }))
 
-const program = (name: string) => `${import.meta.dirname}/support/${name}-process.ts`
+const program = (name: string) => `${import.meta.dirname}/servers/${name}-process.ts`
 const upstreamOn = (core: number) => ServerProcess.start({ args: [program('upstream')], core })
 
 const direct: Subject = async (generator) => {
@@ -62,10 +62,10 @@ const nginx: Subject = async (generator) => {
 }
 
 const hasNginx = spawnSync('nginx', ['-v']).error === undefined
-if (!hasNginx) console.log('nginx is not installed: it is not measured.')
+if (!hasNginx) console.log('nginx is not installed and not measured.')
 const proxy = 'bare @fastify/http-proxy'
 const found = await inRounds({
-  'the agent directly': direct,
+  'agent without gateway': direct,
   'gateway, /agents/{slug}/': gateway(() => gets('/agents/upstream/')),
   'gateway, POST /, tasks/get': gateway(() => gets('/')),
   'gateway, POST /, message/send': gateway(() => sends('/')),
@@ -76,7 +76,7 @@ const found = await inRounds({
 })
 printFigures(found.medians)
 const cpuOf = (name: string) => found.medians[name]?.cpuMicrosPerRequest ?? Number.NaN
-// The aim is 0.5.
+// Target: 0.5.
 expectAtMost(`/agents/{slug}/ ÷ ${proxy}, CPU`, cpuOf('gateway, /agents/{slug}/') / cpuOf(proxy), 1.25)
 console.log(
   `          POST / ÷ ${proxy}, CPU: ${(cpuOf('gateway, POST /, tasks/get') / cpuOf(proxy)).toFixed(2)}`,

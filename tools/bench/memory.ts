@@ -1,6 +1,6 @@
 /**
- * Memory of an agent's process: idle, and after 200,000 tasks. Each of `agents/` idle as well; one that does not start
- * without settings of its own is left out.
+ * Memory of an agent's process: idle, and after 200,000 tasks. Also the idle memory of each agent of `agents/` that
+ * starts without additional settings.
  */
 import { readdir } from 'node:fs/promises'
 import path from 'node:path'
@@ -14,14 +14,14 @@ const idleMs = 10_000
 const tasks = quick ? 20_000 : 200_000
 const tokens = 100
 const megabyte = 1024 * 1024
-/** The aim is 110. */
+/** Target: 110. */
 const idleMostMb = 150
 const growthMost = 1.5
 
 const agentsDir = path.join(import.meta.dirname, '../../agents')
 const rssMb: Record<string, number> = {}
 
-// Once before, so that the compile cache is filled: stripping types takes memory that no later start needs.
+// Fills the compile cache first: stripping types takes memory that later starts do not need.
 await (await AgentUnderTest.start())[Symbol.asyncDispose]()
 const echo = await echoFigures()
 rssMb['echo'] = echo.idleMb
@@ -36,7 +36,7 @@ printTable(
       Number.isNaN(mb) ? 'not started' : mb.toFixed(0),
     ]),
     [`echo, ${idleMs / 1000} s after ${tasks} tasks`, echo.afterMb.toFixed(0)],
-    ['echo, the most while they ran', echo.peakMb.toFixed(0)],
+    ['echo, peak under load', echo.peakMb.toFixed(0)],
   ],
 )
 expectAtMost('idle agent', echo.idleMb, idleMostMb, ' MB')

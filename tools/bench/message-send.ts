@@ -1,7 +1,7 @@
 /**
- * `message/send` to an echo agent: each token introspected, each task durable and run to `completed`. Beside it the
- * official A2A server, in memory and without authentication, whose tasks are completed as well. The processes are new in
- * each round, so that nobody suffers from what was kept of the round before.
+ * `message/send` to an echo agent, with token introspection; each task is durable and runs to `completed`. Compared
+ * with the official A2A server, in memory and without authentication, whose tasks complete as well. Each round starts
+ * new processes, so that no data of an earlier round affects it.
  */
 
 import { SdkServer, sdkLoad } from './servers/sdk-server.ts'
@@ -36,6 +36,6 @@ const found = await inRounds({
   '@a2a-js/sdk': theirs,
 })
 printFigures(found.medians)
-// The aim is 2.
+// Target: 2.
 compare(found.medians, '@a2a-js/sdk', 1.2)
 await saveResults('message-send', found)

@@ -1,6 +1,6 @@
 /**
- * `parley migrate` of 100,000 tasks (BENCH_TASKS) from an embedded store to a MongoDB-compatible server, as an operator types
- * it: killed with SIGKILL in the middle, started again, its verification read, and the result asked for by the store's port.
+ * `parley migrate` of 100,000 tasks (BENCH_TASKS) from an embedded store to a MongoDB-compatible server: killed with
+ * SIGKILL halfway, started again, and its result checked through the store's port.
  */
 import { type ChildProcess, spawn } from 'node:child_process'
 import { once } from 'node:events'
@@ -59,7 +59,7 @@ function command(url: string, ...more: string[]): ChildProcess {
   return spawn(process.execPath, args, { cwd: folder, stdio: ['ignore', 'pipe', 'pipe'] })
 }
 
-/** Kills it with its second line of progress, and says what that was. */
+/** Kills the command at its second progress line and returns that line. */
 async function killedInTheMiddle(url: string): Promise<string> {
   const child = command(url)
   let said = ''
@@ -78,13 +78,13 @@ async function migrated(url: string) {
   child.stdout?.on('data', (chunk: Buffer) => (said.out += String(chunk)))
   child.stderr?.on('data', (chunk: Buffer) => (said.err += String(chunk)))
   await once(child, 'close')
-  if (child.exitCode !== 0) throw new Error(`migrate ended with ${child.exitCode}: ${said.err}`)
+  if (child.exitCode !== 0) throw new Error(`migrate exited with ${child.exitCode}: ${said.err}`)
   return JSON.parse(said.out) as {
     parts: { verified: Record<string, { count: number; checksum: string }> }[]
   }
 }
 
-/** What the command does not look at: the answers of the port. */
+/** Checks the migrated data through the store's port, which the command's verification does not use. */
 async function check(url: string): Promise<void> {
   const [agent] = await findAgents(folder, folder)
   await using store = await openMongodbStore({ url, agentId: agent?.agentId ?? '' })
@@ -92,6 +92,6 @@ async function check(url: string): Promise<void> {
   if (completed !== count) throw new Error(`${completed} tasks instead of ${count}`)
   for (const number of [0, Math.floor(count / 2), count - 1]) {
     const task = await store.findTask(taskIdOf(number), ownerOf(Math.floor(number / 4)))
-    if (task?.artifacts.length !== 1) throw new Error(`task ${number} is not there`)
+    if (task?.artifacts.length !== 1) throw new Error(`task ${number} does not exist`)
   }
 }

@@ -1,8 +1,8 @@
 /**
- * How long a ranking takes over 100 to 100,000 agents, made of the texts in `bench/data/routing`, varied; and what an agent
- * costs. Then the whole answer of `POST /agent/negotiation` with 10 candidates, over HTTP, of a gateway with 10,000 agents on one
- * core: one caller who asks again once answered, so that its p99 is that of one answer and not of a queue. The CPU is that of the
- * whole gateway meanwhile: the answers, their records, the garbage collector, and probes of 10,000 agents once a lease.
+ * Duration of a ranking over 100 to 100,000 agents, generated from the texts in `tools/bench/data/routing`, and the
+ * memory per agent. Then `POST /agent/negotiation` with 10 candidates over HTTP, with 10,000 agents and one core for
+ * the gateway: one sequential caller, so that p99 is the duration of one response without queueing. CPU time is that of
+ * the whole gateway: responses, records, garbage collection, and health checks of 10,000 agents once per lease.
  */
 import { AgentIndex } from '@parley/negotiation/index/agent-index'
 import type { Offer } from '@parley/negotiation/score/offer'
@@ -51,7 +51,7 @@ function measure(size: number) {
   return { size, loadMs, bytes, p50Ms: at(0.5), p99Ms: at(0.99), oneMoreMs }
 }
 
-const program = (name: string) => `${import.meta.dirname}/support/${name}-process.ts`
+const program = (name: string) => `${import.meta.dirname}/servers/${name}-process.ts`
 
 /** One caller, 10,000 agents, one core for the gateway. */
 async function overHttp() {
@@ -75,7 +75,7 @@ async function overHttp() {
   const load = { requests, connections: 1, address: server.address, mustHold: '"candidates":[{' }
   await generator.run({ ...load, total: 3000 })
   const [cpu, core] = [server.cpuMicros, coreTimes(cores.server)]
-  // Some ten seconds: agents' signs of life are written every five.
+  // Ten seconds include two of the periodic writes of the agents' health.
   const total = 10_000
   const { p50Ms, p99Ms, seconds } = await generator.run({ ...load, total })
   const cpuMicros = server.cpuMicros - cpu
@@ -92,7 +92,7 @@ async function overHttp() {
 
 const found = sizes.map(measure)
 printTable(
-  ['agents', 'p50 ms', 'p99 ms', 'load ms', 'one more ms', 'bytes an agent'],
+  ['agents', 'p50 ms', 'p99 ms', 'load ms', 'add ms', 'bytes/agent'],
   found.map(({ size, p50Ms, p99Ms, loadMs, oneMoreMs, bytes }) => [
     String(size),
     p50Ms.toFixed(2),
@@ -106,21 +106,21 @@ const http = await overHttp()
 const ranking = found.find(({ size }) => size === 10_000)
 console.log('\nPOST /agent/negotiation at 10,000 agents, 10 candidates')
 printTable(
-  ['', 'p50 ms', 'p99 ms', 'CPU µs', 'others on its core'],
+  ['', 'p50 ms', 'p99 ms', 'CPU µs', 'other programs'],
   [
     [
-      'the whole answer over HTTP',
+      'response over HTTP',
       http.p50Ms.toFixed(2),
       http.p99Ms.toFixed(2),
       http.cpuMicrosPerRequest.toFixed(0),
       percent(http.othersOnServerCore),
     ],
-    ['of it the ranking', ranking?.p50Ms.toFixed(2) ?? '', ranking?.p99Ms.toFixed(2) ?? '', '', ''],
+    ['ranking only', ranking?.p50Ms.toFixed(2) ?? '', ranking?.p99Ms.toFixed(2) ?? '', '', ''],
   ],
 )
 const p50 = (size: number) => found.find((one) => one.size === size)?.p50Ms ?? 0
-expectAtMost('p99 of ranking at 10,000 agents', ranking?.p99Ms ?? 0, 3, ' ms')
+expectAtMost('p99 of a ranking with 10,000 agents', ranking?.p99Ms ?? 0, 3, ' ms')
 expectAtMost('p50 at 10,000 ÷ p50 at 100', p50(10_000) / p50(100), 10)
 expectAtMost('p50 at 100,000 ÷ p50 at 1,000', p50(100_000) / p50(1000), 10)
-expectAtMost('p99 of the whole HTTP answer at 10,000 agents', http.p99Ms, 5, ' ms')
+expectAtMost('p99 of the HTTP response with 10,000 agents', http.p99Ms, 5, ' ms')
 await saveResults('negotiation', { found, http })

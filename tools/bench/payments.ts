@@ -1,7 +1,7 @@
 /**
- * Payments in test money a second through `message/send`: each verified (EIP-712 signature), its nonce claimed, settled in the
- * sandbox's ledger, its task durable and completed. Beside it the same agent without a price. The payments are signed before
- * the load begins, each is sent once, and the share of the time that is verification is measured by itself.
+ * Payments in test money per second through `message/send`: signature (EIP-712) verified, nonce claimed, settled in the
+ * sandbox ledger, task durable and completed. Compared with the same agent without a price. Payments are signed before
+ * the load starts and sent once. The share of the verification is measured separately.
  */
 import path from 'node:path'
 import { isSignedByPayer } from '@parley/engine/payments/facilitators/typed-data'
@@ -59,7 +59,7 @@ const row = (name: string, { perSecond, cpuMicros, p50Ms, p99Ms }: Measured) => 
   p99Ms.toFixed(1),
 ]
 printTable(
-  ['agent', 'message/send a second', 'CPU µs each', 'p50 ms', 'p99 ms'],
+  ['agent', 'message/send per second', 'CPU µs/request', 'p50 ms', 'p99 ms'],
   [row('paid in the sandbox', paid), row('free', free)],
 )
 const share = verifyMicros / paid.cpuMicros
@@ -68,7 +68,7 @@ console.log(
 )
 await saveResults('payments', { paid, free, verifyMicros, verificationShare: share })
 
-/** Every request once, over as many connections as the other benches use. */
+/** Every request once, over the usual number of connections. */
 async function run(folder: string | undefined, headers: Record<string, string>[]): Promise<Measured> {
   await using agent = await AgentUnderTest.start({
     ...(folder !== undefined && { folder }),
@@ -91,7 +91,7 @@ async function run(folder: string | undefined, headers: Record<string, string>[]
   return { perSecond: result.accepted / result.seconds, cpuMicros, p50Ms: result.p50Ms, p99Ms: result.p99Ms }
 }
 
-/** CPU time of one check of a signature, once the compiler has done its work. */
+/** CPU time of one signature check, after warm-up. */
 async function verification(): Promise<number> {
   const { network, asset, payTo, extra, amount: atomic } = requirements
   const terms: PaymentTerms = { amount: '0.000001', atomic, decimals: 6, asset, network, payTo, extra }
@@ -99,7 +99,7 @@ async function verification(): Promise<number> {
     for (const { payload } of some) {
       const transfer = payload as SignedTransfer
       const good = await isSignedByPayer({ terms, transfer, nonceKey: nonceKeyOf(terms, transfer) })
-      if (!good) throw new Error('a signature of the bench is not good')
+      if (!good) throw new Error('invalid signature')
     }
   }
   const some = payments.slice(0, 300)

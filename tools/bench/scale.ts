@@ -1,8 +1,8 @@
 /**
- * `message/send` to `completed` a second with 1, 2 and 4 processes of one agent on MongoDB and Redis, all on this machine; the
- * CPU time that a task costs in each agent, the OAuth server, the database and Redis; what an idle process costs; and the
- * commands a task to both, which would rise with attempts that another process forestalled. BENCH_SECONDS: how long each (10).
- * BENCH_QUICK=yes: 3. Needs a MongoDB-compatible server and redis-server.
+ * `message/send` to `completed` per second with 1, 2 and 4 processes of one agent on MongoDB and Redis, all on this
+ * machine; CPU time per task in each agent, the OAuth server, the database and Redis; cost of an idle process; and
+ * commands per task to both servers, which would grow with lost races between processes. BENCH_SECONDS: duration of
+ * each run (10). BENCH_QUICK=yes: 3. Needs a MongoDB-compatible server and redis-server.
  */
 import { mkdtempSync, rmSync } from 'node:fs'
 import os from 'node:os'
@@ -20,21 +20,18 @@ import { tokenOf } from './support/tokens.ts'
 
 const quick = process.env['BENCH_QUICK'] === 'yes'
 const seconds = Number(process.env['BENCH_SECONDS'] ?? (quick ? 3 : 10))
-/** A process that is new compiles what it runs: so many seconds for each, before it is looked at. */
+/** Warm-up seconds per process, for compilation. */
 const [warmUpEach, idleSeconds] = quick ? [2, 2] : [5, 5]
 const clients = 32
 
 if (hasMongodb && hasRedis) await main()
-else
-  console.log(
-    'Nothing is measured: a MongoDB-compatible server (npm run mongodb) and redis-server are needed.',
-  )
+else console.log('Not measured: needs a MongoDB-compatible server (npm run mongodb) and redis-server.')
 
 interface Row {
   rates: Record<string, number>
-  /** Microseconds a task. */
+  /** Microseconds per task. */
   cpu: Record<string, number>
-  /** A task. */
+  /** Per task. */
   commands: Record<string, number>
 }
 
@@ -57,7 +54,7 @@ async function main(): Promise<void> {
     }
   }
   console.log(`${mongodb.kind}, ${clients} clients, ${seconds} s each`)
-  const parts = { rates: '', cpu: 'CPU, microseconds a task', commands: 'Commands a task' }
+  const parts = { rates: '', cpu: 'CPU microseconds per task', commands: 'Commands per task' }
   for (const [part, title] of Object.entries(parts) as [keyof Row, string][]) {
     console.log(title)
     console.table(Object.fromEntries(Object.entries(rows).map(([name, row]) => [name, row[part]])))
@@ -66,9 +63,9 @@ async function main(): Promise<void> {
   await saveResults('scale', result)
 }
 
-/** Milliseconds a second of each process that has nothing to do: looks at the queue, at leases and at webhooks. */
+/** CPU milliseconds per second of each idle process: it polls the queue, leases and webhooks. */
 async function idleCost(agents: AgentProcesses): Promise<number> {
-  // What a start has left for later is over, and nothing has been given out that would be collected now.
+  // Lets the work after a start finish, so that no garbage collection falls into the measurement.
   await wait(2000)
   const before = agents.cpuMicros
   await wait(idleSeconds * 1000)
@@ -117,7 +114,7 @@ function grown(before: Record<string, number>, after: Record<string, number>): R
   return Object.fromEntries(Object.entries(after).map(([name, count]) => [name, count - (before[name] ?? 0)]))
 }
 
-/** By what it is, of what there was between the two moments. */
+/** CPU time between the two moments, by component. */
 function sums(before: Record<string, number>, after: Record<string, number>): Record<string, number> {
   const found: Record<string, number> = {}
   for (const [program, micros] of Object.entries(grown(before, after)))
@@ -125,7 +122,7 @@ function sums(before: Record<string, number>, after: Record<string, number>): Re
   return found
 }
 
-/** Rounded to so many parts; what is nothing then is left out. */
+/** Rounded to this many parts; zeros are left out. */
 function perTask(all: Record<string, number>, tasks: number, parts: number): Record<string, number> {
   const each = Object.entries(all).map(
     ([name, sum]) => [name, Math.round((sum * parts) / tasks) / parts] as const,
@@ -133,7 +130,10 @@ function perTask(all: Record<string, number>, tasks: number, parts: number): Rec
   return Object.fromEntries(each.filter(([, value]) => value >= 5 / parts || (parts === 1 && value > 0)))
 }
 
-/** Until no task of the database waits or runs. Asked there: what agents tell of their tasks is a few seconds old. */
+/**
+ * Resolves when no task of the database waits or runs. It queries the database: the agents' metrics are some seconds
+ * old.
+ */
 async function allEnded(url: string): Promise<void> {
   await using database = await connectMongodb({ url })
   const tasks = database.db.collection<{ agent_id: string; state: string }>('tasks')
@@ -142,7 +142,7 @@ async function allEnded(url: string): Promise<void> {
     if ((await tasks.findOne({ agent_id: agentId, state: { $in: ['submitted', 'working'] } })) === null)
       return
   }
-  throw new Error('the tasks do not come to an end')
+  throw new Error('the tasks do not end')
 }
 
 function nameOf(program: string): string {
@@ -151,7 +151,7 @@ function nameOf(program: string): string {
   return 'database'
 }
 
-/** As many as are answered within the time; resolves with their number. @throws Error with an answer that was refused */
+/** Resolves with the number of responses within the time. @throws Error with the first refused response */
 async function load(addresses: string[], forSeconds: number): Promise<number> {
   const pools = addresses.map((address) => new Pool(address, { connections: clients }))
   const end = performance.now() + forSeconds * 1000

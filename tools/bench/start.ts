@@ -1,6 +1,6 @@
 /**
- * `npm start` to ready: from the command to the table of addresses, which is printed once every agent has told that it
- * listens; installed already, with a new DATA_DIR each time. The first start of a machine also fills the compile cache.
+ * Time from `npm start` to ready: until it prints the table of addresses, after every agent listens. Dependencies are
+ * installed; each start has a new DATA_DIR. The first start on a machine also fills the compile cache.
  */
 import { spawn } from 'node:child_process'
 import { once } from 'node:events'

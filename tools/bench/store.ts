@@ -1,6 +1,6 @@
 /**
- * Task lives a second on the embedded store (create, one commit, find), empty and with 100,000 tasks in it. Every write
- * waits for the disk. Ids of ours stand beside each other in the indexes, those that clients make at random do not.
+ * Tasks per second on the embedded store (create, one commit, find), empty and with 100,000 tasks. Every write waits
+ * for the disk. Ids of the server are adjacent in the indexes; random ids of clients are not.
  */
 import { randomUUID } from 'node:crypto'
 import { mkdtempSync, rmSync, statSync } from 'node:fs'
@@ -37,7 +37,7 @@ await store[Symbol.asyncDispose]()
 rmSync(folder, { recursive: true })
 
 console.log(
-  `Embedded store, ${clients} clients, ${owners.length} owners, ${bodyLength()} characters a task, Node ${process.versions.node}`,
+  `Embedded store, ${clients} clients, ${owners.length} owners, ${bodyLength()} characters per task, Node ${process.versions.node}`,
 )
 console.table(rows)
 console.log(`File ${fileMb} MB, RSS ${rssMb} MB`)
@@ -66,13 +66,13 @@ async function measure(count: number, run: (owner: string, last: string) => Prom
   const at = (share: number) => Number((times[Math.floor((times.length - 1) * share)] ?? 0).toFixed(1))
   return {
     'per second': Math.round((count / ms) * 1000),
-    'CPU µs each': Math.round((user + system) / count),
+    'CPU µs/request': Math.round((user + system) / count),
     'p50 ms': at(0.5),
     'p99 ms': at(0.99),
   }
 }
 
-/** As `message/send` and one run of a quick handler do it. */
+/** As `message/send` and one run of a fast handler use the store. */
 async function life(owner: string, makeId: () => string): Promise<string> {
   const task = record(owner, makeId)
   await store.createTask(task)

@@ -1,6 +1,6 @@
 /**
- * `tasks/get` of completed tasks, each token introspected. Beside it a bare Fastify route that checks the same body with
- * zod and answers the same bytes: what the house costs on top of its framework.
+ * `tasks/get` of completed tasks, with token introspection. Compared with a Fastify route that validates the same body
+ * with zod and sends the same bytes: the cost of Parley on top of its framework.
  */
 
 import { ServerProcess } from './servers/server-process.ts'
@@ -13,7 +13,7 @@ import { inRounds, type Subject } from './support/rounds.ts'
 
 const mustHold = '"state":"completed"'
 
-/** What an agent answered, and the id of the task it is about. */
+/** A response of an agent, and the id of its task. */
 let sample = { answer: '', taskId: '' }
 
 const ours =
@@ -50,6 +50,6 @@ const found = await inRounds({
   'bare Fastify route': theirs,
 })
 printFigures(found.medians)
-// The aim is 0.5.
+// Target: 0.5.
 compare(found.medians, 'bare Fastify route', 0.3)
 await saveResults('tasks-get', found)

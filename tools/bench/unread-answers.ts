@@ -1,6 +1,6 @@
 /**
- * Clients that request one 9.9 MB task and never read the answer: memory of the agent's process, and how long `/health`
- * takes meanwhile. Each number of requests runs against a fresh process.
+ * Clients that request one 9.9 MB task and never read the response: memory of the agent's process, and response time of
+ * `/health` meanwhile. Each number of requests runs against a new process.
  */
 import { readFileSync } from 'node:fs'
 import { connect, type Socket } from 'node:net'
@@ -17,7 +17,7 @@ const attackMs = 15_000
 const growthMostMb = 600
 const healthMostMs = 1000
 
-/** The answer's size is what counts, so the handler makes it; the request stays small. */
+/** The handler generates the large output, so that the request stays small. */
 const source = `export default {
   name: 'large', description: 'Returns a large text',
   skills: [{ id: 'large', name: 'Large', description: 'Returns a large text' }],
@@ -35,7 +35,7 @@ interface Result {
 const results: Result[] = []
 for (const requests of counts) results.push(await attack(requests))
 printTable(
-  ['unread answers', 'RSS before MB', 'RSS most MB', '/health worst ms', 'statuses'],
+  ['unread answers', 'RSS before MB', 'RSS peak MB', '/health max ms', 'statuses'],
   results.map(({ requests, idleMb, peakMb, healthWorstMs, statuses }) => [
     String(requests),
     idleMb.toFixed(0),
@@ -71,7 +71,7 @@ async function attack(requests: number): Promise<Result> {
       (response) => response.arrayBuffer(),
       () => {},
     )
-    if (answered === undefined) throw new Error(`the agent died of ${requests} unread answers`)
+    if (answered === undefined) throw new Error(`the agent exited with ${requests} unread responses`)
     healthWorstMs = Math.max(healthWorstMs, performance.now() - began)
     peakMb = Math.max(peakMb, rssOf(agent.pid))
     await wait(50)
@@ -80,7 +80,7 @@ async function attack(requests: number): Promise<Result> {
   return { requests, idleMb, peakMb, healthWorstMs, statuses }
 }
 
-/** Reads the status line, then nothing. */
+/** Reads only the status line. */
 function requestWithoutReading(
   url: string,
   token: string,

@@ -1,9 +1,9 @@
 /**
- * Webhooks: 200 tasks a second with three events each to one receiver, `message/send` measured with and without; the same
- * with ten receivers of which one hangs for 5 s; and the memory of 50,000 events that nobody takes. The load arrives at its
- * rate whatever the server does. With and without take turns, and the median of these is what counts: what else the machine
- * does hits both. A turn takes ten seconds: the server stands still for some tens of milliseconds now and then, one such
- * moment is as many requests as make the p99 of four seconds, and so short a turn holds one or none by chance.
+ * Webhooks: 200 tasks per second with three events each to one receiver, with `message/send` measured with and without
+ * webhooks; the same with ten receivers, one of which hangs for 5 s; and the memory of 50,000 undelivered events. The
+ * load has a fixed rate. Runs with and without webhooks alternate and the medians are compared, so that load on the
+ * machine affects both. A run takes ten seconds: occasional server pauses of some tens of milliseconds affect as many
+ * requests as the p99 of four seconds leaves out, so shorter runs would contain one or none by chance.
  */
 import { randomUUID } from 'node:crypto'
 import { setTimeout as wait } from 'node:timers/promises'
@@ -25,9 +25,9 @@ const megabyte = 1024 * 1024
 const mustHold = '"state":"submitted"'
 
 interface Found {
-  /** That should have come. */
+  /** Expected number of events. */
   events: number
-  /** Of the agent, from the first measured task to the last delivery. */
+  /** CPU time of the agent, from the first measured task to the last delivery. */
   cpuMicrosPerTask: number
   sendP50Ms: number
   sendP99Ms: number
@@ -68,7 +68,7 @@ await saveResults('webhooks', { perSecond, eventsPerTask, medians, turns: found,
 
 type Wanted = Parameters<typeof Receivers.start>[0]
 
-/** Both agents run all the time, and one of them is asked. */
+/** Both agents run throughout; one of them gets the load. */
 async function withAndWithout() {
   await using stack = new AsyncDisposableStack()
   const without = stack.use(await warmedUp(undefined))
@@ -91,7 +91,7 @@ async function withHanging(): Promise<Found[]> {
   return told
 }
 
-/** An agent and its receivers, new and warmed up. */
+/** A new, warmed-up agent with its receivers. */
 async function warmedUp(wanted: Wanted | undefined) {
   await using stack = new AsyncDisposableStack()
   const receivers = wanted === undefined ? undefined : stack.use(await Receivers.start(wanted))
@@ -110,7 +110,7 @@ async function warmedUp(wanted: Wanted | undefined) {
     const received = await receivers?.settled(expected)
     const cpuMicrosPerTask = (agent.server.cpuMicros - cpu) / tasks
     const since = before
-    // What is missing is counted once.
+    // A missing event counts once.
     before = { ...since, ...received, expected: received?.events ?? expected }
     return { events, cpuMicrosPerTask, ...foundIn(sent, received, { ...since, expected }) }
   }
@@ -138,7 +138,7 @@ function foundIn(
   }
 }
 
-/** RSS after as many tasks as leave so many events, all of them to a receiver that never answers in time. */
+/** RSS after enough tasks for this many events, all for a receiver that never responds in time. */
 async function memoryWith(webhooks: boolean) {
   await using stack = new AsyncDisposableStack()
   const receivers = stack.use(await Receivers.start({ count: 1, hanging: 1, hangMs: 60_000 }))
@@ -154,7 +154,7 @@ async function memoryWith(webhooks: boolean) {
   })
   await agent.waitForCompleted(accepted)
   const queued = await queuedEvents(agent)
-  // V8 gives back what the load has left behind some seconds later.
+  // V8 releases unused memory some seconds after the load.
   await wait(quick ? 1000 : 15_000)
   return { tasks, queued, rssMb: agent.server.rssBytes / megabyte }
 }
@@ -168,7 +168,7 @@ function start(): Promise<AgentUnderTest> {
   return AgentUnderTest.start({ env: { WEBHOOK_ALLOWED_HOSTS: '127.0.0.1' } })
 }
 
-/** One request for each receiver, in turn; one without a webhook when there is none. */
+/** Requests for each receiver in turn; requests without a webhook when there is none. */
 function requestsTo(urls: string[]): string[] {
   const configurations =
     urls.length === 0 ? [{}] : urls.map((url) => ({ push_notification_config: { id: randomUUID(), url } }))

@@ -23,7 +23,7 @@ const error = (code: number, status: number, data = {}, headers = {}) =>
   new RpcError({ code, status, message: 'no', data, headers: new Headers(headers) })
 const later = { 'retry-after': '2' }
 
-/** The first attempt ends so, the second one is answered. */
+/** The first attempt ends with this response, the second one succeeds. */
 async function after(known: Asking, thrown: unknown) {
   let attempts = 0
   await persistently(known, () => ((attempts += 1) === 1 ? Promise.reject(thrown) : Promise.resolve(1)))
@@ -33,29 +33,29 @@ async function after(known: Asking, thrown: unknown) {
 
 test.each([
   ['a connection that broke', new ConnectionError('http://a', new Error('gone')), 'gone'],
-  ['-32042 with a time', error(-32042, 503, { reason: 'storage' }, later), 'storage'],
+  ['-32042 with a retry time', error(-32042, 503, { reason: 'storage' }, later), 'storage'],
   [
-    'a payment under way',
+    'a payment in progress',
     error(-32043, 409, { reason: 'payment_in_progress' }, later),
     'payment_in_progress',
   ],
   ['an incomplete search', error(-32001, 404, {}, { 'x-parley-incomplete': 'worker' }), 'no'],
-])('%s is clear, and asked again', async (_, thrown, why) => {
+])('%s is a clear error and is retried', async (_, thrown, why) => {
   expect(await after(asking(), thrown)).toEqual({ away: [why], unclear: [] })
 })
 
 test.each([
   ['-32603', error(-32603, 500)],
-  ['-32042 without a time', error(-32042, 503)],
+  ['-32042 without a retry time', error(-32042, 503)],
   ['not found', error(-32001, 404)],
   ['no envelope', error(0, 502)],
-  ['a refused signature of a right clock', error(-32012, 403, { reason: 'timestamp_out_of_window' })],
-])('%s is not clear', async (_, thrown) => {
+  ['a refused signature with a correct clock', error(-32012, 403, { reason: 'timestamp_out_of_window' })],
+])('%s is not a clear error', async (_, thrown) => {
   const { away, unclear } = await after(asking('signs'), thrown)
   expect([away.length, unclear.length]).toEqual([0, 1])
 })
 
-test('a wrong clock: its refusal is counted, and so is an answer in spite of it', async () => {
+test('counts refusals because of a wrong clock, and acceptances in spite of it', async () => {
   const known = asking('signs', -400)
   const refusal = error(-32012, 403, { reason: 'timestamp_out_of_window' })
   expect(await after(known, refusal)).toEqual({ away: [], unclear: [] })

@@ -3,17 +3,17 @@ import { type AgentClient, ConnectionError, RpcError } from '@parley/client/inte
 import type { Client } from './clients.ts'
 import { pick } from './plan.ts'
 
-/** What asking came to, over all clients. */
+/** Counts over all clients. */
 export interface Tally {
-  /** First messages that were answered. */
+  /** Acknowledged first messages. */
   told: number
-  /** Requests that were refused clearly, or broke off, and came again, by why. */
+  /** Requests that were retried after a clear refusal or a lost connection, by reason. */
   away: Map<string, number>
-  /** Answers that were neither what was asked for nor said clearly what was away, by what they said. */
+  /** Responses that were neither a result nor a clear error, by their text. */
   unclear: Map<string, number>
 }
 
-/** Since when nothing is away any more, in milliseconds since 1970, so that answers have to come. */
+/** When the last outage ended, in milliseconds since 1970. From then on requests must succeed. */
 export interface Calm {
   since: number | undefined
 }
@@ -25,22 +25,22 @@ export interface Asking {
   calm: Calm
 }
 
-/** Refusals that say: what is asked for is done. */
+/** Errors that mean that the request has already been done. */
 const done = [-32002, -32004, -32008]
 const pauseMs = 100
-/** For an answer once nothing is away any more. */
+/** Time limit for a response after the last outage. */
 const answerWithinMs = 180_000
 
-/** Any gateway, by either way. */
+/** Any gateway, with or without the agent's path. */
 export function anyWay({ client, random }: Asking): AgentClient {
   const { named, routed } = pick(client.at, random())
   return random() < 0.5 ? named : routed
 }
 
 /**
- * Asks again and again, at any gateway, until there is an answer; undefined where it says that it is done already. What is
- * refused for another reason than an outage, a payment under way or a wrong clock of the client is counted.
- * @throws Error when no answer comes although nothing is away any more
+ * Repeats a request, at any gateway, until it succeeds; undefined when the error says that it has already been done.
+ * Counts errors other than an outage, a payment in progress or a wrong client clock. @throws Error without a response
+ * after the last outage
  */
 export async function persistently<T>(
   asking: Asking,
@@ -51,7 +51,7 @@ export async function persistently<T>(
   const begun = Date.now()
   for (let last: unknown; ; ) {
     if (Date.now() - Math.max(begun, calm.since ?? Infinity) > answerWithinMs)
-      throw new Error(`${client.name} had no answer: ${String(last)}`, { cause: last })
+      throw new Error(`${client.name} got no response: ${String(last)}`, { cause: last })
     const { wrongBy } = client.clock
     try {
       const answer = await ask(way())
@@ -73,18 +73,18 @@ export async function persistently<T>(
   }
 }
 
-/** A connection that broke, or -32042 (503) and when to come again; 409 says so of a payment that is under way. */
+/** A lost connection, or -32042 (503) with a retry time; 409 with a retry time for a payment in progress. */
 function isAway(error: unknown): error is RpcError | ConnectionError {
   if (error instanceof ConnectionError) return true
   if (!(error instanceof RpcError)) return false
   const { code, status, headers, data } = error
-  // Of a task that the gateway did not route itself: not found where it could ask, and it says where it could not.
+  // For a task that this gateway did not route: not found at the reachable agents, with a list of the unreachable ones.
   if (code === -32001 && headers.has('x-parley-incomplete')) return true
   if (!headers.has('retry-after')) return false
   return (code === -32042 && status === 503) || (code === -32043 && data['reason'] === 'payment_in_progress')
 }
 
-/** Its payment was taken by a process that died before the task was there, and is listed for refund by now. */
+/** The process died between payment and task. The payment is listed for refund. */
 function isInVain({ purse }: Client, error: unknown): boolean {
   const isRefused = error instanceof RpcError && error.status === 402
   return purse !== undefined && isRefused && /nonce_already_used/.test(error.message)

@@ -11,29 +11,29 @@ import { signRequest, unixNow } from '@parley/kit/did/signature'
 import { agentPath } from './cluster.ts'
 import { Purse } from './purse.ts'
 
-/** What a client can have wrong. */
+/** The clock of a client. */
 export interface Clock {
-  /** Seconds that it is behind (below 0) or ahead; 0: it is right. */
+  /** Seconds that the clock is ahead, or behind if negative. */
   wrongBy: number
 }
 
-/** A caller of its own: a DID with its key, registered at the OAuth server, with its own tasks. */
+/** A caller with a DID and key, an OAuth client and tasks of its own. */
 export interface Client {
   name: string
   role: 'plain' | 'signs' | 'pays'
   clock: Clock
-  /** Each at every gateway, there through the agent's own path and without naming it. */
+  /** Clients for every gateway, one for the agent's path and one for routed messages. */
   at: { named: AgentClient; routed: AgentClient }[]
   purse: Purse | undefined
-  /** How often it was refused because its clock was wrong. */
+  /** Number of requests refused because of the wrong clock. */
   refusedByClock: number
-  /** How often it was not, although it was. */
+  /** Number of requests accepted in spite of the wrong clock. */
   takenInSpiteOfClock: number
-  /** Purchases that came to nothing: paid, and to be paid back. */
+  /** Payments without a task, listed for refund. */
   paidInVain: number
 }
 
-/** A frozen process is given up before it wakes: the request goes to another one, under its key. */
+/** Shorter than a freeze: the request is repeated at another process under the same key. */
 const requestTimeoutMs = 8000
 
 export async function makeClient(cluster: Cluster, name: string, role: Client['role']): Promise<Client> {
@@ -56,7 +56,9 @@ export async function makeClient(cluster: Cluster, name: string, role: Client['r
   return { name, role, clock, at, purse, refusedByClock: 0, takenInSpiteOfClock: 0, paidInVain: 0 }
 }
 
-/** The operator's token, for the ledger: good at the agent alone, for no other is forwarded with agent:admin. */
+/**
+ * The operator's token for the ledger. Its audience is the agent: the gateway forwards no other token with agent:admin.
+ */
 export function operatorToken({ dataDir, url }: Cluster): ClientToken {
   const resource = `${url}${agentPath}`
   return new ClientToken({ ...operatorClient(dataDir), scope: 'agent:read agent:admin', resource })
@@ -75,13 +77,13 @@ async function registered(cluster: Cluster, name: string, identity: Identity): P
     name,
     file: path.join(cluster.folder, `${name}.client.json`),
   })
-  if (client === undefined) throw new Error('the OAuth server made no client')
+  if (client === undefined) throw new Error('the OAuth server registered no client')
   const tokens = new ClientToken({ tokenUrl, ...client, scope: 'agent:read agent:write' })
   await tokens.get()
   return tokens
 }
 
-/** Signs each request by the client's clock. */
+/** Signs each request with the client's clock. */
 function signing({ did, key }: Identity, clock: Clock): NonNullable<ClientOptions['fetch']> {
   return (url, init) => {
     const signed = signRequest({ did, key, body: init.body, timestamp: unixNow() + clock.wrongBy })

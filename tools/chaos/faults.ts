@@ -5,11 +5,11 @@ import type { ChaosCluster } from './cluster.ts'
 import { type Fault, type FaultKind, pick } from './plan.ts'
 
 const [databaseMs, redisMs, frozenMs, clockMs] = [5000, 500, 15_000, 4000]
-/** Longer than anything needs on a slow machine: what does not happen in it is a finding. */
+/** Time limit on a slow machine. A state that is not reached in time is a finding. */
 const patienceMs = 120_000
 const day = 24 * 60 * 60
 
-/** Makes faults happen, and knows which of them are not over yet. */
+/** Injects faults and tracks those that are not over. */
 export class Faults {
   readonly #cluster: ChaosCluster
   readonly #clients: Client[]
@@ -21,10 +21,10 @@ export class Faults {
   }
 
   readonly made: Partial<Record<FaultKind, number>> = {}
-  /** How often a process did not name in `/health` what was away. */
+  /** Processes that did not name an outage in `/health`. */
   unsaid: string[] = []
 
-  /** What it happened to. Outages are over then; of what goes on by itself the end is waited for in `over`. */
+  /** Returns the name of the affected process. Outages have ended when it resolves; `over` waits for the others. */
   async make({ kind, victim }: Fault): Promise<string> {
     if (kind === 'clock') return this.#begin(kind, this.#wrongClock(pick(this.#clients, victim), victim))
     const hit = kind === 'redis' || kind === 'database' ? undefined : await this.#processFor(kind, victim)
@@ -36,7 +36,7 @@ export class Faults {
     return hit?.name ?? ''
   }
 
-  /** The last one that is there is left alone until another is back: who can reach nobody finds no fault. */
+  /** Leaves one process of each kind running: without any, clients cannot detect faults. */
   async #processFor(kind: FaultKind, chance: number): Promise<ParleyProcess> {
     const { agents, gateways } = this.#cluster.cluster
     const roles = kind === 'kill agent' ? [agents] : kind === 'kill gateway' ? [gateways] : [agents, gateways]
@@ -48,7 +48,7 @@ export class Faults {
     throw new Error(`${kind}: processes do not come back`)
   }
 
-  /** Resolves when nothing is wrong any more and every process is there again. @throws Error when one does not come back */
+  /** Resolves when all faults are over and every process is ready. @throws Error when a process does not come back */
   async over(): Promise<void> {
     while (this.#later.size > 0) await Promise.all(this.#later)
     const { agents, gateways } = this.#cluster.cluster
@@ -80,7 +80,7 @@ export class Faults {
     await mongodb.restart()
   }
 
-  /** Away for so long, and until each process that runs has said so. */
+  /** Lasts this long, and until each running process reports the outage. */
   async #named(check: Record<'agent' | 'gateway', string>, forMs: number): Promise<void> {
     const over = wait(forMs)
     const { agents, gateways } = this.#cluster.cluster
@@ -105,7 +105,10 @@ export class Faults {
     }
   }
 
-  /** Behind or ahead, until it was told so. A payer's is behind, for what it signs has an end. */
+  /**
+   * Sets the clock behind or ahead until a request is refused for it. A payer's clock is only set behind, because
+   * payments expire.
+   */
   async #wrongClock(client: Client, chance: number): Promise<void> {
     const before = client.refusedByClock
     const seconds = Math.round(301 + chance * day)

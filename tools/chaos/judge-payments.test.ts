@@ -12,7 +12,7 @@ const row = (id: string, more: Partial<Row> = {}): Row => {
 const told = (taskId: string, txHash?: string) => ({ taskId, txHash, paid: true }) as unknown as Told
 const payer = (more: Partial<Payer>): Payer => ({ address, paidInVain: 0, told: [], tasks: [], ...more })
 
-test('a payment for each task, earned where it completed, paid back where it did not: nothing is found', () => {
+test('no findings with a payment per task, earned when completed, orphaned otherwise', () => {
   const tasks = [task('a'), task('b', 'canceled')]
   const rows = [row('a'), row('b', { state: 'payment-orphaned' }), row('c', { payer: '0xother' })]
   expect(judgeWork(payer({ tasks, told: [told('a', '0xa'), told('b')] }), rows)).toEqual([])
@@ -27,7 +27,7 @@ test.each<[string, Partial<Payer>, Row[]]>([
   ['for no task', { paidInVain: 1 }, [row('a')]],
   ['1 paid in vain, 0 are for no task', { paidInVain: 1 }, []],
   ['0 paid in vain, 1 are for no task', {}, [row('a', { state: 'payment-orphaned' })]],
-])('%s is found', (finding, known, rows) => {
+])('reports: %s', (finding, known, rows) => {
   const found = judgeWork(payer(known), rows)
   expect(found).toEqual([expect.stringContaining(finding)])
 })

@@ -7,20 +7,20 @@ import type { Told } from './load.ts'
 import { settled } from './settled.ts'
 
 export interface PaymentFindings {
-  /** Purchases that clients were told of, and those that had nothing for it, which the ledger lists for refund. */
+  /** Purchases that clients know of, and payments without a task that the ledger lists for refund. */
   payments: number
   orphaned: number
-  /** What of ledger, receipts, tasks and test money does not agree, in words. */
+  /** Differences between ledger, receipts, tasks and test money. */
   unequal: string[]
 }
 
 /** A client that pays. */
 export interface Payer {
   address: string
-  /** Purchases that it was told of as used up, with nothing for it. */
+  /** Purchases reported to the client as spent without a task. */
   paidInVain: number
   told: Told[]
-  /** All that it has. */
+  /** All tasks of the client. */
   tasks: WireTask[]
 }
 
@@ -35,11 +35,11 @@ export interface Row {
 const moneyMoved = ['settled', 'spent', 'earned', 'payment-orphaned', 'refunded']
 const notOver = ['claimed', 'settling', 'unknown', 'settled', 'spent']
 const others = ['open', 'expired', 'failed', 'earned', 'payment-orphaned', 'refunded']
-/** A payment whose process died between claim and settlement is looked at again after 90 s. */
+/** Recovery looks at a payment 90 s after its process died between claim and settlement. */
 const patienceMs = 120_000
 const price = { amount: '0.01', filledWith: '1000', decimals: 6 }
 
-/** The ledger against receipts, tasks and the money that the payers have left. */
+/** Compares the ledger with receipts, tasks and the payers' remaining money. */
 export async function judgePayments(cluster: Cluster, payers: Payer[]): Promise<PaymentFindings> {
   const rows: Row[] = []
   const open = () => rows.filter(({ state }) => notOver.includes(state))
@@ -59,7 +59,7 @@ export async function judgePayments(cluster: Cluster, payers: Payer[]): Promise<
   return { payments, orphaned, unequal }
 }
 
-/** Each task was paid once, and what was earned is what completed; no transfer is of no task. */
+/** Each task was paid once, payments of completed tasks are earned, and each transfer belongs to a task. */
 export function judgeWork({ address, told, tasks, paidInVain }: Payer, paid: Row[]): string[] {
   const found: string[] = []
   const mine = paid.filter(({ payer }) => payer?.toLowerCase() === address.toLowerCase())
@@ -83,7 +83,7 @@ export function judgeWork({ address, told, tasks, paidInVain }: Payer, paid: Row
   return found
 }
 
-/** What left the purse is what the ledger took, to the last unit. */
+/** The amount spent by the purse equals the amount in the ledger, to the atomic unit. */
 async function judgePurse(cluster: Cluster, { address }: Payer, paid: Row[]): Promise<string[]> {
   const answer = await fetch(`${cluster.url}${agentPath}/api/test-wallet/${address}`)
   const { balances } = (await answer.json()) as { balances: { amount: string }[] }

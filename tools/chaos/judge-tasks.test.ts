@@ -15,7 +15,7 @@ interface Given {
   tasks?: object[]
   events?: object[]
   told?: Partial<Told>
-  /** Of the events, those that the webhook had, in this order. */
+  /** Indexes of the events that the webhook received, in this order. */
   sent?: number[]
 }
 
@@ -48,31 +48,31 @@ async function judged(given: Given): Promise<Partial<TaskFindings>> {
   return Object.fromEntries(Object.entries(findings).filter(([, all]) => all.length > 0))
 }
 
-test('a task that ended once, with its events and its webhook, is right', async () => {
+test('no findings for a task with complete events and webhooks', async () => {
   expect(await judged({})).toEqual({})
 })
 
 const other = '44444444-4444-4444-8444-444444444444'
 test.each<[string, Given, Partial<TaskFindings>]>([
-  ['a task that is not there', { told: { taskId: other } }, { lost: [other] }],
+  ['a missing task', { told: { taskId: other } }, { lost: [other] }],
   [
-    'two tasks of one text',
+    'two tasks with one text',
     { tasks: [completed, { ...completed, id: other }] },
     { double: ['soon order 1'] },
   ],
   ['a task that does not end', { tasks: [{ ...task('working'), history }] }, { stuck: [taskId] }],
   [
-    'a gap in the numbers',
+    'a gap in the event numbers',
     { events: [status(1, 'working'), status(3, 'completed')], told: { webhook: false } },
     { badEvents: [taskId] },
   ],
   [
-    'an event behind the end',
+    'an event after the final one',
     { events: [...events, status(3, 'working')], told: { webhook: false } },
     { badEvents: [taskId] },
   ],
-  ['an event that the webhook did not have', { sent: [0] }, { badWebhooks: [taskId] }],
-  ['events in another order', { sent: [1, 0] }, { badWebhooks: [taskId] }],
-])('%s is found', async (_, given, found) => {
+  ['an event missing at the webhook', { sent: [0] }, { badWebhooks: [taskId] }],
+  ['webhook events out of order', { sent: [1, 0] }, { badWebhooks: [taskId] }],
+])('reports: %s', async (_, given, found) => {
   expect(await judged(given)).toEqual(found)
 })

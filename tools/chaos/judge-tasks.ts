@@ -8,30 +8,33 @@ import type { Told } from './load.ts'
 import { pick } from './plan.ts'
 import { atOnce, settled } from './settled.ts'
 
-/** Tasks that are found wrong, by their ids. */
+/** Ids of tasks with findings. */
 export interface TaskFindings {
-  /** Not there any more. */
+  /** Tasks that no longer exist. */
   lost: string[]
   /** Texts with more than one task. */
   double: string[]
-  /** Not at their end although nothing goes wrong any more. */
+  /** Tasks that do not end after the faults. */
   stuck: string[]
-  /** An event number missing, told twice, or behind the end. */
+  /** Tasks with a missing or repeated event number, or an event after the final one. */
   badEvents: string[]
-  /** The `long_running` webhook lacks an event, or had them out of order. */
+  /** Tasks whose `long_running` webhook missed events or received them out of order. */
   badWebhooks: string[]
 }
 
 interface Seen {
   receiver: WebhookReceiver
   findings: TaskFindings
-  /** In which nothing moves at all. Default 60 s. */
+  /** Time without progress that counts as a standstill. Default 60 s. */
   patienceMs?: number
 }
 
 const askedAtOnce = 4
 
-/** What one client was told, against what is there; paused tasks are answered. Resolves with all its tasks. */
+/**
+ * Compares what one client knows with the stored tasks, and answers paused tasks. Resolves with all tasks of the
+ * client.
+ */
 export async function judgeTasks(asking: Asking, told: Told[], seen: Seen): Promise<WireTask[]> {
   const { findings, patienceMs = 60_000 } = seen
   const tasks = await allTasks(asking)
@@ -72,7 +75,7 @@ async function judgeEvents(
   if (sent.of(taskId).join() !== wanted) findings.badWebhooks.push(taskId)
 }
 
-/** Of the agent's own list: the gateway's gathers from those that it knows of. */
+/** From the agent's own list: the gateway's list covers only the agents that it knows. */
 async function allTasks(asking: Asking): Promise<WireTask[]> {
   const tasks: WireTask[] = []
   for (let cursor: string | null | undefined; cursor !== null; ) {
@@ -96,7 +99,7 @@ async function answer(asking: Asking, { id: taskId }: WireTask): Promise<void> {
   await persistently(asking, (way) => way.request('message/send', { message }))
 }
 
-/** What the receiver had of each task: ids of events in the order of their first post. */
+/** Ids of the events that the receiver got, by task, in the order of their first delivery. */
 class SentEvents {
   readonly #receiver: WebhookReceiver
   readonly #ofTask = new Map<string, string[]>()

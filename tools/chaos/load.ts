@@ -5,15 +5,15 @@ import type { WireTask } from '@parley/wire/codecs/parley/shapes'
 import { type Asking, persistently } from './asking.ts'
 import { pick } from './plan.ts'
 
-/** What a client was told, and holds the house to. */
+/** An acknowledged task, with the expectations of the client. */
 export interface Told {
   taskId: string
-  /** Stands in the task's text: two tasks with one are one too many. */
+  /** Part of the task's text. Two tasks with the same value are a duplicate. */
   text: string
-  /** It registered a `long_running` webhook. */
+  /** Whether the client registered a `long_running` webhook. */
   webhook: boolean
   paid: boolean
-  /** The transaction of its receipt, where it came with the answer. */
+  /** The transaction of the receipt, when the response had one. */
   txHash: string | undefined
 }
 
@@ -29,11 +29,14 @@ const kinds = {
 }
 const betweenMs = 50
 
-/** Sends one message after the other; one without an answer is sent again, at any gateway, under its Idempotency-Key. */
+/**
+ * Sends messages one after the other. Without a response it repeats the message at any gateway under the same
+ * Idempotency-Key.
+ */
 export async function load(loading: Loading): Promise<Told[]> {
   const { client, random, stop } = loading
   const told: Told[] = []
-  // At least one, however slow the machine is.
+  // At least one, on a slow machine too.
   while (!stop.aborted || told.length === 0) {
     const kind = pick(kinds[client.role], random())
     const news = await order(loading, kind)
@@ -70,14 +73,14 @@ async function order(loading: Loading, kind: string): Promise<Told[]> {
   const all = replies.flatMap((reply) => toldBy(reply, { text, webhook, paid }))
   const [first] = all
   if (first !== undefined && kind === 'hang') await persistently(loading, (at) => at.cancel(first.taskId))
-  // Two with one key are one task.
+  // Two messages with one key are one task.
   return all.filter(({ taskId }, i) => all.findIndex((one) => one.taskId === taskId) === i)
 }
 
-/** None for what was paid in vain. */
+/** Undefined for a payment without a task. */
 function toldBy(reply: Reply | undefined, known: Pick<Told, 'text' | 'webhook' | 'paid'>): Told[] {
   if (reply === undefined && known.paid) return []
-  if (reply === undefined) throw new Error('a first message was refused as done')
+  if (reply === undefined) throw new Error('a first message was refused as already done')
   const task = reply.result as WireTask
   const receipt = reply.headers.get('payment-response')
   const { transaction } =

@@ -8,7 +8,7 @@ function first(seed: number) {
   return Array.from({ length: decks * faultKinds.length }, () => faults.next().value)
 }
 
-test('the same seed makes the same faults, and each kind comes once before any comes again', () => {
+test('the same seed gives the same faults, and each kind occurs once before any repeats', () => {
   expect(first(7)).toEqual(first(7))
   expect(first(7)).not.toEqual(first(8))
   for (let deck = 0; deck < decks; deck += 1) {
@@ -18,7 +18,7 @@ test('the same seed makes the same faults, and each kind comes once before any c
   }
 })
 
-test('what is drawn lies between 0 and 1, and picks any of several', () => {
+test('random numbers are between 0 and 1 and select every element', () => {
   const random = randomFrom(1)
   const drawn = Array.from({ length: 1000 }, random)
   expect(Math.min(...drawn)).toBeGreaterThanOrEqual(0)

@@ -1,15 +1,15 @@
 /**
- * `kill …`: SIGKILL of a process, which is started again. `freeze`: SIGSTOP of any process for 15 s. `redis`: killed, and
- * started again empty. `database`: away for 5 s. `clock`: that of a client is wrong.
+ * `kill …`: SIGKILL of a process, which is restarted. `freeze`: SIGSTOP of a process for 15 s. `redis`: killed and
+ * restarted empty. `database`: down for 5 s. `clock`: a client's clock is wrong.
  */
 export const faultKinds = ['kill agent', 'kill gateway', 'freeze', 'redis', 'database', 'clock'] as const
 export type FaultKind = (typeof faultKinds)[number]
 
 export interface Fault {
   kind: FaultKind
-  /** 0 to 1: which of those that it can hit. */
+  /** 0 to 1: selects one of the possible targets. */
   victim: number
-  /** Milliseconds after the fault before. */
+  /** Milliseconds after the previous fault. */
   afterMs: number
 }
 
@@ -24,10 +24,10 @@ export function randomFrom(seed: number): () => number {
   }
 }
 
-/** Pauses before the next fault. */
+/** Bounds of the pause before a fault. */
 const [afterMinMs, afterMaxMs] = [1000, 4000]
 
-/** Faults one after the other, without an end: each kind comes once before any comes again. */
+/** An endless sequence of faults. Each kind occurs once before any kind repeats. */
 export function* faultsOf(seed: number): Generator<Fault, never, void> {
   const random = randomFrom(seed)
   for (;;) {
@@ -40,7 +40,7 @@ export function* faultsOf(seed: number): Generator<Fault, never, void> {
   }
 }
 
-/** The one that a number from 0 to 1 means. */
+/** Selects an element by a number from 0 to 1. */
 export function pick<T>(all: readonly T[], chance: number): T {
   const picked = all[Math.min(Math.floor(chance * all.length), all.length - 1)]
   if (picked === undefined) throw new Error('nothing to pick from')

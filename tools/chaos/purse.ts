@@ -3,14 +3,14 @@ import type { ClientOptions } from '@parley/client/internal/transport'
 import { addressOf, newWalletKey, type SignedPayment, signPayment } from '@parley/engine/payments/x402/wallet'
 import type { Clock } from './clients.ts'
 
-/** Signs one payment for what is bought, and shows it again as often as the message is repeated. */
+/** Signs one payment per purchase and sends it again with each repetition of the message. */
 export class Purse {
   readonly address: string
   readonly fetch: NonNullable<ClientOptions['fetch']>
   readonly #key: `0x${string}`
   readonly #clock: Clock
   #payment: SignedPayment | undefined
-  /** What the payment was signed by. */
+  /** The signing account. */
   signedWrongBy = 0
 
   private constructor(key: `0x${string}`, address: string, clock: Clock) {
@@ -25,7 +25,7 @@ export class Purse {
     return new Purse(key, await addressOf(key), clock)
   }
 
-  /** What comes next is another purchase, or is to be paid by another payment. */
+  /** The next message is another purchase, or needs another payment. */
   forget(): void {
     this.#payment = undefined
   }
@@ -33,7 +33,8 @@ export class Purse {
   async #pay({ accepts: [asked] }: PaymentAsked): Promise<SignedPayment | undefined> {
     if (this.#payment !== undefined || asked === undefined) return this.#payment
     this.signedWrongBy = this.#clock.wrongBy
-    // The official client signs by the clock of this machine: one that is behind lets a payment end so much earlier.
+    // The official client signs with the clock of this machine. A clock that is behind makes the payment expire
+    // earlier.
     const maxTimeoutSeconds = asked.maxTimeoutSeconds + Math.min(this.signedWrongBy, 0)
     const signed = await signPayment(this.#key, {
       requirements: { ...asked, scheme: 'exact', maxTimeoutSeconds },

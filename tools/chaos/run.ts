@@ -15,9 +15,9 @@ import { type FaultKind, faultKinds, faultsOf, randomFrom } from './plan.ts'
 import { settled } from './settled.ts'
 
 export interface ChaosOptions {
-  /** Decides which faults come when, and what clients do. */
+  /** Determines the sequence of faults and the actions of clients. */
   seed: number
-  /** For how long faults come; each kind comes once in any case. */
+  /** Duration of the faults. Each kind occurs at least once. */
   seconds: number
   gateways?: number
   agents?: number
@@ -30,25 +30,25 @@ export interface ChaosOptions {
 
 export interface ChaosFigures extends TaskFindings, PaymentFindings {
   seed: number
-  /** How many of each kind came. */
+  /** Number of faults by kind. */
   faults: Partial<Record<FaultKind, number>>
-  /** Tasks that clients were told of. */
+  /** Number of acknowledged tasks. */
   tasks: number
-  /** Of these: with a `long_running` webhook. */
+  /** Number of them with a `long_running` webhook. */
   webhooks: number
-  /** Requests that were refused clearly, or broke off, and came again, by why. */
+  /** Requests that were retried after a clear refusal or a lost connection, by reason. */
   cameAgain: Record<string, number>
-  /** Requests that were refused because the clock of their client was wrong. */
+  /** Requests that were refused because of a wrong client clock. */
   wrongClocks: number
-  /** Requests that were taken in spite of that. */
+  /** Requests that were accepted in spite of a wrong client clock. */
   takenInSpiteOfClock: number
-  /** Whose `/health` did not name what was away. */
+  /** Processes whose `/health` did not name an outage. */
   unsaid: string[]
-  /** Answers that said nothing of an outage, with their number. */
+  /** Errors during an outage that did not name it, with their number. */
   unclear: Record<string, number>
-  /** Processes that ended by themselves. */
+  /** Processes that exited on their own. */
   fell: string[]
-  /** Jobs that still wait. */
+  /** Jobs left in the queue. */
   queued: number
   /** Processes whose `/health` is not 200. */
   unhealthy: string[]
@@ -60,9 +60,9 @@ const greenWithinMs = 60_000
 const countedMs = 2500
 
 /**
- * Gateways and processes of an agent over MongoDB and Redis, under the load of clients that keep their own record of what
- * they were told, while one thing after the other goes wrong; then the record is held against what is there. The same seed
- * makes the same faults; what they meet depends on the machine.
+ * Runs gateways and processes of an agent on MongoDB and Redis under the load of clients that record what was
+ * acknowledged, and injects one fault after the other. Then it compares the records with the stored state. The same
+ * seed gives the same faults; their effect depends on the machine.
  */
 export async function chaosRun(options: ChaosOptions): Promise<ChaosFigures> {
   const { seed, gateways = 2, agents = 3, say, logs } = options
@@ -80,13 +80,13 @@ export async function chaosRun(options: ChaosOptions): Promise<ChaosFigures> {
   const loads = Promise.all(
     askings.map((asking) => load({ ...asking, receiverUrl: receiver.url, stop: stop.signal })),
   )
-  // A load that fails ends the run, not the process.
+  // A failed load ends the run, not the process.
   loads.catch(() => stop.abort())
   const faults = new Faults(chaos, clients)
-  const soFar = () => `${tally.told} tasks, ${sumOf(tally.away)} requests came again`
+  const soFar = () => `${tally.told} tasks, ${sumOf(tally.away)} requests retried`
   await letGoWrong(faults, { ...options, say: (text) => say(`${text} (${soFar()})`) }, stop.signal)
   await faults.over()
-  say('nothing goes wrong any more; looking for every task')
+  say('all faults are over; checking every task')
   calm.since = Date.now()
   stop.abort()
   const told = await loads
@@ -109,7 +109,7 @@ async function letGoWrong(
 }
 
 interface Known {
-  /** By each client. */
+  /** By client. */
   told: Told[][]
   receiver: WebhookReceiver
   say: ChaosOptions['say']
@@ -126,9 +126,9 @@ async function judge(chaos: ChaosCluster, askings: Asking[], { told, receiver, s
       ? []
       : [{ address: purse.address, paidInVain, told: told[i] ?? [], tasks: all[i] ?? [] }],
   )
-  say('tasks, events and webhooks are looked through')
+  say('tasks, events and webhooks are checked')
   const payments = await judgePayments(cluster, payers)
-  say('and payments')
+  say('payments are checked')
   const every = [...cluster.gateways, ...cluster.agents]
   const unhealthy: string[] = []
   const green = every.map(async (one) => {
@@ -173,7 +173,7 @@ async function queued({ cluster: { url }, servers }: ChaosCluster): Promise<numb
   return queue.waiting
 }
 
-/** What is not as it was promised, whatever went wrong; nothing where all is. */
+/** Describes every finding; empty when all checks pass. */
 export function wrongIn(figures: ChaosFigures): string[] {
   const { tasks, payments, wrongClocks, faults, takenInSpiteOfClock, queued: left, unclear } = figures
   const { lost, double, stuck, badEvents, badWebhooks, unequal, unsaid, fell, unhealthy } = figures
@@ -183,8 +183,8 @@ export function wrongIn(figures: ChaosFigures): string[] {
     ...Object.entries(lists).flatMap(([name, all]) => all.map((one) => `${name}: ${one}`)),
     ...Object.entries(counts).flatMap(([name, count]) => (count === 0 ? [] : [`${name}: ${count}`])),
     ...Object.entries(unclear).map(([said, times]) => `unclear: ${said} (${times} times)`),
-    ...(tasks === 0 ? ['no task was told'] : []),
+    ...(tasks === 0 ? ['no task was acknowledged'] : []),
     ...(payments === 0 ? ['nothing was paid'] : []),
-    ...((faults.clock ?? 0) > 0 && wrongClocks === 0 ? ['no wrong clock was refused'] : []),
+    ...((faults.clock ?? 0) > 0 && wrongClocks === 0 ? ['no request was refused for a wrong clock'] : []),
   ]
 }

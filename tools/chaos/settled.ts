@@ -1,8 +1,8 @@
 import { setTimeout as wait } from 'node:timers/promises'
 
 /**
- * Resolves with true when it is so; with false when nothing has moved for so long. `moved` is a number that changes as long
- * as things go on: a slow machine is given its time, and one that stands still is not waited for.
+ * Resolves with true when the condition holds, and with false after a time without progress. `moved` is a number that
+ * changes with every progress: a slow machine gets more time, a standstill does not.
  */
 export async function settled(
   isSo: () => boolean | Promise<boolean>,
@@ -19,7 +19,7 @@ export async function settled(
   }
 }
 
-/** Runs over all with so many at a time. */
+/** Runs over all elements with limited concurrency. */
 export async function atOnce<T>(all: readonly T[], limit: number, run: (one: T) => Promise<void>) {
   let next = 0
   const line = async () => {

@@ -1,11 +1,11 @@
 import { expect, test } from 'vitest'
 import { failoverRun, wrongIn } from './run.ts'
 
-test('an agent is killed under load: no acknowledged task is lost, none is done twice, it is set aside and gets work again', async () => {
+test('with a killed agent under load no acknowledged task is lost or done twice; the agent is ejected and gets work again', async () => {
   const said: string[] = []
   const options = { seed: 3, seconds: 3, rate: 10, say: (text: string) => said.push(text) }
   const figures = await failoverRun(options)
-  // With what came before, for whoever reads a failure.
+  // The progress messages help to read a failure.
   expect({ wrong: wrongIn(figures), said }).toEqual({ wrong: [], said })
   const { sent, told, refused, unsettled, kills } = figures
   expect(kills.length).toBeGreaterThan(0)

@@ -19,20 +19,20 @@ interface Seen {
 const one = { states: { t: 'completed' }, listed: { m: ['t'] }, notes: { m: [begun('t'), done('t')] } }
 
 test.each<[string, Seen, object]>([
-  ['one task whose work was done once: as promised', one, {}],
+  ['one task, done once: no findings', one, {}],
   [
-    'begun again after a kill: as promised',
+    'restarted after a kill: no findings',
     { ...one, notes: { m: [begun('t'), ...one.notes.m] } },
     { begunAgain: 1 },
   ],
-  ['a task that is not there, or does not end: lost', { ...one, states: {} }, { lost: ['t'] }],
+  ['a task that is missing or does not end', { ...one, states: {} }, { lost: ['t'] }],
   ['work that was done twice', { ...one, notes: { m: [...one.notes.m, done('t')] } }, { double: ['m'] }],
   ['a message at two agents', { ...one, notes: { m: [...one.notes.m, begun('u')] } }, { double: ['m'] }],
   ['a second task that did not begin', { ...one, listed: { m: ['t', 'u'] } }, { double: ['m'] }],
-  ['completed, and the work was not done', { ...one, notes: { m: [begun('t')] } }, { undone: ['t'] }],
-  ['failed, and the work was not done: as promised', { ...one, states: { t: 'failed' }, notes: {} }, {}],
+  ['a completed task without its work', { ...one, notes: { m: [begun('t')] } }, { undone: ['t'] }],
+  ['a failed task without its work: no findings', { ...one, states: { t: 'failed' }, notes: {} }, {}],
   [
-    'a message that was refused and is done all the same',
+    'a refused message that was done',
     { ...one, notes: { ...one.notes, r: [begun('v'), done('v')] } },
     { refusedAndDone: ['r'] },
   ],

@@ -8,32 +8,32 @@ import { type Note, readNotes } from './notes.ts'
 import { patiently } from './patiently.ts'
 
 export interface Findings {
-  /** How the acknowledged tasks ended, by state. */
+  /** Number of acknowledged tasks by final state. */
   ended: Record<string, number>
-  /** Acknowledged tasks that are not there, or do not end. */
+  /** Acknowledged tasks that do not exist or do not end. */
   lost: string[]
-  /** Messages with more than one task, or whose work was done more than once. */
+  /** Messages with more than one task, or done more than once. */
   double: string[]
-  /** Messages that were refused, and were done all the same. */
+  /** Messages that were refused and done nevertheless. */
   refusedAndDone: string[]
-  /** Tasks that completed without the work. */
+  /** Tasks that completed without their work. */
   undone: string[]
-  /** Messages whose decision says that an agent was tried before the one that took them. */
+  /** Number of messages for which the gateway tried another agent first. */
   moved: number
-  /** Runs that a kill cut off, and that began again. */
+  /** Number of runs that a kill interrupted and that started again. */
   begunAgain: number
 }
 
 const askedAtOnce = 4
-/** In which nothing moves at all. */
+/** Time without progress that counts as a standstill. */
 const patienceMs = 120_000
 
-/** What was acknowledged, against what the gateway knows of it and what the handlers noted. */
+/** Compares the acknowledged tasks with the gateway's lists and the notes of the handlers. */
 export async function judge(cluster: FailoverCluster, ledger: Ledger): Promise<Findings> {
   const { url, token } = cluster
   const client = new AgentClient({ url, token })
   const states = await statesOf(client, ledger.told)
-  // One that does not answer in time is left out, and named: then all are asked once more.
+  // The list omits and names agents that do not respond in time. The whole list is then requested again.
   const listed = await patiently(() => listedTasks(client))
   const moved = await movedOf(cluster, ledger.told)
   const ended: Record<string, number> = {}
@@ -41,7 +41,7 @@ export async function judge(cluster: FailoverCluster, ledger: Ledger): Promise<F
   return { ended, moved, ...compare(ledger, states, listed, readNotes(cluster.notes)) }
 }
 
-/** @param states of the tasks that have ended @param listed ids of the tasks of each message */
+/** @param states of the ended tasks @param listed ids of the tasks of each message */
 export function compare(
   { told, refused }: Pick<Ledger, 'told' | 'refused'>,
   states: ReadonlyMap<string, string>,
@@ -68,7 +68,7 @@ export function compare(
   }
 }
 
-/** In which state each task ended; those that are missing are not there or do not end. */
+/** Final states of the tasks. A missing entry is a task that does not exist or does not end. */
 async function statesOf(client: AgentClient, told: readonly Told[]): Promise<Map<string, string>> {
   const states = new Map<string, string>()
   const gone = new Set<string>()
@@ -79,7 +79,7 @@ async function statesOf(client: AgentClient, told: readonly Told[]): Promise<Map
         const { status } = await client.get(taskId, { historyLength: 0 })
         if (isTerminal(status.state)) states.set(taskId, status.state)
       } catch (error) {
-        // Anything else may come right yet.
+        // Other errors can be temporary.
         if (error instanceof RpcError && error.code === -32001) gone.add(taskId)
       }
     })
@@ -89,13 +89,13 @@ async function statesOf(client: AgentClient, told: readonly Told[]): Promise<Map
   return states
 }
 
-/** Ids of the caller's tasks by the id of their message, from all agents. */
+/** Ids of the caller's tasks at all agents, by the id of their message. */
 async function listedTasks(client: AgentClient): Promise<Map<string, string[]>> {
   const byMessage = new Map<string, string[]>()
   for (let cursor: string | null | undefined; cursor !== null; ) {
     const page = await client.request('tasks/list', { limit: 500, ...(cursor !== undefined && { cursor }) })
     const missing = page.headers.get('x-parley-incomplete')
-    if (missing !== null) throw new Error(`tasks/list lacks those of ${missing}`)
+    if (missing !== null) throw new Error(`tasks/list lacks the tasks of ${missing}`)
     for (const { id, history } of page.result as WireTask[]) {
       const messageId = history[0]?.message_id ?? ''
       byMessage.set(messageId, [...(byMessage.get(messageId) ?? []), id])

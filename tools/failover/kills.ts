@@ -3,18 +3,18 @@ import type { FailoverCluster, Packer } from './cluster.ts'
 import type { Ledger } from './load.ts'
 import type { Watch } from './watch.ts'
 
-/** One kill, with what came of it; milliseconds since the kill, undefined: it did not come to it. */
+/** One kill and its consequences, in milliseconds after the kill. Undefined: it did not happen. */
 export interface Kill {
   agent: Packer
   /** In milliseconds since 1970. */
   at: number
-  /** Its entry says that it is set aside. */
+  /** The registry entry says that the agent is ejected. */
   asideMs?: number
-  /** The process is there again. */
+  /** The process is ready again. */
   readyMs?: number
-  /** Its entry says that it is not set aside any more. */
+  /** The registry entry says that the agent is reinstated. */
   backMs?: number
-  /** It has taken a message that was sent after it was there again. */
+  /** The agent has accepted a message that was sent after it was ready again. */
   workMs?: number
 }
 
@@ -26,14 +26,14 @@ export interface KillsOptions {
   say: (text: string) => void
 }
 
-/** A bound against hanging: an agent that is dead fails five messages of the load within a second. */
+/** A limit for a run that hangs: a dead agent fails five messages of the load within a second. */
 const asideWithinMs = 60_000
-/** The gateway asks again for 10 s: some are down for longer. */
+/** The gateway retries for 10 s: some agents are down for longer. */
 const [downMinMs, downMaxMs] = [1000, 12_000]
 const [calmMinMs, calmMaxMs] = [1000, 3000]
 const lookMs = 50
 
-/** Kills (SIGKILL) the agent that wins, waits until it is set aside, has it started again some seconds later; and so on. */
+/** Repeatedly kills (SIGKILL) the best agent, waits until it is ejected and restarts it some seconds later. */
 export class Kills {
   readonly all: Kill[] = []
   readonly #options: KillsOptions
@@ -42,7 +42,7 @@ export class Kills {
     this.#options = options
   }
 
-  /** Resolves when the last one that was killed is there again. At least one is. */
+  /** Resolves when the last killed agent is ready again. Kills at least one. */
   async run(stop: AbortSignal): Promise<void> {
     const { random, say } = this.#options
     do {
@@ -52,18 +52,16 @@ export class Kills {
       const kill: Kill = { agent, at: Date.now() }
       this.all.push(kill)
       await this.#killed(kill, between(downMinMs, downMaxMs, random()))
-      say(
-        `${agent.slug} was killed; set aside after ${kill.asideMs} ms, started again, there after ${kill.readyMs} ms`,
-      )
+      say(`${agent.slug} was killed: ejected after ${kill.asideMs} ms, ready after ${kill.readyMs} ms`)
     } while (!stop.aborted)
   }
 
-  /** Those that were killed and have not got work again. */
+  /** Killed agents that have not accepted new work. */
   get waiting(): Packer[] {
     return this.all.filter(({ workMs }) => workMs === undefined).map(({ agent }) => agent)
   }
 
-  /** Looks what has come of the kills. */
+  /** Updates the records of the kills. */
   look(): void {
     const { ledger, watch } = this.#options
     for (const kill of this.all) {
@@ -92,7 +90,7 @@ export class Kills {
     kill.readyMs = Date.now() - kill.at
   }
 
-  /** The agent that took the last message that any could do, while another one could take its place. */
+  /** The agent that accepted the last message any agent could do, while another agent can replace it. */
   async #winner(stop: AbortSignal): Promise<Packer | undefined> {
     const { cluster, ledger } = this.#options
     for (;;) {

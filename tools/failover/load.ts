@@ -5,44 +5,44 @@ import type { Reply } from '@parley/client/internal/transport'
 import type { WireTask } from '@parley/wire/codecs/parley/shapes'
 import type { FailoverCluster, Packer } from './cluster.ts'
 
-/** A message that was acknowledged. */
+/** An acknowledged message. */
 export interface Told {
   messageId: string
   taskId: string
-  /** X-Agent. */
+  /** The header X-Agent. */
   agent: string
-  /** X-Negotiation-Id; absent where the message went to where it had been sent before. */
+  /** The header X-Negotiation-Id; absent for a repeated message. */
   negotiationId: string | undefined
-  /** In milliseconds since 1970, as it was sent first. */
+  /** Time of the first attempt, in milliseconds since 1970. */
   sentAt: number
   /** Only one agent could do it. */
   isForOne: boolean
 }
 
-/** What became of all that was sent. */
+/** The outcomes of all messages. */
 export interface Ledger {
   sent: number
   told: Told[]
-  /** Ids of the messages that nobody took, by what the refusal said. */
+  /** Ids of refused messages, by the reason of the refusal. */
   refused: Map<string, string[]>
   /** Messages whose outcome the gateway did not know. */
   unknown: number
-  /** Of these: not known after many repetitions either. */
+  /** Those of them whose outcome remained unknown after many repetitions. */
   unsettled: string[]
-  /** Answers that are none of these, by what they said. */
+  /** Other responses, by their text. */
   unclear: Map<string, number>
 }
 
-/** More than the gateway's own repetitions take. */
+/** Longer than the retries of the gateway. */
 const requestTimeoutMs = 60_000
 const inFlightMax = 1000
 const text = 'pack the order, label the parcel and ship it'
-/** One message in so many can be done by one agent alone. */
+/** One message in so many requires a particular agent. */
 const oneInForOne = 8
 const repeatPauseMs = 500
 const repeatsMax = 60
 
-/** Sends messages to `POST /` of the gateway, each of a context of its own, and keeps record of the answers. */
+/** Sends messages to `POST /` of the gateway, each in its own context, and records the responses. */
 export class Load {
   readonly ledger: Ledger = {
     sent: 0,
@@ -63,25 +63,25 @@ export class Load {
     this.#random = random
   }
 
-  /** So many a second, whatever becomes of them, until `stop`. */
+  /** Sends at this rate, independent of responses, until `stop`. */
   async run(perSecond: number, stop: AbortSignal): Promise<void> {
     const begun = performance.now()
     for (let number = 0; !stop.aborted; number += 1) {
       const early = begun + (number * 1000) / perSecond - performance.now()
       if (early > 0) await wait(early)
-      if (this.#under.size >= inFlightMax) throw new Error(`${inFlightMax} messages wait for their answers`)
+      if (this.#under.size >= inFlightMax) throw new Error(`${inFlightMax} messages wait for their responses`)
       const agent = this.#agents[Math.floor(number / oneInForOne) % this.#agents.length]
       this.send(number % oneInForOne === 0 ? agent : undefined)
     }
   }
 
-  /** One message; with `only` one that no other agent can do. */
+  /** Sends one message; with `only` one that no other agent can do. */
   send(only?: Packer): void {
     const sent = this.#send(only).finally(() => this.#under.delete(sent))
     this.#under.add(sent)
   }
 
-  /** When every message that was sent has had its answer. */
+  /** Resolves when every sent message has its response. */
   async answered(): Promise<void> {
     while (this.#under.size > 0) await Promise.all(this.#under)
   }
@@ -127,7 +127,7 @@ export class Load {
   }
 }
 
-/** The same message, under the key that the gateway named, until its outcome is known. */
+/** Repeats the message with the key from the error until its outcome is known. */
 async function repeated(ask: () => Promise<Reply>): Promise<Reply | undefined> {
   for (let count = 0; count < repeatsMax; count += 1) {
     await wait(repeatPauseMs)
@@ -142,10 +142,10 @@ function keyOfUnknown(error: unknown): string | undefined {
   return error.headers.get('idempotency-key') ?? undefined
 }
 
-/** None of the candidates takes work; or the gateway cannot look at tokens now. */
+/** No candidate accepts work, or the gateway cannot check tokens at present. */
 const takesNone: readonly unknown[] = ['agent_down', 'oauth']
 
-/** Nobody has the message, and the answer says so. */
+/** The reason of an error that says that no agent has the message. */
 function clearRefusal(error: unknown): string | undefined {
   if (!(error instanceof RpcError)) return undefined
   const { code, status, headers, data } = error

@@ -1,7 +1,7 @@
 import { appendFileSync, existsSync, readdirSync, readFileSync } from 'node:fs'
 import path from 'node:path'
 
-/** What a handler noted: its work for the message was begun, or done, for that task. */
+/** A note of a handler: work for a message began or was done in a task. */
 export interface Note {
   what: 'begun' | 'done'
   taskId: string
@@ -13,7 +13,7 @@ export interface Noted {
   taskId: string
 }
 
-/** A killed process can be asked nothing: each message has a file, and each note is a line of it, written at once. */
+/** Notes survive a kill: each message has a file, and each note is a line that is written immediately. */
 export function note(what: Note['what'], { folder, messageId, taskId }: Noted): void {
   appendFileSync(path.join(folder, messageId), `${what} ${taskId}\n`)
 }

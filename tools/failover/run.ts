@@ -8,13 +8,13 @@ import { type Ledger, Load } from './load.ts'
 import { Watch } from './watch.ts'
 
 export interface FailoverOptions {
-  /** Decides how long agents are down, and what the messages carry. */
+  /** Determines how long agents are down, and the contents of the messages. */
   seed: number
-  /** For how long messages are sent at the full rate; at least until the first agent that was killed is there again. */
+  /** Duration of the load at the full rate; it continues at least until the first killed agent is ready again. */
   seconds: number
-  /** Messages a second. Default 20. */
+  /** Messages per second. Default 20. */
   rate?: number
-  /** See `startFailoverCluster`. */
+  /** Folder for a log file per process. */
   logs?: string | undefined
   say: (text: string) => void
   /** Ends the load early. */
@@ -25,11 +25,11 @@ export interface FailoverFigures extends Ledger, Findings {
   kills: Kill[]
 }
 
-/** After the load: how often those that wait for work are sent some, and for how long at most. */
+/** After the load: interval and time limit of the messages for agents that wait for work. */
 const sendEveryMs = 500
 const workWithinMs = 180_000
 
-/** Agents of one kind of task are killed under the load of messages that any of them can do; then every message is looked for. */
+/** Kills agents under the load of messages that each of them can do. Then it checks every message. */
 export async function failoverRun(options: FailoverOptions): Promise<FailoverFigures> {
   const { seed, seconds, rate = 20, say, logs, signal } = options
   await using cluster = await startFailoverCluster(logs)
@@ -42,16 +42,16 @@ export async function failoverRun(options: FailoverOptions): Promise<FailoverFig
   const [noMoreKills, noMoreLoad] = [new AbortController(), new AbortController()]
   const timer = setTimeout(() => noMoreKills.abort(), seconds * 1000)
   signal?.addEventListener('abort', () => noMoreKills.abort())
-  say(`a gateway and ${cluster.agents.length} agents are ready; ${rate} messages a second`)
+  say(`a gateway and ${cluster.agents.length} agents are ready; ${rate} messages per second`)
   try {
     const sending = load.run(rate, noMoreLoad.signal)
-    // A load that fails ends the run.
+    // A failed load ends the run.
     await Promise.race([kills.run(noMoreKills.signal), sending])
     await Promise.race([until(noMoreKills.signal), sending])
     noMoreLoad.abort()
     await sending
     await workAgain(kills, load)
-    say('every message was sent; looking for every task')
+    say('every message was sent; checking every task')
     await load.answered()
   } finally {
     clearTimeout(timer)
@@ -61,7 +61,7 @@ export async function failoverRun(options: FailoverOptions): Promise<FailoverFig
   return { ...ledger, ...(await judge(cluster, ledger)), kills: kills.all }
 }
 
-/** Each that was killed is sent what it alone can do, now and then, until it gets it. */
+/** Sends messages that only the killed agents can do, until each of them has accepted one. */
 async function workAgain(kills: Kills, load: Load): Promise<void> {
   const end = Date.now() + workWithinMs
   while (kills.waiting.length > 0 && Date.now() < end) {
@@ -81,7 +81,7 @@ function until(signal: AbortSignal): Promise<void> {
   return new Promise((resolve) => signal.addEventListener('abort', () => resolve()))
 }
 
-/** What is not as it was promised; nothing where all is. */
+/** Describes every finding; empty when all checks pass. */
 export function wrongIn(figures: FailoverFigures): string[] {
   const { lost, double, refusedAndDone, undone, unclear, told, kills } = figures
   const lists = { lost, double, 'refused and done': refusedAndDone, 'completed without its work': undone }
@@ -90,8 +90,8 @@ export function wrongIn(figures: FailoverFigures): string[] {
     ...[...unclear].map(([said, times]) => `unclear: ${said} (${times} times)`),
     ...(told.length === 0 ? ['nothing was acknowledged'] : []),
     ...kills.flatMap(({ agent: { slug }, asideMs, workMs }) => [
-      ...(asideMs === undefined ? [`${slug} was not set aside`] : []),
-      ...(workMs === undefined ? [`${slug} got no work again`] : []),
+      ...(asideMs === undefined ? [`${slug} was not ejected`] : []),
+      ...(workMs === undefined ? [`${slug} got no new work`] : []),
     ]),
   ]
 }

@@ -3,7 +3,7 @@ import type { FailoverCluster } from './cluster.ts'
 
 const everyMs = 100
 
-/** What everybody can see of the agents at `GET /registry/agents/{slug}`, asked again and again. */
+/** Polls the public registry entries of the agents at `GET /registry/agents/{slug}`. */
 export class Watch implements AsyncDisposable {
   readonly #aside = new Map<string, boolean>()
   readonly #stop = new AbortController()
@@ -13,7 +13,7 @@ export class Watch implements AsyncDisposable {
     this.#running = Promise.all(agents.map(({ slug }) => this.#watch(`${url}/registry/agents/${slug}`, slug)))
   }
 
-  /** Whether the entry says that it is set aside. Undefined: there is no entry yet. */
+  /** Whether the entry says that the agent is ejected. Undefined without an entry. */
   isAside(slug: string): boolean | undefined {
     return this.#aside.get(slug)
   }
@@ -30,7 +30,7 @@ export class Watch implements AsyncDisposable {
         const { quarantined } = (await answer.json()) as { quarantined?: boolean }
         if (answer.ok && quarantined !== undefined) this.#aside.set(slug, quarantined)
       } catch {
-        // Asked again soon.
+        // Polled again soon.
       }
       await wait(everyMs)
     }

@@ -7,10 +7,10 @@ import { KillableAgent } from './killable-agent.ts'
 import { hasMongodb, type MongodbServer, startMongodb } from './mongodb-server.ts'
 import { hasRedis, type RedisServer, startRedis } from './redis-server.ts'
 
-/** False where suites of several processes must be skipped, `(needs mongod, redis-server)` in their titles. */
+/** False: suites of several processes are skipped, `(needs mongod, redis-server)` in their titles. */
 export const hasServers = hasMongodb && hasRedis
 
-/** What they stand on; one for a whole file of tests. */
+/** MongoDB and Redis for one test file. */
 export interface Servers extends AsyncDisposable {
   mongodb: MongodbServer
   redis: RedisServer
@@ -24,7 +24,7 @@ export async function startServers(): Promise<Servers> {
   return { mongodb, redis, [Symbol.asyncDispose]: () => open.disposeAsync() }
 }
 
-/** What a handler noted of its runs: `start`, `abort` or `end`, the text it was given, and its process. */
+/** A note of a handler: `start`, `abort` or `end`, the text and the process id. */
 export interface Note {
   what: string
   text: string
@@ -32,8 +32,8 @@ export interface Note {
 }
 
 /**
- * The first word of the text says what the handler does. It notes in a file, for a killed process can be asked nothing. What
- * it makes is the id of its process.
+ * The first word of the text selects what the handler does. It writes notes to a file, which survive a kill. Its output
+ * is its process id.
  */
 const source = (notes: string) => `
 import { appendFileSync } from 'node:fs'
@@ -59,7 +59,7 @@ export default {
 }
 `
 
-/** Several processes of one agent over MongoDB and Redis. */
+/** Several processes of one agent on MongoDB and Redis. */
 export class AgentProcesses implements AsyncDisposable {
   readonly all: KillableAgent[]
   readonly #notes: string
@@ -84,13 +84,13 @@ export class AgentProcesses implements AsyncDisposable {
     return new AgentProcesses(all, notes, stack.move())
   }
 
-  /** A caller at each process. */
+  /** A client for each process. */
   callers(name: string): AgentClient[] {
     const token = this.all[0]?.identityProvider.issue(name) ?? ''
     return this.all.map(({ url }) => new AgentClient({ url, token, requestTimeoutMs: 15_000 }))
   }
 
-  /** What handlers noted of the text, oldest first. */
+  /** The notes for this text, oldest first. */
   notes(text?: string): Note[] {
     const lines = readFileSync(this.#notes, 'utf8')
       .split('\n')
@@ -111,13 +111,13 @@ export class AgentProcesses implements AsyncDisposable {
   }
 }
 
-/** The whole event log of a task. */
+/** All events of a task. */
 export async function eventsOf(client: AgentClient, taskId: string): Promise<WireEvent[]> {
   const { events } = (await client.call('tasks/events', { id: taskId })) as { events: WireEvent[] }
   return events
 }
 
-/** Numbers from 1 without a gap, ids once each, one final event at the end. */
+/** Numbers from 1 without gaps, unique ids, one final event at the end. */
 export function isSound(events: WireEvent[]): boolean {
   const numbered = events.every((event, i) => event.sequence === i + 1)
   const ids = new Set(events.map((event) => event.event_id)).size === events.length

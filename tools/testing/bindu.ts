@@ -11,7 +11,7 @@ import { freePort } from './port.ts'
 /** The release of the reference implementation (PyPI package `bindu`) that the suites run. It requires Python 3.12. */
 export const binduVersion = '2026.36.7'
 
-/** Where `npm run bindu` installs it: a virtual environment in the cache folder. */
+/** The virtual environment in the cache folder into which `npm run bindu` installs it. */
 export function binduFolder(): string {
   const cache = process.env['XDG_CACHE_HOME'] || path.join(os.homedir(), '.cache')
   return path.join(cache, 'parley', `bindu-${binduVersion}`)
@@ -19,14 +19,14 @@ export function binduFolder(): string {
 
 const pythonOf = (folder: string) => path.join(folder, 'bin', 'python')
 
-/** Whether the suites that need the reference implementation can run here: `(needs bindu)` in their titles. */
+/** Whether the suites that need the reference implementation can run here, `(needs bindu)` in their titles. */
 export function binduIsThere(): boolean {
   return existsSync(pythonOf(binduFolder()))
 }
 
 export interface BinduAgent extends AsyncDisposable {
   url: string
-  /** What it wrote, for a failed test. */
+  /** Its output, for the report of a failed test. */
   output(): string
 }
 
@@ -43,12 +43,12 @@ output_modes: [text/plain]
 examples: ["Echo this text"]
 `
 
-/** A real agent of the reference implementation on a free port, with its keys in a folder of its own. */
+/** An agent of the reference implementation on a free port, with its keys in a temporary folder. */
 export async function startBindu(): Promise<BinduAgent> {
   const folder = await mkdtemp(path.join(os.tmpdir(), 'parley-bindu-'))
   await mkdir(path.join(folder, 'skills', 'echo'), { recursive: true })
   await writeFile(path.join(folder, 'skills', 'echo', 'skill.yaml'), skill)
-  // It keeps its keys next to the program.
+  // It stores its keys next to the program.
   const program = path.join(folder, 'agent.py')
   await copyFile(fileURLToPath(new URL('./bindu_agent.py', import.meta.url)), program)
   const port = await freePort()

@@ -1,6 +1,6 @@
 /**
- * Loaded by every worker of the tests: nothing may leave this machine. A connection or a look-up of a name fails at once,
- * with a sentence that names the host. It holds in the process of the test, not in processes that a test starts.
+ * Loaded by every test worker: blocks traffic to other machines. Connections and name lookups fail immediately with an
+ * error that names the host. It applies to the process of the test, not to processes that a test starts.
  */
 import dns from 'node:dns'
 import { syncBuiltinESMExports } from 'node:module'
@@ -52,7 +52,7 @@ for (const name of ['resolve', 'resolve4', 'resolve6', 'resolveTxt', 'resolveSrv
   })
 }
 
-// A resolver that asks a name server of the test itself may.
+// A test may use a resolver with its own name server.
 for (const Resolver of [dns.Resolver, dns.promises.Resolver]) {
   for (const name of ['resolve4', 'resolve6'] as const) {
     const resolve = Resolver.prototype[name] as (...args: unknown[]) => unknown
@@ -69,5 +69,5 @@ function refuse(host: string, done: unknown): void {
   process.nextTick(done as (error: Error) => void, new OutsideNetworkBlocked(host))
 }
 
-// What was imported by name before sees the change too.
+// Updates named imports of earlier modules too.
 syncBuiltinESMExports()

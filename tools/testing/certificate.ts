@@ -1,7 +1,7 @@
 import { generateKeyPairSync, sign } from 'node:crypto'
 import net from 'node:net'
 
-/** A self-signed certificate for these names and addresses, made for one test, with its key (both PEM). */
+/** A self-signed certificate for these names and addresses, with its key (both PEM). */
 export function selfSigned(
   names: string[],
   options: { expired?: boolean } = {},
@@ -33,7 +33,7 @@ export function selfSigned(
 }
 
 function addressBytes(address: string): Buffer {
-  if (!net.isIPv4(address)) throw new Error('only IPv4 addresses are written into test certificates')
+  if (!net.isIPv4(address)) throw new Error('test certificates support IPv4 addresses only')
   return Buffer.from(address.split('.').map(Number))
 }
 

@@ -1,7 +1,7 @@
 import { expect, test } from 'vitest'
 import { TestChain } from './chain.ts'
 
-test('a chain starts with a token on it, mints, tells balances and who was paid, and waits where it is told to', async () => {
+test('a chain has a token, mints, reports balances and transfers, and can mine on demand', async () => {
   await using chain = await TestChain.start()
   const payer = await chain.payer(70_000n)
   expect(await chain.balanceOf(payer.address)).toBe(70_000n)

@@ -14,7 +14,7 @@ const abi = parseAbi([
   'event Transfer(address indexed from, address indexed to, uint256 value)',
 ])
 
-/** One movement of the token. */
+/** A transfer of the token. */
 export interface Moved {
   from: string
   to: string
@@ -23,14 +23,14 @@ export interface Moved {
 }
 
 /**
- * A chain of this machine with an EIP-3009 token of six decimals on it, over JSON-RPC at `url`: Hardhat's network in this
- * process. It mines a block with each transaction unless it is told not to.
+ * A local chain with an EIP-3009 token of six decimals, over JSON-RPC at `url`: Hardhat's network in this process. By
+ * default it mines a block per transaction.
  */
 export class TestChain implements AsyncDisposable {
   readonly network = `eip155:${chainId}`
   readonly url: string
   readonly token: Address
-  /** Of an account that has ether, to pay the gas. */
+  /** Key of an account with ether for the gas. */
   readonly signerKey: Hex
   readonly #client: ReturnType<typeof clientOf>
   readonly #open: AsyncDisposableStack
@@ -66,7 +66,7 @@ export class TestChain implements AsyncDisposable {
     return { amount, asset: this.token, network: this.network, payTo, decimals: 6, extra }
   }
 
-  /** A new account with so many atomic units of the token. */
+  /** A new account with this many atomic units of the token. */
   async payer(atomic = 1_000_000n): Promise<PrivateKeyAccount> {
     const account = privateKeyToAccount(generatePrivateKey())
     await this.mint(account.address, atomic)
@@ -92,7 +92,7 @@ export class TestChain implements AsyncDisposable {
     })
   }
 
-  /** Everything that the address was paid, oldest first. */
+  /** All transfers to the address, oldest first. */
   async paidTo(address: string): Promise<Moved[]> {
     const logs = await this.#client.getContractEvents({
       address: this.token,
@@ -110,7 +110,7 @@ export class TestChain implements AsyncDisposable {
     }))
   }
 
-  /** Whether each transaction makes a block; without, they wait for `mine`. */
+  /** Whether each transaction creates a block. Otherwise transactions wait for `mine`. */
   async mineByItself(on: boolean): Promise<void> {
     await this.#ask('evm_setAutomine', [on])
   }

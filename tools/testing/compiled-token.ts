@@ -13,7 +13,10 @@ interface Output {
 const source = readFileSync(new URL('./eip3009-token.sol', import.meta.url), 'utf8')
 const cache = fileURLToPath(new URL('../../node_modules/.cache/parley/', import.meta.url))
 
-/** The token of `eip3009-token.sol` as bytecode; compiled once per source, which takes seconds, and kept beside the packages. */
+/**
+ * The bytecode of the token in `eip3009-token.sol`. Compiling takes seconds: the result is cached per source in
+ * node_modules.
+ */
 export function compiledToken(): Hex {
   const require = createRequire(import.meta.url)
   const { version } = require('solc/package.json') as { version: string }
@@ -24,7 +27,7 @@ export function compiledToken(): Hex {
   } catch {
     const bytecode = compile(require('solc') as { compile(input: string): string })
     mkdirSync(cache, { recursive: true })
-    // Several test files may do so at the same time: the file is there whole or not at all.
+    // Several test files may compile at the same time: the rename is atomic.
     const draft = `${file}.${process.pid}`
     writeFileSync(draft, bytecode)
     renameSync(draft, file)

@@ -7,23 +7,23 @@ import { KillableAgent } from './killable-agent.ts'
 
 export interface CrashFigures {
   kills: number
-  /** Tasks that a caller was told of. */
+  /** Number of acknowledged tasks. */
   accepted: number
-  /** Of these: not there any more. */
+  /** Acknowledged tasks that no longer exist. */
   lost: number
-  /** Not at their end although nobody killed the agent any more. */
+  /** Tasks that do not end after the last kill. */
   stuck: number
-  /** A number missing, told twice or out of order; artifacts behind the end; `working` told twice. */
+  /** Tasks with missing, repeated or unordered event numbers, artifacts after the final status, or `working` twice. */
   badEvents: number
-  /** One Idempotency-Key with more than one task. */
+  /** Idempotency-Keys with more than one task. */
   doubled: number
   completed: number
   canceled: number
-  /** Failed after their third start: they ran in three killed processes. */
+  /** Tasks that failed after three interrupted runs. */
   failed: number
 }
 
-/** The first word of the text says what the handler does. */
+/** The first word of the text selects what the handler does. */
 const source = `
 const pause = (ms, signal) => new Promise((resolve) => {
   const timer = setTimeout(resolve, ms)
@@ -46,15 +46,15 @@ export default {
 `
 const kinds = ['fast', 'fast', 'slow', 'stream', 'big', 'ask', 'cancel']
 
-/** What one client was told: ids by the Idempotency-Key it sent. */
+/** What one client knows: task ids by Idempotency-Key. */
 interface Told {
   taskId: string
   key: string
 }
 
 /**
- * An agent under load of several clients is killed again and again at random moments; afterwards every task that was
- * acknowledged is looked for, with all its events.
+ * Kills an agent repeatedly at random moments under the load of several clients. Then it checks every acknowledged task
+ * with all its events.
  */
 export async function crashRun(options: {
   kills: number
@@ -71,7 +71,7 @@ export async function crashRun(options: {
   const loads = clients.map((client, i) => load(client, told[i] as Told[], stop.signal))
   const toldSoFar = () => told.reduce((sum, one) => sum + one.length, 0)
   for (let kill = 1; kill <= options.kills; kill += 1) {
-    // At a random moment, but under load, however slow the machine is.
+    // At a random moment, but under load, on a slow machine too.
     const enough = toldSoFar() + 5 * options.clients
     while (toldSoFar() < enough) await pause(10)
     await pause(Math.random() * 500)
@@ -97,15 +97,15 @@ export async function crashRun(options: {
     for (const name of Object.keys(none) as (keyof typeof none)[]) total[name] += one[name]
     return total
   }, none)
-  // The database opens once more, and a stop in good order is one.
+  // The database can be opened again and the agent exits cleanly.
   await agent.kill()
   await agent.start()
   const code = await agent.stop()
-  if (code !== 0) throw new Error(`the agent stopped with ${code}: ${agent.output}`)
+  if (code !== 0) throw new Error(`the agent exited with ${code}: ${agent.output}`)
   return { kills: options.kills, ...sum }
 }
 
-/** Sends one message after the other; one whose answer did not come is sent again under its Idempotency-Key. */
+/** Sends messages one after the other and repeats a message without a response under its Idempotency-Key. */
 async function load(client: AgentClient, told: Told[], stop: AbortSignal): Promise<void> {
   while (!stop.aborted) {
     const key = randomUUID()
@@ -120,7 +120,7 @@ async function load(client: AgentClient, told: Told[], stop: AbortSignal): Promi
   }
 }
 
-/** Until an answer comes: the agent may just be dead. */
+/** Retries until there is a response: the agent may be down. */
 async function persistently<T>(attempt: () => Promise<T>): Promise<T> {
   for (;;) {
     try {
@@ -178,7 +178,7 @@ async function eventsOf(client: AgentClient, taskId: string, signal: AbortSignal
   return events
 }
 
-/** Numbers from 1 without a gap, ids once each, one final event at the end, no `working` behind another. */
+/** Numbers from 1 without gaps, unique ids, one final event at the end, no repeated `working`. */
 function isSound(events: WireEvent[]): boolean {
   const numbered = events.every((event, i) => event.sequence === i + 1)
   const ids = new Set(events.map((event) => event.event_id)).size === events.length
@@ -188,7 +188,9 @@ function isSound(events: WireEvent[]): boolean {
   return numbered && ids && finals.length === 1 && finals[0] === events.at(-1) && !repeated
 }
 
-/** Every first message has a text of its own: one in two tasks means that a repeated send made a second one. */
+/**
+ * Every first message has a unique text: two tasks with the same text mean that a repeated message created a duplicate.
+ */
 export async function countDoubled(client: AgentClient): Promise<number> {
   const seen = new Map<string, number>()
   let cursor: string | null = null

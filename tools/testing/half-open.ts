@@ -1,17 +1,17 @@
 import { once } from 'node:events'
 import { connect, createServer, type Socket } from 'node:net'
 
-/** A wire to a server of this machine that can fall silent. */
+/** A connection to a server of this machine that can become half-open. */
 export interface Wire extends AsyncDisposable {
   port: number
   /**
-   * The connections that there are carry nothing any more and stay open; new ones work. Those whose last request matches go
-   * on as well.
+   * Open connections stop transferring data and stay open; new ones work. Connections whose last request matches
+   * continue as well.
    */
   silence(but?: RegExp): void
 }
 
-/** A port that leads to another one. */
+/** A port that forwards to another one. */
 export async function wireTo(port: number): Promise<Wire> {
   const pairs = new Set<[Socket, Socket]>()
   const asked = new Map<Socket, string>()

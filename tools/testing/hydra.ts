@@ -13,12 +13,12 @@ export function hydraBinary(): string {
   return path.join(cache, 'parley', `hydra-${hydraVersion}`, 'hydra')
 }
 
-/** Whether the suites that need a real Ory Hydra can run here. */
+/** Whether the suites that need Ory Hydra can run here. */
 export function hydraIsThere(): boolean {
   return Boolean(process.env['HYDRA_ADMIN_URL']) || existsSync(hydraBinary())
 }
 
-/** A running Ory Hydra, without a slash at the end of its addresses. */
+/** A running Ory Hydra. Its addresses have no slash at the end. */
 export interface Hydra extends AsyncDisposable {
   adminUrl: string
   publicUrl: string
@@ -26,11 +26,11 @@ export interface Hydra extends AsyncDisposable {
 
 const startMs = 20_000
 
-/** The one of HYDRA_ADMIN_URL and HYDRA_PUBLIC_URL, on this machine; else the one that was built, on free ports and in memory. */
+/** The Hydra at HYDRA_ADMIN_URL and HYDRA_PUBLIC_URL on this machine; otherwise a new one on free ports, in memory. */
 export async function startHydra(): Promise<Hydra> {
   const { HYDRA_ADMIN_URL: adminUrl, HYDRA_PUBLIC_URL: publicUrl } = process.env
   if (!adminUrl) return startBinary()
-  if (!publicUrl) throw new Error('HYDRA_PUBLIC_URL must be set beside HYDRA_ADMIN_URL')
+  if (!publicUrl) throw new Error('HYDRA_PUBLIC_URL must be set together with HYDRA_ADMIN_URL')
   const trim = (url: string) => url.replace(/\/+$/, '')
   return {
     adminUrl: trim(adminUrl),
@@ -53,7 +53,7 @@ async function startBinary(): Promise<Hydra> {
       DSN: 'memory',
       LOG_LEVEL: 'error',
       SQA_OPT_OUT: 'true',
-      SECRETS_SYSTEM: 'of a Hydra that lives as long as a test',
+      SECRETS_SYSTEM: 'secret of a Hydra for one test run',
       SERVE_PUBLIC_HOST: '127.0.0.1',
       SERVE_PUBLIC_PORT: String(publicPort),
       SERVE_ADMIN_HOST: '127.0.0.1',
@@ -76,7 +76,7 @@ async function startBinary(): Promise<Hydra> {
 async function untilReady(adminUrl: string, child: ChildProcess): Promise<void> {
   const end = performance.now() + startMs
   while (performance.now() < end) {
-    if (child.exitCode !== null) throw new Error(`Hydra ended with ${child.exitCode}`)
+    if (child.exitCode !== null) throw new Error(`Hydra exited with ${child.exitCode}`)
     const answer = await fetch(`${adminUrl}/health/ready`, { signal: AbortSignal.timeout(1000) }).catch(
       () => null,
     )
@@ -94,7 +94,7 @@ async function stopChild(child: ChildProcess): Promise<void> {
   await ended
 }
 
-/** Two that nobody listens on now. */
+/** Two free ports. */
 async function freePorts(): Promise<[number, number]> {
   const servers = [createServer(), createServer()] as const
   await Promise.all(servers.map((server) => once(server.listen(0, '127.0.0.1'), 'listening')))

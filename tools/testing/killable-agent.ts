@@ -9,11 +9,11 @@ import { TestIdentityProvider } from '@parley/agent/internal/testing/identity-pr
 import { mongodbFolder } from './mongodb-server.ts'
 import { freePort } from './port.ts'
 
-/** Without it each start strips the types of every module again. */
+/** Without a compile cache each start strips the types of every module again. */
 const compiled = path.join(path.dirname(mongodbFolder()), 'compiled')
 const program = fileURLToPath(new URL('../../shared/agent/server/agent-process.ts', import.meta.url))
 
-/** An agent in a process of its own, which can be killed as often as one likes; its data stays where it is. */
+/** An agent process that tests can kill and start repeatedly. Its data persists. */
 export class KillableAgent implements AsyncDisposable {
   readonly url: string
   readonly dataDir: string
@@ -23,7 +23,7 @@ export class KillableAgent implements AsyncDisposable {
   readonly #env: Record<string, string>
   readonly #isFirst: boolean
   #process: ChildProcess | undefined
-  /** What the newest process wrote, for those who look for the reason of a failure. */
+  /** Output of the latest process, for the analysis of failures. */
   output = ''
 
   private constructor(
@@ -42,7 +42,7 @@ export class KillableAgent implements AsyncDisposable {
     this.dataDir = path.join(folder, 'data')
   }
 
-  /** @param source text of its `agent.mjs` @param env settings besides those that it needs to run */
+  /** @param source text of its `agent.mjs` @param env additional settings */
   static async start(source: string, env: Record<string, string> = {}): Promise<KillableAgent> {
     const folder = await mkdtemp(path.join(tmpdir(), 'parley-crash-'))
     await mkdir(path.join(folder, 'agent'))
@@ -52,19 +52,19 @@ export class KillableAgent implements AsyncDisposable {
     return agent
   }
 
-  /** One more process of the same agent, with the same settings. To be ended before the first one. */
+  /** Starts another process of the same agent with the same settings. It must be disposed of before the first one. */
   async another(): Promise<KillableAgent> {
     const agent = new KillableAgent(this.#folder, await freePort(), this.identityProvider, this.#env, false)
     await agent.start()
     return agent
   }
 
-  /** Of the newest process. */
+  /** Process id of the latest process. */
   get pid(): number | undefined {
     return this.#process?.pid
   }
 
-  /** SIGSTOP: all stays as it is, connections too, and nothing goes on. */
+  /** SIGSTOP: the process keeps its connections and does nothing. */
   freeze(): void {
     this.#process?.kill('SIGSTOP')
   }
@@ -74,7 +74,7 @@ export class KillableAgent implements AsyncDisposable {
     this.#process?.kill('SIGCONT')
   }
 
-  /** Resolves when `/health` says that it is ready. */
+  /** Resolves when `/health` reports that the agent is ready. */
   async start(): Promise<void> {
     const child = spawn(process.execPath, [program, path.join(this.#folder, 'agent')], {
       stdio: ['ignore', 'pipe', 'pipe'],
@@ -95,12 +95,12 @@ export class KillableAgent implements AsyncDisposable {
       stream?.on('data', (chunk: Buffer) => (this.output = (this.output + chunk.toString()).slice(-20_000)))
     }
     while (!(await this.#isReady())) {
-      if (child.exitCode !== null) throw new Error(`the agent ended by itself: ${this.output}`)
+      if (child.exitCode !== null) throw new Error(`the agent exited: ${this.output}`)
       await pause(20)
     }
   }
 
-  /** SIGKILL: no handler of the process runs, nothing is flushed. */
+  /** SIGKILL: no handler runs and nothing is flushed. */
   async kill(): Promise<void> {
     const child = this.#process
     this.#process = undefined
@@ -109,14 +109,14 @@ export class KillableAgent implements AsyncDisposable {
     await once(child, 'exit')
   }
 
-  /** Resolves when the process has ended by itself. */
+  /** Resolves when the process has exited on its own. */
   async ended(): Promise<void> {
     const child = this.#process
     if (child === undefined || child.exitCode !== null || child.signalCode !== null) return
     await once(child, 'exit')
   }
 
-  /** SIGTERM; resolves with the exit code. */
+  /** SIGTERM. Resolves with the exit code. */
   async stop(): Promise<number | null> {
     const child = this.#process
     this.#process = undefined

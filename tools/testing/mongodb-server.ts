@@ -8,10 +8,10 @@ import path from 'node:path'
 import { setTimeout as wait } from 'node:timers/promises'
 import { answers, freePort } from './port.ts'
 
-/** What `npm run mongodb` builds its server from; another content is another build. */
+/** Input of the build of `npm run mongodb`. Changes lead to a new build. */
 export const mongodbSources = path.join(import.meta.dirname, '..', 'mongodb')
 
-/** Where the built server stands, outside the checkout. */
+/** Folder of the built server, outside the checkout. */
 export function mongodbFolder(): string {
   const cache = process.env['XDG_CACHE_HOME'] || path.join(homedir(), '.cache')
   const files = globSync('*', { cwd: mongodbSources }).sort()
@@ -21,36 +21,36 @@ export function mongodbFolder(): string {
 
 export type MongodbKind = 'MONGODB_URL' | 'mongod' | 'FerretDB with DocumentDB'
 
-/** The server that the suites use which need one: a given one, one of the machine, else the one that was built. */
+/** The server for the test suites: the configured one, an installed one, or the built one. */
 export function mongodbKind(): MongodbKind | undefined {
   if (process.env['MONGODB_URL']) return 'MONGODB_URL'
   if (spawnSync('mongod', ['--version']).status === 0) return 'mongod'
-  // It changes its root folder.
+  // The build uses chroot, which needs root.
   const mayRun = process.getuid?.() === 0 && existsSync(mongodbFolder())
   return mayRun ? 'FerretDB with DocumentDB' : undefined
 }
 
-/** False where suites that want MongoDB must be skipped, `(needs mongod)` in their titles. */
+/** False: suites that need MongoDB are skipped, `(needs mongod)` in their titles. */
 export const hasMongodb = mongodbKind() !== undefined
 
 export interface MongodbServer extends AsyncDisposable {
   kind: MongodbKind
-  /** Of a database that nobody else uses. */
+  /** Address of a new database. */
   newUrl(): string
-  /** Ends the process, its clients being cut off. One that was given by address cannot be stopped. */
+  /** Kills the process, which disconnects its clients. A server configured by address cannot be killed. */
   kill(): Promise<void>
-  /** Starts it again at the same port, with what it had acknowledged. */
+  /** Starts the server again at the same port, with all acknowledged writes. */
   restart(): Promise<void>
 }
 
-/** A server of its own on a free port of this machine, or the one of MONGODB_URL. */
+/** A new server on a free port of this machine, or the one at MONGODB_URL. */
 export async function startMongodb(): Promise<MongodbServer> {
   const kind = mongodbKind()
   if (kind === undefined) throw new Error('No MongoDB-compatible server: see npm run mongodb')
   const name = () => `parley_${randomBytes(6).toString('hex')}`
   if (kind === 'MONGODB_URL') {
     const { MONGODB_URL = '' } = process.env
-    const stays = () => Promise.reject(new Error('The server of MONGODB_URL stays as it is'))
+    const stays = () => Promise.reject(new Error('The server at MONGODB_URL cannot be killed'))
     const newUrl = () => MONGODB_URL.replace(/^([^:]+:\/\/[^/?]+)\/?[^?]*/, `$1/${name()}`)
     return { kind, newUrl, kill: stays, restart: stays, [Symbol.asyncDispose]: async () => {} }
   }
@@ -58,7 +58,7 @@ export async function startMongodb(): Promise<MongodbServer> {
   const program = kind === 'mongod' ? await mongod(port) : await built(port)
   let child = await started(program, port)
   const kill = async () => {
-    // DocumentDB's indexes do not bear a kill: who uses them hangs afterwards. Its clients see the same of an orderly end.
+    // DocumentDB's indexes do not survive a kill: later queries hang. For clients an orderly shutdown looks the same.
     if (program.beneath !== undefined) await orderlyEnded(child)
     await ended(child)
     await silent(program.beneath)
@@ -72,7 +72,7 @@ export async function startMongodb(): Promise<MongodbServer> {
       child = await started(program, port)
     },
     [Symbol.asyncDispose]: async () => {
-      // What it holds goes with it: an orderly end would take seconds.
+      // Its data is deleted: an orderly shutdown would only take time.
       await ended(child)
       await silent(program.beneath)
       await rm(program.data, { recursive: true, force: true })
@@ -84,7 +84,7 @@ interface Program {
   command: string
   args: string[]
   data: string
-  /** Port of the database beneath, which ends a moment after its server. */
+  /** Port of the PostgreSQL server below, which exits shortly after the server. */
   beneath?: number
 }
 
@@ -94,7 +94,7 @@ async function mongod(port: number): Promise<Program> {
   return { command: 'mongod', args, data }
 }
 
-/** Its data stand below its root folder, named after this process; those of dead ones are removed. */
+/** The data is below the root folder, named after this process. Folders of dead processes are deleted. */
 async function built(port: number): Promise<Program> {
   const root = path.join(mongodbFolder(), 'root')
   const all = path.join(root, 'data')
@@ -105,7 +105,7 @@ async function built(port: number): Promise<Program> {
   const name = `${process.pid}-${randomBytes(4).toString('hex')}`
   const data = path.join(all, name)
   const copy = spawnSync('cp', ['-a', path.join(mongodbFolder(), 'template'), data])
-  if (copy.status !== 0) throw new Error(`The data folder could not be made: ${String(copy.stderr)}`)
+  if (copy.status !== 0) throw new Error(`The data folder could not be created: ${String(copy.stderr)}`)
   const beneath = await freePort()
   const args = [root, `/data/${name}`, String(beneath), String(port)]
   return { command: path.join(mongodbFolder(), 'server'), args, data, beneath }
@@ -119,7 +119,7 @@ function isAlive(pid: number): boolean {
   }
 }
 
-/** It ends with its standard input, that is with this process at the latest. */
+/** The server exits when its standard input closes, at the latest with this process. */
 async function started({ command, args }: Program, port: number): Promise<ChildProcess> {
   const child = spawn(command, args, { stdio: ['pipe', 'ignore', 'pipe'] })
   let said = ''
@@ -142,7 +142,7 @@ async function orderlyEnded(child: ChildProcess): Promise<void> {
   if (child.exitCode !== null || child.signalCode !== null) return
   const over = once(child, 'close')
   child.stdin?.end()
-  // A busy machine takes its time, and a kill would be worse.
+  // With room for a machine under load: a kill would damage the indexes.
   await Promise.race([over, wait(60_000, undefined, { ref: false })])
 }
 
@@ -153,7 +153,7 @@ async function ended(child: ChildProcess): Promise<void> {
   await over
 }
 
-/** A new one must not meet the old one, which would answer in its place and then be gone. */
+/** A new server must not connect to the old one, which is about to exit. */
 async function silent(port: number | undefined): Promise<void> {
   if (port === undefined) return
   for (let attempt = 0; attempt < 2400 && (await answers(port)); attempt += 1) await wait(25)

@@ -33,24 +33,24 @@ export const requirements: Requirements = {
   extra: { name: 'USDC', version: '2' },
 }
 
-/** The same in the body of a 402, which is for clients of x402 version 1. */
+/** The prices in the body of a 402, for clients of x402 version 1. */
 export const requirementsInBody = { ...requirements, network: 'base-sepolia' }
 
-/** What a payer signed, as the official client makes it. */
+/** A signed payment, as the official client creates it. */
 export interface Payment {
   x402Version: number
   accepted: Requirements
   payload: { signature: string; authorization: Record<string, string> }
 }
 
-/** A wallet of its own, with the official x402 client. */
+/** A wallet with the official x402 client. */
 export class TestWallet {
   readonly account = privateKeyToAccount(generatePrivateKey())
   readonly client = new x402Client()
     .setSpendControls({ allowedAssets: true, maxAmountPerPayment: false })
     .register('eip155:*', new ExactEvmScheme(this.account))
 
-  /** A signed payment of what is asked. */
+  /** Signs a payment of the requested price. */
   async pay(asked: Partial<Requirements> = {}): Promise<Payment> {
     const accepts = [{ ...requirements, ...asked }]
     const resource = { url: 'http://127.0.0.1/', description: 'test', mimeType: 'application/json' }
@@ -61,12 +61,12 @@ export class TestWallet {
     })) as unknown as Payment
   }
 
-  /** The same as a header. */
+  /** The signed payment as a header. */
   async header(asked: Partial<Requirements> = {}): Promise<Record<string, string>> {
     return { 'x-payment': encoded(await this.pay(asked)) }
   }
 
-  /** A payment whose authorization says something else than the official client would let it, signed all the same. */
+  /** Signs an authorization with values that the official client does not allow. */
   async payWith(authorization: Record<string, string>): Promise<Payment> {
     const payment = await this.pay()
     const said = { ...payment.payload.authorization, ...authorization }
@@ -105,17 +105,17 @@ export const encoded = (value: unknown) => Buffer.from(JSON.stringify(value)).to
 export const decoded = (header: string | null): Record<string, unknown> =>
   JSON.parse(Buffer.from(header ?? '', 'base64').toString('utf8')) as Record<string, unknown>
 
-/** How the facilitator answers: HTTP status and JSON, never, or what a test says. */
+/** The response of the facilitator: HTTP status and JSON, none, or computed by the test. */
 export type FacilitatorAnswer = { status?: number; json?: unknown; text?: string } | 'never'
 type Answering = (nonce: string, earlier: number) => FacilitatorAnswer | Promise<FacilitatorAnswer>
 
-/** An x402 facilitator over real HTTP that moves money as it should, or answers as a test wants it to. */
+/** An x402 facilitator over HTTP that settles payments, or responds as configured by the test. */
 export class TestFacilitator implements AsyncDisposable {
   readonly url: string
   readonly #server: ReturnType<typeof createServer>
-  /** Nonces in the order in which they were shown to `/settle`, again and again where they were. */
+  /** Nonces in the order of the requests to `/settle`, with repetitions. */
   readonly settleCalls: string[] = []
-  /** Transactions by nonce: what the chain would say. */
+  /** Transactions by nonce, as the chain would report them. */
   readonly moved = new Map<string, string>()
   verify: Answering = () => ({ json: { isValid: true } })
   settle: Answering = (nonce) => this.move(nonce)
@@ -143,7 +143,7 @@ export class TestFacilitator implements AsyncDisposable {
     return new TestFacilitator(server)
   }
 
-  /** The money moves, once per nonce; the answer that says so. */
+  /** Transfers the money, once per nonce, and returns the success response. */
   move(nonce: string): { json: object } {
     const transaction = this.moved.get(nonce) ?? `0x${(this.moved.size + 1).toString(16).padStart(64, '0')}`
     this.moved.set(nonce, transaction)
@@ -151,7 +151,7 @@ export class TestFacilitator implements AsyncDisposable {
   }
 
   async #answer(path: string, body: string): Promise<FacilitatorAnswer> {
-    // Whoever had this port before may still be asked for.
+    // Clients of an earlier server on this port may still connect.
     if (path !== '/verify' && path !== '/settle') return { status: 404 }
     const asked = JSON.parse(body) as { paymentPayload: { payload: { authorization: { nonce: string } } } }
     const { nonce } = asked.paymentPayload.payload.authorization

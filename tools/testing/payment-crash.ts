@@ -11,21 +11,21 @@ import { KillableAgent } from './killable-agent.ts'
 
 export interface PaymentCrashFigures {
   kills: number
-  /** Transfers that the chain has. */
+  /** Number of transfers on the chain. */
   paid: number
-  /** Of these: the task that they paid for completed. */
+  /** Transfers whose task completed. */
   earned: number
-  /** Of these: listed for refund. */
+  /** Transfers listed for refund. */
   orphaned: number
-  /** Rows of the ledger whose money never moved. */
+  /** Ledger rows without a transfer. */
   unpaid: number
-  /** Transfers of the chain that no row of the ledger knows as earned or orphaned. */
+  /** Transfers that the ledger does not list as earned or orphaned. */
   forgotten: number
-  /** Rows that say a transfer which the chain does not have. */
+  /** Ledger rows with a transfer that is not on the chain. */
   invented: number
-  /** Earned, and the task is not there or not completed. */
+  /** Earned payments whose task does not exist or is not completed. */
   notDone: number
-  /** Rows that never came to their end. */
+  /** Ledger rows that never reached a final state. */
   stuck: number
 }
 
@@ -39,11 +39,12 @@ const ends = ['earned', 'payment-orphaned']
 const others = ['claimed', 'settling', 'unknown', 'settled', 'spent']
 
 /**
- * An agent that is paid on a chain is killed (SIGKILL) again and again when a transfer is on the chain; then the ledger is held against the chain.
+ * Kills (SIGKILL) an agent that is paid on a chain, repeatedly, after its transfer is on the chain. Then it compares
+ * the ledger with the chain.
  */
 export async function paymentCrashRun(options: {
   kills: number
-  /** Killed at a random moment so long after a transfer is on the chain. */
+  /** Upper limit of the random delay between the transfer and the kill. */
   killWithinMs: number
   say: (text: string) => void
 }): Promise<PaymentCrashFigures> {
@@ -59,7 +60,7 @@ export async function paymentCrashRun(options: {
   const client = await payingClient(chain, agent)
   for (let kill = 1; kill <= options.kills; kill += 1) {
     const before = (await chain.paidTo(payTo)).length
-    // The agent may die under any of them.
+    // The agent may be killed during any request.
     const sends = Array.from({ length: 3 }, () => client.send('work').catch(() => undefined))
     while ((await chain.paidTo(payTo)).length === before) await pause(2)
     await pause(Math.random() * options.killWithinMs)
@@ -72,13 +73,13 @@ export async function paymentCrashRun(options: {
 }
 
 const sourceOf = (price: object) => `export default {
-  name: 'paid', description: 'is paid on a chain',
+  name: 'paid', description: 'Is paid on a chain',
   skills: [{ id: 'work', name: 'Work', description: 'Works' }],
   executionCost: ${JSON.stringify(price)},
   handle: async () => { await new Promise((done) => setTimeout(done, 30)); return 'done' },
 }`
 
-/** Each message is paid by the same account, when it is asked. */
+/** One account pays for each message when required. */
 async function payingClient(chain: TestChain, agent: KillableAgent): Promise<AgentClient> {
   const key = generatePrivateKey()
   await chain.mint(privateKeyToAccount(key).address, 10n ** 12n)
@@ -99,7 +100,7 @@ async function held(
   const operator = agent.identityProvider.issue('operator', { scope: 'agent:admin agent:read agent:write' })
   const rowsIn = (state: string) => rowsOf(agent.url, operator, state)
   const open = async () => (await Promise.all(others.map(rowsIn))).flat()
-  // A payment that waits for its task is looked at seldom, and at every start.
+  // Recovery checks a payment without a task rarely, and at every start.
   for (let round = 0; round < 20 && (await open()).length > 0; round += 1) {
     await pause(3000)
     if ((await open()).length === 0) break

@@ -2,15 +2,15 @@ import { randomInt } from 'node:crypto'
 import { once } from 'node:events'
 import { createConnection, createServer } from 'node:net'
 
-/** Below the ports from which systems take those of outgoing connections: one stays free while its server starts again. */
+/** Below the ephemeral ports of outgoing connections: a port stays free while its server restarts. */
 const [lowest, highest] = [10_000, 30_000]
 
-/** A port of this machine that nobody listens on now. */
+/** A free port of this machine. */
 export function freePort(): Promise<number> {
   return freePorts(1)
 }
 
-/** The first of so many ports in a row that nobody listens on now. */
+/** The first of `count` consecutive free ports. */
 export async function freePorts(count: number): Promise<number> {
   for (let attempt = 0; attempt < 1000; attempt += 1) {
     const first = randomInt(lowest, highest)
@@ -20,7 +20,7 @@ export async function freePorts(count: number): Promise<number> {
   throw new Error(`no ${count} free ports in a row`)
 }
 
-/** Whether one could listen there, at every address of this machine. */
+/** Whether a server can listen on the port, at every address of this machine. */
 async function isFree(port: number): Promise<boolean> {
   const server = createServer()
   try {
@@ -33,7 +33,7 @@ async function isFree(port: number): Promise<boolean> {
   }
 }
 
-/** Whether somebody listens on the port. */
+/** Whether a server listens on the port. */
 export async function answers(port: number): Promise<boolean> {
   const socket = createConnection(port, '127.0.0.1')
   try {

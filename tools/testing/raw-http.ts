@@ -17,7 +17,7 @@ export interface RawRequest {
   body?: string | Uint8Array | undefined
 }
 
-/** A request as hostile as a test wishes: any bytes, any headers. Without a content type unless one is given. */
+/** Sends a request with any bytes and headers. It has no content type unless `headers` contains one. */
 export async function raw(agent: { url: string }, wanted: RawRequest): Promise<RawAnswer> {
   const { path = '/', method = 'POST', token, body } = wanted
   const headers =
@@ -26,14 +26,14 @@ export async function raw(agent: { url: string }, wanted: RawRequest): Promise<R
     method,
     redirect: 'manual',
     ...(headers === undefined ? {} : { headers }),
-    // Bytes: fetch would add a content type to a text.
+    // As bytes: fetch would add a content type to a string.
     ...(body === undefined ? {} : { body: typeof body === 'string' ? Buffer.from(body) : Buffer.from(body) }),
   })
   const text = await response.text()
   return { status: response.status, headers: response.headers, text, json: jsonOf(text) }
 }
 
-/** A JSON-RPC envelope from `caller`, which by default may do everything. */
+/** A JSON-RPC request of `caller`, who has all scopes by default. */
 export function rpc(agent: TestAgent, method: string, params: unknown = {}, wanted: RawRequest = {}) {
   const body = wanted.body ?? JSON.stringify({ jsonrpc: '2.0', id: 'r-1', method, params })
   const token = 'token' in wanted ? wanted.token : agent.caller('alice').token
@@ -45,7 +45,7 @@ export function rpc(agent: TestAgent, method: string, params: unknown = {}, want
   })
 }
 
-/** Bytes over a bare socket, and all that comes back until the server closes. */
+/** Sends bytes over a socket and returns all received bytes when the server closes it. */
 export function bareSocket(url: string, bytes: string | Buffer): Promise<string> {
   const { port } = new URL(url)
   const { promise, resolve } = Promise.withResolvers<string>()

@@ -7,22 +7,22 @@ import { setTimeout as wait } from 'node:timers/promises'
 import { Redis } from 'ioredis'
 import { answers, freePort } from './port.ts'
 
-/** False where tests that want Redis must be skipped, `(needs redis-server)` in their titles. */
+/** False: suites that need Redis are skipped, `(needs redis-server)` in their titles. */
 export const hasRedis = spawnSync('redis-server', ['--version']).status === 0
 
 export interface RedisServer extends AsyncDisposable {
   url: string
   port: number
-  /** Ends the process at once; nothing of what it held is kept. */
+  /** Kills the process. All data is lost. */
   kill(): Promise<void>
   /** Starts it again, empty, at the same port. */
   restart(): Promise<void>
-  /** Stops its process from running without ending it (SIGSTOP), and lets it go on (SIGCONT). */
+  /** SIGSTOP and SIGCONT. */
   freeze(): void
   thaw(): void
 }
 
-/** A real Redis on a free port of this machine, in memory alone. */
+/** A Redis server on a free port of this machine, without persistence. */
 export async function startRedis(): Promise<RedisServer> {
   const port = await freePort()
   const folder = await mkdtemp(path.join(os.tmpdir(), 'parley-redis-'))
@@ -55,7 +55,7 @@ async function start(port: number, folder: string): Promise<ChildProcess> {
   const args = Object.entries(options).flatMap(([name, value]) => [`--${name}`, value])
   const child = spawn('redis-server', args, { stdio: 'ignore' })
   for (let attempt = 0; attempt < 2400; attempt += 1) {
-    if (child.exitCode !== null) throw new Error(`redis-server ended with ${child.exitCode}`)
+    if (child.exitCode !== null) throw new Error(`redis-server exited with ${child.exitCode}`)
     if (await answers(port)) return child
     await wait(25)
   }

@@ -10,7 +10,7 @@ export interface Text {
   agent: string
 }
 
-/** See `bench/data/routing/README.md`. */
+/** See `tools/bench/data/routing/README.md`. */
 export const agents = JSON.parse(read('agents.json')) as { name: string; description: string }[]
 export const texts = read('queries.jsonl')
   .trim()
@@ -32,7 +32,7 @@ export function skillOf(name: string, description = ''): OfferedSkill {
   }
 }
 
-/** Numbers in 0..1 that are the same in every run (mulberry32). */
+/** Numbers from 0 to 1 that are the same in every run (mulberry32). */
 export function numbersFrom(seed: number): () => number {
   let state = seed | 0
   return () => {

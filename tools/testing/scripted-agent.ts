@@ -1,17 +1,17 @@
 import { createServer, type IncomingHttpHeaders, type IncomingMessage, type ServerResponse } from 'node:http'
 import type { AddressInfo } from 'node:net'
 
-/** What the server was asked. */
+/** A request to the server. */
 export interface ScriptedCall {
   path: string
   headers: IncomingHttpHeaders
   method: string
   params: Record<string, unknown>
-  /** How often this method was called before. */
+  /** Number of earlier calls of this method. */
   earlier: number
 }
 
-/** What it shall say. `after`: the stream ends in order, breaks off, or stays open in silence. */
+/** The response. `after`: the stream ends, breaks off, or stays open without data. */
 export type ScriptedAnswer =
   | { result: unknown; headers?: Record<string, string> }
   | { error: { code: number; message: string; data?: unknown }; status: number }
@@ -21,8 +21,8 @@ export type ScriptedAnswer =
 type Script = Record<string, (call: ScriptedCall) => ScriptedAnswer | Promise<ScriptedAnswer>>
 
 /**
- * A server over real HTTP that says what a test wrote down: for clients, which must bear servers that break off, fall
- * silent or talk nonsense. Keys are JSON-RPC methods, or `GET /path`.
+ * An HTTP server with scripted responses, for tests of clients with servers that disconnect, hang or send invalid data.
+ * Keys are JSON-RPC methods, or `GET /path`.
  */
 export async function scriptedAgent(script: Script) {
   const calls: ScriptedCall[] = []
@@ -53,7 +53,7 @@ async function serve(
   const params = rpc?.params ?? Object.fromEntries(new URLSearchParams(body))
   const earlier = calls.filter((call) => call.method === method).length
   const call = { path, headers: request.headers, method, params, earlier }
-  // Clients look at cards by the way: what the script does not mention is no call that a test counts.
+  // Clients also read cards: requests that the script does not mention are not counted.
   if (request.method !== 'GET' || script[method] !== undefined) calls.push(call)
   const answer = (await script[method]?.(call)) ?? {
     error: { code: -32601, message: 'Method not found' },
@@ -81,7 +81,7 @@ function stream(response: ServerResponse, answer: { frames: (object | string)[];
   for (const frame of answer.frames) {
     response.write(typeof frame === 'string' ? frame : sseFrame(frame as { sequence?: number }))
   }
-  // A broken connection must not overtake the bytes before it.
+  // The connection must not close before the bytes are sent.
   if (answer.after === 'break') setImmediate(() => response.write(':\n\n', () => response.destroy()))
   else if (answer.after !== 'silence') response.end()
 }

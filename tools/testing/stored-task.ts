@@ -5,7 +5,7 @@ import { openSqliteStore } from '@parley/engine/store/sqlite/store'
 import type { TaskRecord } from '@parley/engine/store/store'
 import { timestamp } from '@parley/wire/model/timestamp'
 
-/** A task as a process that died left it in the store of that folder. Resolves with its id. */
+/** Stores a task in the folder's store as a killed process leaves it. Resolves with its id. */
 export async function startedTask(
   dataDir: string,
   left: { owner: string; starts: number; working: boolean },

@@ -4,20 +4,20 @@ import type { AddressInfo, Socket } from 'node:net'
 import { setTimeout as wait } from 'node:timers/promises'
 import type { WireEvent } from '@parley/wire/codecs/parley/shapes'
 
-/** A POST as it came. */
+/** A received POST. */
 export interface ReceivedPost {
   path: string
   headers: http.IncomingHttpHeaders
   body: Buffer
-  /** The body's JSON. */
+  /** The JSON of the body. */
   event: WireEvent & { event_id: string; sequence: number }
-  /** Which post of the same `event_id` this is, from 1. */
+  /** Number of this delivery among those with the same `event_id`, from 1. */
   attempt: number
-  /** `Date.now()` when it had come whole. */
+  /** `Date.now()` after the whole request was read. */
   at: number
 }
 
-/** `hang`: never answers. `cut`: closes the connection without an answer. */
+/** `hang`: never responds. `cut`: closes the connection without a response. */
 export type ScriptedAnswer =
   | number
   | 'hang'
@@ -27,7 +27,7 @@ export type ScriptedAnswer =
 export type Script = ScriptedAnswer | ((post: ReceivedPost) => ScriptedAnswer | Promise<ScriptedAnswer>)
 
 export interface ReceiverOptions {
-  /** What every post is answered with. Default 200. */
+  /** Response to every POST. Default 200. */
   answer?: Script
   /** Default 0: any free port. */
   port?: number
@@ -46,11 +46,11 @@ export interface ReceiverOptions {
 export class WebhookReceiver implements AsyncDisposable {
   readonly url: string
   readonly port: number
-  /** Everything that came whole, in order. */
+  /** Every complete POST, in order. */
   readonly posts: ReceivedPost[] = []
-  /** Connections made to it so far. */
+  /** Number of connections. */
   connections = 0
-  /** May be changed at any time. */
+  /** Can be changed at any time. */
   answer: Script
   readonly #server: http.Server
   readonly #sockets = new Set<Socket>()
@@ -80,12 +80,15 @@ export class WebhookReceiver implements AsyncDisposable {
     return new WebhookReceiver(server, options)
   }
 
-  /** The events in the order of their first post, each once. */
+  /** The events in the order of their first delivery, each once. */
   get events(): ReceivedPost['event'][] {
     return this.posts.filter(({ attempt }) => attempt === 1).map(({ event }) => event)
   }
 
-  /** The posts, once there are at least so many or they fulfil the condition. @throws Error after 40 s without a post */
+  /**
+   * Resolves with the POSTs when there are this many, or when they fulfil the condition. @throws Error after 40 s
+   * without a POST
+   */
   async waitFor(wanted: number | ((posts: ReceivedPost[]) => boolean)): Promise<ReceivedPost[]> {
     const isThere = typeof wanted === 'number' ? () => this.posts.length >= wanted : wanted
     let [seen, endsAt] = [-1, 0]

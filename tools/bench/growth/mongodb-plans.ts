@@ -2,12 +2,12 @@ import { connectMongodb } from '@parley/kit/database/mongodb/database'
 
 type Command = Record<string, unknown>
 
-/** Stands in a plan that reads all that the index finds, and sorts it, where the index has the order. */
-export const sorts = 'and sorts all that it finds'
+/** Stage of a plan that sorts all matches instead of using the order of the index. */
+export const sorts = 'and sorts all matches'
 
 /**
- * The index that answers each kind of question, as the server explains it; `none` where it looks at all documents. MongoDB
- * takes an order from the index.
+ * The index used by each kind of query according to the server's plan; `none` for a scan of all documents. MongoDB uses
+ * the order of the index.
  */
 export async function plansOf(url: string, commands: Command[]): Promise<Record<string, string>> {
   await using database = await connectMongodb({ url })
@@ -26,7 +26,7 @@ export async function plansOf(url: string, commands: Command[]): Promise<Record<
   return plans
 }
 
-/** What was thought of and not taken. */
+/** The rejected plans. */
 const unused = new Set(['IndexCosts', 'rejectedPlans'])
 
 function asFind(command: Command): Command | undefined {
@@ -42,7 +42,7 @@ function asFind(command: Command): Command | undefined {
 
 function indexIn(plan: string): string {
   if (/IDHACK|EXPRESS/.test(plan)) return '_id_'
-  if (/COLLSCAN|Seq Scan/.test(plan)) return 'none: it looks at all'
+  if (/COLLSCAN|Seq Scan/.test(plan)) return 'none: full scan'
   const names = new Set([...plan.matchAll(/"(?:Index Name|indexName)":"([^"]+)"/g)].map(([, name]) => name))
   const sorted = /"Node Type":"Sort"|"stage":"SORT"/.test(plan) ? `, ${sorts}` : ''
   return `${[...names].join(', ') || 'not told'}${sorted}`

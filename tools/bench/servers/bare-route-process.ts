@@ -1,6 +1,6 @@
 /**
- * The least that Fastify and zod can do for `tasks/get`: one route that reads the body, checks it and answers prepared
- * bytes (`ANSWER`). No token, no store.
+ * The minimum cost of `tasks/get` with Fastify and zod: one route that reads the body, validates it and sends prepared
+ * bytes (`ANSWER`), without token and store.
  */
 import Fastify from 'fastify'
 import { z } from 'zod'

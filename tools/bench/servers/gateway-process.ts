@@ -1,4 +1,4 @@
-/** A gateway with one agent, at `UPSTREAM`, that does whatever anybody asks about numbers; and `AGENTS` others at the same place. */
+/** A gateway with one agent at `UPSTREAM` with a skill for numbers, and `AGENTS` other agents at the same address. */
 import { mkdtemp, rm } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
 import path from 'node:path'
@@ -46,7 +46,7 @@ async function register(name: string, description: string, skill: string, tags: 
   })
 }
 
-await register('upstream', 'Tells where the quick brown fox jumps over the lazy dog', 'Fox', ['fox', 'dog'])
+await register('upstream', 'Finds where the quick brown fox jumps over the lazy dog', 'Fox', ['fox', 'dog'])
 const varied = variedAgents(7)
 const others = Array.from({ length: Number(process.env['AGENTS'] ?? 0) }, (_, number) => varied(number))
 await Promise.all(others.map(({ name, description }) => register(name, description, name, [])))

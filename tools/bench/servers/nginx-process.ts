@@ -5,7 +5,7 @@ import { tmpdir } from 'node:os'
 import path from 'node:path'
 import { cpuMicrosOf, rssOf } from '../support/machine.ts'
 
-/** One nginx process that forwards all it gets. */
+/** One nginx process that forwards everything. */
 export class NginxProcess implements AsyncDisposable {
   readonly address: string
   readonly #child: ChildProcess
@@ -31,7 +31,7 @@ export class NginxProcess implements AsyncDisposable {
       await new Promise((resolve) => setTimeout(resolve, 50))
     }
     await server[Symbol.asyncDispose]()
-    throw new Error('nginx was not ready in time')
+    throw new Error('nginx did not start in time')
   }
 
   get cpuMicros(): number {

@@ -1,7 +1,6 @@
 /**
- * An OAuth 2.0 server that does nothing but answer introspections (RFC 7662), and what key its clients have, from memory. It
- * stands in for a real one so that the agent sets the limit of a bench and not its provider; every request is asked for over
- * HTTP all the same.
+ * An in-memory OAuth 2.0 server that only answers introspections (RFC 7662) and requests for client keys. It is fast,
+ * so that the agent limits the benchmark; every introspection is still an HTTP request.
  */
 import { createServer } from 'node:http'
 import { tellAddress } from '../support/tell-address.ts'

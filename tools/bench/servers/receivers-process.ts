@@ -1,9 +1,7 @@
 /**
- * Receivers of webhooks, each on a port of its own, in one process. Those whose share it is answer only after a time. It
- * counts what came and how long after the event's own timestamp, and tells it on GET; DELETE forgets the
- * times.
- *
- * Arguments: how many receivers, how many of them hang, for how many milliseconds.
+ * Webhook receivers in one process, each on its own port. The last ones respond with a delay. GET returns the number of
+ * deliveries and their delays after the timestamps of the events; DELETE clears the delays. Arguments: number of
+ * receivers, number of slow receivers, their delay in milliseconds.
  */
 import { createServer, type IncomingMessage, type ServerResponse } from 'node:http'
 import type { AddressInfo } from 'node:net'
@@ -66,7 +64,7 @@ function note(event: Event, now: number): void {
   tasks.set(event.task_id, event.sequence)
 }
 
-/** With the microseconds, which `Date` leaves out. */
+/** With microseconds, which `Date` does not have. */
 function millisOf(timestamp: string): number {
   return Date.parse(timestamp) + Number(timestamp.slice(23, 26)) / 1000
 }

@@ -2,23 +2,23 @@ import { setTimeout as wait } from 'node:timers/promises'
 import { cores } from '../support/machine.ts'
 import { ServerProcess } from './server-process.ts'
 
-/** What the receivers that answer have got so far. */
+/** Deliveries to the receivers that respond immediately. */
 export interface Received {
   urls: string[]
   tasks: number
-  /** Each once. */
+  /** Number of distinct events. */
   events: number
   repeated: number
-  /** Events that were not the next number of their task. */
+  /** Number of events that were not the next one of their task. */
   outOfOrder: number
-  /** Posts at receivers that hang. */
+  /** Number of deliveries to slow receivers. */
   hung: number
-  /** From the event's own timestamp to its arrival. */
+  /** Delay between the timestamp of an event and its delivery. */
   p50Ms: number
   p99Ms: number
 }
 
-/** Receivers of webhooks in a process on the core of the load. */
+/** Webhook receivers in a process on the core of the load generator. */
 export class Receivers implements AsyncDisposable {
   readonly #process: ServerProcess
 
@@ -36,12 +36,12 @@ export class Receivers implements AsyncDisposable {
     return (await (await fetch(this.#process.address)).json()) as Received
   }
 
-  /** Times of what came so far count no longer. */
+  /** Forgets the delays measured so far. */
   async forgetTimes(): Promise<void> {
     await fetch(this.#process.address, { method: 'DELETE' })
   }
 
-  /** Once so many events came, or nothing has come for two seconds. */
+  /** Resolves after this many events, or after two seconds without one. */
   async settled(expected: number): Promise<Received> {
     let last = await this.received()
     for (let quiet = 0; last.events < expected && quiet < 20; ) {

@@ -1,6 +1,6 @@
 /**
- * The official A2A server as its documentation sets it up: Express, `InMemoryTaskStore`, no authentication, an executor
- * that takes each task from submitted over working and an artifact to completed, as its own sample agent does.
+ * The official A2A server, set up as in its documentation: Express, `InMemoryTaskStore`, no authentication, and an
+ * executor that takes each task from submitted through working and an artifact to completed, as in its sample agent.
  */
 import { randomUUID } from 'node:crypto'
 import { type Artifact, type Message, TaskState } from '@a2a-js/sdk'
@@ -61,7 +61,7 @@ function echoOf(message: Message): Artifact {
 
 const card = {
   name: 'echo',
-  description: 'Says what you say',
+  description: 'Repeats a text',
   supportedInterfaces: [
     { url: 'http://127.0.0.1/', protocolBinding: 'JSONRPC', protocolVersion: '1.0', tenant: '' },
   ],

@@ -3,7 +3,7 @@ import { httpRequest, type Load } from '../support/load.ts'
 import { cores } from '../support/machine.ts'
 import { ServerProcess } from './server-process.ts'
 
-/** The official A2A server, running. */
+/** A running official A2A server. */
 export class SdkServer implements AsyncDisposable {
   readonly server: ServerProcess
 
@@ -16,7 +16,7 @@ export class SdkServer implements AsyncDisposable {
     return new SdkServer(await ServerProcess.start({ args, core: cores.server }))
   }
 
-  /** @throws Error when not as many tasks as that were completed */
+  /** @throws Error when fewer tasks were completed */
   async waitForCompleted(expected: number): Promise<void> {
     const completed = Number(await (await fetch(`${this.server.address}/completed`)).text())
     if (completed !== expected) throw new Error(`${expected} tasks were accepted and ${completed} completed`)
@@ -27,7 +27,7 @@ export class SdkServer implements AsyncDisposable {
   }
 }
 
-/** Its answer is the completed task: answering earlier (`returnImmediately`) costs it the same work. */
+/** It responds with the completed task. Responding earlier (`returnImmediately`) costs it the same work. */
 export function sdkLoad(text: string): Pick<Load, 'requests' | 'mustHold'> {
   const message = { role: 'ROLE_USER', messageId: randomUUID(), parts: [{ text }] }
   const returnImmediately = process.env['BENCH_SDK_RETURN'] === 'immediately'

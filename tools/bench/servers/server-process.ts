@@ -6,21 +6,21 @@ import { createInterface } from 'node:readline'
 import { cpuMicrosOf, nodeOn, rssOf } from '../support/machine.ts'
 
 export interface ServerOptions {
-  /** Of Node: the program and its arguments. */
+  /** Program and arguments for Node. */
   args: string[]
-  /** `any`: where the system puts it. */
+  /** `any`: the operating system chooses. */
   core: number | 'any'
-  /** Beside what every process needs. */
+  /** Additional environment variables. */
   env?: Record<string, string>
-  /** Flags of Node before the program, for example for a profile. */
+  /** Flags of Node, for example for a profile. */
   nodeFlags?: string[]
-  /** How long it may take until it is ready; 30 s by default. */
+  /** Time limit for the start. Default 30 s. */
   startLimitMs?: number
 }
 
 const startLimitDefaultMs = 30_000
 
-/** A server in a process of its own, ready; disposing it ends it. */
+/** A server in a separate process. Disposing stops it. */
 export class ServerProcess implements AsyncDisposable {
   readonly address: string
   readonly #child: ChildProcess
@@ -30,7 +30,7 @@ export class ServerProcess implements AsyncDisposable {
     this.address = address
   }
 
-  /** Resolves once the process has written a line of JSON with its `address`, as agents do when they are ready. */
+  /** Resolves when the process has written a line of JSON with its `address`, as agents do when they are ready. */
   static async start(options: ServerOptions): Promise<ServerProcess> {
     const { file, args } = nodeOn(options.core, [...(options.nodeFlags ?? []), ...options.args])
     const child = spawn(file, args, {
@@ -45,7 +45,7 @@ export class ServerProcess implements AsyncDisposable {
       if (address !== undefined) resolve(address)
     })
     const failed = (why: string) => () => reject(new Error([why, ...said.slice(-20)].join('\n')))
-    child.once('exit', failed('The server ended before it was ready.'))
+    child.once('exit', failed('The server exited before it was ready.'))
     const limit = setTimeout(
       failed('The server was not ready in time.'),
       options.startLimitMs ?? startLimitDefaultMs,
@@ -82,7 +82,7 @@ export class ServerProcess implements AsyncDisposable {
   }
 }
 
-/** As `npm start` makes it: production, with the compile cache of the house. */
+/** The environment of `npm start`: production, with the compile cache of Parley. */
 function environment(): NodeJS.ProcessEnv {
   const { PATH, HOME, XDG_CACHE_HOME } = process.env
   const caches = XDG_CACHE_HOME ?? path.join(os.homedir(), '.cache')

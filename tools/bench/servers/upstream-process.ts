@@ -1,4 +1,4 @@
-/** An agent that does nothing: answers JSON-RPC with a prepared task, as cheaply as Node can. */
+/** A minimal agent: answers JSON-RPC with a prepared task. */
 import { randomUUID } from 'node:crypto'
 import { createServer } from 'node:http'
 import { tellAddress } from '../support/tell-address.ts'

@@ -3,7 +3,7 @@ import { ServerProcess } from '../servers/server-process.ts'
 
 const root = path.join(import.meta.dirname, '../../..')
 
-/** Several processes of the echo agent, wherever the system puts them, with an OAuth server beside them. */
+/** Several processes of the echo agent on any core, with an OAuth server. */
 export class AgentProcesses implements AsyncDisposable {
   readonly addresses: string[]
   readonly #agents: ServerProcess[]
@@ -15,12 +15,12 @@ export class AgentProcesses implements AsyncDisposable {
     this.#open = open
   }
 
-  /** CPU time of each of them so far, without the OAuth server. */
+  /** CPU time of each process, without the OAuth server. */
   get cpuMicros(): number[] {
     return this.#agents.map(({ cpuMicros }) => cpuMicros)
   }
 
-  /** @param env DATA_DIR, STORE_URL and REDIS_URL, which they share */
+  /** @param env DATA_DIR, STORE_URL and REDIS_URL, shared by all processes */
   static async start(count: number, env: Record<string, string>): Promise<AgentProcesses> {
     await using stack = new AsyncDisposableStack()
     const oauthArgs = [`${import.meta.dirname}/../servers/oauth-process.ts`]

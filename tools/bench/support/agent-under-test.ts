@@ -10,14 +10,14 @@ import { tokenOf } from './tokens.ts'
 const root = path.join(import.meta.dirname, '../../..')
 
 export interface AgentOptions {
-  /** Default: the echo agent of the benches. */
+  /** Default: the echo agent. */
   folder?: string
   nodeFlags?: string[]
-  /** Settings beside those that every bench needs. */
+  /** Additional settings. */
   env?: Record<string, string>
 }
 
-/** An agent as the supervisor runs it, with an OAuth server beside it and a store of its own on the disk. */
+/** An agent as the supervisor runs it, with an OAuth server and its own store on the disk. */
 export class AgentUnderTest implements AsyncDisposable {
   readonly server: ServerProcess
   readonly #open: AsyncDisposableStack
@@ -49,7 +49,7 @@ export class AgentUnderTest implements AsyncDisposable {
         env: {
           PORT: '0',
           LOG_LEVEL: 'info',
-          // The other side counts none either.
+          // The compared server counts none either.
           RATE_LIMIT_PER_MINUTE: '0',
           DATA_DIR: dataDir,
           OAUTH_INTROSPECTION_URL: `${oauth.address}/introspect`,
@@ -67,7 +67,7 @@ export class AgentUnderTest implements AsyncDisposable {
     return this.server.address
   }
 
-  /** One call with that token, for what a bench needs beside its load. @throws Error with the answer */
+  /** One call with this token, outside the load. @throws Error with the response */
   async call(method: string, params: object, token = 0): Promise<string> {
     const response = await fetch(this.address, {
       method: 'POST',
@@ -79,7 +79,10 @@ export class AgentUnderTest implements AsyncDisposable {
     return text
   }
 
-  /** Waits until as many tasks as that were completed, by the agent's own metrics. @throws Error when that does not come */
+  /**
+   * Waits until this many tasks have completed, according to the agent's metrics. @throws Error after a time without
+   * progress
+   */
   async waitForCompleted(expected: number): Promise<void> {
     const endsAt = Date.now() + 30_000
     let completed = -1
@@ -102,7 +105,7 @@ export class AgentUnderTest implements AsyncDisposable {
   }
 }
 
-/** The call with that token. */
+/** The call with this token. */
 export const callOf = (token: number, method: string, params: object) =>
   httpRequest({
     path: '/',

@@ -7,7 +7,7 @@ export interface Answer {
   body: string
 }
 
-/** A kept HTTP/1.1 connection that understands answers with a Content-Length. */
+/** A keep-alive HTTP/1.1 connection that reads responses with a Content-Length. */
 export class Connection {
   readonly #socket: net.Socket
   #received = ''
@@ -16,7 +16,7 @@ export class Connection {
   private constructor(socket: net.Socket) {
     this.#socket = socket
     socket.setNoDelay(true)
-    // Bytes as characters: lengths are right, and what is looked for in a body is ASCII.
+    // Bytes as characters: lengths are correct, and the expected texts are ASCII.
     socket.setEncoding('latin1')
     socket.on('data', (text: string) => this.#receive(text))
     socket.on('error', (error) => this.#waiting?.reject(error))
@@ -48,7 +48,7 @@ export class Connection {
     if (headEnds < 0) return
     const length = /\r\ncontent-length: *(\d+)/i.exec(this.#received.slice(0, headEnds))?.[1]
     if (length === undefined) {
-      this.#waiting?.reject(new Error(`an answer has no Content-Length: ${this.#received.slice(0, 500)}`))
+      this.#waiting?.reject(new Error(`response without Content-Length: ${this.#received.slice(0, 500)}`))
       return
     }
     const ends = headEnds + 4 + Number(length)

@@ -1,21 +1,21 @@
 import { spawnSync } from 'node:child_process'
 
 /**
- * Brings a file into the system's memory, as far as it fits. A system may forget a file though it has memory to spare, and
- * a hundredth that is missing shows in every figure: a page from the disk costs fifty times one from memory. Read by another
- * process: to close a file drops the locks that a process has on it, those of its database too.
+ * Loads a file into the page cache, as far as it fits. The system can evict a file without memory pressure, and one
+ * percent of missing pages shows in every figure: a page from the disk costs fifty times one from memory. Another
+ * process reads it: closing a file drops the process's locks on it, including those of its database.
  */
 export function bringIntoMemory(file: string): void {
   const { status } = spawnSync('cat', [file], { stdio: ['ignore', 'ignore', 'inherit'] })
   if (status !== 0) throw new Error(`${file} was not read`)
 }
 
-/** Makes the system forget a file. False where it cannot be told to: `dd` is not that of GNU. */
+/** Evicts a file from the page cache. False when `dd` is not GNU's. */
 export function dropFromMemory(file: string): boolean {
-  // On the disk first: what is still to be written cannot be forgotten.
+  // Writes it to the disk first: dirty pages cannot be evicted.
   const synced = spawnSync('sync', [file]).status === 0
   return synced && spawnSync('dd', [`if=${file}`, 'iflag=nocache', 'count=0', 'status=none']).status === 0
 }
 
-/** Bytes that this process has had read from the disk so far. */
+/** Bytes that this process has read from the disk. */
 export const bytesFromDisk = () => process.resourceUsage().fsRead * 512

@@ -1,6 +1,6 @@
 /**
- * Sends prepared requests over raw sockets, one at a time on each connection, and measures each. Raw, because an HTTP
- * client that costs as much as the server would measure itself.
+ * Sends prepared requests over sockets, one at a time per connection, and measures each. Without an HTTP client, which
+ * would cost as much as the server under test.
  */
 import { Connection } from './connection.ts'
 import type { Load, LoadResult } from './load.ts'
@@ -21,7 +21,7 @@ async function run(load: Load): Promise<LoadResult> {
   const connections = await Promise.all(
     Array.from({ length: load.connections }, () => Connection.open(load.address)),
   )
-  // Opening them is no part of the load: at a fixed rate every request due meanwhile would count as a late answer.
+  // Opened before the load starts: at a fixed rate, every request due meanwhile would count as late.
   const cpu = process.cpuUsage()
   const began = performance.now()
   const endsAt = began + (load.seconds ?? Number.POSITIVE_INFINITY) * 1000
@@ -55,8 +55,8 @@ async function run(load: Load): Promise<LoadResult> {
 const closedLoop = () => performance.now()
 
 /**
- * Waits for the moment of the request with that number. What waits for a connection is late, and its latency counts from
- * the moment that it was due; what the timer of the generator adds does not count.
+ * Waits for the start time of the request with this number. When it waits for a connection, its latency counts from the
+ * start time; delays of the generator's timer do not count.
  */
 function openLoop(perSecond: number, began: number): (number: number) => number | Promise<number> {
   return async (number) => {

@@ -2,35 +2,35 @@ import { type ChildProcess, spawn } from 'node:child_process'
 import { once } from 'node:events'
 import { cores, nodeOn } from './machine.ts'
 
-/** What the load generator shall do. */
+/** Options of the load generator. */
 export interface Load {
   address: string
-  /** Whole HTTP requests, sent in turn. */
+  /** Complete HTTP requests, sent in turn. */
   requests: string[]
   connections: number
-  /** Stops after so many seconds or so many requests. */
+  /** Stops after this many seconds or requests. */
   seconds?: number
   total?: number
-  /** Begun a second, whatever the server does (open loop). Default: each connection asks again once it is answered. */
+  /** Requests started per second (open loop). Default: each connection sends its next request after a response. */
   perSecond?: number
-  /** Every body must hold this. */
+  /** Text that every body must contain. */
   mustHold: string
 }
 
 export interface LoadResult {
-  /** Answered with 200 and what the body must hold. */
+  /** Responses with 200 and the expected text. */
   accepted: number
   refused: number
-  /** One of the refused answers. */
+  /** The text of one refused response. */
   refusal: string | undefined
   seconds: number
   p50Ms: number
   p99Ms: number
-  /** How much of a core the generator used itself, 0 to 1. Near 1 it measures itself. */
+  /** Share of a core that the generator used, 0 to 1. Near 1 the generator limits the result. */
   generatorUse: number
 }
 
-/** The load generator, in a process on a core of its own. */
+/** The load generator, in a process on its own core. */
 export class LoadGenerator implements Disposable {
   readonly #child: ChildProcess
 
@@ -52,7 +52,7 @@ export class LoadGenerator implements Disposable {
   }
 }
 
-/** The bytes of one JSON request over HTTP/1.1. */
+/** The bytes of one HTTP/1.1 request with a JSON body. */
 export function httpRequest(parts: { path: string; headers: Record<string, string>; body: unknown }): string {
   const body = JSON.stringify(parts.body)
   const headers = {

@@ -2,10 +2,10 @@ import { spawnSync } from 'node:child_process'
 import { readFileSync } from 'node:fs'
 import os from 'node:os'
 
-/** Where the processes of a bench run: the server under test has a core of its own. */
+/** Assignment of processes to cores: the server under test has its own core. */
 export const cores = { server: 0, load: 1 } as const
 
-/** False: the processes share the cores as the system likes, and figures vary more. */
+/** False: the processes share the cores, and figures vary more. */
 export const pinned = os.availableParallelism() >= 2 && spawnSync('taskset', ['-c', '0', 'true']).status === 0
 
 /** The command that runs Node with these arguments on the core. */
@@ -14,7 +14,7 @@ export function nodeOn(core: number | 'any', args: string[]): { file: string; ar
   return { file: 'taskset', args: ['-c', String(core), process.execPath, ...args] }
 }
 
-/** What a machine must tell of itself beside its figures. */
+/** Description of the machine, for the results. */
 export function machine() {
   const [cpu] = os.cpus()
   return {
@@ -26,10 +26,10 @@ export function machine() {
   }
 }
 
-/** CPU time of a process and all its threads so far, in microseconds. Ticks of 10 ms. */
+/** CPU time of a process with all its threads, in microseconds. Resolution 10 ms. */
 export function cpuMicrosOf(pid: number): number {
   const stat = readFileSync(`/proc/${pid}/stat`, 'latin1')
-  // The name of the program, in brackets, may hold anything.
+  // The program name, in parentheses, can contain any character.
   const fields = stat.slice(stat.lastIndexOf(')') + 2).split(' ')
   return (Number(fields[11]) + Number(fields[12])) * 10_000
 }
@@ -45,7 +45,7 @@ export interface CoreTimes {
   total: number
 }
 
-/** Ticks of a core since the machine started. Waiting for the disk is idle. */
+/** Ticks of a core since boot. Waiting for the disk counts as idle. */
 export function coreTimes(core: number): CoreTimes {
   const line = readFileSync('/proc/stat', 'latin1')
     .split('\n')
@@ -54,7 +54,7 @@ export function coreTimes(core: number): CoreTimes {
   return { idle: (ticks[3] ?? 0) + (ticks[4] ?? 0), total: ticks.reduce((sum, value) => sum + value, 0) }
 }
 
-/** The share of a core, 0 to 1, that nobody used between two moments. */
+/** Idle share of a core between two moments, 0 to 1. */
 export function idleShare(before: CoreTimes, after: CoreTimes): number {
   const total = after.total - before.total
   return total === 0 ? 0 : (after.idle - before.idle) / total

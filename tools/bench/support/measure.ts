@@ -3,26 +3,26 @@ import type { ServerProcess } from '../servers/server-process.ts'
 import type { Load, LoadGenerator } from './load.ts'
 import { cores, coreTimes, idleShare } from './machine.ts'
 
-/** Shorter runs for a look while working: `BENCH_QUICK=yes`. Their figures are not for keeping. */
+/** `BENCH_QUICK=yes`: shorter runs during development, with less precise figures. */
 export const quick = process.env['BENCH_QUICK'] === 'yes'
 
-/** Enough for the compiler to have done its work. */
+/** Warm-up for the compiler. */
 const warmUpRequests = quick ? 6000 : 15_000
 const measuredSeconds = quick ? 2 : 5
 export const rounds = quick ? 1 : 5
 export const connections = 32
 
-/** What one run of load found out. */
+/** Results of one run of the load. */
 export interface Figures {
   requestsPerSecond: number
   cpuMicrosPerRequest: number
   p50Ms: number
   p99Ms: number
-  /** How much of a core the load generator used itself. */
+  /** Share of a core that the load generator used. */
   generatorUse: number
-  /** How much of that core nobody used: neither the generator and the OAuth server nor other programs. */
+  /** Idle share of that core, not used by the generator, the OAuth server or other programs. */
   loadIdle: number
-  /** How much of the server's core other programs took. */
+  /** Share of the server's core that other programs used. */
   othersOnServerCore: number
 }
 
@@ -53,7 +53,7 @@ export async function measure(
   }
 }
 
-/** The median of each figure by itself. */
+/** The median of each figure. */
 export function medians(all: Figures[]): Figures {
   const of = (pick: (figures: Figures) => number) => median(all.map(pick))
   return {

@@ -3,7 +3,7 @@ import path from 'node:path'
 import { machine } from './machine.ts'
 import type { Figures } from './measure.ts'
 
-/** Rows under a head, columns as wide as they must be; all but the first to the right. */
+/** Prints a table with padded columns, right-aligned except for the first. */
 export function printTable(head: string[], rows: string[][]): void {
   const widths = head.map((title, column) =>
     Math.max(title.length, ...rows.map((row) => (row[column] ?? '').length)),
@@ -28,7 +28,7 @@ export function printFigures(named: Record<string, Figures>): void {
     'p99 ms',
     'generator',
     'load core idle',
-    'others on its core',
+    'other programs',
   ]
   const rows = Object.entries(named).map(([name, figures]) => [
     name,
@@ -43,19 +43,19 @@ export function printFigures(named: Record<string, Figures>): void {
   printTable(head, rows)
 }
 
-/** Everyone's requests a second as a multiple of the one's that is compared with; and by CPU alone, as a quiet core would. */
+/** Requests per second as a multiple of the reference; and by CPU time alone, as on an idle machine. */
 export function compare(found: Record<string, Figures>, withWhom: string, least: number): void {
   const other = found[withWhom]
-  if (other === undefined) throw new Error(`nothing was measured of ${withWhom}`)
+  if (other === undefined) throw new Error(`no figures for ${withWhom}`)
   for (const [name, own] of Object.entries(found)) {
     if (own === other) continue
     expectAtLeast(`${name} ÷ ${withWhom}, requests/s`, own.requestsPerSecond / other.requestsPerSecond, least)
     const byCpu = other.cpuMicrosPerRequest / own.cpuMicrosPerRequest
-    console.log(`          the same by CPU: ${byCpu.toFixed(2)}`)
+    console.log(`          by CPU time: ${byCpu.toFixed(2)}`)
   }
 }
 
-/** A promise of a bench: printed, and the exit code tells whether it was kept. */
+/** Checks a target: prints the result and sets the exit code. */
 export function expectAtLeast(what: string, value: number, least: number): void {
   verdict(`${what}: ${value.toFixed(2)} (at least ${least})`, value >= least)
 }
@@ -69,7 +69,7 @@ function verdict(text: string, kept: boolean): void {
   if (!kept) process.exitCode = 1
 }
 
-/** `bench/results/<name>.json`: the figures, and on what machine they were found. */
+/** Writes `bench/results/<name>.json`: the figures and the machine. */
 export async function saveResults(name: string, results: object): Promise<void> {
   const folder = path.join(import.meta.dirname, '../../../bench/results')
   await mkdir(folder, { recursive: true })

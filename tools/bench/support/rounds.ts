@@ -1,7 +1,7 @@
 import { LoadGenerator } from './load.ts'
 import { type Figures, medians, rounds } from './measure.ts'
 
-/** One measurement: starts what it needs, measures, and ends it. */
+/** One measurement: starts its servers, measures and stops them. */
 export type Subject = (generator: LoadGenerator) => Promise<Figures>
 
 export interface Found {
@@ -9,7 +9,7 @@ export interface Found {
   rounds: Record<string, Figures[]>
 }
 
-/** Measures the subjects in turn, round after round, so that a busy minute of the machine meets all of them. */
+/** Measures the subjects alternately, round by round, so that load on the machine affects all of them. */
 export async function inRounds(subjects: Record<string, Subject>): Promise<Found> {
   using generator = new LoadGenerator()
   const found: Record<string, Figures[]> = {}

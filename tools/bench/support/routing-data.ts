@@ -9,7 +9,7 @@ export const request = (taskSummary: string, weights = wordsAlone, minScore = 0)
   minScore,
 })
 
-/** An agent of one skill that says nothing beyond the agent's own line. */
+/** An agent with one skill that repeats the agent's description. */
 export function offerOf({ name, description }: { name: string; description: string }): Offer {
   return { name, description, skills: [skillOf(name)], queueDepth: 0 }
 }

@@ -1,4 +1,4 @@
-/** What a server of the benches writes to stderr once it listens. */
+/** Announces the address of a server process on stderr. */
 export function tellAddress(server: { address(): unknown }): void {
   const { port } = server.address() as { port: number }
   console.error(JSON.stringify({ address: `http://127.0.0.1:${port}` }))

@@ -6,7 +6,10 @@ export interface VariedAgent {
   queueDepth: number
 }
 
-/** Agents without end, made of the texts in `bench/data/routing`: a description with words of another one, a name of its own and a load. */
+/**
+ * An endless sequence of agents from the texts in `tools/bench/data/routing`: each has a description mixed with words
+ * of another one, a unique name and a load.
+ */
 export function variedAgents(seed: number): (number: number) => VariedAgent {
   const next = numbersFrom(seed)
   const pick = () => agents[Math.floor(next() * agents.length)] as (typeof agents)[number]

@@ -1,7 +1,7 @@
 import type { Offer } from '@parley/negotiation/score/offer'
 import { skillOf, type Text } from '../../testing/routing-list.ts'
 
-/** Agents with several skills, written for this bench before anything was measured with it. */
+/** Agents with several skills, written before the first measurement. */
 const described: [name: string, description: string, skills: [string, string][]][] = [
   [
     'summarizer',

@@ -2,7 +2,7 @@ import { defineAgent, type Output } from '@parley/agent'
 
 const longMs = 120_000
 
-/** The first word of the text says how long an order takes: `soon`, `slow`, `hang` (until it is canceled), `ask`. */
+/** The first word of the text sets the duration of an order: `soon`, `slow`, `hang` (until it is canceled), `ask`. */
 export default defineAgent({
   name: 'worker',
   description: 'Carries out orders at different speeds',
@@ -11,7 +11,7 @@ export default defineAgent({
     {
       id: 'order',
       name: 'Order',
-      description: 'Carries out an order, soon or slow, and asks where it must',
+      description: 'Carries out an order, fast or slow, and asks questions',
       tags: ['order', 'soon', 'slow', 'ask', 'hang'],
     },
     {

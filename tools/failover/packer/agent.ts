@@ -1,7 +1,7 @@
 import { defineAgent } from '@parley/agent'
 import { doneBefore, note } from '../notes.ts'
 
-/** Of what it does, how much each of the agents says: the first suits an order to pack, label and ship best. */
+/** Descriptions of the three agents: the first one fits an order to pack, label and ship best. */
 const described = [
   'Packs an order, labels the parcel and ships it',
   'Packs an order and labels the parcel',
@@ -11,8 +11,8 @@ const number = Number(process.env['FAILOVER_NUMBER'])
 const folder = process.env['FAILOVER_NOTES'] ?? ''
 
 /**
- * Each of the three serves the same kind of task, and notes its work in a file that is named after the message. A task that
- * runs again, for its process was killed, finds in that file whether its work was done: so an author does it once.
+ * The three agents have the same kind of skill and record their work in a file per message. After a kill the restarted
+ * task reads that file and does not repeat its work, as authors should implement it.
  */
 export default defineAgent({
   name: `packer-${number}`,

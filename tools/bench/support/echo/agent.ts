@@ -1,11 +1,11 @@
 import { defineAgent } from '@parley/agent'
 
-/** The least work a handler can do: what is measured is the house around it. */
+/** A minimal handler, to measure the server around it. */
 export default defineAgent({
   name: 'echo',
-  description: 'Says what you say',
+  description: 'Repeats a text',
   skills: [{ id: 'echo', name: 'Echo', description: 'Repeats a text', tags: ['text'] }],
-  // A place is held while the disk is waited for; 32 connections keep more than 64 tasks between their two commits.
+  // A slot stays taken while the disk syncs: 32 connections keep more than 64 tasks between their two commits.
   concurrency: 256,
   handle: ({ text }) => text,
 })

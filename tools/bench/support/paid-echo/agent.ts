@@ -1,9 +1,9 @@
 import { defineAgent } from '@parley/agent'
 
-/** As `echo`, for a price in test money. */
+/** As `echo`, with a price in test money. */
 export default defineAgent({
   name: 'paid echo',
-  description: 'Says what you say, for a price',
+  description: 'Repeats a text for a price',
   skills: [{ id: 'echo', name: 'Echo', description: 'Repeats a text', tags: ['text'] }],
   concurrency: 256,
   executionCost: {
