@@ -1,3 +1,4 @@
+import { methodOf } from '@parley/wire/codecs/parley/method-names'
 import type { AgentEntry } from './registry/entry.ts'
 
 /** One agent of the table. */
@@ -65,7 +66,12 @@ function curlLine(entry: AgentEntry, { gatewayUrl }: StartupTable, dataDir: stri
     messageId: crypto.randomUUID(),
     parts: [{ kind: 'text', text: exampleOf(entry) }],
   }
-  const body = JSON.stringify({ jsonrpc: '2.0', id: '1', method: 'message/send', params: { message } })
+  const body = JSON.stringify({
+    jsonrpc: '2.0',
+    id: '1',
+    method: methodOf('sendMessage'),
+    params: { message },
+  })
   const token = `$(${dataDir === '' ? '' : `DATA_DIR=${quoted(dataDir)} `}npx parley token)`
   return [
     `curl -s ${quoted(`${gatewayUrl}/agents/${entry.slug}/`)}`,

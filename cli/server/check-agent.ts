@@ -3,6 +3,7 @@ import { RpcError } from '@parley/client/internal/rpc-error'
 import { DocumentFault, verifyDocument } from '@parley/kit/did/document'
 import { boundedText } from '@parley/kit/net/bounded-text'
 import { connectionFault } from '@parley/kit/net/connection-fault'
+import { methodOf } from '@parley/wire/codecs/parley/method-names'
 import { jsonObjectOf } from '@parley/wire/model/json-text'
 import type { JsonObject } from '@parley/wire/model/task'
 
@@ -127,7 +128,7 @@ function errorAnswerFault({ status }: Answer): string {
 
 async function withoutToken(base: string): Promise<Finding> {
   const what = 'asks for a token'
-  const body = JSON.stringify({ jsonrpc: '2.0', id: '1', method: 'tasks/list', params: {} })
+  const body = JSON.stringify({ jsonrpc: '2.0', id: '1', method: methodOf('listTasks'), params: {} })
   const answer = await read(`${base}/`, {
     method: 'POST',
     body,

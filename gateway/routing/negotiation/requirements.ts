@@ -1,8 +1,8 @@
 import { type NegotiationRequest, parseNegotiation } from '@parley/negotiation/score/request'
 import { usualWeights } from '@parley/negotiation/score/usual'
 import { queryOut } from '@parley/wire/codecs/parley/negotiation'
-import type { MessageSend } from '@parley/wire/codecs/parley/params'
 import { ParleyError } from '@parley/wire/errors'
+import type { IncomingMessage, SendMessage } from '@parley/wire/model/call'
 
 const textMaxLength = 10_000
 
@@ -12,7 +12,7 @@ const textMaxLength = 10_000
  * @throws ParleyError InvalidParams
  */
 export function requirementsOf(
-  { message, configuration }: MessageSend,
+  { message, configuration }: SendMessage,
   given: unknown,
   minScore: number,
 ): NegotiationRequest {
@@ -55,7 +55,7 @@ function invalid(issues: Issue[]): ParleyError {
 }
 
 /** The first 10,000 characters of the text parts, or the names and types of the files when there is no text. */
-export function textOf({ parts }: MessageSend['message']): string {
+export function textOf({ parts }: IncomingMessage): string {
   const texts = parts.flatMap((part) => (part.kind === 'text' ? [part.text.slice(0, textMaxLength)] : []))
   const text = texts.join('\n').slice(0, textMaxLength).trim()
   if (text !== '') return text
@@ -63,7 +63,7 @@ export function textOf({ parts }: MessageSend['message']): string {
   return names.filter(Boolean).join(' ').slice(0, textMaxLength)
 }
 
-function typesOf({ parts }: MessageSend['message']): string[] {
+function typesOf({ parts }: IncomingMessage): string[] {
   const types = parts.flatMap((part) => {
     if (part.kind === 'text') return ['text/plain']
     if (part.kind === 'data') return ['application/json']

@@ -1,4 +1,4 @@
-import type { MessageIn } from '@parley/wire/codecs/parley/message'
+import type { IncomingMessage } from '@parley/wire/model/call'
 import type { AgentEntry } from '../../registry/entry.ts'
 import type { Registry } from '../../registry/registry.ts'
 import { agentHasLeft, mayBeAt } from '../forwarding/upstream-error.ts'
@@ -34,7 +34,7 @@ interface RouteSources {
  */
 export async function affinityOf(
   { registry, store, taskLocator }: RouteSources,
-  { taskId, contextId }: MessageIn,
+  { taskId, contextId }: IncomingMessage,
   key: string | undefined,
   caller: LookupOwner,
 ): Promise<AffinityLookup> {

@@ -1,8 +1,8 @@
 import type { IncomingHttpHeaders } from 'node:http'
 import { PaymentRefused } from '@parley/engine/payments/x402/payment-refused'
 import { readPresentedPayment } from '@parley/engine/payments/x402/presented-payment'
-import type { MessageIn } from '@parley/wire/codecs/parley/message'
 import { ParleyError } from '@parley/wire/errors'
+import type { IncomingMessage } from '@parley/wire/model/call'
 import { isExternal } from '../../registry/admission.ts'
 import type { AgentEntry } from '../../registry/entry.ts'
 import type { Registry } from '../../registry/registry.ts'
@@ -26,7 +26,7 @@ const pricedForMs = 15 * 60_000
 
 export function presentedPayment(
   headers: IncomingHttpHeaders,
-  { metadata }: MessageIn,
+  { metadata }: IncomingMessage,
 ): PresentedPayment | undefined {
   try {
     const presented = readPresentedPayment(headers, metadata)
@@ -69,7 +69,7 @@ export class PaymentAffinity {
    * context of the message belongs to another agent
    */
   async affinityOf(
-    message: MessageIn,
+    message: IncomingMessage,
     shown: PresentedPayment | undefined,
     caller: LookupOwner,
     itsOwn: Promise<Affinity | undefined>,
@@ -91,13 +91,17 @@ export class PaymentAffinity {
   }
 
   /** Durable when the promise resolves. */
-  async note({ messageId }: MessageIn, owner: string, { id: agent }: AgentEntry): Promise<void> {
+  async note({ messageId }: IncomingMessage, owner: string, { id: agent }: AgentEntry): Promise<void> {
     const id = messageId.toLowerCase()
     await this.#sources.store.save([{ owner, kind: 'priced', id, agent, at: Date.now() }])
   }
 
   /** Runs before a payment is sent to the agent. Returns the agent to which another gateway sends it concurrently. */
-  async show(message: MessageIn, owner: string, { id: agent }: AgentEntry): Promise<AgentEntry | undefined> {
+  async show(
+    message: IncomingMessage,
+    owner: string,
+    { id: agent }: AgentEntry,
+  ): Promise<AgentEntry | undefined> {
     const { store } = this.#sources
     const mine: Route = { owner, kind: 'priced', id: message.messageId.toLowerCase(), agent, at: Date.now() }
     const standing = await store.claim(mine)
@@ -114,7 +118,7 @@ export class PaymentAffinity {
 
   async #ofSession(
     id: string,
-    { messageId }: MessageIn,
+    { messageId }: IncomingMessage,
     caller: LookupOwner,
     home: Affinity | undefined,
   ): Promise<AgentEntry | undefined> {

@@ -1,4 +1,4 @@
-import { noAgentData } from '@parley/wire/codecs/parley/negotiation'
+import { idempotencyKeyOut, noAgentData } from '@parley/wire/codecs/parley/negotiation'
 import { ParleyError } from '@parley/wire/errors'
 import type { Choice } from '../negotiation/choices.ts'
 import type { Decision, DeliveryAttempt } from '../negotiation/negotiator.ts'
@@ -9,7 +9,8 @@ const candidatesShown = 5
 
 /** No agent can do it: the best candidates, with the reasons (spec/gateway-routing.md#json-rpc-without-an-agent). */
 export function noAgent({ answer }: Decision, headers: Headers): ParleyError {
-  const data = noAgentData({ ...answer, candidates: answer.candidates.slice(0, candidatesShown) })
+  const candidates = answer.candidates.slice(0, candidatesShown)
+  const data = { reason: 'no_agent', ...noAgentData({ ...answer, candidates }) }
   return new ParleyError('UnsupportedOperation', { message: 'No agent can do this', data, headers })
 }
 
@@ -47,7 +48,7 @@ export function noAgentAvailable(
 export function outcomeUnknown(agent: string, key: string, headers: Headers): ParleyError {
   return new ParleyError('Unavailable', {
     message: `Whether agent ${agent} took the message is not known: send it again with the same Idempotency-Key`,
-    data: { reason: 'outcome_unknown', agent, idempotency_key: key },
+    data: { reason: 'outcome_unknown', agent, ...idempotencyKeyOut(key) },
     headers: { ...headers, 'idempotency-key': key, 'retry-after': '2' },
   })
 }

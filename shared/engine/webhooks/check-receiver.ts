@@ -3,6 +3,7 @@ import { guardedResolver } from '@parley/kit/net/dns-resolver'
 import { OutgoingRefused } from '@parley/kit/net/outgoing-errors'
 import { outgoingUrl } from '@parley/kit/net/outgoing-url'
 import { type Resolver, resolvePublic } from '@parley/kit/net/resolve-public'
+import { fieldNames } from '@parley/wire/codecs/parley/push-config'
 import { ParleyError } from '@parley/wire/errors'
 
 export interface CheckOptions {
@@ -52,6 +53,6 @@ function checkToken(token: string | undefined): void {
 }
 
 function refused(field: 'url' | 'token', reason: string, message: string): ParleyError {
-  const issues = [{ path: `push_notification_config.${field}`, message }]
+  const issues = [{ path: `${fieldNames.pushConfig}.${field}`, message }]
   return new ParleyError('InvalidParams', { message: `${message}.`, data: { reason, issues } })
 }

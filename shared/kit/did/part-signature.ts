@@ -1,4 +1,6 @@
-import type { FileContent, JsonObject, Part } from '@parley/wire/model/task'
+import type { WirePart } from '@parley/wire/codecs/parley/shapes'
+import { signedForms } from '@parley/wire/codecs/parley/task'
+import type { Part } from '@parley/wire/model/task'
 import bs58 from 'bs58'
 import canonicalize from 'canonicalize'
 import { readBase58 } from './base58.ts'
@@ -11,10 +13,7 @@ export const partSignature = 'did.message.signature'
 export const partKey = 'did.message.key'
 
 /** A part in either spelling of the wire. */
-export type SignedPart =
-  | Exclude<Part, { kind: 'file' }>
-  | { kind: 'file'; file: AnyFile; metadata?: JsonObject }
-type AnyFile = FileContent & { mime_type?: string }
+export type SignedPart = WirePart
 
 /**
  * The part with our signature; what stood in its place, in the metadata of a part that came from elsewhere, is gone. Goes
@@ -44,7 +43,7 @@ export function verifyPart(part: SignedPart, keys: readonly string[]): PartVerdi
     readSignature(typeof signature === 'string' ? signature : ''),
   ]
   if (publicKey === undefined || signed === undefined) return 'malformed_input'
-  const forms = part.kind === 'file' ? [fileForm(part.file), camelFileForm(part.file)] : [signedBytes(part)]
+  const forms = part.kind === 'file' ? signedForms(part.file).map(jcs) : [signedBytes(part)]
   const verifies = (bytes: Uint8Array | undefined) =>
     bytes !== undefined && verifyEd25519(publicKey, bytes, signed)
   return forms.some(verifies) ? 'verified' : 'crypto_mismatch'
@@ -63,16 +62,7 @@ export function verifyParts(
 /** Of a text its UTF-8; of data its RFC 8785 form; of a file that of its object as our wire has it. */
 function signedBytes(part: SignedPart): Uint8Array | undefined {
   if (part.kind === 'text') return Buffer.from(part.text)
-  return part.kind === 'data' ? jcs(part.data) : fileForm(part.file)
-}
-
-function fileForm({ name, mimeType, mime_type, bytes, uri }: AnyFile): Uint8Array | undefined {
-  return jcs({ name, mime_type: mime_type ?? mimeType, bytes, uri })
-}
-
-/** As a caller may write it. */
-function camelFileForm({ name, mimeType, mime_type, bytes, uri }: AnyFile): Uint8Array | undefined {
-  return jcs({ name, mimeType: mimeType ?? mime_type, bytes, uri })
+  return jcs(part.kind === 'data' ? part.data : signedForms(part.file)[0])
 }
 
 /** Undefined when there is none. */

@@ -1,5 +1,6 @@
 import type { PushConfig } from '@parley/engine/store/webhook-store'
 import type { Registrations } from '@parley/engine/webhooks/registrations'
+import { fieldNames } from '@parley/wire/codecs/parley/push-config'
 import { ParleyError } from '@parley/wire/errors'
 import { isTerminal } from '@parley/wire/model/task'
 import type { Run, Services } from './method.ts'
@@ -61,6 +62,6 @@ function requireConfig(config: PushConfig | undefined, taskId: string): PushConf
   if (config !== undefined) return config
   throw new ParleyError('TaskNotFound', {
     message: 'Push notification configuration not found for the task',
-    data: { taskId, reason: 'push_notification_config' },
+    data: { taskId, reason: fieldNames.pushConfig },
   })
 }

@@ -67,4 +67,3 @@ export const messageIn = wireObject({
   referenceTaskIds: z.array(uuid).max(100).optional(),
   metadata: jsonObject.optional(),
 }) satisfies z.ZodType<IncomingMessage>
-export type MessageIn = z.output<typeof messageIn>

@@ -104,15 +104,19 @@ export function routingRecordOut(answer: GatewayNegotiation, record: RoutingReco
   }
 }
 
-/** `error.data` when no agent can do the task. */
+/** Part of `error.data` when no agent can do the task. */
 export function noAgentData({ id, candidates, excluded, excludedTotal }: GatewayNegotiation): JsonObject {
   return {
-    reason: 'no_agent',
     negotiation_id: id,
     candidates: candidates.map(candidateOut),
     excluded: excluded.map((one) => ({ ...one })),
     excluded_total: excludedTotal,
   }
+}
+
+/** Part of `error.data` when the caller may send the message again under the key. */
+export function idempotencyKeyOut(key: string): JsonObject {
+  return { idempotency_key: key }
 }
 
 const text = z.string().optional().catch(undefined)

@@ -11,7 +11,7 @@ import { wireObject } from './spelling.ts'
 /** Params of every method (spec/methods.md#method-table). */
 const anyOfTaskId = { taskId: ['id'] }
 
-export const messageSend = wireObject({
+const messageSend = wireObject({
   message: messageIn,
   configuration: wireObject({
     acceptedOutputModes: z.array(z.string().max(256)).max(100).optional(),
@@ -19,31 +19,27 @@ export const messageSend = wireObject({
     pushNotificationConfig: pushNotificationConfig.optional(),
   }).optional(),
 })
-export type MessageSend = z.output<typeof messageSend>
 
 const historyLength = z.int().min(0).optional()
 
-export const taskGet = wireObject({ taskId: uuid, historyLength }, anyOfTaskId)
-export const taskCancel = wireObject({ taskId: uuid }, anyOfTaskId)
-export const taskResubscribe = wireObject(
-  { taskId: uuid, afterSequence: z.int().min(0).optional() },
-  anyOfTaskId,
-)
+const taskGet = wireObject({ taskId: uuid, historyLength }, anyOfTaskId)
+const taskCancel = wireObject({ taskId: uuid }, anyOfTaskId)
+const taskResubscribe = wireObject({ taskId: uuid, afterSequence: z.int().min(0).optional() }, anyOfTaskId)
 
 const page = {
   limit: z.int().min(1).max(1000).default(1000),
   cursor: z.string().max(1024).optional(),
 }
-export const tasksList = wireObject({
+const tasksList = wireObject({
   ...page,
   contextId: uuid.optional(),
   state: z.enum(taskStates).optional(),
   historyLength,
 })
-export const contextsList = wireObject(page)
-export const contextsClear = wireObject({ contextId: uuid })
+const contextsList = wireObject(page)
+const contextsClear = wireObject({ contextId: uuid })
 
-export const tasksFeedback = wireObject(
+const tasksFeedback = wireObject(
   {
     taskId: uuid,
     feedback: z.string().max(10_000),
@@ -52,20 +48,17 @@ export const tasksFeedback = wireObject(
   },
   anyOfTaskId,
 )
-export const noParams = wireObject({})
+const noParams = wireObject({})
 
-export const pushConfigSet = wireObject(
+const pushConfigSet = wireObject(
   { taskId: uuid, longRunning: z.boolean().default(false), pushNotificationConfig },
   anyOfTaskId,
 )
-export const pushConfigGet = wireObject(
-  { taskId: uuid, pushNotificationConfigId: uuid.optional() },
-  anyOfTaskId,
-)
-export const pushConfigList = wireObject({ taskId: uuid }, anyOfTaskId)
-export const pushConfigDelete = wireObject({ taskId: uuid, pushNotificationConfigId: uuid }, anyOfTaskId)
+const pushConfigGet = wireObject({ taskId: uuid, pushNotificationConfigId: uuid.optional() }, anyOfTaskId)
+const pushConfigList = wireObject({ taskId: uuid }, anyOfTaskId)
+const pushConfigDelete = wireObject({ taskId: uuid, pushNotificationConfigId: uuid }, anyOfTaskId)
 
-export const taskEvents = wireObject(
+const taskEvents = wireObject(
   {
     taskId: uuid,
     afterSequence: z.int().min(0).default(0),

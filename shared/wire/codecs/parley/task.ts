@@ -1,5 +1,13 @@
 import type { Artifact, Message, Part, Task, TaskStatus } from '../../model/task.ts'
-import type { Unserialized, WireArtifact, WireMessage, WirePart, WireStatus, WireTask } from './shapes.ts'
+import type {
+  Unserialized,
+  WireArtifact,
+  WireFile,
+  WireMessage,
+  WirePart,
+  WireStatus,
+  WireTask,
+} from './shapes.ts'
 
 /** The shapes of the wire on the way out, in snake_case (spec/tasks.md#task). */
 export function taskOut(task: Task): Unserialized<WireTask> {
@@ -49,4 +57,12 @@ export function idsOf({ id, context_id: contextId }: WireTask) {
 
 export function artifactIdOf({ artifact_id: artifactId }: WireArtifact): string {
   return artifactId
+}
+
+/** The forms of a file that a signature may cover: as it is written here, then as a caller may have written it. */
+export function signedForms({ name, mimeType, mime_type, bytes, uri }: WireFile): [object, object] {
+  return [
+    { name, mime_type: mime_type ?? mimeType, bytes, uri },
+    { name, mimeType: mimeType ?? mime_type, bytes, uri },
+  ]
 }

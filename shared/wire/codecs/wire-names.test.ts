@@ -1,0 +1,107 @@
+import { globSync, readFileSync } from 'node:fs'
+import path from 'node:path'
+import { expect, test } from 'vitest'
+import { dialects } from './dialects.ts'
+
+const root = path.resolve(import.meta.dirname, '../../..')
+const codecs = 'shared/wire/codecs/'
+
+/** Names that are spelled like fields of the wire and are not. */
+const allowed: { files: RegExp; names: readonly string[] | 'all'; because: string }[] = [
+  {
+    files: /\/(sqlite|mongodb|memory|redis)\/|^shared\/(engine\/(store|migration)|kit\/database)\//,
+    names: 'all',
+    because: 'columns and fields of stored records',
+  },
+  { files: /^gateway\/oauth\/oauth-store\.ts$/, names: ['expires_at'], because: 'a column' },
+  {
+    files: /^(gateway\/gateway-kinds|cli\/commands\/migrate)\.ts$/,
+    names: ['agent_id'],
+    because: 'a column that a migration copies',
+  },
+  {
+    files:
+      /^shared\/(kit\/process\/(webhook-)?metrics|engine\/(payments\/ledger\/ledger|tasks\/engine))\.ts$/,
+    names: ['agent_id'],
+    because: 'a label of metrics',
+  },
+  { files: /^shared\/agent\/server\/runner\/usage\.ts$/, names: ['agent_id'], because: 'a label of metrics' },
+  {
+    files: /^shared\/engine\/webhooks\/settlement\.ts$/,
+    names: ['task_id', 'event_id'],
+    because: 'fields that two log lines share',
+  },
+  {
+    files: /^cli\/scaffold\/templates\.ts$/,
+    names: ['input_modes', 'output_modes'],
+    because: 'the front matter of a skill file',
+  },
+]
+
+const snake = /(?<![\w$])[a-z][a-z0-9]*(?:_[a-z0-9]+)+(?![\w$])/g
+const isProduct = (file: string) =>
+  !/\.(test|cases)\.ts$|(^|\/)(testing(\/|\.ts$)|node_modules\/)|\.d\.ts$/.test(file)
+
+const sources = globSync(['shared/**/*.ts', 'gateway/**/*.ts', 'cli/**/*.{ts,mjs}', 'agents/**/*.ts'], {
+  cwd: root,
+})
+  .map((file) => file.replaceAll('\\', '/'))
+  .filter(isProduct)
+
+/** The code of a file, without its comments and the fields of its log lines. */
+function codeOf(file: string): string {
+  return readFileSync(path.join(root, file), 'utf8')
+    .replaceAll(/\/\*.*?\*\//gs, '')
+    .replaceAll(/(^|\s)\/\/.*/g, '')
+    .replaceAll(/\blog\.(debug|info|warn|error|child)\(\s*\{[^}]*\}/gi, '')
+}
+
+function namesIn(code: string): string[] {
+  return code.match(snake) ?? []
+}
+
+const known = new Set(
+  sources.filter((file) => file.startsWith(codecs)).flatMap((file) => namesIn(codeOf(file))),
+)
+
+function isAllowed(file: string, name: string): boolean {
+  return allowed.some(({ files, names }) => files.test(file) && (names === 'all' || names.includes(name)))
+}
+
+test('the names of the wire are read from the codecs', () => {
+  expect(known.size).toBeGreaterThan(80)
+  expect([...known]).toEqual(
+    expect.arrayContaining(['task_id', 'context_id', 'push_notification_config', 'tx_hash']),
+  )
+})
+
+test('no field name of the wire is written outside the codecs', () => {
+  const found = sources
+    .filter((file) => !file.startsWith(codecs))
+    .flatMap((file) => namesIn(codeOf(file)).map((name) => ({ file, name })))
+    .filter(({ file, name }) => known.has(name) && !isAllowed(file, name))
+  expect(found).toEqual([])
+})
+
+test('no method name of the wire is written outside the codecs', () => {
+  const names = new Set(dialects.flatMap((dialect) => [...dialect.methods.keys()]))
+  const found = sources
+    .filter((file) => !file.startsWith(codecs))
+    .flatMap((file) =>
+      [...codeOf(file).matchAll(/(['"`])([a-zA-Z/]+)\1/g)].map(([, , name = '']) => ({ file, name })),
+    )
+    .filter(({ name }) => names.has(name))
+  expect(found).toEqual([])
+})
+
+test('every exception is in use', () => {
+  const unused = allowed.filter(
+    ({ files, names }) =>
+      !sources.some(
+        (file) =>
+          files.test(file) &&
+          namesIn(codeOf(file)).some((name) => known.has(name) && (names === 'all' || names.includes(name))),
+      ),
+  )
+  expect(unused).toEqual([])
+})
