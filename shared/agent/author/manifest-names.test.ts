@@ -44,11 +44,11 @@ test.each<[string, Partial<AgentDefinition>, string]>([
   ],
   ['a token without an address', { global_webhook_token: 't' }, 'which is missing'],
   ['an address that is none', { global_webhook_url: 'x' }, 'globalWebhook.url must be an http or https URL'],
-])('%s: refused with a sentence', (_what, more, sentence) => {
+])('%s: refused with an explanation', (_what, more, sentence) => {
   expect(() => resolveAgent({ ...definition, ...more })).toThrow(sentence)
 })
 
-test('the definition that was given stays as it is', () => {
+test('the given definition is not modified', () => {
   const given = { ...definition, capabilities: { push_notifications: false } }
   resolveAgent(given)
   expect(given.capabilities).toEqual({ push_notifications: false })

@@ -93,7 +93,7 @@ for (const [name, embedded] of stores) {
       },
     )
 
-    test('operators, dots and __proto__-like keys in metadata and data are data, and come back', async () => {
+    test('query operators, dots and keys like __proto__ in metadata and data are stored and returned unchanged', async () => {
       const data = { $set: { owner: 'bob' }, 'a.b': { $gt: '' }, '': 0, constructor: { x: 1 }, $where: '1' }
       const sent = { parts: [{ kind: 'data' as const, data, metadata: data }], metadata: data }
       const task = await alice.sendAndWait(sent)
@@ -152,12 +152,12 @@ for (const [name, embedded] of stores) {
       },
     )
 
-    test('a token whose client has half a surrogate pair in its name is nobody’s', async () => {
+    test('a token whose client name contains half a surrogate pair is rejected', async () => {
       for (const client of ['alice\ud800', '\udfffalice'])
         await expect(agent.caller(client).call('tasks/list', {})).rejects.toMatchObject({ status: 503 })
     })
 
-    test('cursors: forged, cut, of another list, of another caller, of another agent', async () => {
+    test('cursors: forged, truncated, from another list, another caller, another agent', async () => {
       await alice.sendAndWait('another')
       const cursorOf = async (caller: TestCaller, method: string) =>
         (await caller.request(method, { limit: 1 })).headers.get('x-next-cursor') ?? ''
@@ -187,7 +187,7 @@ for (const [name, embedded] of stores) {
       }
     })
 
-    test('a paid agent: operators as payment, session handle, status and cursor of the ledger find nobody’s', async () => {
+    test('a paid agent: query operators as payment, session handle, status and ledger cursor match no record', async () => {
       const env = { PAYMENT_SANDBOX: 'yes', ...(server && { STORE_URL: server.newUrl() }) }
       await using paid = await testAgent({ executionCost: price, handle: () => 'x' }, { env })
       const caller = paid.caller('alice', 'agent:read agent:write agent:admin')
@@ -227,7 +227,7 @@ for (const [name, embedded] of stores) {
 }
 
 describe.skipIf(!hasMongodb)('near what a document of MongoDB holds (needs mongod)', () => {
-  test('a conversation that grows over it: the message is refused with a sentence, and the task stands as it was', {
+  test('a conversation that exceeds it: the message is refused with an explanation and the task is unchanged', {
     timeout: 240_000,
   }, async () => {
     await using server = await startMongodb()

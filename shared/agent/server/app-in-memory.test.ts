@@ -4,7 +4,7 @@ import path from 'node:path'
 import { expect, onTestFinished, test } from 'vitest'
 import { testAgent } from '../testing.ts'
 
-test('an agent with the store in memory completes tasks, lists them, keeps feedback, and writes no database', async () => {
+test('an agent with the in-memory store completes tasks, lists them, stores feedback and writes no database', async () => {
   const dataDir = await mkdtemp(path.join(os.tmpdir(), 'parley-memory-'))
   onTestFinished(() => rm(dataDir, { recursive: true }))
   const lines: string[] = []

@@ -3,7 +3,7 @@ import { describe, expect, test } from 'vitest'
 import { testAgent } from '../testing.ts'
 
 describe.skipIf(!hasMongodb)('more output than a document of MongoDB holds (needs mongod)', () => {
-  test('fails its task with a sentence, and the next one runs in its place', {
+  test('fails its task with a reason, and the next task runs', {
     timeout: 120_000,
   }, async () => {
     await using server = await startMongodb()

@@ -53,7 +53,7 @@ describe.skipIf(!hasServers)('processes of one agent (needs mongod, redis-server
       })
       .toEqual(agents.all.map(() => 200))
 
-  test('what is sent to one runs on any; streams, waits and cancels reach it from the others', async () => {
+  test('a task sent to one process runs on any; streams, waits and cancellations work from the others', async () => {
     await using agents = await AgentProcesses.start(2, servers)
     const [alice] = agents.callers('alice') as Two
     const ran = new Set<string>()
@@ -82,7 +82,7 @@ describe.skipIf(!hasServers)('processes of one agent (needs mongod, redis-server
     await expect.poll(() => agents.notes().filter(({ what }) => what === 'abort').length).toBe(8)
   })
 
-  test('kill -9 of the one that runs a task: another completes it with its second start, and no number is missing', async () => {
+  test('kill -9 of the process that runs a task: another one completes it with its second start, and no event number is missing', async () => {
     await using agents = await AgentProcesses.start(2, servers)
     const [here, there] = agents.callers('alice') as Two
     const tasks = await Promise.all(['slow 1', 'slow 2'].map((text) => here.send(text)))
@@ -100,7 +100,7 @@ describe.skipIf(!hasServers)('processes of one agent (needs mongod, redis-server
     expect(agents.notes('slow 1').filter(({ what }) => what === 'end')).toHaveLength(1)
   })
 
-  test('one that was frozen for 15 s and woken: the task ended once, elsewhere', async () => {
+  test('a process frozen for 15 s: its task ends once, in another process', async () => {
     await using agents = await AgentProcesses.start(2, servers)
     const [here, there] = agents.callers('alice') as Two
     const { id } = await here.send('slow')
@@ -121,7 +121,7 @@ describe.skipIf(!hasServers)('processes of one agent (needs mongod, redis-server
     expect(agents.notes('slow').filter(({ what }) => what === 'start')).toHaveLength(2)
   })
 
-  test('Redis is killed under load and comes back empty: every acknowledged task completes', async () => {
+  test('Redis is killed under load and restarts empty: every acknowledged task completes', async () => {
     await using agents = await AgentProcesses.start(2, servers)
     const clients = agents.callers('alice') as Two
     const { told, refused, atLeast, end } = load(clients, 20)
@@ -136,7 +136,7 @@ describe.skipIf(!hasServers)('processes of one agent (needs mongod, redis-server
     await healthy(agents)
   })
 
-  test('the database is away for 5 s under load: requests are told, then all goes on without a hand', async () => {
+  test('the database is unavailable for 5 s under load: requests fail with 503, then everything recovers on its own', async () => {
     if (servers.mongodb.kind === 'MONGODB_URL') return
     await using agents = await AgentProcesses.start(2, servers)
     const clients = agents.callers('alice') as Two

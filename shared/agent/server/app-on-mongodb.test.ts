@@ -15,7 +15,7 @@ describe.skipIf(!hasMongodb)('an agent with STORE_URL=mongodb://… (needs mongo
     return { status: answer.status, body: (await answer.json()) as Record<string, Record<string, string>> }
   }
 
-  test('works as without: tasks complete, lists and contexts have them, feedback is kept, contexts are cleared', async () => {
+  test('behaves like the embedded store: tasks complete, lists and contexts contain them, feedback is stored, contexts are cleared', async () => {
     const env = { STORE_URL: server.newUrl() }
     await using agent = await testAgent({ handle: ({ text }) => text.toUpperCase() }, { env })
     const alice = agent.caller('alice')
@@ -30,17 +30,20 @@ describe.skipIf(!hasMongodb)('an agent with STORE_URL=mongodb://… (needs mongo
     expect((await health(agent.url)).body['runtime']).toMatchObject({ storage_backend: 'mongodb' })
   })
 
-  test.each(['id', 'task_id', 'taskId'])('an operator as %s is refused as invalid params', async (name) => {
-    await using agent = await testAgent({ handle: () => 'x' }, { env: { STORE_URL: server.newUrl() } })
-    const alice = agent.caller('alice')
-    await alice.sendAndWait('hello')
-    const invalid = { code: -32602, status: 400 }
-    await expect(alice.call('tasks/get', { [name]: { $gt: '' } })).rejects.toMatchObject(invalid)
-    await expect(alice.call('tasks/list', { cursor: { $gt: '' } })).rejects.toMatchObject(invalid)
-    await expect(alice.call('tasks/list', { context_id: { $ne: null } })).rejects.toMatchObject(invalid)
-  })
+  test.each(['id', 'task_id', 'taskId'])(
+    'a query operator as %s is refused as invalid params',
+    async (name) => {
+      await using agent = await testAgent({ handle: () => 'x' }, { env: { STORE_URL: server.newUrl() } })
+      const alice = agent.caller('alice')
+      await alice.sendAndWait('hello')
+      const invalid = { code: -32602, status: 400 }
+      await expect(alice.call('tasks/get', { [name]: { $gt: '' } })).rejects.toMatchObject(invalid)
+      await expect(alice.call('tasks/list', { cursor: { $gt: '' } })).rejects.toMatchObject(invalid)
+      await expect(alice.call('tasks/list', { context_id: { $ne: null } })).rejects.toMatchObject(invalid)
+    },
+  )
 
-  test('the database goes away: /health says so with 503, requests are told, and all recovers without a hand', async () => {
+  test('the database becomes unavailable: /health and requests answer 503, then everything recovers on its own', async () => {
     if (server.kind === 'MONGODB_URL') return
     const env = { STORE_URL: server.newUrl() }
     await using agent = await testAgent({ handle: ({ text }) => text }, { env })

@@ -41,7 +41,7 @@ async function submit({ capture_url: url }: Session, fields: Record<string, stri
   }
 }
 
-test('capture_url is a page that says what is paid, to whom, on which network, how long, and that it is test money', async () => {
+test('capture_url is a page with the amount, the payee, the network, the expiry and a test money notice', async () => {
   await using agent = await paidAgent({ name: 'chart maker', description: 'Draws charts', handle: () => '' })
   const { status, headers, text } = await read((await start(agent)).capture_url)
   expect(status).toBe(200)
@@ -61,7 +61,7 @@ test('capture_url is a page that says what is paid, to whom, on which network, h
   expect(text).toContain('Test money.')
 })
 
-test('its policy lets nothing run but the script that it holds itself, and nobody frame it', async () => {
+test('its policy allows only its own inline script and no framing', async () => {
   await using agent = await paidAgent()
   const { headers, text } = await read((await start(agent)).capture_url)
   const policy = headers.get('content-security-policy') ?? ''
@@ -71,7 +71,7 @@ test('its policy lets nothing run but the script that it holds itself, and nobod
   expect(text).not.toMatch(/ on\w+=|style="|javascript:/)
 })
 
-test('markup in every text that the page shows stays text', async () => {
+test('markup in any text on the page is escaped', async () => {
   const markup = `"'><img src=x onerror=alert(1)><script>alert(2)</script>&\u202e`
   await using agent = await paidAgent({
     name: markup.slice(0, 60),
@@ -85,7 +85,7 @@ test('markup in every text that the page shows stays text', async () => {
   expect(text).toContain('&lt;script&gt;alert(2)&lt;/script&gt;&amp;')
 })
 
-test('in the sandbox the test wallet pays, without script; the page then says by whom and by which transaction', async () => {
+test('in the sandbox the test wallet pays without script; the page then names payer and transaction', async () => {
   await using agent = await paidAgent()
   const session = await start(agent)
   const { status, to, page } = await submit(session, { with: 'test-wallet' })
@@ -124,7 +124,7 @@ test.each([
   },
 )
 
-test('a refusal in the address is a code of ours or none: it writes nothing into the page', async () => {
+test('a refusal in the URL is a known code or ignored: it cannot inject text into the page', async () => {
   await using agent = await paidAgent()
   const { capture_url: url } = await start(agent)
   const strange = await read(`${url}?refused=call_0800_and_pay`)
@@ -134,7 +134,7 @@ test('a refusal in the address is a code of ours or none: it writes nothing into
     expect((await read(`${url}?${odd}`)).status).toBe(200)
 })
 
-test('where money is real there is no test wallet, on the page or behind it', async () => {
+test('outside the sandbox there is no test wallet, neither on the page nor in its form', async () => {
   await using facilitator = await TestFacilitator.start()
   await using agent = await paidAgent(undefined, { PAYMENT_FACILITATOR_URL: facilitator.url })
   const session = await start(agent)
@@ -143,7 +143,7 @@ test('where money is real there is no test wallet, on the page or behind it', as
   expect(facilitator.settleCalls).toEqual([])
 })
 
-test('a payment that failed, and one that is on its way, are told as that, and take no other payment', async () => {
+test('a failed payment and a pending one are shown as such and accept no other payment', async () => {
   await using facilitator = await TestFacilitator.start()
   facilitator.settle = () => ({
     json: { success: false, errorReason: 'invalid_exact_evm_insufficient_balance' },
@@ -160,7 +160,7 @@ test('a payment that failed, and one that is on its way, are told as that, and t
   for (const { text } of [page, sent.page]) expect(text).not.toContain('<form')
 })
 
-test('an address that names no session: 404, a page', async () => {
+test('an unknown session: 404 with a page', async () => {
   await using agent = await paidAgent()
   for (const token of ['x'.repeat(32), 'x', '%3Cb%3E', encodeURIComponent("'--")]) {
     const { status, text } = await read(`${agent.url}/pay/${token}`)
@@ -170,13 +170,13 @@ test('an address that names no session: 404, a page', async () => {
   expect(posted.status).toBe(404)
 })
 
-test('an agent that does not charge has no such page', async () => {
+test('an agent without prices has no such page', async () => {
   await using agent = await testAgent({ handle: () => 'free' })
   const { status } = await fetch(`${agent.url}/pay/x/form`, { method: 'POST', body: new URLSearchParams() })
   expect(status).toBe(404)
 })
 
-test('a form that is longer than a payment can be: 413', async () => {
+test('a form larger than any payment: 413', async () => {
   await using agent = await paidAgent()
   const { capture_url: url } = await start(agent)
   const body = new URLSearchParams({ payment: 'x'.repeat(70_000) })

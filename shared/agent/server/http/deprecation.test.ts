@@ -9,7 +9,7 @@ const atThatTime = `@${Date.UTC(2026, 10, 22) / 1000}`
 const operation = 'listTasks'
 afterEach(() => void table.set('tasks/list', { operation }))
 
-test('an agent with a manifest name that is deprecated says so with every answer (RFC 9745), and in its log', async () => {
+test('an agent with a deprecated manifest name sends the Deprecation header with every answer (RFC 9745) and logs it', async () => {
   const lines: string[] = []
   await using agent = await testAgent(
     { handle: () => 'done', capabilities: { push_notifications: false } },
@@ -33,7 +33,7 @@ test('an agent without deprecated names sends no such header', async () => {
   expect(answers.map(({ headers }) => headers.get('deprecation'))).toEqual([null, null])
 })
 
-test('a method that the table marks: its answers and errors carry the header, those of other methods do not', async () => {
+test('answers and errors of a deprecated method carry the header, those of other methods do not', async () => {
   table.set('tasks/list', { operation, deprecated: { since, use: 'tasks/find' } })
   await using agent = await testAgent({ handle: () => 'done' })
   const { token } = agent.caller('alice')
@@ -44,7 +44,7 @@ test('a method that the table marks: its answers and errors carry the header, th
   expect(await header('contexts/list', {})).toBeNull()
 })
 
-test('a field that the table marks: answers to calls that have it carry the header', async () => {
+test('answers to calls with a deprecated field carry the header', async () => {
   const deprecatedParams = { 'filter.state': { since, use: 'state' } } as const
   table.set('tasks/list', { operation, deprecatedParams })
   await using agent = await testAgent({ handle: () => 'done' })
@@ -56,7 +56,7 @@ test('a field that the table marks: answers to calls that have it carry the head
   expect(await header({ state: 'working' })).toBeNull()
 })
 
-test('a setting that the table marks counts where it is set', () => {
+test('a deprecated setting takes effect', () => {
   const mark = { since, use: 'NEW_NAME' } as const
   const old = { OLD_NAME: { schema: undefined as never, example: '', meaning: 'm', deprecated: mark } }
   expect(deprecatedSettings(old, { OLD_NAME: 'x' })).toEqual([{ name: 'OLD_NAME', ...mark }])

@@ -11,7 +11,7 @@ beforeEach(async () => {
 })
 afterEach(() => rm(dataDir, { recursive: true, force: true }))
 
-test('/health answers 503 once the database file is damaged, though nobody calls the agent', async () => {
+test('/health answers 503 once the database file is damaged, even without other requests', async () => {
   await using agent = await testAgent({ handle: () => 'done' }, { dataDir })
   await agent.caller('alice').sendAndWait('hello')
   const health = () => raw(agent, { path: '/health', method: 'GET' })

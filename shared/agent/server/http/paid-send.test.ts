@@ -57,7 +57,7 @@ async function send(
   }
 }
 
-test('an unpaid call is answered 402 with what is asked, in the body and in the header of x402 version 2; no task is made', async () => {
+test('an unpaid call is answered 402 with the requirements in the body and in the header of x402 version 2; no task is created', async () => {
   await using agent = await paidAgent()
   const alice = agent.caller('alice')
   const { status, body, headers } = await send(agent, alice)
@@ -98,7 +98,7 @@ test.each(['x-payment', 'payment-signature'])(
   },
 )
 
-test('the official client of version 1 reads the body, pays in X-PAYMENT, and gets its receipt', async () => {
+test('the official client of version 1 reads the body, pays in X-PAYMENT and receives its receipt', async () => {
   await using agent = await paidAgent()
   const alice = agent.caller('alice')
   const unpaid = await send(agent, alice)
@@ -116,7 +116,7 @@ test('the official client of version 1 reads the body, pays in X-PAYMENT, and ge
   expect(decoded(paid.headers.get('x-payment-response'))).toMatchObject({ success: true })
 })
 
-test('ways to pay that version 1 has no name for are in the header alone; without any other the body is of version 2', async () => {
+test('networks that version 1 cannot name are in the header only; if there is no other, the body is of version 2', async () => {
   const local = { ...price, network: 'eip155:31337' }
   await using both = await paidAgent({}, [price, local])
   const first = await send(both, both.caller('alice'))
@@ -128,14 +128,14 @@ test('ways to pay that version 1 has no name for are in the header alone; withou
   expect(second.body).toMatchObject({ x402Version: 2, accepts: [{ network: 'eip155:31337' }] })
 })
 
-test('a payment of version 1 is taken as well', async () => {
+test('a payment of version 1 is accepted too', async () => {
   await using agent = await paidAgent()
   const { payload } = await new TestWallet().pay()
   const header = encoded({ x402Version: 1, scheme: 'exact', network: 'base-sepolia', payload })
   expect((await send(agent, agent.caller('alice'), { 'x-payment': header })).status).toBe(200)
 })
 
-test('message/stream is paid as message/send is', async () => {
+test('message/stream is paid like message/send', async () => {
   await using agent = await paidAgent()
   const header = await new TestWallet().header()
   const { status, text, headers } = await send(agent, agent.caller('alice'), header, {}, 'message/stream')
@@ -261,7 +261,7 @@ test.each<[string, () => Promise<string>, string]>([
   expect(await agent.app.services.store.payments.countPaymentsByState()).toEqual({})
 })
 
-test('a payment that was refused for its signature does not use up the nonce of the true one', async () => {
+test('a payment refused for its signature does not use up the nonce of the genuine one', async () => {
   await using agent = await paidAgent()
   const alice = agent.caller('alice')
   const payment = await wallet.pay()
@@ -273,7 +273,7 @@ test('a payment that was refused for its signature does not use up the nonce of 
   expect((await send(agent, alice, { 'x-payment': encoded(payment) })).status).toBe(200)
 })
 
-test('a nonce that was used before is refused, to anybody', async () => {
+test('a used nonce is refused for every caller', async () => {
   await using agent = await paidAgent()
   const header = await wallet.header()
   expect((await send(agent, agent.caller('alice'), header)).status).toBe(200)
@@ -283,7 +283,7 @@ test('a nonce that was used before is refused, to anybody', async () => {
   }
 })
 
-test('of ten connections at once with one payment exactly one passes', async () => {
+test('of ten concurrent calls with one payment exactly one succeeds', async () => {
   await using agent = await paidAgent()
   const alice = agent.caller('alice')
   const header = await wallet.header()
@@ -295,7 +295,7 @@ test('of ten connections at once with one payment exactly one passes', async () 
   expect(await alice.list()).toHaveLength(1)
 })
 
-test('a wallet has 1,000 units of test money, and no more', async () => {
+test('a wallet has exactly 1,000 units of test money', async () => {
   await using agent = await testAgent({ handle: () => 'done', executionCost: { ...price, amount: '600' } })
   const poor = new TestWallet()
   const pay = async () => send(agent, agent.caller('alice'), await poor.header({ amount: '600000000' }))
@@ -306,7 +306,7 @@ test('a wallet has 1,000 units of test money, and no more', async () => {
   })
 })
 
-test('all other checks come before payment: nothing is taken for a call that is refused anyway', async () => {
+test('all other checks precede payment: a call that is refused anyway is not charged', async () => {
   await using agent = await paidAgent()
   const [alice, bob] = [agent.caller('alice'), agent.caller('bob')]
   const first = await send(agent, alice, await wallet.header())
@@ -324,7 +324,7 @@ test('all other checks come before payment: nothing is taken for a call that is 
   expect((await send(agent, bob, header)).status).toBe(200)
 })
 
-test('the same Idempotency-Key pays once: at the same time, and again with another payment', async () => {
+test('the same Idempotency-Key pays once: concurrently, and again with another payment', async () => {
   await using agent = await paidAgent()
   const alice = agent.caller('alice')
   const message = { messageId: randomUUID() }
@@ -336,7 +336,7 @@ test('the same Idempotency-Key pays once: at the same time, and again with anoth
   await expect.poll(() => agent.app.services.store.payments.countPaymentsByState()).toEqual({ earned: 1 })
 })
 
-test('what a client writes into metadata is not taken for a payment', async () => {
+test('metadata of a client is not read as a payment', async () => {
   await using agent = await paidAgent()
   const alice = agent.caller('alice')
   const metadata = {
@@ -355,7 +355,7 @@ test('what a client writes into metadata is not taken for a payment', async () =
   expect(record?.heldBy).toBeUndefined()
 })
 
-test('a task that fails after it was paid is payment-orphaned: listed for refund, for the operator alone', async () => {
+test('a task that fails after payment is payment-orphaned: listed for refund, for operators only', async () => {
   await using agent = await testAgent({
     handle: () => {
       throw new Error('broken')
@@ -409,7 +409,7 @@ test('a task that fails after it was paid is payment-orphaned: listed for refund
   expect((await refund()).status).toBe(409)
 })
 
-test('the price stands on the card, and in the negotiation in whole units', async () => {
+test('the price is on the card, and in whole units in the negotiation', async () => {
   await using agent = await paidAgent()
   const card = (await (await fetch(`${agent.url}/.well-known/agent.json`)).json()) as Record<string, unknown>
   expect(card['executionCost']).toMatchObject({
@@ -426,7 +426,7 @@ test('the price stands on the card, and in the negotiation in whole units', asyn
   expect(await response.json()).toMatchObject({ estimated_cost_amount: '0.01' })
 })
 
-test('no signature, payload or nonce stands in the log', async () => {
+test('the log contains no signature, payload or nonce', async () => {
   const lines: string[] = []
   await using agent = await paidAgent({
     env: { LOG_LEVEL: 'trace' },

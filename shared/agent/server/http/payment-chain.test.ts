@@ -83,7 +83,7 @@ class OfficialClient {
 
 const taskOf = async (response: Response) => ((await response.json()) as { result: { id: string } }).result
 
-test('on a chain: the official client pays by itself, the balances move by exactly the price, the task completes', async () => {
+test('on a chain: the official client pays, the balances change by exactly the price, the task completes', async () => {
   const payTo = newAddress()
   const account = await chain.payer(1_000_000n)
   await using agent = await agentOnChain(chain.price('0.012345', payTo))
@@ -101,7 +101,7 @@ test('on a chain: the official client pays by itself, the balances move by exact
   ])
 })
 
-test('ten connections at once with one payment: it is settled once, one task is made', async () => {
+test('ten concurrent calls with one payment: it is settled once and one task is created', async () => {
   const payTo = newAddress()
   let runs = 0
   await using agent = await agentOnChain(chain.price('0.01', payTo), () => `run ${(runs += 1)}`)
@@ -118,7 +118,7 @@ test('ten connections at once with one payment: it is settled once, one task is 
   expect([runs, (await alice.list()).length]).toEqual([1, 1])
 })
 
-test('a settlement that times out and succeeded on the chain: the payment ends completed, the work is done once', async () => {
+test('a settlement that times out but succeeds on the chain: the payment completes and the task runs once', async () => {
   const payTo = newAddress()
   let runs = 0
   const impatient = { decideTimeoutMs: 300, settleTimeoutMs: 1000 }
@@ -146,7 +146,7 @@ test('a settlement that times out and succeeded on the chain: the payment ends c
   await expect.poll(() => ledger?.countPaymentsByState()).toEqual({ earned: 1 })
 })
 
-test('a payer without the money, and a signature that was changed: 402, and nothing moves', async () => {
+test('a payer without funds, and a changed signature: 402, and no balance changes', async () => {
   const payTo = newAddress()
   await using agent = await agentOnChain(chain.price('0.5', payTo))
   const poor = new OfficialClient(await chain.payer(499_999n), agent.caller('alice'), agent.url)
@@ -169,6 +169,6 @@ test.each([
   ['decimals', { decimals: 8 }, /says 8 decimals.*has 6/],
   ['asset', { asset: '0x1111111111111111111111111111111111111111' }, /no token/],
   ['network', { network: 'eip155:8453' }, /is the chain eip155:31337/],
-])('a price whose %s the chain does not confirm is a start-up error', async (_, wrong, said) => {
+])('a price whose %s the chain does not confirm prevents the start', async (_, wrong, said) => {
   await expect(agentOnChain({ ...chain.price('0.01', newAddress()), ...wrong })).rejects.toThrow(said)
 })

@@ -9,7 +9,7 @@ import { testAgent } from '../../testing.ts'
 const wallet = new TestWallet()
 const status = (error: RpcError) => error.status
 
-test('data that does not fit the skill is refused before anything is asked or paid', async () => {
+test('data that does not match the skill is refused before payment', async () => {
   const input = z.object({ rows: z.number().int() })
   const skills = [{ id: 'a', name: 'a', description: 'a', input }]
   await using agent = await testAgent({ executionCost: price, skills, handle: () => 'done' })
@@ -28,7 +28,7 @@ test('data that does not fit the skill is refused before anything is asked or pa
   expect((await alice.wait(paid.id)).status.state).toBe('completed')
 })
 
-test('in the middle of a task too: a message that would no longer fit costs nothing', async () => {
+test('during a task, too, a message that no longer matches is not charged', async () => {
   const input = z.object({ rows: z.number().int() })
   const skills = [{ id: 'a', name: 'a', description: 'a', input, executionCost: { ...price, amount: '0' } }]
   await using agent = await testAgent({
@@ -52,7 +52,7 @@ test('in the middle of a task too: a message that would no longer fit costs noth
   expect((await alice.wait(taskId)).status.state).toBe('completed')
 })
 
-test('one Idempotency-Key and one payment on ten connections: one task, and all ten hear of it', async () => {
+test('one Idempotency-Key and one payment in ten concurrent calls: one task, returned to all ten', async () => {
   let runs = 0
   await using agent = await testAgent({ executionCost: price, handle: () => `run ${(runs += 1)}` })
   const alice = agent.caller('alice')
@@ -68,7 +68,7 @@ test('one Idempotency-Key and one payment on ten connections: one task, and all 
   await expect.poll(() => agent.app.services.store.payments.countPaymentsByState()).toEqual({ earned: 5 })
 })
 
-test('a task that waits for a payment that has failed ends, though nobody told it at the time', async () => {
+test('a task that waits for a failed payment ends, even if the failure was not reported at the time', async () => {
   await using facilitator = await TestFacilitator.start()
   facilitator.settle = () => 'never'
   await using agent = await testAgent(
@@ -98,7 +98,7 @@ test('a task that waits for a payment that has failed ends, though nobody told i
   await expect.poll(async () => (await payments.loadPayment(row.id))?.dueAt).toBeUndefined()
 })
 
-test('the webhook of payment-required says how much and how', async () => {
+test('the webhook event of payment-required contains the amount and the requirements', async () => {
   await using receiver = await WebhookReceiver.start()
   await using agent = await testAgent(
     {
@@ -142,7 +142,7 @@ test('the webhook of payment-required says how much and how', async () => {
   expect((await alice.wait(taskId)).status.state).toBe('completed')
 })
 
-test('the ledger is the operator’s: without agent:admin nobody lists, refunds or decides', async () => {
+test('the ledger is for operators: listing, refunding and deciding need agent:admin', async () => {
   await using agent = await testAgent({ executionCost: price, handle: () => 'done' })
   const alice = agent.caller('alice', 'agent:read agent:write agent:execute')
   const [row] = await (async () => {
@@ -171,7 +171,7 @@ test('the ledger is the operator’s: without agent:admin nobody lists, refunds 
   expect(await ask(['GET', '/payments'], operator.token)).toBe(200)
 })
 
-test('an operator cannot call a transfer failed that can still be made', async () => {
+test('an operator cannot mark a transfer as failed while it is still valid', async () => {
   await using facilitator = await TestFacilitator.start()
   facilitator.settle = () => ({ status: 500 })
   await using agent = await testAgent(
@@ -203,7 +203,7 @@ test('an operator cannot call a transfer failed that can still be made', async (
   expect((await alice.wait(task.id)).status.state).toBe('failed')
 })
 
-test('a task that came so late that its payment was listed for refund, and completed: nothing is owed', async () => {
+test('a late task whose payment was already listed for refund completes: nothing is to be refunded', async () => {
   const may = Promise.withResolvers<void>()
   await using agent = await testAgent({
     executionCost: price,
@@ -224,7 +224,7 @@ test('a task that came so late that its payment was listed for refund, and compl
   await expect.poll(() => payments.countPaymentsByState()).toEqual({ earned: 1 })
 })
 
-test('a context is cleared before the ledger has heard of the end of its task: the payment is earned all the same', async () => {
+test('a context is cleared before the ledger has recorded the end of its task: the payment is still earned', async () => {
   await using agent = await testAgent({ executionCost: price, handle: () => 'done' })
   const alice = agent.caller('alice')
   const { payments } = agent.app.services

@@ -94,7 +94,7 @@ test.each<[string, FacilitatorAnswer, number]>([
   },
 )
 
-test('a settlement that is refused: 402, no task, and the payment has failed', async () => {
+test('a refused settlement: 402, no task, and the payment has failed', async () => {
   await using facilitator = await TestFacilitator.start()
   await using agent = await agentAt(facilitator, patient)
   const alice = agent.caller('alice')
@@ -107,7 +107,7 @@ test('a settlement that is refused: 402, no task, and the payment has failed', a
   expect(await statesOf(agent)).toEqual({ failed: 1 })
 })
 
-test('an agent that stops while a settlement is under way: as soon as sends are refused, /health says that it is not ready', async () => {
+test('an agent that stops during a settlement: /health reports not ready as soon as messages are refused', async () => {
   await using facilitator = await TestFacilitator.start()
   const moved = Promise.withResolvers<void>()
   facilitator.settle = async (nonce) => {
@@ -229,7 +229,7 @@ test.each(unclear)(
   },
 )
 
-test('what is not known is never told as failed: a refusal after an attempt without an answer decides nothing', async () => {
+test('an unknown outcome is never reported as failed: a refusal after an unanswered attempt decides nothing', async () => {
   await using facilitator = await TestFacilitator.start()
   await using agent = await agentAt(facilitator)
   const alice = agent.caller('alice')
@@ -262,7 +262,7 @@ test('what is not known is never told as failed: a refusal after an attempt with
   expect((await alice.wait(task.id)).status.state).toBe('completed')
 })
 
-test('a task that waited in vain fails with the reason; one that was canceled meanwhile leaves an orphan', async () => {
+test('a task whose payment fails ends with the reason; a task canceled before leaves an orphaned payment', async () => {
   await using facilitator = await TestFacilitator.start()
   await using agent = await agentAt(facilitator)
   const alice = agent.caller('alice')
@@ -284,7 +284,7 @@ test('a task that waited in vain fails with the reason; one that was canceled me
   await expect.poll(() => statesOf(agent)).toEqual({ failed: 1, orphaned: 1 })
 })
 
-test('a restart does not run a task whose settlement is not known, and looks it up', async () => {
+test('a restart does not run a task with an unknown settlement, and checks the settlement', async () => {
   await using facilitator = await TestFacilitator.start()
   const { mkdtemp, rm } = await import('node:fs/promises')
   const { tmpdir } = await import('node:os')
@@ -310,7 +310,7 @@ test('a restart does not run a task whose settlement is not known, and looks it 
   }
 })
 
-test('in the middle of a task: unknown keeps it waiting, failed asks again', async () => {
+test('during a task: an unknown settlement keeps it waiting, a failed one requests payment again', async () => {
   await using facilitator = await TestFacilitator.start()
   await using agent = await agentAt(facilitator, {
     handle: ({ history, requirePayment }) =>
@@ -333,7 +333,7 @@ test('in the middle of a task: unknown keeps it waiting, failed asks again', asy
   expect((await alice.wait(taskId)).status.state).toBe('completed')
 })
 
-test('where test money is taken by now nothing of the real money before is settled by it; and test money buys nothing where it is real', async () => {
+test('after a switch to the sandbox no earlier payment is settled in test money; test money is worth nothing outside the sandbox', async () => {
   await using facilitator = await TestFacilitator.start()
   const { mkdtemp, rm } = await import('node:fs/promises')
   const { tmpdir } = await import('node:os')

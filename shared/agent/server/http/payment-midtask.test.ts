@@ -13,7 +13,7 @@ const asking = (amount = '0.05') =>
       history.length === 1 ? requirePayment({ amount, reason: 'the second page' }) : `page two: ${text}`,
   })
 
-test('requirePayment pauses in payment-required and says how much and how, in stream and status alike', async () => {
+test('requirePayment pauses in payment-required with amount and requirements, in the stream and in the status', async () => {
   await using agent = await asking()
   const alice = agent.caller('alice')
   const events = []
@@ -36,7 +36,7 @@ test('requirePayment pauses in payment-required and says how much and how, in st
   ])
 })
 
-test('a message without the payment: 402, and it stays paused; one with it continues; nothing is paid twice', async () => {
+test('a message without payment: 402, and the task stays paused; a message with it continues; nothing is paid twice', async () => {
   await using agent = await asking()
   const alice = agent.caller('alice')
   const { id: taskId } = await alice.sendAndWait('hello')
@@ -57,7 +57,7 @@ test('a message without the payment: 402, and it stays paused; one with it conti
   await expect.poll(() => agent.app.services.store.payments.countPaymentsByState()).toEqual({ earned: 1 })
 })
 
-test('a session pays in the middle of a task', async () => {
+test('a session pays during a task', async () => {
   await using agent = await asking()
   const alice = agent.caller('alice')
   const { id: taskId } = await alice.sendAndWait('hello')
@@ -78,7 +78,7 @@ test('a session pays in the middle of a task', async () => {
   expect((await alice.wait(taskId)).status.state).toBe('completed')
 })
 
-test('a paid task that pauses and goes on costs nothing more', async () => {
+test('a paid task that pauses and continues is not charged again', async () => {
   await using agent = await testAgent({
     executionCost: price,
     handle: ({ history, ask }) => (history.length === 1 ? ask('Which?') : 'done'),
@@ -90,7 +90,7 @@ test('a paid task that pauses and goes on costs nothing more', async () => {
   expect((await alice.wait(task.id)).status.state).toBe('completed')
 })
 
-test('a free task does not become the work of a paid skill in the middle', async () => {
+test('a free task cannot switch to a paid skill', async () => {
   const skill = (id: string) => ({ id, name: id, description: id })
   await using agent = await testAgent({
     skills: [skill('free'), { ...skill('paid'), executionCost: price }],
@@ -114,7 +114,7 @@ test.each(['0.0000001', 'much', '-1', '1e3'])(
   },
 )
 
-test('an agent without executionCost has nobody to be paid: the task fails with that reason', async () => {
+test('requirePayment in an agent without executionCost fails the task with that reason', async () => {
   await using agent = await testAgent({
     handle: ({ requirePayment }) => requirePayment({ amount: '1', reason: 'x' }),
   })

@@ -64,7 +64,7 @@ async function sendWith(
   return { status: response.status, body: (await response.json()) as any }
 }
 
-test('POST /api/start-payment-session: a session that waits for its payment', async () => {
+test('POST /api/start-payment-session: an open session', async () => {
   await using agent = await paidAgent()
   const session = await start(agent, agent.caller('alice'))
   expect(session).toMatchObject({
@@ -80,7 +80,7 @@ test('POST /api/start-payment-session: a session that waits for its payment', as
   expect(Math.round(left / 60_000)).toBe(15)
 })
 
-test('an agent that does not charge: 404', async () => {
+test('an agent without prices: 404', async () => {
   await using agent = await testAgent({ handle: () => 'free' })
   const alice = agent.caller('alice')
   const answer = await ask(alice, `${agent.url}/api/start-payment-session`, {})
@@ -120,7 +120,7 @@ test.each<[string, (id: string) => [Record<string, string>, object?]]>([
   expect(await send()).toMatchObject({ status: 402, body: { error: 'payment_session_spent' } })
 })
 
-test('of ten sends at once with one session exactly one passes', async () => {
+test('of ten concurrent messages with one session exactly one succeeds', async () => {
   await using agent = await paidAgent()
   const alice = agent.caller('alice')
   const session = await start(agent, alice)
@@ -133,7 +133,7 @@ test('of ten sends at once with one session exactly one passes', async () => {
   ])
 })
 
-test('a session of another owner is a missing one', async () => {
+test('a session of another owner is reported as not found', async () => {
   await using agent = await paidAgent()
   const [alice, bob] = [agent.caller('alice'), agent.caller('bob')]
   const session = await start(agent, alice)
@@ -148,7 +148,7 @@ test('a session of another owner is a missing one', async () => {
   expect(sent).toMatchObject({ status: 402, body: { error: 'payment_session_not_found' } })
 })
 
-test('wait=true is released the moment the session is paid, and answers an ended one at once', async () => {
+test('wait=true answers as soon as the session is paid, and immediately if it has ended', async () => {
   await using agent = await paidAgent()
   const alice = agent.caller('alice')
   const session = await start(agent, alice)
@@ -160,7 +160,7 @@ test('wait=true is released the moment the session is paid, and answers an ended
   })
 })
 
-test('wait=true on a session whose time is over while its payment is on its way waits, and does not ask again and again', async () => {
+test('wait=true on an expired session with a pending payment waits without polling in a loop', async () => {
   await using agent = await paidAgent()
   const alice = agent.caller('alice')
   const session = await start(agent, alice)
@@ -181,7 +181,7 @@ test('wait=true on a session whose time is over while its payment is on its way 
   expect(asked).toBeLessThan(10)
 })
 
-test('an expired session still answers its owner, can neither be paid nor used, and wait ends', async () => {
+test('an expired session is still readable by its owner, can neither be paid nor used, and ends a wait', async () => {
   await using agent = await paidAgent()
   const alice = agent.caller('alice')
   const session = await start(agent, alice)
@@ -199,7 +199,7 @@ test('an expired session still answers its owner, can neither be paid nor used, 
   expect(sent).toMatchObject({ status: 402, body: { error: 'payment_session_expired' } })
 })
 
-test('a refused payment leaves the session open; the same payment again is the same answer; another is refused', async () => {
+test('a refused payment leaves the session open; the same payment again has the same answer; another one is refused', async () => {
   await using agent = await paidAgent()
   const session = await start(agent, agent.caller('alice'))
   const pay = (body: object) => ask(undefined, session.capture_url, body)
@@ -214,7 +214,7 @@ test('a refused payment leaves the session open; the same payment again is the s
   expect((await pay(await wallet.pay())).body).toMatchObject({ error: 'payment_session_spent' })
 })
 
-test('of ten payments of one session at once exactly one is taken', async () => {
+test('of ten concurrent payments of one session exactly one is accepted', async () => {
   await using agent = await paidAgent()
   const session = await start(agent, agent.caller('alice'))
   const bodies = await Promise.all(Array.from({ length: 10 }, () => wallet.pay()))
@@ -230,7 +230,7 @@ test('of ten payments of one session at once exactly one is taken', async () => 
   expect(moved.filter(Boolean)).toHaveLength(1)
 })
 
-test('capture_url is where people reach the agent, and stays when its own port moves', async () => {
+test('capture_url uses the configured public address and does not change with the port of the agent', async () => {
   const env = { CAPTURE_BASE_URL: 'https://parley.example/agents/paid/' }
   await using agent = await testAgent({ handle: ({ text }) => text, executionCost: price }, { env })
   const alice = agent.caller('alice')
@@ -240,12 +240,12 @@ test('capture_url is where people reach the agent, and stays when its own port m
   expect(shown.body.capture_url).toBe(session.capture_url)
 })
 
-test('a capture address that nobody was given: 404', async () => {
+test('an unknown capture URL: 404', async () => {
   await using agent = await paidAgent()
   expect((await ask(undefined, `${agent.url}/pay/${'x'.repeat(32)}`, {})).status).toBe(404)
 })
 
-test('a session for a skill, and for what cannot be bought', async () => {
+test('a session for a skill, and for skills and tasks that cannot be paid', async () => {
   const skill = (id: string, amount: string) => ({
     id,
     name: id,
@@ -289,7 +289,7 @@ test('10,000 sessions of one caller may be open; the next is refused', async () 
   expect((await ask(agent.caller('bob'), url, {})).status).toBe(200)
 }, 60_000)
 
-test('verified so late that the session was claimed for another transfer: nothing of that one is settled by it', async () => {
+test('a late verification for a session that another transfer has claimed does not settle that transfer', async () => {
   await using agent = await paidAgent()
   const session = await start(agent, agent.caller('alice'))
   const { store, payments } = agent.app.services

@@ -74,7 +74,7 @@ test('GET /.well-known/agent.json: the card, public, camelCase', async () => {
   })
 })
 
-test('the card has an ETag and Cache-Control; who has it already gets 304', async () => {
+test('the card has an ETag and Cache-Control; a matching If-None-Match gets 304', async () => {
   const card = await get('/.well-known/agent.json')
   const etag = card.headers.get('etag') as string
   expect(card.headers.get('cache-control')).toContain('max-age')
@@ -167,7 +167,7 @@ test('GET /health: 200 with the union of both shapes; 503 when a mandatory depen
   await expect.poll(async () => (await get('/health')).json.checks.oauth).toBe('ok')
 })
 
-test('GET /health: a store that is gone is 503 with error: and no driver text', async () => {
+test('GET /health: a closed store is 503 with error: and no text of the driver', async () => {
   await using broken = await testAgent({ handle: () => 'x' })
   await broken.app.services.store[Symbol.asyncDispose]()
   const { status, json } = await raw(broken, { method: 'GET', path: '/health' })
@@ -220,7 +220,7 @@ const negotiate = (body: object | string) =>
     body: typeof body === 'string' ? body : JSON.stringify(body),
   })
 
-test('POST /agent/negotiation: no credential, the answer of spec/negotiation.md#response, at most 4 decimals', async () => {
+test('POST /agent/negotiation: public, the answer of spec/negotiation.md#response, at most 4 decimals', async () => {
   const { status, json } = await negotiate({ task_summary: 'Count the words of this text', weights })
   expect(status).toBe(200)
   expect(json).toMatchObject({
@@ -242,7 +242,7 @@ test('POST /agent/negotiation: no credential, the answer of spec/negotiation.md#
   expect(await agent.app.services.store.countByState()).not.toHaveProperty('submitted')
 })
 
-test('negotiation without weights: the default weights apply, and reasons says so', async () => {
+test('negotiation without weights: the default weights apply, as reasons states', async () => {
   const defaults = { skill_match: 0.55, io_compatibility: 0.2, performance: 0.15, load: 0.05, cost: 0.05 }
   const task_summary = 'Count the words of this text'
   const without = await negotiate({ task_summary })
@@ -304,10 +304,17 @@ test.each<[string, object, string]>([
   ['a required tool that is missing', { required_tools: ['counter', 'saw'] }, 'saw'],
   ['a forbidden tool that is present', { forbidden_tools: ['counter'] }, 'counter'],
   ['an estimate above twice the latency', { max_latency_ms: 49 }, 'max_latency_ms'],
-])('hard constraint: %s is score 0, can_handle false, and says which', async (_name, constraint, word) => {
-  const { json } = await negotiate({ task_summary: 'Count words', weights, ...constraint })
-  expect(json).toMatchObject({ can_handle: false, score: 0, rejection_reason: expect.stringContaining(word) })
-})
+])(
+  'hard constraint: %s has score 0, can_handle false, and names the constraint',
+  async (_name, constraint, word) => {
+    const { json } = await negotiate({ task_summary: 'Count words', weights, ...constraint })
+    expect(json).toMatchObject({
+      can_handle: false,
+      score: 0,
+      rejection_reason: expect.stringContaining(word),
+    })
+  },
+)
 
 test.each([
   [{ output_mime_types: ['image/*'] }],
@@ -315,7 +322,7 @@ test.each([
   [{ input_mime_types: ['*/*'] }],
   [{ max_latency_ms: 50 }],
   [{ required_tools: ['counter'], forbidden_tools: ['saw'] }],
-])('%j can be met', async (wanted) => {
+])('%j can be satisfied', async (wanted) => {
   expect((await negotiate({ task_summary: 'Count words', weights, ...wanted })).json.can_handle).toBe(true)
 })
 

@@ -33,18 +33,18 @@ async function server(options: Partial<ServerOptions>) {
 test.each([
   ['says nothing', ''],
   ['never ends its head', 'POST / HTTP/1.1\r\nHost: a\r\nX-More: '],
-])('a connection that %s is closed after the time for headers', async (_name, bytes) => {
+])('a connection that %s is closed after the header timeout', async (_name, bytes) => {
   const { url } = await server({ headersTimeoutMs: 100 })
   expect(await bareSocket(url, bytes)).toMatch(/^(HTTP\/1.1 408 [\s\S]*-32600[\s\S]*)?$/)
 })
 
-test('a body that does not come is cut with 408 after the time for a request', async () => {
+test('a missing body is answered 408 after the request timeout', async () => {
   const { url } = await server({ requestTimeoutMs: 150 })
   const answer = await bareSocket(url, 'POST / HTTP/1.1\r\nHost: a\r\nContent-Length: 10\r\n\r\nabc')
   expect(answer).toMatch(/^HTTP\/1.1 408 [\s\S]*-32600/)
 })
 
-test('a body that drips is cut with 408: each byte does not begin the time anew', async () => {
+test('a body sent byte by byte is answered 408: a byte does not restart the timeout', async () => {
   const { port } = await server({ requestTimeoutMs: 200 })
   const socket = connect(port, '127.0.0.1')
   socket.on('error', () => {})
@@ -58,12 +58,12 @@ test('a body that drips is cut with 408: each byte does not begin the time anew'
   expect(Buffer.concat(chunks).toString()).toMatch(/^HTTP\/1.1 408 /)
 })
 
-test('a connection on which nothing moves is closed', async () => {
+test('an idle connection is closed', async () => {
   const { url } = await server({ idleTimeoutMs: 100 })
   expect(await bareSocket(url, 'GET /never HTTP/1.1\r\nHost: a\r\n\r\n')).toBe('')
 })
 
-test('more connections than allowed are closed at once; when one ends there is room again', async () => {
+test('connections beyond the limit are closed immediately; a closed connection makes room for another', async () => {
   const { url, port } = await server({ connectionsMax: 2 })
   const held: Socket[] = []
   for (let number = 0; number < 2; number += 1) {
@@ -93,7 +93,7 @@ test.each([
   ['two Host headers in HTTP/1.0', 'GET /ok HTTP/1.0\r\nHost: a\r\nHost: b\r\n\r\n'],
   ['two Host headers at a path that is not there', 'GET /nowhere HTTP/1.1\r\nHost: a\r\nHost: b\r\n\r\n'],
   ['no Host header', 'GET /ok HTTP/1.1\r\n\r\n'],
-])('a request with %s: 400 with the envelope, and the connection ends', async (_what, bytes) => {
+])('a request with %s: 400 with the envelope, and the connection closes', async (_what, bytes) => {
   const { url } = await server({})
   expect(await bareSocket(url, bytes)).toMatch(/^HTTP\/1\.1 400 [\s\S]*-32600/)
 })
@@ -104,7 +104,7 @@ test('HTTP/1.0 with one Host header or none is answered', async () => {
     expect(await bareSocket(url, `GET /ok HTTP/1.0\r\n${head}\r\n`)).toMatch(/^HTTP\/1\.1 200 /)
 })
 
-test('a head over 32 KiB: 431', async () => {
+test('headers over 32 KiB: 431', async () => {
   const { url } = await server({})
   const answer = await bareSocket(url, `GET / HTTP/1.1\r\nHost: a\r\nX-Long: ${'a'.repeat(40_000)}\r\n\r\n`)
   expect(answer).toMatch(/^HTTP\/1.1 431 [\s\S]*-32600/)

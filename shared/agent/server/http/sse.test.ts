@@ -29,7 +29,7 @@ function handMade() {
   return { frames, say, wasReturned: () => returned }
 }
 
-test('a numbered frame has id and data, one without a number data alone, on one line each', async () => {
+test('a numbered frame has an id and a data line, one without a number only a data line', async () => {
   const { frames, say } = handMade()
   const text = eventStream(frames, { writer, stopping: never })
   const first = text.next()
@@ -43,7 +43,7 @@ test('a numbered frame has id and data, one without a number data alone, on one 
   expect((await end).done).toBe(true)
 })
 
-test('a comment line every 15 s, and no frame is lost by it', async () => {
+test('a comment line every 15 s, without losing a frame', async () => {
   vi.useFakeTimers()
   const { frames, say } = handMade()
   const text = eventStream(frames, { writer, stopping: never })
@@ -57,7 +57,7 @@ test('a comment line every 15 s, and no frame is lost by it', async () => {
   expect((await next).value).toBe('id: 1\ndata: "x"\n\n')
 })
 
-test('a stop ends the stream with a comment and leaves the frames', async () => {
+test('a stop sends committed frames and ends the stream with a comment', async () => {
   const { frames, wasReturned } = handMade()
   const stopping = new AbortController()
   const text = eventStream(frames, { writer, stopping: stopping.signal })
@@ -68,7 +68,7 @@ test('a stop ends the stream with a comment and leaves the frames', async () => 
   expect(wasReturned()).toBe(true)
 })
 
-test('a slow reader is cut off rather than buffered without bound; with the last number it goes on', async () => {
+test('a slow reader is disconnected instead of buffered without limit, and continues with its last event number', async () => {
   const flow = Promise.withResolvers<void>()
   await using agent = await testAgent({
     async *handle() {

@@ -2,7 +2,7 @@ import { randomUUID } from 'node:crypto'
 import { expect, test } from 'vitest'
 import { testAgent } from '../../testing.ts'
 
-test('the same request twice at once, and the one that claimed the key second makes the task: both get it', async () => {
+test('two concurrent requests with one key, where the second to claim the key creates the task: both receive it', async () => {
   await using agent = await testAgent({ handle: ({ text }) => text })
   const alice = agent.caller('alice')
   const { store } = agent.app.services

@@ -36,7 +36,7 @@ const send = (params: object, headers: Record<string, string> = {}, who = 'alice
   rpc(agent, 'message/send', params, { token: agent.caller(who).token, headers })
 const sendMessage = (fields: object, who = 'alice') => send({ message: message(fields) }, {}, who)
 
-test('the answer is the Task, durable, in `submitted`, in snake_case with microseconds', async () => {
+test('the answer is the stored Task in `submitted`, in snake_case with microseconds', async () => {
   const sent = message({ metadata: { camelKey: 1 }, referenceTaskIds: [] })
   const { status, json } = await send({ message: sent })
   expect(status).toBe(200)
@@ -80,7 +80,7 @@ test('both spellings are accepted for every field', async () => {
   ])
 })
 
-test('unknown fields are ignored and nothing of them is stored', async () => {
+test('unknown fields are ignored and not stored', async () => {
   const { json } = await send({
     message: message({
       owner: 'bob',
@@ -153,7 +153,7 @@ test.each(['user', 'agent', 'assistant', 'system'])('role %s is accepted', async
   expect((await sendMessage({ role })).status).toBe(200)
 })
 
-test('null stands for absent, as clients send that write every field', async () => {
+test('null means absent, as sent by clients that write every field', async () => {
   const { status } = await send({
     message: message({
       taskId: null,
@@ -179,7 +179,7 @@ test.each([
   [['text/event-stream']],
   [['image/png', 'text/plain']],
   [[]],
-])('acceptedOutputModes %j can be met', async (acceptedOutputModes) => {
+])('acceptedOutputModes %j can be satisfied', async (acceptedOutputModes) => {
   expect((await send({ message: message(), configuration: { acceptedOutputModes } })).status).toBe(200)
 })
 
@@ -228,7 +228,7 @@ test('a message to a task that is `submitted` or `working`: -32004 with the stat
   await alice.cancel(task.id)
 })
 
-test('a paused task goes on with the message: `submitted`, then done, with the whole history', async () => {
+test('a paused task continues with the message: `submitted`, then completed, with the whole history', async () => {
   const alice = agent.caller('alice')
   const paused = await alice.sendAndWait('ask')
   expect(paused.status).toMatchObject({
@@ -296,7 +296,7 @@ test('referenceTaskIds: missing or of another owner -32001; not ended -32004; en
   await alice.cancel(running.id)
 })
 
-test('Idempotency-Key: same caller, key and body get the same task again, a new envelope id or not', async () => {
+test('Idempotency-Key: same caller, key and body get the same task again, whatever the envelope id', async () => {
   const params = { message: message() }
   const key = { 'idempotency-key': randomUUID() }
   const first = await send(params, key)
@@ -319,7 +319,7 @@ test('Idempotency-Key: another body is -32602, another caller or no key a new ta
   expect((await send(params)).json.result.id).not.toBe(first)
 })
 
-test('Idempotency-Key: 20 at the same time make one task that runs once', async () => {
+test('Idempotency-Key: 20 concurrent requests create one task that runs once', async () => {
   const params = { message: message() }
   const key = { 'idempotency-key': randomUUID() }
   const all = await Promise.all(Array.from({ length: 20 }, () => send(params, key, 'carol')))
@@ -327,7 +327,7 @@ test('Idempotency-Key: 20 at the same time make one task that runs once', async 
   expect(await agent.caller('carol').list()).toHaveLength(1)
 })
 
-test('without a key: the same taskId 20 times at once is one task; the others are told so', async () => {
+test('without a key: 20 concurrent requests with one taskId create one task; the others are refused', async () => {
   const taskId = randomUUID()
   const { token } = agent.caller('dave')
   const same = message({ taskId, parts: [{ kind: 'text', text: 'wait' }] })

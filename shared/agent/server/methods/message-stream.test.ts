@@ -68,7 +68,7 @@ const isDelta = ({ data }: Frame) => data.kind === 'artifact-update' && data.las
 const brief = ({ id, data }: Frame) => [id, data.kind === 'status-update' ? data.status.state : 'artifact']
 const topics = () => (agent.app.services.bus as InProcessEventBus).topics
 
-test('frames: the present status (submitted, 0), working, deltas, the finished artifact, the terminal status; then the end', async () => {
+test('frames: the current status (submitted, 0), working, deltas, the finished artifact, the terminal status; then the end', async () => {
   const { status, headers, frames } = await stream('pieces 20')
   expect([status, headers.get('content-type')]).toEqual([200, 'text/event-stream; charset=utf-8'])
   expect(headers.get('cache-control')).toBe('no-store')
@@ -84,7 +84,7 @@ test('frames: the present status (submitted, 0), working, deltas, the finished a
   expect(frames[1]?.data).toMatchObject({ final: false, event_id: expect.any(String) })
 })
 
-test('the first delta of an artifact has append: false, those after it append: true', async () => {
+test('the first delta of an artifact has append: false, later ones append: true', async () => {
   const appended = (await stream('pieces 20')).frames
     .filter(isDelta)
     .map(({ data }) => data.kind === 'artifact-update' && data.append)
@@ -92,7 +92,7 @@ test('the first delta of an artifact has append: false, those after it append: t
   expect(appended).toEqual([false, ...appended.slice(1).map(() => true)])
 })
 
-test('deltas have no id, event_id or sequence; the finished artifact replaces what they built', async () => {
+test('deltas have no id, event_id or sequence; the finished artifact replaces them', async () => {
   const { frames } = await stream('pieces 20')
   const deltas = frames.filter(isDelta)
   const finished = frames.find(({ data }) => data.kind === 'artifact-update' && data.last_chunk === true)
@@ -131,7 +131,7 @@ test.each([
   expect(frames.at(-1)?.data).toMatchObject({ final, status: { message: { role: 'agent' } } })
 })
 
-test('message/stream to a paused task: numbers go on, the first frame is `submitted` with the last number', async () => {
+test('message/stream to a paused task: numbers continue, the first frame is `submitted` with the last number', async () => {
   const alice = agent.caller('alice')
   const paused = await alice.sendAndWait('ask')
   const { text } = await rpc(
@@ -152,7 +152,7 @@ test('message/stream to a paused task: numbers go on, the first frame is `submit
   ])
 })
 
-test('tasks/resubscribe after_sequence and Last-Event-ID: what came after that number, each once', async () => {
+test('tasks/resubscribe after_sequence and Last-Event-ID: each later event once', async () => {
   const task = await agent.caller('alice').sendAndWait('pieces 3')
   const all = [
     ['1', 'working'],
@@ -176,14 +176,14 @@ test('tasks/resubscribe after_sequence and Last-Event-ID: what came after that n
   }
 })
 
-test('the same events with the same ids, however often they are read', async () => {
+test('every read returns the same events with the same ids', async () => {
   const { frames } = await stream('pieces 3')
   const taskId = frames[0]?.data.task_id
   const again = (await resubscribe({ task_id: taskId, after_sequence: 0 })).frames
   expect(again).toEqual(frames.filter((frame) => !isDelta(frame)).slice(1))
 })
 
-test('many followers from every point while it runs: no numbered event missed, none twice', async () => {
+test('many followers from every point of a running task: no numbered event is missing or repeated', async () => {
   const alice = agent.caller('alice')
   const task = await alice.send('pieces 200')
   const followers = await Promise.all(
@@ -197,7 +197,7 @@ test('many followers from every point while it runs: no numbered event missed, n
   expect(topics()).toBe(0)
 })
 
-test('errors before the first frame are ordinary JSON-RPC answers', async () => {
+test('errors before the first frame are ordinary JSON-RPC responses', async () => {
   const refused = [
     await rpc(agent, 'message/stream', { message: {} }),
     await rpc(agent, 'message/stream', {
@@ -231,7 +231,7 @@ test('streaming: false: -32004 for both', async () => {
   ).toBe(false)
 })
 
-test('a reader who leaves frees everything, and its task goes on', async () => {
+test('a reader that disconnects releases everything, and its task continues', async () => {
   const alice = agent.caller('alice')
   const abort = new AbortController()
   let taskId = ''
@@ -249,7 +249,7 @@ test('a reader who leaves frees everything, and its task goes on', async () => {
   await expect.poll(topics).toBe(0)
 })
 
-test('a cancel ends the stream of every follower with `canceled`', async () => {
+test('a cancellation ends the stream of every follower with `canceled`', async () => {
   const alice = agent.caller('alice')
   const following = stream('wait')
   await expect.poll(async () => (await alice.list({ state: 'working' })).length).toBe(1)

@@ -1,7 +1,7 @@
 import { expect, test } from 'vitest'
 import { newId } from './new-id.ts'
 
-test('an id is a UUID of version 7 that tells when it was made', () => {
+test('an id is a UUID version 7 with its creation time', () => {
   const before = Date.now()
   const id = newId()
   expect(id).toMatch(/^[\da-f]{8}-[\da-f]{4}-7[\da-f]{3}-[89ab][\da-f]{3}-[\da-f]{12}$/)
@@ -10,7 +10,7 @@ test('an id is a UUID of version 7 that tells when it was made', () => {
   expect(made).toBeLessThanOrEqual(Date.now())
 })
 
-test('no id comes twice', () => {
+test('ids are unique', () => {
   const ids = Array.from({ length: 10_000 }, newId)
   expect(new Set(ids).size).toBe(ids.length)
 })

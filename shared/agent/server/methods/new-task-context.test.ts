@@ -2,7 +2,7 @@ import { randomUUID } from 'node:crypto'
 import { expect, test } from 'vitest'
 import { testAgent } from '../../testing.ts'
 
-test('a task in a context of ours sees the tasks before it; the first one, and one without a context, see none', async () => {
+test('a task in an existing context sees earlier tasks; the first task and a task without a context see none', async () => {
   const seen: number[] = []
   await using agent = await testAgent({
     handle: ({ context }) => {
@@ -18,7 +18,7 @@ test('a task in a context of ours sees the tasks before it; the first one, and o
   expect(seen).toEqual([0, 1, 0])
 })
 
-test('a context of another owner is -32020, as often as it is tried, and takes no place of a worker', async () => {
+test('a context of another owner is -32020 on every attempt, and occupies no worker', async () => {
   await using agent = await testAgent({ concurrency: 1, handle: ({ text }) => text })
   const [alice, bob] = [agent.caller('alice'), agent.caller('bob')]
   const contextId = randomUUID()

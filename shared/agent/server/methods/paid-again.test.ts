@@ -45,7 +45,7 @@ async function abandon(agent: TestAgent, orElse?: () => never) {
 
 const paymentAlone = (headers: Record<string, string>) => ({ 'x-payment': headers['x-payment'] ?? '' })
 
-test('paid, and the process died before the task was there: the same request again has its task for the same payment', async () => {
+test('the process died between payment and task: the repeated request gets its task for the same payment', async () => {
   await using agent = await paidAgent()
   const alice = agent.caller('alice')
   const first = await abandon(agent)
@@ -62,7 +62,7 @@ test('paid, and the process died before the task was there: the same request aga
   expect(await alice.list()).toHaveLength(1)
 })
 
-test('another owner has nothing of a payment that was left behind', async () => {
+test('another owner cannot use an abandoned payment', async () => {
   await using agent = await paidAgent()
   const first = await abandon(agent)
   const { message, headers } = await request()
@@ -74,7 +74,7 @@ test('another owner has nothing of a payment that was left behind', async () => 
   await unanswered
 })
 
-test('a store that was cut off after the write keeps the payment with the task that may be there', async () => {
+test('if the store disconnects after the write, the payment stays with the task that may be stored', async () => {
   await using agent = await paidAgent()
   const alice = agent.caller('alice')
   const { engine, store } = agent.app.services
@@ -97,7 +97,7 @@ test('a store that was cut off after the write keeps the payment with the task t
   await expect(alice.send('y', undefined, { headers: other })).rejects.toMatchObject({ status: 402 })
 })
 
-test('a payment that another attempt let go of in between is not called used: it can be shown again', async () => {
+test('a payment that another attempt released in the meantime is not reported as used', async () => {
   await using agent = await paidAgent()
   const alice = agent.caller('alice')
   const { payments } = agent.app.services.store
@@ -113,7 +113,7 @@ test('a payment that another attempt let go of in between is not called used: it
   expect((await alice.wait(task.id)).status.state).toBe('completed')
 })
 
-test('thought dead, and refused after all once the same request has gone on: the payment stays where it is', async () => {
+test('an attempt taken for dead and refused after its repetition went on: the payment stays with the repetition', async () => {
   const handled = Promise.withResolvers<string>()
   await using agent = await testAgent({ executionCost: price, handle: () => handled.promise })
   const alice = agent.caller('alice')
@@ -134,7 +134,7 @@ test('thought dead, and refused after all once the same request has gone on: the
   await expect.poll(() => payments.countPaymentsByState()).toEqual({ earned: 1 })
 })
 
-test('who has taken it over is refused: whoever was thought dead may still have the task for it, and nobody another', async () => {
+test('the attempt that took it over is refused: the first attempt may still create the task, and no other request can use the payment', async () => {
   await using agent = await paidAgent()
   const alice = agent.caller('alice')
   const { engine } = agent.app.services
@@ -154,7 +154,7 @@ test('who has taken it over is refused: whoever was thought dead may still have 
   expect((await alice.wait((await unanswered).id)).status.state).toBe('completed')
 })
 
-test('of several that take over what was left behind at once, one goes on', async () => {
+test('of several concurrent attempts that take over an abandoned payment, one continues', async () => {
   await using agent = await paidAgent()
   const alice = agent.caller('alice')
   const { message, headers } = await request()
@@ -169,7 +169,7 @@ test('of several that take over what was left behind at once, one goes on', asyn
   await expect.poll(() => payments.countPaymentsByState()).toEqual({ earned: 1 })
 })
 
-test('a paused task that was slow to go on, and went on by the same message again, keeps its payment', async () => {
+test('a paused task that continued by a repetition of a slow message keeps its payment', async () => {
   const handled = Promise.withResolvers<string>()
   await using agent = await testAgent({
     executionCost: { ...price, amount: '0' },

@@ -47,7 +47,7 @@ async function payBack(agent: TestAgent, { id }: PaymentRecord): Promise<number>
   return response.status
 }
 
-test('paid back while a process stood still between payment and task: the task is not worked on', async () => {
+test('refunded while a process hung between payment and task: the task does not run', async () => {
   let runs = 0
   await using agent = await testAgent({
     executionCost: price,
@@ -67,7 +67,7 @@ test('paid back while a process stood still between payment and task: the task i
   expect(await agent.app.services.store.payments.countPaymentsByState()).toEqual({ refunded: 1 })
 })
 
-test('listed for refund, and its task begins after all: it leaves the list before the work, and is not paid back', async () => {
+test('listed for refund when its task starts: the payment leaves the list before the work and is not refunded', async () => {
   const may = Promise.withResolvers<string>()
   await using agent = await testAgent({ executionCost: price, handle: () => may.promise })
   const alice = agent.caller('alice')
@@ -121,7 +121,7 @@ test.each<[string, (agent: TestAgent, alice: TestCaller) => Promise<Record<strin
   },
 )
 
-test('paid back: the same request again has no task for it', async () => {
+test('refunded: the repeated request gets no task for it', async () => {
   await using agent = await testAgent({ executionCost: price, handle: done })
   const alice = agent.caller('alice')
   const headers = { ...(await wallet.header()), 'idempotency-key': randomUUID() }
@@ -135,7 +135,7 @@ test('paid back: the same request again has no task for it', async () => {
   await dead
 })
 
-test('settled in its time, and what it was for was refused: it is good for another task when its time is over', async () => {
+test('settled in time, but its message was refused: it pays for another task, also after its expiry', async () => {
   await using agent = await testAgent({ executionCost: price, handle: done })
   const alice = agent.caller('alice')
   const { engine, store } = agent.app.services

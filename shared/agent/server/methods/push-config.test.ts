@@ -11,7 +11,7 @@ const config = (more: object = {}) => ({ id: randomUUID(), url, ...more })
 
 const start = () => testAgent({ handle: ({ text, ask }) => (text === 'wait' ? ask('?') : text) }, { env })
 
-test('set, get, list and delete answer {id, push_notification_config, long_running}, the token with it', async () => {
+test('set, get, list and delete return {id, push_notification_config, long_running} with the token', async () => {
   await using agent = await start()
   const alice = agent.caller('alice')
   const task = await alice.sendAndWait('wait')
@@ -43,7 +43,7 @@ test.each([{ schemes: ['Bearer'], credentials: 'a-secret' }, { schemes: ['Basic'
   },
 )
 
-test('camelCase is taken as well, and long_running is false where it is not said', async () => {
+test('camelCase is accepted too, and long_running defaults to false', async () => {
   await using agent = await start()
   const alice = agent.caller('alice')
   const task = await alice.sendAndWait('wait')
@@ -55,7 +55,7 @@ test('camelCase is taken as well, and long_running is false where it is not said
   expect(await alice.call(method('delete'), named)).toMatchObject({ push_notification_config: given })
 })
 
-test('several configs per task by their id: a known id replaces, get gives the one set last; memory and disk alike', async () => {
+test('several configs per task by id: a known id replaces, get returns the latest; in memory and on disk', async () => {
   await using agent = await start()
   const alice = agent.caller('alice')
   const task = await alice.sendAndWait('wait')
@@ -86,7 +86,7 @@ test('several configs per task by their id: a known id replaces, get gives the o
   expect(await ids()).toHaveLength(20)
 })
 
-test('they work on ended tasks too, which owe nothing', async () => {
+test('they work on ended tasks too, without deliveries', async () => {
   await using receiver = await WebhookReceiver.start()
   await using agent = await start()
   const alice = agent.caller('alice')
@@ -120,7 +120,7 @@ test('another caller gets the same TaskNotFound as for a missing task', async ()
   }
 })
 
-test('get and delete where there is no config: -32001 with a text that says so', async () => {
+test('get and delete without a config: -32001 with a text that names the config', async () => {
   await using agent = await start()
   const alice = agent.caller('alice')
   const task = await alice.sendAndWait('wait')
@@ -157,7 +157,7 @@ test.each<[string, unknown]>([
     'authentication without end',
     config({ authentication: { type: 'http', scheme: 'x', more: 'x'.repeat(9000) } }),
   ],
-])('a config with %s is -32602, at set and inline, and makes no task', async (_what, given) => {
+])('a config with %s is -32602, at set and inline, and no task is created', async (_what, given) => {
   await using agent = await start()
   const alice = agent.caller('alice')
   const { id } = await alice.sendAndWait('wait')
@@ -173,7 +173,7 @@ test.each<[string, unknown]>([
   expect(await alice.list()).toHaveLength(1)
 })
 
-test('apiKey is kept and given back; a name that does not resolve is accepted', async () => {
+test('apiKey is stored and returned; a name that does not resolve is accepted', async () => {
   await using agent = await start()
   const alice = agent.caller('alice')
   const { id } = await alice.sendAndWait('wait')
@@ -185,7 +185,7 @@ test('apiKey is kept and given back; a name that does not resolve is accepted', 
   expect(await alice.call(method('get'), { task_id: id })).toMatchObject({ push_notification_config: given })
 })
 
-test('the capability is off: the four methods answer -32005 with the push-specific name, whatever they are asked', async () => {
+test('without the capability the four methods answer -32005 with the push-specific name for any params', async () => {
   await using agent = await testAgent(
     { handle: () => 'x', capabilities: { pushNotifications: false } },
     { env },
@@ -209,7 +209,7 @@ test.each([
   await expect(agent.caller('alice', scope).call(method(name), {})).rejects.toMatchObject({ code: -32013 })
 })
 
-test('of a send that fails, no webhook is left behind: another’s context, a task that works, a key used before', async () => {
+test('a refused message leaves no webhook: context of another owner, working task, used key', async () => {
   await using receiver = await WebhookReceiver.start()
   await using agent = await start()
   const [alice, bob] = [agent.caller('alice'), agent.caller('bob')]
@@ -229,7 +229,7 @@ test('of a send that fails, no webhook is left behind: another’s context, a ta
   expect(receiver.connections).toBe(0)
 })
 
-test('the same send twice at once, under one Idempotency-Key, is one task with its webhook', async () => {
+test('two concurrent messages with one Idempotency-Key are one task with its webhook', async () => {
   await using receiver = await WebhookReceiver.start()
   await using agent = await start()
   const alice = agent.caller('alice')
@@ -242,7 +242,7 @@ test('the same send twice at once, under one Idempotency-Key, is one task with i
   expect(await alice.call(method('list'), { id: tasks[0]?.id })).toHaveLength(1)
 })
 
-test('a cleared context takes its webhooks along: a new task of the same id has none', async () => {
+test('clearing a context removes its webhooks: a new task with the same id has none', async () => {
   await using agent = await start()
   const alice = agent.caller('alice')
   const task = await alice.sendAndWait('hello')
@@ -256,7 +256,7 @@ test('a cleared context takes its webhooks along: a new task of the same id has 
   expect(await alice.call(method('list'), { id: task.id })).toEqual([])
 })
 
-test('tasks/events is read page by page, artifacts filled in', async () => {
+test('tasks/events returns pages with complete artifacts', async () => {
   await using agent = await start()
   const alice = agent.caller('alice')
   const task = await alice.sendAndWait('hello')

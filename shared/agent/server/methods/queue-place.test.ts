@@ -29,7 +29,7 @@ async function busyAgent(env: Record<string, string>) {
 }
 
 const fairness = (env: () => Record<string, string>) => {
-  test('one caller holds at most half of TASK_QUEUE_MAX: more is 503 with Retry-After for this caller alone', async () => {
+  test('one caller may use at most half of TASK_QUEUE_MAX: further messages are 503 with Retry-After for this caller only', async () => {
     const { agent, refused, release, scheduler } = await busyAgent({ ...env(), TASK_QUEUE_MAX: '8' })
     await using _agent = agent
     const [alice, bob, carol] = [agent.caller('alice'), agent.caller('bob'), agent.caller('carol')]
@@ -52,7 +52,7 @@ const fairness = (env: () => Record<string, string>) => {
     expect((await carol.sendAndWait('now')).status.state).toBe('completed')
   })
 
-  test('a task that is canceled while it waits frees its place at once, and is not run', async () => {
+  test('a task canceled while it waits frees its place and does not run', async () => {
     const { agent, release, ran, scheduler } = await busyAgent({ ...env(), TASK_QUEUE_MAX: '4' })
     await using _agent = agent
     const alice = agent.caller('alice')
@@ -66,7 +66,7 @@ const fairness = (env: () => Record<string, string>) => {
     expect(ran).toEqual(['runs', 'd', 'e'])
   })
 
-  test('waiting tasks are taken in turns over their callers', async () => {
+  test('waiting tasks are served round robin over their callers', async () => {
     const { agent, release, ran } = await busyAgent({ ...env(), TASK_QUEUE_MAX: '100' })
     await using _agent = agent
     const ids: [string, string][] = []

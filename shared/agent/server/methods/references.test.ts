@@ -22,7 +22,7 @@ const foreign = (over: object = {}) => ({
 
 const referring = (referenceTaskIds: string[]) => ({ text: 'sum it up', referenceTaskIds })
 
-test('a referenced task of another agent is read through the gateway with the caller’s own token', async () => {
+test('a referenced task of another agent is read through the gateway with the token of the caller', async () => {
   await using gateway = await scriptedAgent({ 'tasks/get': () => ({ result: foreign() }) })
   await using agent = await testAgent(
     { handle: ({ references }) => references.map(({ text }) => text).join() },
@@ -39,7 +39,7 @@ test('a referenced task of another agent is read through the gateway with the ca
   })
 })
 
-test('its output is fixed when the message is accepted, and large output comes whole', async () => {
+test('its output is stored when the message is accepted, including large output', async () => {
   const text = 'x'.repeat(400_000)
   let told = foreign({ artifacts: [{ artifact_id: foreignId, name: '', parts: [{ kind: 'text', text }] }] })
   await using gateway = await scriptedAgent({ 'tasks/get': () => ({ result: told }) })
@@ -95,14 +95,14 @@ test.each<[string, () => never | object, number]>([
   expect(await alice.list()).toEqual([])
 })
 
-test('without a gateway, or with one that is away, a task that is not the agent’s own is -32001', async () => {
+test('without a gateway, or with an unreachable one, a task of another agent is -32001', async () => {
   for (const env of [{}, { GATEWAY_URL: 'http://127.0.0.1:1' }]) {
     await using agent = await testAgent({ handle: () => 'done' }, { env })
     await expect(agent.caller('alice').send(referring([foreignId]))).rejects.toMatchObject({ code: -32001 })
   }
 })
 
-test('at most ten referenced tasks are asked for at the gateway', async () => {
+test('at most ten referenced tasks are read from the gateway', async () => {
   await using gateway = await scriptedAgent({ 'tasks/get': () => ({ result: foreign() }) })
   await using agent = await testAgent({ handle: () => 'done' }, { env: { GATEWAY_URL: gateway.url } })
   const ids = Array.from({ length: 11 }, () => crypto.randomUUID())
@@ -110,7 +110,7 @@ test('at most ten referenced tasks are asked for at the gateway', async () => {
   expect(gateway.calls).toEqual([])
 })
 
-test('a message that comes again under its key is the same task, whatever became of what it refers to', async () => {
+test('a message repeated with its key is the same task, even if its reference is gone', async () => {
   let there = true
   const answer = () => (there ? { result: foreign() } : { status: 404, error: { code: -32001, message: '' } })
   await using gateway = await scriptedAgent({ 'tasks/get': answer as never })

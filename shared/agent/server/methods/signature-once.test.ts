@@ -53,7 +53,7 @@ const message = (text: string, fields: object = {}) => ({
 const fine = { status: 200, code: undefined }
 const replayed = { status: 403, code: -32012, reason: 'replayed' }
 
-test('a message that found no room is not spent: the same request is taken later, and once', async () => {
+test('a message refused by a full queue does not use up its signature: the same request is accepted later, once', async () => {
   for (const text of ['wait', 'wait'])
     expect(await signedCall('message/send', message(text))()).toMatchObject(fine)
   const call = signedCall('message/send', message('now'))
@@ -64,7 +64,7 @@ test('a message that found no room is not spent: the same request is taken later
   expect(await call()).toMatchObject(replayed)
 })
 
-test('of 20 that come at once one is taken, and the others hold no room', async () => {
+test('of 20 concurrent copies one is accepted, and the others occupy no place', async () => {
   const call = signedCall('message/send', message('x'))
   const answers = await Promise.all(Array.from({ length: 20 }, () => call()))
   expect(answers.filter(({ status }) => status === 200)).toHaveLength(1)
@@ -78,7 +78,7 @@ test.each<[string, object]>([
   ['message/stream', {}],
   ['tasks/cancel', { id: randomUUID() }],
   ['tasks/feedback', { id: randomUUID(), feedback: 'good' }],
-])('%s refused for its params %j is refused for them again', async (method, params) => {
+])('%s with the params %j is refused for them again when repeated', async (method, params) => {
   const call = signedCall(method, params)
   const first = await call()
   expect(first.status).toBeGreaterThanOrEqual(400)
@@ -86,7 +86,7 @@ test.each<[string, object]>([
   expect(first.reason).not.toBe('replayed')
 })
 
-test('feedback counts once', async () => {
+test('feedback is accepted once', async () => {
   const sent = await signedCall('message/send', message('x'))()
   const { id } = sent.result as { id: string }
   const rate = signedCall('tasks/feedback', { id, feedback: 'good' })
@@ -94,7 +94,7 @@ test('feedback counts once', async () => {
   expect(await rate()).toMatchObject(replayed)
 })
 
-test('the repeat of a message by its Idempotency-Key needs a signature of its own', async () => {
+test('repeating a message with its Idempotency-Key needs a new signature', async () => {
   const params = message('x')
   const call = signedCall('message/send', params, { 'idempotency-key': 'k' })
   const first = await call()

@@ -92,7 +92,7 @@ test.each(taskMethods)(
   },
 )
 
-test('tasks/list: the caller’s own alone, newest first', async () => {
+test('tasks/list: tasks of the caller only, newest first', async () => {
   const [alice, eve] = [owner(), owner()]
   const ids: string[] = []
   for (const text of ['a', 'b', 'c']) ids.unshift((await alice.send(text)).id)
@@ -100,7 +100,7 @@ test('tasks/list: the caller’s own alone, newest first', async () => {
   expect(await eve.list()).toEqual([])
 })
 
-test('tasks/list says when each task was created, which a later change of its state leaves as it is', async () => {
+test('tasks/list contains the creation time of each task, which a later change of state does not modify', async () => {
   const alice = owner()
   const running = await alice.send('wait')
   const createdAt = async () =>
@@ -125,7 +125,7 @@ test('tasks/list in pages: every task once, the cursor in X-Next-Cursor, none on
   expect(seen).toEqual(ids)
 })
 
-test('a cursor holds for its owner and its list; any other text is -32602', async () => {
+test('a cursor is valid for its owner and its list; any other text is -32602', async () => {
   const [alice, eve] = [owner(), owner()]
   await alice.send('a')
   await alice.send('b')
@@ -161,7 +161,7 @@ test.each([
   expect((await rpc(agent, 'tasks/list', params)).json.error.code).toBe(-32602)
 })
 
-test('tasks/cancel: the Task in `canceled`; again -32002; nothing changes any more', async () => {
+test('tasks/cancel: the Task in `canceled`; again -32002; nothing changes', async () => {
   const alice = owner()
   const task = await alice.send('wait')
   const canceled = await alice.cancel(task.id)
@@ -183,7 +183,7 @@ test('tasks/cancel of a completed and of a paused task', async () => {
   expect((await alice.cancel(asking.id)).status).toEqual({ state: 'canceled', timestamp: expect.any(String) })
 })
 
-test('tasks/feedback: recorded, again replaces, and the task does not change', async () => {
+test('tasks/feedback: recorded, replaced by a second call, and the task does not change', async () => {
   const alice = owner()
   const task = await alice.sendAndWait('hello')
   for (const rating of [1, 5]) {
@@ -219,7 +219,7 @@ test.each([
   )
 })
 
-test('contexts/list: the caller’s own, newest change first, with their tasks', async () => {
+test('contexts/list: contexts of the caller, latest change first, with their tasks', async () => {
   const [alice, eve] = [owner(), owner()]
   const first = await alice.sendAndWait('a')
   const second = await alice.sendAndWait('b')
@@ -244,7 +244,7 @@ test('contexts/list: the caller’s own, newest change first, with their tasks',
   expect(rest.headers.get('x-next-cursor')).toBeNull()
 })
 
-test('contexts/clear: running tasks -32021; ended ones are gone, their ids and context free for nobody to read', async () => {
+test('contexts/clear: running tasks -32021; ended tasks and the context are removed and not found afterwards', async () => {
   const [alice, eve] = [owner(), owner()]
   const task = await alice.send('wait')
   const context = { context_id: task.context_id }
@@ -289,7 +289,7 @@ test.each([{}, { context_id: 'x' }, { context_id: null }])(
   },
 )
 
-test('agent/getAuthenticatedExtendedCard: -32007 when none is published, else the card and what is added', async () => {
+test('agent/getAuthenticatedExtendedCard: -32007 without one, else the card with its additions', async () => {
   const { status, json } = await rpc(agent, 'agent/getAuthenticatedExtendedCard')
   expect([status, json.error.code]).toEqual([400, -32007])
   const more = { id: 'hidden', name: 'Hidden', description: 'For those who know' }

@@ -54,7 +54,7 @@ const beaten = (told: string[]) =>
   vi.waitUntil(() => told.includes(`PUT ${path}/heartbeat`), { timeout: 100_000, interval: 10 })
 const farewells = (told: string[]) => told.filter((line) => line.startsWith('DELETE'))
 
-test('one of several processes leaves under its own id, once, and waits until every gateway knows', async () => {
+test('one of several processes removes its own entry once, and waits until every gateway process has applied it', async () => {
   const heard = new Map<string, number>()
   const { told, url } = await gateway((line, response) => {
     heard.set(line, performance.now())
@@ -72,7 +72,7 @@ test('one of several processes leaves under its own id, once, and waits until ev
   expect(farewells(told)).toHaveLength(1)
 })
 
-test('an agent that is one process leaves last, with all of itself', async () => {
+test('an agent with one process removes its whole entry last', async () => {
   const { told, url } = await gateway()
   const membership = await member(url)
   await beaten(told)
@@ -82,7 +82,7 @@ test('an agent that is one process leaves last, with all of itself', async () =>
   expect(farewells(told)).toEqual([`DELETE ${path}`])
 })
 
-test('a process that its supervisor entered, or that was never registered, has nobody to tell', async () => {
+test('a supervised process, or one that was never registered, removes no entry', async () => {
   const refuses = await gateway((_, response) => response.writeHead(503).end('{}'))
   const { told, url } = await gateway()
   const supervised = await member(url, { replicaId: randomUUID(), registers: false })
@@ -95,7 +95,7 @@ test('a process that its supervisor entered, or that was never registered, has n
   expect([...farewells(told), ...farewells(refuses.told)]).toEqual([])
 })
 
-test('a gateway that breaks off, or refuses the farewell, holds nobody up', async () => {
+test('a gateway that disconnects or refuses the removal does not delay the stop', async () => {
   const broken = await gateway((line, response) =>
     line.startsWith('DELETE') ? response.destroy() : response.end('{}'),
   )
@@ -105,7 +105,7 @@ test('a gateway that breaks off, or refuses the farewell, holds nobody up', asyn
   expect(farewells(broken.told)).toHaveLength(1)
 })
 
-test('after the farewell no heartbeat brings it back', async () => {
+test('no heartbeat follows the removal', async () => {
   const { told, url } = await gateway()
   const membership = await member(url, { replicaId: randomUUID(), everyMs: 20 })
   await beaten(told)

@@ -62,7 +62,7 @@ async function registrar(answer?: string) {
   }
 }
 
-test('after a rotation the server is told the new key, with the signatures that lead to it', async () => {
+test('after a rotation the new key is registered, with the chain of signatures', async () => {
   await using server = await registrar()
   const first = await server.ask()
   expect(server.told[0]).toMatchObject({
@@ -81,13 +81,13 @@ test('after a rotation the server is told the new key, with the signatures that 
   expect(server.told).toHaveLength(2)
 })
 
-test('a huge answer is not read to its end, and nothing is kept', async () => {
+test('an oversized answer is not read completely, and nothing is stored', async () => {
   await using server = await registrar(`"${'x'.repeat(100_000)}"`)
   await expect(server.ask()).rejects.toThrow('larger than')
   await expect(readFile(path.join(server.dir, 'oauth-client.json'))).rejects.toThrow('ENOENT')
 })
 
-test('a client file that others may read is refused with a sentence that names chmod', async () => {
+test('a client file that other users can read is refused with a message that suggests chmod', async () => {
   await using server = await registrar()
   await server.ask()
   const file = path.join(server.dir, 'oauth-client.json')

@@ -23,7 +23,7 @@ beforeAll(async () => {
 })
 afterAll(() => new Promise((closed) => files.close(closed)))
 
-test('a file part with a uri is fetched before the handler runs; its type is the part’s, else the answer’s', async () => {
+test('a file part with a uri is fetched before the handler runs; its type is that of the part, else of the response', async () => {
   await using agent = await reader({ FILE_ALLOWED_HOSTS: '127.0.0.1' })
   const task = await send(agent, [
     { uri: `${origin}/a` },
@@ -41,7 +41,7 @@ test('a file part with a uri is fetched before the handler runs; its type is the
   })
 })
 
-test('without an exception a private address is not asked, and the task is rejected', async () => {
+test('a private address is not requested without an exception, and the task is rejected', async () => {
   await using agent = await reader()
   asked = []
   for (const uri of [
@@ -86,7 +86,7 @@ test('more than 16 files by uri: rejected, and none is fetched', async () => {
   expect([task.status.state, asked]).toEqual(['rejected', []])
 })
 
-describe('after a question of ours', () => {
+describe('after a question of the agent', () => {
   const asksFirst = (env: Record<string, string> = {}) =>
     testAgent(
       {
@@ -117,7 +117,7 @@ describe('after a question of ours', () => {
   }
   const seenOf = (task: { artifacts: { parts: object[] }[] }) => task.artifacts[0]?.parts[0]
 
-  test('the files of the message before are still there for the handler, in `history`', async () => {
+  test('the files of the previous message are available in `history`', async () => {
     await using agent = await asksFirst()
     expect(seenOf(await answered(agent, ['/a'], ['/b']))).toMatchObject({
       data: {
@@ -131,7 +131,7 @@ describe('after a question of ours', () => {
     expect(asked).toEqual(['/b', '/a'])
   })
 
-  test('an earlier file that cannot be had any more is left out, and the task goes on', async () => {
+  test('an earlier file that is no longer available is left out, and the task runs', async () => {
     await using agent = await asksFirst()
     const task = await answered(agent, ['/gone', '/a'], [])
     expect(seenOf(task)).toMatchObject({
@@ -144,7 +144,7 @@ describe('after a question of ours', () => {
     })
   })
 
-  test('all together are at most 16 files and ARTIFACT_MAX_BYTES; the newest message comes first', async () => {
+  test('at most 16 files and ARTIFACT_MAX_BYTES in total; the newest message has priority', async () => {
     await using agent = await asksFirst({ ARTIFACT_MAX_BYTES: '2000' })
     const many = Array.from({ length: 10 }, (_, at) => `/${at}`)
     await answered(agent, many, many)
@@ -158,7 +158,7 @@ describe('after a question of ours', () => {
   })
 })
 
-test('FILE_ALLOWED_HOSTS that cannot be read stops the start with a sentence', async () => {
+test('a malformed FILE_ALLOWED_HOSTS prevents the start with an explanation', async () => {
   await expect(reader({ FILE_ALLOWED_HOSTS: 'localhost:80' })).rejects.toThrow(
     /^FILE_ALLOWED_HOSTS: "localhost:80" is neither/,
   )

@@ -8,7 +8,7 @@ import { z } from 'zod'
 import { resolveAgent } from '../../author/agent.ts'
 import { testAgent } from '../../testing.ts'
 
-test('what a handler has made is committed when the storage works again', async () => {
+test('the output of a handler is committed once the store works again', async () => {
   const dataDir = mkdtempSync(path.join(tmpdir(), 'parley-locked-'))
   onTestFinished(() => rmSync(dataDir, { recursive: true, force: true }))
   const made = Promise.withResolvers<string>()
@@ -27,14 +27,14 @@ test('what a handler has made is committed when the storage works again', async 
   expect(task.artifacts[0]?.parts).toMatchObject([{ text: 'made while nothing could be written' }])
 })
 
-test('no path or library text leaves: an error with a code says only that the agent failed', async () => {
+test('no path or library text is disclosed: an error with a code is reported as `The agent failed.`', async () => {
   const load = createRequire(import.meta.url)
   await using agent = await testAgent({ handle: () => load('not-there') as string })
   const { status } = await agent.caller('alice').sendAndWait('go')
   expect(status).toMatchObject({ state: 'failed', message: { parts: [{ text: 'The agent failed.' }] } })
 })
 
-test('a skill that the agent does not have: rejected with those it has, not run without its input schema', async () => {
+test('an unknown skill: rejected with the list of skills, and not run without an input schema', async () => {
   const skills = [{ id: 'add', name: 'Add', description: 'Adds', input: z.object({ a: z.number() }) }]
   await using agent = await testAgent({ skills, handle: () => 'ran' })
   const task = await agent.caller('alice').sendAndWait({ text: 'go', metadata: { skill_id: 'typo' } })
@@ -44,7 +44,7 @@ test('a skill that the agent does not have: rejected with those it has, not run 
   })
 })
 
-test('a handler that empties its history changes nothing of the stored task', async () => {
+test('a handler that empties its history does not change the stored task', async () => {
   await using agent = await testAgent({
     handle: ({ history }) => {
       history[0]?.parts.splice(0)
@@ -56,7 +56,7 @@ test('a handler that empties its history changes nothing of the stored task', as
   expect(history[0]).toMatchObject({ role: 'user', parts: [{ text: 'kept' }] })
 })
 
-test('a deadline longer than a timer holds is a fault of the definition', () => {
+test('a deadline above the maximum of a timer makes the definition invalid', () => {
   const skills = [{ id: 'x', name: 'X', description: 'x' }]
   const define = (deadlineMs: number) =>
     resolveAgent({ name: 'a', description: 'a', skills, deadlineMs, handle: () => 'x' })
@@ -64,7 +64,7 @@ test('a deadline longer than a timer holds is a fault of the definition', () => 
   expect(() => define(2 ** 31)).toThrow('deadlineMs')
 })
 
-test('TASK_QUEUE_MAX holds for answers to paused tasks too', async () => {
+test('TASK_QUEUE_MAX applies to messages to paused tasks too', async () => {
   await using agent = await testAgent(
     {
       concurrency: 1,
@@ -82,7 +82,7 @@ test('TASK_QUEUE_MAX holds for answers to paused tasks too', async () => {
   expect((await alice.get(paused[2]?.id ?? '')).status.state).toBe('input-required')
 })
 
-test('one UUID in two spellings is one task', async () => {
+test('one UUID in upper and lower case is one task', async () => {
   await using agent = await testAgent({ handle: () => 'done' })
   const alice = agent.caller('alice')
   const id = 'ABCDEF01-2345-4789-ABCD-EF0123456789'
@@ -90,7 +90,7 @@ test('one UUID in two spellings is one task', async () => {
   expect((await alice.get(id)).id).toBe(id.toLowerCase())
 })
 
-test('what a caller said in the role of an assistant counts as said by the caller', async () => {
+test('a message of a caller in the role of an assistant is a message of the caller', async () => {
   const skills = [{ id: 'add', name: 'Add', description: 'Adds', input: z.object({ a: z.number() }) }]
   await using agent = await testAgent({
     skills,

@@ -77,7 +77,7 @@ test.each<[string, Handler]>([
   expect(task).toMatchObject({ status: { state: 'completed' }, artifacts: [] })
 })
 
-test('files and artifacts stand behind the main one, in order', async () => {
+test('files and artifacts follow the main artifact, in order', async () => {
   const { task } = await resultOf(function* () {
     yield 'main'
     yield file('a.csv', 'text/csv', 'x,y')
@@ -194,7 +194,7 @@ test.each<[string, unknown, string]>([
   },
 )
 
-test('100 MB: `failed` with the reason; so are endless small pieces', async () => {
+test('100 MB: `failed` with the reason, as are endless small parts', async () => {
   const { task } = await resultOf(({ text: said }) => (said === 'again' ? 'fine' : 'x'.repeat(100_000_000)))
   expect(reason(task).text).toContain('ARTIFACT_MAX_BYTES')
   const pieces = await resultOf(function* ({ text: said }: HandlerContext) {
@@ -205,7 +205,7 @@ test('100 MB: `failed` with the reason; so are endless small pieces', async () =
   expect(pieces.after.status.state).toBe('completed')
 })
 
-test('ARTIFACT_MAX_BYTES bounds all that a task makes', async () => {
+test('ARTIFACT_MAX_BYTES limits the whole output of a task', async () => {
   await using agent = await testAgent(
     {
       handle: ({ text: said }) =>
@@ -218,7 +218,7 @@ test('ARTIFACT_MAX_BYTES bounds all that a task makes', async () => {
   expect((await alice.sendAndWait('400 400')).status.state).toBe('failed')
 })
 
-test('a handler that never ends, and minds no signal: `failed` at its deadline, its neighbours do not notice', async () => {
+test('a handler that ignores its signal: `failed` at its deadline, without effect on other tasks', async () => {
   await using agent = await testAgent({
     deadlineMs: 200,
     handle: ({ text: said }) => (said === 'go' ? new Promise<never>(() => {}) : 'fine'),
@@ -229,7 +229,7 @@ test('a handler that never ends, and minds no signal: `failed` at its deadline, 
   expect(reason(await alice.wait(task.id)).text).toContain('deadline of 200 ms')
 })
 
-test('a generator of empty texts without end leaves room for others and ends at its deadline', async () => {
+test('an endless generator of empty texts lets other tasks run and ends at its deadline', async () => {
   await using agent = await testAgent({
     deadlineMs: 300,
     *handle({ text: said }) {
@@ -243,7 +243,7 @@ test('a generator of empty texts without end leaves room for others and ends at 
   expect((await alice.wait(task.id)).status.state).toBe('failed')
 })
 
-test('cancel aborts the signal; what the handler yields, returns or throws afterwards changes nothing', async () => {
+test('cancel aborts the signal; later output or errors of the handler change nothing', async () => {
   const heard: string[] = []
   await using agent = await testAgent({
     async *handle({ text: said, signal }) {
@@ -267,7 +267,7 @@ test('cancel aborts the signal; what the handler yields, returns or throws after
   }
 })
 
-test('cancel against finish: exactly one wins, and the event numbers are whole', async () => {
+test('cancel and finish race: exactly one wins, and the event numbers are contiguous', async () => {
   await using agent = await testAgent({
     handle: async ({ text: said }) => {
       for (let turn = 0; turn < Number(said); turn += 1) await new Promise((resolve) => setImmediate(resolve))
@@ -293,7 +293,7 @@ test('cancel against finish: exactly one wins, and the event numbers are whole',
   expect(Object.values(winners).reduce((sum, count) => sum + count)).toBe(60)
 })
 
-test('a bid: amount, latency and note in a data part; {accept: true} goes on, {accept: false} rejects, else -32602', async () => {
+test('a bid: amount, latency and note in a data part; {accept: true} continues, {accept: false} rejects, else -32602', async () => {
   await using agent = await testAgent({
     handle: ({ bid, history }) =>
       history.length === 1 ? bid({ amount: '1.50', latencyMs: 10, note: 'cheap' }) : 'worked',
@@ -318,7 +318,7 @@ test('a bid: amount, latency and note in a data part; {accept: true} goes on, {a
   })
 })
 
-test('requireAuth pauses with the prompt; decline rejects with the reason; requirePayment fails until there are payments', async () => {
+test('requireAuth pauses with the prompt; decline rejects with the reason; requirePayment fails without a price', async () => {
   await using agent = await testAgent({
     handle: ({ text: said, requireAuth, decline, requirePayment, history }) => {
       if (history.length > 1) return 'back'
@@ -344,7 +344,7 @@ test('requireAuth pauses with the prompt; decline rejects with the reason; requi
   })
 })
 
-test('text that was yielded before a question stands before it', async () => {
+test('text yielded before a question precedes it', async () => {
   const { task } = await resultOf(async function* ({ ask }: HandlerContext) {
     yield 'so far'
     yield ask('which?')
@@ -361,7 +361,7 @@ const adding = {
   input: z.object({ a: z.number(), b: z.number().default(1) }),
 }
 
-test('input that does not fit the skill’s schema: `rejected` with the reason, the handler never runs', async () => {
+test('input that does not match the schema of the skill: `rejected` with the reason, without running the handler', async () => {
   let runs = 0
   await using agent = await testAgent({
     skills: [adding],
@@ -442,7 +442,7 @@ test('a handler sees text, data, files, references, the caller, and the newest 5
   )
 })
 
-test('large parts come back as they were sent and made', async () => {
+test('large parts are returned unchanged', async () => {
   const large = 'é'.repeat(400_000)
   const { task } = await resultOf(({ text: said }) => (said === 'again' ? said : said.toUpperCase()), large)
   expect(task.history[0]?.parts).toEqual([text(large)])

@@ -24,7 +24,7 @@ async function keysOf(agent: TestAgent): Promise<string[]> {
   return verifyDocument(answer.json, agent.did)
 }
 
-test('each text, data and file part of an artifact carries the agent’s signature; one flipped byte and it fails', async () => {
+test('each text, data and file part of an artifact carries the signature of the agent; one changed byte invalidates it', async () => {
   await using agent = await testAgent({
     handle: async function* (): AsyncGenerator<never> {
       yield* [
@@ -48,7 +48,7 @@ test('each text, data and file part of an artifact carries the agent’s signatu
   expect(task.history.at(-1)?.parts[0]).toEqual(task.artifacts[0]?.parts[0])
 })
 
-test('a caller’s part that an agent passes on carries the agent’s signature, not what the caller wrote there', async () => {
+test('a part that an agent returns from its caller carries the signature of the agent, not the one in the request', async () => {
   await using agent = await testAgent({
     handle: ({ message }) => ({ ...artifact('echo'), parts: message.parts as Part[] }),
   })
@@ -94,7 +94,7 @@ async function told(parts: object[], how: { as?: string; signed?: boolean; agent
 const text: Part = { kind: 'text', text: 'hi' }
 const bytes: Part = { kind: 'file', file: { name: 'a', mimeType: 'a/b', bytes: 'aGk=' } }
 
-test('a signature on an incoming part is verified by the caller’s key and shown to the handler', async () => {
+test('the signature of an incoming part is verified with the key of the caller, and the handler sees the result', async () => {
   const parts = [
     signPart(text, key),
     signPart(text, stranger),
@@ -109,7 +109,7 @@ test('a signature on an incoming part is verified by the caller’s key and show
   })
 })
 
-test('where the caller’s key is not known nothing is said, whatever the part says itself', async () => {
+test('without the key of the caller `verified` is absent, whatever the part contains', async () => {
   const parts = [{ ...signPart(text, key), verified: true }]
   const nothing = { parts: [undefined], files: [], signed: false }
   expect(await told(parts, { as: 'alice' })).toEqual(nothing)
