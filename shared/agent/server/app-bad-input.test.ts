@@ -10,7 +10,7 @@ const config = { id: 'c', url: 'https://example.com/hook' }
 const set = 'tasks/pushNotificationConfig/set'
 const send = (more: object, configuration?: object) => ({ message: { ...message, ...more }, configuration })
 
-/** Each field of a call that comes into a question to the store; `is` has the operator in its place. */
+/** Each field of a call that becomes part of a store query; `is` replaces it with a query operator. */
 const fields: [string, string, (is: unknown, id: string) => object][] = [
   ['task_id', 'tasks/get', (is) => ({ task_id: is })],
   ['id', 'tasks/get', (is) => ({ id: is })],
@@ -45,7 +45,7 @@ const fields: [string, string, (is: unknown, id: string) => object][] = [
 ]
 const inline = (given: object) => ({ push_notification_config: { ...config, ...given } })
 
-/** Where what comes in is a text always: it is nobody's, and is asked for as it stands. */
+/** Fields that are always strings: the store looks for the literal text and finds no record. */
 const texts = ['{"$gt":""}', '$where', 'a.b', '__proto__', '%00', '%ED%A0%80', '%EF%BF%BD', 'x'.repeat(3000)]
 const paths = (text: string) => [
   `/api/payment-status/${text}`,

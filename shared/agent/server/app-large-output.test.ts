@@ -7,7 +7,7 @@ describe.skipIf(!hasMongodb)('more output than a document of MongoDB holds (need
     timeout: 120_000,
   }, async () => {
     await using server = await startMongodb()
-    // Each part alone is too small to be kept beside the task: 18 MB in all.
+    // Each part is below the size at which parts are stored separately: 18 MB in total.
     const made = 'x'.repeat(1000)
     const parts = Array.from({ length: 18_000 }, () => ({ made }))
     await using agent = await testAgent(

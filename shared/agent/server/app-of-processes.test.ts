@@ -25,7 +25,7 @@ describe.skipIf(!hasServers)('processes of one agent (needs mongod, redis-server
     while (starts().length < times) await wait(20)
     return agents.of(starts().at(-1)?.pid)
   }
-  /** Clients of both, sending all the time; what they were told, and the codes of what was refused. */
+  /** Clients of both processes that send continuously; the acknowledged tasks and the codes of refused messages. */
   function load(clients: Two, everyMs: number) {
     const [told, refused, stop] = [[] as string[], new Set<number>(), new AbortController()]
     const over = clients.map(async (client, i) => {
@@ -111,7 +111,7 @@ describe.skipIf(!hasServers)('processes of one agent (needs mongod, redis-server
     const done = await left.wait(id, limit())
     await thawed
     await healthy(agents)
-    // What the frozen one still believes to do has its time.
+    // Gives the frozen process time to finish its run.
     await wait(1000)
     expect(done.status.state).toBe('completed')
     for (const client of [here, there]) {
@@ -148,7 +148,7 @@ describe.skipIf(!hasServers)('processes of one agent (needs mongod, redis-server
     await atLeast(told.length + 10)
     await end()
     expect([...refused]).toEqual([-32042])
-    // The other one may find it some seconds later.
+    // The other process may find it some seconds later.
     await healthy(agents)
     for (const id of told) {
       const task = await clients[1].wait(id, limit())

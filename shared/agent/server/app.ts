@@ -343,7 +343,7 @@ function healthOptions(
   }
 }
 
-/** Waits for running handlers. Those that exceed the limit are aborted, and their tasks run again at the next start. */
+/** Waits for running handlers. After the limit they are aborted, and their tasks run again at the next start. */
 async function drain({ scheduler, runner }: Services, limitMs: number): Promise<void> {
   await scheduler.drain(AbortSignal.timeout(limitMs))
   if (scheduler.active === 0) return

@@ -86,7 +86,7 @@ export interface PaymentBackend {
 }
 
 /**
- * Opens payments; undefined if nothing of the agent has a price. The payment code is loaded only if it is used.
+ * Opens payments; undefined for an agent without prices. The payment code is loaded only if it is used.
  * @throws ConfigError when no facilitator is configured
  */
 export async function openPayments(parts: {

@@ -29,7 +29,7 @@ const read = async (url: string) => {
   return { status: answer.status, headers: answer.headers, text: await answer.text() }
 }
 
-/** As a browser without script: the form is sent, and where it leads is read. */
+/** Behaves like a browser without script: sends the form and follows the redirect. */
 async function submit({ capture_url: url }: Session, fields: Record<string, string>) {
   const body = new URLSearchParams(fields)
   const answer = await fetch(`${url}/form`, { method: 'POST', body, redirect: 'manual' })

@@ -32,7 +32,7 @@ test.each([
   ['/stream', 'destroy'],
   ['/stream', 'resetAndDestroy'],
 ] as const)(
-  'a client that leaves in the middle of its body (POST %s, %s) is no fault of the server: told at debug, counted as 499',
+  'a client that leaves in the middle of its body (POST %s, %s) is not an error of the server: logged at debug, counted as 499',
   async (path, leave) => {
     lines.length = 0
     arrived = Promise.withResolvers()

@@ -20,7 +20,7 @@ const paidAgent = (
 
 const later = (seconds: number) => String(Math.floor(Date.now() / 1000) + seconds)
 
-/** `message/send` as it goes over the wire, for answers that are not envelopes. */
+/** `message/send` over plain HTTP, for responses that are not envelopes. */
 async function send(
   agent: TestAgent,
   caller: TestCaller,
@@ -398,7 +398,7 @@ test('a task that fails after payment is payment-orphaned: listed for refund, fo
   ])
   expect((await list(operator, '/payments?state=lost')).status).toBe(400)
   const [row] = await agent.app.services.store.payments.listOfTask(body.result.id)
-  // In the store the name is as it was: rows of earlier versions are read alike.
+  // The store keeps the old name, so that rows of earlier versions are read.
   expect(row?.state).toBe('orphaned')
   const refund = () =>
     fetch(`${agent.url}/payments/${row?.id}/refunded`, {

@@ -36,7 +36,7 @@ function agentOnChain(
   return testAgent({ handle, executionCost: price }, { env: settings(), paymentTiming })
 }
 
-/** The official client over real HTTP: it reads the 402, signs what it asks, and reads the receipt. */
+/** The official client over real HTTP: reads the 402, signs the payment and reads the receipt. */
 class OfficialClient {
   readonly client: x402HTTPClient
   readonly #caller: TestCaller
@@ -69,7 +69,7 @@ class OfficialClient {
     })
   }
 
-  /** The headers of a payment for what the agent asks. */
+  /** The headers of a payment for the price of the agent. */
   async sign(): Promise<Record<string, string>> {
     const unpaid = await this.post({})
     if (unpaid.status !== 402) throw new Error(`answered ${unpaid.status} without a payment`)
@@ -132,7 +132,7 @@ test('a settlement that times out but succeeds on the chain: the payment complet
   const { id } = await taskOf(answer)
   expect(answer.headers.get('payment-response')).toBeNull()
   expect((await alice.get(id)).status.state).toBe('submitted')
-  // The facilitator has given up long before the block is there.
+  // The facilitator gives up long before the block is mined.
   const ledger = agent.app.services.payments?.ledger.store
   await expect.poll(() => ledger?.countPaymentsByState()).toEqual({ unknown: 1 })
   expect([(await alice.get(id)).status.state, runs]).toEqual(['submitted', 0])

@@ -81,7 +81,7 @@ test('a task that waits for a failed payment ends, even if the failure was not r
   const alice = agent.caller('alice')
   const task = await alice.send('x', undefined, { headers: await wallet.header() })
   expect(task.status.state).toBe('submitted')
-  // As a process leaves it that dies between the row and the task.
+  // The state after a process died between the payment row and the task.
   const { payments } = agent.app.services.store
   const [row] = await payments.listOfTask(task.id)
   if (row === undefined) throw new Error('no payment')

@@ -46,7 +46,7 @@ function agentAt(
   )
 }
 
-/** For what is known with the first answer, however long it takes. */
+/** Long timing, for outcomes that are known with the first answer. */
 const patient = { decideTimeoutMs: 40_000 }
 
 const statesOf = (agent: TestAgent) => agent.app.services.store.payments.countPaymentsByState()
@@ -220,7 +220,7 @@ test.each(unclear)(
     const headers = await wallet.header()
     const task = await alice.send('x', undefined, { headers })
     expect(task.status.state).toBe('submitted')
-    // The same payment again buys nothing in between.
+    // In the meantime the same payment cannot be used again.
     expect(await alice.send('y', undefined, { headers }).catch((error: RpcError) => error.status)).toBe(402)
     expect((await alice.wait(task.id)).status.state).toBe('completed')
     await expect.poll(() => statesOf(agent)).toEqual({ earned: 1 })
@@ -248,7 +248,7 @@ test('an unknown outcome is never reported as failed: a refusal after an unanswe
   await expect.poll(() => facilitator.settleCalls.length).toBeGreaterThan(1)
   expect((await alice.get(task.id)).status.state).toBe('submitted')
   expect(await statesOf(agent)).toEqual({ unknown: 1 })
-  // The operator has looked at the chain.
+  // The operator has checked the chain.
   const operator = agent.caller('operator', 'agent:admin')
   const headers = { authorization: `Bearer ${operator.token}`, 'content-type': 'application/json' }
   const listed = (await (await fetch(`${agent.url}/payments?state=unknown`, { headers })).json()) as {

@@ -41,7 +41,7 @@ const start = async (agent: TestAgent, caller: TestCaller, body = {}): Promise<S
 const status = (agent: TestAgent, caller: TestCaller, id: string, query = '') =>
   ask(caller, `${agent.url}/api/payment-status/${id}${query}`)
 
-/** Sends with the session; HTTP status and error of the answer. */
+/** Sends a message with the session; returns HTTP status and error. */
 async function sendWith(
   agent: TestAgent,
   caller: TestCaller,
@@ -261,7 +261,7 @@ test('a session for a skill, and for skills and tasks that cannot be paid', asyn
   const cheap = await start(agent, alice, { skill_id: 'cheap' })
   await ask(undefined, cheap.capture_url, await wallet.pay())
   const headers = { 'x-payment-session': cheap.session_id }
-  // One that names no skill may get the dearest.
+  // A session without a skill has the highest price.
   for (const metadata of [{ skill_id: 'dear' }, {}])
     expect((await sendWith(agent, alice, headers, metadata)).body).toMatchObject({
       error: 'payment_session_mismatch',
@@ -299,7 +299,7 @@ test('a late verification for a session that another transfer has claimed does n
   const other = await wallet.pay()
   ledger.changeIfUnmodified = async (known, change) => {
     ledger.changeIfUnmodified = changeIfUnmodified
-    // Who looks after payments took the first one's process for dead.
+    // The watch took the process of the first payment for dead.
     const open = (await changeIfUnmodified(known, { kind: 'release' })) ?? known
     const transfer = other.payload as unknown as SignedTransfer
     await ledger.change(open, { kind: 'claim', transfer, nonceKey: nonceKeyOf(known.terms, transfer) })

@@ -12,7 +12,7 @@ afterEach(() => {
 const never = new AbortController().signal
 const writer: FrameWriter<Frame> = { write: (frame) => frame, writePart: (part) => part }
 
-/** Frames that come when the test says so. */
+/** Frames that the test emits. */
 function handMade() {
   const waiting: ((step: IteratorResult<Frame, void>) => void)[] = []
   let returned = false

@@ -10,7 +10,7 @@ test('two concurrent requests with one key, where the second to claim the key cr
   const message = { text: 'once', messageId: randomUUID() }
   const send = () => alice.send(message, undefined, { headers: { 'idempotency-key': 'k' } })
   let second: ReturnType<typeof send> | undefined
-  // The first one has its claim, and goes on when the second one is done.
+  // The first request has claimed the key and continues after the second one.
   store.claimIdempotencyKey = async (record) => {
     const before = await claim(record)
     if (second === undefined) {

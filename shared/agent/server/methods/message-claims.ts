@@ -22,7 +22,7 @@ export interface MessagePayment {
 type Releasable = 'payment' | 'queue place' | 'webhook'
 
 /**
- * What one message claims before it becomes work, on one stack. `commit` decides which claims the task keeps;
+ * The claims of one message before it becomes work, on one stack. `commit` decides which of them the task keeps;
  * `release` and disposal release all others, the latest first.
  *
  * An idempotency key and a signature are never released: a repeated request must find the same task ID, and a

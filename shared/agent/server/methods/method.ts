@@ -28,7 +28,7 @@ export interface Services {
   registrations: Registrations | undefined
   /** Reads tasks of other agents. Absent without a gateway. */
   foreignTasks?: ForeignTasks
-  /** Absent if nothing of this agent has a price. */
+  /** Absent for an agent without prices. */
   payments?: Payments | undefined
   /** TASK_QUEUE_MAX: tasks that may wait. */
   taskQueueMax: number

@@ -14,14 +14,14 @@ async function request() {
   return { message: { text: 'x', messageId: randomUUID() }, headers }
 }
 
-/** The payment as old as it will be when nobody goes on. */
+/** Ages the payment as if its process had died. */
 async function grownOld({ app }: TestAgent) {
   const { payments } = app.services.store
   const spent = async () => (await payments.listByState({ state: 'spent', limit: 10 })).items
   await expect.poll(async () => (await spent()).length).toBe(1)
   const [row] = await spent()
   if (row === undefined) throw new Error('no payment')
-  // As it looks to others alone: the row stays as the request has left it.
+  // Changes only what others read: the row itself is unchanged.
   const updatedAt = timestampOf((Date.now() - 6000) * 1000)
   const find = payments.findByPurpose.bind(payments)
   payments.findByPurpose = async (purpose) => {
@@ -30,7 +30,7 @@ async function grownOld({ app }: TestAgent) {
   }
 }
 
-/** The process that took the payment goes no further until it is told to; then it does what it would have done, or else that. */
+/** Holds the process that took the payment until it is released; then it continues, or runs the given function instead. */
 async function abandon(agent: TestAgent, orElse?: () => never) {
   const { engine } = agent.app.services
   const create = engine.create.bind(engine)
@@ -54,7 +54,7 @@ test('the process died between payment and task: the repeated request gets its t
   await first.paid()
   const task = await alice.send(message, undefined, { headers })
   expect((await alice.wait(task.id)).status.state).toBe('completed')
-  // It was not dead, but slow: it finds the task, and leaves it its payment.
+  // The process was slow, not dead: it finds the task and leaves the payment with it.
   first.goOn()
   expect((await unanswered).id).toBe(task.id)
   const { payments } = agent.app.services.store
@@ -90,7 +90,7 @@ test('if the store disconnects after the write, the payment stays with the task 
   expect(await store.payments.countPaymentsByState()).toEqual({ spent: 1 })
   const again = await alice.send(message, undefined, { headers })
   expect(await alice.list()).toMatchObject([{ id: again.id }])
-  // What paid for it buys nothing else.
+  // Its payment cannot be used again.
   const other = {
     'payment-signature': headers['payment-signature' as never] ?? headers['x-payment' as never],
   }
@@ -113,7 +113,7 @@ test('a payment that another attempt released in the meantime is not reported as
   expect((await alice.wait(task.id)).status.state).toBe('completed')
 })
 
-test('an attempt taken for dead and refused after its repetition went on: the payment stays with the repetition', async () => {
+test('an attempt taken for dead and refused after its repetition succeeded: the payment stays with the repetition', async () => {
   const handled = Promise.withResolvers<string>()
   await using agent = await testAgent({ executionCost: price, handle: () => handled.promise })
   const alice = agent.caller('alice')
@@ -154,7 +154,7 @@ test('the attempt that took it over is refused: the first attempt may still crea
   expect((await alice.wait((await unanswered).id)).status.state).toBe('completed')
 })
 
-test('of several concurrent attempts that take over an abandoned payment, one continues', async () => {
+test('one of several concurrent attempts to take over an abandoned payment continues', async () => {
   await using agent = await paidAgent()
   const alice = agent.caller('alice')
   const { message, headers } = await request()

@@ -11,7 +11,7 @@ const done = () => 'done'
 const rowsIn = async ({ app }: TestAgent, state: PaymentState) =>
   (await app.services.store.payments.listByState({ state, limit: 10 })).items
 
-/** The process that took the payment goes no further until it is told to, or dies. */
+/** Holds the process that took the payment until it is released or dies. */
 function standStill({ app }: TestAgent, thenDie = false) {
   const { engine } = app.services
   const create = engine.create.bind(engine)
@@ -25,7 +25,7 @@ function standStill({ app }: TestAgent, thenDie = false) {
   return () => goOn.resolve()
 }
 
-/** Nobody has come for its task: the payment is listed for refund. */
+/** The payment is listed for refund, because its task was never created. */
 async function listed(agent: TestAgent): Promise<PaymentRecord> {
   await expect.poll(async () => (await rowsIn(agent, 'spent')).length).toBe(1)
   const { payments } = agent.app.services

@@ -46,7 +46,7 @@ export async function payForTask(
 }
 
 /**
- * A paused task goes on for nothing, unless its handler has asked (`payment-required`).
+ * The payment that the handler of a paused task requested (`payment-required`). Undefined if it requested none.
  * @throws as `payForTask`; ParleyError InvalidParams when the message would change to a skill of another price
  */
 export async function payForMessage(

@@ -29,7 +29,7 @@ test('set, get, list and delete return {id, push_notification_config, long_runni
 })
 
 test.each([{ schemes: ['Bearer'], credentials: 'a-secret' }, { schemes: ['Basic', 'Bearer'] }])(
-  'the authentication {schemes, credentials} of A2A is accepted and given back: %j',
+  'the authentication {schemes, credentials} of A2A is accepted and returned: %j',
   async (authentication) => {
     await using agent = await start()
     const alice = agent.caller('alice')
@@ -204,7 +204,7 @@ test.each([
   ['delete', 'agent:read'],
   ['get', 'agent:write'],
   ['list', 'agent:write'],
-])('%s with the scope %s alone: -32013', async (name, scope) => {
+])('%s with the scope %s only: -32013', async (name, scope) => {
   await using agent = await start()
   await expect(agent.caller('alice', scope).call(method(name), {})).rejects.toMatchObject({ code: -32013 })
 })
@@ -242,7 +242,7 @@ test('two concurrent messages with one Idempotency-Key are one task with its web
   expect(await alice.call(method('list'), { id: tasks[0]?.id })).toHaveLength(1)
 })
 
-test('clearing a context removes its webhooks: a new task with the same id has none', async () => {
+test('clearing a context removes its webhooks: a new task with the same id starts without webhooks', async () => {
   await using agent = await start()
   const alice = agent.caller('alice')
   const task = await alice.sendAndWait('hello')

@@ -4,7 +4,7 @@ import { hasRedis, type RedisServer, startRedis } from '@parley/tools/testing/re
 import { afterAll, beforeAll, describe, expect, test } from 'vitest'
 import { testAgent } from '../../testing.ts'
 
-/** An agent with one place, which a task has until `release` is called, and room for that many to wait. */
+/** An agent with one worker, which a task occupies until `release` is called, and the given TASK_QUEUE_MAX. */
 async function busyAgent(env: Record<string, string>) {
   const release = Promise.withResolvers<void>()
   const ran: string[] = []
@@ -43,7 +43,7 @@ const fairness = (env: () => Record<string, string>) => {
       expect(error.headers.get('retry-after')).toMatch(/^\d+$/)
     }
     for (const text of ['1', '2', '3', '4']) await bob.send(text)
-    // The whole is a bound too.
+    // The total is limited too.
     const error = await carol.send('too many').catch((thrown: unknown) => thrown)
     expect(error).toMatchObject({ status: 503, data: { reason: 'queue_full' } })
     expect((error as Error).message).toBe('Too many tasks are waiting')

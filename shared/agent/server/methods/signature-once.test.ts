@@ -36,7 +36,7 @@ afterEach(async () => {
   await agent[Symbol.asyncDispose]()
 })
 
-/** A call that is signed once, and may be sent again as it is. */
+/** A call that is signed once and can be sent again unchanged. */
 function signedCall(method: string, params: object, headers: Record<string, string> = {}) {
   const body = JSON.stringify({ jsonrpc: '2.0', id: '1', method, params })
   const signed = { ...signRequest({ did, key, body }), ...headers }

@@ -13,7 +13,7 @@ afterEach(async () => {
   while (stack.length > 0) await stack.pop()?.[Symbol.asyncDispose]()
 })
 
-/** A gateway that takes everything, and keeps what it was told: `METHOD path`. */
+/** A gateway that accepts every request and records `METHOD path`. */
 async function gateway(
   answer: (line: string, response: ServerResponse) => void = (_, response) => response.end('{}'),
 ) {
@@ -65,7 +65,7 @@ test('one of several processes removes its own entry once, and waits until every
   const membership = await member(url, { replicaId })
   await beaten(told)
   await membership.leaveFirst()
-  // What a gateway was told the others hear within 2 s: not before that is anybody refused.
+  // Other gateway processes apply a change within 2 s; no request is refused before.
   expect(performance.now() - (heard.get(farewell) ?? 0)).toBeGreaterThanOrEqual(2000)
   expect(farewells(told)).toEqual([farewell])
   await membership[Symbol.asyncDispose]()

@@ -11,14 +11,14 @@ import { isLinked } from '@parley/kit/did/key-link'
 import { expect, test } from 'vitest'
 import { ownClient } from './own-client.ts'
 
-/** By the key and the DID that it registers. */
+/** Verifies a request with the key and the DID that it registers. */
 function isSigned(headers: IncomingHttpHeaders, text: Buffer, body: Record<string, unknown>): boolean {
   const key = readPublicKey(String(body['public_key']))
   checkSignedBy({ headers, body: text, clientId: String(body['client_id']) }, key ?? Buffer.alloc(32))
   return true
 }
 
-/** An OAuth server that makes every client it is asked for, and keeps what it was told. */
+/** An OAuth server that registers every client and records the requests. */
 async function registrar(answer?: string) {
   const told: { method: string | undefined; body: Record<string, unknown>; isSigned: boolean }[] = []
   const server = createServer((request, response) => {

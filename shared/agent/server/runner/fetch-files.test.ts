@@ -6,7 +6,7 @@ import { type TestAgent, testAgent } from '../../testing.ts'
 let files: http.Server
 let origin = ''
 let asked: string[] = []
-/** A path that is not there any more. */
+/** A path that was removed. */
 let gone = ''
 
 beforeAll(async () => {

@@ -19,7 +19,7 @@ test('the output of a handler is committed once the store works again', async ()
   using other = new DatabaseSync(path.join(dataDir, 'agent.db'))
   other.exec('BEGIN IMMEDIATE')
   made.resolve('made while nothing could be written')
-  // Longer than the store itself waits for a lock.
+  // Longer than the lock timeout of the store.
   await new Promise((resolve) => setTimeout(resolve, 1500))
   expect((await alice.get(id)).status.state).toBe('working')
   other.exec('ROLLBACK')

@@ -3,7 +3,7 @@ import { z } from 'zod'
 import { artifact, file, type Handler, type HandlerContext, type Output } from '../../author/define-agent.ts'
 import { testAgent } from '../../testing.ts'
 
-/** Runs one task of that handler to its rest. */
+/** Runs one task with the handler until it ends or pauses. */
 async function resultOf(handle: Handler, message = 'go') {
   await using agent = await testAgent({ handle })
   const alice = agent.caller('alice')

@@ -15,7 +15,7 @@ const key = keyPairFromSeed(Buffer.alloc(32, 1))
 const stranger = keyPairFromSeed(Buffer.alloc(32, 2))
 const did = makeDid({ author: 'alice', name: 'agent', publicKey: key.publicKey })
 
-/** What anybody can find out about the agent. */
+/** Public information about the agent. */
 async function keysOf(agent: TestAgent): Promise<string[]> {
   const answer = await raw(agent, {
     method: 'GET',
@@ -44,7 +44,7 @@ test('each text, data and file part of an artifact carries the signature of the 
   )
   const flipped = JSON.parse(JSON.stringify(task).replaceAll('Grüße', 'Grüsse')) as WireTask
   expect(verifyParts(flipped, keys)[0]?.verdict).toBe('crypto_mismatch')
-  // The answer in the history is made of the same parts.
+  // The answer in the history has the same parts.
   expect(task.history.at(-1)?.parts[0]).toEqual(task.artifacts[0]?.parts[0])
 })
 
@@ -57,11 +57,11 @@ test('a part that an agent returns from its caller carries the signature of the 
   const task = await agent.caller('alice').sendAndWait({ parts })
   expect(verifyParts(task, await keysOf(agent))[0]?.verdict).toBe('verified')
   expect(task.artifacts[0]?.parts[0]?.metadata).toMatchObject({ page: 7 })
-  // Kept where the caller said it.
+  // Stored unchanged in the message of the caller.
   expect(task.history[0]?.parts[0]?.metadata).toEqual(forged)
 })
 
-/** What the handler was told of the signatures, after a message of these parts. */
+/** The `verified` values that the handler receives for a message with these parts. */
 async function told(parts: object[], how: { as?: string; signed?: boolean; agentKnows?: boolean } = {}) {
   const seen = Promise.withResolvers<unknown>()
   const handle = ({ message, files, caller }: HandlerContext) => {
