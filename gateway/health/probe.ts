@@ -37,9 +37,11 @@ export async function probeAgent(
  * @throws Error without a 200 response that contains an object
  */
 export async function readJson(url: string, signal: AbortSignal, options: ProbeOptions): Promise<JsonObject> {
-  const { status, text } = await get(url, signal, options)
+  const { status, text } = await get(url, signal, options).catch((cause: unknown) => {
+    throw new Error(`${url} could not be read: ${String(cause)}`, { cause })
+  })
   const object = status === 200 ? jsonObjectOf(text) : undefined
-  if (object === undefined) throw new Error(`${url} answered ${status} without a JSON object`)
+  if (object === undefined) throw new Error(`${url} returned ${status} without a JSON object`)
   return object
 }
 
