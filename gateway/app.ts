@@ -305,7 +305,7 @@ function healthOptions({ config, state, sync, oauth, registry, keeper, trust, dr
     mandatory: {
       storage: () => state.ping(),
       scheduler: async () => {
-        if (!keeper.alive) throw new Error('the rounds over the leases have stopped')
+        if (!keeper.alive) throw new Error('the lease check has stopped')
       },
       bus: async () => sync?.ping(),
       registry: () => registry.ping(),

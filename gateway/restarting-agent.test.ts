@@ -14,7 +14,7 @@ const entryOf = (slug: string) => gateway().registry.find(slug)?.id ?? ''
 const setStatus = (slug: string, status: 'starting' | 'ready' | 'unreachable') =>
   gateway().registry.setStatus(entryOf(slug), status)
 const eject = (slug: string, lastsMs: number) =>
-  gateway().registry.eject(entryOf(slug), 'it failed again and again', Date.now() + lastsMs)
+  gateway().registry.eject(entryOf(slug), 'repeated failures', Date.now() + lastsMs)
 
 test('a message waits for the best agent while that is being started', async () => {
   const sky = await agent('sky', weather)

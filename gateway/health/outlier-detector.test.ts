@@ -118,7 +118,7 @@ test('an ejected agent may still introspect tokens; an agent quarantined by an o
   const proven = { ...about, did: 'did:x:own', verified: true, admitted: true }
   const entry = await registry.register({ ...proven, origin: 'registered' })
   expect(registry.isTrusted('did:x:own')).toBe(true)
-  await registry.eject(entry.id, 'it failed again and again', now + 1000)
+  await registry.eject(entry.id, 'repeated failures', now + 1000)
   expect(registry.isTrusted('did:x:own')).toBe(true)
   await registry.quarantine(entry.id, 'operator', 'lies')
   expect(registry.isTrusted('did:x:own')).toBe(false)

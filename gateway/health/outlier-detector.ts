@@ -261,7 +261,7 @@ export class OutlierDetector implements Disposable {
     stats.ejecting = true
     const slug = this.#registry.find(id)?.slug
     const eject = async () => {
-      if (!(await this.#registry.eject(id, 'it failed again and again', now() + durationMs))) return
+      if (!(await this.#registry.eject(id, 'repeated failures', now() + durationMs))) return
       this.#log.warn({ agent: slug, lasts_ms: durationMs }, 'agent is ejected after repeated failures')
     }
     eject()

@@ -22,7 +22,7 @@ export function addLoopGuard(app: FastifyInstance, publicUrl: string): void {
 
 const isLoop = () =>
   new ParleyError('Unavailable', {
-    message: 'The request came from this gateway: an agent leads back to it',
+    message: 'Request loop: an agent leads back to this gateway',
     data: { reason: 'loop' },
     headers: { 'retry-after': '60' },
   })

@@ -17,7 +17,7 @@ import { agentNotFoundError, entryDetailWithProof, type RegistryRoutes } from '.
 type Request = FastifyRequest<{ Params: { id: string } }>
 
 const admission = z.object({ revision: z.string().max(64).optional(), own: z.boolean().default(false) })
-const quarantine = z.object({ reason: z.string().max(500).default('set aside by the operator') })
+const quarantine = z.object({ reason: z.string().max(500).default('quarantined by the operator') })
 
 /**
  * `POST /registry/agents`, `DELETE /registry/agents/{id}` and the operator's `/admit`, `/quarantine`, `/release`.
@@ -125,6 +125,6 @@ function bodyOf(request: FastifyRequest): Uint8Array {
 const isSupervised = () =>
   new ParleyError('Conflict', {
     message:
-      'The gateway runs this agent by itself: take its folder away and start the gateway again, then remove it',
+      'The gateway runs this agent itself: delete its folder, restart the gateway, then remove the agent',
     data: { reason: 'supervised' },
   })

@@ -119,7 +119,7 @@ const cursorOf = (slug: string) => Buffer.from(slug).toString('base64url')
 function slugOfCursor(cursor: string): string {
   const slug = Buffer.from(cursor, 'base64url').toString('utf8')
   if (/^[a-z0-9-]{1,63}$/.test(slug) && cursorOf(slug) === cursor) return slug
-  const issues = [{ path: 'cursor', message: 'is not one of ours' }]
+  const issues = [{ path: 'cursor', message: 'is not a valid cursor' }]
   throw new ParleyError('InvalidParams', { data: { issues } })
 }
 

@@ -66,13 +66,13 @@ function claimBudget(max: number): (agent: string) => void {
 
 const notAdmitted = () =>
   new ParleyError('InsufficientPermissions', {
-    message: 'Only agents that were admitted may claim signed requests: ask the operator of the gateway',
+    message: 'Only admitted agents may claim signed requests: ask the operator of the gateway',
     data: { reason: 'not_admitted' },
   })
 
 const isTaken = () =>
   new ParleyError('Conflict', {
-    message: 'Another agent has taken this signed request',
+    message: 'Another agent has already accepted this signed request',
     data: { reason: 'replayed' },
   })
 

@@ -56,13 +56,13 @@ export function checkRegistration(metadata: ClientMetadata): void {
   const useful =
     typeof scope === 'string' ? scope.split(' ').filter((one) => !identityScopes.includes(one)) : []
   if (useful.length === 0 || !useful.every((one) => agentScopes.has(one))) {
-    refuse(`scope must be of ${[...agentScopes].join(', ')}`)
+    refuse(`scope must be one or more of ${[...agentScopes].join(', ')}`)
   }
   checkName(metadata.client_name)
   const grants: unknown = metadata.grant_types
   if (!Array.isArray(grants)) return
   if (metadata.token_endpoint_auth_method === 'none' && grants.includes('client_credentials')) {
-    refuse('client_credentials needs a client that authenticates')
+    refuse('client_credentials requires client authentication')
   }
   // RFC 7591, section 2: without the code grant no redirect is needed.
   if (!grants.includes('authorization_code'))

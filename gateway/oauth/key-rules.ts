@@ -48,7 +48,7 @@ export function checkKeys(metadata: ClientMetadata, known: unknown, ctx: KoaCont
   if (typeof known !== 'string' || key === known) return
   // An older key in the history is not sufficient, because it may have been retired after a leak.
   if (key === undefined || !history.slice(0, -1).includes(known))
-    refuse('another public_key needs a key_history in which the present one signs for it')
+    refuse('a new public_key requires a key_history in which the current key signs it')
 }
 
 /** The keys, oldest first; the last one is `public_key`. */
@@ -60,7 +60,9 @@ function historyOf(metadata: ClientMetadata): unknown[] {
     history.at(-1)?.publicKeyBase58 !== metadata['public_key'] ||
     !isLinked(history)
   )
-    refuse('key_history must lead to public_key, each key but the first signed by the one before it')
+    refuse(
+      'key_history must end with public_key, and each key except the first must be signed by the previous one',
+    )
   return history.map(({ publicKeyBase58 }) => publicKeyBase58)
 }
 

@@ -57,7 +57,7 @@ class StoreAdapter implements Adapter {
       await this.#store.revokeByGrantId(grantId)
       await this.#store.destroy('Grant', grantId)
     }
-    throw new errors.InvalidGrant(`${this.#model} was used already`)
+    throw new errors.InvalidGrant(`${this.#model} has already been used`)
   }
 
   async destroy(id: string): Promise<void> {

@@ -52,7 +52,7 @@ function withoutIdentityScopes(asked: string): string {
   const useful = names.filter((name) => !isIdentityScope(name))
   if (useful.length === 0 && names.length > 0)
     throw new errors.InvalidScope(
-      'openid and offline unlock nothing here: ask for agent:read or agent:write',
+      'openid and offline grant no access here: request agent:read or agent:write',
       asked,
     )
   return useful.join(' ')

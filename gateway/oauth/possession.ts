@@ -40,11 +40,11 @@ export function checkPossession(metadata: ClientMetadata, known: unknown, ctx: K
   const { client_id: clientId, public_key: key } = metadata
   if (!clientId.startsWith('did:') || key === known) return
   const publicKey = typeof key === 'string' ? readPublicKey(key) : undefined
-  if (publicKey === undefined) refuse('a client_id that is a DID needs a public_key')
+  if (publicKey === undefined) refuse('a client_id that is a DID requires a public_key')
   const requestBody: Record<string, unknown> = ctx.oidc.body ?? {}
   const { issuer } = requestBody
   if (typeof issuer !== 'string' || trim(issuer) !== trim(ctx.oidc.provider.issuer))
-    refuse('a client_id that is a DID is registered with the issuer of this server as `issuer`')
+    refuse('a client_id that is a DID requires the issuer of this server as `issuer`')
   const body = Buffer.concat(bytesOf.get(ctx.req) ?? [])
   try {
     checkSignedBy({ headers: ctx.req.headers, body, clientId }, publicKey)

@@ -43,7 +43,7 @@ test.each<[string, () => Promise<never>]>([
     const spies = [...reads, ...writes].map((name) => vi.spyOn(server.store, name).mockImplementation(away))
     const { status, headers, text } = await ask()
     expect([status, headers.get('retry-after'), headers.get('location')]).toEqual([503, '5', null])
-    expect(text).toContain('away for a moment')
+    expect(text).toContain('temporarily unavailable')
     expect(spies.reduce((asked, { mock }) => asked + mock.calls.length, 0)).toBe(1)
     for (const spy of spies) spy.mockRestore()
     expect((await ask()).status).toBe(303)

@@ -34,7 +34,7 @@ async function within(call: () => Promise<unknown>): Promise<unknown> {
   const timeout = Promise.withResolvers<never>()
   const remainingMs = deadline.until - performance.now()
   const timer = setTimeout(
-    () => timeout.reject(unavailable('The storage does not answer in time')),
+    () => timeout.reject(unavailable('The storage did not respond in time')),
     remainingMs,
   )
   try {

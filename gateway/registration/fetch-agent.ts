@@ -39,7 +39,7 @@ export async function fetchAgent(url: string, { client, resolve }: FetchOptions)
   if (keys === undefined)
     throw registrationError(
       'did_document',
-      'The DID document is not that of the DID on the card, or holds no key of it',
+      'The DID document does not belong to the DID on the card, or lists no key of it',
     )
   const bound = provableKeys(did, keys)
   return bound.length === 0
@@ -51,8 +51,7 @@ function cardOf(json: JsonObject) {
   try {
     return readCard(json)
   } catch (error) {
-    if (error instanceof ParleyError)
-      throw registrationError('card', 'The card is not that of an agent', error)
+    if (error instanceof ParleyError) throw registrationError('card', 'The card is not an agent card', error)
     throw error
   }
 }

@@ -56,7 +56,7 @@ export class GuardedClient implements AsyncDisposable {
   async getObject(url: string, what: string): Promise<JsonObject> {
     const { status, json } = await this.get(url, what)
     if (status === 200 && json !== undefined) return json
-    const how = status === 200 ? 'is no JSON object' : `was answered with HTTP ${status}`
+    const how = status === 200 ? 'is not a JSON object' : `returned HTTP ${status}`
     throw registrationError(status === 200 ? 'not_json' : 'status', `${what} ${how}`)
   }
 

@@ -35,10 +35,7 @@ export async function challengeAgent(
   const { status, json } = await client.post(`${agent.url}${challengePath}`, challenge, 'The challenge')
   if (status === 404 || status === 405 || status === 501) return undefined
   if (status === 400)
-    throw registrationError(
-      'challenge',
-      'The agent says that this is not its address (PUBLIC_URL of the agent)',
-    )
+    throw registrationError('challenge', 'The agent reports another address (check PUBLIC_URL of the agent)')
   if (status !== 200)
     throw registrationError('challenge', `The agent answered the challenge with HTTP ${status}`)
   const given = answer.safeParse(json).data

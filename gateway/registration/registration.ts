@@ -64,7 +64,7 @@ export class AgentRegistration {
     try {
       const found = await fetchAgent(url, this.#options)
       if (own.addresses.some((address) => isGatewayCard(found.card, address)))
-        throw registrationError('gateway', 'What answers there is this gateway')
+        throw registrationError('gateway', 'The URL leads to this gateway')
       if (found.did !== undefined && found.did === own.did)
         throw registrationError('gateway', 'The DID on the card is that of this gateway')
       const proof = await this.#proof(request, url, found)
@@ -122,7 +122,11 @@ export class AgentRegistration {
     if (this.#inProgress.length >= concurrentMax) throw busyError()
     const ofCaller = this.#inProgress.filter((id) => id === caller.id).length
     if (ofCaller >= concurrentPerCallerMax)
-      throw tooManyError('busy', `One client may have ${concurrentPerCallerMax} registrations under way`, 2)
+      throw tooManyError(
+        'busy',
+        `One client may have at most ${concurrentPerCallerMax} registrations in progress`,
+        2,
+      )
     if (mayUse(caller, 'agent:admin')) return
     const owned = registry.all().filter(({ owner }) => owner === caller.id).length
     if (owned >= perOwnerMax)
@@ -150,7 +154,7 @@ function isGatewayCard({ url }: JsonObject, gateway: string): boolean {
 
 function wrongSignatureError(reason: string): ParleyError {
   return new ParleyError('InvalidTokenSignature', {
-    message: 'A client that is the DID of the agent signs its registration with the key of that DID',
+    message: 'A client named after the DID of the agent must sign the registration with the key of that DID',
     data: { reason },
   })
 }

@@ -29,7 +29,7 @@ export function readCard(json: JsonObject): ReadCard {
   const parsed = card.safeParse(json)
   if (!parsed.success) {
     const issues = parsed.error.issues.map(({ path, message }) => ({ path: path.join('.'), message }))
-    throw new ParleyError('InvalidParams', { message: 'Not the card of an agent', data: { issues } })
+    throw new ParleyError('InvalidParams', { message: 'Not an agent card', data: { issues } })
   }
   const { name, description, skills } = parsed.data
   const did = parsed.data.did ?? extensionDid(json)

@@ -91,7 +91,7 @@ test('a late heartbeat before registration does not route callers to the old add
 })
 
 test.each<[string, (registry: Registry, id: string) => Promise<unknown>]>([
-  ['set aside', (registry, id) => registry.eject(id, 'it failed', 0)],
+  ['ejected', (registry, id) => registry.eject(id, 'it failed', 0)],
   ['admitted', (registry, id) => registry.admit(id, 'operator')],
   ['quarantined', (registry, id) => registry.quarantine(id, 'operator', 'lies')],
   ['released', (registry, id) => registry.release(id)],

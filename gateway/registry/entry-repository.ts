@@ -47,7 +47,7 @@ export class EntryRepository {
         return await step()
       } catch (error) {
         if (!(error instanceof EntryChanged)) throw error
-        if (attempt === attemptsMax) throw unavailable('The registry is changed by too many at once', error)
+        if (attempt === attemptsMax) throw unavailable('Too many concurrent changes to the registry', error)
         // Random delay, so that the same gateways do not conflict again.
         if (attempt > 1) await pause(Math.min(2 ** attempt, 100) * Math.random())
         await this.#merge(attempt > 1)

@@ -52,7 +52,7 @@ test('a copy of the skills with more tags is near-identical, and refused when un
   const tags = [...skill.tags, 'sum', 'add', 'plus', 'minus', 'percent']
   const copy = { ...other, name: 'sums', description: calculator.description, skills: [{ ...skill, tags }] }
   expect(lookAlikes(copy, [calculator])).toEqual([{ agent: 'calculator', because: 'card' }])
-  expect(() => requireDistinct(copy, [calculator])).toThrow(/repeats that of agent calculator/)
+  expect(() => requireDistinct(copy, [calculator])).toThrow(/nearly identical to that of agent calculator/)
   expect(() => requireDistinct({ ...copy, verified: true }, [calculator])).not.toThrow()
 })
 

@@ -46,9 +46,11 @@ export function requireDistinct(
   const [first] = lookAlikes(entry, all)
   if (first === undefined) return
   const what =
-    first.because === 'name' ? 'The name of the agent looks like that' : 'The card of the agent repeats that'
+    first.because === 'name'
+      ? 'The name of the agent is confusable with that'
+      : 'The card of the agent is nearly identical to that'
   throw new ParleyError('Conflict', {
-    message: `${what} of agent ${first.agent}. An agent that is not verified cannot be admitted like this: give it a DID and prove its key, or change what it says of itself.`,
+    message: `${what} of agent ${first.agent}. An unverified agent cannot be admitted like this: give it a DID and prove its key, or change its name and card.`,
     data: { reason: 'look_alike', agent: first.agent, because: first.because },
   })
 }

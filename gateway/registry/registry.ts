@@ -149,7 +149,7 @@ export class Registry {
     const slug = slugOf(announcement.name)
     if (slug === undefined) {
       throw new ParleyError('InvalidParams', {
-        message: 'The name of an agent needs a letter or a digit, and is no UUID',
+        message: 'The name of an agent must contain a letter or digit and must not be a UUID',
       })
     }
     if (announcement.origin === 'supervised') await this.#releaseSlug(announcement, slug)

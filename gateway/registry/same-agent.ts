@@ -56,7 +56,7 @@ function checkRenewal(holder: AgentEntry, registrant: Registrant): void {
   if (holder.origin === 'supervised')
     throw conflict(
       'did',
-      'The agent is one that the gateway runs by itself; once it does not, an operator removes the entry',
+      'The gateway runs this agent itself; once it no longer does, an operator can remove the entry',
     )
   if (holder.owner !== registrant.owner && !mayTakeOver(holder, registrant))
     throw conflict('owner', 'The agent belongs to another owner')
@@ -64,12 +64,12 @@ function checkRenewal(holder: AgentEntry, registrant: Registrant): void {
   const newest = holder.keys?.at(-1)
   const sameKey = newest !== undefined && newest === registrant.keys?.at(-1)
   if (!registrant.verified && (!sameKey || holder.url !== registrant.url))
-    throw conflict('did', 'The agent is verified: another key or address needs a proof with its key')
+    throw conflict('did', 'The agent is verified: changing its key or address requires a proof with its key')
   if (newest !== undefined && !keyChain(registrant).includes(newest))
-    throw conflict('key', 'The key of the agent has changed without a proof by the one before it')
+    throw conflict('key', 'The key of the agent has changed without a proof by the previous key')
   const retired = retiredKeys(holder)
   if (registrant.keys?.some((key) => retired.has(key)))
-    throw conflict('key', 'The document of the agent is an older one: it lists a key that was retired')
+    throw conflict('key', 'The DID document of the agent is outdated: it lists a retired key')
 }
 
 /**
@@ -105,7 +105,7 @@ export function slugTakenError(slug: string): ParleyError {
 }
 
 export function entryChangedError(): ParleyError {
-  return conflict('changed', 'The agent is no longer the one that was looked at: look again')
+  return conflict('changed', 'The agent has changed since it was reviewed: review it again')
 }
 
 function conflict(reason: string, message: string, more: Record<string, string> = {}): ParleyError {

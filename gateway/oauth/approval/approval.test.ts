@@ -108,7 +108,7 @@ describe('authorization code with PKCE', () => {
     for (const form of [undefined, { decision: 'approve', code }]) {
       const { status, headers, text } = await browser.go(page, form)
       expect([status, headers.get('retry-after')]).toEqual([503, '5'])
-      expect(text).toContain('away for a moment')
+      expect(text).toContain('temporarily unavailable')
     }
     find.mockRestore()
     expect((await browser.go(page)).status).toBe(200)

@@ -32,7 +32,7 @@ const meanings: Record<string, string> = {
   'agent:read': 'read your tasks and their results',
   'agent:write': 'send work to agents, stop it and rate it',
   'agent:execute': 'read your tasks and send work to agents',
-  'agent:admin': 'run this machine as its operator: admit, block and remove agents',
+  'agent:admin': 'manage this machine as its operator: admit, block and remove agents',
 }
 
 /** Headers of every page. `formTarget` is an additional allowed target of its form. */
@@ -48,7 +48,7 @@ export function pageHeaders(formTarget = ''): Record<string, string> {
 }
 
 /** Shown while the storage is unavailable. */
-export const away = 'What this page needs is away for a moment. Load it again in a few seconds.'
+export const away = 'This page is temporarily unavailable. Reload it in a few seconds.'
 
 export interface Approval {
   clientId: string

@@ -93,7 +93,7 @@ export class SignIn {
       if (await this.#write(id, was, { fullAt: next }, key === ''))
         return { isTaken: true, waitMs: waitFor(next) }
     }
-    throw unavailable('Too many sign in at the same time')
+    throw unavailable('Too many concurrent sign-in attempts')
   }
 
   #write(

@@ -6,7 +6,7 @@ const now = Date.parse('2026-01-01T12:00:00Z')
 const since = (minutes: number) =>
   new Date(now - minutes * 60_000).toISOString().replace('Z', '000+00:00') as AgentEntry['since']
 const ready = { admitted: true, status: 'ready', since: since(1) } as const
-const ejected = { since: since(0), reason: 'it failed again and again' }
+const ejected = { since: since(0), reason: 'repeated failures' }
 
 test.each<[string, Parameters<typeof absenceOf>[0], ReturnType<typeof absenceOf>]>([
   ['ready', ready, undefined],
