@@ -23,7 +23,7 @@ async function run() {
   process.exitCode = await main(process.argv.slice(2))
   // Ctrl-C under `npm start` arrives twice; the second one must not turn a good end into a bad one.
   for (const signal of ['SIGINT', 'SIGTERM']) process.on(signal, () => {})
-  // What a command forgot to close must not keep it running.
+  // Exit even if a command left a handle open.
   setTimeout(() => process.exit(), 1000).unref()
 }
 

@@ -10,7 +10,7 @@ const folder = mkdtempSync(path.join(os.tmpdir(), 'parley-bin-'))
 const installed = path.join(folder, 'installed')
 const project = path.join(folder, 'project')
 const bare = path.join(folder, 'bare')
-// What `process.versions` says on an older Node; the program that is started again does not get it.
+// Fakes an older Node in `process.versions`; the restarted process does not load this.
 const older = `data:text/javascript,Object.defineProperty(process,'versions',{value:{...process.versions,node:'20.9.0'}})`
 const main = `
 export async function main(args) {
@@ -48,7 +48,7 @@ beforeAll(() => {
 })
 afterAll(() => rmSync(folder, { recursive: true }))
 
-test('an older Node starts the same command again on the newer one, and hands its exit code back', async () => {
+test('an older Node restarts the command on the newer one and returns its exit code', async () => {
   const child = parley({ from: installed, args: ['exit', '2', '--json'] })
   expect(await ended(child)).toEqual({
     code: 2,
@@ -57,12 +57,12 @@ test('an older Node starts the same command again on the newer one, and hands it
   })
 })
 
-test('the newer Node is found in the project where the command is typed, too', async () => {
+test('the newer Node is also found in the project of the working folder', async () => {
   const child = parley({ from: bare, cwd: project, args: ['exit', '0'] })
   expect(await ended(child)).toMatchObject({ code: 0, out: expect.stringContaining('ready') })
 })
 
-test('no newer Node: exit code 1 and one sentence that says what is needed', async () => {
+test('without a newer Node: exit code 1 and the required version in one sentence', async () => {
   const child = parley({ from: bare, args: ['exit', '0'] })
   const [result, complaint] = await Promise.all([ended(child), text(child.stderr as never)])
   expect(result).toMatchObject({ code: 1, out: '' })
@@ -81,19 +81,19 @@ test.each(['SIGINT', 'SIGTERM', 'SIGHUP'] as const)(
   },
 )
 
-test('a command that is killed is not mistaken for one that ended well', async () => {
+test('a killed command does not exit with code 0', async () => {
   expect(await ended(parley({ from: installed, args: ['die'] }))).toMatchObject({
     code: null,
     signal: 'SIGKILL',
   })
 })
 
-test('on a Node new enough, the command runs in this process, and what it forgot to close does not keep it', async () => {
+test('on a supported Node the command runs in this process and exits despite open handles', async () => {
   const child = parley({ from: bare, args: ['forget'], old: false })
   expect(await ended(child)).toMatchObject({ code: 3, signal: null })
 })
 
-test('a signal that arrives once the command has ended changes nothing', async () => {
+test('a signal after the end of the command is ignored', async () => {
   const child = parley({ from: bare, args: ['forget'], old: false })
   await once(child.stdout as never, 'data')
   const again = setInterval(() => child.kill('SIGINT'), 50)

@@ -55,7 +55,7 @@ describe.skipIf(!binduIsThere())(
       return { message: { role: 'user', kind: 'message', messageId: crypto.randomUUID(), parts } }
     }
 
-    test('the registry knows its DID, and the gateway resolves it to the document of the agent', async () => {
+    test('the registry lists its DID, and the gateway resolves the DID to the agent’s document', async () => {
       const entry = await (await fetch(`${gateway.addresses.public}/registry/agents/echo-agent`)).json()
       expect(entry).toMatchObject({
         did: expect.stringMatching(/^did:bindu:/),
@@ -76,7 +76,7 @@ describe.skipIf(!binduIsThere())(
       expect(said).toMatchObject({ code: 0, stdout: 'You said: echo this text: Grüße 世界\n' })
     })
 
-    test('POST / of the gateway works with ids that the agent itself would refuse, and tasks/get as well', async () => {
+    test('POST / and tasks/get of the gateway accept ids that the agent itself would reject', async () => {
       const sent = await post({
         jsonrpc: '2.0',
         id: '1',
@@ -103,7 +103,7 @@ describe.skipIf(!binduIsThere())(
       expect((await post(list)).status).toBe(200)
     })
 
-    test('/agents/{slug}/ hands the request on as it came: what the agent refuses is its own answer', async () => {
+    test('/agents/{slug}/ forwards requests unchanged, and the agent’s own rejection is returned', async () => {
       const token = (await cli('token')).stdout.trim()
       const client = new AgentClient({ url: `${gateway.addresses.public}/agents/echo-agent`, token })
       await expect(client.send('echo this text')).rejects.toMatchObject({ code: -32700 })

@@ -11,13 +11,13 @@ import { runCli, temporaryFolder } from './testing.ts'
 
 const folder = temporaryFolder()
 let gateway: GatewayApp
-/** What the external agent was sent with each request. */
+/** Tokens that the external agent received. */
 const tokens: string[] = []
 const server = createServer((request, response) => void answer(request, response))
 
 async function answer(request: IncomingMessage, response: ServerResponse): Promise<void> {
   const said = await text(request)
-  // The gateway looks whether the agent is alive.
+  // Health check of the gateway.
   if (said === '') return void response.end('{}')
   const { id, method } = JSON.parse(said) as { id: unknown; method: string }
   tokens.push((request.headers.authorization ?? '').replace('Bearer ', ''))
@@ -65,7 +65,7 @@ afterAll(async () => {
 
 const url = () => `http://127.0.0.1:${(server.address() as AddressInfo).port}`
 
-/** For which servers the token is good. */
+/** Audience of the token. */
 async function audienceOf(token: string): Promise<unknown> {
   const file = await readFile(path.join(folder.path, '.parley', 'dev-client.json'), 'utf8')
   const { client_id, client_secret } = JSON.parse(file) as Record<string, string>
@@ -79,19 +79,19 @@ async function audienceOf(token: string): Promise<unknown> {
   return ((await said.json()) as { aud?: unknown }).aud
 }
 
-test('send asks for a token with the resource of an external agent by itself', async () => {
+test('send requests a token for the resource of an external agent', async () => {
   const sent = await cli('send', 'hello', 'Ada', '--no-wait')
   expect(sent).toMatchObject({ code: 0, stdout: `${taskId}\n` })
   expect(tokens).toHaveLength(1)
   expect(await audienceOf(tokens[0] ?? '')).toBe(url())
 })
 
-test('watch asks for a token with the resource of an external agent by itself', async () => {
+test('watch requests a token for the resource of an external agent', async () => {
   expect((await cli('watch', taskId, '--agent', 'hello')).stderr).toContain('Task not found')
   expect(await audienceOf(tokens[0] ?? '')).toBe(url())
 })
 
-test('a token that was given is used as it is, and refused with what to do', async () => {
+test('a given token is used unchanged, and its refusal explains what to do', async () => {
   const { stdout } = await cli('token')
   const refused = await cli('send', 'hello', 'Ada', '--token', stdout.trim())
   expect(refused).toMatchObject({ code: 1, stdout: '' })
@@ -99,7 +99,7 @@ test('a token that was given is used as it is, and refused with what to do', asy
   expect(tokens).toEqual([])
 })
 
-test('send - names the external agent that could do it', async () => {
+test('send - names the external agent that is able to do the task', async () => {
   const refused = await cli('send', '-', 'Greet people by their name: Ada')
   expect(refused).toMatchObject({ code: 1, stdout: '' })
   expect(refused.stderr).toContain('Only hello can do this, an external agent')

@@ -61,7 +61,7 @@ afterAll(async () => {
   await rm(folder, { recursive: true, force: true })
 })
 
-/** The agent of the second folder, as `parley agent agents/hello` runs it; resolves once it is registered. */
+/** Runs `parley agent agents/hello` in the second folder; resolves once the agent is registered. */
 async function runAgent(more: Record<string, string> = {}): Promise<string> {
   const child = spawn(
     process.execPath,
@@ -88,13 +88,13 @@ async function stopAgent(): Promise<void> {
   expect((await ended)[0]).toBe(0)
 }
 
-describe('an agent of another folder', () => {
+describe('an agent in another folder', () => {
   let taskId = ''
-  /** Of a caller: good at every server, and at the agent alone. */
+  /** Tokens of a caller: without an audience, and bound to the agent. */
   let unbound = ''
   let token = ''
 
-  test('joins with proof under a client of its own, and waits for an operator', async () => {
+  test('registers with proof and its own client, and waits for an operator', async () => {
     const initial = await readFile(path.join(inHouse(), '.parley', 'oauth', 'initial-access-token'), 'utf8')
     const said = await runAgent({ OAUTH_INITIAL_TOKEN: initial.trim() })
     expect(said).toContain('it receives no work until an operator admits it')
@@ -113,7 +113,7 @@ describe('an agent of another folder', () => {
     expect(refused.stderr).toContain('npx parley admit ')
   })
 
-  test('works once it is admitted', async () => {
+  test('receives work once it is admitted', async () => {
     const weak = await cli('admit', 'hello', '--token', unbound)
     expect([weak.code, weak.stderr]).toEqual([1, expect.stringContaining('no scope agent:admin')])
     const stale = await cli('admit', 'hello', '--revision', 'another')
@@ -135,7 +135,7 @@ describe('an agent of another folder', () => {
       /"task_id":"([\da-f-]{36})"|"id":"([\da-f-]{36})"/.exec(sent.stdout)?.slice(1).find(Boolean) ?? ''
   })
 
-  test('takes a token that was made for it alone, and none that was made for another', async () => {
+  test('accepts a token bound to it and rejects one bound to another agent', async () => {
     const tokenFor = async (resource: string) => {
       const scopes = ['--scope', 'agent:read agent:write']
       return (await cli('token', '--operator', ...scopes, '--resource', resource)).stdout.trim()
@@ -148,7 +148,7 @@ describe('an agent of another folder', () => {
     expect((await cli('token', '--operator', '--resource', 'here')).stderr).toContain('invalid_target')
   })
 
-  test('is verified from the gateway’s document to its answer, online and from files; not with another byte', async () => {
+  test('is verified from the gateway’s document to its answer, online and offline; fails if one byte differs', async () => {
     const saved = path.join(folder, 'saved')
     const online = await cli('verify', taskId, '--agent', 'hello', '--save', saved, '--token', token)
     expect(online).toMatchObject({ code: 0 })
@@ -184,7 +184,7 @@ describe('an agent of another folder', () => {
     expect(offline.code).toBe(1)
   })
 
-  test('keeps its admission when it leaves and comes again with a rotated key', async () => {
+  test('keeps its admission when it leaves and returns with a rotated key', async () => {
     await stopAgent()
     expect((await cli('agents')).stdout).toBe('No agents.\n')
     expect((await cliOutside('did', 'rotate', 'hello')).code).toBe(0)
@@ -195,7 +195,7 @@ describe('an agent of another folder', () => {
     expect((await cli('verify', taskId, '--agent', 'hello', '--token', token)).code).toBe(0)
   })
 
-  test('comes again after the old key was retired too', async () => {
+  test('returns after the old key was retired', async () => {
     await stopAgent()
     expect((await cliOutside('did', 'retire', 'hello')).code).toBe(0)
     expect((await cliOutside('did')).stdout).toMatch(/key-1 .* retired\n.*key-2 .* signs/)
@@ -203,14 +203,14 @@ describe('an agent of another folder', () => {
     expect((await cli('verify', '--agent', 'hello')).code).toBe(0)
   })
 
-  test('is looked at from outside by `parley check`', async () => {
+  test('passes `parley check`', async () => {
     const url = gateway.registry.bySlug('hello')?.url ?? ''
     const checked = await runCli(['check', url, '--token', token])
     expect(checked.stdout.match(/^ok /gm)).toHaveLength(8)
     expect(checked.code).toBe(0)
   })
 
-  test('is set aside, taken back and removed by the operator', async () => {
+  test('is quarantined, released and removed by the operator', async () => {
     expect((await cli('quarantine', 'hello', '--reason', 'lies')).stdout).toMatch(/^quarantine +lies$/m)
     expect((await cli('send', 'hello', 'Ada', '--token', token)).stderr).toContain('set aside by an operator')
     expect((await cli('release', 'hello')).stdout).not.toContain('quarantine')
@@ -219,7 +219,7 @@ describe('an agent of another folder', () => {
   })
 })
 
-test('parley register prints the entry of an A2A agent; as the operator it is admitted', async () => {
+test('parley register prints the entry of an A2A agent; with --operator it is admitted', async () => {
   const card = { status: 200, type: 'application/json', body: '{"name":"Far Away"}' }
   await using far = await scriptedAgent({ 'GET /.well-known/agent.json': () => card })
   const said = await cli('register', far.url, '--operator')
@@ -230,7 +230,7 @@ test('parley register prints the entry of an A2A agent; as the operator it is ad
   expect(refused.stderr).toContain('not on the public internet')
 })
 
-test('parley check says what to mend', async () => {
+test('parley check suggests fixes', async () => {
   const json =
     (body: string, status = 200) =>
     () => ({ status, type: 'application/json', body })
@@ -274,7 +274,7 @@ test.each([
     '{}',
     'A path that does not exist must be answered with 404 and a JSON-RPC error; the answer is 200.',
   ],
-])('parley check names what is wrong with an answer of status %i', async (status, body, sentence) => {
+])('parley check explains the fault of a response with status %i', async (status, body, sentence) => {
   await using odd = await scriptedAgent({
     'GET /.well-known/agent.json': () => ({ status: 200, type: 'application/json', body: '{}' }),
     'GET /no-such-route': () => ({ status, type: 'application/json', body }),
@@ -284,7 +284,7 @@ test.each([
   expect(stdout).toContain('the status is 404 instead of 401; the error code is -32601 instead of -32009')
 })
 
-test('parley did new --gateway: three lines for .env, another seed each time', async () => {
+test('parley did new --gateway prints three lines for .env with a new seed each time', async () => {
   const [one, two] = [await runCli(['did', 'new', '--gateway']), await runCli(['did', 'new', '--gateway'])]
   const settings = parseEnv(one.stdout)
   expect(Object.keys(settings).sort()).toEqual([
@@ -306,7 +306,7 @@ test.each([
   ['verify', 'no-uuid', '--agent', 'Not A Slug'],
   ['check', 'ftp://x'],
   ['admit', '../x'],
-])('wrong use of %s %s: exit code 2', async (...argv) => {
+])('incorrect usage of %s %s: exit code 2', async (...argv) => {
   using empty = temporaryFolder()
   expect(await runCli(argv, { cwd: empty.path })).toMatchObject({ code: 2, stdout: '' })
 })

@@ -7,14 +7,14 @@ const names = readdirSync(path.join(import.meta.dirname, 'commands'))
   .filter((file) => !file.endsWith('.test.ts'))
   .map((file) => path.basename(file, '.ts'))
 
-test('parley --help names every command there is, and no other', async () => {
+test('parley --help lists exactly the existing commands', async () => {
   const { code, stdout } = await runCli(['--help'])
   expect(code).toBe(0)
   const listed = stdout.split('Commands:')[1]?.match(/^ {2}[a-z]+/gm)
   expect(listed?.map((name) => name.trim()).sort()).toEqual([...names, 'help'].sort())
 })
 
-test('parley --help names the arguments of each command as its own help does', async () => {
+test('parley --help shows the same arguments as the help of each command', async () => {
   const { stdout } = await runCli(['--help'])
   const listed = stdout
     .match(/(?<=^ {2})[a-z]+.*?(?= {2,})/gm)
@@ -46,18 +46,18 @@ test.each([
   ['a missing argument', ['watch']],
   ['a folder that is none', ['agent', 'nowhere']],
   ['a port that is none', ['gateway', '--port', '70000']],
-])('%s is wrong use: exit code 2, and help on stderr alone', async (_, argv) => {
+])('%s is incorrect usage: exit code 2, and help on stderr only', async (_, argv) => {
   using folder = temporaryFolder()
   const said = await runCli(argv, { cwd: folder.path })
   expect(said).toMatchObject({ code: 2, stdout: '' })
   expect(said.stderr).not.toBe('')
 })
 
-test('parley --version is that of the package', async () => {
+test('parley --version prints the version of the package', async () => {
   expect((await runCli(['--version'])).stdout).toMatch(/^\d+\.\d+\.\d+(\+\w+)?\n$/)
 })
 
-test('up without a folder of agents says how to make one: exit code 1', async () => {
+test('up without an agents folder explains how to create an agent: exit code 1', async () => {
   using folder = temporaryFolder()
   const said = await runCli(['up'], { cwd: folder.path })
   expect(said.code).toBe(1)

@@ -7,12 +7,16 @@ import { type Io, processIo, say } from './terminal/io.ts'
 
 type Make = (io: Io) => CliCommand
 
-/** Every command, with what `parley --help` says of it. Only the one that was typed is loaded. */
+/** All commands with their summaries. Only the requested one is loaded. */
 const commands: Record<string, { usage?: string; summary: string; load: () => Promise<{ default: Make }> }> =
   {
     up: { summary: 'run the gateway and every agent of ./agents', load: () => import('./commands/up.ts') },
-    gateway: { summary: 'run the gateway alone', load: () => import('./commands/gateway.ts') },
-    agent: { usage: '<folder>', summary: 'run one agent alone', load: () => import('./commands/agent.ts') },
+    gateway: { summary: 'run the gateway without agents', load: () => import('./commands/gateway.ts') },
+    agent: {
+      usage: '<folder>',
+      summary: 'run one agent as its own server',
+      load: () => import('./commands/agent.ts'),
+    },
     agents: { summary: 'list the agents of the gateway', load: () => import('./commands/agents.ts') },
     send: {
       usage: '<agent> [text]',
@@ -21,7 +25,7 @@ const commands: Record<string, { usage?: string; summary: string; load: () => Pr
     },
     negotiate: {
       usage: '<text>',
-      summary: 'show which agents could do it, best first, and why',
+      summary: 'rank the agents for a task and show why',
       load: () => import('./commands/negotiate.ts'),
     },
     watch: {
@@ -40,65 +44,65 @@ const commands: Record<string, { usage?: string; summary: string; load: () => Pr
     },
     check: {
       usage: '<agent url>',
-      summary: 'say what is well with an agent and what to mend',
+      summary: 'check an agent and suggest fixes',
       load: () => import('./commands/check.ts'),
     },
     admit: {
       usage: '<agent>',
-      summary: 'let a registered agent have work (operator)',
+      summary: 'admit a registered agent (operator)',
       load: () => import('./commands/admit.ts'),
     },
     quarantine: {
       usage: '<agent>',
-      summary: 'set an agent aside (operator)',
+      summary: 'quarantine an agent (operator)',
       load: () => import('./commands/quarantine.ts'),
     },
     release: {
       usage: '<agent>',
-      summary: 'take an agent back from quarantine (operator)',
+      summary: 'release an agent from quarantine (operator)',
       load: () => import('./commands/release.ts'),
     },
     remove: {
       usage: '<agent>',
-      summary: 'take an agent out of the registry (operator)',
+      summary: 'remove an agent from the registry (operator)',
       load: () => import('./commands/remove.ts'),
     },
     wallet: {
-      summary: 'show the wallet that holds test money; make one',
+      summary: 'create or show the wallet for test money',
       load: () => import('./commands/wallet.ts'),
     },
     payments: {
       usage: '[agent]',
-      summary: 'list payments that are to be paid back (operator)',
+      summary: 'list payments to be refunded (operator)',
       load: () => import('./commands/payments.ts'),
     },
     verify: {
       usage: '[task]',
-      summary: 'verify an agent, and its answers, from the gateway’s document on',
+      summary: 'verify an agent and the signatures of its answers',
       load: () => import('./commands/verify.ts'),
     },
     did: {
       usage: '[action] [agent]',
-      summary: 'show, make and rotate identities',
+      summary: 'show, create and rotate identities',
       load: () => import('./commands/did.ts'),
     },
     migrate: {
-      summary: 'move what is kept in a data folder to MongoDB (operator)',
+      summary: 'move an embedded store to MongoDB (operator)',
       load: () => import('./commands/migrate.ts'),
     },
     token: { summary: 'print an access token', load: () => import('./commands/token.ts') },
     new: {
       usage: '<name>',
-      summary: 'write the beginnings of an agent',
+      summary: 'create a new agent',
       load: () => import('./commands/new.ts'),
     },
   }
 
-/** The command line. Resolves with the exit code: 0 done, 1 failed, 2 wrong use. */
+/** Runs the command line. Resolves with the exit code: 0 success, 1 failure, 2 incorrect usage. */
 export async function main(argv: string[], io: Io = processIo): Promise<number> {
   if (io.stdout === process.stdout) process.stdout.on('error', endWithoutReader)
   try {
-    // A supervised agent gets its settings from the supervisor: what stands in .env is the gateway's.
+    // A supervised agent receives its settings from the supervisor; .env belongs to the gateway.
     const supervised = argv[0] === 'agent' && process.channel !== undefined
     if (!supervised) loadDotEnv(io)
     const program = programWith(io)
@@ -115,14 +119,14 @@ export async function main(argv: string[], io: Io = processIo): Promise<number> 
 
 function programWith(io: Io): Command {
   return new Command('parley')
-    .description('A front door to many agents: runs them, sends them work, follows it.')
+    .description('Runs AI agents behind one gateway, sends them messages and follows their tasks.')
     .version(version)
-    .showHelpAfterError('(--help says more)')
+    .showHelpAfterError('(see --help)')
     .addHelpText(
       'after',
       `
-parley <command> --help says more. Exit codes: 0 done, 1 failed, 2 wrong use. With --json, results on stdout and errors on
-stderr are JSON. .env in the working folder is read; the environment wins over it.`,
+See parley <command> --help for details. Exit codes: 0 success, 1 failure, 2 incorrect usage. With --json, results on
+stdout and errors on stderr are JSON. Settings are read from .env in the working folder; the environment overrides it.`,
     )
     .exitOverride()
     .configureOutput({
@@ -131,7 +135,7 @@ stderr are JSON. .env in the working folder is read; the environment wins over i
     })
 }
 
-/** The command that was typed in full, the others by name. */
+/** Adds the requested command completely and all others by name only. */
 async function addCommands(program: Command, argv: string[], io: Io): Promise<CliCommand | undefined> {
   const typed = argv.find((word) => !word.startsWith('-') && word !== 'help')
   let found: CliCommand | undefined
@@ -142,14 +146,14 @@ async function addCommands(program: Command, argv: string[], io: Io): Promise<Cl
       program.addCommand(found.copyInheritedSettings(program))
     } else {
       const other = program.command(name).summary(summary)
-      // commander would split `<agent url>` at its space.
+      // commander splits an argument like `<agent url>` at the space.
       for (const [argument] of usage.matchAll(/<[^>]+>|\[[^\]]+\]/g)) other.argument(argument)
     }
   }
   return found
 }
 
-/** `parley agents | head -1`: whoever read our output has enough. */
+/** Exits quietly when the reader of a pipe closes it, as in `parley agents | head -1`. */
 function endWithoutReader(error: NodeJS.ErrnoException): void {
   if (error.code === 'EPIPE') process.exit(0)
   throw error

@@ -5,7 +5,7 @@ import { PassThrough } from 'node:stream'
 import { main } from './main.ts'
 import type { Io } from './terminal/io.ts'
 
-/** Runs the command line in this process and catches what it says. For tests alone. */
+/** Runs the command line in this process and captures its output. For tests only. */
 export async function runCli(
   argv: string[],
   given: { env?: Record<string, string>; cwd?: string; stdin?: string; tty?: boolean } = {},
@@ -29,7 +29,7 @@ function textIn(stream: PassThrough): string {
   return ((stream.read() as Buffer | null) ?? '').toString()
 }
 
-/** An empty folder that goes with the test. */
+/** A temporary folder that is removed when the test ends. */
 export function temporaryFolder(): { path: string } & Disposable {
   const folder = mkdtempSync(path.join(os.tmpdir(), 'parley-cli-'))
   return { path: folder, [Symbol.dispose]: () => rmSync(folder, { recursive: true, force: true }) }

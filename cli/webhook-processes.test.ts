@@ -48,7 +48,7 @@ test('a receiver process and an agent process: the full sequence of a task with 
   expect(posts.map(({ event }) => event)).toEqual(log.events)
 })
 
-/** `parley listen --json` in a process of its own. */
+/** Starts `parley listen --json` in a separate process. */
 async function startListening(...argv: string[]) {
   const bin = path.join(import.meta.dirname, 'bin.mjs')
   const all = [bin, 'listen', '--json', '--port', '0', ...argv]

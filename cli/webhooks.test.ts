@@ -5,7 +5,7 @@ import { expect, test } from 'vitest'
 import { main } from './main.ts'
 import { runCli } from './testing.ts'
 
-/** A real agent, with what its command line needs. */
+/** A real agent and the command-line options to reach it. */
 function agentWithPause() {
   return testAgent(
     { handle: ({ text, ask }) => (text === 'start' ? ask('Go on?') : ['one', 'two']) },
@@ -13,12 +13,12 @@ function agentWithPause() {
   )
 }
 
-test('watch --webhook tells the whole life of a task of a real agent, and leaves no webhook behind', async () => {
+test('watch --webhook prints all events of a task and removes its webhook', async () => {
   await using agent = await agentWithPause()
   const caller = agent.caller('alice')
   const paused = await caller.sendAndWait('start')
   const argv = ['watch', paused.id, '--webhook', '--url', agent.url, '--token', caller.token, '--json']
-  // Nothing more comes until it is answered.
+  // The task waits for an answer.
   expect((await runCli(argv)).code).toBe(1)
   await caller.sendAndWait({ text: 'go', taskId: paused.id })
   const said = await runCli(argv)
@@ -29,7 +29,7 @@ test('watch --webhook tells the whole life of a task of a real agent, and leaves
   expect(await caller.call('tasks/pushNotificationConfig/list', { id: paused.id })).toEqual([])
 })
 
-test('watch --webhook hears of a running task by its webhook', async () => {
+test('watch --webhook receives the events of a running task by webhook', async () => {
   const { promise: release, resolve } = Promise.withResolvers<void>()
   await using agent = await testAgent(
     { handle: () => release.then(() => 'done') },
@@ -46,7 +46,7 @@ test('watch --webhook hears of a running task by its webhook', async () => {
   expect(stderr).toMatch(/[23] events by webhook, [01] by tasks\/events/)
 })
 
-test('listen receives what send --webhook asks for, from the first event on', async () => {
+test('listen receives every event requested by send --webhook, from the first one', async () => {
   await using agent = await agentWithPause()
   const [stdin, stdout, stderr] = [new PassThrough(), new PassThrough(), new PassThrough()]
   const argv = [
@@ -82,7 +82,7 @@ test('listen receives what send --webhook asks for, from the first event on', as
   )
 })
 
-test('an agent that does not allow it says why, and what to set', async () => {
+test('an agent that refuses the address explains why and which setting allows it', async () => {
   await using agent = await testAgent({ handle: () => 'done' }, { env: { WEBHOOK_ALLOWED_HOSTS: 'none' } })
   const caller = agent.caller('alice')
   const task = await caller.sendAndWait('hello')

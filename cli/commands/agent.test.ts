@@ -21,7 +21,7 @@ function addAgent(folder: string, name: string): void {
   )
 }
 
-/** Runs `parley agent` without an OAuth server: it makes its key, then exits. */
+/** Runs `parley agent` without an OAuth server: it creates its key, then exits. */
 async function runAgent(folder: string, name: string, env: Record<string, string> = {}) {
   const child = spawn(process.execPath, [path.resolve('cli/bin.mjs'), 'agent', `agents/${name}`], {
     cwd: folder,
@@ -34,7 +34,7 @@ async function runAgent(folder: string, name: string, env: Record<string, string
 
 const keyOf = (...names: string[]) => readFileSync(path.join(...names, 'agent.key.json'), 'utf8')
 
-test('two agents of one folder have two identities, where parley up keeps them as well', async () => {
+test('two agents of one folder have separate identities, stored where parley up stores them', async () => {
   using folder = temporaryFolder()
   for (const name of ['hello', 'other']) {
     addAgent(folder.path, name)
@@ -48,7 +48,7 @@ test('two agents of one folder have two identities, where parley up keeps them a
   expect(keyOf(data, 'agents', 'hello')).toBe(before)
 })
 
-test('an agent whose package.json says commonjs: exit code 1, and a sentence that says how it loads', async () => {
+test('an agent in a CommonJS package: exit code 1 and an explanation of how to load it', async () => {
   using folder = temporaryFolder()
   addAgent(folder.path, 'hello')
   const manifest = path.join(folder.path, 'package.json')
@@ -60,7 +60,7 @@ test('an agent whose package.json says commonjs: exit code 1, and a sentence tha
   expect(stderr).not.toContain('    at ')
 })
 
-test('a key that an earlier version kept in DATA_DIR itself stays the identity of its agent', async () => {
+test('a key that an earlier version stored directly in DATA_DIR remains the identity of its agent', async () => {
   using folder = temporaryFolder()
   addAgent(folder.path, 'hello')
   const first = path.join(folder.path, 'first')
@@ -73,7 +73,7 @@ test('a key that an earlier version kept in DATA_DIR itself stays the identity o
   expect(existsSync(path.join(data, 'agents', 'hello'))).toBe(false)
 })
 
-test('without GATEWAY_URL a sentence says to set it', async () => {
+test('without GATEWAY_URL the error asks for it', async () => {
   using folder = temporaryFolder()
   addAgent(folder.path, 'hello')
   const { code, stderr } = await runAgent(folder.path, 'hello')
@@ -81,7 +81,7 @@ test('without GATEWAY_URL a sentence says to set it', async () => {
   expect(stderr).toMatch(/^parley: Set GATEWAY_URL to the address of the gateway .*\n$/)
 })
 
-test('a gateway that cannot be reached, or not by TLS, is one sentence without a stack', async () => {
+test('an unreachable gateway or a TLS failure is reported in one sentence without a stack', async () => {
   using folder = temporaryFolder()
   addAgent(folder.path, 'hello')
   const server = http.createServer((_, response) => response.writeHead(404).end())

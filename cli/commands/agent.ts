@@ -17,15 +17,15 @@ from .env in the working folder. GATEWAY_URL is the address of the gateway that 
 OAUTH_INITIAL_TOKEN it registers its OAuth client there. Without a gateway, tokens are checked at OAUTH_ISSUER or
 OAUTH_INTROSPECTION_URL with OAUTH_CLIENT_ID and OAUTH_CLIENT_SECRET.
 
-Key, OAuth client and database are kept in DATA_DIR/agents/<folder name>, where "parley up" keeps them as well: an
-agent has the same identity with both commands.`,
+Key, OAuth client and database are stored in DATA_DIR/agents/<folder name>, as with "parley up": the agent has the
+same identity with both commands.`,
     )
     .run(async (folder: string, options: ListenOptions) => {
       const agentDir = path.resolve(io.cwd, folder)
       const there = await stat(agentDir).catch(() => undefined)
       if (there?.isDirectory() !== true) throw new UsageError(`${folder} is not a folder.`)
       applyListenOptions(io, options)
-      // The supervisor has chosen the folder already.
+      // Under a supervisor, DATA_DIR is already the agent's own folder.
       if (process.channel === undefined) await useAgentDataDir(io, path.basename(agentDir))
       const { runAgent } = await import('@parley/agent/internal/server/run-agent')
       return runAgent(agentDir)

@@ -23,7 +23,7 @@ const listing = (...agents: object[]): ScriptedAnswer => ({
   body: JSON.stringify({ agents, total: agents.length }),
 })
 
-test('lists the agents as a table, whatever their names hold', async () => {
+test('lists the agents as a table and neutralizes hostile names', async () => {
   await using server = await scriptedAgent({ 'GET /registry/agents': () => listing(calculator, stranger) })
   const { code, stdout } = await runCli(['agents', '--url', server.url])
   expect(code).toBe(0)
@@ -35,14 +35,14 @@ test('lists the agents as a table, whatever their names hold', async () => {
   ])
 })
 
-test('--json prints what the registry says; filters go into the question', async () => {
+test('--json prints the response of the registry; filters become query parameters', async () => {
   await using server = await scriptedAgent({ 'GET /registry/agents': () => listing(calculator) })
   const argv = ['agents', '--json', '--query', 'add up', '--tag', 'math', '--url', server.url]
   expect(JSON.parse((await runCli(argv)).stdout)).toEqual({ agents: [calculator], total: 1 })
   expect(server.calls[0]?.path).toBe('/registry/agents?q=add+up&tag=math&limit=200')
 })
 
-test('a long list is read page by page', async () => {
+test('reads a long list page by page', async () => {
   const page = (slug: string, cursor?: string) => ({
     status: 200,
     type: 'application/json',
@@ -56,7 +56,7 @@ test('a long list is read page by page', async () => {
   expect(server.calls[1]?.path).toContain('cursor=c1')
 })
 
-test('no agents: it says so', async () => {
+test('reports that there are no agents', async () => {
   await using server = await scriptedAgent({ 'GET /registry/agents': () => listing() })
   expect(await runCli(['agents', '--url', server.url])).toEqual({
     code: 0,

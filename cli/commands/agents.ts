@@ -68,7 +68,7 @@ async function allAgents(io: Io, options: AgentsOptions): Promise<unknown[]> {
   return agents
 }
 
-/** Columns as wide as their longest cell. */
+/** Pads each column to its longest cell. */
 function table(rows: string[][]): string {
   const widths = (rows[0] ?? []).map((_, column) => Math.max(...rows.map((row) => row[column]?.length ?? 0)))
   const lines = rows.map((row) =>

@@ -16,13 +16,13 @@ export default function checkCommand(io: Io): CliCommand {
     .argument('<agent url>', 'address of the agent')
     .option(
       '--token <token>',
-      'send it one task as well (default: one of the development client, to its own server alone)',
+      'also send one task with this token (default: a token of the development client, for its own server only)',
     )
     .option('--json', 'print the findings as JSON')
     .addHelpText(
       'after',
       `
-Says line by line what is well and what to mend. Exit codes: 0 all is well; 1 something is to be mended; 2 wrong use.`,
+Checks the agent and suggests fixes, one line per check. Exit codes: 0 all checks passed; 1 a check failed; 2 incorrect usage.`,
     )
     .run((url: string, options: CheckOptions) => check(io, url, options))
 }
@@ -30,7 +30,7 @@ Says line by line what is well and what to mend. Exit codes: 0 all is well; 1 so
 async function check(io: Io, url: string, options: CheckOptions): Promise<number> {
   if (!/^https?:$/.test(URL.parse(url)?.protocol ?? ''))
     throw new UsageError(`It must be an http or https address, not "${url}".`)
-  // PARLEY_TOKEN is for the server of the settings: it does not go to whatever address is typed here.
+  // PARLEY_TOKEN belongs to the configured server and must not be sent to an arbitrary address.
   const { dataDir } = clientSettings(io)
   const token = await tokenSource({ dataDir, token: options.token, url, as: 'developer' })
   const findings = await checkAgent(url, await token?.().catch(() => undefined))

@@ -26,20 +26,20 @@ export default function didCommand(io: Io): CliCommand {
       '--gateway',
       'with new, rotate and retire: print the settings of the gateway’s identity, for .env',
     )
-    .option('--author <author>', 'with new: who runs the gateway', 'parley')
-    .option('--name <name>', 'with new: what the gateway is called', 'gateway')
+    .option('--author <author>', 'with new: operator of the gateway', 'parley')
+    .option('--name <name>', 'with new: name of the gateway', 'gateway')
     .option('--json', 'print the result as JSON')
     .addHelpText(
       'after',
       `
 show            the DIDs of the gateway and of the agents of this folder, with their keys
-new --gateway   a new seed, with author and name; the same three settings give the same DID everywhere. Another seed
-                alone is another DID
-rotate <agent>  adds a key that signs from the agent’s next start on; the document lists old and new
-retire <agent>  takes the old keys out of the document and forgets them
+new --gateway   creates a seed with author and name; the same three settings give the same DID everywhere, and another
+                seed gives another DID
+rotate <agent>  adds a key that signs after the agent’s next start; the document lists the old and the new key
+retire <agent>  removes the old keys from the document and deletes them
 rotate --gateway, retire --gateway
-                print the settings that take the place of those in .env; the DID stays. With several gateways, give
-                all of them the new SERVICE_GATEWAY_DID_KEYS first, with the old seed, and then the new seed`,
+                print the settings that replace those in .env; the DID does not change. With several gateways, deploy
+                the new SERVICE_GATEWAY_DID_KEYS to all of them first, with the old seed, and then the new seed`,
     )
     .run((action: string, agent: string | undefined, options: DidOptions) => {
       if (action === 'show') return show(io, options)
@@ -146,7 +146,7 @@ async function changeKeys(
 async function didSettings(io: Io) {
   const { gatewayConfig } = await import('@parley/gateway/config')
   const { dataDir } = clientSettings(io)
-  // The rest of the gateway's settings is not looked at: only whether these make an identity.
+  // Only the identity settings are validated here; the other gateway settings do not matter.
   const names = Object.keys(gatewaySettings).filter((name) => name.startsWith('SERVICE_GATEWAY_'))
   const env = Object.fromEntries(names.map((name) => [name, io.env[name]]))
   return { dataDir, gatewayIdentity: gatewayConfig(env).secrets.identity }
@@ -160,7 +160,7 @@ async function agentNames(cwd: string): Promise<string[]> {
     .sort()
 }
 
-/** That of an agent under the supervisor, else that of the one agent that runs alone in this folder. */
+/** Key file of a supervised agent, or of the single agent that runs standalone in this folder. */
 async function keyFileOf(dataDir: string, name: string, cwd: string): Promise<string | undefined> {
   const supervised = path.join(dataDir, 'agents', name, 'agent.key.json')
   if (await isThere(supervised)) return supervised

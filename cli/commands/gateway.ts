@@ -7,7 +7,7 @@ export default function gatewayCommand(io: Io): CliCommand {
     .addHelpText(
       'after',
       `
-Starts no agents: those that run elsewhere register themselves. Runs until SIGINT or SIGTERM and exits 0.
+Starts no agents; agents that run elsewhere register themselves. Runs until SIGINT or SIGTERM and exits 0.
 Settings are read from the environment and from .env in the working folder.`,
     )
     .run(async (options: ListenOptions) => {

@@ -11,7 +11,7 @@ import { runCli } from '../testing.ts'
 const answer = artifactOf('a', 'answer', textPart('forty\ntwo'))
 const life = [status(1, 'working'), artifactEvent(2, answer), status(3, 'completed')]
 
-test('prints its address and a line for each event; with --once it ends when the task has ended', async () => {
+test('prints its address and one line per event; with --once it exits when the task ends', async () => {
   const listener = await listen('--once', taskId)
   expect(await listener.post(...life)).toEqual([200, 200, 200])
   expect(await listener.ended).toEqual({
@@ -26,14 +26,14 @@ test('prints its address and a line for each event; with --once it ends when the
   })
 })
 
-test('--fail and --times: each event is refused so often on purpose, then taken', async () => {
+test('--fail and --times reject each event that many times, then accept it', async () => {
   const listener = await listen('--once', '--fail', '503', '--times', '2')
   const [working, , completed] = life as [object, object, object]
   expect(await listener.post(working, working, working, completed, completed, completed)).toEqual([
     503, 503, 200, 503, 503, 200,
   ])
   const { code, stdout, stderr } = await listener.ended
-  // Number 2 never came.
+  // Number 2 is missing.
   expect(code).toBe(1)
   expect(stdout).toContain('#1 working [answered with 503]\n')
   expect(stdout).toContain('#1 working [post 3 of it]\n')
@@ -41,7 +41,7 @@ test('--fail and --times: each event is refused so often on purpose, then taken'
   expect(stderr).toContain('2 events of 1 tasks in 6 posts: 1 missing, 0 out of order, 0 repeated.')
 })
 
-test('numbers that come late and events that come twice are told', async () => {
+test('reports late sequence numbers and duplicate events', async () => {
   const listener = await listen('--once')
   const [first, second, third] = [status(1, 'working'), status(2, 'input-required'), status(3, 'working')]
   await listener.post(first, third, second, second, status(4, 'completed'))
@@ -52,7 +52,7 @@ test('numbers that come late and events that come twice are told', async () => {
   expect(stderr).toContain('4 events of 1 tasks in 5 posts: 0 missing, 1 out of order, 1 repeated.')
 })
 
-test('--json: a line of JSON for every post, and the totals on stderr', async () => {
+test('--json prints one JSON line per delivery, and the totals on stderr', async () => {
   const listener = await listen('--once', '--json')
   await listener.post(...life)
   const { stdout, stderr } = await listener.ended
@@ -65,7 +65,7 @@ test('--json: a line of JSON for every post, and the totals on stderr', async ()
   })
 })
 
-test('--token: posts without it are refused with 401 and not counted, and the token is not printed', async () => {
+test('--token: requests without it get 401 and are not counted; the token is not printed', async () => {
   const listener = await listen('--once', '--token', 'right-token')
   const [event] = [status(1, 'completed')]
   const as = (authorization?: string) =>
@@ -87,14 +87,14 @@ test.each([
   ['{"event_id":"1","sequence":0,"task_id":"t","kind":"status-update","status":{"state":"working"}}', 400],
   ['{"event_id":"1","sequence":1,"task_id":"t","kind":"status-update"}', 400],
   ['{"event_id":"1","sequence":1,"task_id":"t","kind":"artifact-update","artifact":{}}', 400],
-])('%j is no event: %i', async (body, wanted) => {
+])('%j is not an event: %i', async (body, wanted) => {
   const listener = await listen('--once')
   expect(await listener.send(body)).toBe(wanted)
   expect(await listener.post(status(1, 'completed'))).toEqual([200])
   expect((await listener.ended).stderr).toContain('! refused a post: not an event of a task')
 })
 
-test('what an event holds can do nothing to the terminal, and takes one line', async () => {
+test('control sequences in an event are removed, and it fits on one line', async () => {
   const listener = await listen('--once')
   await listener.post(status(1, 'failed', `\u001b[2Jred\nnext${'x'.repeat(500)}`))
   const { code, stdout } = await listener.ended
@@ -102,7 +102,7 @@ test('what an event holds can do nothing to the terminal, and takes one line', a
   expect(stdout.length).toBeLessThan(200)
 })
 
-test('only the task that --once names ends it; a task met in the middle misses nothing before', async () => {
+test('exits only for the task given by --once; a task first seen midway has no missing events', async () => {
   const listener = await listen('--once', taskId)
   await listener.post({ ...status(7, 'completed'), task_id: 'another', event_id: 'x' }, status(3, 'canceled'))
   const { code, stderr } = await listener.ended
@@ -118,11 +118,11 @@ test.each([
   ['--times', 'many'],
   ['--hang', '-5'],
   ['--once', 'seven'],
-])('%s %s is wrong use: exit code 2', async (...argv) => {
+])('%s %s is incorrect usage: exit code 2', async (...argv) => {
   expect(await runCli(['listen', ...argv])).toMatchObject({ code: 2, stdout: '' })
 })
 
-test('a port that is taken: exit code 1 and a sentence', async () => {
+test('a port in use: exit code 1 and one sentence', async () => {
   const taken = net.createServer()
   await new Promise<void>((listening) => taken.listen(0, '127.0.0.1', listening))
   const { port } = taken.address() as net.AddressInfo
@@ -135,7 +135,7 @@ test('a port that is taken: exit code 1 and a sentence', async () => {
   })
 })
 
-test('Ctrl-C ends it with exit code 0 and the totals, even while it hangs on purpose', async () => {
+test('Ctrl-C exits with code 0 and prints the totals, even during --hang', async () => {
   const bin = path.join(import.meta.dirname, '..', 'bin.mjs')
   const argv = [bin, 'listen', '--port', '0', '--hang', '60000']
   const child = spawn(process.execPath, argv, { stdio: ['ignore', 'pipe', 'pipe'] })
@@ -151,7 +151,7 @@ test('Ctrl-C ends it with exit code 0 and the totals, even while it hangs on pur
   expect(stderr).toContain('1 events of 1 tasks in 1 posts')
 })
 
-/** The command, running, and a client that posts to it. */
+/** Starts the command and a client that posts to it. */
 async function listen(...argv: string[]) {
   const [stdin, stdout, stderr] = [new PassThrough(), new PassThrough(), new PassThrough()]
   const ended = main(['listen', '--port', '0', ...argv], { stdin, stdout, stderr, env: {}, cwd: '/' }).then(

@@ -28,26 +28,26 @@ export default function listenCommand(io: Io): CliCommand {
   return new CliCommand('listen')
     .option('--port <port>', 'port to listen on; 0: any free one', wholeNumber(65_535), 7399)
     .option('--host <host>', 'address to listen on', '127.0.0.1')
-    .option('--token <token>', 'take only posts that bring this token')
-    .option('--fail <status>', 'answer with this status on purpose', statusToFailWith)
-    .option('--hang <ms>', 'wait so long before the answer, on purpose', wholeNumber(3_600_000))
+    .option('--token <token>', 'accept only requests with this bearer token')
+    .option('--fail <status>', 'always respond with this status, to simulate a failing receiver', statusToFailWith)
+    .option('--hang <ms>', 'delay each response by this many milliseconds, to simulate a slow receiver', wholeNumber(3_600_000))
     .option(
       '--times <n>',
       'fail and hang for the first n posts of each event only (default: all)',
       wholeNumber(1e6),
     )
-    .option('--once [task]', 'end when this task, or any, has ended', uuid)
-    .option('--json', 'print every post as one line of JSON: {event, post, answered, again, late, missing}')
+    .option('--once [task]', 'exit when this task (default: any task) ends', uuid)
+    .option('--json', 'print each delivery as one line of JSON: {event, post, answered, again, late, missing}')
     .addHelpText(
       'after',
       `
-A receiver for webhooks: prints its address on stderr, then a line for each event on stdout. Register the address with
-${methodOf('setPushConfig')}, with ${fieldNames.pushConfig} in ${methodOf('sendMessage')}, or as WEBHOOK_URL. A server that listens
-elsewhere must be able to reach it. With NODE_ENV=production it must be allowed: WEBHOOK_ALLOWED_HOSTS=127.0.0.1.
-Numbers that are missing, late or came twice are told as they are seen, and counted at the end (Ctrl-C).
+Receives webhooks: prints its address on stderr, then one line per event on stdout. Register the address with
+${methodOf('setPushConfig')}, with ${fieldNames.pushConfig} in ${methodOf('sendMessage')}, or as WEBHOOK_URL. The agent must be
+able to reach it; with NODE_ENV=production, the agent must also allow it (WEBHOOK_ALLOWED_HOSTS=127.0.0.1).
+Reports missing, late and duplicate sequence numbers as they occur, with totals at the end (Ctrl-C).
 
-Exit codes: 0 every event came in order (with --once: and the task completed); 1 numbers are missing or came late (with
---once: or the task did not complete); 2 wrong use.`,
+Exit codes: 0 all events arrived in order (with --once: and the task completed); 1 events are missing or arrived late
+(with --once: or the task did not complete); 2 incorrect usage.`,
     )
     .run((options: ListenOptions) => listen(io, options))
 }
@@ -62,7 +62,7 @@ async function listen(io: Io, options: ListenOptions): Promise<number> {
     port: options.port,
     token: options.token,
     async receive(event) {
-      // Whether it fails is known before it is counted: what is refused is not taken.
+      // Decide on the failure before counting: a rejected delivery is not recorded as received.
       const failing = ledger.postsOf(event) < (options.times ?? Number.POSITIVE_INFINITY)
       const status = failing ? (options.fail ?? 200) : 200
       const entry = ledger.note(event, status < 300)

@@ -44,13 +44,13 @@ test.each([
   ['an empty folder', ['--from', 'sqlite:.', '--to', 'mongodb://127.0.0.1/x'], 'There is nothing to move'],
   ['no target', ['--from', 'sqlite:.'], '--to must be like'],
   ['a target of another kind', ['--from', 'sqlite:.', '--to', 'sqlite:x'], '--to must be like'],
-])('%s is wrong use: exit code 2', async (_what, args, said) => {
+])('%s is incorrect usage: exit code 2', async (_what, args, said) => {
   using folder = temporaryFolder()
   const { code, stderr } = await runCli(['migrate', ...args], { cwd: folder.path })
   expect([code, stderr]).toEqual([2, expect.stringContaining(said)])
 })
 
-test('an agent whose key is not there, and a server that does not answer: exit code 1 and a sentence without the password', async () => {
+test('a missing agent key or an unreachable server: exit code 1 and one sentence without the password', async () => {
   using folder = temporaryFolder()
   await agentIn(folder.path, 1)
   const to = ['--to', 'mongodb://me:hidden@127.0.0.1:9/x?serverSelectionTimeoutMS=300']
@@ -73,7 +73,7 @@ describe.skipIf(!hasMongodb)('parley migrate (needs mongod)', () => {
   })
   afterAll(() => server?.[Symbol.asyncDispose]())
 
-  test('killed with SIGKILL in the middle it goes on when it is started again, and nothing is doubled', {
+  test('after SIGKILL a new run continues the migration without duplicates', {
     timeout: 120_000,
   }, async () => {
     using folder = temporaryFolder()
@@ -96,7 +96,7 @@ describe.skipIf(!hasMongodb)('parley migrate (needs mongod)', () => {
     expect([again.code, again.stdout]).toEqual([0, expect.stringContaining('moved already')])
   })
 
-  test('the gateway’s database comes along: clients, routes, decisions, lessons, the key of cursors', async () => {
+  test('migrates the gateway’s database: clients, routes, decisions, training examples, the cursor key', async () => {
     using folder = temporaryFolder()
     const route = {
       owner: alice,
@@ -140,7 +140,7 @@ describe.skipIf(!hasMongodb)('parley migrate (needs mongod)', () => {
   })
 })
 
-/** Once the first tasks are over and before all are. */
+/** Kills the process while tasks are being copied. */
 async function killedWithinTasks(child: ChildProcess, url: string): Promise<void> {
   await using database = await connectMongodb({ url })
   const imports = database.db.collection<{ _id: string; places: { tasks?: unknown } }>('imports')

@@ -19,11 +19,11 @@ interface MigrateOptions {
 }
 
 const help = `
-Moves everything that the agents and the gateway keep in the folder (agents/<name>/agent.db, gateway.db) to the database, then
-reads both sides again and compares number and checksum of the documents. Stop the server first. The source stays as it is.
+Moves all data of the agents and the gateway in the folder (agents/<name>/agent.db, gateway.db) to the database, then
+compares counts and checksums of both sides. Stop the server first. The source remains unchanged.
 
-Killed, or stopped with Ctrl-C, it goes on where it was when it is started again. Until it is over, servers refuse the
-database. Keys stay where they are: start the servers with the same DATA_DIR and with STORE_URL=mongodb://…`
+After Ctrl-C or a crash, run it again to continue where it stopped. Until it has finished, servers refuse to
+use the database. Keys are not moved: start the servers with the same DATA_DIR and STORE_URL=mongodb://…`
 
 export default function migrateCommand(io: Io): CliCommand {
   return new CliCommand('migrate')
@@ -32,8 +32,8 @@ export default function migrateCommand(io: Io): CliCommand {
       '--to <target>',
       'mongodb://host:27017/database (default STORE_URL, where a password is not seen by others)',
     )
-    .option('--dry-run', 'say what would be moved; change nothing')
-    .option('--restart', 'remove what an earlier run copied, and begin anew')
+    .option('--dry-run', 'show what would be moved without changing anything')
+    .option('--restart', 'remove what an earlier run copied and start over')
     .option('--json', 'print what was moved as JSON')
     .addHelpText('after', help)
     .run((options: MigrateOptions) => run(io, options))
@@ -55,7 +55,7 @@ async function run(io: Io, options: MigrateOptions): Promise<void> {
     ...(options.json !== true && { onProgress: progressLines((line) => say(io, line)) }),
   }).catch((thrown: unknown) => {
     throw interrupted.signal.aborted
-      ? new MigrationFailed('Stopped. Run it again: it goes on where it was.')
+      ? new MigrationFailed('Stopped. Run it again to continue where it stopped.')
       : thrown
   })
   const seconds = (performance.now() - began) / 1000

@@ -21,24 +21,24 @@ interface NegotiateOptions extends ServerOptions {
   json?: true
 }
 
-/** As the gateway asks for messages that name no agent. */
+/** Weights that the gateway uses for messages that name no agent. */
 const weightsDefault = weightsOut(usualWeights)
 const weightNames = Object.keys(weightsDefault)
 
 export default function negotiateCommand(io: Io): CliCommand {
   const collected = (text: string, before: string[] = []) => [...before, text]
   return withServerOptions(new CliCommand('negotiate'))
-    .argument('<text>', 'what shall be done')
-    .option('--details <text>', 'more about it')
-    .option('--input <type>', 'a MIME type that the agent must read (may be repeated)', collected)
-    .option('--output <type>', 'a MIME type that you take (may be repeated)', collected)
-    .option('--max-latency <ms>', 'how long it may take', wholeNumber)
-    .option('--max-cost <amount>', 'what it may cost, as a decimal number')
-    .option('--tool <name>', 'a tool that the agent must have (may be repeated)', collected)
-    .option('--without-tool <name>', 'a tool that the agent must not have (may be repeated)', collected)
+    .argument('<text>', 'summary of the task')
+    .option('--details <text>', 'further description of the task')
+    .option('--input <type>', 'MIME type that the agent must accept (repeatable)', collected)
+    .option('--output <type>', 'MIME type that you accept (repeatable)', collected)
+    .option('--max-latency <ms>', 'maximum latency', wholeNumber)
+    .option('--max-cost <amount>', 'maximum cost, as a decimal number')
+    .option('--tool <name>', 'tool that the agent must have (repeatable)', collected)
+    .option('--without-tool <name>', 'tool that the agent must not have (repeatable)', collected)
     .option(
       '--min-score <number>',
-      'score below which an agent would not get it, 0 to 1 (default: ROUTE_MIN_SCORE, as for a message; with --weights: 0)',
+      'minimum score of a suitable agent, 0 to 1 (default: ROUTE_MIN_SCORE, as for a message; with --weights: 0)',
       share,
     )
     .option(
@@ -46,7 +46,7 @@ export default function negotiateCommand(io: Io): CliCommand {
       `for example ${weightNames[0]}=0.8,load=0.2 (default: as for a message)`,
       weights,
     )
-    .option('--limit <count>', 'candidates shown', wholeNumber, 10)
+    .option('--limit <count>', 'number of candidates to show', wholeNumber, 10)
     .option('--json', 'print the gateway’s answer as JSON')
     .addHelpText('after', '\nExit codes: 0 an agent can do it; 1 none can; 2 wrong use.')
     .run((text: string, options: NegotiateOptions) => negotiate(io, text, options))
@@ -66,7 +66,7 @@ async function negotiate(io: Io, text: string, options: NegotiateOptions): Promi
       maxCostAmount: options.maxCost,
       requiredTools: options.tool,
       forbiddenTools: options.withoutTool,
-      // The threshold is one of the usual weights.
+      // The default threshold only applies to the default weights.
       minScore: options.minScore ?? (options.weights === undefined ? minScoreOf(io) : undefined),
     }),
     ...(options.weights !== undefined && { weights: options.weights }),

@@ -12,9 +12,9 @@ export default function newCommand(io: Io): CliCommand {
     .addHelpText(
       'after',
       `
-Writes agents/<name>/ into the working folder: the agent, its skill, its test and a README. In a folder that is no
-project yet, package.json, tsconfig.json and .gitignore as well; the package.json of "npm init -y" gets "type": "module" and
-scripts. Never writes over another file.`,
+Creates agents/<name>/ in the working folder with the agent, its skill, its test and a README. In a folder without a
+project it also creates package.json, tsconfig.json and .gitignore; the package.json of "npm init -y" gets
+"type": "module" and scripts. Existing files are never overwritten.`,
     )
     .run((name: string, options: { json?: true }) => scaffold(io, name, options))
 }

@@ -10,7 +10,7 @@ import { runCli, temporaryFolder } from '../testing.ts'
 
 const origins: Record<string, string> = { paid: 'supervised', free: 'supervised', stranger: 'registered' }
 
-/** What of a gateway the command asks: the list of agents, and their own routes. */
+/** The part of a gateway that the command uses: the agent list and the agents’ own routes. */
 async function gatewayOf(agents: Record<string, TestAgent>, more: Record<string, string> = {}) {
   const asked: string[] = []
   const all = { ...origins, ...more }
@@ -60,7 +60,7 @@ const failing = () =>
     },
   })
 
-test('payments --orphaned lists what all agents of the gateway owe, and asks no stranger', async () => {
+test('payments --orphaned lists the refunds due at all supervised agents and contacts no external agent', async () => {
   await using paid = await failing()
   await using free = await testAgent({ handle: () => 'done' }, { identityProvider: paid.identityProvider })
   using gateway = await gatewayOf({ paid, free })
@@ -92,7 +92,7 @@ test('payments --orphaned lists what all agents of the gateway owe, and asks no 
   expect((await run('paid', '--refunded', id, '--tx', `0x${'b'.repeat(64)}`)).code).toBe(1)
 })
 
-test('the author of an agent reads its ledger, and notes refunds, with the client of the agent itself', async () => {
+test('the author of an agent reads its ledger and records refunds with the agent’s own client', async () => {
   await using paid = await failing()
   using folder = temporaryFolder()
   await orphanOf(paid)
@@ -129,7 +129,7 @@ test('an agent without a price has no ledger', async () => {
   expect(said).toEqual({ code: 1, stdout: '', stderr: 'parley: free takes no payments: it has no ledger.\n' })
 })
 
-test('of an agent of the gateway without a price the operator reads that it has no ledger', async () => {
+test('the operator is informed that a supervised agent without a price has no ledger', async () => {
   await using free = await testAgent({ handle: () => 'done' })
   using gateway = await gatewayOf({ free }, {})
   const said = await runCli([
@@ -143,7 +143,7 @@ test('of an agent of the gateway without a price the operator reads that it has 
   expect(said).toEqual({ code: 1, stdout: '', stderr: 'parley: free takes no payments: it has no ledger.\n' })
 })
 
-/** An OAuth server that issues this token. */
+/** OAuth server that issues this token. */
 async function issuerOf(token: string) {
   const issuer = await scriptedAgent({
     'GET /.well-known/oauth-authorization-server/oauth2': () => ({
@@ -160,7 +160,7 @@ async function issuerOf(token: string) {
   return issuer
 }
 
-test('an agent that does not answer is named, and the exit code is 1', async () => {
+test('names an agent that does not respond and exits with code 1', async () => {
   await using paid = await failing()
   using gateway = await gatewayOf({ paid }, { free: 'registered', away: 'supervised' })
   using folder = temporaryFolder()
@@ -172,7 +172,7 @@ test('an agent that does not answer is named, and the exit code is 1', async () 
   expect(said.stderr).toContain('away')
 })
 
-test('without the right to it: exit code 1 and nothing listed', async () => {
+test('without permission: exit code 1 and an empty list', async () => {
   await using paid = await failing()
   using gateway = await gatewayOf({ paid })
   using folder = temporaryFolder()
@@ -182,7 +182,7 @@ test('without the right to it: exit code 1 and nothing listed', async () => {
   expect([said.code, said.stdout]).toEqual([1, ''])
 })
 
-test('no token of the operator’s own goes to an agent that somebody else runs', async () => {
+test('the operator’s own token is never sent to an external agent', async () => {
   await using paid = await failing()
   using gateway = await gatewayOf({ paid })
   using folder = temporaryFolder()

@@ -34,7 +34,7 @@ const states = [
   'open',
   'expired',
 ]
-/** Accepted as before. */
+/** Earlier names that are still accepted. */
 const earlierNames: Record<string, string> = { orphaned: 'payment-orphaned' }
 const help = `
 It is for the operator: with --token or PARLEY_TOKEN a token with agent:admin, else one of the client that the embedded
@@ -46,17 +46,17 @@ The author of an agent that runs elsewhere needs no such token: in the folder wh
 A payment in the state payment-orphaned was settled, but its work failed or never ran: the amount belongs to its payer. Run --refunded <payment>
 before you send the money back (of two operators only the first succeeds), and again with --tx <hash> when it is sent.`
 
-/** The ledgers of the agents, as their operator sees them. */
+/** `parley payments`: lists the payment ledgers of the agents for their operator. */
 export default function paymentsCommand(io: Io): CliCommand {
   return withServerOptions(new CliCommand('payments'))
-    .argument('[agent]', 'name of the agent (npx parley agents); default: all that the gateway runs')
-    .option('--orphaned', 'what is to be paid back (the default)')
+    .argument('[agent]', 'name of the agent (see npx parley agents); default: all supervised agents')
+    .option('--orphaned', 'payments to be refunded (the default)')
     .addOption(
       new Option('--state <state>', `payments in this state: ${states.join(', ')}`)
         .argParser(stateOf)
         .default('payment-orphaned'),
     )
-    .option('--refunded <payment>', 'note that this orphaned payment is paid back')
+    .option('--refunded <payment>', 'record that this orphaned payment was refunded')
     .option('--tx <hash>', 'with --refunded: the transaction')
     .option(
       '--agent-url <url>',
@@ -88,7 +88,7 @@ function listOrRefund(
     : refund(io, server, agent, { ...options, refunded })
 }
 
-/** Says so when the ledger of this agent is not there. */
+/** Turns a missing ledger into an explanation. */
 function noLedger(agent: string | undefined, { refunded }: PaymentsOptions) {
   return (thrown: unknown): never => {
     if (agent === undefined || refunded !== undefined || !isUnpaid(thrown)) throw thrown
@@ -108,7 +108,7 @@ async function refund(
   agent: string | undefined,
   { refunded, tx, json }: PaymentsOptions & { refunded: string },
 ): Promise<void> {
-  if (agent === undefined) throw new UsageError('--refunded wants the name of the agent that was paid.')
+  if (agent === undefined) throw new UsageError('--refunded needs the name of the agent that was paid.')
   const path = `${pathOf(agent)}/${encodeURIComponent(refunded)}/refunded`
   const answer = await server.send('POST', path, refundOut(tx))
   if (json) printJson(io, answer.body)
@@ -138,7 +138,7 @@ async function list(
   }
 }
 
-/** What a refund needs: how much of what, to whom, and why. */
+/** The details needed for a refund: amount, asset, payer and reason. */
 function linesOf(row: object): string {
   const payment = readLedgerPayment(row)
   const { paymentId: id, state, amount, asset, network, payer, reason, agent } = payment
@@ -146,7 +146,7 @@ function linesOf(row: object): string {
   return [
     `${text(id)}  ${text(state)}${reason === undefined ? '' : ` (${text(reason)})`}`,
     `  ${text(amount)} ${text(payment.assetName ?? asset)} on ${text(network)}${payment.sandbox === true ? ' (test money)' : ''}`,
-    // A name can be anybody's: what is paid back is the token of this contract.
+    // Token names are not unique; the contract address identifies the asset to refund.
     `  token ${text(asset)}`,
     `  from ${text(payer)}`,
     `  transaction ${text(payment.txHash)}`,

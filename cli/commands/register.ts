@@ -11,13 +11,14 @@ interface RegisterOptions extends ServerOptions {
 export default function registerCommand(io: Io): CliCommand {
   return withServerOptions(new CliCommand('register'))
     .argument('<agent url>', 'address of the agent')
-    .option('--operator', 'as the operator: the agent is admitted at once')
+    .option('--operator', 'register as the operator: the agent is admitted immediately')
     .option('--json', 'print the entry as JSON')
     .addHelpText(
       'after',
       `
-The gateway at --url fetches card, skills and DID document from the agent, and asks it to prove its key. The address must be
-public, on this machine (not with NODE_ENV=production), or named by the gateway's REGISTRY_ALLOWED_HOSTS. An agent with GATEWAY_URL registers by itself.`,
+The gateway at --url fetches card, skills and DID document from the agent and has it prove its key. The address must be
+public, on this machine (not with NODE_ENV=production), or listed in REGISTRY_ALLOWED_HOSTS of the gateway. An agent
+started with GATEWAY_URL registers itself.`,
     )
     .run((agent: string, options: RegisterOptions) => register(io, agent, options))
 }

@@ -29,7 +29,7 @@ interface Sent {
   configuration: unknown
 }
 
-test('an agent whose card says that it does not stream is sent the message and polled', async () => {
+test('an agent whose card disables streaming receives the message and is polled', async () => {
   await using server = await scriptedAgent({
     ...cardThatSays(false),
     'message/send': () => ({ result: task('submitted') }),
@@ -40,7 +40,7 @@ test('an agent whose card says that it does not stream is sent the message and p
   expect(methods).toEqual([card, 'message/send', 'tasks/get', 'tasks/get', 'tasks/get'])
 })
 
-test('an answer without artifacts and history is printed as what it is', async () => {
+test('prints an answer without artifacts and history', async () => {
   const { artifacts: _, history: _history, ...bare } = task('completed')
   await using server = await scriptedAgent({
     ...cardThatSays(false),
@@ -59,7 +59,7 @@ test.each([true, 'no', undefined])(
   },
 )
 
-test('contextId, taskId and acceptedOutputModes are filled in for a named agent', async () => {
+test('adds contextId, taskId and acceptedOutputModes for a named agent', async () => {
   await using server = await scriptedAgent({ ...cardThatSays(false), ...accepts })
   await send(server)
   await send(server, '--no-wait')
@@ -76,13 +76,13 @@ test('contextId, taskId and acceptedOutputModes are filled in for a named agent'
   expect(third?.['contextId']).toBe(contextId)
 })
 
-test('a message of a known task gets the context of that task', async () => {
+test('a message for a known task uses the context of that task', async () => {
   await using server = await scriptedAgent({ ...cardThatSays(false), ...accepts })
   await send(server, '--task', taskId)
   expect(sent(server.calls)[0]?.message).toMatchObject({ taskId, contextId: ended.context_id })
 })
 
-test('for "-" nothing is filled in: the gateway does that once it has chosen an agent', async () => {
+test('adds nothing for "-": the gateway completes the message after choosing an agent', async () => {
   await using server = await scriptedAgent({ 'message/send': () => ({ result: task('submitted') }) })
   await runCli(['send', '-', 'Hi', '--no-wait', '--url', server.url, '--token', 'secret'])
   const [only] = sent(server.calls)

@@ -8,7 +8,7 @@ import { runCli, temporaryFolder } from '../testing.ts'
 const paidAgent = (more: Partial<TestDefinition> = {}, env = {}) =>
   testAgent({ handle: ({ text }) => `did ${text}`, executionCost: price, ...more }, { env })
 
-/** As the gateway would be asked: `-`, and the address of the agent itself. */
+/** Sends to `-` at the address of the agent itself, as to a gateway. */
 function send(agent: TestAgent, folder: string, ...more: string[]) {
   const { token } = agent.caller('alice')
   return runCli(['send', '-', 'it', '--url', agent.url, '--token', token, ...more], {
@@ -22,7 +22,7 @@ const spent = async (agent: TestAgent) => {
   return (counts.spent ?? 0) + (counts.earned ?? 0)
 }
 
-test('send --pay --yes pays what the agent asks with the test wallet of the folder, and shows the answer', async () => {
+test('send --pay --yes pays the agent’s price from the test wallet and prints the answer', async () => {
   await using agent = await paidAgent()
   using folder = temporaryFolder()
   const said = await send(agent, folder.path, '--pay', '--yes')
@@ -32,7 +32,7 @@ test('send --pay --yes pays what the agent asks with the test wallet of the fold
   expect(await spent(agent)).toBe(1)
 })
 
-test('without --pay the price is told, and nothing is paid; exit code 1', async () => {
+test('without --pay: prints the price, pays nothing, exit code 1', async () => {
   await using agent = await paidAgent()
   using folder = temporaryFolder()
   const said = await send(agent, folder.path)
@@ -61,7 +61,7 @@ test.each(['-1', '1e3', 'much', ''])('--max "%s" is wrong use: exit code 2', asy
   expect(said.code).toBe(2)
 })
 
-test('on a terminal it asks before it pays', async () => {
+test('asks for confirmation on a terminal before paying', async () => {
   await using agent = await paidAgent()
   using folder = temporaryFolder()
   const { token } = agent.caller('alice')
@@ -73,7 +73,7 @@ test('on a terminal it asks before it pays', async () => {
   expect(await spent(agent)).toBe(1)
 })
 
-test('a price in the middle of a task is paid too, and --max holds for all of it together', async () => {
+test('also pays a price requested during a task; --max limits the total', async () => {
   const handle: TestDefinition['handle'] = ({ requirePayment, history }) =>
     history.length > 1 ? 'more' : requirePayment({ amount: '0.02', reason: 'it takes longer' })
   await using agent = await paidAgent({ handle })
@@ -86,7 +86,7 @@ test('a price in the middle of a task is paid too, and --max holds for all of it
   expect(refused.stderr).toContain('more than --max')
 })
 
-test('the test wallet signs nothing on a network with real money', async () => {
+test('the test wallet does not sign for networks with real money', async () => {
   const real = { ...price, network: 'eip155:8453' }
   await using agent = await paidAgent(
     { executionCost: real },
@@ -98,7 +98,7 @@ test('the test wallet signs nothing on a network with real money', async () => {
   expect(said.stderr).toContain('real money')
 })
 
-test('a wallet whose key others can read, or that is none, is not used', async () => {
+test('rejects an invalid wallet key and one that others can read', async () => {
   await using agent = await paidAgent()
   using folder = temporaryFolder()
   await runCli(['wallet', '--url', agent.url], { env: { DATA_DIR: folder.path } })

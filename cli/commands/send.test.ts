@@ -27,7 +27,7 @@ const completed = [
 ]
 const asks = [...begun, status(2, 'input-required', 'Which column?')]
 
-test('the answer goes to stdout, progress and the id of the task to stderr; exit code 0', async () => {
+test('prints the answer to stdout, progress and task id to stderr; exit code 0', async () => {
   await using server = await scriptedAgent({ 'message/stream': () => ({ frames: completed }) })
   const said = await runCli(['send', 'greeter', 'Ada', '--url', server.url, '--token', 'secret'])
   expect(said).toEqual({
@@ -42,7 +42,7 @@ test('the answer goes to stdout, progress and the id of the task to stderr; exit
   })
 })
 
-test('on a terminal the text appears as it is made, once, and without escape sequences', async () => {
+test('a terminal shows the text as it is streamed, once, without escape sequences', async () => {
   const frames = [
     ...begun,
     delta('a', 'Hel\u001b[2Jlo'),
@@ -55,7 +55,7 @@ test('on a terminal the text appears as it is made, once, and without escape seq
   expect(said.stdout).toBe('Hello, Ada!\n')
 })
 
-test('on a terminal, deltas that were lost are made good by the whole text', async () => {
+test('a terminal shows the whole text when deltas were lost', async () => {
   const frames = [...begun, delta('a', ', Ada!'), artifactEvent(2, answer), status(3, 'completed')]
   await using server = await scriptedAgent({ 'message/stream': () => ({ frames }) })
   const said = await runCli(['send', 'greeter', 'Ada', '--url', server.url], { tty: true })
@@ -102,7 +102,7 @@ test('"-" as the text reads it from stdin', async () => {
   expect(server.calls[0]?.params.message).toMatchObject({ parts: [{ kind: 'text', text: 'Ada\n' }] })
 })
 
-test('files of the answer are saved in the folder, whatever their names say', async () => {
+test('saves the files of the answer inside the folder, whatever their names', async () => {
   using folder = temporaryFolder()
   const files = artifactOf('f', 'files', filePart('../../evil.sh', 'x'), filePart('chart.svg', '<svg/>'))
   const frames = [...begun, artifactEvent(2, files), status(3, 'completed')]
@@ -115,7 +115,7 @@ test('files of the answer are saved in the folder, whatever their names say', as
   expect(readFileSync(path.join(folder.path, 'made', 'chart.svg'), 'utf8')).toBe('<svg/>')
 })
 
-test('without --out files are saved in parley-downloads, away from the files of the project', async () => {
+test('without --out, saves files to parley-downloads, apart from the project’s files', async () => {
   using folder = temporaryFolder()
   const files = artifactOf('f', 'files', filePart('chart.svg', '<svg/>'))
   const frames = [...begun, artifactEvent(2, files), status(3, 'completed')]
@@ -125,7 +125,7 @@ test('without --out files are saved in parley-downloads, away from the files of 
   expect(readdirSync(folder.path)).toEqual(['parley-downloads'])
 })
 
-test('data is printed when the answer has no text, and only then', async () => {
+test('prints data only when the answer has no text', async () => {
   const withData = (...text: string[]) => [
     ...begun,
     artifactEvent(2, artifactOf('a', 'answer', ...text.map(textPart), { kind: 'data', data: { n: 4 } })),
@@ -139,7 +139,7 @@ test('data is printed when the answer has no text, and only then', async () => {
   expect((await runCli(argv)).stdout).toBe('four\n')
 })
 
-test('--json prints the task, its state decides the exit code, and nothing is saved', async () => {
+test('--json prints the task, exits according to its state, and saves no files', async () => {
   using folder = temporaryFolder()
   const ended = task('completed', { artifacts: [artifactOf('f', 'x', filePart('x.txt', 'x'))] })
   await using server = await scriptedAgent({
@@ -166,7 +166,7 @@ test('a question without a terminal: the question, the task and the command to a
   expect(said.stderr).toContain(`npx parley send data-analyst --task ${taskId} "…"`)
 })
 
-test('a question on a terminal is answered there, and the same task goes on', async () => {
+test('a question is answered on the terminal, and the same task continues', async () => {
   await using server = await scriptedAgent({
     'message/stream': ({ earlier }) => ({ frames: earlier === 0 ? asks : completed }),
   })
@@ -195,7 +195,7 @@ test('a bid is accepted or refused as data', async () => {
   expect(server.calls[1]?.params.message).toMatchObject({ parts: [{ kind: 'data', data: { accept: true } }] })
 })
 
-test('an agent that does not stream is sent the message and waited for', async () => {
+test('an agent that does not stream receives the message and is polled', async () => {
   const noStream = () => ({ error: { code: -32004, message: 'Unsupported operation' }, status: 400 })
   await using server = await scriptedAgent({
     'message/stream': noStream,
@@ -245,7 +245,7 @@ test('an agent that does not stream may answer with a Message', async () => {
 
 const unknownTask = { error: { code: -32001, message: 'Task not found', data: { taskId } }, status: 404 }
 
-test('--task with an id that the agent does not know: nothing is sent, and the error names --new', async () => {
+test('--task with an unknown id: nothing is sent, and the error suggests --new', async () => {
   await using server = await scriptedAgent({
     'tasks/get': () => unknownTask,
     'message/stream': () => ({ frames: completed }),
@@ -270,7 +270,7 @@ test('--task with --new starts a task with that id', async () => {
   expect(server.calls[0]?.params.message).toMatchObject({ taskId })
 })
 
-test('--task with a token that may not read tasks: the error says how to send without the check', async () => {
+test('--task with a token that may not read tasks: the error explains how to skip the check', async () => {
   const error = { code: -32013, message: 'Insufficient scope', data: { required: ['agent:read'] } }
   await using server = await scriptedAgent({ 'tasks/get': () => ({ error, status: 403 }) })
   const said = await runCli(['send', 'greeter', 'Ada', '--task', taskId, '--url', server.url])
@@ -282,7 +282,7 @@ test.each([
   ['-32601', { error: { code: -32601, message: 'Method not found' }, status: 404 }],
   ['-32004', { error: { code: -32004, message: 'No agent can do it' }, status: 400 }],
   ['404 without an envelope', { status: 404, body: 'nothing here' }],
-])('"-" at a server that chooses no agent (%s): a sentence that says what to do', async (_, refusal) => {
+])('"-" at a server that chooses no agent (%s): the error explains what to do', async (_, refusal) => {
   await using server = await scriptedAgent({ 'message/stream': () => refusal, 'message/send': () => refusal })
   const said = await runCli(['send', '-', 'hello', '--url', server.url])
   expect(said.code).toBe(1)
@@ -290,7 +290,7 @@ test.each([
   expect(server.calls[0]?.path).toBe('/')
 })
 
-test('a name that no agent has: a sentence that says where the names are', async () => {
+test('an unknown agent name: the error refers to the list of agents', async () => {
   const error = { code: -32040, message: 'Not found', data: { reason: 'agent' } }
   await using server = await scriptedAgent({ 'message/stream': () => ({ error, status: 404 }) })
   const said = await runCli(['send', 'nobody', 'hello', '--url', server.url])
@@ -326,13 +326,13 @@ test.each([
     { code: -32012, message: 'DID signature was not accepted', data: { reason: 'replayed' } },
     'DID signature was not accepted. The same signed request was sent before.',
   ],
-])('an error for people has no internal codes: %j', async (error, sentence) => {
+])('an error message for people contains no internal codes: %j', async (error, sentence) => {
   await using server = await scriptedAgent({ 'message/send': () => ({ error, status: 503 }) })
   const said = await runCli(['send', 'greeter', 'Ada', '--no-wait', '--url', server.url])
   expect(said).toEqual({ code: 1, stdout: '', stderr: `parley: ${sentence}\n` })
 })
 
-test('a TLS mismatch is explained in a sentence', async () => {
+test('a TLS mismatch is explained in one sentence', async () => {
   await using server = await scriptedAgent({})
   const said = await runCli(['send', 'greeter', 'Ada', '--url', server.url.replace('http:', 'https:')])
   expect(said.code).toBe(1)
@@ -340,7 +340,7 @@ test('a TLS mismatch is explained in a sentence', async () => {
   expect(said.stderr).not.toContain('SSL routines')
 })
 
-test('no server: a sentence that names the address and says what to do', async () => {
+test('an unreachable server: the error names the address and what to do', async () => {
   const server = await scriptedAgent({})
   await server[Symbol.asyncDispose]()
   const said = await runCli(['send', 'greeter', 'Ada', '--url', server.url])
@@ -369,7 +369,7 @@ test.each([
   expect(said.stderr).not.toBe('')
 })
 
-test('files that are too large for a message are refused before anything is sent', async () => {
+test('rejects files that are too large for a message before sending anything', async () => {
   using folder = temporaryFolder()
   for (const name of ['a.bin', 'b.bin'])
     writeFileSync(path.join(folder.path, name), Buffer.alloc(4 * 1024 * 1024))

@@ -39,15 +39,12 @@ interface SendOptions extends ServerOptions, MessageOptions, PayOptions {
   json?: true
 }
 
-/** Folder of the files that agents make; `.gitignore` names it. */
+/** Default folder for downloaded files; listed in `.gitignore`. */
 const downloads = 'parley-downloads'
 
 export default function sendCommand(io: Io): CliCommand {
   const command = new CliCommand('send')
-    .argument(
-      '<agent>',
-      'name of the agent (npx parley agents lists them), or "-": the gateway picks the one that suits the message',
-    )
+    .argument('<agent>', 'name of the agent (see npx parley agents), or "-" to let the gateway choose one')
     .argument(
       '[text]',
       'what to say ("--" before a text that begins with "-"); "-" alone reads it from stdin',
@@ -58,26 +55,26 @@ export default function sendCommand(io: Io): CliCommand {
       `folder for the files of the answer (default: ./${downloads}; with --json they are not saved)`,
     )
     .option('--new', 'with --task: start a new task with this id instead of continuing one')
-    .option('--webhook <url>', 'have the events of the task posted there as well (npx parley listen)')
-    .option('--webhook-token <token>', 'with --webhook: what the posts bring as bearer token')
+    .option('--webhook <url>', 'also post the events of the task to this URL (see npx parley listen)')
+    .option('--webhook-token <token>', 'with --webhook: bearer token of the deliveries')
     .option(
       '--pay',
       'pay what the agent asks, in test money, with the wallet of this folder (npx parley wallet)',
     )
-    .option('--yes', 'with --pay: pay without being asked')
-    .option('--max <amount>', 'with --pay: pay without being asked, and no more than this', amount)
+    .option('--yes', 'with --pay: pay without confirmation')
+    .option('--max <amount>', 'with --pay: pay up to this amount without confirmation', amount)
     .option('--no-wait', 'print the id of the new task and exit')
     .option('--json', 'print the task as JSON instead of its answer')
     .addHelpText(
       'after',
       `
-The text of the answer goes to stdout, progress and questions to stderr. On a terminal the text appears as it is made.
-Data objects are printed (as JSON) when the answer has no text. Files are saved under the last component of their name,
-never over a file that exists. When the agent asks back, the question is put on the terminal; without one the command
-prints it and ends: answer with --task.
+The text of the answer goes to stdout, progress and questions to stderr. A terminal shows the text as it is streamed.
+Data objects are printed as JSON when the answer has no text. Files are saved under the last component of their name
+and never overwrite an existing file. When the agent asks for input, the command prompts on the terminal; without a
+terminal it prints the question and exits: answer with --task.
 
 Exit codes: 0 the task completed (with --no-wait: was accepted); 1 it failed, was rejected or canceled, or waits for an
-answer (--json shows its state); 2 wrong use.`,
+answer (--json shows its state); 2 incorrect usage.`,
     )
     .run((agent: string, text: string | undefined, options: SendOptions) => send(io, agent, text, options))
 }
@@ -88,7 +85,7 @@ async function send(io: Io, agent: string, text: string | undefined, options: Se
   const { dataDir } = clientSettings(io)
   const client = server.agent(agent, {
     fetch: fetchThatPays({ io, server, dataDir, agent, options }, told?.fetch),
-    // Whoever is asked on the terminal may think.
+    // Leave time for the confirmation prompt.
     ...(options.pay && { requestTimeoutMs: 600_000 }),
   })
   const message = await messageOf(io, text, options)
@@ -116,10 +113,10 @@ async function send(io: Io, agent: string, text: string | undefined, options: Se
   }
 }
 
-/** The message that is sent to a task that waits for a payment; the payment comes with its 402. */
+/** Message for a task that waits for a payment; the agent answers it with 402 and the price. */
 const payment: OutgoingMessage = { text: 'Payment' }
 
-/** Sends, shows, asks, and sends the answer, until the task ends or nobody answers. */
+/** Sends the message, prints the events, and prompts for input while the task asks for it. */
 async function converse(
   io: Io,
   { client, streams }: { client: AgentClient; streams: boolean },
@@ -132,7 +129,7 @@ async function converse(
   const show = options.json && options.out === undefined ? () => {} : (event: WireEvent) => view.event(event)
   let known: Standing | undefined
   try {
-    // A webhook belongs to the task: the answers to its questions need not name it again.
+    // The webhook stays registered for the task; follow-up messages do not repeat it.
     for (let outgoing = first; ; ) {
       const standing = await follow(client, outgoing, view, {
         streams,
@@ -163,14 +160,14 @@ async function converse(
 }
 
 interface Following {
-  /** False: the message is sent, and the task is polled. */
+  /** False: send the message and poll the task. */
   streams: boolean
   show: (event: WireEvent) => void | Promise<void>
   noted: (standing: Standing) => void
   signal: AbortSignal
 }
 
-/** By stream; an agent that does not stream is sent the message and waited for. */
+/** Uses `message/stream` when the agent supports streaming, otherwise polls. */
 async function follow(
   client: AgentClient,
   { message, configuration }: Outgoing,
@@ -192,7 +189,7 @@ async function follow(
   return poll(client, { message, configuration }, view, following)
 }
 
-/** Sends the message and waits for the end of its task. */
+/** Sends the message and polls until its task ends or pauses. */
 async function poll(
   client: AgentClient,
   { message, configuration }: Outgoing,
@@ -205,7 +202,7 @@ async function poll(
   view.state(accepted.status.state, accepted.id)
   const task = await client.wait(accepted.id, { signal, stream: streams })
   view.state(task.status.state, task.id)
-  // Agents of other implementations leave an empty list out.
+  // Other implementations omit an empty list.
   for (const artifact of task.artifacts ?? []) await view.artifact(artifact)
   return { ...idsOf(task), status: task.status }
 }
@@ -222,7 +219,7 @@ function configurationOf({ webhook, webhookToken }: SendOptions): SendConfigurat
   return webhookConfiguration({ id: randomUUID(), url: webhook, ...token })
 }
 
-/** Undefined: a program that reads the task as JSON has the files in it. */
+/** Undefined with --json: the files are part of the printed task. */
 function folderOf(io: Io, options: SendOptions): string | undefined {
   if (options.out === undefined && options.json) return undefined
   return path.resolve(io.cwd, options.out ?? downloads)

@@ -35,7 +35,7 @@ test('prints a token of the development client, by client credentials', async ()
   })
 })
 
-test('--scope asks for these scopes, --json prints the whole answer', async () => {
+test('--scope requests these scopes; --json prints the complete response', async () => {
   using folder = temporaryFolder()
   await using server = await scriptedAgent({ 'POST /oauth2/token': issue })
   writeClient(folder.path, server.url)
@@ -44,7 +44,7 @@ test('--scope asks for these scopes, --json prints the whole answer', async () =
   expect(server.calls[0]?.params.scope).toBe('agent:read')
 })
 
-test('--initial prints the token with which clients are registered', async () => {
+test('--initial prints the initial access token for client registration', async () => {
   using folder = temporaryFolder()
   const file = path.join(folder.path, 'data', 'oauth', 'initial-access-token')
   mkdirSync(path.dirname(file), { recursive: true })
@@ -61,7 +61,7 @@ test.each([
   ['no client file', undefined, /holds no dev-client\.json/],
   ['a file that is not JSON', '{"client_secret": "hidden-secret', /is not a client file/],
   ['a file of something else', '{"client_secret": "hidden-secret"}', /is not a client file/],
-])('%s: exit code 1, and no secret in the sentence', async (_, content, text) => {
+])('%s: exit code 1, and no secret in the message', async (_, content, text) => {
   using folder = temporaryFolder()
   if (content !== undefined)
     writeFileSync(path.join(folder.path, 'dev-client.json'), content, { mode: 0o600 })
@@ -87,14 +87,14 @@ test.each([
   expect(said.stderr).not.toContain('hidden-secret')
 })
 
-test('the initial access token is not there: exit code 1 and when it will be', async () => {
+test('a missing initial access token: exit code 1 and a hint when it is created', async () => {
   using folder = temporaryFolder()
   const said = await runCli(['token', '--initial'], { cwd: folder.path })
   expect(said.code).toBe(1)
   expect(said.stderr).toContain('the server writes it at its first start')
 })
 
-test('a refusal of the token server is told, without the secret', async () => {
+test('reports a refusal of the token server without the secret', async () => {
   using folder = temporaryFolder()
   const refusal = { error: 'invalid_scope', error_description: 'scope not allowed' }
   await using server = await scriptedAgent({
@@ -108,7 +108,7 @@ test('a refusal of the token server is told, without the secret', async () => {
   })
 })
 
-test('commands ask the server with a token of that client, fetched once', async () => {
+test('commands use a token of that client, fetched once', async () => {
   using folder = temporaryFolder()
   await using server = await scriptedAgent({
     'POST /oauth2/token': issue,
@@ -120,7 +120,7 @@ test('commands ask the server with a token of that client, fetched once', async 
   expect(server.calls.map(authorization)).toEqual([undefined, 'Bearer the-token'])
 })
 
-test('the development client’s tokens are never sent to another host than its own', async () => {
+test('tokens of the development client are sent to its own host only', async () => {
   using folder = temporaryFolder()
   await using server = await scriptedAgent({ 'POST /oauth2/token': issue })
   writeClient(folder.path, 'http://oauth.example')
@@ -142,7 +142,7 @@ test.each([
   expect(server.calls.map(({ headers }) => headers.authorization)).toEqual([undefined])
 })
 
-test('the names of this machine are one host', async () => {
+test('all loopback names count as one host', async () => {
   using folder = temporaryFolder()
   await using server = await scriptedAgent({
     'POST /oauth2/token': issue,
@@ -154,7 +154,7 @@ test('the names of this machine are one host', async () => {
   expect(server.calls.at(-1)?.headers.authorization).toBe('Bearer the-token')
 })
 
-test('check sends PARLEY_TOKEN to no address that is typed, --token as told', async () => {
+test('check sends --token, but never PARLEY_TOKEN, to the address on the command line', async () => {
   using folder = temporaryFolder()
   await using server = await scriptedAgent({})
   const given = { cwd: folder.path, env: { PARLEY_TOKEN: 'of-the-environment' } }
@@ -164,7 +164,7 @@ test('check sends PARLEY_TOKEN to no address that is typed, --token as told', as
   expect(server.calls.map(({ headers }) => headers.authorization)).toContain('Bearer typed')
 })
 
-test('.env of the working folder is read, the environment wins over it, --token over both', async () => {
+test('reads .env of the working folder; the environment overrides it, and --token overrides both', async () => {
   using folder = temporaryFolder()
   await using server = await scriptedAgent({ 'GET /registry/agents': () => ({ result: 0 }) })
   writeFileSync(path.join(folder.path, '.env'), `PUBLIC_URL=${server.url}/\nPARLEY_TOKEN=of-the-file\n`)
@@ -178,7 +178,7 @@ test('.env of the working folder is read, the environment wins over it, --token 
   ])
 })
 
-test('settings that make no sense are said in a sentence each', async () => {
+test('reports each invalid setting in one sentence', async () => {
   const said = await runCli(['agents'], { env: { PORT: 'seven', PUBLIC_URL: 'nowhere' } })
   expect(said).toMatchObject({ code: 1, stdout: '' })
   expect(said.stderr).toContain('PORT must be a port number.')

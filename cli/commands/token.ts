@@ -16,7 +16,7 @@ interface TokenOptions {
 
 export default function tokenCommand(io: Io): CliCommand {
   return new CliCommand('token')
-    .option('--scope <scopes>', 'scopes, divided by spaces (default: "agent:read agent:write")')
+    .option('--scope <scopes>', 'scopes, separated by spaces (default: "agent:read agent:write")')
     .option(
       '--resource <address>',
       'address or DID of the one server that takes the token (default: every one)',
@@ -26,10 +26,10 @@ export default function tokenCommand(io: Io): CliCommand {
       'print the initial access token, with which clients are registered at /oauth2/register',
     )
     .option('--operator', 'a token of the operator, with agent:admin')
-    .option('--json', 'print the whole answer of the token server as JSON')
+    .option('--json', 'print the complete token response as JSON')
     .addHelpText(
       'after',
-      '\nThe token is one of the development client that the server wrote to DATA_DIR/dev-client.json.',
+      '\nThe token belongs to the development client that the server wrote to DATA_DIR/dev-client.json.',
     )
     .run((options: TokenOptions) => printToken(io, options))
 }

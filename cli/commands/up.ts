@@ -10,7 +10,7 @@ const processesMax = 64
 
 function processes(text: string): number {
   const count = wholeNumber(processesMax)(text)
-  if (count === 0) throw new UsageError('There is at least one of each.')
+  if (count === 0) throw new UsageError('The number must be at least 1.')
   return count
 }
 
@@ -22,19 +22,24 @@ interface UpOptions extends ListenOptions {
 
 export default function upCommand(io: Io): CliCommand {
   return withListenOptions(new CliCommand('up'))
-    .option('--agents <folder>', 'folder that holds one folder per agent', 'agents')
+    .option('--agents <folder>', 'folder with one subfolder per agent', 'agents')
     .option(
       '--replicas <n>',
       'processes of each agent (needs STORE_URL=mongodb://… and REDIS_URL)',
       processes,
       1,
     )
-    .option('--gateways <n>', 'gateways, on the ports after the first (needs the same)', processes, 1)
+    .option(
+      '--gateways <n>',
+      'number of gateways, on consecutive ports (needs the same settings)',
+      processes,
+      1,
+    )
     .addHelpText(
       'after',
       `
-Runs until SIGINT or SIGTERM, lets running tasks finish for a while, stops every agent and exits 0. Settings are read
-from the environment and from .env in the working folder. Keys, databases and dev-client.json are kept in DATA_DIR.`,
+Runs until SIGINT or SIGTERM, gives running tasks time to finish, stops every agent and exits 0. Settings are read
+from the environment and from .env in the working folder. Keys, databases and dev-client.json are stored in DATA_DIR.`,
     )
     .run((options: UpOptions) => up(io, options))
 }
@@ -43,7 +48,7 @@ async function up(io: Io, options: UpOptions): Promise<number> {
   const agentsDir = path.resolve(io.cwd, options.agents)
   const there = await stat(agentsDir).catch(() => undefined)
   if (there?.isDirectory() !== true) {
-    throw new CommandFailed(`There is no folder ${agentsDir}. "npx parley new hello" makes a first agent.`)
+    throw new CommandFailed(`There is no folder ${agentsDir}. Create an agent with "npx parley new hello".`)
   }
   applyListenOptions(io, options)
   const { runGateway } = await import('@parley/gateway/main')

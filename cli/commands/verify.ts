@@ -37,16 +37,16 @@ export default function verifyCommand(io: Io): CliCommand {
   return withServerOptions(new CliCommand('verify'))
     .argument('[task]', 'id of a task: its artifacts are verified too')
     .option('--agent <agent>', 'name of the agent')
-    .option('--save <folder>', 'keep what was looked at there, as files')
-    .option('--from <folder>', 'look at the files of such a folder; nothing is asked')
+    .option('--save <folder>', 'save the verified documents to this folder')
+    .option('--from <folder>', 'verify the files of such a folder offline')
     .option('--json', 'print the steps as JSON')
     .addHelpText(
       'after',
       `
-Follows the entry of the registry to the gateway’s DID document and to the agent’s; with a task, to the signature of every
-part of its artifacts. Which gateway is the right one is for you to know: compare its DID.
+Verifies the registry entry against the DID documents of gateway and agent and, with a task, the signature on every part
+of its artifacts. Compare the DID of the gateway with the one you expect: the command cannot know it.
 
-Exit codes: 0 everything holds; 1 something does not, and it is said what; 2 wrong use.`,
+Exit codes: 0 every step passed; 1 a step failed, with the reason; 2 incorrect usage.`,
     )
     .run((task: string | undefined, options: VerifyOptions) => verify(io, task, options))
 }
@@ -83,7 +83,7 @@ async function ask(io: Io, taskId: string | undefined, options: VerifyOptions): 
   const entry = await get(server, `/registry/agents/${slug}`)
   const gateway = await gatewayDocument(server)
   const did = entry['did']
-  // The agent itself says who it is; the gateway only hands it on.
+  // The document comes from the agent itself; the gateway only forwards it.
   const agent =
     typeof did === 'string'
       ? await get(server, `/agents/${slug}/did/resolve?did=${encodeURIComponent(did)}`)
@@ -107,23 +107,23 @@ async function get(server: ServerConnection, path: string): Promise<JsonObject> 
   return (await server.getJson(path)).body as JsonObject
 }
 
-/** What was seen is what was asked for: another agent's entry, or another task, would hold together just as well. */
+/** Checks that the entry and the task are the requested ones: those of another agent would be consistent, too. */
 function askedSteps(
   { entry, task }: Seen,
   { slug, taskId }: { slug: string | undefined; taskId: string | undefined },
 ): Step[] {
   const steps: Step[] = []
   if (slug !== undefined) {
-    // The proof is about the address.
+    // The proof covers the address.
     const url = typeof entry['url'] === 'string' ? entry['url'] : ''
-    const step = 'the entry is that of the agent asked for'
+    const step = 'the entry belongs to the requested agent'
     steps.push({ step, ...(!url.endsWith(`/agents/${slug}`) && { fault: `It is that of ${url}.` }) })
   }
   if (taskId !== undefined) {
     const id = task === undefined ? undefined : (task as { id: unknown }).id
     const isIt = typeof id === 'string' && id.toLowerCase() === taskId.toLowerCase()
     const fault = task === undefined ? 'There is none.' : 'It is another.'
-    steps.push({ step: 'the task is the one asked for', ...(!isIt && { fault }) })
+    steps.push({ step: 'the task is the requested one', ...(!isIt && { fault }) })
   }
   return steps
 }

@@ -6,7 +6,7 @@ import { scriptedAgent } from '@parley/tools/testing/scripted-agent'
 import { expect, test } from 'vitest'
 import { runCli, temporaryFolder } from '../testing.ts'
 
-test('parley wallet makes a key that only its owner can read, once, and shows its address', async () => {
+test('parley wallet creates one key, readable by its owner only, and prints its address', async () => {
   await using server = await scriptedAgent({})
   using folder = temporaryFolder()
   const show = () => runCli(['wallet', '--url', server.url, '--json'], { env: { DATA_DIR: folder.path } })
@@ -19,14 +19,14 @@ test('parley wallet makes a key that only its owner can read, once, and shows it
   expect(statSync(file).mode & 0o777).toBe(0o600)
 })
 
-test('without a server the wallet is shown all the same', async () => {
+test('prints the wallet even without a server', async () => {
   using folder = temporaryFolder()
   const said = await runCli(['wallet', '--url', 'http://127.0.0.1:9'], { env: { DATA_DIR: folder.path } })
   expect(said.code).toBe(0)
   expect(said.stdout).toContain('no gateway answers')
 })
 
-test('parley wallet shows the balance as an amount of its currency', async () => {
+test('parley wallet prints the balance as an amount of its currency', async () => {
   const registry = { agents: [{ slug: 'paid' }] }
   const account = { balances: [{ amount: '999.99', name: 'USDC', network: 'eip155:84532' }] }
   using folder = temporaryFolder()
@@ -45,7 +45,7 @@ test('parley wallet shows the balance as an amount of its currency', async () =>
   expect(said.stdout).toContain('  balance  999.99 USDC (eip155:84532, test money) at paid\n')
 })
 
-test('GET /api/test-wallet/{address}: what is left of the test money, less with each payment; elsewhere 404', async () => {
+test('GET /api/test-wallet/{address}: the remaining test money, reduced by each payment; 404 for other agents', async () => {
   await using agent = await testAgent({ handle: () => 'done', executionCost: price })
   const wallet = new TestWallet()
   const balance = async (of: string = wallet.account.address) => {

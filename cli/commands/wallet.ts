@@ -15,8 +15,8 @@ export default function walletCommand(io: Io): CliCommand {
     .addHelpText(
       'after',
       `
-The wallet is made when there is none: a key in DATA_DIR/wallet.key, readable by its owner alone. It is for test money, and
-signs nothing else. Each agent that takes test money keeps its own account of it.`,
+Creates the wallet if needed: a key in DATA_DIR/wallet.key, readable by its owner only. It signs
+payments on test networks only. Each agent that accepts test money keeps its own balance for it.`,
     )
     .run((options: WalletOptions) => showWallet(io, options))
 }

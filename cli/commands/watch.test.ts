@@ -23,7 +23,7 @@ const ended = [
   status(3, 'completed'),
 ]
 
-test('tells a task from its beginning to its end, with its answer; files are named, not saved', async () => {
+test('prints a task from start to end with its answer; names files without saving them', async () => {
   using folder = temporaryFolder()
   await using server = await scriptedAgent({ 'tasks/resubscribe': () => ({ frames: ended }) })
   const argv = ['watch', taskId, '--agent', 'data-analyst', '--url', server.url]
@@ -67,7 +67,7 @@ test.each([
   expect(said.stderr).toContain(text)
 })
 
-test('a task that is not there: exit code 1; an id that is none: exit code 2', async () => {
+test('an unknown task: exit code 1; an invalid id: exit code 2', async () => {
   await using server = await scriptedAgent({
     'tasks/resubscribe': () => ({ error: { code: -32001, message: 'Task not found' }, status: 404 }),
   })
@@ -76,7 +76,7 @@ test('a task that is not there: exit code 1; an id that is none: exit code 2', a
   expect((await runCli(['watch', 'seven', '--url', server.url])).code).toBe(2)
 })
 
-test('without --agent, at a server that has no tasks itself: a sentence that asks for it', async () => {
+test('without --agent, at a server without tasks: the error asks for --agent', async () => {
   const error = { code: -32040, message: 'Not found', data: { reason: 'route' } }
   await using server = await scriptedAgent({ 'tasks/resubscribe': () => ({ error, status: 404 }) })
   const said = await runCli(['watch', taskId, '--url', server.url])
@@ -84,7 +84,7 @@ test('without --agent, at a server that has no tasks itself: a sentence that ask
   expect(said.stderr).toContain('Name one with --agent')
 })
 
-test('Ctrl-C leaves at once with exit code 0', async () => {
+test('Ctrl-C exits immediately with code 0', async () => {
   await using server = await scriptedAgent({
     'tasks/resubscribe': () => ({ frames: [present(1, 'working'), status(1, 'working')], after: 'silence' }),
   })

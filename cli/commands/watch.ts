@@ -23,21 +23,24 @@ interface WatchOptions extends ServerOptions {
 export default function watchCommand(io: Io): CliCommand {
   return withServerOptions(new CliCommand('watch'))
     .argument('<task>', 'id of the task', uuid)
-    .option('--agent <agent>', 'name of the agent that has the task; "-": the server at --url itself', '-')
-    .option('--out <folder>', 'save the files of the answer there (default: they are only named)')
-    .option('--webhook [url]', 'have the events posted here; url: how the agent reaches this machine')
+    .option('--agent <agent>', 'name of the agent that has the task; "-" is the server at --url', '-')
+    .option('--out <folder>', 'save the files of the answer to this folder (default: only print their names)')
+    .option(
+      '--webhook [url]',
+      'receive the events by webhook; url: address at which the agent reaches this machine',
+    )
     .option('--host <host>', 'with --webhook: address to listen on', '127.0.0.1')
     .option('--port <port>', 'with --webhook: port to listen on; 0: any free one', wholeNumber(65_535), 0)
     .option('--json', 'print every event as one line of JSON')
     .addHelpText(
       'after',
       `
-Tells all that happened to the task so far, then what happens, until it ends or pauses. Ctrl-C leaves; the task goes on.
-With --webhook a webhook is registered for as long as the command runs; what happened before, and what it does not bring,
-is read with tasks/events. An agent in production must allow an address of this machine (WEBHOOK_ALLOWED_HOSTS=127.0.0.1).
+Prints the past events of the task, then new ones, until it ends or pauses. Ctrl-C stops watching; the task continues.
+With --webhook, the command registers a webhook while it runs and reads past and missed events with tasks/events. An
+agent in production must allow an address of this machine (WEBHOOK_ALLOWED_HOSTS=127.0.0.1).
 
-Exit codes: 0 the task completed, or you left; 1 it failed, was rejected or canceled, or waits for an answer;
-2 wrong use.`,
+Exit codes: 0 the task completed, or Ctrl-C; 1 it failed, was rejected or canceled, or waits for an answer;
+2 incorrect usage.`,
     )
     .run((task: string, options: WatchOptions) => watch(io, task, options))
 }

@@ -4,9 +4,9 @@ import { type Io, say } from '../terminal/io.ts'
 import { clientSettings } from './environment.ts'
 
 /**
- * Points DATA_DIR, and STORE_URL where it is a folder, at the agent's own part: `agents/<name>`, as `parley up` does, so
- * that every agent has one identity however it is started. A key in DATA_DIR itself, where earlier versions kept it, stays
- * in use.
+ * Sets DATA_DIR, and STORE_URL if it names a folder, to the agent's own subfolder `agents/<name>`, as `parley up` does.
+ * An agent therefore keeps its identity however it is started. A key directly in DATA_DIR, as written by earlier
+ * versions, remains in use.
  */
 export async function useAgentDataDir(io: Io, name: string): Promise<void> {
   const { dataDir } = clientSettings(io)
@@ -15,7 +15,7 @@ export async function useAgentDataDir(io: Io, name: string): Promise<void> {
   if ((await exists(earlier)) && !(await exists(path.join(own, 'agent.key.json')))) {
     say(
       io,
-      `${name} uses the key in ${earlier}. Every agent started with this DATA_DIR would have that identity: to end this, move agent.key.json, oauth-client.json and agent.db* into ${own}.`,
+      `${name} uses the key in ${earlier}, which every agent started with this DATA_DIR shares. To give ${name} its own identity, move agent.key.json, oauth-client.json and agent.db* into ${own}.`,
     )
     return
   }

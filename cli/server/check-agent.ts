@@ -7,11 +7,11 @@ import { methodOf } from '@parley/wire/codecs/parley/method-names'
 import { jsonObjectOf } from '@parley/wire/model/json-text'
 import type { JsonObject } from '@parley/wire/model/task'
 
-/** One line of `parley check`. `mend` is absent when it is well. */
+/** One line of `parley check`. `fix` suggests a fix; absent when the check passed. */
 export interface Finding {
   what: string
-  mend?: string
-  /** Worth knowing, not wrong. */
+  fix?: string
+  /** A remark that is not a fault. */
   note?: string
 }
 
@@ -24,7 +24,7 @@ interface Answer {
 const limitMs = 10_000
 const answerMaxBytes = 1024 * 1024
 
-/** Looks at an agent from outside, as a gateway and a caller do. */
+/** Checks an agent over HTTP, as a gateway and a caller would see it. */
 export async function checkAgent(url: string, token: string | undefined): Promise<Finding[]> {
   const base = url.replace(/\/+$/, '')
   const card = await get(`${base}/.well-known/agent.json`).catch((error: Error) => error)
@@ -32,7 +32,7 @@ export async function checkAgent(url: string, token: string | undefined): Promis
     return [
       {
         what: 'reachable',
-        mend: `It does not answer: ${reasonOf(card, base)}. Does it run, and is the address right?`,
+        fix: `The agent does not respond: ${reasonOf(card, base)}. Check that it is running and that the address is correct.`,
       },
     ]
   }
@@ -50,7 +50,7 @@ export async function checkAgent(url: string, token: string | undefined): Promis
     findings.push(
       finding.status === 'fulfilled'
         ? finding.value
-        : { what: names[i] ?? '', mend: `No answer: ${reasonOf(finding.reason as Error, base)}.` },
+        : { what: names[i] ?? '', fix: `No answer: ${reasonOf(finding.reason as Error, base)}.` },
     )
   }
   if (token === undefined) findings.push({ what: 'task', note: 'Not tried: give a token with --token.' })
@@ -62,11 +62,11 @@ const names = ['skills', 'DID document', 'health', 'error answers', 'asks for a 
 function cardFinding({ status, json }: Answer): Finding {
   const what = 'card'
   if (status !== 200 || json === undefined)
-    return { what, mend: `/.well-known/agent.json must answer 200 with a JSON object; it answers ${status}.` }
+    return { what, fix: `/.well-known/agent.json must answer 200 with a JSON object; it answers ${status}.` }
   if (typeof json['name'] !== 'string' || json['name'] === '')
-    return { what, mend: 'The card needs a `name`.' }
+    return { what, fix: 'The card needs a `name`.' }
   if (typeof json['url'] !== 'string')
-    return { what, mend: 'The card needs a `url`: where callers reach the agent.' }
+    return { what, fix: 'The card needs a `url`: where callers reach the agent.' }
   return { what }
 }
 
@@ -75,24 +75,24 @@ async function skills(base: string): Promise<Finding> {
   const { status, json } = await get(`${base}/agent/skills`)
   const list = json?.['skills']
   if (status !== 200 || !Array.isArray(list))
-    return { what, mend: `/agent/skills must answer 200 with {skills, total}; it answers ${status}.` }
-  if (list.length === 0) return { what, mend: 'It has no skills: nobody will send it work.' }
+    return { what, fix: `/agent/skills must answer 200 with {skills, total}; it answers ${status}.` }
+  if (list.length === 0) return { what, fix: 'The agent has no skills, so no work is routed to it.' }
   return { what }
 }
 
 async function identity(base: string, did: unknown): Promise<Finding> {
   const what = 'DID document'
   if (typeof did !== 'string')
-    return { what, note: 'The card names no DID: it can be registered, never verified.' }
+    return { what, note: 'The card has no DID: the agent can be registered, but not verified.' }
   if (!did.startsWith('did:parley:'))
-    return { what, note: `${did} is not of our method: it is not checked here.` }
+    return { what, note: `${did} does not use the method did:parley and is not checked here.` }
   const { status, json } = await get(`${base}/did/resolve?did=${encodeURIComponent(did)}`)
-  if (status !== 200) return { what, mend: `/did/resolve must answer 200 for ${did}; it answers ${status}.` }
+  if (status !== 200) return { what, fix: `/did/resolve must answer 200 for ${did}; it answers ${status}.` }
   try {
     verifyDocument(json, did)
     return { what }
   } catch (error) {
-    if (error instanceof DocumentFault) return { what, mend: error.message }
+    if (error instanceof DocumentFault) return { what, fix: error.message }
     throw error
   }
 }
@@ -105,25 +105,25 @@ async function health(base: string): Promise<Finding> {
   const failing = checks
     .map(([name, value]) => `${name}: ${typeof value === 'string' ? value : JSON.stringify(value)}`)
     .join('; ')
-  return { what, mend: `/health answers ${status}${failing === '' ? '' : ` (${failing})`}.` }
+  return { what, fix: `/health answers ${status}${failing === '' ? '' : ` (${failing})`}.` }
 }
 
-/** Every error is an envelope (spec/json-rpc.md#errors). */
+/** Every error must have a JSON-RPC envelope (spec/json-rpc.md#errors). */
 async function malformed(base: string): Promise<Finding> {
   const what = 'error answers'
   const missing = await get(`${base}/no-such-route`)
   if (missing.status !== 404 || codeOf(missing) === undefined)
     return {
       what,
-      mend: errorAnswerFault(missing),
+      fix: errorAnswerFault(missing),
     }
   return { what }
 }
 
 function errorAnswerFault({ status }: Answer): string {
   return status === 404
-    ? 'A path that does not exist is answered with 404, but the body is not a JSON-RPC error object.'
-    : `A path that does not exist must be answered with 404 and a JSON-RPC error; the answer is ${status}.`
+    ? 'An unknown path returns 404, but the body is not a JSON-RPC error object.'
+    : `An unknown path must return 404 with a JSON-RPC error; it returns ${status}.`
 }
 
 async function withoutToken(base: string): Promise<Finding> {
@@ -136,7 +136,7 @@ async function withoutToken(base: string): Promise<Finding> {
   })
   if (answer.status === 401 && codeOf(answer) === -32009 && answer.headers.has('www-authenticate'))
     return { what }
-  return { what, mend: tokenFault(answer) }
+  return { what, fix: tokenFault(answer) }
 }
 
 function tokenFault(answer: Answer): string {
@@ -159,9 +159,9 @@ async function oneTask(base: string, token: string): Promise<Finding> {
     throw error
   })
   if (task === undefined) {
-    const mend =
-      'It does not take the token: it asks another OAuth server, or no operator has admitted it yet.'
-    return { what, mend }
+    const fix =
+      'The agent rejects the token: it uses another OAuth server, or no operator has admitted it yet.'
+    return { what, fix }
   }
   const ended = await client.wait(task.id, { signal: AbortSignal.timeout(60_000) })
   const { state } = ended.status

@@ -7,8 +7,8 @@ export interface Outgoing {
 }
 
 /**
- * Fills in what agents of other implementations require and ours do not: `contextId`, `taskId` and
- * `acceptedOutputModes`. Nothing for "-": the gateway does it once it has chosen an agent.
+ * Adds the fields that other implementations require: `contextId`, `taskId` and `acceptedOutputModes`. Adds none for
+ * "-": the gateway completes the message after it has chosen an agent.
  * @param knownContextId the context of the task that the message continues
  */
 export function completeMessage(

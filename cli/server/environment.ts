@@ -6,7 +6,7 @@ import { routeMinScore } from '@parley/negotiation/score/usual'
 import { UsageError } from '../terminal/faults.ts'
 import type { Io } from '../terminal/io.ts'
 
-/** `.env` of the working folder; what the environment says already wins. */
+/** Loads `.env` of the working folder; existing environment variables take precedence. */
 export function loadDotEnv(io: Io): void {
   let text: string
   try {
@@ -21,7 +21,7 @@ export function loadDotEnv(io: Io): void {
 const { HOST, PORT, PUBLIC_URL, DATA_DIR } = commonSettings
 const settings = { HOST, PORT, PUBLIC_URL, DATA_DIR, ...cliSettings }
 
-/** What the commands that ask a running server need to know. @throws ConfigError */
+/** Settings of the commands that call a running server. @throws ConfigError */
 export function clientSettings(io: Io): { url: string; dataDir: string; token: string | undefined } {
   const values = readSettings(settings, io.env)
   return {
@@ -31,13 +31,13 @@ export function clientSettings(io: Io): { url: string; dataDir: string; token: s
   }
 }
 
-/** Below it the gateway gives no agent a message that names none. @throws ConfigError */
+/** Minimum score for routing a message that names no agent. @throws ConfigError */
 export function minScoreOf(io: Io): number {
   const { ROUTE_MIN_SCORE } = gatewaySettings
   return readSettings({ ROUTE_MIN_SCORE }, io.env).ROUTE_MIN_SCORE ?? routeMinScore
 }
 
-/** A server that listens everywhere is asked on this machine. */
+/** A server that listens on all interfaces is reached through loopback. */
 function reachable(host: string): string {
   if (host === '0.0.0.0' || host === '::') return '127.0.0.1'
   return host.includes(':') ? `[${host}]` : host

@@ -3,7 +3,7 @@ import path from 'node:path'
 import type { WirePart } from '@parley/wire/codecs/parley/shapes'
 import { UsageError } from '../terminal/faults.ts'
 
-/** A message may have 10 MiB on the wire; base64 takes four letters for three bytes. */
+/** A message is limited to 10 MiB on the wire, and base64 needs four characters for three bytes. */
 const allFilesMaxBytes = 7 * 1024 * 1024
 
 const mimeTypes: Record<string, string> = {
@@ -32,7 +32,7 @@ export function mimeTypeOf(name: string): string {
   return mimeTypes[path.extname(name).toLowerCase()] ?? 'application/octet-stream'
 }
 
-/** Files of this machine as parts of a message. @throws UsageError when one cannot be read or they are too large. */
+/** Reads local files into message parts. @throws UsageError when a file cannot be read or the total is too large. */
 export async function fileParts(paths: string[], cwd: string): Promise<WirePart[]> {
   const parts: WirePart[] = []
   let left = allFilesMaxBytes
@@ -53,7 +53,7 @@ async function readBounded(file: string, shown: string, maxBytes: number): Promi
     if (!stat.isFile()) throw new UsageError(`${shown} is not a file.`)
     if (stat.size > maxBytes) {
       throw new UsageError(
-        `${shown} has ${megabytes(stat.size)}; the files of one message may have ${megabytes(allFilesMaxBytes)} together.`,
+        `${shown} has ${megabytes(stat.size)}; the files of one message are limited to ${megabytes(allFilesMaxBytes)} in total.`,
       )
     }
     return await handle.readFile()

@@ -8,14 +8,14 @@ import { oneLine } from '../terminal/printable.ts'
 import { promptOf } from '../terminal/question.ts'
 import { textOf } from '../terminal/task-view.ts'
 
-/** Where a followed task stands. */
+/** Latest known state of a followed task. */
 export interface Standing {
   taskId: string
   contextId: string
   status: WireStatus
 }
 
-/** Shows the events until the task ends or pauses. `noted` hears of the task as soon as it is known. */
+/** Prints the events until the task ends or pauses. Calls `noted` with the task as soon as it is known. */
 export async function followEvents(
   events: AsyncIterable<WireEvent>,
   show: (event: WireEvent) => void | Promise<void>,
@@ -30,12 +30,11 @@ export async function followEvents(
     }
     await show(event)
   }
-  if (standing === undefined)
-    throw new CommandFailed('The stream ended without saying where the task stands.')
+  if (standing === undefined) throw new CommandFailed('The stream ended without a final or paused state.')
   return standing
 }
 
-/** Says how the task stands; the exit code: 0 when it completed, else 1. */
+/** Prints the outcome of the task. Returns the exit code: 0 when it completed, else 1. */
 export function conclude(io: Io, standing: Standing, agent: string): number {
   const { state, message } = standing.status
   const reason = oneLine(textOf(message?.parts ?? [], ' '), 1000)
@@ -52,16 +51,16 @@ export function conclude(io: Io, standing: Standing, agent: string): number {
   return 1
 }
 
-/** As `conclude`, for programs: the whole task on stdout. */
+/** Like `conclude`, but prints the whole task as JSON on stdout. */
 export async function concludeJson(io: Io, standing: Standing, client: AgentClient): Promise<number> {
   printJson(io, await client.get(standing.taskId))
   return standing.status.state === 'completed' ? 0 : 1
 }
 
-/** A task outlives the command that waited for it: says how to come back. Anything else is thrown on. */
+/** After an interruption, prints how to resume following the task, which keeps running. Rethrows any other error. */
 export function sayInterrupted(io: Io, thrown: unknown, taskId: string | undefined, agent: string): void {
   if (!(thrown instanceof Interrupted)) throw thrown
   if (taskId !== undefined) {
-    say(io, `\nThe task goes on. Follow it with: npx parley watch ${taskId} --agent ${agent}`)
+    say(io, `\nThe task continues. Follow it with: npx parley watch ${taskId} --agent ${agent}`)
   }
 }

@@ -12,7 +12,7 @@ async function did(env: Env, ...argv: string[]) {
   return runCli(['did', ...argv], { cwd: empty.path, env })
 }
 
-/** The settings after a command has printed some in place of others. */
+/** The settings after replacing those that a command printed. */
 async function after(env: Env, ...argv: string[]): Promise<Env> {
   const said = await did(env, ...argv)
   expect(said).toMatchObject({ code: 0 })
@@ -32,7 +32,7 @@ const documentOf = (env: Env) => gatewayIdentity(settingsOf(env)).document
 const kidOf = (proof: string) =>
   (JSON.parse(Buffer.from(proof.split('.')[0] ?? '', 'base64url').toString()) as { kid: string }).kid
 
-test('a rotated document keeps its DID and lists old and new until the old is retired', async () => {
+test('a rotated document keeps its DID and lists both keys until the old one is retired', async () => {
   const one = await after({}, 'new', '--gateway')
   const two = await after(one, 'rotate', '--gateway')
   const three = await after(two, 'rotate', '--gateway')
@@ -49,7 +49,7 @@ test('a rotated document keeps its DID and lists old and new until the old is re
   expect((await did(left)).stdout).toMatch(/key-1 .* retired\n.*key-2 .* retired\n.*key-3 .* signs/)
 })
 
-test('proofs are signed with the newest key, and those of the old hold until it is retired', async () => {
+test('proofs are signed with the newest key; proofs of the old key are valid until it is retired', async () => {
   const one = await after({}, 'new', '--gateway')
   const two = await after(one, 'rotate', '--gateway')
   const retired = await after(two, 'retire', '--gateway')
@@ -61,7 +61,7 @@ test('proofs are signed with the newest key, and those of the old hold until it 
   await expect(verifyProof(old, documentOf(retired))).rejects.toThrow('not one of the gateway')
 })
 
-test('several gateways list a new key before one of them signs with it', async () => {
+test('all gateways list a new key before one of them signs with it', async () => {
   const one = await after({}, 'new', '--gateway')
   const two = await after(one, 'rotate', '--gateway')
   const between = { ...one, SERVICE_GATEWAY_DID_KEYS: two['SERVICE_GATEWAY_DID_KEYS'] ?? '' }
@@ -72,7 +72,7 @@ test('several gateways list a new key before one of them signs with it', async (
     expect(await did(between, action, '--gateway')).toMatchObject({ code: 1, stdout: '' })
 })
 
-test('the printed list holds no seed, and retiring prints none', async () => {
+test('neither the printed key list nor retiring reveals a seed', async () => {
   const one = await after({}, 'new', '--gateway')
   const said = await did(one, 'rotate', '--gateway')
   const keys = (parseEnv(said.stdout) as Env)['SERVICE_GATEWAY_DID_KEYS'] ?? ''
@@ -81,7 +81,7 @@ test('the printed list holds no seed, and retiring prints none', async () => {
   expect(Object.keys(parseEnv(retired.stdout))).toEqual(['SERVICE_GATEWAY_DID_KEYS'])
 })
 
-test('settings that are not of one history are refused at the start with a sentence', async () => {
+test('settings from different key histories are rejected at startup in one sentence', async () => {
   const one = await after({}, 'new', '--gateway')
   const two = await after(one, 'rotate', '--gateway')
   const retired = await after(two, 'retire', '--gateway')
@@ -106,6 +106,6 @@ test.each([
   [['rotate', 'hello', '--gateway'], 2],
   [['rotate', '--gateway'], 1],
   [['retire', '--gateway'], 1],
-])('without an identity, or with an agent beside it: did %j exits with %i', async (argv, code) => {
+])('without an identity, or with both an agent and --gateway: did %j exits with %i', async (argv, code) => {
   expect(await did({}, ...argv)).toMatchObject({ code, stdout: '' })
 })

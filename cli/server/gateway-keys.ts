@@ -5,10 +5,10 @@ import { writeKeyList } from '@parley/kit/did/key-list'
 import { keyPairFromSeed, seedBytes } from '@parley/kit/did/keys'
 import { CommandFailed } from '../terminal/faults.ts'
 
-/** Settings of the gateway, by their names. */
+/** Gateway settings by name, with their new values. */
 export type ChangedSettings = { SERVICE_GATEWAY_DID_SEED?: string; SERVICE_GATEWAY_DID_KEYS: string }
 
-/** A new key, signed by the present one, which stays listed until it is retired. */
+/** Adds a new key signed by the current one, which remains listed until it is retired. */
 export function nextGatewayKey(settings: GatewayIdentitySettings): ChangedSettings {
   const { key, history } = newest(settings)
   const seed = randomBytes(seedBytes)
@@ -22,7 +22,7 @@ export function nextGatewayKey(settings: GatewayIdentitySettings): ChangedSettin
   }
 }
 
-/** Every key but the one that signs is retired; what it signed before can no longer be verified. */
+/** Retires all keys except the signing key. Their earlier signatures can no longer be verified. */
 export function retireGatewayKeys(settings: GatewayIdentitySettings): ChangedSettings {
   const { key, history } = newest(settings)
   const retired = history.map((one) =>
@@ -31,7 +31,7 @@ export function retireGatewayKeys(settings: GatewayIdentitySettings): ChangedSet
   return { SERVICE_GATEWAY_DID_KEYS: writeKeyList(retired as KeyHistory) }
 }
 
-/** @throws CommandFailed while the seed is not that of the newest key: the next link is that key's to sign */
+/** @throws CommandFailed unless the seed belongs to the newest key, which must sign the next one */
 function newest(settings: GatewayIdentitySettings) {
   const { key } = gatewayIdentity(settings)
   const history: KeyHistory = settings.history ?? [{ publicKeyBase58: key.publicKeyBase58 }]
@@ -41,7 +41,7 @@ function newest(settings: GatewayIdentitySettings) {
   )
 }
 
-/** The keys of a document for people: which signs, which are listed, which are retired. */
+/** The keys of a document with their status for display: signing, listed or retired. */
 export function keysOf({ document, key }: Identity) {
   const history: { id: string; publicKeyBase58: string; retired?: true }[] =
     document.keyHistory ?? document.authentication

@@ -14,17 +14,17 @@ export interface MessageOptions {
   context?: string
 }
 
-/** The options that make up a message. */
+/** Adds the options that describe a message. */
 export function messageOptions<T extends Command>(command: T): T {
   const collected = (text: string, before: string[] = []) => [...before, text]
   return command
-    .option('--file <path>', 'send this file as well (may be repeated)', collected)
-    .option('--data <json>', 'send this JSON object as well', jsonObject)
-    .option('--task <id>', 'continue this paused task: the message answers its question', uuid)
-    .option('--context <id>', 'speak in this conversation', uuid)
+    .option('--file <path>', 'attach this file (repeatable)', collected)
+    .option('--data <json>', 'attach this JSON object', jsonObject)
+    .option('--task <id>', 'continue this paused task; the message answers its question', uuid)
+    .option('--context <id>', 'send the message in this conversation', uuid)
     .option(
       '--reference <task>',
-      'let the agent read this ended task (may be repeated)',
+      'give the agent the result of this ended task (repeatable)',
       (text: string, before?: string[]) => collected(uuid(text), before),
     )
 }

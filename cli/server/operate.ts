@@ -13,37 +13,38 @@ interface OperateOptions extends ServerOptions {
 }
 
 const whoMay = `
-It is for the operator: with --token or PARLEY_TOKEN a token with agent:admin, else one of the client that the embedded
-OAuth server keeps for whoever has its folder.`
+Operators only: pass a token with agent:admin by --token or PARLEY_TOKEN. Without one, the command uses the operator
+client that the embedded OAuth server keeps in DATA_DIR.`
 
 const whoseToken = `
 Without --own the agent is external: it receives only tokens whose audience names it (npx parley token --resource …).
---own is for agents that you run: it can act for its callers with their tokens. It needs an agent that has proven its
-key; add --revision, so that it is the one that you looked at. A later admit without --own takes it back.`
+Use --own for agents that you run: such an agent receives the tokens of its callers and can act for them. The agent
+must have proven its key; add --revision to admit exactly the version that you reviewed. Admit it again without --own
+to revoke this.`
 
-/** A command of the operator on one entry of the registry. */
+/** An operator command that acts on one registry entry. */
 export function operatorCommand(io: Io, action: 'admit' | 'quarantine' | 'release'): CliCommand {
   const command = withServerOptions(new CliCommand(action))
     .argument('<agent>', 'name of the agent (npx parley agents)')
     .option('--json', 'print the entry as JSON')
     .addHelpText('after', whoMay)
-  if (action === 'quarantine') command.option('--reason <text>', 'why; others see it')
+  if (action === 'quarantine') command.option('--reason <text>', 'public reason')
   if (action === 'admit')
     command
-      .option('--revision <text>', 'only if it is still what was looked at: `revision` of the entry')
+      .option('--revision <text>', 'fail unless the entry still has this `revision`')
       .option('--own', 'this deployment runs the agent: callers’ tokens are forwarded to it')
       .addHelpText('after', whoseToken)
   return command.run(async (agent: string, options: OperateOptions) => {
     const { reason, revision, own } = options
     const given = { reason, revision, own }
     const isEmpty = Object.values(given).every((value) => value === undefined)
-    // JSON leaves out what is undefined.
+    // JSON.stringify omits undefined values.
     const body = isEmpty ? undefined : given
     printEntry(io, await operate(io, options, 'POST', `${slugOf(agent)}/${action}`, body), options.json)
   })
 }
 
-/** Takes an entry out of the registry, with all that was decided about it. */
+/** Removes an entry and all decisions about it from the registry. */
 export function removeEntryCommand(io: Io): CliCommand {
   return withServerOptions(new CliCommand('remove'))
     .argument('<agent>', 'name of the agent (npx parley agents)')
@@ -69,7 +70,7 @@ async function operate(
   } catch (error) {
     if (!(error instanceof RpcError) || error.code !== -32013) throw error
     throw new CommandFailed(
-      'The token has no scope agent:admin. Where the server was started, leave out --token and PARLEY_TOKEN: its operator is known there.',
+      'The token lacks the scope agent:admin. In the folder of the server, omit --token and PARLEY_TOKEN to use its operator client.',
     )
   }
 }

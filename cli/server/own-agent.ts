@@ -9,11 +9,11 @@ import { clientSettings } from './environment.ts'
 import { connect, type ServerConnection, slugOf } from './server-connection.ts'
 import { issueToken } from './token-source.ts'
 
-/** What `parley agent` keeps of the OAuth client that it registered. */
+/** The file in which `parley agent` stores its registered OAuth client. */
 const clientFile = z.object({ client_id: z.string(), client_secret: z.string(), issuer: z.url() })
 
 /**
- * The agent at its own address, called as itself: for its author, who has its OAuth client in DATA_DIR.
+ * Connects to the agent at its own address with its own OAuth client from DATA_DIR. For the author of the agent.
  * @throws UsageError, CommandFailed
  */
 export async function connectAsAgent(

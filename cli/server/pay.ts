@@ -28,14 +28,14 @@ interface Paying {
   io: Io
   server: ServerConnection
   dataDir: string
-  /** The agent that was typed; `-` is the gateway. */
+  /** Agent named on the command line; `-` is the gateway. */
   agent: string
   options: PayOptions
 }
 
 /**
- * A `fetch` that shows what an agent asks and, with --pay, pays it with the test wallet of the folder after a yes.
- * What is not paid ends in a CommandFailed that says why.
+ * A `fetch` that shows the price an agent charges and, with --pay, pays it from the test wallet after confirmation.
+ * Throws a CommandFailed with the reason when nothing is paid.
  */
 export function fetchThatPays(
   paying: Paying,
@@ -45,13 +45,13 @@ export function fetchThatPays(
   const payer: Payer = async (asked) => {
     const option = asked.accepts.find(({ network }) => isTestNetwork(network)) ?? asked.accepts[0]
     if (option === undefined)
-      throw new CommandFailed('This agent wants to be paid in a way that is not known here.')
+      throw new CommandFailed('This agent accepts only payment methods that this version does not support.')
     const decimals = await decimalsOf(paying, asked, option)
     const price = `${agentName(paying, asked)} charges ${priceText(asked, option, decimals)}`
     if (!paying.options.pay) throw new CommandFailed(`${price}. Add --pay to pay it with the test wallet.`)
     if (!isTestNetwork(option.network))
       throw new CommandFailed(
-        `${price}, which is real money. The test wallet has none: pay with an x402 client of yours, or start a payment session.`,
+        `${price}, which is real money. The test wallet holds test money only: pay with your own x402 client, or start a payment session.`,
       )
     const total = paid + BigInt(option.amount)
     await agree(paying, price, total, decimals)
@@ -65,19 +65,19 @@ export function fetchThatPays(
   return payingFetch(payer, send)
 }
 
-/** What `fetchThatPays` ended a request with; undefined for any other failure. */
+/** The CommandFailed with which `fetchThatPays` ended a request; undefined for any other failure. */
 export function unpaid(thrown: unknown): CommandFailed | undefined {
   const cause = thrown instanceof ConnectionError ? thrown.cause : undefined
   return cause instanceof CommandFailed ? cause : undefined
 }
 
-/** Without the names that version 1 had for the same. */
+/** Drops the field names of x402 version 1. */
 function requirementsOf(option: PaymentOption): Requirements {
   const { network, asset, amount, payTo, maxTimeoutSeconds, extra } = option
   return { scheme: 'exact', network, asset, amount, payTo, maxTimeoutSeconds, extra }
 }
 
-/** @throws CommandFailed when it is more than --max, or nobody says yes */
+/** @throws CommandFailed when the price exceeds --max or the payment is not confirmed */
 async function agree({ io, options }: Paying, price: string, total: bigint, decimals: number): Promise<void> {
   const inSmallest = total * 10n ** BigInt(decimalsMax - decimals)
   if (options.max !== undefined && inSmallest > toAtomic(options.max, decimalsMax))
@@ -93,7 +93,7 @@ async function agree({ io, options }: Paying, price: string, total: bigint, deci
   }
 }
 
-/** Through `-` the gateway has chosen the agent, and its answer says which. */
+/** For `-`, the response names the agent that the gateway chose. */
 function agentName({ agent }: Paying, asked: PaymentAsked): string {
   const name = agent === '-' ? asked.agent : agent
   return oneLine(name ?? 'The agent', 80)
@@ -114,7 +114,7 @@ interface CardCost {
   options?: CardCost[]
 }
 
-/** The card says how many digits the asset has; x402 does not. What it says is believed, for it is test money. */
+/** The number of decimals is on the card, not in x402. The card is trusted here because only test money is paid. */
 async function decimalsOf(paying: Paying, asked: PaymentAsked, option: PaymentOption): Promise<number> {
   const slug = paying.agent === '-' ? asked.agent : paying.agent
   if (slug === undefined || !/^[a-z0-9-]+$/.test(slug)) return 6

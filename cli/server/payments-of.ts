@@ -7,7 +7,7 @@ import { type ServerConnection, slugOf } from './server-connection.ts'
 const pageSize = 200
 const pagesMax = 500
 
-/** `-`: the address is that of the agent itself. */
+/** `-` means that the server itself is the agent. */
 export const pathOf = (agent: string): string =>
   agent === '-' ? '/payments' : `/agents/${slugOf(agent)}/payments`
 
@@ -25,7 +25,7 @@ export async function paymentsOf(server: ServerConnection, agent: string, state:
   return found
 }
 
-/** Of the agents that the gateway runs: no other agent gets to see an operator's token. `silent`: those that did not answer. */
+/** Payments of all supervised agents; no other agent receives the operator's token. `silent` lists agents that did not respond. */
 export async function paymentsOfAll(
   server: ServerConnection,
   state: string,
@@ -46,7 +46,7 @@ export async function paymentsOfAll(
 }
 
 /**
- * The operator's own token, fetched for this command, goes to no agent that somebody else runs.
+ * Ensures that the operator's own token, fetched for this command, is not sent to an external agent.
  * @throws CommandFailed
  */
 export async function requireOurs(
@@ -58,7 +58,7 @@ export async function requireOurs(
   const { body } = await server.getJson(`/registry/agents/${slug}`)
   if (readEntry(body).origin === 'supervised') return
   throw new CommandFailed(
-    `The gateway does not run ${slug}: its ledger is read with a token for that agent alone (--token).`,
+    `${slug} is an external agent: pass a token for that agent with --token to read its ledger.`,
   )
 }
 

@@ -2,8 +2,8 @@ import { type AgentClient, RpcError, type WireTask } from '@parley/client/intern
 import { CommandFailed } from '../terminal/faults.ts'
 
 /**
- * A message with an unknown `taskId` starts a new task with that id, so a mistyped `--task` would go unnoticed: the task
- * must exist before anything is sent.
+ * Requires that the task exists before a message is sent: an unknown `taskId` would start a new task with that id, and
+ * a mistyped `--task` would go unnoticed.
  * @throws CommandFailed when it does not, or when the token may not read it
  */
 export async function requireTask(client: AgentClient, task: string, agent: string): Promise<WireTask> {

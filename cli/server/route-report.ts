@@ -7,12 +7,12 @@ import { oneLine } from '../terminal/printable.ts'
 import { sayRefused, sayWinner } from '../terminal/ranking-view.ts'
 import type { ServerConnection } from './server-connection.ts'
 
-/** How often a message is sent again whose outcome the gateway does not know; each time it asks the agent for 10 s. */
+/** Retries of a message with unknown outcome; for each one the gateway queries the agent for 10 s. */
 const repeatsMax = 3
-/** Seconds before that, where the gateway does not say. */
+/** Default delay before a retry, and its maximum, in seconds. */
 const [pauseS, pauseMaxS] = [2, 5]
 
-/** Says which agent of the gateway took a message that named none, and why; once. */
+/** Prints, once, which agent the gateway chose for a message and why. */
 export class ToldRoute {
   readonly #io: Io
   readonly #server: ServerConnection
@@ -23,14 +23,14 @@ export class ToldRoute {
     this.#server = server
   }
 
-  /** `fetch`, listening to the headers of the answers. What may have been taken is sent again under the key that the gateway names. */
+  /** A `fetch` that reads the routing headers. Retries a message with unknown outcome under the gateway's Idempotency-Key. */
   readonly fetch = async (url: string, init: OutgoingRequest): Promise<Response> => {
     let response = await fetch(url, init)
     for (let count = 0; count < repeatsMax; count += 1) {
       const key = response.status === 503 ? response.headers.get('idempotency-key') : null
       if (key === null) break
       const agent = oneLine(response.headers.get('x-agent') ?? 'an agent', 100)
-      say(this.#io, `· whether ${agent} took the message is not known: asking again`)
+      say(this.#io, `· it is unknown whether ${agent} accepted the message; retrying`)
       await response.body?.cancel()
       await delay(1000 * pauseOf(response.headers.get('retry-after')), init.signal)
       response = await fetch(url, { ...init, headers: { ...init.headers, 'idempotency-key': key } })
@@ -42,7 +42,7 @@ export class ToldRoute {
     return response
   }
 
-  /** Of a refusal: the best candidates and why not. */
+  /** Prints the best candidates of a refusal and why none was chosen. */
   refused(thrown: unknown): void {
     if (thrown instanceof RpcError && thrown.data['reason'] === 'no_agent')
       sayRefused(this.#io, readNegotiation(thrown.data))
@@ -53,7 +53,7 @@ export class ToldRoute {
       if (agent !== null) say(this.#io, `→ ${agent}`)
       return
     }
-    // The record is an extra: without it the work goes on.
+    // The record is optional output; continue without it.
     const read = await this.#server.getJson(`/negotiations/${id}`).catch(() => undefined)
     const record = read && readNegotiation(read.body)
     const chosen = record?.candidates?.find((one) => one.agent?.slug === agent) ?? record

@@ -13,7 +13,7 @@ export interface ServerOptions {
   token?: string
 }
 
-/** The options of every command that asks a running server. */
+/** Adds the options shared by all commands that call a running server. */
 export function withServerOptions<T extends Command>(command: T): T {
   return command
     .addOption(
@@ -27,16 +27,16 @@ export function withServerOptions<T extends Command>(command: T): T {
     )
 }
 
-/** The running server, as the caller of this command sees it. */
+/** Connection to a running server with the credentials of this command. */
 export interface ServerConnection {
   url: string
-  /** A client of the agent with this slug; `-` is the gateway itself. */
+  /** Client of the agent with this slug; `-` is the gateway itself. */
   agent(slug: string, more?: Pick<ClientOptions, 'fetch' | 'requestTimeoutMs'>): AgentClient
-  /** GET of a path below the address, its JSON. */
+  /** GET of a path below the server's address; resolves with the JSON body. */
   getJson(path: string): Promise<{ body: unknown; headers: Headers }>
-  /** GET of a public path: without the token. */
+  /** GET of a public path, without a token. */
   getPublicJson(path: string): Promise<unknown>
-  /** Another method on such a path, with a body of JSON or none. */
+  /** POST or DELETE with an optional JSON body. */
   send(method: 'POST' | 'DELETE', path: string, body?: object): Promise<{ body: unknown; status: number }>
 }
 
@@ -50,7 +50,7 @@ export async function connect(
   const url = (options.url === undefined ? settings.url : httpUrl(options.url)).replace(/\/+$/, '')
   const given = options.token ?? settings.token
   const token = await tokenSource({ ...settings, token: given, url, as })
-  // A token that was typed is used as it is: it is not for the command to say for whom it is good.
+  // A token given explicitly is used unchanged, whatever its audience.
   const resourceFor = given === undefined ? resources(url, as) : () => undefined
   const bearer = async (path: string): Promise<Record<string, string>> => {
     const slug = /^\/agents\/([^/?]+)\//.exec(path)?.[1]
@@ -80,8 +80,8 @@ export async function connect(
 }
 
 /**
- * The `resource` of the token for requests to this agent: external agents get no other token, and an
- * operator's is good at one agent alone. Undefined: at every server.
+ * The `resource` for the token of requests to this agent. External agents and operator tokens need a token bound to
+ * that one agent. Undefined: a token without a bound audience.
  */
 function resources(
   url: string,
@@ -139,7 +139,7 @@ function httpUrl(text: string): string {
 export function slugOf(text: string): string {
   if (!/^[a-z0-9][a-z0-9-]*$/.test(text)) {
     throw new UsageError(
-      `"${text}" is no agent's name: lower-case letters, digits and "-" (npx parley agents).`,
+      `"${text}" is not a valid agent name: use lower-case letters, digits and "-" (see npx parley agents).`,
     )
   }
   return text

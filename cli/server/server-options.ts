@@ -6,17 +6,17 @@ export interface ListenOptions {
   json?: true
 }
 
-/** The options of every command that runs a server. */
+/** Adds the options shared by all commands that run a server. */
 export function withListenOptions<T extends Command>(command: T): T {
   return command
     .option('--port <port>', 'port to listen on (default: PORT, else 7400)', port)
-    .option('--json', 'log in lines of JSON on a terminal as well; the line "… is ready" has the address')
+    .option('--json', 'log JSON lines even on a terminal; the line "… is ready" has the address')
 }
 
-/** What was typed wins over the environment; the servers read the environment. */
+/** Writes the options to the environment, which the servers read. Options take precedence. */
 export function applyListenOptions(io: Io, options: ListenOptions): void {
   if (options.port !== undefined) io.env.PORT = options.port
-  // Every logger of the house writes for people only where stderr is a terminal.
+  // Loggers use the human-readable format only when stderr is a terminal.
   if (options.json) Object.defineProperty(process.stderr, 'isTTY', { value: false, configurable: true })
 }
 

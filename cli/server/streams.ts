@@ -2,7 +2,7 @@ import { isObject } from '@parley/wire/jsonrpc/envelope'
 import type { ServerConnection } from './server-connection.ts'
 import { slugOf } from './server-connection.ts'
 
-/** False: the agent's card says that it does not stream. A card that cannot be read says nothing. */
+/** False when the agent's card disables streaming. An unreadable card counts as true. */
 export async function mayStream(server: ServerConnection, agent: string): Promise<boolean> {
   if (agent === '-') return true
   const card = await server

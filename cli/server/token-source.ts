@@ -22,13 +22,13 @@ const issued = z.object({
   scope: z.string().default(''),
 })
 
-/** The clients that the server writes: for whoever works in this folder, and for its operator. */
+/** OAuth clients that the server writes to DATA_DIR: one for development, one for the operator. */
 const clientFiles = { developer: 'dev-client.json', operator: 'oauth/operator-client.json' } as const
 export type Role = keyof typeof clientFiles
-/** The operator's scope is never given unless it is asked for. */
+/** The operator scope is granted only when requested. */
 const scopes = { developer: 'agent:read agent:write', operator: 'agent:read agent:write agent:admin' }
 
-/** The client that the server wrote; undefined when there is none. */
+/** Reads the client that the server wrote; undefined when there is none. */
 export async function readClient(dataDir: string, as: Role): Promise<DevClient | undefined> {
   const file = path.join(dataDir, clientFiles[as])
   let text: string
@@ -40,15 +40,15 @@ export async function readClient(dataDir: string, as: Role): Promise<DevClient |
     if (code === 'ENOENT' || code === 'ENOTDIR') return undefined
     throw new CommandFailed(`${file} cannot be read (${code}).`)
   }
-  // The parser's own message would quote the file, and with it the secret.
+  // The parser's error message would quote the file including the secret.
   const parsed = devClient.safeParse(jsonOf(text))
   if (!parsed.success) throw new CommandFailed(`${file} is not a client file.`)
   return parsed.data
 }
 
 /**
- * A token by client credentials (RFC 6749, section 4.4).
- * @param resource the one server that it shall be good for (RFC 8707)
+ * Requests a token with client credentials (RFC 6749, section 4.4).
+ * @param resource the audience of the token (RFC 8707)
  */
 export async function issueToken(
   client: DevClient,
@@ -80,12 +80,12 @@ export async function issueToken(
   throw new CommandFailed(oneLine(`The token server refused: ${error} ${why}`))
 }
 
-/** The bearer token for the next request; with a resource, one that is good for that server alone. */
+/** Returns the bearer token for the next request, bound to `resource` if given. */
 export type TokenSource = (resource?: string) => Promise<string>
 
 /**
- * The bearer token of each request: the one that was given, else one of the folder's client for this role, renewed before
- * it ends. That client's tokens go to its own server alone, never to another address that was typed.
+ * Supplies the bearer token of each request: the given token, otherwise one of the client in DATA_DIR for this role,
+ * renewed before it expires. Tokens of that client are sent to its own server only, never to another address.
  */
 export async function tokenSource(options: {
   token: string | undefined
@@ -116,7 +116,7 @@ function renewing(client: DevClient, scope: string): TokenSource {
 
 const loopback = /^(localhost|127\.\d+\.\d+\.\d+|\[::1\])$/
 
-/** The names of this machine are one; another port is another server. */
+/** Treats all loopback names as equal; a different port is a different server. */
 function isSameOrigin(one: string, other: string): boolean {
   const [a, b] = [new URL(one), new URL(other)]
   if (a.origin === b.origin) return true

@@ -2,23 +2,23 @@ import { type DidDocument, verifyDocument } from '@parley/kit/did/document'
 import { cardHash, type Vouched, verifyProof } from '@parley/kit/did/vouch'
 import type { JsonObject } from '@parley/wire/model/task'
 
-/** What is compared: from the gateway, or from files that were saved before. */
+/** The documents to verify, fetched from the gateway or read from saved files. */
 export interface Evidence {
   /** `GET /registry/agents/{id}` of the gateway. */
   entry: JsonObject
   /** `GET /.well-known/did.json` of the gateway. */
   gateway: JsonObject
-  /** The agent's DID document; absent where it has no DID. */
+  /** The agent's DID document; absent when the agent has no DID. */
   agent?: JsonObject
 }
 
-/** One step; `fault` is absent when it holds. */
+/** A verification step; `fault` is absent when it passed. */
 export interface Step {
   step: string
   fault?: string
 }
 
-/** Entry → gateway document → agent document. Everything after a fault in what it stands on is left out. */
+/** Verifies gateway document, entry and agent document. Skips the steps that depend on a failed one. */
 export async function verifyEntry({ entry, gateway, agent }: Evidence): Promise<Step[]> {
   const steps: Step[] = []
   const holds = async (step: string, check: () => unknown) => {
@@ -48,11 +48,9 @@ export async function verifyEntry({ entry, gateway, agent }: Evidence): Promise<
   await holds('the proof is about this card', () =>
     same(cardHash((entry['card'] ?? {}) as JsonObject), vouched.card_hash),
   )
-  await holds('the proof says of “verified” what the entry says', () =>
-    same(entry['verified'], vouched.verified),
-  )
+  await holds('the proof and the entry agree on “verified”', () => same(entry['verified'], vouched.verified))
   await holds('the gateway has seen the agent prove its key', () => {
-    if (!vouched.verified) throw new Error('It has not: the entry is not verified.')
+    if (!vouched.verified) throw new Error('The entry is not verified.')
   })
   await holds('the agent’s document is that of its DID, with the keys of the proof', () => {
     if (agent === undefined || vouched.sub === null) throw new Error('The agent has no DID.')
@@ -61,12 +59,12 @@ export async function verifyEntry({ entry, gateway, agent }: Evidence): Promise<
   return steps
 }
 
-/** Of a document or an entry that may be anything. */
+/** Reads a DID from untrusted JSON. */
 export function didIn(object: JsonObject, field: 'id' | 'did'): string | undefined {
   const did = object[field]
   return typeof did === 'string' ? did : undefined
 }
 
 function same(given: unknown, wanted: unknown): void {
-  if (given !== wanted) throw new Error(`It is about another: ${String(wanted)}`)
+  if (given !== wanted) throw new Error(`The value differs: expected ${String(wanted)}`)
 }

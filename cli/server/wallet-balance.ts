@@ -4,7 +4,7 @@ import type { ServerConnection } from './server-connection.ts'
 
 export interface TestBalance {
   agent: string
-  /** In whole units. */
+  /** Amount in whole units. */
   amount: string
   asset: string
   network: string
@@ -14,10 +14,10 @@ interface Listed {
   slug?: string
 }
 
-/** Agents that are asked: each is one request. */
+/** Maximum number of agents queried; each costs one request. */
 const agentsMax = 200
 
-/** What the address has left at each agent that takes test money; undefined when no gateway answers. */
+/** Balance of the address at each agent that accepts test money; undefined when the gateway does not respond. */
 export async function balancesOf(
   server: ServerConnection,
   address: string,
@@ -35,7 +35,7 @@ export async function balancesOf(
   }
 }
 
-/** Agents that are free, or take real money, know no such thing. */
+/** Empty for agents that are free or charge real money: they have no test wallet route. */
 async function balancesAt(server: ServerConnection, agent: string, address: string): Promise<TestBalance[]> {
   try {
     const { body } = await server.getJson(`/agents/${agent}/api/test-wallet/${address}`)

@@ -6,14 +6,14 @@ import { CommandFailed } from '../terminal/faults.ts'
 
 type Hex = `0x${string}`
 
-/** The wallet of whoever works in this folder; for test money alone. */
+/** Test-money wallet of this working folder. */
 export interface Wallet {
   file: string
   address: string
   privateKey: Hex
 }
 
-/** The wallet in DATA_DIR, made when there is none. @throws CommandFailed; the key stands in none */
+/** Opens the wallet in DATA_DIR, creating it if needed. @throws CommandFailed, without the key in its message */
 export async function openWallet(dataDir: string): Promise<Wallet> {
   const file = path.join(dataDir, 'wallet.key')
   const privateKey = (await readKey(file)) ?? (await makeKey(file))
@@ -35,7 +35,7 @@ async function readKey(file: string): Promise<Hex | undefined> {
   return `0x${match[1]}`
 }
 
-/** Of two commands that make one at the same time, the first one's stays. */
+/** When two commands create a key concurrently, both use the first one. */
 async function makeKey(file: string): Promise<Hex> {
   const made = await newWalletKey()
   try {

@@ -7,7 +7,7 @@ export function skillName(skill: string | { id?: string | undefined }): string {
   return typeof skill === 'string' ? skill : (skill.id ?? '')
 }
 
-/** One entry in lines, or as JSON. */
+/** Prints one entry as lines of text or as JSON. */
 export function printEntry(io: Io, entry: unknown, json: true | undefined): void {
   if (json) return printJson(io, entry)
   const shown = readEntry(entry)

@@ -2,17 +2,17 @@ import { ConnectionError, RpcError } from '@parley/client/internal/rpc-error'
 import { ConfigError } from '@parley/kit/process/settings'
 import { oneLine } from './printable.ts'
 
-/** The command was not used as it is meant to be: exit code 2. */
+/** Incorrect usage of a command: exit code 2. */
 export class UsageError extends Error {
   override readonly name = 'UsageError'
 }
 
-/** The command could not do its work, and `message` says all there is to say: exit code 1. */
+/** Failure of a command, fully explained by `message`: exit code 1. */
 export class CommandFailed extends Error {
   override readonly name = 'CommandFailed'
 }
 
-/** One readable sentence for whatever went wrong. */
+/** Describes any thrown value in one readable sentence. */
 export function sentenceOf(thrown: unknown): string {
   if (thrown instanceof RpcError) return rpcSentence(thrown)
   if (thrown instanceof ConnectionError) {
@@ -27,20 +27,20 @@ export function sentenceOf(thrown: unknown): string {
   return thrown instanceof Error ? thrown.message || thrown.name : String(thrown)
 }
 
-/** The same for programs. */
+/** Describes any thrown value as JSON, for programs. */
 export function faultOf(thrown: unknown): Record<string, unknown> {
   const message = sentenceOf(thrown)
   if (!(thrown instanceof RpcError)) return { message }
   return { message, code: thrown.code, status: thrown.status, data: thrown.data }
 }
 
-/** What an error of the server says to people. Codes are for programs: `--json` shows them. */
+/** Message of a server error for people. Error codes appear with `--json` only. */
 function rpcSentence(error: RpcError): string {
   const text = oneLine(error.message, 500).replace(/\.$/, '')
   return `${text}.${details(error.data)}${hintOf(error)}`
 }
 
-/** What to do next. */
+/** Suggests what to do next. */
 function hintOf({ code, data, headers }: RpcError): string {
   if (code === -32009)
     return ' Give a token with --token or PARLEY_TOKEN, or run the command in the folder where the server was started.'
@@ -53,7 +53,7 @@ function hintOf({ code, data, headers }: RpcError): string {
   return ''
 }
 
-/** Values of `data.reason` that add to the message of their error, in words. */
+/** Readable texts for values of `data.reason` that add information to the message. */
 const reasonTexts: Record<string, string> = {
   agent: 'There is no such agent',
   did: 'No such DID is known here',
@@ -72,7 +72,7 @@ function details(data: Record<string, unknown>): string {
   const issues: unknown[] = Array.isArray(data.issues) ? data.issues : []
   const said = issues.slice(0, 5).map(issueOf)
   const reason = typeof data.reason === 'string' ? data.reason : ''
-  // An identifier is for programs.
+  // Skip machine identifiers without a readable text.
   const text = Object.hasOwn(reasonTexts, reason)
     ? reasonTexts[reason]
     : /\s/.test(reason)

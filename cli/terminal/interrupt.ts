@@ -1,9 +1,9 @@
-/** Ctrl-C or a request to end, while a command waits for a task. */
+/** Thrown when SIGINT or SIGTERM arrives while a command waits for a task. */
 export class Interrupted extends Error {
   override readonly name = 'Interrupted'
 }
 
-/** A signal that aborts at the first SIGINT or SIGTERM; a second one ends the process as usual. */
+/** An abort signal for the first SIGINT or SIGTERM; a second one terminates the process as usual. */
 export function interruption(): { signal: AbortSignal } & Disposable {
   const controller = new AbortController()
   const names = ['SIGINT', 'SIGTERM'] as const

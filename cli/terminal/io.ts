@@ -1,6 +1,6 @@
 import { printable } from './printable.ts'
 
-/** Where a command reads and writes. Results go to `stdout`, everything said about them to `stderr`. */
+/** Input and output of a command. Results go to `stdout`, progress and explanations to `stderr`. */
 export interface Io {
   stdin: NodeJS.ReadableStream & { isTTY?: boolean }
   stdout: NodeJS.WritableStream & { isTTY?: boolean }
@@ -17,17 +17,17 @@ export const processIo: Io = {
   cwd: process.cwd(),
 }
 
-/** A line of progress or explanation; what others wrote into it can do nothing to the terminal. */
+/** Prints a line of progress or explanation to stderr, with control sequences removed. */
 export function say(io: Io, line: string): void {
   io.stderr.write(`${printable(line)}\n`)
 }
 
-/** A result. On a terminal it is made harmless; a pipe gets every byte as it came. */
+/** Prints a result. Control sequences are removed on a terminal; a pipe receives the bytes unchanged. */
 export function print(io: Io, text: string): void {
   io.stdout.write(io.stdout.isTTY === true ? printable(text) : text)
 }
 
-/** A result for programs: one JSON value on one line. */
+/** Prints a result for programs: one JSON value on one line. */
 export function printJson(io: Io, value: unknown): void {
   io.stdout.write(`${JSON.stringify(value)}\n`)
 }

@@ -2,14 +2,14 @@ import type { WireMessage } from '@parley/wire/codecs/parley/shapes'
 import { type Io, print, say } from './io.ts'
 import { textOf } from './task-view.ts'
 
-/** Whether an agent answered `message/send` with a Message, which A2A allows, instead of a Task. */
+/** Whether an agent responded to `message/send` with a Message instead of a Task, as A2A allows. */
 export function isMessage(answer: object): answer is WireMessage {
   return 'kind' in answer && answer.kind === 'message'
 }
 
-/** Text to stdout; without text, the data parts as JSON. Files of a Message are only counted: `--json` shows them. */
+/** Prints the text to stdout, or the data parts as JSON when there is no text. Files are counted; `--json` prints them. */
 export function printMessage(io: Io, { parts }: WireMessage, agent: string): void {
-  say(io, `${agent === '-' ? 'The agent' : agent} answered at once, without a task.`)
+  say(io, `${agent === '-' ? 'The agent' : agent} answered directly, without a task.`)
   const text = textOf(parts)
   if (text !== '') print(io, `${text}\n`)
   else

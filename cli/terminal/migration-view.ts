@@ -4,7 +4,7 @@ import type { PartReport } from '@parley/engine/migration/migrate'
 const everyMs = 2000
 const number = (value: number) => value.toLocaleString('en')
 
-/** A line every two seconds, and one with the end of each kind that was worth one. */
+/** Formats progress as at most one line every two seconds. */
 export function progressLines(write: (line: string) => void): (name: string, progress: Progress) => void {
   let written = performance.now()
   let began = { what: '', at: 0, done: 0 }
@@ -21,7 +21,7 @@ export function progressLines(write: (line: string) => void): (name: string, pro
   }
 }
 
-/** What was moved, as an operator reads it. */
+/** Formats the migration report for an operator. */
 export function reportLines(reports: PartReport[], seconds: number): string[] {
   const lines = reports.flatMap(({ name, scope, state, rows, verified }) => {
     const counts = Object.entries(rows).filter(([, count]) => count > 0)

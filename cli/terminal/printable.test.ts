@@ -11,11 +11,11 @@ test.each([
   ['text that turns around', 'a\u202etxt.exe', 'atxt.exe'],
   ['NUL and bell', '\u0000\u0007', ''],
   ['line breaks, tabs and other alphabets', 'é\n\tž 日本 🎉', 'é\n\tž 日本 🎉'],
-])('%s: nothing is left that could move a terminal', (_, text, harmless) => {
+])('%s: no control sequence remains', (_, text, harmless) => {
   expect(printable(text)).toBe(harmless)
 })
 
-test('a cell of a table stays on its line and within its width', () => {
+test('a table cell stays on one line and within its width', () => {
   expect(oneLine(' a\n\n b\t c ')).toBe('a b c')
   expect(oneLine('x'.repeat(500), 10)).toBe(`${'x'.repeat(9)}…`)
 })

@@ -3,19 +3,19 @@ import type { OutgoingMessage, WireStatus } from '@parley/wire/codecs/parley/sha
 import { type Io, say } from './io.ts'
 import { textOf } from './task-view.ts'
 
-/** Somebody is there to answer: both ends of the conversation are a terminal. */
+/** Whether a person can answer a prompt: stdin and stderr are terminals. */
 export function isInteractive(io: Io): boolean {
   return io.stdin.isTTY === true && io.stderr.isTTY === true
 }
 
-/** What the paused task wants, as a text. */
+/** The question of a paused task as text. */
 export function promptOf(status: WireStatus): string {
   const parts = status.message?.parts ?? []
   const data = parts.flatMap((part) => (part.kind === 'data' ? [JSON.stringify(part.data)] : []))
   return [textOf(parts), ...data].filter((text) => text !== '').join('\n')
 }
 
-/** Asks on the terminal. Undefined: no answer was given, or a payment is due, which no text can answer. */
+/** Prompts on the terminal. Undefined when no answer was given, or when the task waits for a payment. */
 export async function askOnTerminal(
   io: Io,
   status: WireStatus,
@@ -32,11 +32,11 @@ export async function askOnTerminal(
   return text === undefined ? undefined : { text }
 }
 
-/** Undefined on an empty line and at the end of the input. */
+/** Reads one line; undefined for an empty line or at the end of the input. */
 async function readAnswer(io: Io, prompt: string, signal: AbortSignal): Promise<string | undefined> {
   const terminal = createInterface({ input: io.stdin, output: io.stderr })
   const ended = new Promise<undefined>((resolve) => terminal.once('close', () => resolve(undefined)))
-  // readline takes Ctrl-C for itself; here it ends the question like Ctrl-D.
+  // readline intercepts Ctrl-C; treat it like Ctrl-D.
   terminal.once('SIGINT', () => terminal.close())
   try {
     const answer = await Promise.race([terminal.question(prompt, { signal }), ended])

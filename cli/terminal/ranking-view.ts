@@ -12,7 +12,7 @@ const subscores = [
 const barWidth = 8
 const eighths = ['', '▏', '▎', '▍', '▌', '▋', '▊', '▉']
 
-/** The ranked candidates in a table, and who was excluded by which rule. */
+/** Prints the ranked candidates as a table, and the excluded agents with their rules. */
 export function printRanking(
   io: Io,
   { candidates = [], excluded = [], excludedTotal }: ReadNegotiation,
@@ -35,13 +35,13 @@ export function printRanking(
   }
 }
 
-/** One line of a message that found its agent by negotiation. */
+/** Prints which agent won the negotiation, in one line. */
 export function sayWinner(io: Io, record: ReadNegotiation): void {
   const why = (record.reasons ?? []).slice(0, 2).map((reason) => oneLine(reason, 120))
   say(io, `→ ${slugOf(record)} (score ${numberOf(record.score).toFixed(2)}): ${why.join('; ')}`)
 }
 
-/** Why nobody took it. */
+/** Prints why no agent was chosen. */
 export function sayRefused(io: Io, { candidates = [], excluded = [] }: ReadNegotiation): void {
   for (const candidate of candidates)
     say(io, `  ${slugOf(candidate)} (score ${numberOf(candidate.score).toFixed(2)}): ${reasonOf(candidate)}`)
@@ -60,7 +60,7 @@ function numberOf(value: unknown): number {
   return typeof value === 'number' && Number.isFinite(value) ? value : 0
 }
 
-/** 0..1 in blocks. */
+/** Renders a share from 0 to 1 as a bar. */
 function bar(share: number): string {
   const parts = Math.round(Math.min(1, Math.max(0, share)) * barWidth * 8)
   return ('█'.repeat(Math.floor(parts / 8)) + (eighths[parts % 8] ?? '')).padEnd(barWidth, '·')

@@ -39,17 +39,17 @@ test.each([
 test.each([
   ['10,000 letters', `${'x'.repeat(10_000)}.csv`],
   ['10,000 letters of four bytes', `${'🎉'.repeat(10_000)}.csv`],
-])('%s: at most 200 bytes are kept, and the extension', (_, name) => {
+])('%s: keeps at most 200 bytes including the extension', (_, name) => {
   const kept = safeName(name)
   expect(Buffer.byteLength(kept)).toBeLessThanOrEqual(200)
   expect(kept.endsWith('.csv')).toBe(true)
 })
 
-test('10,000 letters of extension are cut like any name', () => {
+test('an extension of 10,000 letters is cut like any name', () => {
   expect(Buffer.byteLength(safeName(`a.${'x'.repeat(10_000)}`))).toBe(200)
 })
 
-test('a file is never written over another: it gets the next free number', async () => {
+test('never overwrites a file: uses the next free number', async () => {
   using folder = temporaryFolder()
   writeFileSync(path.join(folder.path, 'a.txt'), 'mine')
   expect(await saveFile(folder.path, 'a.txt', bytes)).toBe(path.join(folder.path, 'a-1.txt'))
@@ -58,7 +58,7 @@ test('a file is never written over another: it gets the next free number', async
   expect(readFileSync(path.join(folder.path, 'a-2.txt'), 'utf8')).toBe('content')
 })
 
-test('a link in the folder is not followed out of it, a dangling one neither', async () => {
+test('does not follow links out of the folder, including dangling ones', async () => {
   using folder = temporaryFolder()
   using outside = temporaryFolder()
   const target = path.join(outside.path, 'target')
@@ -75,7 +75,7 @@ test.each(['../up.txt', '/tmp/abs.txt', '..\\up.txt', '..'])('%s stays in the fo
   expect(readdirSync(inner)).toHaveLength(1)
 })
 
-test('a folder that cannot be written is said in one sentence', async () => {
+test('reports an unwritable folder in one sentence', async () => {
   using folder = temporaryFolder()
   const file = path.join(folder.path, 'file')
   writeFileSync(file, '')

@@ -6,9 +6,9 @@ const nameMaxBytes = 200
 const attemptsMax = 1000
 
 /**
- * Writes a file that came from an agent into the folder, under the last component of its name: never over an existing
- * file (then `name-1.ext`), never outside of the folder, never as a hidden file.
- * @returns the path written
+ * Saves a file received from an agent under the last component of its name. Never overwrites a file (`name-1.ext`
+ * instead), writes outside of the folder, or creates a hidden file.
+ * @returns the path of the file
  */
 export async function saveFile(folder: string, name: string | undefined, bytes: Uint8Array): Promise<string> {
   const { base, extension } = split(safeName(name))
@@ -22,7 +22,7 @@ export async function saveFile(folder: string, name: string | undefined, bytes: 
   throw new CommandFailed(`${folder} holds too many files named like ${base}${extension}.`)
 }
 
-/** False when there is something of that name, a dangling link included: `wx` follows none. */
+/** False when the name exists, even as a dangling link: `wx` does not follow links. */
 async function writeNew(target: string, bytes: Uint8Array): Promise<boolean> {
   const handle = await open(target, 'wx').catch((thrown: NodeJS.ErrnoException) => {
     if (thrown.code === 'EEXIST') return undefined
@@ -40,12 +40,12 @@ async function writeNew(target: string, bytes: Uint8Array): Promise<boolean> {
   return true
 }
 
-// Names of devices on Windows, with any extension.
+// Device names on Windows, with any extension.
 const reserved = /^(con|prn|aux|nul|com\d|lpt\d)(\.|$)/i
-// oxlint-disable-next-line no-control-regex -- control characters and direction marks have no place in a name
+// oxlint-disable-next-line no-control-regex -- the expression removes control and direction characters
 const unwanted = /[\u0000-\u001f\u007f-\u009f\u061c\u200b-\u200f\u2028-\u202e\u2060-\u2069\ufeff]/g
 
-/** A plain file name of at most 200 bytes, whatever came in. */
+/** Turns any text into a plain file name of at most 200 bytes. */
 export function safeName(name: string | undefined): string {
   const last = (name ?? '').toWellFormed().split(/[/\\]/).at(-1) ?? ''
   const plain = last
@@ -65,7 +65,7 @@ function shortened(name: string): string {
   return letters.join('') + extension
 }
 
-/** An extension is short; anything longer belongs to the name. */
+/** Splits off the extension; a long suffix counts as part of the name. */
 function split(name: string): { base: string; extension: string } {
   const extension = path.extname(name)
   if (extension.length > 16 || extension === '.' || Buffer.byteLength(extension) > 64)

@@ -8,18 +8,18 @@ import { oneLine } from './printable.ts'
 import { saveFile } from './save-file.ts'
 
 /**
- * Shows a task while it runs: states on stderr, the answer on stdout. On a terminal the answer's text appears as it is
- * made; into a pipe it goes whole, once it is sure.
+ * Displays a running task: states on stderr, the answer on stdout. A terminal shows the text as it is streamed; a pipe
+ * receives it complete, once it is final.
  */
 export class TaskView {
   readonly #io: Io
-  /** Undefined: files are named, not saved. */
+  /** Undefined: print the names of files without saving them. */
   readonly #folder: string | undefined
   #state: TaskState | undefined
-  /** Text that already stands on the terminal, by artifact. */
+  /** Text already printed on the terminal, by artifact. */
   readonly #streamed = new Map<string, string>()
   readonly #settled = new Set<string>()
-  /** Data of an answer that has text as well is for programs (`--json`). */
+  /** Data parts; printed only when the answer has no text (`--json` prints both). */
   readonly #data: unknown[] = []
   #hasText = false
   #midLine = false
@@ -35,7 +35,7 @@ export class TaskView {
     else await this.artifact(event.artifact)
   }
 
-  /** The end names the task: another message may refer to it (`--reference`). */
+  /** Prints a state. Final states include the task id, for use with `--reference`. */
   state(state: TaskState, taskId: string): void {
     if (state === this.#state) return
     this.#state = state
@@ -43,7 +43,7 @@ export class TaskView {
     say(this.#io, `· ${oneLine(state)}${isTerminal(state) ? ` (task ${oneLine(taskId, 60)})` : ''}`)
   }
 
-  /** A finished artifact; the second time it is nothing new. */
+  /** Prints a finished artifact; ignores repetitions. */
   async artifact(artifact: WireArtifact): Promise<void> {
     const id = artifactIdOf(artifact)
     if (this.#settled.has(id)) return
@@ -58,7 +58,7 @@ export class TaskView {
     }
   }
 
-  /** Prints what waited for the end. */
+  /** Prints the output that was held back until the end. */
   finish(): void {
     this.#endLine()
     if (!this.#hasText) for (const data of this.#data) print(this.#io, `${JSON.stringify(data, null, 2)}\n`)
@@ -73,7 +73,7 @@ export class TaskView {
     this.#midLine = !text.endsWith('\n')
   }
 
-  /** Goes on where the deltas stopped; where some were lost, the whole is printed anew. */
+  /** Continues after the last delta; prints the whole text again when deltas were lost. */
   #wholeText(id: string, text: string): void {
     this.#hasText = true
     const streamed = this.#streamed.get(id) ?? ''
@@ -105,13 +105,13 @@ export class TaskView {
   }
 }
 
-/** Relative where that is shorter to read: below the working folder. */
+/** Relative to the working folder for files below it, otherwise absolute. */
 function shortPath(cwd: string, file: string): string {
   const relative = path.relative(cwd, file)
   return relative.startsWith('..') ? file : relative
 }
 
-/** The text parts. Deltas join without a line break, the parts of a whole artifact with one. */
+/** Joins the text parts: deltas without a separator, the parts of a complete artifact by line breaks. */
 export function textOf(parts: WirePart[], separator = '\n'): string {
   return parts.flatMap((part) => (part.kind === 'text' ? [part.text] : [])).join(separator)
 }

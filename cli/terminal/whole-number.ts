@@ -1,6 +1,6 @@
 import { InvalidArgumentError } from 'commander'
 
-/** Reads an option that is a number of at least 0. */
+/** Parses an option as an integer from 0 to `max`. */
 export function wholeNumber(max: number): (text: string) => number {
   return (text) => {
     if (!/^\d{1,9}$/.test(text) || Number(text) > max)

@@ -1,14 +1,14 @@
 import { type NumberedEvent, positionOf } from '@parley/wire/codecs/parley/events'
 
-/** What a post was, among those before it. */
+/** A delivery compared with the earlier ones. */
 export interface Entry {
-  /** Which post of this event it is, from 1. */
+  /** Number of this delivery of the event, from 1. */
   post: number
-  /** Numbers between the highest before and this one, which should have come first. */
+  /** Sequence numbers that were skipped before this one. */
   missing: number[]
-  /** A higher number was taken before it. */
+  /** A higher sequence number was received earlier. */
   late: boolean
-  /** It was taken before: the same event once more. */
+  /** The event was received before. */
   again: boolean
 }
 
@@ -26,13 +26,13 @@ interface Task {
   missing: Set<number>
 }
 
-/** What is kept in mind; the oldest is forgotten first. A number that jumps by more than so many counts as one gap. */
+/** Memory limits; the oldest entries are dropped first. A jump by more than `gapMax` counts as one gap. */
 const [tasksMax, eventsMax, gapMax] = [10_000, 100_000, 1000]
 
-/** Whether every event of every task comes once, in order. A task that is met in the middle counts from there. */
+/** Checks that every event of a task arrives once and in order. A task first seen midway is checked from there. */
 export class EventLedger {
   readonly #tasks = new Map<string, Task>()
-  /** Posts of each event, and whether one was taken. */
+  /** Deliveries per event, and whether one was accepted. */
   readonly #events = new Map<string, { posts: number; taken: boolean }>()
   readonly #totals = { tasks: 0, posts: 0, events: 0, repeated: 0, outOfOrder: 0 }
   #missing = 0
@@ -41,12 +41,12 @@ export class EventLedger {
     return { ...this.#totals, missing: this.#missing }
   }
 
-  /** How often this event was posted so far. */
+  /** Number of deliveries of this event so far. */
   postsOf(event: NumberedEvent): number {
     return this.#events.get(positionOf(event).eventId)?.posts ?? 0
   }
 
-  /** @param taken it is answered with 2xx; what is refused on purpose will come again */
+  /** @param taken the response is 2xx; a rejected delivery will be retried */
   note(event: NumberedEvent, taken: boolean): Entry {
     this.#totals.posts += 1
     const { eventId } = positionOf(event)

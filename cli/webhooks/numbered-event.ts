@@ -2,7 +2,7 @@ import { type NumberedEvent, positionOf } from '@parley/wire/codecs/parley/event
 import { oneLine } from '../terminal/printable.ts'
 import { textOf } from '../terminal/task-view.ts'
 
-/** One line for people; what others wrote into it is shortened and harmless. */
+/** Formats an event as one line for people, shortened and without control sequences. */
 export function eventLine(event: NumberedEvent): string {
   return `${positionOf(event).taskId.slice(0, 8)} #${event.sequence} ${oneLine(saidBy(event), 160)}`
 }

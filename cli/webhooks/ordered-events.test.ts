@@ -6,7 +6,7 @@ import { OrderedEvents } from './ordered-events.ts'
 const event = (sequence: number) => status(sequence, 'working') as NumberedEvent
 const numbers = (ordered: OrderedEvents) => ordered.take().map(({ sequence }) => sequence)
 
-test('each number once and in order, whichever source brings it first', () => {
+test('yields each sequence number once and in order, whichever source delivers it first', () => {
   const ordered = new OrderedEvents()
   ordered.offer(event(2), 'webhook')
   expect([numbers(ordered), ordered.lastInOrder]).toEqual([[], 0])
@@ -18,19 +18,19 @@ test('each number once and in order, whichever source brings it first', () => {
   expect(numbers(ordered)).toEqual([])
 })
 
-test('what is held for a missing number is bounded, and the number that closes the gap is always taken', () => {
+test('the number of held events is bounded; the event that closes the gap is always accepted', () => {
   const ordered = new OrderedEvents()
   for (let sequence = 2; sequence <= 1500; sequence++) ordered.offer(event(sequence), 'webhook')
   ordered.offer(event(1), 'log')
   expect(ordered.lastInOrder).toBe(1001)
-  // What came again takes no room.
+  // Duplicates do not count against the limit.
   for (let sequence = 1; sequence <= 1001; sequence++) ordered.offer(event(sequence), 'webhook')
   ordered.offer(event(1003), 'webhook')
   ordered.offer(event(1002), 'webhook')
   expect(ordered.lastInOrder).toBe(1003)
 })
 
-test('whoever waits hears of the next event, or of the signal', async () => {
+test('a waiting reader is woken by the next event or by the signal', async () => {
   const ordered = new OrderedEvents()
   const { signal } = new AbortController()
   const hearing = ordered.something(signal)

@@ -1,9 +1,9 @@
 import type { NumberedEvent } from '@parley/wire/codecs/parley/events'
 
-/** Held although a lower number is missing; what is beyond is asked for again. */
+/** Maximum number of events held while a lower number is missing; further ones are fetched again later. */
 const heldMax = 1000
 
-/** The events of one task from two sources, each once, in the order of their numbers from 1. */
+/** Merges the events of one task from two sources in sequence, without duplicates. */
 export class OrderedEvents {
   readonly counts = { webhook: 0, log: 0 }
   readonly #ready: NumberedEvent[] = []
@@ -11,7 +11,7 @@ export class OrderedEvents {
   #last = 0
   #wake = () => {}
 
-  /** The highest number up to which none is missing. */
+  /** The last sequence number before the first gap. */
   get lastInOrder(): number {
     return this.#last
   }
@@ -34,12 +34,12 @@ export class OrderedEvents {
     this.#wake()
   }
 
-  /** What is in order and was not taken yet. */
+  /** Removes and returns the events that are in sequence. */
   take(): NumberedEvent[] {
     return this.#ready.splice(0)
   }
 
-  /** Resolves when something is offered, or the signal aborts. */
+  /** Resolves when an event arrives or the signal aborts. */
   something(signal: AbortSignal): Promise<void> {
     const { promise, resolve } = Promise.withResolvers<void>()
     this.#wake = resolve

@@ -9,7 +9,7 @@ const life = [status(1, 'working'), artifactEvent(2, answer), status(3, 'complet
 const watch = (url: string, ...more: string[]) =>
   runCli(['watch', taskId, '--agent', 'x', '--webhook', '--url', url, ...more])
 
-test('events before the registration come from tasks/events, later ones by webhook; then it is removed', async () => {
+test('past events come from tasks/events, later ones by webhook, which is removed at the end', async () => {
   let registered: Config | undefined
   await using server = await scriptedAgent({
     'tasks/pushNotificationConfig/set': ({ params }) => {
@@ -34,7 +34,7 @@ test('events before the registration come from tasks/events, later ones by webho
   expect(registered?.token).toMatch(/^[\w-]{43}$/)
 })
 
-test('--json: every event once and in order, though the webhook brings them late, twice and not at all', async () => {
+test('--json: every event once and in order although deliveries are late, duplicated and missing', async () => {
   let registered: Config | undefined
   await using server = await scriptedAgent({
     'tasks/pushNotificationConfig/set': ({ params }) => {
@@ -42,7 +42,7 @@ test('--json: every event once and in order, though the webhook brings them late
       return { result: params }
     },
     'tasks/events': ({ params, earlier }) => {
-      // Number 2 never comes by webhook.
+      // The webhook never delivers number 2.
       if (earlier === 0) setTimeout(() => void post(registered, [life[2], life[0], life[0]]), 20)
       return page(earlier === 0 ? [] : life.slice(0, 2), params)
     },
@@ -58,7 +58,7 @@ test('--json: every event once and in order, though the webhook brings them late
   ).toEqual(life)
 })
 
-test('a log of several pages is read to its end; a pause in its middle is none', async () => {
+test('reads all pages of the log and ignores an earlier pause', async () => {
   const log = [
     status(1, 'working'),
     status(2, 'input-required', 'Which?'),
@@ -75,7 +75,7 @@ test('a log of several pages is read to its end; a pause in its middle is none',
   expect(said.stderr).toContain(`· working\n· input-required\n· working\n· failed (task ${taskId})\n`)
 })
 
-test('a task that waits for an answer ends it, one that was answered does not', async () => {
+test('ends at a task that waits for an answer, but not at one already answered', async () => {
   let asked = 0
   await using server = await scriptedAgent({
     'tasks/pushNotificationConfig/set': ({ params }) => ({ result: params }),
@@ -89,7 +89,7 @@ test('a task that waits for an answer ends it, one that was answered does not', 
   expect(said.stderr).toContain('Which?')
 })
 
-test('a refused webhook: exit code 1, and what to allow; nothing is left to remove', async () => {
+test('a refused webhook: exit code 1 and the required setting; nothing is registered', async () => {
   await using server = await scriptedAgent({
     'tasks/pushNotificationConfig/set': () => ({
       error: { code: -32602, message: 'The host of the URL is not on the public internet (loopback).' },
@@ -103,7 +103,7 @@ test('a refused webhook: exit code 1, and what to allow; nothing is left to remo
   expect(server.calls.length).toBe(1)
 })
 
-test('--webhook with an address registers that one', async () => {
+test('--webhook with an address registers that address', async () => {
   await using server = await scriptedAgent({
     'tasks/pushNotificationConfig/set': ({ params }) => ({ result: params }),
     'tasks/events': ({ params }) => page(life, params),
@@ -133,7 +133,7 @@ function page(log: WireEvent[], params: ScriptedCall['params']) {
 async function post(config: Config | undefined, events: unknown[]): Promise<void> {
   for (const event of events) {
     const headers = { authorization: `Bearer ${config?.token}` }
-    // The command may have left by then.
+    // The command may have exited already.
     await fetch(config?.url ?? '', { method: 'POST', headers, body: JSON.stringify(event) }).catch(() => {})
   }
 }

@@ -13,18 +13,18 @@ import { WebhookServer } from './webhook-server.ts'
 export interface WebhookEventsOptions {
   host: string
   port: number
-  /** Where the agent reaches this machine. Default: the address that is listened at. */
+  /** Address at which the agent reaches this machine. Default: the listening address. */
   publicUrl?: string | undefined
   signal: AbortSignal
-  /** Told at the end, and what did not go well. */
+  /** Called with a summary at the end and with problems. */
   note: (line: string) => void
-  /** How long nothing may come before the log is asked. Default 10 s. A number that is missing is asked for at once. */
+  /** Silence after which missed events are fetched. Default 10 s. A gap in the sequence triggers a fetch immediately. */
   silenceMs?: number
 }
 
 /**
- * The events of a task from its first on, until it ends or pauses: what happened before comes from `tasks/events`, the
- * rest by a webhook that is registered for as long. What the webhook does not bring is asked for.
+ * Yields all events of a task until it ends or pauses. Past events come from `tasks/events`, new ones by a temporary
+ * webhook; events that the webhook misses are fetched.
  */
 export async function* webhookEvents(
   client: AgentClient,
@@ -60,7 +60,7 @@ export async function* webhookEvents(
   }
 }
 
-/** The next ones in order; empty where the log should be asked. */
+/** The next events in sequence; empty when missed events should be fetched. */
 async function whatComes(ordered: OrderedEvents, options: WebhookEventsOptions): Promise<NumberedEvent[]> {
   const there = ordered.take()
   if (there.length > 0) return there
@@ -84,7 +84,7 @@ async function register(client: AgentClient, task: string, config: WirePushConfi
   }
 }
 
-/** Not with the caller's signal: it is to be removed although the caller has left. */
+/** Ignores the caller's signal, because the webhook must be removed even after an abort. */
 function remove(client: AgentClient, task: string, id: string): Promise<unknown> {
   return client.deletePushConfig(task, id, { signal: AbortSignal.timeout(5000) })
 }
@@ -99,7 +99,7 @@ async function catchUp(client: AgentClient, task: string, ordered: OrderedEvents
   }
 }
 
-/** A paused task that was answered meanwhile goes on, though no event says so yet. */
+/** Whether the task ended or is still paused. A paused task may have resumed before its next event arrives. */
 async function isAtRest(client: AgentClient, last: NumberedEvent, signal: AbortSignal): Promise<boolean> {
   if (last.kind !== 'status-update') return false
   if (last.final) return true

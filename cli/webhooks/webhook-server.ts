@@ -6,23 +6,23 @@ import { CommandFailed } from '../terminal/faults.ts'
 
 export interface WebhookServerOptions {
   host: string
-  /** 0: any free one. */
+  /** 0 selects a free port. */
   port: number
-  /** Only posts that bring it, as a bearer token, are taken. */
+  /** Bearer token that every request must carry. */
   token?: string | undefined
-  /** What the post is answered with: a status. */
+  /** Handles an event and returns the status of the response. */
   receive: (event: NumberedEvent) => number | Promise<number>
-  /** A post that is none of ours, and why. */
+  /** Called with the reason when a request is rejected. */
   refuse?: (why: string) => void
 }
 
-/** The largest task output is 32 MiB; as base64 inside JSON it is larger. */
+/** Above the largest task output, 32 MiB, encoded as base64 in JSON. */
 const bodyMaxBytes = 64 * 1024 * 1024
 const leaveMs = 200
 
-/** A receiver of webhooks: any path, POST alone. */
+/** HTTP server that receives webhooks: POST to any path. */
 export class WebhookServer implements AsyncDisposable {
-  /** Where it is reached on this machine. */
+  /** Address of the server on this machine. */
   readonly url: string
   readonly #server: Server
 
@@ -33,7 +33,7 @@ export class WebhookServer implements AsyncDisposable {
     this.url = `http://${reachable.includes(':') ? `[${reachable}]` : reachable}:${port}/`
   }
 
-  /** @throws CommandFailed where it cannot listen */
+  /** @throws CommandFailed when it cannot listen */
   static async start(options: WebhookServerOptions): Promise<WebhookServer> {
     const { host, port } = options
     const server = createServer((request, response) => {
@@ -51,7 +51,7 @@ export class WebhookServer implements AsyncDisposable {
     return new WebhookServer(server, host)
   }
 
-  /** Answers that are on their way get a moment. */
+  /** Closes the server; responses in progress get a short grace period. */
   async [Symbol.asyncDispose](): Promise<void> {
     const { promise: closed, resolve } = Promise.withResolvers<void>()
     this.#server.close(() => resolve())
