@@ -115,7 +115,7 @@ describe('an agent in another folder', () => {
 
   test('receives work once it is admitted', async () => {
     const weak = await cli('admit', 'hello', '--token', unbound)
-    expect([weak.code, weak.stderr]).toEqual([1, expect.stringContaining('no scope agent:admin')])
+    expect([weak.code, weak.stderr]).toEqual([1, expect.stringContaining('lacks the scope agent:admin')])
     const stale = await cli('admit', 'hello', '--revision', 'another')
     expect([stale.code, stale.stderr]).toEqual([1, expect.stringContaining('no longer the one')])
     const { revision } = JSON.parse(
@@ -172,9 +172,9 @@ describe('an agent in another folder', () => {
   })
 
   test.each([
-    ['another task', [randomUUID()], 'the task is the one asked for: It is another'],
-    ['another agent', ['--agent', 'hell'], 'the entry is that of the agent asked for: It is that of http'],
-    ['a task that is not there', [randomUUID()], 'the task is the one asked for: There is none', 'task.json'],
+    ['another task', [randomUUID()], 'the task is the requested one: It is another'],
+    ['another agent', ['--agent', 'hell'], 'the entry belongs to the requested agent: It is that of http'],
+    ['a task that is not there', [randomUUID()], 'the task is the requested one: There is none', 'task.json'],
   ])('is not verified for %s', async (_what, asked, fault, without?: string) => {
     const [saved, some] = [path.join(folder, 'saved'), path.join(folder, randomUUID())]
     await cp(saved, some, { recursive: true })
@@ -244,12 +244,12 @@ test('parley check suggests fixes', async () => {
   expect(stdout.split('\n').map((line) => line.slice(0, 24).trimEnd())).toEqual(
     [
       'ok    reachable',
-      'MEND  card',
-      'MEND  skills',
-      'MEND  DID document',
-      'MEND  health',
+      'FIX   card',
+      'FIX   skills',
+      'FIX   DID document',
+      'FIX   health',
       'ok    error answers',
-      'MEND  asks for a token',
+      'FIX   asks for a token',
       '–     task',
       '',
     ].map((line) => line.slice(0, 24).trimEnd()),
@@ -259,21 +259,13 @@ test('parley check suggests fixes', async () => {
   const away = await runCli(['check', odd.url])
   expect(away).toMatchObject({
     code: 1,
-    stdout: expect.stringMatching(/^MEND {2}reachable .*nothing listens there/),
+    stdout: expect.stringMatching(/^FIX {3}reachable .*nothing listens there/),
   })
 })
 
 test.each([
-  [
-    404,
-    '{}',
-    'A path that does not exist is answered with 404, but the body is not a JSON-RPC error object.',
-  ],
-  [
-    200,
-    '{}',
-    'A path that does not exist must be answered with 404 and a JSON-RPC error; the answer is 200.',
-  ],
+  [404, '{}', 'An unknown path returns 404, but the body is not a JSON-RPC error object.'],
+  [200, '{}', 'An unknown path must return 404 with a JSON-RPC error; it returns 200.'],
 ])('parley check explains the fault of a response with status %i', async (status, body, sentence) => {
   await using odd = await scriptedAgent({
     'GET /.well-known/agent.json': () => ({ status: 200, type: 'application/json', body: '{}' }),

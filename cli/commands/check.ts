@@ -36,10 +36,10 @@ async function check(io: Io, url: string, options: CheckOptions): Promise<number
   const findings = await checkAgent(url, await token?.().catch(() => undefined))
   if (options.json) printJson(io, findings)
   else {
-    for (const { what, mend, note } of findings) {
-      const mark = mend === undefined ? (note === undefined ? 'ok  ' : '–   ') : 'MEND'
-      print(io, `${mark}  ${what.padEnd(16)}  ${oneLine(mend ?? note ?? '', 300)}`.trimEnd().concat('\n'))
+    for (const { what, fix, note } of findings) {
+      const mark = fix === undefined ? (note === undefined ? 'ok  ' : '–   ') : 'FIX '
+      print(io, `${mark}  ${what.padEnd(16)}  ${oneLine(fix ?? note ?? '', 300)}`.trimEnd().concat('\n'))
     }
   }
-  return findings.some(({ mend }) => mend !== undefined) ? 1 : 0
+  return findings.some(({ fix }) => fix !== undefined) ? 1 : 0
 }

@@ -29,15 +29,26 @@ export default function listenCommand(io: Io): CliCommand {
     .option('--port <port>', 'port to listen on; 0: any free one', wholeNumber(65_535), 7399)
     .option('--host <host>', 'address to listen on', '127.0.0.1')
     .option('--token <token>', 'accept only requests with this bearer token')
-    .option('--fail <status>', 'always respond with this status, to simulate a failing receiver', statusToFailWith)
-    .option('--hang <ms>', 'delay each response by this many milliseconds, to simulate a slow receiver', wholeNumber(3_600_000))
+    .option(
+      '--fail <status>',
+      'always respond with this status, to simulate a failing receiver',
+      statusToFailWith,
+    )
+    .option(
+      '--hang <ms>',
+      'delay each response by this many milliseconds, to simulate a slow receiver',
+      wholeNumber(3_600_000),
+    )
     .option(
       '--times <n>',
       'fail and hang for the first n posts of each event only (default: all)',
       wholeNumber(1e6),
     )
     .option('--once [task]', 'exit when this task (default: any task) ends', uuid)
-    .option('--json', 'print each delivery as one line of JSON: {event, post, answered, again, late, missing}')
+    .option(
+      '--json',
+      'print each delivery as one line of JSON: {event, post, answered, again, late, missing}',
+    )
     .addHelpText(
       'after',
       `

@@ -223,7 +223,7 @@ test('--no-wait prints the text of an answer that is a Message, which has no tas
   expect(await runCli(argv)).toEqual({
     code: 0,
     stdout: 'Hello, Ada!\n',
-    stderr: 'greeter answered at once, without a task.\n',
+    stderr: 'greeter answered directly, without a task.\n',
   })
   expect((await runCli([...argv, '--json'])).stdout).toBe(`${JSON.stringify(result)}\n`)
 })
@@ -375,5 +375,5 @@ test('rejects files that are too large for a message before sending anything', a
     writeFileSync(path.join(folder.path, name), Buffer.alloc(4 * 1024 * 1024))
   const said = await runCli(['send', 'greeter', '--file', 'a.bin', '--file', 'b.bin'], { cwd: folder.path })
   expect(said.code).toBe(2)
-  expect(said.stderr).toContain('b.bin has 4.0 MiB; the files of one message may have 7.0 MiB together')
+  expect(said.stderr).toContain('b.bin has 4.0 MiB; the files of one message are limited to 7.0 MiB in total')
 })

@@ -90,7 +90,7 @@ test('settings from different key histories are rejected at startup in one sente
   const [firstOfOne = ''] = keys(two).split(',')
   const [, secondOfAnother = ''] = keys(another).split(',')
   const cases: [Env, RegExp][] = [
-    [{ SERVICE_GATEWAY_DID_KEYS: keys(two) }, /DID_SEED and .* must be set too/],
+    [{ SERVICE_GATEWAY_DID_KEYS: keys(two) }, /identity is incomplete: set .*DID_SEED/],
     [{ ...two, SERVICE_GATEWAY_DID_KEYS: 'x' }, /DID_KEYS must be .* no list/],
     [{ ...two, SERVICE_GATEWAY_DID_KEYS: keys(another) }, /DID_KEYS must be .* not one of the keys/],
     [{ ...one, SERVICE_GATEWAY_DID_KEYS: keys(retired) }, /DID_KEYS must be .* not one of the keys/],

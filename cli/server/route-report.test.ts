@@ -42,7 +42,7 @@ async function gatewayThatKnowsAfter(times: number) {
 }
 
 const send = (url: string) => runCli(['send', '-', 'hello', '--no-wait', '--token', 't', '--url', url])
-const again = '· whether sky took the message is not known: asking again\n'
+const again = '· it is unknown whether sky accepted the message; retrying\n'
 
 test('retries a message with unknown outcome unchanged, with the gateway’s Idempotency-Key', async () => {
   await using gateway = await gatewayThatKnowsAfter(2)
