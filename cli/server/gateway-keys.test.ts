@@ -91,7 +91,7 @@ test('settings from different key histories are rejected at startup in one sente
   const [, secondOfAnother = ''] = keys(another).split(',')
   const cases: [Env, RegExp][] = [
     [{ SERVICE_GATEWAY_DID_KEYS: keys(two) }, /identity is incomplete: set .*DID_SEED/],
-    [{ ...two, SERVICE_GATEWAY_DID_KEYS: 'x' }, /DID_KEYS must be .* no list/],
+    [{ ...two, SERVICE_GATEWAY_DID_KEYS: 'x' }, /DID_KEYS must be .*not a list of keys/],
     [{ ...two, SERVICE_GATEWAY_DID_KEYS: keys(another) }, /DID_KEYS must be .* not one of the keys/],
     [{ ...one, SERVICE_GATEWAY_DID_KEYS: keys(retired) }, /DID_KEYS must be .* not one of the keys/],
     [

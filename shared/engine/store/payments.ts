@@ -56,7 +56,10 @@ export const paymentCollection = declareCollection({
   },
 })
 
-export function paymentRow(record: PaymentRecord): Required<Row<typeof fields>> {
+/** A row with every field present, if only as undefined, so that a forgotten field fails the type check. */
+type CompleteRow = { [N in keyof Required<Row<typeof fields>>]: Row<typeof fields>[N] }
+
+export function paymentRow(record: PaymentRecord): CompleteRow {
   const { version, ...rest } = record
   const { id, owner, state, updatedAt, nonceKey, purpose, taskId, captureToken, dueAt } = rest
   return {
