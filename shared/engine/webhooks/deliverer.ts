@@ -6,6 +6,7 @@ import { type OutgoingUrl, outgoingUrl } from '@parley/kit/net/outgoing-url'
 import { PinnedConnections } from '@parley/kit/net/pinned-connections'
 import { type GuardedAnswer, guardedFetch } from '@parley/kit/net/pinned-fetch'
 import type { Resolver } from '@parley/kit/net/resolve-public'
+import { defaultDialect } from '@parley/wire/codecs/dialects'
 import { HostLimiter } from './host-limiter.ts'
 import { attemptsMax, backoffMs, postTimeoutMs, retryAfterMs } from './retry-policy.ts'
 
@@ -192,7 +193,7 @@ export class Deliverer implements AsyncDisposable {
     const { allowed, resolver, timeoutMs } = this.#options
     return guardedFetch(target, {
       method: 'POST',
-      headers: { 'content-type': 'application/json', ...credentials(token) },
+      headers: defaultDialect.webhookHeaders(token),
       body,
       discardBody: true,
       maxBytes: answerMaxBytes,
@@ -203,10 +204,6 @@ export class Deliverer implements AsyncDisposable {
       connections: this.#connections,
     })
   }
-}
-
-function credentials(token: string | undefined): Record<string, string> {
-  return token === undefined ? {} : { authorization: `Bearer ${token}`, 'x-a2a-notification-token': token }
 }
 
 function verdictOn(status: number): Outcome['verdict'] {

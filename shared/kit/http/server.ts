@@ -1,4 +1,5 @@
 import { randomUUID } from 'node:crypto'
+import { dialectOf } from '@parley/wire/codecs/dialects'
 import { ParleyError } from '@parley/wire/errors'
 import { errorEnvelope, type RequestId } from '@parley/wire/jsonrpc/envelope'
 import { type Deprecation, deprecationHeader } from '@parley/wire/model/deprecation'
@@ -157,12 +158,14 @@ function sendError(
   if (error.status >= 500 && !isDecision(error)) logFailure(requestLog(log, request), error)
   auditError(audit, request, error)
   linger(request.raw)
+  const path = request.url.split('?', 1)[0] ?? ''
+  const { status, ...written } = dialectOf({ path, headers: request.headers }).writeError(error)
   void reply
-    .code(error.status)
+    .code(status)
     .header('cache-control', 'no-store')
     .headers(error.headers)
     .type('application/json; charset=utf-8')
-    .send(errorEnvelope(request.rpcId ?? null, error))
+    .send(errorEnvelope(request.rpcId ?? null, written))
 }
 
 /** Whoever reads a body as a stream sees that as a fault of the connection; it is nobody's but the client's. */

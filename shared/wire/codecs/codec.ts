@@ -41,14 +41,16 @@ export interface Codec {
   deprecations(method: string, params: Record<string, unknown>): DeprecationMark[]
 
   /** May hold lazy parts, which `writePart` spells once they are loaded. */
-  writeResult<O extends Operation>(operation: O, result: Calls[O]['result']): unknown
+  writeResult<O extends Operation>(operation: O, result: Calls[O]['result']): WireResult
   readonly writePart: (part: Part) => unknown
   /** The frames of one stream, in the order of the items. @param id of the request, for dialects whose frames are envelopes */
   openStream(id: RequestId): FrameWriter
   writeError(error: ParleyError): WireError
   writeCard(card: AgentCard): object
-  /** The body of a webhook delivery. */
-  writeWebhook(event: TaskEvent): WebhookBody
+  /** The body of a webhook delivery, as JSON. */
+  writeWebhook(event: TaskEvent): string
+  /** The headers of a webhook delivery. @param token credential of the receiver */
+  webhookHeaders(token: string | undefined): Record<string, string>
 
   // For clients, and for gateways that pass on what others wrote.
 
@@ -125,6 +127,13 @@ export interface WireRequest {
   method?: string
 }
 
+export interface WireResult {
+  /** The `result` of the JSON-RPC answer, for `JSON.stringify`. */
+  json: unknown
+  /** Of the HTTP answer. */
+  headers?: Record<string, string> | undefined
+}
+
 /** The HTTP status and the JSON-RPC error of a failed call. */
 export interface WireError {
   status: number
@@ -142,9 +151,4 @@ export interface Frame {
 export interface FrameWriter<Item = StreamItem> {
   write(item: Item): Frame
   readonly writePart: (part: Part) => unknown
-}
-
-export interface WebhookBody {
-  contentType: string
-  json: string
 }

@@ -44,6 +44,12 @@ interface ListPage {
   cursor?: string | undefined
 }
 
+/** The cursor is absent on the last page. */
+export interface Page<Item> {
+  items: Item[]
+  nextCursor?: string
+}
+
 /** A webhook of a task and the state of its deliveries. */
 export interface PushConfigState extends PushConfigInput {
   task: { id: string }
@@ -90,7 +96,7 @@ export interface Calls {
       state?: TaskState | undefined
       historyLength?: number | undefined
     }
-    result: (Task & { createdAt: Timestamp })[]
+    result: Page<Task & { createdAt: Timestamp }>
   }
   cancelTask: { params: OfTask; result: Task }
   giveFeedback: {
@@ -109,7 +115,7 @@ export interface Calls {
   }
   listPushConfigs: { params: OfTask; result: PushConfigState[] }
   deletePushConfig: { params: OfTask & { pushNotificationConfigId: string }; result: PushConfigState }
-  listContexts: { params: ListPage; result: ContextSummary[] }
+  listContexts: { params: ListPage; result: Page<ContextSummary> }
   clearContext: { params: { contextId: string }; result: { contextId: string } }
   getExtendedCard: { params: object; result: AgentCard }
 }

@@ -2,7 +2,6 @@ import type { Page, TaskRecord } from '@parley/engine/store/store'
 import { ParleyError } from '@parley/wire/errors'
 import { isTerminal } from '@parley/wire/model/task'
 import type { Run, Services } from './method.ts'
-import { nextCursor } from './tasks.ts'
 
 export const listContexts: Run<'listContexts'> = async ({ store }, call) => {
   const { limit, cursor } = call.params()
@@ -11,7 +10,7 @@ export const listContexts: Run<'listContexts'> = async ({ store }, call) => {
     limit,
     ...(cursor === undefined ? {} : { cursor }),
   })
-  return { result: page.items, headers: nextCursor(page) }
+  return { result: page }
 }
 
 /**

@@ -165,8 +165,9 @@ export class Dispatcher {
       claim.shrink(0)
       return { ...reply, items: answer.items, writer: codec.openStream(request.id) }
     }
-    const result = codec.writeResult(operation, answer.result)
-    const json = toLazyJson(result, codec.writePart, (text) => resultEnvelope(request.id, text))
+    const written = codec.writeResult(operation, answer.result)
+    Object.assign(headers, written.headers)
+    const json = toLazyJson(written.json, codec.writePart, (text) => resultEnvelope(request.id, text))
     if (writes) claim.tryReserve(json.bytes)
     else claim.reserve(json.bytes)
     claim.shrink(json.bytes)

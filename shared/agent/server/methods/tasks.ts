@@ -40,13 +40,8 @@ export const listTasks: Run<'listTasks'> = async ({ store }, call) => {
   }
   const page = await store.outlineTasks(query, call.reserve)
   // In the order of creation, which the gateway needs to merge the lists of several agents.
-  const result = page.items.map(({ task }) => withHistory(task, historyLength))
-  return { result, headers: nextCursor(page) }
-}
-
-/** The cursor of the next page is a header, because the result is an array (spec/methods.md#taskslist). */
-export function nextCursor(page: { nextCursor?: string }): Record<string, string> {
-  return page.nextCursor === undefined ? {} : { 'x-next-cursor': page.nextCursor }
+  const items = page.items.map(({ task }) => withHistory(task, historyLength))
+  return { result: { ...page, items } }
 }
 
 export const cancelTask: Run<'cancelTask'> = async (services, call) => {

@@ -8,7 +8,7 @@ import { readParams, readQuery, readRating, readTaskId } from './params.ts'
 import { writeParams } from './requests.ts'
 import { writeResult } from './results.ts'
 import { partOut } from './task.ts'
-import { writeWebhook } from './webhook.ts'
+import { webhookHeaders, writeWebhook } from './webhook.ts'
 
 /** The service's own dialect (docs/spec): snake_case out, both spellings in. Every method name is a path as well. */
 export const parley: Codec = {
@@ -28,6 +28,7 @@ export const parley: Codec = {
   writeError,
   writeCard: cardOut,
   writeWebhook,
+  webhookHeaders,
   methodOf,
   writeParams,
   readTaskOutput,

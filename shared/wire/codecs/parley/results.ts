@@ -1,5 +1,6 @@
-import type { Calls, ContextSummary, EventPage } from '../../model/call.ts'
+import type { Calls, ContextSummary, EventPage, Page } from '../../model/call.ts'
 import type { Operation } from '../../model/operation.ts'
+import type { WireResult } from '../codec.ts'
 import { cardOut } from './card.ts'
 import { eventOut } from './events.ts'
 import { pushConfigOut } from './push-config.ts'
@@ -10,7 +11,7 @@ const writers: { [O in Operation]: (result: Calls[O]['result']) => unknown } = {
   sendMessage: taskOut,
   streamMessage: streams,
   getTask: taskOut,
-  listTasks: (tasks) => tasks.map((task) => ({ ...taskOut(task), created_at: task.createdAt })),
+  listTasks: ({ items }) => items.map((task) => ({ ...taskOut(task), created_at: task.createdAt })),
   cancelTask: taskOut,
   giveFeedback: ({ taskId }) => ({ success: true, task_id: taskId, message: 'Feedback was recorded' }),
   listTaskEvents: eventPageOut,
@@ -19,13 +20,23 @@ const writers: { [O in Operation]: (result: Calls[O]['result']) => unknown } = {
   getPushConfig: pushConfigOut,
   listPushConfigs: (configs) => configs.map(pushConfigOut),
   deletePushConfig: pushConfigOut,
-  listContexts: (contexts) => contexts.map(contextOut),
+  listContexts: ({ items }) => items.map(contextOut),
   clearContext: ({ contextId }) => ({ success: true, context_id: contextId, message: 'Context was cleared' }),
   getExtendedCard: cardOut,
 }
 
-export function writeResult<O extends Operation>(operation: O, result: Calls[O]['result']): unknown {
-  return writers[operation](result)
+const headers: { [O in Operation]?: (result: Calls[O]['result']) => Record<string, string> | undefined } = {
+  listTasks: cursorHeader,
+  listContexts: cursorHeader,
+}
+
+export function writeResult<O extends Operation>(operation: O, result: Calls[O]['result']): WireResult {
+  return { json: writers[operation](result), headers: headers[operation]?.(result) }
+}
+
+/** The cursor of the next page is a header, because the result of a list is an array (spec/methods.md#taskslist). */
+function cursorHeader({ nextCursor }: Page<unknown>): Record<string, string> | undefined {
+  return nextCursor === undefined ? undefined : { 'x-next-cursor': nextCursor }
 }
 
 function streams(): never {

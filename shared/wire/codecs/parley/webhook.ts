@@ -1,8 +1,15 @@
 import type { TaskEvent } from '../../model/event.ts'
-import type { WebhookBody } from '../codec.ts'
 import { eventOut } from './events.ts'
 
 /** A delivery carries the event as a stream does (spec/events.md#envelope). */
-export function writeWebhook(event: TaskEvent): WebhookBody {
-  return { contentType: 'application/json', json: JSON.stringify(eventOut(event)) }
+export function writeWebhook(event: TaskEvent): string {
+  return JSON.stringify(eventOut(event))
+}
+
+/** The token is the bearer credential; receivers of A2A look for it in a header of its own. */
+export function webhookHeaders(token: string | undefined): Record<string, string> {
+  const type = { 'content-type': 'application/json' }
+  return token === undefined
+    ? type
+    : { ...type, authorization: `Bearer ${token}`, 'x-a2a-notification-token': token }
 }

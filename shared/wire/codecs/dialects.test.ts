@@ -1,0 +1,30 @@
+import { expect, test } from 'vitest'
+import { operations } from '../model/operation.ts'
+import { cardPaths, defaultDialect, dialectOf, dialects, rpcPaths } from './dialects.ts'
+
+test('each dialect has its own name, and a method name for every operation', () => {
+  expect(new Set(dialects.map(({ name }) => name)).size).toBe(dialects.length)
+  for (const dialect of dialects)
+    for (const [method, { operation }] of dialect.methods) {
+      expect(Object.keys(operations)).toContain(operation)
+      expect(dialect.methods.get(dialect.methodOf(operation))?.operation).toBe(operation)
+      expect(method).not.toBe('')
+    }
+})
+
+test('a request is read in the dialect of its path; a method that none knows is for that dialect to refuse', () => {
+  for (const { path } of rpcPaths())
+    expect(dialectOf({ path, headers: {} }).accepts({ path, headers: {} })).toBe(true)
+  for (const path of cardPaths()) expect(dialectOf({ path, headers: {} }).cardPaths).toContain(path)
+  expect(dialectOf({ path: '/', headers: {}, method: 'tasks/fly' })).toBe(defaultDialect)
+  expect(dialectOf({ path: '/nowhere', headers: {} })).toBe(defaultDialect)
+})
+
+test('no path accepts JSON-RPC twice, and one that names a method names one of its dialect', () => {
+  const paths = rpcPaths()
+  expect(new Set(paths.map(({ path }) => path)).size).toBe(paths.length)
+  const unknown = paths.filter(
+    ({ path, method }) => method !== undefined && !dialectOf({ path, headers: {} }).methods.has(method),
+  )
+  expect(unknown).toEqual([])
+})
