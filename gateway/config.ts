@@ -18,7 +18,7 @@ import {
   readSettings,
   type Values,
 } from '@parley/kit/process/settings'
-import { routeMinScore } from '@parley/negotiation/score/usual'
+import { routeMinScore } from '@parley/negotiation/score/weights'
 
 /** Configuration of the gateway, frozen. */
 export interface GatewayConfig extends CommonConfig {

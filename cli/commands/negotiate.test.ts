@@ -2,7 +2,7 @@ import { once } from 'node:events'
 import { createServer } from 'node:http'
 import type { AddressInfo } from 'node:net'
 import { text } from 'node:stream/consumers'
-import { routeMinScore } from '@parley/negotiation/score/usual'
+import { routeMinScore } from '@parley/negotiation/score/weights'
 import { expect, test } from 'vitest'
 import { runCli } from '../testing.ts'
 

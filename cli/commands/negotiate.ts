@@ -1,4 +1,4 @@
-import { usualWeights } from '@parley/negotiation/score/usual'
+import { defaultWeights } from '@parley/negotiation/score/weights'
 import { queryOut, readNegotiation, weightsOut } from '@parley/wire/codecs/parley/negotiation'
 import { InvalidArgumentError } from 'commander'
 import { minScoreOf } from '../server/environment.ts'
@@ -22,7 +22,7 @@ interface NegotiateOptions extends ServerOptions {
 }
 
 /** Weights that the gateway uses for messages that name no agent. */
-const weightsDefault = weightsOut(usualWeights)
+const weightsDefault = weightsOut(defaultWeights)
 const weightNames = Object.keys(weightsDefault)
 
 export default function negotiateCommand(io: Io): CliCommand {
@@ -57,7 +57,7 @@ async function negotiate(io: Io, text: string, options: NegotiateOptions): Promi
   const { body } = await server.send('POST', '/agent/negotiation', {
     ...queryOut({
       taskSummary: text,
-      weights: usualWeights,
+      weights: defaultWeights,
       limit: options.limit,
       taskDetails: options.details,
       inputMimeTypes: options.input,

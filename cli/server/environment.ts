@@ -2,7 +2,7 @@ import { readFileSync } from 'node:fs'
 import path from 'node:path'
 import { parseEnv } from 'node:util'
 import { cliSettings, commonSettings, gatewaySettings, readSettings } from '@parley/kit/process/settings'
-import { routeMinScore } from '@parley/negotiation/score/usual'
+import { routeMinScore } from '@parley/negotiation/score/weights'
 import { UsageError } from '../terminal/faults.ts'
 import type { Io } from '../terminal/io.ts'
 

@@ -4,7 +4,7 @@ import type { AnswerBudget } from '@parley/kit/process/answer-budget'
 import type { Log } from '@parley/kit/process/log'
 import { AgentIndex } from '@parley/negotiation/index/agent-index'
 import { Embeddings, type EmbeddingsOptions } from '@parley/negotiation/index/embeddings'
-import { lessonWords } from '@parley/negotiation/score/learning'
+import { trainingWords } from '@parley/negotiation/score/learning'
 import type { GatewayConfig } from '../config.ts'
 import type { AwaitedAgents } from '../health/awaited-agents.ts'
 import type { OutlierDetector } from '../health/outlier-detector.ts'
@@ -121,6 +121,6 @@ function modelOf(index: AgentIndex): FeedbackModel {
   return {
     learn: (...examples) => index.learn(...examples),
     forget: (context) => index.forgetContext(context),
-    count: lessonWords,
+    count: trainingWords,
   }
 }

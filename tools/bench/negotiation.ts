@@ -6,7 +6,7 @@
  */
 import { AgentIndex } from '@parley/negotiation/index/agent-index'
 import type { Offer } from '@parley/negotiation/score/offer'
-import { usualWeights } from '@parley/negotiation/score/usual'
+import { defaultWeights } from '@parley/negotiation/score/weights'
 import { texts } from '../testing/routing-list.ts'
 import { ServerProcess } from './servers/server-process.ts'
 import { httpRequest, LoadGenerator } from './support/load.ts'
@@ -40,7 +40,7 @@ function measure(size: number) {
   const asked = texts.slice(0, size > 10_000 ? 300 : 1000)
   const times = asked.map(({ query }, at) => {
     const from = performance.now()
-    index.rank(request(query, usualWeights))
+    index.rank(request(query, defaultWeights))
     return at < 100 ? undefined : performance.now() - from
   })
   const sorted = times.filter((time) => time !== undefined).sort((a, b) => a - b)

@@ -6,10 +6,10 @@
  */
 import { createHash } from 'node:crypto'
 import { AgentIndex } from '@parley/negotiation/index/agent-index'
-import { lessonWords } from '@parley/negotiation/score/learning'
+import { trainingWords } from '@parley/negotiation/score/learning'
 import type { Offer } from '@parley/negotiation/score/offer'
-import type { Weights } from '@parley/negotiation/score/request'
-import { routeMinScore, usualWeights } from '@parley/negotiation/score/usual'
+import type { Weights } from '@parley/negotiation/score/weights'
+import { defaultWeights, routeMinScore } from '@parley/negotiation/score/weights'
 import { agents, numbersFrom, type Text, texts } from '../testing/routing-list.ts'
 import { expectAtLeast, printTable, saveResults } from './support/report.ts'
 import { offerOf, request, shuffled, wordsAlone } from './support/routing-data.ts'
@@ -45,7 +45,7 @@ function teach(index: AgentIndex, done: readonly Text[]): void {
     caller: `caller-${number % 30}`,
     at,
     outcome: 1,
-    words: lessonWords(query),
+    words: trainingWords(query),
   }))
   index.learn(...lessons)
 }
@@ -95,7 +95,7 @@ function wholeTasksLearned() {
   const index = indexOf(specialists)
   const before = hits(index, others)
   teach(index, first)
-  const scores = others.map(({ query }) => bestScore(index, query, usualWeights))
+  const scores = others.map(({ query }) => bestScore(index, query, defaultWeights))
   const accepted = scores.filter((score) => score >= routeMinScore).length / scores.length
   return { asked: others.length, before, after: hits(index, others), accepted }
 }
@@ -122,7 +122,7 @@ function refusalOfWholeTasks(weights: Weights) {
     accepted: served.filter((score) => score >= routeMinScore).length / served.length,
     refused: others.filter((score) => score < routeMinScore).length / others.length,
   }
-  return { ...atFourFifths(served, others), ...(weights === usualWeights && { atTheDefault: at }) }
+  return { ...atFourFifths(served, others), ...(weights === defaultWeights && { atTheDefault: at }) }
 }
 
 /**
@@ -195,7 +195,7 @@ const { after: wholeAfter, accepted } = wholeLearned
 console.log(`whole tasks for untrained skills: ${share(wholeAfter.first)}, accepted ${share(accepted)}`)
 const refusals = [10, 20, 50, 100].flatMap((kept) =>
   [false, true].flatMap((taught) =>
-    [wordsAlone, usualWeights].map((weights) => ({
+    [wordsAlone, defaultWeights].map((weights) => ({
       kept,
       taught,
       weights: weights === wordsAlone ? 'skill match alone' : 'default',
@@ -213,7 +213,7 @@ printTable(
     share(refused),
   ]),
 )
-const wholeRefusals = [wordsAlone, usualWeights].map(refusalOfWholeTasks)
+const wholeRefusals = [wordsAlone, defaultWeights].map(refusalOfWholeTasks)
 for (const { threshold, refused } of wholeRefusals) {
   console.log(
     `whole tasks: ${share(refused)} of the unserved refused below ${share(threshold)}, where 80 % of the served are accepted`,

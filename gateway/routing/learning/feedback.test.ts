@@ -4,7 +4,7 @@ import path from 'node:path'
 import { openDatabase, type SqliteDatabase } from '@parley/kit/database/sqlite/database'
 import { makeLog } from '@parley/kit/process/log'
 import { AgentIndex } from '@parley/negotiation/index/agent-index'
-import { lessonWords } from '@parley/negotiation/score/learning'
+import { trainingWords } from '@parley/negotiation/score/learning'
 import type { TrainingExample } from '@parley/negotiation/score/training-example'
 import { afterEach, beforeEach, expect, test } from 'vitest'
 import { gatewayMigrations } from '../../store/sqlite/schema.ts'
@@ -41,7 +41,7 @@ async function open(learning = true): Promise<AgentIndex> {
       ? {
           learn: (...all) => index.learn(...all),
           forget: (key) => index.forgetContext(key),
-          count: lessonWords,
+          count: trainingWords,
         }
       : undefined,
   })
@@ -75,7 +75,7 @@ test('a rated task teaches counted words, never its text, owner or context', asy
   const route = await routed(text, { at: Date.now() - 5000 })
   feedback.recordOutcome(route, { state: 'completed', at: route.at + 1500 }, 4)
   const [lesson] = await kept(1)
-  expect(lesson).toMatchObject({ agent: 'sky', outcome: 0.5, words: lessonWords(text) })
+  expect(lesson).toMatchObject({ agent: 'sky', outcome: 0.5, words: trainingWords(text) })
   expect(JSON.stringify(lesson)).not.toMatch(/Will it rain|alice|"c1"/)
   expect(ended).toEqual([['sky', 'completed', 1500, 'alice']])
 })
@@ -88,7 +88,7 @@ test('a completed task without a rating teaches nothing; a rating that comes lat
   const index = await open()
   expect(index.learned.size).toBe(0)
   feedback.recordRating(route, 5)
-  expect(await kept(1)).toMatchObject([{ outcome: 1, words: lessonWords('rain in Lisbon') }])
+  expect(await kept(1)).toMatchObject([{ outcome: 1, words: trainingWords('rain in Lisbon') }])
   expect(await store.find('alice', 'unrated', route.id)).toBeUndefined()
 })
 
@@ -98,7 +98,7 @@ test('of several tasks of a context those with a rating teach their words, the o
   for (const { id } of [rain, snow])
     await feedback.recordHeartbeat('sky', [{ taskId: id, state: 'completed' }])
   feedback.recordRating(snow, 5)
-  expect(await kept(1)).toMatchObject([{ outcome: 1, words: lessonWords('snow') }])
+  expect(await kept(1)).toMatchObject([{ outcome: 1, words: trainingWords('snow') }])
 })
 
 test('completed tasks without a rating that an earlier version kept as good ones teach nothing', async () => {
@@ -147,7 +147,7 @@ test('tasks of one context are one lesson; a cleared context has taught nothing'
     await feedback.recordHeartbeat('sky', [{ taskId: route.id, state: 'completed', rating: 5 }])
   }
   const [lesson] = await store.trainingExamples()
-  expect(lesson?.words['rain']).toBe(2 * (lessonWords('rain')['rain'] ?? 0))
+  expect(lesson?.words['rain']).toBe(2 * (trainingWords('rain')['rain'] ?? 0))
   await feedback.forgetContext('bob', 'c1')
   expect(await store.trainingExamples()).toHaveLength(1)
   await feedback.forgetContext('alice', 'c1')

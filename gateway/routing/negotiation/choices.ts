@@ -1,4 +1,4 @@
-import type { Ranked } from '@parley/negotiation/index/agent-index'
+import type { RankedAgent } from '@parley/negotiation/index/agent-index'
 import { isNewcomer } from '../../registry/admission.ts'
 import type { AgentEntry } from '../../registry/entry.ts'
 import { isPaidAgent } from '../placement/agent-prices.ts'
@@ -10,7 +10,7 @@ const rounding = 1e-9
 
 /** An agent that can handle a message, with the facts that decide the order of agents. */
 export interface Choice {
-  ranked: Ranked
+  ranked: RankedAgent
   trust: Trust
   paid: boolean
   /** Unverified, with too few completed tasks. */
@@ -28,7 +28,11 @@ export function trustOf({ origin, verified }: Pick<AgentEntry, 'origin' | 'verif
 }
 
 /** Undefined when the agent is excluded and not expected back. */
-export function choiceOf(ranked: Ranked, entry: AgentEntry, away: Absence | undefined): Choice | undefined {
+export function choiceOf(
+  ranked: RankedAgent,
+  entry: AgentEntry,
+  away: Absence | undefined,
+): Choice | undefined {
   if (away === undefined && exclusionOf(entry) !== undefined) return undefined
   return { ranked, trust: trustOf(entry), paid: isPaidAgent(entry), newcomer: isNewcomer(entry), away }
 }

@@ -1,8 +1,8 @@
 import { randomBytes } from 'node:crypto'
 import type { Log } from '@parley/kit/process/log'
-import type { AgentIndex, Ranked, Ranking, RankOptions } from '@parley/negotiation/index/agent-index'
+import type { AgentIndex, RankedAgent, Ranking, RankOptions } from '@parley/negotiation/index/agent-index'
 import type { NegotiationRequest } from '@parley/negotiation/score/request'
-import { sharesOf } from '@parley/negotiation/score/weighted'
+import { sharesOf } from '@parley/negotiation/score/weights'
 import { routingRecordOut } from '@parley/wire/codecs/parley/negotiation'
 import type { Candidate, GatewayNegotiation, NamedAgent } from '@parley/wire/model/negotiation'
 import { timestampOf } from '@parley/wire/model/timestamp'
@@ -61,7 +61,7 @@ export interface Decision {
   id: string
   ranking: Ranking
   /** The best agent that can handle the task, otherwise the best of the others. */
-  best: Ranked | undefined
+  best: RankedAgent | undefined
   /** Agents that can handle the task, in the order of attempts, including temporarily absent ones. */
   order: Choice[]
   /** The answer for the best agent, with the fields that the gateway adds (spec/negotiation.md#gateway). */
@@ -142,7 +142,7 @@ export class Negotiator {
   }
 
   /** The candidates that can handle the task, without absent agents that are not expected back. */
-  #order(candidates: readonly Ranked[], question: DecisionRequest): Choice[] {
+  #order(candidates: readonly RankedAgent[], question: DecisionRequest): Choice[] {
     const { newcomerWins = never } = question
     const order = inOrder(
       candidates.flatMap((ranked) => (ranked.canHandle ? this.#choiceOf(ranked) : [])),
@@ -161,7 +161,7 @@ export class Negotiator {
     )
   }
 
-  #choiceOf(ranked: Ranked): Choice[] {
+  #choiceOf(ranked: RankedAgent): Choice[] {
     const entry = this.#options.registry.find(ranked.id)
     const choice = entry && choiceOf(ranked, entry, this.#absenceOf(entry))
     return choice === undefined ? [] : [choice]
@@ -171,7 +171,10 @@ export class Negotiator {
    * Whether the score is below the minimum only because of load or recent failures, which are temporary. A minimum or a
    * latency limit that the caller chose applies unchanged.
    */
-  #isHeldBackForNow({ id, canHandle, exactScore, subscores }: Ranked, question: DecisionRequest): boolean {
+  #isHeldBackForNow(
+    { id, canHandle, exactScore, subscores }: RankedAgent,
+    question: DecisionRequest,
+  ): boolean {
     const { wanted, minScoreIsOurs = false } = question
     if (canHandle || !minScoreIsOurs || exactScore === 0 || subscores.skillMatch === 0) return false
     if (this.#isNewcomer(id)) return false
@@ -182,7 +185,7 @@ export class Negotiator {
   }
 
   /** Whether the agent is free and matches better than the best candidate, which is paid. */
-  #isBetterThanPaid({ id, subscores }: Ranked, [best]: readonly Ranked[]): boolean {
+  #isBetterThanPaid({ id, subscores }: RankedAgent, [best]: readonly RankedAgent[]): boolean {
     const { registry } = this.#options
     const [entry, first] = [registry.find(id), best && registry.find(best.id)]
     if (best === undefined || entry === undefined || first === undefined) return false
@@ -225,7 +228,7 @@ export class Negotiator {
     }
   }
 
-  #answer(id: string, ranking: Ranking, best: Ranked | undefined): GatewayNegotiation {
+  #answer(id: string, ranking: Ranking, best: RankedAgent | undefined): GatewayNegotiation {
     return {
       id,
       best: best && this.#candidate(best),
@@ -240,11 +243,11 @@ export class Negotiator {
     }
   }
 
-  #candidate(ranked: Ranked): Candidate {
+  #candidate(ranked: RankedAgent): Candidate {
     return { agent: this.#agent(ranked), answer: ranked }
   }
 
-  #agent({ id, slug }: Ranked): NamedAgent {
+  #agent({ id, slug }: RankedAgent): NamedAgent {
     const { registry, gatewayUrl } = this.#options
     const entry = registry.find(id)
     return {
@@ -257,7 +260,7 @@ export class Negotiator {
 }
 
 /** The candidates in the order of attempts, then those that cannot handle the task; adds a reason where trust decided. */
-function explained(order: readonly Choice[], candidates: readonly Ranked[]): Ranked[] {
+function explained(order: readonly Choice[], candidates: readonly RankedAgent[]): RankedAgent[] {
   const able = order.map(({ ranked, trust, newcomer }, at) => {
     const after = order.slice(at + 1)
     const isRaised = after.some((other) => other.ranked.exactScore > ranked.exactScore)
@@ -268,7 +271,7 @@ function explained(order: readonly Choice[], candidates: readonly Ranked[]): Ran
   return [...able, ...candidates.filter(({ canHandle }) => !canHandle)]
 }
 
-const withReason = (ranked: Ranked, reason: string): Ranked => ({
+const withReason = (ranked: RankedAgent, reason: string): RankedAgent => ({
   ...ranked,
   reasons: [...ranked.reasons, reason],
 })

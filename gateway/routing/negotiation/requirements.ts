@@ -1,5 +1,5 @@
 import { type NegotiationRequest, parseNegotiation } from '@parley/negotiation/score/request'
-import { usualWeights } from '@parley/negotiation/score/usual'
+import { defaultWeights } from '@parley/negotiation/score/weights'
 import { queryOut } from '@parley/wire/codecs/parley/negotiation'
 import { ParleyError } from '@parley/wire/errors'
 import type { IncomingMessage, SendMessage } from '@parley/wire/model/call'
@@ -26,7 +26,7 @@ export function requirementsOf(
         taskSummary: textOf(message) || ' ',
         inputMimeTypes: typesOf(message),
         outputMimeTypes: outputs.length > 0 ? outputs : undefined,
-        weights: usualWeights,
+        weights: defaultWeights,
         minScore,
       }),
       ...given,

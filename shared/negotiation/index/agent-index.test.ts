@@ -1,12 +1,12 @@
 import { agents, numbersFrom, skillOf, texts } from '@parley/tools/testing/routing-list'
 import { expect, test } from 'vitest'
-import { lessonWords } from '../score/learning.ts'
+import { trainingWords } from '../score/learning.ts'
 import { negotiate } from '../score/negotiate.ts'
 import type { Facts, Offer } from '../score/offer.ts'
-import type { NegotiationRequest, Weights } from '../score/request.ts'
+import type { NegotiationRequest } from '../score/request.ts'
 import type { TrainingExample } from '../score/training-example.ts'
-import { usualWeights } from '../score/usual.ts'
-import { AgentIndex, type Ranked, type RankOptions } from './agent-index.ts'
+import { defaultWeights, type Weights } from '../score/weights.ts'
+import { AgentIndex, type RankedAgent, type RankOptions } from './agent-index.ts'
 
 const now = () => 1_800_000_000_000
 
@@ -17,12 +17,12 @@ interface Known {
 }
 
 /** What the index must answer: every agent scored by itself. */
-function oneByOne({ offers, rules, index }: Known, wanted: NegotiationRequest, options: RankOptions = {}) {
+function oneByOne({ offers, rules, index }: Known, request: NegotiationRequest, options: RankOptions = {}) {
   const all = [...offers].filter(([id]) => !rules.has(id))
   const scored = all.map(([id, offer]) => ({
     id,
     slug: `s-${id}`,
-    ...negotiate(offer, wanted, index.knowledgeOf(id, options)),
+    ...negotiate(offer, request, index.knowledgeOf(id, options)),
   }))
   const able = scored.filter(({ brokenConstraint }) => brokenConstraint === undefined)
   able.sort((a, b) => b.exactScore - a.exactScore || (a.slug < b.slug ? -1 : 1))
@@ -58,7 +58,7 @@ function randomWanted(next: () => number): NegotiationRequest {
   const weight = () => (next() < 0.2 ? 0 : next())
   const weights: Weights =
     next() < 0.3
-      ? usualWeights
+      ? defaultWeights
       : {
           skillMatch: weight(),
           ioCompatibility: weight(),
@@ -84,7 +84,7 @@ const lessonFrom = (agent: string, next: () => number): TrainingExample => ({
   caller: pick(['ann', 'bob', 'eve'], next),
   at: now() - next() * 2e10,
   outcome: next() * 2 - 1,
-  words: lessonWords(pick(texts, next).query),
+  words: trainingWords(pick(texts, next).query),
 })
 
 function change({ offers, rules, index }: Known, next: () => number, size: number): void {
@@ -128,10 +128,10 @@ test.each([
     for (let round = 0; round < 2; round += 1) {
       change(known, next, size)
       for (let asked = 0; asked < 15; asked += 1) {
-        const wanted = randomWanted(next)
+        const request = randomWanted(next)
         const limit = pick([1, 10, 10, 50], next)
-        const found = known.index.rank(wanted, { limit })
-        const expected = oneByOne(known, wanted, { limit })
+        const found = known.index.rank(request, { limit })
+        const expected = oneByOne(known, request, { limit })
         expect(found.candidates).toEqual(expected.candidates)
         expect([found.total, found.total + found.excludedTotal]).toEqual([expected.total, known.offers.size])
       }
@@ -139,8 +139,8 @@ test.each([
   },
 )
 
-const plain = (text: string): NegotiationRequest => ({ taskSummary: text, weights: usualWeights })
-const slugs = (candidates: readonly Ranked[]) => candidates.map(({ slug }) => slug)
+const plain = (text: string): NegotiationRequest => ({ taskSummary: text, weights: defaultWeights })
+const slugs = (candidates: readonly RankedAgent[]) => candidates.map(({ slug }) => slug)
 
 test('an excluded agent is named with its rule, and is a candidate again once included', () => {
   const index = new AgentIndex()

@@ -1,41 +1,40 @@
 import type { Knowledge } from '../score/knowledge.ts'
-import type { Negotiated } from '../score/negotiate.ts'
+import type { NegotiationResult } from '../score/negotiate.ts'
 import type { Facts, Offer } from '../score/offer.ts'
 import type { Query } from '../score/query.ts'
 import type { NegotiationRequest } from '../score/request.ts'
 import type { TrainingExample } from '../score/training-example.ts'
-import type { Excluded } from './admitted.ts'
-import { Learned, type LearnedOptions } from './learned.ts'
-import { nearnessOf } from './nearness.ts'
+import type { ExcludedAgent } from './eligibility.ts'
+import { FeedbackModel, type FeedbackModelOptions } from './feedback-model.ts'
 import { Ranker } from './ranker.ts'
 import { type Row, Rows, withFacts } from './rows.ts'
 import { WordIndex } from './word-index.ts'
 
-export interface Ranked extends Negotiated {
+export interface RankedAgent extends NegotiationResult {
   id: string
   slug: string
 }
 
 export interface Ranking {
-  /** Best first: score, then the unrounded score, then the slug. */
-  candidates: Ranked[]
+  /** TopCandidates first: score, then the unrounded score, then the slug. */
+  candidates: RankedAgent[]
   /** At most `excludedLimit`, in the order of their slugs; broken hard constraints are among them. */
-  excluded: Excluded[]
+  excluded: ExcludedAgent[]
   excludedTotal: number
   /** How many agents could be candidates. */
   total: number
 }
 
 export interface RankOptions {
-  /** Candidates wanted; 10 by default, at most 1,000. */
+  /** Candidates request; 10 by default, at most 1,000. */
   limit?: number
-  /** Excluded agents to name; 100 by default. */
+  /** ExcludedAgent agents to name; 100 by default. */
   excludedLimit?: number
   /** The last word on an agent that would be a candidate, asked of those alone: the rule that excludes it. */
   refuse?: (id: string) => string | undefined
   /** Agents that are excluded temporarily are ranked too, as if they were there. */
   evenAway?: boolean
-  /** Embedding of the wanted text, of length 1, of the same model as the vectors of the agents. */
+  /** Embedding of the request text, of length 1, of the same model as the vectors of the agents. */
   queryVector?: Float32Array
   /** Why there is none, where embeddings are set up: the reasons say so. */
   withoutEmbeddings?: string
@@ -47,11 +46,14 @@ export class AgentIndex {
   readonly #words = new WordIndex()
   readonly #ruled = new Set<Row>()
   #away = 0
-  readonly #learned: Learned
+  readonly #learned: FeedbackModel
   readonly #ranker: Ranker
 
-  constructor(options: Omit<LearnedOptions, 'ownOf'> = {}) {
-    this.#learned = new Learned({ ...options, ownOf: (id) => this.#rows.byId(id)?.profile.units.at(-1) })
+  constructor(options: Omit<FeedbackModelOptions, 'ownOf'> = {}) {
+    this.#learned = new FeedbackModel({
+      ...options,
+      ownOf: (id) => this.#rows.byId(id)?.profile.units.at(-1),
+    })
     const parts = { rows: this.#rows, words: this.#words, learned: this.#learned, ruled: this.#ruled }
     this.#ranker = new Ranker({ ...parts, knowledgeOf: (row, asked) => this.#knowledge(row, asked) })
   }
@@ -61,21 +63,21 @@ export class AgentIndex {
   }
 
   /** Lessons about its agents. */
-  get learned(): Learned {
+  get learned(): FeedbackModel {
     return this.#learned
   }
 
-  /** Takes an agent in, or anew. What excludes it stays as it was, and so does what it has taught. */
+  /** Takes an agent in, or anew. What excludes it stays as it was, and so does what it has feedback. */
   put(id: string, slug: string, offer: Offer): void {
     const before = this.#rows.byId(id)
     if (before !== undefined) this.#drop(before)
     const row = this.#rows.add(id, slug, offer)
     row.units = this.#words.add(row.number, row.profile)
-    this.#learned.reread(id)
+    this.#learned.refreshOwn(id)
     if (before?.rule !== undefined) this.#rule(row, before.rule, before.away)
   }
 
-  /** What it has taught stays until `learned.forgetAgent`. */
+  /** What it has feedback stays until `learned.forgetAgent`. */
   remove(id: string): void {
     const row = this.#rows.byId(id)
     if (row !== undefined) this.#drop(row)
@@ -96,7 +98,7 @@ export class AgentIndex {
   }
 
   /**
-   * It is never a candidate until it is included again: not admitted, unreachable, quarantined.
+   * It is never a candidate until it is included again: not eligibility, unreachable, quarantined.
    * @param temporary the rule is expected to end by itself soon
    */
   exclude(id: string, rule: string, temporary = false): void {
@@ -130,12 +132,12 @@ export class AgentIndex {
     this.#ruled.delete(row)
   }
 
-  /** @returns lessons that no longer fit beside it: whoever stores lessons may drop them. */
-  learn(...lessons: readonly TrainingExample[]): TrainingExample[] {
-    return this.#learned.learn(...lessons)
+  /** @returns examples that no longer fit beside it: whoever stores examples may drop them. */
+  learn(...examples: readonly TrainingExample[]): TrainingExample[] {
+    return this.#learned.learn(...examples)
   }
 
-  /** What the context taught is gone (`contexts/clear`). */
+  /** What the context feedback is gone (`contexts/clear`). */
   forgetContext(context: string): void {
     this.#learned.forgetContext(context)
   }
@@ -146,8 +148,8 @@ export class AgentIndex {
     return row === undefined ? {} : this.#knowledge(row, asked)
   }
 
-  rank(wanted: NegotiationRequest, options: RankOptions = {}): Ranking {
-    return this.#ranker.rank(wanted, options)
+  rank(request: NegotiationRequest, options: RankOptions = {}): Ranking {
+    return this.#ranker.rank(request, options)
   }
 
   #knowledge(row: Row | undefined, { queryVector, withoutEmbeddings }: RankOptions): Knowledge {
@@ -159,12 +161,12 @@ export class AgentIndex {
     return {
       rarityOf,
       ...without,
-      learnedMost: (query: Query, mass: number) => learned.most(query, mass),
-      learnedShare: (query: Query, mass: number) => learned.share(query, mass),
+      feedbackMost: (query: Query, mass: number) => learned.most(query, mass),
+      feedbackWeight: (query: Query, mass: number) => learned.share(query, mass),
       ...(learned.knows(id) && {
         known: learned.known(id),
         learned: (feature: string) => learned.evidence(id, feature),
-        lessonsHold: (feature: string) => learned.lessonsHold(id, feature),
+        isInExamples: (feature: string) => learned.isInExamples(id, feature),
         past: (query: Query) => learned.past(id, query),
       }),
       ...(queryVector !== undefined &&
@@ -178,4 +180,14 @@ export class AgentIndex {
     this.#ruled.delete(row)
     if (row.away === true) this.#away -= 1
   }
+}
+
+/** Cosine of each vector with the request one, all of length 1; other lengths of vectors are another model's: 0. */
+function nearnessOf(vectors: readonly Float32Array[], request: Float32Array): number[] {
+  return vectors.map((vector) => {
+    if (vector.length !== request.length) return 0
+    let sum = 0
+    for (let at = 0; at < vector.length; at += 1) sum += (vector[at] as number) * (request[at] as number)
+    return sum
+  })
 }

@@ -13,7 +13,7 @@ export interface EmbeddingsOptions {
   keptMax?: number
 }
 
-export type Embedded = { vectors: Float32Array[] } | { failed: string }
+export type EmbeddingResult = { vectors: Float32Array[] } | { failed: string }
 
 const batchMax = 64
 const charsMax = 8000
@@ -32,7 +32,7 @@ export class Embeddings {
   }
 
   /** Vectors of length 1, in the order of the texts; or in words why there are none. It never throws. */
-  async embed(texts: readonly string[], signal?: AbortSignal): Promise<Embedded> {
+  async embed(texts: readonly string[], signal?: AbortSignal): Promise<EmbeddingResult> {
     const short = texts.map((text) => text.slice(0, charsMax) || ' ')
     const missing = [...new Set(short.filter((text) => !this.#kept.has(keyOf(text))))]
     const fresh = new Map<string, Float32Array>()

@@ -1,11 +1,11 @@
 import { agents, skillOf, type Text, texts } from '@parley/tools/testing/routing-list'
 import { expect, test } from 'vitest'
-import { lessonWords } from '../score/learning.ts'
-import { usualWeights } from '../score/usual.ts'
+import { trainingWords } from '../score/learning.ts'
+import { defaultWeights } from '../score/weights.ts'
 import { AgentIndex } from './agent-index.ts'
 
 const at = 1_800_000_000_000
-const wanted = (taskSummary: string) => ({ taskSummary, weights: usualWeights })
+const request = (taskSummary: string) => ({ taskSummary, weights: defaultWeights })
 
 function registry(): AgentIndex {
   const index = new AgentIndex({ now: () => at })
@@ -16,28 +16,28 @@ function registry(): AgentIndex {
 }
 
 function teach(index: AgentIndex, done: readonly Text[]): void {
-  const lessons = done.map(({ query, agent }, number) => ({
+  const examples = done.map(({ query, agent }, number) => ({
     agent,
     context: `c-${number}`,
     caller: `caller-${number % 30}`,
     at,
     outcome: 1,
-    words: lessonWords(query),
+    words: trainingWords(query),
   }))
-  index.learn(...lessons)
+  index.learn(...examples)
 }
 
 const fiveTimes = (query: string, agent: string): Text[] =>
   Array.from({ length: 5 }, () => ({ query, agent }))
 
 const firstIn = (index: AgentIndex, asked: readonly Text[]) =>
-  asked.filter(({ query, agent }) => index.rank(wanted(query), { limit: 1 }).candidates[0]?.id === agent)
+  asked.filter(({ query, agent }) => index.rank(request(query), { limit: 1 }).candidates[0]?.id === agent)
     .length
 
-const taught = new Set(agents.filter((_, at) => at % 2 === 0).map(({ name }) => name))
-const isTaught = ({ agent }: Text) => taught.has(agent)
+const feedback = new Set(agents.filter((_, at) => at % 2 === 0).map(({ name }) => name))
+const isTaught = ({ agent }: Text) => feedback.has(agent)
 
-test('where half of the agents has lessons, texts of the others still find theirs, and those of the taught find theirs more often', () => {
+test('where half of the agents has examples, texts of the others still find theirs, and those of the feedback find theirs more often', () => {
   const index = registry()
   const done = texts.slice(0, 1500).filter(isTaught)
   const known = texts.slice(1500).filter(isTaught).slice(0, 60)
@@ -51,10 +51,10 @@ test('where half of the agents has lessons, texts of the others still find their
   expect(firstIn(index, known) / before.known).toBeGreaterThan(1.2)
 })
 
-test('an agent without lessons is not given more than lessons say for the text, and the reasons name it', () => {
+test('an agent without examples is not given more than examples say for the text, and the reasons name it', () => {
   const index = registry()
-  const [newcomer] = agents.filter(({ name }) => !taught.has(name))
-  const text = wanted(newcomer?.description ?? '')
+  const [newcomer] = agents.filter(({ name }) => !feedback.has(name))
+  const text = request(newcomer?.description ?? '')
   const matchOf = () => index.rank(text).candidates.find(({ id }) => id === newcomer?.name)
   const before = matchOf()
   expect(before?.reasons.join()).not.toContain('no lessons yet')
@@ -65,13 +65,13 @@ test('an agent without lessons is not given more than lessons say for the text, 
   expect(matchOf()?.score).toBeGreaterThan(before?.score ?? 1)
 })
 
-test('what an agent says of itself is no lesson: the reasons name what its tasks taught alone', () => {
+test('what an agent says of itself is no example: the reasons name what its tasks feedback alone', () => {
   const index = new AgentIndex({ now: () => at })
   const offer = { name: 'Opera', skills: [skillOf('Opera')], queueDepth: 0 }
   index.put('1', 'opera', offer)
   index.put('2', 'other', { ...offer, name: 'Other', skills: [skillOf('Other')] })
   teach(index, [...fiveTimes('sell tickets', '1'), ...fiveTimes('mend the bicycle', '2')])
-  const [best] = index.rank(wanted('opera tickets')).candidates
+  const [best] = index.rank(request('opera tickets')).candidates
   expect(best).toMatchObject({ slug: 'opera' })
   expect(best?.reasons.join()).toMatch(/did well with tasks of "tickets"/)
   expect(best?.reasons.join()).not.toMatch(/tasks of .*"opera"/)
@@ -88,6 +88,6 @@ test('an agent that says something else of itself is known by that, whatever it 
   changed.put('1', 'one', { name: 'Bicycle', skills: [skillOf('Bicycle')], queueDepth: 0 })
   teach(fresh, fiveTimes('sell tickets', '1'))
   for (const text of ['opera tickets', 'bicycle', 'tickets']) {
-    expect(changed.rank(wanted(text))).toEqual(fresh.rank(wanted(text)))
+    expect(changed.rank(request(text))).toEqual(fresh.rank(request(text)))
   }
 })

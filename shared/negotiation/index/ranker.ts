@@ -1,23 +1,21 @@
-import { besideWords, evidenceFor, massOf, meaningWeight, nearnessEvidence } from '../score/evidence.ts'
+import { boundedByWords, evidenceFor, massOf, meaningWeight, nearnessEvidence } from '../score/evidence.ts'
 import type { Knowledge } from '../score/knowledge.ts'
 import { exactScoreOf, negotiate, scoreWith } from '../score/negotiate.ts'
 import { type Query, queryOf } from '../score/query.ts'
 import type { NegotiationRequest } from '../score/request.ts'
-import { type Subscores, sharesOf, weightedSum } from '../score/weighted.ts'
-import { Admitted, type Excluded } from './admitted.ts'
+import { type Subscores, sharesOf, weightedSum } from '../score/weights.ts'
 import type { Ranking, RankOptions } from './agent-index.ts'
-import { Best } from './best.ts'
-import { addWords, Sums } from './gather.ts'
-import type { Learned } from './learned.ts'
-import { addLearned } from './learned-sums.ts'
-import { likeliest } from './likeliest.ts'
+import { Eligibility, type ExcludedAgent } from './eligibility.ts'
+import type { FeedbackModel } from './feedback-model.ts'
 import type { Row, Rows } from './rows.ts'
+import { addWords, ScoreSums } from './score-sums.ts'
+import { TopCandidates } from './top-candidates.ts'
 import type { WordIndex } from './word-index.ts'
 
 export interface Parts {
   rows: Rows
   words: WordIndex
-  learned: Learned
+  learned: FeedbackModel
   ruled: ReadonlySet<Row>
   knowledgeOf: (row: Row | undefined, asked: RankOptions) => Knowledge
 }
@@ -25,11 +23,11 @@ export interface Parts {
 const limitMax = 1000
 const limitDefault = 10
 const excludedDefault = 100
-const nothingButSkill: Subscores = { skillMatch: 0, ioCompatibility: 1, performance: 1, load: 1, cost: 1 }
+const perfectExceptSkill: Subscores = { skillMatch: 0, ioCompatibility: 1, performance: 1, load: 1, cost: 1 }
 
 /** One ranking under way. */
 interface Run {
-  wanted: NegotiationRequest
+  request: NegotiationRequest
   options: RankOptions
   query: Query
   knowledge: Knowledge
@@ -37,9 +35,9 @@ interface Run {
   shares: Subscores
   /** The best score that an agent can have whose texts have nothing to do with the task. */
   restMost: number
-  admitted: Admitted
-  best: Best
-  refused: Excluded[]
+  eligibility: Eligibility
+  best: TopCandidates
+  refused: ExcludedAgent[]
 }
 
 /**
@@ -48,20 +46,20 @@ interface Run {
  */
 export class Ranker {
   readonly #parts: Parts
-  readonly #sums = new Sums()
+  readonly #sums = new ScoreSums()
 
   constructor(parts: Parts) {
     this.#parts = parts
   }
 
-  rank(wanted: NegotiationRequest, options: RankOptions): Ranking {
+  rank(request: NegotiationRequest, options: RankOptions): Ranking {
     const { rows, words, ruled } = this.#parts
-    const run = this.#start(wanted, options)
+    const run = this.#start(request, options)
     this.#sums.ready(words.capacity, rows.capacity)
     if (options.queryVector !== undefined) this.#scoreNear(run)
     else this.#scoreTouched(run)
     this.#scoreOthers(run)
-    const { named, total } = run.admitted.excluded(rows, ruled, options.excludedLimit ?? excludedDefault)
+    const { named, total } = run.eligibility.excluded(rows, ruled, options.excludedLimit ?? excludedDefault)
     const excludedTotal = total + run.refused.length
     return {
       candidates: run.best.scored.map(({ row }) => this.#answer(rows.byNumber(row), run)),
@@ -71,33 +69,33 @@ export class Ranker {
     }
   }
 
-  #start(wanted: NegotiationRequest, options: RankOptions): Run {
+  #start(request: NegotiationRequest, options: RankOptions): Run {
     const { rows, knowledgeOf } = this.#parts
-    const query = queryOf(wanted)
-    const knowledge = remembering(knowledgeOf(undefined, options))
-    const shares = sharesOf(wanted.weights)
+    const query = queryOf(request)
+    const knowledge = memoized(knowledgeOf(undefined, options))
+    const shares = sharesOf(request.weights)
     return {
-      wanted,
+      request,
       options,
       query,
       knowledge,
       mass: massOf(query, knowledge),
       shares,
-      restMost: weightedSum(shares, nothingButSkill),
-      admitted: new Admitted(rows, wanted, options.evenAway),
-      best: new Best(Math.min(limitMax, options.limit ?? limitDefault)),
+      restMost: weightedSum(shares, perfectExceptSkill),
+      eligibility: new Eligibility(rows, request, options.evenAway),
+      best: new TopCandidates(Math.min(limitMax, options.limit ?? limitDefault)),
       refused: [],
     }
   }
 
-  /** Agents that have to do with the task by their words, their direction or their lessons. */
+  /** Agents that have to do with the task by their words, their direction or their examples. */
   #scoreTouched(run: Run): void {
     const { rows, words, learned } = this.#parts
     const { query, mass, knowledge } = run
     const sums = this.#sums
     addWords(query, words, knowledge, sums)
-    addLearned(query, mass, learned, rows, sums)
-    for (const unit of likeliest(sums, words, 2 * (run.options.limit ?? limitDefault)))
+    addFeedback(query, mass, learned, rows, sums)
+    for (const unit of mostPromising(sums, words, 2 * (run.options.limit ?? limitDefault)))
       this.#visit(words.rowOf(unit), run)
     this.#scoreRest(run, query.meaning === undefined ? 0 : meaningWeight * mass)
   }
@@ -114,10 +112,10 @@ export class Ranker {
       const row = index.rowOf(unit)
       if (row < 0 || seen[row] === ranking) continue
       const said = words[unit] as number
-      const most = sums.evidenceMost(row, said + besideWords(directionMost, said))
+      const most = sums.evidenceMost(row, said + boundedByWords(directionMost, said))
       if (most === 0 || most < least) continue
       const direction = meaning === undefined ? 0 : directionMost * index.likeness(unit, meaning)
-      if (sums.evidenceMost(row, said + besideWords(direction, said)) < least) continue
+      if (sums.evidenceMost(row, said + boundedByWords(direction, said)) < least) continue
       this.#visit(row, run)
       least = this.#least(run)
     }
@@ -137,11 +135,11 @@ export class Ranker {
    * before, and nothing in these fits it.
    */
   #scoreOthers(run: Run): void {
-    const { best, restMost, wanted } = run
+    const { best, restMost, request } = run
     const { seen, ranking } = this.#sums
     for (const row of this.#parts.rows.ordered()) {
       if (!best.takes(restMost, row.slug)) return
-      if (seen[row.number] !== ranking) this.#offer(row, scoreWith(0, row.offer, wanted), run)
+      if (seen[row.number] !== ranking) this.#offer(row, scoreWith(0, row.offer, request), run)
     }
   }
 
@@ -150,12 +148,12 @@ export class Ranker {
     if (seen[number] === ranking) return
     seen[number] = ranking
     const row = this.#parts.rows.byNumber(number)
-    if (run.admitted.rule(row) !== undefined) return
-    this.#offer(row, exactScoreOf(row.offer, run.wanted, this.#knowledge(row, run)), run)
+    if (run.eligibility.rule(row) !== undefined) return
+    this.#offer(row, exactScoreOf(row.offer, run.request, this.#knowledge(row, run)), run)
   }
 
-  #offer(row: Row, score: number, { best, admitted, options, refused }: Run): void {
-    if (!best.takes(score, row.slug) || admitted.rule(row) !== undefined) return
+  #offer(row: Row, score: number, { best, eligibility, options, refused }: Run): void {
+    if (!best.takes(score, row.slug) || eligibility.rule(row) !== undefined) return
     const rule = options.refuse?.(row.id)
     if (rule === undefined) best.put({ row: row.number, slug: row.slug, score })
     else refused.push({ id: row.id, slug: row.slug, rule })
@@ -175,12 +173,12 @@ export class Ranker {
   }
 
   #answer(row: Row, run: Run) {
-    return { id: row.id, slug: row.slug, ...negotiate(row.offer, run.wanted, this.#knowledge(row, run)) }
+    return { id: row.id, slug: row.slug, ...negotiate(row.offer, run.request, this.#knowledge(row, run)) }
   }
 }
 
 /** Rarity is asked for again and again within one ranking. */
-function remembering(knowledge: Knowledge): Knowledge {
+function memoized(knowledge: Knowledge): Knowledge {
   const { rarityOf } = knowledge
   if (rarityOf === undefined) return knowledge
   const known = new Map<string, number>()
@@ -195,4 +193,36 @@ function remembering(knowledge: Knowledge): Knowledge {
       return value
     },
   }
+}
+
+/** Notes, for every agent with examples, the most that they can say for the text, and how much of it they tell. */
+function addFeedback(query: Query, mass: number, learned: FeedbackModel, rows: Rows, sums: ScoreSums): void {
+  learned.forEach(query, mass, (agent, most, known) => {
+    const row = rows.byId(agent)
+    if (row !== undefined) sums.teach(row.number, most, known)
+  })
+  sums.most = learned.most(query, mass)
+}
+
+/** The `count` units of which words and examples say most, these first; none that nothing speaks for. */
+function mostPromising(sums: ScoreSums, index: WordIndex, count: number): number[] {
+  // Two rows of numbers: thousands of units come by for each ranking, and what each would leave behind is garbage.
+  const [units, most]: [number[], number[]] = [[], []]
+  let least = 0
+  for (let unit = 0; unit < index.capacity; unit += 1) {
+    if (sums.isSilent(unit)) continue
+    const row = index.rowOf(unit)
+    if (row < 0) continue
+    const said = sums.evidenceMost(row, sums.words[unit] as number)
+    if (said <= least) continue
+    let at = Math.min(units.length, count - 1)
+    for (; at > 0 && (most[at - 1] as number) < said; at -= 1) {
+      most[at] = most[at - 1] as number
+      units[at] = units[at - 1] as number
+    }
+    most[at] = said
+    units[at] = unit
+    if (units.length === count) least = most[count - 1] as number
+  }
+  return units
 }

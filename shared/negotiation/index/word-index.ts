@@ -1,6 +1,5 @@
 import type { Profile } from '../score/profile.ts'
 import { dimensions, type Meaning } from '../words/meaning.ts'
-import { Posting } from './postings.ts'
 
 /** Below so many agents rarity is judged as if there were so many: in a small registry no word is common. */
 const agentsImagined = 200
@@ -121,5 +120,41 @@ export class WordIndex {
       this.#postings.set(stem, posting)
     }
     return posting
+  }
+}
+
+/** Where a stem stands: units and how much each is about it. */
+class Posting {
+  units = new Int32Array(4)
+  impacts = new Float32Array(4)
+  length = 0
+  /** At least the largest impact. */
+  most = 0
+  /** Agents that hold the stem. */
+  agents = 0
+
+  add(unit: number, impact: number): void {
+    if (this.length === this.units.length) this.#grow()
+    this.units[this.length] = unit
+    this.impacts[this.length] = impact
+    this.length += 1
+    if (impact > this.most) this.most = impact
+  }
+
+  remove(unit: number): void {
+    const at = this.units.subarray(0, this.length).indexOf(unit)
+    if (at < 0) return
+    this.length -= 1
+    this.units[at] = this.units[this.length] as number
+    this.impacts[at] = this.impacts[this.length] as number
+  }
+
+  #grow(): void {
+    const units = new Int32Array(this.length * 2)
+    units.set(this.units)
+    this.units = units
+    const impacts = new Float32Array(this.length * 2)
+    impacts.set(this.impacts)
+    this.impacts = impacts
   }
 }

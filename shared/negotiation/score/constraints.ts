@@ -6,26 +6,26 @@ import type { Offer, OfferedSkill } from './offer.ts'
 import type { NegotiationRequest } from './request.ts'
 
 /** The hard constraint that the offer breaks, in words; undefined when it breaks none (spec/negotiation.md#hard-constraints). */
-export function brokenConstraint(offer: Offer, wanted: NegotiationRequest): string | undefined {
-  return brokenBySkills(offer.skills, wanted) ?? brokenByFacts(offer, wanted)
+export function brokenConstraint(offer: Offer, request: NegotiationRequest): string | undefined {
+  return brokenBySkills(offer.skills, request) ?? brokenByFacts(offer, request)
 }
 
 /** Those that the skills alone decide: types and tools. */
 export function brokenBySkills(
   skills: readonly OfferedSkill[],
-  wanted: NegotiationRequest,
+  request: NegotiationRequest,
 ): string | undefined {
   if (skills.length === 0) return 'the agent has no skills'
-  const unread = wanted.inputMimeTypes?.find(
+  const unread = request.inputMimeTypes?.find(
     (type) => !skills.some(({ inputModes }) => inputModes.some((mode) => modesMatch(mode, type))),
   )
   if (unread !== undefined) return `input type ${unread} cannot be read`
-  const outputs = wanted.outputMimeTypes ?? []
+  const outputs = request.outputMimeTypes ?? []
   const producible = outputs.some((type) =>
     skills.some(({ outputModes }) => outputModes.some((mode) => modesMatch(mode, type))),
   )
   if (outputs.length > 0 && !producible) return `none of the output types ${outputs.join(', ')} can be made`
-  return brokenByTools(skills, wanted)
+  return brokenByTools(skills, request)
 }
 
 function brokenByTools(
@@ -43,8 +43,8 @@ function brokenByTools(
 }
 
 /** Those that change while the agent works: its price and how long it takes. */
-export function brokenByFacts(offer: Offer, wanted: NegotiationRequest): string | undefined {
-  const { maxCostAmount, maxLatencyMs } = wanted
+export function brokenByFacts(offer: Offer, request: NegotiationRequest): string | undefined {
+  const { maxCostAmount, maxLatencyMs } = request
   if (maxCostAmount !== undefined && offer.price !== undefined) {
     const price = amountOf(offer.price.amount)
     const most = amountOf(maxCostAmount)

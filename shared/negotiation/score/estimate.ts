@@ -1,4 +1,4 @@
-import type { Facts, Measured, Offer } from './offer.ts'
+import type { Facts, Measurements, Offer } from './offer.ts'
 
 /** Fewer answers than this say nothing yet. */
 export const measuredSamplesMin = 5
@@ -25,6 +25,6 @@ export function successOf({ measured }: Facts): number | undefined {
   return share === undefined || Number.isNaN(share) ? undefined : Math.min(1, Math.max(0, share))
 }
 
-function enough(measured: Measured | undefined): Measured | undefined {
+function enough(measured: Measurements | undefined): Measurements | undefined {
   return measured !== undefined && measured.samples >= measuredSamplesMin ? measured : undefined
 }

@@ -1,6 +1,6 @@
 import { likeness } from '../words/meaning.ts'
 import type { Knowledge } from './knowledge.ts'
-import { usualRarity } from './knowledge.ts'
+import { defaultRarity } from './knowledge.ts'
 import type { Unit } from './profile.ts'
 import { type Query, type Term, termsMax } from './query.ts'
 
@@ -65,48 +65,48 @@ function answer(found: readonly (readonly [number, number])[], value: number): v
 
 /** What past work says for the text (or against it), bounded by what its words could say. */
 export function learnedEvidence(query: Query, knowledge: Knowledge, mass: number): number {
-  const { learned, past, learnedShare } = knowledge
+  const { learned, past, feedbackWeight } = knowledge
   let sum = 0
   if (learned !== undefined) for (const feature of query.features) sum += learned(feature)
   const said = learnedWeight * sum + mass * (past?.(query) ?? 0)
   if (said <= 0) return Math.max(-mass / 4, said)
-  return Math.min(mass, said) * (learnedShare?.(query, mass) ?? 1)
+  return Math.min(mass, said) * (feedbackWeight?.(query, mass) ?? 1)
 }
 
-/** At least what lessons say: `sum` is what features say for the text, none of them against it. */
-export const lessonsMost = (sum: number, past: number, mass: number): number =>
+/** At least what examples say: `sum` is what features say for the text, none of them against it. */
+export const feedbackMax = (sum: number, past: number, mass: number): number =>
   Math.min(mass, learnedWeight * sum + mass * past)
 
-/** What lessons would add to an agent's own words, had it any, as a multiple of these. */
+/** What examples would add to an agent's own words, had it any, as a multiple of these. */
 const expectedShare = 2
-/** What own words lose where lessons tell. */
-const toldAgain = 0.43
+/** What own words lose where examples tell. */
+const feedbackOverlap = 0.43
 
 /**
- * What an agent's own words say beside lessons. One without lessons would be crowded out by those that have some: it is
- * given what lessons usually add to such words, never more than the lessons of any agent say for this text.
+ * What an agent's own words say beside examples. One without examples would be crowded out by those that have some: it is
+ * given what examples usually add to such words, never more than the examples of any agent say for this text.
  * @param own what its own words say
- * @param known how much of what is known about it its lessons tell, 0..1
- * @param most the most that lessons say for the text
+ * @param known how much of what is known about it its examples tell, 0..1
+ * @param most the most that examples say for the text
  */
-export const besideLessons = (own: number, known: number, most: number): number =>
-  own * (1 - toldAgain * known) + (1 - known) * Math.min(expectedShare * own, most)
+export const withFeedback = (own: number, known: number, most: number): number =>
+  own * (1 - feedbackOverlap * known) + (1 - known) * Math.min(expectedShare * own, most)
 
 export const ownEvidence = (
   own: number,
   query: Query,
-  { known, learnedMost }: Knowledge,
+  { known, feedbackMost }: Knowledge,
   mass: number,
-): number => besideLessons(own, known ?? 0, learnedMost?.(query, mass) ?? 0)
+): number => withFeedback(own, known ?? 0, feedbackMost?.(query, mass) ?? 0)
 
 /** What the text as a whole has in common with the unit as a whole. It only adds to what `words` say. */
 export function meaningEvidence({ meaning }: Unit, query: Query, mass: number, words: number): number {
   if (words === 0) return 0
-  return besideWords(meaningWeight * mass * likeness(meaning, query.meaning), words)
+  return boundedByWords(meaningWeight * mass * likeness(meaning, query.meaning), words)
 }
 
 /** Whole texts count at most twice as much as their words: where no word speaks for an agent, nothing does. */
-export const besideWords = (direction: number, words: number): number => Math.min(direction, 2 * words)
+export const boundedByWords = (direction: number, words: number): number => Math.min(direction, 2 * words)
 
 /** What nearness in meaning says: below half it says nothing. */
 export function nearnessEvidence(nearness: number | undefined, mass: number): number {
@@ -125,4 +125,4 @@ export function evidenceFor(match: number, mass: number): number {
   return (match / (1 - match)) * half * mass ** massPower * (1 - 1e-9)
 }
 
-export const rarity = (stem: string, { rarityOf }: Knowledge): number => rarityOf?.(stem) ?? usualRarity
+export const rarity = (stem: string, { rarityOf }: Knowledge): number => rarityOf?.(stem) ?? defaultRarity

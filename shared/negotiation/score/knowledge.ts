@@ -8,19 +8,19 @@ export interface Knowledge {
   learned?: (feature: string) => number
   /** How like the text is to all that this agent did well, as a share of what its words could say. */
   past?: (query: Query) => number
-  /** Whether a lesson of this agent holds the feature; else `learned` speaks of its own words alone. */
-  lessonsHold?: (feature: string) => boolean
-  /** What of the lessons counts for the text, 0..1: less, where examples of an agent with too few of them fit it better. */
-  learnedShare?: (query: Query, mass: number) => number
-  /** How much of what is known about this agent its lessons tell, 0..1; absent: none. */
+  /** Whether a example of this agent holds the feature; else `learned` speaks of its own words alone. */
+  isInExamples?: (feature: string) => boolean
+  /** What of the examples counts for the text, 0..1: less, where examples of an agent with too few of them fit it better. */
+  feedbackWeight?: (query: Query, mass: number) => number
+  /** How much of what is known about this agent its examples tell, 0..1; absent: none. */
   known?: number
-  /** The most that the lessons of any agent say for the text, of at most `mass`. */
-  learnedMost?: (query: Query, mass: number) => number
-  /** Nearness in meaning of each skill to the wanted text (embeddings), 0..1, in the order of the skills. */
+  /** The most that the examples of any agent say for the text, of at most `mass`. */
+  feedbackMost?: (query: Query, mass: number) => number
+  /** Nearness in meaning of each skill to the request text (embeddings), 0..1, in the order of the skills. */
   nearness?: readonly number[]
   /** Why embeddings were not used, where they should have been. */
   withoutEmbeddings?: string
 }
 
 /** For an agent alone every word tells apart alike; its rarity in English is counted beside. */
-export const usualRarity = 5
+export const defaultRarity = 5

@@ -4,7 +4,7 @@ import { negotiate } from './negotiate.ts'
 import type { Offer, OfferedSkill } from './offer.ts'
 import { type NegotiationRequest, parseNegotiation } from './request.ts'
 import { costScore, loadScore, performanceScore } from './sub-scores.ts'
-import { usualWeights } from './usual.ts'
+import { defaultWeights } from './weights.ts'
 
 const skill = (name: string, description = '', more: Partial<OfferedSkill> = {}): OfferedSkill => ({
   id: name.replaceAll(' ', '-'),
@@ -63,9 +63,9 @@ test('a description stuffed with every keyword does not win over the agent that 
     'weather news music travel hotel recipe stock chart pdf translate law fitness code email tax job garden film'
   const stuffed = offer('everything', `${words} `.repeat(50))
   for (const word of words.split(' ')) {
-    const wanted = ask(`I need help with ${word}`)
-    expect(negotiate(offer(word, `Does ${word}`), wanted).score).toBeGreaterThan(
-      negotiate(stuffed, wanted).score,
+    const request = ask(`I need help with ${word}`)
+    expect(negotiate(offer(word, `Does ${word}`), request).score).toBeGreaterThan(
+      negotiate(stuffed, request).score,
     )
   }
 })
@@ -155,7 +155,7 @@ test('agents without skills, with 500 skills, texts of 1 MB: answered, bounded',
 })
 
 test('a text that has nothing to do with the agent: skill match 0, no matter how well the rest fits', () => {
-  const answer = negotiate(offer('weather', 'rain'), ask('xyzzy plugh', { weights: usualWeights }))
+  const answer = negotiate(offer('weather', 'rain'), ask('xyzzy plugh', { weights: defaultWeights }))
   expect(answer).toMatchObject({
     canHandle: false,
     score: 0.45,

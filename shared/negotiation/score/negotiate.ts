@@ -7,12 +7,11 @@ import { profileOf } from './profile.ts'
 import { queryOf } from './query.ts'
 import { defaultsReason, reasonsOf } from './reasons.ts'
 import type { NegotiationRequest } from './request.ts'
-import { rounded } from './rounded.ts'
 import { type SkillMatch, skillMatch, skillMatches } from './skill-match.ts'
 import { costScore, ioCompatibility, loadScore, performanceScore } from './sub-scores.ts'
-import { noScores, type Subscores, sharesOf, weightedSum } from './weighted.ts'
+import { noScores, rounded, type Subscores, sharesOf, weightedSum } from './weights.ts'
 
-export interface Negotiated {
+export interface NegotiationResult {
   canHandle: boolean
   /** 0..1, at most 4 decimals. */
   score: number
@@ -24,7 +23,7 @@ export interface Negotiated {
   brokenConstraint?: string
   reasons: string[]
   subscores: Subscores
-  /** Best first, at most 20. */
+  /** TopCandidates first, at most 20. */
   skillMatches: SkillMatch[]
   queueDepth: number
   estimatedLatencyMs?: number
@@ -33,20 +32,24 @@ export interface Negotiated {
 }
 
 /**
- * Scores the offer for the wanted task; pure. A broken hard constraint is score 0 and says which. The same function
+ * Scores the offer for the request task; pure. A broken hard constraint is score 0 and says which. The same function
  * answers on an agent and ranks on a gateway, which may know more.
  */
-export function negotiate(offer: Offer, wanted: NegotiationRequest, knowledge: Knowledge = {}): Negotiated {
+export function negotiate(
+  offer: Offer,
+  request: NegotiationRequest,
+  knowledge: Knowledge = {},
+): NegotiationResult {
   const estimate = estimateOf(offer)
-  const broken = brokenConstraint(offer, wanted)
-  if (broken !== undefined) return refused(broken, offer, wanted, estimate)
-  const query = queryOf(wanted)
+  const broken = brokenConstraint(offer, request)
+  if (broken !== undefined) return refused(broken, offer, request, estimate)
+  const query = queryOf(request)
   const profile = profileOf(offer)
-  const subscores = subscoresOf(skillMatch(profile, query, knowledge), offer, wanted, estimate)
-  const exactScore = weightedSum(sharesOf(wanted.weights), subscores)
+  const subscores = subscoresOf(skillMatch(profile, query, knowledge), offer, request, estimate)
+  const exactScore = weightedSum(sharesOf(request.weights), subscores)
   const score = rounded(exactScore)
   const matches = skillMatches(profile, query, knowledge, offer)
-  const minScore = wanted.minScore ?? 0
+  const minScore = request.minScore ?? 0
   const canHandle = subscores.skillMatch > 0 && score >= minScore
   const refusal =
     subscores.skillMatch > 0
@@ -59,7 +62,7 @@ export function negotiate(offer: Offer, wanted: NegotiationRequest, knowledge: K
     confidence: rounded(subscores.skillMatch),
     reasons: [
       ...reasonsOf({ offer, subscores, matches, estimate, query, knowledge }),
-      ...defaultsReason(wanted),
+      ...defaultsReason(request),
     ],
     subscores: roundedScores(subscores),
     skillMatches: matches,
@@ -69,26 +72,36 @@ export function negotiate(offer: Offer, wanted: NegotiationRequest, knowledge: K
 }
 
 /** The unrounded score of an offer that breaks no hard constraint. */
-export function exactScoreOf(offer: Offer, wanted: NegotiationRequest, knowledge: Knowledge): number {
-  return scoreWith(skillMatch(profileOf(offer), queryOf(wanted), knowledge), offer, wanted)
+export function exactScoreOf(offer: Offer, request: NegotiationRequest, knowledge: Knowledge): number {
+  return scoreWith(skillMatch(profileOf(offer), queryOf(request), knowledge), offer, request)
 }
 
 /** The same where the skill match is known. */
-export function scoreWith(match: number, offer: Offer, wanted: NegotiationRequest): number {
-  return weightedSum(sharesOf(wanted.weights), subscoresOf(match, offer, wanted, estimateOf(offer)))
+export function scoreWith(match: number, offer: Offer, request: NegotiationRequest): number {
+  return weightedSum(sharesOf(request.weights), subscoresOf(match, offer, request, estimateOf(offer)))
 }
 
-function subscoresOf(match: number, offer: Offer, wanted: NegotiationRequest, estimate: Estimate): Subscores {
+function subscoresOf(
+  match: number,
+  offer: Offer,
+  request: NegotiationRequest,
+  estimate: Estimate,
+): Subscores {
   return {
     skillMatch: match,
-    ioCompatibility: ioCompatibility(offer.skills, wanted),
-    performance: performanceScore(estimate.latencyMs, wanted.maxLatencyMs, successOf(offer)),
+    ioCompatibility: ioCompatibility(offer.skills, request),
+    performance: performanceScore(estimate.latencyMs, request.maxLatencyMs, successOf(offer)),
     load: loadScore(offer),
-    cost: costScore(offer.price?.amount, wanted.maxCostAmount),
+    cost: costScore(offer.price?.amount, request.maxCostAmount),
   }
 }
 
-function refused(broken: string, offer: Offer, wanted: NegotiationRequest, estimate: Estimate): Negotiated {
+function refused(
+  broken: string,
+  offer: Offer,
+  request: NegotiationRequest,
+  estimate: Estimate,
+): NegotiationResult {
   return {
     canHandle: false,
     score: 0,
@@ -96,7 +109,7 @@ function refused(broken: string, offer: Offer, wanted: NegotiationRequest, estim
     confidence: 1,
     brokenConstraint: broken,
     rejectionReason: broken,
-    reasons: [broken, ...defaultsReason(wanted)],
+    reasons: [broken, ...defaultsReason(request)],
     subscores: noScores,
     skillMatches: [],
     ...figuresOf(offer, estimate),

@@ -13,7 +13,7 @@ export interface OfferedSkill {
 }
 
 /** What was seen of an agent, rather than what it says; already decayed in time by who measured it. */
-export interface Measured {
+export interface Measurements {
   /** How many answers stand behind the figures; below `measuredSamplesMin` what the skills declare counts. */
   samples: number
   /** Typical time from acceptance to the end of a task, in milliseconds. */
@@ -28,7 +28,7 @@ export interface Facts {
   queueDepth: number
   /** Tasks that run; absent where nobody knows. */
   activeTasks?: number
-  measured?: Measured
+  measured?: Measurements
   /** What a task costs, in whole units (`"0.01"`); absent = free. */
   price?: { amount: string }
 }

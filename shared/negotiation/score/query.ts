@@ -5,7 +5,7 @@ import { isStopWord, stemOf, wordsIn } from '../words/split.ts'
 import { writtenWords } from '../words/written-words.ts'
 import type { NegotiationRequest } from './request.ts'
 
-/** A word of the wanted text that counts. */
+/** A word of the request text that counts. */
 export interface Term {
   stem: string
   /** By its rarity in English, 0.05 … 1. */
@@ -13,7 +13,7 @@ export interface Term {
   related: readonly (readonly [stem: string, share: number])[]
 }
 
-/** The wanted text, read. */
+/** The request text, read. */
 export interface Query {
   terms: readonly Term[]
   /** Stem → the terms that it answers, by their place, and how well. */
@@ -41,13 +41,13 @@ const writtenCharsMax = 20_000
  * The text read last. One place, for a ranking asks about one text alone; a WeakMap would carry every text through the
  * collections of young garbage, and make those slow.
  */
-let last: { wanted: NegotiationRequest; query: Query } | undefined
+let last: { request: NegotiationRequest; query: Query } | undefined
 
 /** Reads the text of the request once, however many agents are asked in a row. */
-export function queryOf(wanted: NegotiationRequest): Query {
-  if (last?.wanted === wanted) return last.query
-  const query = readQuery(`${wanted.taskSummary}\n${wanted.taskDetails ?? ''}`)
-  last = { wanted, query }
+export function queryOf(request: NegotiationRequest): Query {
+  if (last?.request === request) return last.query
+  const query = readQuery(`${request.taskSummary}\n${request.taskDetails ?? ''}`)
+  last = { request, query }
   return query
 }
 

@@ -6,7 +6,7 @@ import type { Offer } from './offer.ts'
 import type { Query } from './query.ts'
 import type { NegotiationRequest } from './request.ts'
 import type { SkillMatch } from './skill-match.ts'
-import type { Subscores } from './weighted.ts'
+import type { Subscores } from './weights.ts'
 
 interface Found {
   offer: Offer
@@ -50,10 +50,10 @@ function skillReason({ matches, subscores }: Found): string[] {
 }
 
 function learnedReason({ query, knowledge, subscores }: Found): string[] {
-  const { learned, lessonsHold } = knowledge
+  const { learned, isInExamples } = knowledge
   if (learned === undefined) return subscores.skillMatch > 0 ? newcomerReason(query, knowledge) : []
   const known = query.features
-    .filter((feature) => lessonsHold?.(feature) ?? true)
+    .filter((feature) => isInExamples?.(feature) ?? true)
     .map((feature) => ({ feature, value: learned(feature) }))
   const best = (sign: number) =>
     known
@@ -78,9 +78,9 @@ function asWritten(feature: string, { written }: Query): string {
     .join(' ')
 }
 
-/** Others have lessons that speak for the text: it is not passed over for having none. */
+/** Others have examples that speak for the text: it is not passed over for having none. */
 const newcomerReason = (query: Query, knowledge: Knowledge): string[] =>
-  (knowledge.learnedMost?.(query, massOf(query, knowledge)) ?? 0) > 0
+  (knowledge.feedbackMost?.(query, massOf(query, knowledge)) ?? 0) > 0
     ? ['no lessons yet: its own words count for more']
     : []
 

@@ -2,7 +2,7 @@ import { parseParams } from '@parley/wire/codecs/parley/params'
 import { wireObject } from '@parley/wire/codecs/parley/spelling'
 import { z } from 'zod'
 import { amountPattern, decimalText } from './amount.ts'
-import { usualWeights } from './usual.ts'
+import { defaultWeights, type Weights } from './weights.ts'
 
 const share = z.number().min(0).max(1)
 const names = z.array(z.string().max(256)).max(100).optional()
@@ -25,7 +25,6 @@ const weights = wireObject({
   load: share.default(0),
   cost: share.default(0),
 })
-export type Weights = z.output<typeof weights>
 
 const request = wireObject({
   taskSummary: z.string().min(1).max(100_000),
@@ -50,5 +49,5 @@ export interface NegotiationRequest extends Omit<z.output<typeof request>, 'weig
 export function parseNegotiation(body: unknown): NegotiationRequest {
   const { weights: given, ...wanted } = parseParams(request, body)
   if (given !== undefined) return { ...wanted, weights: given }
-  return { ...wanted, weights: usualWeights, weightsAreDefault: true }
+  return { ...wanted, weights: defaultWeights, weightsAreDefault: true }
 }

@@ -14,7 +14,7 @@ import type { Knowledge } from './knowledge.ts'
 import type { OfferedSkill } from './offer.ts'
 import type { Profile, Unit } from './profile.ts'
 import type { Query, Term } from './query.ts'
-import { rounded } from './rounded.ts'
+import { rounded } from './weights.ts'
 
 export interface SkillMatch {
   skillId: string
@@ -27,7 +27,7 @@ export interface SkillMatch {
 const namedSkillsMax = 20
 const namedWordsMax = 5
 /** A likeness below this is that of any two texts. */
-const likeTold = 0.3
+const likenessMin = 0.3
 
 /** How well the agent fits the text, 0..1: by its best skill, or by all of them together. */
 export function skillMatch({ units }: Profile, query: Query, knowledge: Knowledge): number {
@@ -98,7 +98,7 @@ function reasonsOf(
   return [
     ...(same.length > 0 ? [`words in common: ${same.join(', ')}`] : []),
     ...(alike.length > 0 ? [`related: ${alike.join(', ')}`] : []),
-    ...(said.length > 0 && alikeAsWhole >= likeTold
+    ...(said.length > 0 && alikeAsWhole >= likenessMin
       ? [`like it as a whole (${alikeAsWhole.toFixed(2)})`]
       : []),
     ...(near > 0.5 ? [`near in meaning (${near.toFixed(2)})`] : []),

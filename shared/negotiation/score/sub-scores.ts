@@ -4,9 +4,9 @@ import type { Facts, OfferedSkill } from './offer.ts'
 import type { NegotiationRequest } from './request.ts'
 
 /** 1 when one skill reads every input type and makes an output type, 0.5 when it takes several skills. */
-export function ioCompatibility(skills: readonly OfferedSkill[], wanted: NegotiationRequest): number {
-  const inputs = wanted.inputMimeTypes ?? []
-  const outputs = wanted.outputMimeTypes ?? []
+export function ioCompatibility(skills: readonly OfferedSkill[], request: NegotiationRequest): number {
+  const inputs = request.inputMimeTypes ?? []
+  const outputs = request.outputMimeTypes ?? []
   if (inputs.length === 0 && outputs.length === 0) return 1
   const oneDoesAll = skills.some((skill) => {
     const reads = inputs.every((type) => skill.inputModes.some((mode) => modesMatch(mode, type)))

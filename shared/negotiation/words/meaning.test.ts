@@ -1,6 +1,6 @@
 import { statSync } from 'node:fs'
 import { expect, test } from 'vitest'
-import { besideWords } from '../score/evidence.ts'
+import { boundedByWords } from '../score/evidence.ts'
 import { readQuery } from '../score/query.ts'
 import { placeOf, relatedTo } from './english.ts'
 import { dimensions, likeness, meaningOf } from './meaning.ts'
@@ -44,6 +44,6 @@ test('likeness is 0..1, and 1 with itself', () => {
 })
 
 test('where no word speaks for an agent, its direction does not either', () => {
-  expect(besideWords(5, 0)).toBe(0)
-  expect(besideWords(5, 1)).toBe(2)
+  expect(boundedByWords(5, 0)).toBe(0)
+  expect(boundedByWords(5, 1)).toBe(2)
 })

@@ -1,5 +1,6 @@
 import type { Offer } from '@parley/negotiation/score/offer'
-import type { NegotiationRequest, Weights } from '@parley/negotiation/score/request'
+import type { NegotiationRequest } from '@parley/negotiation/score/request'
+import type { Weights } from '@parley/negotiation/score/weights'
 import { skillOf } from '../../testing/routing-list.ts'
 
 export const wordsAlone: Weights = { skillMatch: 1, ioCompatibility: 0, performance: 0, load: 0, cost: 0 }

@@ -1,25 +1,25 @@
 /** The best so far, by score and then by slug. */
-export interface Scored {
+export interface ScoredRow {
   row: number
   slug: string
   score: number
 }
 
-export class Best {
+export class TopCandidates {
   readonly #limit: number
-  readonly #scored: Scored[] = []
+  readonly #scored: ScoredRow[] = []
 
   constructor(limit: number) {
     this.#limit = limit
   }
 
-  /** Best first. */
-  get scored(): readonly Scored[] {
+  /** TopCandidates first. */
+  get scored(): readonly ScoredRow[] {
     return this.#scored
   }
 
   /** The last that has a place, once all places are taken. */
-  get last(): Scored | undefined {
+  get last(): ScoredRow | undefined {
     return this.#scored.length < this.#limit ? undefined : this.#scored[this.#limit - 1]
   }
 
@@ -30,12 +30,12 @@ export class Best {
     return last === undefined || score > last.score || (score === last.score && slug < last.slug)
   }
 
-  put(scored: Scored): void {
+  put(scored: ScoredRow): void {
     let at = this.#scored.length
-    while (at > 0 && isBefore(scored, this.#scored[at - 1] as Scored)) at -= 1
+    while (at > 0 && isBefore(scored, this.#scored[at - 1] as ScoredRow)) at -= 1
     this.#scored.splice(at, 0, scored)
     if (this.#scored.length > this.#limit) this.#scored.pop()
   }
 }
 
-const isBefore = (a: Scored, b: Scored) => a.score > b.score || (a.score === b.score && a.slug < b.slug)
+const isBefore = (a: ScoredRow, b: ScoredRow) => a.score > b.score || (a.score === b.score && a.slug < b.slug)

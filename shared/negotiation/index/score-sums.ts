@@ -1,10 +1,10 @@
-import { besideLessons, rarity } from '../score/evidence.ts'
+import { rarity, withFeedback } from '../score/evidence.ts'
 import type { Knowledge } from '../score/knowledge.ts'
 import type { Query } from '../score/query.ts'
 import type { WordIndex } from './word-index.ts'
 
 /** Room for the sums of one ranking; used again by the next, so that none is made for each. */
-export class Sums {
+export class ScoreSums {
   /** By unit: what its words say for the text. */
   words = new Float64Array(0)
   /** By unit: what the word under way has said so far, and which word that was. */
@@ -12,12 +12,12 @@ export class Sums {
   saidOf = new Int32Array(0)
   /** By row: at least what its past says. */
   learned = new Float64Array(0)
-  /** By row: how much of what is known about it its lessons tell. */
+  /** By row: how much of what is known about it its examples tell. */
   known = new Float64Array(0)
-  /** The most that lessons say. */
+  /** The most that examples say. */
   most = 0
   /** Whether any past says anything. */
-  #taught = false
+  #feedback = false
   /** By row: the ranking in which it was looked at. */
   seen = new Int32Array(0)
   ranking = 0
@@ -33,11 +33,11 @@ export class Sums {
       this.learned = new Float64Array(rows * 2)
       this.known = new Float64Array(rows * 2)
       this.seen = new Int32Array(rows * 2)
-    } else if (this.#taught) {
+    } else if (this.#feedback) {
       this.learned.fill(0)
       this.known.fill(0)
     }
-    this.#taught = false
+    this.#feedback = false
     this.most = 0
     this.ranking += 1
   }
@@ -46,22 +46,22 @@ export class Sums {
   teach(row: number, most: number, known: number): void {
     this.learned[row] = most
     this.known[row] = known
-    this.#taught = true
+    this.#feedback = true
   }
 
   /** That nothing speaks for the unit: true of most, and told at a glance. */
   isSilent(unit: number): boolean {
-    return !this.#taught && this.words[unit] === 0
+    return !this.#feedback && this.words[unit] === 0
   }
 
   /** At least the evidence for the agent of the row where its own words say so much. */
   evidenceMost(row: number, own: number): number {
-    return besideLessons(own, this.known[row] as number, this.most) + (this.learned[row] as number)
+    return withFeedback(own, this.known[row] as number, this.most) + (this.learned[row] as number)
   }
 }
 
 /** Adds up for every unit what its words say for the text: each word of the text by the best that answers it. */
-export function addWords({ terms }: Query, index: WordIndex, knowledge: Knowledge, sums: Sums): void {
+export function addWords({ terms }: Query, index: WordIndex, knowledge: Knowledge, sums: ScoreSums): void {
   let number = 0
   for (const { stem, weight, related } of terms) {
     number += 1
@@ -73,7 +73,7 @@ export function addWords({ terms }: Query, index: WordIndex, knowledge: Knowledg
   }
 }
 
-function addList(stem: string, weight: number, number: number, index: WordIndex, sums: Sums): void {
+function addList(stem: string, weight: number, number: number, index: WordIndex, sums: ScoreSums): void {
   const posting = index.posting(stem)
   if (posting === undefined) return
   const { units, impacts, length } = posting

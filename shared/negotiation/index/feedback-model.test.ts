@@ -1,13 +1,13 @@
 import { skillOf } from '@parley/tools/testing/routing-list'
 import { expect, test } from 'vitest'
-import { lessonWords } from '../score/learning.ts'
+import { trainingWords } from '../score/learning.ts'
 import type { TrainingExample } from '../score/training-example.ts'
-import { usualWeights } from '../score/usual.ts'
+import { defaultWeights } from '../score/weights.ts'
 import { AgentIndex } from './agent-index.ts'
 
 const start = 1_800_000_000_000
 const halfYear = 182 * 24 * 3600 * 1000
-const asked = { taskSummary: 'What is on at the opera tonight?', weights: usualWeights }
+const asked = { taskSummary: 'What is on at the opera tonight?', weights: defaultWeights }
 
 function theIndex(now: () => number = () => start, callersMin = 1): AgentIndex {
   const index = new AgentIndex({ now, perAgentMax: 20, callersMin })
@@ -16,36 +16,36 @@ function theIndex(now: () => number = () => start, callersMin = 1): AgentIndex {
   return index
 }
 
-const lesson = (number: number, more: Partial<TrainingExample> = {}): TrainingExample => ({
+const example = (number: number, more: Partial<TrainingExample> = {}): TrainingExample => ({
   agent: '2',
   context: `c${number}`,
   caller: `caller-${number}`,
   at: start,
   outcome: 1,
-  words: lessonWords('Which opera can I see tonight?'),
+  words: trainingWords('Which opera can I see tonight?'),
   ...more,
 })
 const others = Array.from({ length: 6 }, (_, at) =>
-  lesson(100 + at, { agent: '1', words: lessonWords(`mend the bicycle number ${at}`) }),
+  example(100 + at, { agent: '1', words: trainingWords(`mend the bicycle number ${at}`) }),
 )
 
 const matchOf = (index: AgentIndex) =>
   index.rank(asked).candidates.find(({ slug }) => slug === 'beta')?.subscores.skillMatch ?? 0
 
-/** Enough that went well for the agent to be lifted by it. */
-const five = [1, 2, 3, 4, 5].map((number) => lesson(number))
+/** Enough that went well for the agent to be boosted by it. */
+const five = [1, 2, 3, 4, 5].map((number) => example(number))
 
 test.each<[string, TrainingExample[], number]>([
   ['four contexts', five.slice(0, 4), 2],
-  ['five contexts, one of them in two lessons', [...five.slice(0, 4), lesson(1)], 2],
+  ['five contexts, one of them in two lessons', [...five.slice(0, 4), example(1)], 2],
   ['five contexts of one caller', five.map((one) => ({ ...one, caller: 'alice' })), 2],
-  ['five contexts, one of them rated 3', [...five.slice(0, 4), lesson(5, { outcome: 0 })], 2],
+  ['five contexts, one of them rated 3', [...five.slice(0, 4), example(5, { outcome: 0 })], 2],
   ['four contexts, where one caller is enough', five.slice(0, 4), 1],
-])('%s do not lift an agent', (_what, lessons, callersMin) => {
+])('%s do not lift an agent', (_what, examples, callersMin) => {
   const index = theIndex(() => start, callersMin)
   index.learn(...others)
   const [score, before] = [matchOf(index), index.rank(asked).candidates.find(({ slug }) => slug === 'beta')]
-  index.learn(...lessons)
+  index.learn(...examples)
   expect(matchOf(index)).toBe(score)
   expect(index.rank(asked).candidates.find(({ slug }) => slug === 'beta')?.reasons).toEqual(before?.reasons)
 })
@@ -65,14 +65,14 @@ test('what went badly speaks against an agent from the first context on', () => 
   const index = new AgentIndex({ now: () => start })
   index.put('2', 'beta', { name: 'Opera', skills: [skillOf('Opera')], queueDepth: 0 })
   const before = matchOf(index)
-  index.learn(lesson(1, { outcome: -1 }))
+  index.learn(example(1, { outcome: -1 }))
   expect(matchOf(index)).toBeLessThan(before)
 })
 
 test('names and numbers are no part of what is learned', () => {
   const text = 'Make a PDF of 12 pages for Mary Smith, 3rd floor. Yours, Ada'
-  expect(Object.keys(lessonWords(text)).join(' ')).not.toMatch(/mari|smith|ada|\d/)
-  expect(Object.keys(lessonWords(text))).toEqual(expect.arrayContaining(['pdf', 'page', 'floor']))
+  expect(Object.keys(trainingWords(text)).join(' ')).not.toMatch(/mari|smith|ada|\d/)
+  expect(Object.keys(trainingWords(text))).toEqual(expect.arrayContaining(['pdf', 'page', 'floor']))
 })
 
 test('tasks that went well teach: the agent is found by words that it never said, and the reasons name it', () => {
@@ -86,11 +86,11 @@ test('tasks that went well teach: the agent is found by words that it never said
 
 test('what went badly speaks against', () => {
   const index = theIndex()
-  index.learn(...others, lesson(1), lesson(2, { outcome: -1 }), lesson(3, { outcome: -1 }))
+  index.learn(...others, example(1), example(2, { outcome: -1 }), example(3, { outcome: -1 }))
   expect(matchOf(index)).toBe(0)
 })
 
-test('contexts/clear: what the context taught is gone, and nothing of it stays', () => {
+test('contexts/clear: what the context feedback is gone, and nothing of it stays', () => {
   const index = theIndex()
   index.learn(...others)
   const before = index.rank(asked)
@@ -100,10 +100,10 @@ test('contexts/clear: what the context taught is gone, and nothing of it stays',
   expect(index.rank(asked)).toEqual(before)
 })
 
-test('however many lessons a caller gives about an agent, they count as eight', () => {
+test('however many examples a caller gives about an agent, they count as eight', () => {
   const matchAfter = (count: number) => {
     const index = theIndex()
-    index.learn(...others, ...Array.from({ length: count }, (_, at) => lesson(at, { caller: 'eve' })))
+    index.learn(...others, ...Array.from({ length: count }, (_, at) => example(at, { caller: 'eve' })))
     return matchOf(index)
   }
   expect(matchAfter(20)).toBeCloseTo(matchAfter(8), 4)
@@ -113,7 +113,7 @@ test('however many lessons a caller gives about an agent, they count as eight', 
 test('lessons fade, and only so many of an agent are kept', () => {
   let now = start
   const index = theIndex(() => now)
-  const dropped = index.learn(...others, ...Array.from({ length: 30 }, (_, at) => lesson(at)))
+  const dropped = index.learn(...others, ...Array.from({ length: 30 }, (_, at) => example(at)))
   expect([dropped.map(({ context }) => context), index.learned.size]).toEqual([
     Array.from({ length: 10 }, (_, at) => `c${at}`),
     26,
@@ -124,17 +124,17 @@ test('lessons fade, and only so many of an agent are kept', () => {
   expect(matchOf(index)).toBeLessThan(fresh)
 })
 
-test('a caller with many contexts pushes out no lesson but its own', () => {
+test('a caller with many contexts pushes out no example but its own', () => {
   const index = theIndex()
-  index.learn(...Array.from({ length: 15 }, (_, at) => lesson(at)))
-  const eves = Array.from({ length: 40 }, (_, at) => lesson(1000 + at, { caller: 'eve' }))
+  index.learn(...Array.from({ length: 15 }, (_, at) => example(at)))
+  const eves = Array.from({ length: 40 }, (_, at) => example(1000 + at, { caller: 'eve' }))
   const dropped = index.learn(...eves)
   expect(dropped.map(({ context }) => context)).toEqual(eves.slice(0, 35).map(({ context }) => context))
-  const [other] = index.learn(lesson(2000, { caller: 'bob' }))
+  const [other] = index.learn(example(2000, { caller: 'bob' }))
   expect([other?.caller, index.learned.size]).toEqual(['eve', 20])
 })
 
-test('a lesson overrides no hard constraint', () => {
+test('a example overrides no hard constraint', () => {
   const index = theIndex()
   index.learn(...others, ...five)
   const { candidates, excluded } = index.rank({ ...asked, outputMimeTypes: ['audio/wav'] })
@@ -142,7 +142,7 @@ test('a lesson overrides no hard constraint', () => {
 })
 
 test('of a text its words are kept in the order of the alphabet, no more', () => {
-  expect(Object.keys(lessonWords('Tell me: which opera, tonight?'))).toEqual(
-    Object.keys(lessonWords('Tell me: which opera, tonight?')).toSorted(),
+  expect(Object.keys(trainingWords('Tell me: which opera, tonight?'))).toEqual(
+    Object.keys(trainingWords('Tell me: which opera, tonight?')).toSorted(),
   )
 })

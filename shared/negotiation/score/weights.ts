@@ -1,4 +1,11 @@
-import type { Weights } from './request.ts'
+/** The five weights of a negotiation (spec/negotiation.md#weights). */
+export interface Weights {
+  skillMatch: number
+  ioCompatibility: number
+  performance: number
+  load: number
+  cost: number
+}
 
 export type Subscores = { [K in keyof Weights]: number }
 
@@ -26,3 +33,21 @@ export function weightedSum(shares: Subscores, subscores: Subscores): number {
     shares.cost * subscores.cost
   return Math.min(1, rest + shares.skillMatch * subscores.skillMatch)
 }
+
+/** The weights that gateway and command line use (spec/negotiation.md#defaults). */
+export const defaultWeights: Weights = {
+  skillMatch: 0.55,
+  ioCompatibility: 0.2,
+  performance: 0.15,
+  load: 0.05,
+  cost: 0.05,
+}
+
+/**
+ * The default of ROUTE_MIN_SCORE: with the typical weights and words alone, four fifths of the texts that an agent of a small
+ * registry serves have a higher score (`bench/routing`).
+ */
+export const routeMinScore = 0.76
+
+/** Rounds to 4 decimals (spec/negotiation.md#response). */
+export const rounded = (value: number): number => Math.round(value * 10_000) / 10_000

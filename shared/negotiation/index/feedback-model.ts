@@ -1,0 +1,382 @@
+import { feedbackMax } from '../score/evidence.ts'
+import {
+  featureEvidence,
+  featureRarity,
+  featureSharesOf,
+  feedbackOf,
+  feedbackShareOf,
+  pastEvidence,
+} from '../score/learning.ts'
+import type { Unit } from '../score/profile.ts'
+import type { Query } from '../score/query.ts'
+import type { TrainingExample } from '../score/training-example.ts'
+import { likeness, type Meaning, weightedMeaning } from '../words/meaning.ts'
+import { isStopWord } from '../words/split.ts'
+import { type AgentModel, dropOldestOfLargestCaller, newAgentModel, nothing } from './agent-model.ts'
+import { FeaturePosting, larger } from './feature-posting.ts'
+
+export interface FeedbackModelOptions {
+  /** Milliseconds since 1970; examples lose half of their weight in 90 days. */
+  now?: () => number
+  /** Lessons kept for one agent; 400 by default. Of more, the oldest of whoever gave the most go. */
+  perAgentMax?: number
+  /** An agent as a whole by its own words: they are its first example. */
+  ownOf?: (agent: string) => Unit | undefined
+  /** Callers whose well-rated contexts an agent needs before these lift it; 2 by default. */
+  callersMin?: number
+}
+
+const perAgentMaxDefault = 400
+const featuresPerExampleMax = 128
+/** Well-rated contexts that an agent needs before they lift it: fewer teach what one text happened to say. */
+const contextsMin = 5
+/** How fast examples lose weight where examples of an agent with too few of them fit a text better. */
+const doubtPower = 3.21
+const refreshMs = 24 * 3600 * 1000
+
+/** The look of typical texts is read again once the weight of all examples has changed by so much. */
+const staleShare = 0.05
+
+/** A text as it was last asked for. */
+interface QuerySums {
+  of: Query
+  version: number
+  length: number
+  meaning: Meaning | undefined
+  /** For a mass, the most that examples say. */
+  most?: { mass: number; value: number; share: number }
+}
+
+/** What past work feedback about every agent: counted words alone, bounded, and forgotten context by context. */
+export class FeedbackModel {
+  readonly #agents = new Map<string, AgentModel>()
+  readonly #agentsOf = new Map<string, Set<string>>()
+  readonly #postings = new Map<string, FeaturePosting>()
+  readonly #freeNumbers: number[] = []
+  #numbers = 0
+  /** By number of the agent: weight of its examples, and room for the text under way. */
+  #weights = new Float64Array(64)
+  #sums = new Float64Array(64)
+  #products = new Float64Array(64)
+  readonly #now: () => number
+  readonly #perAgentMax: number
+  readonly #ownOf: (agent: string) => Unit | undefined
+  readonly #callersMin: number
+  #weight = 0
+  #version = 0
+  #asked: QuerySums | undefined
+
+  constructor({
+    now = Date.now,
+    perAgentMax = perAgentMaxDefault,
+    ownOf,
+    callersMin = 2,
+  }: FeedbackModelOptions = {}) {
+    this.#now = now
+    this.#callersMin = callersMin
+    this.#perAgentMax = perAgentMax
+    this.#ownOf = ownOf ?? (() => undefined)
+  }
+
+  /** How many examples are kept. */
+  get size(): number {
+    let size = 0
+    for (const { examples } of this.#agents.values()) size += examples.size
+    return size
+  }
+
+  /** @returns examples that no longer fit beside it, of whoever gave the most: whoever stores examples may drop them. */
+  learn(...examples: readonly TrainingExample[]): TrainingExample[] {
+    const dropped: TrainingExample[] = []
+    const touched = new Set<string>()
+    for (const example of examples) {
+      touched.add(example.agent)
+      dropped.push(...this.#keep(example))
+    }
+    for (const agent of touched) this.#update(agent)
+    return dropped
+  }
+
+  /** What the context feedback is gone, for every agent. */
+  forgetContext(context: string): void {
+    for (const agent of this.#agentsOf.get(context) ?? []) {
+      this.#agents.get(agent)?.examples.delete(context)
+      this.#update(agent)
+    }
+    this.#agentsOf.delete(context)
+  }
+
+  forgetAgent(agent: string): void {
+    for (const context of this.#agents.get(agent)?.examples.keys() ?? []) this.#unlink(context, agent)
+    this.#retract(agent)
+    this.#removeAgent(agent)
+  }
+
+  /** The agent's own words may be others now. */
+  refreshOwn(agent: string): void {
+    const model = this.#agents.get(agent)
+    if (model !== undefined && model.own !== this.#ownOf(agent)) this.#update(agent)
+  }
+
+  knows(agent: string): boolean {
+    return this.#agents.has(agent)
+  }
+
+  /** How much of what is known about the agent its examples tell, 0..1. */
+  known(agent: string): number {
+    const model = this.#agents.get(agent)
+    return model === undefined ? 0 : feedbackShareOfModel(model)
+  }
+
+  /** Whether a example of the agent holds the feature. */
+  isInExamples(agent: string, feature: string): boolean {
+    return (this.#agents.get(agent)?.feedback.features.get(feature) ?? 0) !== 0
+  }
+
+  /** How much the agent's past work speaks for a feature of a text. */
+  evidence(agent: string, feature: string): number {
+    const model = this.#agents.get(agent)
+    if (model === undefined) return 0
+    const { features, weight } = model.feedback
+    const held = features.get(feature) ?? 0
+    const own = model.own?.impacts.get(feature) ?? 0
+    if ((held === 0 && own === 0) || (held >= 0 && !model.boosted)) return 0
+    return featureEvidence(feature, { held, own, weight, share: this.#shareOf(this.#postings.get(feature)) })
+  }
+
+  /** How like the text is to all that the agent did well, as a share of what its words could say. */
+  past(agent: string, query: Query): number {
+    const asked = this.#ask(query)
+    const model = this.#agents.get(agent)
+    return model?.boosted === true ? this.#past(model, asked) : 0
+  }
+
+  /** The most that the examples of any agent say for the text. */
+  most(query: Query, mass: number): number {
+    return this.#agents.size === 0 ? 0 : this.#mostOf(query, mass).value
+  }
+
+  /**
+   * What of the examples counts for the text: examples of an agent that has too few of them to be boosted do not speak for it,
+   * but where they fit the text better than those of any other agent, it is not one of the typical texts of the others.
+   */
+  share(query: Query, mass: number): number {
+    return this.#agents.size === 0 ? 1 : this.#mostOf(query, mass).share
+  }
+
+  /** Tells of every agent with examples the most that these can say for the text, and `known`. */
+  forEach(query: Query, mass: number, tell: (agent: string, most: number, known: number) => void): void {
+    if (this.#agents.size === 0) return
+    const { share } = this.#mostOf(query, mass)
+    const asked = this.#ask(query)
+    for (const model of this.#agents.values()) {
+      if (model.boosted)
+        tell(model.agent, share * this.#saidOf(model, asked, mass), feedbackShareOfModel(model))
+    }
+  }
+
+  #mostOf(query: Query, mass: number): NonNullable<QuerySums['most']> {
+    const asked = this.#ask(query)
+    if (asked.most?.mass === mass) return asked.most
+    let boosted = 0
+    let others = 0
+    for (const model of this.#agents.values()) {
+      const said = this.#saidOf(model, asked, mass)
+      if (model.boosted) boosted = Math.max(boosted, said)
+      else others = Math.max(others, said)
+    }
+    const share = others <= boosted ? 1 : (boosted / others) ** doubtPower
+    asked.most = { mass, value: boosted, share }
+    return asked.most
+  }
+
+  /** Lets old examples fade; at most once a day for an agent. */
+  refresh(): void {
+    const now = this.#now()
+    for (const [agent, { asOf }] of this.#agents) if (now - asOf > refreshMs) this.#update(agent)
+  }
+
+  /** ScoreSums up for every agent what a text has in common with its examples, once a text. */
+  #ask(query: Query): QuerySums {
+    const before = this.#asked
+    if (before?.of === query && before.version === this.#version) return before
+    this.#sums.fill(0, 0, this.#numbers)
+    this.#products.fill(0, 0, this.#numbers)
+    for (const feature of query.features) this.#addEvidence(feature)
+    let squares = 0
+    for (const [feature, share] of featureSharesOf(query)) {
+      // What nobody with examples ever said is no part of how typical texts look.
+      if (!this.#postings.has(feature)) continue
+      const rarity = this.#rarityOf(feature)
+      squares += (share * rarity) ** 2
+      this.#addProducts(feature, share * rarity * rarity)
+    }
+    const weighted = query.terms.map(({ stem }) => [stem, this.#rarityOf(stem)] as const)
+    this.#asked = {
+      of: query,
+      version: this.#version,
+      length: Math.sqrt(squares),
+      meaning: weightedMeaning(weighted),
+    }
+    return this.#asked
+  }
+
+  #addEvidence(feature: string): void {
+    const posting = this.#postings.get(feature)
+    if (posting === undefined) return
+    const share = this.#shareOf(posting)
+    const sums = this.#sums
+    for (let at = 0; at < posting.length; at += 1) {
+      const held = posting.held[at] as number
+      const own = posting.own[at] as number
+      if (held < 0) continue
+      const model = posting.agents[at] as number
+      const weight = this.#weights[model] as number
+      sums[model] = (sums[model] as number) + featureEvidence(feature, { held, own, weight, share })
+    }
+  }
+
+  #addProducts(feature: string, factor: number): void {
+    const posting = this.#postings.get(feature)
+    if (posting === undefined || factor === 0) return
+    const { agents, typical, length } = posting
+    const products = this.#products
+    for (let at = 0; at < length; at += 1) {
+      const model = agents[at] as number
+      products[model] = (products[model] as number) + (typical[at] as number) * factor
+    }
+  }
+
+  #saidOf(model: AgentModel, asked: QuerySums, mass: number): number {
+    return feedbackMax(this.#sums[model.number] as number, this.#past(model, asked), mass)
+  }
+
+  #past(model: AgentModel, { length, meaning }: QuerySums): number {
+    this.#readTypical(model)
+    const lengths = model.length * length
+    const product = this.#products[model.number] as number
+    const words = lengths === 0 ? 0 : Math.min(1, Math.max(0, product / lengths))
+    return pastEvidence(words, likeness(model.meaning, meaning), model.feedback.weight)
+  }
+
+  #shareOf(posting: FeaturePosting | undefined): number {
+    return ((posting?.share ?? 0) + 0.5) / (this.#weight + 1)
+  }
+
+  /** How much a word tells apart what agents with examples do, by examples and by their own words. */
+  #rarityOf(feature: string): number {
+    const posting = this.#postings.get(feature)
+    const holders = posting === undefined ? 0 : posting.share + posting.owners
+    return featureRarity((holders + 0.5) / (this.#weight + this.#agents.size + 1))
+  }
+
+  #readTypical(model: AgentModel): void {
+    if (Math.abs(this.#weight - model.readAt) <= staleShare * model.readAt) return
+    let squares = 0
+    const stems: [string, number][] = []
+    for (const [feature, held] of model.feedback.typical) {
+      const value = held * this.#rarityOf(feature)
+      squares += value * value
+      if (!isStopWord(feature)) stems.push([feature, value])
+    }
+    model.length = Math.sqrt(squares)
+    model.meaning = weightedMeaning(stems)
+    model.readAt = this.#weight
+  }
+
+  #keep(example: TrainingExample): TrainingExample[] {
+    const { agent, context } = example
+    const model = this.#agents.get(agent) ?? this.#addAgent(agent)
+    const words = Object.fromEntries(Object.entries(example.words).slice(0, featuresPerExampleMax))
+    model.examples.delete(context)
+    model.examples.set(context, { ...example, words })
+    const agents = this.#agentsOf.get(context) ?? new Set()
+    this.#agentsOf.set(context, agents.add(agent))
+    const dropped: TrainingExample[] = []
+    while (model.examples.size > this.#perAgentMax) {
+      const old = dropOldestOfLargestCaller(model.examples)
+      this.#unlink(old.context, agent)
+      dropped.push(old)
+    }
+    return dropped
+  }
+
+  #addAgent(agent: string): AgentModel {
+    const number = this.#freeNumbers.pop() ?? this.#numbers++
+    if (number >= this.#weights.length) {
+      const size = this.#weights.length * 2
+      this.#weights = larger(this.#weights, size)
+      this.#sums = larger(this.#sums, size)
+      this.#products = larger(this.#products, size)
+    }
+    const model = newAgentModel(agent, number, this.#ownOf(agent))
+    this.#agents.set(agent, model)
+    return model
+  }
+
+  #removeAgent(agent: string): void {
+    const model = this.#agents.get(agent)
+    if (model === undefined) return
+    this.#freeNumbers.push(model.number)
+    this.#agents.delete(agent)
+    this.#version += 1
+  }
+
+  #unlink(context: string, agent: string): void {
+    const agents = this.#agentsOf.get(context)
+    agents?.delete(agent)
+    if (agents?.size === 0) this.#agentsOf.delete(context)
+  }
+
+  #update(agent: string): void {
+    this.#retract(agent)
+    const model = this.#agents.get(agent)
+    if (model === undefined) return
+    if (model.examples.size === 0) {
+      this.#removeAgent(agent)
+      return
+    }
+    model.asOf = this.#now()
+    const examples = [...model.examples.values()]
+    model.boosted = this.#lifts(examples)
+    model.own = this.#ownOf(agent) ?? model.own
+    model.feedback = feedbackOf(examples, model.asOf, model.own)
+    model.readAt = 0
+    this.#weights[model.number] = model.feedback.weight
+    this.#count(model, 1)
+  }
+
+  /** Whether there is enough that went well for the agent to be boosted by it. */
+  #lifts(examples: readonly TrainingExample[]): boolean {
+    const good = examples.filter(({ outcome }) => outcome > 0)
+    return good.length >= contextsMin && new Set(good.map(({ caller }) => caller)).size >= this.#callersMin
+  }
+
+  #retract(agent: string): void {
+    const model = this.#agents.get(agent)
+    if (model === undefined) return
+    this.#count(model, -1)
+    model.feedback = nothing
+  }
+
+  #count(model: AgentModel, sign: 1 | -1): void {
+    const { weight, features, typical } = model.feedback
+    this.#version += 1
+    this.#weight = Math.max(0, this.#weight + sign * weight)
+    for (const [feature, about] of typical) {
+      const posting = this.#postings.get(feature) ?? new FeaturePosting()
+      if (sign === 1) {
+        const own = model.own?.impacts.get(feature) ?? 0
+        posting.add(model.number, features.get(feature) ?? 0, own, about)
+        this.#postings.set(feature, posting)
+      } else {
+        posting.remove(model.number)
+        if (posting.length === 0) this.#postings.delete(feature)
+      }
+    }
+  }
+}
+
+/** How much of what is known about the agent its examples tell: nothing, as long as they do not lift it. */
+const feedbackShareOfModel = ({ boosted, feedback }: AgentModel): number =>
+  boosted ? feedbackShareOf(feedback.weight) : 0
