@@ -16,31 +16,36 @@ export interface RankedAgent extends NegotiationResult {
 }
 
 export interface Ranking {
-  /** TopCandidates first: score, then the unrounded score, then the slug. */
+  /** Sorted by score, then by unrounded score, then by slug. */
   candidates: RankedAgent[]
-  /** At most `excludedLimit`, in the order of their slugs; broken hard constraints are among them. */
+  /** At most `excludedLimit`, sorted by slug. Includes agents that break a hard constraint. */
   excluded: ExcludedAgent[]
   excludedTotal: number
-  /** How many agents could be candidates. */
+  /** Number of agents that are eligible as candidates. */
   total: number
 }
 
 export interface RankOptions {
-  /** Candidates request; 10 by default, at most 1,000. */
+  /** Maximum number of candidates. Default 10, at most 1,000. */
   limit?: number
-  /** ExcludedAgent agents to name; 100 by default. */
+  /** Maximum number of excluded agents in the result. Default 100. */
   excludedLimit?: number
-  /** The last word on an agent that would be a candidate, asked of those alone: the rule that excludes it. */
+  /**
+   * Called for agents that would become candidates; returns the rule that excludes the agent, or undefined.
+   */
   refuse?: (id: string) => string | undefined
-  /** Agents that are excluded temporarily are ranked too, as if they were there. */
+  /** Also rank agents that are excluded temporarily. */
   evenAway?: boolean
-  /** Embedding of the request text, of length 1, of the same model as the vectors of the agents. */
+  /** Embedding of the request text, of length 1, from the same model as the vectors of the agents. */
   queryVector?: Float32Array
-  /** Why there is none, where embeddings are set up: the reasons say so. */
+  /** Why there is no embedding although an endpoint is configured; reported in the reasons. */
   withoutEmbeddings?: string
 }
 
-/** Every agent that can be negotiated for, ranked as `negotiate` scores them one by one with `knowledgeOf`. */
+/**
+ * The index of all agents that can be negotiated for. Ranks them exactly as scoring each with `negotiate` and
+ * `knowledgeOf` would.
+ */
 export class AgentIndex {
   readonly #rows = new Rows()
   readonly #words = new WordIndex()
@@ -62,12 +67,12 @@ export class AgentIndex {
     return this.#rows.size
   }
 
-  /** Lessons about its agents. */
+  /** The feedback model of the agents in this index. */
   get learned(): FeedbackModel {
     return this.#learned
   }
 
-  /** Takes an agent in, or anew. What excludes it stays as it was, and so does what it has feedback. */
+  /** Adds or replaces an agent. Exclusion and feedback of the agent are kept. */
   put(id: string, slug: string, offer: Offer): void {
     const before = this.#rows.byId(id)
     if (before !== undefined) this.#drop(before)
@@ -77,19 +82,19 @@ export class AgentIndex {
     if (before?.rule !== undefined) this.#rule(row, before.rule, before.away)
   }
 
-  /** What it has feedback stays until `learned.forgetAgent`. */
+  /** Removes an agent. Its training examples are kept until `learned.forgetAgent`. */
   remove(id: string): void {
     const row = this.#rows.byId(id)
     if (row !== undefined) this.#drop(row)
   }
 
-  /** Replaces what is known of its load, speed and price. */
+  /** Replaces the load, measurements and price of an agent. */
   setFacts(id: string, facts: Facts): void {
     const row = this.#rows.byId(id)
     if (row !== undefined) row.offer = withFacts(row.offer, facts)
   }
 
-  /** Embeddings of its skills in their order, each of length 1; undefined: none. */
+  /** Sets the embeddings of the agent's skills, in their order, each of length 1; undefined removes them. */
   setVectors(id: string, vectors: readonly Float32Array[] | undefined): void {
     const row = this.#rows.byId(id)
     if (row === undefined) return
@@ -98,8 +103,8 @@ export class AgentIndex {
   }
 
   /**
-   * It is never a candidate until it is included again: not eligibility, unreachable, quarantined.
-   * @param temporary the rule is expected to end by itself soon
+   * Excludes the agent from candidates until `include`: not admitted, unreachable, quarantined.
+   * @param temporary whether the rule is expected to end soon
    */
   exclude(id: string, rule: string, temporary = false): void {
     const row = this.#rows.byId(id)
@@ -111,7 +116,7 @@ export class AgentIndex {
     if (row !== undefined) this.#unrule(row)
   }
 
-  /** How many agents are excluded temporarily. */
+  /** Number of temporarily excluded agents. */
   get away(): number {
     return this.#away
   }
@@ -132,17 +137,17 @@ export class AgentIndex {
     this.#ruled.delete(row)
   }
 
-  /** @returns examples that no longer fit beside it: whoever stores examples may drop them. */
+  /** @returns examples over the limit per agent, which were dropped and may be removed from the store */
   learn(...examples: readonly TrainingExample[]): TrainingExample[] {
     return this.#learned.learn(...examples)
   }
 
-  /** What the context feedback is gone (`contexts/clear`). */
+  /** Removes the training examples of a context (`contexts/clear`). */
   forgetContext(context: string): void {
     this.#learned.forgetContext(context)
   }
 
-  /** What this index knows of an agent beyond its offer. */
+  /** Everything that this index knows about an agent beyond its offer. */
   knowledgeOf(id: string, asked: RankOptions = {}): Knowledge {
     const row = this.#rows.byId(id)
     return row === undefined ? {} : this.#knowledge(row, asked)
@@ -182,7 +187,10 @@ export class AgentIndex {
   }
 }
 
-/** Cosine of each vector with the request one, all of length 1; other lengths of vectors are another model's: 0. */
+/**
+ * Cosine of each vector with the query vector, all of length 1. Vectors of another length come from another
+ * model and give 0.
+ */
 function nearnessOf(vectors: readonly Float32Array[], request: Float32Array): number[] {
   return vectors.map((vector) => {
     if (vector.length !== request.length) return 0

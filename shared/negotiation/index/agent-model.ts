@@ -3,20 +3,26 @@ import type { Unit } from '../score/profile.ts'
 import type { TrainingExample } from '../score/training-example.ts'
 import type { Meaning } from '../words/meaning.ts'
 
-/** An agent with examples. */
+/** The training examples of one agent and the sums computed from them. */
 export interface AgentModel {
   agent: string
-  /** Its place in what is summed up for a text. */
+  /** Index of the agent in the arrays of sums. */
   number: number
-  /** By context: a later example of the same context takes the place of the earlier. */
+  /** By context: a later example of a context replaces the earlier one. */
   examples: Map<string, TrainingExample>
-  /** The agent as a whole by its own words, where it is known. */
+  /** The unit of the agent as a whole, if it is indexed. */
   own: Unit | undefined
-  /** Enough went well, for enough callers, that its examples speak for it. Until then they only speak against it. */
+  /**
+   * Whether enough callers gave enough positive examples to raise the agent's score. Until then examples only
+   * lower it.
+   */
   boosted: boolean
   feedback: AgentFeedback
   asOf: number
-  /** Length and direction of its typical texts by the rarity of words, and how much was learned by all when they were read. */
+  /**
+   * Length and direction of the typical texts, weighted by rarity, and the total weight of all examples when
+   * they were computed.
+   */
   length: number
   meaning: Meaning | undefined
   readAt: number
@@ -37,7 +43,10 @@ export const newAgentModel = (agent: string, number: number, own: Unit | undefin
   readAt: 0,
 })
 
-/** Takes out the oldest example of the caller who gave the most: nobody pushes out what others feedback. */
+/**
+ * Removes the oldest example of the caller with the most examples, so that no caller displaces the examples
+ * of others.
+ */
 export function dropOldestOfLargestCaller(examples: Map<string, TrainingExample>): TrainingExample {
   const counts = new Map<string, number>()
   for (const { caller } of examples.values()) counts.set(caller, (counts.get(caller) ?? 0) + 1)

@@ -6,11 +6,13 @@ export interface ExcludedAgent {
   id: string
   slug: string
   rule: string
-  /** The rule is expected to end by itself soon. */
+  /** Whether the rule is expected to end soon. */
   temporary?: boolean
 }
 
-/** Says of every row whether it can be a candidate for the request. What skills alone decide is decided once a shape. */
+/**
+ * Decides which rows are eligible for a request. Constraints on skills alone are evaluated once per shape.
+ */
 export class Eligibility {
   readonly #request: NegotiationRequest
   readonly #ofShape = new Map<Shape, string | undefined>()
@@ -18,7 +20,7 @@ export class Eligibility {
   readonly #evenAway: boolean
   #anyShape = false
 
-  /** @param evenAway agents whose rule is temporary count as candidates */
+  /** @param evenAway treat temporarily excluded agents as eligible */
   constructor(rows: Rows, request: NegotiationRequest, evenAway = false) {
     this.#request = request
     this.#evenAway = evenAway
@@ -30,14 +32,17 @@ export class Eligibility {
     }
   }
 
-  /** The rule that excludes the row; undefined: it is a candidate. */
+  /** The rule that excludes the row; undefined when it is eligible. */
   rule(row: Row): string | undefined {
     if (row.rule !== undefined && !(this.#evenAway && row.away === true)) return row.rule
     const broken = this.#anyShape ? this.#ofShape.get(row.shape) : undefined
     return broken ?? (this.#byFacts ? brokenByFacts(row.offer, this.#request) : undefined)
   }
 
-  /** Who is excluded, by slug, and how many. Looks at every row only where the request excludes some. */
+  /**
+   * The excluded agents by slug, and their number. Iterates over all rows only when the request has hard
+   * constraints.
+   */
   excluded(rows: Rows, ruled: ReadonlySet<Row>, limit: number): { named: ExcludedAgent[]; total: number } {
     const named: ExcludedAgent[] = []
     let total = 0

@@ -3,13 +3,13 @@ import { BodyTooLarge, boundedText } from '@parley/kit/net/bounded-text'
 import { z } from 'zod'
 
 export interface EmbeddingsOptions {
-  /** An OpenAI-compatible endpoint, such as `https://host/v1/embeddings`; chosen by the operator. */
+  /** An OpenAI-compatible endpoint such as `https://host/v1/embeddings`, chosen by the operator. */
   url: string
   model: string
   key?: string
-  /** For one request to the endpoint. Default 2,000. */
+  /** Timeout of one request in milliseconds. Default 2,000. */
   timeoutMs?: number
-  /** Texts kept with their vectors. Default 20,000. */
+  /** Maximum number of cached texts. Default 20,000. */
   keptMax?: number
 }
 
@@ -22,7 +22,7 @@ const answer = z.object({
   data: z.array(z.object({ index: z.int().min(0), embedding: z.array(z.number()).min(1).max(8192) })),
 })
 
-/** Vectors of texts from the operator's endpoint; kept by text and model, so that no text is sent twice. */
+/** Embeddings of texts from the operator's endpoint, cached by text. */
 export class Embeddings {
   readonly #options: EmbeddingsOptions
   readonly #kept = new Map<string, Float32Array>()
@@ -31,7 +31,7 @@ export class Embeddings {
     this.#options = options
   }
 
-  /** Vectors of length 1, in the order of the texts; or in words why there are none. It never throws. */
+  /** Vectors of length 1 in the order of the texts, or the reason why there are none. Never rejects. */
   async embed(texts: readonly string[], signal?: AbortSignal): Promise<EmbeddingResult> {
     const short = texts.map((text) => text.slice(0, charsMax) || ' ')
     const missing = [...new Set(short.filter((text) => !this.#kept.has(keyOf(text))))]

@@ -1,17 +1,20 @@
-/** Which agents with examples have to do with a feature of texts, and how much. */
+/** The agents whose training examples or own words contain a feature. */
 export class FeaturePosting {
   /** Numbers of the agents. */
   agents = new Int32Array(2)
-  /** Weight of the examples that hold the feature; negative: they went badly; 0: the agent's own words alone hold it. */
+  /**
+   * Weight of the agent's examples with the feature; negative for failures; 0 when only the agent's own words
+   * contain it.
+   */
   held = new Float64Array(2)
-  /** How much the agent's own words are about it. */
+  /** Impact of the feature in the agent's own words. */
   own = new Float64Array(2)
-  /** How much its typical texts are. */
+  /** Weight of the feature in the agent's typical texts. */
   typical = new Float64Array(2)
   length = 0
-  /** Weight of the examples of all agents that hold it. */
+  /** Total weight of the positive examples of all agents with the feature. */
   share = 0
-  /** Agents whose own words hold it. */
+  /** Number of agents whose own words contain the feature. */
   owners = 0
 
   add(model: number, held: number, own: number, typical: number): void {
@@ -47,7 +50,7 @@ export class FeaturePosting {
   }
 }
 
-/** The same numbers with room for so many. */
+/** A copy with the given size. */
 export function larger(values: Float64Array, size: number): Float64Array<ArrayBuffer> {
   const all = new Float64Array(size)
   all.set(values)

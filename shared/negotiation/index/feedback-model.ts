@@ -16,45 +16,54 @@ import { type AgentModel, dropOldestOfLargestCaller, newAgentModel, nothing } fr
 import { FeaturePosting, larger } from './feature-posting.ts'
 
 export interface FeedbackModelOptions {
-  /** Milliseconds since 1970; examples lose half of their weight in 90 days. */
+  /** Clock in milliseconds since 1970. Examples lose half of their weight in 90 days. */
   now?: () => number
-  /** Lessons kept for one agent; 400 by default. Of more, the oldest of whoever gave the most go. */
+  /**
+   * Maximum number of examples per agent, default 400. Over it, the oldest example of the caller with the
+   * most is dropped.
+   */
   perAgentMax?: number
-  /** An agent as a whole by its own words: they are its first example. */
+  /** The unit of an agent as a whole: its own words count as its first example. */
   ownOf?: (agent: string) => Unit | undefined
-  /** Callers whose well-rated contexts an agent needs before these lift it; 2 by default. */
+  /** Number of callers with positive examples that raises an agent's score. Default 2. */
   callersMin?: number
 }
 
 const perAgentMaxDefault = 400
 const featuresPerExampleMax = 128
-/** Well-rated contexts that an agent needs before they lift it: fewer teach what one text happened to say. */
+/**
+ * Contexts with positive examples that raise an agent's score. With fewer, a single text would count too
+ * much.
+ */
 const contextsMin = 5
-/** How fast examples lose weight where examples of an agent with too few of them fit a text better. */
+/** How fast feedback loses weight when the examples of an agent that is not boosted fit a text better. */
 const doubtPower = 3.21
 const refreshMs = 24 * 3600 * 1000
 
-/** The look of typical texts is read again once the weight of all examples has changed by so much. */
+/** Typical texts are recomputed when the total weight of examples has changed by this share. */
 const staleShare = 0.05
 
-/** A text as it was last asked for. */
+/** The sums for the last query. */
 interface QuerySums {
   of: Query
   version: number
   length: number
   meaning: Meaning | undefined
-  /** For a mass, the most that examples say. */
+  /** For a mass: the maximum feedback of a boosted agent and the weight of feedback. */
   most?: { mass: number; value: number; share: number }
 }
 
-/** What past work feedback about every agent: counted words alone, bounded, and forgotten context by context. */
+/**
+ * Learns from training examples which texts an agent handles well. Stores counted words only, in bounded
+ * number, and forgets by context.
+ */
 export class FeedbackModel {
   readonly #agents = new Map<string, AgentModel>()
   readonly #agentsOf = new Map<string, Set<string>>()
   readonly #postings = new Map<string, FeaturePosting>()
   readonly #freeNumbers: number[] = []
   #numbers = 0
-  /** By number of the agent: weight of its examples, and room for the text under way. */
+  /** By number of the agent: weight of its examples, and the sums for the current query. */
   #weights = new Float64Array(64)
   #sums = new Float64Array(64)
   #products = new Float64Array(64)
@@ -64,7 +73,7 @@ export class FeedbackModel {
   readonly #callersMin: number
   #weight = 0
   #version = 0
-  #asked: QuerySums | undefined
+  #querySums: QuerySums | undefined
 
   constructor({
     now = Date.now,
@@ -78,14 +87,14 @@ export class FeedbackModel {
     this.#ownOf = ownOf ?? (() => undefined)
   }
 
-  /** How many examples are kept. */
+  /** Number of stored examples. */
   get size(): number {
     let size = 0
     for (const { examples } of this.#agents.values()) size += examples.size
     return size
   }
 
-  /** @returns examples that no longer fit beside it, of whoever gave the most: whoever stores examples may drop them. */
+  /** @returns examples over the limit per agent, which were dropped and may be removed from the store */
   learn(...examples: readonly TrainingExample[]): TrainingExample[] {
     const dropped: TrainingExample[] = []
     const touched = new Set<string>()
@@ -97,7 +106,7 @@ export class FeedbackModel {
     return dropped
   }
 
-  /** What the context feedback is gone, for every agent. */
+  /** Removes the examples of a context for all agents. */
   forgetContext(context: string): void {
     for (const agent of this.#agentsOf.get(context) ?? []) {
       this.#agents.get(agent)?.examples.delete(context)
@@ -112,7 +121,7 @@ export class FeedbackModel {
     this.#removeAgent(agent)
   }
 
-  /** The agent's own words may be others now. */
+  /** Recomputes the agent if its own words have changed. */
   refreshOwn(agent: string): void {
     const model = this.#agents.get(agent)
     if (model !== undefined && model.own !== this.#ownOf(agent)) this.#update(agent)
@@ -122,18 +131,18 @@ export class FeedbackModel {
     return this.#agents.has(agent)
   }
 
-  /** How much of what is known about the agent its examples tell, 0..1. */
+  /** How much of the knowledge about the agent comes from examples, 0..1. */
   known(agent: string): number {
     const model = this.#agents.get(agent)
     return model === undefined ? 0 : feedbackShareOfModel(model)
   }
 
-  /** Whether a example of the agent holds the feature. */
+  /** Whether an example of the agent contains the feature. */
   isInExamples(agent: string, feature: string): boolean {
     return (this.#agents.get(agent)?.feedback.features.get(feature) ?? 0) !== 0
   }
 
-  /** How much the agent's past work speaks for a feature of a text. */
+  /** Evidence of the agent's examples for a feature of a text. */
   evidence(agent: string, feature: string): number {
     const model = this.#agents.get(agent)
     if (model === undefined) return 0
@@ -144,81 +153,83 @@ export class FeedbackModel {
     return featureEvidence(feature, { held, own, weight, share: this.#shareOf(this.#postings.get(feature)) })
   }
 
-  /** How like the text is to all that the agent did well, as a share of what its words could say. */
+  /** Similarity of the text to the agent's positive examples, as a share of the mass of the text. */
   past(agent: string, query: Query): number {
-    const asked = this.#ask(query)
+    const sums = this.#sumsFor(query)
     const model = this.#agents.get(agent)
-    return model?.boosted === true ? this.#past(model, asked) : 0
+    return model?.boosted === true ? this.#past(model, sums) : 0
   }
 
-  /** The most that the examples of any agent say for the text. */
+  /** The maximum feedback of any agent for the text. */
   most(query: Query, mass: number): number {
     return this.#agents.size === 0 ? 0 : this.#mostOf(query, mass).value
   }
 
   /**
-   * What of the examples counts for the text: examples of an agent that has too few of them to be boosted do not speak for it,
-   * but where they fit the text better than those of any other agent, it is not one of the typical texts of the others.
+   * The weight of feedback for the text, 0..1. Lower when the examples of an agent that is not boosted fit
+   * the text better than those of any boosted agent: the text is then untypical for the boosted ones.
    */
   share(query: Query, mass: number): number {
     return this.#agents.size === 0 ? 1 : this.#mostOf(query, mass).share
   }
 
-  /** Tells of every agent with examples the most that these can say for the text, and `known`. */
-  forEach(query: Query, mass: number, tell: (agent: string, most: number, known: number) => void): void {
+  /**
+   * Calls `visit` for every boosted agent with an upper bound of its feedback for the text, and with `known`.
+   */
+  forEach(query: Query, mass: number, visit: (agent: string, most: number, known: number) => void): void {
     if (this.#agents.size === 0) return
     const { share } = this.#mostOf(query, mass)
-    const asked = this.#ask(query)
+    const sums = this.#sumsFor(query)
     for (const model of this.#agents.values()) {
       if (model.boosted)
-        tell(model.agent, share * this.#saidOf(model, asked, mass), feedbackShareOfModel(model))
+        visit(model.agent, share * this.#feedbackBound(model, sums, mass), feedbackShareOfModel(model))
     }
   }
 
   #mostOf(query: Query, mass: number): NonNullable<QuerySums['most']> {
-    const asked = this.#ask(query)
-    if (asked.most?.mass === mass) return asked.most
+    const sums = this.#sumsFor(query)
+    if (sums.most?.mass === mass) return sums.most
     let boosted = 0
     let others = 0
     for (const model of this.#agents.values()) {
-      const said = this.#saidOf(model, asked, mass)
+      const said = this.#feedbackBound(model, sums, mass)
       if (model.boosted) boosted = Math.max(boosted, said)
       else others = Math.max(others, said)
     }
     const share = others <= boosted ? 1 : (boosted / others) ** doubtPower
-    asked.most = { mass, value: boosted, share }
-    return asked.most
+    sums.most = { mass, value: boosted, share }
+    return sums.most
   }
 
-  /** Lets old examples fade; at most once a day for an agent. */
+  /** Recomputes the decay of old examples, at most once a day per agent. */
   refresh(): void {
     const now = this.#now()
     for (const [agent, { asOf }] of this.#agents) if (now - asOf > refreshMs) this.#update(agent)
   }
 
-  /** ScoreSums up for every agent what a text has in common with its examples, once a text. */
-  #ask(query: Query): QuerySums {
-    const before = this.#asked
+  /** Computes the sums of all agents for a query, once per query. */
+  #sumsFor(query: Query): QuerySums {
+    const before = this.#querySums
     if (before?.of === query && before.version === this.#version) return before
     this.#sums.fill(0, 0, this.#numbers)
     this.#products.fill(0, 0, this.#numbers)
     for (const feature of query.features) this.#addEvidence(feature)
     let squares = 0
     for (const [feature, share] of featureSharesOf(query)) {
-      // What nobody with examples ever said is no part of how typical texts look.
+      // A feature that occurs in no example does not count for the similarity.
       if (!this.#postings.has(feature)) continue
       const rarity = this.#rarityOf(feature)
       squares += (share * rarity) ** 2
       this.#addProducts(feature, share * rarity * rarity)
     }
     const weighted = query.terms.map(({ stem }) => [stem, this.#rarityOf(stem)] as const)
-    this.#asked = {
+    this.#querySums = {
       of: query,
       version: this.#version,
       length: Math.sqrt(squares),
       meaning: weightedMeaning(weighted),
     }
-    return this.#asked
+    return this.#querySums
   }
 
   #addEvidence(feature: string): void {
@@ -247,8 +258,8 @@ export class FeedbackModel {
     }
   }
 
-  #saidOf(model: AgentModel, asked: QuerySums, mass: number): number {
-    return feedbackMax(this.#sums[model.number] as number, this.#past(model, asked), mass)
+  #feedbackBound(model: AgentModel, sums: QuerySums, mass: number): number {
+    return feedbackMax(this.#sums[model.number] as number, this.#past(model, sums), mass)
   }
 
   #past(model: AgentModel, { length, meaning }: QuerySums): number {
@@ -263,7 +274,7 @@ export class FeedbackModel {
     return ((posting?.share ?? 0) + 0.5) / (this.#weight + 1)
   }
 
-  /** How much a word tells apart what agents with examples do, by examples and by their own words. */
+  /** How well a feature distinguishes agents, by their examples and own words. */
   #rarityOf(feature: string): number {
     const posting = this.#postings.get(feature)
     const holders = posting === undefined ? 0 : posting.share + posting.owners
@@ -338,7 +349,7 @@ export class FeedbackModel {
     }
     model.asOf = this.#now()
     const examples = [...model.examples.values()]
-    model.boosted = this.#lifts(examples)
+    model.boosted = this.#isBoosted(examples)
     model.own = this.#ownOf(agent) ?? model.own
     model.feedback = feedbackOf(examples, model.asOf, model.own)
     model.readAt = 0
@@ -346,8 +357,8 @@ export class FeedbackModel {
     this.#count(model, 1)
   }
 
-  /** Whether there is enough that went well for the agent to be boosted by it. */
-  #lifts(examples: readonly TrainingExample[]): boolean {
+  /** Whether there are enough positive examples of enough callers. */
+  #isBoosted(examples: readonly TrainingExample[]): boolean {
     const good = examples.filter(({ outcome }) => outcome > 0)
     return good.length >= contextsMin && new Set(good.map(({ caller }) => caller)).size >= this.#callersMin
   }
@@ -377,6 +388,6 @@ export class FeedbackModel {
   }
 }
 
-/** How much of what is known about the agent its examples tell: nothing, as long as they do not lift it. */
+/** How much of the knowledge about the agent comes from examples; 0 until it is boosted. */
 const feedbackShareOfModel = ({ boosted, feedback }: AgentModel): number =>
   boosted ? feedbackShareOf(feedback.weight) : 0

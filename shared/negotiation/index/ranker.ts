@@ -25,7 +25,7 @@ const limitDefault = 10
 const excludedDefault = 100
 const perfectExceptSkill: Subscores = { skillMatch: 0, ioCompatibility: 1, performance: 1, load: 1, cost: 1 }
 
-/** One ranking under way. */
+/** The state of one ranking. */
 interface Run {
   request: NegotiationRequest
   options: RankOptions
@@ -33,7 +33,7 @@ interface Run {
   knowledge: Knowledge
   mass: number
   shares: Subscores
-  /** The best score that an agent can have whose texts have nothing to do with the task. */
+  /** The best score of an agent whose texts have nothing in common with the request. */
   restMost: number
   eligibility: Eligibility
   best: TopCandidates
@@ -41,8 +41,8 @@ interface Run {
 }
 
 /**
- * The same order as scoring every agent one by one gives, without looking at most of them: sums of the index bound every
- * agent's score from above, and only those that could still have a place are scored exactly.
+ * Gives the same order as scoring every agent, but scores few: sums of the index bound each score from above,
+ * and only agents that may still be among the candidates are scored exactly.
  */
 export class Ranker {
   readonly #parts: Parts
@@ -88,7 +88,7 @@ export class Ranker {
     }
   }
 
-  /** Agents that have to do with the task by their words, their direction or their examples. */
+  /** Scores agents whose words, direction or examples match the request. */
   #scoreTouched(run: Run): void {
     const { rows, words, learned } = this.#parts
     const { query, mass, knowledge } = run
@@ -100,7 +100,10 @@ export class Ranker {
     this.#scoreRest(run, query.meaning === undefined ? 0 : meaningWeight * mass)
   }
 
-  /** Every unit that could still bring its agent a place, bounded twice: without its direction, then with it. */
+  /**
+   * Visits every unit whose upper bound may still reach the candidates: first bounded without its direction,
+   * then with it.
+   */
   #scoreRest(run: Run, directionMost: number): void {
     const { words: index } = this.#parts
     const sums = this.#sums
@@ -121,7 +124,7 @@ export class Ranker {
     }
   }
 
-  /** With embeddings every agent may be near. */
+  /** With embeddings every agent may match. */
   #scoreNear(run: Run): void {
     for (const row of this.#parts.rows.ordered()) {
       if (row.vectors !== undefined && nearnessEvidence(1, run.mass) > 0) this.#visit(row.number, run)
@@ -131,8 +134,8 @@ export class Ranker {
   }
 
   /**
-   * The rest by slug: where there is a place for such a score, all agents that have to do with the task were scored
-   * before, and nothing in these fits it.
+   * The remaining agents by slug. All agents that match the request have been scored before, so a skill match
+   * of 0 is exact.
    */
   #scoreOthers(run: Run): void {
     const { best, restMost, request } = run
@@ -159,7 +162,7 @@ export class Ranker {
     else refused.push({ id: row.id, slug: row.slug, rule })
   }
 
-  /** The least evidence with which an agent could still have a place. */
+  /** The least evidence that may still reach the candidates. */
   #least({ best, shares, restMost, mass }: Run): number {
     const { last } = best
     if (last === undefined || last.score <= restMost) return 0
@@ -177,7 +180,7 @@ export class Ranker {
   }
 }
 
-/** Rarity is asked for again and again within one ranking. */
+/** Caches rarities for one ranking. */
 function memoized(knowledge: Knowledge): Knowledge {
   const { rarityOf } = knowledge
   if (rarityOf === undefined) return knowledge
@@ -195,18 +198,19 @@ function memoized(knowledge: Knowledge): Knowledge {
   }
 }
 
-/** Notes, for every agent with examples, the most that they can say for the text, and how much of it they tell. */
+/** Sets the upper bound of feedback and its share for every boosted agent. */
 function addFeedback(query: Query, mass: number, learned: FeedbackModel, rows: Rows, sums: ScoreSums): void {
   learned.forEach(query, mass, (agent, most, known) => {
     const row = rows.byId(agent)
-    if (row !== undefined) sums.teach(row.number, most, known)
+    if (row !== undefined) sums.setFeedback(row.number, most, known)
   })
   sums.most = learned.most(query, mass)
 }
 
-/** The `count` units of which words and examples say most, these first; none that nothing speaks for. */
+/** The `count` units with the highest upper bounds, best first. */
 function mostPromising(sums: ScoreSums, index: WordIndex, count: number): number[] {
-  // Two rows of numbers: thousands of units come by for each ranking, and what each would leave behind is garbage.
+  // Two arrays of numbers instead of objects: a ranking visits thousands of units, and objects would be
+  // garbage.
   const [units, most]: [number[], number[]] = [[], []]
   let least = 0
   for (let unit = 0; unit < index.capacity; unit += 1) {

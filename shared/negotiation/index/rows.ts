@@ -8,24 +8,24 @@ export interface Row {
   offer: Offer
   profile: Profile
   units: Int32Array
-  /** Skills that have the same types and tools share one. */
+  /** Skills with the same types and tools share a shape. */
   shape: Shape
-  /** Why it is no candidate at present. */
+  /** The rule that excludes the agent at present. */
   rule?: string
-  /** The rule is expected to end by itself soon; see `RankOptions.evenAway`. */
+  /** Whether the rule is expected to end soon; see `RankOptions.evenAway`. */
   away?: boolean
-  /** Embeddings of its skills, of length 1, in their order. */
+  /** Embeddings of the skills, of length 1, in their order. */
   vectors?: readonly Float32Array[]
 }
 
-/** What hard constraints read of skills; `agents` of the index have it. */
+/** The skill fields that hard constraints read, shared by `agents` agents. */
 export interface Shape {
   key: string
   skills: Offer['skills']
   agents: number
 }
 
-/** The rows of the index: by id, by number and in the order of their slugs. */
+/** The rows of the index by id, by number and sorted by slug. */
 export class Rows {
   readonly #byId = new Map<string, Row>()
   readonly #byNumber: (Row | undefined)[] = []
@@ -49,7 +49,7 @@ export class Rows {
     return this.#byNumber[number] as Row
   }
 
-  /** By slug. */
+  /** Sorted by slug. */
   ordered(): readonly Row[] {
     this.#ordered ??= [...this.#byId.values()].sort((a, b) => (a.slug < b.slug ? -1 : 1))
     return this.#ordered
@@ -109,7 +109,7 @@ export class Rows {
   }
 }
 
-/** The offer with other facts and the same texts. */
+/** Replaces the facts of an offer. */
 export function withFacts({ name, description, skills }: Offer, facts: Facts): Offer {
   return {
     ...(name === undefined ? {} : { name }),

@@ -3,22 +3,22 @@ import type { Knowledge } from '../score/knowledge.ts'
 import type { Query } from '../score/query.ts'
 import type { WordIndex } from './word-index.ts'
 
-/** Room for the sums of one ranking; used again by the next, so that none is made for each. */
+/** Sums of one ranking. The arrays are reused by the next ranking. */
 export class ScoreSums {
-  /** By unit: what its words say for the text. */
+  /** By unit: word evidence for the query. */
   words = new Float64Array(0)
-  /** By unit: what the word under way has said so far, and which word that was. */
+  /** By unit: evidence of the current query word so far, and the number of that word. */
   said = new Float64Array(0)
   saidOf = new Int32Array(0)
-  /** By row: at least what its past says. */
+  /** By row: upper bound of the feedback. */
   learned = new Float64Array(0)
-  /** By row: how much of what is known about it its examples tell. */
+  /** By row: how much of the knowledge about the agent comes from examples. */
   known = new Float64Array(0)
-  /** The most that examples say. */
+  /** The maximum feedback of any agent. */
   most = 0
-  /** Whether any past says anything. */
+  /** Whether any agent has feedback for the query. */
   #feedback = false
-  /** By row: the ranking in which it was looked at. */
+  /** By row: the last ranking that visited it. */
   seen = new Int32Array(0)
   ranking = 0
 
@@ -42,25 +42,25 @@ export class ScoreSums {
     this.ranking += 1
   }
 
-  /** Notes the most that the past of the agent of the row says, and how much of what is known about it that is. */
-  teach(row: number, most: number, known: number): void {
+  /** Sets the upper bound of the feedback of a row and the share of knowledge that comes from examples. */
+  setFeedback(row: number, most: number, known: number): void {
     this.learned[row] = most
     this.known[row] = known
     this.#feedback = true
   }
 
-  /** That nothing speaks for the unit: true of most, and told at a glance. */
+  /** Whether there is no evidence for the unit, which is true for most units. */
   isSilent(unit: number): boolean {
     return !this.#feedback && this.words[unit] === 0
   }
 
-  /** At least the evidence for the agent of the row where its own words say so much. */
+  /** Upper bound of the evidence of a row whose own words give `own`. */
   evidenceMost(row: number, own: number): number {
     return withFeedback(own, this.known[row] as number, this.most) + (this.learned[row] as number)
   }
 }
 
-/** Adds up for every unit what its words say for the text: each word of the text by the best that answers it. */
+/** Adds the word evidence of every unit: each query word counts by its best match. */
 export function addWords({ terms }: Query, index: WordIndex, knowledge: Knowledge, sums: ScoreSums): void {
   let number = 0
   for (const { stem, weight, related } of terms) {

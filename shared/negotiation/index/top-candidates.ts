@@ -1,4 +1,4 @@
-/** The best so far, by score and then by slug. */
+/** A row among the best so far. */
 export interface ScoredRow {
   row: number
   slug: string
@@ -13,17 +13,17 @@ export class TopCandidates {
     this.#limit = limit
   }
 
-  /** TopCandidates first. */
+  /** Best first. */
   get scored(): readonly ScoredRow[] {
     return this.#scored
   }
 
-  /** The last that has a place, once all places are taken. */
+  /** The last candidate when all places are taken. */
   get last(): ScoredRow | undefined {
     return this.#scored.length < this.#limit ? undefined : this.#scored[this.#limit - 1]
   }
 
-  /** Whether it would have a place. */
+  /** Whether a row with this score would be among the candidates. */
   takes(score: number, slug: string): boolean {
     if (this.#limit === 0) return false
     const { last } = this

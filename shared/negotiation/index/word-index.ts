@@ -1,23 +1,29 @@
 import type { Profile } from '../score/profile.ts'
 import { dimensions, type Meaning } from '../words/meaning.ts'
 
-/** Below so many agents rarity is judged as if there were so many: in a small registry no word is common. */
+/**
+ * Rarity is computed as if there were at least this many further agents: in a small registry no word is
+ * common.
+ */
 const agentsImagined = 200
 
 const noRow = -1
 
-/** Stem → units that hold it. A unit is a skill of an agent, or an agent as a whole; `row` says of whom. */
+/**
+ * Stem → units that contain it. A unit is a skill of an agent, or an agent as a whole; `rowOf` maps it to the
+ * agent.
+ */
 export class WordIndex {
   readonly #postings = new Map<string, Posting>()
   readonly #freeUnits: number[] = []
   #rowOf = new Int32Array(1024)
   #directions = new Int8Array(1024 * dimensions)
-  /** 0: no direction. */
+  /** 0 for no direction. */
   #lengths = new Float64Array(1024)
   #units = 0
   #agents = 0
 
-  /** @returns the numbers of its units, to be given back to `remove`. */
+  /** @returns the numbers of the new units, for `remove` */
   add(row: number, { units }: Profile): Int32Array {
     const numbers = new Int32Array(units.length)
     const stems = new Set<string>()
@@ -59,12 +65,12 @@ export class WordIndex {
     return this.#postings.get(stem)
   }
 
-  /** Highest number of a unit, and one more. */
+  /** The highest unit number plus one. */
   get capacity(): number {
     return this.#units
   }
 
-  /** As `likeness` of the unit's meaning with this one. */
+  /** Like `likeness` of the unit's meaning and this one. */
   likeness(unit: number, { vector, length }: Meaning): number {
     const own = this.#lengths[unit] as number
     if (own === 0) return 0
@@ -84,7 +90,7 @@ export class WordIndex {
     return Math.max(0, (a + b + c + d) / (own * length))
   }
 
-  /** −1: nobody has the unit any more. */
+  /** −1 for a removed unit. */
   rowOf(unit: number): number {
     return this.#rowOf[unit] as number
   }
@@ -123,14 +129,14 @@ export class WordIndex {
   }
 }
 
-/** Where a stem stands: units and how much each is about it. */
+/** The units that contain a stem, with their impacts. */
 class Posting {
   units = new Int32Array(4)
   impacts = new Float32Array(4)
   length = 0
   /** At least the largest impact. */
   most = 0
-  /** Agents that hold the stem. */
+  /** Number of agents that contain the stem. */
   agents = 0
 
   add(unit: number, impact: number): void {

@@ -5,12 +5,15 @@ import { estimateOf } from './estimate.ts'
 import type { Offer, OfferedSkill } from './offer.ts'
 import type { NegotiationRequest } from './request.ts'
 
-/** The hard constraint that the offer breaks, in words; undefined when it breaks none (spec/negotiation.md#hard-constraints). */
+/**
+ * The hard constraint that the offer breaks, as text; undefined when it breaks none
+ * (spec/negotiation.md#hard-constraints).
+ */
 export function brokenConstraint(offer: Offer, request: NegotiationRequest): string | undefined {
   return brokenBySkills(offer.skills, request) ?? brokenByFacts(offer, request)
 }
 
-/** Those that the skills alone decide: types and tools. */
+/** Constraints on skills: types and tools. */
 export function brokenBySkills(
   skills: readonly OfferedSkill[],
   request: NegotiationRequest,
@@ -42,7 +45,7 @@ function brokenByTools(
   return forbidden === undefined ? undefined : `forbidden tool ${forbidden} is present`
 }
 
-/** Those that change while the agent works: its price and how long it takes. */
+/** Constraints on facts that heartbeats change: price and latency. */
 export function brokenByFacts(offer: Offer, request: NegotiationRequest): string | undefined {
   const { maxCostAmount, maxLatencyMs } = request
   if (maxCostAmount !== undefined && offer.price !== undefined) {

@@ -1,15 +1,15 @@
 import type { Facts, Measurements, Offer } from './offer.ts'
 
-/** Fewer answers than this say nothing yet. */
+/** Measurements with fewer samples are ignored. */
 export const measuredSamplesMin = 5
 
 export interface Estimate {
   latencyMs?: number
-  /** It was measured rather than declared. */
+  /** Whether the latency was measured instead of declared. */
   measured: boolean
 }
 
-/** What was measured, else the quickest that a skill declares. */
+/** The measured latency, otherwise the lowest one that a skill declares. */
 export function estimateOf({ measured, skills }: Offer): Estimate {
   const seen = enough(measured)?.latencyMs
   if (seen !== undefined && Number.isFinite(seen) && seen >= 0)
@@ -19,7 +19,7 @@ export function estimateOf({ measured, skills }: Offer): Estimate {
   return Number.isFinite(least) ? { latencyMs: Math.round(least), measured: false } : { measured: false }
 }
 
-/** The share of tasks that ended well, where enough were seen. */
+/** The measured share of successful tasks; undefined with too few samples. */
 export function successOf({ measured }: Facts): number | undefined {
   const share = enough(measured)?.successShare
   return share === undefined || Number.isNaN(share) ? undefined : Math.min(1, Math.max(0, share))

@@ -6,18 +6,18 @@ import { type Query, type Term, termsMax } from './query.ts'
 
 /** Past work counts at most as much as all words of the text together. */
 const learnedWeight = 0.9
-/** What the directions of two texts say, as a share of all that words could say. */
+/** Weight of the similarity of two texts as a whole, as a share of the mass. */
 export const meaningWeight = 0.1
 const nearnessWeight = 1
 
-/** Where half of the way to 1 is, as a share of `mass` to the power of `massPower`. */
+/** The evidence with a match of one half, as a factor of `mass ** massPower`. */
 const half = 0.1
 const massPower = 0.8
 
-/** Read last: one place, as in `query.ts`. */
+/** The last result, see `queryOf`. */
 let last: { query: Query; rarityOf: Knowledge['rarityOf']; mass: number } | undefined
 
-/** All that the words of the text could say; what matches is measured against it. */
+/** The maximum word evidence for the query; matches are relative to it. */
 export function massOf(query: Query, knowledge: Knowledge): number {
   const { rarityOf } = knowledge
   if (last?.query === query && last.rarityOf === rarityOf) return last.mass
@@ -32,13 +32,13 @@ function readMass({ terms }: Query, knowledge: Knowledge): number {
   return mass
 }
 
-/** For each word of the text what answers it best. One place for all units: a ranking asks of hundreds. */
+/** Best match of each query word. Allocated once, because a ranking evaluates hundreds of units. */
 const best = new Float64Array(termsMax)
 
-/** What the unit's words say for the text: each word of the text by the best that answers it. */
+/** Word evidence of a unit: each query word counts by its best match. */
 export function wordEvidence({ impacts }: Unit, { terms, answers }: Query, knowledge: Knowledge): number {
   best.fill(0, 0, terms.length)
-  // No iterators: each would leave a pair for each entry behind.
+  // `forEach` instead of iterators, which allocate a pair for each entry.
   if (impacts.size < answers.size) {
     impacts.forEach((impact, stem) => {
       const found = answers.get(stem)
@@ -63,7 +63,7 @@ function answer(found: readonly (readonly [number, number])[], value: number): v
   }
 }
 
-/** What past work says for the text (or against it), bounded by what its words could say. */
+/** Evidence from past work for or against the agent, bounded by the mass. */
 export function learnedEvidence(query: Query, knowledge: Knowledge, mass: number): number {
   const { learned, past, feedbackWeight } = knowledge
   let sum = 0
@@ -73,21 +73,22 @@ export function learnedEvidence(query: Query, knowledge: Knowledge, mass: number
   return Math.min(mass, said) * (feedbackWeight?.(query, mass) ?? 1)
 }
 
-/** At least what examples say: `sum` is what features say for the text, none of them against it. */
+/** Upper bound of the feedback; `sum` is the evidence of the features, none of them negative. */
 export const feedbackMax = (sum: number, past: number, mass: number): number =>
   Math.min(mass, learnedWeight * sum + mass * past)
 
-/** What examples would add to an agent's own words, had it any, as a multiple of these. */
+/** The feedback that an agent without examples is expected to have, as a multiple of its word evidence. */
 const expectedShare = 2
-/** What own words lose where examples tell. */
+/** The share of own-word evidence that examples make redundant. */
 const feedbackOverlap = 0.43
 
 /**
- * What an agent's own words say beside examples. One without examples would be crowded out by those that have some: it is
- * given what examples usually add to such words, never more than the examples of any agent say for this text.
- * @param own what its own words say
- * @param known how much of what is known about it its examples tell, 0..1
- * @param most the most that examples say for the text
+ * Evidence of an agent's own words, adjusted for its examples. An agent without examples gets the feedback
+ * that is usual for such words, at most the maximum feedback of any agent for this text, so that agents with
+ * examples do not displace it.
+ * @param own evidence of its own words
+ * @param known how much of the knowledge about the agent comes from examples, 0..1
+ * @param most the maximum feedback of any agent for the text
  */
 export const withFeedback = (own: number, known: number, most: number): number =>
   own * (1 - feedbackOverlap * known) + (1 - known) * Math.min(expectedShare * own, most)
@@ -99,26 +100,26 @@ export const ownEvidence = (
   mass: number,
 ): number => withFeedback(own, known ?? 0, feedbackMost?.(query, mass) ?? 0)
 
-/** What the text as a whole has in common with the unit as a whole. It only adds to what `words` say. */
+/** Similarity of query and unit as a whole. It only adds to word evidence. */
 export function meaningEvidence({ meaning }: Unit, query: Query, mass: number, words: number): number {
   if (words === 0) return 0
   return boundedByWords(meaningWeight * mass * likeness(meaning, query.meaning), words)
 }
 
-/** Whole texts count at most twice as much as their words: where no word speaks for an agent, nothing does. */
+/** Similarity counts at most twice the word evidence, so without a common word it counts nothing. */
 export const boundedByWords = (direction: number, words: number): number => Math.min(direction, 2 * words)
 
-/** What nearness in meaning says: below half it says nothing. */
+/** Evidence of an embedding; a cosine below one half counts nothing. */
 export function nearnessEvidence(nearness: number | undefined, mass: number): number {
   return nearness === undefined ? 0 : nearnessWeight * mass * Math.max(0, 2 * nearness - 1)
 }
 
-/** Evidence as a skill match, 0..1. It grows with the evidence, so it never changes the order of agents. */
+/** Maps evidence to a skill match, 0..1. Strictly increasing, so it keeps the order of agents. */
 export function matchOf(evidence: number, mass: number): number {
   return evidence <= 0 || mass <= 0 ? 0 : evidence / (evidence + half * mass ** massPower)
 }
 
-/** The least evidence whose match is at least `match`, a little less for the rounding of numbers. */
+/** The inverse of `matchOf`, slightly lower to allow for rounding. */
 export function evidenceFor(match: number, mass: number): number {
   if (match <= 0) return 0
   if (match >= 1) return Number.POSITIVE_INFINITY

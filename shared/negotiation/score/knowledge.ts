@@ -1,26 +1,34 @@
 import type { Query } from './query.ts'
 
-/** What is known beyond an agent's own texts; a gateway knows more than an agent alone. All of it may be absent. */
+/**
+ * Knowledge beyond the agent's own texts. A gateway has more of it than a single agent; every field may be
+ * absent.
+ */
 export interface Knowledge {
-  /** How much a stem tells agents apart: its rarity among the texts of all agents. */
+  /** How well a stem distinguishes agents: its rarity among the texts of all agents. */
   rarityOf?: (stem: string) => number
-  /** How much this agent's past work speaks for each feature of a text; negative: against it. */
+  /** Evidence of the agent's past work for a feature of a text; negative: against the agent. */
   learned?: (feature: string) => number
-  /** How like the text is to all that this agent did well, as a share of what its words could say. */
+  /** Similarity of the text to the agent's positive examples, as a share of the mass. */
   past?: (query: Query) => number
-  /** Whether a example of this agent holds the feature; else `learned` speaks of its own words alone. */
+  /**
+   * Whether an example of the agent contains the feature; otherwise `learned` reflects its own words only.
+   */
   isInExamples?: (feature: string) => boolean
-  /** What of the examples counts for the text, 0..1: less, where examples of an agent with too few of them fit it better. */
+  /**
+   * Weight of feedback for the text, 0..1. Lower when examples of an agent that is not boosted fit the text
+   * better.
+   */
   feedbackWeight?: (query: Query, mass: number) => number
-  /** How much of what is known about this agent its examples tell, 0..1; absent: none. */
+  /** How much of the knowledge about the agent comes from examples, 0..1. Default 0. */
   known?: number
-  /** The most that the examples of any agent say for the text, of at most `mass`. */
+  /** The maximum feedback of any agent for the text, at most `mass`. */
   feedbackMost?: (query: Query, mass: number) => number
-  /** Nearness in meaning of each skill to the request text (embeddings), 0..1, in the order of the skills. */
+  /** Cosine of each skill's embedding with the query embedding, 0..1, in the order of the skills. */
   nearness?: readonly number[]
-  /** Why embeddings were not used, where they should have been. */
+  /** Why embeddings were not used although they are configured. */
   withoutEmbeddings?: string
 }
 
-/** For an agent alone every word tells apart alike; its rarity in English is counted beside. */
+/** Without knowledge of other agents every stem has this rarity. */
 export const defaultRarity = 5

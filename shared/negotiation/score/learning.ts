@@ -2,29 +2,35 @@ import type { Unit } from './profile.ts'
 import { type Query, readQuery } from './query.ts'
 import type { TrainingExample } from './training-example.ts'
 
-/** What is kept of a text that an agent worked on: its stems and pairs of them, sorted, so that no text can be read from it. */
+/**
+ * The features of a text that are stored for learning: stems and pairs of stems, sorted so that the text
+ * cannot be read from them.
+ */
 export function trainingWords(text: string): Record<string, number> {
   const { features, common } = readQuery(text)
   return Object.fromEntries([...features, ...common].toSorted().map((feature) => [feature, 1]))
 }
 
-/** One agent's part in what was learned. */
+/** The summed training examples of one agent. */
 export interface AgentFeedback {
-  /** Weight of all its examples, bounded by caller and decayed. */
+  /** Weight of all examples, bounded per caller and decayed. */
   weight: number
-  /** Feature → weight of the examples that hold it; negative: they went badly. */
+  /** Feature → weight of the examples with it; negative for failures. */
   features: ReadonlyMap<string, number>
-  /** Feature → how much the texts of its work are about it: every example of length 1, and the agent's own words as its first. */
+  /**
+   * Feature → weight in the typical texts of the agent: each example has length 1, the agent's own words
+   * count as the first.
+   */
   typical: ReadonlyMap<string, number>
 }
 
-/** The examples of one caller about one agent count at most as much as so many. */
+/** Maximum total weight of one caller's examples for one agent. */
 const callerWeightMax = 8
 export const halfLifeMs = 90 * 24 * 3600 * 1000
 
 /**
- * Adds up examples about one agent as of `now`; pure.
- * @param own the agent as a whole by its own words, where it is known
+ * Sums the examples of one agent as of `now`. Pure.
+ * @param own the unit of the agent as a whole, if it is known
  */
 export function feedbackOf(examples: readonly TrainingExample[], now: number, own?: Unit): AgentFeedback {
   const ofCaller = new Map<string, number>()
@@ -58,16 +64,16 @@ function addText(to: Map<string, number>, words: readonly (readonly [string, num
   for (const [word, value] of words) to.set(word, (to.get(word) ?? 0) + scale * value)
 }
 
-/** What the agent says of itself counts as so many examples. */
+/** Weight of the agent's own words, in examples. */
 const ownExamples = 1
-/** How much a pair of words, and a word that is merely related, count beside a word itself. */
+/** Weights of word pairs and of related words, relative to a word. */
 const pairShare = 0.49
 const relatedShare = 0.8
 
 export const isPair = (feature: string): boolean => feature.includes(' ')
 const shareOf = (feature: string) => (isPair(feature) ? pairShare : 1)
 
-/** What of a text is compared with the typical texts of an agent: its words, pairs of them, and words of like meaning. */
+/** The features of a text for the comparison with typical texts: words, pairs and related words. */
 export function featureSharesOf({ terms, features, common }: Query): ReadonlyMap<string, number> {
   const shares = new Map<string, number>()
   for (const { related } of terms) {
@@ -82,27 +88,27 @@ export function featureSharesOf({ terms, features, common }: Query): ReadonlyMap
 
 const usualWeight = 0.96
 const directionWeight = 0.37
-/** Lessons that weigh so much together say half of what many say. */
+/** Examples with this total weight count half. */
 const few = 0.1
 
 /**
- * How much it says that a text is like the examples as a whole, as a share of all that its words could say. Powers, because
- * a little likeness is that of any two texts: it must not lift the match of a text that nobody serves.
+ * Evidence of the similarity between a text and the examples as a whole, as a share of the mass. The
+ * exponents suppress small similarities, which any two texts have.
  * @param words cosine of the counted words, 0..1
  * @param direction cosine of the directions, 0..1
- * @param weight weight of the examples: a single one, or old ones, say less
+ * @param weight weight of the examples: one example, or old ones, count less
  */
 export const pastEvidence = (words: number, direction: number, weight: number): number =>
   (weight / (weight + few)) *
   (usualWeight * words * Math.sqrt(words) + directionWeight * direction * direction)
 
-/** Lessons of this weight tell half of what there is to know about an agent. */
+/** Examples with this total weight are half of the knowledge about an agent. */
 const halfKnown = 0.9
 
-/** How much of what is known about an agent its examples tell, 0..1. */
+/** How much of the knowledge about an agent comes from examples, 0..1. */
 export const feedbackShareOf = (weight: number): number => weight / (weight + halfKnown)
 
-/** How much a word tells examples apart, 0 for one that is in all of them. */
+/** How well a feature distinguishes examples; 0 for a feature of all of them. */
 export const featureRarity = (share: number): number => Math.max(0, -Math.log(share))
 
 function weightOf({ at, outcome }: TrainingExample, now: number): number {
@@ -115,12 +121,12 @@ const against = 0.5
 const evidenceMax = 4.6
 
 /**
- * How much a feature speaks for an agent: how much more of its examples hold it than examples in general do (logarithm of
- * the quotient, never below 0 for what is merely rare); against it where what it did went badly.
+ * Evidence of a feature for an agent: the logarithm of how much more frequent it is in the agent's examples
+ * than in all examples, at least 0; negative when the agent's examples with it are failures.
  * @param held weight of the agent's examples with the feature
- * @param own how much its own words are about it, 0..1: they are its first example
+ * @param own impact in its own words, 0..1: they count as its first example
  * @param weight weight of all its examples
- * @param share share of all examples that hold the feature
+ * @param share share of all examples with the feature
  */
 export function featureEvidence(
   feature: string,

@@ -15,25 +15,25 @@ export interface NegotiationResult {
   canHandle: boolean
   /** 0..1, at most 4 decimals. */
   score: number
-  /** What `score` is rounded from: it decides between equal scores. */
+  /** The unrounded score, which decides between equal scores. */
   exactScore: number
   confidence: number
   rejectionReason?: string
-  /** The hard constraint that the agent breaks; it is then no candidate at all. */
+  /** The hard constraint that the agent breaks; it is then no candidate. */
   brokenConstraint?: string
   reasons: string[]
   subscores: Subscores
-  /** TopCandidates first, at most 20. */
+  /** Best first, at most 20. */
   skillMatches: SkillMatch[]
   queueDepth: number
   estimatedLatencyMs?: number
-  /** In whole units, as the agent says it; "0" when it is free. */
+  /** In whole units, as the agent declares it; "0" when it is free. */
   estimatedCostAmount?: string
 }
 
 /**
- * Scores the offer for the request task; pure. A broken hard constraint is score 0 and says which. The same function
- * answers on an agent and ranks on a gateway, which may know more.
+ * Scores an offer for a request. Pure. A broken hard constraint gives score 0. Agents use it for their
+ * response, gateways for ranking with more knowledge.
  */
 export function negotiate(
   offer: Offer,
@@ -76,7 +76,7 @@ export function exactScoreOf(offer: Offer, request: NegotiationRequest, knowledg
   return scoreWith(skillMatch(profileOf(offer), queryOf(request), knowledge), offer, request)
 }
 
-/** The same where the skill match is known. */
+/** Like `exactScoreOf` with a known skill match. */
 export function scoreWith(match: number, offer: Offer, request: NegotiationRequest): number {
   return weightedSum(sharesOf(request.weights), subscoresOf(match, offer, request, estimateOf(offer)))
 }

@@ -1,4 +1,4 @@
-/** What a negotiation reads of a skill. */
+/** The fields of a skill that a negotiation reads. */
 export interface OfferedSkill {
   id: string
   name: string
@@ -12,30 +12,30 @@ export interface OfferedSkill {
   assessment: { keywords: string[]; specializations: string[]; antiPatterns: string[] }
 }
 
-/** What was seen of an agent, rather than what it says; already decayed in time by who measured it. */
+/** Measurements of an agent, with the decay over time already applied. */
 export interface Measurements {
-  /** How many answers stand behind the figures; below `measuredSamplesMin` what the skills declare counts. */
+  /** Number of samples; with fewer than `measuredSamplesMin` the declared values count. */
   samples: number
-  /** Typical time from acceptance to the end of a task, in milliseconds. */
+  /** Median time from acceptance to the end of a task, in milliseconds. */
   latencyMs?: number
-  /** Share of the tasks that ended well, 0..1. */
+  /** Share of successful tasks, 0..1. */
   successShare?: number
 }
 
-/** What changes while an agent works. */
+/** The part of an offer that changes while the agent works. */
 export interface Facts {
-  /** Tasks that wait. */
+  /** Waiting tasks. */
   queueDepth: number
-  /** Tasks that run; absent where nobody knows. */
+  /** Running tasks; absent when unknown. */
   activeTasks?: number
   measured?: Measurements
-  /** What a task costs, in whole units (`"0.01"`); absent = free. */
+  /** Price of a task in whole units (`"0.01"`); absent when free. */
   price?: { amount: string }
 }
 
-/** What an agent brings to a negotiation. */
+/** An agent's offer for negotiations. */
 export interface Offer extends Facts {
-  /** The agent's own name and description say what it does as well as its skills do. */
+  /** Name and description of the agent count like those of its skills. */
   name?: string
   description?: string
   skills: readonly OfferedSkill[]

@@ -4,13 +4,13 @@ import { particularsOf } from '../words/names.ts'
 import { isStopWord, stemOf, wordsIn } from '../words/split.ts'
 import type { Offer, OfferedSkill } from './offer.ts'
 
-/** The words of one skill together with those of its agent; or those of all its skills. */
+/** The words of one skill together with those of its agent, or those of all skills. */
 export interface Unit {
-  /** Absent: the agent as a whole. */
+  /** Absent for the agent as a whole. */
   skill?: OfferedSkill
-  /** Stem → how much the unit is about it, 0..1. */
+  /** Stem → how important the stem is for the unit, 0..1. */
   impacts: ReadonlyMap<string, number>
-  /** Absent where none of the words is English. */
+  /** Absent when no word is English. */
   meaning: Meaning | undefined
 }
 
@@ -18,7 +18,7 @@ export interface Profile {
   units: readonly Unit[]
 }
 
-/** How much a word counts by where it stands. */
+/** Weights of the fields. */
 const fieldWeights = {
   agentName: 1,
   agentText: 1,
@@ -31,7 +31,7 @@ const fieldWeights = {
 const saturation = 2
 const lengthShare = 0.4
 const usualLength = 10
-/** A word that is said again counts again at most so often in one field. */
+/** A word counts at most this often in one field. */
 const repeatsMax = 3
 const fieldWordsMax = 1000
 const skillsMax = 500
@@ -39,7 +39,7 @@ const skillsMax = 500
 type Counts = Map<string, number>
 const kept = new WeakMap<readonly OfferedSkill[], { name: string; description: string; profile: Profile }>()
 
-/** Reads the texts of an offer once, as long as its list of skills is the same. */
+/** The profile of an offer, cached by its list of skills. */
 export function profileOf({ name = '', description = '', skills }: Offer): Profile {
   const known = kept.get(skills)
   if (known !== undefined && known.name === name && known.description === description) return known.profile
@@ -73,7 +73,7 @@ function countsOf({ name, description, tags, examples, assessment }: OfferedSkil
   return counts
 }
 
-/** Whose name or which numbers an example happens to hold says nothing about the skill. */
+/** Names and numbers in an example say nothing about the skill. */
 function withoutParticulars(example: string): string {
   const isParticular = particularsOf(example)
   return wordsIn(example, fieldWordsMax)
@@ -101,7 +101,10 @@ function merged(parts: readonly Counts[]): Counts {
   return all
 }
 
-/** BM25F: the more words, the less each says, so that a text stuffed with words wins nowhere. 32 bits, as an index keeps it. */
+/**
+ * BM25F: the more words, the less each counts, so that keyword stuffing does not help. 32 bits, as in the
+ * index.
+ */
 function impactsOf(counts: Counts): Map<string, number> {
   let length = 0
   for (const value of counts.values()) length += value

@@ -5,45 +5,44 @@ import { isStopWord, stemOf, wordsIn } from '../words/split.ts'
 import { writtenWords } from '../words/written-words.ts'
 import type { NegotiationRequest } from './request.ts'
 
-/** A word of the request text that counts. */
+/** A word of the query that counts. */
 export interface Term {
   stem: string
-  /** By its rarity in English, 0.05 … 1. */
+  /** Rarity in English, 0.05 … 1. */
   weight: number
   related: readonly (readonly [stem: string, share: number])[]
 }
 
-/** The request text, read. */
+/** The parsed text of a request. */
 export interface Query {
   terms: readonly Term[]
-  /** Stem → the terms that it answers, by their place, and how well. */
+  /** Stem → the terms that it matches, by index, with the similarity. */
   answers: ReadonlyMap<string, readonly (readonly [term: number, share: number])[]>
-  /** What learning looks at: the stems, and pairs of neighbouring words. Names and numbers are left out. */
+  /** Features for learning: stems and pairs of neighbouring stems, without names and numbers. */
   features: readonly string[]
-  /** The stems of stop words: how people ask for a thing tells tasks apart, too. */
+  /** The stems of stop words: the phrasing also distinguishes tasks. */
   common: readonly string[]
-  /** Absent where none of the words is English. */
+  /** Absent when no word is English. */
   meaning: Meaning | undefined
-  /** Stem → the word as the text writes it; read when first used. */
+  /** Stem → the word as written in the text; computed on first use. */
   written: () => ReadonlyMap<string, string>
 }
 
-/** A number says nothing about a kind of task, unless the text says nothing else. */
+/** Numbers are ignored unless the text has no other words. */
 const isNumeral = (word: string) => /^\p{N}+$/u.test(word)
 
-/** Words of a text that count. */
+/** Maximum number of words that count. */
 export const termsMax = 64
 const wordsMax = 10_000
 const pairsMax = 48
 const commonMax = 16
 const writtenCharsMax = 20_000
 /**
- * The text read last. One place, for a ranking asks about one text alone; a WeakMap would carry every text through the
- * collections of young garbage, and make those slow.
+ * The last query. A single entry suffices for a ranking; a WeakMap would slow down minor garbage collections.
  */
 let last: { request: NegotiationRequest; query: Query } | undefined
 
-/** Reads the text of the request once, however many agents are asked in a row. */
+/** Parses the text of the request once, however many agents are scored in a row. */
 export function queryOf(request: NegotiationRequest): Query {
   if (last?.request === request) return last.query
   const query = readQuery(`${request.taskSummary}\n${request.taskDetails ?? ''}`)
@@ -51,7 +50,7 @@ export function queryOf(request: NegotiationRequest): Query {
   return query
 }
 
-/** A long text counts by its 64 words that say most: those that are rare, and those that come again. */
+/** A long text counts by its 64 most significant words: rare and repeated ones. */
 export function readQuery(text: string): Query {
   const words = wordsIn(text, wordsMax)
   const isParticular = particularsOf(text)

@@ -8,7 +8,7 @@ import type { NegotiationRequest } from './request.ts'
 import type { SkillMatch } from './skill-match.ts'
 import type { Subscores } from './weights.ts'
 
-interface Found {
+interface ReasonInput {
   offer: Offer
   subscores: Subscores
   matches: readonly SkillMatch[]
@@ -19,12 +19,12 @@ interface Found {
 
 const learnedNamedMax = 3
 
-/** Why the score is what it is, in short sentences; what only a gateway knows is named as such. */
-export function reasonsOf(found: Found): string[] {
-  const { offer, subscores, estimate, knowledge } = found
+/** The reasons for a score as short sentences. Those from the gateway's knowledge are marked. */
+export function reasonsOf(input: ReasonInput): string[] {
+  const { offer, subscores, estimate, knowledge } = input
   return [
-    ...skillReason(found),
-    ...learnedReason(found),
+    ...skillReason(input),
+    ...learnedReason(input),
     `input and output types fit ${Math.round(subscores.ioCompatibility * 100)} %`,
     ...speedReason(estimate),
     ...successReason(offer),
@@ -34,14 +34,17 @@ export function reasonsOf(found: Found): string[] {
   ]
 }
 
-/** The contract requires `weights` (spec/negotiation.md#weights); a client that leaves them out learns which ones were used. */
+/**
+ * The contract requires `weights` (spec/negotiation.md#weights); a client that omits them is informed about
+ * the defaults.
+ */
 export function defaultsReason({ weightsAreDefault, weights }: NegotiationRequest): string[] {
   if (weightsAreDefault !== true) return []
   const named = Object.entries(weights).map(([name, value]) => `${snakeOf(name)} ${value}`)
   return [`no weights given: the defaults apply (${named.join(', ')})`]
 }
 
-function skillReason({ matches, subscores }: Found): string[] {
+function skillReason({ matches, subscores }: ReasonInput): string[] {
   const best = matches[0]
   if (best !== undefined) return [`skill ${best.skillId}: ${best.reasons.join('; ')}`]
   return [
@@ -49,7 +52,7 @@ function skillReason({ matches, subscores }: Found): string[] {
   ]
 }
 
-function learnedReason({ query, knowledge, subscores }: Found): string[] {
+function learnedReason({ query, knowledge, subscores }: ReasonInput): string[] {
   const { learned, isInExamples } = knowledge
   if (learned === undefined) return subscores.skillMatch > 0 ? newcomerReason(query, knowledge) : []
   const known = query.features
@@ -78,7 +81,7 @@ function asWritten(feature: string, { written }: Query): string {
     .join(' ')
 }
 
-/** Others have examples that speak for the text: it is not passed over for having none. */
+/** Other agents have feedback for the text; this one gets its expected share. */
 const newcomerReason = (query: Query, knowledge: Knowledge): string[] =>
   (knowledge.feedbackMost?.(query, massOf(query, knowledge)) ?? 0) > 0
     ? ['no lessons yet: its own words count for more']

@@ -41,7 +41,7 @@ const request = wireObject({
 
 export interface NegotiationRequest extends Omit<z.output<typeof request>, 'weights'> {
   weights: Weights
-  /** The request had no `weights`; the answer's `reasons` say that the defaults apply. */
+  /** The request had no `weights`; the reasons report the defaults. */
   weightsAreDefault?: true
 }
 

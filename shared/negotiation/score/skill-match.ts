@@ -26,10 +26,10 @@ export interface SkillMatch {
 
 const namedSkillsMax = 20
 const namedWordsMax = 5
-/** A likeness below this is that of any two texts. */
+/** Any two texts have a likeness below this. */
 const likenessMin = 0.3
 
-/** How well the agent fits the text, 0..1: by its best skill, or by all of them together. */
+/** How well the agent matches the query, 0..1: by its best skill or by all skills together. */
 export function skillMatch({ units }: Profile, query: Query, knowledge: Knowledge): number {
   const mass = massOf(query, knowledge)
   let best = 0
@@ -40,13 +40,13 @@ export function skillMatch({ units }: Profile, query: Query, knowledge: Knowledg
   return matchOf(own + learnedEvidence(query, knowledge, mass), mass)
 }
 
-/** Texts of the agent as a whole, which count for each of its skills. */
+/** Texts of the agent, which count for each of its skills. */
 interface AgentTexts {
   name?: string
   description?: string
 }
 
-/** Skills that fit the task, best first, at most 20. */
+/** The matching skills, best first, at most 20. */
 export function skillMatches(
   { units }: Profile,
   query: Query,
@@ -105,7 +105,7 @@ function reasonsOf(
   ]
 }
 
-/** The word that answers the term best; none does in most cases. */
+/** The word that matches the term best; undefined in most cases. */
 function bestWord(term: Term, impacts: ReadonlyMap<string, number>, knowledge: Knowledge) {
   let word = term.stem
   let value = term.weight * (impacts.get(word) ?? 0) * rarity(word, knowledge)
@@ -123,7 +123,7 @@ function bestWord(term: Term, impacts: ReadonlyMap<string, number>, knowledge: K
 const cardCharsMax = 4000
 const cardWords = new WeakMap<OfferedSkill, ReadonlyMap<string, string>>()
 
-/** The words of a skill and its agent, as they write them. */
+/** The words of a skill and its agent as written. */
 function wordsOfCard(skill: OfferedSkill, { name, description }: AgentTexts): ReadonlyMap<string, string> {
   const known = cardWords.get(skill)
   if (known !== undefined) return known

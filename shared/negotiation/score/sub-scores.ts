@@ -3,7 +3,9 @@ import { amountOf, shareOf } from './amount.ts'
 import type { Facts, OfferedSkill } from './offer.ts'
 import type { NegotiationRequest } from './request.ts'
 
-/** 1 when one skill reads every input type and makes an output type, 0.5 when it takes several skills. */
+/**
+ * 1 when one skill accepts all input types and produces an output type, 0.5 when several skills are needed.
+ */
 export function ioCompatibility(skills: readonly OfferedSkill[], request: NegotiationRequest): number {
   const inputs = request.inputMimeTypes ?? []
   const outputs = request.outputMimeTypes ?? []
@@ -18,8 +20,8 @@ export function ioCompatibility(skills: readonly OfferedSkill[], request: Negoti
 }
 
 /**
- * `max(0, 1 − estimate/limit)`; 1 without a limit, 0.5 without an estimate; times the share of tasks that ended well
- * (docs/decisions/0020-load-and-performance.md).
+ * `max(0, 1 − estimate/limit)`; 1 without a limit, 0.5 without an estimate; multiplied by the share of
+ * successful tasks (docs/decisions/0020-load-and-performance.md).
  */
 export function performanceScore(
   estimateMs: number | undefined,
@@ -31,12 +33,15 @@ export function performanceScore(
   return limitMs === 0 ? 0 : Math.max(0, 1 - estimateMs / limitMs) * successShare
 }
 
-/** `1 ÷ (1 + waiting tasks)`. A running task counts a tenth: it decides between agents at which none waits (record 20). */
+/**
+ * `1 ÷ (1 + waiting tasks)`. A running task counts a tenth: it decides between agents without waiting tasks
+ * (record 20).
+ */
 export function loadScore({ queueDepth, activeTasks = 0 }: Facts): number {
   return 1 / (1 + Math.max(0, queueDepth) + Math.max(0, activeTasks) / 10)
 }
 
-/** 1 when free, 0.5 without a budget, else `1 − 0.5 · price/budget`. */
+/** 1 when free, 0.5 without a budget, otherwise `1 − 0.5 · price/budget`. */
 export function costScore(price: string | undefined, budget: string | undefined): number {
   if (price === undefined) return 1
   const asked = amountOf(price)

@@ -1,20 +1,20 @@
 /**
- * What one context feedback about one agent: the counted words of its messages, never their text or order, and how it went.
- * It is what the gateway stores; a context that is cleared takes its examples with it.
+ * The training example of one context and agent: counted words of the messages, without their text or order,
+ * and the outcome. The gateway stores it until the context is cleared.
  */
 export interface TrainingExample {
-  /** Id of the agent that did the work. */
+  /** Id of the agent. */
   agent: string
-  /** Key of the context; examples of one (context, agent) are one record, replaced as the context goes on. */
+  /** Key of the context. There is one record per context and agent, replaced as the context continues. */
   context: string
-  /** Key of who owned the task: the influence of each caller is bounded. */
+  /** Key of the task's owner: the influence of each caller is bounded. */
   caller: string
   /** Milliseconds since 1970; older examples count less. */
   at: number
   /** −1 (rated 1, or failed by the agent's fault) … 1 (rated 5). */
   outcome: number
-  /** A caller rated a task of the context. */
+  /** Whether a caller rated a task of the context. */
   rated?: boolean
-  /** Stemmed word → how often. */
+  /** Stem → count. */
   words: Record<string, number>
 }

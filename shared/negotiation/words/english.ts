@@ -1,6 +1,6 @@
 import { readFileSync } from 'node:fs'
 
-/** A line of `english.txt`: a stem, its place in the order of how common it is, and what it is related to. */
+/** A line of `english.txt`: a stem, its frequency rank, and its related stems. */
 interface Entry {
   line: number
   rank: number
@@ -32,7 +32,7 @@ function read(): Map<string, Entry> {
   return found
 }
 
-/** How much a word says by its rarity in English alone, 0.05 … 1; words outside the list say most. */
+/** Significance of a word by its rarity in English, 0.05 … 1; unknown words have 1. */
 export function backgroundRarity(stem: string): number {
   const rank = entries().get(stem)?.rank ?? rankMax
   return Math.min(1, Math.max(0.05, Math.log(rank + 1) / Math.log(rankMax)))
@@ -40,10 +40,10 @@ export function backgroundRarity(stem: string): number {
 
 export const isEnglish = (stem: string): boolean => entries().has(stem)
 
-/** The line of a stem, from 0: the place of its vector in `english.vec`. */
+/** The line of a stem, from 0, which is the index of its vector in `english.vec`. */
 export const placeOf = (stem: string): number | undefined => entries().get(stem)?.line
 
-/** Stems of like meaning with how alike, below 1, the nearest first. */
+/** Related stems with their similarity below 1, the most similar first. */
 export function relatedTo(stem: string): readonly (readonly [stem: string, share: number])[] {
   const entry = entries().get(stem)
   if (entry === undefined) return none

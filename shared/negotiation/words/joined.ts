@@ -5,7 +5,7 @@ const lettersMin = 7
 const lettersMax = 30
 const pieceMin = 3
 
-/** The words that a name of joined words (`airquality`) is made of; none where it is a word, or cannot be taken apart whole. */
+/** Splits a compound such as `airquality` into words; empty for a word, or if a part remains. */
 export function joinedWords(word: string): string[] {
   if (word.length < lettersMin || word.length > lettersMax || !/^[a-z]+$/.test(word)) return []
   if (isEnglish(stemOf(word))) return []

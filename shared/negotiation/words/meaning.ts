@@ -1,14 +1,14 @@
 import { readFileSync } from 'node:fs'
 import { placeOf } from './english.ts'
 
-/** What a text is about, as a direction: the sum of the vectors of its words (`english.vec`). */
+/** The direction of a text: the sum of the vectors of its words (`english.vec`). */
 export interface Meaning {
   vector: Int8Array
   /** Euclidean length of the vector. */
   length: number
 }
 
-/** Numbers a word has in `english.vec`. */
+/** Dimensions of the vectors in `english.vec`. */
 export const dimensions = 128
 
 let table: Int8Array | undefined
@@ -21,7 +21,10 @@ function vectors(): Int8Array {
   return table
 }
 
-/** Each stem counts once, whatever its place. Undefined: none of them is in the list. Whole numbers, so the same everywhere. */
+/**
+ * Each stem counts once. Undefined when no stem is known. Integer arithmetic, so the result is the same on
+ * every machine.
+ */
 export function meaningOf(stems: Iterable<string>): Meaning | undefined {
   const sum = new Int32Array(dimensions)
   let known = false
@@ -36,7 +39,7 @@ export function meaningOf(stems: Iterable<string>): Meaning | undefined {
   return known ? inBytes(sum) : undefined
 }
 
-/** As `meaningOf`, each stem by its weight. */
+/** Like `meaningOf`, with a weight per stem. */
 export function weightedMeaning(
   stems: Iterable<readonly [stem: string, weight: number]>,
 ): Meaning | undefined {
@@ -53,7 +56,7 @@ export function weightedMeaning(
   return inBytes(sum)
 }
 
-/** The same direction in 8 bits a number. */
+/** The same direction with 8 bits per dimension. */
 export function inBytes(sum: ArrayLike<number>): Meaning | undefined {
   let most = 0
   for (let at = 0; at < dimensions; at += 1) most = Math.max(most, Math.abs(sum[at] as number))
@@ -68,7 +71,7 @@ export function inBytes(sum: ArrayLike<number>): Meaning | undefined {
   return { vector, length: Math.sqrt(squares) }
 }
 
-/** Cosine of the two, 0 where they point apart. */
+/** Cosine, at least 0. */
 export function likeness(a: Meaning | undefined, b: Meaning | undefined): number {
   if (a === undefined || b === undefined) return 0
   return Math.max(0, dot(a.vector, b.vector) / (a.length * b.length))

@@ -2,10 +2,10 @@ import { isEnglish } from './english.ts'
 import { likeness, type Meaning, meaningOf } from './meaning.ts'
 import { isStopWord, stemOf, wordsIn } from './split.ts'
 
-/** A line with more capitalised words than this share is a title: there capitals tell nothing. */
+/** A line with a larger share of capitalised words is a title, where capitals mean nothing. */
 const titleShare = 0.75
 const titleWordsMin = 4
-/** A line of so few words, all of them capitalised, is a name or a signature. */
+/** A line of at most this many words, all capitalised, is a name or a signature. */
 const signatureWordsMax = 3
 const charsMax = 100_000
 const namesMax = 10_000
@@ -17,7 +17,7 @@ const closing =
 const greeting = /^(?:dear|hi|hello|hey)\s+([\p{L}'’-]{1,40})\s*[,!]/iu
 const wordPattern = /[\p{L}\p{M}\p{N}'’-]+/gu
 
-/** Words after which a capitalised word is a person's name. */
+/** A capitalised word after one of these is a person's name. */
 const beforeNames = new Set([
   'mr',
   'mrs',
@@ -32,27 +32,27 @@ const beforeNames = new Set([
   'am',
   "i'm",
 ])
-/** Words at the beginning of a sentence, before a comma, that are not names. */
+/** Words before a comma at the start of a sentence that are not names. */
 const connectives = new Set(
   'additionally also alright alternatively besides finally first furthermore great hello hey hi however instead lastly meanwhile moreover next no now ok okay otherwise overall please second specifically sure thanks then therefore thus today tomorrow ugh well wow yes'.split(
     ' ',
   ),
 )
-/** The least likeness to common given names that a name has. */
+/** The least likeness to common given names for a name. */
 const personalMin = 0.06
 const givenNames =
   'john mary james robert michael william david richard joseph thomas charles anna emma laura susan linda alice peter paul george kevin brian sarah karen lisa'
-/** What is more like these than like given names is no person: places, companies, dates. */
+/** A word that is more similar to these than to given names is not a person: places, companies, dates. */
 const otherNames = [
   'london paris italy texas california germany australia chicago boston madrid europe africa france city country river island avenue',
   'google amazon microsoft apple tesla company university bank inc magazine telescope software app website month week january monday english language',
 ]
 
 /**
- * The words of the text that name a person. Recognised by where they are: below a closing formula or after a greeting, alone
- * on a line, addressed at the beginning of a sentence, after "Mr" or "by"; and, inside a sentence, by a capital letter and a
- * meaning that is more like given names than like places or companies. What a text is about often has a name too (Ethereum,
- * Chicago): that is none of these.
+ * The words of the text that name a person. Recognised by position: after a closing formula or a greeting,
+ * alone on a line, addressed at the start of a sentence, after "Mr" or "by"; and inside a sentence by a
+ * capital letter and a meaning closer to given names than to places or companies. Names of topics (Ethereum,
+ * Chicago) are not included.
  */
 export function namesIn(text: string): string[] {
   const names = new Set<string>()
@@ -64,7 +64,7 @@ export function namesIn(text: string): string[] {
   return [...names]
 }
 
-/** Numbers, and what begins with one: `12`, `89.90`, `5km`, `3rd`. */
+/** Words that start with a digit: `12`, `89.90`, `5km`, `3rd`. */
 export const isNumber = (word: string): boolean => /^\p{N}/u.test(word)
 
 function readLine(line: string, names: Set<string>, plain: Set<string>): void {
@@ -98,7 +98,7 @@ function isPersonal(word: string, before: string): boolean {
 const isAddressed = (word: string, sentence: string) =>
   sentence.trimStart().startsWith(`${word},`) && !connectives.has(word.toLowerCase())
 
-/** Names below "Yours," or after "Dear" are names in lower case too. */
+/** After "Yours," or "Dear" a name may be in lower case. */
 function readFormulas(lines: readonly string[], names: Set<string>): void {
   const filled = lines.map((line) => line.trim()).filter((line) => line !== '')
   filled.forEach((line, at) => {
@@ -116,7 +116,9 @@ const lastSentence = (line: string) => line.split(/(?<=[.!?…])\s+/u).at(-1) ??
 const wordsOf = (text: string): string[] =>
   [...text.matchAll(wordPattern)].map(([word]) => word.replace(/['’]s$/u, ''))
 
-/** Whether a word, as `wordsIn` reads it, is a name of the text or a number: it says nothing about a kind of task. */
+/**
+ * Returns a test for names and numbers among the words of `wordsIn`: they say nothing about the kind of task.
+ */
 export function particularsOf(text: string): (word: string) => boolean {
   const names = new Set(wordsIn(namesIn(text).join(' . '), namesMax))
   return (word) => names.has(word) || isNumber(word)

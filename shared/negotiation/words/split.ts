@@ -9,7 +9,7 @@ const stemsKept = 50_000
 const stopWords = new Set(lists.eng)
 const stems = new Map<string, string>()
 
-/** Scripts that are written without spaces: pairs of neighbours stand for words. */
+/** Scripts without spaces: pairs of neighbouring characters serve as words. */
 const pieces =
   /[\p{Script=Han}\p{Script=Hiragana}\p{Script=Katakana}\p{Script=Thai}\p{Script=Lao}\p{Script=Khmer}\p{Script=Myanmar}]+|\p{Extended_Pictographic}|[\p{L}\p{N}]+/gu
 const unspaced =
@@ -18,13 +18,14 @@ const unspacedRun =
   /[\p{Script=Han}\p{Script=Hiragana}\p{Script=Katakana}\p{Script=Thai}\p{Script=Lao}\p{Script=Khmer}\p{Script=Myanmar}]+|[^\p{Script=Han}\p{Script=Hiragana}\p{Script=Katakana}\p{Script=Thai}\p{Script=Lao}\p{Script=Khmer}\p{Script=Myanmar}]+/gu
 
 /**
- * The words of a text in its order, lower case, stop words among them: camelCase and snake_case are split, accents and the
- * Arabic article fall away, and `17%` reads as "17 percent". Only the first 100,000 characters are read, and at most `max` words.
+ * The words of a text in order, in lower case, including stop words. Splits camelCase and snake_case, removes
+ * accents and the Arabic article, and reads `17%` as "17 percent". Reads the first 100,000 characters and at
+ * most `max` words.
  */
 export function wordsIn(text: string, max: number): string[] {
   const plain = text
     .slice(0, charsMax)
-    // The sign is a word: of "17% of 89.90" nothing else is.
+    // The percent sign is the only significant word of "17% of 89.90".
     .replace(/(?<=\d)\s?%/g, ' percent')
     .normalize('NFKD')
     .replace(/\p{M}+/gu, '')
@@ -53,7 +54,7 @@ function wordsOfPiece(piece: string): string[] {
 
 export const isStopWord = (word: string): boolean => stopWords.has(word)
 
-/** By Porter's rules, which are those of English; a word in other letters is its own stem. */
+/** The Porter stem of an English word; a word in another script is its own stem. */
 export function stemOf(word: string): string {
   const known = stems.get(word)
   if (known !== undefined) return known
