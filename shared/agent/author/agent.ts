@@ -55,7 +55,7 @@ const modes = z
   .default(['text/plain'])
 
 const skill = z.object({
-  id: z.string().regex(/^[\w.-]{1,128}$/, 'may hold letters, digits, _, . and - only'),
+  id: z.string().regex(/^[\w.-]{1,128}$/, 'may contain only letters, digits, _, . and -'),
   name: text(200),
   description: text(5000),
   version: z.string().max(50).default('1.0.0'),
@@ -83,7 +83,7 @@ const definition = z.object({
   description: text(5000),
   version: z.string().min(1).max(50).default('1.0.0'),
   author: text(128).default('parley'),
-  skills: skills.min(1, 'must hold at least one skill (or add a file skills/<id>.md)'),
+  skills: skills.min(1, 'must contain at least one skill (or add a file skills/<id>.md)'),
   capabilities: z
     .object({ streaming: z.boolean().default(true), pushNotifications: z.boolean().default(true) })
     .default({ streaming: true, pushNotifications: true }),

@@ -52,7 +52,7 @@ export class OutputCollector {
     }
     if (typeof output !== 'string' && !isPlainObject(output)) {
       throw new MalformedOutputError(
-        `a handler returned ${describe(output)}, not a text, a data object, a file or an artifact`,
+        `a handler returned ${describe(output)}, not text, a data object, a file or an artifact`,
       )
     }
     const part = this.#checked(partOf(output))
@@ -70,7 +70,7 @@ export class OutputCollector {
   #addNamed(name: unknown, parts: readonly Part[]): void {
     if (typeof name !== 'string' || name.length > nameMax)
       throw new MalformedOutputError(
-        `the name of an artifact must be a text of at most ${nameMax} characters`,
+        `the name of an artifact must be a string of at most ${nameMax} characters`,
       )
     if (this.#named.length >= artifactsMax)
       throw new OutputTooLargeError(`the output has more than ${artifactsMax} artifacts`)
@@ -95,8 +95,7 @@ export class OutputCollector {
     if (part.kind === 'text' && typeof part.text === 'string') this.#grow(Buffer.byteLength(part.text))
     else if (part.kind === 'file' && typeof part.file.bytes === 'string') this.#grow(part.file.bytes.length)
     else if (part.kind === 'data' && isPlainObject(part.data)) return this.#checkedData(part.data)
-    else
-      throw new MalformedOutputError('a handler returned a part that is not a text, a data object or a file')
+    else throw new MalformedOutputError('a handler returned a part that is not text, a data object or a file')
     return part
   }
 
@@ -134,6 +133,6 @@ function describe(value: unknown): string {
   return Array.isArray(value)
     ? 'an array'
     : typeof value === 'object'
-      ? 'an object of a class'
+      ? 'a class instance'
       : `a ${typeof value}`
 }

@@ -35,7 +35,7 @@ test.each<[string, Partial<AgentDefinition>, string]>([
   [
     'two different values',
     { global_webhook_url: url, globalWebhook: { url: 'https://other.example/' } },
-    'defineAgent: global_webhook_url and globalWebhook.url differ. Keep globalWebhook.url alone.',
+    'defineAgent: global_webhook_url and globalWebhook.url differ. Keep only globalWebhook.url.',
   ],
   [
     'a yes and a no',

@@ -33,7 +33,7 @@ function move(definition: Fields, from: string, to: string): void {
   const value = valueAt(definition, from)
   const present = valueAt(definition, to)
   if (present !== undefined && present !== value)
-    throw new Error(`defineAgent: ${from} and ${to} differ. Keep ${to} alone.`)
+    throw new Error(`defineAgent: ${from} and ${to} differ. Keep only ${to}.`)
   const [key = '', name = ''] = to.split('.')
   const parent = definition[key]
   definition[key] = { ...(isObject(parent) && parent), [name]: value }

@@ -88,7 +88,9 @@ function decisionOf(payment: PaymentRecord, { settled, txHash: hash }: z.output<
     return { state: 'failed', reason: 'operator' } as const
   }
   if (hash === undefined) {
-    const issues = [{ path: txHashPath, message: 'is missing: the transaction that settled it' }]
+    const issues = [
+      { path: txHashPath, message: 'is missing: the hash of the transaction that settled the payment' },
+    ]
     throw new ParleyError('InvalidParams', { data: { issues } })
   }
   return { state: 'settled', txHash: hash, payer: payment.payer ?? '' } as const
@@ -99,7 +101,7 @@ function requireExpired({ transfer }: PaymentRecord): void {
   const until = Number(transfer?.authorization.validBefore ?? 0)
   if (until < Date.now() / 1000) return
   throw new ParleyError('Conflict', {
-    message: `The transfer can still be made until ${timestampOf(until * 1_000_000)}: it has not failed before that`,
+    message: `The transfer is valid until ${timestampOf(until * 1_000_000)}, so the payment cannot be marked as failed before then`,
     data: { reason: 'transfer_valid' },
   })
 }

@@ -132,7 +132,9 @@ async function requirePrice(
       (asset === undefined || one.asset.toLowerCase() === asset.toLowerCase()),
   )
   if (price !== undefined) return price
-  const issues = [{ path: network === undefined ? 'asset' : 'network', message: 'is no way to pay here' }]
+  const issues = [
+    { path: network === undefined ? 'asset' : 'network', message: 'is not an accepted means of payment' },
+  ]
   throw new ParleyError('InvalidParams', { data: { issues } })
 }
 

@@ -85,7 +85,7 @@ test('a slow reader is disconnected instead of buffered without limit, and conti
   flow.resolve()
   expect((await alice.wait(task.id)).status.state).toBe('completed')
   const text = await readToEnd(socket)
-  expect(text).toContain(': too slow')
+  expect(text).toContain(': the client reads too slowly')
   expect(text).not.toContain('"state":"completed"')
   const rest = await Array.fromAsync(alice.resubscribe(task.id, 1))
   expect(rest.map(({ sequence }) => sequence)).toEqual([2, 3])

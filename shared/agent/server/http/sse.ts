@@ -51,7 +51,7 @@ export async function* eventStream<Item>(
     let next = iterator.next()
     for (;;) {
       const step = await Promise.race<Step<Item>>([next, interruption.wait()])
-      if (step === 'heartbeat') yield ': still here\n\n'
+      if (step === 'heartbeat') yield ': keep-alive\n\n'
       else if (step === 'stopping') {
         yield* lastFrames(iterator, next, options)
         yield ': the server is stopping\n\n'
@@ -66,9 +66,10 @@ export async function* eventStream<Item>(
       }
     }
   } catch (error) {
-    if (error instanceof SlowReaderError) yield ': too slow, come back with Last-Event-ID\n\n'
+    if (error instanceof SlowReaderError)
+      yield ': the client reads too slowly, reconnect with Last-Event-ID\n\n'
     else if (error instanceof TooMuchUnread)
-      yield 'retry: 1000\n: too many bytes of answers are unread, come back with Last-Event-ID\n\n'
+      yield 'retry: 1000\n: too many unread bytes, reconnect with Last-Event-ID\n\n'
     else throw error
   } finally {
     interruption.dispose()

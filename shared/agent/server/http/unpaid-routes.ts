@@ -17,6 +17,6 @@ export function addUnpaidRoutes(app: FastifyInstance, authenticator: Authenticat
 
 export const notPaid = () =>
   new ParleyError('NotFound', {
-    message: 'Nothing of this agent is to be paid',
+    message: 'This agent has no prices',
     data: { reason: 'payments' },
   })

@@ -80,7 +80,8 @@ function answerToBid(task: TaskRecord, message: Message, signed: boolean): Chang
   const issues = [
     {
       path: 'message.parts',
-      message: 'a bid is answered with a data part {"accept": true} or {"accept": false}',
+      message:
+        'must contain a data part {"accept": true} or {"accept": false}, because the task waits for an answer to a bid',
     },
   ]
   throw new ParleyError('InvalidParams', { data: { taskId: task.id, issues } })

@@ -44,7 +44,7 @@ export const resubscribe: Run<'resubscribe'> = async (services, call) => {
 function requireStreaming({ agent }: Services): void {
   if (!agent.capabilities.streaming) {
     throw new ParleyError('UnsupportedOperation', {
-      message: 'This agent does not stream',
+      message: 'This agent does not support streaming',
       data: { reason: 'streaming' },
     })
   }

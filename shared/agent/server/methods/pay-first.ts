@@ -139,6 +139,8 @@ function requireSamePrice({ agent }: Services, task: TaskRecord, message: Incomi
   const callers = areCallers(task.history)
   const first = task.history.find((_message, at) => callers[at])
   if (priceOf(agent, message) === priceOf(agent, first ?? {})) return
-  const issues = [{ path: skillIdPath, message: 'costs something else than the skill of the task' }]
+  const issues = [
+    { path: skillIdPath, message: 'names a skill with another price than the skill of the task' },
+  ]
   throw new ParleyError('InvalidParams', { data: { taskId: task.id, issues } })
 }

@@ -19,7 +19,7 @@ export async function claimQueuePlace(
   const isOwners = place === 'owner_full'
   throw new ParleyError('Unavailable', {
     message: isOwners
-      ? `${ofOwner} tasks of this caller are waiting, and no caller may have more: wait until some have ended, or cancel some`
+      ? `${ofOwner} tasks of this caller are waiting, which is the maximum: wait until some end, or cancel some`
       : 'Too many tasks are waiting',
     // Gateways send the message to another agent for this reason, whichever limit was reached.
     data: { reason: 'queue_full', max: isOwners ? ofOwner : all },

@@ -206,7 +206,7 @@ export class Membership implements AsyncDisposable {
 /** A check that cannot run refuses the request. A signature with the DID of this agent as audience needs no claim. */
 function cannotClaim(why: string, cause?: unknown): ParleyError {
   return new ParleyError('Unavailable', {
-    message: `${why}, so whether another agent took this signed request cannot be checked. Try again later, or sign X-DID-Audience with the DID of this agent`,
+    message: `${why}, so the agent cannot check whether another agent accepted this signed request. Try again later, or set X-DID-Audience to the DID of this agent`,
     data: { reason: 'signature_claim' },
     headers: { 'retry-after': '5' },
     cause,

@@ -52,7 +52,7 @@ test('a private address is not requested without an exception, and the task is r
   ]) {
     const task = await send(agent, [{ uri }])
     expect(task.status.state).toBe('rejected')
-    expect(reasonOf(task)).toMatch(/^File 1 of those named by uri could not be fetched: The .+\.$/)
+    expect(reasonOf(task)).toMatch(/^File 1 of the files named by uri could not be fetched: The .+\.$/)
   }
   expect(asked).toEqual([])
 })

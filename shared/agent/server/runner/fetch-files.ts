@@ -89,7 +89,7 @@ async function fetchFile(
     return { bytes: body, mimeType: headers['content-type'] }
   } catch (error) {
     if (!(error instanceof OutgoingFailed || error instanceof OutgoingRefused)) throw error
-    const which = `File ${place} of those named by uri could not be fetched: ${error.message}.`
+    const which = `File ${place} of the files named by uri could not be fetched: ${error.message}.`
     throw new FileNotFetchedError(which, error instanceof OutgoingRefused)
   }
 }

@@ -25,13 +25,13 @@ export async function fitSkill(
   const skill = named === undefined ? onlySkill(agent) : agent.skills.find(({ id }) => id === named)
   if (named !== undefined && skill === undefined)
     return {
-      reason: `This agent has no skill of that id; it has ${agent.skills.map(({ id }) => id).join(', ')}.`,
+      reason: `This agent has no skill with that ID. Its skills are ${agent.skills.map(({ id }) => id).join(', ')}.`,
     }
   const parsed = await skill?.input?.safeParseAsync(dataOf(messages.flatMap(({ parts }) => parts)))
   if (skill === undefined || parsed === undefined) return { skill, input: undefined }
   if (parsed.success) return { skill, input: parsed.data }
   const faults = parsed.error.issues.map(({ path, message }) => `${path.join('.') || 'data'}: ${message}`)
-  return { reason: `The message does not fit the skill ${skill.id}: ${faults.slice(0, 20).join('; ')}` }
+  return { reason: `The message does not match the skill ${skill.id}: ${faults.slice(0, 20).join('; ')}` }
 }
 
 /** The skill that the caller named last. */

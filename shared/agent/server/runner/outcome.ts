@@ -62,7 +62,7 @@ function changeOfPause(record: TaskRecord, pause: Pause, { workedMs, prompt }: R
   } as const
   if (pause.kind !== 'payment') return { ...paused, message: ourMessage(record, pause.parts) }
   if (prompt === undefined)
-    return failed(record, 'The agent asked for a payment, and has no executionCost that says how it is paid.')
+    return failed(record, 'The agent requested a payment, but its definition has no executionCost.')
   const asked = paymentRequestOf(pause.parts)
   const parts = [...pause.parts.slice(0, -1), prompt(record, asked)]
   return { ...paused, message: ourMessage(record, parts), asked }
@@ -73,7 +73,7 @@ function paymentRequestOf(parts: readonly Part[]): PaymentRequest {
   const last = parts.at(-1)
   const { amount, reason } = last?.kind === 'data' ? last.data : {}
   if (typeof amount === 'string' && typeof reason === 'string') return { amount, reason }
-  throw new MalformedOutputError('requirePayment takes an amount and a reason, both texts')
+  throw new MalformedOutputError('requirePayment requires an amount and a reason, both strings')
 }
 
 /** The change of a task whose handler threw. The message contains no stack, no path and no text of a driver. */

@@ -70,7 +70,7 @@ export async function prepareRun(run: Run): Promise<{ context: HandlerContext } 
   return { context }
 }
 
-const notPaid = 'Nothing pays for this task any more: its payment was paid back before the work began.'
+const notPaid = 'The payment for this task was refunded before the task started.'
 
 function isPaid(run: Run): boolean | Promise<boolean> {
   const { record, isStillPaid } = run
@@ -87,7 +87,7 @@ async function patiently<T>({ signal, log }: Run, read: () => Promise<T>): Promi
   })
   if (result !== undefined) return result.value
   signal.throwIfAborted()
-  throw new Error('a read was given up')
+  throw new Error('the read was aborted')
 }
 
 /** Files of earlier messages are fetched too: the newest message may only answer a question about them. */

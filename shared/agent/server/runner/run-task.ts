@@ -216,10 +216,7 @@ export class TaskRunner {
     if (why.cause === 'taken') this.#noteSurvived(draft.record)
     if (why.cause === 'deadline') {
       const { deadlineMs } = this.#parts.agent
-      await this.#finish(
-        draft,
-        failed(draft.record, `The task took longer than its deadline of ${deadlineMs} ms.`),
-      )
+      await this.#finish(draft, failed(draft.record, `The task exceeded its deadline of ${deadlineMs} ms.`))
     }
     if (why.cause === 'stopping') await this.#finish(draft, { kind: 'release' })
     const grace = setTimeoutPromise(this.#parts.abortGraceMs ?? 5000)
@@ -316,7 +313,7 @@ function startedTooOften({ starts, survived = 0 }: TaskRecord): string | undefin
     return `The agent's process ended ${startsMax} times while this task ran.`
   }
   if (starts < allStartsMax) return undefined
-  return `The task was started ${starts} times, and its process ended or did not answer each time.`
+  return `The task was started ${starts} times, and its process ended or stopped responding each time.`
 }
 
 /** The reason of an aborted handler. */
