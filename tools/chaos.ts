@@ -1,6 +1,6 @@
 /**
  * `npm run chaos -- [--seconds 300] [--seed N] [--logs <folder>]`: runs two gateways and three processes of an agent on
- * MongoDB and Redis under the load of clients that sign, pay and register webhooks. Meanwhile it kills (SIGKILL) and
+ * MongoDB and Redis under the load of clients that sign, pay and register webhooks. It kills (SIGKILL) and
  * freezes processes, empties Redis, stops the database and sets the clocks of clients wrong. Then it checks every
  * acknowledged task, event, webhook and payment. Exits 1 when a check fails.
  */
@@ -14,8 +14,8 @@ const usage = 'npm run chaos -- [--seconds 300] [--seed N] [--logs <folder>], wh
 process.exitCode = await main()
 
 async function main(): Promise<number> {
-  const asked = read()
-  if (asked === undefined) {
+  const options = read()
+  if (options === undefined) {
     console.error(usage)
     return 2
   }
@@ -24,10 +24,10 @@ async function main(): Promise<number> {
     return 2
   }
   const say = (text: string) => console.log(`${new Date().toISOString()} ${text}`)
-  say(`seed ${asked.seed}, ${asked.seconds} s`)
+  say(`seed ${options.seed}, ${options.seconds} s`)
   const stop = new AbortController()
   for (const signal of ['SIGINT', 'SIGTERM'] as const) process.once(signal, () => stop.abort())
-  const figures = await chaosRun({ ...asked, say, signal: stop.signal })
+  const figures = await chaosRun({ ...options, say, signal: stop.signal })
   console.log(JSON.stringify(figures, undefined, 2))
   const wrong = wrongIn(figures)
   for (const one of wrong) console.log(`wrong: ${one}`)

@@ -12,16 +12,16 @@ const usage = 'npm run failover -- [--seconds 30] [--seed N] [--rate 20] [--logs
 process.exitCode = await main()
 
 async function main(): Promise<number> {
-  const asked = read()
-  if (asked === undefined) {
+  const options = read()
+  if (options === undefined) {
     console.error(usage)
     return 2
   }
   const say = (text: string) => console.log(`${new Date().toISOString()} ${text}`)
-  say(`seed ${asked.seed}, ${asked.seconds} s`)
+  say(`seed ${options.seed}, ${options.seconds} s`)
   const stop = new AbortController()
   for (const signal of ['SIGINT', 'SIGTERM'] as const) process.once(signal, () => stop.abort())
-  const figures = await failoverRun({ ...asked, say, signal: stop.signal })
+  const figures = await failoverRun({ ...options, say, signal: stop.signal })
   print(figures)
   const wrong = wrongIn(figures)
   for (const one of wrong) console.log(`wrong: ${one}`)
@@ -30,27 +30,28 @@ async function main(): Promise<number> {
 }
 
 function print(figures: FailoverFigures): void {
-  const { sent, told, moved, refused, unknown, unsettled, ended, begunAgain, lost, double, kills } = figures
+  const { sent, acknowledged, moved, refused, unknown, unsettled, ended, restarted, lost, double, kills } =
+    figures
   const clear = [...refused].map(([why, ids]) => [`refused clearly: ${why}`, ids.length])
   console.table({
     sent,
-    acknowledged: told.length,
+    acknowledged: acknowledged.length,
     'sent to the next candidate': moved,
     ...Object.fromEntries(clear),
     'unknown outcomes': unknown,
     'still unknown after repetitions': unsettled.length,
     ...Object.fromEntries(Object.entries(ended).map(([state, count]) => [`ended as ${state}`, count])),
-    'restarted after a kill': begunAgain,
+    'restarted after a kill': restarted,
     lost: lost.length,
     'done twice': double.length,
   })
   console.table(
-    kills.map(({ agent, asideMs, readyMs, backMs, workMs }) => ({
+    kills.map(({ agent, ejectedMs, readyMs, reinstatedMs, newWorkMs }) => ({
       killed: agent.slug,
-      'ejected after s': inSeconds(asideMs),
+      'ejected after s': inSeconds(ejectedMs),
       'ready after s': inSeconds(readyMs),
-      'reinstated after s': inSeconds(backMs),
-      'new work after s': inSeconds(workMs),
+      'reinstated after s': inSeconds(reinstatedMs),
+      'new work after s': inSeconds(newWorkMs),
     })),
   )
 }

@@ -20,7 +20,7 @@ const argumentsShown = 8
 const reports = mkdtempSync(path.join(os.tmpdir(), 'parley-test-'))
 
 installPrograms()
-// The first build takes minutes: checks that need no server run meanwhile.
+// The first build takes minutes: checks that need no server run in parallel.
 const mongodb = once(spawn(process.execPath, ['tools/mongodb.ts'], { cwd: root, stdio: 'inherit' }), 'exit')
 // Installed once for all runs.
 const bindu = once(spawn(process.execPath, ['tools/bindu.ts'], { cwd: root, stdio: 'inherit' }), 'exit')

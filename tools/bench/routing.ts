@@ -1,6 +1,6 @@
 /**
  * Quality of routing: `tools/bench/data/routing` (199 agents with one-line descriptions, 3,000 texts), a list of agents
- * with several skills, and whole tasks. First by words alone, then with half of the texts as training examples, then
+ * with several skills, and whole tasks. First by words only, then with half of the texts as training examples, then
  * with texts that no agent of a reduced registry serves. Figures: share of texts whose agent is first, and among the
  * first five.
  */
@@ -198,7 +198,7 @@ const refusals = [10, 20, 50, 100].flatMap((kept) =>
     [wordsAlone, defaultWeights].map((weights) => ({
       kept,
       taught,
-      weights: weights === wordsAlone ? 'skill match alone' : 'default',
+      weights: weights === wordsAlone ? 'skill match only' : 'default',
       ...refusal(weights, kept, taught),
     })),
   ),
@@ -219,8 +219,8 @@ for (const { threshold, refused } of wholeRefusals) {
     `whole tasks: ${share(refused)} of the unserved refused below ${share(threshold)}, where 80 % of the served are accepted`,
   )
 }
-expectAtLeast('words alone, first', alone.first, 0.46)
-expectAtLeast('words alone, first five', alone.five, 0.65)
+expectAtLeast('words only, first', alone.first, 0.46)
+expectAtLeast('words only, first five', alone.five, 0.65)
 expectAtLeast('learned, first', afterLearning.first, 0.682)
 expectAtLeast('trained, first five', afterLearning.five, 0.867)
 for (const { share: part, newcomers, taught } of partly) {

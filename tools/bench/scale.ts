@@ -23,6 +23,7 @@ const seconds = Number(process.env['BENCH_SECONDS'] ?? (quick ? 3 : 10))
 /** Warm-up seconds per process, for compilation. */
 const [warmUpEach, idleSeconds] = quick ? [2, 2] : [5, 5]
 const clients = 32
+const countedCommands = ['insert', 'update', 'find', 'delete', 'aggregate', 'findAndModify']
 
 if (hasMongodb && hasRedis) await main()
 else console.log('Not measured: needs a MongoDB-compatible server (npm run mongodb) and redis-server.')
@@ -173,8 +174,6 @@ async function load(addresses: string[], forSeconds: number): Promise<number> {
   await Promise.all(pools.map((pool) => pool.close()))
   return accepted
 }
-
-const countedCommands = ['insert', 'update', 'find', 'delete', 'aggregate', 'findAndModify']
 
 /** Number of calls of each command since the server started; empty when the server does not report them. */
 async function mongodbCommands(url: string): Promise<Record<string, number>> {

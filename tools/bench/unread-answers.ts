@@ -1,6 +1,6 @@
 /**
  * Clients that request one 9.9 MB task and never read the response: memory of the agent's process, and response time of
- * `/health` meanwhile. Each number of requests runs against a new process.
+ * `/health`. Each number of requests runs against a new process.
  */
 import { readFileSync } from 'node:fs'
 import { connect, type Socket } from 'node:net'

@@ -6,10 +6,10 @@ import { chaosRun, wrongIn } from './run.ts'
 test.skipIf(!hasServers)(
   '30 s of chaos: no acknowledged task is lost, duplicated or stuck, webhooks are complete, payments equal the ledger (needs mongod, redis-server)',
   async () => {
-    const said: string[] = []
-    const figures = await chaosRun({ seed: 7, seconds: 30, say: (text) => said.push(text) })
+    const progress: string[] = []
+    const figures = await chaosRun({ seed: 7, seconds: 30, say: (text) => progress.push(text) })
     // The progress messages help to read a failure.
-    expect({ wrong: wrongIn(figures), said }).toEqual({ wrong: [], said })
+    expect({ wrong: wrongIn(figures), progress }).toEqual({ wrong: [], progress })
     expect(Object.keys(figures.faults).sort()).toEqual([...faultKinds].sort())
   },
   // A limit for a run that hangs. The run itself detects and reports a standstill earlier.

@@ -17,7 +17,7 @@ export interface Clock {
   wrongBy: number
 }
 
-/** A caller with a DID and key, an OAuth client and tasks of its own. */
+/** A caller with its own DID and key, OAuth client and tasks. */
 export interface Client {
   name: string
   role: 'plain' | 'signs' | 'pays'
@@ -28,9 +28,9 @@ export interface Client {
   /** Number of requests refused because of the wrong clock. */
   refusedByClock: number
   /** Number of requests accepted in spite of the wrong clock. */
-  takenInSpiteOfClock: number
+  acceptedDespiteClock: number
   /** Payments without a task, listed for refund. */
-  paidInVain: number
+  paidWithoutTask: number
 }
 
 /** Shorter than a freeze: the request is repeated at another process under the same key. */
@@ -53,7 +53,7 @@ export async function makeClient(cluster: Cluster, name: string, role: Client['r
     named: clientAt(`${url}${agentPath}`),
     routed: clientAt(url),
   }))
-  return { name, role, clock, at, purse, refusedByClock: 0, takenInSpiteOfClock: 0, paidInVain: 0 }
+  return { name, role, clock, at, purse, refusedByClock: 0, acceptedDespiteClock: 0, paidWithoutTask: 0 }
 }
 
 /**

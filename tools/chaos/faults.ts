@@ -22,7 +22,7 @@ export class Faults {
 
   readonly made: Partial<Record<FaultKind, number>> = {}
   /** Processes that did not name an outage in `/health`. */
-  unsaid: string[] = []
+  unreportedOutages: string[] = []
 
   /** Returns the name of the affected process. Outages have ended when it resolves; `over` waits for the others. */
   async make({ kind, victim }: Fault): Promise<string> {
@@ -100,7 +100,7 @@ export class Faults {
     while (one.state === 'ready') {
       const { status, checks } = await healthOf(one)
       if (status === 503 && checks[check]?.startsWith('error:')) return
-      if (Date.now() > until) return void this.unsaid.push(`${one.name}: ${check}`)
+      if (Date.now() > until) return void this.unreportedOutages.push(`${one.name}: ${check}`)
       await wait(100)
     }
   }

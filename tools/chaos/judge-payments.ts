@@ -3,11 +3,11 @@ import type { WireTask } from '@parley/wire/codecs/parley/shapes'
 import { toAtomic } from '@parley/wire/model/amount'
 import { operatorToken } from './clients.ts'
 import { agentPath } from './cluster.ts'
-import type { Told } from './load.ts'
+import type { Acknowledged } from './load.ts'
 import { settled } from './settled.ts'
 
 export interface PaymentFindings {
-  /** Purchases that clients know of, and payments without a task that the ledger lists for refund. */
+  /** Acknowledged purchases, and payments without a task that the ledger lists for refund. */
   payments: number
   orphaned: number
   /** Differences between ledger, receipts, tasks and test money. */
@@ -18,8 +18,8 @@ export interface PaymentFindings {
 export interface Payer {
   address: string
   /** Purchases reported to the client as spent without a task. */
-  paidInVain: number
-  told: Told[]
+  paidWithoutTask: number
+  acknowledged: Acknowledged[]
   /** All tasks of the client. */
   tasks: WireTask[]
 }
@@ -54,13 +54,13 @@ export async function judgePayments(cluster: Cluster, payers: Payer[]): Promise<
   for (const payer of payers) {
     unequal.push(...judgeWork(payer, paid), ...(await judgePurse(cluster, payer, paid)))
   }
-  const payments = payers.reduce((sum, { told }) => sum + told.length, 0)
+  const payments = payers.reduce((sum, { acknowledged }) => sum + acknowledged.length, 0)
   const orphaned = paid.filter(({ state }) => state === 'payment-orphaned').length
   return { payments, orphaned, unequal }
 }
 
 /** Each task was paid once, payments of completed tasks are earned, and each transfer belongs to a task. */
-export function judgeWork({ address, told, tasks, paidInVain }: Payer, paid: Row[]): string[] {
+export function judgeWork({ address, acknowledged, tasks, paidWithoutTask }: Payer, paid: Row[]): string[] {
   const found: string[] = []
   const mine = paid.filter(({ payer }) => payer?.toLowerCase() === address.toLowerCase())
   for (const { id, status } of tasks) {
@@ -70,7 +70,7 @@ export function judgeWork({ address, told, tasks, paidInVain }: Payer, paid: Row
     const due = status.state === 'completed' ? 'earned' : 'payment-orphaned'
     if (row !== undefined && row.state !== due) found.push(`${row.state}: task ${id} is ${status.state}`)
   }
-  for (const { taskId, txHash } of told) {
+  for (const { taskId, txHash } of acknowledged) {
     const row = mine.find((one) => one.task_id === taskId)
     if (txHash !== undefined && row?.tx_hash !== txHash) found.push(`receipt of another: task ${taskId}`)
   }
@@ -79,11 +79,12 @@ export function judgeWork({ address, told, tasks, paidInVain }: Payer, paid: Row
   found.push(
     ...idle.filter(({ state }) => state !== 'payment-orphaned').map((row) => `for no task: ${row.tx_hash}`),
   )
-  if (idle.length !== paidInVain) found.push(`${paidInVain} paid in vain, ${idle.length} are for no task`)
+  if (idle.length !== paidWithoutTask)
+    found.push(`${paidWithoutTask} payments without a task, the ledger has ${idle.length}`)
   return found
 }
 
-/** The amount spent by the purse equals the amount in the ledger, to the atomic unit. */
+/** The amount spent by the payer equals the amount in the ledger, to the atomic unit. */
 async function judgePurse(cluster: Cluster, { address }: Payer, paid: Row[]): Promise<string[]> {
   const answer = await fetch(`${cluster.url}${agentPath}/api/test-wallet/${address}`)
   const { balances } = (await answer.json()) as { balances: { amount: string }[] }
@@ -92,8 +93,8 @@ async function judgePurse(cluster: Cluster, { address }: Payer, paid: Row[]): Pr
   const taken = paid
     .filter(({ payer }) => payer?.toLowerCase() === address.toLowerCase())
     .reduce((sum, row) => sum + BigInt(row.amount_atomic), 0n)
-  const gone = toAtomic(filledWith, decimals) - left
-  return gone === taken ? [] : [`${address} paid ${gone}, the ledger took ${taken}`]
+  const spent = toAtomic(filledWith, decimals) - left
+  return spent === taken ? [] : [`${address} paid ${spent}, the ledger took ${taken}`]
 }
 
 async function ledger(cluster: Cluster): Promise<Row[]> {

@@ -3,9 +3,9 @@ import { expect, test } from 'vitest'
 import { scriptedAgent } from '../testing/scripted-agent.ts'
 import { WebhookReceiver } from '../testing/webhook-receiver.ts'
 import { status, task, taskId } from '../testing/wire-samples.ts'
-import type { Asking } from './asking.ts'
 import { judgeTasks, type TaskFindings } from './judge-tasks.ts'
-import type { Told } from './load.ts'
+import type { Acknowledged } from './load.ts'
+import type { ClientRun } from './retry.ts'
 
 const history = [{ parts: [{ kind: 'text', text: 'soon order 1' }] }]
 const completed = { ...task('completed'), history }
@@ -14,7 +14,7 @@ const events = [status(1, 'working'), status(2, 'completed')]
 interface Given {
   tasks?: object[]
   events?: object[]
-  told?: Partial<Told>
+  acknowledged?: Partial<Acknowledged>
   /** Indexes of the events that the webhook received, in this order. */
   sent?: number[]
 }
@@ -37,14 +37,21 @@ async function judged(given: Given): Promise<Partial<TaskFindings>> {
     at: [{ named: way, routed: way }],
     purse: undefined,
     refusedByClock: 0,
-    takenInSpiteOfClock: 0,
-    paidInVain: 0,
+    acceptedDespiteClock: 0,
+    paidWithoutTask: 0,
   }
-  const tally = { told: 0, away: new Map(), unclear: new Map() }
-  const asking: Asking = { client, random: () => 0, tally, calm: { since: undefined } }
+  const tally = { acknowledged: 0, outages: new Map(), unclear: new Map() }
+  const run: ClientRun = { client, random: () => 0, tally, recovery: { since: undefined } }
   const findings: TaskFindings = { lost: [], double: [], stuck: [], badEvents: [], badWebhooks: [] }
-  const told = { taskId, text: 'soon order 1', webhook: true, paid: false, txHash: undefined, ...given.told }
-  await judgeTasks(asking, [told], { receiver, findings, patienceMs: 300 })
+  const acknowledged = {
+    taskId,
+    text: 'soon order 1',
+    webhook: true,
+    paid: false,
+    txHash: undefined,
+    ...given.acknowledged,
+  }
+  await judgeTasks(run, [acknowledged], { receiver, findings, patienceMs: 300 })
   return Object.fromEntries(Object.entries(findings).filter(([, all]) => all.length > 0))
 }
 
@@ -54,7 +61,7 @@ test('no findings for a task with complete events and webhooks', async () => {
 
 const other = '44444444-4444-4444-8444-444444444444'
 test.each<[string, Given, Partial<TaskFindings>]>([
-  ['a missing task', { told: { taskId: other } }, { lost: [other] }],
+  ['a missing task', { acknowledged: { taskId: other } }, { lost: [other] }],
   [
     'two tasks with one text',
     { tasks: [completed, { ...completed, id: other }] },
@@ -63,12 +70,12 @@ test.each<[string, Given, Partial<TaskFindings>]>([
   ['a task that does not end', { tasks: [{ ...task('working'), history }] }, { stuck: [taskId] }],
   [
     'a gap in the event numbers',
-    { events: [status(1, 'working'), status(3, 'completed')], told: { webhook: false } },
+    { events: [status(1, 'working'), status(3, 'completed')], acknowledged: { webhook: false } },
     { badEvents: [taskId] },
   ],
   [
     'an event after the final one',
-    { events: [...events, status(3, 'working')], told: { webhook: false } },
+    { events: [...events, status(3, 'working')], acknowledged: { webhook: false } },
     { badEvents: [taskId] },
   ],
   ['an event missing at the webhook', { sent: [0] }, { badWebhooks: [taskId] }],

@@ -3,9 +3,9 @@ import type { WireTask } from '@parley/wire/codecs/parley/shapes'
 import { isTerminal } from '@parley/wire/model/task'
 import { eventsOf, isSound } from '../testing/agent-processes.ts'
 import type { ReceivedPost, WebhookReceiver } from '../testing/webhook-receiver.ts'
-import { type Asking, persistently } from './asking.ts'
-import type { Told } from './load.ts'
+import type { Acknowledged } from './load.ts'
 import { pick } from './plan.ts'
+import { type ClientRun, untilDone } from './retry.ts'
 import { atOnce, settled } from './settled.ts'
 
 /** Ids of tasks with findings. */
@@ -35,15 +35,19 @@ const askedAtOnce = 4
  * Compares what one client knows with the stored tasks, and answers paused tasks. Resolves with all tasks of the
  * client.
  */
-export async function judgeTasks(asking: Asking, told: Told[], seen: Seen): Promise<WireTask[]> {
+export async function judgeTasks(
+  run: ClientRun,
+  acknowledged: Acknowledged[],
+  seen: Seen,
+): Promise<WireTask[]> {
   const { findings, patienceMs = 60_000 } = seen
-  const tasks = await allTasks(asking)
+  const tasks = await allTasks(run)
   const byId = new Map(tasks.map((task) => [task.id, task]))
   const open = () => [...byId.values()].filter(({ status }) => !isTerminal(status.state))
   const ended = async () => {
     await atOnce(open(), askedAtOnce, async (task) => {
-      if (task.status.state === 'input-required') await answer(asking, task)
-      const now = await persistently(asking, (way) => way.get(task.id))
+      if (task.status.state === 'input-required') await answer(run, task)
+      const now = await untilDone(run, (way) => way.get(task.id))
       if (now !== undefined) byId.set(now.id, now)
     })
     return open().length === 0
@@ -51,19 +55,19 @@ export async function judgeTasks(asking: Asking, told: Told[], seen: Seen): Prom
   await settled(ended, () => open().length, patienceMs)
   findings.stuck.push(...open().map(({ id }) => id))
   findings.double.push(...twice(tasks.map(textOf)))
-  findings.lost.push(...told.filter(({ taskId }) => !byId.has(taskId)).map(({ taskId }) => taskId))
+  findings.lost.push(...acknowledged.filter(({ taskId }) => !byId.has(taskId)).map(({ taskId }) => taskId))
   const sent = new SentEvents(seen.receiver)
-  const there = told.filter(({ taskId }) => byId.has(taskId) && !findings.stuck.includes(taskId))
-  await atOnce(there, askedAtOnce, (one) => judgeEvents(asking, one, { ...seen, sent, patienceMs }))
+  const there = acknowledged.filter(({ taskId }) => byId.has(taskId) && !findings.stuck.includes(taskId))
+  await atOnce(there, askedAtOnce, (one) => judgeEvents(run, one, { ...seen, sent, patienceMs }))
   return [...byId.values()]
 }
 
 async function judgeEvents(
-  asking: Asking,
-  { taskId, webhook }: Told,
+  run: ClientRun,
+  { taskId, webhook }: Acknowledged,
   { receiver, sent, findings, patienceMs }: Required<Seen> & { sent: SentEvents },
 ): Promise<void> {
-  const events = (await persistently(asking, (way) => eventsOf(way, taskId))) ?? []
+  const events = (await untilDone(run, (way) => eventsOf(way, taskId))) ?? []
   if (!isSound(events)) findings.badEvents.push(taskId)
   if (!webhook) return
   const wanted = events.map(({ event_id: id }) => id).join()
@@ -76,13 +80,13 @@ async function judgeEvents(
 }
 
 /** From the agent's own list: the gateway's list covers only the agents that it knows. */
-async function allTasks(asking: Asking): Promise<WireTask[]> {
+async function allTasks(run: ClientRun): Promise<WireTask[]> {
   const tasks: WireTask[] = []
   for (let cursor: string | null | undefined; cursor !== null; ) {
     const params = { limit: 500, ...(cursor !== undefined && { cursor }) }
-    const { named } = pick(asking.client.at, asking.random())
-    const page = await persistently(
-      asking,
+    const { named } = pick(run.client.at, run.random())
+    const page = await untilDone(
+      run,
       (way) => way.request('tasks/list', params),
       () => named,
     )
@@ -93,10 +97,10 @@ async function allTasks(asking: Asking): Promise<WireTask[]> {
   return tasks
 }
 
-async function answer(asking: Asking, { id: taskId }: WireTask): Promise<void> {
+async function answer(run: ClientRun, { id: taskId }: WireTask): Promise<void> {
   const parts = [{ kind: 'text', text: 'go' }]
   const message = { role: 'user', kind: 'message', messageId: randomUUID(), taskId, parts }
-  await persistently(asking, (way) => way.request('message/send', { message }))
+  await untilDone(run, (way) => way.request('message/send', { message }))
 }
 
 /** Ids of the events that the receiver got, by task, in the order of their first delivery. */

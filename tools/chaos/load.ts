@@ -2,11 +2,11 @@ import { randomUUID } from 'node:crypto'
 import { setTimeout as wait } from 'node:timers/promises'
 import type { Reply } from '@parley/client/internal/transport'
 import type { WireTask } from '@parley/wire/codecs/parley/shapes'
-import { type Asking, persistently } from './asking.ts'
 import { pick } from './plan.ts'
+import { type ClientRun, untilDone } from './retry.ts'
 
 /** An acknowledged task, with the expectations of the client. */
-export interface Told {
+export interface Acknowledged {
   taskId: string
   /** Part of the task's text. Two tasks with the same value are a duplicate. */
   text: string
@@ -17,7 +17,7 @@ export interface Told {
   txHash: string | undefined
 }
 
-export interface Loading extends Asking {
+export interface Loading extends ClientRun {
   receiverUrl: string
   stop: AbortSignal
 }
@@ -33,21 +33,21 @@ const betweenMs = 50
  * Sends messages one after the other. Without a response it repeats the message at any gateway under the same
  * Idempotency-Key.
  */
-export async function load(loading: Loading): Promise<Told[]> {
+export async function load(loading: Loading): Promise<Acknowledged[]> {
   const { client, random, stop } = loading
-  const told: Told[] = []
+  const acknowledged: Acknowledged[] = []
   // At least one, on a slow machine too.
-  while (!stop.aborted || told.length === 0) {
+  while (!stop.aborted || acknowledged.length === 0) {
     const kind = pick(kinds[client.role], random())
     const news = await order(loading, kind)
-    told.push(...news)
-    loading.tally.told += news.length
+    acknowledged.push(...news)
+    loading.tally.acknowledged += news.length
     await wait(betweenMs * random())
   }
-  return told
+  return acknowledged
 }
 
-async function order(loading: Loading, kind: string): Promise<Told[]> {
+async function order(loading: Loading, kind: string): Promise<Acknowledged[]> {
   const { client, random, receiverUrl } = loading
   const key = randomUUID()
   const text = `${kind === 'twice' ? 'soon' : kind} order ${key}`
@@ -65,21 +65,24 @@ async function order(loading: Loading, kind: string): Promise<Told[]> {
   const params = { message, ...(webhook && { configuration: push }) }
   const headers = { 'idempotency-key': key }
   client.purse?.forget()
-  const send = (way?: Parameters<typeof persistently>[2]) =>
-    persistently(loading, (at) => at.request('message/send', params, { headers }), way)
+  const send = (way?: Parameters<typeof untilDone>[2]) =>
+    untilDone(loading, (at) => at.request('message/send', params, { headers }), way)
   const both = () =>
     client.at.map(({ named, routed }) => send(() => (loading.random() < 0.5 ? named : routed)))
   const replies = kind === 'twice' ? await Promise.all(both()) : [await send()]
-  const all = replies.flatMap((reply) => toldBy(reply, { text, webhook, paid }))
+  const all = replies.flatMap((reply) => acknowledgedBy(reply, { text, webhook, paid }))
   const [first] = all
-  if (first !== undefined && kind === 'hang') await persistently(loading, (at) => at.cancel(first.taskId))
+  if (first !== undefined && kind === 'hang') await untilDone(loading, (at) => at.cancel(first.taskId))
   // Two messages with one key are one task.
   return all.filter(({ taskId }, i) => all.findIndex((one) => one.taskId === taskId) === i)
 }
 
 /** Undefined for a payment without a task. */
-function toldBy(reply: Reply | undefined, known: Pick<Told, 'text' | 'webhook' | 'paid'>): Told[] {
-  if (reply === undefined && known.paid) return []
+function acknowledgedBy(
+  reply: Reply | undefined,
+  expected: Pick<Acknowledged, 'text' | 'webhook' | 'paid'>,
+): Acknowledged[] {
+  if (reply === undefined && expected.paid) return []
   if (reply === undefined) throw new Error('a first message was refused as already done')
   const task = reply.result as WireTask
   const receipt = reply.headers.get('payment-response')
@@ -87,5 +90,5 @@ function toldBy(reply: Reply | undefined, known: Pick<Told, 'text' | 'webhook' |
     receipt === null
       ? {}
       : (JSON.parse(Buffer.from(receipt, 'base64').toString()) as { transaction?: string })
-  return [{ ...known, taskId: task.id, txHash: transaction || undefined }]
+  return [{ ...expected, taskId: task.id, txHash: transaction || undefined }]
 }

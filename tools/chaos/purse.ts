@@ -17,7 +17,7 @@ export class Purse {
     this.#key = key
     this.#clock = clock
     this.address = address
-    this.fetch = payingFetch((asked) => this.#pay(asked))
+    this.fetch = payingFetch((requirement) => this.#pay(requirement))
   }
 
   static async make(clock: Clock): Promise<Purse> {
@@ -30,16 +30,16 @@ export class Purse {
     this.#payment = undefined
   }
 
-  async #pay({ accepts: [asked] }: PaymentAsked): Promise<SignedPayment | undefined> {
-    if (this.#payment !== undefined || asked === undefined) return this.#payment
+  async #pay({ accepts: [requirement] }: PaymentAsked): Promise<SignedPayment | undefined> {
+    if (this.#payment !== undefined || requirement === undefined) return this.#payment
     this.signedWrongBy = this.#clock.wrongBy
     // The official client signs with the clock of this machine. A clock that is behind makes the payment expire
     // earlier.
-    const maxTimeoutSeconds = asked.maxTimeoutSeconds + Math.min(this.signedWrongBy, 0)
+    const maxTimeoutSeconds = requirement.maxTimeoutSeconds + Math.min(this.signedWrongBy, 0)
     const signed = await signPayment(this.#key, {
-      requirements: { ...asked, scheme: 'exact', maxTimeoutSeconds },
+      requirements: { ...requirement, scheme: 'exact', maxTimeoutSeconds },
     })
-    this.#payment = { ...signed, accepted: { ...asked, scheme: 'exact' } }
+    this.#payment = { ...signed, accepted: { ...requirement, scheme: 'exact' } }
     return this.#payment
   }
 }

@@ -4,14 +4,14 @@ import { openBullmqScheduler } from '@parley/engine/queue/bullmq'
 import { agentId } from '@parley/kit/did/did'
 import { makeLog } from '@parley/kit/process/log'
 import { WebhookReceiver } from '../testing/webhook-receiver.ts'
-import type { Asking, Calm, Tally } from './asking.ts'
 import { type Client, makeClient } from './clients.ts'
 import { agentPath, type ChaosCluster, startChaosCluster } from './cluster.ts'
 import { Faults } from './faults.ts'
 import { judgePayments, type Payer, type PaymentFindings } from './judge-payments.ts'
 import { judgeTasks, type TaskFindings } from './judge-tasks.ts'
-import { load, type Told } from './load.ts'
+import { type Acknowledged, load } from './load.ts'
 import { type FaultKind, faultKinds, faultsOf, randomFrom } from './plan.ts'
+import type { ClientRun, Recovery, Tally } from './retry.ts'
 import { settled } from './settled.ts'
 
 export interface ChaosOptions {
@@ -37,17 +37,17 @@ export interface ChaosFigures extends TaskFindings, PaymentFindings {
   /** Number of them with a `long_running` webhook. */
   webhooks: number
   /** Requests that were retried after a clear refusal or a lost connection, by reason. */
-  cameAgain: Record<string, number>
+  retried: Record<string, number>
   /** Requests that were refused because of a wrong client clock. */
   wrongClocks: number
   /** Requests that were accepted in spite of a wrong client clock. */
-  takenInSpiteOfClock: number
+  acceptedDespiteClock: number
   /** Processes whose `/health` did not name an outage. */
-  unsaid: string[]
+  unreportedOutages: string[]
   /** Errors during an outage that did not name it, with their number. */
   unclear: Record<string, number>
   /** Processes that exited on their own. */
-  fell: string[]
+  unexpectedExits: string[]
   /** Jobs left in the queue. */
   queued: number
   /** Processes whose `/health` is not 200. */
@@ -72,29 +72,33 @@ export async function chaosRun(options: ChaosOptions): Promise<ChaosFigures> {
   const clients = await Promise.all(roles.map((role, i) => makeClient(cluster, `client-${i + 1}`, role)))
   say(`${gateways} gateways, ${agents} processes of the agent and ${clients.length} clients are ready`)
   const stop = new AbortController()
-  const calm: Calm = { since: undefined }
-  const tally: Tally = { told: 0, unclear: new Map(), away: new Map() }
-  const askings = clients.map((client, i): Asking => {
-    return { client, random: randomFrom(seed + 1 + i), tally, calm }
+  const recovery: Recovery = { since: undefined }
+  const tally: Tally = { acknowledged: 0, unclear: new Map(), outages: new Map() }
+  const runs = clients.map((client, i): ClientRun => {
+    return { client, random: randomFrom(seed + 1 + i), tally, recovery }
   })
-  const loads = Promise.all(
-    askings.map((asking) => load({ ...asking, receiverUrl: receiver.url, stop: stop.signal })),
-  )
+  const loads = Promise.all(runs.map((run) => load({ ...run, receiverUrl: receiver.url, stop: stop.signal })))
   // A failed load ends the run, not the process.
   loads.catch(() => stop.abort())
   const faults = new Faults(chaos, clients)
-  const soFar = () => `${tally.told} tasks, ${sumOf(tally.away)} requests retried`
-  await letGoWrong(faults, { ...options, say: (text) => say(`${text} (${soFar()})`) }, stop.signal)
+  const soFar = () => `${tally.acknowledged} tasks, ${sumOf(tally.outages)} requests retried`
+  await injectFaults(faults, { ...options, say: (text) => say(`${text} (${soFar()})`) }, stop.signal)
   await faults.over()
   say('all faults are over; checking every task')
-  calm.since = Date.now()
+  recovery.since = Date.now()
   stop.abort()
-  const told = await loads
-  const findings = await judge(chaos, askings, { told, receiver, say })
-  return { seed, faults: faults.made, ...findings, ...ofClients(clients, tally), unsaid: faults.unsaid }
+  const acknowledged = await loads
+  const findings = await judge(chaos, runs, { acknowledged, receiver, say })
+  return {
+    seed,
+    faults: faults.made,
+    ...findings,
+    ...ofClients(clients, tally),
+    unreportedOutages: faults.unreportedOutages,
+  }
 }
 
-async function letGoWrong(
+async function injectFaults(
   faults: Faults,
   { seed, seconds, say, signal }: ChaosOptions,
   failed: AbortSignal,
@@ -108,23 +112,30 @@ async function letGoWrong(
   }
 }
 
-interface Known {
+interface JudgeInput {
   /** By client. */
-  told: Told[][]
+  acknowledged: Acknowledged[][]
   receiver: WebhookReceiver
   say: ChaosOptions['say']
 }
 
-async function judge(chaos: ChaosCluster, askings: Asking[], { told, receiver, say }: Known) {
+async function judge(chaos: ChaosCluster, runs: ClientRun[], { acknowledged, receiver, say }: JudgeInput) {
   const { cluster } = chaos
   const findings: TaskFindings = { lost: [], double: [], stuck: [], badEvents: [], badWebhooks: [] }
   const all = await Promise.all(
-    askings.map((asking, i) => judgeTasks(asking, told[i] ?? [], { receiver, findings })),
+    runs.map((run, i) => judgeTasks(run, acknowledged[i] ?? [], { receiver, findings })),
   )
-  const payers = askings.flatMap(({ client: { purse, paidInVain } }, i): Payer[] =>
+  const payers = runs.flatMap(({ client: { purse, paidWithoutTask } }, i): Payer[] =>
     purse === undefined
       ? []
-      : [{ address: purse.address, paidInVain, told: told[i] ?? [], tasks: all[i] ?? [] }],
+      : [
+          {
+            address: purse.address,
+            paidWithoutTask,
+            acknowledged: acknowledged[i] ?? [],
+            tasks: all[i] ?? [],
+          },
+        ],
   )
   say('tasks, events and webhooks are checked')
   const payments = await judgePayments(cluster, payers)
@@ -136,25 +147,27 @@ async function judge(chaos: ChaosCluster, askings: Asking[], { told, receiver, s
     if (!(await settled(isGreen, () => 0, greenWithinMs))) unhealthy.push(one.name)
   })
   await Promise.all(green)
-  const fell = every.flatMap(({ name, unexpectedExits: times }) => (times === 0 ? [] : [`${name}: ${times}`]))
-  const flat = told.flat()
+  const unexpectedExits = every.flatMap(({ name, unexpectedExits: times }) =>
+    times === 0 ? [] : [`${name}: ${times}`],
+  )
+  const flat = acknowledged.flat()
   return {
     tasks: flat.length,
     webhooks: flat.filter(({ webhook }) => webhook).length,
     ...findings,
     ...payments,
-    fell,
+    unexpectedExits,
     queued: await queued(chaos),
     unhealthy,
   }
 }
 
-function ofClients(clients: Client[], { unclear, away }: Tally) {
+function ofClients(clients: Client[], { unclear, outages }: Tally) {
   const sum = (figure: (client: Client) => number) => clients.reduce((all, one) => all + figure(one), 0)
   return {
-    cameAgain: Object.fromEntries(away),
+    retried: Object.fromEntries(outages),
     wrongClocks: sum(({ refusedByClock }) => refusedByClock),
-    takenInSpiteOfClock: sum(({ takenInSpiteOfClock }) => takenInSpiteOfClock),
+    acceptedDespiteClock: sum(({ acceptedDespiteClock }) => acceptedDespiteClock),
     unclear: Object.fromEntries(unclear),
   }
 }
@@ -164,7 +177,7 @@ function sumOf(counts: Map<string, number>): number {
 }
 
 async function queued({ cluster: { url }, servers }: ChaosCluster): Promise<number> {
-  const answer = await fetch(`${url}${agentPath}/.well-known/agent.json`)
+  const answer = await fetch(`${url}${agentPath}/.well-expected/agent.json`)
   const { did } = (await answer.json()) as { did: string }
   const log = makeLog({ level: 'silent', name: 'chaos' })
   const at = { url: servers.redis.url, log, agentId: agentId(did), concurrency: 1 }
@@ -175,14 +188,34 @@ async function queued({ cluster: { url }, servers }: ChaosCluster): Promise<numb
 
 /** Describes every finding; empty when all checks pass. */
 export function wrongIn(figures: ChaosFigures): string[] {
-  const { tasks, payments, wrongClocks, faults, takenInSpiteOfClock, queued: left, unclear } = figures
-  const { lost, double, stuck, badEvents, badWebhooks, unequal, unsaid, fell, unhealthy } = figures
-  const lists = { lost, double, stuck, badEvents, badWebhooks, unequal, unsaid, fell, unhealthy }
-  const counts = { takenInSpiteOfClock, queued: left }
+  const { tasks, payments, wrongClocks, faults, acceptedDespiteClock, queued: left, unclear } = figures
+  const {
+    lost,
+    double,
+    stuck,
+    badEvents,
+    badWebhooks,
+    unequal,
+    unreportedOutages,
+    unexpectedExits,
+    unhealthy,
+  } = figures
+  const lists = {
+    lost,
+    double,
+    stuck,
+    badEvents,
+    badWebhooks,
+    unequal,
+    unreportedOutages,
+    unexpectedExits,
+    unhealthy,
+  }
+  const counts = { acceptedDespiteClock, queued: left }
   return [
     ...Object.entries(lists).flatMap(([name, all]) => all.map((one) => `${name}: ${one}`)),
     ...Object.entries(counts).flatMap(([name, count]) => (count === 0 ? [] : [`${name}: ${count}`])),
-    ...Object.entries(unclear).map(([said, times]) => `unclear: ${said} (${times} times)`),
+    ...Object.entries(unclear).map(([progress, times]) => `unclear: ${progress} (${times} times)`),
     ...(tasks === 0 ? ['no task was acknowledged'] : []),
     ...(payments === 0 ? ['nothing was paid'] : []),
     ...((faults.clock ?? 0) > 0 && wrongClocks === 0 ? ['no request was refused for a wrong clock'] : []),

@@ -5,13 +5,13 @@ import { setTimeout as wait } from 'node:timers/promises'
  * changes with every progress: a slow machine gets more time, a standstill does not.
  */
 export async function settled(
-  isSo: () => boolean | Promise<boolean>,
+  holds: () => boolean | Promise<boolean>,
   moved: () => number,
   patienceMs: number,
 ): Promise<boolean> {
   let [last, at] = [moved(), Date.now()]
   for (;;) {
-    if (await isSo()) return true
+    if (await holds()) return true
     const now = moved()
     if (now !== last) [last, at] = [now, Date.now()]
     else if (Date.now() - at > patienceMs) return false

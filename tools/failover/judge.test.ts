@@ -1,14 +1,14 @@
 import { expect, test } from 'vitest'
 import { compare } from './judge.ts'
-import type { Told } from './load.ts'
+import type { Acknowledged } from './load.ts'
 import type { Note } from './notes.ts'
 
-const told = (messageId: string, taskId: string): Told => {
+const acknowledged = (messageId: string, taskId: string): Acknowledged => {
   return { messageId, taskId, agent: 'packer-1', negotiationId: 'n', sentAt: 0, isForOne: false }
 }
 const begun = (taskId: string): Note => ({ what: 'begun', taskId })
 const done = (taskId: string): Note => ({ what: 'done', taskId })
-const none = { lost: [], double: [], refusedAndDone: [], undone: [], begunAgain: 0 }
+const none = { lost: [], double: [], refusedAndDone: [], undone: [], restarted: 0 }
 
 interface Seen {
   states?: Record<string, string>
@@ -23,7 +23,7 @@ test.each<[string, Seen, object]>([
   [
     'restarted after a kill: no findings',
     { ...one, notes: { m: [begun('t'), ...one.notes.m] } },
-    { begunAgain: 1 },
+    { restarted: 1 },
   ],
   ['a task that is missing or does not end', { ...one, states: {} }, { lost: ['t'] }],
   ['work that was done twice', { ...one, notes: { m: [...one.notes.m, done('t')] } }, { double: ['m'] }],
@@ -37,7 +37,7 @@ test.each<[string, Seen, object]>([
     { refusedAndDone: ['r'] },
   ],
 ])('%s', (_what, { states = {}, listed = {}, notes = {} }, wrong) => {
-  const ledger = { told: [told('m', 't')], refused: new Map([['agent_down', ['r']]]) }
+  const ledger = { acknowledged: [acknowledged('m', 't')], refused: new Map([['agent_down', ['r']]]) }
   const found = compare(
     ledger,
     new Map(Object.entries(states)),

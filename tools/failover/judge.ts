@@ -3,7 +3,7 @@ import type { WireTask } from '@parley/wire/codecs/parley/shapes'
 import { isTerminal } from '@parley/wire/model/task'
 import { atOnce, settled } from '../chaos/settled.ts'
 import type { FailoverCluster } from './cluster.ts'
-import type { Ledger, Told } from './load.ts'
+import type { Acknowledged, Ledger } from './load.ts'
 import { type Note, readNotes } from './notes.ts'
 import { patiently } from './patiently.ts'
 
@@ -21,7 +21,7 @@ export interface Findings {
   /** Number of messages for which the gateway tried another agent first. */
   moved: number
   /** Number of runs that a kill interrupted and that started again. */
-  begunAgain: number
+  restarted: number
 }
 
 const askedAtOnce = 4
@@ -32,10 +32,10 @@ const patienceMs = 120_000
 export async function judge(cluster: FailoverCluster, ledger: Ledger): Promise<Findings> {
   const { url, token } = cluster
   const client = new AgentClient({ url, token })
-  const states = await statesOf(client, ledger.told)
+  const states = await statesOf(client, ledger.acknowledged)
   // The list omits and names agents that do not respond in time. The whole list is then requested again.
   const listed = await patiently(() => listedTasks(client))
-  const moved = await movedOf(cluster, ledger.told)
+  const moved = await movedOf(cluster, ledger.acknowledged)
   const ended: Record<string, number> = {}
   for (const state of states.values()) ended[state] = (ended[state] ?? 0) + 1
   return { ended, moved, ...compare(ledger, states, listed, readNotes(cluster.notes)) }
@@ -43,7 +43,7 @@ export async function judge(cluster: FailoverCluster, ledger: Ledger): Promise<F
 
 /** @param states of the ended tasks @param listed ids of the tasks of each message */
 export function compare(
-  { told, refused }: Pick<Ledger, 'told' | 'refused'>,
+  { acknowledged, refused }: Pick<Ledger, 'acknowledged' | 'refused'>,
   states: ReadonlyMap<string, string>,
   listed: ReadonlyMap<string, readonly string[]>,
   notes: ReadonlyMap<string, readonly Note[]>,
@@ -57,22 +57,25 @@ export function compare(
   const twice = noted.filter(({ done, tasks }) => done > 1 || tasks.size > 1).map((one) => one.messageId)
   const twoTasks = [...listed].filter(([, tasks]) => tasks.length > 1).map(([messageId]) => messageId)
   const wasDone = (messageId: string) => (works.get(messageId)?.done ?? 0) > 0 || listed.has(messageId)
-  const isUndone = (one: Told) =>
+  const isUndone = (one: Acknowledged) =>
     states.get(one.taskId) === 'completed' && (works.get(one.messageId)?.done ?? 0) === 0
   return {
-    lost: told.filter(({ taskId }) => !states.has(taskId)).map(({ taskId }) => taskId),
+    lost: acknowledged.filter(({ taskId }) => !states.has(taskId)).map(({ taskId }) => taskId),
     double: [...new Set([...twice, ...twoTasks])],
     refusedAndDone: [...refused.values()].flat().filter(wasDone),
-    undone: told.filter(isUndone).map(({ taskId }) => taskId),
-    begunAgain: noted.reduce((sum, { begun, tasks }) => sum + begun - tasks.size, 0),
+    undone: acknowledged.filter(isUndone).map(({ taskId }) => taskId),
+    restarted: noted.reduce((sum, { begun, tasks }) => sum + begun - tasks.size, 0),
   }
 }
 
 /** Final states of the tasks. A missing entry is a task that does not exist or does not end. */
-async function statesOf(client: AgentClient, told: readonly Told[]): Promise<Map<string, string>> {
+async function statesOf(
+  client: AgentClient,
+  acknowledged: readonly Acknowledged[],
+): Promise<Map<string, string>> {
   const states = new Map<string, string>()
-  const gone = new Set<string>()
-  const open = () => told.filter(({ taskId }) => !states.has(taskId) && !gone.has(taskId))
+  const spent = new Set<string>()
+  const open = () => acknowledged.filter(({ taskId }) => !states.has(taskId) && !spent.has(taskId))
   const allEnded = async () => {
     await atOnce(open(), askedAtOnce, async ({ taskId }) => {
       try {
@@ -80,7 +83,7 @@ async function statesOf(client: AgentClient, told: readonly Told[]): Promise<Map
         if (isTerminal(status.state)) states.set(taskId, status.state)
       } catch (error) {
         // Other errors can be temporary.
-        if (error instanceof RpcError && error.code === -32001) gone.add(taskId)
+        if (error instanceof RpcError && error.code === -32001) spent.add(taskId)
       }
     })
     return open().length === 0
@@ -105,9 +108,12 @@ async function listedTasks(client: AgentClient): Promise<Map<string, string[]>> 
   return byMessage
 }
 
-async function movedOf({ url, token }: FailoverCluster, told: readonly Told[]): Promise<number> {
+async function movedOf(
+  { url, token }: FailoverCluster,
+  acknowledged: readonly Acknowledged[],
+): Promise<number> {
   let moved = 0
-  const decided = told.flatMap(({ negotiationId }) => negotiationId ?? [])
+  const decided = acknowledged.flatMap(({ negotiationId }) => negotiationId ?? [])
   const triedFor = async (id: string) => {
     const headers = { authorization: `Bearer ${await token()}` }
     const answer = await fetch(`${url}/negotiations/${id}`, { headers })

@@ -9,13 +9,13 @@ export interface Kill {
   /** In milliseconds since 1970. */
   at: number
   /** The registry entry says that the agent is ejected. */
-  asideMs?: number
+  ejectedMs?: number
   /** The process is ready again. */
   readyMs?: number
   /** The registry entry says that the agent is reinstated. */
-  backMs?: number
+  reinstatedMs?: number
   /** The agent has accepted a message that was sent after it was ready again. */
-  workMs?: number
+  newWorkMs?: number
 }
 
 export interface KillsOptions {
@@ -27,7 +27,7 @@ export interface KillsOptions {
 }
 
 /** A limit for a run that hangs: a dead agent fails five messages of the load within a second. */
-const asideWithinMs = 60_000
+const ejectedWithinMs = 60_000
 /** The gateway retries for 10 s: some agents are down for longer. */
 const [downMinMs, downMaxMs] = [1000, 12_000]
 const [calmMinMs, calmMaxMs] = [1000, 3000]
@@ -52,24 +52,25 @@ export class Kills {
       const kill: Kill = { agent, at: Date.now() }
       this.all.push(kill)
       await this.#killed(kill, between(downMinMs, downMaxMs, random()))
-      say(`${agent.slug} was killed: ejected after ${kill.asideMs} ms, ready after ${kill.readyMs} ms`)
+      say(`${agent.slug} was killed: ejected after ${kill.ejectedMs} ms, ready after ${kill.readyMs} ms`)
     } while (!stop.aborted)
   }
 
   /** Killed agents that have not accepted new work. */
   get waiting(): Packer[] {
-    return this.all.filter(({ workMs }) => workMs === undefined).map(({ agent }) => agent)
+    return this.all.filter(({ newWorkMs }) => newWorkMs === undefined).map(({ agent }) => agent)
   }
 
   /** Updates the records of the kills. */
   look(): void {
     const { ledger, watch } = this.#options
     for (const kill of this.all) {
-      const { agent, at, asideMs, readyMs } = kill
-      if (asideMs !== undefined && watch.isAside(agent.slug) === false) kill.backMs ??= Date.now() - at
-      if (readyMs === undefined || kill.workMs !== undefined) continue
-      const taken = ledger.told.findLast((one) => one.agent === agent.slug)
-      if (taken !== undefined && taken.sentAt >= at + readyMs) kill.workMs = Date.now() - at
+      const { agent, at, ejectedMs, readyMs } = kill
+      if (ejectedMs !== undefined && watch.isEjected(agent.slug) === false)
+        kill.reinstatedMs ??= Date.now() - at
+      if (readyMs === undefined || kill.newWorkMs !== undefined) continue
+      const taken = ledger.acknowledged.findLast((one) => one.agent === agent.slug)
+      if (taken !== undefined && taken.sentAt >= at + readyMs) kill.newWorkMs = Date.now() - at
     }
   }
 
@@ -79,9 +80,9 @@ export class Kills {
     const over = Promise.withResolvers<void>()
     void process.kill(over.promise)
     try {
-      const until = kill.at + asideWithinMs
-      while (watch.isAside(slug) !== true && Date.now() < until) await wait(lookMs)
-      if (watch.isAside(slug) === true) kill.asideMs = Date.now() - kill.at
+      const until = kill.at + ejectedWithinMs
+      while (watch.isEjected(slug) !== true && Date.now() < until) await wait(lookMs)
+      if (watch.isEjected(slug) === true) kill.ejectedMs = Date.now() - kill.at
       await wait(downMs)
     } finally {
       over.resolve()
@@ -94,7 +95,7 @@ export class Kills {
   async #winner(stop: AbortSignal): Promise<Packer | undefined> {
     const { cluster, ledger } = this.#options
     for (;;) {
-      const last = ledger.told.findLast(({ isForOne }) => !isForOne)
+      const last = ledger.acknowledged.findLast(({ isForOne }) => !isForOne)
       const free = cluster.agents.filter((agent) => !this.waiting.includes(agent))
       const winner = free.find(({ slug }) => slug === last?.agent)
       if (winner !== undefined && free.length > 1) return winner

@@ -6,7 +6,7 @@ import type { WireTask } from '@parley/wire/codecs/parley/shapes'
 import type { FailoverCluster, Packer } from './cluster.ts'
 
 /** An acknowledged message. */
-export interface Told {
+export interface Acknowledged {
   messageId: string
   taskId: string
   /** The header X-Agent. */
@@ -22,12 +22,12 @@ export interface Told {
 /** The outcomes of all messages. */
 export interface Ledger {
   sent: number
-  told: Told[]
+  acknowledged: Acknowledged[]
   /** Ids of refused messages, by the reason of the refusal. */
   refused: Map<string, string[]>
   /** Messages whose outcome the gateway did not know. */
   unknown: number
-  /** Those of them whose outcome remained unknown after many repetitions. */
+  /** Messages whose outcome remained unknown after many repetitions. */
   unsettled: string[]
   /** Other responses, by their text. */
   unclear: Map<string, number>
@@ -46,7 +46,7 @@ const repeatsMax = 60
 export class Load {
   readonly ledger: Ledger = {
     sent: 0,
-    told: [],
+    acknowledged: [],
     refused: new Map(),
     unknown: 0,
     unsettled: [],
@@ -102,21 +102,24 @@ export class Load {
         key === undefined ? {} : { headers: { 'idempotency-key': key } },
       )
     try {
-      this.#told(await ask(hasKey ? randomUUID() : undefined), { messageId, sentAt, isForOne })
+      this.#acknowledged(await ask(hasKey ? randomUUID() : undefined), { messageId, sentAt, isForOne })
     } catch (error) {
       const key = keyOfUnknown(error)
       if (key === undefined) return this.#refused(error, messageId)
       this.ledger.unknown += 1
       const reply = await repeated(() => ask(key))
       if (reply === undefined) this.ledger.unsettled.push(messageId)
-      else this.#told(reply, { messageId, sentAt, isForOne })
+      else this.#acknowledged(reply, { messageId, sentAt, isForOne })
     }
   }
 
-  #told({ result, headers }: Reply, of: Pick<Told, 'messageId' | 'sentAt' | 'isForOne'>): void {
+  #acknowledged(
+    { result, headers }: Reply,
+    of: Pick<Acknowledged, 'messageId' | 'sentAt' | 'isForOne'>,
+  ): void {
     const agent = headers.get('x-agent') ?? ''
     const negotiationId = headers.get('x-negotiation-id') ?? undefined
-    this.ledger.told.push({ ...of, taskId: (result as WireTask).id, agent, negotiationId })
+    this.ledger.acknowledged.push({ ...of, taskId: (result as WireTask).id, agent, negotiationId })
   }
 
   #refused(error: unknown, messageId: string): void {

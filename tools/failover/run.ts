@@ -34,7 +34,7 @@ export async function failoverRun(options: FailoverOptions): Promise<FailoverFig
   const { seed, seconds, rate = 20, say, logs, signal } = options
   await using cluster = await startFailoverCluster(logs)
   await using watch = new Watch(cluster)
-  await known(cluster, watch)
+  await expected(cluster, watch)
   const load = new Load(cluster, randomFrom(seed))
   const { ledger } = load
   const kills = new Kills({ cluster, watch, ledger, random: randomFrom(seed + 1), say })
@@ -70,10 +70,10 @@ async function workAgain(kills: Kills, load: Load): Promise<void> {
   }
 }
 
-async function known({ agents }: FailoverCluster, watch: Watch): Promise<void> {
-  const count = () => agents.filter(({ slug }) => watch.isAside(slug) !== undefined).length
-  const isSo = await settled(() => count() === agents.length, count, 60_000)
-  if (!isSo) throw new Error('the registry does not know all agents')
+async function expected({ agents }: FailoverCluster, watch: Watch): Promise<void> {
+  const count = () => agents.filter(({ slug }) => watch.isEjected(slug) !== undefined).length
+  const holds = await settled(() => count() === agents.length, count, 60_000)
+  if (!holds) throw new Error('the registry does not know all agents')
 }
 
 function until(signal: AbortSignal): Promise<void> {
@@ -83,15 +83,15 @@ function until(signal: AbortSignal): Promise<void> {
 
 /** Describes every finding; empty when all checks pass. */
 export function wrongIn(figures: FailoverFigures): string[] {
-  const { lost, double, refusedAndDone, undone, unclear, told, kills } = figures
+  const { lost, double, refusedAndDone, undone, unclear, acknowledged, kills } = figures
   const lists = { lost, double, 'refused and done': refusedAndDone, 'completed without its work': undone }
   return [
     ...Object.entries(lists).flatMap(([name, all]) => all.map((one) => `${name}: ${one}`)),
-    ...[...unclear].map(([said, times]) => `unclear: ${said} (${times} times)`),
-    ...(told.length === 0 ? ['nothing was acknowledged'] : []),
-    ...kills.flatMap(({ agent: { slug }, asideMs, workMs }) => [
-      ...(asideMs === undefined ? [`${slug} was not ejected`] : []),
-      ...(workMs === undefined ? [`${slug} got no new work`] : []),
+    ...[...unclear].map(([progress, times]) => `unclear: ${progress} (${times} times)`),
+    ...(acknowledged.length === 0 ? ['nothing was acknowledged'] : []),
+    ...kills.flatMap(({ agent: { slug }, ejectedMs, newWorkMs }) => [
+      ...(ejectedMs === undefined ? [`${slug} was not ejected`] : []),
+      ...(newWorkMs === undefined ? [`${slug} got no new work`] : []),
     ]),
   ]
 }

@@ -14,7 +14,7 @@ export class Watch implements AsyncDisposable {
   }
 
   /** Whether the entry says that the agent is ejected. Undefined without an entry. */
-  isAside(slug: string): boolean | undefined {
+  isEjected(slug: string): boolean | undefined {
     return this.#aside.get(slug)
   }
 

@@ -46,7 +46,7 @@ export default {
 `
 const kinds = ['fast', 'fast', 'slow', 'stream', 'big', 'ask', 'cancel']
 
-/** What one client knows: task ids by Idempotency-Key. */
+/** Task ids of one client by Idempotency-Key. */
 interface Told {
   taskId: string
   key: string

@@ -21,7 +21,7 @@ async function run(load: Load): Promise<LoadResult> {
   const connections = await Promise.all(
     Array.from({ length: load.connections }, () => Connection.open(load.address)),
   )
-  // Opened before the load starts: at a fixed rate, every request due meanwhile would count as late.
+  // Opened before the load starts: at a fixed rate, every request due during the setup would count as late.
   const cpu = process.cpuUsage()
   const began = performance.now()
   const endsAt = began + (load.seconds ?? Number.POSITIVE_INFINITY) * 1000

@@ -43,7 +43,7 @@ export function printFigures(named: Record<string, Figures>): void {
   printTable(head, rows)
 }
 
-/** Requests per second as a multiple of the reference; and by CPU time alone, as on an idle machine. */
+/** Requests per second as a multiple of the reference; and by CPU time, which other programs do not affect. */
 export function compare(found: Record<string, Figures>, withWhom: string, least: number): void {
   const other = found[withWhom]
   if (other === undefined) throw new Error(`no figures for ${withWhom}`)

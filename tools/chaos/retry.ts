@@ -6,23 +6,23 @@ import { pick } from './plan.ts'
 /** Counts over all clients. */
 export interface Tally {
   /** Acknowledged first messages. */
-  told: number
+  acknowledged: number
   /** Requests that were retried after a clear refusal or a lost connection, by reason. */
-  away: Map<string, number>
+  outages: Map<string, number>
   /** Responses that were neither a result nor a clear error, by their text. */
   unclear: Map<string, number>
 }
 
 /** When the last outage ended, in milliseconds since 1970. From then on requests must succeed. */
-export interface Calm {
+export interface Recovery {
   since: number | undefined
 }
 
-export interface Asking {
+export interface ClientRun {
   client: Client
   random: () => number
   tally: Tally
-  calm: Calm
+  recovery: Recovery
 }
 
 /** Errors that mean that the request has already been done. */
@@ -32,41 +32,41 @@ const pauseMs = 100
 const answerWithinMs = 180_000
 
 /** Any gateway, with or without the agent's path. */
-export function anyWay({ client, random }: Asking): AgentClient {
+export function anyClient({ client, random }: ClientRun): AgentClient {
   const { named, routed } = pick(client.at, random())
   return random() < 0.5 ? named : routed
 }
 
 /**
- * Repeats a request, at any gateway, until it succeeds; undefined when the error says that it has already been done.
+ * Repeats a request, at any gateway, until it succeeds; undefined after an error for a request that is already done.
  * Counts errors other than an outage, a payment in progress or a wrong client clock. @throws Error without a response
  * after the last outage
  */
-export async function persistently<T>(
-  asking: Asking,
+export async function untilDone<T>(
+  run: ClientRun,
   ask: (way: AgentClient) => Promise<T>,
-  way: () => AgentClient = () => anyWay(asking),
+  way: () => AgentClient = () => anyClient(run),
 ): Promise<T | undefined> {
-  const { client, tally, calm } = asking
+  const { client, tally, recovery } = run
   const begun = Date.now()
   for (let last: unknown; ; ) {
-    if (Date.now() - Math.max(begun, calm.since ?? Infinity) > answerWithinMs)
+    if (Date.now() - Math.max(begun, recovery.since ?? Infinity) > answerWithinMs)
       throw new Error(`${client.name} got no response: ${String(last)}`, { cause: last })
     const { wrongBy } = client.clock
     try {
       const answer = await ask(way())
       if (client.role === 'signs' && wrongBy !== 0 && client.clock.wrongBy === wrongBy)
-        client.takenInSpiteOfClock += 1
+        client.acceptedDespiteClock += 1
       return answer
     } catch (error) {
       last = error
       if (error instanceof RpcError && done.includes(error.code)) return undefined
-      if (isInVain(client, error)) {
-        client.paidInVain += 1
+      if (isPaidWithoutTask(client, error)) {
+        client.paidWithoutTask += 1
         return undefined
       }
-      if (isAway(error)) count(tally.away, whyAway(error))
-      else if (isOfTheClock(client, error, wrongBy)) client.refusedByClock += 1
+      if (isOutage(error)) count(tally.outages, outageOf(error))
+      else if (isClockRefusal(client, error, wrongBy)) client.refusedByClock += 1
       else count(tally.unclear, error instanceof RpcError ? textOf(error) : String(error))
       await wait(pauseMs)
     }
@@ -74,7 +74,7 @@ export async function persistently<T>(
 }
 
 /** A lost connection, or -32042 (503) with a retry time; 409 with a retry time for a payment in progress. */
-function isAway(error: unknown): error is RpcError | ConnectionError {
+function isOutage(error: unknown): error is RpcError | ConnectionError {
   if (error instanceof ConnectionError) return true
   if (!(error instanceof RpcError)) return false
   const { code, status, headers, data } = error
@@ -85,12 +85,12 @@ function isAway(error: unknown): error is RpcError | ConnectionError {
 }
 
 /** The process died between payment and task. The payment is listed for refund. */
-function isInVain({ purse }: Client, error: unknown): boolean {
+function isPaidWithoutTask({ purse }: Client, error: unknown): boolean {
   const isRefused = error instanceof RpcError && error.status === 402
   return purse !== undefined && isRefused && /nonce_already_used/.test(error.message)
 }
 
-function isOfTheClock({ role, purse }: Client, error: unknown, wrongBy: number): boolean {
+function isClockRefusal({ role, purse }: Client, error: unknown, wrongBy: number): boolean {
   if (!(error instanceof RpcError)) return false
   if (role === 'signs' && wrongBy !== 0)
     return error.code === -32012 && error.data['reason'] === 'timestamp_out_of_window'
@@ -99,7 +99,7 @@ function isOfTheClock({ role, purse }: Client, error: unknown, wrongBy: number):
   return /valid_before|expired/.test(error.message)
 }
 
-function whyAway(error: RpcError | ConnectionError): string {
+function outageOf(error: RpcError | ConnectionError): string {
   if (error instanceof ConnectionError) return error.message.slice(error.message.indexOf(': ') + 2)
   const { reason } = error.data
   return typeof reason === 'string' ? reason : error.message

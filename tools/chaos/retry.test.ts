@@ -1,10 +1,10 @@
 import { AgentClient, ConnectionError, RpcError } from '@parley/client/internal/client'
 import { expect, test } from 'vitest'
-import { type Asking, persistently } from './asking.ts'
+import { type ClientRun, untilDone } from './retry.ts'
 
 const way = new AgentClient({ url: 'http://127.0.0.1:9' })
 
-function asking(role: 'plain' | 'signs' = 'plain', wrongBy = 0): Asking {
+function run(role: 'plain' | 'signs' = 'plain', wrongBy = 0): ClientRun {
   const client = {
     name: 'test',
     role,
@@ -12,11 +12,11 @@ function asking(role: 'plain' | 'signs' = 'plain', wrongBy = 0): Asking {
     at: [{ named: way, routed: way }],
     purse: undefined,
     refusedByClock: 0,
-    takenInSpiteOfClock: 0,
-    paidInVain: 0,
+    acceptedDespiteClock: 0,
+    paidWithoutTask: 0,
   }
-  const tally = { told: 0, away: new Map(), unclear: new Map() }
-  return { client, random: () => 0, tally, calm: { since: undefined } }
+  const tally = { acknowledged: 0, outages: new Map(), unclear: new Map() }
+  return { client, random: () => 0, tally, recovery: { since: undefined } }
 }
 
 const error = (code: number, status: number, data = {}, headers = {}) =>
@@ -24,11 +24,11 @@ const error = (code: number, status: number, data = {}, headers = {}) =>
 const later = { 'retry-after': '2' }
 
 /** The first attempt ends with this response, the second one succeeds. */
-async function after(known: Asking, thrown: unknown) {
+async function after(expected: ClientRun, thrown: unknown) {
   let attempts = 0
-  await persistently(known, () => ((attempts += 1) === 1 ? Promise.reject(thrown) : Promise.resolve(1)))
-  const { away, unclear } = known.tally
-  return { away: [...away.keys()], unclear: [...unclear.keys()] }
+  await untilDone(expected, () => ((attempts += 1) === 1 ? Promise.reject(thrown) : Promise.resolve(1)))
+  const { outages, unclear } = expected.tally
+  return { outages: [...outages.keys()], unclear: [...unclear.keys()] }
 }
 
 test.each([
@@ -41,7 +41,7 @@ test.each([
   ],
   ['an incomplete search', error(-32001, 404, {}, { 'x-parley-incomplete': 'worker' }), 'no'],
 ])('%s is a clear error and is retried', async (_, thrown, why) => {
-  expect(await after(asking(), thrown)).toEqual({ away: [why], unclear: [] })
+  expect(await after(run(), thrown)).toEqual({ outages: [why], unclear: [] })
 })
 
 test.each([
@@ -51,13 +51,13 @@ test.each([
   ['no envelope', error(0, 502)],
   ['a refused signature with a correct clock', error(-32012, 403, { reason: 'timestamp_out_of_window' })],
 ])('%s is not a clear error', async (_, thrown) => {
-  const { away, unclear } = await after(asking('signs'), thrown)
-  expect([away.length, unclear.length]).toEqual([0, 1])
+  const { outages, unclear } = await after(run('signs'), thrown)
+  expect([outages.length, unclear.length]).toEqual([0, 1])
 })
 
 test('counts refusals because of a wrong clock, and acceptances in spite of it', async () => {
-  const known = asking('signs', -400)
+  const expected = run('signs', -400)
   const refusal = error(-32012, 403, { reason: 'timestamp_out_of_window' })
-  expect(await after(known, refusal)).toEqual({ away: [], unclear: [] })
-  expect(known.client).toMatchObject({ refusedByClock: 1, takenInSpiteOfClock: 1 })
+  expect(await after(expected, refusal)).toEqual({ outages: [], unclear: [] })
+  expect(expected.client).toMatchObject({ refusedByClock: 1, acceptedDespiteClock: 1 })
 })
