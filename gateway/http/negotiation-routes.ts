@@ -1,6 +1,6 @@
 import { type Authenticator, requireScope } from '@parley/kit/auth/authenticate'
 import type { Caller } from '@parley/kit/auth/caller'
-import { requireJson } from '@parley/kit/http/request-body'
+import { bodyOf, requireJson } from '@parley/kit/http/request-body'
 import { addressOf } from '@parley/kit/http/request-limits'
 import { parseNegotiation } from '@parley/negotiation/score/request'
 import { gatewayAnswerOut } from '@parley/wire/codecs/parley/negotiation'
@@ -24,7 +24,7 @@ export function addNegotiationRoutes(app: FastifyInstance, routes: NegotiationRo
   const { negotiator } = routes
   app.post('/agent/negotiation', async (request, reply) => {
     requireJson(request)
-    const bytes = (request.body as Buffer | undefined) ?? Buffer.alloc(0)
+    const bytes = bodyOf(request)
     const caller = await callerOf(routes, request, bytes)
     const body = parseJson(bytes)
     const wanted = parseNegotiation(body)

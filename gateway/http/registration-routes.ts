@@ -1,7 +1,7 @@
 import { requireScope } from '@parley/kit/auth/authenticate'
 import { type Caller, mayUse, type Scope } from '@parley/kit/auth/caller'
 import { audienceHeader } from '@parley/kit/did/signature'
-import { requireJson } from '@parley/kit/http/request-body'
+import { bodyOf, requireJson } from '@parley/kit/http/request-body'
 import { parseParams } from '@parley/wire/codecs/parley/params'
 import { leavingIn, lookAlikesOut, registrationIn } from '@parley/wire/codecs/parley/registry'
 import { ParleyError } from '@parley/wire/errors'
@@ -87,10 +87,10 @@ function addOperatorRoutes(app: FastifyInstance, routes: RegistryRoutes): void {
     })
   }
   operate('admit', ({ id }, by, request) => {
-    const { revision: seen, own } = parseParams(admission, optionalBody(request))
+    const { revision: reviewed, own } = parseParams(admission, optionalBody(request))
     const isExpected = (entry: AgentEntry) => {
       requireDistinct(entry, registry.all())
-      return seen === undefined || revisionOf(entry) === seen
+      return reviewed === undefined || revisionOf(entry) === reviewed
     }
     return registry.admit(id, by, { isExpected, own })
   })
@@ -116,10 +116,6 @@ async function authenticate(
 function optionalBody(request: FastifyRequest): unknown {
   const body = bodyOf(request)
   return body.byteLength === 0 ? {} : parseJson(body)
-}
-
-function bodyOf(request: FastifyRequest): Uint8Array {
-  return (request.body as Uint8Array | undefined) ?? new Uint8Array()
 }
 
 const isSupervised = () =>

@@ -1,5 +1,6 @@
 import type { Authenticator } from '@parley/kit/auth/authenticate'
 import { requireScope } from '@parley/kit/auth/authenticate'
+import { bodyOf } from '@parley/kit/http/request-body'
 import { parseParams } from '@parley/wire/codecs/parley/params'
 import { entryListOut, heartbeatIn, renewalOut } from '@parley/wire/codecs/parley/registry'
 import { ParleyError } from '@parley/wire/errors'
@@ -60,12 +61,11 @@ export function addRegistryRoutes(app: FastifyInstance, routes: RegistryRoutes):
   })
   app.put<{ Params: { id: string } }>('/registry/agents/:id/heartbeat', async (request) => {
     const caller = await authenticateOwner(routes, request)
-    const bytes = (request.body as Uint8Array | undefined) ?? new Uint8Array()
-    const { outcomes = [], replicaId, ...load } = parseParams(heartbeatIn, parseJson(bytes))
+    const { outcomes = [], replicaId, ...load } = parseParams(heartbeatIn, parseJson(bodyOf(request)))
     const entry = await registry.findOrSync(request.params.id, replicaId)
     // Entries of other owners are reported as not found.
     if (entry === undefined || entry.owner !== caller) throw agentNotFoundError()
-    const renewed = registry.heartbeat(entry.id, withoutUndefined(load) as Load, replicaId)
+    const renewed = registry.heartbeat(entry.id, withoutUndefined(load), replicaId)
     routes.onHeartbeat?.(
       entry.id,
       renewed.before,
@@ -105,7 +105,7 @@ async function authenticateOwner(
   { authenticator }: RegistryRoutes,
   request: FastifyRequest,
 ): Promise<string> {
-  const caller = await authenticator.authenticate(request.headers, request.body as Uint8Array | undefined)
+  const caller = await authenticator.authenticate(request.headers, bodyOf(request))
   request.callerId = caller.id
   requireScope(caller, 'agent:write')
   return caller.id

@@ -1,5 +1,6 @@
 import { type Authenticator, requireScope } from '@parley/kit/auth/authenticate'
 import { RecentMap } from '@parley/kit/did/recent-map'
+import { bodyOf } from '@parley/kit/http/request-body'
 import { ParleyError } from '@parley/wire/errors'
 import type { FastifyInstance } from 'fastify'
 import type { Registry } from '../registry/registry.ts'
@@ -32,8 +33,7 @@ export function addSignatureRoutes(app: FastifyInstance, routes: SignatureRoutes
   const { registry, authenticator, signatures, checks, claimsMax = 60_000 } = routes
   const budget = claimBudget(claimsMax)
   app.put<{ Params: Params }>('/registry/agents/:id/signatures/:hash', async (request) => {
-    const body = request.body as Uint8Array | undefined
-    const caller = await authenticator.authenticate(request.headers, body)
+    const caller = await authenticator.authenticate(request.headers, bodyOf(request))
     request.callerId = caller.id
     requireScope(caller, 'agent:write')
     const { id, hash } = request.params

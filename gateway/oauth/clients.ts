@@ -41,40 +41,40 @@ export class Clients {
   }
 
   /** @throws Error if the secret is too short, InvalidClientMetadata for an invalid scope, key or address */
-  ensure(wanted: ManagedClient): Promise<ClientCredentials> {
-    return this.#mutex.run([wanted.clientId], () => this.#ensure(wanted))
+  ensure(client: ManagedClient): Promise<ClientCredentials> {
+    return this.#mutex.run([client.clientId], () => this.#ensure(client))
   }
 
-  async #ensure(wanted: ManagedClient): Promise<ClientCredentials> {
-    const found = await this.#store.find('Client', wanted.clientId)
+  async #ensure(client: ManagedClient): Promise<ClientCredentials> {
+    const found = await this.#store.find('Client', client.clientId)
     // An unmanaged client with this id is replaced and its tokens are revoked.
     const old = found?.['managed'] === true ? found : undefined
     const oldSecret = old?.['client_secret']
-    const clientSecret = wanted.clientSecret ?? (typeof oldSecret === 'string' ? oldSecret : newSecret())
+    const clientSecret = client.clientSecret ?? (typeof oldSecret === 'string' ? oldSecret : newSecret())
     if (clientSecret.length < secretMinChars) {
       throw new Error(`A client secret has at least ${secretMinChars} characters.`)
     }
-    const metadata = { ...metadataOf(wanted), client_secret: clientSecret }
-    if (isDeepStrictEqual(old, metadata)) return { clientId: wanted.clientId, clientSecret }
+    const metadata = { ...metadataOf(client), client_secret: clientSecret }
+    if (isDeepStrictEqual(old, metadata)) return { clientId: client.clientId, clientSecret }
     await this.#provider.Client.validate(metadata)
-    const record = { model: 'Client', id: wanted.clientId, payload: metadata }
+    const record = { model: 'Client', id: client.clientId, payload: metadata }
     if (found !== undefined) await this.#store.upsert(record)
     // Another gateway created it concurrently; use its secret.
-    else if (!(await this.#store.insert(record))) return this.#ensure(wanted)
+    else if (!(await this.#store.insert(record))) return this.#ensure(client)
     if (found !== undefined && (old === undefined || reducesAccess(old, metadata))) {
-      await this.#store.revokeByClientId(wanted.clientId)
+      await this.#store.revokeByClientId(client.clientId)
     }
-    return { clientId: wanted.clientId, clientSecret }
+    return { clientId: client.clientId, clientSecret }
   }
 }
 
-function metadataOf(wanted: ManagedClient): AllClientMetadata & { client_id: string } {
-  const redirectUris = wanted.redirectUris ?? []
+function metadataOf(client: ManagedClient): AllClientMetadata & { client_id: string } {
+  const redirectUris = client.redirectUris ?? []
   const usesCodeGrant = redirectUris.length > 0
   return {
-    client_id: wanted.clientId,
-    client_name: wanted.clientName,
-    scope: wanted.scope,
+    client_id: client.clientId,
+    client_name: client.clientName,
+    scope: client.scope,
     managed: true,
     token_endpoint_auth_method: 'client_secret_basic',
     grant_types: ['client_credentials', ...(usesCodeGrant ? ['authorization_code', 'refresh_token'] : [])],
@@ -82,8 +82,8 @@ function metadataOf(wanted: ManagedClient): AllClientMetadata & { client_id: str
     redirect_uris: redirectUris,
     // The port of a loopback redirect of a native client may vary (RFC 8252, section 7.3).
     application_type: usesCodeGrant && redirectUris.every(isLoopback) ? 'native' : 'web',
-    ...(wanted.publicKey === undefined ? {} : { public_key: wanted.publicKey }),
-    ...(wanted.introspection === true ? { introspection: true } : {}),
+    ...(client.publicKey === undefined ? {} : { public_key: client.publicKey }),
+    ...(client.introspection === true ? { introspection: true } : {}),
   }
 }
 

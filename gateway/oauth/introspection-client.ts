@@ -34,8 +34,8 @@ async function verifyCredentials(
   const client = await store.find('Client', clientId)
   const checks = client?.['managed'] === true && client['introspection'] === true
   if (!checks && isTrusted?.(clientId) !== true) return false
-  const known = client?.['client_secret']
-  return typeof known === 'string' && timingSafeEqual(digest(known), digest(formDecode(secret)))
+  const storedSecret = client?.['client_secret']
+  return typeof storedSecret === 'string' && timingSafeEqual(digest(storedSecret), digest(formDecode(secret)))
 }
 
 /** Decodes credentials (RFC 6749, section 2.3.1). Malformed ones match no client. */

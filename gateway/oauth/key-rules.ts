@@ -37,17 +37,17 @@ export async function readListedKeys(ctx: KoaContextWithOIDC, keysOf: KeysOf): P
 
 /**
  * Validates keys of clients that register or update themselves: a DID requires its key, and a new key must be signed by
- * the current one (`key_history`). `known` is the current key.
+ * the current one (`key_history`).
  * @throws InvalidClientMetadata
  */
-export function checkKeys(metadata: ClientMetadata, known: unknown, ctx: KoaContextWithOIDC): void {
+export function checkKeys(metadata: ClientMetadata, currentKey: unknown, ctx: KoaContextWithOIDC): void {
   const key = metadata['public_key']
   const history = historyOf(metadata)
   checkDid(metadata.client_id, key, history[0])
-  if (metadata.client_id.startsWith('did:web:') && key !== known) checkWebKey(key, known, ctx)
-  if (typeof known !== 'string' || key === known) return
+  if (metadata.client_id.startsWith('did:web:') && key !== currentKey) checkWebKey(key, currentKey, ctx)
+  if (typeof currentKey !== 'string' || key === currentKey) return
   // An older key in the history is not sufficient, because it may have been retired after a leak.
-  if (key === undefined || !history.slice(0, -1).includes(known))
+  if (key === undefined || !history.slice(0, -1).includes(currentKey))
     refuse('a new public_key requires a key_history in which the current key signs it')
 }
 
@@ -70,8 +70,9 @@ function historyOf(metadata: ClientMetadata): unknown[] {
  * A did:web key must be listed in its document. Updates do not resolve the document, so a new key requires a new
  * registration.
  */
-function checkWebKey(key: unknown, known: unknown, ctx: KoaContextWithOIDC): void {
-  if (known !== undefined) refuse('to change the key of a did:web, delete the client and register it again')
+function checkWebKey(key: unknown, currentKey: unknown, ctx: KoaContextWithOIDC): void {
+  if (currentKey !== undefined)
+    refuse('to change the key of a did:web, delete the client and register it again')
   if (typeof key !== 'string' || !(listedKeys.get(ctx) ?? []).includes(key))
     refuse(
       'the document of this did:web cannot be resolved, or does not list public_key under authentication',

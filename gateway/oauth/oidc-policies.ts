@@ -47,13 +47,13 @@ export function applyDefaultScope(ctx: KoaContextWithOIDC, client: Client): void
 
 const isIdentityScope = (name: string) => identityScopes.includes(name)
 
-function withoutIdentityScopes(asked: string): string {
-  const names = asked.split(' ')
+function withoutIdentityScopes(scope: string): string {
+  const names = scope.split(' ')
   const useful = names.filter((name) => !isIdentityScope(name))
   if (useful.length === 0 && names.length > 0)
     throw new errors.InvalidScope(
       'openid and offline grant no access here: request agent:read or agent:write',
-      asked,
+      scope,
     )
   return useful.join(' ')
 }
@@ -83,9 +83,9 @@ export const validateClient: NonNullable<NonNullable<Configuration['extraClientM
   checkClient(metadata)
   if (ctx === undefined) return
   checkRegistration(metadata)
-  const known = ctx.oidc.client?.['public_key']
-  checkKeys(metadata, known, ctx)
-  checkPossession(metadata, known, ctx)
+  const currentKey = ctx.oidc.client?.['public_key']
+  checkKeys(metadata, currentKey, ctx)
+  checkPossession(metadata, currentKey, ctx)
 }
 
 export const renderError: NonNullable<Configuration['renderError']> = (ctx, out) => {

@@ -32,13 +32,17 @@ function keepBytes(request: IncomingMessage): void {
 
 /**
  * A client with a DID proves that it holds the registered key: the request is signed with it, like any signed request,
- * and contains the `issuer`, so that it cannot be replayed at another server. `known` is the current key. Keys of other
+ * and contains the `issuer`, so that it cannot be replayed at another server. Keys of other
  * clients need no proof, because they grant nothing.
  * @throws InvalidClientMetadata
  */
-export function checkPossession(metadata: ClientMetadata, known: unknown, ctx: KoaContextWithOIDC): void {
+export function checkPossession(
+  metadata: ClientMetadata,
+  currentKey: unknown,
+  ctx: KoaContextWithOIDC,
+): void {
   const { client_id: clientId, public_key: key } = metadata
-  if (!clientId.startsWith('did:') || key === known) return
+  if (!clientId.startsWith('did:') || key === currentKey) return
   const publicKey = typeof key === 'string' ? readPublicKey(key) : undefined
   if (publicKey === undefined) refuse('a client_id that is a DID requires a public_key')
   const requestBody: Record<string, unknown> = ctx.oidc.body ?? {}

@@ -4,6 +4,7 @@ import { guardedFetch } from '@parley/kit/net/pinned-fetch'
 import type { Resolver } from '@parley/kit/net/resolve-public'
 import { ParleyError } from '@parley/wire/errors'
 import { parseJson } from '@parley/wire/jsonrpc/parse-json'
+import { isJsonObject } from '@parley/wire/model/json-text'
 import type { JsonObject } from '@parley/wire/model/task'
 import { registrationError, toRegistrationError } from './registration-errors.ts'
 
@@ -64,15 +65,15 @@ export class GuardedClient implements AsyncDisposable {
     await this.#connections[Symbol.asyncDispose]()
   }
 
-  async #request(url: string, what: string, asked: { method: 'GET' | 'POST'; body?: string }) {
+  async #request(url: string, what: string, init: { method: 'GET' | 'POST'; body?: string }) {
     const { allowed, resolver, timeoutMs = 5000, answerMaxBytes = 256 * 1024 } = this.#options
     const headers = {
       accept: 'application/json, application/did+json',
-      ...(asked.body !== undefined && { 'content-type': 'application/json' }),
+      ...(init.body !== undefined && { 'content-type': 'application/json' }),
     }
     try {
       const { status, body } = await guardedFetch(url, {
-        ...asked,
+        ...init,
         headers,
         allowed,
         timeoutMs,
@@ -90,9 +91,7 @@ export class GuardedClient implements AsyncDisposable {
 function objectIn(body: Buffer): JsonObject | undefined {
   try {
     const value = parseJson(body)
-    return typeof value === 'object' && value !== null && !Array.isArray(value)
-      ? (value as JsonObject)
-      : undefined
+    return isJsonObject(value) ? value : undefined
   } catch (error) {
     if (error instanceof ParleyError) return undefined
     throw error

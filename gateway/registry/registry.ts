@@ -1,4 +1,3 @@
-import { randomUUID } from 'node:crypto'
 import { ParleyError } from '@parley/wire/errors'
 import { timestamp } from '@parley/wire/model/timestamp'
 import {
@@ -15,9 +14,17 @@ import type { AgentEntry, AgentStatus, Announcement, Load, Measurements, NewEntr
 import { unlessLeft } from './entry.ts'
 import type { EntryIndex } from './entry-index.ts'
 import { EntryRepository } from './entry-repository.ts'
-import { leaseOf, withoutProcesses, withRenewedLease } from './lease.ts'
 import type { RegistryOptions } from './registry-options.ts'
-import { hasOtherReplica, replicasMax, tooManyReplicasError, withReplica, withReplicas } from './replicas.ts'
+import {
+  hasOtherReplica,
+  leaseOf,
+  replicasMax,
+  tooManyReplicasError,
+  withoutProcesses,
+  withRenewedLease,
+  withReplica,
+  withReplicas,
+} from './replicas.ts'
 import {
   entryChangedError,
   isFormerIdentity,
@@ -25,7 +32,7 @@ import {
   sameAgent,
   slugTakenError,
 } from './same-agent.ts'
-import { idOfKey, slugOf } from './slug.ts'
+import { newEntryFields, numberedSlug, slugOf } from './slug.ts'
 import type { RegistryStore } from './store/registry-store.ts'
 
 /**
@@ -159,7 +166,7 @@ export class Registry {
     const known = sameAgent(this.#index, announcement, slug)
     if (known === undefined && announcement.origin === 'registered' && this.#reserved.has(slug))
       throw slugTakenError(slug)
-    const of: NewEntryFields & Partial<AgentEntry> = known ?? this.#newEntry(announcement, slug)
+    const of: NewEntryFields & Partial<AgentEntry> = known ?? newEntryFields(this.#index, announcement, slug)
     const { left: _, ...before } = withoutEjection(of, announcement)
     const entry: AgentEntry = {
       ...before,
@@ -191,15 +198,10 @@ export class Registry {
     const holder = this.#index.bySlug(slug)
     const isKnown = registrant.did !== undefined && this.#index.byDid(registrant.did) !== undefined
     if (isKnown || holder === undefined) return
-    if (holder.origin !== 'supervised') await this.#entries.amend({ ...holder, slug: this.#freeSlug(slug) })
+    const isTaken = (one: string) => this.#index.bySlug(one) !== undefined || this.#reserved.has(one)
+    if (holder.origin !== 'supervised')
+      await this.#entries.amend({ ...holder, slug: numberedSlug(slug, isTaken) })
     else if (isFormerIdentity(holder, registrant)) await this.#entries.forget(holder.id)
-  }
-
-  #freeSlug(taken: string): string {
-    for (let number = 2; ; number++) {
-      const slug = `${taken.slice(0, 56)}-${number}`
-      if (this.#index.bySlug(slug) === undefined && !this.#reserved.has(slug)) return slug
-    }
   }
 
   /**
@@ -271,13 +273,6 @@ export class Registry {
       if (isExpected?.(entry) === false) throw entryChangedError()
       return this.#entries.amend({ ...entry, ...fields })
     })
-  }
-
-  #newEntry(announcement: Announcement, slug: string): NewEntryFields {
-    const ownId = idOfKey(announcement)
-    const isFree = ownId !== undefined && this.#index.byId(ownId) === undefined
-    const id = isFree ? ownId : randomUUID()
-    return { id, slug, registeredAt: timestamp(), sendsHeartbeats: false, load: {} }
   }
 
   /**

@@ -1,4 +1,7 @@
-import type { AgentEntry } from './entry.ts'
+import { randomUUID } from 'node:crypto'
+import { timestamp } from '@parley/wire/model/timestamp'
+import type { AgentEntry, NewEntryFields } from './entry.ts'
+import type { EntryIndex } from './entry-index.ts'
 
 /** Maximum length of a host name label. */
 const slugMaxLength = 63
@@ -23,11 +26,27 @@ export function isUuid(text: string): boolean {
   return /^[\da-f]{8}(-[\da-f]{4}){3}-[\da-f]{12}$/.test(text)
 }
 
-/**
- * The entry id of a did:parley, whose last part derives from the first key and is verified. Undefined for other
- * methods, where it is arbitrary.
- */
-export function idOfKey({ did, keys }: Pick<AgentEntry, 'did' | 'keys'>): string | undefined {
+/** The first of `<slug>-2`, `<slug>-3`, … that is free. */
+export function numberedSlug(slug: string, isTaken: (slug: string) => boolean): string {
+  for (let number = 2; ; number++) {
+    const numbered = `${slug.slice(0, slugMaxLength - 7)}-${number}`
+    if (!isTaken(numbered)) return numbered
+  }
+}
+
+/** Initial fields of an entry. Its id is the last part of its did:parley if that is free. */
+export function newEntryFields(
+  index: EntryIndex,
+  agent: Pick<AgentEntry, 'did' | 'keys'>,
+  slug: string,
+): NewEntryFields {
+  const ownId = idOfKey(agent)
+  const id = ownId !== undefined && index.byId(ownId) === undefined ? ownId : randomUUID()
+  return { id, slug, registeredAt: timestamp(), sendsHeartbeats: false, load: {} }
+}
+
+/** The last part of a did:parley, which derives from the first key and is verified. In other methods it is arbitrary. */
+function idOfKey({ did, keys }: Pick<AgentEntry, 'did' | 'keys'>): string | undefined {
   const id = did?.startsWith('did:parley:') && keys !== undefined ? did.split(':').at(-1) : undefined
   return id !== undefined && isUuid(id) ? id : undefined
 }

@@ -71,12 +71,12 @@ export class SupervisedAgent {
   #port: number | undefined
 
   /** @param number number of the process, starting at 1 */
-  constructor(folder: AgentFolder, around: ProcessHooks, timing: Timing, number = 1) {
+  constructor(folder: AgentFolder, hooks: ProcessHooks, timing: Timing, number = 1) {
     this.folder = folder
     this.#number = number
-    this.#hooks = around
+    this.#hooks = hooks
     this.#timing = timing
-    this.#log = around.log.child({ agent: folder.name })
+    this.#log = hooks.log.child({ agent: folder.name })
     const { promise, resolve } = Promise.withResolvers<Outcome>()
     this.settled = promise
     this.#settle = resolve

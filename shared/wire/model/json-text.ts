@@ -12,7 +12,10 @@ export function jsonOf(text: string): unknown {
 /** The object that a JSON text says; undefined for anything else. */
 export function jsonObjectOf(text: string): JsonObject | undefined {
   const value = jsonOf(text)
+  return isJsonObject(value) ? value : undefined
+}
+
+/** @param value parsed JSON; nested values are not checked */
+export function isJsonObject(value: unknown): value is JsonObject {
   return typeof value === 'object' && value !== null && !Array.isArray(value)
-    ? (value as JsonObject)
-    : undefined
 }
