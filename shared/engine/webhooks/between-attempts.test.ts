@@ -6,7 +6,7 @@ import { Deliverer } from './deliverer.ts'
 import { asNew, endedTask, fixture } from './dispatcher-fixture.cases.ts'
 import { Registrations } from './registrations.ts'
 
-/** One process that waits before the second attempt of its first event, and another one of the same agent. */
+/** A process that waits for the second attempt of its first event, and another process of the same agent. */
 async function betweenAttempts(longRunning: boolean) {
   const receiver = await WebhookReceiver.start({ answer: 503 })
   const { promise: waited, resolve: goOn } = Promise.withResolvers<void>()
@@ -37,7 +37,7 @@ async function betweenAttempts(longRunning: boolean) {
 }
 
 test.each([true, false])(
-  'an event that waits when its config is deleted at another process is not sent, not even its next attempt (long_running %s)',
+  'a pending event, and a pending retry, is discarded when another process deletes its config (long_running %s)',
   async (longRunning) => {
     await using fixture = await betweenAttempts(longRunning)
     const { receiver, there, task, dispatcher, goOn } = fixture
@@ -49,7 +49,7 @@ test.each([true, false])(
 )
 
 test.each([true, false])(
-  'one whose config is replaced at another process goes on with the new one alone (long_running %s)',
+  'events go only to the new config when another process replaces it (long_running %s)',
   async (longRunning) => {
     await using fixture = await betweenAttempts(longRunning)
     const { receiver, there, task, dispatcher, goOn } = fixture
@@ -64,7 +64,7 @@ test.each([true, false])(
   },
 )
 
-test('one whose task is cleared is not sent either', async () => {
+test('a pending event is discarded when its task is cleared', async () => {
   await using fixture = await betweenAttempts(true)
   const { receiver, store, task, dispatcher, goOn } = fixture
   await store.clearContext(task.contextId, task.owner)
@@ -74,7 +74,7 @@ test('one whose task is cleared is not sent either', async () => {
 })
 
 test.each([true, false])(
-  'while an event is tried again, its owner sees how the attempts went (long_running %s)',
+  'the owner sees the result of each attempt while an event is retried (long_running %s)',
   async (longRunning) => {
     await using fixture = await betweenAttempts(longRunning)
     const { there, task, goOn } = fixture

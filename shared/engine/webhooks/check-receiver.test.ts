@@ -6,17 +6,17 @@ import { type CheckOptions, checkReceiver } from './check-receiver.ts'
 
 const resolver = async () => ['93.184.216.34']
 
-test(`of ${refusedUrls.length} URLs that must be refused, none is let through`, async () => {
+test(`all ${refusedUrls.length} URLs that must be refused are refused`, async () => {
   const faults = await Promise.all(refusedUrls.map((url) => faultOf({ url })))
   expect(refusedUrls.filter((_url, index) => faults[index] === undefined)).toEqual([])
 })
 
-test(`of ${acceptedUrls.length} URLs with a public host, none is refused`, async () => {
+test(`all ${acceptedUrls.length} URLs with a public host are accepted`, async () => {
   const faults = await Promise.all(acceptedUrls.map((url) => faultOf({ url })))
   expect(acceptedUrls.filter((_url, index) => faults[index] !== undefined)).toEqual([])
 })
 
-test('a refusal is -32602, says the reason and the field, and repeats nothing of the URL', async () => {
+test('a refusal is -32602 with reason and field, and does not repeat the URL', async () => {
   const fault = await faultOf({ url: 'http://10.1.2.3/secret' })
   const message = 'The host of the URL is not on the public internet (private)'
   expect(fault).toMatchObject({
@@ -37,7 +37,7 @@ test.each([
   ['::ffff:192.168.1.1', 'private'],
   ['64:ff9b::7f00:1', 'loopback'],
   ['2002:7f00:1::', '6to4 tunnel'],
-])('a name that resolves to %s, alone or beside a public address, is refused (%s)', async (address, is) => {
+])('a name that resolves to %s, alone or with a public address, is refused (%s)', async (address, is) => {
   for (const answers of [[address], ['93.184.216.34', address], [address, '93.184.216.34']]) {
     const fault = await faultOf({ url: 'https://hook.example/' }, { resolver: async () => answers })
     expect(fault).toMatchObject({ code: -32602, data: { reason: 'not_public' } })
@@ -55,7 +55,7 @@ test.each([
   ).toBeUndefined()
 })
 
-test('WEBHOOK_ALLOWED_HOSTS names exceptions', async () => {
+test('WEBHOOK_ALLOWED_HOSTS lists exceptions', async () => {
   const allowed = parseAllowedHosts('hooks.internal, 10.0.0.0/8')
   const private_ = async () => ['10.0.0.1']
   for (const url of ['http://hooks.internal/', 'http://10.1.2.3/', 'http://hook.example/'])
@@ -88,7 +88,7 @@ test.each([
   'é',
   '☃',
   'x'.repeat(4097),
-])('the token %.30j is refused, and not repeated', async (token) => {
+])('the token %.30j is refused and not repeated', async (token) => {
   const fault = await faultOf({ url: 'https://hook.example/', token })
   expect(fault).toMatchObject({ code: -32602, data: { reason: 'token' } })
   expect(JSON.stringify([fault?.message, fault?.data])).not.toContain('Admin')

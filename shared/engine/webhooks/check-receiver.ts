@@ -10,16 +10,17 @@ export interface CheckOptions {
   /** WEBHOOK_ALLOWED_HOSTS. Default none. */
   allowed?: AllowedHosts
   resolver?: Resolver
-  /** How long the name may take to resolve; then it counts as one that does not. Default 2 s. */
+  /** Timeout of the name resolution, after which the name counts as unresolvable. Default 2 s. */
   timeoutMs?: number
 }
 
 export const tokenMaxLength = 4096
 
 /**
- * What `set`, an inline config and a global webhook must hold before anything is stored (spec/webhooks.md#receiver-addresses). A
- * name that does not resolve now is accepted; every delivery resolves it anew.
- * @throws ParleyError InvalidParams with `data.reason` and `data.issues`; nothing of URL and token is repeated
+ * Checks the receiver of `set`, of an inline config and of the global webhook before anything is stored
+ * (spec/webhooks.md#receiver-addresses). A name that does not resolve now is accepted, because every delivery
+ * resolves it again.
+ * @throws ParleyError InvalidParams with `data.reason` and `data.issues`, which repeat neither URL nor token
  */
 export async function checkReceiver(
   receiver: { url: string; token?: string | undefined },
@@ -30,16 +31,16 @@ export async function checkReceiver(
   const { resolver = guardedResolver(allowed), timeoutMs = 2000 } = options
   try {
     const target = outgoingUrl(receiver.url, allowed)
-    // An address is judged by its text; nothing is waited for.
+    // An IP address needs no resolution.
     if (target.isAddress) return
     await resolvePublic(target, { allowed, resolver, signal: AbortSignal.timeout(timeoutMs) })
   } catch (error) {
-    // Any other fault of a look-up is one that a later delivery may not meet.
+    // Other resolution errors may be temporary.
     if (error instanceof OutgoingRefused) throw refused('url', error.reason, error.message)
   }
 }
 
-/** Printable ASCII without spaces at its ends: what a header carries verbatim, on every server. */
+/** Accepts printable ASCII without leading or trailing spaces, which every server accepts in a header. */
 function checkToken(token: string | undefined): void {
   if (token === undefined) return
   if (token.length > tokenMaxLength)

@@ -1,55 +1,55 @@
-/** How a host took what went to it last; `new`: nothing is known of it. */
-export type HostHealth = 'well' | 'new' | 'sick'
+/** How the last delivery to a host ended; `new`: nothing is known yet. */
+export type HostHealth = 'healthy' | 'new' | 'failing'
 
 type Counts = Record<HostHealth, number>
 
-const none: Readonly<Counts> = { well: 0, new: 0, sick: 0 }
-const sumOf = (counts: Readonly<Counts>) => counts.well + counts.new + counts.sick
+const none: Readonly<Counts> = { healthy: 0, new: 0, failing: 0 }
+const sumOf = (counts: Readonly<Counts>) => counts.healthy + counts.new + counts.failing
 
 /**
- * Bounds what is under way at a time. Hosts that nothing is known of and those that fail hold at most three quarters of the
- * places, those that fail at most half: however many they are and whichever owner registered them, places are left for those that take
- * what they are sent. Of each of these shares an owner may hold as many places as are still free: one owner alone half, two a
- * third each. So owners whose deliveries hang leave free places for others, and no other owner waits until one of them ends.
+ * Bounds concurrent deliveries. Hosts that are new or failing hold at most three quarters of the slots
+ * together, failing hosts at most half, so slots always remain for healthy hosts. Within each of these
+ * shares, an owner may hold as many slots as are still free: a single owner half, two owners a third each.
+ * One owner's hanging deliveries therefore never use up all slots.
  */
 export class ConcurrencyBudget {
-  readonly #max: { all: number; unproven: number; sick: number }
-  readonly #taken: Counts = { ...none }
-  readonly #takenBy = new Map<string, Counts>()
+  readonly #max: { all: number; unproven: number; failing: number }
+  readonly #used: Counts = { ...none }
+  readonly #usedBy = new Map<string, Counts>()
 
   constructor(totalMax: number) {
-    this.#max = { all: totalMax, unproven: Math.ceil((totalMax * 3) / 4), sick: Math.ceil(totalMax / 2) }
+    this.#max = { all: totalMax, unproven: Math.ceil((totalMax * 3) / 4), failing: Math.ceil(totalMax / 2) }
   }
 
-  /** In all. */
-  get taken(): number {
-    return sumOf(this.#taken)
+  /** In total. */
+  get used(): number {
+    return sumOf(this.#used)
   }
 
-  /** Maximum number of places for hosts of this standing, over all owners. */
-  isFull(standing: HostHealth): boolean {
-    return !this.#fits(standing, none)
+  /** Whether hosts of this health hold all slots they may hold, over all owners. */
+  isFull(health: HostHealth): boolean {
+    return !this.#fits(health, none)
   }
 
-  /** The owner may begin one more for a host of this standing. */
-  hasRoom(standing: HostHealth, owner: string): boolean {
-    return this.#fits(standing, this.#takenBy.get(owner) ?? none)
+  /** Whether the owner may start another delivery to a host of this health. */
+  canStart(health: HostHealth, owner: string): boolean {
+    return this.#fits(health, this.#usedBy.get(owner) ?? none)
   }
 
-  /** @param by negative: they are given back */
-  count(owner: string, standing: HostHealth, by: number): void {
-    const its = this.#takenBy.get(owner) ?? { ...none }
-    its[standing] += by
-    this.#taken[standing] += by
-    if (sumOf(its) > 0) this.#takenBy.set(owner, its)
-    else this.#takenBy.delete(owner)
+  /** @param by negative to release slots */
+  count(owner: string, health: HostHealth, by: number): void {
+    const own = this.#usedBy.get(owner) ?? { ...none }
+    own[health] += by
+    this.#used[health] += by
+    if (sumOf(own) > 0) this.#usedBy.set(owner, own)
+    else this.#usedBy.delete(owner)
   }
 
-  #fits(standing: HostHealth, own: Readonly<Counts>): boolean {
-    const [all, max] = [this.#taken, this.#max]
+  #fits(health: HostHealth, own: Readonly<Counts>): boolean {
+    const [all, max] = [this.#used, this.#max]
     if (sumOf(own) >= max.all - sumOf(all)) return false
-    if (standing === 'well') return true
-    if (own.new + own.sick >= max.unproven - all.new - all.sick) return false
-    return standing === 'new' || own.sick < max.sick - all.sick
+    if (health === 'healthy') return true
+    if (own.new + own.failing >= max.unproven - all.new - all.failing) return false
+    return health === 'new' || own.failing < max.failing - all.failing
   }
 }

@@ -3,78 +3,78 @@ import type { OpenPushConfig } from '../store/webhook-store.ts'
 import type { CapacityLimit, QueueCapacity } from './queue-capacity.ts'
 
 /**
- * Stored configs that found no room in memory, or none for their host or owner. They are on the disk, so that it is enough to know that
- * there are some: all are looked through again once there is room.
+ * Stored configs for which a limit allowed no queue in memory. They are in the store, so only their existence
+ * is tracked; all open configs are scanned once there is capacity.
  */
 export class DeferredConfigs {
   readonly #open: () => AsyncIterable<OpenPushConfig>
   readonly #wake: (config: OpenPushConfig) => void
-  readonly #room: Pick<QueueCapacity, 'hasRoomAgain'>
-  /** What was full, by name. */
-  readonly #full = new Map<string, CapacityLimit>()
-  #some = false
+  readonly #capacity: Pick<QueueCapacity, 'hasRoom'>
+  /** Exceeded limits by name. */
+  readonly #exceeded = new Map<string, CapacityLimit>()
+  #scanRequested = false
   #count = 0
-  #looking = false
+  #scanning = false
   #stopped = false
 
-  /** @param parts.wake may say `note` again, where there is no room after all */
+  /** @param parts.wake may call `add` again when a limit is still exceeded */
   constructor(parts: {
     open: () => AsyncIterable<OpenPushConfig>
     wake: (config: OpenPushConfig) => void
-    room: Pick<QueueCapacity, 'hasRoomAgain'>
+    capacity: Pick<QueueCapacity, 'hasRoom'>
   }) {
     this.#open = parts.open
     this.#wake = parts.wake
-    this.#room = parts.room
+    this.#capacity = parts.capacity
   }
 
-  /** About how many there are. */
+  /** The approximate number of deferred configs. */
   get count(): number {
     return this.#count
   }
 
-  /** @param full why one was passed over */
-  note(full: CapacityLimit): void {
+  /** Records a deferred config. @param limit the exceeded limit */
+  add(limit: CapacityLimit): void {
     this.#count += 1
-    this.#full.set(full.name, full)
+    this.#exceeded.set(limit.name, limit)
   }
 
-  /** There may be some that nobody has told of. */
-  suspect(): void {
-    this.#some = true
+  /** Requests a scan for configs that were not announced. */
+  requestScan(): void {
+    this.#scanRequested = true
   }
 
-  /** Nothing is woken any more. */
+  /** Stops scanning. */
   stop(): void {
     this.#stopped = true
   }
 
-  /** There is something to look for, and nobody looks. */
-  get isDue(): boolean {
-    return !this.#looking && !this.#stopped && this.#room.hasRoomAgain() && this.#isLeft()
+  /** Whether a scan should start now. */
+  get shouldScan(): boolean {
+    return !this.#scanning && !this.#stopped && this.#capacity.hasRoom() && this.#hasWork()
   }
 
-  /** Wakes them as room allows. */
-  async look(): Promise<void> {
-    this.#looking = true
+  /** Wakes all open configs, as far as capacity allows. */
+  async scan(): Promise<void> {
+    this.#scanning = true
     try {
       do {
-        this.#some = false
-        this.#full.clear()
+        this.#scanRequested = false
+        this.#exceeded.clear()
         this.#count = 0
         for await (const config of this.#open()) {
-          while (!this.#room.hasRoomAgain() && !this.#stopped) await pause(50)
+          while (!this.#capacity.hasRoom() && !this.#stopped) await pause(50)
           if (this.#stopped) return
           this.#wake(config)
         }
-        // What became free meanwhile told nobody.
-      } while (!this.#stopped && this.#isLeft())
+        // Capacity may have become free during the scan.
+      } while (!this.#stopped && this.#hasWork())
     } finally {
-      this.#looking = false
+      this.#scanning = false
     }
   }
 
-  #isLeft(): boolean {
-    return this.#some || [...this.#full.values()].some((share) => share.hasRoomAgain())
+  #hasWork(): boolean {
+    return this.#scanRequested || [...this.#exceeded.values()].some((limit) => limit.hasRoom())
   }
 }

@@ -16,14 +16,14 @@ beforeEach(() => {
 })
 afterEach(() => open.disposeAsync())
 
-describe('where it goes', () => {
-  test(`none of ${refusedUrls.length} URLs that must be refused is posted to`, async () => {
+describe('receiver address', () => {
+  test(`no request is sent to any of ${refusedUrls.length} URLs that must be refused`, async () => {
     const sender = deliverer({ allowed: parseAllowedHosts('') })
     const results = await Promise.all(refusedUrls.map((url) => sender.deliver({ url, body })))
     expect(refusedUrls.filter((_url, index) => results[index]?.reason !== 'refused')).toEqual([])
   })
 
-  test('a name with one private address among its answers: dropped at once, nothing is connected', async () => {
+  test('a name with a private address among its addresses: dropped without a connection', async () => {
     const receiver = open.use(await WebhookReceiver.start())
     const url = `http://hook.example:${receiver.port}/`
     for (const private_ of ['10.0.0.1', '::1', '::ffff:192.168.0.1', '169.254.169.254', 'fd00:ec2::254']) {
@@ -37,7 +37,7 @@ describe('where it goes', () => {
     expect(receiver.connections).toBe(0)
   })
 
-  test('a name that moves to a private address between attempts is refused at the next, in spite of a kept connection', async () => {
+  test('a name that changes to a private address is refused at the next attempt, even with a kept connection', async () => {
     const receiver = open.use(await WebhookReceiver.start({ answer: 503 }))
     const answers = [['127.0.0.1'], ['10.0.0.1']]
     const result = await deliverer({ resolver: async () => answers.shift() ?? [] }).deliver({
@@ -53,12 +53,12 @@ describe('where it goes', () => {
     expect(receiver.posts.length).toBe(1)
   })
 
-  test('a name whose answer changes between check and connect: it is resolved once for each POST', async () => {
+  test('a name is resolved once per request, so it cannot change between check and connection', async () => {
     const receiver = open.use(
       await WebhookReceiver.start({ answer: ({ attempt }) => (attempt < 3 ? 500 : 200) }),
     )
     let asked = 0
-    // A second question for one POST would get the private one.
+    // A second lookup for the same request would return the private address.
     const resolver = async () => (++asked > receiver.posts.length + 1 ? ['10.0.0.1'] : ['127.0.0.1'])
     const result = await deliverer({ resolver }).deliver({
       url: `http://hook.example:${receiver.port}/`,
@@ -72,7 +72,7 @@ describe('where it goes', () => {
     ['only the address', ['127.0.0.1'], {}],
     ['an end in the past', ['hook.example'], { expired: true }],
   ])(
-    'TLS with a certificate for %s: tried again, and no byte of the event is sent',
+    'TLS with a certificate for %s: retried, and no byte of the event is sent',
     async (_title, names, made) => {
       const certificate = selfSigned(names, made)
       const receiver = open.use(await WebhookReceiver.start({ tls: certificate }))
@@ -91,7 +91,7 @@ describe('where it goes', () => {
     },
   )
 
-  test('TLS with the name of the URL, at the address that was checked: delivered', async () => {
+  test('TLS uses the name of the URL and the checked address: delivered', async () => {
     const certificate = selfSigned(['hook.example'])
     const receiver = open.use(await WebhookReceiver.start({ tls: certificate }))
     const result = await deliverer({ ca: certificate.cert, resolver: async () => ['127.0.0.1'] }).deliver({
@@ -101,7 +101,7 @@ describe('where it goes', () => {
     expect(result.outcome).toBe('delivered')
   })
 
-  test('a token with a line break, that came past the check, is not sent', async () => {
+  test('a token with a line break that was not checked before is not sent', async () => {
     const receiver = open.use(await WebhookReceiver.start())
     for (const bad of ['a\r\nX-Admin: yes', 'a\nb', 'a\u0000', 'snow ☃'])
       expect(await deliverer().deliver({ url: receiver.url, token: bad, body })).toMatchObject({
@@ -112,7 +112,7 @@ describe('where it goes', () => {
   })
 })
 
-describe('what comes back', () => {
+describe('response', () => {
   test.each([
     ['an answer of 1 GB', (response: http.ServerResponse) => flood(response, 1e9)],
     [
@@ -121,7 +121,7 @@ describe('what comes back', () => {
     ],
     ['an answer that never ends', (response) => drip(response)],
     [
-      'a body that is cut in the middle',
+      'a truncated body',
       (response) => {
         response.writeHead(200, { 'content-length': 100 }).write('a')
         setTimeout(() => response.destroy(), 20)
@@ -144,7 +144,7 @@ describe('what comes back', () => {
     },
   )
 
-  test('a failure with an answer that never ends is a failure like another, three times', async () => {
+  test('an error status with an endless body is retried like any other error', async () => {
     const at = await serve((_request, response) => drip(response, 500))
     expect(await deliverer().deliver({ url: at.url, body })).toMatchObject({
       attempts: 3,
@@ -156,7 +156,7 @@ describe('what comes back', () => {
   test.each([
     ['one endless header', `HTTP/1.1 200 OK\r\nx-a: ${'a'.repeat(1_000_000)}`],
     ['a flood of headers', `HTTP/1.1 200 OK\r\n${'x-a: b\r\n'.repeat(100_000)}`],
-    ['early hints without end', 'HTTP/1.1 103 Early Announcements\r\n\r\n'.repeat(10_000)],
+    ['endless early hints', 'HTTP/1.1 103 Early Announcements\r\n\r\n'.repeat(10_000)],
     ['a half header', 'HTTP/1.1 200 OK\r\ncontent-le'],
     ['another protocol', 'SSH-2.0-OpenSSH_9.2\r\n'],
     ['an upgrade', 'HTTP/1.1 101 Switching Protocols\r\nupgrade: x\r\nconnection: upgrade\r\n\r\n'],
@@ -167,7 +167,7 @@ describe('what comes back', () => {
     expect(result.lastStatus).toBeUndefined()
   })
 
-  test('headers that come a letter at a time end at the deadline', async () => {
+  test('headers sent one character at a time end at the timeout', async () => {
     const at = await serveRaw((socket) => {
       const timer = setInterval(() => socket.write('H'), 20)
       socket.once('close', () => clearInterval(timer))
@@ -175,7 +175,7 @@ describe('what comes back', () => {
     expect(await deliverer().deliver({ url: at, body })).toMatchObject({ attempts: 3, reason: 'exhausted' })
   })
 
-  test('a receiver that closes while the event is sent: tried again', async () => {
+  test('a receiver that closes the connection during the request: retried', async () => {
     const at = await serveRaw((socket) => socket.destroy())
     const large = Buffer.alloc(5_000_000, 'a')
     expect(await deliverer().deliver({ url: at, body: large })).toMatchObject({
@@ -185,7 +185,7 @@ describe('what comes back', () => {
   })
 })
 
-test('neither a result nor an attempt repeats the token, the URL or an address', async () => {
+test('results and attempts contain neither token, URL nor address', async () => {
   const secret = 'http://hook.example/a-secret-path'
   const seen: unknown[] = []
   for (const addresses of [['127.0.0.1'], ['10.6.6.6'], []]) {

@@ -6,7 +6,7 @@ import { afterEach, beforeEach, describe, expect, test } from 'vitest'
 import { type Attempt, Deliverer, type DelivererOptions, type Delivery } from './deliverer.ts'
 
 const allowed = parseAllowedHosts('127.0.0.0/8')
-/** How long each wait between attempts would have been. */
+/** The requested delays between attempts. */
 let waits: number[] = []
 let open: AsyncDisposableStack
 beforeEach(() => {
@@ -15,7 +15,7 @@ beforeEach(() => {
 })
 afterEach(() => open.disposeAsync())
 
-test('the receiver fails twice, then answers: one event, three attempts, same bytes, same id', async () => {
+test('a receiver that fails twice gets one event in three attempts with the same bytes and id', async () => {
   const receiver = open.use(
     await WebhookReceiver.start({ answer: ({ attempt }) => (attempt < 3 ? 503 : 200) }),
   )
@@ -41,7 +41,7 @@ test('the receiver fails twice, then answers: one event, three attempts, same by
   expect(waits).toEqual([750, 1500])
 })
 
-test('the token goes out verbatim in both headers, without one there is neither; the body is JSON', async () => {
+test('the token is sent verbatim in both headers, which are absent without a token; the body is JSON', async () => {
   const receiver = open.use(await WebhookReceiver.start())
   const sender = deliverer()
   const token = 'a+b/c==, "d" ~!'
@@ -57,7 +57,7 @@ test('the token goes out verbatim in both headers, without one there is neither;
   expect(second).not.toHaveProperty('x-a2a-notification-token')
 })
 
-describe('what a status means', () => {
+describe('response status', () => {
   test.each([200, 201, 202, 204, 205, 226, 299])('%i: delivered', async (status) => {
     expect(await deliverTo({ answer: status })).toEqual({
       outcome: 'delivered',
@@ -88,7 +88,7 @@ describe('what a status means', () => {
     },
   )
 
-  test.each([300, 301, 302, 303, 304, 307, 308])('%i: dropped, and not followed', async (status) => {
+  test.each([300, 301, 302, 303, 304, 307, 308])('%i: dropped and not followed', async (status) => {
     const elsewhere = open.use(await WebhookReceiver.start())
     const answer = { status, headers: { location: elsewhere.url } }
     expect(await deliverTo({ answer })).toMatchObject({ outcome: 'dropped', attempts: 1, reason: 'redirect' })
@@ -97,14 +97,18 @@ describe('what a status means', () => {
 })
 
 test.each([
-  ['a connection that is closed without an answer', 'cut', 'The connection was lost before the answer ended'],
+  [
+    'a connection that is closed without a response',
+    'cut',
+    'The connection was lost before the answer ended',
+  ],
   ['an answer that does not come', 'hang', 'No whole answer within 150 ms'],
 ] as const)('%s: three attempts, then dropped', async (_title, answer, error) => {
   const result = await deliverTo({ answer }, { timeoutMs: 150 })
   expect(result).toEqual({ outcome: 'dropped', attempts: 3, lastError: error, reason: 'exhausted' })
 })
 
-test('a port that nobody listens on, a name that is not found: tried three times', async () => {
+test('a closed port and an unknown host name: three attempts', async () => {
   const probe = net.createServer()
   await new Promise<void>((listening) => probe.listen(0, '127.0.0.1', listening))
   const { port } = probe.address() as AddressInfo
@@ -129,7 +133,7 @@ test('Retry-After is honoured up to 5 s', async () => {
   expect([result.outcome, waits]).toEqual(['delivered', [3000, 5000]])
 })
 
-describe('the signal ends it', () => {
+describe('the signal aborts a delivery', () => {
   test('before anything was sent', async () => {
     const receiver = open.use(await WebhookReceiver.start())
     const delivery = { url: receiver.url, body: event().body, signal: AbortSignal.abort() }
@@ -146,7 +150,7 @@ describe('the signal ends it', () => {
     expect(await result).toEqual({ outcome: 'aborted', attempts: 0 })
   })
 
-  test('between attempts, with what is known of the last', async () => {
+  test('between attempts, with the result of the last one', async () => {
     const receiver = open.use(await WebhookReceiver.start({ answer: 503 }))
     const abort = new AbortController()
     const sender = open.use(new Deliverer({ allowed }))
@@ -160,7 +164,7 @@ describe('the signal ends it', () => {
     expect(receiver.posts.length).toBe(1)
   })
 
-  test('while it waits for a turn', async () => {
+  test('while it waits for a slot', async () => {
     const receiver = open.use(await WebhookReceiver.start({ answer: 'hang' }))
     const sender = deliverer({ perHostMax: 1 })
     const [holding, waiting] = [new AbortController(), new AbortController()]
@@ -171,11 +175,11 @@ describe('the signal ends it', () => {
     expect(await second).toEqual({ outcome: 'aborted', attempts: 0 })
     holding.abort()
     expect((await first).outcome).toBe('aborted')
-    expect(sender.underWay).toBe(0)
+    expect(sender.inFlight).toBe(0)
   })
 })
 
-test('many events at one receiver share few connections, and none is lost', async () => {
+test('many events to one receiver share few connections, and all arrive', async () => {
   const receiver = open.use(await WebhookReceiver.start())
   const sender = deliverer({ perHostMax: 4 })
   const results = await Promise.all(
@@ -186,7 +190,7 @@ test('many events at one receiver share few connections, and none is lost', asyn
   expect(receiver.connections).toBeLessThanOrEqual(4)
 })
 
-test('waiting for a turn takes nothing of the time that the receiver has', async () => {
+test('waiting for a slot does not count towards the request timeout', async () => {
   const receiver = open.use(await WebhookReceiver.start({ answer: { status: 200, afterMs: 300 } }))
   const sender = deliverer({ perHostMax: 1, timeoutMs: 4000 })
   const results = await Promise.all(
@@ -195,7 +199,7 @@ test('waiting for a turn takes nothing of the time that the receiver has', async
   expect(results).toEqual(results.map(() => ({ outcome: 'delivered', attempts: 1, lastStatus: 200 })))
 })
 
-test('receivers that hang do not hold up another, though there are more of them than turns for each', async () => {
+test('hanging receivers do not delay another one, even when they exceed the limit per host', async () => {
   const dead = await Promise.all(Array.from({ length: 3 }, () => WebhookReceiver.start({ answer: 'hang' })))
   for (const receiver of dead) open.use(receiver)
   const quick = open.use(await WebhookReceiver.start())
@@ -205,7 +209,7 @@ test('receivers that hang do not hold up another, though there are more of them 
     Array.from({ length: 20 }, () => sender.deliver({ url, body: event().body, signal: abort.signal })),
   )
   const result = await sender.deliver({ url: quick.url, body: event().body })
-  expect([result.outcome, sender.underWay]).toEqual(['delivered', 3])
+  expect([result.outcome, sender.inFlight]).toEqual(['delivered', 3])
   abort.abort()
   expect(new Set((await Promise.all(hanging)).map(({ outcome }) => outcome))).toEqual(new Set(['aborted']))
 })

@@ -8,52 +8,54 @@ import { type GuardedAnswer, guardedFetch } from '@parley/kit/net/pinned-fetch'
 import type { Resolver } from '@parley/kit/net/resolve-public'
 import { defaultDialect } from '@parley/wire/codecs/dialects'
 import { HostLimiter } from './host-limiter.ts'
-import { attemptsMax, backoffMs, postTimeoutMs, retryAfterMs } from './retry-policy.ts'
+import {
+  attemptsMax,
+  backoffMs,
+  type DropReason,
+  postTimeoutMs,
+  retryAfterMs,
+  type Verdict,
+  verdictOn,
+} from './retry-policy.ts'
 
 /** One event for one receiver. */
 export interface Delivery {
   url: string
-  /** Whose turn it takes: that of the task's owner. Default: one that all deliveries without an owner share. */
+  /** The owner of the task, for fair scheduling. Deliveries without an owner count as one owner. */
   owner?: string | undefined
-  /** Sent verbatim, as the bearer credential and as `X-A2A-Notification-Token`. */
+  /** Sent verbatim as bearer token and as `X-A2A-Notification-Token`. */
   token?: string | undefined
-  /** The event as JSON, serialized once: every attempt sends these bytes. */
+  /** The serialized event; every attempt sends these bytes. */
   body: Buffer
-  /** Ends it before, between and during the attempts. */
+  /** Aborts the delivery before, between and during attempts. */
   signal?: AbortSignal | undefined
-  /** Asked right before each POST; false ends the delivery as a signal does. Must not reject. */
+  /** Called before each POST; false aborts the delivery. Must not reject. */
   mayPost?: (() => Promise<boolean>) | undefined
-  /** Told after each attempt. */
+  /** Called after each attempt. */
   onAttempt?: ((attempt: Attempt) => void) | undefined
 }
 
-/** One POST, or one that the guard did not let out. */
+/** One request, or one that the URL guard refused. */
 export interface Attempt {
-  /** From 1. */
+  /** Number of the attempt, from 1. */
   number: number
   durationMs: number
-  /** The receiver's answer, where there was one. */
+  /** HTTP status, if the receiver responded. */
   status?: number
   /** A sentence for the owner, without addresses, URL or token. */
   error?: string
-  /** It failed, and will be tried again. */
+  /** The attempt failed and will be retried. */
   again: boolean
 }
 
-/**
- * `refused`: the guard says no to the URL. `redirect`: 3xx, which is never followed. `rejected`: a 4xx other than 429.
- * `exhausted`: every attempt failed.
- */
-export type DropReason = 'refused' | 'redirect' | 'rejected' | 'exhausted'
-
 export interface DeliveryResult {
-  /** `aborted`: the signal ended it; nothing is decided about the event. */
+  /** `aborted`: the event is neither delivered nor dropped. */
   outcome: 'delivered' | 'dropped' | 'aborted'
-  /** Attempts made. */
+  /** Number of attempts. */
   attempts: number
   lastStatus?: number
   lastError?: string
-  /** Of what was dropped. */
+  /** Why the event was dropped. */
   reason?: DropReason
 }
 
@@ -61,43 +63,42 @@ export interface DelivererOptions {
   /** WEBHOOK_ALLOWED_HOSTS. Default none. */
   allowed?: AllowedHosts
   resolver?: Resolver
-  /** Certificates (PEM) that are trusted instead of the well-known ones. */
+  /** Trusted certificates (PEM) that replace the default ones. */
   ca?: string | undefined
-  /** Posts, and connections kept, to one origin. Default 8. */
+  /** Concurrent requests, and kept connections, per origin. Default 8. */
   perHostMax?: number
-  /** The same in all. Default 256. */
+  /** The same in total. Default 256. */
   totalMax?: number
-  /** For one POST. Default 5 s. */
+  /** Timeout of one request. Default 5 s. */
   timeoutMs?: number
-  /** Waits between attempts; rejects when the signal aborts. */
+  /** Waits between attempts. Rejects when the signal aborts. */
   wait?: (ms: number, signal: AbortSignal) => Promise<unknown>
   /** 0 to 1. */
   random?: () => number
 }
 
-/** What is read of an answer's body so that its connection can be used again. */
-const answerMaxBytes = 16 * 1024
-/** URLs of at most 2,048 characters. */
-const knownUrlsMax = 1000
+/** Bytes of a response body that are read, to reuse the connection. */
+const responseMaxBytes = 16 * 1024
+/** Size of the URL cache. A URL has at most 2,048 characters. */
+const cachedUrlsMax = 1000
 
-/** What an attempt came to. */
+/** The outcome of an attempt. */
 interface Outcome {
   attempt: Omit<Attempt, 'number' | 'again'>
-  verdict: 'delivered' | 'retry' | DropReason
+  verdict: Verdict
   retryAfterMs: number
 }
 
 /**
- * Delivers events to receivers (spec/webhooks.md#delivery). Any 2xx status is an
- * acknowledgement, as soon as it is there: a body that is cut, endless or too large changes nothing. 5xx, 429, a failed
- * connection and a time-out are tried again; any other status drops the event. Interim answers (1xx) are passed over;
- * a 101 switches nothing and is a failed connection.
+ * Delivers events to receivers (spec/webhooks.md#delivery). A 2xx status acknowledges the event immediately;
+ * a truncated, endless or large body does not matter. 5xx, 429, connection failures and timeouts are retried;
+ * any other status drops the event. Interim responses (1xx) are ignored; 101 counts as a connection failure.
  */
 export class Deliverer implements AsyncDisposable {
   readonly #options: Required<Omit<DelivererOptions, 'ca' | 'perHostMax' | 'totalMax'>>
   readonly #connections: PinnedConnections
-  readonly #turns: HostLimiter
-  /** Those that may be asked, as far as their text tells. */
+  readonly #limiter: HostLimiter
+  /** Allowed URLs, as far as their text decides it. */
   readonly #urls = new Map<string, OutgoingUrl>()
 
   constructor(options: DelivererOptions = {}) {
@@ -109,16 +110,19 @@ export class Deliverer implements AsyncDisposable {
       wait: options.wait ?? ((ms, signal) => waitMs(ms, undefined, { signal })),
       random: options.random ?? Math.random,
     }
-    this.#turns = new HostLimiter({ perHostMax, totalMax })
+    this.#limiter = new HostLimiter({ perHostMax, totalMax })
     this.#connections = new PinnedConnections({ perHostMax, totalMax, ca })
   }
 
-  /** Posts under way now. Deliveries that wait, for a turn or for their next attempt, are not counted. */
-  get underWay(): number {
-    return this.#turns.underWay
+  /** Active requests. Deliveries that wait for a slot or a retry are not counted. */
+  get inFlight(): number {
+    return this.#limiter.inFlight
   }
 
-  /** Never rejects. Waiting for a turn (bounds per host and in all) takes nothing of the time for the POST. */
+  /**
+   * Never rejects. Waiting for a slot (limits per host and in total) does not count towards the timeout of
+   * the request.
+   */
   async deliver(delivery: Delivery): Promise<DeliveryResult> {
     const signal = delivery.signal ?? new AbortController().signal
     let last: Omit<DeliveryResult, 'outcome' | 'reason'> = { attempts: 0 }
@@ -133,52 +137,52 @@ export class Deliverer implements AsyncDisposable {
       if (outcome.verdict !== 'retry') return { outcome: 'dropped', ...last, reason: outcome.verdict }
       if (!again) return { outcome: 'dropped', ...last, reason: 'exhausted' }
       const ms = backoffMs(number, this.#options.random(), outcome.retryAfterMs)
-      // What it rejects with is the signal's.
+      // Rejects only when the signal aborts.
       await this.#options.wait(ms, signal).catch(() => {})
     }
     return { outcome: 'aborted', ...last }
   }
 
-  /** Closes every connection; deliveries under way fail and are tried again, so abort them first. */
+  /** Closes all connections. Abort deliveries before, because they would be retried. */
   async [Symbol.asyncDispose](): Promise<void> {
     await this.#connections[Symbol.asyncDispose]()
   }
 
-  /** The verdict on a URL's text is always the same; names in it are resolved, and their addresses judged, for each POST. */
-  #read(url: string): OutgoingUrl {
+  /** Caches the verdict on the URL's text. Its host name is resolved and checked for each request. */
+  #parseUrl(url: string): OutgoingUrl {
     const known = this.#urls.get(url)
     if (known !== undefined) return known
     const read = outgoingUrl(url, this.#options.allowed)
-    if (this.#urls.size >= knownUrlsMax) this.#urls.clear()
+    if (this.#urls.size >= cachedUrlsMax) this.#urls.clear()
     this.#urls.set(url, read)
     return read
   }
 
-  /** Undefined: the signal ended it. */
+  /** Undefined when the delivery was aborted. */
   async #attempt(delivery: Delivery, signal: AbortSignal): Promise<Outcome | undefined> {
-    let began = performance.now()
+    let startedAt = performance.now()
     const timed = (result: Omit<Attempt, 'number' | 'again' | 'durationMs'>) => ({
-      durationMs: performance.now() - began,
+      durationMs: performance.now() - startedAt,
       ...result,
     })
     try {
-      const target = this.#read(delivery.url)
-      const done = await this.#turns.take(target.origin, signal, delivery.owner)
+      const target = this.#parseUrl(delivery.url)
+      const release = await this.#limiter.acquire(target.origin, signal, delivery.owner)
       let answered: boolean | undefined
       try {
         if (delivery.mayPost !== undefined && !(await delivery.mayPost())) return undefined
         answered = false
-        began = performance.now()
+        startedAt = performance.now()
         const answer = await this.#post(target, delivery, signal)
         answered = true
         const wait = retryAfterMs(answer.headers['retry-after'], Date.now())
         return {
-          attempt: timed(described(answer.status)),
+          attempt: timed(statusDetails(answer.status)),
           verdict: verdictOn(answer.status),
           retryAfterMs: wait,
         }
       } finally {
-        done(signal.aborted ? undefined : answered)
+        release(signal.aborted ? undefined : answered)
       }
     } catch (error) {
       if (signal.aborted) return undefined
@@ -196,7 +200,7 @@ export class Deliverer implements AsyncDisposable {
       headers: defaultDialect.webhookHeaders(token),
       body,
       discardBody: true,
-      maxBytes: answerMaxBytes,
+      maxBytes: responseMaxBytes,
       timeoutMs,
       allowed,
       resolver,
@@ -206,13 +210,7 @@ export class Deliverer implements AsyncDisposable {
   }
 }
 
-function verdictOn(status: number): Outcome['verdict'] {
-  if (status < 300) return 'delivered'
-  if (status < 400) return 'redirect'
-  return status === 429 || status >= 500 ? 'retry' : 'rejected'
-}
-
-function described(status: number): { status: number; error?: string } {
+function statusDetails(status: number): { status: number; error?: string } {
   return status < 300 ? { status } : { status, error: `The receiver answered with ${status}` }
 }
 

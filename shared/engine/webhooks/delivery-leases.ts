@@ -8,109 +8,123 @@ import type { Registrations } from './registrations.ts'
 interface Parts {
   registrations: Registrations
   log: Log
-  /** How long a claim holds without being renewed. Default 6 s. */
-  claimMs?: number
+  /** Duration of a lease without renewal. Default 6 s. */
+  leaseMs?: number
 }
 
-/** What letting go of claims may take at a stop; the others are over by their time. */
-const lettingGoMs = 1000
+/** Timeout of releasing leases at shutdown; the others expire. */
+const releaseTimeoutMs = 1000
 
 /**
- * Which lanes this process may send, where several processes send for one agent: one of them per task and config, so that
- * the order holds. A claim is renewed while its lane is under way; one of a process that died is over by its time. A process
- * that was frozen sees by its clock that a claim may be another's by now, and asks before it sends.
+ * Leases on delivery queues, for agents with several processes: only the holder delivers the events of a task
+ * and config, which keeps their order. A lease is renewed while its queue is active, and expires when its
+ * process dies. A process that was suspended notices by its clock that a lease may have expired, and confirms
+ * it before it sends.
  */
 export class DeliveryLeases {
   readonly sender = randomUUID()
   readonly #registrations: Registrations
   readonly #log: Log
-  readonly #claimMs: number
-  /** When each was taken or renewed last, by a clock that goes on while the process does not. */
+  readonly #leaseMs: number
+  /** When each lease was last acquired or renewed, by a monotonic clock. */
   readonly #held = new Map<DeliveryQueue, number>()
   #timer: NodeJS.Timeout | undefined
 
-  constructor({ registrations, log, claimMs = 6000 }: Parts) {
+  constructor({ registrations, log, leaseMs = 6000 }: Parts) {
     this.#registrations = registrations
     this.#log = log
-    this.#claimMs = claimMs
+    this.#leaseMs = leaseMs
   }
 
-  /** The claim is ours, or was a moment ago: it is to be let go. */
-  holds(lane: DeliveryQueue): boolean {
-    return this.#held.has(lane)
+  /** Whether this process holds the lease or has just lost it, so that it has to be released. */
+  isHeld(queue: DeliveryQueue): boolean {
+    return this.#held.has(queue)
   }
 
-  /** False: another process sends, and is told to look again; or the config is gone. @throws ParleyError Unavailable */
-  async hold(lane: DeliveryQueue): Promise<boolean> {
-    if (!this.#registrations.shared || lane.configId === undefined || this.#isFresh(lane)) return true
+  /**
+   * Acquires the lease. False when another process holds it (and is signaled to check for new events), or the
+   * config no longer exists.
+   * @throws ParleyError Unavailable
+   */
+  async acquire(queue: DeliveryQueue): Promise<boolean> {
+    if (!this.#registrations.shared || queue.configId === undefined || this.#isFresh(queue)) return true
     const at = performance.now()
-    const key = { task: lane.task, id: lane.configId }
-    const claim = await this.#registrations.claim(key, this.sender, this.#claimMs)
-    if (claim !== 'ours') {
-      this.#held.delete(lane)
+    const key = { task: queue.task, id: queue.configId }
+    const result = await this.#registrations.claim(key, this.sender, this.#leaseMs)
+    if (result !== 'ours') {
+      this.#held.delete(queue)
       return false
     }
-    this.#held.set(lane, at)
-    this.#timer ??= setInterval(() => this.#renew(), this.#claimMs / 3).unref()
+    this.#held.set(queue, at)
+    this.#timer ??= setInterval(() => this.#renew(), this.#leaseMs / 3).unref()
     return true
   }
 
-  /** To be asked right before each attempt: false where another may have sent since. Never rejects. */
-  async stillOurs(lane: DeliveryQueue): Promise<boolean> {
-    if (!this.#registrations.shared || lane.configId === undefined || this.#isFresh(lane)) return true
+  /**
+   * Renews the lease if it may have expired; call it before each attempt. False when another process may have
+   * sent since. Never rejects.
+   */
+  async confirm(queue: DeliveryQueue): Promise<boolean> {
+    if (!this.#registrations.shared || queue.configId === undefined || this.#isFresh(queue)) return true
     const at = performance.now()
-    const key = { task: lane.task, id: lane.configId }
+    const key = { task: queue.task, id: queue.configId }
     try {
-      if (await this.#registrations.renew(key, this.sender, this.#claimMs)) {
-        this.#held.set(lane, at)
+      if (await this.#registrations.renew(key, this.sender, this.#leaseMs)) {
+        this.#held.set(queue, at)
         return true
       }
     } catch (error) {
-      this.#log.warn({ err: error, task_id: lane.task.id }, 'a claim on webhooks could not be renewed')
+      this.#log.warn({ err: error, task_id: queue.task.id }, 'could not renew a webhook lease')
     }
-    this.#held.delete(lane)
+    this.#held.delete(queue)
     return false
   }
 
-  /** The storage knows another as the sender, or another config, or the lane is gone: nothing is taken for granted any more. */
-  lost(lane: DeliveryQueue): void {
-    this.#held.delete(lane)
+  /** Forgets a lease after the store rejected an update of its queue. */
+  forget(queue: DeliveryQueue): void {
+    this.#held.delete(queue)
   }
 
-  /** False: others came meanwhile for what may be new; it stays ours. Never rejects. */
-  async release(lane: DeliveryQueue): Promise<boolean> {
-    const key = { task: lane.task, id: lane.configId ?? '' }
+  /**
+   * Releases the lease. False when other processes signaled new events in the meantime: the lease is kept.
+   * Never rejects.
+   */
+  async release(queue: DeliveryQueue): Promise<boolean> {
+    const key = { task: queue.task, id: queue.configId ?? '' }
     try {
       if (!(await this.#registrations.release(key, this.sender))) return false
     } catch (error) {
-      this.#log.debug({ err: error, task_id: lane.task.id }, 'a claim on webhooks ends by its time')
+      this.#log.debug(
+        { err: error, task_id: queue.task.id },
+        'a webhook lease was not released and will expire',
+      )
     }
-    this.#held.delete(lane)
+    this.#held.delete(queue)
     return true
   }
 
-  /** At a stop: other processes need not wait. */
+  /** Releases all leases at shutdown, so that other processes can continue immediately. */
   async releaseAll(): Promise<void> {
     clearInterval(this.#timer)
-    const all = Promise.all([...this.#held.keys()].map((lane) => this.release(lane)))
-    await Promise.race([all, pause(lettingGoMs, undefined, { ref: false })])
+    const all = Promise.all([...this.#held.keys()].map((queue) => this.release(queue)))
+    await Promise.race([all, pause(releaseTimeoutMs, undefined, { ref: false })])
   }
 
-  #isFresh(lane: DeliveryQueue): boolean {
-    const at = this.#held.get(lane)
-    return at !== undefined && performance.now() - at < this.#claimMs / 2
+  #isFresh(queue: DeliveryQueue): boolean {
+    const at = this.#held.get(queue)
+    return at !== undefined && performance.now() - at < this.#leaseMs / 2
   }
 
   #renew(): void {
-    for (const [lane, at] of this.#held)
-      if (lane.running && performance.now() - at >= this.#claimMs / 4) void this.#renewOne(lane)
+    for (const [queue, at] of this.#held)
+      if (queue.running && performance.now() - at >= this.#leaseMs / 4) void this.#renewOne(queue)
   }
 
-  /** A claim that is lost ends what is under way. */
-  async #renewOne(lane: DeliveryQueue): Promise<void> {
-    this.#held.set(lane, Number.NEGATIVE_INFINITY)
-    if (await this.stillOurs(lane)) return
-    lane.abort.abort()
-    lane.abort = new AbortController()
+  /** Aborts the current delivery if the lease is lost. */
+  async #renewOne(queue: DeliveryQueue): Promise<void> {
+    this.#held.set(queue, Number.NEGATIVE_INFINITY)
+    if (await this.confirm(queue)) return
+    queue.abort.abort()
+    queue.abort = new AbortController()
   }
 }

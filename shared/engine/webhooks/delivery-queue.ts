@@ -3,33 +3,33 @@ import type { TaskKey } from '../store/webhook-store.ts'
 import type { PreparedEvent } from './prepare-events.ts'
 
 /**
- * The events of one task on their way to one receiver: one at a time, in the order of their numbers. It exists while there
- * is something to send, and holds numbers; bytes only for what is sent next.
+ * The ordered events of a task for one receiver, delivered one at a time. It exists while there are events to
+ * deliver, and holds sequence numbers; only the next events are loaded.
  */
 export interface DeliveryQueue {
   key: string
   task: TaskKey
-  /** Absent: the global webhook. */
+  /** Undefined for the global webhook. */
   configId: string | undefined
-  /** Where it led last, and whose turn it takes there. */
+  /** The receiver when the config was last read, and its host. */
   url: string
   host: string
-  /** Number of the last event that is settled, and of the last one that is known of. */
+  /** Sequence numbers of the last settled event and of the newest known one. */
   settled: number
   known: number
-  /** Being looked at or delivered; `again`: something happened meanwhile. */
+  /** `running`: being loaded or delivered. `again`: there were changes in the meantime. */
   running: boolean
   again: boolean
-  /** Its next event found no room. */
+  /** The next event is large and waits for free bytes. */
   isLarge: boolean
-  /** Kept on the disk, so that it may be left to the next start. */
+  /** Belongs to a stored config, so that a restart can continue it. */
   stored: boolean
   batch: PreparedEvent[]
-  /** As the commit that woke it left the task; held only until the events are made of it, within the same turn. */
+  /** The record of the commit that woke the queue; released when its events are loaded. */
   record: TaskRecord | undefined
-  /** Of the config that the batch was made for. */
+  /** Revision of the config that the batch was loaded for. */
   revision: string
-  /** Ends what is under way. */
+  /** Aborts the current delivery. */
   abort: AbortController
 }
 
@@ -41,77 +41,77 @@ export function hostOf(url: string): string {
   return URL.parse(url)?.host ?? ''
 }
 
-/** All lanes, with how many events wait in them. */
+/** All queues, with the number of events in them. */
 export class DeliveryQueues {
-  readonly #lanes = new Map<string, DeliveryQueue>()
-  /** Of stored configs, by host. */
+  readonly #queues = new Map<string, DeliveryQueue>()
+  /** Queues of stored configs, by host. */
   readonly #storedAt = new Map<string, number>()
   readonly #storedOf = new Map<string, number>()
   #stored = 0
   #global = 0
   #queued = 0
 
-  /** Of stored configs. */
+  /** Number of queues of stored configs. */
   get stored(): number {
     return this.#stored
   }
 
-  /** Of those, the ones that lead to the host. */
+  /** Number of queues of stored configs for the host. */
   storedAt(host: string): number {
     return this.#storedAt.get(host) ?? 0
   }
 
-  /** Of those, the ones for tasks of the owner. */
+  /** Number of queues of stored configs for the owner's tasks. */
   storedOf(owner: string): number {
     return this.#storedOf.get(owner) ?? 0
   }
 
-  /** Of the global webhook. */
+  /** Number of queues of the global webhook. */
   get global(): number {
     return this.#global
   }
 
-  /** Events that are known of and not settled. */
+  /** Number of events that are not settled. */
   get queued(): number {
     return this.#queued
   }
 
   get(key: string): DeliveryQueue | undefined {
-    return this.#lanes.get(key)
+    return this.#queues.get(key)
   }
 
   values(): Iterable<DeliveryQueue> {
-    return this.#lanes.values()
+    return this.#queues.values()
   }
 
-  add(lane: DeliveryQueue): void {
-    this.#lanes.set(lane.key, lane)
-    this.#queued += lane.known - lane.settled
-    this.#count(lane, 1)
+  add(queue: DeliveryQueue): void {
+    this.#queues.set(queue.key, queue)
+    this.#queued += queue.known - queue.settled
+    this.#count(queue, 1)
   }
 
-  remove(lane: DeliveryQueue): void {
-    if (this.#lanes.get(lane.key) !== lane) return
-    this.#lanes.delete(lane.key)
-    this.#queued -= lane.known - lane.settled
-    this.#count(lane, -1)
+  remove(queue: DeliveryQueue): void {
+    if (this.#queues.get(queue.key) !== queue) return
+    this.#queues.delete(queue.key)
+    this.#queued -= queue.known - queue.settled
+    this.#count(queue, -1)
   }
 
-  /** It leads elsewhere now. */
-  lead(lane: DeliveryQueue, url: string): void {
-    const isThere = this.#lanes.get(lane.key) === lane
-    if (isThere) this.#count(lane, -1)
-    lane.url = url
-    lane.host = hostOf(url)
-    if (isThere) this.#count(lane, 1)
+  /** Changes the receiver of the queue. */
+  redirect(queue: DeliveryQueue, url: string): void {
+    const isRegistered = this.#queues.get(queue.key) === queue
+    if (isRegistered) this.#count(queue, -1)
+    queue.url = url
+    queue.host = hostOf(url)
+    if (isRegistered) this.#count(queue, 1)
   }
 
-  /** Numbers only grow, unless the config was set anew. */
-  move(lane: DeliveryQueue, to: { settled?: number; known?: number }): void {
-    const before = lane.known - lane.settled
-    lane.settled = to.settled ?? lane.settled
-    lane.known = Math.max(lane.known, to.known ?? 0, lane.settled)
-    if (this.#lanes.get(lane.key) === lane) this.#queued += lane.known - lane.settled - before
+  /** Advances the progress. `settled` may decrease when the config was replaced. */
+  advance(queue: DeliveryQueue, to: { settled?: number; known?: number }): void {
+    const before = queue.known - queue.settled
+    queue.settled = to.settled ?? queue.settled
+    queue.known = Math.max(queue.known, to.known ?? 0, queue.settled)
+    if (this.#queues.get(queue.key) === queue) this.#queued += queue.known - queue.settled - before
   }
 
   #count({ stored, configId, host, task }: DeliveryQueue, by: 1 | -1): void {

@@ -15,7 +15,7 @@ import { Registrations } from './registrations.ts'
 
 export const url = 'http://receiver.example/hook'
 
-/** The real store, and a deliverer that a test may hold, for one URL only where it names one. */
+/** A real store, and a deliverer that the test can pause, optionally for one URL only. */
 export async function fixture(options: Partial<DispatcherOptions> & { knownTasksMax?: number } = {}) {
   const folder = await mkdtemp(path.join(tmpdir(), 'parley-webhooks-'))
   const store = await openSqliteStore({ file: path.join(folder, 'agent.db') })
@@ -28,21 +28,21 @@ export async function fixture(options: Partial<DispatcherOptions> & { knownTasks
   const metrics: WebhookMetrics = {
     ended: (outcome, events) => (ended[outcome] = (ended[outcome] ?? 0) + events),
     delivered: () => {},
-    watchQueue: (ask) => (queueLength = ask),
+    watchQueue: (read) => (queueLength = read),
   }
   const delivered: { url: string; task: string; sequence: number }[] = []
   const gate = {
     hold: undefined as Promise<void> | undefined,
     only: undefined as string | undefined,
-    underWay: 0,
-    most: 0,
+    inFlight: 0,
+    max: 0,
   }
   const deliver = async ({ url: to, body, signal }: Delivery): Promise<DeliveryResult> => {
-    gate.underWay += 1
-    gate.most = Math.max(gate.most, gate.underWay)
+    gate.inFlight += 1
+    gate.max = Math.max(gate.max, gate.inFlight)
     const aborted = new Promise((resolve) => signal?.addEventListener('abort', resolve))
     if (gate.only === undefined || gate.only === to) await Promise.race([gate.hold, aborted])
-    gate.underWay -= 1
+    gate.inFlight -= 1
     if (signal?.aborted === true) return { outcome: 'aborted', attempts: 1 }
     const event = JSON.parse(body.toString()) as { task_id: string; sequence: number }
     delivered.push({ url: to, task: event.task_id, sequence: event.sequence })
@@ -69,7 +69,7 @@ export async function fixture(options: Partial<DispatcherOptions> & { knownTasks
   return { store, ended, queueLength: () => queueLength(), delivered, gate, open }
 }
 
-/** An ended task with three events, each with the text, and how it was before them. */
+/** A completed task with three events that contain the text, and the record before them. */
 export async function endedTask(
   store: Store,
   text?: string,
@@ -77,8 +77,8 @@ export async function endedTask(
 ): Promise<{ before: TaskRecord; after: TaskRecord }> {
   const at = '2026-01-01T00:00:00.000000+00:00'
   const ids = { messageId: randomUUID(), contextId: randomUUID(), taskId: randomUUID() }
-  const said = { role: 'agent' as const, ...ids, parts: [{ kind: 'text' as const, text: text ?? '' }] }
-  const message = text === undefined ? undefined : said
+  const reply = { role: 'agent' as const, ...ids, parts: [{ kind: 'text' as const, text: text ?? '' }] }
+  const message = text === undefined ? undefined : reply
   const events = [1, 2, 3].map((sequence) => ({
     eventId: `e${sequence}`,
     sequence,

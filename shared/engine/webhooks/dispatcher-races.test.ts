@@ -4,7 +4,7 @@ import { expect, test } from 'vitest'
 import type { TaskRecord } from '../store/store.ts'
 import { asNew, endedTask, fixture, inline, url } from './dispatcher-fixture.cases.ts'
 
-/** A dispatcher over a task that the test changes as it likes. */
+/** A dispatcher for a task that the test changes. */
 async function withTask(options: Parameters<typeof fixture>[0] = {}) {
   let current: TaskRecord | undefined
   const of = await fixture({ loadTask: async () => current, ...options })
@@ -16,7 +16,7 @@ async function withTask(options: Parameters<typeof fixture>[0] = {}) {
     ...more,
   })
   const { dispatcher, registrations } = of.open()
-  /** One more event, as the engine tells of it. */
+  /** Adds an event and notifies the dispatcher, as the engine does. */
   const commit = (before: TaskRecord, after: TaskRecord) => {
     current = after
     dispatcher.committed(before, after)
@@ -24,11 +24,11 @@ async function withTask(options: Parameters<typeof fixture>[0] = {}) {
   return { ...of, dispatcher, registrations, commit, with: with_, see: (now?: TaskRecord) => (current = now) }
 }
 
-test('an event that is told while a config is being stored does not make the task forgotten', async () => {
+test('an event committed while a config is being stored does not remove the task from the tracked ones', async () => {
   const { dispatcher, registrations, commit, with: at, see, delivered } = await withTask()
   see(at(0))
   const setting = registrations.set(at(0), inline('c'), { ...asNew, isNew: false })
-  while (!registrations.mayHave(at(0))) await Promise.resolve()
+  while (!registrations.mayHaveConfig(at(0))) await Promise.resolve()
   commit(at(0), at(1))
   await setting
   await expect.poll(() => delivered.map(({ sequence }) => sequence)).toEqual([1])
@@ -38,13 +38,13 @@ test('an event that is told while a config is being stored does not make the tas
   await dispatcher.drain(1000)
 })
 
-test('the last event of a cleared task does not make another task of the same id forgotten', async () => {
+test('the last event of a cleared task does not remove a new task with the same id from the tracked ones', async () => {
   const { dispatcher, registrations, commit, with: at, gate, delivered } = await withTask()
   const { promise, resolve: letGo } = Promise.withResolvers<void>()
   gate.hold = promise
   await registrations.set(at(2), inline('old'), { ...asNew, longRunning: false, settled: 2 })
   commit(at(2), at(3))
-  await expect.poll(() => gate.underWay).toBe(1)
+  await expect.poll(() => gate.inFlight).toBe(1)
   const again = { createdAt: timestamp() }
   await registrations.set(at(0, again), inline('new'), { ...asNew, longRunning: false })
   letGo()
@@ -54,7 +54,7 @@ test('the last event of a cleared task does not make another task of the same id
   await dispatcher.drain(1000)
 })
 
-test('what a task’s own config takes over is not sent to the global webhook whose turn comes later', async () => {
+test('events that a new config of the task takes over are not sent to the global webhook', async () => {
   const globalWebhook = { url: 'http://global.example/' }
   const { dispatcher, registrations, commit, with: at, see, delivered } = await withTask({ globalWebhook })
   commit(at(0), at(1))
@@ -68,14 +68,14 @@ test('what a task’s own config takes over is not sent to the global webhook wh
   await dispatcher.drain(1000)
 })
 
-test('a config in memory goes with its task, however young, so that none is left owing for ever', async () => {
+test('a config in memory is removed with its task, however recent', async () => {
   const { dispatcher, registrations, commit, with: at, see, gate } = await withTask()
   const { promise, resolve: letGo } = Promise.withResolvers<void>()
   gate.hold = promise
   const young = { createdAt: timestamp() }
   await registrations.set(at(0, young), inline('c'), { ...asNew, longRunning: false })
   commit(at(0, young), at(1, young))
-  await expect.poll(() => gate.underWay).toBe(1)
+  await expect.poll(() => gate.inFlight).toBe(1)
   commit(at(1, young), at(3, young))
   see(undefined)
   letGo()
@@ -83,7 +83,7 @@ test('a config in memory goes with its task, however young, so that none is left
   await dispatcher.drain(1000)
 })
 
-test('a stop begins no further event of a stored config, and brings out those in memory', async () => {
+test('a shutdown starts no further event of a stored config, and delivers those of configs in memory', async () => {
   const { dispatcher, registrations, commit, with: at, gate, delivered } = await withTask()
   const { promise, resolve: letGo } = Promise.withResolvers<void>()
   gate.hold = promise
@@ -91,7 +91,7 @@ test('a stop begins no further event of a stored config, and brings out those in
   await registrations.set(at(0), { id: stored, url: `${url}/stored` }, asNew)
   await registrations.set(at(0), { id: memory, url: `${url}/memory` }, { ...asNew, longRunning: false })
   commit(at(0), at(3))
-  await expect.poll(() => gate.underWay).toBe(2)
+  await expect.poll(() => gate.inFlight).toBe(2)
   const drained = dispatcher.drain(10_000)
   letGo()
   await drained
@@ -101,7 +101,7 @@ test('a stop begins no further event of a stored config, and brings out those in
   expect(await registrations.find(at(3), stored)).toMatchObject({ settled: 1, open: true })
 })
 
-test('large events that a receiver does not take hold up no small ones of another', async () => {
+test('large events that a receiver does not accept do not delay small events of another', async () => {
   const { store, delivered, gate, open } = await fixture({ bytesMax: 1000 })
   const { dispatcher, registrations } = open()
   const { promise, resolve: letGo } = Promise.withResolvers<void>()
@@ -112,13 +112,13 @@ test('large events that a receiver does not take hold up no small ones of anothe
     await registrations.set(after, { id: 'c', url: gate.only }, asNew)
     dispatcher.committed(before, after)
   }
-  await expect.poll(() => gate.underWay).toBeGreaterThan(0)
+  await expect.poll(() => gate.inFlight).toBeGreaterThan(0)
   const { before, after } = await endedTask(store)
   await registrations.set(after, inline('c'), asNew)
   dispatcher.committed(before, after)
   await expect.poll(() => delivered.map(({ sequence }) => sequence)).toEqual([1, 2, 3])
-  // As many as are read at the same time.
-  expect(gate.underWay).toBeLessThanOrEqual(8)
+  // As many as are loaded concurrently.
+  expect(gate.inFlight).toBeLessThanOrEqual(8)
   letGo()
   await expect.poll(() => delivered.length).toBe(63)
   await dispatcher.drain(1000)

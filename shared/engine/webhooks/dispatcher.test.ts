@@ -1,8 +1,8 @@
 import { expect, test } from 'vitest'
 import { asNew, endedTask, fixture, inline, url } from './dispatcher-fixture.cases.ts'
 
-test('more lines than are kept in mind: those of stored configs are looked up again, none is lost', async () => {
-  const { store, delivered, gate, open } = await fixture({ lanesMax: 10, knownTasksMax: 5 })
+test('beyond the limit of queues in memory, events of stored configs are loaded later and none is lost', async () => {
+  const { store, delivered, gate, open } = await fixture({ queuesMax: 10, knownTasksMax: 5 })
   const { dispatcher, registrations } = open()
   const { promise, resolve: letGo } = Promise.withResolvers<void>()
   gate.hold = promise
@@ -23,9 +23,9 @@ test('more lines than are kept in mind: those of stored configs are looked up ag
   await dispatcher.drain(1000)
 })
 
-test('a long line for one receiver that takes nothing leaves room in mind for others, and for the global webhook', async () => {
+test('the backlog of a failing receiver leaves memory for others and for the global webhook', async () => {
   const globalWebhook = { url: 'http://global.example/' }
-  const { store, delivered, gate, ended, queueLength, open } = await fixture({ lanesMax: 20, globalWebhook })
+  const { store, delivered, gate, ended, queueLength, open } = await fixture({ queuesMax: 20, globalWebhook })
   const { dispatcher, registrations } = open()
   const { promise, resolve: letGo } = Promise.withResolvers<void>()
   gate.hold = promise
@@ -48,8 +48,8 @@ test('a long line for one receiver that takes nothing leaves room in mind for ot
   await dispatcher.drain(1000)
 })
 
-test('the global webhook’s events beyond what is kept in mind are lost and counted', async () => {
-  const { store, delivered, gate, ended, open } = await fixture({ lanesMax: 2, globalWebhook: { url } })
+test('events of the global webhook beyond the limit of queues are lost and counted', async () => {
+  const { store, delivered, gate, ended, open } = await fixture({ queuesMax: 2, globalWebhook: { url } })
   const { dispatcher } = open()
   const { promise, resolve: letGo } = Promise.withResolvers<void>()
   gate.hold = promise
@@ -63,18 +63,18 @@ test('the global webhook’s events beyond what is kept in mind are lost and cou
   await dispatcher.drain(1000)
 })
 
-test('one event is under way per task and config, however many there are', async () => {
+test('only one event per task and config is delivered at a time', async () => {
   const { store, delivered, gate, open } = await fixture()
   const { dispatcher, registrations } = open()
   const { before, after } = await endedTask(store)
   for (const id of ['one', 'two']) await registrations.set(after, inline(id), asNew)
   for (let i = 0; i < 5; i += 1) dispatcher.committed(before, after)
   await expect.poll(() => delivered.length).toBe(6)
-  expect(gate.most).toBe(2)
+  expect(gate.max).toBe(2)
   await dispatcher.drain(1000)
 })
 
-test('no further large event is read while too many bytes are held', async () => {
+test('no further large event is loaded while too many bytes are held', async () => {
   const { store, delivered, gate, open } = await fixture({ bytesMax: 1 })
   const { dispatcher, registrations } = open()
   for (let i = 0; i < 20; i += 1) {
@@ -83,19 +83,19 @@ test('no further large event is read while too many bytes are held', async () =>
     dispatcher.committed(before, after)
   }
   await expect.poll(() => delivered.length).toBe(60)
-  // As many as are read at the same time.
-  expect(gate.most).toBeLessThanOrEqual(8)
+  // As many as are loaded concurrently.
+  expect(gate.max).toBeLessThanOrEqual(8)
   await dispatcher.drain(1000)
 })
 
-test('a stop leaves stored configs to the next start, which begins with the event that was under way', async () => {
+test('a shutdown leaves stored configs to the next start, which repeats the aborted event', async () => {
   const { store, delivered, gate, open } = await fixture()
   const first = open()
   gate.hold = new Promise(() => {})
   const { before, after } = await endedTask(store)
   await first.registrations.set(after, inline('c'), asNew)
   first.dispatcher.committed(before, after)
-  await expect.poll(() => gate.underWay).toBe(1)
+  await expect.poll(() => gate.inFlight).toBe(1)
   await first.dispatcher.drain(50)
   expect(delivered).toEqual([])
   gate.hold = undefined
@@ -106,7 +106,7 @@ test('a stop leaves stored configs to the next start, which begins with the even
   await second.dispatcher.drain(1000)
 })
 
-test('a config whose task never came is removed by a later start, unless it may still come', async () => {
+test('a config without a task is removed by a later start, unless the task may still be created', async () => {
   const { store, open } = await fixture()
   const fresh = { id: 'a', owner: 'o', createdAt: new Date().toISOString() }
   const old = { id: 'b', owner: 'o', createdAt: '2026-01-01T00:00:00.000000+00:00' }
@@ -119,7 +119,7 @@ test('a config whose task never came is removed by a later start, unless it may 
   await dispatcher.drain(1000)
 })
 
-test('a config hears of no other task that has the same id', async () => {
+test('a config receives no events of another task with the same id', async () => {
   const { store, delivered, open } = await fixture()
   const { dispatcher, registrations } = open()
   const { before, after } = await endedTask(store)
@@ -132,7 +132,7 @@ test('a config hears of no other task that has the same id', async () => {
   await dispatcher.drain(1000)
 })
 
-test('what can go at once is made of the commit that told of it; what had to wait is read when its turn comes', async () => {
+test('events that can be sent immediately use the committed record; delayed events are loaded from the store', async () => {
   const read: string[] = []
   const loadTask = async (id: string) => {
     read.push(id)
@@ -146,7 +146,7 @@ test('what can go at once is made of the commit that told of it; what had to wai
   for (const { before, after } of tasks) {
     await registrations.set(after, inline('c'), asNew)
     dispatcher.committed(before, after)
-    await expect.poll(() => gate.underWay).toBe(1)
+    await expect.poll(() => gate.inFlight).toBe(1)
   }
   await expect.poll(() => dispatcher.queued).toBe(6)
   expect(read).toEqual([])

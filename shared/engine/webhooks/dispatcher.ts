@@ -17,134 +17,146 @@ import { healthAfter, reportOutcome, settlementOf } from './settlement.ts'
 
 export interface DispatcherOptions {
   registrations: Registrations
-  /** Of the store. */
   loadTask: (id: string) => Promise<TaskRecord | undefined>
   deliverer: Pick<Deliverer, 'deliver'>
   globalWebhook?: GlobalWebhook | undefined
   metrics: WebhookMetrics
   log: Log
   limits?: FairQueueLimits
-  /** Tasks and receivers of stored configs with undelivered events that are kept in memory ({@link QueueCapacity}); others are looked up
-   * later. As many of the global webhook. Default 50,000. */
-  lanesMax?: number
-  /** Bytes of events held for sending before no further large one is; of one owner at most as many as are free. Default 64 MiB. */
+  /**
+   * Queues of stored configs in memory ({@link QueueCapacity}), and as many of the global webhook. Further
+   * stored configs are loaded later. Default 50,000.
+   */
+  queuesMax?: number
+  /**
+   * Bytes of loaded events beyond which no further large event is loaded; of one owner at most as many as are
+   * free. Default 64 MiB.
+   */
   bytesMax?: number
-  /** Before what the storage refused is tried again. Default 1 s. */
+  /** Delay before a failed store operation is retried. Default 1 s. */
   retryMs?: number
-  /** Where several processes send: how often what nobody sends is looked for, and how long a claim holds. Default 2 s and 6 s. */
-  lookEveryMs?: number
-  claimMs?: number
+  /**
+   * With several processes: how often unclaimed configs are scanned, and how long a lease lasts. Default 2 s
+   * and 6 s.
+   */
+  pollIntervalMs?: number
+  leaseMs?: number
 }
 
-/** Records read at the same time. */
+/** Tasks that are loaded concurrently. */
 const loadingMax = 8
 
 /**
- * Brings each event to its receivers (spec/webhooks.md#delivery): one under way per task and
- * config, in order. The commit of the task is the obligation; what is told here is only that there may be something to do,
- * so nothing is lost that the store knows of, and a commit never waits.
+ * Delivers each event to its receivers (spec/webhooks.md#delivery), one at a time and in order per task and
+ * config. The commit of a task creates the obligation; `committed` only signals that there may be something
+ * to deliver. No event in the store is lost, and a commit never waits.
  */
 export class WebhookDispatcher {
   readonly #options: DispatcherOptions
-  readonly #lanesMax: number
+  readonly #queuesMax: number
   readonly #retryMs: number
-  readonly #queue: FairQueue<DeliveryQueue>
-  readonly #lanes = new DeliveryQueues()
-  /** DeliveryQueues whose next event is large, while there is no room for its bytes. */
-  readonly #large = new OwnerQueues<DeliveryQueue>((lane) => ({ owner: lane.task.owner, key: lane }))
+  readonly #fairQueue: FairQueue<DeliveryQueue>
+  readonly #queues = new DeliveryQueues()
+  /** Queues whose next event is large and waits for free bytes. */
+  readonly #waitingForBytes = new OwnerQueues<DeliveryQueue>((queue) => ({
+    owner: queue.task.owner,
+    key: queue,
+  }))
   readonly #events: EventBuffer
-  readonly #room: QueueCapacity
-  readonly #passedOver: DeferredConfigs
-  readonly #claims: DeliveryLeases
-  readonly #turns = new Set<Promise<unknown>>()
+  readonly #capacity: QueueCapacity
+  readonly #deferred: DeferredConfigs
+  readonly #leases: DeliveryLeases
+  readonly #background = new Set<Promise<unknown>>()
   readonly #stop = new AbortController()
   #loading = 0
   #draining = false
-  #looking: NodeJS.Timeout | undefined
+  #scanTimer: NodeJS.Timeout | undefined
 
   constructor(options: DispatcherOptions) {
     this.#options = options
-    this.#lanesMax = options.lanesMax ?? 50_000
+    this.#queuesMax = options.queuesMax ?? 50_000
     this.#retryMs = options.retryMs ?? 1000
-    this.#queue = new FairQueue(options.limits)
-    this.#claims = new DeliveryLeases(options)
-    const [lanes, claims] = [this.#lanes, this.#claims]
+    this.#fairQueue = new FairQueue(options.limits)
+    this.#leases = new DeliveryLeases(options)
+    const [queues, leases] = [this.#queues, this.#leases]
     const { bytesMax = 64 * 1024 * 1024 } = options
-    this.#events = new EventBuffer({ ...options, lanes, claims, bytesMax })
-    this.#room = new QueueCapacity(lanes, this.#lanesMax, (host) => this.#queue.isWell(host))
-    this.#passedOver = new DeferredConfigs({
-      open: () => options.registrations.storedOpen(),
+    this.#events = new EventBuffer({ ...options, queues, leases, bytesMax })
+    this.#capacity = new QueueCapacity(queues, this.#queuesMax, (host) => this.#fairQueue.isHealthy(host))
+    this.#deferred = new DeferredConfigs({
+      open: () => options.registrations.listOpen(),
       wake: (open) => this.#wake(open.task, open, open.settled, true),
-      room: this.#room,
+      capacity: this.#capacity,
     })
-    // Of what was passed over nothing is kept but that it owes something.
-    options.metrics.watchQueue(() => this.#lanes.queued + this.#passedOver.count)
+    // Deferred configs count as one event each, because their backlog is unknown.
+    options.metrics.watchQueue(() => this.#queues.queued + this.#deferred.count)
     options.registrations.listen((task, id, config) => {
-      const lane = this.#lanes.get(queueKey(task, id))
-      // What is under way belongs to a config that is gone.
-      if (lane !== undefined) this.#interrupt(lane, config === undefined)
+      const queue = this.#queues.get(queueKey(task, id))
+      // The current delivery belongs to a config that was replaced or removed.
+      if (queue !== undefined) this.#interrupt(queue, config === undefined)
       if (config?.open === true) this.#wake(task, config, config.settled, config.longRunning)
     })
   }
 
-  /** Events that wait or are under way. */
+  /** Events that are waiting or being delivered. */
   get queued(): number {
-    return this.#lanes.queued
+    return this.#queues.queued
   }
 
-  /** To be called before tasks run: stored configs are known from then on, and what they still owe goes out. */
+  /** Starts delivering what stored configs still owe. Call it before tasks run. */
   async start(): Promise<void> {
-    const { registrations, lookEveryMs = 2000 } = this.#options
+    const { registrations, pollIntervalMs = 2000 } = this.#options
     if (registrations.shared) {
-      // What a process that died, or heard of nothing, has left.
-      this.#looking = setInterval(() => this.#look(), lookEveryMs).unref()
-      return this.#look()
+      // Finds the work of processes that died or missed an announcement.
+      this.#scanTimer = setInterval(() => this.#scan(), pollIntervalMs).unref()
+      return this.#scan()
     }
     const open = await registrations.loadOpen()
     if (open === 0) return
-    this.#options.log.info({ configs: open }, 'webhooks of an earlier process go on')
-    this.#passedOver.suspect()
-    this.#inBackground(this.#passedOver.look())
+    this.#options.log.info({ configs: open }, 'resuming webhooks of an earlier process')
+    this.#deferred.requestScan()
+    this.#inBackground(this.#deferred.scan())
   }
 
-  #look(): void {
-    this.#passedOver.suspect()
-    if (this.#passedOver.isDue) this.#inBackground(this.#persistently(() => this.#passedOver.look()))
+  #scan(): void {
+    this.#deferred.requestScan()
+    if (this.#deferred.shouldScan) this.#inBackground(this.#persistently(() => this.#deferred.scan()))
   }
 
-  /** After a commit. Costs nothing where nobody listens. */
+  /** Call after each commit. Costs nothing for tasks without a webhook. */
   committed(before: TaskRecord, after: TaskRecord): void {
-    const [from, known] = [before.events.length, after.events.length]
-    if (known === from) return
+    const [from, newest] = [before.events.length, after.events.length]
+    if (newest === from) return
     const { registrations, globalWebhook } = this.#options
-    const mayHave = registrations.mayHave(after)
-    if (!mayHave && globalWebhook === undefined) return
+    const mayHaveConfig = registrations.mayHaveConfig(after)
+    if (!mayHaveConfig && globalWebhook === undefined) return
     const { id, owner, createdAt } = after
     const task = { id, owner, createdAt }
-    if (!mayHave) this.#wakeGlobal(task, from, after)
+    if (!mayHaveConfig) this.#wakeGlobal(task, from, after)
     else this.#inBackground(this.#resolve(task, from, after))
   }
 
   /**
-   * Nothing of stored configs is begun any more; the rest goes on until all is sent or the time is over, which ends what is
-   * under way then.
+   * Starts no further events of stored configs, and continues the others until all are delivered or the limit
+   * aborts them.
    */
   async drain(limitMs: number): Promise<void> {
     this.#draining = true
-    this.#passedOver.stop()
-    clearInterval(this.#looking)
+    this.#deferred.stop()
+    clearInterval(this.#scanTimer)
     const limit = AbortSignal.timeout(limitMs)
-    const busy = () => this.#turns.size > 0 || [...this.#lanes.values()].some(({ stored }) => !stored)
+    const busy = () => this.#background.size > 0 || [...this.#queues.values()].some(({ stored }) => !stored)
     while (busy() && !limit.aborted) await pause(20)
     this.#stop.abort()
-    for (const lane of this.#lanes.values()) lane.abort.abort()
-    const waiting = this.#lanes.queued
-    await Promise.allSettled(this.#turns)
-    await this.#claims.releaseAll()
+    for (const queue of this.#queues.values()) queue.abort.abort()
+    const waiting = this.#queues.queued
+    await Promise.allSettled(this.#background)
+    await this.#leases.releaseAll()
     if (waiting > 0) this.#options.log.warn({ events: waiting }, 'stopped with undelivered webhook events')
   }
 
-  /** The configs of the task, else the global webhook, else none (spec/webhooks.md#resolution-order). */
+  /**
+   * Wakes the configs of the task, or the global webhook if it has none (spec/webhooks.md#resolution-order).
+   */
   async #resolve(task: TaskKey, from: number, after: TaskRecord): Promise<void> {
     const { registrations } = this.#options
     const known = after.events.length
@@ -153,11 +165,11 @@ export class WebhookDispatcher {
     for (const config of configs ?? [])
       if (config.open) this.#wake(task, config, known, config.longRunning, after)
     if (configs?.length !== 0) return
-    registrations.noneLeft(task, mark)
+    registrations.forgetTask(task, mark)
     if (!registrations.hasSharedGlobal) return this.#wakeGlobal(task, from, after)
-    const progress = await this.#persistently(() => registrations.ofGlobal(task, from))
+    const progress = await this.#persistently(() => registrations.globalProgress(task, from))
     if (progress?.open === true) this.#wake(task, progress, known, false)
-    else if (progress === undefined) this.#overfull(task, known - from)
+    else if (progress === undefined) this.#dropOverflow(task, known - from)
   }
 
   #wake(
@@ -168,12 +180,12 @@ export class WebhookDispatcher {
     record?: TaskRecord,
   ) {
     const key = queueKey(task, config.id)
-    const there = this.#lanes.get(key)
-    if (there !== undefined) return this.#again(there, known)
+    const existing = this.#queues.get(key)
+    if (existing !== undefined) return this.#extend(existing, known)
     if (this.#draining && stored) return
-    // What is passed over is looked up later.
-    const full = stored ? this.#room.full(hostOf(config.url), task.owner) : undefined
-    if (full !== undefined) return this.#passedOver.note(full)
+    // Deferred configs are loaded later.
+    const exceeded = stored ? this.#capacity.exceededLimit(hostOf(config.url), task.owner) : undefined
+    if (exceeded !== undefined) return this.#deferred.add(exceeded)
     this.#add({
       key,
       task,
@@ -191,23 +203,23 @@ export class WebhookDispatcher {
     const known = record.events.length
     if (globalWebhook === undefined) return
     const key = queueKey(task, undefined)
-    const there = this.#lanes.get(key)
-    if (there !== undefined) return this.#again(there, known)
-    if (this.#lanes.global >= this.#lanesMax) return this.#overfull(task, known - from)
+    const existing = this.#queues.get(key)
+    if (existing !== undefined) return this.#extend(existing, known)
+    if (this.#queues.global >= this.#queuesMax) return this.#dropOverflow(task, known - from)
     const { url } = globalWebhook
     this.#add({ key, task, configId: undefined, url, settled: from, known, stored: false, record })
   }
 
-  #overfull(task: TaskKey, events: number): void {
+  #dropOverflow(task: TaskKey, events: number): void {
     const { metrics, log } = this.#options
     metrics.ended('queue_full', events)
-    log.warn({ task_id: task.id, reason: 'queue_full', events }, 'webhook events are lost')
+    log.warn({ task_id: task.id, reason: 'queue_full', events }, 'webhook events were dropped')
   }
 
   #add(
     of: Pick<DeliveryQueue, 'key' | 'task' | 'configId' | 'url' | 'settled' | 'known' | 'stored' | 'record'>,
   ): void {
-    const lane: DeliveryQueue = {
+    const queue: DeliveryQueue = {
       ...of,
       host: hostOf(of.url),
       running: false,
@@ -217,69 +229,69 @@ export class WebhookDispatcher {
       revision: '',
       abort: new AbortController(),
     }
-    this.#lanes.add(lane)
-    this.#queue.add(lane)
+    this.#queues.add(queue)
+    this.#fairQueue.add(queue)
     this.#pump()
-    // What waits holds numbers alone.
-    if (!lane.running) lane.record = undefined
+    // A waiting queue holds sequence numbers only.
+    if (!queue.running) queue.record = undefined
   }
 
-  #again(lane: DeliveryQueue, known: number): void {
-    this.#lanes.move(lane, { known })
-    lane.again = true
+  #extend(queue: DeliveryQueue, known: number): void {
+    this.#queues.advance(queue, { known })
+    queue.again = true
   }
 
-  /** What is under way ends; what comes next is read anew. */
-  #interrupt(lane: DeliveryQueue, isGone: boolean): void {
-    lane.again = true
-    lane.abort.abort()
-    lane.abort = new AbortController()
-    this.#events.drop(lane)
-    if (!isGone || lane.running) return
-    this.#queue.remove(lane)
-    this.#large.remove(lane)
-    this.#forget(lane)
+  /** Aborts the current delivery and reloads the config. */
+  #interrupt(queue: DeliveryQueue, isGone: boolean): void {
+    queue.again = true
+    queue.abort.abort()
+    queue.abort = new AbortController()
+    this.#events.drop(queue)
+    if (!isGone || queue.running) return
+    this.#fairQueue.remove(queue)
+    this.#waitingForBytes.remove(queue)
+    this.#forget(queue)
   }
 
   #pump(): void {
-    // One at a time: each holds what it has read before the next one looks for room.
-    const large = this.#large.take((owner) => this.#events.hasRoom(owner))
-    if (large !== undefined) this.#queue.add(large)
+    // One at a time, because each reserves its bytes before the next one is checked.
+    const large = this.#waitingForBytes.take((owner) => this.#events.hasCapacity(owner))
+    if (large !== undefined) this.#fairQueue.add(large)
     while (this.#loading < loadingMax && !this.#stop.signal.aborted) {
-      const lane = this.#queue.take()
-      if (lane === undefined) return
-      this.#inBackground(this.#turn(lane))
+      const queue = this.#fairQueue.take()
+      if (queue === undefined) return
+      this.#inBackground(this.#deliverNext(queue))
     }
   }
 
   #inBackground(work: Promise<unknown>): void {
-    this.#turns.add(work)
-    const over = () => {
-      this.#turns.delete(work)
+    this.#background.add(work)
+    const released = () => {
+      this.#background.delete(work)
       this.#pump()
     }
-    work.then(over, (error: unknown) => {
-      this.#options.log.error({ err: error }, 'webhook could not be handled')
-      over()
+    work.then(released, (error: unknown) => {
+      this.#options.log.error({ err: error }, 'could not process webhook')
+      released()
     })
   }
 
-  async #turn(lane: DeliveryQueue): Promise<void> {
-    const { host, abort, task } = lane
-    lane.running = true
-    lane.again = false
-    const next = await this.#next(lane)
+  async #deliverNext(queue: DeliveryQueue): Promise<void> {
+    const { host, abort, task } = queue
+    queue.running = true
+    queue.again = false
+    const next = await this.#next(queue)
     if (next === undefined || abort.signal.aborted) {
-      this.#queue.done(host, task.owner, undefined)
-      return this.#leave(lane, false)
+      this.#fairQueue.done(host, task.owner, undefined)
+      return this.#finish(queue, false)
     }
     const { url, token, event } = next
     let isFirst = true
     const mayPost = async () => {
-      const stands = await this.#events.stands(next, isFirst)
+      const isCurrent = await this.#events.isCurrent(next, isFirst)
       isFirst = false
-      if (!stands) lane.again = true
-      return stands && this.#claims.stillOurs(lane)
+      if (!isCurrent) queue.again = true
+      return isCurrent && this.#leases.confirm(queue)
     }
     const result = await this.#options.deliverer.deliver({
       url,
@@ -289,92 +301,95 @@ export class WebhookDispatcher {
       signal: abort.signal,
       mayPost,
       onAttempt: (attempt) => {
-        if (attempt.again) this.#inBackground(this.#tellOwner(next, attempt))
+        if (attempt.again) this.#inBackground(this.#recordAttempt(next, attempt))
       },
     })
-    // The place at the host is free before the storage has answered.
+    // Releases the host's slot before waiting for the store.
     const healthy = result.outcome === 'aborted' ? undefined : result.reason !== 'exhausted'
-    this.#queue.done(host, task.owner, healthy)
+    this.#fairQueue.done(host, task.owner, healthy)
     this.#pump()
     let settled = false
     try {
-      if (result.outcome !== 'aborted') await this.#settle(lane, next, result)
+      if (result.outcome !== 'aborted') await this.#settle(queue, next, result)
       settled = result.outcome !== 'aborted'
     } finally {
-      this.#leave(lane, settled)
+      this.#finish(queue, settled)
     }
   }
 
-  /** Undefined: nothing is to be sent, or no longer there. */
-  async #next(lane: DeliveryQueue): Promise<NextEvent | undefined> {
+  /** Undefined when there is nothing to deliver. */
+  async #next(queue: DeliveryQueue): Promise<NextEvent | undefined> {
     this.#loading += 1
     try {
-      return await this.#persistently(() => this.#events.read(lane, this.#draining))
+      return await this.#persistently(() => this.#events.next(queue, this.#draining))
     } catch (error) {
-      this.#options.log.error({ err: error, task_id: lane.task.id }, 'webhook event could not be read')
+      this.#options.log.error({ err: error, task_id: queue.task.id }, 'could not load webhook event')
       return undefined
     } finally {
-      lane.record = undefined
+      queue.record = undefined
       this.#loading -= 1
       this.#pump()
     }
   }
 
-  /** How an event fares that will be tried again; what becomes of it is told with its settlement. */
-  async #tellOwner({ config, settled }: NextEvent, attempt: Attempt): Promise<void> {
+  /** Records a failed attempt that will be retried. The final outcome is stored with the settlement. */
+  async #recordAttempt({ config, settled }: NextEvent, attempt: Attempt): Promise<void> {
     if (config === undefined) return
     const { number: attempts, status: lastStatus, error: lastError } = attempt
     const health = healthAfter(config.health, { attempts, lastStatus, lastError })
     try {
-      await this.#options.registrations.settle(config, { settled, open: true, health }, this.#claims.sender)
+      await this.#options.registrations.settle(config, { settled, open: true, health }, this.#leases.sender)
     } catch (error) {
-      this.#options.log.debug({ err: error, task_id: config.task.id }, 'a failed attempt could not be noted')
+      this.#options.log.debug(
+        { err: error, task_id: config.task.id },
+        'could not record a failed webhook attempt',
+      )
     }
   }
 
-  async #settle(lane: DeliveryQueue, next: NextEvent, result: DeliveryResult): Promise<void> {
+  async #settle(queue: DeliveryQueue, next: NextEvent, result: DeliveryResult): Promise<void> {
     const { registrations } = this.#options
     const { event, config } = next
-    this.#events.shift(lane, event)
-    if (this.#events.isHalfFull) this.#events.drop(lane)
-    this.#lanes.move(lane, { settled: event.sequence })
-    reportOutcome(this.#options, lane, next, result)
-    if (event.last) registrations.noneLeft(lane.task, registrations.mark(lane.task))
+    this.#events.shift(queue, event)
+    if (this.#events.isHalfFull) this.#events.drop(queue)
+    this.#queues.advance(queue, { settled: event.sequence })
+    reportOutcome(this.#options, queue, next, result)
+    if (event.last) registrations.forgetTask(queue.task, registrations.mark(queue.task))
     if (config === undefined) return
     const settlement = settlementOf(config.health, event, result)
-    const { sender } = this.#claims
+    const { sender } = this.#leases
     const settled = await this.#persistently(() => registrations.settle(config, settlement, sender))
-    if (settled === false) this.#claims.lost(lane)
+    if (settled === false) this.#leases.forget(queue)
   }
 
-  #leave(lane: DeliveryQueue, more: boolean): void {
-    lane.running = false
+  #finish(queue: DeliveryQueue, more: boolean): void {
+    queue.running = false
     if (this.#stop.signal.aborted) return
-    if (lane.isLarge) this.#large.add(lane)
-    else if (lane.again || (more && lane.known > lane.settled)) this.#queue.add(lane)
-    else if (this.#claims.holds(lane)) this.#inBackground(this.#letGo(lane))
-    else this.#forget(lane)
+    if (queue.isLarge) this.#waitingForBytes.add(queue)
+    else if (queue.again || (more && queue.known > queue.settled)) this.#fairQueue.add(queue)
+    else if (this.#leases.isHeld(queue)) this.#inBackground(this.#release(queue))
+    else this.#forget(queue)
   }
 
-  /** The lane stays until that is done, so that what comes meanwhile claims anew. */
-  async #letGo(lane: DeliveryQueue): Promise<void> {
-    lane.running = true
-    const over = await this.#claims.release(lane)
-    lane.running = false
+  /** Keeps the queue until the lease is released, so that new events acquire it again. */
+  async #release(queue: DeliveryQueue): Promise<void> {
+    queue.running = true
+    const released = await this.#leases.release(queue)
+    queue.running = false
     if (this.#stop.signal.aborted) return
-    if (lane.again || !over) this.#queue.add(lane)
-    else this.#forget(lane)
+    if (queue.again || !released) this.#fairQueue.add(queue)
+    else this.#forget(queue)
   }
 
-  #forget(lane: DeliveryQueue): void {
-    this.#events.drop(lane)
-    this.#claims.lost(lane)
-    this.#lanes.remove(lane)
-    if (this.#passedOver.isDue) this.#inBackground(this.#passedOver.look())
+  #forget(queue: DeliveryQueue): void {
+    this.#events.drop(queue)
+    this.#leases.forget(queue)
+    this.#queues.remove(queue)
+    if (this.#deferred.shouldScan) this.#inBackground(this.#deferred.scan())
   }
 
-  #persistently<T>(ask: () => Promise<T>): Promise<T | undefined> {
-    return persistently(ask, {
+  #persistently<T>(operation: () => Promise<T>): Promise<T | undefined> {
+    return persistently(operation, {
       retryMs: this.#retryMs,
       signal: this.#stop.signal,
       log: this.#options.log,

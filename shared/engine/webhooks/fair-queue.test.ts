@@ -14,7 +14,7 @@ const takeAll = (queue: FairQueue<Item>) => {
   return taken
 }
 
-/** Each has taken something before. */
+/** Marks each host as healthy. */
 const known = (queue: FairQueue<Item>, hosts: string[], healthy = true) => {
   for (const host of hosts) {
     queue.add(item(host))
@@ -23,7 +23,7 @@ const known = (queue: FairQueue<Item>, hosts: string[], healthy = true) => {
   }
 }
 
-test('hosts of an owner take turns, whichever came first; within a host the first comes first', () => {
+test('hosts of an owner take turns; within a host, items are in order', () => {
   const queue = new FairQueue<Item>({ totalMax: 8 })
   known(queue, ['a', 'b'])
   for (const name of ['1', '2', '3']) queue.add(item('a', name))
@@ -34,7 +34,7 @@ test('hosts of an owner take turns, whichever came first; within a host the firs
   expect(queue.take()?.name).toBe('3')
 })
 
-test('within a host, owners take turns: a long line of one does not hold up another', () => {
+test('within a host, owners take turns: the backlog of one does not delay another', () => {
   const queue = new FairQueue<Item>({ totalMax: 100 })
   known(queue, ['a'])
   for (const name of ['1', '2', '3', '4']) queue.add(item('a', name, 'alice'))
@@ -45,19 +45,19 @@ test('within a host, owners take turns: a long line of one does not hold up anot
   expect(takeAll(queue).map(({ name }) => name)).toEqual(['1', '5', '7', '2', '6', '3', '4'])
 })
 
-test('a host has at most so many at a time, and all together at most so many', () => {
+test('active deliveries are limited per host and in total', () => {
   const queue = new FairQueue<Item>({ totalMax: 5, perHostMax: 3 })
   known(queue, ['a', 'b'])
   for (let i = 0; i < 10; i += 1) for (const host of ['a', 'b']) queue.add(item(host, '', `${i}`))
-  let underWay = takeAll(queue)
-  const atHost = (name: string) => underWay.filter(({ host }) => host === name).length
+  let inFlight = takeAll(queue)
+  const atHost = (name: string) => inFlight.filter(({ host }) => host === name).length
   expect(new Set([atHost('a'), atHost('b')])).toEqual(new Set([2, 3]))
-  for (const { host, task } of underWay.slice(0, 3)) queue.done(host, task.owner, true)
-  underWay = [...underWay.slice(3), ...takeAll(queue)]
+  for (const { host, task } of inFlight.slice(0, 3)) queue.done(host, task.owner, true)
+  inFlight = [...inFlight.slice(3), ...takeAll(queue)]
   expect(new Set([atHost('a'), atHost('b')])).toEqual(new Set([2, 3]))
 })
 
-test('a host whose last delivery failed gets a quarter, one that had none a sixteenth, until one succeeds', () => {
+test('a failing host gets a quarter of the limit and a new host a sixteenth, until a delivery succeeds', () => {
   const queue = new FairQueue<Item>({ perHostMax: 8 })
   for (let i = 0; i < 30; i += 1) queue.add(item('b'))
   expect(takeAll(queue)).toHaveLength(1)
@@ -70,7 +70,7 @@ test('a host whose last delivery failed gets a quarter, one that had none a sixt
   expect(takeAll(queue)).toHaveLength(7)
 })
 
-test('hosts that fail leave half of the places to the others, however many they are', () => {
+test('failing hosts leave half of the slots to the others, however many they are', () => {
   const queue = new FairQueue<Item>({ totalMax: 10, perHostMax: 4 })
   const sick = Array.from({ length: 20 }, (_, i) => `sick${i}`)
   const well = Array.from({ length: 20 }, (_, i) => `well${i}`)
@@ -80,21 +80,21 @@ test('hosts that fail leave half of the places to the others, however many they 
   expect(takeAll(queue)).toHaveLength(5)
   for (const host of well) queue.add(item(host, '', host))
   expect(takeAll(queue).map(({ host }) => host)).toEqual(well.slice(0, 5))
-  // One that fails while it has others under way counts with all of them.
+  // All active deliveries of a host count as failing when one fails.
   queue.done('well0', 'well0', undefined)
   expect(queue.take()?.host).toBe('well5')
 })
 
-test('hosts that nothing is known of leave a quarter of the places to those that take what they are sent', () => {
+test('new hosts leave a quarter of the slots to healthy hosts', () => {
   const queue = new FairQueue<Item>({ totalMax: 8 })
-  known(queue, ['well'])
+  known(queue, ['healthy'])
   for (let i = 0; i < 20; i += 1) queue.add(item(`new${i}`, '', `owner ${i}`))
   expect(takeAll(queue)).toHaveLength(6)
-  queue.add(item('well'))
-  expect(takeAll(queue).map(({ host }) => host)).toEqual(['well'])
+  queue.add(item('healthy'))
+  expect(takeAll(queue).map(({ host }) => host)).toEqual(['healthy'])
 })
 
-test('what is removed is not taken', () => {
+test('removed items are not taken', () => {
   const queue = new FairQueue<Item>()
   const [one, two] = [item('a', '1'), item('a', '2')]
   for (const each of [one, two]) queue.add(each)
@@ -102,7 +102,7 @@ test('what is removed is not taken', () => {
   expect(takeAll(queue)).toEqual([two])
 })
 
-test('owners take turns, on however many hosts their receivers are', () => {
+test('owners take turns, regardless of how many hosts they have', () => {
   const queue = new FairQueue<Item>()
   for (let i = 0; i < 5; i += 1) queue.add(item(`a${i}`, `a${i}`, 'alice'))
   for (const name of ['b1', 'b2']) queue.add(item(name, name, 'bob'))
@@ -110,11 +110,11 @@ test('owners take turns, on however many hosts their receivers are', () => {
   expect(takeAll(queue).map(({ name }) => name)).toEqual(['a0', 'b1', 'c', 'a1', 'b2', 'a2', 'a3', 'a4'])
 })
 
-test('an owner takes turns also where its hosts take what they are sent, fail or are new', () => {
+test('an owner takes turns across healthy, failing and new hosts', () => {
   const queue = new FairQueue<Item>()
-  known(queue, ['well', 'also well'])
-  known(queue, ['sick'], false)
-  for (const host of ['well', 'sick', 'new']) queue.add(item(host, host, 'alice'))
+  known(queue, ['healthy', 'also well'])
+  known(queue, ['failing'], false)
+  for (const host of ['healthy', 'failing', 'new']) queue.add(item(host, host, 'alice'))
   for (const name of ['b1', 'b2', 'b3']) queue.add(item('also well', name, 'bob'))
   expect(takeAll(queue).map(({ task }) => task.owner)).toEqual([
     'alice',
@@ -126,7 +126,7 @@ test('an owner takes turns also where its hosts take what they are sent, fail or
   ])
 })
 
-test('an owner has at most as many under way as are free, so that there is a place for the next owner', () => {
+test('an owner has at most as many active deliveries as there are free slots, which leaves one for the next owner', () => {
   const queue = new FairQueue<Item>({ totalMax: 12 })
   const hosts = Array.from({ length: 60 }, (_, i) => `h${i}`)
   known(queue, hosts)
@@ -139,7 +139,7 @@ test('an owner has at most as many under way as are free, so that there is a pla
   expect(takenBy('carol')).toEqual(Array.from({ length: 2 }, () => 'carol'))
 })
 
-test('at a host that several owners name, one with many other hosts does not hold up the others', () => {
+test('at a shared host, an owner with many other hosts does not delay the others', () => {
   const queue = new FairQueue<Item>({ perHostMax: 1 })
   for (let i = 0; i < 50; i += 1) queue.add(item(`a${i}`, 'alice elsewhere', 'alice'))
   for (const name of ['alice 1', 'alice 2']) queue.add(item('shared', name, 'alice'))
@@ -147,7 +147,7 @@ test('at a host that several owners name, one with many other hosts does not hol
   expect([queue.take(), queue.take()].map((one) => one?.name)).toEqual(['alice elsewhere', 'bob'])
 })
 
-test('each of many owners with something for one host comes to its turn', () => {
+test('each of many owners at one host gets its turn', () => {
   const queue = new FairQueue<Item>({ perHostMax: 1 })
   for (let i = 0; i < 200; i += 1) queue.add(item('a', `${i}`, `owner ${i}`))
   const taken: string[] = []

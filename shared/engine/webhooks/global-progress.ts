@@ -4,18 +4,25 @@ import { timestamp } from '@parley/wire/model/timestamp'
 import type { SharedWebhooks } from '../store/redis/webhooks.ts'
 import type { PushConfig, TaskKey, WebhookStore } from '../store/webhook-store.ts'
 
-/** Stands for the global webhook; callers name theirs by UUIDs. */
+/** The config id of the global webhook; callers use UUIDs. */
 export const globalId = ''
 
-/** How far the global webhook has come with each task, known to every process that sends for it. */
+/** The progress of the global webhook for each task, shared by all processes. */
 export interface GlobalProgress {
   store: WebhookStore
   find(task: TaskKey): Promise<PushConfig | undefined>
-  /** As it is, or from the event after the number on; undefined: there is no room. @throws ParleyError Unavailable */
+  /**
+   * Returns the existing progress, or creates one that starts after event `settled`. Undefined when existing is
+   * no capacity.
+   * @throws ParleyError Unavailable
+   */
   open(task: TaskKey, settled: number): Promise<PushConfig | undefined>
 }
 
-/** A config of its own for each task, which lives as one that is not `long_running`. Where it leads is this process's word. */
+/**
+ * Stores the progress as a config per task that is not `long_running`. The receiver is taken from this
+ * process's settings.
+ */
 export function globalProgress(
   store: SharedWebhooks,
   webhook: { url: string; token?: string | undefined },
@@ -26,8 +33,8 @@ export function globalProgress(
     return found === undefined ? undefined : { ...found, url, ...(token !== undefined && { token }) }
   }
   const open = async (task: TaskKey, settled: number) => {
-    const there = await find(task)
-    if (there !== undefined) return there
+    const existing = await find(task)
+    if (existing !== undefined) return existing
     const config: PushConfig = {
       task,
       id: globalId,

@@ -3,8 +3,8 @@ import { hostOf } from './delivery-queue.ts'
 import type { GlobalWebhook } from './event-buffer.ts'
 
 /**
- * Settings win over the manifest (spec/webhooks.md#resolution-order). The manifest's token is for the manifest's URL: it never goes to
- * another one.
+ * The settings override the manifest (spec/webhooks.md#resolution-order). The manifest's token is only sent
+ * to the manifest's URL.
  */
 export function globalWebhookOf(
   manifest: GlobalWebhook | undefined,
@@ -16,8 +16,8 @@ export function globalWebhookOf(
   return { url, token }
 }
 
-/** A global webhook that the guard would refuse is a warning at the start: the agent works without it. */
-export async function warnOfRefused(
+/** Logs a warning if the global webhook is not allowed; the agent works without it. */
+export async function warnIfRefused(
   webhook: GlobalWebhook,
   check: (receiver: GlobalWebhook) => Promise<void>,
   log: Pick<Log, 'warn'>,
@@ -25,6 +25,9 @@ export async function warnOfRefused(
   try {
     await check(webhook)
   } catch (error) {
-    log.warn({ host: hostOf(webhook.url), reason: (error as Error).message }, 'the global webhook is refused')
+    log.warn(
+      { host: hostOf(webhook.url), reason: error instanceof Error ? error.message : String(error) },
+      'the global webhook is refused',
+    )
   }
 }

@@ -2,112 +2,121 @@ import { OwnerQueues } from '../queue/owner-queues.ts'
 import { HostScheduler } from './host-scheduler.ts'
 
 export interface HostLimiterOptions {
-  /** Posts to one origin at a time. Default 8. */
+  /** Concurrent requests to one origin. Default 8. */
   perHostMax?: number
-  /** Posts in all at a time; of one owner at most as many as are free. Default 256. */
+  /** Concurrent requests in total; each owner at most as many as are free. Default 256. */
   totalMax?: number
 }
 
-/** The right to one post. Give it back once, with whether the host answered; undefined: it was stopped before. */
-export type Permit = (answered: boolean | undefined) => void
+/**
+ * Releases the slot of a request; further calls do nothing. `answered`: whether the host responded;
+ * undefined: the request was aborted.
+ */
+export type Release = (answered: boolean | undefined) => void
 
 interface Waiter {
   owner: string
-  begin: () => void
+  grant: () => void
 }
 
 interface Host {
-  underWay: number
+  inFlight: number
   limit: number
   waiting: OwnerQueues<Waiter>
 }
 
 const nameOf = (waiter: Waiter) => ({ owner: waiter.owner, key: waiter })
 
-/** Hosts that do not answer and whose smaller share is remembered while nothing goes to them. */
-const slowMax = 10_000
+/** Idle hosts whose reduced limit is remembered. */
+const reducedLimitsMax = 10_000
 
 /**
- * Who may post now. Owners take turns for what there is in all, on however many hosts their receivers are. A host that does not
- * answer gets fewer turns at a time, down to one, and gets them back by answering; one that nothing is known of begins with one;
- * all of those together leave room for the others, however many they are. The caller bounds the number of waiting deliveries.
+ * An adaptive concurrency limit per host. Owners take turns for the total, regardless of how many hosts their
+ * receivers are on. The limit of a host that does not respond is halved, down to one, and grows with each
+ * response; a new host starts with one. New and failing hosts together leave slots for the others. The caller
+ * bounds the number of waiting deliveries.
  */
 export class HostLimiter {
   readonly #perHostMax: number
   readonly #hosts = new Map<string, Host>()
-  /** Shares of hosts that have nothing under way now, oldest first. */
-  readonly #slow = new Map<string, number>()
-  /** Owners that wait, and their hosts with room for one. */
-  readonly #line: HostScheduler
+  /** Limits of hosts without active requests, oldest first. */
+  readonly #reducedLimits = new Map<string, number>()
+  /** Waiting owners, and their hosts below the limit. */
+  readonly #scheduler: HostScheduler
 
   constructor(options: HostLimiterOptions = {}) {
     this.#perHostMax = options.perHostMax ?? 8
-    this.#line = new HostScheduler(options.totalMax ?? 256)
+    this.#scheduler = new HostScheduler(options.totalMax ?? 256)
   }
 
-  get underWay(): number {
-    return this.#line.underWay
+  get inFlight(): number {
+    return this.#scheduler.inFlight
   }
 
-  /** @throws the signal's reason */
-  async take(origin: string, signal: AbortSignal, owner = ''): Promise<Permit> {
+  /**
+   * Resolves when the request may start.
+   * @throws the signal's reason
+   */
+  async acquire(origin: string, signal: AbortSignal, owner = ''): Promise<Release> {
     signal.throwIfAborted()
     const host = this.#hostOf(origin)
-    if (this.#isFree(origin, host, owner)) return this.#begin(origin, host, owner)
+    if (this.#canStart(origin, host, owner)) return this.#grant(origin, host, owner)
     const { promise, resolve, reject } = Promise.withResolvers<void>()
-    const waiter = { owner, begin: resolve }
-    const leave = () => {
+    const waiter = { owner, grant: resolve }
+    const onAbort = () => {
       host.waiting.remove(waiter)
-      this.#settle(origin, host)
-      reject(signal.reason as Error)
+      this.#update(origin, host)
+      reject(signal.reason)
     }
-    signal.addEventListener('abort', leave, { once: true })
+    signal.addEventListener('abort', onAbort, { once: true })
     host.waiting.add(waiter)
-    this.#settle(origin, host)
-    this.#serve()
+    this.#update(origin, host)
+    this.#startWaiting()
     try {
       await promise
     } finally {
-      signal.removeEventListener('abort', leave)
+      signal.removeEventListener('abort', onAbort)
     }
-    return this.#turnOf(origin, host, owner)
+    return this.#releaseOf(origin, host, owner)
   }
 
-  /** Whoever waits elsewhere waits for a turn at that host, or for a place in all, of which none would be left. */
-  #isFree(origin: string, host: Host, owner: string): boolean {
-    return host.waiting.size === 0 && host.underWay < host.limit && this.#line.hasRoom(origin, owner)
+  /**
+   * Only for a host without waiting requests: requests for other hosts wait for their host or for the total,
+   * and in the latter case no slot is free here either.
+   */
+  #canStart(origin: string, host: Host, owner: string): boolean {
+    return host.waiting.size === 0 && host.inFlight < host.limit && this.#scheduler.canStart(origin, owner)
   }
 
-  #begin(origin: string, host: Host, owner: string): Permit {
-    host.underWay += 1
-    this.#line.begin(origin, owner)
-    return this.#turnOf(origin, host, owner)
+  #grant(origin: string, host: Host, owner: string): Release {
+    host.inFlight += 1
+    this.#scheduler.start(origin, owner)
+    return this.#releaseOf(origin, host, owner)
   }
 
-  #turnOf(origin: string, host: Host, owner: string): Permit {
-    let over = false
+  #releaseOf(origin: string, host: Host, owner: string): Release {
+    let released = false
     return (answered) => {
-      if (over) return
-      over = true
+      if (released) return
+      released = true
       if (answered === true) host.limit = Math.min(this.#perHostMax, host.limit + 1)
       if (answered === false) host.limit = Math.max(1, Math.floor(host.limit / 2))
-      host.underWay -= 1
-      this.#line.end(origin, owner, answered)
-      this.#settle(origin, host)
-      this.#serve()
+      host.inFlight -= 1
+      this.#scheduler.finish(origin, owner, answered)
+      this.#update(origin, host)
+      this.#startWaiting()
     }
   }
 
-  #serve(): void {
-    for (let next = this.#line.next(); next !== undefined; next = this.#line.next()) {
+  #startWaiting(): void {
+    for (let next = this.#scheduler.next(); next !== undefined; next = this.#scheduler.next()) {
       const host = this.#hosts.get(next.host)
       const waiter = host?.waiting.takeOf(next.owner)
       if (host === undefined || waiter === undefined) continue
-      host.underWay += 1
-      this.#line.begin(next.host, next.owner)
-      // At the end of the line again.
-      this.#settle(next.host, host)
-      waiter.begin()
+      host.inFlight += 1
+      this.#scheduler.start(next.host, next.owner)
+      this.#update(next.host, host)
+      waiter.grant()
     }
   }
 
@@ -115,22 +124,25 @@ export class HostLimiter {
     const known = this.#hosts.get(origin)
     if (known !== undefined) return known
     const host = {
-      underWay: 0,
-      limit: this.#slow.get(origin) ?? (this.#line.standingOf(origin) === 'well' ? this.#perHostMax : 1),
+      inFlight: 0,
+      limit:
+        this.#reducedLimits.get(origin) ??
+        (this.#scheduler.healthOf(origin) === 'healthy' ? this.#perHostMax : 1),
       waiting: new OwnerQueues<Waiter>(nameOf),
     }
-    this.#slow.delete(origin)
+    this.#reducedLimits.delete(origin)
     this.#hosts.set(origin, host)
     return host
   }
 
-  /** Puts the host into the line or takes it out; forgets one that has nothing to do. */
-  #settle(origin: string, host: Host): void {
-    this.#line.place(origin, host.underWay < host.limit ? host.waiting.owners() : [])
-    if (host.waiting.size > 0 || host.underWay > 0) return
+  /** Updates the host in the scheduler, and forgets it when it is idle. */
+  #update(origin: string, host: Host): void {
+    this.#scheduler.setReady(origin, host.inFlight < host.limit ? host.waiting.owners() : [])
+    if (host.waiting.size > 0 || host.inFlight > 0) return
     this.#hosts.delete(origin)
-    if (host.limit < this.#perHostMax) this.#slow.set(origin, host.limit)
-    const [oldest] = this.#slow.keys()
-    if (this.#slow.size > slowMax && oldest !== undefined) this.#slow.delete(oldest)
+    if (host.limit < this.#perHostMax) this.#reducedLimits.set(origin, host.limit)
+    const [oldest] = this.#reducedLimits.keys()
+    if (this.#reducedLimits.size > reducedLimitsMax && oldest !== undefined)
+      this.#reducedLimits.delete(oldest)
   }
 }

@@ -3,21 +3,21 @@ import { isTerminal } from '@parley/wire/model/task'
 import type { TaskRecord } from '../store/store.ts'
 import { eventsBetween } from '../tasks/task-events.ts'
 
-/** One event as its bytes, which every attempt sends. */
+/** A serialized event; every attempt sends the same bytes. */
 export interface PreparedEvent {
   eventId: string
   sequence: number
   body: Buffer
-  /** When it was written, in milliseconds since 1970. */
+  /** Time of the event, in milliseconds since 1970. */
   at: number
-  /** Nothing comes after it. */
+  /** No event follows. */
   last: boolean
 }
 
-/** Made in one go from one read of the record: so many, and no further one once they have so many bytes. */
+/** Events per read of a task, and the size after which no further one is added. */
 const [batchMax, batchMaxBytes] = [16, 256 * 1024]
 
-/** The events after the number, the next ones first; none when there are no more yet. */
+/** Serializes the next events after a sequence number; empty when there are none yet. */
 export function prepareEvents(record: TaskRecord, after: number): PreparedEvent[] {
   const ended = isTerminal(record.status.state)
   const prepared: PreparedEvent[] = []

@@ -1,48 +1,48 @@
 import type { DeliveryQueues } from './delivery-queue.ts'
 
-/** Of the room in memory: all of it, or what one host or one owner may have. */
+/** A limit on queues in memory: in total, of one host, or of one owner. */
 export interface CapacityLimit {
   name: string
-  /** So much that it is worth looking for what found none. */
-  hasRoomAgain: () => boolean
+  /** Whether enough capacity is free to load deferred configs. */
+  hasRoom: () => boolean
 }
 
 /**
- * How many lanes of stored configs are kept in memory: no owner's backlog may take the room that others need. An owner may have as
- * many as are still free, one host a fifth of all, one whose last delivery failed a fiftieth.
+ * Limits the queues of stored configs in memory, so that no backlog takes all the capacity. An owner may have
+ * as many as are still free, a host a fifth of the total, a failing or new host a fiftieth.
  */
 export class QueueCapacity {
-  readonly #lanes: DeliveryQueues
+  readonly #queues: DeliveryQueues
   readonly #max: number
-  readonly #isWell: (host: string) => boolean
-  readonly #all: CapacityLimit = { name: 'all', hasRoomAgain: () => this.#lanes.stored < this.#max / 2 }
+  readonly #isHealthy: (host: string) => boolean
+  readonly #all: CapacityLimit = { name: 'all', hasRoom: () => this.#queues.stored < this.#max / 2 }
 
-  constructor(lanes: DeliveryQueues, lanesMax: number, isWell: (host: string) => boolean) {
-    this.#lanes = lanes
-    this.#max = lanesMax
-    this.#isWell = isWell
+  constructor(queues: DeliveryQueues, queuesMax: number, isHealthy: (host: string) => boolean) {
+    this.#queues = queues
+    this.#max = queuesMax
+    this.#isHealthy = isHealthy
   }
 
-  hasRoomAgain(): boolean {
-    return this.#all.hasRoomAgain()
+  hasRoom(): boolean {
+    return this.#all.hasRoom()
   }
 
-  /** What is full, so that this owner's lane to the host finds no room; undefined where it finds room. */
-  full(host: string, owner: string): CapacityLimit | undefined {
-    const lanes = this.#lanes
-    if (lanes.stored >= this.#max) return this.#all
-    if (lanes.storedOf(owner) >= this.#free())
-      return { name: `owner ${owner}`, hasRoomAgain: () => lanes.storedOf(owner) < this.#free() / 2 }
-    if (lanes.storedAt(host) >= this.#maxAt(host))
-      return { name: `host ${host}`, hasRoomAgain: () => lanes.storedAt(host) < this.#maxAt(host) / 2 }
+  /** The limit that prevents another queue of this owner to the host; undefined when there is capacity. */
+  exceededLimit(host: string, owner: string): CapacityLimit | undefined {
+    const queues = this.#queues
+    if (queues.stored >= this.#max) return this.#all
+    if (queues.storedOf(owner) >= this.#free())
+      return { name: `owner ${owner}`, hasRoom: () => queues.storedOf(owner) < this.#free() / 2 }
+    if (queues.storedAt(host) >= this.#hostMax(host))
+      return { name: `host ${host}`, hasRoom: () => queues.storedAt(host) < this.#hostMax(host) / 2 }
     return undefined
   }
 
   #free(): number {
-    return this.#max - this.#lanes.stored
+    return this.#max - this.#queues.stored
   }
 
-  #maxAt(host: string): number {
-    return Math.ceil(this.#max * (this.#isWell(host) ? 1 / 5 : 1 / 50))
+  #hostMax(host: string): number {
+    return Math.ceil(this.#max * (this.#isHealthy(host) ? 1 / 5 : 1 / 50))
   }
 }

@@ -12,54 +12,57 @@ const taskOf = (id: string): TaskKey => ({
   createdAt: '2026-01-01T00:00:00.000000+00:00',
 })
 
-describe.skipIf(!hasRedis)('which tasks have webhooks, told between processes (needs redis-server)', () => {
-  let redis: RedisServer
-  beforeAll(async () => {
-    redis = await startRedis()
-  })
-  afterAll(() => redis[Symbol.asyncDispose]())
+describe.skipIf(!hasRedis)(
+  'announcements of tasks with webhooks between processes (needs redis-server)',
+  () => {
+    let redis: RedisServer
+    beforeAll(async () => {
+      redis = await startRedis()
+    })
+    afterAll(() => redis[Symbol.asyncDispose]())
 
-  test('a process knows of a task as soon as another one of its agent has a config for it', async () => {
-    const { url } = redis
-    await using here = await openRedisAnnouncements({ url, log, agentId: 'one' })
-    await using there = await openRedisAnnouncements({ url, log, agentId: 'one' })
-    await using another = await openRedisAnnouncements({ url, log, agentId: 'two' })
-    const [first, second, stranger] = [here, there, another].map(
-      (hints) => new SubscribedTasks({ max: 10, everyTask: false, looked: true, hints }),
-    ) as [SubscribedTasks, SubscribedTasks, SubscribedTasks]
-    for (const tasks of [first, second, stranger]) await tasks.listen()
-    first.add(taskOf('a'))
-    expect(first.has(taskOf('a'))).toBe(true)
-    await expect.poll(() => second.has(taskOf('a'))).toBe(true)
-    expect(second.has({ ...taskOf('a'), createdAt: 'later' })).toBe(false)
-    second.add(taskOf('b'))
-    await expect.poll(() => first.has(taskOf('b'))).toBe(true)
-    expect(stranger.has(taskOf('a'))).toBe(false)
-  })
+    test('a process tracks a task as soon as another process of its agent has a config for it', async () => {
+      const { url } = redis
+      await using here = await openRedisAnnouncements({ url, log, agentId: 'one' })
+      await using there = await openRedisAnnouncements({ url, log, agentId: 'one' })
+      await using another = await openRedisAnnouncements({ url, log, agentId: 'two' })
+      const [first, second, otherAgent] = [here, there, another].map(
+        (announcements) => new SubscribedTasks({ max: 10, matchAll: false, scanned: true, announcements }),
+      ) as [SubscribedTasks, SubscribedTasks, SubscribedTasks]
+      for (const tasks of [first, second, otherAgent]) await tasks.listen()
+      first.add(taskOf('a'))
+      expect(first.has(taskOf('a'))).toBe(true)
+      await expect.poll(() => second.has(taskOf('a'))).toBe(true)
+      expect(second.has({ ...taskOf('a'), createdAt: 'later' })).toBe(false)
+      second.add(taskOf('b'))
+      await expect.poll(() => first.has(taskOf('b'))).toBe(true)
+      expect(otherAgent.has(taskOf('a'))).toBe(false)
+    })
 
-  test('Redis goes away and comes back: what is told then is heard again', async () => {
-    await using here = await openRedisAnnouncements({ url: redis.url, log, agentId: 'one' })
-    await using there = await openRedisAnnouncements({ url: redis.url, log, agentId: 'one' })
-    const heard: string[] = []
-    await there.listen(({ id }) => heard.push(id))
-    await redis.kill()
-    here.tell(taskOf('lost'))
-    await redis.restart()
-    await expect
-      .poll(
-        () => {
-          here.tell(taskOf('again'))
-          return heard.at(-1)
-        },
-        { timeout: 100_000 },
-      )
-      .toBe('again')
-  })
-})
+    test('announcements are received again after Redis was unavailable', async () => {
+      await using here = await openRedisAnnouncements({ url: redis.url, log, agentId: 'one' })
+      await using there = await openRedisAnnouncements({ url: redis.url, log, agentId: 'one' })
+      const received: string[] = []
+      await there.listen(({ id }) => received.push(id))
+      await redis.kill()
+      here.announce(taskOf('lost'))
+      await redis.restart()
+      await expect
+        .poll(
+          () => {
+            here.announce(taskOf('again'))
+            return received.at(-1)
+          },
+          { timeout: 100_000 },
+        )
+        .toBe('again')
+    })
+  },
+)
 
-test('of too many tasks the oldest is forgotten where a look finds it; else every task may have a config', () => {
-  const all = (looked: boolean) => {
-    const tasks = new SubscribedTasks({ max: 2, everyTask: false, looked })
+test('beyond the limit, the oldest task is evicted if a scan finds it; otherwise every task may have a config', () => {
+  const all = (scanned: boolean) => {
+    const tasks = new SubscribedTasks({ max: 2, matchAll: false, scanned })
     for (const id of ['a', 'b', 'c']) tasks.add(taskOf(id))
     return ['a', 'b', 'c', 'd'].map((id) => tasks.has(taskOf(id)))
   }

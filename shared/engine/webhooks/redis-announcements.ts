@@ -4,15 +4,15 @@ import type { TaskKey } from '../store/webhook-store.ts'
 import type { Announcements } from './subscribed-tasks.ts'
 
 export interface RedisAnnouncementsOptions extends RedisConnection {
-  /** Whose tasks these are: processes with the same one hear each other. */
+  /** The agent whose processes share announcements. */
   agentId: string
 }
 
-interface Told extends TaskKey {
+interface Announcement extends TaskKey {
   from: string
 }
 
-/** @throws Error when no Redis answers */
+/** @throws Error when Redis is unreachable */
 export async function openRedisAnnouncements(
   options: RedisAnnouncementsOptions,
 ): Promise<Announcements & AsyncDisposable> {
@@ -26,14 +26,14 @@ export async function openRedisAnnouncements(
   )
   const self = randomUUID()
   return {
-    tell: ({ id, owner, createdAt }) => {
-      const message = JSON.stringify({ from: self, id, owner, createdAt } satisfies Told)
+    announce: ({ id, owner, createdAt }) => {
+      const message = JSON.stringify({ from: self, id, owner, createdAt } satisfies Announcement)
       publisher.publish(channel, message).catch(() => {})
     },
-    listen: async (heard) => {
+    listen: async (onTask) => {
       subscriber.on('message', (_: string, message: string) => {
-        const { from, ...task } = JSON.parse(message) as Told
-        if (from !== self) heard(task)
+        const { from, ...task }: Announcement = JSON.parse(message)
+        if (from !== self) onTask(task)
       })
       await subscriber.subscribe(channel)
     },

@@ -14,7 +14,7 @@ import type {
 import { type GlobalProgress, globalId } from './global-progress.ts'
 import { type Announcements, type Mark, SubscribedTasks } from './subscribed-tasks.ts'
 
-/** A PushNotificationConfig as a caller sends it, read by its schema. */
+/** A validated PushNotificationConfig of a caller. */
 export interface PushConfigInput {
   id: string
   url: string
@@ -23,29 +23,38 @@ export interface PushConfigInput {
 }
 
 export interface RegistrationsOptions {
-  /** For `long_running` configs: outlives the process. */
+  /** For `long_running` configs, which survive the process. */
   stored: WebhookStore
-  /** For the others: outlives nothing but their task. */
+  /** For other configs, which live as long as their task. */
   memory: WebhookStore
-  /** How far the global webhook has come with each task, where several processes send for it. Default: each its own commits. */
-  ofGlobal?: GlobalProgress | undefined
-  /** @throws ParleyError InvalidParams for a receiver that events may not go to */
+  /**
+   * The shared progress of the global webhook, with several processes. Default: each process delivers its own
+   * commits.
+   */
+  globalProgress?: GlobalProgress | undefined
+  /** @throws ParleyError InvalidParams for a receiver that is not allowed */
   check: (receiver: { url: string; token?: string | undefined }) => Promise<void>
-  /** Other processes register configs in the same stores, and send. */
+  /** Other processes use the same stores and deliver events. */
   shared: boolean
-  /** Of the store; needed where it is shared. */
+  /** Counts the events of tasks in the store. Required when the store is shared. */
   countEvents?: (taskIds: string[]) => Promise<Map<string, number>>
-  /** Where the stores are shared: how processes tell each other which tasks have configs. Default: found by the look every 2 s. */
-  hints?: Announcements | undefined
-  /** Somebody else has the events of tasks without a config: where the stores are shared, they are asked for each event. */
+  /** Announces tasks with configs to other processes. Default: found by the scan every 2 s. */
+  announcements?: Announcements | undefined
+  /**
+   * There is a global webhook for tasks without a config: with shared stores, the stores are queried for each
+   * event.
+   */
   hasGlobal?: boolean
   /** Default 20. */
   perTaskMax?: number
-  /** Tasks with configs whose ids are kept. Default 100,000; with more, the store is asked for each event, or the look finds them. */
+  /**
+   * Maximum number of tracked tasks with configs. Beyond it, the store is queried for each event, or the scan
+   * finds them. Default 100,000.
+   */
   knownTasksMax?: number
 }
 
-/** A registration that may be taken back while its request can still fail. */
+/** A registration that can be undone while its request may still fail. */
 export interface Registration {
   config: PushConfig
   undo: () => Promise<void>
@@ -53,95 +62,105 @@ export interface Registration {
 
 type OnChange = (task: TaskKey, id: string, config: PushConfig | undefined) => void
 
-/** Who wants the events of which task. A config is in one of two stores; which one is decided by its `long_running`. */
+/** The push configs of all tasks. `long_running` decides which of the two stores holds a config. */
 export class Registrations {
   readonly #options: RegistrationsOptions
   readonly #perTaskMax: number
-  readonly #openTasks: SubscribedTasks
+  readonly #subscribedTasks: SubscribedTasks
   #onChange: OnChange = () => {}
 
   constructor(options: RegistrationsOptions) {
     this.#options = options
     this.#perTaskMax = options.perTaskMax ?? 20
-    const { shared, hasGlobal = false, hints, knownTasksMax: max = 100_000 } = options
-    this.#openTasks = new SubscribedTasks({ max, everyTask: shared && hasGlobal, looked: shared, hints })
+    const { shared, hasGlobal = false, announcements, knownTasksMax: max = 100_000 } = options
+    this.#subscribedTasks = new SubscribedTasks({
+      max,
+      matchAll: shared && hasGlobal,
+      scanned: shared,
+      announcements,
+    })
   }
 
-  /** Other processes register configs, and send. */
+  /** Other processes register configs and deliver events. */
   get shared(): boolean {
     return this.#options.shared
   }
 
-  /** Told after each registration, replacement (with the new config) and removal (without one). */
+  /** Called after each registration and replacement (with the new config) and removal (without one). */
   listen(onChange: OnChange): void {
     this.#onChange = onChange
   }
 
-  /** @throws ParleyError InvalidParams for a receiver that events may not go to */
-  check(wanted: PushConfigInput): Promise<void> {
-    return this.#options.check(wanted)
+  /** @throws ParleyError InvalidParams for a receiver that is not allowed */
+  check(input: PushConfigInput): Promise<void> {
+    return this.#options.check(input)
   }
 
-  /** From when it resolves on, what other processes tell of their configs is heard. */
-  hearOthers(): Promise<void> {
-    return this.#openTasks.listen()
+  /** Resolves when announcements of other processes are received. */
+  listenToAnnouncements(): Promise<void> {
+    return this.#subscribedTasks.listen()
   }
 
-  /** False: the task has no config, or one that a look will find. True: ask. */
-  mayHave(task: TaskKey): boolean {
-    return this.#openTasks.has(task)
+  /** False when the task has no config, or one that the scan will find. */
+  mayHaveConfig(task: TaskKey): boolean {
+    return this.#subscribedTasks.has(task)
   }
 
-  /** To be read before it is asked, and given to `noneLeft`. */
+  /** Read it before listing the configs of the task, and pass it to `forgetTask`. */
   mark(task: TaskKey): Mark {
-    return this.#openTasks.mark(task)
+    return this.#subscribedTasks.mark(task)
   }
 
-  /** Nobody waits for events of the task any more, unless somebody came since the mark. */
-  noneLeft(task: TaskKey, mark: Mark): void {
-    this.#openTasks.delete(task, mark)
+  /** Stops tracking the task, unless a config was registered since the mark was read. */
+  forgetTask(task: TaskKey, mark: Mark): void {
+    this.#subscribedTasks.delete(task, mark)
   }
 
   /**
-   * In force, and durable where it is `long_running`, once the promise resolves. The URL was checked before. It owes the
-   * events after `settled`, of a task that `isNew` those to come; what an earlier config of the same id still owed is not sent.
-   * @throws ParleyError InvalidParams when the task has too many, Unavailable when there is no room
+   * Registers a config whose URL has been checked. Resolves when it is effective, and durable if it is
+   * `long_running`. It receives the events after `settled`; undelivered events of an earlier config with the
+   * same id are discarded. `isNew`: the task does not exist yet.
+   * @throws ParleyError InvalidParams when the task has too many configs, Unavailable when there is no
+   * capacity
    */
   async set(
     task: TaskKey,
-    wanted: PushConfigInput,
+    input: PushConfigInput,
     { isNew, ...at }: { longRunning: boolean; settled: number; open: boolean; isNew: boolean },
   ): Promise<Registration> {
     const key = { id: task.id, owner: task.owner, createdAt: task.createdAt }
     const config: PushConfig = {
       task: key,
-      id: wanted.id,
+      id: input.id,
       revision: randomUUID(),
       setAt: timestamp(),
-      url: wanted.url,
+      url: input.url,
       ...at,
       health: { attempts: 0, delivered: 0, dropped: {} },
     }
-    if (wanted.token !== undefined) config.token = wanted.token
-    if (wanted.authentication !== undefined) config.authentication = wanted.authentication
-    const before = isNew ? undefined : await this.find(key, wanted.id)
-    // A task to come has no config in the other store, and owes the global webhook nothing.
+    if (input.token !== undefined) config.token = input.token
+    if (input.authentication !== undefined) config.authentication = input.authentication
+    const before = isNew ? undefined : await this.find(key, input.id)
+    // A new task has no config in the other store and no progress of the global webhook.
     await (isNew ? this.#put(config, this.#perTaskMax) : this.#save(config))
     return { config, undo: () => this.#undo(config, before) }
   }
 
   async find(task: TaskKey, id: string): Promise<PushConfig | undefined> {
-    const { memory, stored, ofGlobal } = this.#options
-    if (id === globalId) return ofGlobal?.find(task)
+    const { memory, stored, globalProgress } = this.#options
+    if (id === globalId) return globalProgress?.find(task)
     return (await memory.findPushConfig(task, id)) ?? stored.findPushConfig(task, id)
   }
 
-  /** The same, where it is known to be a stored one most likely: what the others need may be away. */
+  /**
+   * Like `find`, but reads the durable store first, so that a stored config is found while the other store is
+   * unavailable.
+   */
   async findStored(task: TaskKey, id: string): Promise<PushConfig | undefined> {
     return (await this.#options.stored.findPushConfig(task, id)) ?? this.find(task, id)
   }
 
-  /** Who sends what the config owes: see `WebhookStore`. */
+  /** Claims the delivery of the config's events, see `WebhookStore`. */
   async claim(key: ConfigKey, sender: string, forMs: number): Promise<Claim> {
     let claim: Claim = 'absent'
     for (const store of this.#storesOf(key)) {
@@ -156,13 +175,13 @@ export class Registrations {
     return renewed
   }
 
-  /** False: look again. */
+  /** False when there may be new events to deliver. */
   async release(key: ConfigKey, sender: string): Promise<boolean> {
     const over = this.#storesOf(key).map((store) => store.releasePushConfig(key, sender))
     return (await Promise.all(over)).every((done) => done)
   }
 
-  /** The one set last first. */
+  /** Newest first. */
   async list(task: TaskKey): Promise<PushConfig[]> {
     const { memory, stored } = this.#options
     const [inMemory, inStore] = await Promise.all([
@@ -170,13 +189,13 @@ export class Registrations {
       stored.listPushConfigs(task),
     ])
     if (inMemory.length === 0) return inStore
-    // One that moves from one to the other is in both for a moment.
+    // A config that moves between the stores is briefly in both.
     const ids = new Set(inMemory.map(({ id }) => id))
     const all = [...inMemory, ...inStore.filter(({ id }) => !ids.has(id))]
     return all.sort((a, b) => (a.setAt < b.setAt ? 1 : -1))
   }
 
-  /** The config that was removed; what it still owed is not sent. */
+  /** Removes and returns the config; its undelivered events are discarded. */
   async remove(task: TaskKey, id: string): Promise<PushConfig | undefined> {
     const stores = this.#storesOf({ task, id }).reverse()
     const removed: (PushConfig | undefined)[] = []
@@ -186,43 +205,49 @@ export class Registrations {
     return found
   }
 
-  /** It was not replaced or removed meanwhile, here or by another process. @throws ParleyError Unavailable */
-  async stands(config: PushConfig): Promise<boolean> {
-    const there = await this.#storeOf(config).findPushConfig(config.task, config.id)
-    return there?.revision === config.revision
+  /**
+   * Whether the config was neither replaced nor removed since, by any process.
+   * @throws ParleyError Unavailable
+   */
+  async isCurrent(config: PushConfig): Promise<boolean> {
+    const current = await this.#storeOf(config).findPushConfig(config.task, config.id)
+    return current?.revision === config.revision
   }
 
-  /** False when the config was replaced or removed meanwhile, or another process sends what it owes. */
+  /** False when the config was replaced or removed, or another process holds its lease. */
   settle(config: PushConfig, settlement: Settlement, sender: string): Promise<boolean> {
     return this.#storeOf(config).settlePushConfig(config, settlement, this.shared ? sender : undefined)
   }
 
-  /** What the global webhook owes of the task, from the event after the number on. Undefined: it is not shared. */
-  async ofGlobal(task: TaskKey, settled: number): Promise<PushConfig | undefined> {
-    return this.#options.ofGlobal?.open(task, settled)
+  /**
+   * The shared progress of the global webhook for the task, created after event `settled`. Undefined when it
+   * is not shared or there is no capacity.
+   */
+  async globalProgress(task: TaskKey, settled: number): Promise<PushConfig | undefined> {
+    return this.#options.globalProgress?.open(task, settled)
   }
 
   get hasSharedGlobal(): boolean {
-    return this.#options.ofGlobal !== undefined
+    return this.#options.globalProgress !== undefined
   }
 
-  /** Reads which tasks have stored configs; to be called before tasks run. Returns how many there are. */
+  /** Loads which tasks have stored configs. Call it before tasks run. Returns the number of configs. */
   async loadOpen(): Promise<number> {
     let count = 0
-    for await (const { task } of this.storedOpen()) {
-      this.#openTasks.add(task)
+    for await (const { task } of this.listOpen()) {
+      this.#subscribedTasks.add(task)
       count += 1
     }
     return count
   }
 
-  /** Every kept config that may owe something, a page at a time; of those that several processes send, what nobody sends. */
-  async *storedOpen(): AsyncGenerator<OpenPushConfig> {
-    const { stored, memory, ofGlobal, shared } = this.#options
+  /** All open configs, page by page; with shared stores only unclaimed ones. */
+  async *listOpen(): AsyncGenerator<OpenPushConfig> {
+    const { stored, memory, globalProgress, shared } = this.#options
     yield* this.#openOf(stored)
     if (!shared) return
     yield* this.#openOf(memory)
-    if (ofGlobal !== undefined) yield* this.#openOf(ofGlobal.store)
+    if (globalProgress !== undefined) yield* this.#openOf(globalProgress.store)
   }
 
   async *#openOf(store: WebhookStore): AsyncGenerator<OpenPushConfig> {
@@ -233,7 +258,7 @@ export class Registrations {
       const page = await store.listOpenPushConfigs({ limit: 500, ...at, unclaimed: shared })
       if (!shared) yield* page.items
       else if (page.items.length > 0) {
-        for (const { task } of page.items) this.#openTasks.heardOf(task)
+        for (const { task } of page.items) this.#subscribedTasks.observe(task)
         const counts = await countEvents?.(page.items.map(({ task }) => task.id))
         yield* page.items.filter(({ task, settled }) => counts?.get(task.id) !== settled)
       }
@@ -242,39 +267,39 @@ export class Registrations {
   }
 
   #storeOf({ id, longRunning }: PushConfig): WebhookStore {
-    const { stored, memory, ofGlobal } = this.#options
-    if (id === globalId && ofGlobal !== undefined) return ofGlobal.store
+    const { stored, memory, globalProgress } = this.#options
+    if (id === globalId && globalProgress !== undefined) return globalProgress.store
     return longRunning ? stored : memory
   }
 
   #storesOf({ id }: ConfigKey): WebhookStore[] {
-    const { stored, memory, ofGlobal } = this.#options
-    return id === globalId ? (ofGlobal === undefined ? [] : [ofGlobal.store]) : [stored, memory]
+    const { stored, memory, globalProgress } = this.#options
+    return id === globalId ? (globalProgress === undefined ? [] : [globalProgress.store]) : [stored, memory]
   }
 
   async #save(config: PushConfig): Promise<void> {
     const { memory, stored } = this.#options
     const { task, id } = config
     const other = config.longRunning ? memory : stored
-    const elsewhere = (await other.listPushConfigs(task)).filter((there) => there.id !== id).length
+    const elsewhere = (await other.listPushConfigs(task)).filter((current) => current.id !== id).length
     await this.#put(config, this.#perTaskMax - elsewhere)
     await other.removePushConfig(task, id)
-    // From here on the task is not the global webhook's.
-    await this.#options.ofGlobal?.store.removePushConfig(task, globalId)
+    // The task's own config replaces the global webhook.
+    await this.#options.globalProgress?.store.removePushConfig(task, globalId)
     this.#onChange(task, id, config)
   }
 
   async #put(config: PushConfig, max: number): Promise<void> {
     const { task } = config
-    if (config.open) this.#openTasks.add(task)
+    if (config.open) this.#subscribedTasks.add(task)
     if (!(await this.#storeOf(config).savePushConfig(config, max))) {
       throw new ParleyError('InvalidParams', {
         message: `A task may have at most ${this.#perTaskMax} push notification configs`,
         data: { taskId: task.id },
       })
     }
-    // Once more: who asked before it was there has found nobody.
-    if (config.open) this.#openTasks.add(task)
+    // Repeated, because a concurrent lookup may have removed the entry before the config was stored.
+    if (config.open) this.#subscribedTasks.add(task)
   }
 
   async #undo(config: PushConfig, before: PushConfig | undefined): Promise<void> {

@@ -20,8 +20,8 @@ test.each([
   [3000, 3000],
   [5000, 5000],
   [3_600_000, 5000],
-])('a Retry-After of %i ms is waited for up to 5 s, and never shortens the wait', (asked, ms) => {
-  expect(backoffMs(1, 0, asked)).toBe(ms)
+])('a Retry-After of %i ms is honoured up to 5 s, and never shortens the delay', (retryAfter, ms) => {
+  expect(backoffMs(1, 0, retryAfter)).toBe(ms)
 })
 
 const now = Date.parse('2026-11-21T04:00:00Z')

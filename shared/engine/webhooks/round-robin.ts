@@ -1,78 +1,81 @@
 import type { HostHealth } from './concurrency-budget.ts'
 
-/** An owner with something ready for a host. */
-export interface Ready {
+/** An owner with a delivery that is ready for a host. */
+export interface ReadyHost {
   owner: string
   host: string
-  standing: HostHealth
+  health: HostHealth
 }
 
-/** The hosts of one owner and one standing, next first. */
-interface Line {
-  /** The lower, the sooner. */
+/** The hosts of an owner with the same health, next first. */
+interface OwnerHosts {
+  /** Owners with lower numbers come first. */
   turn: number
   hosts: Set<string>
 }
 
-const standings = ['well', 'new', 'sick'] as const
+const healthStates = ['healthy', 'new', 'failing'] as const
 
-/** Which owner is next, and which of its hosts: owners take turns, and so do the hosts of an owner. */
+/** Rotates over owners, and over the hosts of each owner. */
 export class RoundRobin {
-  /** Per standing, since one may be full while another has room. Each is in the order of turns. */
-  readonly #lines = {
-    well: new Map<string, Line>(),
-    new: new Map<string, Line>(),
-    sick: new Map<string, Line>(),
+  /** One map per host health, because one may be at its limit while another is not. Ordered by turn. */
+  readonly #owners = {
+    healthy: new Map<string, OwnerHosts>(),
+    new: new Map<string, OwnerHosts>(),
+    failing: new Map<string, OwnerHosts>(),
   }
   #turn = 0
 
-  /** At the end of what the owner has; where it is already when it is there. */
-  add({ owner, host, standing }: Ready): void {
-    const lines = this.#lines[standing]
-    const line = lines.get(owner)
-    if (line !== undefined) line.hosts.add(host)
-    else lines.set(owner, { turn: ++this.#turn, hosts: new Set([host]) })
+  /** Appends the host to the hosts of its owner, unless it is there already. */
+  add({ owner, host, health }: ReadyHost): void {
+    const owners = this.#owners[health]
+    const hosts = owners.get(owner)
+    if (hosts !== undefined) hosts.hosts.add(host)
+    else owners.set(owner, { turn: ++this.#turn, hosts: new Set([host]) })
   }
 
-  remove({ owner, host, standing }: Ready): void {
-    const line = this.#lines[standing].get(owner)
-    line?.hosts.delete(host)
-    if (line?.hosts.size === 0) this.#lines[standing].delete(owner)
+  remove({ owner, host, health }: ReadyHost): void {
+    const hosts = this.#owners[health].get(owner)
+    hosts?.hosts.delete(host)
+    if (hosts?.hosts.size === 0) this.#owners[health].delete(owner)
   }
 
-  /** Takes it out; its owner's next turn comes after those of all others. An owner without room keeps its turn. */
-  next(rules: {
-    isFull: (standing: HostHealth) => boolean
-    hasRoom: (standing: HostHealth, owner: string) => boolean
-  }): Ready | undefined {
-    let best: { turn: number; ready: Ready } | undefined
-    for (const standing of standings) {
-      if (rules.isFull(standing)) continue
-      for (const [owner, { turn, hosts }] of this.#lines[standing]) {
+  /**
+   * Removes and returns the next host, and moves its owner to the end. An owner at its limit keeps its
+   * position.
+   */
+  next(limits: {
+    isFull: (health: HostHealth) => boolean
+    canStart: (health: HostHealth, owner: string) => boolean
+  }): ReadyHost | undefined {
+    let best: { turn: number; ready: ReadyHost } | undefined
+    for (const health of healthStates) {
+      if (limits.isFull(health)) continue
+      for (const [owner, { turn, hosts }] of this.#owners[health]) {
         if (best !== undefined && best.turn < turn) break
         const [host] = hosts
-        if (host === undefined || !rules.hasRoom(standing, owner)) continue
-        best = { turn, ready: { owner, host, standing } }
+        if (host === undefined || !limits.canStart(health, owner)) continue
+        best = { turn, ready: { owner, host, health } }
         break
       }
     }
-    if (best !== undefined) this.#served(best.ready)
+    if (best !== undefined) this.#rotate(best.ready)
     return best?.ready
   }
 
-  /** The standing that was served is the owner's last one. */
-  #served(ready: Ready): void {
+  /** Moves the owner to the end for every health, the served one last. */
+  #rotate(ready: ReadyHost): void {
     this.remove(ready)
-    for (const standing of standings) if (standing !== ready.standing) this.#toEnd(ready.owner, standing)
-    this.#toEnd(ready.owner, ready.standing)
+    for (const health of healthStates) if (health !== ready.health) this.#moveToEnd(ready.owner, health)
+    this.#moveToEnd(ready.owner, ready.health)
   }
 
-  #toEnd(owner: string, standing: HostHealth): void {
-    const lines = this.#lines[standing]
-    const line = lines.get(owner)
-    if (line === undefined) return
-    lines.delete(owner)
-    line.turn = ++this.#turn
-    lines.set(owner, line)
+  #moveToEnd(owner: string, health: HostHealth): void {
+    const owners = this.#owners[health]
+    const hosts = owners.get(owner)
+    if (hosts === undefined) return
+    owners.delete(owner)
+    hosts.turn = ++this.#turn
+    owners.set(owner, hosts)
   }
 }

@@ -7,14 +7,14 @@ import { type DeliveryQueue, hostOf } from './delivery-queue.ts'
 import type { PreparedEvent } from './prepare-events.ts'
 
 interface Attempts {
-  /** Made of the event. */
+  /** Number of attempts for the event. */
   attempts: number
-  /** Of the last one. */
+  /** Result of the last attempt. */
   lastStatus?: number | undefined
   lastError?: string | undefined
 }
 
-/** How a config fares after these attempts of an event, as long as nothing is decided about it. */
+/** The health of a config after attempts whose event is not settled yet. */
 export function healthAfter(
   before: DeliveryHealth,
   { attempts, lastStatus, lastError }: Attempts,
@@ -24,13 +24,13 @@ export function healthAfter(
     delivered: before.delivered,
     dropped: before.dropped,
     lastAttemptAt: timestamp(),
-    // Of this event: what was wrong with an earlier one does not stand beside a success.
+    // Only errors of this event: an earlier error must not appear next to a success.
     ...(lastStatus !== undefined && { lastStatus }),
     ...(lastError !== undefined && { lastError }),
   }
 }
 
-/** How far a config has come when the deliverer has done with the event: acknowledged or given up. */
+/** The settlement of an event that was delivered or dropped. */
 export function settlementOf(
   before: DeliveryHealth,
   event: PreparedEvent,
@@ -47,7 +47,7 @@ export function settlementOf(
 
 const reasonOf = ({ reason }: DeliveryResult): string => reason ?? 'exhausted'
 
-/** Tells the operator how an event ended; of the receiver only its host. */
+/** Reports the outcome of an event in metrics and log; only the host of the receiver is named. */
 export function reportOutcome(
   { metrics, log }: { metrics: WebhookMetrics; log: Log },
   { task, configId }: DeliveryQueue,
@@ -64,6 +64,6 @@ export function reportOutcome(
   const of = { task_id: task.id, config_id: configId || 'global', event_id: event.eventId }
   const { sequence } = event
   const { attempts, lastStatus: status, lastError: error } = result
-  const lost = { ...of, sequence, reason, attempts, status, error, host: hostOf(url) }
-  log.warn(lost, 'webhook event is lost')
+  const details = { ...of, sequence, reason, attempts, status, error, host: hostOf(url) }
+  log.warn(details, 'webhook event was not delivered')
 }

@@ -32,7 +32,10 @@ describe.skipIf(!hasServers)('webhooks of several processes (needs mongod, redis
   const isLast = ({ event }: ReceivedPost) => event.kind === 'status-update' && event.final
   const limit = () => ({ signal: AbortSignal.timeout(100_000) })
 
-  /** Sends at one, and finds the process whose events are under way by who ran the task. */
+  /**
+   * Sends the message to one process, and returns the process that delivers the events, which is the one that
+   * ran the task.
+   */
   async function heldTask(agents: AgentProcesses, longRunning: boolean) {
     const receiver = await WebhookReceiver.start({ answer: 'hang' })
     const [here, there] = agents.callers('alice') as Two
@@ -45,7 +48,7 @@ describe.skipIf(!hasServers)('webhooks of several processes (needs mongod, redis
   }
 
   test.each([true, false])(
-    'long_running %s: each event is sent once and in order, whichever process changed the task',
+    'long_running %s: each event is sent once and in order, whichever process changes the task',
     async (longRunning) => {
       await using agents = await AgentProcesses.start(2, servers, env)
       await using receiver = await WebhookReceiver.start({ answer: { status: 200, afterMs: 30 } })
@@ -81,7 +84,7 @@ describe.skipIf(!hasServers)('webhooks of several processes (needs mongod, redis
   )
 
   test.each([true, false])(
-    'long_running %s: the sender is killed (SIGKILL): another sends the rest, in order',
+    'long_running %s: after SIGKILL of the sender, another process sends the rest in order',
     async (longRunning) => {
       await using agents = await AgentProcesses.start(2, servers, env)
       const { receiver, id, sender, left } = await heldTask(agents, longRunning)
@@ -100,7 +103,7 @@ describe.skipIf(!hasServers)('webhooks of several processes (needs mongod, redis
     180_000,
   )
 
-  test('the sender is frozen for 15 s and woken: the rest is sent by another, and nothing of it again or out of order', async () => {
+  test('the sender is suspended for 15 s: another process sends the rest, without duplicates and in order', async () => {
     await using agents = await AgentProcesses.start(2, servers, env)
     const { receiver, id, sender } = await heldTask(agents, true)
     await using _ = receiver
@@ -111,13 +114,13 @@ describe.skipIf(!hasServers)('webhooks of several processes (needs mongod, redis
     await frozen
     const before = receiver.posts.length
     sender.thaw()
-    // Time for its next attempt, were it to make one.
+    // Time for another attempt, if it made one.
     await wait(7000)
     expect(sequences(receiver.posts, id).slice(1)).toEqual([1, 2, 3])
     expect(receiver.posts.length).toBe(before)
   })
 
-  test('set at one process while the other hears nothing of it, since Redis is gone: what the other does to the task comes', async () => {
+  test('events of a config that could not be announced while Redis was down are delivered', async () => {
     await using agents = await AgentProcesses.start(2, servers, env)
     await using receiver = await WebhookReceiver.start()
     const [here, there] = agents.callers('alice') as Two
@@ -132,7 +135,7 @@ describe.skipIf(!hasServers)('webhooks of several processes (needs mongod, redis
     for (const { id } of tasks) expect(sequences(receiver.posts, id, 1)).toEqual([3])
   })
 
-  test('the global webhook hears of each event once, until the task has a config of its own', async () => {
+  test('the global webhook receives each event once, until the task has its own config', async () => {
     await using receiver = await WebhookReceiver.start()
     await using own = await WebhookReceiver.start()
     await using agents = await AgentProcesses.start(2, servers, { ...env, WEBHOOK_URL: receiver.url })

@@ -8,18 +8,18 @@ import { Deliverer } from './deliverer.ts'
 import { WebhookDispatcher } from './dispatcher.ts'
 import type { GlobalWebhook } from './event-buffer.ts'
 import { globalProgress } from './global-progress.ts'
-import { warnOfRefused } from './global-webhook.ts'
+import { warnIfRefused } from './global-webhook.ts'
 import { Registrations, type RegistrationsOptions } from './registrations.ts'
 
-/** The push notifications of an agent, put together. Disposal closes the connections: drain the dispatcher before. */
+/** The push notifications of an agent. Drain the dispatcher before disposal, which closes the connections. */
 export interface Webhooks extends AsyncDisposable {
   registrations: Registrations
   dispatcher: WebhookDispatcher
-  /** For the engine. */
+  /** The engine calls this after each commit. */
   committed: WebhookDispatcher['committed']
 }
 
-/** Stored configs are loaded when it resolves, so that no task runs unheard. */
+/** Resolves when stored configs are loaded, so that no event of a running task is missed. */
 export async function startWebhooks(parts: {
   store: Store
   allowed: AllowedHosts
@@ -27,7 +27,7 @@ export async function startWebhooks(parts: {
   metrics: WebhookMetrics
   log: Log
   agentId: string
-  /** REDIS_URL: where the processes of an agent that share a store share what the store does not keep. */
+  /** REDIS_URL: shares short-lived configs between the processes of an agent. */
   redisUrl: string | undefined
 }): Promise<Webhooks> {
   const { store, allowed, globalWebhook, metrics, log } = parts
@@ -35,13 +35,13 @@ export async function startWebhooks(parts: {
   const check = (receiver: GlobalWebhook) => checkReceiver(receiver, { allowed })
   const registrations = new Registrations({
     stored: store.webhooks,
-    ...(await shortLived(parts, stack)),
+    ...(await openShortLived(parts, stack)),
     check,
     shared: !store.exclusive,
     hasGlobal: globalWebhook !== undefined,
     countEvents: (taskIds) => store.countEvents(taskIds),
   })
-  await registrations.hearOthers()
+  await registrations.listenToAnnouncements()
   const deliverer = stack.use(new Deliverer({ allowed }))
   const dispatcher = new WebhookDispatcher({
     registrations,
@@ -51,8 +51,8 @@ export async function startWebhooks(parts: {
     metrics,
     log,
   })
-  // Its name may take time to resolve; nothing waits for that.
-  if (globalWebhook !== undefined) void warnOfRefused(globalWebhook, check, log)
+  // Runs in the background, because resolving the host may take time.
+  if (globalWebhook !== undefined) void warnIfRefused(globalWebhook, check, log)
   await dispatcher.start()
   const open = stack.move()
   return {
@@ -63,18 +63,18 @@ export async function startWebhooks(parts: {
   }
 }
 
-/** What lives as long as its task: in this process where it is the only one, else where all of them find it. */
-async function shortLived(
+/** The configs that live as long as their task: in memory for a single process, otherwise in Redis. */
+async function openShortLived(
   { store, redisUrl: url, agentId, globalWebhook, log }: Parameters<typeof startWebhooks>[0],
   stack: AsyncDisposableStack,
-): Promise<Pick<RegistrationsOptions, 'memory' | 'ofGlobal' | 'hints'>> {
+): Promise<Pick<RegistrationsOptions, 'memory' | 'globalProgress' | 'announcements'>> {
   if (url === undefined || store.exclusive) return { memory: new MemoryWebhooks() }
   const { openRedisWebhooks } = await import('../store/redis/webhooks.ts')
   const memory = stack.use(await openRedisWebhooks({ url, agentId, log }))
   if (globalWebhook === undefined) {
     const { openRedisAnnouncements } = await import('./redis-announcements.ts')
-    return { memory, hints: stack.use(await openRedisAnnouncements({ url, agentId, log })) }
+    return { memory, announcements: stack.use(await openRedisAnnouncements({ url, agentId, log })) }
   }
   const progress = stack.use(await openRedisWebhooks({ url, agentId, log, name: 'global-webhook' }))
-  return { memory, ofGlobal: globalProgress(progress, globalWebhook) }
+  return { memory, globalProgress: globalProgress(progress, globalWebhook) }
 }

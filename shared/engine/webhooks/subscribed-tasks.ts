@@ -1,55 +1,59 @@
 import type { TaskKey } from '../store/webhook-store.ts'
 
-/** Names what was known of a task at one moment; undefined: nothing. */
+/** Version of the entry of a task; undefined when there is none. */
 export type Mark = number | undefined
 
-/** Lets the processes of an agent know of tasks with a push config. What it loses is found by those who look through the configs. */
+/**
+ * Announces tasks with push configs to the other processes of an agent. Lost announcements are compensated by
+ * the periodic scan.
+ */
 export interface Announcements {
-  tell(task: TaskKey): void
-  /** Resolves when all that others tell from now on will be heard. */
-  listen(heard: (task: TaskKey) => void): Promise<void>
+  announce(task: TaskKey): void
+  /** Resolves when subsequent announcements of other processes will be received. */
+  listen(onTask: (task: TaskKey) => void): Promise<void>
 }
 
 export interface SubscribedTasksOptions {
   max: number
-  /** Every task may have one, whoever is known. */
-  everyTask: boolean
-  /** Somebody looks through all configs again and again: of too many tasks the oldest may be forgotten. */
-  looked?: boolean
-  hints?: Announcements | undefined
+  /** Treat every task as possibly having a config. */
+  matchAll: boolean
+  /** All configs are scanned periodically, so the oldest entry may be evicted. */
+  scanned?: boolean
+  announcements?: Announcements | undefined
 }
 
 /**
- * Which tasks may have a push config, so that a commit of the others costs nothing. With more than it may hold every task may
- * have one, unless what was forgotten is found in another way.
+ * Tracks the tasks that may have a push config, so that commits of other tasks cost nothing. Beyond its
+ * limit, it evicts the oldest entry if a scan finds its config, and otherwise treats every task as having a
+ * config.
  */
 export class SubscribedTasks {
-  /** An id that was cleared may be another task's, so that the id alone names none. */
+  /** Keyed by id and creation time, because the id of a removed task may be reused. */
   readonly #marks = new Map<string, number>()
   readonly #options: SubscribedTasksOptions
-  #everyTask: boolean
+  #matchAll: boolean
   #last = 0
 
   constructor(options: SubscribedTasksOptions) {
     this.#options = options
-    this.#everyTask = options.everyTask
+    this.#matchAll = options.matchAll
   }
 
-  /** Hears what other processes tell. */
+  /** Receives the announcements of other processes. */
   async listen(): Promise<void> {
-    await this.#options.hints?.listen((task) => this.heardOf(task))
+    await this.#options.announcements?.listen((task) => this.observe(task))
   }
 
-  /** Tells the others as well. */
+  /** Adds the task here and announces it to the other processes. */
   add(task: TaskKey): void {
-    this.heardOf(task)
-    this.#options.hints?.tell(task)
+    this.observe(task)
+    this.#options.announcements?.announce(task)
   }
 
-  heardOf(task: TaskKey): void {
-    if (this.#everyTask) return
+  observe(task: TaskKey): void {
+    if (this.#matchAll) return
     const key = keyOf(task)
-    if (!this.#marks.has(key) && this.#marks.size >= this.#options.max && !this.#forgetOne()) return
+    if (!this.#marks.has(key) && this.#marks.size >= this.#options.max && !this.#evictOldest()) return
     this.#marks.set(key, ++this.#last)
   }
 
@@ -57,20 +61,20 @@ export class SubscribedTasks {
     return this.#marks.get(keyOf(task))
   }
 
-  /** @param mark of before it was asked who listens: a config that came meanwhile keeps the task */
+  /** @param mark read before the configs were listed: a config that was added since keeps the entry */
   delete(task: TaskKey, mark: Mark): void {
     const key = keyOf(task)
     if (this.#marks.get(key) === mark) this.#marks.delete(key)
   }
 
   has(task: TaskKey): boolean {
-    return this.#everyTask || (this.#marks.size > 0 && this.#marks.has(keyOf(task)))
+    return this.#matchAll || (this.#marks.size > 0 && this.#marks.has(keyOf(task)))
   }
 
-  #forgetOne(): boolean {
+  #evictOldest(): boolean {
     const [oldest] = this.#marks.keys()
-    if (this.#options.looked === true && oldest !== undefined) return this.#marks.delete(oldest)
-    this.#everyTask = true
+    if (this.#options.scanned === true && oldest !== undefined) return this.#marks.delete(oldest)
+    this.#matchAll = true
     return false
   }
 }

@@ -6,7 +6,7 @@ import { expect, test } from 'vitest'
 const token = 'the-webhook-token'
 const secretPath = 'a-secret-path'
 
-test('no token of a webhook, and no path of its URL, is ever logged, whatever becomes of the events', async () => {
+test('neither the token nor the URL path of a webhook is logged, whatever the outcome of the events', async () => {
   const lines: string[] = []
   await using receiver = await WebhookReceiver.start({
     answer: ({ path }) => Number(/\d{3}/.exec(path)?.[0] ?? 200),
@@ -25,7 +25,7 @@ test('no token of a webhook, and no path of its URL, is ever logged, whatever be
     })
     for (const status of [200, 302, 404])
       await caller.sendAndWait('hello', at(`${receiver.url}/${secretPath}/${status}`))
-    // Refused at once: an address that is not allowed, a token with a line break.
+    // Refused immediately: a forbidden address, a token with a line break.
     const refused = [
       at(`http://10.0.0.1/${secretPath}`),
       at(receiver.url, { token: `${token}\r\nX-Admin: yes` }),
@@ -35,12 +35,12 @@ test('no token of a webhook, and no path of its URL, is ever logged, whatever be
       expect(error).toMatchObject({ code: -32602 })
       expect(JSON.stringify(error)).not.toMatch(/the-webhook-token|a-secret-path/)
     }
-    // The global webhook: nobody listens there.
+    // The global webhook points to a closed port.
     await caller.sendAndWait('hello')
     await receiver.waitFor(({ length }) => length >= 9)
   }
   expect(receiver.posts.every(({ headers }) => headers.authorization === `Bearer ${token}`)).toBe(true)
-  // What was lost is told.
+  // Lost events are logged.
   expect(lines.join('')).toContain('webhook')
   expect(lines.filter((line) => /the-webhook-token|a-secret-path|X-Admin/.test(line))).toEqual([])
 })

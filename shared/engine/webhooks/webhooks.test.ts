@@ -14,7 +14,7 @@ const three = () => ['one', 'two', 'three'].map((name) => ({ artifact: { name, p
 const isFinal = (events: WebhookReceiver['events']) =>
   events.some((event) => event.kind === 'status-update' && event.final)
 
-test('the full sequence: working first, numbers from 1 without a gap, artifacts before the final status, nothing for submitted', async () => {
+test('the full sequence: starts with working, numbers from 1 without gaps, artifacts before the final status, no event for submitted', async () => {
   await using receiver = await WebhookReceiver.start()
   await using agent = await start({
     handle: async function* () {
@@ -38,13 +38,13 @@ test('the full sequence: working first, numbers from 1 without a gap, artifacts 
     authorization: 'Bearer secret',
     'x-a2a-notification-token': 'secret',
   })
-  // What was sent is the event log.
+  // The delivered events are the event log.
   const log = (await caller.call('tasks/events', { id: task.id })) as { events: unknown[] }
   expect(log).toMatchObject({ task_id: task.id, last_sequence: events.length, more: false })
   expect(log.events).toEqual(events)
 })
 
-test('a receiver that fails twice gets one event in three attempts with the same bytes and id; the next event comes after it', async () => {
+test('a receiver that fails twice gets one event in three attempts with the same bytes and id, before the next event', async () => {
   await using receiver = await WebhookReceiver.start({
     answer: ({ event, attempt }) => (event.sequence === 1 && attempt < 3 ? 503 : 200),
   })
@@ -60,7 +60,7 @@ test('a receiver that fails twice gets one event in three attempts with the same
     .toMatchObject({ attempts: 5, delivered: 3, dropped: {}, last_status: 200, last_error: null })
 })
 
-test('an event that is refused with 4xx is lost and counted; the others come', async () => {
+test('an event rejected with 4xx is dropped and counted; the others are delivered', async () => {
   await using receiver = await WebhookReceiver.start({
     answer: ({ event }) => (event.sequence === 2 ? 410 : 204),
   })
@@ -78,11 +78,11 @@ test('an event that is refused with 4xx is lost and counted; the others come', a
   expect(metrics).toMatch(/agent_webhook_deliveries_total\{agent_id="[^"]+",outcome="delivered"\} 2/)
   expect(metrics).toMatch(/agent_webhook_delivery_seconds_count\{agent_id="[^"]+"\} 2/)
   expect(metrics).toMatch(/agent_webhook_events_queued\{agent_id="[^"]+"\} 0/)
-  expect(lines.filter((line) => line.includes('webhook event is lost'))).toHaveLength(1)
+  expect(lines.filter((line) => line.includes('webhook event was not delivered'))).toHaveLength(1)
   expect(lines.join('')).not.toContain('top-secret')
 })
 
-test('set on a running task owes the events after it; on an ended one none', async () => {
+test('a config set on a running task receives the subsequent events; on an ended task none', async () => {
   await using receiver = await WebhookReceiver.start()
   const { promise: gate, resolve: open } = Promise.withResolvers<void>()
   await using agent = await start({ handle: () => gate.then(() => 'done') })
@@ -107,7 +107,7 @@ test('set on a running task owes the events after it; on an ended one none', asy
   expect(list).toHaveLength(3)
 })
 
-test('the next message of a paused task may bring a webhook, which hears from working on', async () => {
+test('the next message of a paused task may register a webhook, which receives events from working on', async () => {
   await using receiver = await WebhookReceiver.start()
   await using agent = await start({
     handle: ({ ask, history }) => (history.length === 1 ? ask('Which?') : 'done'),
@@ -122,32 +122,27 @@ test('the next message of a paused task may bring a webhook, which hears from wo
 test.each([
   ['deleted', 'delete'],
   ['replaced', 'set'],
-])(
-  'an event that waits when its config is %s is not sent, not even its next attempt',
-  async (_how, method) => {
-    await using receiver = await WebhookReceiver.start({ answer: 503 })
-    await using agent = await start({ handle: () => 'done' })
-    const caller = agent.caller('alice')
-    const config = inline(receiver.url)
-    const { id } = config.push_notification_config
-    const task = await caller.sendAndWait('hello', config)
-    await receiver.waitFor(1)
-    await caller.call(
-      `tasks/pushNotificationConfig/${method}`,
-      method === 'set'
-        ? { id: task.id, push_notification_config: { id, url: receiver.url } }
-        : { id: task.id, push_notification_config_id: id },
-    )
-    const after = receiver.posts.length
-    await new Promise((resolve) => setTimeout(resolve, 1200))
-    expect(receiver.posts.length).toBe(after)
-    expect(await (await fetch(`${agent.url}/metrics`)).text()).toMatch(
-      /agent_webhook_events_queued\{[^}]+\} 0/,
-    )
-  },
-)
+])('a pending event, and a pending retry, is discarded when its config is %s', async (_how, method) => {
+  await using receiver = await WebhookReceiver.start({ answer: 503 })
+  await using agent = await start({ handle: () => 'done' })
+  const caller = agent.caller('alice')
+  const config = inline(receiver.url)
+  const { id } = config.push_notification_config
+  const task = await caller.sendAndWait('hello', config)
+  await receiver.waitFor(1)
+  await caller.call(
+    `tasks/pushNotificationConfig/${method}`,
+    method === 'set'
+      ? { id: task.id, push_notification_config: { id, url: receiver.url } }
+      : { id: task.id, push_notification_config_id: id },
+  )
+  const after = receiver.posts.length
+  await new Promise((resolve) => setTimeout(resolve, 1200))
+  expect(receiver.posts.length).toBe(after)
+  expect(await (await fetch(`${agent.url}/metrics`)).text()).toMatch(/agent_webhook_events_queued\{[^}]+\} 0/)
+})
 
-test('a receiver that hangs delays neither the agent nor another receiver', async () => {
+test('a hanging receiver delays neither the agent nor another receiver', async () => {
   await using hanging = await WebhookReceiver.start({ answer: 'hang' })
   await using receiver = await WebhookReceiver.start()
   await using agent = await start({ handle: () => 'done' })
@@ -158,7 +153,7 @@ test('a receiver that hangs delays neither the agent nor another receiver', asyn
   expect(hanging.posts.length).toBeLessThan(100)
 })
 
-test('the task’s own webhook wins over the global one; WEBHOOK_URL and WEBHOOK_TOKEN win over the manifest', async () => {
+test('the webhook of the task overrides the global one; WEBHOOK_URL and WEBHOOK_TOKEN override the manifest', async () => {
   await using own = await WebhookReceiver.start()
   await using manifest = await WebhookReceiver.start()
   await using settings = await WebhookReceiver.start()
@@ -177,11 +172,11 @@ test('the task’s own webhook wins over the global one; WEBHOOK_URL and WEBHOOK
   expect(manifest.posts).toEqual([])
 })
 
-test('the manifest’s global webhook gets the events of tasks without one of their own', async () => {
+test('the global webhook of the manifest receives the events of tasks without a webhook', async () => {
   await using receiver = await WebhookReceiver.start()
   await using agent = await start({
     handle: () => three().map(({ artifact }) => artifact.name),
-    // The manifest names of spec/webhooks.md#capability.
+    // The manifest fields of spec/webhooks.md#capability.
     global_webhook_url: receiver.url,
     global_webhook_token: 'manifest',
   })
@@ -191,7 +186,7 @@ test('the manifest’s global webhook gets the events of tasks without one of th
   expect(receiver.posts[0]?.headers.authorization).toBe('Bearer manifest')
 })
 
-test('a global webhook that the guard refuses is a warning at the start', async () => {
+test('a refused global webhook is a warning at start-up', async () => {
   const lines: string[] = []
   const logTo = { write: (line: string) => void lines.push(line) }
   await using agent = await testAgent(
@@ -202,7 +197,7 @@ test('a global webhook that the guard refuses is a warning at the start', async 
   expect((await agent.caller('alice').sendAndWait('hello')).status.state).toBe('completed')
 })
 
-test('without the capability no event fires: neither inline, nor global, nor of a stored config', async () => {
+test('without the capability no event is sent: neither for inline, global nor stored configs', async () => {
   await using receiver = await WebhookReceiver.start()
   const capabilities = { pushNotifications: false }
   await using agent = await start({
