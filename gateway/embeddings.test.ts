@@ -5,7 +5,7 @@ import { text } from 'node:stream/consumers'
 import { afterAll, beforeAll, expect, test } from 'vitest'
 import { agent, gatewayForEachTest, post } from './testing.ts'
 
-/** What lies near in meaning has the same vector here. */
+/** Matching texts get the same vector. */
 const near = /automobile|car repair/i
 let broken = false
 const asked: { body: { model: string; input: string[] }; authorization: string | undefined }[] = []
@@ -34,7 +34,7 @@ const ask = async (text = 'my automobile squeaks') => {
   return (await post('/agent/negotiation', body)).json
 }
 
-test('what is near in meaning is found where no word is shared; the endpoint is asked with model and key', async () => {
+test('embeddings find an agent without common words; the request has model and key', async () => {
   await agent('board', 'Plays chess')
   await agent('garage', 'Car repair')
   await expect.poll(async () => (await ask()).agent.slug).toBe('garage')
@@ -44,16 +44,16 @@ test('what is near in meaning is found where no word is shared; the endpoint is 
   expect(texts.filter((one) => one === 'my automobile squeaks')).toHaveLength(1)
 })
 
-test('a text without words has no meaning: nothing is near to it, and the endpoint is not asked', async () => {
+test('a text without words is not sent to the endpoint and is near to no skill', async () => {
   await agent('board', 'Plays chess')
-  // Whatever is not about cars has the same vector, a blank too.
+  // All texts that are not about cars get the same vector, including a blank one.
   await expect.poll(async () => (await ask('squeaks')).can_handle).toBe(true)
   const before = asked.length
   expect(await ask(' ')).toMatchObject({ can_handle: false, subscores: { skill_match: 0 } })
   expect(asked).toHaveLength(before)
 })
 
-test('an endpoint that fails: words alone, and the answer says so', async () => {
+test('with a failing endpoint agents are ranked by words only, and the reasons report it', async () => {
   broken = true
   await agent('garage', 'Automobile repair')
   const body = JSON.stringify({ task_summary: 'automobile repair please', weights: { skill_match: 1 } })

@@ -22,7 +22,7 @@ const urlOf = ({ port }: { port: number }) => `http://127.0.0.1:${port}`
 const rpc = (method: string, params: object) => JSON.stringify({ jsonrpc: '2.0', id: 'one', method, params })
 const forecast = () => rpc('message/send', saying('weather forecast'))
 
-test('by its name: a token that does not name the external agent is refused with 403 and reaches nobody', async () => {
+test('named agent: a token without the external agent as audience is rejected with 403 and not forwarded', async () => {
   const sky = await agent('sky', weather, external)
   for (const authorization of [bearer('alice'), tokenFor('https://other.example')]) {
     const refused = await post('/agents/sky/', forecast(), { authorization })
@@ -42,7 +42,7 @@ test('by its name: a token that does not name the external agent is refused with
   expect(sky.calls).toEqual([])
 })
 
-test('by its name: a token that names the external agent is forwarded as it is', async () => {
+test('named agent: a token with the external agent as audience is forwarded unmodified', async () => {
   const sky = await agent('sky', weather, external)
   for (const aud of [urlOf(sky), `${gateway().addresses.public}/agents/sky`]) {
     const authorization = tokenFor(aud)
@@ -51,19 +51,19 @@ test('by its name: a token that names the external agent is forwarded as it is',
   }
 })
 
-test('by its name: a token that is not active is refused before it reaches an external agent', async () => {
+test('named agent: an inactive token is rejected before it reaches an external agent', async () => {
   const sky = await agent('sky', weather, external)
   const ours = await agent('ours', weather)
   const authorization = 'Bearer nobody'
   const refused = await post('/agents/sky/', forecast(), { authorization })
   expect([refused.status, refused.json.error.code, refused.json.id]).toEqual([401, -32010, 'one'])
   expect(sky.calls).toEqual([])
-  // An agent of the deployment refuses it in its own words.
+  // A supervised agent rejects it itself.
   await post('/agents/ours/', forecast(), { authorization })
   expect(ours.sent().at(-1)?.headers.authorization).toBe(authorization)
 })
 
-test('an external agent whose card declares no security scheme gets the request without Authorization', async () => {
+test('an external agent without a security scheme on its card receives the request without Authorization', async () => {
   const sky = await agent('sky', weather, { ...external, card: {} })
   for (const authorization of [bearer('alice'), 'Bearer nobody', bearer('root', 'agent:read agent:admin')])
     expect((await post('/agents/sky/', forecast(), { authorization })).status).toBe(200)
@@ -71,7 +71,7 @@ test('an external agent whose card declares no security scheme gets the request 
   expect(sky.sent().map(({ headers }) => headers.authorization)).toEqual(Array(4).fill(undefined))
 })
 
-test('without a name: the message goes to the next agent that may receive the token', async () => {
+test('no named agent: the message goes to the next agent that may receive the token', async () => {
   const sky = await agent('sky', weather, external)
   await agent('tides', 'Forecast of tides')
   const sent = await call('message/send', saying('weather forecast'))
@@ -87,7 +87,7 @@ test('without a name: the message goes to the next agent that may receive the to
   })
 })
 
-test('without a name: when only an external agent can do it, 403 says how to get a token for it', async () => {
+test('no named agent: when only an external agent can handle it, 403 explains how to get a token for it', async () => {
   const sky = await agent('sky', weather, external)
   await agent('board', 'Plays chess')
   const refused = await call('message/send', saying('weather forecast'))
@@ -102,7 +102,7 @@ test('without a name: when only an external agent can do it, 403 says how to get
   expect(sky.sent().map(({ headers }) => headers.authorization)).toEqual([authorization])
 })
 
-test('a task at an external agent is read with a token that names the agent, and with no other', async () => {
+test('a task at an external agent can be read only with a token that names the agent', async () => {
   const sky = await agent('sky', weather, external)
   const authorization = tokenFor([gateway().addresses.public, urlOf(sky)])
   const { id, context_id } = (await call('message/send', saying('weather forecast'), { authorization })).json
@@ -119,7 +119,7 @@ test('a task at an external agent is read with a token that names the agent, and
   expect((await call('tasks/get', params, { authorization })).status).toBe(200)
 })
 
-test('gathered lists send nothing to an external agent, and name it in X-Parley-Incomplete', async () => {
+test('merged lists send nothing to an external agent and report it in X-Parley-Incomplete', async () => {
   const sky = await agent('sky', weather, external)
   const board = await agent('board', 'Plays chess')
   const authorization = tokenFor([gateway().addresses.public, urlOf(sky)])
@@ -167,7 +167,7 @@ test('a token with agent:admin is forwarded to no agent', async () => {
   expect([...sky.calls, ...ours.calls]).toEqual([])
 })
 
-test('an operator reads the ledger of a supervised agent with a token for that agent alone', async () => {
+test('an operator reads the ledger of a supervised agent with a token for that agent only', async () => {
   const ours = await agent('ours', weather)
   const seen: (string | undefined)[] = []
   ours.get = (_path, { headers }) => {
@@ -181,7 +181,7 @@ test('an operator reads the ledger of a supervised agent with a token for that a
   expect([answer.status, seen]).toEqual([200, [authorization]])
 })
 
-test('when the OAuth server does not answer, no token is forwarded', async () => {
+test('when the OAuth server does not respond, no token is forwarded', async () => {
   const [sky, ours] = [await agent('sky', weather, external), await agent('ours', weather)]
   identityProvider().fault = 'status 500'
   for (const slug of ['sky', 'ours']) {

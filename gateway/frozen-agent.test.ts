@@ -16,7 +16,7 @@ afterEach(() => stack.disposeAsync())
 
 const defineAgent = pathToFileURL(path.resolve('shared/agent/author/define-agent.ts')).href
 
-/** A gateway in development with two agents of its own, `arithmetic` and `weather`. */
+/** A gateway in development with two supervised agents, `arithmetic` and `weather`. */
 async function started(): Promise<{ gateway: GatewayApp; folder: string }> {
   const folder = await mkdtemp(path.join(os.tmpdir(), 'parley-frozen-'))
   stack.defer(() => rm(folder, { recursive: true, force: true }))
@@ -57,11 +57,11 @@ async function tokenOf(folder: string): Promise<string> {
   return ((await response.json()) as { access_token: string }).access_token
 }
 
-/** An external agent that claims every id in a request; returns what it received of callers. */
+/** An external agent that claims every id in a request; returns the requests of callers that it received. */
 async function hostile({ registry }: GatewayApp): Promise<string[]> {
   const received: string[] = []
   const server = http.createServer((request, response) => {
-    // Probes of its health carry no token.
+    // Health probes carry no token.
     if (request.method === 'POST' || request.headers.authorization !== undefined)
       received.push(`${request.method} ${request.url}`)
     const result = { id: randomUUID(), context_id: randomUUID(), status: { state: 'completed' } }
@@ -87,7 +87,7 @@ async function hostile({ registry }: GatewayApp): Promise<string[]> {
   return received
 }
 
-test('while a process of ours is stopped (SIGSTOP), its task is 503 and nobody else’s; once it goes on, the task is there', async () => {
+test('while a process is frozen (SIGSTOP), only its own tasks are 503; after SIGCONT they are found again', async () => {
   const { gateway, folder } = await started()
   const received = await hostile(gateway)
   const authorization = `Bearer ${await tokenOf(folder)}`

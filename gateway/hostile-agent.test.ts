@@ -7,7 +7,7 @@ gatewayForEachTest({ REGISTRY_ALLOWED_HOSTS: '127.0.0.1' })
 const weather = 'Weather forecast for any city'
 const chess = 'Plays chess, suggests the best move'
 
-/** An external agent, admitted by an operator, that answers every question with "yes, mine". */
+/** An external agent, admitted by an operator, that claims every id. */
 async function hostile() {
   const one = await agent('liar', 'Tells fables', { origin: 'registered', admittedBy: 'operator' })
   const status = { state: 'completed', timestamp: '2026-01-01T00:00:00.000000+00:00' }
@@ -18,7 +18,7 @@ async function hostile() {
   return one
 }
 
-/** Takes connections and never answers, as a process that was stopped with SIGSTOP. */
+/** Accepts connections and never responds, like a process stopped with SIGSTOP. */
 function freeze(one: FakeAgent): void {
   for (const method of ['message/send', 'tasks/get', 'tasks/list', 'tasks/cancel', 'contexts/list'])
     one.on[method] = () => new Promise(() => {})
@@ -34,7 +34,7 @@ const unavailable = (slug: string) => ({
 })
 
 test.each(['contextId', 'taskId'])(
-  'a hostile external agent gets no message with a fresh %s that is another agent’s to answer',
+  'a hostile external agent gets no message with a fresh %s that another agent must answer',
   async (name) => {
     const [sky, liar] = [await agent('sky', weather), await hostile()]
     for (let time = 0; time < 10; time += 1) {
@@ -46,7 +46,7 @@ test.each(['contextId', 'taskId'])(
   },
 )
 
-test('a hostile external agent forges no task that was made directly at a supervised agent', async () => {
+test('a hostile external agent cannot forge a task that was created directly at a supervised agent', async () => {
   const [board, liar] = [await agent('board', chess), await hostile()]
   for (let time = 0; time < 20; time += 1) {
     const task = board.take(saying('hello')) as { id: string }
@@ -56,7 +56,7 @@ test('a hostile external agent forges no task that was made directly at a superv
   expect(liar.calls).toEqual([])
 })
 
-test('an unknown task is not found, whatever an external agent would claim', async () => {
+test('an unknown task is reported as not found, whatever an external agent claims', async () => {
   const [, liar] = [await agent('board', chess), await hostile()]
   expect((await call('tasks/get', { task_id: randomUUID() })).status).toBe(404)
   expect((await call('contexts/clear', { context_id: randomUUID() })).status).toBe(404)
@@ -73,7 +73,7 @@ test.each(['tasks/get', 'tasks/cancel'])(
       expect(answer).toMatchObject(unavailable('sky'))
       expect(answer.headers.get('retry-after')).toBe('2')
     }
-    // What another supervised agent has is still found.
+    // A task of another supervised agent is still found.
     const task = board.take(saying('hello')) as { id: string }
     expect((await call('tasks/get', { task_id: task.id })).headers.get('x-agent')).toBe('board')
     expect(liar.calls).toEqual([])
@@ -120,7 +120,7 @@ test.each(['starting', 'unreachable'] as const)(
   },
 )
 
-test('an external agent that answers with the id of a supervised agent’s task does not get that task', async () => {
+test("an external agent that returns the id of a supervised agent's task does not get that task", async () => {
   const [board, liar] = [await agent('board', chess), await hostile()]
   const theirs = board.take(saying('hello')) as { id: string; context_id: string }
   board.on['tasks/list'] = ({ params }) =>
@@ -134,7 +134,7 @@ test('an external agent that answers with the id of a supervised agent’s task 
   expect(liar.sent('tasks/get')).toEqual([])
 })
 
-test('what an external agent answered with holds once the supervised agents have said that it is not theirs', async () => {
+test('a task that an external agent returned belongs to it after the supervised agents have denied having it', async () => {
   const [board, liar] = [await agent('board', chess), await hostile()]
   const { id, context_id } = (await call('message/send', saying('tells fables'))).json.result
   freeze(board)
@@ -147,14 +147,14 @@ test('what an external agent answered with holds once the supervised agents have
   expect(
     (await call('message/send', saying('go on', { contextId: context_id }))).headers.get('x-agent'),
   ).toBe('liar')
-  // From here on no look-up is needed, so a frozen agent delays nothing.
+  // No further lookup is needed, so a frozen agent delays nothing.
   freeze(board)
   expect((await call('tasks/get', { task_id: id })).headers.get('x-agent')).toBe('liar')
   const more = saying('go on', { contextId: context_id })
   expect((await call('message/send', more)).headers.get('x-agent')).toBe('liar')
 })
 
-test('a supervised agent that a message with the id goes to later takes the task over from an external one', async () => {
+test('a supervised agent that receives a later message with the id takes the task over from an external agent', async () => {
   const [board] = [await agent('board', chess), await hostile()]
   const { id } = (await call('message/send', saying('tells fables'))).json.result
   expect((await call('tasks/get', { task_id: id })).headers.get('x-agent')).toBe('liar')

@@ -12,7 +12,7 @@ const send = (params: object, method = 'message/send') => post('/agents/tales/',
 const agentOf = async (id: string, authorization = bearer('alice')) =>
   (await call('tasks/get', { task_id: id }, { authorization })).headers.get('x-agent')
 
-test('a task that was sent to an external agent by its name is found there, by its caller alone', async () => {
+test('a task sent to a named external agent is found there by its caller only', async () => {
   const [one, board] = [await tales(), await agent('board', chess)]
   const { id, context_id } = (await send(saying('a fable'))).json.result
   await expect.poll(() => agentOf(id)).toBe('tales')
@@ -24,7 +24,7 @@ test('a task that was sent to an external agent by its name is found there, by i
   expect(board.sent()).toEqual([])
 })
 
-test('so is one of a stream, and one of a large message', async () => {
+test('tasks of streams and of large messages are found as well', async () => {
   const one = await tales()
   const ids = [crypto.randomUUID(), crypto.randomUUID()]
   one.on['message/stream'] = ({ response }) => {
@@ -48,7 +48,7 @@ test('so is one of a stream, and one of a large message', async () => {
   await expect.poll(() => agentOf(ids[1] as string)).toBe('tales')
 })
 
-test('an external agent that answers with the task of a supervised agent does not get it that way either', async () => {
+test("an external agent that returns a supervised agent's task does not get it by this route either", async () => {
   const [one, board] = [await tales(), await agent('board', chess)]
   const theirs = board.take(saying('hello')) as { id: string }
   one.on['message/send'] = () => ({ ...theirs, kind: 'task' })
@@ -64,7 +64,7 @@ test('an external agent that answers with the task of a supervised agent does no
   expect(one.sent('tasks/get')).toEqual([])
 })
 
-test('an answer that is no task, a refusal, and a request without a token record nothing', async () => {
+test('a response without a task, a rejection and a request without a token record nothing', async () => {
   const one = await tales()
   const id = crypto.randomUUID()
   one.on['message/send'] = ({ response }) =>
@@ -81,7 +81,7 @@ test('an answer that is no task, a refusal, and a request without a token record
   expect((await call('tasks/list', {})).headers.get('x-parley-incomplete')).toBeNull()
 })
 
-test('a payment session that was made at an external agent by its name pays for a message there', async () => {
+test('a payment session created at a named external agent pays for a message there', async () => {
   const charges = { card: { executionCost: { amount: '0.01' } } }
   const one: FakeAgent = await agent('tales', 'Tells fables', { ...external, ...charges })
   await agent('board', chess, charges)

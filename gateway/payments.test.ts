@@ -36,7 +36,7 @@ const transferTo = (to: string) => {
 }
 const transfer = transferTo(payTo)
 
-/** Answers with 402 until a payment is shown. */
+/** Responds with 402 until it receives a payment. */
 function asksForMoney(one: FakeAgent): void {
   one.on['message/send'] = ({ headers, params, response }) => {
     if (headers['x-payment'] ?? headers['payment-signature'] ?? headers['x-payment-session'])
@@ -65,7 +65,7 @@ const chosenFirst = async () => {
   return { message, refused, asked: isFirst ? first : second, other: isFirst ? second : first }
 }
 
-test('a 402 passes as it is; the same message of the same caller goes to that agent, also after a restart', async () => {
+test('a 402 is returned unmodified; the same message of the same caller goes to that agent, also after a restart', async () => {
   const { message, refused, asked, other } = await chosenFirst()
   expect([refused.status, refused.text]).toEqual([
     402,
@@ -82,12 +82,12 @@ test('a 402 passes as it is; the same message of the same caller goes to that ag
   const again = await call('message/send', { message: capitals })
   expect(again.headers.get('x-agent')).toBe(asked.slug)
   expect(other.sent()).toEqual([])
-  // Another caller's message of the same id is another message.
+  // A message of another caller with the same id is independent.
   const bobs = await call('message/send', message, { authorization: bearer('bob') })
   expect(bobs.headers.get('x-agent')).toBe(other.slug)
 })
 
-test('the agent that asked is gone: 503, and no other agent sees the payment', async () => {
+test('when the agent that requested payment has left: 503, and no other agent receives the payment', async () => {
   const { message, asked, other } = await chosenFirst()
   await asked.stop()
   const refused = await call('message/send', message, transfer)
@@ -99,7 +99,7 @@ test('the agent that asked is gone: 503, and no other agent sees the payment', a
   expect(other.sent()).toEqual([])
 })
 
-test('a payment is shown to one agent: one that is busy or away is not replaced, and stays the payee', async () => {
+test('a payment goes to one agent: a busy or absent payee is not replaced and stays the payee', async () => {
   const [sky, skyline] = [await paid('sky'), await paid('skyline')]
   const busy = (one: FakeAgent) => {
     one.on['message/send'] = ({ response, id }) => fail(response, id, 503, -32042, { reason: 'queue_full' })
@@ -114,12 +114,12 @@ test('a payment is shown to one agent: one that is busy or away is not replaced,
   await first.register(first.slug, 'Something else by now', { card: card(first.slug) })
   expect((await call('message/send', message, transfer)).status).toBe(503)
   expect([first.sent().length, second.sent().length]).toEqual([2, 0])
-  // Without a payment the next one is asked.
+  // Without a payment the next agent is tried.
   expect((await call('message/send', saying('weather forecast'))).status).toBe(200)
   expect(second.sent()).toHaveLength(1)
 })
 
-test('a payment that no agent has asked for goes to the agent that its payTo names, and to nobody else', async () => {
+test('a payment without a prior 402 goes to the agent whose card names its payTo address, and to no other', async () => {
   const other = `0x${'3'.repeat(40)}`
   const best = await agent('sky', `${weather}, forecast weather forecast`, { card: card('sky') })
   const payee = await agent('skyline', weather, { card: card('skyline', other) })
@@ -148,28 +148,31 @@ test.each([
     (id: string) => ({ headers: { 'x-payment': encoded({ session_id: id }) } }),
   ],
   ['message.metadata', (id: string) => ({ more: { metadata: { payment_session_id: id } } })],
-])('a session in %s: to the agent that made it, once asked for and then known', async (_where, show) => {
-  const id = crypto.randomUUID()
-  const free = await agent('sky', `${weather}, the best`)
-  const [payee, other] = [await paid('skyline'), await paid('clouds')]
-  made(payee, id)
-  const { headers, more } = { headers: {}, more: {}, ...show(id) }
-  const message = saying('weather forecast', more)
-  const first = await call('message/send', message, headers)
-  expect([first.status, first.headers.get('x-agent')]).toEqual([200, 'skyline'])
-  await restart()
-  await payee.register('skyline', weather, { card: card('skyline') })
-  payee.get = undefined
-  expect((await call('message/send', saying('weather', more), headers)).headers.get('x-agent')).toBe(
-    'skyline',
-  )
-  await payee.stop()
-  await other.register('clouds', weather, { card: card('clouds') })
-  expect((await call('message/send', saying('weather', more), headers)).status).toBe(503)
-  expect([free.sent().length, other.sent().length]).toEqual([0, 0])
-})
+])(
+  'a session in %s goes to the agent that created it: found by a query once, then by its route',
+  async (_where, show) => {
+    const id = crypto.randomUUID()
+    const free = await agent('sky', `${weather}, the best`)
+    const [payee, other] = [await paid('skyline'), await paid('clouds')]
+    made(payee, id)
+    const { headers, more } = { headers: {}, more: {}, ...show(id) }
+    const message = saying('weather forecast', more)
+    const first = await call('message/send', message, headers)
+    expect([first.status, first.headers.get('x-agent')]).toEqual([200, 'skyline'])
+    await restart()
+    await payee.register('skyline', weather, { card: card('skyline') })
+    payee.get = undefined
+    expect((await call('message/send', saying('weather', more), headers)).headers.get('x-agent')).toBe(
+      'skyline',
+    )
+    await payee.stop()
+    await other.register('clouds', weather, { card: card('clouds') })
+    expect((await call('message/send', saying('weather', more), headers)).status).toBe(503)
+    expect([free.sent().length, other.sent().length]).toEqual([0, 0])
+  },
+)
 
-test('a session that nobody knows: 404; one whose maker may be away: 503; nobody gets the message', async () => {
+test('an unknown session: 404; a session whose agent may be down: 503; no agent gets the message', async () => {
   const [sky, skyline] = [await paid('sky'), await paid('skyline')]
   const headers = { 'x-payment-session': crypto.randomUUID() }
   const unknown = await call('message/send', saying('weather'), headers)
@@ -180,7 +183,7 @@ test('a session that nobody knows: 404; one whose maker may be away: 503; nobody
   expect([sky.sent().length, skyline.sent().length]).toEqual([0, 0])
 })
 
-test('a message of one agent’s context with a payment for another: -32602, and neither gets it', async () => {
+test("a message of one agent's context with a payment for another: -32602, and neither agent gets it", async () => {
   const [sky, payee] = [await agent('sky', weather), await paid('board')]
   const contextId = crypto.randomUUID()
   await call('message/send', saying('weather forecast', { contextId }))
@@ -245,7 +248,7 @@ test('resource.url of a 402 is the address that the caller used, not that of the
   expect(await direct.json()).toMatchObject({ accepts: [{ resource: one.url }] })
 })
 
-test('message/stream is paid through the gateway too, by either version’s header; the receipt comes with the stream', async () => {
+test('message/stream accepts payments through the gateway in both header versions; the receipt comes with the stream', async () => {
   await using _one = await realAgent()
   const message = saying('weather forecast')
   expect((await call('message/stream', message)).status).toBe(402)

@@ -17,7 +17,7 @@ afterEach(() => {
 
 const fables = 'tells fables and legends'
 
-/** An external agent that keeps every byte it receives and claims every id in a request. */
+/** An external agent that records every byte it receives and claims every id in a request. */
 async function recorder(name: string, more: object) {
   const bytes: string[] = []
   const server = http.createServer((request, response) => void record(request, response))
@@ -58,7 +58,7 @@ async function recorder(name: string, more: object) {
   return { name, url, bytes }
 }
 
-/** Everything is there, and is the caller's. */
+/** Claims that every id exists and belongs to the caller. */
 function claim(url: string, body: string): unknown {
   const status = { state: 'completed', timestamp: '2026-01-01T00:00:00.000000+00:00' }
   const {
@@ -108,7 +108,7 @@ function tokens(url: string): Record<string, string> {
   }
 }
 
-/** Every way to an agent that a caller has: bodies of all methods on all their paths, and the routes that take no JSON-RPC. */
+/** Every request by which a caller can reach an agent: all methods on all paths, and the REST routes. */
 function requests(slug: string, mine: { id: string; context_id: string }): [string, string, string?][] {
   const bodies = [...methods.keys()].flatMap((method) =>
     [mine, { id: randomUUID(), context_id: randomUUID() }].flatMap(({ id, context_id }) => {
@@ -160,7 +160,7 @@ function requests(slug: string, mine: { id: string; context_id: string }): [stri
 }
 
 test.each(kinds)(
-  'no token that does not name it reaches an external agent that %s',
+  'no token without the external agent as audience reaches an external agent that %s',
   async (_what, more) => {
     const liar = await recorder('liar', more)
     await agent('ours', 'weather forecast')
@@ -171,7 +171,7 @@ test.each(kinds)(
       id: string
       context_id: string
     }
-    // The records show what reaches it: a token that names it does, where it declares the scheme.
+    // The records show received tokens: a token that names the agent arrives if the card declares the scheme.
     expect(liar.bytes.some((bytes) => bytes.includes(named))).toBe('card' in more && !('admitted' in more))
     liar.bytes.length = 0
     for (const [what, token] of Object.entries(tokens(liar.url))) {
@@ -202,7 +202,7 @@ function send(method: string, path: string, headers: Record<string, string>, bod
   })
 }
 
-test('an operator token for an agent of the deployment and another server goes nowhere', async () => {
+test('an operator token for a supervised agent and another server is not forwarded', async () => {
   const ours = await agent('ours', 'weather forecast')
   const url = `http://127.0.0.1:${ours.port}`
   const aud = [url, gateway().addresses.public]

@@ -16,7 +16,7 @@ const setStatus = (slug: string, status: 'starting' | 'ready' | 'unreachable') =
 const eject = (slug: string, lastsMs: number) =>
   gateway().registry.eject(entryOf(slug), 'repeated failures', Date.now() + lastsMs)
 
-test('a message waits for the best agent while that is being started', async () => {
+test('a message waits for the best agent while it is starting', async () => {
   const sky = await agent('sky', weather)
   setStatus('sky', 'starting')
   const sent = call('message/send', saying('weather forecast for any city'))
@@ -28,10 +28,10 @@ test('a message waits for the best agent while that is being started', async () 
 })
 
 test.each<[string, string, number, () => unknown]>([
-  ['is still being started after 3 s', 'being started', 2, () => setStatus('sky', 'starting')],
+  ['is still starting after 3 s', 'being started', 2, () => setStatus('sky', 'starting')],
   ['is unreachable for a short time', 'unreachable', 10, () => setStatus('sky', 'unreachable')],
   ['is ejected by outlier detection', 'quarantined', 16, () => eject('sky', 15_000)],
-])('the only agent that can do it %s: 503 -32042 with Retry-After', async (_what, rule, seconds, leave) => {
+])('the only capable agent %s: 503 -32042 with Retry-After', async (_what, rule, seconds, leave) => {
   await agent('sky', weather)
   await leave()
   const refused = await call('message/send', saying('weather forecast for any city'))
@@ -43,7 +43,7 @@ test.each<[string, string, number, () => unknown]>([
   expect(record.json.error.code).toBe(-32004)
 })
 
-test('an agent that an operator quarantined or nobody admitted is excluded for good: -32004', async () => {
+test('an agent that is quarantined or not admitted is excluded permanently: -32004', async () => {
   await agent('sky', weather)
   await agent('sky-two', weather, { admitted: false })
   await gateway().registry.quarantine(entryOf('sky'), 'operator', 'because')
@@ -61,7 +61,7 @@ test.each<[string, (folder: string) => Promise<unknown>]>([
       await writeFile(path.join(folder, 'sky', 'settings.json'), '{"required":["SKY_API_KEY_OF_NOBODY"]}')
     },
   ],
-])('a supervised agent %s is not waited for: -32004 at once', async (_what, fill) => {
+])('a supervised agent %s is not awaited: immediate -32004', async (_what, fill) => {
   await agent('sky', weather)
   const agentsDir = await mkdtemp(path.join(os.tmpdir(), 'parley-agents-'))
   onTestFinished(() => rm(agentsDir, { recursive: true }))
@@ -73,7 +73,7 @@ test.each<[string, (folder: string) => Promise<unknown>]>([
   expect(refused.json.error.data.excluded[0]).not.toHaveProperty('temporary')
 })
 
-test('a negotiation names the exclusions that are temporary', async () => {
+test('a negotiation marks temporary exclusions', async () => {
   await agent('sky', weather)
   await agent('sea', 'Sea levels', { admitted: false })
   setStatus('sky', 'starting')
@@ -85,10 +85,10 @@ test('a negotiation names the exclusions that are temporary', async () => {
 })
 
 test.each<[string, () => unknown]>([
-  ['is being started', () => setStatus('sky', 'starting')],
+  ['is starting', () => setStatus('sky', 'starting')],
   ['is ejected', () => eject('sky', 60_000)],
   ['is unreachable', () => setStatus('sky', 'unreachable')],
-])('a paid agent is no substitute for a free one that matches better and %s', async (_what, leave) => {
+])('a paid agent does not substitute for a free one that matches better and %s', async (_what, leave) => {
   await agent('sky', weather)
   const oracle = await agent('oracle', 'Weather forecast for a city, with a report', paid)
   await leave()
@@ -97,7 +97,7 @@ test.each<[string, () => unknown]>([
   expect(oracle.calls).toEqual([])
 })
 
-test('a paid agent is no substitute for a free one that could not be reached', async () => {
+test('a paid agent does not substitute for a free one that could not be reached', async () => {
   const sky = await agent('sky', weather)
   const oracle = await agent('oracle', 'Weather forecast for a city, with a report', paid)
   await sky.stop()
@@ -106,7 +106,7 @@ test('a paid agent is no substitute for a free one that could not be reached', a
   expect(refused.json.error.data.tried).toEqual([{ agent: 'sky', outcome: 'not reached' }])
 })
 
-test('an agent that is busy or failed of late gets the message when no other can do it; a minimum of the caller holds', async () => {
+test('a busy or recently failed agent gets the message when no other can handle it; a minimum score of the caller applies', async () => {
   const sky = await agent('sky', weather)
   const text = 'weather forecast for any city'
   const negotiation = { weights: { skill_match: 0.5, performance: 0.3, load: 0.2 } }
@@ -120,7 +120,7 @@ test('an agent that is busy or failed of late gets the message when no other can
   expect(sky.sent()).toHaveLength(1)
 })
 
-test('a paid agent is no substitute for a free one that matches better and failed of late', async () => {
+test('a paid agent does not substitute for a free one that matches better and failed recently', async () => {
   const sky = await agent('sky', weather)
   const oracle = await agent('oracle', 'Weather forecast for a city, with a report', paid)
   gateway().registry.setMeasurements(entryOf('sky'), { samples: 20, successShare: 0.01 })
@@ -129,7 +129,7 @@ test('a paid agent is no substitute for a free one that matches better and faile
   expect([taken.headers.get('x-agent'), sky.sent().length, oracle.calls]).toEqual(['sky', 1, []])
 })
 
-test('a paid agent that matches better than the free ones is asked', async () => {
+test('a paid agent that matches better than the free ones gets the message', async () => {
   const oracle = await agent('oracle', weather, paid)
   await agent('sea', 'Tides and levels of the sea')
   setStatus('sea', 'starting')
@@ -137,7 +137,7 @@ test('a paid agent that matches better than the free ones is asked', async () =>
   expect([taken.headers.get('x-agent'), oracle.sent().length]).toEqual(['oracle', 1])
 })
 
-test('another free agent of an equal score takes the place of one that is away, without a wait', async () => {
+test('another free agent with an equal score substitutes for an absent one without a wait', async () => {
   await agent('sky', weather)
   const second = await agent('sky-two', weather)
   setStatus('sky', 'starting')
@@ -145,7 +145,7 @@ test('another free agent of an equal score takes the place of one that is away, 
   expect([taken.headers.get('x-agent'), second.sent().length]).toEqual(['sky-two', 1])
 })
 
-test('a free agent of a lower score takes it when the best one is not back in time', async () => {
+test('a free agent with a lower score gets the message when the best one is not back in time', async () => {
   await agent('sky', weather)
   await agent(
     'clouds',

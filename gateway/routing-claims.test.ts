@@ -7,7 +7,7 @@ const weather = 'Weather forecast for any city'
 const chess = 'Plays chess, suggests the best move'
 const stranger = { origin: 'registered', admittedBy: 'open' }
 
-/** An agent that says of everything that it has it. */
+/** An agent that claims every id. */
 async function liar(more: object = stranger) {
   const one = await agent('liar', 'Tells fables', more)
   one.on['tasks/get'] = ({ params }) => ({
@@ -21,7 +21,7 @@ async function liar(more: object = stranger) {
   return one
 }
 
-test('an agent of the open registry that claims a task of another does not get it', async () => {
+test("an external agent that claims a supervised agent's task does not get it", async () => {
   await liar()
   const board = await agent('board', chess)
   board.on['tasks/get'] = async ({ params }) => {
@@ -33,7 +33,7 @@ test('an agent of the open registry that claims a task of another does not get i
   expect(got.headers.get('x-agent')).toBe('board')
 })
 
-test('what an agent of the open registry claims decides of no new message', async () => {
+test('claims of an external agent do not route new messages', async () => {
   const [sky, fables] = [await agent('sky', weather), await liar()]
   const ids = { taskId: crypto.randomUUID(), contextId: crypto.randomUUID() }
   const taken = await call('message/send', saying('weather forecast', ids))
@@ -42,7 +42,7 @@ test('what an agent of the open registry claims decides of no new message', asyn
   expect(sky.sent()).toHaveLength(1)
 })
 
-test('a task that was made directly at an external agent is not looked for', async () => {
+test('a task created directly at an external agent is not looked up', async () => {
   const board = await agent('board', chess, stranger)
   const sky = await agent('sky', weather)
   const task = board.take(saying('hello')) as { id: string }
@@ -50,7 +50,7 @@ test('a task that was made directly at an external agent is not looked for', asy
   expect([got.status, sky.calls.length, board.calls.length]).toEqual([404, 1, 0])
 })
 
-test('an answer does not move a task or a context that lives at another agent', async () => {
+test('a response does not move a task or context that belongs to another agent', async () => {
   const [sky, board] = [await agent('sky', weather), await agent('board', chess)]
   const first = await call('message/send', saying('weather forecast'))
   const { id, context_id } = first.json.result as { id: string; context_id: string }
@@ -65,7 +65,7 @@ test('an answer does not move a task or a context that lives at another agent', 
   expect(sky.sent()).toHaveLength(2)
 })
 
-test('an answer tells of the task that was sent, and of no other', async () => {
+test('a response records only the task that the message was sent for', async () => {
   const sky = await agent('sky', weather)
   const [taskId, other] = [crypto.randomUUID(), crypto.randomUUID()]
   sky.on['message/send'] = () => ({ id: other, context_id: other, kind: 'task' })
@@ -74,7 +74,7 @@ test('an answer tells of the task that was sent, and of no other', async () => {
   expect((await call('tasks/get', { task_id: other })).status).toBe(404)
 })
 
-test('a context made at an agent directly is found by asking, once, and stays with its agent', async () => {
+test('a context created at an agent directly is found by one query and stays with its agent', async () => {
   const [sky, board] = [await agent('sky', weather), await agent('board', chess)]
   board.on['tasks/list'] = ({ params }) =>
     [...board.tasks.values()].filter((task) => task.context_id === params['context_id'])
@@ -89,7 +89,7 @@ test('a context made at an agent directly is found by asking, once, and stays wi
   expect(board.sent('tasks/list')).toHaveLength(1)
 })
 
-test('many who ask for the same thing at once make the agents be asked once', async () => {
+test('concurrent lookups of one id query the agents once', async () => {
   const sky = await agent('sky', weather)
   sky.on['tasks/get'] = async () => {
     await new Promise((resolve) => setTimeout(resolve, 100))
@@ -101,7 +101,7 @@ test('many who ask for the same thing at once make the agents be asked once', as
 })
 
 test.each([401, 403])(
-  'an agent that refuses a look-up with %i has not said no, and is named',
+  'an agent that rejects a lookup with %i is reported, because it may have the task',
   async (status) => {
     const sky = await agent('sky', weather)
     sky.on['tasks/get'] = ({ response, id }) => fail(response, id, status, -32013, {})
@@ -111,7 +111,7 @@ test.each([401, 403])(
 )
 
 test.each([429, 500, 503])(
-  'an agent that answers a look-up with %i may have the task, which is not called missing',
+  'an agent that answers a lookup with %i may have the task, so the task is not reported as missing',
   async (status) => {
     const [sky, board] = [await agent('sky', weather), await agent('board', chess)]
     sky.on['tasks/get'] = ({ response, id }) => fail(response, id, status, -32042, {})
@@ -126,7 +126,7 @@ test.each([429, 500, 503])(
   },
 )
 
-test('while an agent refuses look-ups, a message with an unknown taskId goes to no external agent', async () => {
+test('while an agent rejects lookups, a message with an unknown taskId goes to no external agent', async () => {
   const [sky, tales] = [await agent('sky', weather), await agent('tales', 'Tells fables', stranger)]
   sky.on['tasks/get'] = ({ response, id }) => fail(response, id, 403, -32013, {})
   const refused = await call('message/send', saying('tells fables', { taskId: crypto.randomUUID() }))
@@ -135,7 +135,7 @@ test('while an agent refuses look-ups, a message with an unknown taskId goes to 
   expect((await call('message/send', saying('tells fables'))).headers.get('x-agent')).toBe('tales')
 })
 
-test('an agent that an operator quarantined is named, and holds up no message', async () => {
+test('a quarantined agent is reported and delays no message', async () => {
   const [sky, board] = [await agent('sky', weather), await agent('board', chess)]
   await gateway().registry.quarantine(gateway().registry.find('sky')?.id ?? '', 'operator', 'broken')
   const missing = await call('tasks/get', { task_id: crypto.randomUUID() })
@@ -144,7 +144,7 @@ test('an agent that an operator quarantined is named, and holds up no message', 
   expect([sky.calls.length, board.sent().length]).toEqual([0, 1])
 })
 
-test('an agent that let a question pass is not asked again at once, and is named', async () => {
+test('an agent that missed a lookup deadline is not queried again for a while and is reported', async () => {
   const [sky, board] = [await agent('sky', weather), await agent('board', chess)]
   sky.on['tasks/get'] = () => new Promise(() => {})
   const ask = () => call('tasks/get', { task_id: crypto.randomUUID() })
@@ -153,7 +153,7 @@ test('an agent that let a question pass is not asked again at once, and is named
   expect([sky.calls.length, board.calls.length]).toEqual([1, 2])
 })
 
-test('another owner’s message under the same ids finds a home of its own', async () => {
+test("another owner's message under the same ids is routed independently", async () => {
   const [sky, board] = [await agent('sky', weather), await agent('board', chess)]
   const contextId = crypto.randomUUID()
   await call('message/send', saying('weather forecast', { contextId }))
@@ -161,7 +161,7 @@ test('another owner’s message under the same ids finds a home of its own', asy
   expect([sky.sent().length, board.sent().length]).toEqual([1, 1])
 })
 
-test('an agent that has left the registry: each call for what it has says so, and names no agent', async () => {
+test('calls for tasks of an agent that has left the registry report this without naming an agent', async () => {
   const [sky] = [await agent('sky', weather), await agent('board', chess)]
   const key = { 'idempotency-key': 'one' }
   const { id, context_id } = (await call('message/send', saying('weather forecast'), key)).json.result
@@ -185,7 +185,7 @@ test('an agent that has left the registry: each call for what it has says so, an
   }
 })
 
-test('a payment session that a silent agent may have made: the error names that agent', async () => {
+test('a payment session that an unresponsive agent may have created: the error names that agent', async () => {
   const card = { executionCost: { amount: '0.01' } }
   const [sky] = [await agent('sky', weather, { card }), await agent('board', chess)]
   const { registry } = gateway()

@@ -13,7 +13,7 @@ async function scoreOf(slug: string): Promise<number> {
   return json.candidates.find((one: { agent: { slug: string } }) => one.agent.slug === slug).score
 }
 
-/** Tasks of eight callers at the agent, and a heartbeat of the agent that tells of them. */
+/** Tasks of eight callers at the agent, and a heartbeat of the agent that reports them. */
 async function worked(slug: string, rating: number | undefined): Promise<void> {
   const ids: string[] = []
   for (let number = 0; number < 8; number += 1) {
@@ -34,14 +34,14 @@ async function beat(slug: string, body: object) {
   expect(answer.status).toBe(200)
 }
 
-test('ratings that an agent of the house tells with its heartbeat count', async () => {
+test('ratings in the heartbeat of a supervised agent count', async () => {
   await agent('sky', weather)
   const before = await scoreOf('sky')
   await worked('sky', 1)
   await expect.poll(() => scoreOf('sky')).toBeLessThan(before)
 })
 
-test('an agent of the open registry does not rate itself: of what it tells only the ends count', async () => {
+test('an external agent cannot rate itself: only outcomes of its heartbeat count', async () => {
   await agent('sky', weather, { origin: 'registered', admittedBy: 'open' })
   const before = await scoreOf('sky')
   await worked('sky', 1)
@@ -50,7 +50,7 @@ test('an agent of the open registry does not rate itself: of what it tells only 
   expect(await scoreOf('sky')).toBe(before)
 })
 
-test('a rating given at the agent itself stands in what it tells its gateway', async () => {
+test('a rating given at the agent itself is included in its heartbeat', async () => {
   await using own = await testAgent({ handle: () => 'done' })
   const alice = own.caller('alice')
   const task = await alice.sendAndWait('hello')

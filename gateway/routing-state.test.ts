@@ -7,7 +7,7 @@ gatewayForEachTest({ REGISTRY_ALLOWED_HOSTS: '127.0.0.1' })
 const weather = 'Weather forecast for any city'
 const chess = 'Plays chess, suggests the best move'
 
-test('a task made at the agent directly is found by asking, once; another owner’s and a missing one are the same', async () => {
+test("a task created at the agent directly is found by one query; another owner's task and a missing one are indistinguishable", async () => {
   const [sky, board] = [await agent('sky', weather), await agent('board', chess)]
   const task = board.take(saying('hello')) as { id: string }
   for (let time = 0; time < 3; time += 1)
@@ -24,7 +24,7 @@ test('a task made at the agent directly is found by asking, once; another owner�
   expect(sky.calls.filter(({ params }) => params['task_id'] === id)).toHaveLength(1)
 })
 
-test('tasks/list is gathered, newest first, page by page, each task once', async () => {
+test('tasks/list merges the agents, newest first, page by page, each task once', async () => {
   const agents = [await agent('sky', weather), await agent('board', chess)]
   for (const [at, one] of agents.entries()) {
     one.on['message/send'] = ({ params }) =>
@@ -71,7 +71,7 @@ test('tasks/list is gathered, newest first, page by page, each task once', async
   expect((await call('tasks/list', {}, { authorization: bearer('bob') })).json.result).toEqual([])
 })
 
-test('an agent that does not answer is named in X-Parley-Incomplete, the others are listed', async () => {
+test('an agent that does not respond is reported in X-Parley-Incomplete, the others are listed', async () => {
   const [sky, board] = [await agent('sky', weather), await agent('board', chess)]
   await call('message/send', saying('weather forecast'))
   await call('message/send', saying('best chess move'))
@@ -81,7 +81,7 @@ test('an agent that does not answer is named in X-Parley-Incomplete, the others 
   expect(listed.json.result.map(({ id }: { id: string }) => id)).toEqual([...board.tasks.keys()])
 })
 
-test('contexts/clear goes to the context’s agent, and its routes are forgotten', async () => {
+test('contexts/clear goes to the agent of the context, and its routes are removed', async () => {
   const [sky, board] = [await agent('sky', weather), await agent('board', chess)]
   const contextId = crypto.randomUUID()
   await call('message/send', saying('weather forecast', { contextId }))
@@ -135,7 +135,7 @@ test.each<[string, string, Record<string, string>, number, number, unknown]>([
   expect([refused.status, refused.json.error.code, refused.json.id]).toEqual([status, code, id])
 })
 
-test('a scope that does not reach, and a path that names another method', async () => {
+test('an insufficient scope, and a path that names another method', async () => {
   const refused = await call('message/send', saying('hello'), {
     authorization: bearer('alice', 'agent:read'),
   })
@@ -144,7 +144,7 @@ test('a scope that does not reach, and a path that names another method', async 
   expect((await post('/tasks/list', body)).json.error.code).toBe(-32600)
 })
 
-test('POST /agent/negotiation: the best one’s answer, the others in order, the excluded with their rule', async () => {
+test('POST /agent/negotiation: the response of the best agent, the candidates in order, the excluded agents with their rule', async () => {
   await agent('sky', weather)
   await agent('board', chess)
   await agent('far', weather, { admitted: false })
@@ -177,7 +177,7 @@ test('POST /agent/negotiation: the best one’s answer, the others in order, the
   expect(none.json.error.code).toBe(-32602)
 })
 
-test('without a token whoever holds the id reads the record', async () => {
+test('without a token the id alone grants access to the record', async () => {
   const body = JSON.stringify({ task_summary: 'weather', weights: {} })
   const init = { method: 'POST', headers: { 'content-type': 'application/json' }, body }
   const response = await fetch(`${gateway().addresses.public}/agent/negotiation`, init)
@@ -188,7 +188,7 @@ test('without a token whoever holds the id reads the record', async () => {
   expect((await fetch(`${gateway().addresses.public}/negotiations/x`)).status).toBe(404)
 })
 
-test('who fails again and again is set aside, which the entry shows, and gets no message', async () => {
+test('an agent that fails repeatedly is ejected, which its entry shows, and gets no message', async () => {
   const sky = await agent('sky', weather)
   const second = await agent('sky-two', 'Weather forecast')
   sky.on['message/send'] = ({ response, id }) => fail(response, id, 500, -32603, {})
@@ -200,7 +200,7 @@ test('who fails again and again is set aside, which the entry shows, and gets no
   expect([taken.headers.get('x-agent'), second.sent().length]).toEqual(['sky-two', 1])
 })
 
-test('one message that its agent does not answer is one failure, however often the agent is asked again', async () => {
+test('one unanswered message counts as one failure, however often it is repeated', async () => {
   const sky = await agent('sky', weather)
   sky.on['message/send'] = ({ response, params }) =>
     sky.sent().length < 7 ? void response.destroy() : sky.take(params)
@@ -210,7 +210,7 @@ test('one message that its agent does not answer is one failure, however often t
   await expect.poll(() => gateway().registry.find('sky')?.measurements?.samples).toBeCloseTo(1, 1)
 })
 
-test('a connection that a client breaks does not count against the agent', async () => {
+test('a connection broken by a client does not count against the agent', async () => {
   const sky = await agent('sky', weather)
   sky.on['message/send'] = () => new Promise(() => {})
   for (let time = 0; time < 6; time += 1) {
@@ -232,7 +232,7 @@ test('a connection that a client breaks does not count against the agent', async
   expect((await call('message/send', saying('weather forecast'))).headers.get('x-agent')).toBe('sky')
 })
 
-test('answers of an agent from outside are sandboxed on every way', async () => {
+test('pages of an external agent are sandboxed on every route', async () => {
   const sky = await agent('sky', weather, { origin: 'registered' })
   sky.on['tasks/list'] = ({ response }) => void response.writeHead(200, { 'x-next-cursor': 'a' }).end('{}')
   const body = JSON.stringify({ jsonrpc: '2.0', id: 1, method: 'tasks/list', params: {} })
@@ -243,7 +243,7 @@ test('answers of an agent from outside are sandboxed on every way', async () => 
   expect(routed.headers.get('content-security-policy')).toBe('sandbox')
 })
 
-test('a named JSON post: status, bytes and headers pass as they are, both ways', async () => {
+test('a named POST of JSON: status, body and headers are unmodified in both directions', async () => {
   const sky = await agent('sky', weather)
   sky.on['odd'] = ({ response }) => {
     response.writeHead(418, {
@@ -272,7 +272,7 @@ test('a named JSON post: status, bytes and headers pass as they are, both ways',
 })
 
 test.each(['known', 'found'])(
-  'a named call to an agent that is %s to be away: the answer carries its id, where it can be read',
+  'a named call to an agent that is %s to be down: the response carries its id if it can be read',
   async (how) => {
     const sky = await agent('sky', weather)
     await sky.stop()
@@ -292,7 +292,7 @@ test.each(['known', 'found'])(
   },
 )
 
-test('an agent that is killed under load: nothing acknowledged is lost, nothing is done twice', async () => {
+test('an agent killed under load: no accepted message is lost or processed twice', async () => {
   const sky = await agent('sky', weather)
   const second = await agent('sky-two', 'Weather forecast')
   const done = new Map<string, number>()
@@ -331,7 +331,7 @@ test('an agent that is killed under load: nothing acknowledged is lost, nothing 
   expect(second.sent().length).toBeGreaterThan(0)
 })
 
-test('tasks that ended well, and ratings, teach; a cleared context takes its lesson with it', async () => {
+test('completed tasks and ratings train the routing; a cleared context removes its training example', async () => {
   const sky = await agent('sky', weather)
   await agent('board', chess)
   const ask = async () => {

@@ -7,11 +7,11 @@ gatewayForEachTest()
 const weather = 'Weather forecast for any city'
 const chess = 'Plays chess, suggests the best move'
 
-test('a message goes to the agent that suits it, byte by byte; its task is found there afterwards', async () => {
+test('a message goes unmodified to the agent that matches, and its task is found there afterwards', async () => {
   const [sky, board] = [await agent('sky', weather), await agent('board', chess)]
   const body = `{"id": 7,  "jsonrpc":"2.0","method":"message/send","params":${JSON.stringify(saying('weather forecast for Paris ☂'))}}  `
   const sent = await post('/', body, { 'x-did-timestamp': '1' })
-  // Three headers or none: the gateway checks them as an agent does.
+  // Three headers or none: the gateway checks them like an agent.
   expect(sent.status).toBe(403)
   const taken = await post('/', body)
   expect(taken.status).toBe(200)
@@ -25,7 +25,7 @@ test('a message goes to the agent that suits it, byte by byte; its task is found
   expect(board.calls).toEqual([])
 })
 
-test('the decision can be read by who made the call, and by nobody else; a restart changes nothing', async () => {
+test('a decision can be read only by its caller, also after a restart', async () => {
   const sky = await agent('sky', weather)
   await agent('board', chess, { admitted: false })
   const taken = await call('message/send', saying('weather forecast'))
@@ -60,7 +60,7 @@ test('the decision can be read by who made the call, and by nobody else; a resta
   expect([got.status, got.headers.get('x-agent'), sky.sent('tasks/get').length]).toEqual([200, 'sky', 1])
 })
 
-test('what nobody can do is refused with the best candidates, and why not', async () => {
+test('a task without a capable agent is rejected with the best candidates and their reasons', async () => {
   await agent('sky', weather)
   const refused = await call('message/send', saying('zzqx brrrgl'))
   expect(refused.status).toBe(400)
@@ -78,7 +78,7 @@ test('what nobody can do is refused with the best candidates, and why not', asyn
 test.each<[string, object[]]>([
   ['an empty text', [{ kind: 'text', text: ' ' }]],
   ['data alone', [{ kind: 'data', data: { city: 'Paris' } }]],
-])('a message with %s suits nobody by words that it does not say', async (_what, parts) => {
+])('a message with %s matches no agent by words that it does not contain', async (_what, parts) => {
   const reader = await agent('reader', 'Reads the text of a message')
   const negotiation = { input_mime_types: ['text/plain'] }
   const refused = await call('message/send', saying('', { parts }, { negotiation }))
@@ -107,14 +107,14 @@ test.each<[string, unknown, number]>([
   ['a weight below 0', { weights: { skill_match: -1 } }, -32602],
   ['an empty text', { task_summary: '' }, -32602],
   ['a text', 'sky', -32602],
-])('configuration.negotiation that is %s: -32602 and where', async (_what, negotiation, code) => {
+])('configuration.negotiation that is %s: -32602 with the path', async (_what, negotiation, code) => {
   await agent('sky', weather)
   const refused = await call('message/send', saying('weather', {}, { negotiation }))
   expect(refused.json).toMatchObject({ id: 'one', error: { code } })
   expect(refused.json.error.data.issues[0].path).toMatch(/^configuration\.negotiation/)
 })
 
-test('a context stays with its agent, whatever is said in it', async () => {
+test('a context stays with its agent, whatever the messages say', async () => {
   const [sky, board] = [await agent('sky', weather), await agent('board', chess)]
   const contextId = crypto.randomUUID()
   await call('message/send', saying('weather forecast', { contextId }))
@@ -132,7 +132,7 @@ test('a context stays with its agent, whatever is said in it', async () => {
   expect(board.sent()).toHaveLength(2)
 })
 
-test('two messages of the same new context find one home', async () => {
+test('two messages of the same new context go to one agent', async () => {
   const [sky, board] = [await agent('sky', weather), await agent('board', chess)]
   const contextId = crypto.randomUUID()
   const texts = ['weather forecast', 'best chess move', 'weather forecast', 'best chess move']
@@ -140,7 +140,7 @@ test('two messages of the same new context find one home', async () => {
   expect([sky.sent().length, board.sent().length].toSorted((a, b) => a - b)).toEqual([0, 4])
 })
 
-test('only an agent that got nothing of a message makes way for the next', async () => {
+test('only an agent that received nothing of a message is replaced by the next', async () => {
   const dead = await agent('sky', weather)
   const second = await agent('sky-two', 'Weather forecast')
   await dead.stop()
@@ -149,7 +149,7 @@ test('only an agent that got nothing of a message makes way for the next', async
   expect(second.sent()).toHaveLength(1)
 })
 
-test('what no candidate takes is refused with who was tried, and may be sent again: the record says that none was chosen', async () => {
+test('a message that no candidate accepts lists the attempts and may be sent again; the record has no chosen agent', async () => {
   const dead = await agent('sky', weather)
   const busy = await agent('sky-two', 'Weather forecast')
   await dead.stop()
@@ -168,7 +168,7 @@ test('what no candidate takes is refused with who was tried, and may be sent aga
   expect(await record.json()).toMatchObject({ can_handle: true, chosen: null, tried })
 })
 
-test.each(['draining', 'queue_full'])('a 503 that says %s sends the message to the next', async (reason) => {
+test.each(['draining', 'queue_full'])('a 503 with %s sends the message to the next agent', async (reason) => {
   const busy = await agent('sky', weather)
   busy.on['message/send'] = ({ response, id }) => fail(response, id, 503, -32042, { reason })
   const second = await agent('sky-two', 'Weather forecast')
@@ -181,7 +181,7 @@ test.each([
   ['of another reason', -32042, { reason: 'storage' }],
   ['without a reason', -32042, {}],
   ['of another code', -32603, { reason: 'draining' }],
-])('a 503 %s may have come too late: it is the answer', async (_what, code, data) => {
+])('a 503 %s may be too late: it is returned', async (_what, code, data) => {
   const odd = await agent('sky', weather)
   odd.on['message/send'] = ({ response, id }) => fail(response, id, 503, code, data)
   const second = await agent('sky-two', 'Weather forecast')
@@ -194,7 +194,7 @@ test.each([
   expect(second.calls).toEqual([])
 })
 
-test('once sent, the same agent is asked again with the same key, and no other', async () => {
+test('a message with unknown outcome is sent again to the same agent with the same key, and to no other', async () => {
   const flaky = await agent('sky', weather)
   const second = await agent('sky-two', 'Weather forecast')
   flaky.on['message/send'] = ({ response, params }) =>
@@ -206,10 +206,10 @@ test('once sent, the same agent is asked again with the same key, and no other',
   expect(new Set(flaky.sent().map(({ body }) => body)).size).toBe(1)
 })
 
-test('an outcome that stays unknown: 503 with X-Agent and the key; the repetition goes to the same agent', async () => {
+test('an outcome that stays unknown: 503 with X-Agent and the key; the repeated message goes to the same agent', async () => {
   const flaky = await agent('sky', weather)
   const second = await agent('sky-two', 'Weather forecast')
-  // It breaks off, and then it is silent.
+  // Breaks the connection, then stops responding.
   flaky.on['message/send'] = ({ response }) =>
     flaky.sent().length === 1 ? void response.destroy() : new Promise(() => {})
   const params = saying('weather forecast for any city')
@@ -228,7 +228,7 @@ test('an outcome that stays unknown: 503 with X-Agent and the key; the repetitio
   expect(second.calls).toEqual([])
 })
 
-test('a key of the client binds the message to its agent, however the scores change', async () => {
+test("a client's idempotency key binds the message to its agent, however the scores change", async () => {
   const sky = await agent('sky', weather)
   const params = saying('weather forecast for any city')
   const headers = { 'idempotency-key': 'k1' }
@@ -239,7 +239,7 @@ test('a key of the client binds the message to its agent, however the scores cha
   expect([sky.sent().length, better.sent().length]).toEqual([2, 0])
 })
 
-test('a stream passes frame by frame, and its task is known from the first frame on', async () => {
+test('a stream is forwarded frame by frame, and its task is known from the first frame on', async () => {
   const sky = await agent('sky', weather)
   let response: http.ServerResponse | undefined
   const [id, context_id] = [crypto.randomUUID(), crypto.randomUUID()]

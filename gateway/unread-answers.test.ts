@@ -6,7 +6,7 @@ import { agent, bearer, call, gateway, gatewayForEachTest, saying } from './test
 
 gatewayForEachTest({ ANSWERS_PER_CALLER_MAX_BYTES: '25000000', ANSWERS_MAX_BYTES: '45000000' })
 
-/** More than the operating system keeps for a client that does not read. */
+/** More than the operating system buffers for a client that does not read. */
 const blob = 'y'.repeat(9_900_000)
 const open = new Set<Socket>()
 afterEach(() => {
@@ -14,7 +14,7 @@ afterEach(() => {
   open.clear()
 })
 
-/** Requests whose clients read the first bytes of the answer and then stop. */
+/** Requests whose clients read the first bytes of the response and then stop. */
 function statuses(count: number, method: string, params: () => object): Promise<number[]> {
   const { host, port } = new URL(gateway().addresses.public)
   return Promise.all(
@@ -45,11 +45,11 @@ const largeTask = () => ({
 })
 const weather = 'Weather forecast for any city'
 
-test('gathered lists that a caller does not read are refused with 429 and Retry-After beyond its limit', async () => {
+test('merged lists that a caller does not read are rejected with 429 and Retry-After over its limit', async () => {
   const sky = await agent('sky', weather)
   await call('message/send', saying('weather forecast'))
   sky.on['tasks/list'] = () => [largeTask()]
-  // One after the other: an agent has two seconds for its answer.
+  // Sequential: an agent has two seconds for its response.
   const answered: number[] = []
   while (answered.length < 5) answered.push(...(await statuses(1, 'tasks/list', () => ({}))))
   expect(answered).toEqual([200, 200, 429, 429, 429])
@@ -59,7 +59,7 @@ test('gathered lists that a caller does not read are refused with 429 and Retry-
   expect(await fetch(`${gateway().addresses.public}/health`)).toMatchObject({ status: 200 })
 })
 
-test('large messages whose answers a caller does not read are refused before an agent gets them', async () => {
+test('large messages whose responses a caller does not read are rejected before an agent gets them', async () => {
   const sky = await agent('sky', weather)
   sky.on['message/send'] = largeTask
   const large = () => saying(`weather forecast ${blob}`)
@@ -68,7 +68,7 @@ test('large messages whose answers a caller does not read are refused before an 
   expect(sky.sent()).toHaveLength(2)
 })
 
-test('an answer to a message that finds no room is one whose outcome is not known: 503 names the key to repeat it with', async () => {
+test('a response to a message over the memory budget has an unknown outcome: 503 names the key for repeating it', async () => {
   const sky = await agent('sky', weather)
   sky.on['message/send'] = largeTask
   expect(await statuses(2, 'message/send', () => saying('weather forecast'))).toEqual([200, 200])
@@ -77,7 +77,7 @@ test('an answer to a message that finds no room is one whose outcome is not know
   expect(sky.sent()).toHaveLength(3)
 })
 
-test('what is passed on as it comes is not held: unread answers to tasks/get are not refused', async () => {
+test('streamed responses are not buffered: unread responses to tasks/get are not rejected', async () => {
   const sky = await agent('sky', weather)
   const task = (await call('message/send', saying('weather forecast'))).json.result
   sky.on['tasks/get'] = () => ({ ...largeTask(), id: task.id })

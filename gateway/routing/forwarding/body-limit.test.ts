@@ -28,7 +28,7 @@ async function listen(app: ReturnType<typeof server>): Promise<number> {
   return Number(new URL(url).port)
 }
 
-/** The port of a gateway before an agent that takes bodies up to 10 MiB, or up to so many bytes. */
+/** Returns the port of a gateway in front of an agent that accepts bodies up to 10 MiB or `agentMaxBytes`. */
 async function gateway(agentMaxBytes?: number): Promise<number> {
   const agent = createServer({
     log: makeLog({ level: 'silent', name: 'test' }),
@@ -54,7 +54,7 @@ const megabyte = Buffer.alloc(1024 * 1024, 'x')
 const head = (path: string, more: string) =>
   `POST ${path} HTTP/1.1\r\nHost: a\r\nContent-Type: application/json\r\n${more}\r\n`
 
-/** Sends all of it before it reads anything, as many clients do. */
+/** Sends the whole body before reading, as many clients do. */
 async function sendThenRead(
   port: number,
   path: string,
@@ -98,12 +98,12 @@ test.each(
   },
 )
 
-test('the 413 of an agent reaches a client that is still sending to it through the gateway', async () => {
+test("a client that is still sending to an agent through the gateway receives the agent's 413", async () => {
   const answer = await sendThenRead(await gateway(1000), '/agents/calc/', { chunked: true, close: true })
   expect(answer).toMatch(/^HTTP\/1\.1 413 [\s\S]*"code":-32600/)
 })
 
-test('a client that never ends its body is answered with 413 and then cut off', async () => {
+test('a client that sends an endless body receives 413, then its connection is closed', async () => {
   const request = http.request({
     port: await gateway(),
     host: '127.0.0.1',
@@ -129,7 +129,7 @@ test('a client that never ends its body is answered with 413 and then cut off', 
   expect(response).toBe(413)
 })
 
-test('an agent that answers before it has the whole body gets the rest of it', async () => {
+test('an agent that responds before the end of the body still receives the rest of the body', async () => {
   const agent = http.createServer((request, response) => {
     response.writeHead(200).write('begun ')
     let bytes = 0
@@ -151,7 +151,7 @@ test('an agent that answers before it has the whole body gets the rest of it', a
   expect(await text(response)).toBe(`begun ${2 * megabyte.byteLength}`)
 })
 
-test('requests that are refused before their bodies are there leave nothing on a connection that stays open', async () => {
+test('requests rejected before their bodies arrived leave no bytes on a keep-alive connection', async () => {
   const app = server()
   const opened = once(app.server, 'connection')
   const client = connect({ port: await listen(app), host: '127.0.0.1' })

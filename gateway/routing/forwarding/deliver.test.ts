@@ -15,7 +15,7 @@ afterEach(async () => {
 
 type Answer = (response: http.ServerResponse, time: number) => void
 
-/** Sends one message to an agent that answers so; resolves with what came of it and what was told of the agent. */
+/** Sends one message to an agent with this response; resolves with the outcome and the reported signals. */
 async function delivered(answer: Answer, limits: Partial<Delivery> = {}) {
   let times = 0
   const agent = http.createServer((request, response) => {
@@ -62,26 +62,27 @@ const say =
 
 test.each<[string, Answer, string, string[]]>([
   ['answers', say(200, '{}'), 'answered', ['answered']],
-  ['refuses what it is asked', say(400, '{}'), 'answered', ['answered']],
-  ['has a fault', say(500, '{}'), 'answered', ['failed']],
-  ['says that it is full', say(503, busy('queue_full')), 'not taken', ['answered']],
-  // Where all of an agent's processes share what is away, setting it aside would make a clear 503 a refusal for good.
-  ['says that its storage is away', say(503, busy('storage')), 'answered', ['answered']],
-  ['says 503 and not why', say(503, 'try later'), 'answered', ['answered']],
+  ['rejects the message', say(400, '{}'), 'answered', ['answered']],
+  ['fails', say(500, '{}'), 'answered', ['failed']],
+  ['reports a full queue', say(503, busy('queue_full')), 'not taken', ['answered']],
+  // If all processes of an agent share the failed storage, ejecting the agent would turn a clear 503 into a
+  // permanent failure.
+  ['reports failed storage', say(503, busy('storage')), 'answered', ['answered']],
+  ['responds with 503 without a reason', say(503, 'try later'), 'answered', ['answered']],
 ])('an agent that %s', async (_what, answer, kind, signs) => {
   expect(await delivered(answer)).toEqual({ kind, signs, times: 1 })
 })
 
-test('one that breaks off is asked again, and has failed once', async () => {
+test('an agent that breaks the connection gets the message again and counts as failed once', async () => {
   const answer: Answer = (response, time) => (time < 4 ? response.destroy() : say(200, '{}')(response, time))
   expect(await delivered(answer)).toEqual({ kind: 'answered', signs: ['failed', 'answered'], times: 4 })
 })
 
 test.each<[string, (response: http.ServerResponse) => void, number]>([
   ['answers', (response) => void response.end('{}'), 1],
-  ['breaks off', (response) => void response.destroy(), 2],
+  ['breaks the connection', (response) => void response.destroy(), 2],
 ])(
-  'one that is silent for long counts as failed, once, while its answer is waited for; then it %s',
+  'an unresponsive agent counts as failed once while the gateway awaits its response; then it %s',
   async (_what, end, times) => {
     const signs: string[] = []
     const wasSilent = Promise.withResolvers<void>()

@@ -18,7 +18,7 @@ afterEach(async () => {
 
 const log = makeLog({ level: 'silent', name: 'test' })
 
-/** A gateway before an agent; what the agent answers is for `handle` to say. */
+/** A gateway in front of an agent that responds with `handle`. */
 async function gatewayBefore(
   agent: string,
   { origin = 'supervised', ...options }: Partial<ServerOptions> & Partial<Pick<AgentEntry, 'origin'>> = {},
@@ -64,7 +64,7 @@ async function reportSignal(url: string, headers: Record<string, string>) {
   return (await (await fetch(`${url}/`, { headers })).json()) as Record<string, string>
 }
 
-test('the gateway says itself where a request comes from: what a stranger claims is replaced', async () => {
+test('the gateway replaces the forwarding headers of an untrusted client', async () => {
   const gateway = await gatewayBefore(await plainAgent(echoHeaders))
   const headers = await reportSignal(gateway, spoofed)
   expect(headers).toMatchObject({
@@ -90,7 +90,7 @@ test.each([
   ['what is no address', 'unknown', '127.0.0.1'],
   ['what is no address before the client', '<script>, 203.0.113.1', '203.0.113.1, 127.0.0.1'],
   ['IPv6', '2001:db8::1', '2001:db8::1, 127.0.0.1'],
-])('a trusted proxy is believed, and added: %s', async (_name, claimed, handedOn) => {
+])('the forwarding headers of a trusted proxy are extended: %s', async (_name, claimed, handedOn) => {
   const gateway = await gatewayBefore(await plainAgent(echoHeaders), {
     trustedProxies: ['127.0.0.1', '10.0.0.0/8'],
   })
@@ -102,7 +102,7 @@ test.each([
   })
 })
 
-test('an agent behind the gateway counts each client by its own address', async () => {
+test('an agent behind the gateway rate-limits each client by its own address', async () => {
   const app = createServer({
     log,
     metrics: createMetrics(),
@@ -122,7 +122,7 @@ test('an agent behind the gateway counts each client by its own address', async 
   expect((await ask('198.51.100.1, 203.0.113.1'))[0]).toBe(429)
 })
 
-test('an answer that is handed through says of itself what the agent says, and no more', async () => {
+test('a proxied response keeps the security headers of the agent and gets none from the gateway', async () => {
   const page = "default-src 'self'"
   const agent = await plainAgent((request, response) => {
     if (request.url === '/page') response.setHeader('content-security-policy', page)
@@ -133,11 +133,11 @@ test('an answer that is handed through says of itself what the agent says, and n
   expect(own.headers.get('content-security-policy')).toBe(page)
   for (const name of ['content-security-policy', 'x-content-type-options', 'referrer-policy'])
     expect(plain.headers.has(name)).toBe(false)
-  // What is said of the gateway's address stays.
+  // Headers about the gateway's own address are kept.
   expect(plain.headers.get('strict-transport-security')).toBe('max-age=31536000')
 })
 
-test('a page of an agent from outside is sandboxed, beside what it asks for itself; its bytes are untouched', async () => {
+test('a page of an external agent is sandboxed in addition to its own policy; its body is unmodified', async () => {
   const page = "script-src 'self'; sandbox allow-scripts"
   const agent = await plainAgent((request, response) => {
     if (request.url === '/own') response.setHeader('content-security-policy', page)
@@ -170,7 +170,7 @@ test.each([
   ['access-control-allow-credentials', 'true'],
   ['www-authenticate', 'Basic realm="gateway"'],
 ])(
-  '%s speaks for the whole address: it passes from a supervised agent, not from an external one',
+  '%s affects the whole origin: forwarded from a supervised agent, dropped from an external one',
   async (name, value) => {
     const agent = await plainAgent((_, response) => response.setHeader(name, value).end('{}'))
     const [outside, ours] = [await gatewayBefore(agent, { origin: 'registered' }), await gatewayBefore(agent)]
@@ -194,7 +194,7 @@ test.each([
   ['x-powered-by', 'something'],
   ['server', 'something/1.0'],
   ['x-anything-else', 'value'],
-])('%s of an agent’s answer is on no list: it is dropped', async (name, value) => {
+])("%s of an agent's response is not on the allow list: dropped", async (name, value) => {
   const agent = await plainAgent((_, response) => response.setHeader(name, value).end('{}'))
   for (const origin of ['registered', 'supervised'] as const) {
     const gateway = await gatewayBefore(agent, { origin })
@@ -217,13 +217,13 @@ test.each([
   ['a2a-extensions', 'https://example.com/ext'],
   ['x-ratelimit-remaining', '3'],
   ['traceresponse', '00-1-2-01'],
-])('%s from an agent outside passes', async (name, value) => {
+])('%s from an external agent is forwarded', async (name, value) => {
   const agent = await plainAgent((_, response) => response.setHeader(name, value).end('{}'))
   const gateway = await gatewayBefore(agent, { origin: 'registered' })
   for (const init of [{}, post]) expect((await fetch(`${gateway}/`, init)).headers.get(name)).toBe(value)
 })
 
-test('a request keeps the id that the gateway gave it, whatever an agent outside answers', async () => {
+test('a request keeps the id of the gateway, whatever an external agent returns', async () => {
   const agent = await plainAgent((_, response) => response.setHeader('x-request-id', 'other').end('{}'))
   const gateway = await gatewayBefore(agent, { origin: 'registered' })
   for (const init of [{}, post]) {
@@ -255,7 +255,7 @@ const passing = {
 }
 const dropped = { 'x-api-key': 'secret', 'x-amz-security-token': 'secret', 'x-user': 'root', date: 'now' }
 
-test('request headers reach an agent by an allow list', async () => {
+test('request headers are forwarded to an agent by an allow list', async () => {
   const agent = await plainAgent(echoHeaders)
   for (const origin of ['registered', 'supervised'] as const) {
     const gateway = await gatewayBefore(agent, { origin })
@@ -268,7 +268,7 @@ test('request headers reach an agent by an allow list', async () => {
   }
 })
 
-test('what a browser keeps for the gateway is not sent to agents from outside', async () => {
+test('cookies for the gateway are not sent to external agents', async () => {
   const agent = await plainAgent(echoHeaders)
   const [outside, ours] = [await gatewayBefore(agent, { origin: 'registered' }), await gatewayBefore(agent)]
   for (const init of [{}, post]) {
@@ -279,7 +279,7 @@ test('what a browser keeps for the gateway is not sent to agents from outside', 
   }
 })
 
-test('where the gateway itself answers, it says so for itself', async () => {
+test('a response of the gateway itself has the security headers of the gateway', async () => {
   const gateway = await gatewayBefore('http://127.0.0.1:1')
   for (const path of ['/', '/../x%2f', '/agents/none/']) {
     const answer = await fetch(`${gateway}${path}`)

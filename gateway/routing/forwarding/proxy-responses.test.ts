@@ -15,7 +15,9 @@ afterEach(async () => {
   while (open.length > 0) await open.pop()?.()
 })
 
-/** A gateway before an agent that sends these bytes to each request, and the log lines of the gateway. */
+/**
+ * A gateway in front of an agent that sends these bytes for each request, and the log lines of the gateway.
+ */
 async function gatewayBefore(answer: string) {
   const agent = net.createServer((socket) => {
     socket.on('error', () => {})
@@ -78,11 +80,11 @@ test.each([
 )
 
 test.each([
-  ['that is no HTTP', 'what is this?\r\n\r\n', {}],
-  ['that is no HTTP, to a JSON-RPC call', 'what is this?\r\n\r\n', json],
+  ['that is not HTTP', 'what is this?\r\n\r\n', {}],
+  ['that is not HTTP, to a JSON-RPC call', 'what is this?\r\n\r\n', json],
   ['with two lengths', 'HTTP/1.1 200 OK\r\nContent-Length: 1\r\nContent-Length: 2\r\n\r\nxx', {}],
   ['with a broken header', 'HTTP/1.1 200 OK\r\nBad Header: \x01\r\n\r\n', json],
-])('an answer %s: 503, and one line at warn without a stack', async (_, answer, init) => {
+])('a response %s: 503 and one warning in the log, without a stack', async (_, answer, init) => {
   const { url, lines } = await gatewayBefore(answer)
   const answered = await fetch(url, init)
   expect(answered.status).toBe(503)

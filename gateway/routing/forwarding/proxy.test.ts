@@ -30,7 +30,7 @@ async function listen(server: http.Server | net.Server): Promise<number> {
   return (server.address() as AddressInfo).port
 }
 
-/** A gateway before one agent, `calc`, that answers with `handle`. */
+/** A gateway in front of one agent, `calc`, that responds with `handle`. */
 async function gatewayBefore(
   handle: http.RequestListener,
   options: {
@@ -78,7 +78,7 @@ async function gatewayBefore(
   return { url, port: Number(new URL(url).port), metrics }
 }
 
-/** Sends what `fetch` would not: a path as it stands. */
+/** Sends a raw path, which `fetch` would normalize. */
 async function raw(port: number, path: string, options: http.RequestOptions = {}, body?: string) {
   const request = http.request({ port, host: '127.0.0.1', path, agent: false, ...options })
   request.end(body)
@@ -105,7 +105,7 @@ test.each([
   expect(JSON.parse((await raw(gateway.port, path)).body)).toMatchObject({ method: 'GET', url })
 })
 
-test('an agent whose address has a path gets its requests below it', async () => {
+test('an agent with a path in its address receives requests below this path', async () => {
   const gateway = await gatewayBefore(echo, { base: '/hosted/calc' })
   expect(JSON.parse((await raw(gateway.port, '/agents/calc/health')).body).url).toBe('/hosted/calc/health')
 })
@@ -123,7 +123,7 @@ test.each([
   '/agents/calc/%zz',
   '/agents/calc//other.example/x',
   '/agents/../agents/calc/',
-])('%s is refused with 400 and the envelope, and never reaches the agent', async (path) => {
+])('%s is rejected with 400 and the error envelope, and never reaches the agent', async (path) => {
   let reached = 0
   const gateway = await gatewayBefore((_request, response) => {
     reached++
@@ -136,7 +136,7 @@ test.each([
 })
 
 test.each(['POST', 'PUT', 'PATCH', 'DELETE'])(
-  '%s: the body arrives byte by byte, whatever its type',
+  '%s: the body arrives unmodified for every content type',
   async (method) => {
     const gateway = await gatewayBefore(echo)
     const body = '{"a": 1,\n "é": "\\ud83d\\ude00", "b":1.0}  '
@@ -155,7 +155,7 @@ test.each(['POST', 'PUT', 'PATCH', 'DELETE'])(
   },
 )
 
-test('the caller is named by us: hop-by-hop and claimed headers do not pass, the rest does', async () => {
+test('forwarding and hop-by-hop headers of the caller are dropped; the other listed headers are forwarded', async () => {
   const gateway = await gatewayBefore(echo)
   const answer = await raw(gateway.port, '/agents/calc/', {
     method: 'POST',
@@ -201,7 +201,7 @@ test('the caller is named by us: hop-by-hop and claimed headers do not pass, the
   }
 })
 
-test('status, listed headers and bytes of the answer pass untouched; hop-by-hop and other headers do not', async () => {
+test('status, listed headers and body of the response are unmodified; hop-by-hop and other headers are dropped', async () => {
   const bytes = Buffer.from([0, 255, 1, 254])
   const gateway = await gatewayBefore((_request, response) => {
     response.writeHead(402, {
@@ -223,7 +223,7 @@ test('status, listed headers and bytes of the answer pass untouched; hop-by-hop 
   expect(Buffer.from(await response.arrayBuffer())).toEqual(bytes)
 })
 
-test('HEAD is answered without a body; a GET with a body passes without it', async () => {
+test('HEAD has no response body; the body of a GET is not forwarded', async () => {
   const gateway = await gatewayBefore((request, response) => {
     response.setHeader('etag', request.headers['content-length'] ?? 'none')
     response.setHeader('content-length', '5')
@@ -242,7 +242,7 @@ test('HEAD is answered without a body; a GET with a body passes without it', asy
   expect(odd).toMatchObject({ status: 200, headers: { etag: 'none' }, body: 'hello' })
 })
 
-test('frames of an event stream arrive one by one, as they are sent', async () => {
+test('frames of an event stream arrive one by one, as the agent sends them', async () => {
   let send = (_frame: string) => undefined as unknown
   const gateway = await gatewayBefore((_request, response) => {
     response.writeHead(200, { 'content-type': 'text/event-stream' })
@@ -258,8 +258,8 @@ test('frames of an event stream arrive one by one, as they are sent', async () =
   await reader?.cancel()
 })
 
-test.each(['before the answer began', 'in the middle of a stream'])(
-  'a client that leaves %s closes the request at the agent',
+test.each(['before the response starts', 'in the middle of a stream'])(
+  'a client that disconnects %s closes the request at the agent',
   async (when) => {
     const started = Promise.withResolvers<void>()
     const closed = Promise.withResolvers<boolean>()
@@ -289,7 +289,7 @@ test.each<[string, { status?: AgentEntry['status']; port?: number }, string]>([
   ['counted as unreachable', { status: 'unreachable' }, 'agent_down'],
   ['being started', { status: 'starting' }, 'agent_down'],
   ['refusing the connection', { port: 1 }, 'agent_down'],
-])('an agent that is %s: 503, -32042, Retry-After, at once', async (_what, options, reason) => {
+])('an agent that is %s: immediate 503, -32042, Retry-After', async (_what, options, reason) => {
   const gateway = await gatewayBefore(echo, options)
   const response = await fetch(`${gateway.url}/agents/calc/`, { method: 'POST', body: '{}' })
   expect(response.status).toBe(503)
@@ -302,10 +302,10 @@ test.each<[string, { status?: AgentEntry['status']; port?: number }, string]>([
 })
 
 test.each([
-  ['breaks off before it answers', (socket: net.Socket) => socket.destroy(), 'agent_broke_off'],
-  ['answers what is not HTTP', (socket: net.Socket) => socket.end('hello\r\n'), 'agent_broke_off'],
-  ['never answers', () => undefined, 'agent_slow'],
-])('an agent that %s: 503, asked once, and the outcome is called unknown', async (_what, answer, reason) => {
+  ['breaks the connection before it responds', (socket: net.Socket) => socket.destroy(), 'agent_broke_off'],
+  ['does not respond with HTTP', (socket: net.Socket) => socket.end('hello\r\n'), 'agent_broke_off'],
+  ['never responds', () => undefined, 'agent_slow'],
+])('an agent that %s: 503 after one attempt, with an unknown outcome', async (_what, answer, reason) => {
   let asked = 0
   const port = await listen(
     net.createServer((socket) => {
@@ -323,7 +323,7 @@ test.each([
   expect(asked).toBe(1)
 })
 
-test("an agent's own 503 passes as it is, and the request is not repeated", async () => {
+test("an agent's own 503 is forwarded unmodified, and the request is not repeated", async () => {
   let asked = 0
   const gateway = await gatewayBefore((_request, response) => {
     asked++
@@ -336,7 +336,7 @@ test("an agent's own 503 passes as it is, and the request is not repeated", asyn
 test.each([
   ['announced', { 'content-length': 2000 }],
   ['chunked', { 'transfer-encoding': 'chunked' }],
-])('a body over the limit (%s): 413 with the envelope', async (_how, headers) => {
+])('a body over the limit (%s): 413 with the error envelope', async (_how, headers) => {
   const gateway = await gatewayBefore(echo, { bodyMaxBytes: 1000 })
   const { status, body } = await raw(
     gateway.port,
@@ -348,7 +348,7 @@ test.each([
   expect(JSON.parse(body)).toMatchObject({ error: { code: -32600 } })
 })
 
-test('a redirect is passed on, not followed', async () => {
+test('a redirect is forwarded, not followed', async () => {
   const gateway = await gatewayBefore((_request, response) => {
     response.writeHead(302, { location: '/elsewhere' }).end()
   })
@@ -357,13 +357,13 @@ test('a redirect is passed on, not followed', async () => {
 })
 
 test.each<[string, Partial<AgentEntry>, string]>([
-  ['that nobody admitted', { admitted: false }, 'not_admitted'],
+  ['that is not admitted', { admitted: false }, 'not_admitted'],
   [
-    'that an operator set aside',
+    'that an operator quarantined',
     { quarantine: { since: '', reason: 'lies', by: 'operator' } },
     'quarantined',
   ],
-])('an agent %s is 503 -32042 and sees neither work nor tokens', async (_what, entry, reason) => {
+])('an agent %s is 503 -32042 and receives neither requests nor tokens', async (_what, entry, reason) => {
   let reached = 0
   const gateway = await gatewayBefore((_request, response) => response.end(String(++reached)), { entry })
   const headers = { authorization: 'Bearer secret' }
@@ -376,13 +376,13 @@ test.each<[string, Partial<AgentEntry>, string]>([
 
 const fromOutside = { origin: 'registered' as const }
 
-test('an agent from outside is reached where the exceptions allow it', async () => {
+test('an external agent is reachable at an allowed host', async () => {
   const gateway = await gatewayBefore(echo, { entry: fromOutside, allowed: '127.0.0.1' })
   const answer = await raw(gateway.port, '/agents/calc/x', { method: 'POST' }, 'hello')
   expect(JSON.parse(answer.body)).toMatchObject({ url: '/x', body: 'hello' })
 })
 
-test('an agent from outside at a private address is not reached, whatever the registry holds', async () => {
+test('an external agent at a private address is not reachable, even if the registry holds it', async () => {
   let reached = 0
   const gateway = await gatewayBefore((_request, response) => response.end(String(++reached)), {
     entry: fromOutside,
@@ -391,7 +391,7 @@ test('an agent from outside at a private address is not reached, whatever the re
   expect(reached).toBe(0)
 })
 
-test('a name that resolves to a private address by now is not followed there', async () => {
+test('a name that now resolves to a private address is not reachable', async () => {
   let reached = 0
   const port = await listen(http.createServer((_request, response) => response.end(String(++reached))))
   const gateway = await gatewayBefore(echo, {

@@ -44,7 +44,7 @@ function dispatcherFor(urls: string[]) {
       .request({ origin, path: '/', method: body === null ? 'GET' : 'POST', body })
 }
 
-test('requests one after another take turns; one that is busy gets none', async () => {
+test('consecutive requests alternate; a busy process gets none', async () => {
   const held: http.ServerResponse[] = []
   let holds = true
   const hold = (response: http.ServerResponse) => (holds ? held.push(response) : response.end('ok'))
@@ -62,7 +62,7 @@ test('requests one after another take turns; one that is busy gets none', async 
   expect([a.got.length, b.got.length]).toEqual([4, 10])
 })
 
-test('a process that cannot be reached loses nothing: not a byte was sent', async () => {
+test('a process that cannot be reached loses no request: no byte was sent', async () => {
   const [a, b] = [await replica(), await replica()]
   const send = dispatcherFor([a.url, b.url])
   a.stop()
@@ -73,7 +73,7 @@ test('a process that cannot be reached loses nothing: not a byte was sent', asyn
   expect(b.got).toHaveLength(8)
 })
 
-test('what may have been sent is not sent again', async () => {
+test('a request that may have been sent is not repeated', async () => {
   const breaks = (response: http.ServerResponse) => response.destroy()
   const [a, b] = [await replica(breaks), await replica(breaks)]
   const send = dispatcherFor([a.url, b.url])
@@ -88,7 +88,7 @@ const refusal =
     response.end(JSON.stringify({ jsonrpc: '2.0', id: null, error: { code, data: { reason } } }))
   }
 
-test('a process that stops and takes nothing new is passed over, whole or while its answer comes in pieces', async () => {
+test('a stopping process that rejects new requests is skipped, also when its response arrives in chunks', async () => {
   const dripping = (response: http.ServerResponse) => {
     response.writeHead(503, { 'content-type': 'application/json' })
     const said = '{"error":{"code":-32042,"data":{"reason":"draining"}}}'
@@ -106,7 +106,7 @@ test('a process that stops and takes nothing new is passed over, whole or while 
   }
 })
 
-test('when all of them stop the last one’s answer is the answer', async () => {
+test('when all processes are stopping, the response of the last one is returned', async () => {
   const [a, b] = [await replica(refusal(503, 'draining')), await replica(refusal(503, 'draining'))]
   const answer = await dispatcherFor([a.url, b.url])()
   expect([answer.statusCode, answer.headers['retry-after']]).toEqual([503, '5'])
@@ -120,14 +120,14 @@ test.each([
   ['another status', refusal(500, 'draining'), 500],
   ['no JSON', (response: http.ServerResponse) => response.writeHead(503).end('draining'), 503],
   ['no body', (response: http.ServerResponse) => response.writeHead(503).end(), 503],
-])('an answer with %s passes as it is, and no other process is asked', async (_, says, status) => {
+])('a response with %s is returned unmodified, and no other process is tried', async (_, says, status) => {
   const [a, b] = [await replica(says), await replica(says)]
   const answer = await dispatcherFor([a.url, b.url])()
   await answer.body.dump()
   expect([answer.statusCode, a.got.length + b.got.length]).toEqual([status, 1])
 })
 
-test('a long answer with 503 is no refusal, and passes whole', async () => {
+test('a large 503 response is not a rejection and is returned complete', async () => {
   const long = (response: http.ServerResponse) => response.writeHead(503).end('x'.repeat(200_000))
   const [a, b] = [await replica(long), await replica(long)]
   const answer = await dispatcherFor([a.url, b.url])()
@@ -135,21 +135,21 @@ test('a long answer with 503 is no refusal, and passes whole', async () => {
   expect([answer.statusCode, text.length, a.got.length + b.got.length]).toEqual([503, 200_000, 1])
 })
 
-test('a body that came as a stream is not sent again', async () => {
+test('a streamed body is not sent again', async () => {
   const [a, b] = [await replica(refusal(503, 'draining')), await replica(refusal(503, 'draining'))]
   const answer = await dispatcherFor([a.url, b.url])(Readable.from(['x']))
   expect([answer.statusCode, a.got.length + b.got.length]).toEqual([503, 1])
   await answer.body.dump()
 })
 
-test('when none can be reached it is an error like any other', async () => {
+test('when no process can be reached, the error is returned', async () => {
   const [a, b] = [await replica(), await replica()]
   a.stop()
   b.stop()
   await expect(dispatcherFor([a.url, b.url])()).rejects.toMatchObject({ code: 'ECONNREFUSED' })
 })
 
-test('an agent with one process has the plain way', () => {
+test('an agent with one process uses the plain upstream', () => {
   const upstream = createUpstream()
   open.push(() => upstream.destroy())
   expect(new ReplicaBalancer().dispatcherFor({ url: 'http://a' } as AgentEntry, upstream)).toBe(upstream)

@@ -32,20 +32,20 @@ test.each([
   expect(tokenDecision(external, token(audience as string[]))).toBe(decision)
 })
 
-test('a DID that the agent did not prove does not name it', () => {
+test('a DID does not name the agent before the agent has proven its key', () => {
   const unproven = { ...external, verified: false }
   expect(mayForwardToken(unproven, token([did]))).toBe(false)
   expect(resourceOf(unproven)).toBe('https://sky.example')
 })
 
-test('a token with agent:admin is forwarded to no external agent, and to others only where it names them', () => {
+test('a token with agent:admin is forwarded to no external agent, and to supervised ones only when it names them', () => {
   const operator = (audience: string[]) => token(audience, 'agent:read agent:admin')
   expect(tokenDecision(external, operator([did]))).toBe('operator_token')
   expect(tokenDecision(supervised, operator([]))).toBe('operator_token')
   expect(tokenDecision(supervised, operator([did]))).toBe('forward')
 })
 
-test('supervised agents, and verified ones that an operator declared as own, get tokens without an audience', () => {
+test('supervised agents, and verified agents that an operator declared as own, receive tokens without an audience', () => {
   const own = { ...external, own: true }
   expect(mayForwardToken(supervised, token([]))).toBe(true)
   expect(mayForwardToken(own, token([]))).toBe(true)
@@ -58,7 +58,7 @@ test.each<[string, object]>([
   ['an empty list of schemes', { securitySchemes: {} }],
   ['an API key alone', { securitySchemes: { key: { type: 'apiKey', in: 'header', name: 'authorization' } } }],
   ['HTTP Basic alone', { securitySchemes: { basic: { type: 'http', scheme: 'basic' } } }],
-])('an external agent whose card declares %s gets no Authorization', (_what, card) => {
+])('an external agent whose card declares %s receives no Authorization header', (_what, card) => {
   expect(tokenDecision({ ...external, card: card as AgentEntry['card'] }, token([did]))).toBe('omit')
 })
 
@@ -67,16 +67,16 @@ test.each<[string, object]>([
   ['OpenID Connect', { oidc: { type: 'openIdConnect' } }],
   ['OAuth 2.0 as A2A 1.0 spells it', { oauth: { oauth2SecurityScheme: {} } }],
   ['a bearer token as A2A 1.0 spells it', { bearer: { httpAuthSecurityScheme: { scheme: 'Bearer' } } }],
-])('a card that declares %s takes bearer tokens', (_what, securitySchemes) => {
+])('a card that declares %s accepts bearer tokens', (_what, securitySchemes) => {
   const card = { securitySchemes } as unknown as AgentEntry['card']
   expect(mayForwardToken({ ...external, card }, token([did]))).toBe(true)
 })
 
-test('a token that was not introspected is forwarded nowhere', () => {
+test('a token that was not introspected is not forwarded', () => {
   for (const entry of [external, supervised]) expect(mayForwardToken(entry, undefined)).toBe(false)
 })
 
-test('the refusal says how to get a token for the agent', () => {
+test('the error explains how to get a token for the agent', () => {
   const { status, code, message, data } = tokenRefused(external, 'wrong_audience')
   expect([status, code]).toEqual([403, -32013])
   expect(message).toContain(`npx parley token --resource ${did}`)

@@ -70,7 +70,7 @@ const kept = async (count: number): Promise<TrainingExample[]> => {
   return store.trainingExamples()
 }
 
-test('a rated task teaches counted words, never its text, owner or context', async () => {
+test('a rated task adds counted words as training example, never its text, owner or context', async () => {
   const text = 'Will it rain in Lisbon tomorrow'
   const route = await routed(text, { at: Date.now() - 5000 })
   feedback.recordOutcome(route, { state: 'completed', at: route.at + 1500 }, 4)
@@ -80,7 +80,7 @@ test('a rated task teaches counted words, never its text, owner or context', asy
   expect(ended).toEqual([['sky', 'completed', 1500, 'alice']])
 })
 
-test('a completed task without a rating teaches nothing; a rating that comes later does', async () => {
+test('a completed task without a rating adds no training example; a later rating does', async () => {
   const route = await routed('rain in Lisbon')
   await feedback.recordHeartbeat('sky', [{ taskId: route.id, state: 'completed' }])
   expect([await store.trainingExamples(), ended.length]).toEqual([[], 1])
@@ -92,7 +92,7 @@ test('a completed task without a rating teaches nothing; a rating that comes lat
   expect(await store.find('alice', 'unrated', route.id)).toBeUndefined()
 })
 
-test('of several tasks of a context those with a rating teach their words, the others do not', async () => {
+test('only the rated tasks of a context add their words to its training example', async () => {
   const rain = await routed('rain')
   const snow = await routed('snow')
   for (const { id } of [rain, snow])
@@ -101,7 +101,7 @@ test('of several tasks of a context those with a rating teach their words, the o
   expect(await kept(1)).toMatchObject([{ outcome: 1, words: trainingWords('snow') }])
 })
 
-test('completed tasks without a rating that an earlier version kept as good ones teach nothing', async () => {
+test('completed tasks without a rating that an earlier version stored as positive examples are ignored', async () => {
   const old = { agent: 'sky', caller: 'who', at: 1000, words: { rain: 1 } }
   for (const [context, outcome] of [0.5, 0.75, 1, -1].entries())
     await store.saveTrainingExample({ ...old, context: `k${context}`, outcome })
@@ -109,7 +109,7 @@ test('completed tasks without a rating that an earlier version kept as good ones
   expect((await open()).learned.size).toBe(2)
 })
 
-test('an end that is seen twice teaches once', async () => {
+test('an outcome that is reported twice counts once', async () => {
   const route = await routed('rain')
   feedback.recordTask(route, { status: { state: 'working' } })
   feedback.recordTask(route, { status: { state: 'canceled' } })
@@ -124,7 +124,7 @@ test.each([
   [5, 1],
   [3, 0],
   [1, -1],
-])('a rating of %i counts %f, whatever came before', async (rating, outcome) => {
+])('a rating of %i counts %f, regardless of earlier outcomes', async (rating, outcome) => {
   const route = await routed('rain')
   feedback.recordOutcome(route, { state: 'failed' })
   await kept(1)
@@ -132,7 +132,7 @@ test.each([
   await expect.poll(async () => (await store.trainingExamples())[0]?.outcome).toBe(outcome)
 })
 
-test('a heartbeat tells of tasks of its own agent alone', async () => {
+test('a heartbeat reports only tasks of its own agent', async () => {
   const route = await routed('rain')
   await feedback.recordHeartbeat('board', [{ taskId: route.id, state: 'failed' }])
   await feedback.recordHeartbeat('sky', [{ taskId: crypto.randomUUID(), state: 'failed' }])
@@ -141,7 +141,7 @@ test('a heartbeat tells of tasks of its own agent alone', async () => {
   expect((await store.trainingExamples())[0]?.outcome).toBe(-1)
 })
 
-test('tasks of one context are one lesson; a cleared context has taught nothing', async () => {
+test('tasks of one context form one training example; clearing the context removes it', async () => {
   for (const text of ['rain in Lisbon', 'rain in Porto']) {
     const route = await routed(text)
     await feedback.recordHeartbeat('sky', [{ taskId: route.id, state: 'completed', rating: 5 }])
@@ -154,7 +154,7 @@ test('tasks of one context are one lesson; a cleared context has taught nothing'
   expect(await store.trainingExamples()).toEqual([])
 })
 
-test('what was learned outlives a restart', async () => {
+test('training examples survive a restart', async () => {
   const route = await routed('rain in Lisbon')
   await feedback.recordHeartbeat('sky', [{ taskId: route.id, state: 'completed', rating: 5 }])
   await database[Symbol.asyncDispose]()
@@ -162,7 +162,7 @@ test('what was learned outlives a restart', async () => {
   expect(index.learned.size).toBe(1)
 })
 
-test('a rating that an agent tells after the end counts, once', async () => {
+test('a rating that an agent reports after the outcome counts once', async () => {
   const route = await routed('rain')
   await feedback.recordHeartbeat('sky', [{ taskId: route.id, state: 'completed' }])
   await feedback.recordHeartbeat('board', [{ taskId: route.id, state: 'completed', rating: 1 }])
@@ -175,21 +175,21 @@ test('a rating that an agent tells after the end counts, once', async () => {
   expect(ended).toHaveLength(1)
 })
 
-test('a task takes no longer than until its end was observed, whatever its agent’s clock says', async () => {
+test('the duration of a task ends when its outcome is observed, whatever the clock of the agent says', async () => {
   const route = await routed('rain')
   feedback.recordOutcome(route, { state: 'completed', at: route.at + 3_600_000 })
   await expect.poll(() => ended.length).toBe(1)
   expect((ended[0] as number[])[2]).toBeLessThan(60_000)
 })
 
-test('a message without words teaches none, but how its task ended is observed', async () => {
+test('a message without words adds no training example, but its outcome is recorded', async () => {
   const route = await routed('')
   await feedback.recordHeartbeat('sky', [{ taskId: route.id, state: 'completed' }])
   expect(await store.trainingExamples()).toEqual([])
   expect(ended).toEqual([['sky', 'completed', undefined, 'alice']])
 })
 
-test('with ROUTE_LEARNING=no no words are kept, nothing is learned, and how tasks end is observed', async () => {
+test('with ROUTE_LEARNING=no no words are stored and nothing is learned, but outcomes are recorded', async () => {
   await database[Symbol.asyncDispose]()
   await open(false)
   const route = await routed('rain')
@@ -201,7 +201,7 @@ test('with ROUTE_LEARNING=no no words are kept, nothing is learned, and how task
   expect(ended).toHaveLength(1)
 })
 
-test('what is old goes, in small batches; what is young stays', async () => {
+test('expired entries are removed in small batches; newer ones are kept', async () => {
   for (let at = 1; at <= 5; at += 1) await store.saveDecision({ id: String(at), at, body: {} })
   await routed('rain', { at: 2 })
   const young = await routed('rain', { at: 9 })

@@ -25,7 +25,7 @@ async function open() {
   return { store, decisions: new DecisionLog({ store, log }), close: () => database[Symbol.asyncDispose]() }
 }
 
-test('a record can be read from the moment that it is handed over, and after a restart', async () => {
+test('a record can be read immediately after saving and after a restart', async () => {
   const first = await open()
   await first.decisions.saveInBackground(record('a'))
   expect(await first.store.findDecision('a')).toBeUndefined()
@@ -37,7 +37,7 @@ test('a record can be read from the moment that it is handed over, and after a r
   await again.close()
 })
 
-test('who hands over more than 256 records that the store does not have waits for it', async () => {
+test('with more than 256 pending records, saving waits for the store', async () => {
   const { store, decisions, close } = await open()
   for (let number = 0; number < 256; number += 1) await decisions.saveInBackground(record(String(number)))
   expect(await store.findDecision('0')).toBeUndefined()
@@ -46,7 +46,7 @@ test('who hands over more than 256 records that the store does not have waits fo
   await close()
 })
 
-test('a record that the store refuses is gone, and nobody waits for it', async () => {
+test('a record that the store rejects is lost, and no caller waits for it', async () => {
   const { decisions, close } = await open()
   await close()
   await decisions.saveInBackground(record('a'))

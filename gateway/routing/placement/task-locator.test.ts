@@ -42,14 +42,14 @@ const caller = () => ({
 
 const idOf = (slug: string) => gateway().registry.find(slug)?.id ?? ''
 
-/** A route that rests on the word of an external agent. */
+/** A route that rests on the claim of an external agent. */
 async function claimed(slug: string, id: string, claim?: Claim): Promise<Route> {
   const route: Route = { owner: 'alice', kind: 'task', id, agent: idOf(slug), at: Date.now() }
   await store.save([claim === undefined ? route : { ...route, claim }])
   return route
 }
 
-test('a verified claim of an external agent holds for an hour; then the supervised agents are asked again', async () => {
+test('a verified claim of an external agent is valid for an hour; then the supervised agents are queried again', async () => {
   const [sky, liar] = [await agent('sky', 'Weather'), await agent('liar', 'Fables', external)]
   const id = randomUUID()
   await claimed('liar', id, { until: Date.now() + hour, verifiedUntil: Date.now() + hour })
@@ -64,7 +64,7 @@ test('a verified claim of an external agent holds for an hour; then the supervis
   expect(liar.calls).toEqual([])
 })
 
-test('a claim that was verified once gives way to the supervised agent that has the task later', async () => {
+test('a verified claim yields to the supervised agent that has the task later', async () => {
   const [sky] = [await agent('sky', 'Weather'), await agent('liar', 'Fables', external)]
   const { id } = sky.take(saying('hello')) as { id: string }
   await claimed('liar', id, { until: Date.now() + hour, verifiedUntil: Date.now() - 1 })
@@ -72,7 +72,7 @@ test('a claim that was verified once gives way to the supervised agent that has 
   expect((await store.find('alice', 'task', id))?.claim).toBeUndefined()
 })
 
-test('an expired claim is none', async () => {
+test('an expired claim does not count', async () => {
   await agent('sky', 'Weather')
   await agent('liar', 'Fables', external)
   const id = randomUUID()
@@ -80,7 +80,7 @@ test('an expired claim is none', async () => {
   expect(await taskLocator().find('task', id, caller())).toEqual({ silent: [], unknown: [] })
 })
 
-test('a route to an external agent that an earlier version recorded is a claim, 30 days from its last message', async () => {
+test('a route to an external agent from an earlier version is a claim, valid for 30 days after its last message', async () => {
   const [sky] = [await agent('sky', 'Weather'), await agent('liar', 'Fables', external)]
   const [young, old] = [randomUUID(), randomUUID()]
   await claimed('liar', young)
@@ -92,14 +92,14 @@ test('a route to an external agent that an earlier version recorded is a claim, 
   expect(sky.calls).toHaveLength(2)
 })
 
-test('agents beyond the most that are asked are named as not asked', async () => {
+test('agents over the maximum are not queried and are reported', async () => {
   const agents = [await agent('sky', 'Weather'), await agent('board', 'Chess'), await agent('sea', 'Tides')]
   const found = await taskLocator({ agentsMax: 2 }).find('task', randomUUID(), caller())
   expect(agents.flatMap(({ calls }) => calls)).toHaveLength(2)
   expect(found).toEqual({ silent: [], unknown: [expect.any(String)] })
 })
 
-test('an agent that may not receive the token is not asked, and named', async () => {
+test('an agent that may not receive the token is not queried and is reported', async () => {
   const sky = await agent('sky', 'Weather')
   const operator = { ...caller(), token: { ...caller().token, isOperator: true } }
   const found = await taskLocator().find('task', randomUUID(), operator)

@@ -7,7 +7,7 @@ const cursors = new MergedCursor(new Cursors(randomBytes(32), cursorMaxLength))
 const at = '2026-01-01T00:00:00.000000+00:00'
 const untouched = (agent: string): Progress => ({ agent, page: null, last: null })
 
-test('a cursor opens to what was sealed, for the agents that are still there', () => {
+test('a cursor opens to the sealed positions of the agents that still exist', () => {
   const [sky, board, sea] = [randomUUID(), randomUUID(), randomUUID()]
   const all: Progress[] = [
     { agent: sky, page: null, last: { at, id: randomUUID() } },
@@ -20,7 +20,7 @@ test('a cursor opens to what was sealed, for the agents that are still there', (
   expect(cursors.open('tasks/list', 'alice', cursor, [sea])).toEqual([untouched(sea)])
 })
 
-test('agents that find no room in the cursor are told, and it fits into a header', () => {
+test('a cursor fits into a header; agents that do not fit are returned', () => {
   const all = Array.from({ length: 1000 }, () => ({
     agent: randomUUID(),
     page: 'p'.repeat(60),

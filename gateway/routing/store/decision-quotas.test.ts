@@ -8,15 +8,15 @@ test.each<[string, number[], number, number[]]>([
   ['the two largest, down to the same level', [100, 80, 5], 60, [40, 20]],
   ['everyone, when all have as many', [3, 3, 3], 3, [1, 1, 1]],
   ['no more than there are', [2, 1], 10, [2, 1]],
-])('records go from %s', (_what, has, excess, goes) => {
+])('records are removed from %s', (_what, has, excess, goes) => {
   expect(surplusOf(counts(...has), excess)).toEqual(counts(...goes))
 })
 
-test('no records, nothing goes', () => {
+test('without records nothing is removed', () => {
   expect(surplusOf([], 5)).toEqual([])
 })
 
-test('an address counts under a keyed hash', () => {
+test('an address is stored as a keyed hash', () => {
   const key = new Uint8Array(32)
   expect(anonymousHolder('192.0.2.1', key)).toBe(anonymousHolder('192.0.2.1', key))
   expect(anonymousHolder('192.0.2.1', key)).not.toBe(anonymousHolder('192.0.2.2', key))

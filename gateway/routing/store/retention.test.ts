@@ -8,7 +8,7 @@ import { gatewayMigrations } from '../../store/sqlite/schema.ts'
 import { Retention } from './retention.ts'
 import { SqliteRoutingStore } from './sqlite/routing.ts'
 
-test('a round removes all that is old, however much it is', async () => {
+test('a round removes all expired entries in batches', async () => {
   const folder = await mkdtemp(path.join(os.tmpdir(), 'parley-clean-'))
   await using database = await openDatabase(path.join(folder, 'gateway.db'), gatewayMigrations)
   const store = new SqliteRoutingStore(database)

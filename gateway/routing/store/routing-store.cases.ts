@@ -30,7 +30,7 @@ const example = (more: Partial<TrainingExample> = {}): TrainingExample => ({
   ...more,
 })
 
-/** What every adapter of the routing's store promises. `open` gives an empty one for each test. */
+/** Conformance cases of every routing store adapter. `open` returns an empty store for each test. */
 export function routingStoreCases(
   name: string,
   open: (bounds?: DecisionBounds) => Promise<RoutingStore>,
@@ -41,7 +41,7 @@ export function routingStoreCases(
   })
 
   describe(`the routing in ${name}`, () => {
-    test('a route is found by its owner alone, as it was saved last', async () => {
+    test('a route is found by its owner only, in its last version', async () => {
       await store.save([task('t1', { words: { rain: 1 } }), context('c1')])
       await store.save([task('t1', { agent: 'sea', at: 2000 })])
       expect(await store.find('alice', 'task', 't1')).toEqual(task('t1', { agent: 'sea', at: 2000 }))
@@ -52,7 +52,7 @@ export function routingStoreCases(
       expect(await store.find('alice', 'task', 't1')).toBeUndefined()
     })
 
-    test('a route with a claim replaces none to another agent, and is replaced by one', async () => {
+    test('a route with a claim never replaces a route to another agent, and is replaced by one', async () => {
       const claimed = (agent: string, until = 5000): Route =>
         task('t1', { agent, claim: { until, verifiedUntil: 0 } })
       await store.save([claimed('mallory'), claimed('eve')])
@@ -69,7 +69,7 @@ export function routingStoreCases(
       expect(await store.find('alice', 'task', 't1')).toEqual(task('t1', { words: { rain: 1 } }))
     })
 
-    test('removeOld takes claims that have expired, at most the limit', async () => {
+    test('removeOld removes expired claims, at most the limit', async () => {
       const claimed = (id: string, until: number) => task(id, { claim: { until, verifiedUntil: 0 } })
       await store.save([claimed('t1', 1), claimed('t2', 2), claimed('t3', 3), task('t4')])
       const before = { routes: 0, claims: 3, keys: 0, decisions: 0, trainingExamples: 0 }
@@ -79,7 +79,7 @@ export function routingStoreCases(
       expect(left.map((route) => route !== undefined)).toEqual([false, false, true, true])
     })
 
-    test('of many claims of one key one alone stands', async () => {
+    test('of concurrent claims of one key exactly one wins', async () => {
       const key = (agent: string): Route => ({ owner: 'alice', kind: 'key', id: 'k', agent, at: 1000 })
       const standing = await Promise.all(['a', 'b', 'c', 'd'].map((agent) => store.claim(key(agent))))
       expect(new Set(standing.map(({ agent }) => agent)).size).toBe(1)
@@ -89,7 +89,7 @@ export function routingStoreCases(
       expect((await store.claim(key('f'))).agent).toBe('f')
     })
 
-    test('of many exchanges of one claim one alone comes about, and none of what has moved', async () => {
+    test('of concurrent exchanges of one claim exactly one succeeds, and none after the route has moved', async () => {
       const at = (agent: string): Route => ({ owner: 'alice', kind: 'context', id: 'c', agent, at: 1000 })
       await store.claim(at('a'))
       const done = await Promise.all(['b', 'c', 'd'].map((agent) => store.exchange(at('a'), at(agent))))
@@ -103,7 +103,7 @@ export function routingStoreCases(
       expect(await store.exchange(now as Route, at('e'))).toBe(false)
     })
 
-    test('removeContext takes the context and its tasks, of this owner alone', async () => {
+    test('removeContext removes the context and its tasks for this owner only', async () => {
       await store.save([task('t1'), context('c1'), task('t2', { context: 'c2' })])
       await store.save([task('t1', { owner: 'bob' }), context('c1', { owner: 'bob' })])
       await store.removeContext('alice', 'c1')
@@ -114,7 +114,7 @@ export function routingStoreCases(
       expect(await store.find('bob', 'context', 'c1')).toBeDefined()
     })
 
-    test('agentsOf names the agents of a caller, the one used last first', async () => {
+    test('agentsOf returns the agents of a caller, most recently used first', async () => {
       await store.save([task('t1', { agent: 'a', at: 1 })])
       await store.save([task('t2', { agent: 'b', at: 2 })])
       await store.save([task('t3', { agent: 'c', at: 3 })])
@@ -123,7 +123,7 @@ export function routingStoreCases(
       expect(await store.agentsOf('bob', 2)).toEqual([])
     })
 
-    test('words wait with their task, and are taken by exactly one', async () => {
+    test('words are stored with their task and taken exactly once', async () => {
       await store.save([task('t1', { words: { rain: 1 } }), task('t2')])
       expect((await store.waiting('sky', ['t1', 't2', 't3'])).map(({ id }) => id)).toEqual(['t1'])
       expect(await store.waiting('sea', ['t1'])).toEqual([])
@@ -135,7 +135,7 @@ export function routingStoreCases(
       expect(await store.takeWords('alice', 'absent')).toBeUndefined()
     })
 
-    test('a decision is kept as it was written last', async () => {
+    test('a decision is stored in its last version', async () => {
       const record = { id: 'n1', owner: 'alice', at: 5, body: { $gt: '', 'a.b': [1] } }
       await store.saveDecision({ ...record, body: {} })
       await store.saveDecision(record)
@@ -145,7 +145,7 @@ export function routingStoreCases(
       expect(await store.findDecision('n2')).toEqual({ id: 'n2', at: 5, body: {} })
     })
 
-    test('one example a context and agent; forgotten by context', async () => {
+    test('one example per context and agent; removed by context', async () => {
       await store.saveTrainingExample(example())
       await store.saveTrainingExample(example({ at: 2000, outcome: -1 }))
       await store.saveTrainingExample(example({ agent: 'sea', at: 500 }))
@@ -159,13 +159,13 @@ export function routingStoreCases(
       expect((await store.trainingExamples()).map(({ context: key }) => key)).toEqual(['k2'])
     })
 
-    test('the key of cursors is 32 bytes and stays the same', async () => {
+    test('the cursor key is 32 bytes and never changes', async () => {
       const key = await store.cursorKey()
       expect(key.byteLength).toBe(32)
       expect(Buffer.from(await store.cursorKey())).toEqual(Buffer.from(key))
     })
 
-    test('removeOld takes what is older than its time, at most the limit of each', async () => {
+    test('removeOld removes expired entries, at most the limit of each kind', async () => {
       await store.save([1, 2, 3, 10].map((at) => task(`t${at}`, { at, context: `c${at}` })))
       const others = ['key', 'priced', 'session', 'unrated'] as const
       for (const kind of others) await store.save([1, 10].map((at) => ({ ...context(`k${at}`), kind, at })))
@@ -185,7 +185,7 @@ export function routingStoreCases(
       expect(await store.findTrainingExample('k1', 'sky')).toBeUndefined()
     })
 
-    test('anonymous decisions displace none of callers, and of too many those go whose holder has the most', async () => {
+    test('anonymous decisions displace none of callers; over the maximum the largest holder loses records', async () => {
       const few = await open({ callers: 6, anonymous: 4 })
       const save = (id: string, at: number, whose: { owner?: string; holder?: string }) =>
         few.saveDecision({ id, at, body: {}, ...whose })
@@ -218,7 +218,7 @@ export function routingStoreCases(
     })
 
     test.each(['$where', 'a.b', '\ud800', 'x'.repeat(5000), 'nul\0', '{"$gt":""}', '__proto__'])(
-      'the id %j is an id like any other',
+      'the id %j is treated like any other',
       async (id) => {
         await store.save([task(id, { context: id, owner: id }), context(id, { owner: id })])
         expect((await store.find(id, 'task', id))?.id).toBe(id)

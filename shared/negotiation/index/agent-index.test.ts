@@ -16,7 +16,7 @@ interface Known {
   index: AgentIndex
 }
 
-/** What the index must answer: every agent scored by itself. */
+/** The expected ranking: every agent scored individually. */
 function oneByOne({ offers, rules, index }: Known, request: NegotiationRequest, options: RankOptions = {}) {
   const all = [...offers].filter(([id]) => !rules.has(id))
   const scored = all.map(([id, offer]) => ({
@@ -120,29 +120,26 @@ test.each([
   [1, 40],
   [2, 300],
   [3, 1200],
-])(
-  'the ranked top equals that of scoring every agent one by one (random registry %i of %i)',
-  (seed, size) => {
-    const next = numbersFrom(seed)
-    const known: Known = { offers: new Map(), rules: new Map(), index: new AgentIndex({ now }) }
-    for (let round = 0; round < 2; round += 1) {
-      change(known, next, size)
-      for (let asked = 0; asked < 15; asked += 1) {
-        const request = randomWanted(next)
-        const limit = pick([1, 10, 10, 50], next)
-        const found = known.index.rank(request, { limit })
-        const expected = oneByOne(known, request, { limit })
-        expect(found.candidates).toEqual(expected.candidates)
-        expect([found.total, found.total + found.excludedTotal]).toEqual([expected.total, known.offers.size])
-      }
+])('the ranking equals scoring every agent one by one (random registry %i of %i)', (seed, size) => {
+  const next = numbersFrom(seed)
+  const known: Known = { offers: new Map(), rules: new Map(), index: new AgentIndex({ now }) }
+  for (let round = 0; round < 2; round += 1) {
+    change(known, next, size)
+    for (let asked = 0; asked < 15; asked += 1) {
+      const request = randomWanted(next)
+      const limit = pick([1, 10, 10, 50], next)
+      const found = known.index.rank(request, { limit })
+      const expected = oneByOne(known, request, { limit })
+      expect(found.candidates).toEqual(expected.candidates)
+      expect([found.total, found.total + found.excludedTotal]).toEqual([expected.total, known.offers.size])
     }
-  },
-)
+  }
+})
 
 const plain = (text: string): NegotiationRequest => ({ taskSummary: text, weights: defaultWeights })
 const slugs = (candidates: readonly RankedAgent[]) => candidates.map(({ slug }) => slug)
 
-test('an excluded agent is named with its rule, and is a candidate again once included', () => {
+test('an excluded agent is reported with its rule and is a candidate again after include', () => {
   const index = new AgentIndex()
   index.put('1', 'weather', {
     name: 'weather',
@@ -162,7 +159,7 @@ test('an excluded agent is named with its rule, and is a candidate again once in
   expect(slugs(index.rank(plain('weather tomorrow')).candidates)).toEqual(['weather', 'music'])
 })
 
-test('whom `refuse` names is excluded, and the next one takes the place', () => {
+test('an agent that `refuse` names is excluded, and the next agent takes its place', () => {
   const index = new AgentIndex()
   for (const slug of ['a', 'b', 'c'])
     index.put(slug, slug, { name: 'weather', skills: [skillOf('Weather')], queueDepth: 0 })
@@ -188,7 +185,7 @@ test('an empty registry has no candidates', () => {
   })
 })
 
-test('embeddings: nearness in meaning lifts an agent whose words say nothing, and the reasons name it', () => {
+test('embeddings: nearness raises an agent without common words, and the reasons name it', () => {
   const index = new AgentIndex()
   index.put('1', 'rain', { name: 'Rain', skills: [skillOf('Rain')], queueDepth: 0 })
   index.put('2', 'song', { name: 'Song', skills: [skillOf('Song')], queueDepth: 0 })

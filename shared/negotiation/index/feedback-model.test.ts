@@ -32,7 +32,7 @@ const others = Array.from({ length: 6 }, (_, at) =>
 const matchOf = (index: AgentIndex) =>
   index.rank(asked).candidates.find(({ slug }) => slug === 'beta')?.subscores.skillMatch ?? 0
 
-/** Enough that went well for the agent to be boosted by it. */
+/** Enough positive examples to raise the agent. */
 const five = [1, 2, 3, 4, 5].map((number) => example(number))
 
 test.each<[string, TrainingExample[], number]>([
@@ -41,7 +41,7 @@ test.each<[string, TrainingExample[], number]>([
   ['five contexts of one caller', five.map((one) => ({ ...one, caller: 'alice' })), 2],
   ['five contexts, one of them rated 3', [...five.slice(0, 4), example(5, { outcome: 0 })], 2],
   ['four contexts, where one caller is enough', five.slice(0, 4), 1],
-])('%s do not lift an agent', (_what, examples, callersMin) => {
+])('%s do not raise an agent', (_what, examples, callersMin) => {
   const index = theIndex(() => start, callersMin)
   index.learn(...others)
   const [score, before] = [matchOf(index), index.rank(asked).candidates.find(({ slug }) => slug === 'beta')]
@@ -53,7 +53,7 @@ test.each<[string, TrainingExample[], number]>([
 test.each([
   ['two callers', 2, (at: number) => `caller-${at % 2}`],
   ['one caller, where one is enough', 1, () => 'alice'],
-])('from the fifth context on, of %s, examples lift an agent', (_what, callersMin, callerOf) => {
+])('five contexts of %s raise an agent', (_what, callersMin, callerOf) => {
   const index = theIndex(() => start, callersMin)
   index.learn(...others, ...five.map((one, at) => ({ ...one, caller: callerOf(at) })))
   expect(matchOf(index)).toBeGreaterThan(0.5)
@@ -61,7 +61,7 @@ test.each([
   expect(matchOf(index)).toBeLessThan(0.1)
 })
 
-test('what went badly speaks against an agent from the first context on', () => {
+test('failures count against an agent from the first context on', () => {
   const index = new AgentIndex({ now: () => start })
   index.put('2', 'beta', { name: 'Opera', skills: [skillOf('Opera')], queueDepth: 0 })
   const before = matchOf(index)
@@ -69,13 +69,13 @@ test('what went badly speaks against an agent from the first context on', () => 
   expect(matchOf(index)).toBeLessThan(before)
 })
 
-test('names and numbers are no part of what is learned', () => {
+test('names and numbers are not learned', () => {
   const text = 'Make a PDF of 12 pages for Mary Smith, 3rd floor. Yours, Ada'
   expect(Object.keys(trainingWords(text)).join(' ')).not.toMatch(/mari|smith|ada|\d/)
   expect(Object.keys(trainingWords(text))).toEqual(expect.arrayContaining(['pdf', 'page', 'floor']))
 })
 
-test('tasks that went well teach: the agent is found by words that it never said, and the reasons name it', () => {
+test('successful tasks train: the agent is found by words that it never declared, and the reasons name them', () => {
   const index = theIndex()
   expect(matchOf(index)).toBeLessThan(0.1)
   index.learn(...others, ...five)
@@ -84,13 +84,13 @@ test('tasks that went well teach: the agent is found by words that it never said
   expect(best?.reasons.join()).toMatch(/learned: did well with tasks of .*"opera"/)
 })
 
-test('what went badly speaks against', () => {
+test('failures count against the agent', () => {
   const index = theIndex()
   index.learn(...others, example(1), example(2, { outcome: -1 }), example(3, { outcome: -1 }))
   expect(matchOf(index)).toBe(0)
 })
 
-test('contexts/clear: what the context feedback is gone, and nothing of it stays', () => {
+test('contexts/clear removes everything learned from the context', () => {
   const index = theIndex()
   index.learn(...others)
   const before = index.rank(asked)
@@ -100,7 +100,7 @@ test('contexts/clear: what the context feedback is gone, and nothing of it stays
   expect(index.rank(asked)).toEqual(before)
 })
 
-test('however many examples a caller gives about an agent, they count as eight', () => {
+test('the examples of one caller about an agent count as at most eight', () => {
   const matchAfter = (count: number) => {
     const index = theIndex()
     index.learn(...others, ...Array.from({ length: count }, (_, at) => example(at, { caller: 'eve' })))
@@ -110,7 +110,7 @@ test('however many examples a caller gives about an agent, they count as eight',
   expect(matchAfter(5)).not.toBeCloseTo(matchAfter(8), 3)
 })
 
-test('lessons fade, and only so many of an agent are kept', () => {
+test('examples decay, and their number per agent is limited', () => {
   let now = start
   const index = theIndex(() => now)
   const dropped = index.learn(...others, ...Array.from({ length: 30 }, (_, at) => example(at)))
@@ -124,7 +124,7 @@ test('lessons fade, and only so many of an agent are kept', () => {
   expect(matchOf(index)).toBeLessThan(fresh)
 })
 
-test('a caller with many contexts pushes out no example but its own', () => {
+test('a caller with many contexts displaces only its own examples', () => {
   const index = theIndex()
   index.learn(...Array.from({ length: 15 }, (_, at) => example(at)))
   const eves = Array.from({ length: 40 }, (_, at) => example(1000 + at, { caller: 'eve' }))
@@ -134,14 +134,14 @@ test('a caller with many contexts pushes out no example but its own', () => {
   expect([other?.caller, index.learned.size]).toEqual(['eve', 20])
 })
 
-test('a example overrides no hard constraint', () => {
+test('an example never overrides a hard constraint', () => {
   const index = theIndex()
   index.learn(...others, ...five)
   const { candidates, excluded } = index.rank({ ...asked, outputMimeTypes: ['audio/wav'] })
   expect([candidates, excluded.map(({ slug }) => slug)]).toEqual([[], ['alpha', 'beta']])
 })
 
-test('of a text its words are kept in the order of the alphabet, no more', () => {
+test('the words of a text are stored in alphabetical order only', () => {
   expect(Object.keys(trainingWords('Tell me: which opera, tonight?'))).toEqual(
     Object.keys(trainingWords('Tell me: which opera, tonight?')).toSorted(),
   )

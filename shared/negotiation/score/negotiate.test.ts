@@ -45,7 +45,7 @@ test.each([
   expect(negotiate(offer(name, ''), ask(text)).score).toBeGreaterThan(0.1)
 })
 
-test('reasons show words as the request and the card write them, never their stems', () => {
+test('reasons show words as the request and the card write them, never stems', () => {
   const converter = offer('Unit converter', 'Converts Kilometers and calculates areas', {
     skills: [skill('Conversion', 'Converts Kilometers and calculates areas')],
   })
@@ -58,7 +58,7 @@ test('reasons show words as the request and the card write them, never their ste
   )
 })
 
-test('a description stuffed with every keyword does not win over the agent that does the work', () => {
+test('a description stuffed with keywords does not win over the agent that does the work', () => {
   const words =
     'weather news music travel hotel recipe stock chart pdf translate law fitness code email tax job garden film'
   const stuffed = offer('everything', `${words} `.repeat(50))
@@ -70,7 +70,7 @@ test('a description stuffed with every keyword does not win over the agent that 
   }
 })
 
-test('measured figures count before declared ones, once enough were seen', () => {
+test('measurements override declared figures once there are enough samples', () => {
   const skills = [skill('Weather', '', { performance: { avgProcessingTimeMs: 100 } })]
   const measured = (samples: number) =>
     negotiate(
@@ -96,7 +96,7 @@ test.each([
   expect([brokenConstraint, score]).toEqual([expect.stringContaining(reason), 0])
 })
 
-test('sub-scores: cost, load and performance are those of the reference implementation, where nothing was measured', () => {
+test('sub-scores without measurements equal those of the reference implementation', () => {
   expect([
     costScore(undefined, '1'),
     costScore('1', undefined),
@@ -109,18 +109,18 @@ test('sub-scores: cost, load and performance are those of the reference implemen
   ])
 })
 
-test('sub-scores: what the gateway measured refines load and performance (record 20)', () => {
+test('sub-scores: measurements of the gateway refine load and performance (record 20)', () => {
   const load = (queueDepth: number, activeTasks: number) => loadScore({ queueDepth, activeTasks })
   expect([load(0, 0), load(0, 10), load(2, 10)]).toEqual([1, 0.5, 0.25])
-  // Running tasks decide between agents at which nothing waits, and never outweigh a waiting one.
+  // Running tasks decide between agents without waiting tasks and never outweigh a waiting task.
   expect(load(0, 1)).toBeGreaterThan(load(0, 2))
   expect(load(0, 9)).toBeGreaterThan(load(1, 0))
   expect([performanceScore(50, 100, 0.5), performanceScore(50, undefined, 0.5)]).toEqual([0.25, 0.5])
-  // No estimate with a limit: between an agent that keeps it and one that does not.
+  // A limit without an estimate scores between an agent that meets the limit and one that does not.
   expect([performanceScore(undefined, 100), performanceScore(undefined, undefined)]).toEqual([0.5, 1])
 })
 
-test('an agent’s own answer has the sub-scores of the reference implementation', async () => {
+test("an agent's own response has the sub-scores of the reference implementation", async () => {
   const skills = [
     { id: 'weather', name: 'Weather', description: 'weather', performance: { avgProcessingTimeMs: 50 } },
   ]
@@ -139,14 +139,14 @@ test('an agent’s own answer has the sub-scores of the reference implementation
 })
 
 test.each([['-1'], ['+1'], ['1e3'], ['€5'], ['5 USD'], ['1,5'], ['.5'], ['NaN'], ['9'.repeat(400)], ['']])(
-  'max_cost_amount %s is refused',
+  'max_cost_amount %s is rejected',
   (amount) => {
     const body = { task_summary: 'x', weights: {}, max_cost_amount: amount }
     expect(() => parseNegotiation(body)).toThrow(/invalid/i)
   },
 )
 
-test('agents without skills, with 500 skills, texts of 1 MB: answered, bounded', () => {
+test('agents without skills, with 500 skills and with texts of 1 MB are scored in bounded time', () => {
   expect(negotiate({ skills: [], queueDepth: 0 }, ask('x')).brokenConstraint).toBe('the agent has no skills')
   const many = Array.from({ length: 500 }, (_, at) => skill(`Skill ${at}`, 'weather everywhere'))
   expect(negotiate({ skills: many, queueDepth: 0 }, ask('weather')).skillMatches).toHaveLength(20)
@@ -154,7 +154,7 @@ test('agents without skills, with 500 skills, texts of 1 MB: answered, bounded',
   expect(negotiate(offer('weather', 'rain'), long).canHandle).toBe(true)
 })
 
-test('a text that has nothing to do with the agent: skill match 0, no matter how well the rest fits', () => {
+test('a text unrelated to the agent: skill match 0, whatever the other sub-scores are', () => {
   const answer = negotiate(offer('weather', 'rain'), ask('xyzzy plugh', { weights: defaultWeights }))
   expect(answer).toMatchObject({
     canHandle: false,

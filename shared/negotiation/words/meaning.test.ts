@@ -7,7 +7,7 @@ import { dimensions, likeness, meaningOf } from './meaning.ts'
 
 const of = (text: string) => readQuery(text).meaning
 
-test('every line of english.txt has its vector, and relations are words of the list', () => {
+test('every line of english.txt has a vector, and its relations are words of the list', () => {
   const bytes = statSync(new URL('./english.vec', import.meta.url)).size
   expect(bytes % dimensions).toBe(0)
   const words = ['music', 'weather', 'translat', 'soccer']
@@ -25,11 +25,11 @@ test.each([
   ['play a song by this band', 'listen to music', 'repair a car engine'],
   ['will it rain tomorrow', 'weather forecast', 'divorce lawyer'],
   ['cheap flight to Rome', 'book airline tickets', 'bake bread'],
-])('%s is nearer to %s than to %s', (text, near, far) => {
+])('%s is closer to %s than to %s', (text, near, far) => {
   expect(likeness(of(text), of(near))).toBeGreaterThan(likeness(of(text), of(far)))
 })
 
-test('a direction does not depend on the order of words, nor on how often they stand there', () => {
+test('a direction depends neither on word order nor on repetitions', () => {
   expect(of('invoice payment overdue')).toEqual(of('overdue overdue payment invoice'))
 })
 
@@ -43,7 +43,7 @@ test('likeness is 0..1, and 1 with itself', () => {
   expect(likeness(music, music)).toBeCloseTo(1, 12)
 })
 
-test('where no word speaks for an agent, its direction does not either', () => {
+test('without word evidence the direction does not count', () => {
   expect(boundedByWords(5, 0)).toBe(0)
   expect(boundedByWords(5, 1)).toBe(2)
 })

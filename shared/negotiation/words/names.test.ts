@@ -26,7 +26,7 @@ test.each([
   'Hey there, what is on in Chicago?',
   'Translate it to French. Additionally, check the grammar. However, keep it short.',
   'MAKE A PDF OF THIS TEXT',
-])('%j names no person', (text) => {
+])('%j contains no name of a person', (text) => {
   expect(namesIn(text)).toEqual([])
 })
 

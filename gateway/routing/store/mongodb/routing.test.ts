@@ -23,14 +23,14 @@ describe.skipIf(!hasMongodb)('on a MongoDB-compatible server (needs mongod)', ()
   }
   routingStoreCases('MongoDB', (bounds) => open(undefined, bounds))
 
-  test('a context is where its task is, should its own route never have been written', async () => {
+  test('the route of a task yields the agent of its context when the context has no route', async () => {
     const store = await open()
     await store.save([{ owner: 'alice', kind: 'task', id: 't', agent: 'sky', context: 'c', at: 1 }])
     expect(await store.find('alice', 'context', 'c')).toMatchObject({ agent: 'sky' })
     expect(await store.find('bob', 'context', 'c')).toBeUndefined()
   })
 
-  test('what one gateway learned and forgot, another hears once', async () => {
+  test('examples added and removed by one gateway are reported once to the other', async () => {
     const url = server.newUrl()
     const [one, other] = [await open(url), await open(url)]
     const example = { agent: 'sky', context: 'k', caller: 'who', at: Date.now(), outcome: 1, words: { a: 1 } }

@@ -27,7 +27,10 @@ interface Listed {
 
 const timeAt = (second: number) => `2026-01-01T00:00:${String(second).padStart(2, '0')}.000000+00:00`
 
-/** An agent of the deployment with these tasks, newest first, that pages as ours do: behind the newest task of the page. */
+/**
+ * A supervised agent with these tasks, newest first, that pages like real agents: after the newest task of
+ * the page.
+ */
 async function withTasks(
   name: string,
   seconds: readonly number[],
@@ -51,7 +54,7 @@ async function withTasks(
   return one
 }
 
-/** All pages; `between` runs after each. */
+/** Reads all pages; `between` runs after each. */
 async function pages(method: string, limit: number, between?: (page: Listed[]) => void): Promise<Listed[]> {
   const read: Listed[] = []
   let cursor: string | null = null
@@ -71,7 +74,7 @@ const newestFirst = (items: readonly Listed[]) =>
   items.toSorted((a, b) => (a.created_at < b.created_at ? 1 : -1))
 
 test.each(['tasks/list', 'contexts/list'])(
-  '%s of the gateway has what was sent to an agent by its name, and what was made at the agent directly',
+  '%s of the gateway includes tasks sent to a named agent and tasks created at the agent directly',
   async (method) => {
     const [sky, board] = [await agent('sky', weather), await agent('board', chess)]
     for (const one of [sky, board])
@@ -88,7 +91,7 @@ test.each(['tasks/list', 'contexts/list'])(
 )
 
 test.each(['tasks/list', 'contexts/list'])(
-  '%s gathers all of 40 agents, page by page, each item once and newest first',
+  '%s merges 40 agents page by page, each item once, newest first',
   async (method) => {
     const agents: Listed[][] = []
     for (let number = 0; number < 40; number += 1)
@@ -102,7 +105,7 @@ test.each(['tasks/list', 'contexts/list'])(
   },
 )
 
-test('tasks are in the order of their creation, whenever their state changed last', async () => {
+test('tasks are sorted by creation time, whenever their state changed last', async () => {
   const agents = [await withTasks('sky', [9, 6, 1]), await withTasks('board', [8, 7, 2])]
   const all = newestFirst(agents.flatMap(({ listed }) => listed))
   expect(idsOf((await call('tasks/list', {})).json.result)).toEqual(idsOf(all))
@@ -110,7 +113,7 @@ test('tasks are in the order of their creation, whenever their state changed las
 })
 
 test.each(['tasks/list', 'contexts/list'])(
-  '%s: items that are removed between two pages neither repeat nor hide others',
+  '%s: items removed between two pages cause neither duplicates nor gaps',
   async (method) => {
     const agents = [await withTasks('sky', [9, 6, 5, 3, 1]), await withTasks('board', [8, 7, 4, 2])]
     const all = newestFirst(agents.flatMap(({ listed }) => listed))
@@ -122,7 +125,7 @@ test.each(['tasks/list', 'contexts/list'])(
   },
 )
 
-test('new items that arrive between two pages do not repeat older ones', async () => {
+test('new items between two pages cause no duplicates', async () => {
   const sky = await withTasks('sky', [9, 6, 5])
   const all = idsOf(sky.listed)
   let second = 20
@@ -134,7 +137,7 @@ test('new items that arrive between two pages do not repeat older ones', async (
   expect(idsOf(read)).toEqual(all)
 })
 
-test('an external agent at which the caller has something is named, and receives nothing', async () => {
+test('an external agent with tasks of the caller is reported and receives nothing', async () => {
   const [tales, sky] = [await agent('tales', 'Tells fables', external), await withTasks('sky', [1])]
   await call('message/send', saying('tells fables'))
   for (const method of ['tasks/list', 'contexts/list']) {
@@ -147,7 +150,7 @@ test('an external agent at which the caller has something is named, and receives
   expect(tales.calls.map(({ method }) => method)).toEqual(['message/send'])
 })
 
-test('an agent that is down, refuses or is quarantined is named; once it answers, the next page has its items', async () => {
+test('an agent that is down, rejects the query or is quarantined is reported; after it recovers the next page has its items', async () => {
   const [sky, board] = [await withTasks('sky', [9, 5, 1]), await withTasks('board', [8])]
   await withTasks('sea', [7])
   const { registry } = gateway()
@@ -166,7 +169,7 @@ test('an agent that is down, refuses or is quarantined is named; once it answers
   expect(idsOf(second.json.result)).toEqual(idsOf([...board.listed, ...sky.listed.slice(1)]))
 })
 
-test('an agent that has left is named where the caller has something there, in lists and look-ups', async () => {
+test('an agent that has left is reported in lists and lookups when it has tasks of the caller', async () => {
   await agent('board', 'Plays chess')
   const own = { origin: 'registered', admittedBy: 'operator', own: true }
   const sky = await agent('sky', 'Weather forecast for any city', own)

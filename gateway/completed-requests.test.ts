@@ -26,7 +26,7 @@ interface Sent {
 const bodies = (one: FakeAgent, method = 'message/send') =>
   one.sent(method).map(({ body }) => JSON.parse(body) as Sent)
 
-test('POST / fills in what an external agent may require: contextId, taskId, configuration and a UUID as id', async () => {
+test('POST / adds fields that an external agent may require: contextId, taskId, configuration and a UUID as id', async () => {
   const one = await weather({ card: { name: 'weather', defaultOutputModes: ['text/plain', 'image/png'] } })
   const answer = await call('message/send', saying(text))
   expect(answer.status).toBe(200)
@@ -52,7 +52,7 @@ test.each<[string, unknown]>([
   expect(bodies(one, 'tasks/get')[0]?.id).toMatch(uuid)
 })
 
-test('the id comes back in an answer that arrives in pieces, and in every event of a stream', async () => {
+test('the id is restored in a response that arrives in chunks and in every event of a stream', async () => {
   const one = await weather()
   one.on['tasks/get'] = async ({ response, id, params }) => {
     const whole = JSON.stringify({
@@ -86,7 +86,7 @@ test('the id comes back in an answer that arrives in pieces, and in every event 
   expect(frames.match(/"id":"one"/g)).toHaveLength(2)
 })
 
-test('what a caller gave stays as it is, and a request that lacks nothing goes on byte for byte', async () => {
+test('fields of the caller are unmodified, and a complete request is forwarded byte for byte', async () => {
   const one = await weather()
   const [contextId, taskId, id] = [crypto.randomUUID(), crypto.randomUUID(), crypto.randomUUID()]
   const { message } = saying(text, { context_id: contextId, task_id: taskId })
@@ -96,7 +96,7 @@ test('what a caller gave stays as it is, and a request that lacks nothing goes o
   expect(one.sent()[0]?.body).toBe(body)
 })
 
-test('the answer to a message is not compressed on the way: its task is found again, its refusal understood', async () => {
+test('the response to a message is not compressed, so that its task and rejections are recognized', async () => {
   const one = await weather()
   const compressing =
     (answer: (sent: Sent) => object): FakeAgent['on'][string] =>
@@ -123,7 +123,7 @@ test('the answer to a message is not compressed on the way: its task is found ag
   expect(two.sent().length).toBe(2)
 })
 
-test('a message of a known context keeps it; one of a known task gets the context of the task', async () => {
+test('a message of a known context keeps it; a message of a known task gets the context of the task', async () => {
   const one = await weather()
   const { json } = await call('message/send', saying(text))
   const { id, context_id } = json.result
@@ -135,7 +135,7 @@ test('a message of a known context keeps it; one of a known task gets the contex
   expect(third).toMatchObject({ contextId: context_id, taskId: id })
 })
 
-test('the same call again under the same Idempotency-Key is filled in with the same ids', async () => {
+test('a repeated call under the same Idempotency-Key gets the same ids', async () => {
   const one = await weather()
   const params = saying(text)
   for (let times = 0; times < 2; times += 1) await call('message/send', params, { 'idempotency-key': 'k1' })
@@ -145,7 +145,7 @@ test('the same call again under the same Idempotency-Key is filled in with the s
   expect(third).not.toBe(first)
 })
 
-test('requests to supervised agents, or to /agents/{slug}/, are not touched', async () => {
+test('requests to supervised agents and to /agents/{slug}/ are not modified', async () => {
   const one = await weather()
   const ours = await agent('poet', 'write poems')
   const send = (words: string) =>
@@ -162,7 +162,7 @@ const refusing = (code: number) => (one: FakeAgent) => {
 }
 
 test.each(refusals)(
-  'a send that an external agent refuses with %i is tried at one further candidate',
+  'a message that an external agent rejects with %i is sent to one further candidate',
   async (code) => {
     const [one, two, three] = [
       await weather(),
@@ -209,7 +209,7 @@ test.each<[string, number, Record<string, string>, (name: string) => object]>([
   ['with another code', -32004, {}, () => external],
   ['of a message with a payment', -32602, { 'x-payment': payment }, paid],
   ['of a supervised agent', -32602, {}, () => ({})],
-])('a refusal %s stays with the agent that refuses', async (_what, code, headers, origin) => {
+])('a rejection %s is final', async (_what, code, headers, origin) => {
   const all = [
     await agent('weather', 'forecast the weather', origin('weather')),
     await agent('climate', 'forecast the weather', origin('climate')),
@@ -219,7 +219,7 @@ test.each<[string, number, Record<string, string>, (name: string) => object]>([
   expect(all.flatMap((each) => each.sent())).toHaveLength(1)
 })
 
-test('the only agent that refuses is the one that answers', async () => {
+test('the rejection of the only candidate is returned', async () => {
   const one = await weather()
   refusing(-32602)(one)
   const { status, json, headers } = await call('message/send', saying(text))
@@ -227,7 +227,7 @@ test('the only agent that refuses is the one that answers', async () => {
   expect(one.sent()).toHaveLength(1)
 })
 
-test('a message of a known context that is refused is not sent elsewhere', async () => {
+test('a rejected message of a known context is not sent to another agent', async () => {
   const one = await weather()
   const two = await agent('climate', 'forecast the weather', external)
   const { json, headers } = await call('message/send', saying(text))

@@ -12,7 +12,7 @@ import { openSharedState } from './gateway-state-mongodb.ts'
 import type { Route, RoutingStore } from './routing/store/routing-store.ts'
 import { FakeAgent, fail, saying } from './testing.ts'
 
-describe.skipIf(!hasMongodb)('one home for what comes to two gateways at once (needs mongod)', () => {
+describe.skipIf(!hasMongodb)('one agent for concurrent messages at two gateways (needs mongod)', () => {
   let mongodb: MongodbServer
   let provider: TestIdentityProvider
   let folder: string
@@ -98,7 +98,7 @@ describe.skipIf(!hasMongodb)('one home for what comes to two gateways at once (n
     return { status: response.status, agent: response.headers.get('x-agent'), body: await response.text() }
   }
 
-  /** A message for each of the two agents, at the same moment. */
+  /** Sends a message to each of the two gateways at the same time. */
   const both = (more: object, key?: string) =>
     Promise.all([send(one, 'weather forecast', more, key), send(other, 'plays chess', more, key)])
   const homes = (answers: readonly { status: number; agent: string | null }[]) => {
@@ -115,7 +115,7 @@ describe.skipIf(!hasMongodb)('one home for what comes to two gateways at once (n
     for (let time = 0; time < 5; time += 1) expect(homes(await both({}, randomUUID()))).toBe(1)
   })
 
-  test('an agent that takes none is left by both, for the same one', async () => {
+  test('a message that an agent rejects moves to the same next agent at both gateways', async () => {
     sky.on['message/send'] = ({ response, id }) => fail(response, id, 503, -32042, { reason: 'draining' })
     for (let time = 0; time < 5; time += 1) {
       const negotiation = { min_score: 0 }
@@ -142,7 +142,7 @@ describe.skipIf(!hasMongodb)('one home for what comes to two gateways at once (n
     }
   })
 
-  test('where a gateway died while it sent the first message, the others go to the agent it sent it to', async () => {
+  test('when a gateway crashes while sending the first message, the others go to the agent that it tried', async () => {
     const contextId = randomUUID()
     const route: Route = {
       owner: 'alice',
@@ -161,7 +161,7 @@ describe.skipIf(!hasMongodb)('one home for what comes to two gateways at once (n
     expect(sky.calls.filter(({ method }) => method === 'message/send')).toEqual([])
   })
 
-  test('a message that its agent refuses binds its context to nobody', async () => {
+  test('a message that its agent rejects leaves its context unbound', async () => {
     const contextId = randomUUID()
     sky.on['message/send'] = ({ response, id }) => fail(response, id, 400, -32602, {})
     expect((await send(one, 'weather forecast', { contextId })).status).toBe(400)
@@ -169,7 +169,7 @@ describe.skipIf(!hasMongodb)('one home for what comes to two gateways at once (n
     expect([sent.status, sent.agent]).toEqual([200, 'board'])
   })
 
-  test('a context that nobody could take is bound to nobody', async () => {
+  test('a context that no agent accepted stays unbound', async () => {
     const contextId = randomUUID()
     for (const agent of [sky, board])
       agent.on['message/send'] = ({ response, id }) => fail(response, id, 503, -32042, { reason: 'draining' })

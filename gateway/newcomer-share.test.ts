@@ -19,7 +19,7 @@ async function ranking() {
   return json as { candidates: { agent: { slug: string }; score: number; reasons: string[] }[] }
 }
 
-/** Messages of its own that the agent completes, of callers other than itself. */
+/** Messages that the agent completes for other callers. */
 async function completes(slug: string, count: number, client = 'alice') {
   const authorization = bearer(client)
   const ids: string[] = []
@@ -50,7 +50,7 @@ test('among scores within 0.05 of the best, supervised agents come first, then v
   expect(await winner()).toBe('gamma')
 })
 
-test('a copy with more tags that scores higher gets no message within 0.05, however many copies there are', async () => {
+test('a copy with more tags and a higher score gets no message within 0.05, however many copies there are', async () => {
   await agent('maths', `${sums}, units, matrices`)
   for (let number = 0; number < 12; number += 1) await agent(`copy-${number}`, sums, verified)
   const { candidates } = await ranking()
@@ -73,7 +73,7 @@ test('an unverified newcomer that matches better gets 5 % of the messages that a
   expect([calculator.sent().length, copy.sent().length]).toEqual([57, 3])
 })
 
-test('newcomers that take all places of the ranking get 5 % together, however their scores differ', async () => {
+test('newcomers that fill the whole ranking get 5 % together, however their scores differ', async () => {
   const calculator = await agent('calculator', little)
   const copies: Awaited<ReturnType<typeof agent>>[] = []
   for (let number = 0; number < 12; number += 1) {
@@ -86,7 +86,7 @@ test('newcomers that take all places of the ranking get 5 % together, however th
   expect([calculator.sent().length, taken]).toEqual([19, 1])
 })
 
-test('a newcomer that is away keeps no message from a paid agent with evidence', async () => {
+test('an absent newcomer blocks no paid agent with evidence', async () => {
   const paid = await agent('calculator', sums, { card: { executionCost: price } })
   await agent('copy', `${sums}. ${text}`, unverified)
   gateway().registry.setStatus(gateway().registry.find('copy')?.id ?? '', 'unreachable')
@@ -106,7 +106,7 @@ test('two newcomers share the 5 %', async () => {
   expect([calculator.sent().length, taken]).toEqual([38, 2])
 })
 
-test('a newcomer does not take the place of an agent with evidence that is being started', async () => {
+test('a newcomer does not substitute for an agent with evidence that is starting', async () => {
   await agent('calculator', sums)
   const copy = await agent('copy', sums, unverified)
   gateway().registry.setStatus(gateway().registry.find('calculator')?.id ?? '', 'starting')
@@ -114,7 +114,7 @@ test('a newcomer does not take the place of an agent with evidence that is being
   expect([refused.status, refused.json.error.code, copy.calls]).toEqual([503, -32042, []])
 })
 
-test('20 completed tasks of other callers are evidence; those of its own client are not', async () => {
+test("20 completed tasks of other callers are evidence; tasks of the agent's own client are not", async () => {
   await agent('copy', `${sums}: zzqx copy`, unverified)
   const completed = () => gateway().registry.find('copy')?.measurements?.completedTasks ?? 0
   await completes('copy', 3, 'copy')
