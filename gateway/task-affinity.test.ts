@@ -27,7 +27,7 @@ describe.skipIf(!hasMongodb)('one agent for concurrent messages at two gateways 
   beforeAll(async () => {
     mongodb = stack.use(await startMongodb())
     provider = stack.use(await TestIdentityProvider.start())
-    folder = await mkdtemp(path.join(os.tmpdir(), 'parley-one-home-'))
+    folder = await mkdtemp(path.join(os.tmpdir(), 'parley-affinity-'))
     stack.defer(() => rm(folder, { recursive: true, force: true }))
     const url = mongodb.newUrl()
     const settings = gatewayConfig({

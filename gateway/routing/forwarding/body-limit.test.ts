@@ -91,7 +91,7 @@ test.each(
     [true, false].flatMap((chunked) => [true, false].map((close) => [path, { chunked, close }] as const)),
   ),
 )(
-  'POST %s, %j: a client that sends a body over the limit before it reads anything gets the 413',
+  'POST %s, %j: a client that sends a body over the limit before reading receives the 413',
   async (path, how) => {
     const answer = await sendThenRead(await gateway(), path, how)
     expect(answer).toMatch(/^HTTP\/1\.1 413 [\s\S]*"code":-32600/)

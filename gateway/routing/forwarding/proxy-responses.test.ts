@@ -62,7 +62,7 @@ test.each([
   ['5 and 304, to a GET', 304, 5, {}],
   ['5 and 304, to a JSON-RPC call', 304, 5, json],
 ] as const)(
-  'an answer without a body that has Content-Length: %s: it ends, and the next one comes',
+  'a response without a body and with Content-Length %s ends, and the next response arrives',
   async (_, status, length, init) => {
     const { url } = await gatewayBefore(
       `HTTP/1.1 ${status} Odd\r\nContent-Length: ${length}\r\nETag: "odd"\r\n\r\n`,

@@ -6,8 +6,8 @@ const counts = (...all: number[]) => all.map((count, at) => ({ holder: `h${at}`,
 test.each<[string, number[], number, number[]]>([
   ['the largest alone', [100, 10, 5], 50, [50]],
   ['the two largest, down to the same level', [100, 80, 5], 60, [40, 20]],
-  ['everyone, when all have as many', [3, 3, 3], 3, [1, 1, 1]],
-  ['no more than there are', [2, 1], 10, [2, 1]],
+  ['every holder, when all have the same number', [3, 3, 3], 3, [1, 1, 1]],
+  ['every holder, when the excess is larger', [2, 1], 10, [2, 1]],
 ])('records are removed from %s', (_what, has, excess, goes) => {
   expect(surplusOf(counts(...has), excess)).toEqual(counts(...goes))
 })
