@@ -1,11 +1,11 @@
 #!/bin/sh
-# Makes the clients with which gateway and agents introspect tokens and register, and the operator's, where they are not there
-# yet. One that is there stays as it is: with another secret it is to be removed first (hydra delete oauth2-client).
+# Creates missing OAuth clients: those with which gateway and agents introspect tokens and register, and the operator's.
+# Existing clients are not changed: to change a secret, delete the client first (hydra delete oauth2-client).
 set -eu
 hydra=${HYDRA_ADMIN_URL:-http://hydra:4445}
 until curl -sf -o /dev/null "$hydra/health/ready"; do sleep 1; done
 
-# Tokens may be asked for that are good at one agent alone.
+# Clients can request tokens with a single agent as audience.
 audience=
 for agent in $AGENTS; do audience="$audience${audience:+, }\"${PUBLIC_URL:-http://localhost:7400}/agents/$agent\""; done
 

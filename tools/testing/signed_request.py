@@ -1,4 +1,4 @@
-"""Sends a signed request by spec/authentication.md#signed-payload alone: Python's json, and an Ed25519 package of Debian.
+"""Sends a signed request using only spec/authentication.md#signed-payload, Python's json and an Ed25519 package of Debian.
 
 Reads {"url", "token", "did", "seed_hex", "text", "escaped"} on stdin, writes {"status", "body"} on stdout.
 `escaped` false signs with ensure_ascii=False, as some clients do.

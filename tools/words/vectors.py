@@ -1,10 +1,10 @@
-"""Makes english.txt and english.vec of a sentence-embedding model (see shared/negotiation/words/english.md).
+"""Creates english.txt and english.vec from a sentence-embedding model (see shared/negotiation/words/english.md).
 
     python vectors.py list.json model.onnx tokenizer.json folder-to-write-to
 
-1. A stem starts with the model's vectors of its word forms, alone, by how common each is.
-2. Ridge regression moves the stems so that the weighted mean of a gloss's stems comes near the model's vector of the gloss.
-3. The largest principal components of the glosses are kept, as 8 bits; stems near each other become relations.
+1. The initial vector of a stem is the mean of the model's vectors of its word forms, weighted by frequency.
+2. Ridge regression adjusts the stems so that the weighted mean of a gloss's stems approximates the model's vector of the gloss.
+3. The largest principal components of the glosses are kept, as 8 bits; pairs of similar stems become relations.
 """
 import json
 import sys
@@ -56,7 +56,7 @@ def stems_of(forms, vectors):
 
 
 def fitted(texts, targets, start):
-    """Ridge around `start`, by conjugate gradients."""
+    """Ridge regression around `start`, by conjugate gradients."""
     change, left = np.zeros_like(start), texts.T @ (targets - texts @ start)
     way, rest = left.copy(), (left * left).sum(0)
     for _ in range(STEPS):
