@@ -1,4 +1,4 @@
-import { methodOf } from '@parley/wire/codecs/parley/method-names'
+import { methodOf } from '@parley/wire/codecs/parley/methods'
 import type { AgentEntry } from './registry/entry.ts'
 
 /** One agent of the table. */

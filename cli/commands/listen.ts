@@ -1,6 +1,6 @@
 import { setTimeout as wait } from 'node:timers/promises'
 import { type NumberedEvent, positionOf } from '@parley/wire/codecs/parley/events'
-import { methodOf } from '@parley/wire/codecs/parley/method-names'
+import { methodOf } from '@parley/wire/codecs/parley/methods'
 import { fieldNames } from '@parley/wire/codecs/parley/push-config'
 import { InvalidArgumentError } from 'commander'
 import { CliCommand } from '../terminal/cli-command.ts'

@@ -3,7 +3,7 @@ import { RpcError } from '@parley/client/internal/rpc-error'
 import { DocumentFault, verifyDocument } from '@parley/kit/did/document'
 import { boundedText } from '@parley/kit/net/bounded-text'
 import { connectionFault } from '@parley/kit/net/connection-fault'
-import { methodOf } from '@parley/wire/codecs/parley/method-names'
+import { methodOf } from '@parley/wire/codecs/parley/methods'
 import { jsonObjectOf } from '@parley/wire/model/json-text'
 import type { JsonObject } from '@parley/wire/model/task'
 

@@ -1,6 +1,6 @@
 import { randomUUID } from 'node:crypto'
 import type { ClientParams } from '@parley/wire/codecs/codec'
-import { methodOf } from '@parley/wire/codecs/parley/method-names'
+import { methodOf } from '@parley/wire/codecs/parley/methods'
 import { writeParams } from '@parley/wire/codecs/parley/requests'
 import type {
   OutgoingMessage,

@@ -1,5 +1,5 @@
 import { positionOf } from '@parley/wire/codecs/parley/events'
-import { methodOf } from '@parley/wire/codecs/parley/method-names'
+import { methodOf } from '@parley/wire/codecs/parley/methods'
 import { writeParams } from '@parley/wire/codecs/parley/requests'
 import type { WireEvent } from '@parley/wire/codecs/parley/shapes'
 import { isPaused } from '@parley/wire/model/task'

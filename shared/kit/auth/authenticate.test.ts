@@ -2,7 +2,7 @@ import { createServer, type RequestListener, type Server } from 'node:http'
 import type { AddressInfo } from 'node:net'
 import { type TestAgent, testAgent } from '@parley/agent/testing'
 import { rpc } from '@parley/tools/testing/raw-http'
-import { methods } from '@parley/wire/codecs/parley/method-names'
+import { methods } from '@parley/wire/codecs/parley/methods'
 import { afterAll, beforeAll, expect, test } from 'vitest'
 import { HttpIntrospector } from './introspection.ts'
 

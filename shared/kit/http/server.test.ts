@@ -1,6 +1,6 @@
 import { type TestAgent, testAgent } from '@parley/agent/testing'
 import { bareSocket, raw, rpc } from '@parley/tools/testing/raw-http'
-import { methods } from '@parley/wire/codecs/parley/method-names'
+import { methods } from '@parley/wire/codecs/parley/methods'
 import { afterAll, beforeAll, expect, test } from 'vitest'
 
 let agent: TestAgent

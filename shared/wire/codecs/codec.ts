@@ -1,10 +1,9 @@
 import type { ParleyError } from '../errors.ts'
 import type { RequestId } from '../jsonrpc/envelope.ts'
-import type { Calls } from '../model/call.ts'
 import type { AgentCard } from '../model/card.ts'
 import type { DeprecationMark } from '../model/deprecation.ts'
 import type { StreamItem, TaskEvent } from '../model/event.ts'
-import type { Operation } from '../model/operation.ts'
+import type { Calls, Operation } from '../model/operation.ts'
 import type { Part, Task } from '../model/task.ts'
 
 /**

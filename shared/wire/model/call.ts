@@ -1,6 +1,5 @@
-import type { AgentCard } from './card.ts'
 import type { TaskEvent } from './event.ts'
-import type { JsonObject, Part, Role, Task, TaskState } from './task.ts'
+import type { JsonObject, Part, Role } from './task.ts'
 import type { Timestamp } from './timestamp.ts'
 
 /** A message as a caller sends it: the ids of its task and context are optional. */
@@ -35,11 +34,11 @@ export interface SendMessage {
     | undefined
 }
 
-interface OfTask {
+export interface OfTask {
   taskId: string
 }
 
-interface ListPage {
+export interface ListPage {
   limit: number
   cursor?: string | undefined
 }
@@ -83,39 +82,4 @@ export interface EventPage {
   /** Number of the newest event of the task. */
   lastSequence: number
   more: boolean
-}
-
-/** Params and result of every operation, in the model's spelling. A stream has no result: it answers with stream items. */
-export interface Calls {
-  sendMessage: { params: SendMessage; result: Task }
-  streamMessage: { params: SendMessage; result: never }
-  getTask: { params: OfTask & { historyLength?: number | undefined }; result: Task }
-  listTasks: {
-    params: ListPage & {
-      contextId?: string | undefined
-      state?: TaskState | undefined
-      historyLength?: number | undefined
-    }
-    result: Page<Task & { createdAt: Timestamp }>
-  }
-  cancelTask: { params: OfTask; result: Task }
-  giveFeedback: {
-    params: OfTask & { feedback: string; rating?: number | undefined; metadata?: JsonObject | undefined }
-    result: OfTask
-  }
-  listTaskEvents: { params: OfTask & { afterSequence: number; limit: number }; result: EventPage }
-  resubscribe: { params: OfTask & { afterSequence?: number | undefined }; result: never }
-  setPushConfig: {
-    params: OfTask & { longRunning: boolean; pushNotificationConfig: PushConfigInput }
-    result: PushConfigState
-  }
-  getPushConfig: {
-    params: OfTask & { pushNotificationConfigId?: string | undefined }
-    result: PushConfigState
-  }
-  listPushConfigs: { params: OfTask; result: PushConfigState[] }
-  deletePushConfig: { params: OfTask & { pushNotificationConfigId: string }; result: PushConfigState }
-  listContexts: { params: ListPage; result: Page<ContextSummary> }
-  clearContext: { params: { contextId: string }; result: { contextId: string } }
-  getExtendedCard: { params: object; result: AgentCard }
 }

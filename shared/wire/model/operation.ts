@@ -1,6 +1,20 @@
+import type {
+  ContextSummary,
+  EventPage,
+  ListPage,
+  OfTask,
+  Page,
+  PushConfigInput,
+  PushConfigState,
+  SendMessage,
+} from './call.ts'
+import type { AgentCard } from './card.ts'
+import type { JsonObject, Task, TaskState } from './task.ts'
+import type { Timestamp } from './timestamp.ts'
+
 /**
- * Everything that the service does over JSON-RPC, with the scope of the token that it requires and what it is about.
- * A dialect gives each operation a method name; a gateway routes a call by its target.
+ * The operations of the JSON-RPC API: the scope that the token needs, and the target by which a gateway routes the call.
+ * A dialect maps each operation to a method name.
  */
 export const operations = {
   sendMessage: { scope: 'agent:write', target: 'message' },
@@ -25,7 +39,42 @@ interface OperationRow {
   target: Target
 }
 
-/** What a call is about: one message, task or context, all tasks or contexts of the caller, or the server itself. */
+/** The subject of a call: one message, task or context, all tasks or contexts of the caller, or the server itself. */
 export type Target = 'message' | 'task' | 'context' | 'tasks' | 'contexts' | 'server'
 
 export type Operation = keyof typeof operations
+
+/** Params and result of every operation. A stream has no result, but stream items. */
+export interface Calls {
+  sendMessage: { params: SendMessage; result: Task }
+  streamMessage: { params: SendMessage; result: never }
+  getTask: { params: OfTask & { historyLength?: number | undefined }; result: Task }
+  listTasks: {
+    params: ListPage & {
+      contextId?: string | undefined
+      state?: TaskState | undefined
+      historyLength?: number | undefined
+    }
+    result: Page<Task & { createdAt: Timestamp }>
+  }
+  cancelTask: { params: OfTask; result: Task }
+  giveFeedback: {
+    params: OfTask & { feedback: string; rating?: number | undefined; metadata?: JsonObject | undefined }
+    result: OfTask
+  }
+  listTaskEvents: { params: OfTask & { afterSequence: number; limit: number }; result: EventPage }
+  resubscribe: { params: OfTask & { afterSequence?: number | undefined }; result: never }
+  setPushConfig: {
+    params: OfTask & { longRunning: boolean; pushNotificationConfig: PushConfigInput }
+    result: PushConfigState
+  }
+  getPushConfig: {
+    params: OfTask & { pushNotificationConfigId?: string | undefined }
+    result: PushConfigState
+  }
+  listPushConfigs: { params: OfTask; result: PushConfigState[] }
+  deletePushConfig: { params: OfTask & { pushNotificationConfigId: string }; result: PushConfigState }
+  listContexts: { params: ListPage; result: Page<ContextSummary> }
+  clearContext: { params: { contextId: string }; result: { contextId: string } }
+  getExtendedCard: { params: object; result: AgentCard }
+}

@@ -1,6 +1,6 @@
 import { deprecatedSettings } from '@parley/kit/process/settings'
 import { rpc } from '@parley/tools/testing/raw-http'
-import { methods as table } from '@parley/wire/codecs/parley/method-names'
+import { methods as table } from '@parley/wire/codecs/parley/methods'
 import { afterEach, expect, test } from 'vitest'
 import { testAgent } from '../../testing.ts'
 

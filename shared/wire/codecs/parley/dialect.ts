@@ -3,10 +3,9 @@ import { isSuccess, readListItem, readMessageIds, readTaskOutput, readTaskRefere
 import { cardOut, cardPaths } from './card.ts'
 import { writeError } from './errors.ts'
 import { openStream } from './frames.ts'
-import { deprecations, methodOf, methods } from './method-names.ts'
-import { readParams, readQuery, readRating, readTaskId } from './params.ts'
+import { deprecations, methodOf, methods, readParams, writeResult } from './methods.ts'
+import { readQuery, readRating, readTaskId } from './params.ts'
 import { writeParams } from './requests.ts'
-import { writeResult } from './results.ts'
 import { partOut } from './task.ts'
 import { webhookHeaders, writeWebhook } from './webhook.ts'
 

@@ -1,17 +1,15 @@
 import { z } from 'zod'
 import { ParleyError } from '../../errors.ts'
 import { isObject } from '../../jsonrpc/envelope.ts'
-import type { Calls } from '../../model/call.ts'
-import type { Operation } from '../../model/operation.ts'
 import { taskStates } from '../../model/task.ts'
 import { jsonObject, messageIn, uuid } from './message.ts'
 import { pushNotificationConfig } from './push-config.ts'
 import { wireObject } from './spelling.ts'
 
-/** Params of every method (spec/methods.md#method-table). */
+/** Names of the task ID in params. */
 const anyOfTaskId = { taskId: ['id'] }
 
-const messageSend = wireObject({
+export const messageSend = wireObject({
   message: messageIn,
   configuration: wireObject({
     acceptedOutputModes: z.array(z.string().max(256)).max(100).optional(),
@@ -22,24 +20,27 @@ const messageSend = wireObject({
 
 const historyLength = z.int().min(0).optional()
 
-const taskGet = wireObject({ taskId: uuid, historyLength }, anyOfTaskId)
-const taskCancel = wireObject({ taskId: uuid }, anyOfTaskId)
-const taskResubscribe = wireObject({ taskId: uuid, afterSequence: z.int().min(0).optional() }, anyOfTaskId)
+export const taskGet = wireObject({ taskId: uuid, historyLength }, anyOfTaskId)
+export const taskCancel = wireObject({ taskId: uuid }, anyOfTaskId)
+export const taskResubscribe = wireObject(
+  { taskId: uuid, afterSequence: z.int().min(0).optional() },
+  anyOfTaskId,
+)
 
 const page = {
   limit: z.int().min(1).max(1000).default(1000),
   cursor: z.string().max(1024).optional(),
 }
-const tasksList = wireObject({
+export const tasksList = wireObject({
   ...page,
   contextId: uuid.optional(),
   state: z.enum(taskStates).optional(),
   historyLength,
 })
-const contextsList = wireObject(page)
-const contextsClear = wireObject({ contextId: uuid })
+export const contextsList = wireObject(page)
+export const contextsClear = wireObject({ contextId: uuid })
 
-const tasksFeedback = wireObject(
+export const tasksFeedback = wireObject(
   {
     taskId: uuid,
     feedback: z.string().max(10_000),
@@ -48,17 +49,20 @@ const tasksFeedback = wireObject(
   },
   anyOfTaskId,
 )
-const noParams = wireObject({})
+export const noParams = wireObject({})
 
-const pushConfigSet = wireObject(
+export const pushConfigSet = wireObject(
   { taskId: uuid, longRunning: z.boolean().default(false), pushNotificationConfig },
   anyOfTaskId,
 )
-const pushConfigGet = wireObject({ taskId: uuid, pushNotificationConfigId: uuid.optional() }, anyOfTaskId)
-const pushConfigList = wireObject({ taskId: uuid }, anyOfTaskId)
-const pushConfigDelete = wireObject({ taskId: uuid, pushNotificationConfigId: uuid }, anyOfTaskId)
+export const pushConfigGet = wireObject(
+  { taskId: uuid, pushNotificationConfigId: uuid.optional() },
+  anyOfTaskId,
+)
+export const pushConfigList = wireObject({ taskId: uuid }, anyOfTaskId)
+export const pushConfigDelete = wireObject({ taskId: uuid, pushNotificationConfigId: uuid }, anyOfTaskId)
 
-const taskEvents = wireObject(
+export const taskEvents = wireObject(
   {
     taskId: uuid,
     afterSequence: z.int().min(0).default(0),
@@ -66,32 +70,6 @@ const taskEvents = wireObject(
   },
   anyOfTaskId,
 )
-
-const readers: { [O in Operation]: z.ZodType<Calls[O]['params']> } = {
-  sendMessage: messageSend,
-  streamMessage: messageSend,
-  getTask: taskGet,
-  listTasks: tasksList,
-  cancelTask: taskCancel,
-  giveFeedback: tasksFeedback,
-  listTaskEvents: taskEvents,
-  resubscribe: taskResubscribe,
-  setPushConfig: pushConfigSet,
-  getPushConfig: pushConfigGet,
-  listPushConfigs: pushConfigList,
-  deletePushConfig: pushConfigDelete,
-  listContexts: contextsList,
-  clearContext: contextsClear,
-  getExtendedCard: noParams,
-}
-
-/** @throws ParleyError InvalidParams */
-export function readParams<O extends Operation>(
-  operation: O,
-  params: Record<string, unknown>,
-): Calls[O]['params'] {
-  return parseParams(readers[operation], params)
-}
 
 const ofTask = wireObject({ taskId: uuid }, anyOfTaskId)
 
