@@ -3,7 +3,7 @@ import os from 'node:os'
 import { Authenticator } from '@parley/kit/auth/authenticate'
 import { addDidRoutes } from '@parley/kit/http/did-routes'
 import { addHealthRoute, type FailingChecks } from '@parley/kit/http/health-routes'
-import { addMetricsRoute } from '@parley/kit/http/metrics-route'
+import { addMetricsRoute } from '@parley/kit/http/metrics'
 import type { RequestLimits } from '@parley/kit/http/request-limits'
 import { openLimits } from '@parley/kit/http/request-limits'
 import { createServer } from '@parley/kit/http/server'
@@ -310,7 +310,7 @@ function healthOptions({ config, state, sync, oauth, registry, keeper, trust, dr
       bus: async () => sync?.ping(),
       registry: () => registry.ping(),
     },
-    shown: { oauth: () => oauth.ping() },
+    optional: { oauth: () => oauth.ping() },
   }
 }
 

@@ -2,7 +2,7 @@ import type { Readable } from 'node:stream'
 import httpProxy from '@fastify/http-proxy'
 import { linger } from '@parley/kit/http/linger'
 import { peekId } from '@parley/kit/http/rpc-call'
-import { aboutTheAnswer } from '@parley/kit/http/security-headers'
+import { contentHeaders } from '@parley/kit/http/security-headers'
 import { ParleyError } from '@parley/wire/errors'
 import type { FastifyInstance, FastifyReply, FastifyRequest } from 'fastify'
 import { isExternal } from '../../registry/admission.ts'
@@ -69,7 +69,7 @@ export async function proxyAgents(app: FastifyInstance, options: ProxyOptions): 
       internalRewriteLocationHeader: false,
       handler: (request, reply, _destination, replyOptions) => {
         // The agent sets these headers for its response; error responses of the gateway set them again.
-        for (const name of aboutTheAnswer) reply.removeHeader(name)
+        for (const name of contentHeaders) reply.removeHeader(name)
         return reply.from(preparedOf(request).path, replyOptions)
       },
       replyOptions: {

@@ -1,6 +1,6 @@
 import type { OutgoingHttpHeaders } from 'node:http'
 import { isIP } from 'node:net'
-import { aboutTheAnswer } from '@parley/kit/http/security-headers'
+import { contentHeaders } from '@parley/kit/http/security-headers'
 import type { FastifyReply, FastifyRequest } from 'fastify'
 import type { AgentEntry } from '../../registry/entry.ts'
 import type { Target } from './agent-target.ts'
@@ -96,7 +96,7 @@ export function begin(
 function gatewayHeaders(reply: FastifyReply): OutgoingHttpHeaders {
   const ours = reply.getHeaders()
   const kept: OutgoingHttpHeaders = {}
-  for (const name in ours) if (!aboutTheAnswer.includes(name)) kept[name] = ours[name]
+  for (const name in ours) if (!contentHeaders.includes(name)) kept[name] = ours[name]
   return kept
 }
 

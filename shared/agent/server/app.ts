@@ -17,7 +17,7 @@ import { agentId } from '@parley/kit/did/did'
 import type { Identity } from '@parley/kit/did/identity'
 import { addDidRoutes } from '@parley/kit/http/did-routes'
 import { addHealthRoute } from '@parley/kit/http/health-routes'
-import { addMetricsRoute } from '@parley/kit/http/metrics-route'
+import { addMetricsRoute } from '@parley/kit/http/metrics'
 import { openLimits } from '@parley/kit/http/request-limits'
 import { createServer } from '@parley/kit/http/server'
 import { AnswerBudget } from '@parley/kit/process/answer-budget'
@@ -339,7 +339,7 @@ function healthOptions(
       scheduler: () => services.scheduler.ping(),
       bus: () => services.bus.ping(),
     },
-    shown: { oauth: () => introspector.ping() },
+    optional: { oauth: () => introspector.ping() },
   }
 }
 

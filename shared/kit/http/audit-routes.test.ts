@@ -11,20 +11,20 @@ afterEach(async () => {
   while (open.length > 0) await open.pop()?.[Symbol.asyncDispose]()
 })
 
-type Told = Record<string, unknown>
+type LogLine = Record<string, unknown>
 
 function auditLog() {
-  const told: Told[] = []
+  const audited: LogLine[] = []
   const everything: string[] = []
   const write = (line: string) => {
     everything.push(line)
-    const fields = JSON.parse(line) as Told
-    if (fields['audit'] === true) told.push(fields)
+    const fields: LogLine = JSON.parse(line)
+    if (fields['audit'] === true) audited.push(fields)
   }
-  return { told, everything, logTo: { write } }
+  return { audited, everything, logTo: { write } }
 }
 
-async function audited(level: string, env: Record<string, string> = {}) {
+async function auditedAgent(level: string, env: Record<string, string> = {}) {
   const log = auditLog()
   const options = { env: { LOG_LEVEL: level, ...env }, logTo: log.logTo }
   const agent: TestAgent = await testAgent({ handle: ({ text }) => text }, options)
@@ -35,15 +35,15 @@ async function audited(level: string, env: Record<string, string> = {}) {
 const message = { role: 'user', kind: 'message', parts: [{ kind: 'text', text: 'hi' }] }
 const send = () => ({ message: { ...message, messageId: crypto.randomUUID() } })
 
-test('who is not let in is told with the reason and the address, and never with the token', async () => {
-  const { agent, told, everything } = await audited('info')
+test('a rejected caller is logged with the reason and the address, never with the token', async () => {
+  const { agent, audited, everything } = await auditedAgent('info')
   const bad = 'very-secret-bad-token'
   const old = agent.identityProvider.issue('alice', { exp: 1 })
   await rpc(agent, 'tasks/list', {}, { token: undefined })
   await rpc(agent, 'tasks/list', {}, { token: bad, headers: { 'x-request-id': 'r-7' } })
   await rpc(agent, 'tasks/list', {}, { token: old })
   await rpc(agent, 'message/send', send(), { token: agent.caller('bob', 'agent:read').token })
-  expect(told).toMatchObject([
+  expect(audited).toMatchObject([
     { action: 'JSON-RPC', allowed: false, reason: 'AuthenticationRequired', address: '127.0.0.1' },
     { action: 'JSON-RPC', allowed: false, reason: 'InvalidToken', request_id: 'r-7' },
     { action: 'JSON-RPC', allowed: false, reason: 'TokenExpired' },
@@ -53,36 +53,36 @@ test('who is not let in is told with the reason and the address, and never with 
   expect(everything.join('')).not.toContain(old)
 })
 
-test('calls that are answered are not told, nor those that are merely wrong', async () => {
-  const { agent, told } = await audited('info')
+test('successful calls and invalid requests are not logged', async () => {
+  const { agent, audited } = await auditedAgent('info')
   await rpc(agent, 'tasks/list')
   await rpc(agent, 'message/send', send())
   await rpc(agent, 'tasks/get', { task_id: crypto.randomUUID() })
   await rpc(agent, 'message/send', {})
   await raw(agent, { path: '/nothing', method: 'GET' })
-  expect(told).toEqual([])
+  expect(audited).toEqual([])
 })
 
-test('at debug, writes that were taken are told, and reads are not', async () => {
-  const { agent, told } = await audited('debug')
+test('at level debug, accepted writes are logged and reads are not', async () => {
+  const { agent, audited } = await auditedAgent('debug')
   await rpc(agent, 'message/send', send())
   await rpc(agent, 'tasks/list')
-  expect(told).toMatchObject([{ level: 20, who: 'alice', action: 'message/send', allowed: true }])
+  expect(audited).toMatchObject([{ level: 20, who: 'alice', action: 'message/send', allowed: true }])
 })
 
-test('who asks too often is told once for each time that they are shut out', async () => {
-  const { agent, told } = await audited('info', { RATE_LIMIT_PER_MINUTE: '2' })
+test('a rate-limited caller is logged once per blocked window', async () => {
+  const { agent, audited } = await auditedAgent('info', { RATE_LIMIT_PER_MINUTE: '2' })
   const { token } = agent.caller('alice')
   for (let number = 0; number < 6; number += 1) await rpc(agent, 'tasks/list', {}, { token })
   for (let number = 0; number < 6; number += 1) await raw(agent, { path: '/nothing', method: 'GET' })
-  expect(told).toMatchObject([
+  expect(audited).toMatchObject([
     { who: 'alice', action: 'request', allowed: false, reason: 'TooManyRequests' },
     { address: '127.0.0.1', action: 'request', allowed: false, reason: 'TooManyRequests' },
   ])
 })
 
-test('what a route with a name for the audit log does is told, done or refused', async () => {
-  const { told, logTo } = auditLog()
+test('a route with an audit name is logged, whether it succeeds or is refused', async () => {
+  const { audited, logTo } = auditLog()
   const log = makeLog({ level: 'info', name: 'test', destination: logTo })
   const app = createServer({ log, metrics: createMetrics() })
   app.post<{ Params: { id: string } }>(
@@ -100,7 +100,7 @@ test('what a route with a name for the audit log does is told, done or refused',
   await raw({ url }, { path: '/agents/taken/admit' })
   await raw({ url }, { path: `/agents/${'%0a'.repeat(50)}/admit` })
   const admit = { who: 'operator-1', action: 'registry.admit' }
-  expect(told).toMatchObject([
+  expect(audited).toMatchObject([
     { ...admit, target: 'calc', allowed: true },
     { ...admit, target: 'taken', allowed: false, reason: 'Conflict: slug' },
     { ...admit, target: '?'.repeat(50), allowed: true },

@@ -10,54 +10,54 @@ const refusals = new Set<ErrorName>([
   'InsufficientPermissions',
 ])
 
-/** Why nothing is handed on to an agent: a decision of the operators, not a failure. */
+/** Reasons that an operator's decision, not a failure, keeps a request from an agent. */
 const decisions = new Set<unknown>(['not_admitted', 'quarantined'])
 
-/** Told to the audit log and nowhere else: with a stack for each, anybody could fill the log. */
+/** Such an error goes to the audit log only: logging a stack for each would let any client fill the log. */
 export function isDecision({ data }: ParleyError): boolean {
   return decisions.has(data['reason'])
 }
 
-/** Who may not, whatever the route. Too many requests are told where they are counted, once. */
+/** Whether the error denies access. `TooManyRequests` is not included: the rate limiter logs it once per window. */
 export function isRefusal(error: ErrorName): boolean {
   return refusals.has(error)
 }
 
-/** Tells the audit log what routes with `config.audit` have done. The others cost nothing. */
+/** Logs successful requests of routes that set `config.audit`. Other routes get no hook. */
 export function auditRoutes(app: FastifyInstance, audit: Audit): void {
   app.addHook('onRoute', (route) => {
     if (route.config?.audit === undefined) return
     route.onResponse = [
       ...[route.onResponse ?? []].flat(),
       (request, reply, done) => {
-        if (reply.statusCode < 400) audit.decided({ ...wishOf(request), allowed: true })
+        if (reply.statusCode < 400) audit.decided({ ...attemptedAction(request), allowed: true })
         done()
       },
     ]
   })
 }
 
-/** Tells the audit log of an error that a route has thrown, where it is a refusal. */
+/** Logs an error thrown by a route, if it is a refusal. */
 export function auditError(audit: Audit, request: FastifyRequest, error: ParleyError): void {
   const changes = request.routeOptions.config.audit !== undefined
   const refused = changes ? error.status < 500 && error.error !== 'TooManyRequests' : isRefusal(error.error)
   if (refused || isDecision(error))
-    audit.decided({ ...wishOf(request), allowed: false, reason: reasonOf(error) })
+    audit.decided({ ...attemptedAction(request), allowed: false, reason: reasonOf(error) })
 }
 
-function wishOf(request: FastifyRequest): Omit<Decision, 'allowed'> {
+function attemptedAction(request: FastifyRequest): Omit<Decision, 'allowed'> {
   const { config, url } = request.routeOptions
-  const params = (request.params ?? {}) as Record<string, string>
+  const { params } = request
   return {
     who: request.callerId,
     address: request.ip,
     action: config.audit ?? `${request.method} ${url ?? 'none'}`,
-    target: request.auditTarget ?? (Object.values(params).join('/') || undefined),
+    target: request.auditTarget ?? (Object.values(params ?? {}).join('/') || undefined),
     requestId: request.id,
   }
 }
 
-/** Which refusal, and the reason that the caller is told too. */
+/** The name of the error, followed by the `reason` of its data. */
 export function reasonOf({ error, data }: ParleyError): string {
   const { reason } = data
   return typeof reason === 'string' ? `${error}: ${reason}` : error

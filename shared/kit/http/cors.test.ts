@@ -26,7 +26,7 @@ const preflight = (to: TestAgent, origin: string, path = '/') =>
     },
   })
 
-test('without the setting no page of another origin may call', async () => {
+test('without the setting, cross-origin calls are not allowed', async () => {
   const closed = await agentFor('')
   const asked = await preflight(closed, 'https://app.example')
   expect([asked.status, asked.json.error.code, corsHeaders(asked.headers)]).toEqual([405, -32600, []])
@@ -34,7 +34,7 @@ test('without the setting no page of another origin may call', async () => {
   expect([sent.status, corsHeaders(sent.headers)]).toEqual([200, []])
 })
 
-test('pages of a configured origin may call, with a token and without cookies', async () => {
+test('pages of a configured origin may call with a token and without cookies', async () => {
   const to = await agentFor('https://app.example, http://localhost:3000')
   for (const origin of ['https://app.example', 'http://localhost:3000']) {
     const asked = await preflight(to, origin)
@@ -52,7 +52,7 @@ test('pages of a configured origin may call, with a token and without cookies', 
   }
 })
 
-test('they may read the headers that calls need', async () => {
+test('pages of a configured origin may read the response headers of the API', async () => {
   const to = await agentFor('https://app.example')
   const { headers } = await rpc(to, 'tasks/list', {}, { headers: { origin: 'https://app.example' } })
   expect(headers.get('access-control-expose-headers')?.split(', ').sort()).toEqual([
@@ -83,9 +83,9 @@ test.each([
   'app.example',
   'https://app.example\t',
   'x'.repeat(10_000),
-])('an odd or foreign origin meets a server that knows no CORS: %.60s', async (origin) => {
+])('a malformed or unlisted origin gets no CORS headers: %.60s', async (origin) => {
   const to = await agentFor('https://app.example')
-  // `fetch` trims what stands around a value.
+  // `fetch` trims white space around a header value.
   const own = origin.trim() === 'https://app.example'
   const asked = await preflight(to, origin)
   expect([asked.status, corsHeaders(asked.headers).length > 0]).toEqual([own ? 204 : 405, own])
@@ -96,7 +96,7 @@ test.each([
   ])
 })
 
-test('* lets every page call, and never with cookies', async () => {
+test('* allows every origin, without cookies', async () => {
   const to = await agentFor('*')
   for (const origin of ['https://anything.example', 'null']) {
     const asked = await preflight(to, origin)
@@ -105,13 +105,13 @@ test('* lets every page call, and never with cookies', async () => {
   }
 })
 
-test('OPTIONS of an allowed page that is half a preflight is answered without fault', async () => {
+test('OPTIONS from an allowed origin without the preflight headers succeeds', async () => {
   const to = await agentFor('*')
   const asked = await raw(to, { method: 'OPTIONS', path: '/', headers: { origin: 'https://app.example' } })
   expect([asked.status, asked.text]).toEqual([204, ''])
 })
 
-test('where CORS is on, paths and methods that do not exist are told as ever', async () => {
+test('with CORS enabled, unknown paths and methods get the usual errors', async () => {
   const to = await agentFor('*')
   expect((await raw(to, { method: 'GET', path: '/nothing' })).status).toBe(404)
   expect((await raw(to, { method: 'OPTIONS', path: '/nothing' })).status).toBe(404)
@@ -119,7 +119,7 @@ test('where CORS is on, paths and methods that do not exist are told as ever', a
   expect([wrong.status, wrong.headers.get('allow'), wrong.json.error.code]).toEqual([405, 'POST', -32600])
 })
 
-test('errors can be read by the page: refused, missing, too many', async () => {
+test('a page can read errors: 401, 404 and 429', async () => {
   const to = await agentFor('https://app.example', { RATE_LIMIT_PER_MINUTE: '2' })
   const headers = { origin: 'https://app.example' }
   const found = []
@@ -128,6 +128,6 @@ test('errors can be read by the page: refused, missing, too many', async () => {
   expect(found.map(({ status }) => status)).toEqual([404, 404, 429])
   for (const answer of found)
     expect(answer.headers.get('access-control-allow-origin')).toBe('https://app.example')
-  // A preflight is no call: the page gets to see the 429 of the call itself.
+  // Preflights are not rate limited, so that the page sees the 429 of the call itself.
   expect((await preflight(to, 'https://app.example')).status).toBe(204)
 })

@@ -3,7 +3,7 @@ import type { FastifyInstance } from 'fastify'
 
 const preflightMaxAgeSeconds = 600
 
-/** What pages of these origins may send; what else they ask for is not granted. */
+/** Request headers that cross-origin pages may send. */
 const allowedHeaders = [
   'Authorization',
   'Content-Type',
@@ -23,7 +23,7 @@ const allowedHeaders = [
   'X-PAYMENT-SESSION',
 ]
 
-/** What they may read of an answer, beside what every page may. */
+/** Response headers that cross-origin pages may read, in addition to the safelisted ones. */
 const exposedHeaders = [
   'X-Request-Id',
   'X-Next-Cursor',
@@ -39,14 +39,14 @@ const exposedHeaders = [
 ]
 
 /**
- * Lets pages of these origins call from a browser (`*`: of all). Without origins nothing is added, and browsers keep to
- * their own rule. Credentials of the browser (cookies) are never part of it: callers show a token.
+ * Enables CORS for these origins (`*`: every origin). Without origins no headers are added. Cookies are never allowed:
+ * callers authenticate with a token.
  */
 export function allowOrigins(app: FastifyInstance, origins: readonly string[]): void {
   if (origins.length === 0) return
   const all = origins.includes('*')
   void app.register(cors, {
-    // A function, so that an origin that may not call meets a server that knows no CORS.
+    // With a function, a disallowed origin gets no CORS headers at all.
     origin: (origin, done) => {
       const allowed = origin !== undefined && (all || origins.includes(origin))
       done(null, allowed ? (all ? '*' : origin) : false)

@@ -13,7 +13,7 @@ const get = (query: string) => raw(agent, { method: 'GET', path: `/did/resolve${
 const post = (body: string, headers = { 'content-type': 'application/json' }) =>
   raw(agent, { path: '/did/resolve', body, headers })
 
-test('POST and GET /did/resolve give an agent’s own document, application/did+json, without a credential', async () => {
+test('POST and GET /did/resolve return the agent’s own document as application/did+json, without credentials', async () => {
   for (const answer of [
     await get(`?did=${encodeURIComponent(agent.did)}`),
     await post(JSON.stringify({ did: agent.did })),
@@ -68,7 +68,7 @@ test.each(['{}', '[]', '"did:x:y"', '{"did": 7}', '{"did": null}', '{"did": ["di
   },
 )
 
-test('a body that is no JSON is -32700, another content type 415', async () => {
+test('a body that is not JSON: -32700; another content type: 415', async () => {
   expect((await post('{')).json.error.code).toBe(-32700)
   expect((await post('')).json.error.code).toBe(-32700)
   expect((await post('did=x', { 'content-type': 'application/x-www-form-urlencoded' })).status).toBe(415)

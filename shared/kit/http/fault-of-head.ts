@@ -2,33 +2,34 @@ import type { IncomingMessage } from 'node:http'
 import { ParleyError } from '@parley/wire/errors'
 
 /**
- * What is wrong with the head of a request although Node accepts it. Node takes the first of several `Host` or
- * `Authorization` headers and drops the others; a proxy before us may have looked at another, and neither the address nor the
- * caller may depend on that. Versions other than 1.0 and 1.1 are not HTTP/1 (RFC 9112, sections 2.3 and 3.2).
+ * Rejects request heads that Node accepts. If `Host` or `Authorization` is repeated, Node uses the first value and drops the
+ * others, while a proxy in front may use another one; the two would then disagree about the address or the caller. HTTP
+ * versions other than 1.0 and 1.1 are rejected as well (RFC 9112, sections 2.3 and 3.2).
+ * @returns the error to respond with; undefined if the head is valid
  */
 export function faultOfHead(request: IncomingMessage): ParleyError | undefined {
   const { httpVersion, rawHeaders } = request
   if (httpVersion !== '1.1' && httpVersion !== '1.0') {
-    return refused('This version of HTTP is not supported: use HTTP/1.1', 'http_version')
+    return malformedHead('This version of HTTP is not supported: use HTTP/1.1', 'http_version')
   }
   let [hosts, authorizations] = [0, 0]
   for (let at = 0; at < rawHeaders.length; at += 2) {
-    const name = rawHeaders[at] as string
+    const name = rawHeaders[at] ?? ''
     if (name.length === 4 && name.toLowerCase() === 'host') hosts += 1
     else if (name.length === 13 && name.toLowerCase() === 'authorization') authorizations += 1
   }
-  if (hosts > 1) return refused('The header Host came more than once', 'host')
-  if (hosts === 0 && httpVersion === '1.1') return refused('The header Host is missing', 'host')
-  return authorizations > 1 ? twoCredentials() : undefined
+  if (hosts > 1) return malformedHead('The header Host came more than once', 'host')
+  if (hosts === 0 && httpVersion === '1.1') return malformedHead('The header Host is missing', 'host')
+  return authorizations > 1 ? duplicateAuthorization() : undefined
 }
 
-/** Nothing further is read from a connection whose requests two servers may read differently. */
-function refused(message: string, reason: string): ParleyError {
+/** Closes the connection, because another server may parse its requests differently. */
+function malformedHead(message: string, reason: string): ParleyError {
   return new ParleyError('InvalidRequest', { message, data: { reason }, headers: { connection: 'close' } })
 }
 
 /** RFC 6750, section 3.1, `invalid_request`. */
-function twoCredentials(): ParleyError {
+function duplicateAuthorization(): ParleyError {
   return new ParleyError('InvalidRequest', {
     message: 'The header Authorization came more than once',
     data: { reason: 'authorization' },

@@ -2,7 +2,7 @@ import { type Health, healthOut } from '@parley/wire/codecs/parley/health'
 import { timestamp } from '@parley/wire/model/timestamp'
 import type { FastifyInstance } from 'fastify'
 
-/** Asks a dependency itself; rejects when it does not answer. */
+/** Checks that a dependency responds; rejects if it does not. */
 export type Ping = () => Promise<void>
 
 export interface HealthOptions {
@@ -14,44 +14,44 @@ export interface HealthOptions {
   schedulerBackend: string
   taskManagerRunning: () => boolean
   draining: () => boolean
-  /** `storage`, `scheduler`, `bus` and others; the health is degraded while one of them fails. */
+  /** `storage`, `scheduler`, `bus` and others; `/health` returns 503 while one of them fails. */
   mandatory: Record<string, Ping>
-  /** Shown, not mandatory. */
-  shown: Record<string, Ping>
+  /** Listed in the response, without effect on readiness. */
+  optional: Record<string, Ping>
 }
 
 const pingTimeoutMs = 1000
 
-/** Resolves with the names of the mandatory checks that fail now, and what each says. Never rejects. */
+/** Resolves with the mandatory checks that fail now, as name → error text. Never rejects. */
 export type FailingChecks = () => Promise<Record<string, string>>
 
 /**
  * `GET /health`: both bodies hold the union of the shapes of 200 and 503 (spec/operations.md#health).
- * @returns the same checks for this process
+ * @returns a function that runs the mandatory checks
  */
 export function addHealthRoute(app: FastifyInstance, options: HealthOptions): FailingChecks {
   const started = process.hrtime.bigint()
-  const ask = shared(() => Promise.all([askAll(options.mandatory), askAll(options.shown)]))
+  const runChecks = shared(() => Promise.all([checkAll(options.mandatory), checkAll(options.optional)]))
   app.get('/health', async (_request, reply) => {
-    const [mandatory, shown] = await ask()
-    const strictReady = Object.values(mandatory).every((answer) => answer === 'ok')
+    const [mandatory, optional] = await runChecks()
+    const strictReady = Object.values(mandatory).every((result) => result === 'ok')
     const ready = strictReady && !options.draining()
     const uptimeSeconds = Number((process.hrtime.bigint() - started) / 1_000_000_000n)
     return reply
       .code(ready ? 200 : 503)
       .header('cache-control', 'no-store')
-      .send(healthBody(options, { ready, strictReady, uptimeSeconds, checks: checksOf(mandatory, shown) }))
+      .send(healthBody(options, { ready, strictReady, uptimeSeconds, checks: checksOf(mandatory, optional) }))
   })
   return async () => {
-    const [mandatory] = await ask()
-    return Object.fromEntries(Object.entries(mandatory).filter(([, answer]) => answer !== 'ok'))
+    const [mandatory] = await runChecks()
+    return Object.fromEntries(Object.entries(mandatory).filter(([, result]) => result !== 'ok'))
   }
 }
 
-/** The contract names `grpc` and `extensions` (spec/operations.md#health): there is no gRPC, and extensions hold no state. */
-function checksOf(mandatory: Record<string, string>, shown: Record<string, string>) {
+/** `grpc` and `extensions` are part of the contract (spec/operations.md#health) and always `ok`: neither has a state here. */
+function checksOf(mandatory: Record<string, string>, optional: Record<string, string>) {
   const { storage, scheduler, bus, ...others } = mandatory
-  return { storage, scheduler, bus, grpc: 'ok', ...others, extensions: 'ok', ...shown }
+  return { storage, scheduler, bus, grpc: 'ok', ...others, extensions: 'ok', ...optional }
 }
 
 function healthBody(
@@ -68,24 +68,24 @@ function healthBody(
   })
 }
 
-/** Anybody may ask for the health: those who ask while an answer is under way share it, so that the disk is asked once. */
-function shared<T>(ask: () => Promise<T>): () => Promise<T> {
-  let underWay: Promise<T> | undefined
+/** `/health` is public: concurrent requests share one run of the checks. */
+function shared<T>(run: () => Promise<T>): () => Promise<T> {
+  let running: Promise<T> | undefined
   return () => {
-    underWay ??= ask().finally(() => {
-      underWay = undefined
+    running ??= run().finally(() => {
+      running = undefined
     })
-    return underWay
+    return running
   }
 }
 
-async function askAll(pings: Record<string, Ping>): Promise<Record<string, string>> {
-  const answers = Object.entries(pings).map(async ([name, ping]) => [name, await ask(ping)] as const)
-  return Object.fromEntries(await Promise.all(answers))
+async function checkAll(pings: Record<string, Ping>): Promise<Record<string, string>> {
+  const results = Object.entries(pings).map(async ([name, ping]) => [name, await check(ping)] as const)
+  return Object.fromEntries(await Promise.all(results))
 }
 
-/** Texts of our own: what a driver says of its failure stays inside. */
-async function ask(ping: Ping): Promise<string> {
+/** Returns `ok` or a fixed error text: messages of drivers are not public. */
+async function check(ping: Ping): Promise<string> {
   const { promise: late, resolve } = Promise.withResolvers<string>()
   const timer = setTimeout(() => resolve(`error: no answer within ${pingTimeoutMs} ms`), pingTimeoutMs)
   try {

@@ -1,10 +1,10 @@
 import type { FastifyReply } from 'fastify'
 import type { AnswerClaim } from '../process/answer-budget.ts'
 
-/** A reader that takes nothing for so long is cut off. */
+/** A connection is destroyed if its client reads nothing for this long. */
 export const stallMs = 60_000
 
-/** Releases the claim once the answer has been handed to the operating system, or its client has left. */
+/** Releases the claim when the response has been handed to the operating system, or the client has disconnected. */
 export function releaseWhenRead({ raw }: FastifyReply, claim: AnswerClaim): void {
   const release = () => claim[Symbol.dispose]()
   if (raw.destroyed || raw.closed) return release()
@@ -12,7 +12,7 @@ export function releaseWhenRead({ raw }: FastifyReply, claim: AnswerClaim): void
   if (claim.bytes > 0) cutStalled(raw)
 }
 
-/** To be called once the whole answer is there: while it is being made, nothing moves on the connection. */
+/** Starts the stall timeout. Call it when the whole response is ready: until then the connection is idle. */
 export function cutStalled(raw: FastifyReply['raw']): void {
   raw.setTimeout(stallMs, () => raw.destroy())
 }

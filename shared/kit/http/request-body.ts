@@ -3,12 +3,12 @@ import type { FastifyRequest } from 'fastify'
 
 const noBytes = Buffer.alloc(0)
 
-/** The raw body of a request; empty if it has none. */
+/** The raw body of a request; empty if there is no body. */
 export function bodyOf({ body }: FastifyRequest): Buffer {
   return Buffer.isBuffer(body) ? body : noBytes
 }
 
-/** @throws ParleyError InvalidRequest with status 415 for a content type that is present and not JSON */
+/** @throws ParleyError InvalidRequest with status 415 if a content type is given and is not JSON */
 export function requireJson(request: FastifyRequest): void {
   const type = request.headers['content-type']
   if (type === undefined || /^application\/([\w.-]+\+)?json\s*(;|$)/i.test(type)) return

@@ -43,7 +43,7 @@ const statuses = async (count: number, ask: (number: number) => Promise<{ status
   return found
 }
 
-test('a caller over the limit: 429 with Retry-After and the envelope with -32041; another caller goes on', async () => {
+test('a caller over the limit: 429 with Retry-After and the envelope with -32041; other callers are not affected', async () => {
   const agent = await limitedAgent(3)
   const [alice, bob] = [agent.caller('alice').token, agent.caller('bob').token]
   const list = (token: string) => rpc(agent, 'tasks/list', {}, { token })
@@ -63,14 +63,14 @@ test('a caller over the limit: 429 with Retry-After and the envelope with -32041
   expect((await list(bob)).status).toBe(200)
 })
 
-test('the tokens of one client count together', async () => {
+test('all tokens of a client share one count', async () => {
   const agent = await limitedAgent(4)
   const tokens = ['1', '2'].map(() => agent.caller('alice').token)
   const found = await statuses(6, (number) => rpc(agent, 'tasks/list', {}, { token: tokens[number % 2] }))
   expect(found).toEqual([200, 200, 200, 200, 429, 429])
 })
 
-test('a caller over the limit is refused before the OAuth server is asked', async () => {
+test('a caller over the limit is rejected without an introspection request', async () => {
   const agent = await limitedAgent(2)
   const { token } = agent.caller('alice')
   await statuses(3, () => rpc(agent, 'tasks/list', {}, { token }))
@@ -79,7 +79,7 @@ test('a caller over the limit is refused before the OAuth server is asked', asyn
   expect(agent.identityProvider.introspections).toBe(asked)
 })
 
-test('a known token counts on public routes too', async () => {
+test('a validated token counts on public routes too', async () => {
   const agent = await limitedAgent(3)
   const { token } = agent.caller('alice')
   expect((await rpc(agent, 'tasks/list', {}, { token })).status).toBe(200)
@@ -87,7 +87,7 @@ test('a known token counts on public routes too', async () => {
   expect(await statuses(3, skills)).toEqual([200, 200, 429])
 })
 
-test('a flood of bad tokens ends at the limit of its address, and the OAuth server is not asked on', async () => {
+test('invalid tokens count for their address and cause no introspection requests beyond the limit', async () => {
   const agent = await limitedAgent(5)
   const { token } = agent.caller('alice')
   expect((await rpc(agent, 'tasks/list', {}, { token })).status).toBe(200)
@@ -98,11 +98,11 @@ test('a flood of bad tokens ends at the limit of its address, and the OAuth serv
   expect(flood.filter(({ status }) => status === 401)).toHaveLength(4)
   expect(flood.filter(({ status }) => status === 429)).toHaveLength(36)
   expect(agent.identityProvider.introspections - asked).toBe(4)
-  // A neighbour at the same address, whose token is known, does not notice.
+  // Another client at the same address with a validated token is not affected.
   expect((await rpc(agent, 'tasks/list', {}, { token })).status).toBe(200)
 })
 
-test('a token that was good and is no longer counts for its address again', async () => {
+test('a token that is no longer valid counts for its address again', async () => {
   const agent = await limitedAgent(3)
   const { token } = agent.caller('alice')
   expect((await rpc(agent, 'tasks/list', {}, { token })).status).toBe(200)
@@ -111,7 +111,7 @@ test('a token that was good and is no longer counts for its address again', asyn
   expect(found).toEqual([401, 401, 401, 429])
 })
 
-test('health and metrics are answered whoever asks how often; everything else counts', async () => {
+test('/health and /metrics are never limited; everything else is', async () => {
   const agent = await limitedAgent(2)
   const at = (path: string, method = 'GET') => raw(agent, { path, method })
   for (const path of ['/health', '/metrics', '/health?a=1'])
@@ -135,7 +135,7 @@ test.each([
   { 'x-real-ip': '203.0.113.1' },
   { 'x-client-ip': '203.0.113.1' },
   { 'cf-connecting-ip': '203.0.113.1' },
-])('whoever is not trusted stays who they are, whatever they claim: %o', async (claim) => {
+])('X-Forwarded-For of an untrusted client is ignored: %o', async (claim) => {
   const server = await limitedServer(new RequestLimits({ perMinute: 1 }))
   expect(await get(server)).toBe(200)
   expect(await get(server, claim as Record<string, string>)).toBe(429)
@@ -145,7 +145,7 @@ const behindProxy = (limits: RequestLimits) =>
   limitedServer(limits, { trustedProxies: ['127.0.0.0/8', '::1'] })
 const from = (chain: string) => ({ 'x-forwarded-for': chain })
 
-test('behind a trusted proxy every client has a count of its own', async () => {
+test('behind a trusted proxy each client has its own count', async () => {
   const server = await behindProxy(new RequestLimits({ perMinute: 1 }))
   const clients = Array.from({ length: 50 }, (_, number) => `203.0.113.${number}`)
   for (const client of clients) expect(await get(server, from(client))).toBe(200)
@@ -175,17 +175,17 @@ test('addresses of two IPv6 /64 are two clients', async () => {
   expect(await get(server, from('2001:db8:1:3::1'))).toBe(200)
 })
 
-test('of more keys than are kept in mind, those of long ago are forgotten', async () => {
+test('beyond keysMax, the least recently used keys are dropped', async () => {
   const server = await behindProxy(new RequestLimits({ perMinute: 1, keysMax: 10 }))
   expect(await statuses(2, () => get(server, from('203.0.113.1')))).toEqual([200, 429])
   await statuses(30, (number) => get(server, from(`198.51.100.${number}`)))
-  // Shut out is forgotten after as many that were shut out, not after as many that came.
+  // A blocked key is dropped after keysMax other blocked keys, not after keysMax other requests.
   expect(await get(server, from('203.0.113.1'))).toBe(429)
   await statuses(60, (number) => get(server, from(`192.0.2.${number >> 1}`)))
   expect(await get(server, from('203.0.113.1'))).toBe(200)
 })
 
-test('the counts can be kept elsewhere; no token gets there, and keys are short', async () => {
+test('counts can be kept in an external store: it sees short keys and no tokens', async () => {
   const counts = new Map<string, number>()
   class Elsewhere {
     incr(key: string, done: (error: Error | null, result: { current: number; ttl: number }) => void) {
@@ -211,7 +211,7 @@ test('the counts can be kept elsewhere; no token gets there, and keys are short'
   expect(keys.length).toBeLessThan(100)
 })
 
-test('counts that cannot be kept are a refusal: 503 with Retry-After', async () => {
+test('if the store fails, requests are rejected: 503 with Retry-After', async () => {
   class Down {
     incr(_key: string, done: (error: Error) => void) {
       done(new Error('connect ECONNREFUSED'))

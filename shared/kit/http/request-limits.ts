@@ -1,10 +1,6 @@
 import { hash } from 'node:crypto'
 import { isIP } from 'node:net'
-import rateLimit, {
-  type CreateRateLimitOptions,
-  normalizeIP,
-  type RateLimitPluginOptions,
-} from '@fastify/rate-limit'
+import rateLimit, { normalizeIP, type RateLimitPluginOptions } from '@fastify/rate-limit'
 import { ParleyError } from '@parley/wire/errors'
 import type { FastifyInstance, FastifyRequest } from 'fastify'
 import type { Introspection, Introspector } from '../auth/introspection.ts'
@@ -13,25 +9,26 @@ import type { Audit } from '../process/audit.ts'
 import type { Log } from '../process/log.ts'
 
 export interface RequestLimitOptions {
-  /** Requests that one caller, or one address, may make in a minute. */
+  /** Requests per minute of one caller, or of one address. */
   perMinute: number
-  /** Callers, addresses and tokens that are kept in mind, each; of more, those of long ago are forgotten. Default 10,000. */
+  /** Maximum numbers of callers, of addresses and of tokens to track; the least recently used are dropped. Default 10,000. */
   keysMax?: number
-  /** Where the counts are kept, as @fastify/rate-limit wants it. Default: in this process. */
+  /** Store for the counts, as options of @fastify/rate-limit. Default: the memory of this process. */
   store?: Pick<RateLimitPluginOptions, 'store' | 'redis' | 'nameSpace'>
 }
 
-type Counter = ReturnType<FastifyInstance['createRateLimit']>
+type CountRequest = ReturnType<FastifyInstance['createRateLimit']>
+type Counter = (counted: Counted) => ReturnType<CountRequest>
 
 const windowMs = 60_000
 
-/** Answered whoever asks how often: those who watch the server must not be the ones who find it shut. */
+/** Never limited, so that monitoring continues to work under load. */
 const exempt = /^\/(health|metrics)(\?|$)/
 
-/** What servers ask with each request of their own callers. */
+/** Requests that a server makes for each request of its callers. */
 const checkerPath = /^\/(oauth2\/(introspect(\?|$)|clients\/)|registry\/agents\/[^/]+\/signatures\/)/
 
-/** Nobody: not counted at `checkerPath`. */
+/** Value in place of a client: the credentials of a server that checks tokens, exempt at `checkerPath`. */
 const uncounted = ''
 
 export interface LimitsOptions {
@@ -45,9 +42,9 @@ export interface LimitsOptions {
 }
 
 /**
- * The request limits of a server. With a Redis URL, all processes of the same name share their counts, and requests are
- * refused while Redis does not answer. Undefined where `perMinute` is 0.
- * @throws Error when Redis does not answer
+ * Opens the request limits of a server. With a Redis URL, all processes of the same name share their counts, and requests
+ * are rejected while Redis is unavailable. Undefined if `perMinute` is 0.
+ * @throws Error if Redis cannot be reached
  */
 export async function openLimits(
   { perMinute, redisUrl, name, log }: LimitsOptions,
@@ -59,123 +56,120 @@ export async function openLimits(
   return requestLimits({ perMinute, store: { redis, nameSpace: `parley:{${name}}:limit:` } })
 }
 
-/** Undefined where `perMinute` is 0: without a limit nothing is counted, and nothing costs anything. */
+/** Undefined if `perMinute` is 0: nothing is counted then. */
 export function requestLimits(options: RequestLimitOptions): RequestLimits | undefined {
   return options.perMinute === 0 ? undefined : new RequestLimits(options)
 }
 
 /**
- * How many requests are answered in a minute. A request whose token was found good before counts for the client of that
- * token, wherever it comes from; every other one counts for its address, before the OAuth server is asked. So bad tokens
- * end at their address's limit, and neighbours behind one address with good tokens do not notice. Tokens are kept as
- * hashes, and in this process alone; who is over the limit is refused without asking anybody until the minute is over.
+ * Limits requests per minute. A request with a token that was valid before counts for the client of that token, from any
+ * address; every other request counts for its address, before the token is introspected. Invalid tokens are thus limited by
+ * address, and clients with valid tokens at the same address are not affected. Tokens are stored as hashes and in this
+ * process only. Once over the limit, a client is rejected until the minute ends, without another access to the store.
  */
 export class RequestLimits {
   readonly #options: RequestLimitOptions
-  /** Hash of the token → client. */
-  readonly #known: RecentMap<string, string>
-  /** Key → when it may come again, in milliseconds since 1970. */
-  readonly #shut: RecentMap<string, number>
+  /** Hash of the token → client id. */
+  readonly #clientOfToken: RecentMap<string, string>
+  /** Key → end of the block, in milliseconds since 1970. */
+  readonly #blockedUntil: RecentMap<string, number>
   #counter: Counter | undefined
   #audit: Audit | undefined
 
   constructor(options: RequestLimitOptions) {
     const keysMax = options.keysMax ?? 10_000
     this.#options = { ...options, keysMax }
-    this.#known = new RecentMap(keysMax)
-    this.#shut = new RecentMap(keysMax)
+    this.#clientOfToken = new RecentMap(keysMax)
+    this.#blockedUntil = new RecentMap(keysMax)
   }
 
-  /** Counts the requests of the server from the time that it is ready. */
+  /** Starts counting the requests of the server as soon as it is ready. */
   attach(app: FastifyInstance, audit: Audit): void {
     this.#audit = audit
     const { perMinute, keysMax, store } = this.#options
     void app.register(rateLimit, { ...store, global: false, skipOnError: false })
     app.after(() => {
-      this.#counter = app.createRateLimit({
+      const options = {
         max: perMinute,
         timeWindow: windowMs,
-        // What is counted is handed over as if it were a request: see `#count`.
-        keyGenerator: (counted) => (counted as unknown as Counted).key,
+        keyGenerator: ({ key = '' }: Counted) => key,
         cache: keysMax,
-      } as CreateRateLimitOptions)
-      app.addHook('onRequest', (request) => this.#arrives(request))
+      }
+      this.#counter = app.createRateLimit(options) as unknown as Counter
+      app.addHook('onRequest', (request) => this.#countArrival(request))
     })
   }
 
-  /** The introspector, but what it says of a token is noted, and a caller over the limit is refused. */
+  /** Wraps an introspector: remembers the client of each valid token, and rejects callers over the limit. */
   watch(introspector: Introspector): Introspector {
     return {
       introspect: async (token) => {
-        const found = await introspector.introspect(token)
-        const client = found.client_id ?? found.sub
-        if (isGood(found) && client !== undefined) await this.#accepted(token, client)
-        else this.#known.delete(printOf(token))
-        return found
+        const result = await introspector.introspect(token)
+        const client = result.client_id ?? result.sub
+        if (isValid(result) && client !== undefined) await this.#countValidated(token, client)
+        else this.#clientOfToken.delete(printOf(token))
+        return result
       },
     }
   }
 
   /**
-   * Whether these credentials (what follows the scheme in `Authorization`) are of a server that checks tokens: until it is
-   * said otherwise it may ask the OAuth server about tokens and clients as often as it likes. Elsewhere it counts.
+   * Sets whether these credentials (the part of `Authorization` after the scheme) belong to a server that checks tokens. Such
+   * a server is not limited at the introspection and client endpoints; at all others it is.
    */
   trust(credentials: string, checks: boolean): void {
     const print = printOf(credentials)
-    if (checks) this.#known.set(print, uncounted)
-    else if (this.#known.get(print) === uncounted) this.#known.delete(print)
+    if (checks) this.#clientOfToken.set(print, uncounted)
+    else if (this.#clientOfToken.get(print) === uncounted) this.#clientOfToken.delete(print)
   }
 
-  async #arrives(request: FastifyRequest): Promise<void> {
+  async #countArrival(request: FastifyRequest): Promise<void> {
     if (exempt.test(request.url)) return
     const credentials = credentialsOf(request.headers.authorization)
-    const client = credentials === undefined ? undefined : this.#known.get(printOf(credentials))
+    const client = credentials === undefined ? undefined : this.#clientOfToken.get(printOf(credentials))
     if (client === uncounted && checkerPath.test(request.url)) return
     if (client !== undefined && client !== uncounted) await this.#count({ key: keyOf(client), client })
     else await this.#count({ key: `address:${addressOf(request)}`, address: request.ip })
   }
 
-  /** A token that is known was counted for its client when it arrived. */
-  async #accepted(token: string, client: string): Promise<void> {
+  /** Counts the request for the client, unless it was counted on arrival because the token was known. */
+  async #countValidated(token: string, client: string): Promise<void> {
     const print = printOf(token)
-    if (this.#known.get(print) === client) return
-    this.#known.set(print, client)
+    if (this.#clientOfToken.get(print) === client) return
+    this.#clientOfToken.set(print, client)
     await this.#count({ key: keyOf(client), client })
   }
 
   /** @throws ParleyError TooManyRequests, Unavailable */
-  async #count({ key, ...who }: Omit<Counted, 'routeOptions'>): Promise<void> {
-    const until = this.#shut.get(key)
+  async #count({ key, ...caller }: { key: string; client?: string; address?: string }): Promise<void> {
+    const until = this.#blockedUntil.get(key)
     if (until !== undefined) {
-      const leftMs = until - Date.now()
-      if (leftMs > 0) throw tooMany(leftMs, who)
-      this.#shut.delete(key)
+      const remainingMs = until - Date.now()
+      if (remainingMs > 0) throw tooMany(remainingMs, caller)
+      this.#blockedUntil.delete(key)
     }
-    const counted: Counted = { key, routeOptions: {} }
-    const found = await (this.#counter as Counter)(counted as unknown as FastifyRequest).catch(storeIsDown)
-    if (found.isAllowed || !found.isExceeded) return
-    this.#shut.set(key, Date.now() + found.ttl)
-    // Once for each time that somebody is shut out: a line per refused request would be a flood of its own.
+    const count = await this.#counter?.({ key, routeOptions: {} }).catch(storeUnavailable)
+    if (count === undefined || count.isAllowed || !count.isExceeded) return
+    this.#blockedUntil.set(key, Date.now() + count.ttl)
+    // Logged once per block: a line per rejected request would flood the log.
     this.#audit?.decided({
-      who: who.client,
-      address: who.address,
+      who: caller.client,
+      address: caller.address,
       action: 'request',
       allowed: false,
       reason: 'TooManyRequests',
     })
-    throw tooMany(found.ttl, who)
+    throw tooMany(count.ttl, caller)
   }
 }
 
-/** All that @fastify/rate-limit looks at of a request. */
+/** The subject of a count. It has the only fields of a request that @fastify/rate-limit reads. */
 interface Counted {
-  key: string
+  key?: string
   routeOptions: object
-  client?: string
-  address?: string
 }
 
-function isGood({ active, exp }: Introspection): boolean {
+function isValid({ active, exp }: Introspection): boolean {
   return active && (exp === undefined || exp * 1000 > Date.now())
 }
 
@@ -188,14 +182,14 @@ function printOf(credentials: string): string {
   return hash('sha256', credentials, 'base64url')
 }
 
-/** Client ids may be long; what stands in a store is not. */
+/** Client ids may be long; keys of the store are short. */
 function keyOf(client: string): string {
   return client.length <= 128 ? `client:${client}` : `client:#${printOf(client)}`
 }
 
 /**
- * IPv6 by its /64, which is what one subscriber has. What is no address (a trusted proxy may pass anything on) counts for
- * the proxy that sent it.
+ * The address that a request counts for. An IPv6 address counts as its /64, the usual network of one subscriber. If a trusted
+ * proxy forwards something that is not an address, the request counts for the proxy.
  */
 export function addressOf(request: FastifyRequest): string {
   const address = isIP(request.ip) === 0 ? (request.socket.remoteAddress ?? '') : request.ip
@@ -209,7 +203,7 @@ function tooMany(waitMs: number, { client }: { client?: string }): ParleyError {
   })
 }
 
-function storeIsDown(cause: unknown): never {
+function storeUnavailable(cause: unknown): never {
   throw new ParleyError('Unavailable', {
     data: { reason: 'limits' },
     headers: { 'retry-after': '2' },

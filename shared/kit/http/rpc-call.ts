@@ -5,7 +5,7 @@ import { parseJson } from '@parley/wire/jsonrpc/parse-json'
 import type { Authenticator } from '../auth/authenticate.ts'
 import type { Caller } from '../auth/caller.ts'
 
-/** Fields of a JSON-RPC call that its error response and its log line need, filled in as the checks pass. */
+/** Fields of a JSON-RPC call for its error response and its log line, filled in as the checks pass. */
 export interface CallProgress {
   id: RequestId
   caller?: string | undefined
@@ -18,7 +18,7 @@ export interface CallBytes {
   pathMethod: string | undefined
 }
 
-/** A larger body is not parsed for its id when the call is rejected before the body was read. */
+/** Larger bodies are not parsed just to return the id of a rejected call. */
 const peekMaxBytes = 64 * 1024
 
 /** The first check of a JSON-RPC call (spec/authentication.md#order-of-checks). @throws ParleyError */

@@ -25,18 +25,18 @@ test.each([
   ['POST', '/', 401],
   ['GET', '/%', 400],
   ['GET', '/agent/skills/%ff', 400],
-])('every answer tells browsers to run and frame nothing of it: %s %s, %i', async (method, path, status) => {
+])('every response forbids scripts and framing: %s %s, %i', async (method, path, status) => {
   const answer = await raw(agent, { method, path })
   expect(answer.status).toBe(status)
   expect(Object.fromEntries(answer.headers)).toMatchObject(expected)
 })
 
-test('and so does an answer to what is not HTTP', async () => {
+test('the response to a malformed request does so too', async () => {
   const answer = await bareSocket(agent.url, 'GET / HTTP/9.9\r\n\r\n')
   for (const [name, value] of Object.entries(expected)) expect(answer).toContain(`\r\n${name}: ${value}\r\n`)
 })
 
-test('JSON-RPC answers and errors are kept by no cache; what may be kept still says so', async () => {
+test('JSON-RPC responses and errors are not cacheable; cacheable routes remain so', async () => {
   const answers = [
     await rpc(agent, 'tasks/list'),
     await rpc(agent, 'tasks/get', { task_id: 'none' }),
@@ -52,11 +52,11 @@ test.each([
   [undefined, false],
   ['http://agents.example', false],
   ['https://agents.example', true],
-])('Strict-Transport-Security only where clients come by https: %s', (publicUrl, strict) => {
+])('Strict-Transport-Security is sent only if the public URL is https: %s', (publicUrl, strict) => {
   expect('strict-transport-security' in securityHeaders(publicUrl)).toBe(strict)
 })
 
-test('PUBLIC_URL with https: every answer says so', async () => {
+test('PUBLIC_URL with https: every response has Strict-Transport-Security', async () => {
   await using behindTls = await testAgent(
     { handle: () => '' },
     { env: { PUBLIC_URL: 'https://agents.example' } },

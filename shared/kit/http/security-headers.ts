@@ -1,8 +1,7 @@
 /**
- * What browsers are told with every answer: to take nothing for something else, to run and frame nothing of it, to tell
- * nobody where it was. A table of our own, for @fastify/helmet sets each header anew per request and most of what it
- * sets is about pages; pages here set their own policy over this one.
- * @param publicUrl where it is https, browsers are told to stay with https for a year
+ * Security headers of every response: no content sniffing, no scripts, no framing, no referrer. @fastify/helmet is not used,
+ * because it computes each header per request and mostly sets headers for pages; the pages here override this policy.
+ * @param publicUrl if it is https, HSTS is enabled for a year
  */
 export function securityHeaders(publicUrl: string | undefined): Record<string, string> {
   return {
@@ -15,5 +14,5 @@ export function securityHeaders(publicUrl: string | undefined): Record<string, s
   }
 }
 
-/** Those that speak of the answer itself: an answer that is handed through comes with its own, or without. */
-export const aboutTheAnswer = ['x-content-type-options', 'content-security-policy', 'referrer-policy']
+/** Headers that describe the content. They are not added to a proxied response. */
+export const contentHeaders = ['x-content-type-options', 'content-security-policy', 'referrer-policy']

@@ -23,11 +23,11 @@ test.each([
   'application/json; charset=utf-8',
   'Application/JSON;charset=UTF-8',
   'application/vnd.api+json',
-])('content type %s is JSON', async (type) => {
+])('content type %s is accepted as JSON', async (type) => {
   expect((await raw(agent, { token, headers: { 'content-type': type }, body: listBody })).status).toBe(200)
 })
 
-test('no content type is taken for JSON', async () => {
+test('a body without a content type is accepted as JSON', async () => {
   expect((await raw(agent, { token, body: listBody })).status).toBe(200)
 })
 
@@ -90,7 +90,7 @@ test.each([
   ['http://agent.example/docs', 404],
   ['ftp://agent.example/health', 404],
   ['*', 404],
-])('the whole address in the place of a path, %s: %i', async (address, status) => {
+])('request target in absolute form, %s: %i', async (address, status) => {
   const answer = await bareSocket(
     agent.url,
     `GET ${address} HTTP/1.1\r\nHost: x\r\nConnection: close\r\n\r\n`,
@@ -98,7 +98,7 @@ test.each([
   expect(answer).toMatch(new RegExp(`^HTTP/1.1 ${status} `))
 })
 
-test('a path longer than any name: 400 with the envelope', async () => {
+test('a path that is too long: 400 with the envelope', async () => {
   const answer = await raw(agent, { method: 'GET', path: `/agent/skills/${'x'.repeat(1000)}` })
   expect([answer.status, answer.json]).toEqual([400, envelope(-32600)])
 })
@@ -122,7 +122,7 @@ test('a body whose method differs from the path: -32600', async () => {
   expect([answer.status, answer.json]).toMatchObject([400, { id: 'r-1', error: { code: -32600 } }])
 })
 
-test('a token in the query string is not read', async () => {
+test('a token in the query string is ignored', async () => {
   const answer = await rpc(agent, 'tasks/list', {}, { token: undefined, path: `/?access_token=${token}` })
   expect(answer.json.error.code).toBe(-32009)
 })
@@ -171,14 +171,14 @@ test.each([
     'POST / HTTP/1.1\r\nHost: x\r\nContent-Length: 2\r\nTransfer-Encoding: chunked\r\n\r\n0\r\n\r\n',
     '400',
   ],
-])('%s: refused with the envelope, and the next request is served', async (_name, bytes, status) => {
+])('%s: rejected with the envelope, and the next request is served', async (_name, bytes, status) => {
   const answer = await bareSocket(agent.url, bytes)
   expect(answer.split(' ')[1]).toBe(status)
   expect(JSON.parse(answer.slice(answer.indexOf('{')))).toEqual(envelope(-32600))
   expect((await raw(agent, { method: 'GET', path: '/health' })).status).toBe(200)
 })
 
-test('a body that ends too early harms nobody', async () => {
+test('a body that ends early does not affect other requests', async () => {
   await bareSocket(
     agent.url,
     'POST / HTTP/1.1\r\nHost: x\r\nConnection: close\r\nContent-Length: 2\r\n\r\n{}',
@@ -187,7 +187,7 @@ test('a body that ends too early harms nobody', async () => {
 })
 
 test.each(['the same token', 'another first', 'another after it'])(
-  'Authorization twice on the wire, %s: 400 -32600, for whoever stands between may have read the other',
+  'Authorization twice on the wire, %s: 400 -32600, because a proxy may have used the other value',
   async (which) => {
     const tokens =
       which === 'another first' ? ['x', token] : [token, which === 'the same token' ? token : 'x']

@@ -9,6 +9,7 @@ import Fastify, {
   type FastifyReply,
   type FastifyRequest,
 } from 'fastify'
+import { errorCode } from '../net/error-code.ts'
 import { Audit } from '../process/audit.ts'
 import type { Log } from '../process/log.ts'
 import { logFailure } from '../process/log-failure.ts'
@@ -17,14 +18,14 @@ import { auditError, auditRoutes, isDecision } from './audit-routes.ts'
 import { allowOrigins } from './cors.ts'
 import { faultOfHead } from './fault-of-head.ts'
 import { linger } from './linger.ts'
+import { watchRequests } from './metrics.ts'
 import type { RequestLimits } from './request-limits.ts'
-import { watchRequests } from './request-metrics.ts'
 import { securityHeaders } from './security-headers.ts'
 import { watchRoutes } from './wrong-method.ts'
 
 declare module 'fastify' {
   interface FastifyRequest {
-    /** Id of the JSON-RPC request, set when a route that fails has read it. */
+    /** Id of the JSON-RPC request, for the error response; set by the route. */
     rpcId?: RequestId
     /** JSON-RPC method, set when the method is known; a label of `http_requests_total`. */
     rpcMethod?: string
@@ -44,38 +45,38 @@ export interface ServerOptions {
   metrics: Metrics
   /** Longest request body. Default 10 MiB. */
   bodyMaxBytes?: number
-  /** Time a client may take to send the head of a request. Default 20 s. */
+  /** Time limit for receiving the head of a request. Default 20 s. */
   headersTimeoutMs?: number
-  /** Time a client may take to send a whole request. Default 60 s. */
+  /** Time limit for receiving a whole request. Default 60 s. */
   requestTimeoutMs?: number
-  /** How often the two are looked at. Default 5 s. */
+  /** How often these two limits are checked. Default 5 s. */
   timeoutsCheckMs?: number
-  /** Connections that are open at the same time; more are closed at once. Default 10,000. */
+  /** Maximum number of open connections; further ones are closed on arrival. Default 10,000. */
   connectionsMax?: number
   /**
-   * A connection on which nothing moves in either direction. Default 16 minutes: a minute more than the gateway lets an
-   * agent be silent in the middle of an answer.
+   * Connections without traffic in either direction for this long are closed. Default 16 minutes: one minute longer than the
+   * gateway waits for the next bytes of an agent's response.
    */
   idleTimeoutMs?: number
-  /** Requests of a caller and of an address; absent: as many as they like. */
+  /** Rate limits per caller and per address. Default: none. */
   limits?: RequestLimits | undefined
-  /** Addresses and networks whose X-Forwarded-* headers are believed. Default: nobody's. */
+  /** Addresses and networks of proxies whose X-Forwarded-* headers are trusted. Default: none. */
   trustedProxies?: readonly string[]
-  /** Origins whose pages may call from a browser; `*` = all. Default: none. */
+  /** Origins allowed by CORS; `*` = all. Default: none. */
   corsOrigins?: readonly string[]
-  /** The address that clients use, where it is known from the start. */
+  /** The address that clients use, if it is known at start. */
   publicUrl?: string | undefined
-  /** Deprecated names in use: each answer carries the `Deprecation` header, and each is a warning in the log. */
+  /** Deprecated names in use: responses have the `Deprecation` header, and each name is logged as a warning. */
   deprecations?: readonly Deprecation[]
 }
 
-/** Between requests, a connection waits so long for the next: longer than the balancers that may stand before us. */
+/** Idle time between requests of a connection; longer than that of common load balancers in front. */
 const keepAliveTimeoutMs = 72_000
 const headersMaxBytes = 32 * 1024
 
 /**
- * A Fastify server of the house: bodies arrive as bytes, every error of every route leaves as an envelope, each request
- * has an id that is returned, and the http_* series are counted. Routes come from the caller.
+ * Creates a Fastify server without routes. Bodies are parsed as bytes, errors of all routes are sent as an error envelope,
+ * the id of a request is returned in `X-Request-Id`, and requests are counted in the http_* series.
  */
 export function createServer(options: ServerOptions): FastifyInstance {
   const { log, limits, corsOrigins = [] } = options
@@ -83,7 +84,7 @@ export function createServer(options: ServerOptions): FastifyInstance {
   const { deprecations = [] } = options
   for (const { name, since, use } of deprecations) log.warn({ name, since, use }, 'deprecated name in use')
   const headers = { ...securityHeaders(options.publicUrl), ...deprecationHeader(deprecations) }
-  // Over what was set before: an answer that is an error is ours, whatever the route was about to answer.
+  // An error response overrides headers that the route has set.
   const answerError = (error: unknown, request: FastifyRequest, reply: FastifyReply) =>
     sendError({ log, audit }, error, request, reply.headers(headers))
   const app = Fastify({
@@ -96,7 +97,7 @@ export function createServer(options: ServerOptions): FastifyInstance {
     forceCloseConnections: 'idle',
     return503OnClosing: false,
     frameworkErrors: answerError,
-    clientErrorHandler: (error, socket) => answerBrokenHttp(error, socket, headers),
+    clientErrorHandler: (error, socket) => respondToMalformedRequest(error, socket, headers),
   })
   app.server.maxConnections = options.connectionsMax ?? 10_000
   app.removeAllContentTypeParsers()
@@ -110,13 +111,13 @@ export function createServer(options: ServerOptions): FastifyInstance {
   const refuse = watchRoutes(app)
   app.setNotFoundHandler((request, reply) => answerError(refuse(request), request, reply))
   auditRoutes(app, audit)
-  // Before the limits: a page must be able to read that it has asked too often.
+  // Before the limits, so that a page can read a 429.
   allowOrigins(app, corsOrigins)
   limits?.attach(app, audit)
   return app
 }
 
-/** What a client may take of the server: bytes and time. */
+/** Limits on the size of requests and on the time of connections. */
 function bounds(options: ServerOptions) {
   const requestTimeoutMs = options.requestTimeoutMs ?? 60_000
   return {
@@ -126,7 +127,7 @@ function bounds(options: ServerOptions) {
     connectionTimeout: options.idleTimeoutMs ?? 16 * 60_000,
     http: {
       maxHeaderSize: headersMaxBytes,
-      // Checked with the rest of the head, so that the error has our envelope.
+      // `faultOfHead` checks the Host header, so that the error has the envelope.
       requireHostHeader: false,
       headersTimeout: Math.min(options.headersTimeoutMs ?? 20_000, requestTimeoutMs),
       connectionsCheckingInterval: options.timeoutsCheckMs ?? 5000,
@@ -134,27 +135,27 @@ function bounds(options: ServerOptions) {
   }
 }
 
-/** RFC 9112, section 3.2.2: the whole address as a proxy is asked for it. Whoever reads a path reads it from here. */
+/** Converts a request target in absolute form (RFC 9112, section 3.2.2) to origin form. */
 function originForm(url: string): string {
   const path = url.replace(/^https?:\/\/[^/?#]*/i, '')
   return path.startsWith('?') || path === '' ? `/${path}` : path
 }
 
-/** The log of one request: every line carries its id. */
+/** A logger that adds the id of the request to every line. */
 export function requestLog(log: Log, request: FastifyRequest): Log {
   return log.child({ request_id: request.id })
 }
 
-/** The only place that turns a thrown value into an answer; `id` is null where no route has read one. */
+/** Turns a thrown value into a response; its `id` is null if no route has read one. */
 function sendError(
   { log, audit }: { log: Log; audit: Audit },
   thrown: unknown,
   request: FastifyRequest,
   reply: FastifyReply,
 ): void {
-  const left = hasLeft(request, thrown)
-  if (left) requestLog(log, request).debug('the client left in the middle of its request')
-  const error = left ? brokenOff(thrown) : fromFramework(thrown)
+  const aborted = isAborted(request, thrown)
+  if (aborted) requestLog(log, request).debug('client disconnected before its request was complete')
+  const error = aborted ? incompleteRequest(thrown) : fromFramework(thrown)
   if (error.status >= 500 && !isDecision(error)) logFailure(requestLog(log, request), error)
   auditError(audit, request, error)
   linger(request.raw)
@@ -168,21 +169,19 @@ function sendError(
     .send(errorEnvelope(request.rpcId ?? null, written))
 }
 
-/** Whoever reads a body as a stream sees that as a fault of the connection; it is nobody's but the client's. */
-function hasLeft({ raw }: FastifyRequest, thrown: unknown): boolean {
-  return (
-    !raw.complete && raw.destroyed && (thrown as NodeJS.ErrnoException | undefined)?.code === 'ECONNRESET'
-  )
+/** A route that streams the body sees a disconnect of the client as a connection error. */
+function isAborted({ raw }: FastifyRequest, thrown: unknown): boolean {
+  return !raw.complete && raw.destroyed && errorCode(thrown) === 'ECONNRESET'
 }
 
-/** Nobody reads it: for the logs and the counters. */
-function brokenOff(cause: unknown): ParleyError {
-  return new ParleyError('InvalidRequest', { message: 'Request body broke off', cause })
+/** The client is gone: this error is only logged and counted. */
+function incompleteRequest(cause: unknown): ParleyError {
+  return new ParleyError('InvalidRequest', { message: 'Request body is incomplete', cause })
 }
 
 function fromFramework(thrown: unknown): ParleyError {
   if (thrown instanceof ParleyError) return thrown
-  const { statusCode, code } = thrown as Partial<FastifyError>
+  const code = errorCode(thrown)
   if (code === 'FST_ERR_CTP_BODY_TOO_LARGE') {
     return new ParleyError('InvalidRequest', { status: 413, message: 'Request body is too large' })
   }
@@ -192,13 +191,14 @@ function fromFramework(thrown: unknown): ParleyError {
       message: 'Content type must be application/json',
     })
   }
-  if (statusCode !== undefined && statusCode >= 400 && statusCode < 500) {
+  const statusCode = thrown instanceof Error && 'statusCode' in thrown ? thrown.statusCode : undefined
+  if (typeof statusCode === 'number' && statusCode >= 400 && statusCode < 500) {
     return new ParleyError('InvalidRequest', { status: statusCode === 404 ? 404 : 400, cause: thrown })
   }
   return ParleyError.from(thrown)
 }
 
-/** From `X-Request-Id`, else the trace id of `traceparent`, else a new one. Odd values are not passed on. */
+/** The value of `X-Request-Id`, else the trace id of `traceparent`, else a new id. Malformed values are ignored. */
 function requestId(headers: NodeJS.Dict<string | string[]>): string {
   const given = headers['x-request-id']
   if (typeof given === 'string' && /^[\w.:/+=-]{1,128}$/.test(given)) return given
@@ -210,8 +210,8 @@ function requestId(headers: NodeJS.Dict<string | string[]>): string {
   return match?.[1] ?? randomUUID()
 }
 
-/** What arrives here is not HTTP that Node can read: answer by hand and close. */
-function answerBrokenHttp(
+/** Responds to a request that Node cannot parse, and closes the connection. */
+function respondToMalformedRequest(
   error: NodeJS.ErrnoException,
   socket: import('node:net').Socket,
   headers: Record<string, string>,

@@ -6,7 +6,7 @@ import type { WireTask } from '@parley/client/internal/client'
 import { raw, rpc } from '@parley/tools/testing/raw-http'
 import { afterEach, beforeEach, expect, test, vi } from 'vitest'
 
-/** More than the operating system keeps for a client that does not read. */
+/** Larger than the socket buffers of the operating system. */
 const blob = 'y'.repeat(9_900_000)
 const env = { ANSWERS_PER_CALLER_MAX_BYTES: '25000000', ANSWERS_MAX_BYTES: '45000000' }
 let agent: TestAgent
@@ -33,7 +33,7 @@ function leave(): void {
   open.clear()
 }
 
-/** Requests whose clients read the first bytes of the answer and then stop. */
+/** Sends requests whose clients read the first bytes of the response and then stop. */
 function statuses(caller: string, method: string, params: object, count: number): Promise<number[]> {
   const { token } = agent.caller(caller)
   const { host, port } = new URL(agent.url)
@@ -52,7 +52,7 @@ function statuses(caller: string, method: string, params: object, count: number)
   )
 }
 
-/** How a stream ends once it is read. */
+/** Reads a stream to its end. */
 async function endOf(socket: Socket): Promise<'cut off' | 'complete'> {
   let last = ''
   for await (const chunk of socket) {
@@ -60,7 +60,7 @@ async function endOf(socket: Socket): Promise<'cut off' | 'complete'> {
     if (last.includes(': too many bytes')) return 'cut off'
     if (last.includes('"final":true')) return 'complete'
   }
-  throw new Error('the connection broke off')
+  throw new Error('connection closed before the response')
 }
 
 const read = (caller: string, method: string, params: object) =>
@@ -87,7 +87,7 @@ test.each([
 ] as const)(
   '%s: a caller with more unread answers than its limit gets 429 with Retry-After',
   async (method, params) => {
-    // The first frames of a stream are small; the artifact comes with the second one.
+    // The first frame of a stream is small; the artifact is in the second one.
     if (method === 'tasks/resubscribe') await statuses('alice', 'tasks/get', { id: large.id }, 2)
     const answered = await statuses('alice', method, params(), 6)
     const fit = method === 'tasks/resubscribe' ? 6 : 2
@@ -101,7 +101,7 @@ test.each([
   },
 )
 
-test('a stream that would begin with a large event is refused with 429 as well', async () => {
+test('a stream whose first event is large is rejected with 429 as well', async () => {
   await statuses('alice', 'tasks/get', { id: large.id }, 2)
   expect(await read('alice', 'tasks/resubscribe', { id: large.id, after_sequence: 1 })).toMatchObject({
     status: 429,
@@ -109,7 +109,7 @@ test('a stream that would begin with a large event is refused with 429 as well',
   })
 })
 
-test('a stream with no room for its next event ends with a comment, and goes on after that event number', async () => {
+test('a stream without budget for its next event ends with a comment and resumes from that event number', async () => {
   gate = Promise.withResolvers()
   const alice = agent.caller('alice')
   const task = await alice.send('gate')
@@ -127,7 +127,7 @@ test('a stream with no room for its next event ends with a comment, and goes on 
   }, 5000)
 })
 
-test('pieces that wait for the reader of a stream count as unread: streams beyond the limit are cut off', async () => {
+test('buffered artifact pieces of a stream count as unread; streams beyond the limit are closed', async () => {
   leave()
   await agent[Symbol.asyncDispose]()
   let made = 0
@@ -144,7 +144,7 @@ test('pieces that wait for the reader of a stream count as unread: streams beyon
   expect(ends).toContain('cut off')
 })
 
-test('beyond the limit of the process other callers get 503 with Retry-After, and everything small is answered', async () => {
+test('beyond the limit of the process, other callers get 503 with Retry-After; small responses still succeed', async () => {
   const [bob, carol] = [agent.caller('bob'), agent.caller('carol')]
   const theirs = { bob: await bob.sendAndWait('large'), carol: await carol.sendAndWait('large') }
   expect(await statuses('alice', 'tasks/get', { id: large.id }, 2)).toEqual([200, 200])
@@ -160,7 +160,7 @@ test('beyond the limit of the process other callers get 503 with Retry-After, an
   expect((await carol.sendAndWait('small')).status.state).toBe('completed')
 })
 
-test('hundreds of unread requests hold no more than the limit, and leave nothing behind', async () => {
+test('hundreds of unread responses hold at most the limit, and all of it is released', async () => {
   const answered = await statuses('alice', 'tasks/get', { id: large.id }, 300)
   expect([count(answered, 200), count(answered, 429)]).toEqual([2, 298])
   leave()
@@ -180,7 +180,7 @@ test.each([
     'a data object with metadata',
     { kind: 'data', data: { rows: ['z'.repeat(400_000)] }, metadata: { a: 1 } },
   ],
-] as const)('%s that is stored beside its task comes back whole from every method', async (_, part) => {
+] as const)('%s stored separately from its task is returned complete by every method', async (_, part) => {
   const sent = await read('carol', 'message/send', message([{ kind: 'text', text: 'small' }, part]))
   const { id } = sent.json.result as WireTask
   const said = sent.json.result.history[0].parts
@@ -191,7 +191,7 @@ test.each([
   expect(list.json.result[0]).toMatchObject(got.json.result)
 })
 
-test('a large artifact is the same in tasks/get, tasks/events and a stream', async () => {
+test('a large artifact is identical in tasks/get, tasks/events and a stream', async () => {
   const got = await read('alice', 'tasks/get', { id: large.id })
   const [artifact] = got.json.result.artifacts
   expect(artifact.parts[0].data).toEqual({ blob })

@@ -2,13 +2,13 @@ import { ParleyError } from '@parley/wire/errors'
 import type { FastifyInstance, FastifyRequest } from 'fastify'
 
 /**
- * Tells a wrong HTTP method (405 with `Allow`) from a path that does not exist (404). Learns the routes as they are
- * added; asked only for requests that no route took.
+ * Records the routes as they are added. The returned function is for requests that match no route: it distinguishes a wrong
+ * HTTP method (405 with `Allow`) from an unknown path (404).
  */
 export function watchRoutes(app: FastifyInstance): (request: FastifyRequest) => ParleyError {
   const methodsOf = new Map<string, Set<string>>()
   app.addHook('onRoute', (route) => {
-    // The catch-all of @fastify/cors answers preflights; it is no path.
+    // The catch-all route of @fastify/cors handles preflights.
     if (route.url === '*') return
     const methods = methodsOf.get(route.url) ?? new Set()
     for (const method of [route.method].flat()) methods.add(method)
@@ -17,7 +17,7 @@ export function watchRoutes(app: FastifyInstance): (request: FastifyRequest) => 
   return (request) => {
     const path = request.url.split('?', 1)[0] ?? ''
     const allowed = [...methodsOf].find(([pattern]) => matches(pattern, path))?.[1]
-    // A route that has this method did not want the path: a parameter is empty, or longer than any name.
+    // The route has this method but rejected the path: a parameter is empty or too long.
     if (allowed === undefined || allowed.has(request.method))
       return new ParleyError('NotFound', { data: { reason: 'route' } })
     return new ParleyError('InvalidRequest', {
@@ -28,11 +28,11 @@ export function watchRoutes(app: FastifyInstance): (request: FastifyRequest) => 
   }
 }
 
-/** Parameters and `*` stand for one segment, a trailing `*` for the rest. */
+/** A parameter or `*` matches one segment, a trailing `*` all remaining segments. */
 function matches(pattern: string, path: string): boolean {
-  const wanted = pattern.split('/')
-  const given = path.split('/')
-  const open = wanted.at(-1) === '*'
-  if (open ? given.length < wanted.length : given.length !== wanted.length) return false
-  return wanted.every((part, i) => part.startsWith(':') || part === '*' || part === given[i])
+  const parts = pattern.split('/')
+  const segments = path.split('/')
+  const open = parts.at(-1) === '*'
+  if (open ? segments.length < parts.length : segments.length !== parts.length) return false
+  return parts.every((part, i) => part.startsWith(':') || part === '*' || part === segments[i])
 }
