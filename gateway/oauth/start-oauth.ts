@@ -1,7 +1,7 @@
 import path from 'node:path'
 import { setTimeout as wait } from 'node:timers/promises'
 import { type ClientKeys, HttpClientKeys, readPublicKey } from '@parley/kit/auth/client-keys'
-import { clientMetadataUrl, nobodySaysWhere } from '@parley/kit/auth/client-metadata-url'
+import { clientMetadataUrl, missingClientMetadataUrl } from '@parley/kit/auth/client-metadata-url'
 import { discover } from '@parley/kit/auth/discovery'
 import { HttpIntrospector, type Introspector } from '@parley/kit/auth/introspection'
 import type { Log } from '@parley/kit/process/log'
@@ -119,7 +119,7 @@ function remote({ config, secrets, log }: OAuthOptions): OAuth {
     url: introspectionUrl ?? (() => introspectionEndpoint(issuer)),
     ...client,
   })
-  const keysUrl = clientMetadataUrl(config.oauth, () => log.warn(nobodySaysWhere))
+  const keysUrl = clientMetadataUrl(config.oauth, () => log.warn(missingClientMetadataUrl))
   const clientKeys = keysUrl === undefined ? undefined : new HttpClientKeys({ url: keysUrl, ...client })
   return {
     issuer,

@@ -1,7 +1,7 @@
 import { randomUUID } from 'node:crypto'
 import path from 'node:path'
 import { HttpClientKeys } from '@parley/kit/auth/client-keys'
-import { clientMetadataUrl, nobodySaysWhere } from '@parley/kit/auth/client-metadata-url'
+import { clientMetadataUrl, missingClientMetadataUrl } from '@parley/kit/auth/client-metadata-url'
 import { ClientToken } from '@parley/kit/auth/client-token'
 import { DiscoveryFailed, discover } from '@parley/kit/auth/discovery'
 import { HttpIntrospector } from '@parley/kit/auth/introspection'
@@ -147,7 +147,7 @@ function clientKeysOf(
   client: Client | undefined,
   log: Log,
 ): HttpClientKeys | undefined {
-  const url = clientMetadataUrl(oauth, () => log.warn(nobodySaysWhere))
+  const url = clientMetadataUrl(oauth, () => log.warn(missingClientMetadataUrl))
   if (url === undefined || client === undefined) return undefined
   return new HttpClientKeys({ url, ...client })
 }

@@ -26,7 +26,7 @@ test.each<[string, Record<string, string>]>([
   ['another scheme', { authorization: 'Basic YTpi' }],
   ['no token', { authorization: 'Bearer ' }],
   ['two words', { authorization: 'Bearer a b' }],
-  ['a token beyond all measure', { authorization: `Bearer ${'x'.repeat(9000)}` }],
+  ['an overlong token', { authorization: `Bearer ${'x'.repeat(9000)}` }],
 ])(
   'no bearer token on a protected method (%s): 401, -32009, WWW-Authenticate: Bearer',
   async (_name, headers) => {
@@ -39,14 +39,14 @@ test.each<[string, Record<string, string>]>([
   },
 )
 
-test('every method is protected, an unknown one too', async () => {
+test('every method is protected, including unknown ones', async () => {
   for (const method of [...methods.keys(), 'nothing']) {
     const answer = await rpc(agent, method, {}, { token: undefined })
     expect([method, answer.status, answer.json.error.code]).toEqual([method, 401, -32009])
   }
 })
 
-test('the caller before the body: a broken body without a token is -32009', async () => {
+test('the caller is checked before the body: a malformed body without a token is -32009', async () => {
   expect((await rpc(agent, '', {}, { token: undefined, body: '{' })).json.error.code).toBe(-32009)
 })
 
@@ -69,17 +69,17 @@ test.each<[string, () => string, number]>([
   ],
   ['an expired JWT', () => jwt({ exp: past }), -32011],
   ['a JWT that is not expired', () => jwt({ exp: past + 1000 }), -32010],
-  ['a JWT with a text as exp', () => jwt({ exp: 'yesterday' }), -32010],
-  ['what only looks like a JWT', () => 'a.!!!.c', -32009],
-  ['a JWT of nonsense', () => 'a.bm9uc2Vuc2U.c', -32010],
+  ['a JWT with a string as exp', () => jwt({ exp: 'yesterday' }), -32010],
+  ['a malformed JWT', () => 'a.!!!.c', -32009],
+  ['a JWT whose payload is not JSON', () => 'a.bm9uc2Vuc2U.c', -32010],
   [
-    'for another audience',
+    'restricted to another audience',
     () => agent.identityProvider.issue('alice', { aud: 'https://other.example' }),
     -32010,
   ],
-  ['for other audiences', () => agent.identityProvider.issue('alice', { aud: ['a', 'b'] }), -32010],
+  ['restricted to other audiences', () => agent.identityProvider.issue('alice', { aud: ['a', 'b'] }), -32010],
   [
-    'of no client',
+    'without a client',
     () => agent.identityProvider.issue('alice', { client_id: undefined, sub: undefined }),
     -32010,
   ],
@@ -133,7 +133,7 @@ const writes = [
   'tasks/pushNotificationConfig/delete',
 ]
 
-test('the scopes of all methods are held here', () => {
+test('every method has an expected scope', () => {
   expect([...methods.keys()].sort()).toEqual([...reads, ...writes].sort())
 })
 
@@ -141,7 +141,7 @@ test.each([
   ...reads.map((method) => [method, 'agent:read', 'agent:write']),
   ...writes.map((method) => [method, 'agent:write', 'agent:read']),
 ] as [string, string, string][])(
-  '%s needs %s: -32013 with 403 otherwise; agent:execute implies it',
+  '%s requires %s: otherwise -32013 with 403; agent:execute implies it',
   async (method, needed, other) => {
     const codeWith = async (scope: string | undefined) =>
       (await rpc(agent, method, {}, { token: agent.identityProvider.issue('alice', { scope }) })).json.error
@@ -165,7 +165,7 @@ test.each([
   },
 )
 
-test('introspection on every request: a revoked token is refused on the next call', async () => {
+test('a token is introspected on every request: a revoked one is rejected on the next call', async () => {
   const { token } = agent.caller('alice')
   expect((await rpc(agent, 'tasks/list', {}, { token })).status).toBe(200)
   agent.identityProvider.revoke(token)
@@ -173,7 +173,7 @@ test('introspection on every request: a revoked token is refused on the next cal
 })
 
 test.each(['status 500', 'not json', 'silence'] as const)(
-  'the provider answers with %s: 503, -32042, never let through, well again afterwards',
+  'the provider returns %s: 503, -32042; the next call succeeds',
   async (fault) => {
     const { token } = agent.caller('alice')
     agent.identityProvider.fault = fault
@@ -190,7 +190,7 @@ test.each(['status 500', 'not json', 'silence'] as const)(
   },
 )
 
-test('the provider is down: 503, -32042', async () => {
+test('while the provider is unavailable: 503, -32042', async () => {
   await using lonely = await testAgent({ handle: () => 'done' })
   const { token } = lonely.caller('alice')
   await lonely.identityProvider[Symbol.asyncDispose]()
@@ -198,11 +198,11 @@ test('the provider is down: 503, -32042', async () => {
   expect([answer.status, answer.json.error.code]).toEqual([503, -32042])
 })
 
-test('64 calls at the same time share introspections; one that begins after is a new one', async () => {
-  let asked = 0
+test('64 concurrent calls share introspections; a later call starts a new one', async () => {
+  let requests = 0
   const answers: (() => void)[] = []
   await using provider = await providerThat((_request, response) => {
-    asked += 1
+    requests += 1
     answers.push(() => response.end('{"active":true,"client_id":"alice"}'))
   })
   const all = Array.from({ length: 64 }, () => provider.introspector.introspect('same'))
@@ -210,7 +210,7 @@ test('64 calls at the same time share introspections; one that begins after is a
   await expect.poll(() => answers.length).toBe(2)
   for (const answer of answers) answer()
   expect((await Promise.all([...all, other])).every(({ active }) => active)).toBe(true)
-  expect(asked).toBe(2)
+  expect(requests).toBe(2)
   const next = provider.introspector.introspect('same')
   await expect.poll(() => answers.length).toBe(3)
   answers[2]?.()
@@ -220,11 +220,11 @@ test('64 calls at the same time share introspections; one that begins after is a
 test.each<[string, RequestListener]>([
   ['redirects', (_request, response) => response.writeHead(302, { location: '/other' }).end()],
   ['says 401', (_request, response) => response.writeHead(401).end('{"active":true,"client_id":"a"}')],
-  ['says active as a text', (_request, response) => response.end('{"active":"true","client_id":"a"}')],
-  ['says nothing of active', (_request, response) => response.end('{"client_id":"a"}')],
-  ['answers with an array', (_request, response) => response.end('[{"active":true}]')],
+  ['sends active as a string', (_request, response) => response.end('{"active":"true","client_id":"a"}')],
+  ['omits active', (_request, response) => response.end('{"client_id":"a"}')],
+  ['sends an array', (_request, response) => response.end('[{"active":true}]')],
   [
-    'answers without end',
+    'never ends its response',
     (_request, response) => {
       const more = () => response.writable && response.write('x'.repeat(65_536), more)
       more()
@@ -244,19 +244,19 @@ test.each<[string, RequestListener]>([
       setImmediate(() => response.destroy())
     },
   ],
-])('a provider that %s is not believed: Unavailable', async (_name, listener) => {
+])('a provider that %s: Unavailable', async (_name, listener) => {
   await using provider = await providerThat(listener)
   await expect(provider.introspector.introspect('token')).rejects.toMatchObject({ code: -32042, status: 503 })
 })
 
-test('a silent provider keeps nobody longer than the limit, however many ask', async () => {
+test('a provider that does not respond delays each of many callers by the time limit at most', async () => {
   await using provider = await providerThat(() => {})
   const all = Array.from({ length: 100 }, (_, i) => provider.introspector.introspect(`token-${i}`))
   const outcomes = await Promise.allSettled(all)
   expect(outcomes.every(({ status }) => status === 'rejected')).toBe(true)
 })
 
-/** Answers tokens as a healthy provider does, except those that begin with `bad`. */
+/** Responds like a healthy provider, except for tokens that begin with `bad`. */
 const exceptBad =
   (listener: RequestListener): RequestListener =>
   async (request, response) => {
@@ -270,9 +270,9 @@ test.each<[string, RequestListener]>([
   ['status 500', (_request, response) => response.writeHead(500).end()],
   ['status 429', (_request, response) => response.writeHead(429).end()],
   ['nonsense', (_request, response) => response.end('nonsense')],
-  ['an answer that is too large', (_request, response) => response.end('x'.repeat(100_000))],
+  ['a response that is too large', (_request, response) => response.end('x'.repeat(100_000))],
 ])(
-  'a token that the provider answers with %s fails alone, however often it is sent',
+  'repeated introspection failures of one token (%s) do not affect other tokens',
   async (_name, listener) => {
     await using provider = await providerThat(exceptBad(listener))
     for (let i = 0; i < 20; i += 1)
@@ -288,31 +288,31 @@ test('one introspection whose connection breaks leaves other callers unaffected'
 })
 
 test('after several consecutive connection failures the circuit breaker opens: no further request is sent', async () => {
-  let asked = 0
+  let requests = 0
   await using provider = await providerThat((request) => {
-    asked += 1
+    requests += 1
     request.socket.destroy()
   })
   const fail = (token: string) =>
     expect(provider.introspector.introspect(token)).rejects.toMatchObject({ status: 503 })
   for (let i = 0; i < 5; i += 1) await fail(`token-${i}`)
-  const before = asked
+  const before = requests
   for (let i = 0; i < 20; i += 1) await fail(`another-${i}`)
-  expect(asked).toBe(before)
+  expect(requests).toBe(before)
 })
 
-test('a provider that refuses us is asked on: it is reached', async () => {
-  let asked = 0
+test('an error response of the provider does not open the circuit breaker', async () => {
+  let requests = 0
   await using provider = await providerThat((_request, response) => {
-    asked += 1
+    requests += 1
     response.writeHead(401).end()
   })
   for (const token of ['one', 'two'])
     await expect(provider.introspector.introspect(token)).rejects.toMatchObject({ status: 503 })
-  expect(asked).toBe(2)
+  expect(requests).toBe(2)
 })
 
-test('its address is looked for once, however many introspections wait for it', async () => {
+test('concurrent introspections share one discovery', async () => {
   let looked = 0
   const lost = async () => {
     looked += 1

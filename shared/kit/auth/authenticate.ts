@@ -1,16 +1,17 @@
 import type { IncomingHttpHeaders } from 'node:http'
 import { ParleyError } from '@parley/wire/errors'
+import { z } from 'zod'
 import { type Caller, mayUse, type Scope } from './caller.ts'
 import { checkDidSignature, type SignatureRules, takeOnce } from './did-signature.ts'
 import type { Introspection, Introspector } from './introspection.ts'
-import { jwtExpiry } from './jwt-expiry.ts'
 
 const noBody = new Uint8Array()
+const expiringClaims = z.object({ exp: z.number() })
 
 export class Authenticator {
   readonly introspector: Introspector
   readonly signatures: SignatureRules
-  /** Addresses by which a token's audience may name this server. Undefined = not known yet. */
+  /** Addresses and DIDs by which a token's audience may name this server. */
   readonly #audiences: () => readonly string[]
 
   constructor(
@@ -24,8 +25,7 @@ export class Authenticator {
   }
 
   /**
-   * Runs the checks in the order in which they may refuse (spec/authentication.md#order-of-checks). Each takes what the
-   * ones before it returned.
+   * Runs the checks in the specified order (spec/authentication.md#order-of-checks).
    * @param body the raw bytes that a signature covers; empty for a GET
    * @throws ParleyError AuthenticationRequired, InvalidToken, TokenExpired, InvalidTokenSignature, Unavailable
    */
@@ -40,8 +40,8 @@ export class Authenticator {
   }
 
   /**
-   * The caller that the token names. Checks neither the audience nor a signature: for a proxy that decides whether the
-   * token may be forwarded to another server.
+   * Returns the caller of the token without checking the audience or a signature, for a proxy that decides whether to forward
+   * the token to another server.
    * @throws ParleyError AuthenticationRequired, InvalidToken, TokenExpired, Unavailable
    */
   async identify(headers: IncomingHttpHeaders): Promise<Caller> {
@@ -52,7 +52,7 @@ export class Authenticator {
   }
 
   /**
-   * For methods that write, after all other checks: required signatures are accepted once (spec/authentication.md#replay).
+   * Accepts a required signature once (spec/authentication.md#replay). Methods that write call it after all other checks.
    * @throws ParleyError InvalidTokenSignature `replayed`, Unavailable
    */
   async takeOnce({ id, signature, signedAudience }: Caller): Promise<void> {
@@ -122,4 +122,18 @@ function refused(error: 'InvalidToken' | 'TokenExpired', description: string): P
     message: description,
     headers: { 'www-authenticate': `Bearer error="invalid_token", error_description="${description}"` },
   })
+}
+
+/**
+ * The unverified `exp` of a token that looks like a JWT. It only distinguishes "expired" from "not active" in the error for a
+ * token that the provider has already rejected.
+ */
+function jwtExpiry(token: string): number | undefined {
+  const payload = token.split('.')[1]
+  if (payload === undefined) return undefined
+  try {
+    return expiringClaims.safeParse(JSON.parse(Buffer.from(payload, 'base64url').toString('utf8'))).data?.exp
+  } catch {
+    return undefined
+  }
 }

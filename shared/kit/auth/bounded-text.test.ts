@@ -4,7 +4,7 @@ import { boundedText } from '../net/bounded-text.ts'
 import { ClientToken } from './client-token.ts'
 import { discover } from './discovery.ts'
 
-test('a text at the limit is read whole, across the boundaries of its chunks', async () => {
+test('a text of exactly the limit is read completely, across chunk boundaries', async () => {
   async function* halves() {
     yield Buffer.from('€').subarray(0, 1)
     yield Buffer.from('€').subarray(1)
@@ -13,7 +13,7 @@ test('a text at the limit is read whole, across the boundaries of its chunks', a
   await expect(boundedText(halves(), 2)).rejects.toThrow('larger than')
 })
 
-test('a longer text is not read to its end', async () => {
+test('reading stops when a text exceeds the limit', async () => {
   let read = 0
   async function* endless() {
     for (;;) {

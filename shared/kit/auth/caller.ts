@@ -1,18 +1,18 @@
 /** `agent:execute` implies read and write; `agent:admin` is for operators (spec/authentication.md#scopes). */
 export type Scope = 'agent:read' | 'agent:write' | 'agent:admin'
 
-/** Who calls, as the token says it. */
+/** An authenticated caller, from the introspection of its token. */
 export interface Caller {
-  /** Owner of what the caller makes: the token's `client_id`, else its `sub`. */
+  /** Owner of the caller's tasks: the token's `client_id`, else its `sub`. */
   id: string
-  /** The same, where it is a DID. */
+  /** The id, if it is a DID. */
   did?: string
-  /** The signature of the request, where it is signed (spec/authentication.md#did-signatures). */
+  /** The signature of a signed request (spec/authentication.md#did-signatures). */
   signature?: Uint8Array
   /** The server that the signature names (`X-DID-Audience`). */
   signedAudience?: string
   scopes: ReadonlySet<string>
-  /** Servers that the token names in `aud` (RFC 8707); absent: the token names none. */
+  /** Servers that the token is restricted to by `aud` (RFC 8707). Absent: unrestricted. */
   audience?: readonly string[]
 }
 

@@ -6,7 +6,7 @@ afterEach(() => vi.useRealTimers())
 
 const refused = (message = 'refused') => Object.assign(new Error(message), { code: 'ECONNREFUSED' })
 
-/** A breaker before a server whose requests wait until the test settles them. */
+/** A circuit breaker with requests that are pending until the test settles them. */
 function guardedServer() {
   const breaker = new CircuitBreaker({ failureThreshold: 3, openMs: 1000 })
   const requests: PromiseWithResolvers<string>[] = []
@@ -27,7 +27,7 @@ function guardedServer() {
   return { requests, call, settled }
 }
 
-test('opens after several consecutive connection failures, then fails fast with the last one', async () => {
+test('opens after several consecutive connection failures, then fails fast with the last error', async () => {
   const { requests, call, settled } = guardedServer()
   await settled(refused())
   await settled(refused())
@@ -37,7 +37,7 @@ test('opens after several consecutive connection failures, then fails fast with 
   expect(requests).toHaveLength(3)
 })
 
-test('a success in between starts the count again', async () => {
+test('a success resets the count of failures', async () => {
   const { requests, settled } = guardedServer()
   for (let i = 0; i < 5; i += 1) {
     await settled(refused())
@@ -47,12 +47,12 @@ test('a success in between starts the count again', async () => {
   expect(requests).toHaveLength(15)
 })
 
-test('errors that the server answered never open it, and end a run of connection failures', async () => {
+test('error responses never open it and reset the count of failures', async () => {
   const { requests, settled } = guardedServer()
-  for (let i = 0; i < 10; i += 1) await settled(new Error('answered 500'))
+  for (let i = 0; i < 10; i += 1) await settled(new Error('status 500'))
   await settled(refused())
   await settled(refused())
-  await settled(new Error('answered 500'))
+  await settled(new Error('status 500'))
   await settled(refused())
   expect(await settled()).toBe('ok')
   expect(requests).toHaveLength(15)
@@ -74,8 +74,8 @@ test('after the pause one probe is let through; a failed probe opens it for anot
 
 test.each<[string, Error | undefined]>([
   ['a success', undefined],
-  ['an error that the server answered', new Error('answered 500')],
-])('%s of the probe closes it for all', async (_name, outcome) => {
+  ['an error response', new Error('status 500')],
+])('%s of the probe closes it', async (_name, outcome) => {
   const { requests, call, settled } = guardedServer()
   for (let i = 0; i < 3; i += 1) await settled(refused())
   vi.advanceTimersByTime(1000)
@@ -85,7 +85,7 @@ test.each<[string, Error | undefined]>([
   expect(await Promise.all(both)).toEqual(['ok', 'ok'])
 })
 
-test('requests from before a successful probe do not open it again', async () => {
+test('failures of requests sent before a successful probe do not open it again', async () => {
   const { requests, call, settled } = guardedServer()
   const slow = [call(), call(), call()]
   for (let i = 0; i < 3; i += 1) await settled(refused())
@@ -100,13 +100,17 @@ test.each<[string, unknown, boolean]>([
   ['a refused connection', refused(), true],
   ['an unknown host', Object.assign(new Error('x'), { code: 'ENOTFOUND' }), true],
   ['a broken connection', Object.assign(new Error('x'), { code: 'UND_ERR_SOCKET' }), true],
-  ['a connection time-out', Object.assign(new Error('x'), { code: 'UND_ERR_CONNECT_TIMEOUT' }), true],
+  ['a connection timeout', Object.assign(new Error('x'), { code: 'UND_ERR_CONNECT_TIMEOUT' }), true],
   ['a time-out', new DOMException('no answer in time', 'TimeoutError'), true],
-  ['a failure to connect below another error', new Error('no metadata', { cause: refused() }), true],
+  [
+    'a connection failure as the cause of another error',
+    new Error('no metadata', { cause: refused() }),
+    true,
+  ],
   ['all addresses refused', new AggregateError([refused()], 'x'), true],
-  ['an error that the server answered', new Error('introspection answered 500'), false],
-  ['an error of our own code', new TypeError('x is not a function'), false],
-  ['no error at all', 'text', false],
+  ['an error response', new Error('the introspection endpoint returned 500'), false],
+  ['a programming error', new TypeError('x is not a function'), false],
+  ['a value that is not an error', 'text', false],
 ])('%s is a connection failure: %#', (_name, error, expected) => {
   expect(isConnectionFailure(error)).toBe(expected)
 })

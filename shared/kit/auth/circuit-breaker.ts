@@ -1,22 +1,24 @@
+import { errorCode } from '../net/error-code.ts'
+
 export interface CircuitBreakerOptions {
-  /** Consecutive connection failures and time-outs that open it. Default 5. */
+  /** Consecutive connection failures or timeouts that open the breaker. Default 5. */
   failureThreshold?: number
-  /** How long requests fail without being sent, before one probe is let through. Default 1 s. */
+  /** How long requests fail without being sent before a probe is let through. Default 1 s. */
   openMs?: number
 }
 
 /**
- * Circuit breaker for the requests to one server. It opens after several consecutive connection failures or time-outs:
- * requests then fail at once with the last failure. After a pause it lets one probe through, whose outcome closes it or
- * starts another pause. An error that the server answered shows that the server is reachable, so it never opens the
- * breaker: a request that provokes such an error must not affect the requests of other callers.
+ * Circuit breaker for the requests to one server. It opens after several consecutive connection failures or timeouts:
+ * requests then fail immediately with the last error. After a pause it lets one probe through; the outcome of the probe closes
+ * the breaker or starts another pause. An error response never opens the breaker, because it shows that the server is
+ * reachable: a request that provokes one must not affect other callers.
  */
 export class CircuitBreaker {
   readonly #failureThreshold: number
   readonly #openMs: number
   #failures = 0
   #open: { error: unknown; until: number; isProbing: boolean } | undefined
-  /** Increases when the breaker opens or closes: outcomes of requests from before are ignored. */
+  /** Incremented when the breaker opens or closes. Outcomes of requests of an earlier generation are ignored. */
   #generation = 0
 
   constructor({ failureThreshold = 5, openMs = 1000 }: CircuitBreakerOptions = {}) {
@@ -24,7 +26,7 @@ export class CircuitBreaker {
     this.#openMs = openMs
   }
 
-  /** @throws what `request` throws, or, while the breaker is open, the failure that opened it */
+  /** @throws the error of `request`; while the breaker is open, the error that opened it */
   async run<T>(request: () => Promise<T>): Promise<T> {
     const open = this.#open
     if (open !== undefined) {
@@ -60,17 +62,17 @@ export class CircuitBreaker {
   }
 }
 
-/** Error codes of undici, sockets and name look-ups that mean that no answer was received. */
+/** Error codes of undici, sockets and DNS lookups that mean that no response was received. */
 const connectionCodes =
   /^(ECONN(REFUSED|RESET|ABORTED)|EPIPE|ETIMEDOUT|EHOSTUNREACH|ENETUNREACH|EHOSTDOWN|ENETDOWN|ENOTFOUND|EAI_\w+|UND_ERR_(SOCKET|CONNECT_TIMEOUT|HEADERS_TIMEOUT|BODY_TIMEOUT))$/
 
-/** Whether no complete answer was received: no connection, a broken connection or a time-out. */
+/** Whether no complete response was received: no connection, a broken connection or a timeout. */
 export function isConnectionFailure(error: unknown): boolean {
-  // Causes are followed a few steps: discovery wraps what failed below it.
+  // Errors of discovery wrap their cause.
   let cause = error
   for (let depth = 0; depth < 4 && cause instanceof Error; depth += 1) {
     if (cause.name === 'TimeoutError') return true
-    const { code } = cause as { code?: unknown }
+    const code = errorCode(cause)
     if (typeof code === 'string' && connectionCodes.test(code)) return true
     if (cause instanceof AggregateError && cause.errors.some(isConnectionFailure)) return true
     cause = cause.cause

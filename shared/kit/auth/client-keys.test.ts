@@ -27,9 +27,9 @@ afterEach(async () => {
   await provider[Symbol.asyncDispose]()
 })
 
-const bytesOf = (found: Uint8Array | undefined) => (found === undefined ? undefined : Buffer.from(found))
+const bytesOf = (key: Uint8Array | undefined) => (key === undefined ? undefined : Buffer.from(key))
 
-test('the key of a client is kept for a minute; one asks again who says so', async () => {
+test('the key of a client is cached for a minute, unless a fresh one is requested', async () => {
   expect(bytesOf(await keys.publicKey(did))).toEqual(Buffer.from(key.publicKey))
   await keys.publicKey(did)
   expect(provider.metadataRequests).toBe(1)
@@ -37,30 +37,30 @@ test('the key of a client is kept for a minute; one asks again who says so', asy
   expect(provider.metadataRequests).toBe(2)
 })
 
-test('an answer that is too old is asked for again', async () => {
+test('an expired cache entry is fetched again', async () => {
   await using forgetful = new HttpClientKeys({
     url: `${provider.url}/clients/{client_id}`,
     ...client,
-    keptMs: 0,
+    cacheMs: 0,
   })
   await forgetful.publicKey(did)
   await forgetful.publicKey(did)
   expect(provider.metadataRequests).toBe(2)
 })
 
-test('64 that ask at the same time share one question', async () => {
+test('64 concurrent lookups share one request', async () => {
   await Promise.all(Array.from({ length: 64 }, () => keys.publicKey(did)))
   expect(provider.metadataRequests).toBe(1)
 })
 
-test('that there is no key is not kept', async () => {
+test('a missing key is not cached', async () => {
   provider.clients.delete(did)
   expect(await keys.publicKey(did)).toBeUndefined()
   provider.clients.set(did, { metadata: { public_key: key.publicKeyBase58 } })
   expect(bytesOf(await keys.publicKey(did))).toEqual(Buffer.from(key.publicKey))
 })
 
-test('the id is encoded in the address, and we authenticate with HTTP Basic, form-url-encoded', async () => {
+test('the client id is encoded in the URL, and requests use HTTP Basic with form-encoded credentials', async () => {
   await using server = await scriptedAgent({
     [`GET /admin/clients/${encodeURIComponent('did:x:a/../b?c')}`]: () => ({ status: 200, body: '{}' }),
   })
@@ -72,7 +72,7 @@ test('the id is encoded in the address, and we authenticate with HTTP Basic, for
   )
 })
 
-describe('a provider that does not answer as it should: 503, never let through', () => {
+describe('a faulty provider: 503, the request is never accepted', () => {
   test.each(['status 500', 'not json', 'silence'] as const)('%s', async (fault) => {
     provider.fault = fault
     await expect(keys.publicKey(did)).rejects.toMatchObject(unavailable)
@@ -80,8 +80,8 @@ describe('a provider that does not answer as it should: 503, never let through',
 
   test.each<[string, object]>([
     ['another client', { client_id: 'did:parley:mallory', public_key: old.publicKeyBase58 }],
-    ['a key that is no text', { public_key: 7 }],
-    ['metadata that is no object', { metadata: 'x' }],
+    ['a key that is not a string', { public_key: 7 }],
+    ['metadata that is not an object', { metadata: 'x' }],
     ['too much', { public_key: 'x'.repeat(100_000) }],
     ['an array', [1]],
   ])('%s', async (_what, metadata) => {
@@ -89,7 +89,7 @@ describe('a provider that does not answer as it should: 503, never let through',
     await expect(keys.publicKey(did)).rejects.toMatchObject(unavailable)
   })
 
-  test('one that cannot be reached several times in a row gets no further requests for a while', async () => {
+  test('after several consecutive connection failures, requests are suspended', async () => {
     await using proxy = await startFaultyProxy('http://127.0.0.1:1/clients')
     proxy.fault = 'down'
     await using cut = new HttpClientKeys({ url: `${proxy.url}/{client_id}`, ...client })
@@ -100,7 +100,7 @@ describe('a provider that does not answer as it should: 503, never let through',
     expect(proxy.requests).toBe(before)
   })
 
-  test('one that answers with an error gets the next request all the same', async () => {
+  test('an error response does not suspend requests', async () => {
     provider.fault = 'status 500'
     for (let i = 0; i < 8; i += 1)
       await expect(keys.publicKey(`${did}${i}`)).rejects.toMatchObject(unavailable)
@@ -118,7 +118,7 @@ describe('a signature that does not verify', () => {
     clientId: did,
   })
 
-  test('reads the metadata once more: a key that was changed counts at once', async () => {
+  test('triggers a fresh read of the metadata, so that a changed key is used', async () => {
     expect(await checkDidSignature(by(key), { clientKeys: keys })).toMatchObject({
       signature: { length: 64 },
     })
@@ -129,14 +129,14 @@ describe('a signature that does not verify', () => {
     expect(provider.metadataRequests).toBe(2)
   })
 
-  test('is refused after that', async () => {
+  test('is rejected if the fresh key does not verify it either', async () => {
     await keys.publicKey(did)
     const refused = { error: 'InvalidTokenSignature', data: { reason: 'crypto_mismatch' } }
     await expect(checkDidSignature(by(old), { clientKeys: keys })).rejects.toMatchObject(refused)
     expect(provider.metadataRequests).toBe(2)
   })
 
-  test('while the provider is down: 503', async () => {
+  test('while the provider is unavailable: 503', async () => {
     await keys.publicKey(did)
     provider.fault = 'status 500'
     await expect(checkDidSignature(by(old), { clientKeys: keys })).rejects.toMatchObject(unavailable)
@@ -146,7 +146,7 @@ describe('a signature that does not verify', () => {
   })
 })
 
-test('a server that knows nobody’s key refuses a signed request', async () => {
+test('a server without access to client keys rejects a signed request', async () => {
   const request = { headers: signRequest({ did, key }), body: Buffer.alloc(0), clientId: did }
   await expect(checkDidSignature(request, {})).rejects.toMatchObject({
     data: { reason: 'public_key_unavailable' },

@@ -8,38 +8,39 @@ import { CircuitBreaker } from './circuit-breaker.ts'
 import type { ClientMetadataUrl } from './client-metadata-url.ts'
 import { unavailable } from './introspection.ts'
 
-/** The keys that the OAuth server knows its clients by. */
+/** Reads the public keys that clients have registered with the OAuth server. */
 export interface ClientKeys {
   /**
-   * Undefined when the client is not there, or has no key that may be used. `again`: ask even if the answer is known.
-   * @throws ParleyError Unavailable when the provider is down, slow or answers nonsense
+   * Undefined if the client does not exist or has no acceptable key.
+   * @param fresh bypass the cache
+   * @throws ParleyError Unavailable if the provider is down, slow or sends an invalid response
    */
-  publicKey(clientId: string, again?: boolean): Promise<Uint8Array | undefined>
+  publicKey(clientId: string, fresh?: boolean): Promise<Uint8Array | undefined>
 }
 
 export interface ClientKeysOptions {
   /**
-   * Client metadata, as RFC 7592 or Ory Hydra's admin API give it; `{client_id}` is filled in. A function is asked until
-   * it says an address (discovery); while it says that there is none, nobody has a key.
+   * URL template of the client metadata (RFC 7592, or Ory Hydra's admin API) with `{client_id}`. A function performs discovery:
+   * it is called until it returns a template; while there is none, no client has a key.
    */
   url: ClientMetadataUrl
-  /** Our own client there. */
+  /** Client id of this server at the OAuth server. */
   clientId: string
   clientSecret: string
   /** Default 2 s. */
   timeoutMs?: number
-  /** How long an answer is kept. Default 60 s. */
-  keptMs?: number
+  /** How long a key is cached. Default 60 s. */
+  cacheMs?: number
 }
 
-/** `public_key` (base58) stands in the metadata itself, or in Hydra's free `metadata`. Null is absent. */
-const holder = z.object({ public_key: z.string().nullish() })
-const clientMetadata = holder.extend({ client_id: z.string().optional(), metadata: holder.nullish() })
+/** `public_key` (base58) is a field of the metadata, or of the free-form `metadata` of Hydra. Null counts as absent. */
+const keyHolder = z.object({ public_key: z.string().nullish() })
+const clientMetadata = keyHolder.extend({ client_id: z.string().optional(), metadata: keyHolder.nullish() })
 
-const answerMaxBytes = 64 * 1024
-const keptMax = 1000
-/** That the provider says no address is believed for so long. */
-const noneMs = 60_000
+const responseMaxBytes = 64 * 1024
+const cacheMax = 1000
+/** How long the result is cached that discovery returned no template. */
+const noTemplateMs = 60_000
 
 interface Endpoint {
   pool: Pool
@@ -49,8 +50,8 @@ interface Endpoint {
 export class HttpClientKeys implements ClientKeys, AsyncDisposable {
   readonly #options: ClientKeysOptions
   readonly #authorization: string
-  readonly #kept = new RecentMap<string, { key: Uint8Array; until: number }>(keptMax)
-  readonly #underWay = new Map<string, Promise<Uint8Array | undefined>>()
+  readonly #cache = new RecentMap<string, { key: Uint8Array; until: number }>(cacheMax)
+  readonly #pending = new Map<string, Promise<Uint8Array | undefined>>()
   readonly #breaker = new CircuitBreaker()
   #endpoint: Promise<Endpoint | undefined> | undefined
 
@@ -60,14 +61,14 @@ export class HttpClientKeys implements ClientKeys, AsyncDisposable {
     this.#authorization = `Basic ${Buffer.from(credentials).toString('base64')}`
   }
 
-  async publicKey(clientId: string, again = false): Promise<Uint8Array | undefined> {
-    const kept = again ? undefined : this.#kept.get(clientId)
-    if (kept !== undefined && kept.until > performance.now()) return kept.key
-    const shared = this.#underWay.get(clientId)
+  async publicKey(clientId: string, fresh = false): Promise<Uint8Array | undefined> {
+    const cached = fresh ? undefined : this.#cache.get(clientId)
+    if (cached !== undefined && cached.until > performance.now()) return cached.key
+    const shared = this.#pending.get(clientId)
     if (shared !== undefined) return shared
-    const asked = this.#ask(clientId).finally(() => this.#underWay.delete(clientId))
-    this.#underWay.set(clientId, asked)
-    return asked
+    const lookup = this.#lookUp(clientId).finally(() => this.#pending.delete(clientId))
+    this.#pending.set(clientId, lookup)
+    return lookup
   }
 
   async [Symbol.asyncDispose](): Promise<void> {
@@ -75,12 +76,12 @@ export class HttpClientKeys implements ClientKeys, AsyncDisposable {
     await endpoint?.pool.destroy()
   }
 
-  async #ask(clientId: string): Promise<Uint8Array | undefined> {
+  async #lookUp(clientId: string): Promise<Uint8Array | undefined> {
     try {
       const key = await this.#read(clientId)
-      // That there is none is not kept: who registers a key may use it at once.
-      if (key === undefined) this.#kept.delete(clientId)
-      else this.#kept.set(clientId, { key, until: performance.now() + (this.#options.keptMs ?? 60_000) })
+      // A missing key is not cached, so that a client can use a key as soon as it is registered.
+      if (key === undefined) this.#cache.delete(clientId)
+      else this.#cache.set(clientId, { key, until: performance.now() + (this.#options.cacheMs ?? 60_000) })
       return key
     } catch (error) {
       throw unavailable(error)
@@ -88,50 +89,50 @@ export class HttpClientKeys implements ClientKeys, AsyncDisposable {
   }
 
   async #read(clientId: string): Promise<Uint8Array | undefined> {
-    const answered = await this.#breaker.run(async () => {
+    const response = await this.#breaker.run(async () => {
       const endpoint = await this.#open()
       return endpoint === undefined ? undefined : this.#get(endpoint, clientId)
     })
-    if (answered === undefined || answered.status === 404) return undefined
-    const { status, text } = answered
-    if (status !== 200) throw new Error(`client metadata answered ${status}`)
+    if (response === undefined || response.status === 404) return undefined
+    const { status, text } = response
+    if (status !== 200) throw new Error(`the client metadata endpoint returned ${status}`)
     return keyIn(clientMetadata.parse(JSON.parse(text)), clientId)
   }
 
-  /** Those who ask while the address is looked for wait for the same answer. */
+  /** Concurrent callers share one discovery. */
   #open(): Promise<Endpoint | undefined> {
-    this.#endpoint ??= this.#look().catch((error: unknown) => {
+    this.#endpoint ??= this.#discover().catch((error: unknown) => {
       this.#endpoint = undefined
       throw error
     })
     return this.#endpoint
   }
 
-  async #look(): Promise<Endpoint | undefined> {
+  async #discover(): Promise<Endpoint | undefined> {
     const { url, timeoutMs: timeout = 2000 } = this.#options
     const template = typeof url === 'string' ? url : await url()
     if (template !== undefined)
       return { pool: new Pool(new URL(template).origin, { connections: 8, connect: { timeout } }), template }
     setTimeout(() => {
       this.#endpoint = undefined
-    }, noneMs).unref()
+    }, noTemplateMs).unref()
     return undefined
   }
 
   async #get({ pool, template }: Endpoint, clientId: string): Promise<{ status: number; text: string }> {
     const { pathname, search } = new URL(template.replaceAll('{client_id}', encodeURIComponent(clientId)))
     const path = pathname + search
-    const response = new BoundedResponse({ maxBytes: answerMaxBytes })
+    const response = new BoundedResponse({ maxBytes: responseMaxBytes })
     const { timeoutMs = 2000 } = this.#options
     const timer = setTimeout(
-      () => response.abort(new DOMException('no answer in time', 'TimeoutError')),
+      () => response.abort(new DOMException('no response in time', 'TimeoutError')),
       timeoutMs,
     )
     try {
       const headers = { authorization: this.#authorization, accept: 'application/json' }
       pool.dispatch({ method: 'GET', path, headers }, response)
       const { status, body } = await response.received
-      if (status >= 500) throw new Error(`client metadata answered ${status}`)
+      if (status >= 500) throw new Error(`the client metadata endpoint returned ${status}`)
       return { status, text: body.toString('utf8') }
     } finally {
       clearTimeout(timer)
@@ -139,14 +140,14 @@ export class HttpClientKeys implements ClientKeys, AsyncDisposable {
   }
 }
 
-/** @throws Error when the answer is about another client */
-function keyIn(found: z.infer<typeof clientMetadata>, clientId: string): Uint8Array | undefined {
-  if (found.client_id !== undefined && found.client_id !== clientId)
+/** @throws Error if the metadata is about another client */
+function keyIn(metadata: z.infer<typeof clientMetadata>, clientId: string): Uint8Array | undefined {
+  if (metadata.client_id !== undefined && metadata.client_id !== clientId)
     throw new Error('client metadata is about another client')
-  return readPublicKey(found.metadata?.public_key ?? found.public_key ?? '')
+  return readPublicKey(metadata.metadata?.public_key ?? metadata.public_key ?? '')
 }
 
-/** Undefined unless it is base58 of a key that may be used. */
+/** Decodes a base58 public key. Undefined if it is malformed or not acceptable. */
 export function readPublicKey(base58: string): Uint8Array | undefined {
   const key = readBase58(base58, publicKeyBytes)
   return key !== undefined && isAcceptableKey(key) ? key : undefined

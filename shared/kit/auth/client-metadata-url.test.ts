@@ -10,28 +10,28 @@ const nothing = { issuer: undefined, introspectionUrl: undefined, clientMetadata
 const key = keyPairFromSeed(Buffer.alloc(32, 1))
 const did = 'did:parley:bob:agent:1'
 
-/** An OAuth server with the metadata that it is given; counts what it is asked. */
+/** An OAuth server with the given metadata; counts its requests. */
 async function issuerWith(metadata: (url: string) => object | undefined) {
-  const asked: string[] = []
+  const requests: string[] = []
   const server = createServer((request, response) => {
-    asked.push(request.url ?? '')
+    requests.push(request.url ?? '')
     const isMetadata = request.url?.startsWith('/.well-known/') === true
-    const said = isMetadata
+    const body = isMetadata
       ? metadata(url)
       : { client_id: did, metadata: { public_key: key.publicKeyBase58 } }
-    response.writeHead(said === undefined ? 500 : 200).end(JSON.stringify({ issuer: url, ...said }))
+    response.writeHead(body === undefined ? 500 : 200).end(JSON.stringify({ issuer: url, ...body }))
   })
   await new Promise<void>((done) => server.listen(0, '127.0.0.1', done))
   const url = `http://127.0.0.1:${(server.address() as AddressInfo).port}`
   return {
     url,
-    asked,
-    keys: (told: () => void = () => {}) =>
+    requests,
+    keys: (onMissing: () => void = () => {}) =>
       new HttpClientKeys({
-        url: clientMetadataUrl({ ...nothing, issuer: url }, told) ?? '',
+        url: clientMetadataUrl({ ...nothing, issuer: url }, onMissing) ?? '',
         clientId: 'agent',
         clientSecret: 'secret',
-        keptMs: 0,
+        cacheMs: 0,
       }),
     [Symbol.asyncDispose]: async () => {
       server.closeAllConnections()
@@ -45,11 +45,11 @@ test.each([
   ['https://a.example/hydra/admin/oauth2/introspect', 'https://a.example/hydra/admin/clients/{client_id}'],
   ['https://a.example/oauth2/introspect', undefined],
   ['https://a.example/admin/oauth2/introspect/more', undefined],
-])('beside the introspection endpoint %s: %s', (introspectionUrl, expected) => {
+])('derived from the introspection endpoint %s: %s', (introspectionUrl, expected) => {
   expect(clientMetadataUrl({ ...nothing, introspectionUrl })).toBe(expected)
 })
 
-test('what is configured comes first; nothing known is nothing to ask', () => {
+test('a configured URL takes precedence; without an issuer there is none', () => {
   const configured = 'https://b.example/{client_id}'
   const introspectionUrl = 'http://127.0.0.1:4445/admin/oauth2/introspect'
   const issuer = 'https://a.example'
@@ -57,50 +57,50 @@ test('what is configured comes first; nothing known is nothing to ask', () => {
   expect(clientMetadataUrl(nothing)).toBeUndefined()
 })
 
-test('an issuer that names its client metadata is asked there, and looked up once', async () => {
+test('the template in the metadata of the issuer is used, and discovered once', async () => {
   await using issuer = await issuerWith((url) => ({
     parley_client_metadata_uri_template: `${url}/clients/{client_id}`,
   }))
   await using keys = issuer.keys()
-  const found = await Promise.all([1, 2, 3].map(() => keys.publicKey(did)))
-  expect(found.map((one) => Buffer.from(one ?? []))).toEqual(found.map(() => Buffer.from(key.publicKey)))
+  const read = await Promise.all([1, 2, 3].map(() => keys.publicKey(did)))
+  expect(read.map((one) => Buffer.from(one ?? []))).toEqual(read.map(() => Buffer.from(key.publicKey)))
   await keys.publicKey(did)
   const path = `/clients/${encodeURIComponent(did)}`
-  expect(issuer.asked).toEqual(['/.well-known/oauth-authorization-server', path, path])
+  expect(issuer.requests).toEqual(['/.well-known/oauth-authorization-server', path, path])
 })
 
-test('an issuer whose introspection endpoint is Hydra’s has the clients beside it', async () => {
+test('with Hydra’s introspection endpoint in the metadata, the template is derived from it', async () => {
   await using issuer = await issuerWith((url) => ({
     introspection_endpoint: `${url}/admin/oauth2/introspect`,
   }))
   await using keys = issuer.keys()
   expect(await keys.publicKey(did)).toHaveLength(32)
-  expect(issuer.asked.at(-1)).toBe(`/admin/clients/${encodeURIComponent(did)}`)
+  expect(issuer.requests.at(-1)).toBe(`/admin/clients/${encodeURIComponent(did)}`)
 })
 
 test.each<[string, unknown]>([
   ['nothing', undefined],
-  ['an address without a place for the id', 'https://a.example/clients'],
+  ['an address without {client_id}', 'https://a.example/clients'],
   ['no text', 7],
   ['another scheme', 'file:///{client_id}'],
-  ['a server that the id chooses', 'https://{client_id}/x'],
-])('an issuer that says %s: nobody has a key, it is told, and not asked each time', async (_what, said) => {
-  await using issuer = await issuerWith(() => ({ parley_client_metadata_uri_template: said }))
-  let told = 0
+  ['a template with the id as the host', 'https://{client_id}/x'],
+])('an issuer that publishes %s: no client has a key; this is logged and cached', async (_what, template) => {
+  await using issuer = await issuerWith(() => ({ parley_client_metadata_uri_template: template }))
+  let missing = 0
   await using keys = issuer.keys(() => {
-    told += 1
+    missing += 1
   })
   for (let i = 0; i < 5; i += 1) expect(await keys.publicKey(did)).toBeUndefined()
-  expect([told, issuer.asked]).toEqual([1, ['/.well-known/oauth-authorization-server']])
+  expect([missing, issuer.requests]).toEqual([1, ['/.well-known/oauth-authorization-server']])
 })
 
-test('an issuer without metadata: 503, never let through; calls at the same time share one look-up', async () => {
+test('an issuer without metadata: 503; concurrent calls share one discovery', async () => {
   await using issuer = await issuerWith(() => undefined)
   await using keys = issuer.keys()
   const ask = (id: string) =>
     expect(keys.publicKey(id)).rejects.toMatchObject({ error: 'Unavailable', status: 503 })
   await Promise.all([did, `${did}1`, `${did}2`].map(ask))
-  expect(issuer.asked).toHaveLength(2)
+  expect(issuer.requests).toHaveLength(2)
 })
 
 test.each<[string, (response: ServerResponse) => void]>([
@@ -112,7 +112,7 @@ test.each<[string, (response: ServerResponse) => void]>([
       response.on('close', () => clearInterval(timer))
     },
   ],
-])('an issuer that %s is given up, the whole at once', async (_what, answer) => {
+])('discovery at an issuer that %s fails within one time limit', async (_what, answer) => {
   const server = createServer((_request, response) => answer(response))
   await new Promise<void>((done) => server.listen(0, '127.0.0.1', done))
   const url = `http://127.0.0.1:${(server.address() as AddressInfo).port}`
@@ -130,6 +130,6 @@ test.each([
   ['https://a.example/#{client_id}', false],
   ['{client_id}', false],
   ['', false],
-])('%j is an address of clients: %s', (template, expected) => {
+])('%j is a valid template: %s', (template, expected) => {
   expect(isClientTemplate(template)).toBe(expected)
 })

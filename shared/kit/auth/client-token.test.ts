@@ -6,7 +6,7 @@ import { ClientToken } from './client-token.ts'
 
 const client = { clientId: 'did:parley:bob:agent:1', clientSecret: 's: %', scope: 'agent:read' }
 
-/** A token endpoint that answers with this status, and keeps the forms that it was sent. */
+/** A token endpoint that returns this status and records the submitted forms. */
 async function tokenEndpoint(status = 200, expiresIn = 60) {
   const forms: Record<string, string>[] = []
   const server = createServer((request, response) => {
@@ -28,7 +28,7 @@ async function tokenEndpoint(status = 200, expiresIn = 60) {
   }
 }
 
-test('a token for one server is asked for as `resource` (RFC 8707) and as `audience` (Ory Hydra)', async () => {
+test('a token for one server is requested with `resource` (RFC 8707) and `audience` (Ory Hydra)', async () => {
   await using server = await tokenEndpoint()
   const resource = 'https://agents.example/a?b=c&d'
   expect(await new ClientToken({ ...client, ...server, resource }).get()).toBe('t')
@@ -42,7 +42,7 @@ test('a token for one server is asked for as `resource` (RFC 8707) and as `audie
   })
 })
 
-test('without one the token is for every server', async () => {
+test('without a resource, the token is valid for every server', async () => {
   await using server = await tokenEndpoint()
   await new ClientToken({ ...client, ...server }).get()
   expect(Object.keys(server.forms[0] ?? {}).sort()).toEqual([
@@ -53,14 +53,14 @@ test('without one the token is for every server', async () => {
   ])
 })
 
-test('a token that ends within its first second is taken, and the next is a new one', async () => {
+test('a token with a lifetime below one second is used once', async () => {
   await using server = await tokenEndpoint(200, 0)
   const tokens = new ClientToken({ ...client, ...server })
   expect([await tokens.get(), await tokens.get()]).toEqual(['t', 't'])
   expect(server.forms).toHaveLength(2)
 })
 
-test('an OAuth server that cannot be reached several times in a row gets no further requests for a while', async () => {
+test('after several consecutive connection failures, requests are suspended', async () => {
   await using proxy = await startFaultyProxy('http://127.0.0.1:1/token')
   proxy.fault = 'down'
   const token = new ClientToken({ ...client, tokenUrl: proxy.url })
@@ -70,12 +70,9 @@ test('an OAuth server that cannot be reached several times in a row gets no furt
   expect(proxy.requests).toBe(before)
 })
 
-test.each([400, 500])(
-  'an OAuth server that answers %i gets the next request all the same',
-  async (status) => {
-    await using server = await tokenEndpoint(status)
-    const refused = new ClientToken({ ...client, ...server })
-    for (let i = 0; i < 8; i += 1) await expect(refused.get()).rejects.toThrow(String(status))
-    expect(server.forms).toHaveLength(8)
-  },
-)
+test.each([400, 500])('status %i of the OAuth server does not suspend requests', async (status) => {
+  await using server = await tokenEndpoint(status)
+  const refused = new ClientToken({ ...client, ...server })
+  for (let i = 0; i < 8; i += 1) await expect(refused.get()).rejects.toThrow(String(status))
+  expect(server.forms).toHaveLength(8)
+})

@@ -64,7 +64,7 @@ const refusal = (reason: string) => ({ status: 403, id: 'r-1', code: -32012, rea
 const fine = { status: 200, id: 'r-1', code: undefined, reason: undefined }
 
 describe('a signed request', () => {
-  test('is accepted, with what is not ASCII too, in the escaped form and in the raw one', async () => {
+  test('is accepted, including non-ASCII text, escaped or raw', async () => {
     const body = sendBody()
     expect(await call(body, signed(body))).toEqual(fine)
     const timestamp = unixNow()
@@ -72,7 +72,7 @@ describe('a signed request', () => {
     expect(await call(body, { ...signed(body, { timestamp }), 'x-did-signature': raw })).toEqual(fine)
   })
 
-  test('may be repeated where signatures are not required', async () => {
+  test('may be repeated if signatures are not required', async () => {
     const body = sendBody()
     const headers = signed(body)
     expect(await call(body, headers)).toEqual(fine)
@@ -80,7 +80,7 @@ describe('a signed request', () => {
   })
 
   test.each(['x-did', 'x-did-timestamp', 'x-did-signature'] as const)(
-    'without %s, or with nothing but it: missing_signature_headers',
+    '%s alone, or the others without it: missing_signature_headers',
     async (name) => {
       const { [name]: only, ...rest } = signed()
       expect(await call(list, rest)).toEqual(refusal('missing_signature_headers'))
@@ -88,19 +88,19 @@ describe('a signed request', () => {
     },
   )
 
-  test('of a client that is no DID: client_not_did, whatever else is wrong', async () => {
+  test('of a client that is not a DID: client_not_did, before any other fault', async () => {
     expect(await call(list, signed(), { as: 'alice' })).toEqual(refusal('client_not_did'))
     const junk = { 'x-did': 'x', 'x-did-timestamp': 'x', 'x-did-signature': 'x' }
     expect(await call(list, junk, { as: 'alice' })).toEqual(refusal('client_not_did'))
   })
 
-  test('with a token that names a subject alone: client_not_did, even if the subject is a DID', async () => {
+  test('with a token that has only a subject: client_not_did, even if the subject is a DID', async () => {
     const token = agent.identityProvider.issue('x', { client_id: undefined, sub: did })
     const answer = await rpc(agent, 'tasks/list', {}, { token, body: list, headers: signed() })
     expect(answer.json.error.data).toEqual({ reason: 'client_not_did' })
   })
 
-  test('with the DID of another: did_mismatch', async () => {
+  test('with the DID of another client: did_mismatch', async () => {
     const theirs = signRequest({ did: otherDid, key: otherKey, body: list })
     expect(await call(list, theirs)).toEqual(refusal('did_mismatch'))
     expect(
@@ -108,7 +108,7 @@ describe('a signed request', () => {
     ).toEqual(refusal('did_mismatch'))
   })
 
-  test('of a client without a key, or with one that cannot be used: public_key_unavailable', async () => {
+  test('of a client without an acceptable key: public_key_unavailable', async () => {
     const { clients } = agent.identityProvider
     const theirs = signRequest({ did: otherDid, key: otherKey, body: list })
     const unusable = [
@@ -143,7 +143,7 @@ describe('a signed request', () => {
     [301, refusal('timestamp_out_of_window')],
     [-1e9, refusal('timestamp_out_of_window')],
     [1e11, refusal('timestamp_out_of_window')],
-  ])('%s seconds from our clock', async (offset, expected) => {
+  ])('%s seconds from the clock of the server', async (offset, expected) => {
     vi.useFakeTimers({ toFake: ['Date'] })
     vi.setSystemTime(Math.floor(Date.now() / 1000) * 1000 + 999)
     expect(await call(list, signed(list, { timestamp: unixNow() + offset }))).toEqual(expected)
@@ -156,14 +156,14 @@ describe('a header that is not well-formed: malformed_input', () => {
 
   test.each<[string, () => Record<string, string>]>([
     ['an empty DID', () => ({ 'x-did': '' })],
-    ['a doubled DID', () => ({ 'x-did': `${did}, ${did}` })],
-    ['a DID of 10,000 letters', () => ({ 'x-did': `did:parley:${'a'.repeat(10_000)}` })],
-    ['a DID that is none', () => ({ 'x-did': 'alice' })],
+    ['a repeated DID', () => ({ 'x-did': `${did}, ${did}` })],
+    ['a DID of 10,000 characters', () => ({ 'x-did': `did:parley:${'a'.repeat(10_000)}` })],
+    ['a text that is not a DID', () => ({ 'x-did': 'alice' })],
     ['a DID with a slash', () => ({ 'x-did': `${did}/x` })],
     ['an empty timestamp', () => ({ 'x-did-timestamp': '' })],
-    ['a doubled timestamp', () => ({ 'x-did-timestamp': `${now()}, ${now()}` })],
+    ['a repeated timestamp', () => ({ 'x-did-timestamp': `${now()}, ${now()}` })],
     ['a fractional timestamp', () => ({ 'x-did-timestamp': `${now()}.0` })],
-    ['a signed timestamp', () => ({ 'x-did-timestamp': `+${now()}` })],
+    ['a timestamp with a plus sign', () => ({ 'x-did-timestamp': `+${now()}` })],
     ['a negative timestamp', () => ({ 'x-did-timestamp': `-${now()}` })],
     ['a timestamp with a leading zero', () => ({ 'x-did-timestamp': `0${now()}` })],
     ['a hexadecimal timestamp', () => ({ 'x-did-timestamp': '0x10' })],
@@ -171,9 +171,12 @@ describe('a header that is not well-formed: malformed_input', () => {
     ['a date as a timestamp', () => ({ 'x-did-timestamp': '2025-01-01T00:00:00Z' })],
     ['a timestamp of 1,000 digits', () => ({ 'x-did-timestamp': '1'.repeat(1000) })],
     ['an empty signature', () => ({ 'x-did-signature': '' })],
-    ['a doubled signature', () => ({ 'x-did-signature': `${signature()}, ${signature()}` })],
-    ['a signature with a forbidden letter 0', () => ({ 'x-did-signature': `0${signature().slice(1)}` })],
-    ['a signature with a forbidden letter l', () => ({ 'x-did-signature': `${signature().slice(0, -1)}l` })],
+    ['a repeated signature', () => ({ 'x-did-signature': `${signature()}, ${signature()}` })],
+    ['a signature with the invalid character 0', () => ({ 'x-did-signature': `0${signature().slice(1)}` })],
+    [
+      'a signature with the invalid character l',
+      () => ({ 'x-did-signature': `${signature().slice(0, -1)}l` }),
+    ],
     ['a signature in hexadecimal', () => ({ 'x-did-signature': 'ab'.repeat(64) })],
     [
       'a signature in base64',
@@ -181,26 +184,23 @@ describe('a header that is not well-formed: malformed_input', () => {
     ],
     ['a signature of 63 bytes', () => ({ 'x-did-signature': bs58.encode(Buffer.alloc(63, 9)) })],
     ['a signature of 65 bytes', () => ({ 'x-did-signature': bs58.encode(Buffer.alloc(65, 9)) })],
-    ['a signature of 10,000 letters', () => ({ 'x-did-signature': '2'.repeat(10_000) })],
+    ['a signature of 10,000 characters', () => ({ 'x-did-signature': '2'.repeat(10_000) })],
   ])('%s', async (_what, wrong) => {
     expect(await call(list, { ...signed(), ...wrong() })).toEqual(refusal('malformed_input'))
   })
 })
 
-test.each(['X-DID', 'X-DID-Timestamp', 'X-DID-Signature'])(
-  '%s twice on the wire: malformed_input',
-  async (name) => {
-    const headers = { authorization: `Bearer ${agent.identityProvider.issue(did)}`, ...signed() }
-    const lines = Object.entries(headers).map(([header, value]) => `${header}: ${value}\r\n`)
-    const doubled = `${name}: ${signed()[name.toLowerCase() as 'x-did']}\r\n`
-    const head = `POST / HTTP/1.1\r\nHost: x\r\nConnection: close\r\nContent-Length: ${list.length}\r\n`
-    const answer = await bareSocket(agent.url, `${head}${lines.join('')}${doubled}\r\n${list}`)
-    expect(answer).toMatch(/^HTTP\/1\.1 403 /)
-    expect(answer).toContain('"reason":"malformed_input"')
-  },
-)
+test.each(['X-DID', 'X-DID-Timestamp', 'X-DID-Signature'])('%s sent twice: malformed_input', async (name) => {
+  const headers = { authorization: `Bearer ${agent.identityProvider.issue(did)}`, ...signed() }
+  const lines = Object.entries(headers).map(([header, value]) => `${header}: ${value}\r\n`)
+  const doubled = `${name}: ${signed()[name.toLowerCase() as 'x-did']}\r\n`
+  const head = `POST / HTTP/1.1\r\nHost: x\r\nConnection: close\r\nContent-Length: ${list.length}\r\n`
+  const answer = await bareSocket(agent.url, `${head}${lines.join('')}${doubled}\r\n${list}`)
+  expect(answer).toMatch(/^HTTP\/1\.1 403 /)
+  expect(answer).toContain('"reason":"malformed_input"')
+})
 
-describe('what was signed is not what came: crypto_mismatch', () => {
+describe('the signature does not match the request: crypto_mismatch', () => {
   const L = 2n ** 252n + 27742317777372353535851937790883648493n
   const headers = () => signed()
   const bytesOf = () => Buffer.from(bs58.decode(headers()['x-did-signature']))
@@ -209,8 +209,8 @@ describe('what was signed is not what came: crypto_mismatch', () => {
 
   test.each<[string, string | Uint8Array, (() => Record<string, string>)?]>([
     ['the body changed by one byte', list.replace('tasks/list', 'tasks/lisT')],
-    ['the body re-serialised', JSON.stringify(JSON.parse(list), null, 1)],
-    ['the body with a line break at its end', `${list}\n`],
+    ['the body serialized again', JSON.stringify(JSON.parse(list), null, 1)],
+    ['the body with a trailing line break', `${list}\n`],
     ['another timestamp', list, () => ({ ...headers(), 'x-did-timestamp': String(unixNow() - 5) })],
     ['another key', list, () => signRequest({ did, key: otherKey, body: list })],
     ['zeros', list, () => withSignature(Buffer.alloc(64))],
@@ -237,12 +237,12 @@ describe('what was signed is not what came: crypto_mismatch', () => {
     expect(await call(body, wrong())).toEqual(refusal('crypto_mismatch'))
   })
 
-  test('the body compressed on its way', async () => {
+  test('a body that was compressed after signing', async () => {
     const answer = await call(gzipSync(list), { ...headers(), 'content-encoding': 'gzip' })
     expect(answer).toEqual({ ...refusal('crypto_mismatch'), id: null })
   })
 
-  test('a body that is no UTF-8', async () => {
+  test('a body that is not UTF-8', async () => {
     const answer = await call(Buffer.from([0x22, 0xff, 0x22]), signed('"\ufffd"'))
     expect(answer).toEqual({ ...refusal('crypto_mismatch'), id: null })
   })
@@ -268,12 +268,12 @@ describe('an agent that requires signatures', () => {
   const ask = (body: string, headers: Record<string, string>, as = did) =>
     call(body, headers, { to: strict, as })
 
-  test('refuses a client that is a DID without one; others need none', async () => {
+  test('rejects unsigned requests of clients that are DIDs; other clients need no signature', async () => {
     expect(await ask(list, {})).toEqual(refusal('missing_signature_headers'))
     expect(await ask(list, {}, 'alice')).toEqual(fine)
   })
 
-  test('takes a signed request that writes once: replayed; one that reads may repeat', async () => {
+  test('accepts a signed write once, then reports replayed; a signed read may be repeated', async () => {
     const body = sendBody()
     const headers = signed(body)
     expect(await ask(body, headers)).toEqual(fine)
@@ -284,7 +284,7 @@ describe('an agent that requires signatures', () => {
     expect(await ask(again, signed(again))).toEqual(fine)
   })
 
-  test('of 20 that come at once it takes one', async () => {
+  test('accepts one of 20 concurrent copies', async () => {
     const body = sendBody()
     const headers = signed(body)
     const answers = await Promise.all(Array.from({ length: 20 }, () => ask(body, headers)))

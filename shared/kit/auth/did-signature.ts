@@ -11,15 +11,15 @@ import {
 } from '../did/signature.ts'
 import type { ClientKeys } from './client-keys.ts'
 
-/** What a server requires of signatures (spec/authentication.md#did-signatures). */
+/** Signature requirements of a server (spec/authentication.md#did-signatures). */
 export interface SignatureRules {
-  /** Absent: no public key can be read, and a signed request is refused. */
+  /** Absent: public keys cannot be read, and signed requests are rejected. */
   clientKeys?: ClientKeys
   /** Clients that are DIDs must sign, and each signature of a write is accepted once. Absent: a signature is optional. */
   required?: { accepted: AcceptedSignatures; shared?: SharedSignatures }
 }
 
-/** Signatures that were accepted, shared by all replicas of a server. */
+/** Accepted signatures, shared by all replicas of a server. */
 export interface AcceptedSignatures {
   /** True the first time, false until `until` (milliseconds since 1970). */
   takeSignature(did: string, signature: Uint8Array, until: number): Promise<boolean>
@@ -28,11 +28,11 @@ export interface AcceptedSignatures {
 /** Signed requests that any agent of the deployment has accepted. */
 export interface SharedSignatures {
   /**
-   * False when another agent has claimed the signature.
-   * @throws ParleyError Unavailable when the claim cannot be made
+   * False if another agent has claimed the signature.
+   * @throws ParleyError Unavailable if the claim cannot be made
    */
   claimSignature(did: string, signature: Uint8Array): Promise<boolean>
-  /** Whether this agent alone accepts requests with the signed audience. Such a request needs no claim. */
+  /** Whether only this agent accepts the signed audience. Such a request needs no claim. */
   isOnlyHere(audience: string): boolean
 }
 
@@ -46,9 +46,9 @@ export interface SignedRequest {
   headers: IncomingHttpHeaders
   /** The raw bytes; empty for a GET. */
   body: Uint8Array
-  /** The token's `client_id`; empty if the token has none. */
+  /** The token's `client_id`; empty if absent. */
   clientId: string
-  /** Whether an audience names this server. Absent: a request that names one is refused. */
+  /** Whether an audience names this server. Absent: requests with an audience are rejected. */
   names?: (audience: string) => boolean
 }
 
@@ -64,15 +64,15 @@ export type SignatureFault =
   | 'audience_mismatch'
   | 'replayed'
 
-/** Largest difference to the clock of this server, in either direction (spec/authentication.md#did-signatures). */
+/** Maximum deviation from the clock of this server, in either direction (spec/authentication.md#did-signatures). */
 const windowSeconds = 300
 const audienceMaxChars = 2048
 const utf8 = new TextDecoder('utf-8', { fatal: true, ignoreBOM: true })
 
 /**
- * Checks the signature of the request, in the order of spec/authentication.md#did-signatures. Undefined when the request
- * carries none and need not.
- * @throws ParleyError InvalidTokenSignature with the reason, Unavailable when the provider does not answer
+ * Checks the signature of the request, in the order of spec/authentication.md#did-signatures. Undefined if the request is
+ * unsigned and no signature is required.
+ * @throws ParleyError InvalidTokenSignature with the reason, Unavailable if the provider does not respond
  */
 export async function checkDidSignature(
   request: SignedRequest,
@@ -94,7 +94,7 @@ export async function checkDidSignature(
 }
 
 /**
- * Checks that this key signed the request: for a client that presents a key which is not registered yet.
+ * Checks that the request was signed with this key. For clients that present a key before it is registered.
  * @throws ParleyError InvalidTokenSignature with the reason
  */
 export function checkSignedBy(request: SignedRequest, publicKey: Uint8Array): void {
@@ -109,8 +109,8 @@ export function checkSignedBy(request: SignedRequest, publicKey: Uint8Array): vo
 }
 
 /**
- * Accepts the signature once. The claim across agents comes first: if its answer is lost, the same request may be repeated.
- * @throws ParleyError InvalidTokenSignature `replayed` when it was accepted before, Unavailable when the claim cannot be made
+ * Accepts the signature once. The claim across agents comes first: if its response is lost, the request may be repeated.
+ * @throws ParleyError InvalidTokenSignature `replayed` if it was accepted before, Unavailable if the claim cannot be made
  */
 export async function takeOnce(
   did: string,
@@ -155,14 +155,14 @@ async function requirePublicKey(
 
 function requireTimestamp({ headers }: SignedRequest): number {
   const text = headers['x-did-timestamp']
-  // The decimal form that Python writes for an integer: the signature covers these characters.
+  // The signature covers the text, so only the canonical decimal form is accepted.
   if (typeof text !== 'string' || !/^(0|[1-9]\d{0,11})$/.test(text)) throw refused('malformed_input')
   const timestamp = Number(text)
   if (Math.abs(unixNow() - timestamp) > windowSeconds) throw refused('timestamp_out_of_window')
   return timestamp
 }
 
-/** A request that was signed for one server is not accepted by another (docs/decisions/0005-signatures.md). */
+/** A request signed for one server is not accepted by another (docs/decisions/0005-signatures.md). */
 function requireAudience({ headers, names }: SignedRequest): string | undefined {
   const audience = headers[audienceHeader]
   if (audience === undefined) return undefined

@@ -8,7 +8,7 @@ const metadata = z.object({
   introspection_endpoint: z.url().optional(),
   token_endpoint: z.url().optional(),
   registration_endpoint: z.url().optional(),
-  /** Ours: where the metadata of a client stands, with its `public_key`. One that is of no use is as none. */
+  /** Extension of Parley: URL template of client metadata with `public_key`. An invalid template counts as absent. */
   parley_client_metadata_uri_template: z
     .string()
     .max(2048)
@@ -18,16 +18,17 @@ const metadata = z.object({
 })
 export type ServerMetadata = z.infer<typeof metadata>
 
-/** An address with `{client_id}` in its path or query, where a client's id is filled in. */
+/** Whether the text is a URL template with `{client_id}` in its path or query. */
 export function isClientTemplate(template: string): boolean {
-  const [one, other] = ['1', '2'].map((id) => URL.parse(template.replaceAll('{client_id}', id)))
-  if (one == null || other == null) return false
-  if (one.pathname + one.search === other.pathname + other.search) return false
-  // Our credentials go there: no client's id may choose the server.
-  return /^https?:$/.test(one.protocol) && one.origin === other.origin && one.username + one.password === ''
+  const [first, second] = ['1', '2'].map((id) => URL.parse(template.replaceAll('{client_id}', id)))
+  if (first == null || second == null) return false
+  if (first.pathname + first.search === second.pathname + second.search) return false
+  // Requests carry credentials, so the client id must not influence the origin.
+  const { protocol, origin, username, password } = first
+  return /^https?:$/.test(protocol) && origin === second.origin && username + password === ''
 }
 
-/** No usable metadata at the issuer. `why` is a sentence fragment for the operator. */
+/** The issuer has no usable metadata. `why` is a phrase for the operator. */
 export class DiscoveryFailed extends Error {
   override readonly name = 'DiscoveryFailed'
   readonly issuer: string
@@ -41,10 +42,10 @@ export class DiscoveryFailed extends Error {
 }
 
 /**
- * RFC 8414: the metadata of an authorization server, from the well-known path before the issuer's own, else OpenID's
- * behind it.
- * @param timeoutMs for the whole, connections included
- * @throws DiscoveryFailed when neither answers, or the answer is about another issuer.
+ * Fetches the metadata of an authorization server (RFC 8414): from the well-known path inserted before the path of the issuer,
+ * else from the OpenID Connect path appended to it.
+ * @param timeoutMs for all requests together, including connecting
+ * @throws DiscoveryFailed if neither request succeeds, or the metadata is about another issuer.
  */
 export async function discover(issuer: string, timeoutMs = 2000): Promise<ServerMetadata> {
   const { origin, pathname } = new URL(issuer)
@@ -68,10 +69,10 @@ export async function discover(issuer: string, timeoutMs = 2000): Promise<Server
 async function fetchMetadata(address: string, issuer: string, signal: AbortSignal): Promise<ServerMetadata> {
   const response = await request(address, { signal, headers: { accept: 'application/json' } })
   const body = await boundedText(response.body)
-  if (response.statusCode !== 200) throw new Error(`${address} answered ${response.statusCode}`)
-  const found = metadata.parse(JSON.parse(body))
-  if (found.issuer.replace(/\/+$/, '') !== issuer.replace(/\/+$/, '')) {
+  if (response.statusCode !== 200) throw new Error(`${address} returned ${response.statusCode}`)
+  const parsed = metadata.parse(JSON.parse(body))
+  if (parsed.issuer.replace(/\/+$/, '') !== issuer.replace(/\/+$/, '')) {
     throw new Error('metadata is about another issuer')
   }
-  return found
+  return parsed
 }

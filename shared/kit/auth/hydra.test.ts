@@ -10,9 +10,9 @@ interface HydraClient extends Partial<NewClient> {
   redirect_uris?: string[]
 }
 
-/** Makes the client, or writes it anew, by the admin API. */
-async function put({ adminUrl }: Hydra, asked: HydraClient & { clientId: string }): Promise<Credentials> {
-  const { clientId, publicKey, audience, ...more } = asked
+/** Creates or replaces the client with the admin API. */
+async function put({ adminUrl }: Hydra, client: HydraClient & { clientId: string }): Promise<Credentials> {
+  const { clientId, publicKey, audience, ...more } = client
   const body = {
     client_id: clientId,
     client_secret: `secret of ${clientId}`,
@@ -28,10 +28,10 @@ async function put({ adminUrl }: Hydra, asked: HydraClient & { clientId: string 
     ...more,
   }
   const at = `${adminUrl}/admin/clients`
-  const known = await fetch(`${at}/${encodeURIComponent(clientId)}`)
-  await known.body?.cancel()
-  const answer = await fetch(known.ok ? `${at}/${encodeURIComponent(clientId)}` : at, {
-    method: known.ok ? 'PUT' : 'POST',
+  const existing = await fetch(`${at}/${encodeURIComponent(clientId)}`)
+  await existing.body?.cancel()
+  const answer = await fetch(existing.ok ? `${at}/${encodeURIComponent(clientId)}` : at, {
+    method: existing.ok ? 'PUT' : 'POST',
     headers: { 'content-type': 'application/json' },
     body: JSON.stringify(body),
   })
@@ -50,7 +50,7 @@ async function underTest(): Promise<ProviderUnderTest> {
     introspectionEndpoint: introspectionUrl,
     tokenUrl,
     checker: await put(hydra, { clientId: name() }),
-    client: (asked) => put(hydra, asked),
+    client: (client) => put(hydra, client),
     revoke: async (token, { clientId, clientSecret }) => {
       const form = { token, client_id: clientId, client_secret: clientSecret }
       const answer = await fetch(`${hydra.publicUrl}/oauth2/revoke`, {
@@ -76,14 +76,14 @@ async function underTest(): Promise<ProviderUnderTest> {
 describe.skipIf(!hydraIsThere())('Ory Hydra (needs hydra)', () => {
   providerCases(underTest, { authenticatesCheckers: false })
 
-  describe('a person who approves', () => {
+  describe('a user who gives consent', () => {
     let hydra: Hydra
     beforeAll(async () => {
       hydra = await startHydra()
     })
     afterAll(() => hydra?.[Symbol.asyncDispose]())
 
-    test('the refresh token that comes with an access token is no access token', async () => {
+    test('a refresh token is not accepted as an access token', async () => {
       const redirect = 'http://127.0.0.1:9/back'
       const clientId = `did:parley:dora:agent:${randomBytes(8).toString('hex')}`
       const client = await put(hydra, { clientId, redirect_uris: [redirect] })

@@ -2,16 +2,16 @@ import { ParleyError } from '@parley/wire/errors'
 import { Pool } from 'undici'
 import { z } from 'zod'
 import { BoundedResponse } from '../net/bounded-response.ts'
-import { answerLimit } from './answer-limit.ts'
+import { errorCode } from '../net/error-code.ts'
 import { CircuitBreaker } from './circuit-breaker.ts'
 
-/** Whose things are whose stands on it: halves of surrogate pairs all become the same in a database's text. */
+/** Owner ids are compared in the database, where all lone surrogates become the same character; such ids are rejected. */
 const name = z
   .string()
   .max(512)
   .refine((text) => text.isWellFormed())
 
-/** RFC 7662, section 2.2: what we read of an introspection answer. */
+/** The fields of an introspection response (RFC 7662, section 2.2) that are used here. */
 const introspection = z.object({
   active: z.boolean(),
   client_id: name.optional(),
@@ -19,24 +19,24 @@ const introspection = z.object({
   scope: z.string().max(4096).optional(),
   exp: z.number().optional(),
   aud: z.union([z.string(), z.array(z.string())]).optional(),
-  /** Ory Hydra's: it calls a refresh token active too. */
+  /** Set by Ory Hydra, which also reports refresh tokens as active. */
   token_use: z.string().max(64).optional(),
 })
-/** Providers write what they do not know as null or as an empty text. */
-const answer = z.preprocess((given) => {
-  if (typeof given !== 'object' || given === null) return given
-  return Object.fromEntries(Object.entries(given).filter(([, value]) => value !== null && value !== ''))
+/** Some providers send null or an empty string for absent fields. */
+const introspectionResponse = z.preprocess((body) => {
+  if (typeof body !== 'object' || body === null) return body
+  return Object.fromEntries(Object.entries(body).filter(([, value]) => value !== null && value !== ''))
 }, introspection)
 export type Introspection = Omit<z.infer<typeof introspection>, 'token_use'>
 
-/** Asks an OAuth 2.0 server about a token. */
+/** Validates tokens with an OAuth 2.0 server. */
 export interface Introspector {
-  /** @throws ParleyError Unavailable when the provider is down, slow or answers nonsense. */
+  /** @throws ParleyError Unavailable if the provider is down, slow or sends an invalid response. */
   introspect(token: string): Promise<Introspection>
 }
 
 export interface IntrospectionOptions {
-  /** The endpoint; a function is asked until it answers once (discovery). */
+  /** The introspection endpoint. A function performs discovery and is called until it succeeds. */
   url: string | (() => Promise<string>)
   clientId: string
   clientSecret: string
@@ -44,16 +44,17 @@ export interface IntrospectionOptions {
   timeoutMs?: number
 }
 
-const answerMaxBytes = 64 * 1024
+const responseMaxBytes = 64 * 1024
+/** A timer that fires later than this was delayed by a blocked event loop. */
+const blockedMs = 100
 
 /**
- * RFC 7662 over HTTP. Nothing is cached in time; requests that arrive while an introspection of the same token is under
- * way share its answer. Requests to a provider that cannot be reached are suspended by a circuit breaker; no request is let through
- * meanwhile.
+ * Introspection over HTTP (RFC 7662). Results are not cached; concurrent introspections of one token share a request. A circuit
+ * breaker suspends requests while the provider is unreachable; callers are then rejected.
  */
 export class HttpIntrospector implements Introspector, AsyncDisposable {
   readonly #options: IntrospectionOptions
-  readonly #underWay = new Map<string, Promise<Introspection>>()
+  readonly #pending = new Map<string, Promise<Introspection>>()
   readonly #authorization: string
   readonly #breaker = new CircuitBreaker()
   #endpoint: { pool: Pool; path: string } | undefined
@@ -66,14 +67,14 @@ export class HttpIntrospector implements Introspector, AsyncDisposable {
   }
 
   introspect(token: string): Promise<Introspection> {
-    const shared = this.#underWay.get(token)
+    const shared = this.#pending.get(token)
     if (shared !== undefined) return shared
-    const asked = this.#ask(token).finally(() => this.#underWay.delete(token))
-    this.#underWay.set(token, asked)
-    return asked
+    const introspecting = this.#request(token).finally(() => this.#pending.delete(token))
+    this.#pending.set(token, introspecting)
+    return introspecting
   }
 
-  /** Rejects when the provider does not answer. */
+  /** Rejects if the provider does not respond. */
   async ping(): Promise<void> {
     await this.introspect('ping')
   }
@@ -82,33 +83,33 @@ export class HttpIntrospector implements Introspector, AsyncDisposable {
     await this.#endpoint?.pool.destroy()
   }
 
-  async #ask(token: string): Promise<Introspection> {
+  async #request(token: string): Promise<Introspection> {
     try {
-      const { status, text } = await this.#breaker.run(() => this.#reach(token))
-      if (status !== 200) throw new Error(`introspection answered ${status}`)
-      const { token_use: use = 'access_token', ...said } = answer.parse(JSON.parse(text))
-      // Who is handed a refresh token is its OAuth server alone.
-      return use === 'access_token' ? said : { active: false }
+      const { status, text } = await this.#breaker.run(() => this.#postWithRetry(token))
+      if (status !== 200) throw new Error(`the introspection endpoint returned ${status}`)
+      const { token_use: use = 'access_token', ...result } = introspectionResponse.parse(JSON.parse(text))
+      // A refresh token is valid at its OAuth server only.
+      return use === 'access_token' ? result : { active: false }
     } catch (error) {
       throw unavailable(error)
     }
   }
 
-  async #reach(token: string): Promise<{ status: number; text: string }> {
-    const answered = await this.#post(token).catch((error: unknown) => {
-      // A kept connection that the provider closed as we wrote to it: asking changes nothing there, so ask again.
-      if ((error as { code?: unknown }).code !== 'UND_ERR_SOCKET') throw error
+  async #postWithRetry(token: string): Promise<{ status: number; text: string }> {
+    const response = await this.#post(token).catch((error: unknown) => {
+      // The provider closed a kept-alive connection during the request. Introspection is idempotent: retry once.
+      if (errorCode(error) !== 'UND_ERR_SOCKET') throw error
       return this.#post(token)
     })
-    if (answered.status >= 500) throw new Error(`introspection answered ${answered.status}`)
-    return answered
+    if (response.status >= 500) throw new Error(`the introspection endpoint returned ${response.status}`)
+    return response
   }
 
   async #post(token: string): Promise<{ status: number; text: string }> {
-    const response = new BoundedResponse({ maxBytes: answerMaxBytes })
-    // One limit for the whole: a free connection, the first byte, and a body that arrives slowly.
-    const late = () => response.abort(new DOMException('no answer in time', 'TimeoutError'))
-    const callOff = answerLimit(this.#options.timeoutMs ?? 2000, late)
+    const response = new BoundedResponse({ maxBytes: responseMaxBytes })
+    // One time limit covers waiting for a connection, the first byte and the body.
+    const abort = () => response.abort(new DOMException('no response in time', 'TimeoutError'))
+    const cancelTimeout = responseTimeout(this.#options.timeoutMs ?? 2000, abort)
     try {
       const { pool, path } = await this.#open()
       const request = {
@@ -125,7 +126,7 @@ export class HttpIntrospector implements Introspector, AsyncDisposable {
       const { status, body } = await response.received
       return { status, text: body.toString('utf8') }
     } finally {
-      callOff()
+      cancelTimeout()
     }
   }
 
@@ -144,7 +145,7 @@ export class HttpIntrospector implements Introspector, AsyncDisposable {
     return this.#endpoint
   }
 
-  /** Those who ask while it is looked for wait for the same answer. */
+  /** Concurrent callers share one discovery. */
   #address(): Promise<string> | string {
     const { url } = this.#options
     if (typeof url === 'string') return url
@@ -155,7 +156,7 @@ export class HttpIntrospector implements Introspector, AsyncDisposable {
   }
 }
 
-/** Never let through: without the provider nobody is known. */
+/** Without the provider no caller can be authenticated, so requests are rejected. */
 export function unavailable(cause: unknown): ParleyError {
   return new ParleyError('Unavailable', {
     message: 'The OAuth server does not answer',
@@ -163,4 +164,20 @@ export function unavailable(cause: unknown): ParleyError {
     headers: { 'retry-after': '2' },
     cause,
   })
+}
+
+/**
+ * Calls `expired` after the limit. If the event loop was blocked during that time, the response may have arrived unread, or the
+ * request may not have been sent: the limit then starts again, once.
+ * @returns a function that cancels it
+ */
+export function responseTimeout(limitMs: number, expired: () => void): () => void {
+  const due = performance.now() + limitMs
+  // Data that has already arrived is read first.
+  const expire = () => void setImmediate(expired)
+  let timer = setTimeout(() => {
+    if (performance.now() - due > blockedMs) timer = setTimeout(expire, limitMs)
+    else expire()
+  }, limitMs)
+  return () => clearTimeout(timer)
 }

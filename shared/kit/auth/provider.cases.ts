@@ -6,7 +6,7 @@ import { type KeyPair, keyPairFromSeed } from '../did/keys.ts'
 import { signRequest } from '../did/signature.ts'
 import { Authenticator } from './authenticate.ts'
 import { HttpClientKeys } from './client-keys.ts'
-import { type ClientMetadataUrl, clientMetadataUrl } from './client-metadata-url.ts'
+import { clientMetadataUrl } from './client-metadata-url.ts'
 import { ClientToken } from './client-token.ts'
 import { HttpIntrospector } from './introspection.ts'
 
@@ -18,32 +18,32 @@ export interface Credentials {
 export interface NewClient {
   clientId: string
   publicKey?: string
-  /** The servers that it may ask tokens for. */
+  /** The audience that the client may request tokens for. */
   audience: string
 }
 
-/** An OAuth 2.0 server, with what only its administrator can do. */
+/** An OAuth 2.0 server with its administrative functions. */
 export interface ProviderUnderTest extends AsyncDisposable {
-  /** As in the settings: OAUTH_ISSUER, and OAUTH_INTROSPECTION_URL where discovery does not say it. */
+  /** OAUTH_ISSUER, and OAUTH_INTROSPECTION_URL if discovery does not return it. */
   issuer: string
   introspectionUrl: string | undefined
   introspectionEndpoint: string
   tokenUrl: string
-  /** Of a server that checks tokens. */
+  /** Credentials of a server that checks tokens. */
   checker: Credentials
-  /** Makes the client, or gives it another key. */
-  client(asked: NewClient): Promise<Credentials>
+  /** Creates the client or replaces its key. */
+  client(client: NewClient): Promise<Credentials>
   revoke(token: string, as: Credentials): Promise<void>
-  /** A token of a client of its own that has expired. */
+  /** An expired token of a separate client. */
   expiredToken(): Promise<string>
 }
 
 export interface ProviderTraits {
-  /** Whether introspection is for clients that authenticate; otherwise the network alone keeps others away. */
+  /** Whether introspection requires client authentication; otherwise access is restricted by the network. */
   authenticatesCheckers: boolean
 }
 
-/** What Parley requires of every OAuth 2.0 server (spec/authentication.md#introspection). */
+/** Conformance cases for OAuth 2.0 servers (spec/authentication.md#introspection). */
 export function providerCases(start: () => Promise<ProviderUnderTest>, traits: ProviderTraits): void {
   const here = 'https://agent.example/here'
   let provider: ProviderUnderTest
@@ -57,7 +57,7 @@ export function providerCases(start: () => Promise<ProviderUnderTest>, traits: P
   beforeAll(async () => {
     provider = await start()
     introspector = new HttpIntrospector({ url: provider.introspectionEndpoint, ...provider.checker })
-    const url = clientMetadataUrl({ ...provider, clientMetadataUrl: undefined }) as ClientMetadataUrl
+    const url = clientMetadataUrl({ ...provider, clientMetadataUrl: undefined }) ?? ''
     keys = new HttpClientKeys({ url, ...provider.checker })
     key = newKey()
     bob = await provider.client({ clientId: didOf(key), publicKey: key.publicKeyBase58, audience: here })
@@ -81,7 +81,7 @@ export function providerCases(start: () => Promise<ProviderUnderTest>, traits: P
       Buffer.from(body),
     )
 
-  test('a token names its client, a DID with its colons, its scopes and its end', async () => {
+  test('introspection returns the client (a DID), the scopes and the expiry', async () => {
     const token = await tokenOf(bob)
     const answer = await introspector.introspect(token)
     expect(answer).toMatchObject({ active: true, client_id: didOf(key), exp: expect.any(Number) })
@@ -92,13 +92,13 @@ export function providerCases(start: () => Promise<ProviderUnderTest>, traits: P
     expect([...caller.scopes].sort()).toEqual(['agent:read', 'agent:write'])
   })
 
-  test('a token of one scope has no other; what the client may not have is not given', async () => {
+  test('a token has only the requested scopes; scopes not allowed for the client are not granted', async () => {
     const caller = await authenticate(await tokenOf(bob, { scope: 'agent:read' }))
     expect([...caller.scopes]).toEqual(['agent:read'])
     await expect(tokenOf(bob, { scope: 'agent:admin' })).rejects.toThrow('400')
   })
 
-  test('a token works, is revoked, and is refused at once', async () => {
+  test('a token is rejected as soon as it is revoked', async () => {
     const [token, other] = [await tokenOf(bob), await tokenOf(bob)]
     await authenticate(token)
     await provider.revoke(token, bob)
@@ -106,12 +106,12 @@ export function providerCases(start: () => Promise<ProviderUnderTest>, traits: P
     await authenticate(other)
   })
 
-  test('a token that has expired is refused', async () => {
+  test('an expired token is rejected', async () => {
     const refused = await authenticate(await provider.expiredToken()).catch((error: unknown) => error)
     expect(refused).toMatchObject({ status: 401, code: expect.toBeOneOf([-32010, -32011]) })
   })
 
-  test('a token for one server is refused by every other; one without an audience is for all', async () => {
+  test('a token with an audience is accepted by that server only; one without by all', async () => {
     const bound = await tokenOf(bob, { resource: here })
     expect([(await introspector.introspect(bound)).aud].flat()).toEqual([here])
     expect(await authenticate(bound)).toMatchObject({ id: bob.clientId })
@@ -131,11 +131,11 @@ export function providerCases(start: () => Promise<ProviderUnderTest>, traits: P
     'é\u0000',
     '%00',
     '&token=x',
-  ])('an unknown token is inactive, and nothing more is said: %#', async (token) => {
+  ])('an unknown token is inactive, without further fields: %#', async (token) => {
     expect(await introspector.introspect(token)).toEqual({ active: false })
   })
 
-  test('a server that asks with a wrong secret learns nothing, where servers authenticate', async () => {
+  test('introspection with a wrong client secret fails, if clients authenticate', async () => {
     const token = await tokenOf(bob)
     for (const wrong of [{ clientSecret: 'wrong' }, { clientId: 'nobody' }, { clientId: 'did:x:y%%' }]) {
       const as = { ...provider.checker, ...wrong }
@@ -146,7 +146,7 @@ export function providerCases(start: () => Promise<ProviderUnderTest>, traits: P
     }
   })
 
-  test('the key of a client is read where discovery or the introspection endpoint says', async () => {
+  test('the key of a client is read from the discovered metadata URL', async () => {
     expect(Buffer.from((await keys.publicKey(bob.clientId)) ?? [])).toEqual(Buffer.from(key.publicKey))
     const keyless = await provider.client({ clientId: didOf(newKey()), audience: here })
     expect(await keys.publicKey(keyless.clientId)).toBeUndefined()
@@ -158,13 +158,13 @@ export function providerCases(start: () => Promise<ProviderUnderTest>, traits: P
     'did:x:../../health',
     `did:x:${'y'.repeat(400)}`,
     'did:x:%2e%2e',
-  ])('a client that is not there has no key: %s', async (clientId) => {
-    // One that is no DID may be no path either: then nothing is known, and nobody is let through.
-    const found = await keys.publicKey(clientId).catch(({ status }: { status: number }) => status)
-    expect(found).toBeOneOf(clientId.includes('/') ? [undefined, 503] : [undefined])
+  ])('an unknown client has no key: %s', async (clientId) => {
+    // An id that is not a DID may be rejected as a path: then the lookup fails.
+    const outcome = await keys.publicKey(clientId).catch(({ status }: { status: number }) => status)
+    expect(outcome).toBeOneOf(clientId.includes('/') ? [undefined, 503] : [undefined])
   })
 
-  test('a request that the client signed is taken, that of another key is not; a new key counts at once', async () => {
+  test('a request signed by the client is accepted, one signed with another key is not; a new key is used immediately', async () => {
     const token = await tokenOf(bob)
     const body = '{"grüße": "😀"}'
     const by = (signer: KeyPair) =>
@@ -192,14 +192,14 @@ export function providerCases(start: () => Promise<ProviderUnderTest>, traits: P
     })
 
     test.each(['silence', 'down'] as const)(
-      '%s: 503, no further requests after several failures, and well afterwards',
+      '%s: 503, requests are suspended after several failures, and it recovers',
       async (fault) => {
         expect(await far.introspect(token)).toMatchObject({ active: true })
         proxy.fault = fault
         const before = proxy.requests
         for (let i = 0; i < 20; i += 1)
           await expect(far.introspect(token)).rejects.toMatchObject({ status: 503, code: -32042 })
-        // Five failures open the circuit breaker; a broken connection is tried twice. A slow machine may let a probe through.
+        // Five failures open the circuit breaker; a broken connection is retried once. On a slow machine a probe may be sent.
         expect(proxy.requests - before).toBeLessThanOrEqual(12)
         proxy.fault = 'none'
         const again = async () => (await far.introspect(token).catch(() => undefined))?.active
@@ -207,7 +207,7 @@ export function providerCases(start: () => Promise<ProviderUnderTest>, traits: P
       },
     )
 
-    test('64 that ask for one token at the same time are far fewer questions; a later one is a new one', async () => {
+    test('64 concurrent checks of one token share requests; a later check sends a new one', async () => {
       const before = proxy.requests
       const all = await Promise.all(Array.from({ length: 64 }, () => far.introspect(token)))
       expect(all.every(({ active }) => active)).toBe(true)

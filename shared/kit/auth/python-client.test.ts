@@ -7,7 +7,7 @@ import { describe, expect, test } from 'vitest'
 import { makeDid } from '../did/did.ts'
 import { keyPairFromSeed } from '../did/keys.ts'
 
-/** A Python with one of Debian's two Ed25519 packages. */
+/** A Python with one of the two Ed25519 packages of Debian. */
 const python = ['python3', '/usr/bin/python3'].find((program) =>
   ['nacl.signing', 'cryptography.hazmat.primitives.asymmetric.ed25519'].some(
     (name) => spawnSync(program, ['-c', `import ${name}`], { stdio: 'ignore' }).status === 0,
@@ -21,9 +21,9 @@ const text = 'Grüße, 世界 – 😀 \u2028 \u007f "\\'
 
 describe.skipIf(python === undefined)('a program in Python signs a request (needs python3-nacl)', () => {
   test.each([
-    ['escaped, as json.dumps writes by itself', true],
+    ['escaped, the default of json.dumps', true],
     ['not escaped', false],
-  ])('with a body that is not ASCII, %s: accepted, and taken for signed', async (_how, escaped) => {
+  ])('with a non-ASCII body, %s: accepted as signed', async (_how, escaped) => {
     const handled = Promise.withResolvers<unknown>()
     await using agent = await testAgent({
       handle: ({ text: said, caller }) => handled.resolve({ said, caller }),
@@ -31,15 +31,15 @@ describe.skipIf(python === undefined)('a program in Python signs a request (need
     })
     agent.identityProvider.clients.set(did, { public_key: key.publicKeyBase58 })
     const token = agent.identityProvider.issue(did)
-    const given = { url: agent.url, token, did, seed_hex: seed.toString('hex'), text, escaped }
+    const input = { url: agent.url, token, did, seed_hex: seed.toString('hex'), text, escaped }
     const child = promisify(execFile)(python as string, [program])
-    child.child.stdin?.end(JSON.stringify(given))
+    child.child.stdin?.end(JSON.stringify(input))
     const { status, body } = JSON.parse((await child).stdout) as {
       status: number
       body: { result: WireTask }
     }
     expect([status, body]).toMatchObject([200, { result: { kind: 'task' } }])
-    const seen = await handled.promise
-    expect(seen).toEqual({ said: text, caller: { id: did, did, signed: true } })
+    const request = await handled.promise
+    expect(request).toEqual({ said: text, caller: { id: did, did, signed: true } })
   })
 })

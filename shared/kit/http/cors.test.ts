@@ -28,8 +28,12 @@ const preflight = (to: TestAgent, origin: string, path = '/') =>
 
 test('without the setting, cross-origin calls are not allowed', async () => {
   const closed = await agentFor('')
-  const asked = await preflight(closed, 'https://app.example')
-  expect([asked.status, asked.json.error.code, corsHeaders(asked.headers)]).toEqual([405, -32600, []])
+  const response = await preflight(closed, 'https://app.example')
+  expect([response.status, response.json.error.code, corsHeaders(response.headers)]).toEqual([
+    405,
+    -32600,
+    [],
+  ])
   const sent = await rpc(closed, 'tasks/list', {}, { headers: { origin: 'https://app.example' } })
   expect([sent.status, corsHeaders(sent.headers)]).toEqual([200, []])
 })
@@ -37,17 +41,17 @@ test('without the setting, cross-origin calls are not allowed', async () => {
 test('pages of a configured origin may call with a token and without cookies', async () => {
   const to = await agentFor('https://app.example, http://localhost:3000')
   for (const origin of ['https://app.example', 'http://localhost:3000']) {
-    const asked = await preflight(to, origin)
-    expect([asked.status, asked.text]).toEqual([204, ''])
-    expect(asked.headers.get('access-control-allow-origin')).toBe(origin)
-    expect(asked.headers.get('access-control-allow-methods')).toContain('POST')
-    expect(asked.headers.get('access-control-allow-headers')).toContain('Authorization')
-    expect(asked.headers.get('access-control-allow-headers')).toContain('X-DID-Signature')
-    expect(asked.headers.get('access-control-max-age')).toBe('600')
+    const response = await preflight(to, origin)
+    expect([response.status, response.text]).toEqual([204, ''])
+    expect(response.headers.get('access-control-allow-origin')).toBe(origin)
+    expect(response.headers.get('access-control-allow-methods')).toContain('POST')
+    expect(response.headers.get('access-control-allow-headers')).toContain('Authorization')
+    expect(response.headers.get('access-control-allow-headers')).toContain('X-DID-Signature')
+    expect(response.headers.get('access-control-max-age')).toBe('600')
     const sent = await rpc(to, 'tasks/list', {}, { headers: { origin } })
     expect([sent.status, sent.headers.get('access-control-allow-origin')]).toEqual([200, origin])
     expect(sent.headers.get('vary')).toContain('Origin')
-    for (const answer of [asked, sent])
+    for (const answer of [response, sent])
       expect(answer.headers.has('access-control-allow-credentials')).toBe(false)
   }
 })
@@ -87,8 +91,8 @@ test.each([
   const to = await agentFor('https://app.example')
   // `fetch` trims white space around a header value.
   const own = origin.trim() === 'https://app.example'
-  const asked = await preflight(to, origin)
-  expect([asked.status, corsHeaders(asked.headers).length > 0]).toEqual([own ? 204 : 405, own])
+  const response = await preflight(to, origin)
+  expect([response.status, corsHeaders(response.headers).length > 0]).toEqual([own ? 204 : 405, own])
   const sent = await rpc(to, 'tasks/list', {}, { headers: { origin } })
   expect([sent.status, sent.headers.get('access-control-allow-origin')]).toEqual([
     200,
@@ -99,16 +103,20 @@ test.each([
 test('* allows every origin, without cookies', async () => {
   const to = await agentFor('*')
   for (const origin of ['https://anything.example', 'null']) {
-    const asked = await preflight(to, origin)
-    expect([asked.status, asked.headers.get('access-control-allow-origin')]).toEqual([204, '*'])
-    expect(asked.headers.has('access-control-allow-credentials')).toBe(false)
+    const response = await preflight(to, origin)
+    expect([response.status, response.headers.get('access-control-allow-origin')]).toEqual([204, '*'])
+    expect(response.headers.has('access-control-allow-credentials')).toBe(false)
   }
 })
 
 test('OPTIONS from an allowed origin without the preflight headers succeeds', async () => {
   const to = await agentFor('*')
-  const asked = await raw(to, { method: 'OPTIONS', path: '/', headers: { origin: 'https://app.example' } })
-  expect([asked.status, asked.text]).toEqual([204, ''])
+  const response = await raw(to, {
+    method: 'OPTIONS',
+    path: '/',
+    headers: { origin: 'https://app.example' },
+  })
+  expect([response.status, response.text]).toEqual([204, ''])
 })
 
 test('with CORS enabled, unknown paths and methods get the usual errors', async () => {
@@ -122,11 +130,11 @@ test('with CORS enabled, unknown paths and methods get the usual errors', async 
 test('a page can read errors: 401, 404 and 429', async () => {
   const to = await agentFor('https://app.example', { RATE_LIMIT_PER_MINUTE: '2' })
   const headers = { origin: 'https://app.example' }
-  const found = []
+  const errors = []
   for (const path of ['/nothing', '/nothing', '/nothing'])
-    found.push(await raw(to, { method: 'GET', path, headers }))
-  expect(found.map(({ status }) => status)).toEqual([404, 404, 429])
-  for (const answer of found)
+    errors.push(await raw(to, { method: 'GET', path, headers }))
+  expect(errors.map(({ status }) => status)).toEqual([404, 404, 429])
+  for (const answer of errors)
     expect(answer.headers.get('access-control-allow-origin')).toBe('https://app.example')
   // Preflights are not rate limited, so that the page sees the 429 of the call itself.
   expect((await preflight(to, 'https://app.example')).status).toBe(204)

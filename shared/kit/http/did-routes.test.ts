@@ -26,7 +26,7 @@ test('POST and GET /did/resolve return the agent’s own document as application
 })
 
 test.each(['did:parley:nobody:agent:1', 'did:web:example.com', 'did:key:z6Mk%20x'])(
-  '%s is not known here: 404, -32040, reason did',
+  'unknown %s: 404, -32040, reason did',
   async (did) => {
     for (const answer of [
       await get(`?did=${encodeURIComponent(did)}`),

@@ -35,12 +35,12 @@ const get = async (server: { url: string }, headers: Record<string, string> = {}
   (await raw(server, { path: '/open', method: 'GET', headers })).status
 
 const statuses = async (count: number, ask: (number: number) => Promise<{ status: number } | number>) => {
-  const found: number[] = []
+  const codes: number[] = []
   for (let number = 0; number < count; number += 1) {
     const answer = await ask(number)
-    found.push(typeof answer === 'number' ? answer : answer.status)
+    codes.push(typeof answer === 'number' ? answer : answer.status)
   }
-  return found
+  return codes
 }
 
 test('a caller over the limit: 429 with Retry-After and the envelope with -32041; other callers are not affected', async () => {
@@ -66,17 +66,17 @@ test('a caller over the limit: 429 with Retry-After and the envelope with -32041
 test('all tokens of a client share one count', async () => {
   const agent = await limitedAgent(4)
   const tokens = ['1', '2'].map(() => agent.caller('alice').token)
-  const found = await statuses(6, (number) => rpc(agent, 'tasks/list', {}, { token: tokens[number % 2] }))
-  expect(found).toEqual([200, 200, 200, 200, 429, 429])
+  const codes = await statuses(6, (number) => rpc(agent, 'tasks/list', {}, { token: tokens[number % 2] }))
+  expect(codes).toEqual([200, 200, 200, 200, 429, 429])
 })
 
 test('a caller over the limit is rejected without an introspection request', async () => {
   const agent = await limitedAgent(2)
   const { token } = agent.caller('alice')
   await statuses(3, () => rpc(agent, 'tasks/list', {}, { token }))
-  const asked = agent.identityProvider.introspections
+  const introspections = agent.identityProvider.introspections
   expect(await statuses(5, () => rpc(agent, 'tasks/list', {}, { token }))).toEqual(Array(5).fill(429))
-  expect(agent.identityProvider.introspections).toBe(asked)
+  expect(agent.identityProvider.introspections).toBe(introspections)
 })
 
 test('a validated token counts on public routes too', async () => {
@@ -91,13 +91,13 @@ test('invalid tokens count for their address and cause no introspection requests
   const agent = await limitedAgent(5)
   const { token } = agent.caller('alice')
   expect((await rpc(agent, 'tasks/list', {}, { token })).status).toBe(200)
-  const asked = agent.identityProvider.introspections
+  const introspections = agent.identityProvider.introspections
   const flood = await Promise.all(
     Array.from({ length: 40 }, (_, number) => rpc(agent, 'tasks/list', {}, { token: `bad-${number}` })),
   )
   expect(flood.filter(({ status }) => status === 401)).toHaveLength(4)
   expect(flood.filter(({ status }) => status === 429)).toHaveLength(36)
-  expect(agent.identityProvider.introspections - asked).toBe(4)
+  expect(agent.identityProvider.introspections - introspections).toBe(4)
   // Another client at the same address with a validated token is not affected.
   expect((await rpc(agent, 'tasks/list', {}, { token })).status).toBe(200)
 })
@@ -107,8 +107,8 @@ test('a token that is no longer valid counts for its address again', async () =>
   const { token } = agent.caller('alice')
   expect((await rpc(agent, 'tasks/list', {}, { token })).status).toBe(200)
   agent.identityProvider.revoke(token)
-  const found = await statuses(4, () => rpc(agent, 'tasks/list', {}, { token }))
-  expect(found).toEqual([401, 401, 401, 429])
+  const codes = await statuses(4, () => rpc(agent, 'tasks/list', {}, { token }))
+  expect(codes).toEqual([401, 401, 401, 429])
 })
 
 test('/health and /metrics are never limited; everything else is', async () => {
@@ -153,16 +153,13 @@ test('behind a trusted proxy each client has its own count', async () => {
 })
 
 test.each([
-  [
-    'addresses that the client made up before its own',
-    (number: number) => `198.51.100.${number}, 203.0.113.7`,
-  ],
+  ['addresses forged by the client before its own', (number: number) => `198.51.100.${number}, 203.0.113.7`],
   ['trusted proxies behind the client', () => '203.0.113.7, 127.0.0.9, 127.0.0.1'],
   ['the same IPv4 address in IPv6', (number: number) => (number % 2 ? '::ffff:203.0.113.7' : '203.0.113.7')],
   ['addresses of one IPv6 /64', (number: number) => `2001:db8:1:2::${number}`],
-  ['what is no address: it counts for the proxy', (number: number) => `client-${number}`],
-  ['an address of endless length', (number: number) => '9'.repeat(20_000 + number)],
-  ['ports and signs', (number: number) => `[203.0.113.${number}]:80`],
+  ['a text that is not an address: it counts for the proxy', (number: number) => `client-${number}`],
+  ['an overlong address', (number: number) => '9'.repeat(20_000 + number)],
+  ['brackets and ports', (number: number) => `[203.0.113.${number}]:80`],
   ['an empty list', () => ', ,'],
 ])('behind a trusted proxy, %s are one client', async (_name, chain) => {
   const server = await behindProxy(new RequestLimits({ perMinute: 2 }))

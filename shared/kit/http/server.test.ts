@@ -135,7 +135,7 @@ test.each([
     '4bf92f3577b34da6a3ce929d0e0e4736',
   ],
   [
-    'X-Request-Id before traceparent',
+    'X-Request-Id, which takes precedence over traceparent',
     { 'x-request-id': 'mine', traceparent: `00-${'a'.repeat(32)}-${'b'.repeat(16)}-01` },
     'mine',
   ],
@@ -157,17 +157,17 @@ test.each([
   ['a short trace', { traceparent: '00-abc-def-01' }],
   ['a trace of zeros', { traceparent: `00-${'0'.repeat(32)}-${'b'.repeat(16)}-01` }],
 ] as [string, Record<string, string>][])('a hostile request id (%s) is replaced', async (_name, headers) => {
-  const { headers: answered } = await raw(agent, { method: 'GET', path: '/health', headers })
-  expect(answered.get('x-request-id')).toMatch(/^[\da-f]{8}-[\da-f-]{27}$/)
+  const { headers: returned } = await raw(agent, { method: 'GET', path: '/health', headers })
+  expect(returned.get('x-request-id')).toMatch(/^[\da-f]{8}-[\da-f-]{27}$/)
 })
 
 test.each([
-  ['no HTTP at all', 'hello\r\n\r\n', '400'],
+  ['bytes that are not HTTP', 'hello\r\n\r\n', '400'],
   ['a header with a line break in its name', 'GET /health HTTP/1.1\r\nHost: x\r\nA b: c\r\n\r\n', '400'],
   ['64 KiB of headers', `GET /health HTTP/1.1\r\nHost: x\r\nX-Long: ${'x'.repeat(65_536)}\r\n\r\n`, '431'],
   ['two lengths', 'POST / HTTP/1.1\r\nHost: x\r\nContent-Length: 2\r\nContent-Length: 3\r\n\r\n{}', '400'],
   [
-    'a length and chunks',
+    'Content-Length and chunked encoding',
     'POST / HTTP/1.1\r\nHost: x\r\nContent-Length: 2\r\nTransfer-Encoding: chunked\r\n\r\n0\r\n\r\n',
     '400',
   ],

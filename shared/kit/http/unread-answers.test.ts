@@ -85,13 +85,13 @@ test.each([
       ]),
   ],
 ] as const)(
-  '%s: a caller with more unread answers than its limit gets 429 with Retry-After',
+  '%s: a caller over its limit of unread responses gets 429 with Retry-After',
   async (method, params) => {
     // The first frame of a stream is small; the artifact is in the second one.
     if (method === 'tasks/resubscribe') await statuses('alice', 'tasks/get', { id: large.id }, 2)
-    const answered = await statuses('alice', method, params(), 6)
+    const responses = await statuses('alice', method, params(), 6)
     const fit = method === 'tasks/resubscribe' ? 6 : 2
-    expect([count(answered, 200), count(answered, 429)]).toEqual([fit, 6 - fit])
+    expect([count(responses, 200), count(responses, 429)]).toEqual([fit, 6 - fit])
     const refused = await read('alice', 'tasks/get', { id: large.id })
     expect(refused).toMatchObject({
       status: 429,
@@ -161,8 +161,8 @@ test('beyond the limit of the process, other callers get 503 with Retry-After; s
 })
 
 test('hundreds of unread responses hold at most the limit, and all of it is released', async () => {
-  const answered = await statuses('alice', 'tasks/get', { id: large.id }, 300)
-  expect([count(answered, 200), count(answered, 429)]).toEqual([2, 298])
+  const responses = await statuses('alice', 'tasks/get', { id: large.id }, 300)
+  expect([count(responses, 200), count(responses, 429)]).toEqual([2, 298])
   leave()
   await vi.waitFor(
     async () => {
@@ -175,7 +175,7 @@ test('hundreds of unread responses hold at most the limit, and all of it is rele
 
 test.each([
   ['a file', { kind: 'file', file: { name: 'a "b".bin', mimeType: 'x/y', bytes: 'QUJD'.repeat(150_000) } }],
-  ['a text outside ASCII', { kind: 'text', text: '✓ "\\\u2028 😀'.repeat(60_000) }],
+  ['a non-ASCII text', { kind: 'text', text: '✓ "\\\u2028 😀'.repeat(60_000) }],
   [
     'a data object with metadata',
     { kind: 'data', data: { rows: ['z'.repeat(400_000)] }, metadata: { a: 1 } },
