@@ -228,9 +228,9 @@ test.each<[string, { scope?: string; bearer?: string; body?: string; name?: stri
   ['for an unknown agent', { name: 'nobody' }, 404, -32040],
 ])(
   'a heartbeat %s is refused',
-  async (_what, { scope, bearer, body = '{}', name = 'stranger' }, status, code) => {
+  async (_what, { scope, bearer, body = '{}', name = 'external' }, status, code) => {
     const { registry } = await start({}, false)
-    await registry.register({ ...stranger, owner: 'someone-else' })
+    await registry.register({ ...external, owner: 'someone-else' })
     const authorization = bearer === '' ? {} : { authorization: `Bearer ${bearer ?? (await token(scope))}` }
     const answer = await get(`/registry/agents/${name}/heartbeat`, {
       method: 'PUT',
@@ -242,8 +242,8 @@ test.each<[string, { scope?: string; bearer?: string; body?: string; name?: stri
   },
 )
 
-const stranger = {
-  name: 'stranger',
+const external = {
+  name: 'external',
   description: '',
   url: 'http://127.0.0.1:1',
   card: {},
@@ -263,9 +263,9 @@ test.each([
   ['a prototype key', '{"__proto__":{"a":1}}', -32600],
 ])('a heartbeat of the owner with %s is refused', async (_what, body, code) => {
   const { registry } = await start({}, false)
-  await registry.register({ ...stranger, owner: 'dev-client' })
+  await registry.register({ ...external, owner: 'dev-client' })
   const headers = { authorization: `Bearer ${await token()}` }
-  const answer = await get('/registry/agents/stranger/heartbeat', {
+  const answer = await get('/registry/agents/external/heartbeat', {
     method: 'PUT',
     headers,
     ...(body && { body }),
@@ -275,7 +275,7 @@ test.each([
 
 test('a heartbeat of the owner renews the lease and stores the load; unknown fields are ignored', async () => {
   const { registry } = await start({}, false)
-  const { id } = await registry.register({ ...stranger, owner: 'dev-client' })
+  const { id } = await registry.register({ ...external, owner: 'dev-client' })
   registry.setStatus(id, 'unreachable')
   const body = JSON.stringify({
     queue_depth: 3,
@@ -285,9 +285,9 @@ test('a heartbeat of the owner renews the lease and stores the load; unknown fie
     admitted: true,
   })
   const headers = { authorization: `Bearer ${await token()}` }
-  const answer = await get('/registry/agents/stranger/heartbeat', { method: 'PUT', headers, body })
+  const answer = await get('/registry/agents/external/heartbeat', { method: 'PUT', headers, body })
   expect(answer.status).toBe(200)
-  expect((await get('/registry/agents/stranger')).json).toMatchObject({
+  expect((await get('/registry/agents/external')).json).toMatchObject({
     status: 'ready',
     verified: false,
     admitted: false,
@@ -298,7 +298,7 @@ test('a heartbeat of the owner renews the lease and stores the load; unknown fie
 test('agents that are not admitted are listed, but their skills are not', async () => {
   const { registry } = await start({}, false)
   const skill = { id: 's', name: 's', description: '', tags: [], input_modes: [], output_modes: [] }
-  await registry.register({ ...stranger, owner: 'someone', skills: [skill] })
+  await registry.register({ ...external, owner: 'someone', skills: [skill] })
   expect((await get('/registry/agents')).json).toMatchObject({ total: 1, agents: [{ admitted: false }] })
   expect((await get('/agent/skills')).json).toEqual({ skills: [], total: 0 })
 })
@@ -375,8 +375,8 @@ test("the development client's file is readable only by its owner, and removed i
   const { token_url, ...credentials } = client
   const body = new URLSearchParams({ ...credentials, grant_type: 'client_credentials' })
   expect((await fetch(token_url, { method: 'POST', body })).status).toBe(401)
-  await registry.register({ ...stranger, owner: 'dev-client' })
+  await registry.register({ ...external, owner: 'dev-client' })
   const headers = { authorization: `Bearer ${bearer}` }
-  const beat = await get('/registry/agents/stranger/heartbeat', { method: 'PUT', headers, body: '{}' })
+  const beat = await get('/registry/agents/external/heartbeat', { method: 'PUT', headers, body: '{}' })
   expect(beat.json).toMatchObject({ error: { code: -32010 } })
 })

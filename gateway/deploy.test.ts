@@ -56,10 +56,10 @@ describe('monitoring', () => {
         (await fetch(`${address}/metrics`)).text(),
       ),
     )
-    const told = new Set(
+    const exported = new Set(
       metrics.flatMap((text) => [...text.matchAll(/^# TYPE (\w+)/gm)].map(([, name]) => name)),
     )
-    const asked = [
+    const queried = [
       read('deploy/alerts.yml'),
       read('deploy/grafana/parley.json').replaceAll('\\"', "'"),
     ].flatMap((text) =>
@@ -67,9 +67,9 @@ describe('monitoring', () => {
         seriesIn(all.replaceAll("'", '"').replace(/^"expr": "/, '')),
       ),
     )
-    expect(new Set(asked).size).toBeGreaterThan(10)
-    const missing = asked.filter(
-      (name) => !told.has(name) && !told.has(name.replace(/_(bucket|sum|count)$/, '')),
+    expect(new Set(queried).size).toBeGreaterThan(10)
+    const missing = queried.filter(
+      (name) => !exported.has(name) && !exported.has(name.replace(/_(bucket|sum|count)$/, '')),
     )
     expect(missing).toEqual([])
   })

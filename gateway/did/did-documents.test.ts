@@ -5,20 +5,20 @@ import { didWebUrl } from './did-web.ts'
 
 const own = 'did:parley:me:gateway:11111111-2222-4333-8444-555555555555'
 
-function documents(outside: Record<string, JsonObject | 'silence'> = {}, options = {}) {
-  const asked: string[] = []
-  const made = new DidDocuments({
+function documents(external: Record<string, JsonObject | 'silence'> = {}, options = {}) {
+  const requested: string[] = []
+  const didDocuments = new DidDocuments({
     own: (did) => (did === own ? { id: own } : undefined),
     readExternal: async (url) => {
-      asked.push(url)
-      const found = outside[url]
+      requested.push(url)
+      const found = external[url]
       if (found === 'silence') await new Promise((resolve) => setTimeout(resolve, 20))
       if (typeof found !== 'object') throw new Error('nothing there')
       return found
     },
     ...options,
   })
-  return { resolve: (did: string) => made.resolve(did), asked }
+  return { resolve: (did: string) => didDocuments.resolve(did), requested }
 }
 
 test.each([
@@ -44,9 +44,9 @@ test.each([
 })
 
 test('own documents are not looked up externally', async () => {
-  const { resolve, asked } = documents()
+  const { resolve, requested } = documents()
   expect(await resolve(own)).toEqual({ id: own })
-  expect(asked).toEqual([])
+  expect(requested).toEqual([])
 })
 
 test('did:key is derived from the DID', async () => {
@@ -61,22 +61,22 @@ test('did:key is derived from the DID', async () => {
 
 test('did:web is read from its URL, once for concurrent requests, and cached', async () => {
   const document = { id: 'did:web:example.com' }
-  const { resolve, asked } = documents({ 'https://example.com/.well-known/did.json': document })
+  const { resolve, requested } = documents({ 'https://example.com/.well-known/did.json': document })
   const all = await Promise.all([1, 2, 3].map(() => resolve('did:web:example.com')))
   expect(all).toEqual([document, document, document])
   expect(await resolve('did:web:example.com')).toEqual(document)
-  expect(asked).toEqual(['https://example.com/.well-known/did.json'])
+  expect(requested).toEqual(['https://example.com/.well-known/did.json'])
 })
 
 test('cached documents expire', async () => {
   const document = { id: 'did:web:example.com' }
-  const outside = { 'https://example.com/.well-known/did.json': document }
-  const { resolve, asked } = documents(outside, { keptMs: 0, missingKeptMs: 0 })
+  const external = { 'https://example.com/.well-known/did.json': document }
+  const { resolve, requested } = documents(external, { keptMs: 0, missingKeptMs: 0 })
   await resolve('did:web:example.com')
   await resolve('did:web:example.com')
   await resolve('did:web:away.example')
   await resolve('did:web:away.example')
-  expect(asked).toHaveLength(4)
+  expect(requested).toHaveLength(4)
 })
 
 test.each<[string, string, JsonObject | undefined]>([
@@ -90,8 +90,8 @@ test.each<[string, string, JsonObject | undefined]>([
   ['of an unknown agent', 'did:parley:bob:agent:1', undefined],
   ['of an unsupported method', 'did:ion:abc', undefined],
 ])('a DID %s is not found', async (_what, did, document) => {
-  const outside = document && { 'https://example.com/.well-known/did.json': document }
-  expect(await documents(outside).resolve(did)).toBeUndefined()
+  const external = document && { 'https://example.com/.well-known/did.json': document }
+  expect(await documents(external).resolve(did)).toBeUndefined()
 })
 
 test.each([
@@ -119,8 +119,8 @@ test.each([
 })
 
 test('concurrent external look-ups are limited', async () => {
-  const outside = { 'https://a.example/.well-known/did.json': 'silence' as const }
-  const { resolve } = documents(outside, { concurrentMax: 1 })
+  const external = { 'https://a.example/.well-known/did.json': 'silence' as const }
+  const { resolve } = documents(external, { concurrentMax: 1 })
   const first = resolve('did:web:a.example')
   await expect(resolve('did:web:b.example')).rejects.toMatchObject({ code: -32042 })
   // Other DIDs are still resolved.

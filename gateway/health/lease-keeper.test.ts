@@ -49,7 +49,7 @@ async function keeperOf(url: string, origin: 'registered' | 'supervised' = 'regi
   const database = stack.use(await openDatabase(path.join(folder, 'gateway.db'), gatewayMigrations))
   const registry = await Registry.open(new SqliteRegistryStore(database), { now })
   const entry = await registry.register({
-    name: 'stranger',
+    name: 'external',
     description: '',
     url,
     card: {},
@@ -75,16 +75,16 @@ async function keeperOf(url: string, origin: 'registered' | 'supervised' = 'regi
 }
 
 test('an agent that never sent a heartbeat is probed once per lease and stays ready while it responds', async () => {
-  let asked = 0
+  let probed = 0
   const url = await serve((_request, response) => {
-    asked++
+    probed++
     response.end('{}')
   })
   const { registry, keeper, id, passLease } = await keeperOf(url)
   for (let lease = 0; lease < 5; lease++) await passLease()
   await keeper.round()
   await keeper.probed()
-  expect(asked).toBe(5)
+  expect(probed).toBe(5)
   expect(registry.find(id)).toMatchObject({ status: 'ready', sendsHeartbeats: false })
 })
 
@@ -109,7 +109,7 @@ test('an agent that stops responding is unreachable after three leases, and read
 
 test('rounds do not wait for slow agents', async () => {
   const answers: http.ServerResponse[] = []
-  const { promise: asked, resolve } = Promise.withResolvers<void>()
+  const { promise: probed, resolve } = Promise.withResolvers<void>()
   const url = await serve((_request, response) => {
     answers.push(response)
     resolve()
@@ -117,7 +117,7 @@ test('rounds do not wait for slow agents', async () => {
   const { registry, keeper, id, pass } = await keeperOf(url)
   pass(1)
   await keeper.round()
-  await asked
+  await probed
   pass(2)
   await keeper.round()
   expect(registry.find(id)?.status).toBe('unreachable')
@@ -125,42 +125,42 @@ test('rounds do not wait for slow agents', async () => {
 })
 
 test('an agent that has been unreachable for long is probed rarely', async () => {
-  let asked = 0
+  let probed = 0
   const url = await serve((_request, response) => {
-    asked++
+    probed++
     response.writeHead(503).end()
   })
   const { passLease } = await keeperOf(url)
   for (let lease = 0; lease < 10; lease++) await passLease()
-  expect(asked).toBe(10)
+  expect(probed).toBe(10)
   for (let lease = 0; lease < 30; lease++) await passLease()
-  expect(asked).toBe(13)
+  expect(probed).toBe(13)
 })
 
 test('a pending agent is probed once it is admitted', async () => {
-  let asked = 0
+  let probed = 0
   const url = await serve((_request, response) => {
-    asked++
+    probed++
     response.end('{}')
   })
   const { registry, id, passLease } = await keeperOf(url, 'registered', false)
   await passLease(4)
-  expect([asked, registry.find(id)?.status]).toEqual([0, 'unreachable'])
+  expect([probed, registry.find(id)?.status]).toEqual([0, 'unreachable'])
   await registry.admit(id, 'operator')
   await passLease()
-  expect([asked, registry.find(id)?.status]).toEqual([1, 'ready'])
+  expect([probed, registry.find(id)?.status]).toEqual([1, 'ready'])
 })
 
 test('an agent that sends heartbeats is not probed', async () => {
-  let asked = 0
+  let probed = 0
   const url = await serve((_request, response) => {
-    asked++
+    probed++
     response.end('{}')
   })
   const { registry, id, passLease } = await keeperOf(url)
   registry.heartbeat(id, {})
   await passLease(3)
-  expect(asked).toBe(0)
+  expect(probed).toBe(0)
   expect(registry.find(id)?.status).toBe('unreachable')
 })
 
@@ -183,33 +183,33 @@ async function keeperOfMany(agents: number, options: { everyMs?: number } = {}) 
       registry.register({ ...facts, name, url: `http://${name}.test`, origin: 'registered' }),
     ),
   )
-  const asked: string[] = []
+  const probed: string[] = []
   const probe = async ({ slug }: { slug: string }) => {
-    asked.push(slug)
+    probed.push(slug)
     return true
   }
   const log = makeLog({ level: 'silent', name: 'test' })
-  return { keeper: stack.use(new LeaseKeeper({ registry, log, probe, ...options })), asked, names }
+  return { keeper: stack.use(new LeaseKeeper({ registry, log, probe, ...options })), probed, names }
 }
 
 test('with many agents each round probes a share, and every agent is probed within a lease', async () => {
-  const { keeper, asked, names } = await keeperOfMany(100)
+  const { keeper, probed, names } = await keeperOfMany(100)
   const counts: number[] = []
   for (let round = 0; round < 3; round++) {
     await keeper.round()
     await keeper.probed()
-    counts.push(asked.length)
+    counts.push(probed.length)
   }
   expect(counts).toEqual([64, 100, 100])
-  expect(asked.toSorted()).toEqual(names.toSorted())
+  expect(probed.toSorted()).toEqual(names.toSorted())
 })
 
 test('pending probes do not delay disposal', async () => {
-  const { keeper, asked } = await keeperOfMany(65, { everyMs: 1_000_000_000 })
+  const { keeper, probed } = await keeperOfMany(65, { everyMs: 1_000_000_000 })
   await keeper.round()
-  await expect.poll(() => asked.length).toBe(16)
+  await expect.poll(() => probed.length).toBe(16)
   await keeper[Symbol.asyncDispose]()
-  expect(asked).toHaveLength(16)
+  expect(probed).toHaveLength(16)
 })
 
 test('the keeper is not alive when its rounds stop', async () => {
@@ -279,7 +279,7 @@ test.each<[string, () => Promise<void>]>([
     owner: 'someone',
   }
   const origin = { origin: 'registered', verified: false, admitted: true } as const
-  const { id } = await registry.register({ name: 'stranger', ...announcement, ...origin })
+  const { id } = await registry.register({ name: 'external', ...announcement, ...origin })
   const lines: Record<string, unknown>[] = []
   const destination = { write: (line: string) => void lines.push(JSON.parse(line)) }
   const log = makeLog({ level: 'info', name: 'test', destination })

@@ -83,8 +83,8 @@ test('if several agents list a skill id, ?agent= selects one', async () => {
 })
 
 test('a skill that no admitted agent lists is -32030', async () => {
-  await agent('stranger', 'Does things', { admitted: false })
-  for (const id of ['nothing', 'stranger', '__proto__', '%20']) {
+  await agent('external', 'Does things', { admitted: false })
+  for (const id of ['nothing', 'external', '__proto__', '%20']) {
     const { status, json } = await get(`/agent/skills/${id}`)
     expect([id, status, (json['error'] as { code: number }).code]).toEqual([id, 404, -32030])
   }

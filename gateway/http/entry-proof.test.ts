@@ -5,9 +5,9 @@ import { entryProofs } from './entry-proof.ts'
 
 class CountingVoucher extends Voucher {
   signed = 0
-  override sign(...asked: Parameters<Voucher['sign']>): Promise<string> {
+  override sign(...args: Parameters<Voucher['sign']>): Promise<string> {
     this.signed += 1
-    return super.sign(...asked)
+    return super.sign(...args)
   }
 }
 

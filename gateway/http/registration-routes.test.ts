@@ -1,38 +1,38 @@
 import { afterEach, beforeEach, expect, test } from 'vitest'
 import { alice, RegistrationGateway } from '../registration/testing.ts'
 
-let house: RegistrationGateway
+let deployment: RegistrationGateway
 
 beforeEach(async () => {
-  house = await RegistrationGateway.open()
+  deployment = await RegistrationGateway.open()
 })
 
-afterEach(() => house[Symbol.asyncDispose]())
+afterEach(() => deployment[Symbol.asyncDispose]())
 
 test('DELETE is for the owner and the operator; another sees no such agent', async () => {
-  await house.start()
-  const agent = await house.playAgent({ identity: alice })
-  const bearer = await house.registered(alice)
-  await house.join(agent.url, bearer, alice)
-  const remove = (token: string) => house.send('DELETE', '/registry/agents/stranger', token)
+  await deployment.start()
+  const agent = await deployment.serveAgent({ identity: alice })
+  const bearer = await deployment.registered(alice)
+  await deployment.join(agent.url, bearer, alice)
+  const remove = (token: string) => deployment.send('DELETE', '/registry/agents/external', token)
   expect((await remove('')).status).toBe(401)
-  expect((await remove(await house.carol())).error).toMatchObject({ code: -32040 })
+  expect((await remove(await deployment.carol())).error).toMatchObject({ code: -32040 })
   expect((await remove(bearer)).status).toBe(200)
-  expect(house.gateway.registry.all()).toEqual([])
-  await house.join(agent.url, bearer, alice)
-  expect((await remove(await house.operator())).status).toBe(200)
-  expect((await remove(await house.operator())).status).toBe(404)
+  expect(deployment.gateway.registry.all()).toEqual([])
+  await deployment.join(agent.url, bearer, alice)
+  expect((await remove(await deployment.operator())).status).toBe(200)
+  expect((await remove(await deployment.operator())).status).toBe(404)
 })
 
 test('the operator removes agents that the gateway no longer runs, but not running ones', async () => {
-  await house.start()
-  const { registry } = house.gateway
+  await deployment.start()
+  const { registry } = deployment.gateway
   const { id } = await registry.register({
-    name: 'stranger',
+    name: 'external',
     description: '',
     did: alice.did,
     url: 'http://127.0.0.1:1',
-    card: { name: 'stranger' },
+    card: { name: 'external' },
     skills: [],
     owner: alice.did,
     origin: 'supervised',
@@ -40,15 +40,15 @@ test('the operator removes agents that the gateway no longer runs, but not runni
     admitted: true,
   })
   const remove = async (token: string) =>
-    (await house.send('DELETE', '/registry/agents/stranger', token)).status
-  expect(await remove(await house.operator())).toBe(409)
+    (await deployment.send('DELETE', '/registry/agents/external', token)).status
+  expect(await remove(await deployment.operator())).toBe(409)
   registry.setStatus(id, 'unreachable')
-  const bearer = await house.registered(alice)
+  const bearer = await deployment.registered(alice)
   expect(await remove(bearer)).toBe(409)
-  expect(await remove(await house.operator())).toBe(200)
+  expect(await remove(await deployment.operator())).toBe(200)
   // Now it may register as an external agent.
-  const agent = await house.playAgent({ identity: alice })
-  expect((await house.join(agent.url, bearer, alice)).status).toBe(201)
+  const agent = await deployment.serveAgent({ identity: alice })
+  expect((await deployment.join(agent.url, bearer, alice)).status).toBe(201)
 })
 
 test.each<[string, string, string | undefined, number, number]>([
@@ -61,10 +61,10 @@ test.each<[string, string, string | undefined, number, number]>([
   ['with a write token', 'POST /registry/agents/x/quarantine', 'agent:write', 403, -32013],
   ['with a write token', 'POST /registry/agents/x/release', 'agent:write', 403, -32013],
 ])('%s %s is refused', async (_what, route, scope, status, code) => {
-  await house.start()
+  await deployment.start()
   const [method = '', where = ''] = route.split(' ')
-  const bearer = scope === '' ? '' : await house.clientToken('dev-client.json', scope)
-  const answer = await house.send(
+  const bearer = scope === '' ? '' : await deployment.clientToken('dev-client.json', scope)
+  const answer = await deployment.send(
     method,
     where,
     bearer,
@@ -74,30 +74,30 @@ test.each<[string, string, string | undefined, number, number]>([
 })
 
 test('unknown agents: 404 for the operator', async () => {
-  await house.start()
+  await deployment.start()
   for (const route of ['admit', 'quarantine', 'release']) {
-    expect((await house.send('POST', `/registry/agents/x/${route}`, await house.operator())).error.code).toBe(
-      -32040,
-    )
+    expect(
+      (await deployment.send('POST', `/registry/agents/x/${route}`, await deployment.operator())).error.code,
+    ).toBe(-32040)
   }
 })
 
 test('the operator sees unregistered agents and removes them; other callers do not see them', async () => {
-  await house.start()
-  const agent = await house.playAgent({ identity: alice })
-  const bearer = await house.registered(alice)
-  await house.join(agent.url, bearer, alice)
-  const admin = await house.operator()
-  await house.send('POST', '/registry/agents/stranger/admit', admin)
-  await house.send('DELETE', '/registry/agents/stranger', bearer)
-  const left = (token: string) => house.send('GET', '/registry/agents?status=left', token)
+  await deployment.start()
+  const agent = await deployment.serveAgent({ identity: alice })
+  const bearer = await deployment.registered(alice)
+  await deployment.join(agent.url, bearer, alice)
+  const admin = await deployment.operator()
+  await deployment.send('POST', '/registry/agents/external/admit', admin)
+  await deployment.send('DELETE', '/registry/agents/external', bearer)
+  const left = (token: string) => deployment.send('GET', '/registry/agents?status=left', token)
   expect([(await left('')).status, (await left(bearer)).status]).toEqual([401, 403])
   expect((await left(admin)).json).toMatchObject({
-    agents: [{ slug: 'stranger', left: expect.any(String) }],
+    agents: [{ slug: 'external', left: expect.any(String) }],
     total: 1,
   })
-  expect((await house.send('DELETE', '/registry/agents/stranger', bearer)).status).toBe(404)
-  expect((await house.send('POST', '/registry/agents/stranger/quarantine', admin)).status).toBe(200)
-  expect((await house.send('DELETE', '/registry/agents/stranger', admin)).status).toBe(200)
+  expect((await deployment.send('DELETE', '/registry/agents/external', bearer)).status).toBe(404)
+  expect((await deployment.send('POST', '/registry/agents/external/quarantine', admin)).status).toBe(200)
+  expect((await deployment.send('DELETE', '/registry/agents/external', admin)).status).toBe(200)
   expect((await left(admin)).json).toMatchObject({ agents: [], total: 0 })
 })

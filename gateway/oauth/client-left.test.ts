@@ -22,7 +22,7 @@ interface Line {
 test.each([
   ['/oauth2/introspect', 'the client left in the middle of its request'],
   ['/oauth2/token', 'a client of the OAuth server disconnected'],
-])('a client that disconnects during a POST %s causes no server error', async (path, told) => {
+])('a client that disconnects during a POST %s causes no server error', async (path, message) => {
   const checker = { clientId: 'checker', clientName: 'Checker', scope: 'agent:read', introspection: true }
   const credentials = await server.provider.ensureClient(checker)
   const before = server.logged().length
@@ -47,6 +47,6 @@ test.each([
       .split('\n')
       .filter((line) => line !== '')
       .map((line) => JSON.parse(line) as Line)
-  await vi.waitFor(() => expect(lines().map(({ msg }) => msg)).toContain(told), { timeout: 100_000 })
+  await vi.waitFor(() => expect(lines().map(({ msg }) => msg)).toContain(message), { timeout: 100_000 })
   expect(lines().filter(({ level }) => level >= 40)).toEqual([])
 })

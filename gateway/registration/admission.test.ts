@@ -12,13 +12,13 @@ afterEach(() => deployment[Symbol.asyncDispose]())
 
 test('an external agent registers in production: no work and no token before an operator admits it', async () => {
   await deployment.start(production)
-  const agent = await deployment.playAgent({ identity: alice, card: bearerCard })
+  const agent = await deployment.serveAgent({ identity: alice, card: bearerCard })
   const bearer = await deployment.registered(alice)
   const { json } = await deployment.join(agent.url, bearer, alice)
   expect(json).toMatchObject({
     verified: true,
     admitted: false,
-    slug: 'stranger',
+    slug: 'external',
     external: true,
     token_resource: alice.did,
   })
@@ -28,7 +28,7 @@ test('an external agent registers in production: no work and no token before an 
   expect((await deployment.send('GET', '/agent/skills', '')).json).toEqual({ skills: [], total: 0 })
   const scope = 'agent:read agent:write'
   const token = await deployment.clientToken('oauth/operator-client.json', scope, alice.did)
-  const work = () => deployment.send('POST', '/agents/stranger/echo', token, {})
+  const work = () => deployment.send('POST', '/agents/external/echo', token, {})
   expect(await work()).toMatchObject({
     status: 503,
     error: { code: -32042, data: { reason: 'not_admitted' } },
@@ -38,20 +38,20 @@ test('an external agent registers in production: no work and no token before an 
   expect(told[0]).toContain('"audit":true')
   expect(agent.calls.some(({ authorization }) => authorization !== undefined)).toBe(false)
   for (const route of ['admit', 'quarantine', 'release']) {
-    const registrationError = await deployment.send('POST', `/registry/agents/stranger/${route}`, bearer)
+    const registrationError = await deployment.send('POST', `/registry/agents/external/${route}`, bearer)
     expect([registrationError.status, registrationError.error.code]).toEqual([403, -32013])
   }
   const admin = await deployment.operator()
-  expect((await deployment.send('POST', '/registry/agents/stranger/admit', admin)).json).toMatchObject({
+  expect((await deployment.send('POST', '/registry/agents/external/admit', admin)).json).toMatchObject({
     admitted: true,
   })
   expect(await work()).toMatchObject({ status: 200, json: { echo: true } })
   expect(agent.calls.at(-1)).toEqual({ url: '/echo', authorization: `Bearer ${token}` })
-  const set = await deployment.send('POST', '/registry/agents/stranger/quarantine', admin, { reason: 'lies' })
+  const set = await deployment.send('POST', '/registry/agents/external/quarantine', admin, { reason: 'lies' })
   expect(set.json).toMatchObject({ quarantined: true, quarantine: { reason: 'lies' } })
   expect((await work()).error.data.reason).toBe('quarantined')
   expect(deployment.logged.some((line) => line.includes('"Unavailable: quarantined"'))).toBe(true)
-  expect((await deployment.send('POST', '/registry/agents/stranger/release', admin)).json).toMatchObject({
+  expect((await deployment.send('POST', '/registry/agents/external/release', admin)).json).toMatchObject({
     quarantine: null,
   })
   expect((await work()).status).toBe(200)
@@ -59,7 +59,7 @@ test('an external agent registers in production: no work and no token before an 
 
 test('in development too an external agent waits for an operator; REGISTRY_OPEN=yes opens the registry', async () => {
   await deployment.start()
-  const agent = await deployment.playAgent({ identity: alice })
+  const agent = await deployment.serveAgent({ identity: alice })
   const bearer = await deployment.registered(alice)
   expect((await deployment.join(agent.url, bearer, alice)).json).toMatchObject({ admitted: false })
   await using open = await RegistrationGateway.open()
@@ -70,23 +70,23 @@ test('in development too an external agent waits for an operator; REGISTRY_OPEN=
 
 test('an agent admitted as own gets callers’ tokens like a supervised agent; its key must be proven', async () => {
   await deployment.start()
-  const agent = await deployment.playAgent({ identity: alice, card: bearerCard })
+  const agent = await deployment.serveAgent({ identity: alice, card: bearerCard })
   const bearer = await deployment.registered(alice)
   await deployment.join(agent.url, bearer, alice)
   const admin = await deployment.operator()
   const admit = (slug: string, body: object) =>
     deployment.send('POST', `/registry/agents/${slug}/admit`, admin, body)
   const carol = await deployment.carol()
-  const work = async () => (await deployment.send('POST', '/agents/stranger/echo', carol, {})).status
-  expect((await admit('stranger', {})).json).toMatchObject({ admitted: true, external: true })
+  const work = async () => (await deployment.send('POST', '/agents/external/echo', carol, {})).status
+  expect((await admit('external', {})).json).toMatchObject({ admitted: true, external: true })
   expect(await work()).toBe(403)
-  expect((await admit('stranger', { own: true })).json).toMatchObject({ external: false })
+  expect((await admit('external', { own: true })).json).toMatchObject({ external: false })
   expect(await work()).toBe(200)
   expect(agent.calls.at(-1)).toEqual({ url: '/echo', authorization: `Bearer ${carol}` })
   // The declaration is kept when the agent registers again, until an operator changes it.
   expect((await deployment.join(agent.url, bearer, alice)).json).toMatchObject({ external: false })
-  expect((await admit('stranger', {})).json).toMatchObject({ external: true })
-  const unproven = await deployment.playAgent({ name: 'unproven' })
+  expect((await admit('external', {})).json).toMatchObject({ external: true })
+  const unproven = await deployment.serveAgent({ name: 'unproven' })
   await deployment.join(unproven.url, bearer)
   const registrationError = await admit('unproven', { own: true })
   expect([registrationError.status, registrationError.error.data.reason]).toEqual([409, 'not_verified'])
@@ -94,37 +94,37 @@ test('an agent admitted as own gets callers’ tokens like a supervised agent; i
 
 test('admission applies to the reviewed revision only, not to a replacement', async () => {
   await deployment.start(production)
-  const played: ScriptedAgent = { card: { executionCost: { amount: '0.01' } } }
-  const agent = await deployment.playAgent(played)
+  const script: ScriptedAgent = { card: { executionCost: { amount: '0.01' } } }
+  const agent = await deployment.serveAgent(script)
   const bearer = await deployment.registered(alice)
   const admin = await deployment.operator()
-  const seen = async () => (await deployment.send('GET', '/registry/agents/stranger', '')).json['revision']
+  const seen = async () => (await deployment.send('GET', '/registry/agents/external', '')).json['revision']
   const admit = (revision: unknown) =>
-    deployment.send('POST', '/registry/agents/stranger/admit', admin, { revision })
+    deployment.send('POST', '/registry/agents/external/admit', admin, { revision })
   await deployment.join(agent.url, bearer)
   const cheap = await seen()
-  played.card = { executionCost: { amount: '5' } }
+  script.card = { executionCost: { amount: '5' } }
   await deployment.join(agent.url, bearer)
   const dear = await admit(cheap)
   expect([dear.status, dear.error.code, dear.error.data.reason]).toEqual([409, -32043, 'changed'])
-  expect((await deployment.send('GET', '/registry/agents/stranger', '')).json).toMatchObject({
+  expect((await deployment.send('GET', '/registry/agents/external', '')).json).toMatchObject({
     admitted: false,
     card_changes: [{ field: 'executionCost' }],
   })
   // The same card from another agent: agents without a key are distinguished by address.
   const known = await seen()
-  await deployment.send('DELETE', '/registry/agents/stranger', bearer)
-  await deployment.join((await deployment.playAgent(played)).url, bearer)
+  await deployment.send('DELETE', '/registry/agents/external', bearer)
+  await deployment.join((await deployment.serveAgent(script)).url, bearer)
   expect((await admit(known)).error.data.reason).toBe('changed')
   expect((await admit('x'.repeat(65))).status).toBe(400)
   const now = await seen()
-  await deployment.join(deployment.gateway.registry.bySlug('stranger')?.url ?? '', bearer)
+  await deployment.join(deployment.gateway.registry.bySlug('external')?.url ?? '', bearer)
   expect((await admit(now)).json).toMatchObject({ admitted: true, revision: now })
 })
 
 test('an agent may introspect tokens once it is admitted', async () => {
   await deployment.start(production)
-  const agent = await deployment.playAgent({ identity: alice })
+  const agent = await deployment.serveAgent({ identity: alice })
   const { client_id, client_secret } = await deployment.register(alice)
   const bearer = await deployment.tokenFor(`${deployment.gateway.addresses.public}/oauth2/token`, {
     client_id,
@@ -142,15 +142,15 @@ test('an agent may introspect tokens once it is admitted', async () => {
     return ((await response.json()) as { active: boolean }).active
   }
   expect(await asks()).toBe(false)
-  await deployment.send('POST', '/registry/agents/stranger/admit', admin)
+  await deployment.send('POST', '/registry/agents/external/admit', admin)
   expect(await asks()).toBe(true)
-  await deployment.send('POST', '/registry/agents/stranger/quarantine', admin)
+  await deployment.send('POST', '/registry/agents/external/quarantine', admin)
   expect(await asks()).toBe(false)
 })
 
 test('an operator who registers an agent admits it', async () => {
   await deployment.start(production)
-  const agent = await deployment.playAgent({})
+  const agent = await deployment.serveAgent({})
   const admin = await deployment.clientToken('oauth/operator-client.json', 'agent:admin agent:write')
   expect((await deployment.join(agent.url, admin)).json).toMatchObject({ admitted: true, verified: false })
 })
@@ -159,10 +159,10 @@ test('an unverified agent with a look-alike name is refused at admission', async
   await deployment.start(production)
   const admin = await deployment.operator()
   const admit = (slug: string) => deployment.send('POST', `/registry/agents/${slug}/admit`, admin)
-  const original = await deployment.playAgent({ identity: alice, card: bearerCard })
+  const original = await deployment.serveAgent({ identity: alice, card: bearerCard })
   await deployment.join(original.url, await deployment.registered(alice), alice)
-  expect((await admit('stranger')).json).not.toHaveProperty('look_alikes')
-  const copy = await deployment.playAgent({ card: { ...bearerCard, name: 'strang\u0435r' } })
+  expect((await admit('external')).json).not.toHaveProperty('look_alikes')
+  const copy = await deployment.serveAgent({ card: { ...bearerCard, name: 'strang\u0435r' } })
   const joined = await deployment.join(
     copy.url,
     await deployment.clientToken('oauth/operator-client.json', 'agent:write'),
@@ -171,6 +171,6 @@ test('an unverified agent with a look-alike name is refused at admission', async
   const registrationError = await admit(joined.json['slug'] as string)
   expect(registrationError).toMatchObject({
     status: 409,
-    error: { code: -32043, data: { reason: 'look_alike', agent: 'stranger', because: 'name' } },
+    error: { code: -32043, data: { reason: 'look_alike', agent: 'external', because: 'name' } },
   })
 })

@@ -52,7 +52,7 @@ async function resolved(did: string) {
 
 test('the DID of an agent may be in an extension of its card; its document is read from the agent', async () => {
   await deployment.start()
-  const agent = await deployment.playAgent(bindu(named))
+  const agent = await deployment.serveAgent(bindu(named))
   const { status, json } = await deployment.join(agent.url, await operator())
   expect([status, json]).toMatchObject([201, { did: named, verified: false, admitted: true }])
   expect(agent.calls.map(({ url }) => url)).toContain(`/did/resolve?did=${encodeURIComponent(named)}`)
@@ -61,14 +61,14 @@ test('the DID of an agent may be in an extension of its card; its document is re
 
 test('the document of a did:bindu is not published while its agent awaits admission', async () => {
   await deployment.start({ REGISTRY_OPEN: 'no' })
-  const agent = await deployment.playAgent(bindu(named))
+  const agent = await deployment.serveAgent(bindu(named))
   expect((await deployment.join(agent.url, await deployment.carol())).json).toMatchObject({ admitted: false })
   expect((await resolved(named)).status).toBe(404)
 })
 
 test('a did:bindu is proven by the key from which its id derives', async () => {
   await deployment.start()
-  const agent = await deployment.playAgent(bindu(derived, { challenge: proving(derived) }))
+  const agent = await deployment.serveAgent(bindu(derived, { challenge: proving(derived) }))
   expect((await deployment.join(agent.url, await operator())).json).toMatchObject({
     did: derived,
     verified: true,
@@ -78,7 +78,7 @@ test('a did:bindu is proven by the key from which its id derives', async () => {
 
 test('a did:bindu derived from author and name is never verified', async () => {
   await deployment.start()
-  const agent = await deployment.playAgent(bindu(named, { challenge: proving(named) }))
+  const agent = await deployment.serveAgent(bindu(named, { challenge: proving(named) }))
   expect((await deployment.join(agent.url, await operator())).json).toMatchObject({
     did: named,
     verified: false,
@@ -90,9 +90,9 @@ test.each<[string, ScriptedAgent]>([
   ['is about another DID', bindu(named, { document: documentOf(derived) })],
   ['has no key', bindu(named, { document: { id: named, authentication: [] } })],
   ['has an invalid key', bindu(named, { document: documentOf(named, 'O0Il') })],
-])('an agent whose did:bindu document %s is refused', async (_what, played) => {
+])('an agent whose did:bindu document %s is refused', async (_what, script) => {
   await deployment.start()
-  const agent = await deployment.playAgent(played)
+  const agent = await deployment.serveAgent(script)
   const { status, error } = await deployment.join(agent.url, await operator())
   expect([status, error.data.reason]).toEqual([400, 'did_document'])
 })
@@ -100,20 +100,20 @@ test.each<[string, ScriptedAgent]>([
 test('a DID derived from one key is not proven by another key of its document', async () => {
   await deployment.start()
   const did = `did:bindu:dev:agent:${keyId(other.publicKey)}`
-  const agent = await deployment.playAgent(bindu(did, { challenge: proving(did) }))
+  const agent = await deployment.serveAgent(bindu(did, { challenge: proving(did) }))
   expect((await deployment.join(agent.url, await operator())).json).toMatchObject({ did, verified: false })
 })
 
 test('`did` of the card takes precedence over extensions; invalid DIDs in extensions are skipped', async () => {
   await deployment.start()
   const extensions = [{ uri: 'did:' }, { uri: 7 }, null, { uri: 'did:ion:xyz' }]
-  const first = await deployment.playAgent({
+  const first = await deployment.serveAgent({
     name: 'one',
     card: { did: 'did:ion:abc', capabilities: { extensions } },
   })
   expect((await deployment.join(first.url, await operator())).json).toMatchObject({ did: 'did:ion:abc' })
-  const second = await deployment.playAgent({ name: 'two', card: { capabilities: { extensions } } })
+  const second = await deployment.serveAgent({ name: 'two', card: { capabilities: { extensions } } })
   expect((await deployment.join(second.url, await operator())).json).toMatchObject({ did: 'did:ion:xyz' })
-  const third = await deployment.playAgent({ name: 'three', card: { capabilities: { extensions: 'none' } } })
+  const third = await deployment.serveAgent({ name: 'three', card: { capabilities: { extensions: 'none' } } })
   expect((await deployment.join(third.url, await operator())).json).toMatchObject({ did: null })
 })

@@ -241,7 +241,7 @@ test('a signed request is forwarded to an external agent unchanged', async () =>
     if (request.method === 'POST') bodies.push(body)
     response.writeHead(200, { 'content-type': 'application/json' }).end(JSON.stringify(json))
   }
-  const agent = await deployment.playAgent({ before: (request, response) => void poet(request, response) })
+  const agent = await deployment.serveAgent({ before: (request, response) => void poet(request, response) })
   await deployment.join(
     agent.url,
     await deployment.clientToken('oauth/operator-client.json', 'agent:admin agent:write'),

@@ -102,9 +102,9 @@ test.each<[string, ScriptedAgent, number, string]>([
     400,
     'encoding',
   ],
-])('an agent that %s is not registered', async (_what, played, status, reason) => {
+])('an agent that %s is not registered', async (_what, script, status, reason) => {
   await deployment.start({}, { timeoutMs: reason === 'timeout' ? 500 : 20_000 })
-  const agent = await deployment.playAgent(played)
+  const agent = await deployment.serveAgent(script)
   const answer = await deployment.join(agent.url, await deployment.carol())
   expect([answer.status, answer.error.data.reason]).toEqual([status, reason])
   expect(deployment.gateway.registry.all()).toEqual([])
@@ -148,7 +148,7 @@ const identified = {
   SERVICE_GATEWAY_NAME: 'door',
 }
 
-test.each(['', '/', '/agents/stranger'])(
+test.each(['', '/', '/agents/external'])(
   'the gateway does not register itself: its address%s',
   async (path) => {
     await deployment.start()
@@ -184,7 +184,7 @@ test('no agent is registered under the DID of the gateway, although its document
   await deployment.start(identified)
   const document = (await deployment.send('GET', '/.well-known/did.json', '')).json
   const card = { did: document['id'] }
-  const agent = await deployment.playAgent({ card, document, challenge: 'no route' })
+  const agent = await deployment.serveAgent({ card, document, challenge: 'no route' })
   const { status, error } = await deployment.join(agent.url, await deployment.carol())
   expect([status, error.data.reason]).toEqual([400, 'gateway'])
   expect(deployment.gateway.registry.all()).toEqual([])
@@ -192,10 +192,10 @@ test('no agent is registered under the DID of the gateway, although its document
 
 test('a client with slow addresses does not block other clients', async () => {
   await deployment.start({}, { timeoutMs: 6000 })
-  const slow = await deployment.playAgent({ before: () => undefined })
+  const slow = await deployment.serveAgent({ before: () => undefined })
   const mallory = await deployment.registered(bob)
   const many = Promise.all(Array.from({ length: 20 }, () => deployment.join(slow.url, mallory)))
-  const agent = await deployment.playAgent({ identity: alice })
+  const agent = await deployment.serveAgent({ identity: alice })
   while (slow.calls.length < 4) await new Promise((done) => setTimeout(done, 5))
   expect((await deployment.join(agent.url, await deployment.carol())).status).toBe(201)
   const answers = (await many).map(({ status, error }) => `${status} ${error.data.reason}`)

@@ -13,12 +13,12 @@ afterEach(() => deployment[Symbol.asyncDispose]())
 
 test('an agent that answers the challenge is verified: 201, and 200 when it registers again', async () => {
   await deployment.start()
-  const agent = await deployment.playAgent({ identity: alice })
+  const agent = await deployment.serveAgent({ identity: alice })
   const bearer = await deployment.carol()
   const first = await deployment.join(agent.url, bearer)
   expect(first.status).toBe(201)
   expect(first.json).toMatchObject({
-    slug: 'stranger',
+    slug: 'external',
     did: alice.did,
     verified: true,
     admitted: false,
@@ -32,7 +32,7 @@ test('an agent that answers the challenge is verified: 201, and 200 when it regi
 
 test('a request signed with the key of the agent’s DID verifies the entry, without a challenge', async () => {
   await deployment.start()
-  const agent = await deployment.playAgent({ identity: alice, challenge: 'no route' })
+  const agent = await deployment.serveAgent({ identity: alice, challenge: 'no route' })
   const bearer = await deployment.registered(alice)
   expect((await deployment.join(agent.url, bearer, alice)).json).toMatchObject({
     verified: true,
@@ -46,7 +46,7 @@ test.each<[string, Identity | undefined, string]>([
   ['signs with another key', bob, 'crypto_mismatch'],
 ])('a client named after the DID that %s is refused', async (_what, signer, reason) => {
   await deployment.start()
-  const agent = await deployment.playAgent({ identity: alice })
+  const agent = await deployment.serveAgent({ identity: alice })
   const bearer = await deployment.registered(alice)
   const answer = await deployment.join(agent.url, bearer, signer && { ...signer, did: alice.did })
   expect([answer.status, answer.error.code, answer.error.data.reason]).toEqual([403, -32012, reason])
@@ -55,7 +55,7 @@ test.each<[string, Identity | undefined, string]>([
 
 test('an A2A agent without a DID is registered by its card, unverified, and probed', async () => {
   await deployment.start()
-  const agent = await deployment.playAgent({})
+  const agent = await deployment.serveAgent({})
   expect((await deployment.join(agent.url, await deployment.carol())).json).toMatchObject({
     did: null,
     verified: false,
@@ -65,7 +65,7 @@ test('an A2A agent without a DID is registered by its card, unverified, and prob
 
 test('an agent without a challenge route is registered unverified', async () => {
   await deployment.start()
-  const agent = await deployment.playAgent({ identity: alice, challenge: 'no route' })
+  const agent = await deployment.serveAgent({ identity: alice, challenge: 'no route' })
   expect((await deployment.join(agent.url, await deployment.carol())).json).toMatchObject({
     did: alice.did,
     verified: false,
@@ -74,7 +74,7 @@ test('an agent without a challenge route is registered unverified', async () => 
 
 test('a DID of an unsupported method is listed unverified', async () => {
   await deployment.start()
-  const foreign = await deployment.playAgent({ card: { did: 'did:ion:abc' } })
+  const foreign = await deployment.serveAgent({ card: { did: 'did:ion:abc' } })
   expect((await deployment.join(foreign.url, await deployment.carol())).json).toMatchObject({
     did: 'did:ion:abc',
     verified: false,
@@ -84,11 +84,11 @@ test('a DID of an unsupported method is listed unverified', async () => {
 test('did:key is proven like did:parley, and not by another key', async () => {
   await deployment.start()
   const did = `did:key:z${bs58.encode([0xed, 0x01, ...alice.key.publicKey])}`
-  const liar = await deployment.playAgent({ identity: { ...alice, did }, challenge: { ...bob, did } })
+  const liar = await deployment.serveAgent({ identity: { ...alice, did }, challenge: { ...bob, did } })
   expect((await deployment.join(liar.url, await deployment.carol())).error.data.reason).toBe(
     'crypto_mismatch',
   )
-  const agent = await deployment.playAgent({ identity: { ...alice, did } })
+  const agent = await deployment.serveAgent({ identity: { ...alice, did } })
   expect((await deployment.join(agent.url, await deployment.carol())).json).toMatchObject({
     did,
     verified: true,
@@ -97,15 +97,15 @@ test('did:key is proven like did:parley, and not by another key', async () => {
 
 test('a changed card is recorded; a changed key without a proof by the old one is refused', async () => {
   await deployment.start()
-  const played: ScriptedAgent = { identity: alice, card: { executionCost: { amount: '0.01' } } }
-  const agent = await deployment.playAgent(played)
+  const script: ScriptedAgent = { identity: alice, card: { executionCost: { amount: '0.01' } } }
+  const agent = await deployment.serveAgent(script)
   const bearer = await deployment.carol()
   await deployment.join(agent.url, bearer)
-  played.card = { executionCost: { amount: '5' } }
+  script.card = { executionCost: { amount: '5' } }
   const changed = await deployment.join(agent.url, bearer)
   expect(changed.json['card_changes']).toMatchObject([
     { field: 'executionCost', before: { amount: '0.01' }, after: { amount: '5' } },
   ])
-  played.document = bob.document
+  script.document = bob.document
   expect((await deployment.join(agent.url, bearer)).error.data.reason).toBe('did_document')
 })

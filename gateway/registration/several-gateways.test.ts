@@ -75,7 +75,7 @@ describe.skipIf(!hasMongodb)('agents that register at two gateways (needs mongod
     const [carol, admin] = [await one.carol(), await one.operator()]
     for (let byte = 10; byte < 15; byte += 1) {
       const { old } = lives(byte)
-      const agent = await one.playAgent({ identity: old, name: `agent ${byte}` })
+      const agent = await one.serveAgent({ identity: old, name: `agent ${byte}` })
       const came = await Promise.all([join(one, agent.url, carol), join(other, agent.url, carol)])
       expect(came.map(({ status }) => status).filter((status) => status !== 200 && status !== 201)).toEqual(
         [],
@@ -96,9 +96,9 @@ describe.skipIf(!hasMongodb)('agents that register at two gateways (needs mongod
     const carol = await one.carol()
     for (let byte = 20; byte < 25; byte += 1) {
       const { old, now } = lives(byte)
-      const played = { identity: old, name: `agent ${byte}` }
-      const before = await one.playAgent(played)
-      const after = await one.playAgent({ ...played, identity: now })
+      const script = { identity: old, name: `agent ${byte}` }
+      const before = await one.serveAgent(script)
+      const after = await one.serveAgent({ ...script, identity: now })
       expect((await join(one, before.url, carol)).status).toBe(201)
       const [changed] = await Promise.all([join(one, after.url, carol), join(other, before.url, carol)])
       expect(changed.status).toBe(200)
@@ -113,8 +113,8 @@ describe.skipIf(!hasMongodb)('agents that register at two gateways (needs mongod
   test('a key retired at one gateway is refused at the other', async () => {
     const carol = await one.carol()
     const { old, now, retired } = lives(30)
-    const before = await one.playAgent({ identity: now, name: 'agent 30' })
-    const after = await one.playAgent({ identity: retired, name: 'agent 30' })
+    const before = await one.serveAgent({ identity: now, name: 'agent 30' })
+    const after = await one.serveAgent({ identity: retired, name: 'agent 30' })
     expect((await join(one, before.url, carol)).status).toBe(201)
     expect((await join(one, after.url, carol)).status).toBe(200)
     const late = await join(other, before.url, carol)

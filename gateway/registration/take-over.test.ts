@@ -13,11 +13,11 @@ afterEach(() => deployment[Symbol.asyncDispose]())
 
 test('taking over a DID, slug or address is refused with -32043 and logged', async () => {
   await deployment.start()
-  const agent = await deployment.playAgent({ identity: alice })
+  const agent = await deployment.serveAgent({ identity: alice })
   await deployment.join(agent.url, await deployment.carol())
   const mallory = await deployment.registered(bob)
-  const sameSlug = await deployment.playAgent({ identity: bob })
-  const sameDid = await deployment.playAgent({ identity: alice, name: 'other', challenge: 'no route' })
+  const sameSlug = await deployment.serveAgent({ identity: bob })
+  const sameDid = await deployment.serveAgent({ identity: alice, name: 'other', challenge: 'no route' })
   for (const [url, reason] of [
     [sameSlug.url, 'slug'],
     [sameDid.url, 'owner'],
@@ -34,18 +34,18 @@ test('taking over a DID, slug or address is refused with -32043 and logged', asy
   expect(told[0]).toContain(bob.did)
   expect(told[0]).toContain(sameSlug.url)
   expect(deployment.logged.find((line) => line.includes('registry.register'))).toContain(
-    `stranger at ${agent.url}`,
+    `external at ${agent.url}`,
   )
 })
 
 test('an entry with a stolen DID leaves neither its name nor its history to the real agent', async () => {
   await deployment.start({ REGISTRY_OPEN: 'no' })
-  const squatter = await deployment.playAgent({ identity: alice, name: 'Bad name', challenge: 'no route' })
+  const squatter = await deployment.serveAgent({ identity: alice, name: 'Bad name', challenge: 'no route' })
   const { json } = await deployment.join(squatter.url, await deployment.registered(bob))
   expect(json).toMatchObject({ did: alice.did, slug: 'bad-name', verified: false })
   const admin = await deployment.operator()
   await deployment.send('POST', '/registry/agents/bad-name/quarantine', admin)
-  const agent = await deployment.playAgent({ identity: alice, name: 'Good name' })
+  const agent = await deployment.serveAgent({ identity: alice, name: 'Good name' })
   const joined = await deployment.join(agent.url, await deployment.registered(alice), alice)
   expect(joined.status).toBe(201)
   expect(joined.json).toMatchObject({ slug: 'good-name', verified: true, admitted: false, quarantine: null })
@@ -54,26 +54,26 @@ test('an entry with a stolen DID leaves neither its name nor its history to the 
 
 test('the client that is the DID takes over an entry registered by another client', async () => {
   await deployment.start()
-  const agent = await deployment.playAgent({ identity: alice })
-  const stranger = await deployment.carol()
-  await deployment.join(agent.url, stranger)
-  const beat = (token: string) => deployment.send('PUT', '/registry/agents/stranger/heartbeat', token, {})
-  expect((await beat(stranger)).status).toBe(200)
+  const agent = await deployment.serveAgent({ identity: alice })
+  const external = await deployment.carol()
+  await deployment.join(agent.url, external)
+  const beat = (token: string) => deployment.send('PUT', '/registry/agents/external/heartbeat', token, {})
+  expect((await beat(external)).status).toBe(200)
   const own = await deployment.registered(alice)
   expect((await deployment.join(agent.url, own, alice)).status).toBe(200)
-  expect((await beat(stranger)).status).toBe(404)
-  expect((await deployment.send('DELETE', '/registry/agents/stranger', stranger)).status).toBe(404)
-  expect((await deployment.join(agent.url, stranger)).error.data.reason).toBe('owner')
+  expect((await beat(external)).status).toBe(404)
+  expect((await deployment.send('DELETE', '/registry/agents/external', external)).status).toBe(404)
+  expect((await deployment.join(agent.url, external)).error.data.reason).toBe('owner')
   expect((await beat(own)).status).toBe(200)
 })
 
 test('the folder names of agents/ are reserved, even if the agent cannot start', async () => {
   const agentsDir = path.join(deployment.folder, 'agents')
-  await mkdir(path.join(agentsDir, 'Stranger'), { recursive: true })
-  await writeFile(path.join(agentsDir, 'Stranger', 'agent.ts'), '')
-  await writeFile(path.join(agentsDir, 'Stranger', 'settings.json'), '{"required":["NEVER_SET"]}')
+  await mkdir(path.join(agentsDir, 'External'), { recursive: true })
+  await writeFile(path.join(agentsDir, 'External', 'agent.ts'), '')
+  await writeFile(path.join(agentsDir, 'External', 'settings.json'), '{"required":["NEVER_SET"]}')
   await deployment.start({}, {}, { agentsDir })
-  const agent = await deployment.playAgent({ identity: alice })
+  const agent = await deployment.serveAgent({ identity: alice })
   const { status, error } = await deployment.join(agent.url, await deployment.carol())
   expect([status, error.data.reason]).toEqual([409, 'slug'])
 })

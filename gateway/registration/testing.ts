@@ -87,9 +87,9 @@ export class RegistrationGateway implements AsyncDisposable {
   }
 
   /** Starts an agent server with scripted behaviour; `calls` are the requests that it receives. */
-  async playAgent(played: ScriptedAgent) {
+  async serveAgent(script: ScriptedAgent) {
     const calls: ReceivedRequest[] = []
-    const server = http.createServer((request, response) => void answer(request, response, played, calls))
+    const server = http.createServer((request, response) => void answer(request, response, script, calls))
     server.listen(0, '127.0.0.1')
     await new Promise((resolve) => server.once('listening', resolve))
     this.#stack.defer(() => {
@@ -127,7 +127,7 @@ export class RegistrationGateway implements AsyncDisposable {
     const body = JSON.stringify({
       issuer: `${origin}/oauth2`,
       client_id: identity.did,
-      client_name: 'stranger',
+      client_name: 'external',
       grant_types: ['client_credentials'],
       public_key: identity.key.publicKeyBase58,
     })
@@ -182,24 +182,24 @@ export class RegistrationGateway implements AsyncDisposable {
 async function answer(
   request: http.IncomingMessage,
   response: http.ServerResponse,
-  played: ScriptedAgent,
+  script: ScriptedAgent,
   calls: ReceivedRequest[],
 ): Promise<void> {
   const { url = '', headers } = request
   calls.push({ url, authorization: headers.authorization })
-  if (played.before !== undefined) return played.before(request, response) as void
-  const json = await answerOf(url, await text(request), played, played.name ?? 'stranger')
+  if (script.before !== undefined) return script.before(request, response) as void
+  const json = await answerOf(url, await text(request), script, script.name ?? 'external')
   if (json === 'silence') return
   if (json === undefined) response.writeHead(404).end('{}')
   else response.writeHead(200, { 'content-type': 'application/json' }).end(JSON.stringify(json))
 }
 
-async function answerOf(url: string, body: string, played: ScriptedAgent, name: string): Promise<unknown> {
-  const { identity, challenge = identity } = played
+async function answerOf(url: string, body: string, script: ScriptedAgent, name: string): Promise<unknown> {
+  const { identity, challenge = identity } = script
   const did = identity?.did
-  if (url === '/.well-known/agent.json') return { name, ...(did && { did }), ...played.card }
+  if (url === '/.well-known/agent.json') return { name, ...(did && { did }), ...script.card }
   if (url === '/agent/skills') return { skills: [{ id: 'greet', name: 'Greet' }] }
-  if (url.startsWith('/did/resolve')) return played.document ?? identity?.document
+  if (url.startsWith('/did/resolve')) return script.document ?? identity?.document
   if (url === '/health') return { ready: true }
   if (url === '/echo') return { echo: true }
   if (url !== '/did/challenge' || challenge === undefined || challenge === 'no route') return undefined

@@ -3,15 +3,15 @@ import type { Claims } from './claims.ts'
 
 interface Opened {
   one: Claims
-  /** As another process has it. */
+  /** A second connection, like that of another process. */
   other: Claims
   count: () => Promise<number>
 }
 
-/** What every store of claims does. */
+/** Conformance cases for stores of claims. */
 export function claimsCases(name: string, open: () => Promise<Opened>): void {
   describe(`claims on ${name}`, () => {
-    test('the first holder has the name, until its time is over', async () => {
+    test('the first holder keeps the claim until it expires', async () => {
       const { one, other } = await open()
       expect(await one.hold('a', 'first', 60_000)).toBe(true)
       expect(await other.hold('a', 'second', 60_000)).toBe(false)
@@ -20,7 +20,7 @@ export function claimsCases(name: string, open: () => Promise<Opened>): void {
       expect(await one.hold('a', 'second', 60_000)).toBe(true)
     })
 
-    test('of 20 that come at once one holds it', async () => {
+    test('of 20 concurrent holders one gets the claim', async () => {
       const { one, other } = await open()
       const holders = Array.from({ length: 20 }, (_, n) => (n % 2 ? one : other).hold('a', `h${n}`, 60_000))
       expect((await Promise.all(holders)).filter(Boolean)).toHaveLength(1)

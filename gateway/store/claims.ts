@@ -1,13 +1,15 @@
 import { atMost, type DocumentDatabase, declareCollection } from '@parley/kit/database/documents'
 import { keyText } from '@parley/kit/database/keys'
 
-/** Names held by one of several holders for a limited time. */
+/** Named claims, each held by one holder for a limited time. */
 export interface Claims {
-  /** Takes or renews the claim; false while another holder has it. Clocks of gateways must agree within a few seconds. */
+  /** Takes or renews the claim; false if another holder has it. Clocks of gateways must agree within a few seconds. */
   hold(name: string, holder: string, forMs: number): Promise<boolean>
 }
 
-/** `gateway_claims`: work done by one of several gateways. `gateway_signatures`: signed requests taken by an agent. */
+/**
+ * `gateway_claims`: work that one of several gateways does. `gateway_signatures`: signed requests accepted by an agent.
+ */
 export const claimCollection = (name: 'gateway_claims' | 'gateway_signatures') =>
   declareCollection({
     name,

@@ -36,7 +36,8 @@ export interface RegistryStore {
   /** @throws EntryChanged like `replace` */
   remove(id: string, revision: number): Promise<void>
   /**
-   * Writes leases, load and measurements. Of two gateways the later lease wins; identity and admission are not changed.
+   * Writes leases, load and measurements. If two gateways write, the later lease wins; identity and admission are not
+   * changed.
    */
   saveSigns(signs: readonly Signs[]): Promise<void>
   /**

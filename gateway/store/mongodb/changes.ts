@@ -2,43 +2,46 @@ import { randomUUID } from 'node:crypto'
 import type { Collection, Filter } from 'mongodb'
 import { gatewayScope } from './database.ts'
 
-/** What a document has whose changes other gateways hear of; its index is `{ agent_id: 1, changed_at: 1 }`. */
+/** Fields of a document with tracked changes; its index is `{ agent_id: 1, changed_at: 1 }`. */
 export interface Changing {
   _id: string
   agent_id: string
-  /** Another one after each change. */
+  /** New after each change. */
   stamp: string
-  /** By the clock of the server. */
+  /** Server time of the change. */
   changed_at: Date
 }
 
-/** To be part of each change. */
+/** Update stages to include in each change. */
 export const changed = () => ({ stamp: randomUUID(), at: { changed_at: true } as const })
 
-/** A change may be seen so much later than the server's clock says of it. */
+/** Maximum delay until a change is visible after its server time. */
 const overlapMs = 10_000
 const readAtOnce = 500
 
 /**
- * What anybody changed since it was asked last, the cheap way for a server without change streams: the newest stamps by the
- * server's clock, and of those that are new the documents. What is removed must stay for a while as a mark; where all stamps
- * are kept in mind, a thorough look misses it later too.
+ * Polls for changes on servers without change streams: reads the newest stamps by server time, then the documents with
+ * unknown stamps. A removed document must remain as a tombstone for a while; if all stamps are tracked, a thorough poll
+ * also detects a missing one.
  */
 export class Changes<T extends Changing> {
   readonly #all: Collection<T>
   readonly #few: boolean
   #newest = 0
-  /** Stamps of those that were changed lately. */
+  /** Stamps of recently changed documents. */
   #known = new Map<string, { stamp: string; at: number }>()
   #missed: string[] = []
 
-  /** @param few they are so few that the stamps of all can be kept in mind: a thorough look then reads what changed alone */
+  /**
+   * @param few whether the collection is small enough to track all stamps, so that a thorough poll reads only changed
+   * documents
+   */
   constructor(all: Collection<T>, few = false) {
     this.#all = all
     this.#few = few
   }
 
-  /** These are known. */
+  /** Adds documents that are already known. */
   saw(documents: readonly Pick<T, '_id' | 'stamp' | 'changed_at'>[]): void {
     for (const { _id, stamp, changed_at: at } of documents) {
       this.#newest = Math.max(this.#newest, at.getTime())
@@ -48,12 +51,12 @@ export class Changes<T extends Changing> {
     for (const [id, { at }] of this.#known) if (at < this.#newest - overlapMs) this.#known.delete(id)
   }
 
-  /** Ids of those that are known, and that the last thorough look did not meet: they are no longer there. */
+  /** Ids of known documents that the last thorough poll did not find. */
   async gone(): Promise<string[]> {
     const gone: string[] = []
     for (let from = 0; from < this.#missed.length; from += readAtOnce) {
       const some = this.#missed.slice(from, from + readAtOnce)
-      // Reading them all may pass over one that is changed meanwhile.
+      // A full read may miss a document that is changed during the read.
       const asked = { _id: { $in: some }, agent_id: gatewayScope } as unknown as Filter<T>
       const found = await this.#all.find(asked).project<{ _id: string }>({ _id: 1 }).toArray()
       const there = new Set(found.map(({ _id }) => _id))
@@ -64,7 +67,7 @@ export class Changes<T extends Changing> {
     return gone
   }
 
-  /** @param all whether to compare them all, rather than those that were changed lately */
+  /** @param all compares all documents instead of recently changed ones */
   async next(all = false): Promise<T[]> {
     const since = new Date(all ? 0 : this.#newest - overlapMs)
     const lately = { agent_id: gatewayScope, changed_at: { $gt: since } } as Filter<T>

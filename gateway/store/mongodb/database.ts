@@ -7,36 +7,39 @@ import { prepareSchema } from '@parley/kit/database/mongodb/schema'
 import type { Collection, Db } from 'mongodb'
 import { gatewaySchema } from './schema.ts'
 
-/** `agent_id` of every document of the gateways. The documents of agents are in the same database. */
+/** `agent_id` of all documents of the gateways. Documents of agents are in the same database. */
 export const gatewayScope = 'gateway'
 
 export interface GatewayMongodbOptions {
-  /** `mongodb://…/database`, the one that the agents use too. */
+  /** `mongodb://…/database`, shared with the agents. */
   url: string
-  /** Timeout of one operation. Default 10,000. */
+  /** Timeout per operation. Default 10,000. */
   operationTimeoutMs?: number
   /** For tests: called with each command. */
   onCommand?: (command: Record<string, unknown>) => void
 }
 
-/** The database that all gateways of a deployment share. */
+/** The database shared by all gateways of a deployment. */
 export interface GatewayMongodb extends AsyncDisposable {
   readonly documents: DocumentDatabase
   collection<T extends { _id: string; agent_id: string }>(name: string): Collection<T>
-  /** The methods with a timeout, and without errors of the driver. */
+  /** Wraps methods with a timeout and converts driver errors. */
   guard<T extends object>(methods: T, unbounded?: ReadonlySet<string>): T
-  /** Writes a document. Rejects when the server does not answer. */
+  /** Writes a document. Rejects if the server does not respond. */
   ping(): Promise<void>
 }
 
-/** @throws DatabaseRefused when the server is missing, too old or refuses the user, or a newer version wrote the database */
+/**
+ * @throws DatabaseRefused if the server is unreachable, too old or refuses the user, or a newer version wrote the
+ * database
+ */
 export async function openGatewayMongodb(options: GatewayMongodbOptions): Promise<GatewayMongodb> {
   await using stack = new AsyncDisposableStack()
   const { url, onCommand } = options
   const { db } = stack.use(await connectMongodb({ url, ...(onCommand && { onCommand }) }))
   await refuseUnfinishedImport(db, gatewayScope)
   await prepareSchema(db, gatewaySchema.name, gatewaySchema)
-  // The first write makes the collection, which may take longer than `/health` waits.
+  // The first write creates the collection, which may take longer than the timeout of `/health`.
   await ping(db)
   const open = stack.move()
   const timeoutMs = options.operationTimeoutMs ?? 10_000

@@ -2,7 +2,7 @@ import type { Index, Migration } from '@parley/kit/database/mongodb/schema'
 
 const expiredClaims: Index[] = [{ name: 'claims_expired', key: { agent_id: 1, until: 1 } }]
 
-/** Indexes of the collections of the gateway, each named after the query that it answers. */
+/** Indexes of the gateway's collections, named after the queries that use them. */
 const indexes: Record<string, Index[]> = {
   oauth_entries: [
     { name: 'oauth_of_client', key: { agent_id: 1, client_id: 1 }, having: 'client_id' },

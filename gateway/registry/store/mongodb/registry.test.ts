@@ -64,7 +64,7 @@ describe.skipIf(!hasMongodb)('on a MongoDB-compatible server (needs mongod)', ()
       return made as [Registry, Registry, ...Registry[]]
     }
 
-    test('what one registers, admits, sets aside, releases and removes, the other hears', async () => {
+    test('registrations, admissions, ejections, releases and removals at one gateway are visible at the other', async () => {
       const [one, other] = await registries(2)
       const { id } = await one.register(announcement({ admitted: false }))
       await other.sync()
@@ -83,7 +83,7 @@ describe.skipIf(!hasMongodb)('on a MongoDB-compatible server (needs mongod)', ()
       expect(one.findIncludingLeft(id)).toBeUndefined()
     })
 
-    test('a gateway that heard of no removal while its mark was there misses it in a thorough look', async () => {
+    test('a gateway that missed the tombstone of a removed entry detects the removal in a thorough synchronization', async () => {
       const [one, other] = await registries(2)
       const stays = await one.register(announcement())
       const { id } = await one.register(announcement())
@@ -99,14 +99,14 @@ describe.skipIf(!hasMongodb)('on a MongoDB-compatible server (needs mongod)', ()
       expect([other.find(id), other.find(stays.id)?.id]).toEqual([undefined, stays.id])
     })
 
-    test('an entry that others change without end is refused for now, not a fault', async () => {
+    test('an entry that other gateways keep changing is refused with 503, not an internal error', async () => {
       const store = await open()
       const { id } = await (await Registry.open(store)).register(announcement())
       const busy = await Registry.open({ ...store, replace: () => Promise.reject(new EntryChanged('again')) })
       await expect(busy.admit(id, 'operator')).rejects.toMatchObject({ error: 'Unavailable', status: 503 })
     })
 
-    test('a heartbeat at one of an agent that came to the other just now finds it', async () => {
+    test('a heartbeat for an agent that registered at the other gateway just before finds it', async () => {
       const [one, other] = await registries(2)
       const agent = announcement()
       const replicaId = randomUUID()
@@ -116,7 +116,7 @@ describe.skipIf(!hasMongodb)('on a MongoDB-compatible server (needs mongod)', ()
       expect(await other.findOrSync('nobody')).toBeUndefined()
     })
 
-    test('decisions made at the same time at several gateways are all kept', async () => {
+    test('concurrent decisions at several gateways are all kept', async () => {
       const made = await registries(3)
       const { id } = await made[0].register(announcement({ admitted: false }))
       for (const registry of made) await registry.sync()
@@ -132,22 +132,22 @@ describe.skipIf(!hasMongodb)('on a MongoDB-compatible server (needs mongod)', ()
       }
     })
 
-    test('of agents that want one slug at the same time at several gateways one gets it', async () => {
+    test('of concurrent registrations with the same slug at several gateways one succeeds', async () => {
       const made = await registries(4)
       const results = await all(12, (n) => (made[n % 4] as Registry).register(announcement({ name: 'same' })))
       expect(results.filter(({ status }) => status === 'fulfilled')).toHaveLength(1)
       const reasons = results.flatMap((one) => (one.status === 'rejected' ? [one.reason as object] : []))
-      // DocumentDB finds out after a second that two writes wait for each other: the time to answer may be over first.
+      // DocumentDB detects a deadlock of two writes after a second, so the request may time out before.
       const isLate = (reason: { code?: number }) =>
         server.kind === 'FerretDB with DocumentDB' && reason.code === -32042
       const again = () => made[0].register(announcement({ name: 'same' })).catch((error: unknown) => error)
-      // Whoever is told to come again hears it then.
+      // Retried requests of the refused registrations get this answer.
       const told = await Promise.all(reasons.map(async (reason) => (isLate(reason) ? again() : reason)))
       const taken = { code: -32043, data: { reason: 'slug', slug: 'same' } }
       for (const reason of told) expect(reason).toMatchObject(taken)
     })
 
-    test('a heartbeat at one keeps the agent ready at the others, and undoes no decision of theirs', async () => {
+    test('a heartbeat at one gateway keeps the agent ready at the others and does not revert their decisions', async () => {
       const [one, other] = await registries(2)
       const { id } = await one.register(announcement())
       await other.sync()
@@ -162,7 +162,7 @@ describe.skipIf(!hasMongodb)('on a MongoDB-compatible server (needs mongod)', ()
       expect(one.find(id)?.quarantine).toMatchObject({ reason: 'bad' })
     })
 
-    test('that leases were missed does not count against a heartbeat that came elsewhere', async () => {
+    test('an expired lease does not override a heartbeat received by another gateway', async () => {
       const [one, other] = await registries(2)
       const { id } = await one.register(announcement())
       await other.sync()
@@ -175,7 +175,7 @@ describe.skipIf(!hasMongodb)('on a MongoDB-compatible server (needs mongod)', ()
       expect([one.find(id)?.status, other.find(id)?.status]).toEqual(['ready', 'ready'])
     })
 
-    test('replicas that tell different gateways make one agent; it is ready while one of them is', async () => {
+    test('replicas that send heartbeats to different gateways form one agent, which is ready while one of them is', async () => {
       const [one, other] = await registries(2)
       const agent = announcement()
       const [a, b] = [randomUUID(), randomUUID()]
@@ -207,7 +207,7 @@ describe.skipIf(!hasMongodb)('on a MongoDB-compatible server (needs mongod)', ()
       expect(other.find(id)).toBeUndefined()
     })
 
-    test('a gateway that starts does not take another one’s agents for gone', async () => {
+    test('a starting gateway does not mark agents of other gateways as stopped', async () => {
       const [one] = await registries(1)
       const { id } = await one.register(announcement({ origin: 'supervised', admittedBy: 'supervisor' }))
       const second = await Registry.open(await open(), { now: () => clock, supervises: false })

@@ -10,13 +10,13 @@ const statements = {
   remove: 'DELETE FROM registry_agents WHERE id = ?',
 }
 
-/** One process writes here: an entry has no other revision than the one in memory. */
+/** The database has a single writer, so the revision in memory is always current. */
 const revision = 0
 
-/** About a millisecond of work. */
+/** About a millisecond of work per transaction. */
 const signsAtOnce = 50
 
-/** The registry in an opened database that has `gatewayMigrations`. */
+/** The registry in an opened database with `gatewayMigrations`. */
 export class SqliteRegistryStore implements RegistryStore {
   readonly shared = false
   readonly #database: SqliteDatabase
@@ -45,7 +45,10 @@ export class SqliteRegistryStore implements RegistryStore {
     await this.#database.write(() => this.#database.statement(statements.remove).run(id))
   }
 
-  /** In small steps, between which others have their turn, and without waiting for the disk: signs of life may be lost. */
+  /**
+   * Writes in small batches that let other statements run in between, without waiting for the disk. Lease data may be
+   * lost.
+   */
   async saveSigns(signs: readonly Signs[]): Promise<void> {
     for (let from = 0; from < signs.length; from += signsAtOnce) {
       const some = signs.slice(from, from + signsAtOnce)
@@ -53,7 +56,7 @@ export class SqliteRegistryStore implements RegistryStore {
     }
   }
 
-  /** There are none. */
+  /** No other gateway writes to this database. */
   async changes() {
     return { changed: [], removed: [] }
   }
