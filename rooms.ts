@@ -28,10 +28,10 @@ export const layers: Record<string, string[][]> = {
   'gateway/routing': [['store', 'forwarding'], ['learning'], ['placement'], ['negotiation'], ['rpc']],
 }
 
-/** A driver is imported by its adapter only. */
+/** A driver is imported in the folder of its adapter only. */
 export const drivers: Record<string, RegExp> = {
-  'node:sqlite': /(\/sqlite\/[^/]+|sqlite[^/]*)\.ts$/,
-  mongodb: /(\/mongodb\/[^/]+|mongodb[^/]*)\.ts$/,
+  'node:sqlite': /\/sqlite\/[^/]+$|^tools\/bench\/support\/sqlite-fill\.ts$/,
+  mongodb: /\/mongodb\/[^/]+$/,
   bullmq: /\/bullmq\.ts$/,
   ioredis: /\/(bullmq|redis[^/]*|redis\/[^/]+)\.ts$/,
   viem: /^(shared\/engine\/payments\/(facilitators\/(typed-data|chain[^/]*)|x402\/wallet)|tools\/(testing\/chain|exchanges\/wallet))\.ts$/,

@@ -4,7 +4,7 @@
  */
 import { chmodSync, copyFileSync, existsSync, globSync, mkdirSync, statSync } from 'node:fs'
 import path from 'node:path'
-import { copyDatabase } from '@parley/engine/store/sqlite/copy'
+import { copyDatabase } from '@parley/engine/store/sqlite/source'
 
 /** Files that belong to a database but are not one, or that only a running process needs. */
 const leftOut = /(?:\.db(?:-wal|-shm|\.lock|\.lock-journal|-journal)?|\.lock)$/

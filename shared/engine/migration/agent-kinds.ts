@@ -46,7 +46,7 @@ export function agentPlan(store: MongoContext, source: SqliteSource): Plan {
       feedback(store),
       // The number of a row stands for the time of its registration: it keeps the order, and cursors stay valid.
       collectionKind({ title: 'push configs', scope, declaration: pushConfigCollection }, (row) =>
-        pushConfigRow(pushConfigOf(row)),
+        pushConfigRow(pushConfigOf(row), true),
       ),
       collectionKind({ title: 'signatures', scope, declaration: signatureCollection }, (row) => ({
         hash: row.hash ?? new Uint8Array(),

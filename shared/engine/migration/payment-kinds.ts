@@ -7,7 +7,7 @@ import { asDocuments, collectionKind, type Kind } from './kind.ts'
 export function paymentKinds(scope: string): Kind[] {
   const { claims } = paymentCollection.mongodb ?? {}
   const payments = collectionKind({ title: 'payments', scope, declaration: paymentCollection }, (row) =>
-    paymentRow(paymentOf(row)),
+    paymentRow(paymentOf(row), true),
   )
   return [
     {
@@ -24,12 +24,11 @@ export function paymentKinds(scope: string): Kind[] {
     },
     collectionKind({ title: 'test purses', scope, declaration: purseCollection }, (row) => ({
       purse: row.purse ?? '',
-      version: row.version ?? 0,
+      version: 0,
       left_over: row.left_over,
-      moving: row.moving,
     })),
     collectionKind({ title: 'test transfers', scope, declaration: transferCollection }, (row) =>
-      transferRow({ nonceKey: row.nonce_key ?? '', move: row.move || 'migrated', ...transferOf(row) }),
+      transferRow({ nonceKey: row.nonce_key ?? '', move: 'migrated', ...transferOf(row) }),
     ),
   ]
 }

@@ -59,9 +59,10 @@ export const paymentCollection = declareCollection({
 /** A row with every field present, if only as undefined, so that a forgotten field fails the type check. */
 type CompleteRow = { [N in keyof Required<Row<typeof fields>>]: Row<typeof fields>[N] }
 
-export function paymentRow(record: PaymentRecord): CompleteRow {
+/** @param whole the body has every field: a database may not return the fields that it compares */
+export function paymentRow(record: PaymentRecord, whole: boolean): CompleteRow {
   const { version, ...rest } = record
-  const { id, owner, state, updatedAt, nonceKey, purpose, taskId, captureToken, dueAt } = rest
+  const { id, owner, state, updatedAt, nonceKey, purpose, taskId, captureToken, dueAt, ...others } = rest
   return {
     id,
     owner,
@@ -73,27 +74,26 @@ export function paymentRow(record: PaymentRecord): CompleteRow {
     task_id: taskId,
     capture_token: captureToken,
     due_at: dueAt,
-    body: JSON.stringify(rest),
+    body: JSON.stringify(whole ? rest : others),
   }
 }
 
 export function paymentOf(row: Found<typeof fields>): PaymentRecord {
-  const { id, owner, version, updated_at: updatedAt, due_at: dueAt, purpose } = row
+  const record: PaymentRecord = JSON.parse(row.body)
+  record.version = row.version
+  if (record.id === undefined) complete(record, row)
+  return record
+}
+
+function complete(record: PaymentRecord, row: Found<typeof fields>): void {
+  const { id = '', owner = '', updated_at: updatedAt, due_at: dueAt, purpose } = row
   const { nonce_key: nonceKey, task_id: taskId, capture_token: captureToken } = row
-  // Earlier versions left fields with a column of their own out of the body.
-  return {
-    ...(id !== undefined && { id }),
-    ...(owner !== undefined && { owner }),
-    state: row.state,
-    updatedAt,
-    ...(nonceKey !== undefined && { nonceKey }),
-    ...(purpose !== undefined && { purpose }),
-    ...(taskId !== undefined && { taskId }),
-    ...(captureToken !== undefined && { captureToken }),
-    ...(dueAt !== undefined && { dueAt }),
-    ...JSON.parse(row.body),
-    version,
-  }
+  Object.assign(record, { id, owner, updatedAt, state: row.state })
+  if (nonceKey !== undefined) record.nonceKey = nonceKey
+  if (purpose !== undefined) record.purpose = purpose
+  if (taskId !== undefined) record.taskId = taskId
+  if (captureToken !== undefined) record.captureToken = captureToken
+  if (dueAt !== undefined) record.dueAt = dueAt
 }
 
 export function paymentStore(database: DocumentDatabase): PaymentStore {
@@ -104,12 +104,12 @@ export function paymentStore(database: DocumentDatabase): PaymentStore {
   }
   return {
     addPayment: async (record) => {
-      const written = await payments.insert(paymentRow(record))
+      const written = await payments.insert(paymentRow(record, database.shared))
       if (written === 'refused') throw new Error('A payment has the id of another one')
       return written === 'written' ? 'added' : conflictOf(written)
     },
     commitPayment: async (record) => {
-      const { id, ...set } = paymentRow(record)
+      const { id, ...set } = paymentRow(record, database.shared)
       const written = await payments.update({ id }, set, { version: record.version - 1 })
       if (written === 'refused') return 'stale'
       return written === 'written' ? 'committed' : conflictOf(written)

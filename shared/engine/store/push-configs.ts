@@ -7,6 +7,7 @@ import {
   type Found,
   present,
   type Row,
+  type Value,
 } from '@parley/kit/database/documents'
 import { hashOf } from '@parley/kit/database/keys'
 import { untilDone } from '@parley/kit/database/retry'
@@ -16,8 +17,6 @@ const fields = {
   task_id: 'key',
   owner: 'key',
   task_created_at: 'key',
-  /** A hash of the three before it. */
-  task: 'key?',
   id: 'key',
   revision: 'key',
   settled: 'integer',
@@ -33,8 +32,15 @@ const fields = {
   health: 'text',
 } as const
 
-const ofTask = ['task_id', 'owner', 'task_created_at', 'task'] as const
 const claimFields = ['sender', 'claimed_until', 'wanted'] as const
+
+function taskOf({
+  task_id: id,
+  owner,
+  task_created_at: createdAt,
+}: Record<string, Value | undefined>): string {
+  return taskKey({ id: String(id), owner: String(owner), createdAt: String(createdAt) })
+}
 
 export const pushConfigCollection = declareCollection({
   name: 'push_configs',
@@ -43,12 +49,14 @@ export const pushConfigCollection = declareCollection({
   sequence: true,
   kept: claimFields,
   indexes: {
-    of_task: { equals: ofTask, order: 'sequence' },
+    // In MongoDB a task is one field.
+    of_task: { equals: ['task_id', 'owner', 'task_created_at', 'task'], order: 'sequence' },
     open: { only: { open: true }, order: 'sequence', sqlite: 'push_configs_open' },
   },
-  sqlite: { without: ['task', ...claimFields] },
+  sqlite: { without: claimFields },
   mongodb: {
-    id: ({ task, id }) => `${String(task)}/${hashOf(String(id))}`,
+    id: (row) => `${taskOf(row)}/${hashOf(String(row['id']))}`,
+    derived: { task: taskOf },
     without: ['task_id', 'owner', 'task_created_at', 'id'],
     sequence: 'registered',
   },
@@ -59,18 +67,19 @@ export const pushConfigTask = (task: TaskKey) => ({
   task_id: task.id,
   owner: task.owner,
   task_created_at: task.createdAt,
-  task: taskKey(task),
 })
 
-export function pushConfigRow(config: PushConfig): Row<typeof fields> {
+/** @param whole the body has the key too: a database may not return the fields of a key */
+export function pushConfigRow(config: PushConfig, whole: boolean): Row<typeof fields> {
   const { revision, settled, open, health, ...once } = config
+  const { task: _task, id: _id, ...rest } = once
   return {
     ...pushConfigTask(config.task),
     id: config.id,
     revision,
     settled,
     ...(open && { open }),
-    body: JSON.stringify(once),
+    body: JSON.stringify(whole ? once : rest),
     health: JSON.stringify(health),
   }
 }
@@ -78,7 +87,6 @@ export function pushConfigRow(config: PushConfig): Row<typeof fields> {
 export function pushConfigOf(row: Found<typeof fields>): PushConfig {
   const { task_id: taskId = '', owner = '', task_created_at: createdAt = '', id } = row
   const task = { id: taskId, owner, createdAt }
-  // Earlier versions left fields with a column of their own out of the body.
   const once: PushConfig = { task, ...(id !== undefined && { id }), ...JSON.parse(row.body) }
   const { settled, open = false, revision = once.revision } = row
   return { ...once, revision, settled, open, health: JSON.parse(row.health) }
@@ -90,7 +98,7 @@ export function webhookStore(database: DocumentDatabase, now: () => number): Web
   return {
     savePushConfig: async (config, perTaskMax) => {
       const quota = { index: 'of_task' as const, equals: pushConfigTask(config.task), max: perTaskMax }
-      return (await configs.put(pushConfigRow(config), quota)) === 'written'
+      return (await configs.put(pushConfigRow(config, database.shared), quota)) === 'written'
     },
     findPushConfig: async (task, id) => {
       const found = await configs.get(configKey({ task, id }))

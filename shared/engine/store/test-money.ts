@@ -1,5 +1,10 @@
 import { randomUUID } from 'node:crypto'
-import { type DocumentDatabase, declareCollection, type Found } from '@parley/kit/database/documents'
+import {
+  type DocumentDatabase,
+  declareCollection,
+  type Found,
+  type OpenInTransaction,
+} from '@parley/kit/database/documents'
 import { untilDone } from '@parley/kit/database/retry'
 import type { PaymentStore, TestTransfer } from './payment-store.ts'
 
@@ -17,6 +22,7 @@ export const purseCollection = declareCollection({
   fields: purseFields,
   key: ['purse'],
   indexes: {},
+  sqlite: { without: ['version', 'moving'] },
   mongodb: { names: { left_over: 'left' } },
 })
 
@@ -36,7 +42,7 @@ export const transferCollection = declareCollection({
   fields: transferFields,
   key: ['nonce_key'],
   indexes: {},
-  sqlite: { without: ['body'] },
+  sqlite: { without: ['move', 'body'] },
   mongodb: { without: ['nonce_key', 'purse', 'atomic', 'tx_hash'] },
 })
 
@@ -60,7 +66,7 @@ export const transferRow = ({ move, ...transfer }: Moving) => ({
 type TestMoney = Pick<PaymentStore, 'moveTestMoney' | 'findTestTransfer' | 'testPurse'>
 
 /**
- * A transfer is noted in the purse by the change that deducts it; then it is recorded, then the note is removed. A process that
+ * In a shared database a transfer is noted in the purse by the change that deducts it; then it is recorded, then the note is removed. A process that
  * finds the note of another one completes that transfer first, so that none stays half done.
  */
 export function testMoney(database: DocumentDatabase): TestMoney {
@@ -104,7 +110,10 @@ export function testMoney(database: DocumentDatabase): TestMoney {
   }
 
   return {
-    moveTestMoney: ({ filledWith, ...transfer }) => untilDone(() => move(transfer, filledWith)),
+    moveTestMoney: ({ filledWith, ...transfer }) =>
+      database.transaction === undefined
+        ? untilDone(() => move(transfer, filledWith))
+        : database.transaction((open) => moveInTransaction(open, transfer, filledWith)),
     findTestTransfer: async (nonceKey) => {
       const found = await transfers.get({ nonce_key: nonceKey })
       if (found === undefined) return undefined
@@ -116,6 +125,20 @@ export function testMoney(database: DocumentDatabase): TestMoney {
       return found === undefined ? filledWith : BigInt(found.left_over)
     },
   }
+}
+
+function moveInTransaction(
+  open: OpenInTransaction,
+  { nonceKey, purse, atomic, txHash }: TestTransfer,
+  filledWith: bigint,
+): 'moved' | 'already' | 'insufficient' {
+  const [purses, transfers] = [open(purseCollection), open(transferCollection)]
+  if (transfers.getNow({ nonce_key: nonceKey }) !== undefined) return 'already'
+  const left = BigInt(purses.getNow({ purse })?.left_over ?? filledWith)
+  if (left < atomic) return 'insufficient'
+  purses.putNow({ purse, version: 0, left_over: String(left - atomic) })
+  transfers.insertNow(transferRow({ move: '', nonceKey, purse, atomic: String(atomic), txHash }))
+  return 'moved'
 }
 
 export function transferOf(row: Found<typeof transferFields>): Omit<Moving, 'move' | 'nonceKey'> {

@@ -3,7 +3,7 @@
  * (`sqlite/`, `mongodb/`, `memory/`) maps the declaration to its tables or collections.
  *
  * Guarantees of every adapter: a resolved promise means that the change is durable (in memory: visible), and one operation
- * changes its document atomically. There is no transaction over two operations.
+ * changes its document atomically. A database of one process also has transactions; a shared one has none.
  */
 
 /**
@@ -96,6 +96,8 @@ export interface Collection<F extends FieldTypes, K extends string, I extends st
     /** Fields that are in `_id` or `body` alone. Default: the key. */
     without?: readonly string[]
     names?: Record<string, string>
+    /** Fields that are computed from the others, by name. */
+    derived?: Record<string, (row: Record<string, Value | undefined>) => string>
     /** Field of the sequence: microseconds since 1970. */
     sequence?: string
     /** Collection in which unique values are claimed, with the prefix of each field. */
@@ -151,9 +153,25 @@ export interface Documents<F extends FieldTypes, K extends keyof F, I extends st
   removeMany(index: I, equals: Conditions<F>, query?: Query<F>): Promise<number>
 }
 
+/** A collection inside of a transaction. */
+export interface DocumentsInTransaction<F extends FieldTypes, K extends keyof F> {
+  getNow(key: Pick<Row<F>, K & keyof Row<F>>): Found<F> | undefined
+  insertNow(row: Row<F>): Written
+  putNow(row: Row<F>): Written
+}
+
+export type OpenInTransaction = <const F extends FieldTypes, K extends keyof F & string, I extends string>(
+  declaration: Collection<F, K, I>,
+) => DocumentsInTransaction<F, K>
+
 export interface DocumentDatabase {
   /** Other processes write here too. */
   readonly shared: boolean
+  /**
+   * Runs several operations as one; undefined in a shared database. `run` may be called twice and must change nothing but the
+   * database; if it throws, nothing changes.
+   */
+  readonly transaction: (<T>(run: (open: OpenInTransaction) => T) => Promise<T>) | undefined
   collection<const F extends FieldTypes, K extends keyof F & string, I extends string>(
     declaration: Collection<F, K, I>,
   ): Documents<F, K, I>
@@ -183,13 +201,32 @@ export interface AnyDocuments {
   removeMany(index: string, equals: AnyConditions, query?: AnyQuery): Promise<number>
 }
 
-/** The types of a declaration over an adapter that checks none at run time. */
+interface AnyInTransaction {
+  getNow(key: AnyRow): AnyFound | undefined
+  insertNow(row: AnyRow): Written
+  putNow(row: AnyRow): Written
+}
+
+/**
+ * The types of a declaration over an adapter that checks none at run time.
+ * @param transaction of a database of one process
+ */
 export function documentDatabase(
-  shared: boolean,
   open: (declaration: AnyCollection) => AnyDocuments,
+  transaction?: <T>(run: (open: (declaration: AnyCollection) => AnyInTransaction) => T) => Promise<T>,
 ): DocumentDatabase {
   return {
-    shared,
+    shared: transaction === undefined,
+    transaction:
+      transaction &&
+      ((run) =>
+        transaction((openNow) =>
+          run(
+            <const F extends FieldTypes, K extends keyof F & string, I extends string>(
+              declaration: Collection<F, K, I>,
+            ) => openNow(declaration as unknown as AnyCollection) as unknown as DocumentsInTransaction<F, K>,
+          ),
+        )),
     collection: <const F extends FieldTypes, K extends keyof F & string, I extends string>(
       declaration: Collection<F, K, I>,
     ) => open(declaration as unknown as AnyCollection) as unknown as Documents<F, K, I>,
@@ -209,12 +246,14 @@ export function indexOf({ name, indexes }: AnyCollection, index: string): Index 
  */
 export function valueOf({ name, fields }: AnyCollection, field: string, value: unknown): Value {
   const type = fields[field]
-  if (type === 'flag' && value === true) return value
-  if (type?.startsWith('bytes') === true && value instanceof Uint8Array) return value
-  if (type?.startsWith('integer') === true && typeof value === 'number') return value
-  const isText = type?.startsWith('key') || type?.startsWith('secret') || type?.startsWith('text')
-  if (isText === true && typeof value === 'string') return value
+  if (typeof value === 'string' && type !== undefined && isText(type)) return value
+  if (typeof value === 'number' && type?.startsWith('integer') === true) return value
+  if (value === true && type === 'flag') return value
+  if (value instanceof Uint8Array && type?.startsWith('bytes') === true) return value
   throw new TypeError(`A key of the store is a text: ${name}.${field} holds ${type ?? 'nothing'}`)
 }
+
+const isText = (type: FieldType) =>
+  type !== 'flag' && !type.startsWith('integer') && !type.startsWith('bytes')
 
 export const isOptional = (type: FieldType) => type === 'flag' || type.endsWith('?')

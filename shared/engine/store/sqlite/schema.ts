@@ -139,10 +139,4 @@ export const agentMigrations: readonly string[] = [
     tx_hash TEXT NOT NULL
   ) STRICT, WITHOUT ROWID;
   `,
-  `
-  -- Test money moves in steps that survive a crash: a note in the purse, the transfer, the note removed.
-  ALTER TABLE test_purses ADD COLUMN version INTEGER NOT NULL DEFAULT 0;
-  ALTER TABLE test_purses ADD COLUMN moving TEXT;
-  ALTER TABLE test_transfers ADD COLUMN move TEXT NOT NULL DEFAULT '';
-  `,
 ]

@@ -39,3 +39,12 @@ function versionOf(file: string, known: number): number {
     return known
   }
 }
+
+/**
+ * Copies a database as of one moment. A server may write to it at the same time.
+ * @throws Error when `to` exists
+ */
+export function copyDatabase(from: string, to: string): void {
+  using database = new DatabaseSync(from, { readOnly: true, timeout: 5000 })
+  database.prepare('VACUUM INTO ?').run(to)
+}

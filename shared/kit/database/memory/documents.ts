@@ -17,11 +17,12 @@ import {
 /** Collections that end with the process. Queries look at every document: for tests and small amounts of data. */
 export function memoryDocuments(): DocumentDatabase {
   const tables = new Map<string, Table>()
-  return documentDatabase(false, (declaration) => {
+  const tableOf = (declaration: AnyCollection) => {
     const table = tables.get(declaration.name) ?? new Table(declaration)
     tables.set(declaration.name, table)
     return table
-  })
+  }
+  return documentDatabase(tableOf, async (run) => run(tableOf))
 }
 
 class Table implements AnyDocuments {
@@ -33,9 +34,8 @@ class Table implements AnyDocuments {
     this.#declaration = declaration
   }
 
-  async get(key: AnyRow, where: AnyConditions = {}): Promise<AnyFound | undefined> {
-    const there = this.#rows.get(this.#key(key))
-    return there !== undefined && meets(there, where) ? { ...there } : undefined
+  async get(key: AnyRow, where?: AnyConditions): Promise<AnyFound | undefined> {
+    return this.getNow(key, where)
   }
 
   async insert(
@@ -47,17 +47,29 @@ class Table implements AnyDocuments {
     if (expires !== undefined && removeExpiredAt !== undefined) {
       await this.removeMany(expires.index, {}, { atMost: removeExpiredAt, limit: 4 })
     }
+    return this.insertNow(row, over)
+  }
+
+  async put(row: AnyRow, quota?: { index: string; equals: AnyConditions; max: number }): Promise<Written> {
+    if (quota !== undefined && !this.#rows.has(this.#key(row))) {
+      if (this.#matching(quota.index, quota.equals, {}).length >= quota.max) return 'refused'
+    }
+    return this.putNow(row)
+  }
+
+  getNow(key: AnyRow, where: AnyConditions = {}): AnyFound | undefined {
+    const there = this.#rows.get(this.#key(key))
+    return there !== undefined && meets(there, where) ? { ...there } : undefined
+  }
+
+  insertNow(row: AnyRow, over?: AnyConditions): Written {
     const there = this.#rows.get(this.#key(row))
     if (there !== undefined && (over === undefined || !meets(there, over))) return 'refused'
     return this.#taken(row, row) ?? this.#write(row, there)
   }
 
-  async put(row: AnyRow, quota?: { index: string; equals: AnyConditions; max: number }): Promise<Written> {
-    const there = this.#rows.get(this.#key(row))
-    if (there === undefined && quota !== undefined) {
-      if (this.#matching(quota.index, quota.equals, {}).length >= quota.max) return 'refused'
-    }
-    return this.#taken(row, row) ?? this.#write(row, there)
+  putNow(row: AnyRow): Written {
+    return this.#taken(row, row) ?? this.#write(row, this.#rows.get(this.#key(row)))
   }
 
   async update(key: AnyRow, set: AnyRow, where: AnyConditions = {}): Promise<Written> {
@@ -120,7 +132,8 @@ class Table implements AnyDocuments {
   }
 
   #matching(index: string, equals: AnyConditions, query: AnyQuery): AnyFound[] {
-    const { equals: names = [], only = {}, order } = indexOf(this.#declaration, index)
+    const { equals: declared = [], only = {}, order } = indexOf(this.#declaration, index)
+    const names = declared.filter((field) => field in this.#declaration.fields)
     const { after, atMost, before, limit, where = {}, descending } = query
     for (const field of names) valueOf(this.#declaration, field, equals[field])
     const matching = [...this.#rows.values()].filter(

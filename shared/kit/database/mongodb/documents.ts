@@ -24,7 +24,7 @@ const triesForQuota = 3
 
 /** The collections of one scope of a database. @param now milliseconds since 1970 */
 export function mongodbDocuments(db: Db, scope: string, now: () => number = Date.now): DocumentDatabase {
-  return documentDatabase(true, (declaration) => new DocumentCollection({ db, scope, declaration, now }))
+  return documentDatabase((declaration) => new DocumentCollection({ db, scope, declaration, now }))
 }
 
 interface CollectionOptions {
@@ -85,6 +85,7 @@ class DocumentCollection implements AnyDocuments {
     const key = this.#layout.keyOf(row)
     const { sequence } = this.#declaration.mongodb ?? {}
     const whole = this.#layout.changeOf(this.#layout.wholeOf(row))
+    Object.assign(whole.$set, this.#layout.derivedOf(row))
     const document = this.#layout.documentOf(row, nowMicros())
     if (sequence !== undefined) whole.$set[sequence] = Number(document[sequence])
     const change = changeOf(whole)

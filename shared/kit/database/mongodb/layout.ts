@@ -48,6 +48,8 @@ export class Layout {
   readonly #declaration: AnyCollection
   /** Fields of a document, by field of the row. */
   readonly #names: Map<string, string>
+  /** Fields that no row has, by their name in a document. */
+  readonly #derived: Record<string, (row: AnyRow) => string>
 
   constructor(scope: string, declaration: AnyCollection) {
     const { fields, key, mongodb = {} } = declaration
@@ -56,6 +58,7 @@ export class Layout {
     this.#scope = scope
     this.#declaration = declaration
     this.#names = new Map(stored.map((field) => [field, names[field] ?? field]))
+    this.#derived = mongodb.derived ?? {}
   }
 
   keyOf(row: AnyRow): { _id: string; agent_id: string } {
@@ -68,7 +71,16 @@ export class Layout {
   documentOf(row: AnyRow, sequence: number): StoredDocument {
     const field = this.#declaration.mongodb?.sequence
     const { $set } = this.changeOf(row)
-    return { ...this.keyOf(row), ...$set, ...(field !== undefined && { [field]: sequence }) }
+    return {
+      ...this.keyOf(row),
+      ...$set,
+      ...this.derivedOf(row),
+      ...(field !== undefined && { [field]: sequence }),
+    }
+  }
+
+  derivedOf(row: AnyRow): Record<string, string> {
+    return Object.fromEntries(Object.entries(this.#derived).map(([field, of]) => [field, of(row)]))
   }
 
   /** The fields of the row to be set, and the names of those to be removed. */
@@ -133,7 +145,11 @@ export class Layout {
     const given = Object.fromEntries(
       names.filter((field) => this.#names.has(field)).map((field) => [field, equals[field]]),
     )
-    const filter: Record<string, unknown> = { ...this.filterOf({ ...given, ...query.where }) }
+    const filter: Record<string, unknown> = this.filterOf({ ...given, ...query.where })
+    for (const field of names) {
+      const of = this.#derived[field]
+      if (of !== undefined) filter[field] = of(rowOfValues(equals))
+    }
     for (const [field, values] of Object.entries(only)) {
       const [first, ...others] = values === true ? [true] : values
       filter[this.#names.get(field) ?? field] = others.length === 0 ? first : { $in: values }
@@ -178,4 +194,13 @@ export class Layout {
     if (operator === 'absent' || operator === 'present') return { $exists: operator === 'present' }
     return operator === '<' ? { $lt: value } : { $lte: value }
   }
+}
+
+/** The fields that are compared for equality. */
+function rowOfValues(conditions: AnyConditions): AnyRow {
+  const row: AnyRow = {}
+  for (const [field, condition] of Object.entries(conditions)) {
+    if (typeof condition === 'string' || typeof condition === 'number') row[field] = condition
+  }
+  return row
 }

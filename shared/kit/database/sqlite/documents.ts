@@ -13,7 +13,7 @@ import {
   valueOf,
   type Written,
 } from '../documents.ts'
-import type { SqliteDatabase } from './database.ts'
+import type { SqliteDatabase, Statement } from './database.ts'
 
 type Stored = string | number | Uint8Array | null
 interface Clause {
@@ -29,7 +29,13 @@ const removedPerInsert = 4
  * names.
  */
 export function sqliteDocuments(database: SqliteDatabase): DocumentDatabase {
-  return documentDatabase(false, (declaration) => new Table(database, declaration))
+  const tables = new Map<AnyCollection, Table>()
+  const tableOf = (declaration: AnyCollection) => {
+    const table = tables.get(declaration) ?? new Table(database, declaration)
+    tables.set(declaration, table)
+    return table
+  }
+  return documentDatabase(tableOf, (run) => database.write(() => run(tableOf)))
 }
 
 class Table implements AnyDocuments {
@@ -40,69 +46,107 @@ class Table implements AnyDocuments {
   /** The columns as a list, with the position where there is one. */
   readonly #selected: string
   readonly #ofKey: string
+  readonly #select: string
+  readonly #insert: string
+  /** What an insert over a document of the same key sets. */
+  readonly #replace: string
+  /** Inserts by the condition under which they replace. */
+  readonly #inserts = new Map<string, Statement>()
+  readonly #updates = new Map<string, Statement>()
+  /** SQL of queries by index, as far as it has no conditions of its own. */
+  readonly #queries = new Map<string, string>()
 
   constructor(database: SqliteDatabase, declaration: AnyCollection) {
-    const { name, fields, key, sequence, sqlite } = declaration
+    const { name, fields, key, kept = [], sequence, sqlite } = declaration
     this.#database = database
     this.#declaration = declaration
     this.#name = sqlite?.table ?? name
     this.#columns = Object.keys(fields).filter((field) => sqlite?.without?.includes(field) !== true)
     this.#selected = [...(sequence ? ['seq'] : []), ...this.#columns].join(', ')
     this.#ofKey = key.map((field) => `${field} = ?`).join(' AND ')
+    this.#select = `SELECT ${this.#selected} FROM ${this.#name} WHERE ${this.#ofKey}`
+    const places = this.#columns.map(() => '?').join(', ')
+    const changed = this.#columns.filter((field) => !key.includes(field) && !kept.includes(field))
+    const replace = changed.map((field) => `${field} = excluded.${field}`).join(', ')
+    this.#insert = `INSERT INTO ${this.#name} (${this.#columns.join(', ')}) VALUES (${places})`
+    this.#replace = `ON CONFLICT (${key.join(', ')}) DO UPDATE SET ${replace} WHERE`
   }
 
-  get(key: AnyRow, where: AnyConditions = {}): Promise<AnyFound | undefined> {
-    return this.#database.read(() => this.#get(key, where))
+  get(key: AnyRow, where?: AnyConditions): Promise<AnyFound | undefined> {
+    return this.#database.read(() => this.getNow(key, where))
   }
 
   insert(row: AnyRow, options: { over?: AnyConditions; removeExpiredAt?: number } = {}): Promise<Written> {
     const { over, removeExpiredAt } = options
-    const { sql, values } = this.#inserted(row, over === undefined ? undefined : this.#where(over))
     return this.#database.write(() => {
       if (removeExpiredAt !== undefined) this.#removeExpired(removeExpiredAt)
-      return this.#taken(row, row) ?? (this.#run(sql, values) === 1 ? 'written' : 'refused')
+      return this.insertNow(row, over)
     })
   }
 
   put(row: AnyRow, quota?: { index: string; equals: AnyConditions; max: number }): Promise<Written> {
-    const { sql, values } = this.#inserted(row, { sql: 'true', values: [] })
     return this.#database.write(() => {
-      const there = quota === undefined ? undefined : this.#get(row)
-      if (quota !== undefined && there === undefined) {
+      if (quota !== undefined && this.getNow(row) === undefined) {
         if (this.#count(quota.index, quota.equals) >= quota.max) return 'refused'
       }
-      const taken = this.#taken(row, row)
-      if (taken !== undefined) return taken
-      // The newest has the highest position.
-      if (this.#declaration.sequence)
-        this.#run(`DELETE FROM ${this.#name} WHERE ${this.#ofKey}`, this.#key(row))
-      this.#run(sql, values)
-      return 'written'
+      return this.putNow(row)
     })
   }
 
+  /** Inside of a read or write. */
+  getNow(key: AnyRow, where?: AnyConditions): AnyFound | undefined {
+    const values = this.#key(key)
+    const sql = where === undefined ? this.#select : and(this.#select, this.#where(where, values))
+    const row = this.#statement(sql).get(...values)
+    return row === undefined ? undefined : this.#found(row)
+  }
+
+  /** Inside of a write. */
+  insertNow(row: AnyRow, over?: AnyConditions): Written {
+    const taken = this.#taken(row, row)
+    if (taken !== undefined) return taken
+    const { statement, values } = this.#inserted(row, over)
+    return Number(statement.run(...values).changes) === 1 ? 'written' : 'refused'
+  }
+
+  /** Inside of a write. */
+  putNow(row: AnyRow): Written {
+    const taken = this.#taken(row, row)
+    if (taken !== undefined) return taken
+    const { statement, values } = this.#inserted(row, {})
+    // The newest has the highest position.
+    if (this.#declaration.sequence)
+      this.#run(`DELETE FROM ${this.#name} WHERE ${this.#ofKey}`, this.#key(row))
+    statement.run(...values)
+    return 'written'
+  }
+
   update(key: AnyRow, set: AnyRow, where: AnyConditions = {}): Promise<Written> {
-    const changed = Object.keys(set).filter((field) => this.#columns.includes(field))
-    const condition = this.#where(where)
-    const sql = `UPDATE ${this.#name} SET ${changed.map((field) => `${field} = ?`).join(', ')}
-      WHERE ${and(this.#ofKey, condition.sql)}`
-    const values = [...changed.map((field) => stored(set[field])), ...this.#key(key), ...condition.values]
+    const values: Stored[] = []
+    let changes = ''
+    for (const field in set) {
+      if (!this.#columns.includes(field)) continue
+      changes += changes === '' ? `${field} = ?` : `, ${field} = ?`
+      values.push(stored(set[field]))
+    }
+    const matching = this.#key(key)
+    values.push(...matching)
+    const [from, condition] = [matching.length, this.#where(where, matching)]
+    values.push(...matching.slice(from))
     return this.#database.write(() => {
-      if (this.#declaration.unique === undefined) return this.#run(sql, values) === 1 ? 'written' : 'refused'
-      const matching = `SELECT 1 FROM ${this.#name} WHERE ${and(this.#ofKey, condition.sql)}`
-      const matches = this.#statement(matching).get(...this.#key(key), ...condition.values)
-      if (matches === undefined) return 'refused'
-      const taken = this.#taken(key, set)
-      if (taken === undefined) this.#run(sql, values)
-      return taken ?? 'written'
+      if (this.#declaration.unique === undefined) return this.#update(changes, condition, values)
+      const sql = `SELECT 1 FROM ${this.#name} WHERE ${and(this.#ofKey, condition)}`
+      if (this.#statement(sql).get(...matching) === undefined) return 'refused'
+      return this.#taken(key, set) ?? this.#update(changes, condition, values)
     })
   }
 
   remove(key: AnyRow, where: AnyConditions = {}): Promise<AnyFound | undefined> {
-    const condition = this.#where(where)
-    const sql = `DELETE FROM ${this.#name} WHERE ${and(this.#ofKey, condition.sql)} RETURNING ${this.#selected}`
+    const values = this.#key(key)
+    const matching = and(this.#ofKey, this.#where(where, values))
+    const sql = `DELETE FROM ${this.#name} WHERE ${matching} RETURNING ${this.#selected}`
     return this.#database.write(() => {
-      const [row] = this.#statement(sql).all(...this.#key(key), ...condition.values)
+      const [row] = this.#statement(sql).all(...values)
       return row === undefined ? undefined : this.#found(row)
     })
   }
@@ -139,11 +183,14 @@ class Table implements AnyDocuments {
     return this.#database.write(() => this.#removeMany(index, equals, query))
   }
 
-  #get(key: AnyRow, where: AnyConditions = {}): AnyFound | undefined {
-    const condition = this.#where(where)
-    const sql = `SELECT ${this.#selected} FROM ${this.#name} WHERE ${and(this.#ofKey, condition.sql)}`
-    const row = this.#statement(sql).get(...this.#key(key), ...condition.values)
-    return row === undefined ? undefined : this.#found(row)
+  #update(changes: string, condition: string, values: Stored[]): Written {
+    const shape = `${changes} ${condition}`
+    let statement = this.#updates.get(shape)
+    if (statement === undefined) {
+      statement = this.#statement(`UPDATE ${this.#name} SET ${changes} WHERE ${and(this.#ofKey, condition)}`)
+      this.#updates.set(shape, statement)
+    }
+    return Number(statement.run(...values).changes) === 1 ? 'written' : 'refused'
   }
 
   #count(index: string, equals: AnyConditions): number {
@@ -152,9 +199,8 @@ class Table implements AnyDocuments {
   }
 
   #removeMany(index: string, equals: AnyConditions, query: AnyQuery): number {
-    const key = this.#declaration.key.join(', ')
-    const { sql, values } = this.#selection(index, equals, query, key)
-    return this.#run(`DELETE FROM ${this.#name} WHERE (${key}) IN (${sql})`, values)
+    const { sql, values } = this.#selection(index, equals, query, 'DELETE')
+    return this.#run(sql, values)
   }
 
   #removeExpired(now: number): void {
@@ -163,18 +209,16 @@ class Table implements AnyDocuments {
   }
 
   /** @param over replaces the document of the same key that meets it; undefined: it stays */
-  #inserted(row: AnyRow, over: Clause | undefined): Clause {
-    const { key, kept = [] } = this.#declaration
-    const changed = this.#columns.filter((field) => !key.includes(field) && !kept.includes(field))
-    const replace = changed.map((field) => `${field} = excluded.${field}`).join(', ')
-    const conflict =
-      over === undefined
-        ? 'ON CONFLICT DO NOTHING'
-        : `ON CONFLICT (${key.join(', ')}) DO UPDATE SET ${replace} WHERE ${over.sql}`
+  #inserted(row: AnyRow, over: AnyConditions | undefined): { statement: Statement; values: Stored[] } {
     const values = this.#columns.map((field) => stored(row[field]))
-    const places = this.#columns.map(() => '?').join(', ')
-    const sql = `INSERT INTO ${this.#name} (${this.#columns.join(', ')}) VALUES (${places}) ${conflict}`
-    return { sql, values: [...values, ...(over?.values ?? [])] }
+    const condition = over === undefined ? undefined : this.#where(over, values) || 'true'
+    let statement = this.#inserts.get(condition ?? '')
+    if (statement === undefined) {
+      const conflict = condition === undefined ? 'ON CONFLICT DO NOTHING' : `${this.#replace} ${condition}`
+      statement = this.#statement(`${this.#insert} ${conflict}`)
+      this.#inserts.set(condition ?? '', statement)
+    }
+    return { statement, values }
   }
 
   /** Another document that has a unique value of this one. */
@@ -189,48 +233,69 @@ class Table implements AnyDocuments {
   }
 
   #selection(index: string, equals: AnyConditions, query: AnyQuery, selected: string): Clause {
-    const { equals: names = [], only = {}, order, sqlite } = indexOf(this.#declaration, index)
-    const clauses: Clause[] = Object.entries(only).map(([field, values]) => ({
-      // Literals: SQLite compares them with the condition of a partial index.
-      sql: values === true ? `${field} = 1` : oneOf(field, values),
-      values: [],
-    }))
-    for (const field of names) {
-      if (this.#columns.includes(field)) clauses.push(this.#where({ [field]: equals[field] }))
-    }
-    const column = order === 'sequence' ? 'seq' : order
-    const { after, atMost, before, limit } = query
-    if (after !== undefined) clauses.push({ sql: `${column} > ?`, values: [after] })
-    if (atMost !== undefined) clauses.push({ sql: `${column} <= ?`, values: [atMost] })
-    if (before !== undefined) clauses.push({ sql: `${column} < ?`, values: [before] })
-    if (query.where !== undefined) clauses.push(this.#where(query.where))
-    const hint = sqlite === undefined ? '' : ` INDEXED BY ${sqlite}`
-    const where = and(...clauses.map(({ sql }) => sql))
-    const sorted = limit === undefined || column === undefined ? '' : ` ORDER BY ${column}`
-    const bound = limit === undefined ? '' : `${query.descending ? ' DESC' : ''} LIMIT ?`
+    const { after, atMost, before, limit, descending, where } = query
+    const { equals: names = [] } = indexOf(this.#declaration, index)
+    const fields = names.filter((field) => this.#columns.includes(field))
+    const equal = fields.map((field) => stored(valueOf(this.#declaration, field, equals[field])))
+    const bounds = [after, atMost, before].filter((bound) => bound !== undefined)
+    const compared: Stored[] = []
+    const condition = where === undefined ? undefined : this.#where(where, compared)
+    const given = (value: unknown) => (value === undefined ? '-' : '+')
+    const bounded = given(after) + given(atMost) + given(before) + given(limit) + given(descending)
+    const name = `${index} ${bounded} ${selected}`
+    const known = condition === undefined ? this.#queries.get(name) : undefined
+    const sql = known ?? this.#queryOf(index, fields, query, { selected, condition })
+    if (condition === undefined) this.#queries.set(name, sql)
     return {
-      sql: `SELECT ${selected} FROM ${this.#name}${hint} WHERE ${where}${sorted}${bound}`,
-      values: [...clauses.flatMap(({ values }) => values), ...(limit === undefined ? [] : [limit])],
+      sql,
+      values: [...equal, ...bounds, ...compared, ...(limit === undefined ? [] : [limit])],
     }
   }
 
-  #where(conditions: AnyConditions): Clause {
-    const clauses = Object.entries(conditions).map(([field, condition]): Clause => {
+  #queryOf(
+    index: string,
+    fields: string[],
+    { after, atMost, before, limit, descending }: AnyQuery,
+    { selected, condition = '' }: { selected: string; condition: string | undefined },
+  ): string {
+    const { only = {}, order, sqlite } = indexOf(this.#declaration, index)
+    const column = order === 'sequence' ? 'seq' : order
+    const where = and(
+      // Literals: SQLite compares them with the condition of a partial index.
+      ...Object.entries(only).map(([field, values]) => oneOf(field, values)),
+      ...fields.map((field) => `${field} = ?`),
+      after === undefined ? '' : `${column} > ?`,
+      atMost === undefined ? '' : `${column} <= ?`,
+      before === undefined ? '' : `${column} < ?`,
+      condition,
+    )
+    const hint = sqlite === undefined ? '' : ` INDEXED BY ${sqlite}`
+    const sorted = column === undefined ? '' : ` ORDER BY ${column}${descending ? ' DESC' : ''}`
+    const bound = limit === undefined ? '' : `${sorted} LIMIT ?`
+    const from = `FROM ${this.#name}${hint} WHERE ${where}${bound}`
+    const key = this.#declaration.key.join(', ')
+    return selected === 'DELETE'
+      ? `DELETE FROM ${this.#name} WHERE (${key}) IN (SELECT ${key} ${from})`
+      : `SELECT ${selected} ${from}`
+  }
+
+  /** Adds the values of the conditions to `values`, and returns their SQL. */
+  #where(conditions: AnyConditions, values: Stored[]): string {
+    let sql = ''
+    for (const field in conditions) {
+      const condition = conditions[field]
+      if (sql !== '') sql += ' AND '
       if (field === 'any' && Array.isArray(condition)) {
-        const any = condition.map((one: AnyConditions) => this.#where(one))
-        return {
-          sql: `(${any.map(({ sql }) => `(${sql})`).join(' OR ')})`,
-          values: any.flatMap((one) => one.values),
-        }
+        const any = condition.map((one: AnyConditions) => this.#where(one, values))
+        sql += `((${any.join(') OR (')}))`
+      } else if (condition instanceof Comparison) {
+        sql += comparedBy(field, condition, values)
+      } else {
+        sql += `${field} = ?`
+        values.push(stored(valueOf(this.#declaration, field, condition)))
       }
-      const column = `${this.#name}.${field}`
-      if (condition instanceof Comparison) return compared(column, condition)
-      return { sql: `${column} = ?`, values: [stored(valueOf(this.#declaration, field, condition))] }
-    })
-    return {
-      sql: and(...clauses.map(({ sql }) => sql)),
-      values: clauses.flatMap(({ values }) => values),
     }
+    return sql
   }
 
   #key(row: AnyRow): Stored[] {
@@ -253,10 +318,10 @@ class Table implements AnyDocuments {
 /** A row of the table, as the kernel returns it. Columns that an earlier schema lacks are absent. */
 export function rowIn({ fields }: AnyCollection, row: Record<string, unknown>): AnyFound {
   const found: AnyFound = { sequence: typeof row['seq'] === 'number' ? row['seq'] : 0 }
-  for (const [field, type] of Object.entries(fields)) {
+  for (const field in fields) {
     const value = row[field]
     if (typeof value === 'string' || value instanceof Uint8Array) found[field] = value
-    else if (typeof value === 'number') found[field] = type === 'flag' ? true : value
+    else if (typeof value === 'number') found[field] = fields[field] === 'flag' ? true : value
   }
   return found
 }
@@ -266,13 +331,15 @@ function stored(value: Value | undefined): Stored {
   return value === true ? 1 : value
 }
 
-function compared(column: string, { operator, value }: Comparison): Clause {
-  if (operator === 'absent') return { sql: `${column} IS NULL`, values: [] }
-  if (operator === 'present') return { sql: `${column} IS NOT NULL`, values: [] }
-  return { sql: `${column} ${operator} ?`, values: [value] }
+function comparedBy(field: string, { operator, value }: Comparison, values: Stored[]): string {
+  if (operator === 'absent') return `${field} IS NULL`
+  if (operator === 'present') return `${field} IS NOT NULL`
+  values.push(value)
+  return `${field} ${operator} ?`
 }
 
-function oneOf(field: string, values: readonly string[]): string {
+function oneOf(field: string, values: readonly string[] | true): string {
+  if (values === true) return `${field} = 1`
   const [first, ...others] = values.map((value) => `'${value}'`)
   return others.length === 0 ? `${field} = ${first}` : `${field} IN (${[first, ...others].join(', ')})`
 }
