@@ -1,12 +1,12 @@
 import { startRetention } from '@parley/engine/store/retention'
 import type { Store, TaskRecord } from '@parley/engine/store/store'
-import { type Committed, TaskEngine } from '@parley/engine/tasks/engine'
+import { type CommitListener, TaskEngine } from '@parley/engine/tasks/engine'
 import { startExpiry } from '@parley/engine/tasks/expiry'
 import { Leases } from '@parley/engine/tasks/leases'
 import { recover } from '@parley/engine/tasks/recovery'
 import { StateCounts } from '@parley/engine/tasks/state-counts'
 import { startSweep } from '@parley/engine/tasks/sweep'
-import { WorkFigures } from '@parley/engine/tasks/work-figures'
+import { WorkStats } from '@parley/engine/tasks/work-stats'
 import { globalWebhookOf } from '@parley/engine/webhooks/global-webhook'
 import { startWebhooks } from '@parley/engine/webhooks/start-webhooks'
 import { Authenticator } from '@parley/kit/auth/authenticate'
@@ -181,7 +181,7 @@ async function assembleEngine(
   const taskMetrics = createTaskMetrics(metrics.registry, store.exclusive ? undefined : refresh)
   const webhooks = await webhooksOf(options, store, metrics)
   let paid: PaymentBackend | undefined
-  const committed: Committed = (before, after) => {
+  const committed: CommitListener = (before, after) => {
     webhooks?.committed(before, after)
     if (after.status.state === 'canceled') canceled(before)
     if (after.payments !== undefined && isTerminal(after.status.state))
@@ -216,7 +216,7 @@ async function assemble(
   if (webhooks !== undefined) stack.use(webhooks)
   if (paid !== undefined) stack.use(paid.payments)
   const leases = stack.use(new Leases({ store, log }))
-  const figures = new WorkFigures()
+  const figures = new WorkStats()
   runner = runnerOf(options, { engine, bus, leases, figures, taskMetrics, paid })
   stack.use(startExpiry(engine, log))
   stack.use(startRetention({ store, days: config.retentionDays, log }))

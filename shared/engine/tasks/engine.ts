@@ -7,7 +7,7 @@ import { eventsAfter } from './task-events.ts'
 import { apply, type Change } from './transitions.ts'
 
 /** Told of each commit; must neither wait nor throw. */
-export type Committed = (before: TaskRecord, after: TaskRecord) => void
+export type CommitListener = (before: TaskRecord, after: TaskRecord) => void
 
 /** Races over one task end after a few rounds; more means that something is wrong. */
 const attemptsMax = 20
@@ -21,14 +21,14 @@ export class TaskEngine {
   readonly #bus: EventBus
   readonly #metrics: TaskMetrics
   readonly #agentId: string
-  readonly #committed: Committed
+  readonly #committed: CommitListener
 
   constructor(parts: {
     store: Store
     bus: EventBus
     metrics: TaskMetrics
     agentId: string
-    committed?: Committed | undefined
+    committed?: CommitListener | undefined
   }) {
     this.store = parts.store
     this.#bus = parts.bus

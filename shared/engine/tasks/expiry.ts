@@ -1,7 +1,7 @@
 import type { Log } from '@parley/kit/process/log'
 import { ParleyError } from '@parley/wire/errors'
+import { failed } from './agent-message.ts'
 import type { TaskEngine } from './engine.ts'
-import { failed } from './our-message.ts'
 
 /** A pause lasts at most this long (spec/tasks.md#pauses-and-deadlines). */
 export const pauseMaxMs = 7 * 24 * 60 * 60 * 1000

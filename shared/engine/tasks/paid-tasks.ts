@@ -4,9 +4,9 @@ import type { PaidTasks } from '../payments/ledger/paid-tasks.ts'
 import type { Scheduler } from '../queue/scheduler.ts'
 import type { PaymentRecord } from '../store/payment-store.ts'
 import type { TaskRecord } from '../store/store.ts'
+import { agentMessage, failed } from './agent-message.ts'
 import type { TaskEngine } from './engine.ts'
 import { pauseMaxMs } from './expiry.ts'
-import { failed, ourMessage } from './our-message.ts'
 import type { Change } from './transitions.ts'
 
 interface Parts {
@@ -41,7 +41,7 @@ export function paidTasks({ engine, scheduler, log, prompt }: Parts): PaidTasks 
       const reason = `The payment failed: ${payment.reason ?? 'it was not settled'}.`
       const task = await change(payment, (now) => {
         if (now.asked === undefined) return failed(now, reason)
-        const message = ourMessage(now, [{ kind: 'text', text: reason }, prompt(now, now.asked)])
+        const message = agentMessage(now, [{ kind: 'text', text: reason }, prompt(now, now.asked)])
         const dueAt = Date.now() + pauseMaxMs
         return { kind: 'pause', state: 'payment-required', message, dueAt, workedMs: 0, asked: now.asked }
       })

@@ -2,8 +2,8 @@ import type { Log } from '@parley/kit/process/log'
 import type { EventBus } from '../events/event-bus.ts'
 import type { Scheduler } from '../queue/scheduler.ts'
 import type { TaskRecord, UnfinishedTask } from '../store/store.ts'
+import { failed } from './agent-message.ts'
 import type { TaskEngine } from './engine.ts'
-import { failed } from './our-message.ts'
 
 /** The runner, as recovery needs it. */
 interface SuspectRunner {
@@ -13,7 +13,7 @@ interface SuspectRunner {
   holdBack(taskIds: string[]): void
   letRun(taskId: string): void
   /** Resolves when the task starts in this process. */
-  whenTakenUp(taskId: string): Promise<void>
+  whenStarted(taskId: string): Promise<void>
 }
 
 interface RecoveryParts {
@@ -68,7 +68,7 @@ async function runAlone(parts: RecoveryParts, suspects: TaskRecord[]): Promise<v
     using _end = bus.subscribe(suspect.id, (item) => {
       if (item.kind === 'status-update' && item.status.state !== 'working') over.resolve()
     })
-    const begun = runner.whenTakenUp(suspect.id)
+    const begun = runner.whenStarted(suspect.id)
     runner.letRun(suspect.id)
     enqueue(scheduler, suspect)
     // The scheduler may start much later, or have others to run first.

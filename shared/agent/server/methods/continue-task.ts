@@ -1,5 +1,5 @@
 import type { TaskRecord } from '@parley/engine/store/store'
-import { ourText } from '@parley/engine/tasks/our-message'
+import { agentText } from '@parley/engine/tasks/agent-message'
 import type { Change } from '@parley/engine/tasks/transitions'
 import { ParleyError } from '@parley/wire/errors'
 import type { IncomingMessage } from '@parley/wire/model/call'
@@ -76,7 +76,7 @@ function answerToBid(task: TaskRecord, message: Message, signed: boolean): Chang
   const accept = dataOf(message.parts)['accept']
   if (accept === true) return { kind: 'continue', message, signed }
   if (accept === false)
-    return { kind: 'reject', message: ourText(task, 'The caller did not accept the bid.') }
+    return { kind: 'reject', message: agentText(task, 'The caller did not accept the bid.') }
   const issues = [
     {
       path: 'message.parts',

@@ -3,7 +3,7 @@ import type { Payments } from '@parley/engine/payments/payments'
 import type { Scheduler } from '@parley/engine/queue/scheduler'
 import type { Store } from '@parley/engine/store/store'
 import type { TaskEngine } from '@parley/engine/tasks/engine'
-import type { WorkFigures } from '@parley/engine/tasks/work-figures'
+import type { WorkStats } from '@parley/engine/tasks/work-stats'
 import type { Registrations } from '@parley/engine/webhooks/registrations'
 import type { Caller } from '@parley/kit/auth/caller'
 import type { AnswerClaim } from '@parley/kit/process/answer-budget'
@@ -22,7 +22,7 @@ export interface Services {
   runner: TaskRunner
   scheduler: Scheduler
   bus: EventBus
-  figures: WorkFigures
+  figures: WorkStats
   /** Undefined: this agent has no push notifications. */
   registrations: Registrations | undefined
   /** Reads tasks of other agents. Absent without a gateway. */

@@ -1,7 +1,7 @@
 import { randomUUID } from 'node:crypto'
 import type { TaskRecord } from '@parley/engine/store/store'
+import { agentMessage, failed } from '@parley/engine/tasks/agent-message'
 import { pauseMaxMs } from '@parley/engine/tasks/expiry'
-import { failed, ourMessage } from '@parley/engine/tasks/our-message'
 import type { Change } from '@parley/engine/tasks/transitions'
 import type { KeyPair } from '@parley/kit/did/keys'
 import { signPart } from '@parley/kit/did/part-signature'
@@ -46,26 +46,26 @@ export function changeOfOutput(
     return { artifactId: streamed ? run.mainArtifactId : randomUUID(), name, parts }
   })
   const texts = artifacts.flatMap((artifact) => artifact.parts).filter((part) => part.kind === 'text')
-  const message = texts.length > 0 ? ourMessage(record, texts) : undefined
+  const message = texts.length > 0 ? agentMessage(record, texts) : undefined
   return { kind: 'complete', artifacts, message, workedMs: run.workedMs }
 }
 
 type Run = Pick<Parameters<typeof changeOfOutput>[2], 'workedMs' | 'prompt'>
 
 function changeOfPause(record: TaskRecord, pause: Pause, { workedMs, prompt }: Run): Change {
-  if (pause.kind === 'decline') return { kind: 'reject', message: ourMessage(record, pause.parts) }
+  if (pause.kind === 'decline') return { kind: 'reject', message: agentMessage(record, pause.parts) }
   const paused = {
     kind: 'pause',
     state: pausedStateOf[pause.kind],
     dueAt: Date.now() + pauseMaxMs,
     workedMs,
   } as const
-  if (pause.kind !== 'payment') return { ...paused, message: ourMessage(record, pause.parts) }
+  if (pause.kind !== 'payment') return { ...paused, message: agentMessage(record, pause.parts) }
   if (prompt === undefined)
     return failed(record, 'The agent requested a payment, but its definition has no executionCost.')
   const asked = paymentRequestOf(pause.parts)
   const parts = [...pause.parts.slice(0, -1), prompt(record, asked)]
-  return { ...paused, message: ourMessage(record, parts), asked }
+  return { ...paused, message: agentMessage(record, parts), asked }
 }
 
 /** @throws MalformedOutputError */
@@ -83,7 +83,10 @@ export function changeOfError(record: TaskRecord, error: unknown): Change {
     const data: Part = { kind: 'data', data: { code, message: error.message } }
     return {
       kind: 'fail',
-      message: ourMessage(record, [{ kind: 'text', text: `Invalid agent response: ${error.message}` }, data]),
+      message: agentMessage(record, [
+        { kind: 'text', text: `Invalid agent response: ${error.message}` },
+        data,
+      ]),
     }
   }
   if (error instanceof OutputTooLargeError) return failed(record, `The task failed: ${error.message}`)

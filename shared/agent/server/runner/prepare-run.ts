@@ -1,5 +1,5 @@
 import type { Store, TaskRecord } from '@parley/engine/store/store'
-import { failed, ourText } from '@parley/engine/tasks/our-message'
+import { agentText, failed } from '@parley/engine/tasks/agent-message'
 import type { Change } from '@parley/engine/tasks/transitions'
 import type { ClientKeys } from '@parley/kit/auth/client-keys'
 import { persistently } from '@parley/kit/database/retry'
@@ -40,10 +40,10 @@ export async function prepareRun(run: Run): Promise<{ context: HandlerContext } 
   if (!(await isPaid(run))) return { ends: failed(record, notPaid) }
   const messages = callersMessages(record.history)
   const fit = await fitSkill(agent, messages)
-  if ('reason' in fit) return { ends: { kind: 'reject', message: ourText(record, fit.reason) } }
+  if ('reason' in fit) return { ends: { kind: 'reject', message: agentText(record, fit.reason) } }
   const fetched = await fetchFiles(partsWithFiles(record, messages), run.files, run.signal).catch(notFetched)
   if (fetched instanceof FileNotFetchedError) {
-    const message = ourText(record, fetched.message)
+    const message = agentText(record, fetched.message)
     return { ends: fetched.refused ? { kind: 'reject', message } : { kind: 'fail', message } }
   }
   const foreign = new Map(record.foreignReferences?.map((task) => [task.id, task]))

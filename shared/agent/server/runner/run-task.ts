@@ -3,12 +3,12 @@ import { setImmediate as nextTurn, setTimeout as wait } from 'node:timers/promis
 import type { EventBus } from '@parley/engine/events/event-bus'
 import type { Job } from '@parley/engine/queue/scheduler'
 import type { TaskRecord } from '@parley/engine/store/store'
+import { failed } from '@parley/engine/tasks/agent-message'
 import type { TaskDraft, TaskEngine } from '@parley/engine/tasks/engine'
-import { FreshRecords } from '@parley/engine/tasks/fresh-records'
 import type { Leases } from '@parley/engine/tasks/leases'
-import { failed } from '@parley/engine/tasks/our-message'
+import { NewTaskCache } from '@parley/engine/tasks/new-task-cache'
 import type { Change } from '@parley/engine/tasks/transitions'
-import type { WorkFigures } from '@parley/engine/tasks/work-figures'
+import type { WorkStats } from '@parley/engine/tasks/work-stats'
 import type { ClientKeys } from '@parley/kit/auth/client-keys'
 import { persistently } from '@parley/kit/database/retry'
 import type { KeyPair } from '@parley/kit/did/keys'
@@ -30,7 +30,7 @@ export interface RunnerParts {
   agent: Agent
   leases: Leases
   log: Log
-  figures: WorkFigures
+  figures: WorkStats
   usage: HandlerContext['usage']
   artifactMaxBytes: number
   /** Makes the message part that requests a payment during a task; absent on agents without a price. */
@@ -59,7 +59,7 @@ const allStartsMax = 10
 /** Runs queued tasks until they end, pause, or are taken over by another process. */
 export class TaskRunner {
   readonly #parts: RunnerParts
-  readonly #fresh = new FreshRecords()
+  readonly #fresh = new NewTaskCache()
   readonly #underWay = new Map<string, Promise<number | undefined>>()
   readonly #running = new Map<string, AbortController>()
   readonly #awaited = new Map<string, () => void>()
@@ -105,7 +105,7 @@ export class TaskRunner {
   }
 
   /** Resolves when the next run of the task begins. Supports one waiter per task. */
-  whenTakenUp(taskId: string): Promise<void> {
+  whenStarted(taskId: string): Promise<void> {
     return new Promise((resolve) => this.#awaited.set(taskId, resolve))
   }
 

@@ -1,12 +1,12 @@
 import { randomUUID } from 'node:crypto'
-import { type TestAgent, testAgent } from '@parley/agent/testing'
+import { type TestAgent, testAgent } from '@parley/agent/internal/testing'
 import { hasMongodb, type MongodbServer, startMongodb } from '@parley/tools/testing/mongodb-server'
 import { rpc } from '@parley/tools/testing/raw-http'
 import { timestamp } from '@parley/wire/model/timestamp'
 import { afterAll, beforeAll, describe, expect, test } from 'vitest'
 import { next, sampleRecord } from '../store/sample-record.cases.ts'
 import type { TaskRecord } from '../store/store.ts'
-import { FreshRecords } from './fresh-records.ts'
+import { NewTaskCache } from './new-task-cache.ts'
 
 /** How often the record of a task is read from the store for its run. */
 function countReads({ services }: TestAgent['app']) {
@@ -84,7 +84,7 @@ test('a task that is canceled while it waits leaves the memory as well', async (
 })
 
 test('a place in memory is free again when its task was taken up or has ended', () => {
-  const fresh = new FreshRecords()
+  const fresh = new NewTaskCache()
   const records = Array.from({ length: 1000 }, () => sampleRecord())
   for (const record of records) fresh.keep(record, true)
   const [first, second, late] = [...records.slice(0, 2), sampleRecord()] as [

@@ -4,14 +4,14 @@ import type { TaskRecord } from '../store/store.ts'
 import type { Change } from './transitions.ts'
 
 /** What the agent says of a task: a prompt, a reason, an answer. In a status it has the role `agent`. */
-export function ourMessage(task: { id: string; contextId: string }, parts: Part[]): Message {
+export function agentMessage(task: { id: string; contextId: string }, parts: Part[]): Message {
   return { role: 'agent', parts, messageId: randomUUID(), contextId: task.contextId, taskId: task.id }
 }
 
-export function ourText(task: { id: string; contextId: string }, text: string): Message {
-  return ourMessage(task, [{ kind: 'text', text }])
+export function agentText(task: { id: string; contextId: string }, text: string): Message {
+  return agentMessage(task, [{ kind: 'text', text }])
 }
 
 export function failed(record: TaskRecord, reason: string): Change {
-  return { kind: 'fail', message: ourText(record, reason) }
+  return { kind: 'fail', message: agentText(record, reason) }
 }

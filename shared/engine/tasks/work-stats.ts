@@ -12,7 +12,7 @@ interface Outcome {
 }
 
 /** What an agent tells its gateway of its work: counts, and how long the newest runs took. */
-export class WorkFigures {
+export class WorkStats {
   readonly #latencies: number[] = []
   readonly #outcomes: Outcome[] = []
   #next = 0

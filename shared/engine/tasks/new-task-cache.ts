@@ -14,7 +14,7 @@ const [recordsMax, recordMaxChars] = [1000, 16 * 1024]
  * Records of new tasks from their creation to their first run, which need not be read back from the store then. Only for
  * tasks that this process will run: an entry leaves when its run begins or its task ends.
  */
-export class FreshRecords {
+export class NewTaskCache {
   readonly #kept = new Map<string, Fresh>()
 
   keep(record: TaskRecord, firstOfContext: boolean): void {
