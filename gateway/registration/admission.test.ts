@@ -38,8 +38,8 @@ test('an external agent registers in production: no work and no token before an 
   expect(told[0]).toContain('"audit":true')
   expect(agent.calls.some(({ authorization }) => authorization !== undefined)).toBe(false)
   for (const route of ['admit', 'quarantine', 'release']) {
-    const registrationError = await deployment.send('POST', `/registry/agents/external/${route}`, bearer)
-    expect([registrationError.status, registrationError.error.code]).toEqual([403, -32013])
+    const refusal = await deployment.send('POST', `/registry/agents/external/${route}`, bearer)
+    expect([refusal.status, refusal.error.code]).toEqual([403, -32013])
   }
   const admin = await deployment.operator()
   expect((await deployment.send('POST', '/registry/agents/external/admit', admin)).json).toMatchObject({
@@ -88,8 +88,8 @@ test('an agent admitted as own gets callers’ tokens like a supervised agent; i
   expect((await admit('external', {})).json).toMatchObject({ external: true })
   const unproven = await deployment.serveAgent({ name: 'unproven' })
   await deployment.join(unproven.url, bearer)
-  const registrationError = await admit('unproven', { own: true })
-  expect([registrationError.status, registrationError.error.data.reason]).toEqual([409, 'not_verified'])
+  const refusal = await admit('unproven', { own: true })
+  expect([refusal.status, refusal.error.data.reason]).toEqual([409, 'not_verified'])
 })
 
 test('admission applies to the reviewed revision only, not to a replacement', async () => {
@@ -162,14 +162,14 @@ test('an unverified agent with a look-alike name is refused at admission', async
   const original = await deployment.serveAgent({ identity: alice, card: bearerCard })
   await deployment.join(original.url, await deployment.registered(alice), alice)
   expect((await admit('external')).json).not.toHaveProperty('look_alikes')
-  const copy = await deployment.serveAgent({ card: { ...bearerCard, name: 'strang\u0435r' } })
+  const copy = await deployment.serveAgent({ card: { ...bearerCard, name: 'ext\u0435rnal' } })
   const joined = await deployment.join(
     copy.url,
     await deployment.clientToken('oauth/operator-client.json', 'agent:write'),
   )
   expect(joined.json).toMatchObject({ verified: false, admitted: false })
-  const registrationError = await admit(joined.json['slug'] as string)
-  expect(registrationError).toMatchObject({
+  const refusal = await admit(joined.json['slug'] as string)
+  expect(refusal).toMatchObject({
     status: 409,
     error: { code: -32043, data: { reason: 'look_alike', agent: 'external', because: 'name' } },
   })
