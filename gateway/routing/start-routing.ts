@@ -39,7 +39,7 @@ export interface RoutingOptions {
   embeddings?: EmbeddingsOptions | undefined
 }
 
-/** What routes a call that names no agent. */
+/** Routes calls that name no agent. */
 export interface Routing extends Disposable {
   store: RoutingStore
   negotiator: Negotiator
@@ -54,9 +54,9 @@ export interface Routing extends Disposable {
 
 const day = 24 * 60 * 60 * 1000
 const keptMs = {
-  /** Where something lives is known for so long after its last message; a task can still be found by asking. */
+  /** After this time without a message a task can still be found by querying the agents. */
   routes: 400 * day,
-  /** What external agents say that they have expires by itself. */
+  /** Claims of external agents have their own expiry. */
   claims: 0,
   /** As long as agents keep them. */
   keys: day,
@@ -64,11 +64,11 @@ const keptMs = {
   trainingExamples: 180 * day,
 }
 
-/** The index of the agents, kept as the registry is, and all that routes by it. */
+/** Builds the agent index, which follows the registry, and the routers that use it. */
 export async function startRouting(options: RoutingOptions): Promise<Routing> {
   const { config, registry, detector, dispatcherFor, log, gatewayUrl, awaited } = options
   const { store } = options
-  // On a developer's machine one person is all the callers that there are.
+  // In development a single person may be the only caller.
   const index = new AgentIndex({ callersMin: config.production ? 2 : 1 })
   const meaning = options.embeddings && new SkillEmbeddings(index, new Embeddings(options.embeddings))
   followRegistry(registry, index, meaning)
@@ -97,7 +97,7 @@ export async function startRouting(options: RoutingOptions): Promise<Routing> {
     sign === 'answered' ? detector.requestAnswered(id) : detector.requestFailed(id)
   const around = { registry, store, taskLocator, feedback, dispatcherFor, reportSignal, gatewayUrl, log }
   const messages = new MessageRouter({ ...around, negotiator, minScore: config.routeMinScore })
-  const gather = new MergedLists({
+  const lists = new MergedLists({
     registry,
     store,
     dispatcherFor,
@@ -110,8 +110,7 @@ export async function startRouting(options: RoutingOptions): Promise<Routing> {
     negotiator,
     feedback,
     reportSignal,
-    router: (authenticator, answers) =>
-      new RpcRouter({ ...around, authenticator, answers, messages, gather }),
+    router: (authenticator, answers) => new RpcRouter({ ...around, authenticator, answers, messages, lists }),
     namedAgentRoutes: (authenticator, answers) => new NamedAgentRoutes({ ...around, authenticator, answers }),
     [Symbol.dispose]: () => cleaning[Symbol.dispose](),
   }

@@ -7,7 +7,7 @@ import { Exchange, type ResponseHead } from './exchange.ts'
 export interface QueryResponse {
   status: number
   headers: IncomingHttpHeaders
-  /** The JSON-RPC result; undefined for an error or a body that is no JSON-RPC response. */
+  /** The JSON-RPC result; undefined for an error or a body that is not a JSON-RPC response. */
   result: unknown
   /** Size of the body in bytes. */
   size: number

@@ -81,7 +81,10 @@ function answeredOnly(reportSignal: ReportSignal): ReportSignal {
   }
 }
 
-/** Reports the signal of one request; reports a failure early when the agent stays silent. Undefined reports nothing. */
+/**
+ * Reports the signal of one request, and a failure early when the agent does not respond in time. Undefined
+ * reports nothing.
+ */
 function signalReporter(
   id: string,
   { reportSignal, silentMs: ms = silentMs }: Pick<Delivery, 'reportSignal' | 'silentMs'>,

@@ -73,7 +73,7 @@ export async function relay(
   return reply
 }
 
-/** 503 is no failure: the agent is busy or is stopping. */
+/** 503 does not count as a failure: the agent is busy or stopping. */
 export function signalOf({ status }: ResponseHead): AgentSignal {
   return status >= 500 && status !== 503 ? 'failed' : 'answered'
 }
@@ -131,7 +131,7 @@ export function headersFor(
 }
 
 /**
- * Fastify lists the addresses from the direct peer outwards up to the first that is no trusted proxy. Values that are not
+ * Fastify lists the addresses from the direct peer outwards up to the first untrusted one. Values that are not
  * IP addresses are dropped.
  */
 function addressesOf(request: FastifyRequest): string {

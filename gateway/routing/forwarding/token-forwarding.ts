@@ -6,7 +6,7 @@ import type { AgentEntry } from '../../registry/entry.ts'
 
 /** The facts about a token that decide which agents may receive it. They do not change during its lifetime. */
 export interface TokenInfo {
-  /** The `aud` of the token without trailing slashes; empty when it has none. */
+  /** The `aud` of the token without trailing slashes; empty when the claim is absent. */
   audience: readonly string[]
   /** The token has the scope `agent:admin`. */
   isOperator: boolean
@@ -50,7 +50,7 @@ export function tokenDecision(entry: Recipient, token: TokenInfo | undefined): T
   if (external && !declaresBearer(entry.card)) return 'omit'
   if (token === undefined) return external ? 'wrong_audience' : 'omit'
   const isOwn = namesOf(entry, token.gatewayUrl)
-  // An operator may read the ledger of a supervised agent with a token that is valid for this agent alone.
+  // An operator may read the ledger of a supervised agent with a token that is valid for this agent only.
   if (token.isOperator)
     return !external && token.audience.length > 0 && token.audience.every(isOwn)
       ? 'forward'
@@ -73,7 +73,7 @@ export function resourceOf({ did, url, verified }: Pick<AgentEntry, 'did' | 'url
   return verified && did !== undefined ? did : url
 }
 
-/** HTTP 403 for a request whose token the agent may not receive; the message says how to get another token. */
+/** HTTP 403 for a request whose token the agent may not receive; the message explains how to get another token. */
 export function tokenRefused(
   entry: Recipient,
   reason: Exclude<TokenDecision, 'forward' | 'omit'>,

@@ -20,7 +20,7 @@ export function agentIsDown(slug: string, cause?: unknown): ParleyError {
   })
 }
 
-/** A lookup without a result, because one of these silent agents may have the task, context or session. */
+/** A lookup without a result, because one of these unresponsive agents may have the task, context or session. */
 export function mayBeAt(slugs: readonly string[], what: 'task' | 'context' | 'payment session'): ParleyError {
   const [slug = '', ...others] = slugs
   const rest = others.length === 0 ? '' : ` (nor do ${others.length} others)`

@@ -36,7 +36,7 @@ const batchSize = 1000
 
 /**
  * Makes training examples from finished tasks: counted words and the outcome, never the text. The words of a task are stored
- * with its route until the task ends, then until it is rated: a completed task without a rating is no example. All examples
+ * with its route until the task ends, then until it is rated: completed tasks without a rating are not used. All examples
  * of one context and agent are merged into one record.
  */
 export class FeedbackRecorder {
@@ -135,7 +135,7 @@ export class FeedbackRecorder {
       this.#options.ended(now.agent, state, latencyMs, now.owner)
     }
     if (model === undefined || now.context === undefined) return
-    // Completion says nothing about quality: the words are kept until a rating arrives.
+    // Completion does not imply quality: the words are kept until a rating arrives.
     if (state === 'completed' && rating === undefined) return this.#keepUnrated(now, words)
     const rated = words ?? (await this.#takeUnrated(now))
     const key = keyOf(now.owner, now.context)

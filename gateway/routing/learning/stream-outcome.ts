@@ -1,4 +1,5 @@
 import { isObject } from '@parley/wire/jsonrpc/envelope'
+import { jsonOf } from '@parley/wire/model/json-text'
 import type { ResponseObserver } from '../forwarding/exchange.ts'
 import type { Route } from '../store/routing-store.ts'
 import type { FeedbackRecorder } from './feedback.ts'
@@ -9,7 +10,7 @@ const lastMaxBytes = 64 * 1024
 /** The first event of a stream. */
 export function firstEventOf(bytes: Buffer): unknown {
   const data = /(?:^|\n)data: ?([^\n]*)/.exec(bytes.toString('utf8'))?.[1]
-  return data === undefined ? undefined : parsed(data)
+  return data === undefined ? undefined : jsonOf(data)
 }
 
 /** Keeps the last bytes of a stream and records the outcome of its task. */
@@ -36,14 +37,6 @@ export class StreamOutcomeObserver implements ResponseObserver {
 /** The outcome in the last event; undefined for a paused or cancelled task and for a broken stream. */
 function endIn(text: string): TaskOutcome | undefined {
   const at = text.lastIndexOf('\ndata:')
-  const event = at === -1 ? undefined : parsed(text.slice(at + 6).split('\n', 1)[0] ?? '')
+  const event = at === -1 ? undefined : jsonOf(text.slice(at + 6).split('\n', 1)[0] ?? '')
   return isObject(event) && event['final'] === true ? taskOutcomeOf(event) : undefined
-}
-
-function parsed(text: string): unknown {
-  try {
-    return JSON.parse(text)
-  } catch {
-    return undefined
-  }
 }

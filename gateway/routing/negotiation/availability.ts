@@ -1,6 +1,6 @@
 import type { AgentEntry } from '../../registry/entry.ts'
 
-/** An agent that has been away for longer than this is not expected back. */
+/** An agent that has been down for longer is not expected back. */
 const temporaryMaxMs = 10 * 60_000
 /** A message waits at most this long for an agent. */
 export const waitMaxMs = 3000
@@ -11,7 +11,9 @@ type State = Pick<AgentEntry, 'admitted' | 'quarantine' | 'status' | 'since'>
 
 export interface Exclusion {
   rule: string
-  /** The rule is expected to end by itself: a restart, an outage, an ejection by outlier detection. */
+  /**
+   * Whether the exclusion is expected to end soon: a restart, an outage, an ejection by outlier detection.
+   */
   temporary: boolean
 }
 

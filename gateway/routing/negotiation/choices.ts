@@ -38,8 +38,8 @@ export function choiceOf(
 }
 
 /**
- * The order in which agents are tried. Trust decides among scores within 0.05 of the best. Newcomers come after agents with
- * evidence, unless the newcomer share lets the first newcomer win.
+ * The order in which agents are tried. Trust decides among scores within 0.05 of the best. New agents come after agents with
+ * evidence, unless the newcomer share lets the first new agent win.
  * @param choices sorted by score, best first
  * @param newcomerWins whether a newcomer may win over the given agent
  */
@@ -73,7 +73,7 @@ export function nextChoice(
   })
 }
 
-/** A paid agent never substitutes for a free one that matches better, a newcomer never for an agent with evidence. */
+/** A paid agent never substitutes for a free one that matches better, a new agent never for an agent with evidence. */
 function maySubstitute(choice: Choice, better: Choice): boolean {
   if (choice.paid && !better.paid) return false
   return !(choice.newcomer && !better.newcomer)
@@ -86,7 +86,7 @@ export function worthWaitingFor(order: readonly Choice[], next: Choice | undefin
   return order.slice(0, until).filter(({ away, ranked }) => away?.soon === true && ranked.exactScore > least)
 }
 
-/** Whether `other` has the better skill match. A newcomer that has not won never blocks an agent with evidence. */
+/** Whether `other` has the better skill match. A new agent that has not won never blocks an agent with evidence. */
 function matchesBetter(other: Choice, choice: Choice): boolean {
   if (other.newcomer && !choice.newcomer) return false
   return other.ranked.subscores.skillMatch > choice.ranked.subscores.skillMatch

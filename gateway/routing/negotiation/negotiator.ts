@@ -28,7 +28,7 @@ export interface NegotiatorOptions {
   holderKey: Uint8Array
   /** Whether an agent that is down is expected back. Default: every agent. */
   isAwaited?: (entry: AgentEntry) => boolean
-  /** Without embeddings agents are ranked by words alone. */
+  /** Without embeddings agents are ranked by words only. */
   meaning?: SkillEmbeddings | undefined
 }
 
@@ -64,7 +64,7 @@ export interface Decision {
   best: RankedAgent | undefined
   /** Agents that can handle the task, in the order of attempts, including temporarily absent ones. */
   order: Choice[]
-  /** The answer for the best agent, with the fields that the gateway adds (spec/negotiation.md#gateway). */
+  /** The response for the best agent with the fields that the gateway adds (spec/negotiation.md#gateway). */
   answer: GatewayNegotiation
   tried: DeliveryAttempt[]
 }
@@ -104,7 +104,7 @@ export class Negotiator {
 
   /**
    * Adds candidates beyond the limit where they matter: the most trusted agents among equal scores, and the best agents with
-   * evidence when newcomers are among the candidates.
+   * evidence when new agents are among the candidates.
    */
   #rank({ wanted, limit = candidatesDefault, refuse }: DecisionRequest, options: RankOptions): Ranking {
     const { index } = this.#options

@@ -1,12 +1,12 @@
-/** Unverified newcomers get at most one in this number of the messages that an agent with evidence would win. */
+/** Unverified new agents get at most one in this number of the messages that an agent with evidence would win. */
 const oneIn = 20
 const agentsMax = 10_000
 
-/** Counts for every agent with evidence the messages that it would have won and those that newcomers received instead. */
+/** Counts for every agent with evidence the messages that it would have won and those that new agents received instead. */
 export class NewcomerShare {
   readonly #counts = new Map<string, { messages: number; given: number }>()
 
-  /** Counts a message that a newcomer would win over the agent. Returns whether the newcomer gets it. */
+  /** Counts a message that a new agent would win over the agent. Returns whether the new agent gets it. */
   take(evidenced: string): boolean {
     const count = this.#counts.get(evidenced) ?? { messages: 0, given: 0 }
     if (!this.#counts.has(evidenced)) this.#keep(evidenced, count)

@@ -16,7 +16,7 @@ export class SkillEmbeddings {
     this.#embeddings = embeddings
   }
 
-  /** Schedules the embedding of an agent; until it arrives, the agent is ranked by words alone. */
+  /** Schedules the embedding of an agent; until it arrives, the agent is ranked by words only. */
   note(id: string, offer: Offer): void {
     const waits = this.#newest.has(id)
     this.#newest.set(id, offer)

@@ -84,10 +84,10 @@ export class AgentFanout {
     const signal = AbortSignal.any([found.signal, deadline])
     const options = { headers: queryHeaders(caller.headers, caller.requestId), signal, answerMaxBytes }
     const pending = new Set(targets)
-    const askOne = async (target: Target) => {
+    const queryOne = async (target: Target) => {
       const { entry } = target
       try {
-        const { status, result } = await this.#askOne(target, sought, options)
+        const { status, result } = await this.#queryOne(target, sought, options)
         pending.delete(target)
         const holder = claimIn(sought, result)
         if (holder !== undefined) {
@@ -100,12 +100,12 @@ export class AgentFanout {
         if (deadline.aborted) this.#silentUntil.set(memoOf(entry, sought.hurry), Date.now() + silentForMs)
       }
     }
-    await forEachLimited(targets, concurrencyMax, askOne, () => signal.aborted)
+    await forEachLimited(targets, concurrencyMax, queryOne, () => signal.aborted)
     if (answered.holder === undefined) for (const { entry } of pending) answered.silent.push(entry.slug)
     return answered
   }
 
-  #askOne(
+  #queryOne(
     { entry }: Target,
     { kind, id }: Lookup,
     options: Parameters<typeof getFromAgent>[1],
@@ -182,7 +182,7 @@ function isRefusal(status: number): boolean {
   return status === 401 || status === 403
 }
 
-/** The context of the task, or the context itself, where the answer shows that what is sought is there. */
+/** The context of the task, or the context itself; undefined when the response does not show the id. */
 function claimIn({ kind, id }: Lookup, result: unknown): { context?: string } | undefined {
   if (kind === 'session') return readSessionId(result) === id ? {} : undefined
   const task: unknown = kind === 'task' ? result : Array.isArray(result) ? result[0] : undefined

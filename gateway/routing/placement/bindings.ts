@@ -21,33 +21,29 @@ export class AffinityBindings {
     this.#options = options
   }
 
-  /** Binds the idempotency key to the agent. Returns the other agent if another gateway has bound the key meanwhile. */
+  /** Binds the idempotency key to the agent. Returns the other agent if another gateway was first. */
   async bound(sending: Sending, entry: AgentEntry): Promise<Affinity | undefined> {
     const { keyIsTheirs, key: id, owner } = sending
     if (!keyIsTheirs) return undefined
     const { store } = this.#options
     const mine: Route = { owner, kind: 'key', id, agent: entry.id, at: Date.now() }
-    const standing = await settledRoute(store, await store.claim(mine))
-    if (standing === undefined) return this.bound(sending, entry)
-    return standing.agent === entry.id ? undefined : this.#homeAt(standing, 'key')
+    const existing = await settledRoute(store, await store.claim(mine))
+    if (existing === undefined) return this.bound(sending, entry)
+    return existing.agent === entry.id ? undefined : this.#affinityAt(existing, 'key')
   }
 
   /** Undefined: the message may be sent to the agent. Otherwise the agent that another gateway chose first. */
-  async standing(
-    sending: Sending,
-    entry: AgentEntry,
-    routeClaims: RouteClaims,
-  ): Promise<Affinity | undefined> {
-    const standing = await routeClaims.to(entry.id)
-    if (standing !== undefined) return this.#homeAt(standing, standing.kind)
-    if (sending.shown === undefined) return undefined
-    const payee = await this.#options.paymentAffinity.show(sending.message, sending.owner, entry)
+  async claim(sending: Sending, entry: AgentEntry, routeClaims: RouteClaims): Promise<Affinity | undefined> {
+    const existing = await routeClaims.claim(entry.id)
+    if (existing !== undefined) return this.#affinityAt(existing, existing.kind)
+    if (sending.payment === undefined) return undefined
+    const payee = await this.#options.paymentAffinity.claim(sending.message, sending.owner, entry)
     if (payee === undefined) return undefined
-    await routeClaims.letGo()
+    await routeClaims.release()
     return { entry: payee, by: 'payment' }
   }
 
-  #homeAt({ agent }: Route, kind: RouteKind): Affinity {
+  #affinityAt({ agent }: Route, kind: RouteKind): Affinity {
     const entry = this.#options.registry.find(agent)
     if (entry === undefined) throw agentHasLeft('message')
     return { entry, by: kind === 'key' || kind === 'task' ? kind : 'context' }

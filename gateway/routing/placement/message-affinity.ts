@@ -9,13 +9,13 @@ import type { LookupOwner, TaskLocator } from './task-locator.ts'
 /** The agent that must receive a message. */
 export interface Affinity {
   entry: AgentEntry
-  /** What binds the message to the agent; `key`: the same idempotency key was sent before. */
+  /** The id that binds the message to the agent; `key`: the same idempotency key was sent before. */
   by: 'key' | 'task' | 'context' | 'payment'
 }
 
 export interface AffinityLookup {
   /** Undefined: the message is new. */
-  home: Affinity | undefined
+  affinity: Affinity | undefined
   /** Supervised agents that may have the task of the message: no external agent may receive it. */
   mayHaveTask: readonly string[]
 }
@@ -28,9 +28,9 @@ interface RouteSources {
 
 /**
  * The agent of a message by its idempotency key, its task or its context, in this order. Supervised agents are queried for
- * a task or context without a route. `referenceTaskIds` do not count. A silent agent does not delay a message with an
+ * a task or context without a route. `referenceTaskIds` do not count. An unresponsive agent does not delay a message with an
  * unknown context: most of these contexts are new.
- * @throws ParleyError Unavailable when the agent has left the registry, or when a silent agent may have the task
+ * @throws ParleyError Unavailable when the agent has left the registry, or when an unresponsive agent may have the task
  */
 export async function affinityOf(
   { registry, store, taskLocator }: RouteSources,
@@ -41,7 +41,7 @@ export async function affinityOf(
   const at = (agent: string, by: 'key' | 'task' | 'context', mayHaveTask: readonly string[] = []) => {
     const entry = registry.find(agent)
     if (entry === undefined) throw agentHasLeft(by === 'key' ? 'message' : by)
-    return { home: { entry, by }, mayHaveTask }
+    return { affinity: { entry, by }, mayHaveTask }
   }
   const byKey =
     key === undefined ? undefined : await settledRoute(store, await store.find(caller.owner, 'key', key))
@@ -54,5 +54,5 @@ export async function affinityOf(
   if (task !== undefined && task.silent.length > 0) throw mayBeAt(task.silent, 'task')
   const mayHaveTask = task?.unknown ?? []
   if (context !== undefined && 'route' in context) return at(context.route.agent, 'context', mayHaveTask)
-  return { home: undefined, mayHaveTask }
+  return { affinity: undefined, mayHaveTask }
 }

@@ -22,7 +22,7 @@ interface RouteSources {
 }
 
 /**
- * The routes of the task in an agent's response and of its context, the task first. Empty when the response is no task or
+ * The routes of the task in an agent's response and of its context, the task first. Empty when the response is not a task or
  * is another task than the message names. A route to another agent is kept, unless it rests on the claim of an external
  * agent and this agent is supervised.
  */

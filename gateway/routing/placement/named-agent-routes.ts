@@ -32,7 +32,7 @@ export interface NamedAgentRoutesOptions {
   log: Log
 }
 
-/** Who sent a message to an agent by its name, as far as routes need it. */
+/** A message to a named agent. */
 interface Sent {
   request: FastifyRequest
   entry: AgentEntry
@@ -106,7 +106,7 @@ export class NamedAgentRoutes {
     })
     await store.save(routes)
     for (const { kind, id: routeId } of routes)
-      if (kind === 'task' || kind === 'context') taskLocator.appeared(kind, routeId, owner)
+      if (kind === 'task' || kind === 'context') taskLocator.markExisting(kind, routeId, owner)
   }
 }
 

@@ -40,9 +40,9 @@ export function presentedPayment(
 }
 
 /** Why an agent must not receive the payment: only an agent whose card names the address of the transfer may receive it. */
-export function cannotBePaid(entry: AgentEntry, shown: PresentedPayment | undefined): string | undefined {
-  if (shown?.kind !== 'transfer') return undefined
-  const isPayee = shown.payTo !== undefined && payeesOf(entry).has(shown.payTo)
+export function cannotBePaid(entry: AgentEntry, payment: PresentedPayment | undefined): string | undefined {
+  if (payment?.kind !== 'transfer') return undefined
+  const isPayee = payment.payTo !== undefined && payeesOf(entry).has(payment.payTo)
   return isPayee ? undefined : 'the payment of the message is for another address'
 }
 
@@ -70,43 +70,47 @@ export class PaymentAffinity {
    */
   async affinityOf(
     message: IncomingMessage,
-    shown: PresentedPayment | undefined,
+    payment: PresentedPayment | undefined,
     caller: LookupOwner,
-    itsOwn: Promise<Affinity | undefined>,
+    ownAffinity: Promise<Affinity | undefined>,
   ): Promise<Affinity | undefined> {
-    const [home, requester] = await Promise.all([
-      itsOwn,
-      shown?.kind === 'session' ? undefined : this.#ofMessage(message.messageId, caller.owner),
+    const [affinity, requester] = await Promise.all([
+      ownAffinity,
+      payment?.kind === 'session' ? undefined : this.#ofMessage(message.messageId, caller.owner),
     ])
     const payee =
-      shown?.kind === 'session' ? await this.#ofSession(shown.id, message, caller, home) : requester
-    if (payee === undefined || payee.id === home?.entry.id) return home
-    if (home === undefined) return { entry: payee, by: 'payment' }
-    if (shown === undefined) return home
-    const path = `message.${home.by === 'task' ? 'taskId' : 'contextId'}`
+      payment?.kind === 'session' ? await this.#ofSession(payment.id, message, caller, affinity) : requester
+    if (payee === undefined || payee.id === affinity?.entry.id) return affinity
+    if (affinity === undefined) return { entry: payee, by: 'payment' }
+    if (payment === undefined) return affinity
+    const path = `message.${affinity.by === 'task' ? 'taskId' : 'contextId'}`
     const issues = [
-      { path: home.by === 'key' ? 'message' : path, message: 'is not with the agent that is paid' },
+      { path: affinity.by === 'key' ? 'message' : path, message: 'is not with the agent that is paid' },
     ]
     throw new ParleyError('InvalidParams', { data: { issues } })
   }
 
   /** Durable when the promise resolves. */
-  async note({ messageId }: IncomingMessage, owner: string, { id: agent }: AgentEntry): Promise<void> {
+  async recordRequest(
+    { messageId }: IncomingMessage,
+    owner: string,
+    { id: agent }: AgentEntry,
+  ): Promise<void> {
     const id = messageId.toLowerCase()
     await this.#sources.store.save([{ owner, kind: 'priced', id, agent, at: Date.now() }])
   }
 
   /** Runs before a payment is sent to the agent. Returns the agent to which another gateway sends it concurrently. */
-  async show(
+  async claim(
     message: IncomingMessage,
     owner: string,
     { id: agent }: AgentEntry,
   ): Promise<AgentEntry | undefined> {
     const { store } = this.#sources
     const mine: Route = { owner, kind: 'priced', id: message.messageId.toLowerCase(), agent, at: Date.now() }
-    const standing = await store.claim(mine)
-    if (standing.agent !== agent && standing.at >= mine.at - pricedForMs) return this.#entryOf(standing.agent)
-    if (standing.at !== mine.at) await store.save([mine])
+    const existing = await store.claim(mine)
+    if (existing.agent !== agent && existing.at >= mine.at - pricedForMs) return this.#entryOf(existing.agent)
+    if (existing.at !== mine.at) await store.save([mine])
     return undefined
   }
 
@@ -120,12 +124,12 @@ export class PaymentAffinity {
     id: string,
     { messageId }: IncomingMessage,
     caller: LookupOwner,
-    home: Affinity | undefined,
+    affinity: Affinity | undefined,
   ): Promise<AgentEntry | undefined> {
     const { store, taskLocator } = this.#sources
     const known = await store.find(caller.owner, 'session', id)
     // The agent that has the task validates the session.
-    if (known === undefined && (home?.by === 'task' || home?.by === 'key')) return undefined
+    if (known === undefined && (affinity?.by === 'task' || affinity?.by === 'key')) return undefined
     const found = await taskLocator.find('session', id, caller)
     if ('route' in found) return this.#entryOf(found.route.agent)
     const missing = [...found.silent, ...found.unknown]

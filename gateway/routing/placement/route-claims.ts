@@ -27,7 +27,7 @@ export async function settledRoute(
   let until = Date.now() + placedWithinMs
   while (route?.placing !== undefined) {
     const { placing } = route
-    const stays = standing(route)
+    const stays = withoutPlacing(route)
     if (Date.now() < until) await wait(lookEveryMs)
     // The gateway that holds the claim notices when it tries to move the route.
     else if (await store.exchange(route, stays)) return stays
@@ -37,7 +37,7 @@ export async function settledRoute(
   return route
 }
 
-function standing(route: Route): Route {
+function withoutPlacing(route: Route): Route {
   const { placing: _, ...stays } = route
   return stays
 }
@@ -57,21 +57,21 @@ export class RouteClaims {
   }
 
   /** Runs before anything is sent to the agent. Undefined: claimed. Otherwise the existing route; no claim is held. */
-  async to(agent: string): Promise<Route | undefined> {
+  async claim(agent: string): Promise<Route | undefined> {
     const moved = this.#held.length > 0
     const there = moved ? await this.#move(agent) : await this.#claim(agent)
     if (there === undefined) return undefined
-    await this.letGo()
-    return (await settledRoute(this.#store, there)) ?? this.to(agent)
+    await this.release()
+    return (await settledRoute(this.#store, there)) ?? this.claim(agent)
   }
 
   /** The final routes, to be saved once the agent has accepted. */
-  staying(): Route[] {
-    return this.#held.filter(({ placing }) => placing !== undefined).map(standing)
+  finalRoutes(): Route[] {
+    return this.#held.filter(({ placing }) => placing !== undefined).map(withoutPlacing)
   }
 
   /** Releases the claims (of these kinds): no agent has accepted. */
-  async letGo(kinds?: ReadonlySet<RouteKind>): Promise<void> {
+  async release(kinds?: ReadonlySet<RouteKind>): Promise<void> {
     const goes = this.#held.filter(({ kind }) => kinds?.has(kind) !== false)
     this.#held = this.#held.filter((route) => !goes.includes(route))
     await Promise.all(goes.map((route) => this.#store.exchange(route, undefined)))

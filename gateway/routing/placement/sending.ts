@@ -26,8 +26,8 @@ export interface Incoming {
 /** A message with everything that is needed to send it, and to repeat it, to an agent. */
 export interface Sending extends Incoming {
   message: IncomingMessage
-  /** It comes with a payment. */
-  shown: PresentedPayment | undefined
+  /** The payment of the message. */
+  payment: PresentedPayment | undefined
   key: string
   keyIsTheirs: boolean
   words: Record<string, number>

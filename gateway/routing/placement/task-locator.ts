@@ -31,7 +31,7 @@ const missingForMs = 10_000
 const agentsMax = 1000
 /** Concurrent fan-outs of one caller; further ones wait. */
 const fanoutsMax = 4
-/** A claim of an external agent expires so long after the last message that was forwarded for it. */
+/** Lifetime of an external agent's claim after the last message that was forwarded for it. */
 const claimKeptMs = 30 * 24 * 60 * 60 * 1000
 /** How long a verified claim is valid without another query of the supervised agents. */
 const claimVerifiedMs = 60 * 60 * 1000
@@ -79,7 +79,7 @@ export class TaskLocator {
   }
 
   /** The id exists from now on. */
-  appeared(kind: 'task' | 'context', id: string, owner: string): void {
+  markExisting(kind: 'task' | 'context', id: string, owner: string): void {
     this.#missing.delete(keyOf(owner, kind, id))
   }
 

@@ -2,6 +2,7 @@ import { randomUUID } from 'node:crypto'
 import { KeyedMutex } from '@parley/kit/process/keyed-mutex'
 import type { Log } from '@parley/kit/process/log'
 import { isObject } from '@parley/wire/jsonrpc/envelope'
+import { jsonOf } from '@parley/wire/model/json-text'
 import type { FastifyReply } from 'fastify'
 import { isExternal } from '../../registry/admission.ts'
 import type { AgentEntry } from '../../registry/entry.ts'
@@ -9,6 +10,7 @@ import type { Registry } from '../../registry/registry.ts'
 import { type DispatcherFor, rpcPath, targetOf } from '../forwarding/agent-target.ts'
 import { completeRequest, mayComplete, seededUuid } from '../forwarding/completed-request.ts'
 import { type Delivered, type Delivery, deliver } from '../forwarding/deliver.ts'
+import { refusalMaxBytes } from '../forwarding/refusal.ts'
 import type { ReportSignal } from '../forwarding/relay.ts'
 import { requireForwarding, tokenDecision } from '../forwarding/token-forwarding.ts'
 import type { FeedbackRecorder } from '../learning/feedback.ts'
@@ -31,7 +33,6 @@ import { claimedKeys, type Incoming, keyOf, type Sending } from '../placement/se
 import type { TaskLocator } from '../placement/task-locator.ts'
 import type { RoutingStore } from '../store/routing-store.ts'
 import { AgentWaits } from './agent-waits.ts'
-import { isNotUnderstood } from './not-understood.ts'
 import { answer, ResponseForwarder } from './response-forwarder.ts'
 import { noAgent, noAgentAvailable } from './routing-errors.ts'
 
@@ -60,7 +61,7 @@ export class MessageRouter {
   readonly #options: MessageRouterOptions
   readonly #turns = new KeyedMutex()
   readonly #paymentAffinity: PaymentAffinity
-  readonly #holders: AffinityBindings
+  readonly #bindings: AffinityBindings
   readonly #responses: ResponseForwarder
   readonly #waits = new AgentWaits()
   readonly #newcomers = new NewcomerShare()
@@ -69,7 +70,7 @@ export class MessageRouter {
     this.#options = options
     const paymentAffinity = new PaymentAffinity(options)
     this.#paymentAffinity = paymentAffinity
-    this.#holders = new AffinityBindings({ ...options, paymentAffinity })
+    this.#bindings = new AffinityBindings({ ...options, paymentAffinity })
     this.#responses = new ResponseForwarder({ ...options, paymentAffinity })
   }
 
@@ -77,33 +78,33 @@ export class MessageRouter {
   route(incoming: Incoming): Promise<FastifyReply> {
     const { request, codec, params, owner } = incoming
     const { message } = codec.readParams('sendMessage', params)
-    const shown = presentedPayment(request.headers, message)
-    const paid = shown === undefined ? undefined : message.messageId.toLowerCase()
+    const payment = presentedPayment(request.headers, message)
+    const paid = payment === undefined ? undefined : message.messageId.toLowerCase()
     const named = [message.taskId, message.contextId, keyOf(request), paid]
     const names = named.flatMap((id, at) => (id === undefined ? [] : [JSON.stringify([owner, at, id])]))
-    return this.#turns.run(names, () => this.#route(incoming, shown))
+    return this.#turns.run(names, () => this.#route(incoming, payment))
   }
 
-  async #route(incoming: Incoming, shown: PresentedPayment | undefined): Promise<FastifyReply> {
+  async #route(incoming: Incoming, payment: PresentedPayment | undefined): Promise<FastifyReply> {
     const { request, owner, codec, params } = incoming
     const sent = codec.readParams('sendMessage', params)
     const key = keyOf(request)
     const caller = { owner, headers: request.headers, token: request.token, requestId: request.id }
     const found = affinityOf(this.#options, sent.message, key, caller)
-    const itsOwn = found.then(({ home }) => home)
-    const home = await this.#paymentAffinity.affinityOf(sent.message, shown, caller, itsOwn)
+    const ownAffinity = found.then(({ affinity }) => affinity)
+    const affinity = await this.#paymentAffinity.affinityOf(sent.message, payment, caller, ownAffinity)
     const { mayHaveTask } = await found
     const words = this.#options.feedback.wordsOf(textOf(sent.message))
     const { message } = sent
     const sending: Sending = {
       ...incoming,
       message,
-      shown,
+      payment,
       key: key ?? randomUUID(),
       keyIsTheirs: key !== undefined,
       words,
     }
-    if (home !== undefined) return this.#toHome(sending, home)
+    if (affinity !== undefined) return this.#toBound(sending, affinity)
     const negotiation = codec.readQuery(params)
     const wanted = requirementsOf(sent, negotiation, this.#options.minScore)
     const minScoreIsOurs = !isObject(negotiation) || wanted.minScore === this.#options.minScore
@@ -120,9 +121,9 @@ export class MessageRouter {
   }
 
   /** A message with an affinity is sent to no other agent, even if this one fails. */
-  async #toHome(sending: Sending, { entry, by }: Affinity): Promise<FastifyReply> {
-    const holder = by === 'key' ? undefined : await this.#holders.bound(sending, entry)
-    if (holder !== undefined) return this.#toHome(sending, holder)
+  async #toBound(sending: Sending, { entry, by }: Affinity): Promise<FastifyReply> {
+    const holder = by === 'key' ? undefined : await this.#bindings.bound(sending, entry)
+    if (holder !== undefined) return this.#toBound(sending, holder)
     const delivered = await this.#deliver(sending, entry, by === 'task')
     const headers = { 'x-agent': entry.slug }
     if (delivered.kind === 'unknown') throw await this.#responses.unknown(sending, entry, headers)
@@ -140,12 +141,12 @@ export class MessageRouter {
     const record = () => negotiator.record(decision, question)
     if (decision.order.length === 0) {
       await record()
-      if (sending.shown?.kind === 'transfer') throw payeeUnknown(named)
+      if (sending.payment?.kind === 'transfer') throw payeeUnknown(named)
       await this.#requireToken(sending, question)
       throw noAgent(decision, named)
     }
     // A payment goes to one agent only: a busy agent may have accepted it.
-    const tries = sending.shown === undefined ? triesMax : 1
+    const tries = sending.payment === undefined ? triesMax : 1
     const routeClaims = new RouteClaims(store, claimedKeys(sending, store.shared))
     const notTaken = new Set<string>()
     let refusal: { entry: AgentEntry; delivered: Extract<Delivered, { kind: 'answered' }> } | undefined
@@ -156,10 +157,10 @@ export class MessageRouter {
       const entry = registry.find(id)
       if (entry === undefined) continue
       // Before the first byte is sent: a repeated message, also on another gateway, must go to the same agent.
-      const holder = await this.#holders.standing(sending, entry, routeClaims)
-      if (holder !== undefined) return this.#toHome(sending, holder)
+      const holder = await this.#bindings.claim(sending, entry, routeClaims)
+      if (holder !== undefined) return this.#toBound(sending, holder)
       const delivered = await this.#deliver(sending, entry)
-      const notUnderstood = sending.shown === undefined && isNotUnderstood(entry, delivered)
+      const notUnderstood = sending.payment === undefined && isNotUnderstood(entry, delivered)
       decision.tried.push({ agent: entry.slug, outcome: notUnderstood ? 'refused' : outcomeOf(delivered) })
       // At most one further candidate.
       if (notUnderstood && refusal === undefined) {
@@ -171,10 +172,10 @@ export class MessageRouter {
       const headers = { ...named, 'x-agent': entry.slug }
       if (delivered.kind !== 'unknown')
         return this.#responses.pass(sending, entry, delivered, headers, { records: [record], routeClaims })
-      await this.#responses.quietly(Promise.all([record(), store.save(routeClaims.staying())]))
+      await this.#responses.quietly(Promise.all([record(), store.save(routeClaims.finalRoutes())]))
       throw await this.#responses.unknown(sending, entry, headers)
     }
-    await this.#responses.quietly(routeClaims.letGo())
+    await this.#responses.quietly(routeClaims.release())
     if (refusal !== undefined) {
       const headers = { ...named, 'x-agent': refusal.entry.slug }
       return this.#responses.pass(sending, refusal.entry, refusal.delivered, headers, { records: [record] })
@@ -201,7 +202,7 @@ export class MessageRouter {
     }
   }
 
-  /** Whether a newcomer may win; evaluated once per message, even when the message is routed again. */
+  /** Whether a new agent may win; evaluated once per message, even when the message is routed again. */
   #shareOf(): (evidenced: string) => boolean {
     let wins: boolean | undefined
     return (evidenced) => {
@@ -266,9 +267,9 @@ export class MessageRouter {
     return isObject(capabilities) && capabilities['streaming'] === false ? 'it does not stream' : undefined
   }
 
-  #cannotSeePayment({ shown }: Sending, id: string): string | undefined {
+  #cannotSeePayment({ payment }: Sending, id: string): string | undefined {
     const entry = this.#options.registry.find(id)
-    return entry && cannotBePaid(entry, shown)
+    return entry && cannotBePaid(entry, payment)
   }
 
   #cannotHaveToken({ request }: Sending, id: string): string | undefined {
@@ -289,4 +290,22 @@ export class MessageRouter {
 function outcomeOf(delivered: Delivered): Decision['tried'][number]['outcome'] {
   if (delivered.kind === 'not taken') return delivered.why
   return delivered.kind === 'unknown' ? 'unknown' : 'answered'
+}
+
+/** Parse error (which the reference implementation also uses for invalid params), method not found, invalid params. */
+const formErrors = new Set<unknown>([-32700, -32601, -32602])
+
+/**
+ * Whether an external agent rejects the form of a message that is valid for Parley; it then has no task. Supervised agents
+ * share Parley's schema, so their rejection has another reason.
+ */
+function isNotUnderstood(
+  entry: AgentEntry,
+  delivered: Delivered,
+): delivered is Extract<Delivered, { kind: 'answered' }> {
+  if (!isExternal(entry) || delivered.kind !== 'answered') return false
+  if (delivered.bytes.byteLength > refusalMaxBytes) return false
+  const envelope = jsonOf(delivered.bytes.toString('utf8'))
+  const error = isObject(envelope) ? envelope['error'] : undefined
+  return isObject(error) && formErrors.has(error['code'])
 }

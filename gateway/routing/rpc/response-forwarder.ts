@@ -47,7 +47,7 @@ export class ResponseForwarder {
   ): Promise<FastifyReply> {
     // Before the caller receives the price: its payment must be routed to the same agent.
     if (delivered.head.status === 402)
-      await this.#options.paymentAffinity.note(sending.message, sending.owner, entry)
+      await this.#options.paymentAffinity.recordRequest(sending.message, sending.owner, entry)
     const task = delivered.kind === 'streams' ? firstEventOf(delivered.first) : resultIn(delivered.bytes)
     const routes = await newRoutes(this.#options, { ...sending, entry }, task)
     const writes = [
@@ -56,7 +56,8 @@ export class ResponseForwarder {
     ]
     await this.quietly(Promise.all(writes))
     for (const { kind, id } of routes)
-      if (kind === 'task' || kind === 'context') this.#options.taskLocator.appeared(kind, id, sending.owner)
+      if (kind === 'task' || kind === 'context')
+        this.#options.taskLocator.markExisting(kind, id, sending.owner)
     const route = routes.find(({ kind }) => kind === 'task')
     if (delivered.kind === 'answered') return answer(sending.reply, entry, delivered, headers)
     const { reply } = sending
@@ -76,9 +77,9 @@ export class ResponseForwarder {
     status: number,
     routeClaims: RouteClaims | undefined,
   ): Promise<void> {
-    if (status >= 400 && status < 500) await routeClaims?.letGo(ofAnswers)
+    if (status >= 400 && status < 500) await routeClaims?.release(ofAnswers)
     const known = new Set(routes.map(({ kind }) => kind))
-    const others = routeClaims?.staying().filter(({ kind }) => !known.has(kind)) ?? []
+    const others = routeClaims?.finalRoutes().filter(({ kind }) => !known.has(kind)) ?? []
     await this.#options.store.save([...routes, ...others.map((route) => this.#claimed(entry, route))])
   }
 

@@ -7,7 +7,10 @@ type Headers = Record<string, string>
 
 const candidatesShown = 5
 
-/** No agent can do it: the best candidates, with the reasons (spec/gateway-routing.md#json-rpc-without-an-agent). */
+/**
+ * No agent can handle the task; lists the best candidates
+ * (spec/gateway-routing.md#json-rpc-without-an-agent).
+ */
 export function noAgent({ answer }: Decision, headers: Headers): ParleyError {
   const candidates = answer.candidates.slice(0, candidatesShown)
   const data = { reason: 'no_agent', ...noAgentData({ ...answer, candidates }) }

@@ -33,7 +33,7 @@ export interface RpcRouterOptions {
   store: RoutingStore
   messages: MessageRouter
   taskLocator: TaskLocator
-  gather: MergedLists
+  lists: MergedLists
   feedback: FeedbackRecorder
   dispatcherFor: DispatcherFor
   reportSignal: ReportSignal
@@ -102,12 +102,12 @@ export class RpcRouter {
       route,
       () =>
         new BufferedResponse(claim, (bytes) => {
-          if (codec.isSuccess(resultIn(bytes))) void this.#forget(owner, contextId)
+          if (codec.isSuccess(resultIn(bytes))) void this.#removeContext(owner, contextId)
         }),
     )
   }
 
-  async #forget(owner: string, contextId: string): Promise<void> {
+  async #removeContext(owner: string, contextId: string): Promise<void> {
     try {
       const { feedback, store } = this.#options
       await Promise.all([store.removeContext(owner, contextId), feedback.forgetContext(owner, contextId)])
@@ -123,7 +123,7 @@ export class RpcRouter {
     const caller = { owner, headers: request.headers, token: request.token, requestId: request.id }
     const found = await this.#options.taskLocator.find(kind, id, caller)
     if ('route' in found) return found.route
-    // A "not found" would be wrong if a silent agent has it.
+    // A "not found" would be wrong if an unresponsive agent has it.
     if (found.silent.length > 0) throw mayBeAt(found.silent, kind)
     const headers =
       found.unknown.length === 0 ? {} : { 'x-parley-incomplete': incompleteHeader(found.unknown) }
@@ -173,7 +173,7 @@ export class RpcRouter {
     operation: 'listTasks' | 'listContexts',
   ): Promise<FastifyReply> {
     const { reply } = incoming
-    const { items, cursor, incomplete } = await this.#options.gather.list({ ...incoming, operation })
+    const { items, cursor, incomplete } = await this.#options.lists.list({ ...incoming, operation })
     if (cursor !== undefined) void reply.header('x-next-cursor', cursor)
     if (incomplete.length > 0) void reply.header('x-parley-incomplete', incompleteHeader(incomplete))
     cutStalled(reply.raw)

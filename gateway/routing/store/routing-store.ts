@@ -22,7 +22,7 @@ export interface Route {
   placing?: string
   /** Counted words of the message until the outcome of the task is recorded. */
   words?: Record<string, number>
-  /** Present when the agent is external: the route rests on that agent's response alone. */
+  /** Present when the agent is external: the route rests only on that agent's response. */
   claim?: Claim
 }
 
@@ -64,7 +64,7 @@ export interface RoutingStore {
   verifyClaim(route: Route, verifiedUntil: number): Promise<void>
   /** Inserts the route if absent and returns the stored one. Of concurrent calls exactly one inserts. */
   claim(route: Route): Promise<Route>
-  /** Replaces a claimed route, or removes it without `after`. False when its agent or `placing` has changed meanwhile. */
+  /** Replaces a claimed route, or removes it without `after`. False when its agent or `placing` has changed since it was read. */
   exchange(before: Route, after: Route | undefined): Promise<boolean>
   remove(owner: string, kind: RouteKind, id: string): Promise<void>
   /** Removes the route of a context and those of its tasks. */

@@ -56,5 +56,5 @@ export function dropOldestOfLargestCaller(examples: Map<string, TrainingExample>
     examples.delete(example.context)
     return example
   }
-  throw new Error('there are no lessons')
+  throw new Error('The agent has no training examples')
 }

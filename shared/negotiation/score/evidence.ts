@@ -86,7 +86,7 @@ const feedbackOverlap = 0.43
  * Evidence of an agent's own words, adjusted for its examples. An agent without examples gets the feedback
  * that is usual for such words, at most the maximum feedback of any agent for this text, so that agents with
  * examples do not displace it.
- * @param own evidence of its own words
+ * @param own evidence of the words in its offer
  * @param known how much of the knowledge about the agent comes from examples, 0..1
  * @param most the maximum feedback of any agent for the text
  */

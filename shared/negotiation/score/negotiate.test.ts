@@ -41,7 +41,7 @@ test.each([
   ['🍕', 'one 🍕 please'],
   ['Airplanes', 'a flight to Rome'],
   ['percentages', '17% of 89.90'],
-])('%s has to do with "%s"', (name, text) => {
+])('%s matches "%s"', (name, text) => {
   expect(negotiate(offer(name, ''), ask(text)).score).toBeGreaterThan(0.1)
 })
 

@@ -19,7 +19,7 @@ interface ReasonInput {
 
 const learnedNamedMax = 3
 
-/** The reasons for a score as short sentences. Those from the gateway's knowledge are marked. */
+/** The reasons for a score as short sentences. Reasons from the gateway's knowledge are marked. */
 export function reasonsOf(input: ReasonInput): string[] {
   const { offer, subscores, estimate, knowledge } = input
   return [

@@ -26,7 +26,7 @@ export interface SkillMatch {
 
 const namedSkillsMax = 20
 const namedWordsMax = 5
-/** Any two texts have a likeness below this. */
+/** The similarity of unrelated texts is below this. */
 const likenessMin = 0.3
 
 /** How well the agent matches the query, 0..1: by its best skill or by all skills together. */

@@ -44,7 +44,7 @@ export const defaultWeights: Weights = {
 }
 
 /**
- * The default of ROUTE_MIN_SCORE: with the default weights and words alone, four fifths of the texts that an
+ * The default of ROUTE_MIN_SCORE: with the default weights and ranking by words only, four fifths of the texts that an
  * agent of a small registry can handle have a higher score (`bench/routing`).
  */
 export const routeMinScore = 0.76

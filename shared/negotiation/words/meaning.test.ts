@@ -38,7 +38,7 @@ test.each(['', 'zzqx wvkj', '天气', '🎵'])('a text without an English word h
   expect(likeness(of(text), of('music'))).toBe(0)
 })
 
-test('likeness is 0..1, and 1 with itself', () => {
+test('the similarity is 0..1, and 1 for equal directions', () => {
   const music = meaningOf(['music', 'song'])
   expect(likeness(music, music)).toBeCloseTo(1, 12)
 })

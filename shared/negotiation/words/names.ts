@@ -38,7 +38,7 @@ const connectives = new Set(
     ' ',
   ),
 )
-/** The least likeness to common given names for a name. */
+/** The minimum similarity of a name to common given names. */
 const personalMin = 0.06
 const givenNames =
   'john mary james robert michael william david richard joseph thomas charles anna emma laura susan linda alice peter paul george kevin brian sarah karen lisa'

@@ -8,7 +8,7 @@ import { type GatewayMongodb, gatewayScope } from '../../../store/mongodb/databa
 export interface TrainingExampleDocument extends Changing {
   context: string
   at: number
-  /** Absent in a tombstone, which tells other gateways about the removal. */
+  /** Absent in a tombstone, which propagates the removal to other gateways. */
   body?: string
 }
 
