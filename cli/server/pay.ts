@@ -1,8 +1,8 @@
 import { createInterface } from 'node:readline/promises'
 import {
   type Payer,
-  type PaymentAsked,
   type PaymentOption,
+  type PaymentRequirements,
   payingFetch,
 } from '@parley/client/internal/paying-fetch'
 import { ConnectionError } from '@parley/client/internal/rpc-error'
@@ -94,13 +94,13 @@ async function agree({ io, options }: Paying, price: string, total: bigint, deci
 }
 
 /** For `-`, the response names the agent that the gateway chose. */
-function agentName({ agent }: Paying, asked: PaymentAsked): string {
+function agentName({ agent }: Paying, asked: PaymentRequirements): string {
   const name = agent === '-' ? asked.agent : agent
   return oneLine(name ?? 'The agent', 80)
 }
 
 function priceText(
-  { sandbox }: PaymentAsked,
+  { sandbox }: PaymentRequirements,
   { amount, extra, network }: PaymentOption,
   decimals: number,
 ): string {
@@ -115,7 +115,11 @@ interface CardCost {
 }
 
 /** The number of decimals is on the card, not in x402. The card is trusted here because only test money is paid. */
-async function decimalsOf(paying: Paying, asked: PaymentAsked, option: PaymentOption): Promise<number> {
+async function decimalsOf(
+  paying: Paying,
+  asked: PaymentRequirements,
+  option: PaymentOption,
+): Promise<number> {
   const slug = paying.agent === '-' ? asked.agent : paying.agent
   if (slug === undefined || !/^[a-z0-9-]+$/.test(slug)) return 6
   const { body } = await paying.server.getJson(`/agents/${slug}/.well-known/agent.json`)

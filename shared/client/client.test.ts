@@ -3,7 +3,7 @@ import { status, task, taskId } from '@parley/tools/testing/wire-samples'
 import { expect, test } from 'vitest'
 import { AgentClient, RpcError } from './client.ts'
 
-test('a call posts a JSON-RPC request with the bearer token and gives back the result', async () => {
+test('a call posts a JSON-RPC request with the bearer token and returns the result', async () => {
   await using agent = await scriptedAgent({ 'tasks/get': () => ({ result: task('working') }) })
   const client = new AgentClient({ url: `${agent.url}/agents/echo`, token: async () => 'secret' })
   expect(await client.get(taskId)).toEqual(task('working'))
@@ -30,7 +30,7 @@ test('send writes a message and its configuration as spec/methods.md#messagesend
   })
 })
 
-test('an error answer is thrown with code, status, text, data and headers', async () => {
+test('an error is thrown with code, status, message, data and headers', async () => {
   const error = { code: -32001, message: 'Task not found', data: { taskId } }
   await using agent = await scriptedAgent({ 'tasks/get': () => ({ error, status: 404 }) })
   const thrown = await new AgentClient({ url: agent.url }).get(taskId).catch((e: unknown) => e)
@@ -41,11 +41,11 @@ test('an error answer is thrown with code, status, text, data and headers', asyn
 
 test.each([
   ['a page of a proxy', { status: 502, body: '<html>' }],
-  ['nothing', { status: 200, body: '' }],
+  ['an empty body', { status: 200, body: '' }],
   ['an array', { status: 200, body: '[]' }],
   ['an envelope without result', { status: 200, body: '{"jsonrpc":"2.0","id":1}' }],
   ['the answer to another request', { status: 200, body: '{"jsonrpc":"2.0","id":"x","result":1}' }],
-  ['an error that is none', { status: 500, body: '{"error":"bad"}' }],
+  ['a malformed error', { status: 500, body: '{"error":"bad"}' }],
   ['a redirect', { status: 302, body: '' }],
 ])('%s instead of an envelope: an RpcError with code 0', async (_, answer) => {
   await using agent = await scriptedAgent({ 'tasks/get': () => answer })
@@ -53,7 +53,7 @@ test.each([
   await expect(failed).rejects.toMatchObject({ name: 'RpcError', code: 0, status: answer.status })
 })
 
-test('nobody listens: a ConnectionError that names the address and says so', async () => {
+test('a refused connection is a ConnectionError that names the address and the reason', async () => {
   const agent = await scriptedAgent({})
   await agent[Symbol.asyncDispose]()
   const failed = new AgentClient({ url: agent.url }).get(taskId)
@@ -69,7 +69,7 @@ test('an answer larger than the limit is cut off', async () => {
   await expect(failed).rejects.toThrow(/larger than 1000 bytes/)
 })
 
-test('a server that does not answer in time is a ConnectionError; the abort of the caller stays what it is', async () => {
+test('a server that does not answer in time is a ConnectionError; an abort of the caller throws its own reason', async () => {
   await using agent = await scriptedAgent({ 'tasks/get': () => new Promise(() => undefined) })
   const client = new AgentClient({ url: agent.url, requestTimeoutMs: 30 })
   await expect(client.get(taskId)).rejects.toThrow(/no answer in time/)
@@ -86,7 +86,7 @@ test('wait follows the stream to the end of the task', async () => {
   expect(await new AgentClient({ url: agent.url }).wait(taskId)).toEqual(task('completed'))
 })
 
-test('wait asks again and again where the agent does not stream', async () => {
+test('wait polls an agent that does not stream', async () => {
   await using agent = await scriptedAgent({
     'tasks/get': ({ earlier }) => ({ result: task(earlier < 3 ? 'working' : 'input-required') }),
     'tasks/resubscribe': () => ({ error: { code: -32004, message: 'no' }, status: 400 }),
@@ -96,7 +96,7 @@ test('wait asks again and again where the agent does not stream', async () => {
   expect(agent.calls.filter(({ method }) => method === 'tasks/resubscribe')).toHaveLength(1)
 })
 
-test('wait ends at a state it was asked for, and at the end of the task in any case', async () => {
+test('wait returns in one of the requested states, and always when the task has ended', async () => {
   await using agent = await scriptedAgent({
     'tasks/get': ({ earlier }) => ({ result: task(earlier === 0 ? 'input-required' : 'rejected') }),
     'tasks/resubscribe': () => ({ frames: [status(2, 'input-required')] }),
@@ -106,7 +106,7 @@ test('wait ends at a state it was asked for, and at the end of the task in any c
   expect((await client.wait(taskId, { untilStates: ['working'] })).status.state).toBe('rejected')
 })
 
-test('wait ends with its signal', async () => {
+test('wait ends when its signal aborts', async () => {
   await using agent = await scriptedAgent({
     'tasks/get': () => ({ result: task('working') }),
     'tasks/resubscribe': () => ({ frames: [status(1, 'working')], after: 'silence' }),

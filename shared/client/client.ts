@@ -8,6 +8,7 @@ import type {
   WireEvent,
   WireEventPage,
   WirePushConfig,
+  WireResults,
   WireTask,
   WireTaskPushConfig,
 } from '@parley/wire/codecs/parley/shapes'
@@ -17,12 +18,17 @@ import { type FollowLimits, followStream, type Opening, resubscription } from '.
 import { RpcError } from './rpc-error.ts'
 import { type CallOptions, type ClientOptions, type Reply, Transport } from './transport.ts'
 
-/** A caller of one agent, or of the gateway: the methods of spec/methods.md#method-table over HTTP. */
+/**
+ * Calls the methods of one agent, or of the gateway, over HTTP (spec/methods.md#method-table). Every method throws `RpcError`
+ * when the server answers with an error, `ConnectionError` when it does not answer, and the reason of an aborted `signal`.
+ */
 export class AgentClient {
+  /** Base address, with a slash at the end. */
   readonly url: string
   readonly #transport: Transport
   readonly #limits: Partial<FollowLimits>
 
+  /** @param options address, credentials and limits of the client */
   constructor(options: ClientOptions & Partial<FollowLimits>) {
     this.#transport = new Transport(options)
     this.#limits = options
@@ -30,49 +36,53 @@ export class AgentClient {
   }
 
   /**
-   * Any method, its result.
+   * Calls any method and returns its result as it was received.
    * @throws RpcError when the server answers with an error, ConnectionError when it does not answer
    */
   async call(method: string, params: unknown = {}, options?: CallOptions): Promise<unknown> {
     return (await this.#transport.request(method, params, options)).result
   }
 
-  /** As `call`, with status and headers (`X-Next-Cursor`, `X-Agent`) of the answer. */
+  /** Like `call`, but also returns the HTTP status and headers (`X-Next-Cursor`, `X-Agent`). */
   request(method: string, params: unknown = {}, options?: CallOptions): Promise<Reply> {
     return this.#transport.request(method, params, options)
   }
 
-  async send(
+  /** Sends a message and returns its task, usually in `submitted` (spec/methods.md#messagesend). */
+  send(
     message: string | OutgoingMessage,
     configuration?: SendConfiguration,
     options?: CallOptions,
   ): Promise<WireTask> {
-    return (await this.call(methodOf('sendMessage'), sendParams(message, configuration), options)) as WireTask
+    return this.#call('sendMessage', sendParams(message, configuration), options)
   }
 
-  async get(id: string, options?: CallOptions & { historyLength?: number }): Promise<WireTask> {
+  /** Returns a task with its newest `historyLength` messages; default: all of them (spec/methods.md#tasksget). */
+  get(id: string, options?: CallOptions & { historyLength?: number }): Promise<WireTask> {
     const { historyLength } = options ?? {}
-    return (await this.#operate('getTask', { taskId: id, historyLength }, options)) as WireTask
+    return this.#operate('getTask', { taskId: id, historyLength }, options)
   }
 
-  async list(params: Record<string, unknown> = {}, options?: CallOptions): Promise<WireTask[]> {
-    return (await this.call(methodOf('listTasks'), params, options)) as WireTask[]
+  /** Returns a page of the caller's tasks, the newest first; `params` as in spec/methods.md#taskslist. */
+  list(params: Record<string, unknown> = {}, options?: CallOptions): Promise<WireTask[]> {
+    return this.#call('listTasks', params, options)
   }
 
-  async cancel(id: string, options?: CallOptions): Promise<WireTask> {
-    return (await this.#operate('cancelTask', { taskId: id }, options)) as WireTask
+  /** Cancels a task. @throws RpcError -32002 when the task has ended */
+  cancel(id: string, options?: CallOptions): Promise<WireTask> {
+    return this.#operate('cancelTask', { taskId: id }, options)
   }
 
-  /** `tasks/events`: a page of the task's event log, from the number on. */
-  async events(
+  /** Returns a page of the event log of a task, after event number `afterSequence` (default 0). */
+  events(
     id: string,
     page: { afterSequence?: number; limit?: number } = {},
     options?: CallOptions,
   ): Promise<WireEventPage> {
-    return (await this.#operate('listTaskEvents', { taskId: id, ...page }, options)) as WireEventPage
+    return this.#operate('listTaskEvents', { taskId: id, ...page }, options)
   }
 
-  /** Registers a webhook for the events to come, or replaces that of the same id. */
+  /** Registers a webhook for the following events of a task, or replaces the one with the same id. */
   setPushConfig(
     taskId: string,
     config: WirePushConfig,
@@ -80,36 +90,46 @@ export class AgentClient {
   ): Promise<WireTaskPushConfig> {
     const { longRunning, ...callOptions } = options
     const params = { taskId, pushNotificationConfig: config, longRunning }
-    return this.#operate('setPushConfig', params, callOptions) as Promise<WireTaskPushConfig>
+    return this.#operate('setPushConfig', params, callOptions)
   }
 
-  /** The webhook that was set last. @throws RpcError -32001 when the task has none */
+  /** Returns the webhook that was set last. @throws RpcError -32001 when the task has no webhook */
   getPushConfig(taskId: string, options?: CallOptions): Promise<WireTaskPushConfig> {
-    return this.#operate('getPushConfig', { taskId }, options) as Promise<WireTaskPushConfig>
+    return this.#operate('getPushConfig', { taskId }, options)
   }
 
-  /** The one set last first. */
+  /** Returns the webhooks of a task, the newest first. */
   listPushConfigs(taskId: string, options?: CallOptions): Promise<WireTaskPushConfig[]> {
-    return this.#operate('listPushConfigs', { taskId }, options) as Promise<WireTaskPushConfig[]>
+    return this.#operate('listPushConfigs', { taskId }, options)
   }
 
-  /** What waits for it is not sent. */
+  /** Removes a webhook and returns it. Its pending deliveries are discarded. */
   deletePushConfig(taskId: string, configId: string, options?: CallOptions): Promise<WireTaskPushConfig> {
     const params = { taskId, pushNotificationConfigId: configId }
-    return this.#operate('deletePushConfig', params, options) as Promise<WireTaskPushConfig>
+    return this.#operate('deletePushConfig', params, options)
   }
 
   #operate<O extends keyof ClientParams>(
     operation: O,
     params: ClientParams[O],
     options: CallOptions | undefined,
-  ): Promise<unknown> {
-    return this.call(methodOf(operation), writeParams(operation, params), options)
+  ): Promise<WireResults[O]> {
+    return this.#call(operation, writeParams(operation, params), options)
+  }
+
+  /** The server is trusted to answer in the shape of the method. */
+  async #call<O extends keyof WireResults>(
+    operation: O,
+    params: object,
+    options: CallOptions | undefined,
+  ): Promise<WireResults[O]> {
+    return (await this.call(methodOf(operation), params, options)) as WireResults[O]
   }
 
   /**
-   * `message/stream`: every numbered event once, in order, and the deltas as they come, until the task ends or pauses.
-   * A lost connection is taken up again with `tasks/resubscribe`; deltas of the gap are lost, numbered events are not.
+   * Sends a message and yields the events of its task until it ends or pauses (spec/streaming.md#frames): every numbered
+   * event once and in order, and deltas as they arrive. After a lost connection the stream resumes behind the last numbered
+   * event; deltas sent in between are lost.
    */
   stream(
     message: string | OutgoingMessage,
@@ -120,16 +140,15 @@ export class AgentClient {
     return followStream(this.#transport, { method: methodOf('streamMessage'), params }, options, this.#limits)
   }
 
-  /** The events of a task after the numbered one, then live, as `stream`. */
+  /** Yields the events of a task after number `afterSequence`, then live events, like `stream`. */
   resubscribe(id: string, afterSequence?: number, options: CallOptions = {}): AsyncGenerator<WireEvent> {
     const opening: Opening = { ...resubscription(id, afterSequence), taskId: id, afterSequence }
     return followStream(this.#transport, opening, options, this.#limits)
   }
 
   /**
-   * The task once it has ended or is in one of `untilStates` (default: any pause). Follows the stream, or asks
-   * again and again where the agent does not stream (`stream: false`: without trying). Without an end of its own: give
-   * a `signal`.
+   * Returns the task once it has ended or is in one of `untilStates` (default: any paused state). Follows the event stream;
+   * an agent that does not stream is polled (`stream: false` polls without trying). There is no time limit: pass a `signal`.
    */
   async wait(
     id: string,
@@ -143,10 +162,10 @@ export class AgentClient {
       const task = await this.get(id, callOptions)
       if (reached(task.status.state)) return task
       if (streams) {
-        const told = await this.#followUntil(id, reached, callOptions)
-        // The state was there, even if the task has moved on since.
-        if (told === 'reached') return this.get(id, callOptions)
-        streams = told !== 'no stream'
+        const outcome = await this.#followUntil(id, reached, callOptions)
+        // The task was in the state, even if it has left it since.
+        if (outcome === 'reached') return this.get(id, callOptions)
+        streams = outcome !== 'no stream'
       }
       await delay(pauseMs, callOptions.signal)
     }

@@ -1,6 +1,6 @@
 import { setTimeout as sleep } from 'node:timers/promises'
 
-/** Waits; an abort ends it with the signal's own reason, as it does a request. */
+/** Waits for `ms` milliseconds. @throws the reason of the signal when it aborts */
 export async function delay(ms: number, signal: AbortSignal | undefined): Promise<void> {
   signal?.throwIfAborted()
   await sleep(ms, undefined, signal === undefined ? {} : { signal }).catch((thrown: unknown) => {

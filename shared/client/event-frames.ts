@@ -4,15 +4,15 @@ import { createParser } from 'eventsource-parser'
 import { ConnectionError, RpcError } from './rpc-error.ts'
 
 export interface FrameLimits {
-  /** Longest silence, comments included, before the connection counts as lost. */
+  /** Longest time without a byte, heartbeats included, before the connection counts as lost. Default 60,000. */
   idleTimeoutMs: number
-  /** Largest single frame in characters. */
+  /** Largest frame in characters. Default 134,217,728. */
   frameMaxChars: number
 }
 
 /**
- * The events of one server-sent stream, until it ends. Leaving the loop early closes the connection.
- * @throws ConnectionError when the connection breaks or falls silent, RpcError (code 0) for a frame that is no event
+ * Yields the events of one SSE response until it ends. Leaving the loop early closes the connection.
+ * @throws ConnectionError when the connection fails or is idle for too long, RpcError (code 0) for a frame that is not an event
  */
 export async function* eventFrames(
   body: ReadableStream<Uint8Array>,

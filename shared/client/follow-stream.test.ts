@@ -18,7 +18,7 @@ async function all(events: AsyncIterable<WireEvent>): Promise<WireEvent[]> {
   return Array.fromAsync(events)
 }
 
-test('a stream gives status, deltas and artifacts in order and ends with the task', async () => {
+test('a stream yields status, deltas and artifacts in order and ends with the task', async () => {
   const frames = [
     present(0, 'submitted'),
     status(1, 'working'),
@@ -33,7 +33,7 @@ test('a stream gives status, deltas and artifacts in order and ends with the tas
   expect(told).toEqual(frames.filter((frame) => typeof frame === 'object'))
 })
 
-test('a lost connection is taken up after the last numbered event; nothing is missed, nothing told twice', async () => {
+test('after a lost connection the stream resumes behind the last numbered event: none is missed or repeated', async () => {
   await using agent = await scriptedAgent({
     'message/stream': () => ({
       frames: [present(0, 'submitted'), status(1, 'working'), delta('a', 'hi ')],
@@ -89,14 +89,14 @@ test('a first frame with the present status of an ended task ends the stream', a
   expect(await all(new AgentClient({ url: agent.url }).resubscribe(taskId))).toEqual([present(7, 'failed')])
 })
 
-test('a pause ends the stream without another attempt', async () => {
+test('a pause ends the stream without a reconnection', async () => {
   const frames = [present(0, 'submitted'), status(1, 'working'), status(2, 'input-required', 'Which?')]
   await using agent = await scriptedAgent({ 'message/stream': () => ({ frames }) })
   expect(await all(new AgentClient({ url: agent.url }).stream('hello'))).toEqual(frames)
   expect(agent.calls).toHaveLength(1)
 })
 
-test('a server that restarts (503) or falls silent is asked again, a bounded number of times', async () => {
+test('the stream reconnects a bounded number of times to a server that restarts (503) or stops responding', async () => {
   await using agent = await scriptedAgent({
     'tasks/resubscribe': ({ earlier }) =>
       earlier === 1
@@ -108,7 +108,7 @@ test('a server that restarts (503) or falls silent is asked again, a bounded num
   expect(agent.calls).toHaveLength(1 + fast.reconnectMax)
 })
 
-test('a message is never sent twice: a loss before the first event is the caller’s to judge', async () => {
+test('a message is never sent twice: a connection lost before the first event is an error', async () => {
   await using agent = await scriptedAgent({ 'message/stream': () => ({ frames: [], after: 'break' }) })
   const failed = all(new AgentClient({ url: agent.url, ...fast }).stream('hello'))
   await expect(failed).rejects.toMatchObject({ name: 'ConnectionError' })
@@ -134,7 +134,7 @@ test.each([
   expect(agent.calls).toHaveLength(1)
 })
 
-test('the caller’s abort ends the stream at once', async () => {
+test('an abort of the caller ends the stream', async () => {
   await using agent = await scriptedAgent({
     'tasks/resubscribe': () => ({ frames: [status(1, 'working')], after: 'silence' }),
   })

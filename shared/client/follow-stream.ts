@@ -9,9 +9,9 @@ import { ConnectionError, RpcError } from './rpc-error.ts'
 import type { CallOptions, Transport } from './transport.ts'
 
 export interface FollowLimits extends FrameLimits {
-  /** Attempts in a row without a new event before the stream is given up. */
+  /** Consecutive reconnections without a new event before the stream fails. Default 8. */
   reconnectMax: number
-  /** Wait before the first attempt; it doubles up to 5 seconds. */
+  /** Delay before the first reconnection; it doubles up to 5 seconds. Default 200. */
   reconnectDelayMs: number
 }
 
@@ -29,22 +29,32 @@ export interface Opening {
   afterSequence?: number | undefined
 }
 
-/** Where a follower stands: what to ask for after a loss, and whether there is anything left to ask for. */
-interface Place {
+/** How far a stream has come. */
+interface Progress {
   taskId: string | undefined
+  /** Number of the last numbered event. */
   sequence: number | undefined
+  /** No further event is expected: the task has ended or is paused. */
   ended: boolean
 }
 
-/** A stream that survives its connections. A message is never sent twice: a loss before the first event is thrown. */
+/**
+ * Yields the events of a task and reconnects when the connection is lost. A message is never sent twice: a connection that is
+ * lost before the first event is an error.
+ */
 export async function* followStream(
   transport: Transport,
   opening: Opening,
   options: CallOptions,
   given: Partial<FollowLimits>,
 ): AsyncGenerator<WireEvent> {
-  const limits = { ...defaults, ...withoutUndefined(given) }
-  const place: Place = { taskId: opening.taskId, sequence: opening.afterSequence, ended: false }
+  const limits: FollowLimits = {
+    idleTimeoutMs: given.idleTimeoutMs ?? defaults.idleTimeoutMs,
+    frameMaxChars: given.frameMaxChars ?? defaults.frameMaxChars,
+    reconnectMax: given.reconnectMax ?? defaults.reconnectMax,
+    reconnectDelayMs: given.reconnectDelayMs ?? defaults.reconnectDelayMs,
+  }
+  const progress: Progress = { taskId: opening.taskId, sequence: opening.afterSequence, ended: false }
   let next: { method: string; params: object; headers?: Record<string, string> } = opening
   for (let losses = 0; ; ) {
     let loss: unknown = new ConnectionError(transport.url, 'the stream ended before its task')
@@ -54,40 +64,40 @@ export async function* followStream(
         headers: { ...options.headers, ...next.headers },
       })
       for await (const event of eventFrames(body, transport.url, limits)) {
-        if (!isNew(event, place)) continue
+        if (!isNew(event, progress)) continue
         losses = 0
         yield event
         if (event.kind === 'status-update' && event.final) return
       }
-      if (place.ended) return
+      if (progress.ended) return
     } catch (thrown) {
       options.signal?.throwIfAborted()
-      if (!isPassing(thrown)) throw thrown
-      if (place.ended) return
+      if (!isTransient(thrown)) throw thrown
+      if (progress.ended) return
       loss = thrown
     }
     losses += 1
-    if (place.taskId === undefined || losses > limits.reconnectMax) throw loss
+    if (progress.taskId === undefined || losses > limits.reconnectMax) throw loss
     const waitMs = Math.min(limits.reconnectDelayMs * 2 ** (losses - 1), 5000)
     await delay(waitMs, options.signal)
-    next = resumption(place.taskId, place.sequence)
+    next = resumption(progress.taskId, progress.sequence)
   }
 }
 
 /**
- * Notes where the stream stands; false for what was told already. The frame without an event id is the task's present
- * status: it may be ahead of the events that a resumed stream is about to repeat, so there it moves nothing forward.
+ * Updates the progress; false for an event that was yielded before. A frame without an event id is the present status of the
+ * task, which may be ahead of the events that a resumed stream still sends, so it does not advance the sequence.
  */
-function isNew(event: WireEvent, place: Place): boolean {
+function isNew(event: WireEvent, progress: Progress): boolean {
   const { taskId, eventId, sequence } = positionOf(event)
-  const known = place.sequence
+  const known = progress.sequence
   const isRepeat =
     sequence !== undefined && known !== undefined && (sequence <= known || eventId === undefined)
-  place.taskId = taskId
-  if (sequence !== undefined && !isRepeat) place.sequence = sequence
+  progress.taskId = taskId
+  if (sequence !== undefined && !isRepeat) progress.sequence = sequence
   if (event.kind === 'status-update') {
     const rests = event.final || isPaused(event.status.state)
-    place.ended = rests && (sequence ?? 0) <= (place.sequence ?? 0)
+    progress.ended = rests && (sequence ?? 0) <= (progress.sequence ?? 0)
   }
   return !isRepeat
 }
@@ -101,12 +111,8 @@ function resumption(taskId: string, sequence: number | undefined) {
   return { ...resubscription(taskId, sequence), ...headers }
 }
 
-/** Worth another attempt: the connection, or a server that says so (503, 429, a proxy without its upstream). */
-function isPassing(thrown: unknown): boolean {
+/** Whether a reconnection may help: the connection failed, or the server or a proxy is temporarily unavailable. */
+function isTransient(thrown: unknown): boolean {
   if (thrown instanceof RpcError) return [429, 502, 503, 504].includes(thrown.status)
   return thrown instanceof ConnectionError
-}
-
-function withoutUndefined<T extends object>(given: T): T {
-  return Object.fromEntries(Object.entries(given).filter(([, value]) => value !== undefined)) as T
 }

@@ -2,7 +2,7 @@ import { createServer } from 'node:http'
 import type { AddressInfo } from 'node:net'
 import { afterAll, beforeAll, beforeEach, expect, test } from 'vitest'
 import { AgentClient } from './client.ts'
-import { type PaymentAsked, payingFetch } from './paying-fetch.ts'
+import { type PaymentRequirements, payingFetch } from './paying-fetch.ts'
 
 const option = {
   scheme: 'exact',
@@ -16,7 +16,7 @@ const option = {
 const asks = (more: object = {}) =>
   JSON.stringify({ x402Version: 2, error: 'payment_required', accepts: [option], ...more })
 
-/** What the agent says to whoever has not paid; and what it was sent. */
+/** An agent that requires payment, with the requests it has received. */
 let unpaid = asks()
 let takes = true
 let received: { body: string; payment: string | undefined }[] = []
@@ -47,8 +47,8 @@ beforeEach(() => {
 const calling = (payer: Parameters<typeof payingFetch>[0]) =>
   new AgentClient({ url, fetch: payingFetch(payer) }).call('message/send', {})
 
-test('what is asked is paid with the same message, once', async () => {
-  const seen: PaymentAsked[] = []
+test('the required payment is sent once, with the same message', async () => {
+  const seen: PaymentRequirements[] = []
   const done = await calling(async (asked) => {
     seen.push(asked)
     return { payload: 'signed ü' }
@@ -62,7 +62,7 @@ test('what is asked is paid with the same message, once', async () => {
   expect(Buffer.from(received[1]?.payment ?? '', 'base64').toString()).toBe('{"payload":"signed ü"}')
 })
 
-test('a payment that is refused is not made again: the refusal is the error', async () => {
+test('a refused payment is not repeated: the refusal is the error', async () => {
   takes = false
   unpaid = asks({ error: 'invalid_exact_evm_signature' })
   await expect(calling(async () => ({}))).rejects.toMatchObject({
@@ -72,7 +72,7 @@ test('a payment that is refused is not made again: the refusal is the error', as
   expect(received).toHaveLength(2)
 })
 
-test('without a payment, or when the payer throws, nothing is sent again', async () => {
+test('without a payment, or when the payer throws, the message is not sent again', async () => {
   await expect(calling(async () => undefined)).rejects.toMatchObject({
     status: 402,
     message: 'Payment required',
@@ -90,7 +90,7 @@ test.each([
   ['null', 'null'],
   ['no ways to pay', asks({ accepts: 'all' })],
   ['longer than it can be', asks({ filler: 'x'.repeat(70_000) })],
-])('a 402 that is %s asks nobody to pay', async (_, body) => {
+])('a 402 that is %s does not call the payer', async (_, body) => {
   unpaid = body
   let asked = 0
   await expect(calling(async () => ({ asked: (asked += 1) }))).rejects.toMatchObject({ status: 402 })

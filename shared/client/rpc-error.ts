@@ -1,13 +1,13 @@
 import { connectionFault } from '@parley/kit/net/connection-fault'
 
-/** The server answered with an error. `code` is 0 where the answer held no JSON-RPC envelope (a proxy's page, say). */
+/** The server answered with an error. `code` is 0 when the response is not JSON-RPC, such as the error page of a proxy. */
 export class RpcError extends Error {
   override readonly name = 'RpcError'
   readonly code: number
   /** HTTP status. */
   readonly status: number
   readonly data: Record<string, unknown>
-  /** Headers of the HTTP answer, for example `retry-after` and `www-authenticate`. */
+  /** Headers of the HTTP response, for example `retry-after` and `www-authenticate`. */
   readonly headers: Headers
 
   constructor(fields: {
@@ -25,7 +25,7 @@ export class RpcError extends Error {
   }
 }
 
-/** No answer came, or it broke off: refused, unreachable, reset, silent for too long, too large. */
+/** No complete response arrived: the connection was refused, reset or idle for too long, or the response was too large. */
 export class ConnectionError extends Error {
   override readonly name = 'ConnectionError'
 
@@ -34,11 +34,15 @@ export class ConnectionError extends Error {
   }
 }
 
-/** `fetch` says "fetch failed" and hides the reason one level down, an AggregateError two levels. */
+/** The message of `fetch` is "fetch failed"; the reason is its cause, or the first error of an AggregateError. */
 function reasonOf(thrown: unknown): string {
   if (!(thrown instanceof Error)) return String(thrown)
   const cause = thrown instanceof AggregateError ? thrown.errors[0] : thrown.cause
   if (cause !== undefined) return reasonOf(cause)
   if (thrown.name === 'TimeoutError') return 'no answer in time'
-  return thrown.message || (thrown as NodeJS.ErrnoException).code || thrown.name
+  return thrown.message || codeOf(thrown) || thrown.name
+}
+
+function codeOf(thrown: Error): string {
+  return 'code' in thrown && typeof thrown.code === 'string' ? thrown.code : ''
 }

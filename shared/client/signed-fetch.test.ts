@@ -38,7 +38,7 @@ async function tokens(expires_in = 3600) {
   return { source, [Symbol.asyncDispose]: () => server[Symbol.asyncDispose]() }
 }
 
-test('a client with it calls an agent that requires signatures, with what is not ASCII too', async () => {
+test('a signing client calls an agent that requires signatures, also with non-ASCII text', async () => {
   await using from = await tokens()
   const client = new AgentClient({ url: agent.url, fetch: signedFetch(identity, from.source) })
   const task = await client.wait((await client.send('Grüße 😀')).id)
@@ -48,7 +48,7 @@ test('a client with it calls an agent that requires signatures, with what is not
   expect(given).toHaveLength(1)
 })
 
-test('with an audience every request is signed for that server: another one refuses it', async () => {
+test('with an audience every request is signed for that server: another server rejects it', async () => {
   await using from = await tokens()
   await using other = await testAgent(
     { handle: () => 'done', signatures: 'required' },
@@ -63,14 +63,14 @@ test('with an audience every request is signed for that server: another one refu
   })
 })
 
-test('64 at the same time ask for one token', async () => {
+test('64 concurrent requests fetch one token', async () => {
   await using from = await tokens()
   const client = new AgentClient({ url: agent.url, fetch: signedFetch(identity, from.source) })
   await Promise.all(Array.from({ length: 64 }, () => client.list()))
   expect(given).toHaveLength(1)
 })
 
-test('a token that is refused is fetched anew, once', async () => {
+test('a rejected token is renewed once', async () => {
   await using from = await tokens()
   const fetched = signedFetch(identity, from.source)
   const client = new AgentClient({ url: agent.url, fetch: fetched })
@@ -84,7 +84,7 @@ test('a token that is refused is fetched anew, once', async () => {
   expect(refusing.calls).toHaveLength(2)
 })
 
-test('a call that is refused late, with the token of before, does not throw away the new one', async () => {
+test('a late 401 for the previous token does not drop the new one', async () => {
   await using from = await tokens()
   const late = Promise.withResolvers<void>()
   const answer = async ({ path: asked, headers }: ScriptedCall): Promise<ScriptedAnswer> => {
@@ -102,7 +102,7 @@ test('a call that is refused late, with the token of before, does not throw away
   expect(given).toHaveLength(2)
 })
 
-test('the same body again within a second is another signature: it is not taken for a replay', async () => {
+test('the same body within a second gets another signature, so that it is not a replay', async () => {
   await using from = await tokens()
   const fetched = signedFetch(identity, from.source)
   const body = JSON.stringify({
@@ -139,7 +139,7 @@ test('a GET signs the empty text', async () => {
   expect(verifySigned(signed, signature, identity.key.publicKey)).toBe(true)
 })
 
-test('a redirect is given back, and a body that is no text is refused', async () => {
+test('a redirect is returned, and a body that is not UTF-8 is rejected', async () => {
   await using from = await tokens()
   const fetched = signedFetch(identity, from.source)
   await using server = await scriptedAgent({ 'GET /': () => ({ status: 302, body: '' }) })

@@ -2,46 +2,48 @@ import { createHash } from 'node:crypto'
 import { RecentMap } from '@parley/kit/did/recent-map'
 import { signRequest, unixNow } from '@parley/kit/did/signature'
 
-/** Who signs: an `Identity`, or a DID and what signs with its key. */
+/** The agent that signs: an `Identity`, or a DID with its private key. */
 export interface Signer {
   did: string
   key: { sign(bytes: Uint8Array): Uint8Array }
 }
 
-/** Where the bearer token comes from; a `ClientToken` keeps one fresh. */
+/** Supplies the bearer token; `ClientToken` caches one and renews it. */
 export interface TokenSource {
   get(): Promise<string>
-  /** The server refused it: this one, if it is the one that is kept. */
+  /** Called when the server rejected a token: the source must not return it again. */
   forget(refused?: string): void
 }
 
+/** The options of `fetch` that a signed request supports. */
 export interface SignedInit {
   method?: string
   headers?: Record<string, string>
-  /** Sent and signed as it is; a text, or the UTF-8 bytes of one. */
+  /** Sent and signed without change: a text, or the UTF-8 bytes of one. */
   body?: string | Uint8Array
   signal?: AbortSignal
 }
 
 export interface SignedFetchOptions {
   /**
-   * Address or DID of the server that the requests are for (`token_resource` of its registry entry). It is signed too, so
-   * that no other server accepts the request. Default: none, for servers that know only the reference form.
+   * Address or DID of the server, the token resource of its registry entry. It is part of the signature, so that no other
+   * server accepts the request. Default: none, for servers that support the reference form only.
    */
   audience?: string
 }
 
+/** A `fetch` that adds token and signature. */
 export type SignedFetch = (url: string | URL, init?: SignedInit) => Promise<Response>
 
 const utf8 = new TextDecoder('utf-8', { fatal: true, ignoreBOM: true })
-/** Servers that require signatures take each once: within a second, the same body needs another timestamp. */
+/** A server accepts each signature once: a repeated body needs another timestamp within the same second. */
 const aheadMaxSeconds = 60
 
 /**
- * `fetch` in the name of an agent (spec/authentication.md#did-signatures): every request carries a bearer token and the DID
- * signature of its body (a GET that of the empty text), made anew each time. A 401 is tried once more with a new token.
- * Redirects are given back, never followed: the token and the signature are for this server.
- * @throws TypeError for a body that is not UTF-8, and what `fetch` and the token source throw
+ * Returns a `fetch` that authenticates as an agent (spec/authentication.md#did-signatures): every request carries a bearer
+ * token and a fresh DID signature of its body (of the empty text for a GET). After a 401 the request is sent again, with a
+ * new token. Redirects are returned and not followed, because token and signature are for this server.
+ * @throws TypeError for a body that is not UTF-8, and whatever `fetch` and the token source throw
  *
  * ```ts
  * const identity = await agentIdentity('ada@example.com', 'agent.key.json')
@@ -81,13 +83,13 @@ export function signedFetch(
     const response = await attempt(url, init, text, token)
     if (response.status !== 401) return response
     await response.body?.cancel()
-    // Another call may have a new one already: that is not the one that was refused.
+    // A concurrent call may have renewed the token: only the rejected one is dropped.
     tokens.forget(token)
     return attempt(url, init, text, await tokens.get())
   }
 }
 
-/** The present second, or the first after it that the same body was not signed with; never far ahead of the clock. */
+/** The current second, or the next one with which the same body was not signed; at most a minute ahead of the clock. */
 function freshTimestamps(): (body: string) => number {
   const last = new RecentMap<string, number>(1000)
   return (body) => {
@@ -103,4 +105,4 @@ export { ClientToken } from '@parley/kit/auth/client-token'
 export { agentIdentity } from '@parley/kit/did/identity'
 export type * from '@parley/wire/codecs/parley/shapes'
 export { AgentClient, ConnectionError, RpcError } from './client.ts'
-export { type Payer, type PaymentAsked, type PaymentOption, payingFetch } from './paying-fetch.ts'
+export { type Payer, type PaymentOption, type PaymentRequirements, payingFetch } from './paying-fetch.ts'

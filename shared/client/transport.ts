@@ -1,22 +1,23 @@
 import { randomUUID } from 'node:crypto'
 import { boundedText } from '@parley/kit/net/bounded-text'
+import { isObject } from '@parley/wire/jsonrpc/envelope'
 import { ConnectionError, RpcError } from './rpc-error.ts'
 
 export interface ClientOptions {
   /** Base address of an agent or of the gateway, with or without the slash at the end. */
   url: string
-  /** Bearer token, or how to come by one; asked before every request. */
+  /** Bearer token, or a function that returns one before each request. */
   token?: string | (() => string | Promise<string>)
   headers?: Record<string, string>
-  /** Sends the requests; a `signedFetch` brings token and signature along. Default: `fetch`. */
+  /** Sends the requests; `signedFetch` adds token and signature. Default: `fetch`. */
   fetch?: (url: string, init: OutgoingRequest) => Promise<Response>
-  /** Longest wait for an ordinary answer. Default 60,000. */
+  /** Deadline of a response, and of the first byte of a stream. Default 60,000. */
   requestTimeoutMs?: number
-  /** Largest ordinary answer. Default 256 MiB. */
+  /** Largest response other than a stream. Default 268,435,456 (256 MiB). */
   responseMaxBytes?: number
 }
 
-/** What is handed to `fetch`. */
+/** The request that `fetch` gets. */
 export interface OutgoingRequest {
   method: 'POST'
   redirect: 'manual'
@@ -25,18 +26,22 @@ export interface OutgoingRequest {
   signal?: AbortSignal
 }
 
+/** Options of one call. */
 export interface CallOptions {
+  /** Added to the request, for example `idempotency-key`. */
   headers?: Record<string, string>
+  /** Aborts the call; the call then throws the reason of the signal. */
   signal?: AbortSignal
 }
 
+/** The result of a call with its HTTP response. */
 export interface Reply {
   result: unknown
   status: number
   headers: Headers
 }
 
-/** One POST with a JSON-RPC body, and what came of it. */
+/** Sends JSON-RPC requests by HTTP POST. */
 export class Transport {
   readonly url: string
   readonly #options: ClientOptions
@@ -55,7 +60,7 @@ export class Transport {
   }
 
   /**
-   * The answer as a stream of bytes; an answer that is no event stream is read as an error.
+   * Returns the body of an event stream; any other response is read as an error.
    * @throws RpcError, ConnectionError, or the signal's reason
    */
   async openStream(
@@ -63,7 +68,7 @@ export class Transport {
     params: unknown,
     options: CallOptions,
   ): Promise<ReadableStream<Uint8Array>> {
-    // The deadline is for the first byte alone: a stream may last for days.
+    // The deadline applies to the first byte only: a stream may last for days.
     const deadline = new AbortController()
     const timer = setTimeout(
       () => deadline.abort(new DOMException('no answer in time', 'TimeoutError')),
@@ -108,7 +113,7 @@ export class Transport {
       })
       return { response, id }
     } catch (thrown) {
-      throw this.#lost(thrown, options.signal)
+      throw this.#failureOf(thrown, options.signal)
     }
   }
 
@@ -118,7 +123,7 @@ export class Transport {
     try {
       text = await boundedText(response.body, this.#options.responseMaxBytes ?? 256 * 1024 * 1024)
     } catch (thrown) {
-      throw this.#lost(thrown, signal)
+      throw this.#failureOf(thrown, signal)
     }
     const envelope = envelopeOf(text)
     if (envelope?.error !== undefined) {
@@ -136,11 +141,15 @@ export class Transport {
     return { result: envelope.result, status, headers }
   }
 
-  /** The caller's own abort stays what it is; anything else is a lost connection. */
-  #lost(thrown: unknown, signal: AbortSignal | undefined): unknown {
-    const own = signal?.aborted === true && (signal.reason as Error)?.name !== 'TimeoutError'
-    return own ? signal.reason : new ConnectionError(this.url, thrown)
+  /** The reason of the caller's signal; any other failure becomes a ConnectionError. */
+  #failureOf(thrown: unknown, signal: AbortSignal | undefined): unknown {
+    if (signal?.aborted === true && !isTimeout(signal.reason)) return signal.reason
+    return new ConnectionError(this.url, thrown)
   }
+}
+
+function isTimeout(reason: unknown): boolean {
+  return reason instanceof Error && reason.name === 'TimeoutError'
 }
 
 interface Envelope {
@@ -153,22 +162,19 @@ function envelopeOf(text: string): Envelope | undefined {
   try {
     const parsed: unknown = JSON.parse(text)
     if (!isObject(parsed)) return undefined
-    const { error } = parsed
-    if (error === undefined) return parsed
-    if (!isObject(error) || typeof error.code !== 'number' || typeof error.message !== 'string')
-      return undefined
-    return parsed as Envelope
+    const { error, ...rest } = parsed
+    if (error === undefined) return rest
+    if (!isObject(error)) return undefined
+    const { code, message, data } = error
+    if (typeof code !== 'number' || typeof message !== 'string') return undefined
+    return { ...rest, error: { code, message, data } }
   } catch {
     return undefined
   }
 }
 
-/** The one error without an envelope: x402's body, whose `error` is a code. */
+/** The body of HTTP 402 is defined by x402 and has no envelope; its `error` is a code. */
 function paymentText(text: string): string {
   const code = /"error"\s*:\s*"(\w{1,100})"/.exec(text)?.[1]
   return `Payment required${code === undefined || code === 'payment_required' ? '' : `: ${code}`}`
-}
-
-function isObject(value: unknown): value is Record<string, unknown> {
-  return typeof value === 'object' && value !== null && !Array.isArray(value)
 }

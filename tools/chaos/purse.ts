@@ -1,4 +1,4 @@
-import { type PaymentAsked, payingFetch } from '@parley/client/internal/paying-fetch'
+import { type PaymentRequirements, payingFetch } from '@parley/client/internal/paying-fetch'
 import type { ClientOptions } from '@parley/client/internal/transport'
 import { addressOf, newWalletKey, type SignedPayment, signPayment } from '@parley/engine/payments/x402/wallet'
 import type { Clock } from './clients.ts'
@@ -30,7 +30,7 @@ export class Purse {
     this.#payment = undefined
   }
 
-  async #pay({ accepts: [requirement] }: PaymentAsked): Promise<SignedPayment | undefined> {
+  async #pay({ accepts: [requirement] }: PaymentRequirements): Promise<SignedPayment | undefined> {
     if (this.#payment !== undefined || requirement === undefined) return this.#payment
     this.signedWrongBy = this.#clock.wrongBy
     // The official client signs with the clock of this machine. A clock that is behind makes the payment expire

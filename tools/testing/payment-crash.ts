@@ -3,7 +3,7 @@ import { tmpdir } from 'node:os'
 import path from 'node:path'
 import { setTimeout as pause } from 'node:timers/promises'
 import { AgentClient } from '@parley/client/internal/client'
-import { type PaymentAsked, payingFetch } from '@parley/client/internal/paying-fetch'
+import { type PaymentRequirements, payingFetch } from '@parley/client/internal/paying-fetch'
 import { signPayment } from '@parley/engine/payments/x402/wallet'
 import { generatePrivateKey, privateKeyToAccount } from 'viem/accounts'
 import { TestChain } from './chain.ts'
@@ -83,7 +83,7 @@ const sourceOf = (price: object) => `export default {
 async function payingClient(chain: TestChain, agent: KillableAgent): Promise<AgentClient> {
   const key = generatePrivateKey()
   await chain.mint(privateKeyToAccount(key).address, 10n ** 12n)
-  const pay = ({ accepts: [requirements] }: PaymentAsked) =>
+  const pay = ({ accepts: [requirements] }: PaymentRequirements) =>
     requirements === undefined
       ? Promise.resolve(undefined)
       : signPayment(key, { requirements: { ...requirements, scheme: 'exact' } })

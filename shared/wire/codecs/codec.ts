@@ -14,7 +14,7 @@ import type { Part, Task } from '../model/task.ts'
  * (`LazyPart`) stay in the store until their turn comes.
  */
 export interface Codec {
-  /** Stored with what outlives the request, such as a webhook; never changes. */
+  /** Identifies the dialect in stored records, for example of a webhook; never changes. */
   readonly name: string
   /** Method names, aliases included, by operation. */
   readonly methods: ReadonlyMap<string, MethodName>
@@ -51,11 +51,11 @@ export interface Codec {
   /** The headers of a webhook delivery. @param token credential of the receiver */
   webhookHeaders(token: string | undefined): Record<string, string>
 
-  // For clients, and for gateways that pass on what others wrote.
+  // For clients, and for gateways that forward messages of other servers.
 
   methodOf(operation: Operation): string
   writeParams<O extends keyof ClientParams>(operation: O, params: ClientParams[O]): object
-  /** A task of another server within bounds, without its history. Undefined when the JSON is no task. */
+  /** A task of another server within bounds, without its history. Undefined when the JSON is not a task. */
   readTaskOutput(json: unknown): Task | undefined
   /** The task that an answer, or an event of a stream, is about. Undefined when it is not an object. */
   readTaskReference(json: unknown): TaskReference | undefined
@@ -67,7 +67,7 @@ export interface Codec {
   readListItem(list: 'listTasks' | 'listContexts', json: unknown): ListItem
 }
 
-/** Params that clients write by themselves; those of other operations are passed on as they are. */
+/** Operations whose params a client writes; the params of other operations come from its caller. */
 export type ClientParams = {
   [O in
     | 'getTask'
@@ -81,7 +81,7 @@ export type ClientParams = {
     | 'deletePushConfig']: Undefinable<Calls[O]['params']>
 }
 
-/** What the server fills in may be absent. */
+/** Params with a default on the server may be absent. */
 type Undefinable<T> = Pick<T, Extract<keyof T, 'taskId'>> & {
   [K in Exclude<keyof T, 'taskId'>]?: T[K] | undefined
 }
@@ -117,7 +117,7 @@ export interface RpcPath {
   method?: string
 }
 
-/** What is known of a request when its dialect is chosen. */
+/** The parts of a request by which its dialect is chosen. */
 export interface WireRequest {
   path: string
   /** Lower-case names. */
@@ -129,7 +129,7 @@ export interface WireRequest {
 export interface WireResult {
   /** The `result` of the JSON-RPC answer, for `JSON.stringify`. */
   json: unknown
-  /** Of the HTTP answer. */
+  /** Added to the HTTP response. */
   headers?: Record<string, string> | undefined
 }
 

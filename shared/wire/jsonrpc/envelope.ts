@@ -1,6 +1,6 @@
 import { ParleyError } from '../errors.ts'
 
-/** A request's id: it comes back with the same type and value; null where it could not be read. */
+/** The id of a request; the response repeats its type and value. Null when it could not be read. */
 export type RequestId = string | number | null
 
 export interface RpcRequest {
@@ -9,7 +9,7 @@ export interface RpcRequest {
   params: Record<string, unknown>
 }
 
-/** @throws ParleyError InvalidRequest when the JSON is not a JSON-RPC 2.0 request, InvalidParams when `params` is no object. */
+/** @throws ParleyError InvalidRequest when the JSON is not a JSON-RPC 2.0 request, InvalidParams when `params` is not an object. */
 export function readRequest(body: unknown): RpcRequest {
   if (!isObject(body)) {
     throw new ParleyError('InvalidRequest', {
@@ -31,10 +31,10 @@ export function readRequest(body: unknown): RpcRequest {
 
 export function readId(body: unknown): RequestId {
   const id = isObject(body) ? body['id'] : null
-  return typeof id === 'string' || Number.isSafeInteger(id) ? (id as string | number) : null
+  return typeof id === 'string' || (typeof id === 'number' && Number.isSafeInteger(id)) ? id : null
 }
 
-/** `result` is JSON text already. */
+/** @param result JSON text */
 export function resultEnvelope(id: RequestId, result: string): string {
   return `{"jsonrpc":"2.0","id":${JSON.stringify(id)},"result":${result}}`
 }
@@ -48,7 +48,7 @@ export function errorEnvelope(
   return JSON.stringify({ jsonrpc: '2.0', id, error: { code, message, data } })
 }
 
-/** The `result` of an answer; undefined where there is none. */
+/** The `result` of a response; undefined when it is an error or not JSON-RPC. */
 export function resultIn(answer: unknown): unknown {
   return isObject(answer) ? answer['result'] : undefined
 }

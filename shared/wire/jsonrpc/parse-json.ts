@@ -1,7 +1,7 @@
 import { isUtf8 } from 'node:buffer'
 import { ParleyError } from '../errors.ts'
 
-/** Deeper JSON than this is refused: everything behind may walk a value without fear for the stack. */
+/** Deeper JSON is rejected, so that later code may walk a value by recursion. */
 export const maxDepth = 100
 
 /** @throws ParleyError ParseError when the bytes are not UTF-8 or not JSON; InvalidRequest for hostile keys and nesting. */
@@ -21,31 +21,37 @@ function decode(bytes: Uint8Array): unknown {
   }
 }
 
-/** Walks without recursion: a hundred thousand levels are refused, not a reason to fall. */
+/** Walks without recursion, because the depth is not known yet. */
 function refuseHostile(root: unknown): void {
-  if (typeof root !== 'object' || root === null) return
-  const open: object[] = [root]
+  if (!isTree(root)) return
+  const open = [root]
   const depths: number[] = [1]
-  while (open.length > 0) {
-    const node = open.pop() as Record<string, unknown>
-    const depth = depths.pop() as number
+  for (;;) {
+    const node = open.pop()
+    const depth = depths.pop()
+    if (node === undefined || depth === undefined) return
     if (depth > maxDepth) throw hostile(`JSON is nested deeper than ${maxDepth} levels`)
     if (!Array.isArray(node)) refuseKeys(node)
     for (const key in node) {
       const child = node[key]
-      if (typeof child !== 'object' || child === null) continue
+      if (!isTree(child)) continue
       open.push(child)
       depths.push(depth + 1)
     }
   }
 }
 
-/** Keys by which JSON could reach the prototype of objects. */
+/** An object or an array. */
+function isTree(value: unknown): value is Record<string, unknown> {
+  return typeof value === 'object' && value !== null
+}
+
+/** Rejects keys through which JSON could change a prototype. */
 function refuseKeys(node: Record<string, unknown>): void {
   if (Object.hasOwn(node, '__proto__')) throw hostile('Key __proto__ is not allowed')
   if (!Object.hasOwn(node, 'constructor')) return
   const value = node['constructor']
-  if (typeof value === 'object' && value !== null && Object.hasOwn(value, 'prototype')) {
+  if (isTree(value) && Object.hasOwn(value, 'prototype')) {
     throw hostile('Key constructor.prototype is not allowed')
   }
 }

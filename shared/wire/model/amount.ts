@@ -13,7 +13,7 @@ export function isDecimal(text: string): boolean {
 
 /**
  * Whole units to atomic ones: `("0.01", 6)` is `10000n`.
- * @throws RangeError when it is no decimal number or has more digits after the point than `decimals`
+ * @throws RangeError when it is not a decimal number, or has more than `decimals` digits after the point
  */
 export function toAtomic(amount: string, decimals: number): bigint {
   const match = decimal.exec(amount)

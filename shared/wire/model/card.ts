@@ -1,6 +1,6 @@
 import type { Price } from './price.ts'
 
-/** What an agent, or the gateway for all of its agents, publishes about itself. */
+/** The public description of an agent, or of a gateway with the skills of all of its agents. */
 export interface AgentCard {
   id: string
   did?: string | undefined

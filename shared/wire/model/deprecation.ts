@@ -11,14 +11,14 @@ export interface Deprecation extends DeprecationMark {
   name: string
 }
 
-/** The `Deprecation` header (RFC 9745): the time since when, of the name that has been deprecated for longest. */
+/** The `Deprecation` header (RFC 9745) with the date of the name that was deprecated first. */
 export function deprecationHeader(inUse: readonly DeprecationMark[]): { deprecation?: string } {
   if (inUse.length === 0) return {}
   const seconds = inUse.map(({ since }) => Date.parse(`${since}T00:00:00Z`) / 1000)
   return { deprecation: `@${Math.min(...seconds)}` }
 }
 
-/** Deprecated fields that an object has, by their path: `configuration.longRunning`. */
+/** The deprecated fields of an object, by their path: `configuration.longRunning`. */
 export function deprecatedFields(
   marks: Readonly<Record<string, DeprecationMark>>,
   given: Readonly<Record<string, unknown>>,
@@ -27,10 +27,10 @@ export function deprecatedFields(
 }
 
 function hasPath(given: unknown, path: string): boolean {
-  let value = given
+  let value: unknown = given
   for (const key of path.split('.')) {
     if (typeof value !== 'object' || value === null || !Object.hasOwn(value, key)) return false
-    value = (value as Record<string, unknown>)[key]
+    value = Reflect.get(value, key)
   }
   return value !== undefined && value !== null
 }

@@ -44,7 +44,7 @@ export interface PresentTask {
   event?: TaskEvent | undefined
 }
 
-/** What a stream carries. */
+/** An item of a stream. */
 export type StreamItem = PresentTask | TaskEvent | ArtifactDelta
 
 /** An event as it is stored with its task: an artifact is referenced by its id. */

@@ -1,6 +1,6 @@
 import type { JsonObject } from './task.ts'
 
-/** What a JSON text says; undefined when it is none. The parser's message, which quotes the text, goes nowhere. */
+/** The value of a JSON text; undefined when it is not JSON. The message of the parser is dropped, because it quotes the text. */
 export function jsonOf(text: string): unknown {
   try {
     return JSON.parse(text)
@@ -9,7 +9,7 @@ export function jsonOf(text: string): unknown {
   }
 }
 
-/** The object that a JSON text says; undefined for anything else. */
+/** The object in a JSON text; undefined for any other text. */
 export function jsonObjectOf(text: string): JsonObject | undefined {
   const value = jsonOf(text)
   return isJsonObject(value) ? value : undefined

@@ -1,18 +1,18 @@
 /** Words that clients of the reference implementation send where MIME types belong. */
-const words: Record<string, string> = {
-  '*': '*/*',
-  text: 'text/*',
-  json: 'application/json',
-  'text/event-stream': '*/*',
-}
+const words = new Map([
+  ['*', '*/*'],
+  ['text', 'text/*'],
+  ['json', 'application/json'],
+  ['text/event-stream', '*/*'],
+])
 
 /** Lower case, without parameters. */
 export function normalMode(mode: string): string {
   const bare = mode.split(';', 1)[0]?.trim().toLowerCase() ?? ''
-  return Object.hasOwn(words, bare) ? (words[bare] as string) : bare
+  return words.get(bare) ?? bare
 }
 
-/** Wildcards on either side are understood; parameters are ignored. */
+/** Either side may have wildcards; parameters are ignored. */
 export function modesMatch(a: string, b: string): boolean {
   const [typeA, subA] = normalMode(a).split('/')
   const [typeB, subB] = normalMode(b).split('/')

@@ -7,7 +7,7 @@ export interface Weights {
   cost: number
 }
 
-/** What a caller asks of an agent before it sends a message. */
+/** A question to an agent, or a gateway, about a task that a caller considers to send. */
 export interface NegotiationQuery {
   taskSummary?: string | undefined
   taskDetails?: string | undefined
@@ -73,7 +73,7 @@ export interface GatewayNegotiation {
   excludedTotal: number
 }
 
-/** What a gateway records about a message that it routed, or a question that it answered. */
+/** The record of a message that a gateway routed, or of a question that it answered. */
 export interface RoutingRecord {
   /** `agent/negotiation`, or the method of the message. */
   method: string

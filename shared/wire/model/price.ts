@@ -17,7 +17,7 @@ export interface PriceDefinition {
   extra?: { name: string; version: string }
 }
 
-/** The same, checked and complete. */
+/** A checked price with all defaults. */
 export interface Price extends Required<PriceDefinition> {
   /** The amount in atomic units, as a decimal text. */
   atomic: string
@@ -48,12 +48,16 @@ const definition = z
       if (atomic > mostAtomic) throw new RangeError('is more than a token can count')
       return { ...price, atomic: atomic.toString() }
     } catch (error) {
-      context.addIssue({ code: 'custom', path: ['amount'], message: (error as Error).message })
+      context.addIssue({
+        code: 'custom',
+        path: ['amount'],
+        message: error instanceof Error ? error.message : String(error),
+      })
       return z.NEVER
     }
   })
 
-/** One way to pay, or several of which the caller chooses one. */
+/** One price, or several of which the caller chooses one. */
 export const executionCost = z
   .preprocess(
     (given) => (given === undefined || Array.isArray(given) ? given : [given]),
@@ -66,12 +70,12 @@ export const executionCost = z
   )
   .optional()
 
-/** The same ways to pay another amount. @throws RangeError when one of them has not so many digits */
+/** The prices with another amount. @throws RangeError when an asset has fewer digits after the point */
 export function withAmount(prices: readonly Price[], amount: string): Price[] {
   return prices.map((price) => ({ ...price, amount, atomic: toAtomic(amount, price.decimals).toString() }))
 }
 
-/** What is to be paid in advance; none where it costs nothing. */
+/** The prices that are paid in advance: those above zero. */
 export function inAdvance(prices: readonly Price[]): Price[] {
   return prices.filter(({ atomic }) => atomic !== '0')
 }

@@ -1,7 +1,7 @@
 import type { JsonObject, JsonValue } from './task.ts'
 import type { Timestamp } from './timestamp.ts'
 
-/** What an agent reports about its work with each heartbeat. */
+/** Figures about its work that an agent reports with each heartbeat. */
 export interface LoadReport {
   queueDepth?: number | undefined
   activeTasks?: number | undefined

@@ -1,6 +1,6 @@
 import type { Timestamp } from './timestamp.ts'
 
-/** The one model of the house, in one spelling. The wire's shapes stand in `message-in.ts`, `params.ts` and `wire-out.ts`. */
+/** The model of tasks, in camelCase. Codecs translate it to and from the wire. */
 
 export type JsonValue = string | number | boolean | null | JsonValue[] | { [key: string]: JsonValue }
 export type JsonObject = { [key: string]: JsonValue }
@@ -18,11 +18,12 @@ export type TerminalState = (typeof terminalStates)[number]
 export type PausedState = (typeof pausedStates)[number]
 export type TaskState = (typeof taskStates)[number]
 
-export const isTerminal = (state: TaskState): state is TerminalState =>
-  (terminalStates as readonly string[]).includes(state)
-export const isPaused = (state: TaskState): state is PausedState =>
-  (pausedStates as readonly string[]).includes(state)
-/** Nothing more happens until a caller acts. */
+const terminal = new Set<TaskState>(terminalStates)
+const paused = new Set<TaskState>(pausedStates)
+
+export const isTerminal = (state: TaskState): state is TerminalState => terminal.has(state)
+export const isPaused = (state: TaskState): state is PausedState => paused.has(state)
+/** The task waits for its caller, or has ended. */
 export const isResting = (state: TaskState): boolean => isTerminal(state) || isPaused(state)
 
 /** `bytes` of a file is base64 (spec/messages-and-artifacts.md#part). */
@@ -62,7 +63,7 @@ export interface TaskStatus {
   message?: Message
 }
 
-/** What a caller sees of a task. */
+/** A task as its owner sees it. */
 export interface Task {
   id: string
   contextId: string

@@ -6,9 +6,9 @@ export type Timestamp = string
 
 let last = 0
 
-/** The present moment in microseconds since 1970; strictly increasing within the process. */
+/** The current time in microseconds since 1970; strictly increasing within the process. */
 export function nowMicros(): number {
-  // The wall clock has milliseconds; the digits below come from the steady clock.
+  // The wall clock has milliseconds; the monotonic clock supplies the digits below.
   const micros = Date.now() * 1000 + (Math.floor(performance.now() * 1000) % 1000)
   last = micros > last ? micros : last + 1
   return last
@@ -19,7 +19,7 @@ export function timestampOf(micros: number): Timestamp {
   return `${secondsText(Math.floor(micros / 1_000_000))}.${fraction}+00:00`
 }
 
-/** The present moment as it stands on the wire. Two calls never give the same text. */
+/** The current time as a timestamp. Two calls never return the same one. */
 export function timestamp(): Timestamp {
   return timestampOf(nowMicros())
 }

@@ -5,8 +5,6 @@ import type { ListItem, MessageIds, TaskReference } from '../codec.ts'
 import { part, uuid } from './message.ts'
 import { wireObject } from './spelling.ts'
 
-/** What a client or a gateway reads in the answers of another server, which may be anything. */
-
 const taskOutput = wireObject({
   id: uuid,
   contextId: z.string().max(128),

@@ -1,4 +1,5 @@
 import { z } from 'zod'
+import { isObject } from '../../jsonrpc/envelope.ts'
 import type { IncomingMessage } from '../../model/call.ts'
 import type { JsonObject, Part } from '../../model/task.ts'
 import { wireObject } from './spelling.ts'
@@ -12,11 +13,8 @@ const sentUuid = z
 /** An id that is looked up, in lower case: UUIDs are compared without regard to case. */
 export const uuid = sentUuid.toLowerCase()
 
-/** `z.record` would copy; the parser has refused hostile keys and deep nesting already. */
-export const jsonObject = z.custom<JsonObject>(
-  (value) => typeof value === 'object' && value !== null && !Array.isArray(value),
-  'must be an object',
-)
+/** Unlike `z.record`, it does not copy. The parser has rejected hostile keys and deep nesting. */
+export const jsonObject = z.custom<JsonObject>(isObject, 'must be an object')
 
 const base64 = z
   .string()
@@ -49,11 +47,10 @@ export const part: z.ZodType<Part> = z.preprocess(
   ]),
 )
 
-/** Clients that write every field send `metadata: null`. */
+/** Some clients write every field, with `metadata: null`. */
 function dropNullMetadata(given: unknown): unknown {
-  if (typeof given !== 'object' || given === null || (given as { metadata?: unknown }).metadata !== null)
-    return given
-  const { metadata: _dropped, ...rest } = given as Record<string, unknown>
+  if (!isObject(given) || given['metadata'] !== null) return given
+  const { metadata: _dropped, ...rest } = given
   return rest
 }
 

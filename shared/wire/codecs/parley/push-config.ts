@@ -39,8 +39,8 @@ const authentication = jsonObject.superRefine((given, context) => {
 })
 
 /**
- * PushNotificationConfig as a caller sends it (spec/webhooks.md#pushnotificationconfig). Where URL and token may go is looked at when it is registered;
- * `authentication` is checked, kept, given back, and changes nothing in the delivery.
+ * A webhook as a caller registers it (spec/webhooks.md#pushnotificationconfig). URL and token are checked at registration.
+ * `authentication` is validated, stored and returned, but does not affect the delivery.
  */
 export const pushNotificationConfig = wireObject({
   id: uuid,

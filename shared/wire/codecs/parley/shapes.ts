@@ -1,8 +1,6 @@
 import type { FileContent, JsonObject, Role, TaskState } from '../../model/task.ts'
 
-/** What an agent answers, in the spelling of the wire (spec/tasks.md#task and spec/events.md#envelope). */
-
-/** A shape before it is serialized: `JSON.stringify` leaves out fields that are undefined. */
+/** A shape before it is serialized: `JSON.stringify` omits fields that are undefined. */
 export type Unserialized<T> = T extends readonly (infer Item)[]
   ? Unserialized<Item>[]
   : T extends object
@@ -11,16 +9,18 @@ export type Unserialized<T> = T extends readonly (infer Item)[]
       : { [K in keyof T]: Unserialized<T[K]> | (object extends Pick<T, K> ? undefined : never) }
     : T
 
+/** A part of a message or artifact (spec/messages-and-artifacts.md). */
 export type WirePart =
   | { kind: 'text'; text: string; metadata?: JsonObject }
   | { kind: 'data'; data: JsonObject; metadata?: JsonObject }
   | { kind: 'file'; file: WireFile; metadata?: JsonObject }
 
-/** The one object that keeps its camelCase name on the way out as well: `mimeType`. */
+/** Output has `mime_type`; callers may send `mimeType` as well. `bytes` is base64. */
 export interface WireFile extends FileContent {
   mime_type?: string
 }
 
+/** A message of a task (spec/messages-and-artifacts.md). */
 export interface WireMessage {
   kind: 'message'
   role: Role
@@ -32,18 +32,21 @@ export interface WireMessage {
   metadata?: JsonObject
 }
 
+/** The state of a task, since when, and what the agent says about it (spec/tasks.md#status). */
 export interface WireStatus {
   state: TaskState
   timestamp: string
   message?: WireMessage
 }
 
+/** A result of a task. */
 export interface WireArtifact {
   artifact_id: string
   name: string
   parts: WirePart[]
 }
 
+/** A task as its owner sees it (spec/tasks.md#task). */
 export interface WireTask {
   kind: 'task'
   id: string
@@ -53,7 +56,7 @@ export interface WireTask {
   artifacts: WireArtifact[]
 }
 
-/** Numbered events carry `event_id` and `sequence`; the first frame of a new task has sequence 0. */
+/** A change of state. Numbered events have `event_id` and `sequence`; the first frame of a new task has sequence 0. */
 export interface WireStatusUpdate {
   kind: 'status-update'
   event_id?: string
@@ -66,8 +69,8 @@ export interface WireStatusUpdate {
 }
 
 /**
- * With `last_chunk: false` it is a delta for live readers: no number, replaced by the whole artifact that follows. The first
- * delta of an artifact has `append: false`, those after it `append: true`.
+ * An artifact, or with `last_chunk: false` a delta of one: deltas have no number, and the whole artifact follows. The first
+ * delta of an artifact has `append: false`, later ones have `append: true`.
  */
 export interface WireArtifactUpdate {
   kind: 'artifact-update'
@@ -81,6 +84,7 @@ export interface WireArtifactUpdate {
   last_chunk?: boolean
 }
 
+/** An event of a task (spec/events.md#envelope). */
 export type WireEvent = WireStatusUpdate | WireArtifactUpdate
 
 /** A message to send (spec/methods.md#messagesend). */
@@ -98,17 +102,17 @@ export interface OutgoingMessage {
 
 /** PushNotificationConfig (spec/webhooks.md#pushnotificationconfig). */
 export interface WirePushConfig {
-  /** A UUID; a task has each id once. */
+  /** A UUID, unique within the task. */
   id: string
   url: string
-  /** Sent to the receiver as bearer credential. */
+  /** Sent to the receiver as the bearer credential. */
   token?: string
   authentication?: JsonObject
 }
 
-/** A webhook of a task, and how its deliveries went. */
+/** A webhook of a task and the state of its deliveries. */
 export interface WireTaskPushConfig {
-  /** Of the task. */
+  /** Id of the task. */
   id: string
   push_notification_config: WirePushConfig
   long_running: boolean
@@ -121,7 +125,7 @@ export interface WireTaskPushConfig {
   last_attempt_at: string | null
 }
 
-/** A page of `tasks/events`; `more`: read on behind the last one. */
+/** A page of an event log; `more`: further events follow the last one. */
 export interface WireEventPage {
   task_id: string
   events: WireEvent[]
@@ -135,4 +139,18 @@ export interface SendConfiguration {
   long_running?: boolean
   push_notification_config?: WirePushConfig
   [key: string]: unknown
+}
+
+/** Results of the methods that a client calls, by operation. */
+export interface WireResults {
+  sendMessage: WireTask
+  getTask: WireTask
+  listTasks: WireTask[]
+  cancelTask: WireTask
+  listTaskEvents: WireEventPage
+  resubscribe: never
+  setPushConfig: WireTaskPushConfig
+  getPushConfig: WireTaskPushConfig
+  listPushConfigs: WireTaskPushConfig[]
+  deletePushConfig: WireTaskPushConfig
 }

@@ -1,7 +1,7 @@
 import { z } from 'zod'
 import type { JsonObject, JsonValue } from '../../model/task.ts'
 
-/** A skill with all that a negotiation reads. */
+/** A skill as an agent lists it, with the facts that a negotiation uses. */
 export interface SkillListing {
   id: string
   name: string
@@ -77,6 +77,7 @@ const listed = z.looseObject({
   inputModes: words.optional(),
   output_modes: words.optional(),
   outputModes: words.optional(),
+  documentationPath: z.custom<JsonValue>().optional(),
 })
 
 /** Items that are not skills are left out, so that one of them does not exclude its agent. */
@@ -87,8 +88,8 @@ export function readListedSkills(list: unknown): ListedSkill[] {
     if (!parsed.success) return []
     const { input_modes, inputModes, output_modes, outputModes, documentationPath, ...rest } = parsed.data
     return {
-      ...(rest as JsonObject),
-      ...(documentationPath !== undefined && { documentation_path: documentationPath as JsonValue }),
+      ...rest,
+      ...(documentationPath !== undefined && { documentation_path: documentationPath }),
       id: rest.id,
       name: rest.name ?? rest.id,
       description: rest.description,
@@ -124,7 +125,7 @@ const facts = z.object({
   assessment: z.object({ keywords: texts, specializations: texts, anti_patterns: texts }).catch(noAssessment),
 })
 
-/** What an agent says about a skill beyond what a registry requires. Values of another type count as absent. */
+/** Facts about a skill that a negotiation uses and a registry does not require. Values of another type count as absent. */
 export function skillFacts(skill: ListedSkill) {
   const { examples, allowed_tools, performance, assessment } = facts.parse(skill)
   return {

@@ -6,7 +6,7 @@ export function writeWebhook(event: TaskEvent): string {
   return JSON.stringify(eventOut(event))
 }
 
-/** The token is the bearer credential; receivers of A2A look for it in a header of its own. */
+/** The token is the bearer credential, repeated in the header that receivers of A2A check. */
 export function webhookHeaders(token: string | undefined): Record<string, string> {
   const type = { 'content-type': 'application/json' }
   return token === undefined
