@@ -3,7 +3,10 @@ import type { Message, Part } from '@parley/wire/model/task'
 import type { TaskRecord } from '../store/store.ts'
 import type { Change } from './transitions.ts'
 
-/** What the agent says of a task: a prompt, a reason, an answer. In a status it has the role `agent`. */
+/**
+ * A message of the agent about a task, for example a prompt or a failure reason. Its role in a status is
+ * `agent`.
+ */
 export function agentMessage(task: { id: string; contextId: string }, parts: Part[]): Message {
   return { role: 'agent', parts, messageId: randomUUID(), contextId: task.contextId, taskId: task.id }
 }

@@ -3,7 +3,7 @@ import { crashRun } from '@parley/tools/testing/crash-run'
 import { KillableAgent } from '@parley/tools/testing/killable-agent'
 import { expect, test } from 'vitest'
 
-test('kill -9 under load: no acknowledged task is lost, none works for ever, no event number is missing or double, the database opens', async () => {
+test('kill -9 under load: no acknowledged task is lost or stays working, no event number is missing or repeated, the database opens', async () => {
   const figures = await crashRun({ kills: 3, clients: 4, say: () => {} })
   expect(figures).toMatchObject({ kills: 3, lost: 0, stuck: 0, badEvents: 0, doubled: 0 })
   expect(figures.accepted).toBeGreaterThan(0)
@@ -15,16 +15,16 @@ const killer = `export default {
   handle: ({ text }) => text === 'kill' ? process.exit(1) : new Promise((resolve) => setTimeout(() => resolve(text), 150)),
 }`
 
-test('a handler that exits the process: its task fails after 3 starts, its neighbours complete and start at most 3 times', async () => {
+test('a handler that exits the process: its task fails after 3 starts; other tasks complete and start at most 3 times', async () => {
   await using agent = await KillableAgent.start(killer)
   const client = new AgentClient({ url: agent.url, token: agent.identityProvider.issue('alice') })
   const neighbours = await Promise.all(['a', 'b', 'c'].map((text) => client.send(text)))
-  // The process may end before its answer is out.
+  // The process may exit before it responds.
   const taskId = '7b7d1f30-9c53-4d2e-8a6f-0d3a6f1c2b3a'
   await client.send({ text: 'kill', taskId }).catch(() => {})
   for (let start = 2; start <= 3; start += 1) {
     await agent.ended()
-    // It may end again before it says that it is ready.
+    // The process may exit again before it is ready.
     await agent.start().catch(() => {})
   }
   await agent.ended()

@@ -6,15 +6,15 @@ import type { Store, TaskRecord } from '../store/store.ts'
 import { eventsAfter } from './task-events.ts'
 import { apply, type Change } from './transitions.ts'
 
-/** Told of each commit; must neither wait nor throw. */
+/** Called after each commit. Must not block or throw. */
 export type CommitListener = (before: TaskRecord, after: TaskRecord) => void
 
-/** Races over one task end after a few rounds; more means that something is wrong. */
+/** A concurrent update ends a round; more rounds than this indicate a bug. */
 const attemptsMax = 20
 
 /**
- * The only writer of tasks. Every change is computed by the table of transitions and committed together with its events,
- * or not at all; only after the commit do followers hear of it.
+ * The only writer of tasks. Every change is computed by the transition table and committed together with its
+ * events, or not at all. Subscribers are notified only after the commit.
  */
 export class TaskEngine {
   readonly store: Store
@@ -37,7 +37,7 @@ export class TaskEngine {
     this.#committed = parts.committed ?? (() => {})
   }
 
-  /** False when the id is taken. Resolves when the task is durable. */
+  /** Creates the task; false when the id is taken. Resolves when the task is durable. */
   async create(record: TaskRecord): Promise<boolean> {
     const created = await this.store.createTask(record)
     if (created) this.#count(undefined, record)
@@ -45,38 +45,39 @@ export class TaskEngine {
   }
 
   /**
-   * Applies the change to the task as it is now and commits it, again and again while others change it at the same time.
-   * @throws ParleyError TaskNotFound when it is gone, and what `apply` throws when the change is not allowed
+   * Applies the change to the current task and commits it; retries while concurrent updates win.
+   * @throws ParleyError TaskNotFound when the task was removed, Unavailable after too many conflicts, and the
+   * errors of `apply` when the change is not allowed
    */
-  async change(known: TaskRecord, makeChange: (record: TaskRecord) => Change): Promise<TaskRecord> {
-    let record = known
+  async change(from: TaskRecord, makeChange: (record: TaskRecord) => Change): Promise<TaskRecord> {
+    let record = from
     for (let attempt = 0; attempt < attemptsMax; attempt += 1) {
       const draft = this.draft(record)
       draft.apply(makeChange(record))
       if (await draft.commit()) return draft.record
-      const fresh = await this.store.loadTask(known.id)
-      if (fresh === undefined) throw new ParleyError('TaskNotFound', { data: { taskId: known.id } })
-      record = fresh
+      const current = await this.store.loadTask(from.id)
+      if (current === undefined) throw new ParleyError('TaskNotFound', { data: { taskId: from.id } })
+      record = current
     }
     throw new ParleyError('Unavailable', {
       message: 'Task is changed by too many at once',
-      data: { taskId: known.id },
+      data: { taskId: from.id },
     })
   }
 
-  /** Changes that follow each other within one turn and share a commit. */
+  /** Starts a draft that commits several changes at once. */
   draft(base: TaskRecord): TaskDraft {
-    return new TaskDraft(base, (before, after, unsure) => this.#commit(before, after, unsure))
+    return new TaskDraft(base, (before, after, mayBeStored) => this.#commit(before, after, mayBeStored))
   }
 
   /**
-   * The gauge of tasks that have not ended and the lifetime counts of those that have, from the store: at a start, and again
-   * and again where other processes change tasks too.
+   * Sets the gauge of active tasks and the lifetime counters of terminal ones from the store. Called at
+   * start-up, and repeatedly when other processes change tasks too.
    */
   async countStored(): Promise<void> {
     const counts = await this.store.countByState()
     this.#metrics.completed.reset()
-    // A state without tasks is shown as 0, not left out.
+    // States without tasks are reported as 0.
     for (const state of taskStates) {
       const labels = { agent_id: this.#agentId, state }
       const count = counts[state] ?? 0
@@ -85,27 +86,27 @@ export class TaskEngine {
     }
   }
 
-  async #commit(before: TaskRecord, after: TaskRecord, unsure: boolean): Promise<boolean> {
-    if (!(await this.store.commitTask(after)) && !(unsure && (await this.#isStored(after)))) return false
+  async #commit(before: TaskRecord, after: TaskRecord, mayBeStored: boolean): Promise<boolean> {
+    if (!(await this.store.commitTask(after)) && !(mayBeStored && (await this.#isStored(after)))) return false
     this.#count(before, after)
     this.#bus.publish(after.id, eventsAfter(after, before.events.length))
     this.#committed(before, after)
     return true
   }
 
-  /** An attempt whose answer was lost may have been the one that won. */
+  /** Whether an earlier attempt was stored although its response was lost. */
   async #isStored(record: TaskRecord): Promise<boolean> {
-    const there = await this.store.loadTask(record.id)
+    const stored = await this.store.loadTask(record.id)
     return (
-      there?.version === record.version &&
-      there.updatedAt === record.updatedAt &&
-      there.lease?.holder === record.lease?.holder &&
-      there.events.at(-1)?.eventId === record.events.at(-1)?.eventId
+      stored?.version === record.version &&
+      stored.updatedAt === record.updatedAt &&
+      stored.lease?.holder === record.lease?.holder &&
+      stored.events.at(-1)?.eventId === record.events.at(-1)?.eventId
     )
   }
 
   #count(before: TaskRecord | undefined, after: TaskRecord): void {
-    // Other processes count none of ours: the store knows all.
+    // With several processes, only the store has the counts.
     if (!this.store.exclusive) return
     const agent = { agent_id: this.#agentId }
     const from = before?.status.state
@@ -117,16 +118,16 @@ export class TaskEngine {
   }
 }
 
-type CommitAttempt = (before: TaskRecord, after: TaskRecord, unsure: boolean) => Promise<boolean>
+type CommitAttempt = (before: TaskRecord, after: TaskRecord, mayBeStored: boolean) => Promise<boolean>
 
-/** Changes in memory, on the way to one compare-and-set commit. */
+/** Changes in memory for one compare-and-set commit. */
 export class TaskDraft {
   #base: TaskRecord
   #record: TaskRecord
-  /** An attempt failed, and may have been stored all the same. */
-  #unsure = false
-  /** Another commit took the version: the stored task is not the one that the changes were computed from. */
-  #lost = false
+  /** A commit failed but may have been stored. */
+  #mayBeStored = false
+  /** Another commit changed the task, so the changes of this draft are outdated. */
+  #conflicted = false
   readonly #commit: CommitAttempt
 
   constructor(base: TaskRecord, commit: CommitAttempt) {
@@ -135,46 +136,45 @@ export class TaskDraft {
     this.#commit = commit
   }
 
-  /** The task with the changes so far, committed or not. */
+  /** The task with all changes of the draft. */
   get record(): TaskRecord {
     return this.#record
   }
 
-  /** @throws ParleyError what the table of transitions refuses */
+  /** @throws ParleyError when the transition is not allowed */
   apply(change: Change): void {
     const version = this.#base.version + 1
     this.#record = { ...apply(this.#record, change), version }
   }
 
-  /** The lease that the commit will store began when the change was made: one that is tried again needs a new one. */
-  prolong(lease: { holder: string; until: number }): void {
+  /** Replaces the lease before a commit is retried, because its time started with the change. */
+  extendLease(lease: { holder: string; until: number }): void {
     if (this.#record !== this.#base && this.#record.lease !== undefined)
       this.#record = { ...this.#record, lease }
   }
 
-  /** Back to a record of before: what was applied since can never be stored. */
-  withdraw(to: TaskRecord): void {
+  /** Discards all changes after the given record. */
+  revertTo(to: TaskRecord): void {
     this.#record = to
-    this.#unsure = false
+    this.#mayBeStored = false
   }
 
   /**
-   * False when another commit changed the task since: nothing of the draft is stored then, and the draft is over. Every
-   * later commit of it returns false too, whatever was applied in between. A commit that failed may be tried again, also
-   * when only its answer was lost.
+   * Commits the changes. False when another commit changed the task: nothing is stored, and later commits of
+   * this draft return false too. A commit that threw can be retried, even if only its response was lost.
    */
   async commit(): Promise<boolean> {
-    if (this.#lost) return false
+    if (this.#conflicted) return false
     const [before, after] = [this.#base, this.#record]
     if (before === after) return true
     try {
-      const committed = await this.#commit(before, after, this.#unsure)
+      const committed = await this.#commit(before, after, this.#mayBeStored)
       if (committed) this.#base = after
-      else this.#lost = true
-      this.#unsure = false
+      else this.#conflicted = true
+      this.#mayBeStored = false
       return committed
     } catch (error) {
-      this.#unsure = true
+      this.#mayBeStored = true
       throw error
     }
   }

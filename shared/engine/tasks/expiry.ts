@@ -3,24 +3,24 @@ import { ParleyError } from '@parley/wire/errors'
 import { failed } from './agent-message.ts'
 import type { TaskEngine } from './engine.ts'
 
-/** A pause lasts at most this long (spec/tasks.md#pauses-and-deadlines). */
+/** Maximum duration of a pause (spec/tasks.md#pauses-and-deadlines). */
 export const pauseMaxMs = 7 * 24 * 60 * 60 * 1000
-/** How often paused tasks are looked at, and how many at a time. */
-const everyMs = 30_000
+/** How often expired pauses are processed, and how many at a time. */
+const defaultIntervalMs = 30_000
 const batch = 100
 
-/** Ends pauses that have lasted too long. */
-export function startExpiry(engine: TaskEngine, log: Log, lookEveryMs = everyMs): Disposable {
-  let over = false
+/** Fails tasks whose pause has expired, periodically. */
+export function startExpiry(engine: TaskEngine, log: Log, intervalMs = defaultIntervalMs): Disposable {
+  let stopped = false
   const timer = setInterval(() => {
     expirePauses(engine, Date.now()).catch((error: unknown) => {
-      if (!over) log.error({ err: error }, 'pauses could not be ended')
+      if (!stopped) log.error({ err: error }, 'could not expire pauses')
     })
-  }, lookEveryMs)
+  }, intervalMs)
   timer.unref()
   return {
     [Symbol.dispose]: () => {
-      over = true
+      stopped = true
       clearInterval(timer)
     },
   }

@@ -12,7 +12,7 @@ import { sweepTimes } from './sweep.ts'
 
 const log = makeLog({ level: 'silent', name: 'test' })
 
-test('a lease is renewed while it is kept; when another has the task, its keeper is told', async () => {
+test('a lease is renewed until disposed; its holder is notified when another process has the task', async () => {
   await using stack = new AsyncDisposableStack()
   const folder = await mkdtemp(path.join(tmpdir(), 'parley-leases-'))
   stack.defer(() => rm(folder, { recursive: true }))
@@ -34,10 +34,10 @@ test('a lease is renewed while it is kept; when another has the task, its keeper
   expect((await store.loadTask(record.id))?.lease).toEqual({ holder: 'another', until: 2 })
 })
 
-describe('where several processes share a store', () => {
+describe('several processes share a store', () => {
   afterEach(() => vi.useRealTimers())
 
-  /** A process by a clock of the test, over a storage that can be away. */
+  /** A process with a test clock and a store that can become unavailable. */
   function scene() {
     vi.useFakeTimers({ toFake: ['setInterval', 'clearInterval', 'Date'] })
     const storage = { isAway: false, until: 0 }
@@ -56,9 +56,9 @@ describe('where several processes share a store', () => {
   }
   const ofAnother = (until: number) => ({ ...sampleRecord(), lease: { holder: 'another', until } })
 
-  test('a task of a process that died starts again within 8 s, and one whose event loop is held up for 4 s loses nothing', async () => {
+  test('a task of a dead process restarts within 8 s; a process whose event loop is blocked for 4 s keeps its tasks', async () => {
     const { leaseMs, renewEveryMs } = leaseTimes.shared
-    expect(leaseMs + sweepTimes.turnMs + sweepTimes.everyMs).toBeLessThanOrEqual(8000)
+    expect(leaseMs + sweepTimes.turnMs + sweepTimes.intervalMs).toBeLessThanOrEqual(8000)
     const { leases, storage, seconds } = scene()
     using _kept = leases.keep('t', () => {})
     await seconds(1)
@@ -79,7 +79,7 @@ describe('where several processes share a store', () => {
     ).toBeUndefined()
   })
 
-  test('after an outage of the storage each process has the time of a lease to prolong its own', async () => {
+  test('after an outage of the store, each process has the duration of a lease to renew its own', async () => {
     const { leases, storage, seconds } = scene()
     await seconds(10)
     const ended = ofAnother(Date.now() + 2000)
@@ -95,7 +95,7 @@ describe('where several processes share a store', () => {
     expect(leases.heldUntil(ended)).toBeUndefined()
   })
 
-  test('so it has after a time in which this process was frozen: the others may have been too', async () => {
+  test('after a suspension of this process too, because others may have been suspended', async () => {
     const { leases, seconds } = scene()
     await seconds(10)
     const ended = ofAnother(Date.now() + 2000)

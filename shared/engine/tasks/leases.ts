@@ -3,42 +3,44 @@ import type { Log } from '@parley/kit/process/log'
 import type { Store, TaskRecord } from '../store/store.ts'
 
 /**
- * A running task is its holder's for so long; the holder prolongs it while it runs. Where other processes wait to take over,
- * it is shorter: the tasks of one that died come back within 10 s. It is prolonged often enough that a process whose event
- * loop is held up for 4 s keeps what it has.
+ * The duration of a lease on a running task, and how often its holder renews it. With several processes it is
+ * shorter, so that the tasks of a dead process are recovered within 10 s, and renewed often enough to survive
+ * an event loop that is blocked for 4 s.
  */
 export const leaseTimes = {
   alone: { leaseMs: 30_000, renewEveryMs: 10_000 },
   shared: { leaseMs: 6000, renewEveryMs: 1000 },
 }
-/** A longer time without an answer of the storage may have kept others from prolonging theirs. */
-const breakMs = 3000
-/** Attempts to prolong at the same time, where the storage is slow. */
-const underWayMax = 4
+/**
+ * An interval without a response of the store after which other processes may have been unable to renew, too.
+ */
+const outageMs = 3000
+/** Concurrent renewals when the store is slow. */
+const renewalsMax = 4
 
 export interface LeasesOptions {
   store: Store
   log: Log
   renewEveryMs?: number
-  /** Milliseconds since 1970. Default: the system's. */
+  /** Current time in milliseconds since 1970. Default: the system clock. */
   clock?: () => number
 }
 
-/** The leases of this process: its name, and the tasks it keeps. */
+/** The leases of this process: its holder name, and the tasks whose leases it renews. */
 export class Leases implements Disposable {
   readonly holder = randomUUID()
   readonly #store: Store
   readonly #log: Log
   readonly #leaseMs: number
   readonly #now: () => number
-  readonly #kept = new Map<string, () => void>()
+  readonly #tasks = new Map<string, () => void>()
   readonly #timer: NodeJS.Timeout
-  #underWay = 0
+  #renewals = 0
   #failing = false
   #disposed = false
-  /** When the newest question was asked that the storage answered, and since when there was no break. */
+  /** When the last answered request was sent, and since when there has been no outage. */
   #answeredAt: number
-  #steadySince: number
+  #stableSince: number
 
   constructor({ store, log, renewEveryMs, clock = Date.now }: LeasesOptions) {
     const times = store.exclusive ? leaseTimes.alone : leaseTimes.shared
@@ -46,32 +48,36 @@ export class Leases implements Disposable {
     this.#log = log
     this.#now = clock
     this.#leaseMs = times.leaseMs
-    this.#answeredAt = this.#steadySince = clock()
+    this.#answeredAt = this.#stableSince = clock()
     this.#timer = setInterval(() => void this.#renew(), renewEveryMs ?? times.renewEveryMs)
     this.#timer.unref()
   }
 
-  /** One that begins now. */
+  /** A new lease that starts now. */
   lease(): { holder: string; until: number } {
     return { holder: this.holder, until: this.#now() + this.#leaseMs }
   }
 
-  /** Prolongs the task's lease until disposed. `lost` is told when another has the task, or it has ended. */
+  /**
+   * Renews the lease of the task until disposed. `lost` is called when another process holds it or the task
+   * has ended.
+   */
   keep(taskId: string, lost: () => void): Disposable {
-    this.#kept.set(taskId, lost)
-    return { [Symbol.dispose]: () => this.#kept.delete(taskId) }
+    this.#tasks.set(taskId, lost)
+    return { [Symbol.dispose]: () => this.#tasks.delete(taskId) }
   }
 
   /**
-   * While another process may be running the task: until when. In a store that is ours alone, a lease of another is a dead one.
-   * Elsewhere one that has ended stands for a process that died only where it could have been prolonged: after an outage of
-   * the storage, or a time in which this process was frozen (and perhaps the others too), each has one lease's time to do so.
+   * Until when another process may be running the task; undefined if none may. In an exclusive store, the
+   * holder of any other lease is dead. Otherwise an expired lease means a dead holder only if the holder
+   * could have renewed it: after an outage of the store, or a suspension of this process (and perhaps of
+   * others), each holder gets the duration of one lease to do so.
    */
   heldUntil({ lease }: TaskRecord): number | undefined {
     if (lease === undefined || lease.holder === this.holder || this.#store.exclusive) return undefined
     const now = this.#now()
-    const steadySince = now - this.#answeredAt > breakMs ? now : this.#steadySince
-    const until = Math.max(lease.until, Math.min(steadySince, now) + this.#leaseMs)
+    const stableSince = now - this.#answeredAt > outageMs ? now : this.#stableSince
+    const until = Math.max(lease.until, Math.min(stableSince, now) + this.#leaseMs)
     return until > now ? until : undefined
   }
 
@@ -82,29 +88,29 @@ export class Leases implements Disposable {
 
   async #renew(): Promise<void> {
     const shared = !this.#store.exclusive
-    if ((this.#kept.size === 0 && !shared) || this.#underWay >= underWayMax) return
-    this.#underWay += 1
+    if ((this.#tasks.size === 0 && !shared) || this.#renewals >= renewalsMax) return
+    this.#renewals += 1
     try {
       const { holder, until } = this.lease()
-      const askedAt = this.#now()
-      if (this.#kept.size === 0) await this.#store.ping()
+      const sentAt = this.#now()
+      if (this.#tasks.size === 0) await this.#store.ping()
       else {
-        const lost = await this.#store.renewLeases(holder, [...this.#kept.keys()], until)
-        for (const taskId of lost) this.#kept.get(taskId)?.()
+        const lost = await this.#store.renewLeases(holder, [...this.#tasks.keys()], until)
+        for (const taskId of lost) this.#tasks.get(taskId)?.()
       }
-      this.#answered(askedAt)
+      this.#recordAnswer(sentAt)
       this.#failing = false
     } catch (error) {
-      if (!this.#failing && !this.#disposed) this.#log.error({ err: error }, 'leases could not be renewed')
+      if (!this.#failing && !this.#disposed) this.#log.error({ err: error }, 'could not renew task leases')
       this.#failing = true
     } finally {
-      this.#underWay -= 1
+      this.#renewals -= 1
     }
   }
 
-  #answered(askedAt: number): void {
+  #recordAnswer(sentAt: number): void {
     const now = this.#now()
-    if (now - this.#answeredAt > breakMs) this.#steadySince = now
-    this.#answeredAt = Math.max(askedAt, this.#answeredAt)
+    if (now - this.#answeredAt > outageMs) this.#stableSince = now
+    this.#answeredAt = Math.max(sentAt, this.#answeredAt)
   }
 }

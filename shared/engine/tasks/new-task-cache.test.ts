@@ -8,7 +8,7 @@ import { next, sampleRecord } from '../store/sample-record.cases.ts'
 import type { TaskRecord } from '../store/store.ts'
 import { NewTaskCache } from './new-task-cache.ts'
 
-/** How often the record of a task is read from the store for its run. */
+/** How often the record of a task is loaded from the store for its run. */
 function countReads({ services }: TestAgent['app']) {
   const { store } = services
   const load = store.loadTask.bind(store)
@@ -50,7 +50,7 @@ test.each<[string, object, number]>([
   },
 )
 
-test('a new task that was run by another process and waits again runs as it is stored now', async () => {
+test('a new task that another process has run and released is loaded from the store', async () => {
   await using agent = await testAgent({ handle: ({ text }) => `ran with ${text}` })
   const { store, runner } = agent.app.services
   const record = sampleRecord({ owner: 'alice' })
@@ -65,7 +65,7 @@ test('a new task that was run by another process and waits again runs as it is s
   expect((await agent.caller('alice').get(record.id)).status.state).toBe('completed')
 })
 
-test('a task that is canceled while it waits leaves the memory as well', async () => {
+test('canceling a queued task removes it from the cache', async () => {
   const release = Promise.withResolvers<void>()
   await using agent = await testAgent({ concurrency: 1, handle: () => release.promise.then(() => 'done') })
   const { runner } = agent.app.services
@@ -83,20 +83,20 @@ test('a task that is canceled while it waits leaves the memory as well', async (
   release.resolve()
 })
 
-test('a place in memory is free again when its task was taken up or has ended', () => {
+test('an entry is removed when its task starts or ends', () => {
   const fresh = new NewTaskCache()
   const records = Array.from({ length: 1000 }, () => sampleRecord())
-  for (const record of records) fresh.keep(record, true)
+  for (const record of records) fresh.put(record, true)
   const [first, second, late] = [...records.slice(0, 2), sampleRecord()] as [
     TaskRecord,
     TaskRecord,
     TaskRecord,
   ]
   const isKept = (record: TaskRecord) => fresh.take({ taskId: record.id, version: 0 }) !== undefined
-  fresh.keep(late, true)
+  fresh.put(late, true)
   expect(isKept(late)).toBe(false)
-  fresh.drop(first.id)
-  fresh.keep(late, true)
+  fresh.delete(first.id)
+  fresh.put(late, true)
   expect([isKept(late), isKept(first), isKept(second), isKept(second)]).toEqual([true, false, true, false])
 })
 
@@ -107,7 +107,7 @@ describe.skipIf(!hasMongodb)('new tasks of a process that shares its store (need
   })
   afterAll(() => server[Symbol.asyncDispose]())
 
-  test('those that wait for any process are not kept in memory, so that what runs here at once always is', async () => {
+  test('tasks that any process may run are not cached, which leaves space for tasks that run here immediately', async () => {
     await using agent = await testAgent({ handle: () => 'done' }, { env: { STORE_URL: server.newUrl() } })
     for (let i = 0; i < 1000; i += 1) agent.app.services.runner.remember(sampleRecord(), true)
     const readsOf = countReads(agent.app)

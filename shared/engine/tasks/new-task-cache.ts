@@ -2,35 +2,38 @@ import type { Job } from '../queue/scheduler.ts'
 import { isLongerThan } from '../store/large-parts.ts'
 import type { TaskRecord } from '../store/store.ts'
 
-interface Fresh {
+interface NewTask {
   record: TaskRecord
   firstOfContext: boolean
 }
 
-/** So many records of so many characters of JSON are kept at most. */
+/** Maximum number of records, and maximum size of each in characters of JSON. */
 const [recordsMax, recordMaxChars] = [1000, 16 * 1024]
 
 /**
- * Records of new tasks from their creation to their first run, which need not be read back from the store then. Only for
- * tasks that this process will run: an entry leaves when its run begins or its task ends.
+ * Caches the records of new tasks until their first run, to save a read. Only for tasks that this process
+ * will run: an entry is removed when its run starts or its task ends.
  */
 export class NewTaskCache {
-  readonly #kept = new Map<string, Fresh>()
+  readonly #tasks = new Map<string, NewTask>()
 
-  keep(record: TaskRecord, firstOfContext: boolean): void {
-    this.#kept.delete(record.id)
-    if (this.#kept.size >= recordsMax || isLongerThan(record, recordMaxChars)) return
-    this.#kept.set(record.id, { record, firstOfContext })
+  put(record: TaskRecord, firstOfContext: boolean): void {
+    this.#tasks.delete(record.id)
+    if (this.#tasks.size >= recordsMax || isLongerThan(record, recordMaxChars)) return
+    this.#tasks.set(record.id, { record, firstOfContext })
   }
 
-  /** Undefined also where the task has changed since: the job is about a later version. */
-  take({ taskId, version }: Pick<Job, 'taskId' | 'version'>): Fresh | undefined {
-    const fresh = this.#kept.get(taskId)
-    this.#kept.delete(taskId)
-    return fresh?.record.version === version ? fresh : undefined
+  /**
+   * Removes and returns the entry. Undefined when the task has changed since: the job refers to a later
+   * version.
+   */
+  take({ taskId, version }: Pick<Job, 'taskId' | 'version'>): NewTask | undefined {
+    const task = this.#tasks.get(taskId)
+    this.#tasks.delete(taskId)
+    return task?.record.version === version ? task : undefined
   }
 
-  drop(taskId: string): void {
-    this.#kept.delete(taskId)
+  delete(taskId: string): void {
+    this.#tasks.delete(taskId)
   }
 }

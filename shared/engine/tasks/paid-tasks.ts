@@ -17,16 +17,19 @@ interface Parts {
   prompt: (record: TaskRecord, asked: NonNullable<TaskRecord['asked']>) => Part
 }
 
-/** The tasks, as the payments know them. */
+/** The tasks that payments pay for. */
 export function paidTasks({ engine, scheduler, log, prompt }: Parts): PaidTasks {
   /** The task that waits for the payment. */
-  const held = async ({ id, taskId }: PaymentRecord) => {
+  const findWaiting = async ({ id, taskId }: PaymentRecord) => {
     const task = taskId === undefined ? undefined : await engine.store.loadTask(taskId)
     return task?.heldBy === id ? task : undefined
   }
-  /** Undefined when it no longer waits: canceled meanwhile, or somebody else has told it. */
+  /**
+   * Applies the change if the task still waits for the payment. Undefined otherwise: it was canceled, or
+   * another process has notified it.
+   */
   const change = async (payment: PaymentRecord, makeChange: (task: TaskRecord) => Change) => {
-    const task = await held(payment)
+    const task = await findWaiting(payment)
     if (task === undefined) return undefined
     const draft = engine.draft(task)
     draft.apply(makeChange(task))
@@ -39,11 +42,14 @@ export function paidTasks({ engine, scheduler, log, prompt }: Parts): PaidTasks 
     },
     async onFailed(payment) {
       const reason = `The payment failed: ${payment.reason ?? 'it was not settled'}.`
-      const task = await change(payment, (now) => {
-        if (now.asked === undefined) return failed(now, reason)
-        const message = agentMessage(now, [{ kind: 'text', text: reason }, prompt(now, now.asked)])
+      const task = await change(payment, (current) => {
+        if (current.asked === undefined) return failed(current, reason)
+        const message = agentMessage(current, [
+          { kind: 'text', text: reason },
+          prompt(current, current.asked),
+        ])
         const dueAt = Date.now() + pauseMaxMs
-        return { kind: 'pause', state: 'payment-required', message, dueAt, workedMs: 0, asked: now.asked }
+        return { kind: 'pause', state: 'payment-required', message, dueAt, workedMs: 0, asked: current.asked }
       })
       if (task !== undefined)
         log.info({ task_id: task.id, payment_id: payment.id }, 'the payment of a waiting task failed')

@@ -47,7 +47,7 @@ test.each([
   },
 )
 
-test('after 3 starts: `failed` with the reason, and the handler is not asked', async () => {
+test('after 3 starts: `failed` with the reason, and the handler is not called', async () => {
   const dataDir = folder()
   const id = await startedTask(dataDir, { owner: 'alice', starts: 3, working: true })
   let runs = 0
@@ -68,7 +68,7 @@ test('after 3 starts: `failed` with the reason, and the handler is not asked', a
   expect(runs).toBe(0)
 })
 
-test('after 3 starts, but its process lives and stores a question just then: the question stands', async () => {
+test('after 3 starts, a pause that its living process commits at the same time is kept', async () => {
   await using agent = await testAgent({ handle: () => 'x' })
   const { store, scheduler } = agent.app.services
   const record = sampleRecord({
@@ -106,7 +106,7 @@ test("onRestart 'fail': a task that ran is failed with the reason; one that had 
   expect((await alice.wait(waited)).status.state).toBe('completed')
 })
 
-test('tasks that ran when the process died run one after the other, fewest starts first', async () => {
+test('tasks that were running when the process died run one after the other, fewest starts first', async () => {
   const dataDir = folder()
   const twice = await startedTask(dataDir, { owner: 'alice', starts: 2, working: true })
   const once = await startedTask(dataDir, { owner: 'alice', starts: 1, working: true })
@@ -129,7 +129,7 @@ test('tasks that ran when the process died run one after the other, fewest start
   expect([order, most]).toEqual([[once, twice], 1])
 })
 
-test('the time that an interrupted task runs alone begins when it starts: none of them is left waiting after a slow start of the agent', async () => {
+test('the time that a suspect runs alone begins with its start, also after a slow start-up of the agent', async () => {
   const order: string[] = []
   await using agent = await testAgent({
     handle: async ({ task }) => {
@@ -147,14 +147,14 @@ test('the time that an interrupted task runs alone begins when it starts: none o
   const log = makeLog({ level: 'silent', name: 'test' })
   const { signal } = new AbortController()
   await recover({ ...services, scheduler, log, signal, suspectAloneMs: 5 })
-  // Payments are recovered, the port is opened.
+  // Time for recovering payments and opening the port.
   await wait(100)
   scheduler.start((job) => services.runner.run(job))
   const [once, twice, released] = interrupted.map(({ id }) => id)
   await expect.poll(() => order).toEqual([released, once, twice])
 })
 
-test('a stop in good order: running handlers finish, new work is refused with 503, streams end', async () => {
+test('graceful shutdown: running handlers finish, new work is refused with 503, streams end', async () => {
   const dataDir = folder()
   const release = Promise.withResolvers<void>()
   let id: string
@@ -190,7 +190,7 @@ test('a stop in good order: running handlers finish, new work is refused with 50
   ])
 })
 
-test('a handler that outlives the stop is released: its stream ends with a comment, it runs again and that start does not count', async () => {
+test('a handler that exceeds the shutdown timeout is released: its stream ends with a comment, and it runs again without counting the start', async () => {
   const dataDir = folder()
   let id = ''
   let reason: unknown
@@ -232,7 +232,7 @@ test('a handler that outlives the stop is released: its stream ends with a comme
   ])
 })
 
-test('a pause lasts at most 7 days, then `failed`; one that was answered goes on', async () => {
+test('a pause becomes `failed` after 7 days; an answered task continues', async () => {
   await using agent = await testAgent({
     handle: ({ ask, history }) => (history.length === 1 ? ask('what?') : 'thanks'),
   })
@@ -251,7 +251,7 @@ test('a pause lasts at most 7 days, then `failed`; one that was answered goes on
   expect((await alice.get(answered.id)).status.state).toBe('completed')
 })
 
-test('paused tasks and all that ended outlive a restart; the lifetime counts go on', async () => {
+test('paused and ended tasks survive a restart; the lifetime counters continue', async () => {
   const dataDir = folder()
   const handle = ({
     text,

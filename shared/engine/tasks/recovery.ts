@@ -5,11 +5,11 @@ import type { TaskRecord, UnfinishedTask } from '../store/store.ts'
 import { failed } from './agent-message.ts'
 import type { TaskEngine } from './engine.ts'
 
-/** The runner, as recovery needs it. */
+/** The part of the runner that recovery uses. */
 interface SuspectRunner {
-  /** Name of this process in leases. */
+  /** The name of this process in leases. */
   readonly holder: string
-  /** These tasks wait until `letRun`. */
+  /** Prevents the tasks from starting until `letRun`. */
   holdBack(taskIds: string[]): void
   letRun(taskId: string): void
   /** Resolves when the task starts in this process. */
@@ -23,15 +23,16 @@ interface RecoveryParts {
   bus: EventBus
   agent: { onRestart: 'run' | 'fail' }
   log: Log
-  /** Aborts when the agent stops: suspects that were not started by then stay for the next start. */
+  /** Aborts at shutdown; remaining suspects are recovered at the next start. */
   signal: AbortSignal
-  /** How long one suspect runs alone, from its start, before the next may start. Default 3 s. */
+  /** How long a suspect runs alone before the next one starts. Default 3 s. */
   suspectAloneMs?: number
 }
 
 /**
- * Takes up what an earlier process left behind. Tasks that ran when it died may be what killed it: they run one after
- * the other, fewest starts first, so that one of them cannot use up the starts of its neighbours.
+ * Recovers the tasks of an earlier process. A task that was running when it died may have caused the crash,
+ * so these run one after the other, fewest starts first: a crashing task cannot use up the starts of the
+ * others.
  */
 export async function recover(parts: RecoveryParts): Promise<void> {
   const { engine, scheduler, runner, agent, log } = parts
@@ -39,18 +40,15 @@ export async function recover(parts: RecoveryParts): Promise<void> {
   if (unfinished.length === 0) return
   const suspects: TaskRecord[] = []
   for (const task of unfinished) {
-    // One with a lease may have run, though its `working` was not committed yet; `fail` commits that first, and what
-    // was released in good order ran as well.
+    // A leased task may have run although its `working` state was not committed yet. With `fail`, that state
+    // is always committed first, so tasks that were released at shutdown count, too.
     const mayHaveRun = agent.onRestart === 'run' ? task.leased : task.state === 'working'
     const record = mayHaveRun ? await engine.store.loadTask(task.id) : undefined
     if (record === undefined) enqueue(scheduler, task)
     else if (agent.onRestart === 'run') suspects.push(record)
     else await engine.change(record, (now) => failed(now, 'The agent restarted while this task ran.'))
   }
-  log.info(
-    { tasks: unfinished.length, suspects: suspects.length },
-    'taking up what an earlier process left behind',
-  )
+  log.info({ tasks: unfinished.length, suspects: suspects.length }, 'recovering tasks of an earlier process')
   runner.holdBack(suspects.map(({ id }) => id))
   void runAlone(
     parts,
@@ -62,26 +60,26 @@ async function runAlone(parts: RecoveryParts, suspects: TaskRecord[]): Promise<v
   const { bus, runner, scheduler, signal, suspectAloneMs = 3000 } = parts
   for (const suspect of suspects) {
     if (signal.aborted) return
-    const over = Promise.withResolvers<void>()
-    const stop = () => over.resolve()
+    const ended = Promise.withResolvers<void>()
+    const stop = () => ended.resolve()
     signal.addEventListener('abort', stop, { once: true })
     using _end = bus.subscribe(suspect.id, (item) => {
-      if (item.kind === 'status-update' && item.status.state !== 'working') over.resolve()
+      if (item.kind === 'status-update' && item.status.state !== 'working') ended.resolve()
     })
-    const begun = runner.whenStarted(suspect.id)
+    const started = runner.whenStarted(suspect.id)
     runner.letRun(suspect.id)
     enqueue(scheduler, suspect)
-    // The scheduler may start much later, or have others to run first.
-    await Promise.race([begun, over.promise])
+    // The scheduler may start later, or run other tasks first.
+    await Promise.race([started, ended.promise])
     const timer = setTimeout(stop, suspectAloneMs)
-    await over.promise
+    await ended.promise
     clearTimeout(timer)
     signal.removeEventListener('abort', stop)
   }
 }
 
-type Named = Pick<UnfinishedTask, 'id' | 'version' | 'owner'>
+type TaskReference = Pick<UnfinishedTask, 'id' | 'version' | 'owner'>
 
-function enqueue(scheduler: Scheduler, { id, version, owner }: Named): void {
+function enqueue(scheduler: Scheduler, { id, version, owner }: TaskReference): void {
   scheduler.enqueue({ taskId: id, version, owner })
 }

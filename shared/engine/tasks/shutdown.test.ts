@@ -8,7 +8,7 @@ import { startExpiry } from './expiry.ts'
 import { Leases } from './leases.ts'
 import { startSweep } from './sweep.ts'
 
-/** A store that is asked and does not answer before it is closed. */
+/** A store whose calls do not return before it is closed. */
 function closing() {
   const [asked, closed] = [Promise.withResolvers<void>(), Promise.withResolvers<never>()]
   closed.promise.catch(() => {})
@@ -44,7 +44,7 @@ test.each<[string, Start]>([
         scheduler,
         runner: { holder: 'me', isHeldBack: () => false },
         log,
-        everyMs: 1,
+        intervalMs: 1,
       })
     },
   ],

@@ -5,9 +5,9 @@ import { StateCounts } from './state-counts.ts'
 
 const log = makeLog({ level: 'silent', name: 'test' })
 
-test('many readers at once make one count; within the time none', async () => {
+test('concurrent readers share one count; cached counts need none', async () => {
   let counts = 0
-  const figures = new StateCounts({ count: async () => void (counts += 1), log, goodForMs: 100 })
+  const figures = new StateCounts({ count: async () => void (counts += 1), log, cacheMs: 100 })
   await figures.refresh()
   expect(counts).toBe(0)
   await wait(150)
@@ -17,15 +17,15 @@ test('many readers at once make one count; within the time none', async () => {
   expect(counts).toBe(1)
 })
 
-test('a store that hangs or fails holds up nobody', async () => {
-  const hangs = new StateCounts({ count: () => new Promise(() => {}), log, goodForMs: 0, waitMs: 20 })
+test('a hanging or failing store does not delay readers', async () => {
+  const hangs = new StateCounts({ count: () => new Promise(() => {}), log, cacheMs: 0, waitMs: 20 })
   await hangs.refresh()
   let fails = 0
   const count = async () => {
     fails += 1
     throw new Error('away')
   }
-  const failing = new StateCounts({ count, log, goodForMs: 0 })
+  const failing = new StateCounts({ count, log, cacheMs: 0 })
   await failing.refresh()
   await failing.refresh()
   expect(fails).toBeGreaterThan(0)

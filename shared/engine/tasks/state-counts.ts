@@ -1,36 +1,37 @@
 import type { Log } from '@parley/kit/process/log'
 
 export interface StateCountsOptions {
-  /** Reads the counts of the store into the series. */
+  /** Updates the metrics from the store. */
   count: () => Promise<void>
   log: Log
-  /** How long counts are good. Default 5 s; longer where the store takes long to count. */
-  goodForMs?: number
-  /** How long a reader of the series waits for new counts. Default 2 s. */
+  /** How long counts are cached. Default 5 s; longer when counting is slow. */
+  cacheMs?: number
+  /** How long a reader of the metrics waits for new counts. Default 2 s. */
   waitMs?: number
 }
 
-/** Counting may take this share of the time at most. */
-const timesAsLong = 20
+/** Counting takes at most one twentieth of the time. */
+const restFactor = 20
 
 /**
- * Where several processes change an agent's tasks, none of them can count by itself: whoever reads the series has what the
- * store said a few seconds ago. A store that does not answer leaves the series as they are.
+ * Task counts for the metrics of agents with several processes, in which no process can count by itself.
+ * Readers get counts of the store that are a few seconds old; if the store does not respond, the metrics stay
+ * unchanged.
  */
 export class StateCounts {
   readonly #options: StateCountsOptions
-  #goodUntil: number
+  #validUntil: number
   #counting: Promise<void> | undefined
 
-  /** They have just been counted. */
+  /** Assumes that the counts have just been updated. */
   constructor(options: StateCountsOptions) {
     this.#options = options
-    this.#goodUntil = performance.now() + this.#goodForMs
+    this.#validUntil = performance.now() + this.#cacheMs
   }
 
   /** Never rejects. */
   async refresh(): Promise<void> {
-    if (performance.now() < this.#goodUntil) return
+    if (performance.now() < this.#validUntil) return
     this.#counting ??= this.#count()
     const { promise, resolve } = Promise.withResolvers<void>()
     const timer = setTimeout(resolve, this.#options.waitMs ?? 2000)
@@ -39,18 +40,18 @@ export class StateCounts {
   }
 
   async #count(): Promise<void> {
-    const began = performance.now()
+    const startedAt = performance.now()
     try {
       await this.#options.count()
     } catch (error) {
-      this.#options.log.warn({ err: error }, 'tasks could not be counted')
+      this.#options.log.warn({ err: error }, 'could not count tasks')
     }
     const now = performance.now()
-    this.#goodUntil = now + Math.max(this.#goodForMs, timesAsLong * (now - began))
+    this.#validUntil = now + Math.max(this.#cacheMs, restFactor * (now - startedAt))
     this.#counting = undefined
   }
 
-  get #goodForMs(): number {
-    return this.#options.goodForMs ?? 5000
+  get #cacheMs(): number {
+    return this.#options.cacheMs ?? 5000
   }
 }

@@ -10,7 +10,7 @@ import type { Store } from '../store/store.ts'
 
 const away = () => new ParleyError('Unavailable', { message: 'The storage does not answer' })
 
-/** The method fails as a storage that is away does, that many times. */
+/** Makes the method fail a number of times, like an unavailable store. */
 function failing(
   store: Store,
   name: 'commitTask' | 'contextHistory' | 'loadTask',
@@ -27,7 +27,7 @@ function failing(
   return { left: () => left }
 }
 
-test('the storage is away while a task is made ready for its handler: the task waits, and does not fail', async () => {
+test('the store is unavailable while a task is prepared for its handler: the task waits and does not fail', async () => {
   let runs = 0
   await using agent = await testAgent({ handle: () => `done ${(runs += 1)}` })
   const alice = agent.caller('alice')
@@ -40,12 +40,12 @@ test('the storage is away while a task is made ready for its handler: the task w
   expect([runs, history.left()]).toEqual([2, 0])
 })
 
-test('the storage is away when a task that waits is read for its run: it is read later, and does not wait for a restart', async () => {
+test('the store is unavailable when a queued task is loaded: it is loaded later, without a restart', async () => {
   const release = Promise.withResolvers<void>()
   await using agent = await testAgent({ concurrency: 1, handle: () => release.promise.then(() => 'done') })
   const alice = agent.caller('alice')
   const first = await alice.send('first')
-  // Too large to be kept in memory until its run.
+  // Too large for the cache of new tasks.
   const { id } = await alice.send('a'.repeat(20_000))
   const reads = failing(agent.app.services.store, 'loadTask', { times: 2 })
   release.resolve()
@@ -82,13 +82,13 @@ test.each([1, 2])(
       final: true,
       status: { state: 'completed' },
     })
-    // A follower may have read of the end before the runner was told of its commit.
+    // A subscriber may see the end before the runner knows of its commit.
     await expect.poll(() => figures.completed).toBe(1)
     expect(runs).toBe(1)
   },
 )
 
-test('a storage that is away while the result is committed: it is committed later, and the handler runs once', async () => {
+test('the store is unavailable while the result is committed: it is committed later, and the handler runs once', async () => {
   let runs = 0
   const store: { open?: Store } = {}
   const handle = () => {
@@ -104,7 +104,7 @@ test('a storage that is away while the result is committed: it is committed late
   expect(stored).toMatchObject({ starts: 1 })
 })
 
-/** The storage refuses what the runner commits until the test restores it; a cancel is let through. */
+/** Rejects commits of the runner until the test restores the store; cancels succeed. */
 function refusesRunner(store: Store) {
   const commit = store.commitTask.bind(store)
   const state = { away: true }
@@ -117,7 +117,7 @@ function refusesRunner(store: Store) {
   return { tried: tried.promise, comeBack: () => (state.away = false) }
 }
 
-test('a task is canceled while its deadline passes and the storage refuses its `working` commit: it stays canceled, with one final event', async () => {
+test('a task canceled while its deadline passes and its `working` commit fails stays canceled, with one final event', async () => {
   const aborted = Promise.withResolvers<unknown>()
   const handle = ({ signal }: { signal: AbortSignal }) =>
     new Promise<string>((resolve) =>
@@ -141,7 +141,7 @@ test('a task is canceled while its deadline passes and the storage refuses its `
   expect(events.map((event) => [event.sequence, event.kind])).toEqual([[1, 'status-update']])
 })
 
-test('a task is canceled while its process stops and the storage refuses its `working` commit: it stays canceled and does not run again', async () => {
+test('a task canceled while its process stops and its `working` commit fails stays canceled and does not run again', async () => {
   const dataDir = await mkdtemp(path.join(tmpdir(), 'parley-storage-away-'))
   let stopping = false
   const handle = ({ signal }: { signal: AbortSignal }) =>
@@ -161,7 +161,7 @@ test('a task is canceled while its process stops and the storage refuses its `wo
       if (record.status.state === 'canceled') return commit(record)
       tried.resolve()
       if (!stopping) throw away()
-      // The storage is back, and a cancel that was already under way is the first to be stored.
+      // The store is available again, and a concurrent cancel is the first commit.
       const task = await store.loadTask(id)
       if (task?.status.state === 'submitted') await engine.change(task, () => ({ kind: 'cancel' }))
       return commit(record)

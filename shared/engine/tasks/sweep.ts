@@ -7,49 +7,52 @@ interface SweepParts {
   scheduler: Scheduler
   runner: { readonly holder: string; isHeldBack(taskId: string): boolean }
   log: Log
-  /** How often it is asked whose turn it is. Default 0.5 s. */
-  everyMs?: number
+  /** How often a process tries to become the sweeper. Default 0.5 s. */
+  intervalMs?: number
 }
 
-/** In each turn, which one of the processes has, it is looked for what a dead process left behind. */
-export const sweepTimes = { everyMs: 500, turnMs: 1000 }
-/** What waits is looked over so often, or less where that takes long: the line alone may have lost it. */
-const [allEveryMs, timesAsLong] = [5000, 10]
+/** How often processes compete for the sweep, and how long the winner holds it. */
+export const sweepTimes = { intervalMs: 500, turnMs: 1000 }
+/**
+ * All waiting tasks are swept at this interval, or at ten times the duration of a sweep if that is longer:
+ * the queue may have lost them.
+ */
+const [fullSweepIntervalMs, restFactor] = [5000, 10]
 
 /**
- * Where several processes share the tasks of an agent, or their line can be lost: whatever the store says is waiting, or was
- * left behind by a process that died, is in the line, within seconds, again and again.
+ * For agents with several processes, or with a queue that can lose jobs: re-enqueues all tasks that wait
+ * according to the store, or whose process died, within seconds.
  */
 export function startSweep(parts: SweepParts): Disposable {
-  const { scheduler, log, everyMs = sweepTimes.everyMs } = parts
-  let [busy, failing, over] = [false, false, false]
-  let allDueAt = 0
-  const look = async () => {
+  const { scheduler, log, intervalMs = sweepTimes.intervalMs } = parts
+  let [sweeping, failing, stopped] = [false, false, false]
+  let fullSweepDueAt = 0
+  const sweepIfElected = async () => {
     if (!(await scheduler.claimTurn(sweepTimes.turnMs))) return
-    const began = performance.now()
-    if (began < allDueAt) return sweep(parts, 'left')
+    const startedAt = performance.now()
+    if (startedAt < fullSweepDueAt) return sweep(parts, 'left')
     await sweep(parts)
-    const ended = performance.now()
-    allDueAt = ended + Math.max(allEveryMs, timesAsLong * (ended - began))
+    const endedAt = performance.now()
+    fullSweepDueAt = endedAt + Math.max(fullSweepIntervalMs, restFactor * (endedAt - startedAt))
   }
   const round = async () => {
-    if (busy || !scheduler.running) return
-    busy = true
+    if (sweeping || !scheduler.running) return
+    sweeping = true
     try {
-      await look()
+      await sweepIfElected()
       failing = false
     } catch (error) {
-      if (!failing && !over) log.error({ err: error }, 'waiting tasks could not be looked over')
+      if (!failing && !stopped) log.error({ err: error }, 'could not sweep waiting tasks')
       failing = true
     }
-    busy = false
+    sweeping = false
   }
-  const timer = setInterval(() => void round(), everyMs)
+  const timer = setInterval(() => void round(), intervalMs)
   timer.unref()
   void round()
   return {
     [Symbol.dispose]: () => {
-      over = true
+      stopped = true
       clearInterval(timer)
     },
   }
@@ -60,7 +63,7 @@ export async function sweep(
   which: Unfinishedness = 'all',
 ): Promise<void> {
   const unfinished = await store.listUnfinished(Date.now(), runner.holder, which)
-  // Tasks that an earlier process left behind run one after the other (`recover`), not all at once.
+  // Suspects of a crash are started one by one in `recover`.
   const due = unfinished.filter(({ id }) => !runner.isHeldBack(id))
   await scheduler.restore(due.map(({ id, version, owner }) => ({ taskId: id, version, owner })))
 }

@@ -1,22 +1,25 @@
 import type { StoredEvent, TaskEvent } from '@parley/wire/model/event'
 import type { TaskRecord } from '../store/store.ts'
 
-/** Stored events name their artifact; here they are filled in from the task. */
+/**
+ * Events after a sequence number. Stored events contain the artifact id; the artifact itself is added from
+ * the task.
+ */
 export function eventsAfter(record: TaskRecord, sequence: number): TaskEvent[] {
   return eventsBetween(record, sequence, record.events.length)
 }
 
-/** Those with a number above `after`, up to `last`. */
+/** Events with a sequence number above `after`, up to `last`. */
 export function eventsBetween(record: TaskRecord, after: number, last: number): TaskEvent[] {
-  return record.events.slice(after, last).map((event) => filledIn(record, event))
+  return record.events.slice(after, last).map((event) => withArtifact(record, event))
 }
 
-function filledIn(record: TaskRecord, event: StoredEvent): TaskEvent {
+function withArtifact(record: TaskRecord, event: StoredEvent): TaskEvent {
   const ids = { taskId: record.id, contextId: record.contextId }
   if (event.kind === 'status-update') return { ...event, ...ids }
   const { artifactId, ...envelope } = event
-  const artifact = record.artifacts.find((made) => made.artifactId === artifactId)
-  // Artifacts and their events are one commit, and an ended task does not change.
-  if (artifact === undefined) throw new Error(`event ${event.eventId} names an artifact that is not there`)
+  const artifact = record.artifacts.find((candidate) => candidate.artifactId === artifactId)
+  // Artifacts are committed with their events, and a terminal task does not change.
+  if (artifact === undefined) throw new Error(`event ${event.eventId} refers to a missing artifact`)
   return { ...envelope, ...ids, artifact }
 }

@@ -6,11 +6,11 @@ import { isTerminal } from '@parley/wire/model/task'
 import { type Timestamp, timestamp } from '@parley/wire/model/timestamp'
 import type { TaskRecord } from '../store/store.ts'
 
-/** Everything that can happen to a task. */
+/** All changes of a task. */
 export type Change =
-  /** A worker takes it up; again after a crash. */
+  /** A worker starts it, for the first time or after a crash. */
   | { kind: 'pick-up'; lease: { holder: string; until: number } }
-  /** The process stops in good order: the task is nobody's again, and this start does not count. */
+  /** Graceful shutdown: the lease is released, and this start does not count. */
   | { kind: 'release' }
   /** The caller's next message to a paused task. */
   | {
@@ -19,7 +19,7 @@ export type Change =
       signed: boolean
       payment?: { id: string; held: boolean } | undefined
     }
-  /** The payment that it waited for is settled. */
+  /** The payment that the task waited for is settled. */
   | { kind: 'paid' }
   | {
       kind: 'pause'
@@ -34,15 +34,18 @@ export type Change =
   | { kind: 'reject'; message: Message }
   | { kind: 'cancel' }
 
-type To = TaskState | 'its pause'
+type Target = TaskState | 'paused'
 
-/** What may happen in which state, and where it leads (spec/tasks.md#transitions). Terminal states have no transitions. */
-const table: Record<TaskState, Partial<Record<Change['kind'], To>>> = {
+/**
+ * The allowed changes of each state, and the resulting state (spec/tasks.md#transitions). Terminal states
+ * have no transitions.
+ */
+const table: Record<TaskState, Partial<Record<Change['kind'], Target>>> = {
   submitted: {
     'pick-up': 'working',
     paid: 'submitted',
-    // The payment that it waited for has failed.
-    pause: 'its pause',
+    // The payment that the task waited for has failed.
+    pause: 'paused',
     cancel: 'canceled',
     fail: 'failed',
     reject: 'rejected',
@@ -50,7 +53,7 @@ const table: Record<TaskState, Partial<Record<Change['kind'], To>>> = {
   working: {
     'pick-up': 'working',
     release: 'working',
-    pause: 'its pause',
+    pause: 'paused',
     complete: 'completed',
     fail: 'failed',
     reject: 'rejected',
@@ -66,33 +69,39 @@ const table: Record<TaskState, Partial<Record<Change['kind'], To>>> = {
   rejected: {},
 }
 
-function paused(): Partial<Record<Change['kind'], To>> {
+function paused(): Partial<Record<Change['kind'], Target>> {
   return { continue: 'submitted', cancel: 'canceled', fail: 'failed', reject: 'rejected' }
 }
 
 /**
- * The record after the change, with the numbered events that tell of it: a pure computation, nothing is stored.
- * @throws ParleyError TaskNotCancelable or TaskImmutable on an ended task, UnsupportedOperation otherwise
+ * Returns the record after the change with its numbered events. Pure: stores nothing.
+ * @throws ParleyError TaskNotCancelable or TaskImmutable on a terminal task, UnsupportedOperation otherwise
  */
 export function apply(record: TaskRecord, change: Change): TaskRecord {
   const from = record.status.state
-  const to = table[from][change.kind]
-  if (to === undefined) throw refusal(record, change)
+  const target = table[from][change.kind]
+  if (target === undefined) throw refusal(record, change)
   const at = timestamp()
   const next: TaskRecord = { ...record, updatedAt: at }
-  const state = to === 'its pause' ? (change as { state: PausedState }).state : to
+  const state = resultingState(target, change)
   if (state !== from) next.status = statusOf(state, at, change)
   if ('message' in change && change.message !== undefined)
-    next.history = [...record.history, inHistory(change)]
-  fillIn(next, change)
+    next.history = [...record.history, historyMessage(change.kind, change.message)]
+  applyFields(next, change)
   next.events = [...record.events, ...eventsOf(next, from, at, change)]
   return next
 }
 
-function fillIn(next: TaskRecord, change: Change): void {
+function resultingState(target: Target, change: Change): TaskState {
+  if (target !== 'paused') return target
+  if (change.kind !== 'pause') throw new Error(`${change.kind} has no paused state`)
+  return change.state
+}
+
+function applyFields(next: TaskRecord, change: Change): void {
   delete next.dueAt
   if (change.kind === 'pick-up') {
-    // A task made while a worker was free carries that worker's lease, and the start is counted with it.
+    // A task that was created with a lease has counted this start already.
     if (next.lease?.holder !== change.lease.holder) next.starts += 1
     next.lease = change.lease
     return
@@ -106,7 +115,7 @@ function fillIn(next: TaskRecord, change: Change): void {
     if (change.payment !== undefined) next.payments = [...(next.payments ?? []), change.payment.id]
     if (change.payment?.held === true) next.heldBy = change.payment.id
   }
-  // What is asked stands until it is paid.
+  // The requested payment is kept until it is settled.
   if (next.heldBy === undefined) delete next.asked
   if (change.kind === 'pause' && change.asked !== undefined) next.asked = change.asked
   if (change.kind === 'release') next.starts -= 1
@@ -116,24 +125,29 @@ function fillIn(next: TaskRecord, change: Change): void {
 }
 
 function statusOf(state: TaskState, at: Timestamp, change: Change): TaskStatus {
-  const told = change.kind === 'pause' || change.kind === 'fail' || change.kind === 'reject'
-  return told ? { state, timestamp: at, message: change.message } : { state, timestamp: at }
+  const hasMessage = change.kind === 'pause' || change.kind === 'fail' || change.kind === 'reject'
+  return hasMessage ? { state, timestamp: at, message: change.message } : { state, timestamp: at }
 }
 
-/** A message of ours has the role `assistant` in the history and `agent` in a status (spec/tasks.md#history). */
-function inHistory(change: Change & { message?: Message | undefined }): Message {
-  const message = change.message as Message
-  return change.kind === 'continue' ? message : { ...message, role: 'assistant' }
+/**
+ * The agent's messages have the role `assistant` in the history and `agent` in a status
+ * (spec/tasks.md#history).
+ */
+function historyMessage(kind: Change['kind'], message: Message): Message {
+  return kind === 'continue' ? message : { ...message, role: 'assistant' }
 }
 
-/** No event for `submitted`; none again when a task runs once more after a crash; artifacts before the end. */
+/**
+ * The events of a change: none for `submitted`, none when a task starts again after a crash, artifacts before
+ * the final status.
+ */
 function eventsOf(next: TaskRecord, from: TaskState, at: Timestamp, change: Change): StoredEvent[] {
   const { state } = next.status
   if (state === from || state === 'submitted') return []
   let sequence = next.events.length
   const envelope = () => ({ eventId: randomUUID(), sequence: ++sequence, timestamp: at })
-  const made = change.kind === 'complete' ? change.artifacts : []
-  const artifacts = made.map(
+  const added = change.kind === 'complete' ? change.artifacts : []
+  const artifacts = added.map(
     ({ artifactId }): StoredEvent => ({ ...envelope(), kind: 'artifact-update', artifactId }),
   )
   const status = next.status

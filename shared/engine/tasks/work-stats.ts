@@ -1,7 +1,7 @@
 import type { TaskOutcome } from '@parley/wire/model/registry'
 
-/** How many of the newest runs the percentiles look at. */
-const newestRuns = 256
+/** Number of recent runs for the percentiles. */
+const recentRuns = 256
 const outcomesMax = 500
 
 interface Outcome {
@@ -11,7 +11,7 @@ interface Outcome {
   at: number
 }
 
-/** What an agent tells its gateway of its work: counts, and how long the newest runs took. */
+/** The statistics that an agent reports to its gateway: counts, outcomes and the latency of recent runs. */
 export class WorkStats {
   readonly #latencies: number[] = []
   readonly #outcomes: Outcome[] = []
@@ -19,19 +19,19 @@ export class WorkStats {
   completed = 0
   failed = 0
 
-  ended(outcome: 'completed' | 'failed', latencyMs: number, taskId: string): void {
-    this.#note({ taskId, state: outcome, at: Date.now() })
+  recordOutcome(outcome: 'completed' | 'failed', latencyMs: number, taskId: string): void {
+    this.#add({ taskId, state: outcome, at: Date.now() })
     this[outcome] += 1
     this.#latencies[this.#next] = latencyMs
-    this.#next = (this.#next + 1) % newestRuns
+    this.#next = (this.#next + 1) % recentRuns
   }
 
-  /** The owner of a completed task rated it, 1 to 5. */
-  rated(taskId: string, rating: number): void {
-    this.#note({ taskId, state: 'completed', rating, at: Date.now() })
+  /** Records the owner's rating of a completed task, 1 to 5. */
+  recordRating(taskId: string, rating: number): void {
+    this.#add({ taskId, state: 'completed', rating, at: Date.now() })
   }
 
-  /** How tasks ended or were rated after that moment (milliseconds since 1970), in order; the newest 500. */
+  /** Outcomes and ratings after a time (milliseconds since 1970), oldest first; at most the latest 500. */
   outcomesSince(moment: number): TaskOutcome[] {
     return this.#outcomes
       .slice(-outcomesMax)
@@ -39,12 +39,12 @@ export class WorkStats {
       .map(({ taskId, state, rating }) => ({ taskId, state, ...(rating && { rating }) }))
   }
 
-  #note(outcome: Outcome): void {
+  #add(outcome: Outcome): void {
     this.#outcomes.push(outcome)
     if (this.#outcomes.length > 2 * outcomesMax) this.#outcomes.splice(0, this.#outcomes.length - outcomesMax)
   }
 
-  /** Milliseconds; undefined while nothing has run. */
+  /** Latency in milliseconds; undefined before the first run. */
   percentile(share: number): number | undefined {
     const sorted = this.#latencies.toSorted((a, b) => a - b)
     return sorted[Math.min(sorted.length - 1, Math.floor(sorted.length * share))]

@@ -66,6 +66,6 @@ export const giveFeedback: Run<'giveFeedback'> = async (services, call) => {
   if (metadata !== undefined) given.metadata = metadata
   await call.takeSignature()
   await services.store.saveFeedback(given)
-  if (rating !== undefined) services.figures.rated(taskId, rating)
+  if (rating !== undefined) services.figures.recordRating(taskId, rating)
   return { result: { taskId } }
 }

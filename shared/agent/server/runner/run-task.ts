@@ -83,12 +83,12 @@ export class TaskRunner {
   /** Keeps a new record for its first run, which then need not read it. Only if no other process can run it first. */
   remember(record: TaskRecord, firstOfContext: boolean): void {
     const runsHere = record.lease !== undefined || this.#parts.engine.store.exclusive
-    if (runsHere) this.#fresh.keep(record, firstOfContext)
+    if (runsHere) this.#fresh.put(record, firstOfContext)
   }
 
   /** Drops the kept record of a task that has ended. */
   forget(taskId: string): void {
-    this.#fresh.drop(taskId)
+    this.#fresh.delete(taskId)
   }
 
   /** Ignores jobs of these tasks until `letRun`: a shared queue or the sweep may deliver one too early. */
@@ -230,14 +230,14 @@ export class TaskRunner {
     draft.apply(change)
     const committed = await this.#commit(draft).catch((error: unknown) => {
       if (!isTooLarge(error)) throw error
-      draft.withdraw(started)
+      draft.revertTo(started)
       draft.apply(failed(started, error.message))
       return this.#commit(draft)
     })
     if (!committed) return this.#noteSurvived(started)
     const { id, status, workedMs } = draft.record
     if (status.state === 'completed' || status.state === 'failed')
-      this.#parts.figures.ended(status.state, workedMs, id)
+      this.#parts.figures.recordOutcome(status.state, workedMs, id)
   }
 
   /** Another process took over the task although this one is alive: the start must not count as a crash. */
@@ -266,7 +266,7 @@ export class TaskRunner {
           loggedAt = performance.now()
         }
         await wait(waitMs, undefined, { signal: this.#stopping, ref: false }).catch(() => {})
-        draft.prolong(this.#parts.leases.lease())
+        draft.extendLease(this.#parts.leases.lease())
       }
     }
   }
