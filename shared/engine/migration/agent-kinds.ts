@@ -32,7 +32,7 @@ const kept = [
 ]
 const keptOfPayments = ['payments', 'payment_claims', 'test_purses', 'test_transfers']
 
-/** Everything that an agent keeps: its tasks with all that belongs to them, its ledger, and what it remembers of callers. */
+/** The collections of an agent: tasks with their parts, the ledger, and records about callers. */
 export function agentPlan(store: MongoContext, source: SqliteSource): Plan {
   const scope = store.agentId
   return {
@@ -60,7 +60,7 @@ export function agentPlan(store: MongoContext, source: SqliteSource): Plan {
   }
 }
 
-/** Their leases are over: who had them runs no more. That somebody had one stays, for the task may have run. */
+/** Leases expire, because their holders have stopped. The holder is kept: the task may have run. */
 function tasks(store: MongoContext, { database }: SqliteSource): Kind {
   const largeParts = new LargeParts(256 * 1024)
   const at = { database, largeParts, now: Date.now } as Parameters<typeof decodeTask>[0]
@@ -107,7 +107,7 @@ function contexts(store: MongoContext): Kind {
   }
 }
 
-/** There it is counted how many were removed, here how many ever ended. */
+/** MongoDB counts the removed tasks, SQLite every task that ever ended. */
 function endedCounts({ agentId }: MongoContext): Kind {
   const here = 'SELECT count(*) FROM tasks WHERE ended_state = ended.state'
   return {

@@ -21,7 +21,7 @@ export class Checksum {
   }
 }
 
-/** The same for what is sent and for what the driver gives back: fields in order, bytes by their hash. */
+/** The same for a document that is sent and one that the driver returns: fields in order, bytes as a hash. */
 function plain(value: unknown): unknown {
   if (typeof value !== 'object' || value === null) return value
   if (value instanceof Date) return value.toISOString()
@@ -36,7 +36,7 @@ function plain(value: unknown): unknown {
   )
 }
 
-/** Of the driver's own kind of bytes. */
+/** The bytes of a `Binary` of the driver. */
 function bytesIn(value: object): Uint8Array | undefined {
   const { buffer } = value as { buffer?: unknown }
   return buffer instanceof Uint8Array ? buffer : undefined

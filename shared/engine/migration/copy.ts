@@ -3,7 +3,7 @@ import type { Row, SqliteSource } from '../store/sqlite/source.ts'
 import { Checksum } from './checksum.ts'
 import { asDocuments, type Documents, type Kind, type Plan } from './kind.ts'
 
-/** What an operator may be told while it goes on. */
+/** Progress of a migration. */
 export interface Progress {
   step: 'copy' | 'verify'
   kind: string
@@ -15,20 +15,20 @@ export interface CopyOptions {
   source: SqliteSource
   target: ImportTarget
   plan: Plan
-  /** Between two batches; what was copied stays, and the next run goes on behind it. */
+  /** Checked between two batches. The next run continues after the last batch. */
   signal?: AbortSignal
   onProgress?: (progress: Progress) => void
 }
 
-/** The migration cannot be done, or not be believed; `message` says all there is to say. */
+/** The migration failed, or the copy differs from the source. `message` is a sentence for the operator. */
 export class MigrationFailed extends Error {
   override readonly name = 'MigrationFailed'
 }
 
-/** So much is sent at once, and noted as done. */
+/** Limits of one batch. */
 const [batchDocuments, batchBytes] = [500, 8 * 1024 * 1024]
 
-/** How many rows each kind has. */
+/** The number of rows of each kind. */
 export function countRows({ source, plan }: Pick<CopyOptions, 'source' | 'plan'>): Record<string, number> {
   const counts = plan.kinds.map((kind) => [kind.name, countOf(source, kind)] as const)
   return Object.fromEntries(counts)
@@ -39,7 +39,10 @@ function countOf(source: SqliteSource, { table, select }: Kind): number {
   return Number(source.database.statement(`SELECT count(*) AS count FROM (${select})`).get()?.['count'])
 }
 
-/** Copies what is not there yet, kind after kind. @throws whatever the signal is aborted with */
+/**
+ * Copies the missing documents, kind by kind.
+ * @throws the reason of the signal
+ */
 export async function copy(options: CopyOptions): Promise<void> {
   for (const kind of options.plan.kinds) {
     const place = await options.target.place(kind.name)
@@ -65,7 +68,7 @@ async function copyKind(options: CopyOptions, kind: Kind, from: Place | undefine
       batch.add(kind.documents(row), placeOf(kind, row))
       done += 1
       if (!batch.isFull) continue
-      // The next batch is made while this one is on its way.
+      // The next batch is built while this one is sent.
       await sent
       signal?.throwIfAborted()
       sent = send(batch, done)
@@ -103,7 +106,7 @@ class Batch {
   }
 }
 
-/** About its bytes; what is not text or bytes is small. */
+/** Approximate size in bytes. */
 function sizeOf(document: AnyDocument): number {
   let size = 100
   for (const value of Object.values(document)) {
@@ -137,8 +140,8 @@ export interface Verified {
 }
 
 /**
- * Reads both sides once more and compares number and checksum of the documents of each collection.
- * @throws MigrationFailed that names the first collection in which they differ
+ * Reads both sides again and compares the number and checksum of the documents of each collection.
+ * @throws MigrationFailed that names the first collection that differs
  */
 export async function verify(options: CopyOptions): Promise<Record<string, Verified>> {
   const { target, plan, signal } = options

@@ -14,9 +14,10 @@ export interface FoundAgent {
 }
 
 /**
- * The databases of the agents in a data folder: `agents/<name>/agent.db`, and `agent.db` where the folder is one agent's own.
- * @param keysFolder where the agents' keys are, if not beside the databases
- * @throws MigrationFailed when the key of one is not there: its tasks would be nobody's
+ * Finds the databases of the agents in a data folder: `agents/<name>/agent.db`, and `agent.db` if the folder belongs to one
+ * agent.
+ * @param keysFolder folder of the keys, if they are not next to the databases
+ * @throws MigrationFailed when a key is missing, because the owner of the tasks would be unknown
  */
 export async function findAgents(folder: string, keysFolder: string): Promise<FoundAgent[]> {
   const names = globSync('agents/*/agent.db', { cwd: folder }).map((file) => path.dirname(file))

@@ -10,37 +10,37 @@ import { rowIn } from '@parley/kit/database/sqlite/documents'
 import type { AnyDocument } from '../store/mongodb/import.ts'
 import type { Row } from '../store/sqlite/source.ts'
 
-/** One table of an embedded database, and what its rows are in MongoDB. */
+/** One table of an embedded database, and its documents in MongoDB. */
 export interface Kind {
-  /** As it is shown to the operator. */
+  /** Name in the report for the operator. */
   name: string
-  /** Where the rows stand; a source whose schema is older has none of them. */
+  /** Table of the rows. A source with an older schema may not have it. */
   table: string
   /** Without WHERE and ORDER BY. */
   select: string
-  /** The columns by which rows are ordered, by the name that they have in a row. They are an index of the table. */
+  /** The columns that order the rows, by their name in a row. They must be an index of the table. */
   key: Record<string, string>
-  /** The same row always gives the same documents, by collection. */
+  /** The documents of a row, by collection. Must be deterministic. */
   documents: (row: Row) => Documents
 }
 
 export type Documents = Record<string, object[]>
 
-/** All that is taken over from one database. */
+/** Everything that is copied from one database. */
 export interface Plan {
   kinds: Kind[]
-  /** Every collection that the kinds fill. */
+  /** The collections that the kinds fill. */
   collections: string[]
-  /** Documents in these are somebody's work: a migration adds to none. */
+  /** A target with documents in these collections is in use, and nothing is copied into it. */
   work: string[]
 }
 
-/** With the fields that every document has. */
+/** The documents, with the fields common to all. */
 export const asDocuments = (all: object[]): AnyDocument[] => all as AnyDocument[]
 
 /**
  * The kind of a collection of the document kernel.
- * @param title as it is shown to the operator
+ * @param title name in the report for the operator
  * @param convert completes a row that an earlier version wrote
  */
 export function collectionKind<F extends FieldTypes, K extends string, I extends string>(

@@ -13,7 +13,7 @@ import { copy, countRows, MigrationFailed, type Progress, type Verified, verify 
 import type { FoundAgent } from './find-agents.ts'
 import type { Plan } from './kind.ts'
 
-/** One embedded database that moves as a whole: an agent's, or the gateway's. */
+/** One embedded database that is copied as a whole: of an agent or of the gateway. */
 export interface Part {
   name: string
   /** `agent_id` of its documents. */
@@ -30,21 +30,21 @@ export interface MigrateOptions {
   /** `mongodb://…/database`. */
   url: string
   dryRun?: boolean
-  /** Removes what an earlier run copied, and begins anew. */
+  /** Removes the documents of an earlier run and starts again. */
   restart?: boolean
   signal?: AbortSignal
   onProgress?: (name: string, progress: Progress) => void
 }
 
-/** What became of a part. */
+/** Result of one part. */
 export interface PartReport {
   name: string
   scope: string
-  /** `already`: an earlier run brought it to its end, and nothing was touched now. */
+  /** `already`: an earlier run completed it, and nothing was changed now. */
   state: 'would migrate' | 'migrated' | 'already'
   /** Rows of the source, by kind. */
   rows: Record<string, number>
-  /** Documents of the target, by collection; both sides were read again and are the same. */
+  /** Documents of the target, by collection, after both sides were read again and compared. */
   verified: Record<string, Verified>
 }
 
@@ -54,8 +54,8 @@ export function agentPart({ name, agentId, file }: FoundAgent): Part {
 }
 
 /**
- * Moves the parts, one after the other; each is locked from the beginning, so that no server can change it. One that is
- * killed goes on where it was, when it is started again. Servers refuse a part as long as it is not whole.
+ * Copies the parts one after the other. Each source is locked from the beginning, so that no server can change it. An
+ * interrupted migration continues when it is started again; until then servers refuse the target.
  * @throws DatabaseRefused when a source is in use or a newer version wrote one of the databases
  * @throws MigrationFailed
  */
@@ -63,7 +63,7 @@ export async function migrate(parts: Part[], options: MigrateOptions): Promise<P
   await using stack = new AsyncDisposableStack()
   const sources = new Map<Part, SqliteSource>()
   for (const part of parts) sources.set(part, stack.use(await openSource(part.file, part.migrations)))
-  // Nothing is copied where another part would be refused afterwards.
+  // Checks every part before the first one is copied.
   for (const [part, source] of sources) await migratePart(part, source, { ...options, dryRun: true })
   const reports: PartReport[] = []
   for (const [part, source] of sources) reports.push(await migratePart(part, source, options))
@@ -78,7 +78,7 @@ async function migratePart(part: Part, source: SqliteSource, options: MigrateOpt
   const rows = countRows({ source, plan })
   const state = await target.state()
   if (state === 'done' && !restart) return { name, scope, state: 'already', rows, verified: {} }
-  // What `--restart` removes is what a migration brought; what servers wrote there themselves is not its to remove.
+  // `--restart` removes only documents that a migration copied, never those that servers wrote.
   if (state === 'none' && (await target.holdsAny(plan.work))) throw notEmpty(name)
   if (state === 'done' && restart) throw inUse(name)
   if (options.dryRun === true) return { name, scope, state: 'would migrate', rows, verified: {} }

@@ -3,16 +3,16 @@ import type { LazyPart } from '@parley/wire/codecs/lazy-part'
 import type { Message, Part } from '@parley/wire/model/task'
 import type { TaskRecord } from './store.ts'
 
-/** What of a task holds parts: the same in the record and in the stored body. */
+/** The fields of a task with parts, in the record and in the stored body. */
 type Holder = Pick<TaskRecord, 'history' | 'artifacts' | 'events' | 'status' | 'foreignReferences'>
 
-/** Stands in the stored body for a part that is kept beside it. No part of a caller or handler has this kind. */
+/** Reference in the stored body to a part that is stored separately. Parts of callers and handlers never have this kind. */
 interface StoredPart {
   kind: 'stored'
   hash: string
 }
 
-/** A part to keep beside its task. The JSON is made when it is asked for: most commits find the part there already. */
+/** A part that is stored separately. Its JSON is built on demand: most commits find the part stored already. */
 export interface LargePart {
   /** SHA-256 of its JSON. */
   hash: string
@@ -20,19 +20,20 @@ export interface LargePart {
 }
 
 /**
- * Takes parts larger than `largePartBytes` (measured in characters of JSON, roughly) out of a record. A part is named by
- * its content, so what stands in the history and in an artifact is kept once, and a later commit keeps it as it is.
+ * Separates parts larger than `largePartBytes` (measured in characters of JSON, approximately) from a record. A part is
+ * named by its content, so that the same part in the history and in an artifact is stored once and not written again by
+ * later commits.
  */
 export class LargeParts {
   readonly #largePartBytes: number
-  /** Hashing 30 MB takes 30 ms, and the same part object comes again with each commit of its task. */
+  /** Hashing 30 MB takes 30 ms, and each commit of a task has the same part objects. */
   readonly #known = new WeakMap<Part, { strings: Strings; hash: string }>()
 
   constructor(largePartBytes: number) {
     this.#largePartBytes = largePartBytes
   }
 
-  /** The record with references in place of large parts, and these parts. The record itself stays as it is. */
+  /** The record with references in place of large parts, and the large parts. Does not change the record. */
   takeOut<T extends Holder>(record: T): { body: T; parts: LargePart[] } {
     if (!this.#anyLarge(record)) return { body: record, parts: [] }
     const found = new Map<string, LargePart>()
@@ -45,7 +46,7 @@ export class LargeParts {
     return { body, parts: [...found.values()] }
   }
 
-  /** The record with its large parts in it again; `load` gives the JSON for a hash. */
+  /** The record with its large parts. `load` returns the JSON of a hash. */
   putBack<T extends Holder>(body: T, load: (hash: string) => string): T {
     const loaded = new Map<string, Part>()
     return mapParts(body, (part) => {
@@ -60,7 +61,7 @@ export class LargeParts {
     })
   }
 
-  /** The record with a lazy part in place of each large one; `lazy` gives it for a hash. */
+  /** The record with a lazy part in place of each large one. `lazy` returns it for a hash. */
   outline<T extends Holder>(body: T, lazy: (hash: string) => LazyPart): T {
     return mapParts(body, (part) => {
       const name = storedHash(part)
@@ -104,7 +105,7 @@ export class LargeParts {
 
 type Strings = readonly (string | undefined)[] | undefined
 
-/** All that a part consists of where that is strings alone; they cannot change unseen, as an object could. */
+/** The content of a part that has only strings, which cannot be modified in place as an object could. */
 function stringsOf(part: Part): Strings {
   if (part.metadata !== undefined || part.kind === 'data') return undefined
   if (part.kind === 'text') return ['text', part.text]
@@ -154,7 +155,7 @@ function mapParts<T extends Holder>(record: T, map: (part: Part) => Part): T {
   }
 }
 
-/** Whether the JSON of the value is longer than that, roughly (escapes do not count). Stops as soon as it is known. */
+/** Whether the JSON of the value is longer than `limit`, approximately (escapes are not counted). Stops as soon as it is. */
 export function isLongerThan(value: unknown, limit: number): boolean {
   let length = 0
   const waiting: unknown[] = [value]

@@ -7,19 +7,19 @@ const dayMs = 24 * 60 * 60 * 1000
 
 interface RetentionOptions {
   store: Store
-  /** How long ended tasks are kept after their last change (RETENTION_DAYS); 0 = for ever. */
+  /** How long ended tasks are kept after their last change (RETENTION_DAYS); 0: forever. */
   days: number
   log: Pick<Log, 'info' | 'warn'>
-  /** Default one hour; the first time at once. */
+  /** Default one hour; the first run starts immediately. */
   everyMs?: number
-  /** Tasks removed in one go, and the rest for others in between. Default 100 and 50 ms. */
+  /** Tasks removed in one batch, and the pause between two batches. Default 100 and 50 ms. */
   batch?: number
   pauseMs?: number
 }
 
 /**
- * Removes ended tasks that are older than that with all that belongs to them, a few at a time, so that nobody else has
- * to wait. Expired idempotency keys go too, whatever `days` says.
+ * Removes ended tasks that are older than `days` with everything that belongs to them, in small batches so that other
+ * requests are not delayed. Expired idempotency keys are always removed.
  */
 export function startRetention(options: RetentionOptions): Disposable {
   const stopping = new AbortController()
@@ -49,7 +49,7 @@ export function startRetention(options: RetentionOptions): Disposable {
 
 async function removeOld(options: RetentionOptions, signal: AbortSignal): Promise<number> {
   const { store, days, batch = 100, pauseMs = 50 } = options
-  // Nothing is older than the empty time.
+  // No task is older than the empty time.
   const before = days === 0 ? '' : timestampOf((Date.now() - days * dayMs) * 1000)
   let [total, removed] = [0, batch]
   while (removed === batch && !signal.aborted) {

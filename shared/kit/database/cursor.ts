@@ -3,18 +3,20 @@ import { ParleyError } from '@parley/wire/errors'
 
 const algorithm = 'aes-256-gcm'
 const [nonceBytes, tagBytes] = [12, 16]
-/** A position is a few ids and times. */
+/** A position holds a few ids and times. */
 const textMaxLengthDefault = 1024
 
 /**
- * Where a page ended, as a text that says nothing (a position would tell how many tasks others have) and that nobody
- * else can make. It holds for one list of one owner.
+ * The end of a page, encrypted: a position would reveal how many tasks other owners have, and must not be forged. A cursor
+ * is valid for one list of one owner.
  */
 export class Cursors {
   readonly #key: Uint8Array
   readonly #textMaxLength: number
 
-  /** @param key 32 bytes, the same for all who read the same store */
+  /**
+   * @param key 32 bytes, the same for all processes that read the store
+   */
   constructor(key: Uint8Array, textMaxLength = textMaxLengthDefault) {
     this.#key = key
     this.#textMaxLength = textMaxLength
@@ -34,7 +36,9 @@ export class Cursors {
     return Buffer.concat(sealed).toString('base64url')
   }
 
-  /** @throws ParleyError InvalidParams for anything that `seal` did not make for this list and owner */
+  /**
+   * @throws ParleyError InvalidParams for a cursor that `seal` did not make for this list and owner
+   */
   open(list: string, owner: string, cursor: string): unknown {
     try {
       if (cursor.length > this.#textMaxLength || !/^[\w-]+$/.test(cursor)) throw new Error('not base64url')

@@ -1,15 +1,14 @@
 /**
  * The document kernel: the operations under the store ports. A collection is declared once, as data; each adapter
- * (`sqlite/`, `mongodb/`, `memory/`) maps the declaration to its tables or collections.
- *
- * Guarantees of every adapter: a resolved promise means that the change is durable (in memory: visible), and one operation
- * changes its document atomically. A database of one process also has transactions; a shared one has none.
+ * (`sqlite/`, `mongodb/`, `memory/`) maps the declaration to its tables or collections. Guarantees of every adapter: a
+ * resolved promise means that the change is durable (in memory: visible), and one operation changes its document atomically.
+ * Transactions exist only in a database of one process.
  */
 
 /**
- * `key`: a text that is compared for equality; a database that limits the length of keys stores a hash of a long one and does
- * not return it. `secret`: as `key`, but always stored as a hash where the layout says so. `text`: returned as it was written.
- * `flag`: `true` or absent. A question mark marks an optional field.
+ * `key`: a text that is compared for equality; a database that limits the length of keys stores a hash of a long one and
+ * does not return it. `secret`: as `key`, but MongoDB always stores a hash. `text`: returned as it was written. `flag`:
+ * `true` or absent. A question mark marks an optional field.
  */
 export type FieldType = `${'key' | 'secret' | 'text' | 'integer' | 'bytes'}${'' | '?'}` | 'flag'
 export type FieldTypes = Record<string, FieldType>
@@ -81,7 +80,7 @@ export interface Collection<F extends FieldTypes, K extends string, I extends st
   /** Fields that identify a document. */
   key: readonly K[]
   indexes: { [N in I]: Index }
-  /** Fields that `put` leaves as they are. */
+  /** Fields that `put` does not change. */
   kept?: readonly string[]
   /** No two documents have the same value. `version` is the field that each update raises by one. */
   unique?: { fields: readonly string[]; version: string }
@@ -93,7 +92,7 @@ export interface Collection<F extends FieldTypes, K extends string, I extends st
   mongodb?: {
     /** `_id` after the scope. Default: a hash of the key. */
     id?: (row: Record<string, Value | undefined>) => string
-    /** Fields that are in `_id` or `body` alone. Default: the key. */
+    /** Fields that are stored only in `_id` or `body`. Default: the key. */
     without?: readonly string[]
     names?: Record<string, string>
     /** Fields that are computed from the others, by name. */
@@ -168,8 +167,8 @@ export interface DocumentDatabase {
   /** Other processes write here too. */
   readonly shared: boolean
   /**
-   * Runs several operations as one; undefined in a shared database. `run` may be called twice and must change nothing but the
-   * database; if it throws, nothing changes.
+   * Runs several operations as one; undefined in a shared database. `run` may be called twice and must have no other side
+   * effects. If it throws, nothing changes.
    */
   readonly transaction: (<T>(run: (open: OpenInTransaction) => T) => Promise<T>) | undefined
   collection<const F extends FieldTypes, K extends keyof F & string, I extends string>(
@@ -177,7 +176,7 @@ export interface DocumentDatabase {
   ): Documents<F, K, I>
 }
 
-/** What adapters work with: the declaration without its literal types. */
+/** The types of the adapters: declarations without their literal types. */
 export type AnyCollection = Collection<FieldTypes, string, string>
 export type AnyRow = Record<string, Value | undefined>
 export type AnyFound = AnyRow & { sequence: number }

@@ -1,12 +1,12 @@
 import { hash } from 'node:crypto'
 
-/** Longer texts stand in keys and indexes as their hash. */
+/** Longer texts are stored in keys and indexes as a hash. */
 const keyMaxLength = 500
 
 /**
- * A text as it stands in a key or a query. Whatever comes from outside passes here: what is no text (an object could be an
- * operator) is refused, and what BSON would change (halves of surrogate pairs) or carry badly becomes a hash, so that two
- * different texts never meet in one key.
+ * Converts a text from outside for a key or a query. Rejects values that are not texts, because an object could be an
+ * operator. Texts that BSON would change (lone surrogates, NUL) or that are too long become a hash, so that two different
+ * texts never get the same key.
  * @throws TypeError for anything but a text
  */
 export function keyText(value: string): string {
@@ -16,13 +16,13 @@ export function keyText(value: string): string {
   return plain ? value : `#${hashOf(value)}`
 }
 
-/** One key of several texts; no two lists have the same. */
+/** One key for several texts; different lists have different keys. */
 export function hashOf(...values: string[]): string {
   if (values.some((value) => typeof value !== 'string')) throw new TypeError('A key of the store is a text')
   return hash('sha256', JSON.stringify(values), 'base64url')
 }
 
-/** Newest last as text: the time, then the id, for two of the same time. */
+/** Sorts as text by time, then by id. */
 export function positionOf(time: string, id: string): string {
   return `${keyText(time)} ${keyText(id)}`
 }

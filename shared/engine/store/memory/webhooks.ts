@@ -2,21 +2,18 @@ import { ParleyError } from '@parley/wire/errors'
 import type { Claim, ConfigKey, PushConfig, TaskKey, WebhookStore } from '../webhook-store.ts'
 
 export interface MemoryWebhooksOptions {
-  /** Configs kept at most. Default 100,000. One owner may have half as many that owe something. */
+  /** Maximum number of configs. Default 100,000. One owner may have half as many with undelivered events. */
   max?: number
 }
 
-/**
- * Push configs that live as long as the process. Of those that owe nothing any more, the one that has been so for longest
- * makes room where there is none.
- */
+/** Push configs that end with the process. When there is no space, the config that was completed first is removed. */
 export class MemoryWebhooks implements WebhookStore {
   readonly #max: number
   /** By task, oldest config first. */
   readonly #tasks = new Map<string, Map<string, PushConfig>>()
-  /** Those that owe nothing, in the order in which they came to that. */
+  /** Completed configs, in the order of their completion. */
   readonly #closed = new Set<PushConfig>()
-  /** How many configs of an owner owe something. */
+  /** Number of configs with undelivered events, by owner. */
   readonly #owing = new Map<string, number>()
   #size = 0
 
@@ -24,7 +21,7 @@ export class MemoryWebhooks implements WebhookStore {
     this.#max = options.max ?? 100_000
   }
 
-  /** How many there are. */
+  /** Number of configs. */
   get size(): number {
     return this.#size
   }
@@ -83,7 +80,7 @@ export class MemoryWebhooks implements WebhookStore {
     return true
   }
 
-  /** Nothing outlives the process, so there is nothing to take up at a start. */
+  /** No config survives a restart, so there is none to resume. */
   async listOpenPushConfigs(): Promise<{ items: [] }> {
     return { items: [] }
   }

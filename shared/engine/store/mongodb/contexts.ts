@@ -9,12 +9,12 @@ import { type ContextDocument, createdAtOf, keyedIn, type MongoContext, type Tas
 import { ofRemoval, removeTasks } from './removal.ts'
 
 /*
- * A context and its tasks are several documents, and there is no transaction. What keeps them together:
- * - A task is stored before it joins its context; who stored it answers to nobody before it joined.
- * - Who removes a context looks for tasks and then marks it (`leaving`), against the version that it saw before. A task that
- *   joined before is seen, one that joins in between raises the version, and one that comes later cannot join as long as
- *   the mark stands, and makes a new context then.
- * - A mark of somebody who died is taken away by whoever has waited long enough.
+ * A context and its tasks are several documents without a transaction. The rules that keep them consistent:
+ * - A task is stored before it is added to its context, and acknowledged after that.
+ * - A process that removes a context looks for tasks and then marks it (`leaving`), under the condition of the version that it
+ *   read before. A task that was added earlier is found; one that is added in between changes the version; a later one cannot be
+ *   added while the mark exists, and then creates a new context.
+ * - The mark of a dead process is removed after a timeout.
  */
 
 const openStates = taskStates.filter((state) => !isTerminal(state))
@@ -24,7 +24,7 @@ const joinedMax = 100_000
 
 type Joining = Pick<TaskDocument, 'owner' | 'context_id'> & { contextId: string; createdAt: string }
 
-/** False when the context is another owner's. */
+/** False when the context belongs to another owner. */
 export function joinContext(
   store: MongoContext,
   task: { owner: string; contextId: string; createdAt: string },
@@ -64,8 +64,8 @@ function join(store: MongoContext, task: Joining): Promise<boolean> {
 }
 
 /**
- * Gives the tasks that were stored but did not join (their process died in between) their context. Returns the ids of those
- * whose context is another owner's: they were never acknowledged, and are removed.
+ * Adds tasks to their contexts that were stored by a process that died before it did so. Returns the ids of tasks in a
+ * context of another owner; these were never acknowledged, and are removed.
  */
 export async function restoreContexts(
   store: MongoContext,
@@ -140,7 +140,7 @@ export function clearContext(
         .limit(removedAtOnce)
         .project<TaskDocument>(ofRemoval)
         .toArray()
-      // A task that joined since the mark was taken away may have ended, and must stay.
+      // A task that was added after the mark was removed may have ended, and must stay.
       if (!(await stillLeaving(store, ours.context_id, leaving.mark))) return 'busy'
       if (ended.length === 0) break
       await removeTasks(store, ended)
@@ -150,7 +150,7 @@ export function clearContext(
   })
 }
 
-/** Both in the spelling of documents. */
+/** Both as they are stored. */
 export async function removeContextIfEmpty(
   store: MongoContext,
   contextId: string,
@@ -166,7 +166,7 @@ export async function removeContextIfEmpty(
   })
 }
 
-/** Marks the context, unless something holds it. Undefined: somebody else was faster, try again. */
+/** Marks the context unless `held` returns true. Undefined: a concurrent change was first, try again. */
 async function leave(
   store: MongoContext,
   { owner, context_id }: { owner: string; context_id: string },

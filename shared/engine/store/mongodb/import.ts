@@ -14,15 +14,15 @@ export interface AnyDocument {
   [field: string]: unknown
 }
 
-/** Where in a table the copying stands: the key of the last row that is over. */
+/** Position in a table: the key of the last row that was copied. */
 export type Place = (string | number | Uint8Array)[]
 
-/** How far one taking-over has come; kept in the target, so that it can go on. */
+/** Progress of an import, stored in the target so that it can continue. */
 interface ImportDocument {
   _id: string
   agent_id: string
   state: 'running' | 'done'
-  /** By kind; those that are over have `true`. */
+  /** By kind; `true` for completed ones. */
   places: Record<string, Place | true>
   begun_at: Date
   done_at?: Date
@@ -30,19 +30,19 @@ interface ImportDocument {
 
 export interface ImportTarget extends AsyncDisposable {
   readonly store: MongoContext
-  /** `none`: nothing was taken over so far. */
+  /** `none`: no import was started. */
   state(): Promise<'none' | 'running' | 'done'>
-  /** Whether there are documents of this scope in one of the collections. */
+  /** Whether one of the collections has documents of this scope. */
   holdsAny(collections: readonly string[]): Promise<boolean>
-  /** Makes schema and indexes, and notes that the data are not whole. With `afresh`, what is there is removed. */
+  /** Creates the schema and marks the data as incomplete. With `afresh`, removes the existing documents. */
   begin(collections: readonly string[], afresh: boolean): Promise<void>
   place(kind: string): Promise<Place | true | undefined>
-  /** Adds what is missing, then notes how far it has come. */
+  /** Inserts the missing documents. */
   add(documents: Map<string, AnyDocument[]>): Promise<void>
   reached(kind: string, place: Place | true): Promise<void>
   /** All documents of this scope. */
   read(collection: string): AsyncIterable<AnyDocument>
-  /** From now on servers may use it. */
+  /** Marks the data as complete: servers may use it. */
   finish(): Promise<void>
 }
 
@@ -56,7 +56,7 @@ export interface ImportTargetOptions {
 const importsOf = (db: Db) => db.collection<ImportDocument>('imports')
 
 /**
- * A database that takes over what an embedded store holds. Nothing is written before `begin`.
+ * Opens a database for an import from an embedded store. Nothing is written before `begin`.
  * @throws DatabaseRefused as `connectMongodb`, and when a newer version wrote the database
  */
 export async function openImportTarget(options: ImportTargetOptions): Promise<ImportTarget> {
@@ -67,7 +67,7 @@ export async function openImportTarget(options: ImportTargetOptions): Promise<Im
   const [imports, key] = [importsOf(db), { _id: scope, agent_id: scope }]
   const store = contextFor(db, scope)
   const all = (name: string) => db.collection<AnyDocument>(name)
-  // By the key that every document begins with, whatever other indexes there are.
+  // A range of `_id`, which every collection has an index for.
   const ours = { _id: { $gte: `${scope}/`, $lt: `${scope}0` }, agent_id: scope }
   const open = stack.move()
   return {
@@ -100,7 +100,9 @@ export async function openImportTarget(options: ImportTargetOptions): Promise<Im
   }
 }
 
-/** @throws DatabaseRefused while what is there is not the whole */
+/**
+ * @throws DatabaseRefused while an import is not complete
+ */
 export async function refuseUnfinishedImport(db: Db, scope: string): Promise<void> {
   if ((await importsOf(db).findOne({ _id: scope, agent_id: scope }))?.state !== 'running') return
   throw new DatabaseRefused(
@@ -109,7 +111,7 @@ export async function refuseUnfinishedImport(db: Db, scope: string): Promise<voi
   )
 }
 
-/** Bytes come back as the driver's own kind of them. */
+/** The driver returns bytes as `Binary`. */
 function placeIn(place: Place | true | undefined): Place | true | undefined {
   if (place === undefined || place === true) return place
   return place.map((value) => {
@@ -118,7 +120,7 @@ function placeIn(place: Place | true | undefined): Place | true | undefined {
   })
 }
 
-/** What making documents needs; nobody asks for lists here. */
+/** A context that can encode documents. Lists are not available. */
 function contextFor(db: Db, agentId: string): MongoContext {
   return {
     agentId,

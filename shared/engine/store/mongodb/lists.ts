@@ -11,11 +11,11 @@ import {
   type TaskDocument,
 } from './record.ts'
 
-/** Tasks, their parts included, may be large: what is read at once is bounded by this many characters of JSON. */
+/** Limit of one read of tasks with their parts, in characters of JSON. */
 const pageMaxLength = 64 * 1024 * 1024
-/** Of one page of an answer, in bytes of JSON. */
+/** Limit of one page of a response, in bytes of JSON. */
 const answerPageMaxBytes = 16 * 1024 * 1024
-/** What is read at once is bounded: ids of one context, and of a page. */
+/** Limits of one read: ids of one context, and of a page. */
 const [idsPerContextMax, idsPerPageMax] = [1000, 10_000]
 
 type TaskFilter = Parameters<MongoContext['tasks']['find']>[0]
@@ -86,7 +86,7 @@ export async function contextHistory(
   return (await newest(store, filter, bounds)).items.reverse()
 }
 
-/** Newest first; as many as the bound on their size allows, at least one. */
+/** Newest first; as many as `maxLength` allows, at least one. */
 async function newest<T>(
   store: MongoContext,
   filter: TaskFilter,
@@ -138,7 +138,7 @@ export async function listContexts(
 type Member = Pick<TaskDocument, 'task_id' | 'context_id' | 'state' | 'position'>
 const ofMember = { _id: 0, task_id: 1, context_id: 1, state: 1, position: 1 }
 
-/** One question for a page of small contexts; where they are large, a few for each, until there are enough ids. */
+/** One query for a page of small contexts; for large contexts a few queries each, until the page has enough ids. */
 async function withTasks(store: MongoContext, page: ContextDocument[]): Promise<ContextPage['items']> {
   const [first] = page
   if (first === undefined) return []
@@ -194,8 +194,8 @@ function itemOf(context: ContextDocument, members: Member[], taskCount: number) 
 const contextIdOf = ({ agentId }: MongoContext, { _id }: ContextDocument) => _id.slice(agentId.length + 1)
 
 /**
- * A cursor of ours holds a text. One that the embedded store made before all was taken over from there holds for contexts the
- * same in two texts; for tasks it counted rows, which are no more.
+ * The position in a cursor. A cursor that the embedded store made before a migration holds two texts for contexts; for tasks
+ * it holds a row number, which is not valid here.
  * @throws ParleyError InvalidParams
  */
 function textIn(position: unknown): string {

@@ -20,25 +20,25 @@ export interface TaskDocument {
   state: TaskState
   position: string
   version: number
-  /** How many it has; absent where an earlier version wrote it. */
+  /** Number of its events; absent in documents of an earlier version. */
   events?: number
   /** The rest of the record as JSON, with references to large parts. */
   body: string
   holder?: string
   lease_until?: number
-  /** Numbers of the starts whose process lost the task and lives. */
+  /** Numbers of the starts that lost the task while their process kept running. */
   survived?: number[]
   due_at?: number
-  /** Time of the last change, once it has ended. */
+  /** Time of the last change, if it has ended. */
   ended_at?: string
   parts?: PartName[]
 }
 
-/** A large part: SHA-256 of its JSON, and into how many documents that was cut. */
+/** A large part: SHA-256 of its JSON, and the number of documents it is split into. */
 interface PartName {
   hash: string
   pieces: number
-  /** Of its JSON; absent where an earlier version wrote it. */
+  /** Size of its JSON; absent in documents of an earlier version. */
   bytes?: number
 }
 
@@ -54,19 +54,19 @@ export interface ContextDocument {
   _id: string
   agent_id: string
   owner: string
-  /** Time of the newest task and the id: contexts come newest change first. */
+  /** Time of the newest task and the id; the order of lists. */
   position: string
-  /** Raised with each task that joins and each attempt to remove. */
+  /** Incremented by each new task and each attempt to remove the context. */
   version: number
   created_at: string
   updated_at: string
-  /** Its id, as it was given. */
+  /** Its id and owner as JSON. */
   body: string
-  /** Set while it is being removed; names the attempt. */
+  /** The attempt that is removing it. */
   leaving?: string
 }
 
-/** What the questions and changes of the store stand on. */
+/** The state shared by the operations of the store. */
 export interface MongoContext {
   agentId: string
   tasks: Collection<TaskDocument>
@@ -78,11 +78,11 @@ export interface MongoContext {
   cursors: Cursors
   /** Milliseconds since 1970. */
   now: () => number
-  /** Tasks that are known to have joined their context. */
+  /** Tasks that were found in their context. */
   joined: Set<string>
 }
 
-/** Collections whose documents are known to their own file alone. */
+/** Opens a collection by name. */
 export type BesideTasks = <T extends { _id: string }>(name: string) => Collection<T>
 
 const mebibyte = 1024 * 1024
@@ -90,23 +90,23 @@ const mebibyte = 1024 * 1024
 /** Leaves room for what follows a message of the caller: the start, the answer of the agent and the end. */
 export const messageBound: Bound = { maxBytes: 13 * mebibyte, error: 'InvalidParams' }
 
-/** For a change into that state: only a message of the caller brings a task to `submitted`. */
+/** The bound for a change to the state. Only a message of the caller changes a task to `submitted`. */
 export function boundOf(state: TaskState): Bound {
   if (state === 'submitted') return messageBound
   return { maxBytes: (isTerminal(state) ? 15 : 14) * mebibyte, error: 'InvalidAgentResponse' }
 }
 
-/** What a large part takes in the document that names it, beside its reference in the body. */
+/** Bytes that the name of a large part takes in the document, apart from the body. */
 const partNameBytes = 100
 const pieceBytes = 8 * 1024 * 1024
-/** Where many parts of moderate size make a record too large for one document, parts over this length leave it. */
+/** When many medium parts make the body too long, parts longer than this are stored separately. */
 const whenCrowded = { bodyLength: 4 * 1024 * 1024, parts: new LargeParts(2048) }
 
 type Agent = Pick<MongoContext, 'agentId'>
 
-/** Of a document of this agent, by an id from outside. */
+/** `_id` of a document of this agent, by an id from outside. */
 export const idIn = (agent: Agent, id: string) => keyedIn(agent, keyText(id))
-/** The same, by an id that stands in a document. */
+/** The same, by an id as it is stored. */
 export const keyedIn = ({ agentId }: Agent, key: string) => `${agentId}/${key}`
 
 /** `taskKey`, from the document of the task. */
@@ -121,7 +121,9 @@ export interface Encoded {
   parts: PartDocument[]
 }
 
-/** @throws ParleyError when it does not fit into a document although its parts stand beside it */
+/**
+ * @throws ParleyError when the document is too large even without its large parts
+ */
 export function encodeTask(store: MongoContext, record: TaskRecord, bound: Bound): Encoded {
   const { version, lease, dueAt, survived: _survived, ...rest } = record
   const { agentId, largeParts } = store
@@ -170,7 +172,7 @@ function piecesOf({ agentId }: MongoContext, record: TaskRecord, part: LargePart
   return pieces
 }
 
-/** Each by itself: a message to the server has its limit too. */
+/** In groups, because a message to the server has a size limit too. */
 export async function saveParts({ parts }: MongoContext, pieces: PartDocument[]): Promise<void> {
   let group: PartDocument[] = []
   let bytes = 0
@@ -218,7 +220,7 @@ export function outlineOf(store: MongoContext, document: TaskDocument): TaskOutl
   return { task: recordOf(document, body), bytes }
 }
 
-/** Of the whole record, roughly. */
+/** Approximate size of the whole record. */
 export function bytesOf({ body, parts = [] }: TaskDocument): number {
   return parts.reduce((sum, name) => sum + sizeOf(name), body.length)
 }

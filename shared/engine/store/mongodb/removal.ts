@@ -2,11 +2,11 @@ import { randomUUID } from 'node:crypto'
 import type { TaskState } from '@parley/wire/model/task'
 import { keyedIn, keyOfDocument, type MongoContext, type TaskDocument } from './record.ts'
 
-/** What a removal has to know of a task. */
+/** The fields of a task that a removal needs. */
 export type Leaving = Pick<TaskDocument, 'task_id' | 'owner' | 'context_id' | 'state' | 'position'>
 export const ofRemoval = { task_id: 1, owner: 1, context_id: 1, state: 1, position: 1 }
 
-/** Tasks that are being removed, until nothing that belongs to them is left: a crash in between is made up for later. */
+/** Tasks whose removal has begun. After a crash another process completes it. */
 export interface RemovalDocument {
   _id: string
   agent_id: string
@@ -29,8 +29,8 @@ const besideTasks = {
 } as const
 
 /**
- * Removes ended tasks, then all that belongs to them. Each is counted by who removed it; a crash right after that forgets
- * the counts of one batch, and nothing else.
+ * Removes ended tasks, then the documents that belong to them. The process that removes a task counts it; a crash directly
+ * afterwards loses the counts of one batch.
  */
 export async function removeTasks(store: MongoContext, ended: Leaving[]): Promise<number> {
   const { agentId, tasks, beside, now } = store
@@ -82,7 +82,7 @@ export async function removeBelongings(
   await beside('removals').deleteOne({ _id: removal._id, agent_id: agentId } as never)
 }
 
-/** How many tasks were removed, by the state in which they had ended. */
+/** Number of removed tasks, by the state in which they ended. */
 export async function removedCounts({
   agentId,
   beside,

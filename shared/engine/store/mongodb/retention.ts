@@ -2,7 +2,7 @@ import { removeContextIfEmpty } from './contexts.ts'
 import { keyedIn, type MongoContext } from './record.ts'
 import { type Leaving, ofRemoval, type RemovalDocument, removeBelongings, removeTasks } from './removal.ts'
 
-/** A removal that began so long ago is somebody's who died. */
+/** Age after which the process of a removal counts as dead. */
 const unfinishedAfterMs = 60_000
 
 export async function removeEnded(store: MongoContext, before: string, limit: number): Promise<number> {
@@ -21,7 +21,7 @@ export async function removeEnded(store: MongoContext, before: string, limit: nu
   return removed
 }
 
-/** What somebody began and did not end, without the ids that were given to a new task since. */
+/** Completes the removals of dead processes, except for ids that a new task uses. */
 async function finishRemovals(store: MongoContext, limit: number): Promise<void> {
   const { agentId, beside, tasks, now } = store
   const left = await beside<RemovalDocument>('removals')

@@ -36,20 +36,20 @@ import {
 } from './tasks.ts'
 
 export interface MongodbStoreOptions extends MongodbDatabaseOptions {
-  /** Part of every key and query: one database serves all agents, and none sees another's. */
+  /** Part of every key and query. One database serves all agents and keeps them apart. */
   agentId: string
-  /** Parts larger than this are kept beside the task. Default 256 KiB. */
+  /** Parts larger than this are stored separately from the task. Default 256 KiB. */
   largePartBytes?: number
-  /** How long one question or change may take. Default 10,000; what works through many tasks takes as long as it takes. */
+  /** Timeout of one operation. Default 10,000; operations over many tasks have none. */
   operationTimeoutMs?: number
-  /** Milliseconds since 1970; what expires goes by it. Default: the system's. */
+  /** Milliseconds since 1970, for expiry. Default: the system's clock. */
   clock?: () => number
 }
 
 /**
- * A store that several processes and machines share. Each change is one document; what needs two is written in an order in
- * which a crash in between leaves nothing that anybody was told of, and is made up for later. Writes are acknowledged by
- * the majority and its journals.
+ * A store that several processes and machines share. Each change is one document. Changes of two documents are ordered so
+ * that a crash in between leaves only unacknowledged data, which is cleaned up later. Writes are acknowledged by the
+ * majority and their journals.
  * @throws DatabaseRefused when the server is missing, too old or refuses the user, or a newer version wrote the database
  */
 export async function openMongodbStore(options: MongodbStoreOptions): Promise<Store> {
@@ -88,7 +88,7 @@ export async function openMongodbStore(options: MongodbStoreOptions): Promise<St
   }
 }
 
-/** An index over many documents takes its time. */
+/** Creating an index over many documents takes long. */
 async function prepareStore(options: MongodbStoreOptions): Promise<void> {
   await using patient = await connectMongodb({ ...options, socketTimeoutMs: schemaTimeoutMs })
   await prepareSchema(patient.db, 'agent_store', { indexes: agentIndexes, migrations: agentMigrations })
@@ -105,7 +105,7 @@ interface SettingDocument {
 
 const pingOf = ({ agentId }: MongoContext) => `${agentId}/ping`
 
-/** Made by whoever is first, so that a cursor of one process is read by all. */
+/** Created by the first process, so that all processes can read a cursor. */
 async function cursorKey(settings: Collection<SettingDocument>, agentId: string): Promise<Uint8Array> {
   const ours = { _id: `${agentId}/cursor_key`, agent_id: agentId }
   const made = new Binary(randomBytes(32))
@@ -157,7 +157,7 @@ function storeOf(store: MongoContext, settings: Collection<SettingDocument>): Me
   }
 }
 
-/** Their work grows with the store; each step of it is bounded by the driver. */
+/** Their work grows with the store. The driver limits each step. */
 const unbounded = new Set([
   'countByState',
   'removeEnded',

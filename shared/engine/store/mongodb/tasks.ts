@@ -20,8 +20,8 @@ import {
 import { removedCounts } from './removal.ts'
 
 /**
- * Parts, task, context: each only when what it needs is there. After a crash in between nobody was told of the task: parts
- * of none are read by nobody, and a task whose context is missing gets it with the next `listUnfinished`.
+ * Writes parts, task and context in this order. After a crash in between the task is not acknowledged: its parts are never
+ * read, or `listUnfinished` adds it to its context.
  */
 export async function createTask(store: MongoContext, record: TaskRecord): Promise<boolean> {
   const { agentId, tasks, parts } = store
@@ -41,7 +41,7 @@ export async function createTask(store: MongoContext, record: TaskRecord): Promi
   throw new ParleyError('ContextNotFound', { data: { contextId: record.contextId } })
 }
 
-/** Of two creations at the same time the one that came second leaves nothing behind. */
+/** Of two concurrent creations the second one removes its parts. */
 async function dropPartsUnlessOwn(store: MongoContext, record: TaskRecord): Promise<void> {
   const { agentId, parts } = store
   const there = await loadTask(store, record.id)
@@ -50,8 +50,8 @@ async function dropPartsUnlessOwn(store: MongoContext, record: TaskRecord): Prom
 }
 
 /**
- * One update that finds the version before this one, or nothing. With a lease it is two in one message, of which one can
- * match: the stored lease is the same holder's and only prolonged, or another's (or nobody's) and replaced.
+ * One update under the condition of the previous version. With a lease, two updates in one request, of which one can match:
+ * the same holder's lease is extended, any other one is replaced.
  */
 export async function commitTask(store: MongoContext, record: TaskRecord): Promise<boolean> {
   const { tasks, agentId } = store
@@ -208,8 +208,8 @@ export async function noteSurvived(store: MongoContext, taskId: string, start: n
 }
 
 /**
- * Counted as they are, at a start alone: a counter beside each commit would be a second document, which a crash between
- * the two leaves wrong.
+ * Counts the documents; called at a start only. A counter would be a second document for each commit, and wrong after a
+ * crash in between.
  */
 export async function countByState(store: MongoContext): Promise<Partial<Record<TaskState, number>>> {
   const { tasks, agentId } = store

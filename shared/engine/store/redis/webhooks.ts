@@ -7,21 +7,24 @@ import type { Claim, ConfigKey, OpenPushConfig, PushConfig, TaskKey, WebhookStor
 import { scripts } from './webhook-scripts.ts'
 
 export interface RedisWebhooksOptions extends RedisConnection {
-  /** Part of every key: agents do not see each other's. */
+  /** Part of every key, which keeps agents apart. */
   agentId: string
-  /** Part of every key too, where an agent has several collections. Default `webhooks`. */
+  /** Part of every key if an agent has several collections. Default `webhooks`. */
   name?: string
-  /** Configs kept at most. Default 100,000. */
+  /** Maximum number of configs. Default 100,000. */
   max?: number
-  /** Of one owner, those that may owe something. Default half of `max`. */
+  /** Maximum number of configs of one owner with undelivered events. Default half of `max`. */
   perOwnerMax?: number
-  /** How long one is kept after the last that was done with it, while it may owe something and after. Default 8 days and 1 day. */
+  /** How long a config is kept after its last change, with and without undelivered events. Default 8 days and 1 day. */
   openMs?: number
   closedMs?: number
 }
 
 export interface SharedWebhooks extends WebhookStore, AsyncDisposable {
-  /** False, and nothing is changed, where there is one of the task and id. @throws ParleyError Unavailable */
+  /**
+   * False, without a change, when the config exists.
+   * @throws ParleyError Unavailable
+   */
   addPushConfig(config: PushConfig): Promise<boolean>
 }
 
@@ -31,10 +34,10 @@ const [openForMs, closedForMs] = [8 * 86_400_000, 86_400_000]
 type Fields = Record<string, string>
 
 /**
- * Push configs that live as long as their task and are known to every process of the agent. Gone with what Redis holds. Each
- * is a hash; two sorted sets say which owe something and which do not; the latter make room where there is none. One more for
- * each owner counts those that owe something, so that nobody can take all the room.
- * @throws Error when no Redis answers
+ * Push configs for all processes of the agent, kept as long as their task and lost with the data of Redis. Each config is a
+ * hash. Two sorted sets list the configs with and without undelivered events; when there is no capacity, the oldest of the
+ * latter is removed. A set for each owner limits the configs with undelivered events.
+ * @throws Error when Redis does not answer
  */
 export async function openRedisWebhooks(options: RedisWebhooksOptions): Promise<SharedWebhooks> {
   const redis = await connectRedis({ ...options, options: { enableAutoPipelining: true } })
@@ -159,7 +162,7 @@ class RedisWebhooks implements SharedWebhooks {
     )
   }
 
-  /** No text of the driver reaches a caller. */
+  /** Errors of the driver are not shown to callers. */
   async #asked<T>(ask: () => Promise<T>): Promise<T> {
     try {
       return await ask()
@@ -191,6 +194,6 @@ function pairsOf(flat: string[]): Fields {
   return fields
 }
 
-/** What others named stands in keys as a hash. */
+/** Names from outside are part of keys as a hash. */
 const printOf = (...texts: string[]) => hash('sha256', JSON.stringify(texts), 'base64url')
 const printOfTask = ({ id, owner, createdAt }: TaskKey) => printOf(id, owner, createdAt)

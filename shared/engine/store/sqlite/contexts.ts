@@ -10,7 +10,7 @@ interface ContextRow {
   updated_at: string
 }
 
-/** What is read at once is bounded: ids of one context, and of a page. */
+/** Limits of one read: ids of one context, and of a page. */
 const [idsPerContextMax, idsPerPageMax] = [1000, 10_000]
 
 /** Tables whose rows belong to a task. */

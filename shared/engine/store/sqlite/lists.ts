@@ -11,12 +11,12 @@ import {
   wholeRow,
 } from './record.ts'
 
-/** Tasks, their parts included, may be large: what is read at once is bounded by this many characters of JSON. */
+/** Limit of one read of tasks with their parts, in characters of JSON. */
 const pageMaxLength = 64 * 1024 * 1024
-/** Of one page of an answer, in bytes of JSON. */
+/** Limit of one page of a response, in bytes of JSON. */
 export const answerPageMaxBytes = 16 * 1024 * 1024
 
-/** Indexes are named by hand: without statistics SQLite may choose one by which somebody has every task there is. */
+/** Indexes are named explicitly: without statistics SQLite may choose one that reads every task of an owner. */
 const byState = {
   owner: {
     open: 'tasks INDEXED BY tasks_open_of_owner WHERE open_state = ? AND owner = ?',
@@ -28,7 +28,7 @@ const byState = {
   },
 }
 
-/** The newest tasks of the owner or context before `before`, newest first: the newest of each state, merged. */
+/** The newest tasks of the owner or context before `before`, newest first, merged from the newest of each state. */
 export function newest(
   { database }: SqliteContext,
   of: { owner: string } | { contextId: string },
@@ -57,7 +57,9 @@ export function outlineTasks(
   return page(store, query, (seqs) => outlines(store, seqs, admit))
 }
 
-/** @param read gives the items of the first of these rows, as many as its bound allows */
+/**
+ * @param read returns the items of the first rows, as many as its limit allows
+ */
 function page<T>(store: SqliteContext, query: TaskQuery, read: (seqs: number[]) => T[]): Promise<Page<T>> {
   const { database, cursors } = store
   const { owner, contextId, state, cursor, limit } = query
@@ -76,7 +78,7 @@ function page<T>(store: SqliteContext, query: TaskQuery, read: (seqs: number[]) 
   })
 }
 
-/** As many as the bound on a page allows, at least one. */
+/** As many as the limit of a page allows, at least one. */
 function outlines(store: SqliteContext, seqs: number[], admit: Admit): TaskOutline[] {
   const found: TaskOutline[] = []
   let [bytes, readBytes] = [0, 0]
@@ -105,13 +107,13 @@ export function contextHistory(
   })
 }
 
-/** The tasks of a context are all its owner's. */
+/** All tasks of a context have the same owner. */
 function owns({ database }: SqliteContext, contextId: string, owner: string): boolean {
   const sql = 'SELECT 1 FROM contexts WHERE id = ? AND owner = ?'
   return database.statement(sql).get(contextId, owner) !== undefined
 }
 
-/** As many as the bound on their size allows, at least one. */
+/** As many as the limit on their size allows, at least one. */
 function load(store: SqliteContext, seqs: number[]): TaskRecord[] {
   const records: TaskRecord[] = []
   let length = 0

@@ -5,7 +5,7 @@ import type { Part } from '@parley/wire/model/task'
 import type { LargePart, LargeParts } from '../large-parts.ts'
 import type { Admit, TaskOutline, TaskRecord } from '../store.ts'
 
-/** What the questions and changes of the embedded store stand on. */
+/** The state shared by the operations of the store. */
 export interface SqliteContext {
   database: SqliteDatabase
   largeParts: LargeParts
@@ -33,16 +33,19 @@ export interface TaskRow {
 export const taskColumns =
   'seq, id, owner, context_id, created_at, updated_at, version, lease_holder, lease_until, due_at, large, body'
 
-/** Bodies up to this size are read without asking whether there is room for them. */
+/** Bodies up to this size are read without a call of `admit`. */
 const admittedBytes = 64 * 1024
 
-/** The same columns, but a large body is left out: `wholeRow` reads it. `octet_length` does not read the text. */
+/** The same columns without a large body, which `wholeRow` reads. `octet_length` does not read the text. */
 export const guardedColumns = `${taskColumns.replace(/, body$/, '')}, octet_length(body) AS bytes,
   CASE WHEN octet_length(body) <= ${admittedBytes} THEN body END AS body`
 
 export type GuardedRow = Omit<TaskRow, 'body'> & { bytes: number; body: string | null }
 
-/** The row with its body. @throws what `admit` throws, before a large body is read */
+/**
+ * The row with its body.
+ * @throws the error of `admit`, before a large body is read
+ */
 export function wholeRow({ database }: SqliteContext, row: GuardedRow, admit: Admit | undefined): TaskRow {
   if (row.body !== null) return row as TaskRow
   admit?.(row.bytes)
@@ -50,7 +53,7 @@ export function wholeRow({ database }: SqliteContext, row: GuardedRow, admit: Ad
   return { ...row, body: read?.['body'] as string }
 }
 
-/** What has a column does not stand in the body as well: JSON leaves out what is undefined. */
+/** Fields with a column are left out of the body: JSON omits undefined values. */
 const inColumns = {
   id: undefined,
   owner: undefined,
@@ -70,13 +73,16 @@ export interface StoredTask {
   parts: LargePart[]
 }
 
-/** Made before the transaction: encoding is most of the work, and a record that cannot be encoded fails its caller alone. */
+/**
+ * Encodes before the transaction: encoding is most of the work, and a record that cannot be encoded must not affect other
+ * writes.
+ */
 export function encodeTask({ largeParts }: SqliteContext, record: TaskRecord): StoredTask {
   const { body, parts } = largeParts.takeOut(record)
   return { body: JSON.stringify({ ...body, ...inColumns }), large: parts.length > 0 ? 1 : 0, parts }
 }
 
-/** Of all its large parts. */
+/** Sizes of all large parts of the task. */
 export function partBytesOf({ database }: SqliteContext, taskId: string): Map<string, number> {
   const rows = database
     .statement('SELECT hash, octet_length(body) AS bytes FROM parts WHERE task_id = ?')
@@ -130,7 +136,7 @@ function recordOf(row: TaskRow, body: Body): TaskRecord {
   return record
 }
 
-/** Those that are there already stay as they are. */
+/** Existing parts stay unchanged. */
 export function saveParts({ database }: SqliteContext, taskId: string, parts: LargePart[]): void {
   const there = database.statement('SELECT 1 FROM parts WHERE task_id = ? AND hash = ?')
   const insert = database.statement('INSERT INTO parts (task_id, hash, body) VALUES (?, ?, ?)')

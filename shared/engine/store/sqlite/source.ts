@@ -5,17 +5,17 @@ import { openDatabase, type SqliteDatabase } from '@parley/kit/database/sqlite/d
 
 export type Row = Record<string, unknown>
 
-/** A database file that is read from beginning to end and not changed; nobody else can open it meanwhile. */
+/** A database file that is read completely and not changed. It is locked while it is open. */
 export interface SqliteSource extends AsyncDisposable {
   readonly file: string
   readonly database: SqliteDatabase
-  /** False: its schema is older than the table. */
+  /** False when its schema is older than the table. */
   has(table: string): boolean
 }
 
 /**
- * Opens a file as it is: an older schema stays as old as it is.
- * @throws DatabaseRefused when a running server has it open, a newer version wrote it, or it is not there
+ * Opens a file without a migration of its schema.
+ * @throws DatabaseRefused when a running server has it open, a newer version wrote it, or it does not exist
  */
 export async function openSource(file: string, migrations: readonly string[]): Promise<SqliteSource> {
   if (!existsSync(file)) throw new DatabaseRefused(`There is no database ${file}.`)
@@ -30,7 +30,7 @@ export async function openSource(file: string, migrations: readonly string[]): P
   }
 }
 
-/** All that is known where it cannot be told: then opening it says what is wrong. */
+/** The newest version if the file cannot be read: opening it then reports the reason. */
 function versionOf(file: string, known: number): number {
   try {
     using database = new DatabaseSync(file, { readOnly: true })

@@ -26,16 +26,17 @@ import {
 } from './tasks.ts'
 
 export interface SqliteStoreOptions {
-  /** Made where it is not there, with the folders above it. */
+  /** Created with its parent folders if it does not exist. */
   file: string
-  /** Parts larger than this are kept beside the task. Default 256 KiB. */
+  /** Parts larger than this are stored separately from the task. Default 256 KiB. */
   largePartBytes?: number
-  /** Milliseconds since 1970; the expiry of idempotency keys goes by it. Default: the system's. */
+  /** Milliseconds since 1970, for expiry. Default: the system's clock. */
   clock?: () => number
 }
 
 /**
- * The embedded store: one file, written by this process alone, every promise kept on the disk (`synchronous=FULL`).
+ * The embedded store: one file, written by this process only. Every write is on the disk when it resolves
+ * (`synchronous=FULL`).
  * @throws DatabaseRefused when another process has the file open or a newer version wrote it
  */
 export async function openSqliteStore(options: SqliteStoreOptions): Promise<Store> {

@@ -21,7 +21,10 @@ const insertTask = `INSERT INTO tasks
   (id, owner, context_id, state, created_at, updated_at, version, lease_holder, lease_until, due_at, large, body)
   VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)`
 
-/** Counts the task in its context, which is made where it is not there. No change: the context is another owner's. */
+/**
+ * Counts the task in its context, which is created if it does not exist. Changes nothing if the context belongs to another
+ * owner.
+ */
 const countInContext = `INSERT INTO contexts (id, owner, created_at, updated_at, task_count) VALUES (?, ?, ?, ?, 1)
   ON CONFLICT (id) DO UPDATE SET task_count = task_count + 1, updated_at = max(updated_at, excluded.updated_at)
   WHERE owner = excluded.owner`
@@ -58,7 +61,7 @@ export async function createTask(store: SqliteContext, record: TaskRecord): Prom
   })
 }
 
-/** A holder's lease is only prolonged: the record may have been read before `renewLeases`. */
+/** The lease of the same holder is only extended: the record may have been read before `renewLeases`. */
 const updateTask = `UPDATE tasks SET state = ?, updated_at = ?, version = ?,
   lease_until = CASE WHEN lease_holder = ? THEN max(lease_until, ?) ELSE ? END, lease_holder = ?,
   due_at = ?, large = ?, body = ? WHERE seq = ?`

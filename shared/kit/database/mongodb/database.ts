@@ -12,39 +12,39 @@ import { DatabaseRefused, unavailable } from '../errors.ts'
 import { watchOver } from './watchdog.ts'
 
 export interface MongodbDatabaseOptions {
-  /** `mongodb://…/database`; what the operator set in it (credentials, TLS, replica set, pool) wins over the options below. */
+  /** `mongodb://…/database`; its own options (credentials, TLS, replica set, pool) take precedence over those below. */
   url: string
   /**
-   * How long a connection is waited for, and then an answer: one that is dead without a word holds a place in the pool for so
-   * long. Default 10,000 and 12,000.
+   * How long to wait for a connection, and then for a response. A connection that was lost silently occupies a place in the
+   * pool for the second time. Default 10,000 and 12,000.
    */
   poolTimeoutMs?: number
   socketTimeoutMs?: number
-  /** How long a server is looked for. Default 5,000. */
+  /** How long to look for a server. Default 5,000. */
   connectTimeoutMs?: number
-  /** Connections at most, and those kept when there is little to do. Default 50 and 1. */
+  /** Maximum number of connections, and the number kept open when idle. Default 50 and 1. */
   poolMax?: number
   poolMin?: number
-  /** For tests that look at what is asked: hears each command. */
+  /** For tests: called with each command. */
   onCommand?: (command: Record<string, unknown>) => void
 }
 
-/** A MongoDB server that was asked who it is, and one database of it. */
+/** A connection to one database of a MongoDB server whose version was checked. */
 export interface MongodbDatabase extends AsyncDisposable {
   readonly db: Db
-  /** For tests that look at what is asked. */
+  /** For tests. */
   readonly client: MongoClient
 }
 
-/** While a server is away the driver looks for it so often; its own default is 10 s. */
+/** How often the driver looks for a server that is down. The driver's default is 10 s. */
 const heartbeatMs = 1000
 
-/** Older ones lack what the questions stand on, and are no longer maintained by their makers. */
+/** Older versions lack features that the queries need, and are no longer maintained. */
 const oldestMajor = 6
 
 /**
- * Connects, and refuses what cannot work: no server, no right to use it, one that is too old, an address without database.
- * @throws DatabaseRefused with a sentence that holds neither password nor user
+ * Connects, and refuses a missing server, missing permissions, a server that is too old and a URL without a database.
+ * @throws DatabaseRefused with a sentence without password and user
  */
 export async function connectMongodb(options: MongodbDatabaseOptions): Promise<MongodbDatabase> {
   const { poolTimeoutMs = 10_000, socketTimeoutMs = 12_000, connectTimeoutMs = 5000 } = options
@@ -60,7 +60,7 @@ export async function connectMongodb(options: MongodbDatabaseOptions): Promise<M
     maxPoolSize: poolMax,
     minPoolSize: poolMin,
     writeConcern: { w: 'majority', journal: true, wtimeoutMS: poolTimeoutMs },
-    // An absent value in a filter would match all there is: it is an error of ours, never left out.
+    // An undefined value in a filter would match every document: it is an error, never ignored.
     ignoreUndefined: false,
     monitorCommands: options.onCommand !== undefined,
   }
@@ -69,7 +69,7 @@ export async function connectMongodb(options: MongodbDatabaseOptions): Promise<M
     const first = await open({ retryWrites: false })
     const hello = await first.db('admin').command({ hello: 1 })
     await refuseOld(first, where)
-    // A standalone server knows no sessions for writes that are tried again; a replica set's and a router's are safe.
+    // Retried writes need sessions, which a standalone server does not have.
     const retries = hello['setName'] !== undefined || hello['msg'] === 'isdbgrid'
     if (!retries || /[?&]retryWrites=false\b/i.test(options.url)) return databaseOf(first)
     await first.close()
@@ -94,7 +94,7 @@ async function opened(
   }
 }
 
-/** The driver prefers its options to the address. */
+/** The driver would prefer its options to those in the URL. */
 function withoutThoseIn(url: string, settings: MongoClientOptions): MongoClientOptions {
   const given = new Set([...url.matchAll(/[?&]([^=&]+)=/g)].map(([, name = '']) => name.toLowerCase()))
   return Object.fromEntries(Object.entries(settings).filter(([name]) => !given.has(name.toLowerCase())))
@@ -118,7 +118,7 @@ async function refuseOld(client: MongoClient, where: string): Promise<void> {
   )
 }
 
-/** Host and port alone: the rest may be secret. */
+/** Host and port only: the rest may be secret. */
 function hostsOf(url: string): string {
   const [, hosts = '', database = ''] =
     /^mongodb(?:\+srv)?:\/\/(?:[^@/]*@)?([^/?]+)\/?([^?]*)/.exec(url) ?? []
@@ -143,13 +143,13 @@ function refusal(where: string, error: unknown): unknown {
   return new DatabaseRefused(said, { cause: error })
 }
 
-/** Unauthorized, AuthenticationFailed, and what older servers say for them. */
+/** Unauthorized, AuthenticationFailed, and the code of older servers for them. */
 const denied = new Set([13, 18, 8000])
 const storageFull = 14031
-/** BadValue, FailedToParse, TypeMismatch, InvalidOptions, InvalidPipeline: a question of ours was wrong. */
+/** BadValue, FailedToParse, TypeMismatch, InvalidOptions, InvalidPipeline: errors in our own queries. */
 const ourFaults = new Set([2, 9, 14, 72, 40324])
 
-/** What a caller may hear of a failed question: the driver's words stay in the cause. */
+/** The error for callers; the error of the driver is in its cause. */
 export function forCallers(error: unknown): unknown {
   if (!(error instanceof MongoError) && !isOfSocket(error)) return error
   const code = error instanceof MongoServerError ? Number(error.code) : undefined
@@ -157,13 +157,13 @@ export function forCallers(error: unknown): unknown {
   return unavailable(code === storageFull ? 'The storage is full' : 'The storage does not answer', error)
 }
 
-/** A socket that breaks while a command is written: the driver hands its error on as it is. */
+/** An error of the socket during a write, which the driver does not wrap. */
 function isOfSocket(error: unknown): boolean {
   if (!(error instanceof Error) || !('code' in error)) return false
   return 'syscall' in error || /^(EPIPE$|ERR_(STREAM|SOCKET)_)/.test(String(error.code))
 }
 
-/** A document with this key is there already. The second sentence is how DocumentDB tells it for two upserts at once. */
+/** The key is taken. DocumentDB reports two concurrent upserts with the second pattern. */
 export function isDuplicate(error: unknown): boolean {
   if (!(error instanceof MongoServerError)) return false
   return (
@@ -172,8 +172,8 @@ export function isDuplicate(error: unknown): boolean {
 }
 
 /**
- * The write did nothing because another one at the same time was in its way: it may be tried again. MongoDB calls it
- * WriteConflict; DocumentDB, where two writes wait for each other at two unique indexes, a deadlock.
+ * A concurrent write prevented this one, and it may be retried: WriteConflict of MongoDB, or a deadlock over two unique
+ * indexes in DocumentDB.
  */
 export function isConflict(error: unknown): boolean {
   return error instanceof MongoServerError && (error.code === 112 || error.message === 'deadlock detected')
@@ -193,7 +193,7 @@ export async function insertUnlessThere<T extends { _id: string }>(
   }
 }
 
-/** Those that are there already stay as they are. */
+/** Inserts the documents that do not exist; the others stay unchanged. */
 export async function insertMissing<T extends { _id: string }>(
   collection: Collection<T>,
   documents: T[],

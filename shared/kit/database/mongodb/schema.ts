@@ -2,21 +2,21 @@ import type { CreateIndexesOptions, Db, IndexSpecification } from 'mongodb'
 import { DatabaseRefused } from '../errors.ts'
 import { insertUnlessThere } from './database.ts'
 
-/** An index is named after the question that it answers. */
+/** Named after the query that uses it. */
 export interface Index {
   name: string
   key: Record<string, 1 | -1>
-  /** Only documents that have this field are in it. */
+  /** Only documents with this field are in the index. */
   having?: string
-  /** Two documents with the same key cannot be. */
+  /** No two documents have the same key. */
   unique?: true
 }
 
 /**
- * The collections of an agent's store. Rules: `_id` begins with the agent's id and is the only thing that is unique (an
- * insert decides who is first); every question names `agent_id`; what comes from callers is JSON in `body`, where nothing
- * can be an operator, and only what is asked for or changes often is a field of its own.
- * `position` is the time of creation and the id in one text, so that a page goes on behind one value.
+ * The indexes of an agent's store. `_id` begins with the id of the agent and is the only unique key, so that an insert
+ * decides which of two writers is first. Every query names `agent_id`. Data of callers is JSON in `body`, where it cannot be
+ * an operator; only values that are queried or change often are fields. `position` is the creation time and the id in one
+ * text, so that a page continues after one value.
  */
 export const agentIndexes: Record<string, Index[]> = {
   tasks: [
@@ -59,8 +59,8 @@ export const agentIndexes: Record<string, Index[]> = {
 export type Migration = (db: Db) => Promise<void>
 
 /**
- * Migration n brings version n to n + 1; it may run again after a crash in its midst, and beside an older process. A
- * migration that has been released never changes: write the next one.
+ * Migration n brings version n to n + 1. It may run again after a crash, and at the same time as an older process. A
+ * released migration never changes.
  */
 export const agentMigrations: readonly Migration[] = [async () => {}]
 
@@ -70,9 +70,9 @@ interface SchemaDocument {
 }
 
 /**
- * Refuses a database that a newer version wrote, before anything is changed; else makes the indexes that are missing and
- * runs the migrations that are due. Several processes may do it at the same time.
- * @param name of what has the schema; a database holds several
+ * Creates the missing indexes and runs the pending migrations, unless a newer version wrote the database. Several processes
+ * may run it at the same time.
+ * @param name of the schema; a database has several
  * @throws DatabaseRefused
  */
 export async function prepareSchema(
@@ -87,15 +87,15 @@ export async function prepareSchema(
   for (const [collection, wanted] of Object.entries(indexes)) await makeIndexes(db, collection, wanted)
   for (const [offset, migrate] of migrations.slice(version).entries()) {
     await migrate(db)
-    // Another process may have come as far at the same time.
+    // Another process may have run the same migration.
     const at = version + offset
     await schema.updateOne({ _id: name, version: at }, { $set: { version: at + 1 } })
   }
 }
 
 /**
- * The version that the database has; undefined where it has none yet. Changes nothing.
- * @throws DatabaseRefused when it is newer than the one that is known
+ * The schema version of the database; undefined for a new one.
+ * @throws DatabaseRefused when it is newer than `known`
  */
 export async function knownVersion(db: Db, name: string, known: number): Promise<number | undefined> {
   const found = await db.collection<SchemaDocument>('schema').findOne({ _id: name })
@@ -109,7 +109,7 @@ export async function knownVersion(db: Db, name: string, known: number): Promise
   return found === null ? undefined : version
 }
 
-/** One after the other, and only those that are not there: to make one again costs a look at all documents in some servers. */
+/** Sequentially, and only the missing ones: some servers read every document to create an index that exists. */
 async function makeIndexes(db: Db, name: string, wanted: Index[]): Promise<void> {
   const collection = db.collection(name)
   const there = new Set((await indexNames(db, name)).map((index) => index.name))

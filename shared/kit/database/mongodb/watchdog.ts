@@ -1,19 +1,19 @@
 import type { MongoClient } from 'mongodb'
 
-/** In looks of a second; a process that was frozen has looked no more often than before. */
+/** In checks, of which one runs each second. A process that was suspended has not run more of them. */
 export interface WatchLimits {
-  /** How many looks an answer to the driver's question whether the server is there may take. */
+  /** Checks until a heartbeat of the driver counts as stuck. */
   heartbeatMax: number
-  /** How many looks a command may keep its connection; undefined: as many as it likes. */
+  /** Checks until a command counts as stuck; undefined: never. */
   commandMax: number | undefined
 }
 
 const lookMs = 1000
 
 /**
- * The driver (7.8) waits for ever where a socket ends in the moment of a write: such a command keeps its connection, and such
- * a question whether the server is there is its last one, so that a server that comes back is never found. What takes longer
- * than the driver's own limits allow is such a wait: the client is closed and connects anew.
+ * Reconnects the client when it is stuck. If a socket closes during a write, the driver (7.8) waits forever: a command keeps
+ * its connection, and a heartbeat is the last one, so that a restarted server is never found. A wait beyond the driver's own
+ * timeouts is treated as stuck.
  */
 export function watchOver(client: MongoClient, limits: WatchLimits = limitsOf(client)): Disposable {
   const { heartbeatMax, commandMax = Number.POSITIVE_INFINITY } = limits
@@ -34,7 +34,7 @@ export function watchOver(client: MongoClient, limits: WatchLimits = limitsOf(cl
     const waits = [grown(heartbeats) > heartbeatMax, grown(commands) > commandMax]
     if (connecting || !(lost || waits.includes(true))) return
     connecting = lost = true
-    // A client that could not connect asks for its server no more: it is made to again with the next look.
+    // A client that failed to connect stops looking for its server: the next check connects it again.
     await connectAnew().catch(() => {})
     connecting = false
   }
@@ -48,7 +48,7 @@ export function watchOver(client: MongoClient, limits: WatchLimits = limitsOf(cl
   }
 }
 
-/** Connecting and the first question have a limit each; a server that knows it answers only when something changes. */
+/** Connecting and the first heartbeat each have a timeout; later heartbeats are answered only on a change. */
 function limitsOf({ options }: MongoClient): WatchLimits {
   const { connectTimeoutMS, heartbeatFrequencyMS, socketTimeoutMS } = options
   const heartbeatMs = 2 * connectTimeoutMS + heartbeatFrequencyMS
@@ -59,7 +59,7 @@ function limitsOf({ options }: MongoClient): WatchLimits {
   }
 }
 
-/** The most looks that any of them has seen. */
+/** The largest number of checks that one of them has waited. */
 function grown(waits: Map<string, number>): number {
   let most = 0
   for (const [id, looks] of waits) {

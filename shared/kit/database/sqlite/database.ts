@@ -9,34 +9,39 @@ import { SqliteHealth } from './health.ts'
 
 export type Statement = StatementSync
 
-/** One embedded database file. This process is the only one that writes to it. */
+/** One embedded database file, written by this process only. */
 export interface SqliteDatabase extends AsyncDisposable {
-  /** Prepared once and kept. To be run inside `read` or `write`. */
+  /** Prepares the statement once. Run it inside `read` or `write`. */
   statement(sql: string): Statement
-  /** Runs at once and sees every write whose promise has resolved. @throws ParleyError Unavailable */
+  /**
+   * Runs immediately and sees every write whose promise has resolved.
+   * @throws ParleyError Unavailable
+   */
   read<T>(run: () => T): Promise<T>
-  /** As `read`, for several statements: they see one moment, and the file is locked once. @throws ParleyError Unavailable */
+  /**
+   * As `read`, for several statements: they see one snapshot, and the file is locked once.
+   * @throws ParleyError Unavailable
+   */
   readTogether<T>(run: () => T): Promise<T>
   /**
-   * Runs in one transaction with the other writes of this turn; resolves when it is on the disk. One that throws changes
-   * nothing and fails alone. It may run twice, so it must change nothing but the database.
+   * Runs in one transaction with the other writes of this turn of the event loop, and resolves when it is on the disk. If
+   * `run` throws, its write changes nothing and the others are not affected. `run` may be called twice, so it must have no
+   * other side effects.
    * @throws ParleyError Unavailable when the storage is full or does not answer
    */
   write<T>(run: () => T): Promise<T>
   /**
-   * As `write`, but nobody waits for the disk. What resolved is in the file, so that a process that is killed loses nothing of
-   * it; a machine that loses its power may lose the last second.
+   * As `write`, without waiting for the disk. The write survives a killed process; a power failure may lose the last second.
    */
   writeSoon<T>(run: () => T): Promise<T>
-  /** Writes to the disk and waits for it; rejects as well where the disk is full or the file damaged. */
+  /** Writes to the disk and waits for it. Rejects if the disk is full or the file is damaged. */
   ping(): Promise<void>
 }
 
 /**
- * Checkpoints run within a commit: elsewhere they would let the log grow without end under load. A log of 2,000 pages
- * (8 MiB) gathers more changes of the same page than the usual 1,000 before it is copied back; after a large transaction
- * it shrinks to 64 MiB. The cache is 16 MiB: of a file that the system has in memory, a larger one, a mapped file or larger
- * pages spare calls to the system, and no CPU.
+ * Checkpoints run as part of a commit; otherwise the log would grow without a bound under load. With a log of 2,000 pages (8
+ * MiB) instead of the default 1,000, more changes of the same page are combined; after a large transaction it shrinks to 64
+ * MiB. The cache is 16 MiB: a larger cache, a memory-mapped file or larger pages save system calls, but no CPU time.
  */
 const pragmas = `
   PRAGMA synchronous = FULL;
@@ -48,9 +53,9 @@ const pragmas = `
 `
 
 /**
- * Opens the file, or makes it (mode 0600), and brings its schema up to date: `migrations[n]` is the SQL from version n
- * to n + 1; the version stands in `user_version`.
- * @throws DatabaseRefused when another process has it open, or its schema is newer, or it is no database
+ * Opens the file, or creates it with mode 0600, and migrates its schema: `migrations[n]` is the SQL from version n to n + 1.
+ * The version is stored in `user_version`.
+ * @throws DatabaseRefused when another process has it open, its schema is newer, or it is not a database
  */
 export async function openDatabase(
   file: string,
@@ -73,7 +78,10 @@ export async function openDatabase(
   }
 }
 
-/** Before SQLite does: with its own mode, and never touching one that is there (that would drop this process's locks). */
+/**
+ * Creates the file before SQLite does, to set its mode. Does not open an existing file, which would release the locks of
+ * this process.
+ */
 function makeFile(file: string): void {
   mkdirSync(path.dirname(file), { recursive: true, mode: 0o700 })
   for (const name of [file, `${file}.lock`]) {
@@ -86,8 +94,8 @@ function makeFile(file: string): void {
 }
 
 /**
- * An exclusive transaction on a small file beside the database, held as long as the process lives. The kernel drops it
- * with the process, so a killed one leaves nothing behind; other processes may still read the database.
+ * An exclusive transaction on a small file next to the database, held until the process ends. The operating system releases
+ * it even if the process is killed. Other processes may still read the database.
  */
 function lockFor(file: string): Disposable {
   const lock = new DatabaseSync(`${file}.lock`, { timeout: 0 })
@@ -104,7 +112,7 @@ function lockFor(file: string): Disposable {
   }
 }
 
-/** Reads only, so that the file stays as it is. */
+/** Opens the file read-only, so that it stays unchanged. */
 function refuseNewer(file: string, known: number): void {
   using database = new DatabaseSync(file, { readOnly: true })
   const version = versionOf(database)
@@ -155,7 +163,7 @@ class OpenDatabase implements SqliteDatabase {
     }
     const [beginWriting, commit, rollback] = [verb('BEGIN IMMEDIATE'), verb('COMMIT'), verb('ROLLBACK')]
     this.#begin = verb('BEGIN')
-    // A full or failing disk may have undone the transaction already.
+    // A full or failing disk may have rolled back the transaction already.
     this.#rollback = () => database.isTransaction && rollback()
     const set = (waits: boolean) => database.exec(`PRAGMA synchronous = ${waits ? 'FULL' : 'NORMAL'}`)
     const waits = opened.use(new DiskWaits({ set, waitOnce: () => logToDisk(database) }))
@@ -200,7 +208,7 @@ class OpenDatabase implements SqliteDatabase {
       try {
         return run()
       } finally {
-        // There is nothing to undo, and unlike a commit it cannot be refused.
+        // Nothing was written, and unlike a commit a rollback cannot fail.
         this.#rollback()
       }
     })
@@ -215,7 +223,7 @@ class OpenDatabase implements SqliteDatabase {
   }
 
   async ping(): Promise<void> {
-    // Writes the first page again, as it is.
+    // Rewrites the first page without a change.
     await this.write(() => this.#database.exec(`PRAGMA user_version = ${this.#version}`))
     try {
       await this.#health.check()
@@ -249,7 +257,7 @@ class OpenDatabase implements SqliteDatabase {
   }
 }
 
-/** Beside the event loop. SQLite holds no lock on the log itself that closing it could drop; a checkpoint waits for the disk anyway. */
+/** Does not block the event loop. Closing the log is safe: SQLite holds no lock on it. */
 async function logToDisk(database: DatabaseSync): Promise<void> {
   await using log = await open(`${database.location()}-wal`, 'r+')
   await log.sync()
@@ -262,7 +270,7 @@ interface DriverError extends Error {
 }
 
 const [busy, locked, full, corrupt, notADatabase] = [5, 6, 13, 11, 26]
-/** Primary result codes in which the storage is at fault, not our code: BUSY … NOTADB. */
+/** Primary result codes of storage failures (BUSY … NOTADB); all others are errors in our code. */
 const storageAtFault = [3, busy, locked, 7, 8, 10, corrupt, full, 14, 15, notADatabase]
 
 function isDriverError(error: unknown): error is DriverError {

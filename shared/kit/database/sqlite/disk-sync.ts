@@ -1,13 +1,13 @@
 export interface DiskWaitsOptions {
-  /** Makes commits wait for the disk from now on, or not. */
+  /** Sets whether commits wait for the disk. */
   set: (waits: boolean) => void
-  /** Brings all commits so far to the disk. */
+  /** Syncs all previous commits to the disk. */
   waitOnce: () => Promise<void>
-  /** How long a commit that did not wait may not be on the disk. Default 1 s. */
+  /** How long a commit that did not wait may take to reach the disk. Default 1 s. */
   withinMs?: number
 }
 
-/** Which commits wait for the disk; those that did not are brought there a moment later. */
+/** Decides which commits wait for the disk, and syncs the others a moment later. */
 export class DiskWaits implements Disposable {
   readonly #options: DiskWaitsOptions
   #waits = true
@@ -41,7 +41,7 @@ export class DiskWaits implements Disposable {
     if (this.#disposed) return
     this.#timer ??= setTimeout(() => {
       this.#timer = undefined
-      // Whether the storage fails is told to those who wait for it; this one tries again.
+      // The failure is reported to the writes that wait for the disk; this sync is retried.
       this.#options.waitOnce().catch(() => this.#follow())
     }, this.#options.withinMs ?? 1000).unref()
   }

@@ -48,12 +48,12 @@ class Table implements AnyDocuments {
   readonly #ofKey: string
   readonly #select: string
   readonly #insert: string
-  /** What an insert over a document of the same key sets. */
+  /** The assignments of an insert that replaces a document of the same key. */
   readonly #replace: string
   /** Inserts by the condition under which they replace. */
   readonly #inserts = new Map<string, Statement>()
   readonly #updates = new Map<string, Statement>()
-  /** SQL of queries by index, as far as it has no conditions of its own. */
+  /** SQL of the queries without conditions, by index and bounds. */
   readonly #queries = new Map<string, string>()
 
   constructor(database: SqliteDatabase, declaration: AnyCollection) {

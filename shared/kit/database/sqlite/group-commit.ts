@@ -1,10 +1,12 @@
-/** The verbs of one connection. Each throws when the storage refuses. */
+/** The operations of one connection. Each throws when the storage fails. */
 export interface Transactions {
-  /** @param soon nobody waits for the disk */
+  /**
+   * @param soon the commit does not wait for the disk
+   */
   begin(soon: boolean): void
   commit(): void
   isOpen(): boolean
-  /** Undoes what is open, if anything is. */
+  /** Rolls back the open transaction, if there is one. */
   rollback(): void
   savepoint(): void
   release(): void
@@ -20,16 +22,19 @@ interface Write {
 
 type Outcome = { ok: true; value: unknown } | { ok: false; error: unknown }
 
-/** One transaction holds at most so many writes and takes no further one after so long: the others wait one turn. */
+/**
+ * Limits of one transaction: its writes, and the time after which it accepts no more. Further writes go into the next
+ * transaction.
+ */
 const writesMax = 1000
 const transactionMaxMs = 25
-/** A transaction waits for at most so many turns of the event loop, and only while each brings more writes. */
+/** Maximum number of turns of the event loop that a transaction waits for more writes. */
 const turnsMax = 8
 
 /**
- * All writes asked for in one turn of the event loop share one transaction, so one wait for the disk serves them all.
- * A write that throws fails alone. Savepoints would cost every write; so a transaction in which one throws is undone and
- * run again with them. A write may therefore run twice, and only its last run counts: it must change the database alone.
+ * All writes of one turn of the event loop share one transaction and one wait for the disk. Savepoints would slow down every
+ * write; so if a write throws, the transaction is rolled back and repeated with savepoints, and only the failing write
+ * rejects. `run` may therefore be called twice and must have no other side effects.
  */
 export class GroupCommit {
   readonly #transactions: Transactions
@@ -41,8 +46,8 @@ export class GroupCommit {
   }
 
   /**
-   * Settles after the commit. Rejects with what `run` threw, or with what the storage said at the commit.
-   * @param soon a transaction of such writes alone does not wait for the disk
+   * Settles after the commit. Rejects with the error of `run` or of the commit.
+   * @param soon a transaction with only such writes does not wait for the disk
    */
   write<T>(run: () => T, soon = false): Promise<T> {
     const { promise, resolve, reject } = Promise.withResolvers<T>()
@@ -51,7 +56,7 @@ export class GroupCommit {
     return promise
   }
 
-  /** Runs what still waits, at once. */
+  /** Runs the pending writes immediately. */
   drain(): void {
     while (this.#queue.length > 0) this.#commitSome()
   }
@@ -62,7 +67,9 @@ export class GroupCommit {
     setImmediate(() => this.#gather(0, 0))
   }
 
-  /** Waits while each turn of the event loop brings more writes: a transaction costs nearly the same for one as for ten. */
+  /**
+   * Waits while each turn of the event loop adds writes: a transaction of ten costs nearly the same as a transaction of one.
+   */
   #gather(seen: number, turns: number): void {
     const waiting = this.#queue.length
     if (waiting > seen && turns < turnsMax) {
@@ -80,7 +87,7 @@ export class GroupCommit {
       if (!this.#attempt(outcomes, false)) this.#attempt(outcomes, true)
     } catch (error) {
       this.#undo()
-      // Without any outcome it could not even begin: all that waits fails, rather than one after the other.
+      // The transaction could not begin: every pending write fails.
       const failed = outcomes.length === 0 ? this.#queue.length : outcomes.length
       for (const write of this.#queue.splice(0, failed)) write.reject(error)
       return
@@ -96,11 +103,11 @@ export class GroupCommit {
     try {
       this.#transactions.rollback()
     } catch {
-      // The next transaction finds out whether the storage works again.
+      // The next transaction shows whether the storage works again.
     }
   }
 
-  /** One transaction of what waits. False when a write threw: nothing is changed then, unless each has its savepoint. */
+  /** Runs the pending writes in one transaction. False when a write threw; without savepoints nothing has changed then. */
   #attempt(outcomes: Outcome[], isolated: boolean): boolean {
     const transactions = this.#transactions
     outcomes.length = 0
@@ -126,7 +133,10 @@ export class GroupCommit {
     return true
   }
 
-  /** A full or failing disk undid the whole transaction at this write: it fails, the others wait for the next turn. */
+  /**
+   * A full or failing disk rolled back the whole transaction during this write: it rejects, and the others wait for the next
+   * turn.
+   */
   #dropLost(outcomes: Outcome[], error: unknown): true {
     const [lost] = this.#queue.splice(outcomes.length, 1)
     lost?.reject(error)

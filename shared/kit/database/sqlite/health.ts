@@ -7,11 +7,11 @@ import { unavailable } from '../errors.ts'
 const [ioError, corrupt, full, notADatabase] = [10, 11, 13, 26]
 const damaged: readonly number[] = [corrupt, notADatabase]
 
-/** A failed write counts for so long: smaller ones may succeed in between. */
+/** How long a failed write makes checks fail: smaller writes may succeed in between. */
 const rememberedMs = 10_000
-/** With less room than this the disk counts as full: the log takes a few pages for the smallest commit. */
+/** With less free space the disk counts as full: the smallest commit needs a few pages of the log. */
 const freeMinBytes = 1024 * 1024
-/** The file is read again at most so often. */
+/** Minimum time between two reads of the file. */
 const rereadMs = 2000
 
 export interface SqliteHealthOptions {
@@ -21,10 +21,10 @@ export interface SqliteHealthOptions {
   now?: () => number
 }
 
-/** What a tiny write does not show: a full disk that still has room for it, and damage in pages that it does not touch. */
+/** Detects failures that a tiny write does not: a nearly full disk, and damage in other pages. */
 export class SqliteHealth {
   readonly #options: Required<SqliteHealthOptions>
-  /** A damaged file does not heal: it takes an operator and a restart. */
+  /** Permanent: a damaged file needs an operator and a restart. */
   #isDamaged = false
   #failedAt = Number.NEGATIVE_INFINITY
   #readAt = Number.NEGATIVE_INFINITY
@@ -33,13 +33,15 @@ export class SqliteHealth {
     this.#options = { now: () => performance.now(), ...options }
   }
 
-  /** To be called with the primary result code of each failure that the driver reports. */
+  /** Call this with the primary result code of each error of the driver. */
   failed(code: number): void {
     if (damaged.includes(code)) this.#isDamaged = true
     if (code === full || code === ioError) this.#failedAt = this.#options.now()
   }
 
-  /** @throws ParleyError Unavailable; an error of the driver where the file cannot be read */
+  /**
+   * @throws ParleyError Unavailable; an error of the driver if the file cannot be read
+   */
   async check(): Promise<void> {
     if (this.#isDamaged) throw unavailable('The database file is damaged')
     if (this.#options.now() - this.#failedAt < rememberedMs) throw unavailable('A write has failed recently')
@@ -54,12 +56,12 @@ export class SqliteHealth {
 
   async #hasNoDisk(): Promise<boolean> {
     const { blocks, bavail, bfree, bsize } = await statfs(path.dirname(this.#options.file))
-    // Some file systems do not say.
+    // Some file systems do not report it.
     if (blocks === 0) return false
     return (process.getuid?.() === 0 ? bfree : bavail) * bsize < freeMinBytes
   }
 
-  /** Past the cache of the connection that writes: the first row of each table, as the disk has it. */
+  /** Reads the first row of each table from the disk, through another connection with an empty cache. */
   #reread(): void {
     const now = this.#options.now()
     if (now - this.#readAt < rereadMs) return
