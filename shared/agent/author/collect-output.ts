@@ -74,7 +74,7 @@ export class OutputCollector {
       )
     if (this.#named.length >= artifactsMax)
       throw new OutputTooLargeError(`the output has more than ${artifactsMax} artifacts`)
-    // Copies: what the handler does with its own afterwards changes nothing.
+    // Copies: the handler may change its own parts afterwards.
     this.#named.push({ name, parts: parts.map((part) => this.#counted({ ...this.#checked(part) })) })
   }
 

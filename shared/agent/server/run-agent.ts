@@ -74,7 +74,7 @@ async function start(folder: string, config: AgentConfig, secrets: AgentSecrets,
       'Set OAUTH_CLIENT_METADATA_URL or OAUTH_ISSUER: this agent requires signatures, and reads the public keys of its callers there.',
     ])
   }
-  const known = clientKeys === undefined ? {} : { clientKeys }
+  const keys = clientKeys === undefined ? {} : { clientKeys }
   // Opened before the app, so that it is closed after it: the entry at the gateway is removed last.
   const replicaId = replicaIdOf(secrets)
   const membership = membershipOf(identity, { config, secrets, client, log, replicaId })
@@ -82,7 +82,7 @@ async function start(folder: string, config: AgentConfig, secrets: AgentSecrets,
   const { redisUrl, storeUrl, webhookToken } = secrets
   const claims = membership === undefined ? {} : { signatureClaims: membership }
   const given = { agent, identity, config, introspector, log, redisUrl, storeUrl, webhookToken }
-  const options = { ...given, ...known, ...claims }
+  const options = { ...given, ...keys, ...claims }
   const app = stack.use(await startAgentApp(options))
   stack.use(giveBackIdleMemory(() => app.services.figures.completed + app.services.figures.failed))
   membership?.start({ url: app.baseUrl, figures: () => figuresOf(app) })

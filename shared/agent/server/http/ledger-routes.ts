@@ -33,8 +33,8 @@ interface LedgerRoutes {
 }
 
 /**
- * The ledger (spec/payments.md#refunds): payments to refund, and settlements that only an operator can decide. For operators
- * (`agent:admin`), and for the agent's own OAuth client, which an author without operator rights has.
+ * The ledger (spec/payments.md#refunds): payments to refund, and settlements that only a person can decide. For operators
+ * (`agent:admin`) and for the OAuth client of the agent, so that its author needs no operator rights.
  */
 export function addLedgerRoutes(
   app: FastifyInstance,

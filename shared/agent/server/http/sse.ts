@@ -33,7 +33,7 @@ export function sendEventStream<Item>(
   })
   // Disconnects a client that does not even read heartbeats.
   reply.raw.setTimeout(stallMs, () => reply.raw.destroy())
-  // A small buffer, so that events for a slow client wait where their memory is limited.
+  // A small buffer: events for a slow client wait in reserved memory, not in this stream.
   const stream = Readable.from(eventStream(items, options), { objectMode: false, highWaterMark: 16 * 1024 })
   return reply.send(stream)
 }

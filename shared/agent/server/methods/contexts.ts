@@ -15,7 +15,7 @@ export const listContexts: Run<'listContexts'> = async ({ store }, call) => {
 
 /**
  * Removes a context with its tasks (spec/methods.md#contextsclear).
- * @throws ParleyError ContextNotFound, ContextNotCancelable while a task of it has not ended
+ * @throws ParleyError ContextNotFound, ContextNotCancelable while one of its tasks has not ended
  */
 export const clearContext: Run<'clearContext'> = async (services, call) => {
   const { store } = services

@@ -60,7 +60,7 @@ function changeOf(
   const { pricedAt, signed, payment } = parts
   const { state } = task.status
   if (state === 'negotiation-bid-submitted') return answerToBid(task, message, signed)
-  // The handler may ask for another amount now than the one that was paid.
+  // The handler may have requested another amount since the payment.
   const isPriced = state === 'payment-required' || payment !== undefined
   const isSame = !isPriced || task.events.length === pricedAt.events.length
   if (isSame && (isPaused(state) || isTerminal(state)))

@@ -42,7 +42,7 @@ export type Reply = {
   claim?: AnswerClaim
 } & ({ body: string } | { json: LazyJson } | { items: AsyncIterable<StreamItem>; writer: FrameWriter })
 
-/** The part of a reply that a refusal needs too: each check fills in what it has established. */
+/** The fields of a reply that an error reply has too. The checks fill them in. */
 interface ReplyHead extends CallProgress {
   codec: Codec
   method: string | undefined
@@ -135,7 +135,7 @@ export class Dispatcher {
     const method: Method<O> = methods[operation]
     const takeSignature = once(() => this.#authenticator.takeOnce(caller))
     const writes = operations[operation].scope === 'agent:write'
-    // The answer to a message contains the message. Memory is reserved before the first write, which cannot be refused later.
+    // The answer to a message contains the message. Memory is reserved before the first write: a later refusal is too late.
     if (writes) claim.reserve(incoming.bytes.byteLength)
     if (writes && method.takesSignature === undefined) await takeSignature()
     const call: Call<Calls[O]['params']> = {
@@ -155,7 +155,7 @@ export class Dispatcher {
       },
     }
     const answer = await method.run(this.#services, call)
-    // A method that writes has taken the signature by now; this call covers every other path through it.
+    // No write is answered without marking its signature as used, whichever path the method took.
     if (writes) await takeSignature()
     const headers = { ...common, ...answer.headers }
     const reply = { status: 200, headers, method: request.method, operation, caller: caller.id, claim }

@@ -12,7 +12,7 @@ export interface InlineWebhook {
 }
 
 /**
- * A webhook that `tasks/pushNotificationConfig/set` would refuse refuses the whole message (spec/methods.md#messagesend).
+ * Refuses the message if `tasks/pushNotificationConfig/set` would refuse its webhook (spec/webhooks.md#registration).
  * @throws ParleyError PushNotificationNotSupported, InvalidParams
  */
 export async function checkInlineWebhook(

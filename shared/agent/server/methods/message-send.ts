@@ -34,7 +34,7 @@ export async function acceptMessage(
   const acceptedOutputModes = configuration?.acceptedOutputModes ?? []
   requireCommonMode(services, acceptedOutputModes)
   const webhook = await checkInlineWebhook(services, configuration)
-  // Disposed when this function returns: every `return` below awaits what still claims.
+  // Disposed when this function returns, so every call below that uses the claims is awaited.
   await using claims = new MessageClaims(services, call)
   const key = await claims.idempotencyKey(message.taskId)
   const taskId = key?.taskId ?? message.taskId

@@ -17,18 +17,17 @@ import type { Call, Services } from './method.ts'
 import { claimQueuePlace } from './queue-place.ts'
 
 /**
- * The price of a new task, after everything else that may refuse it (spec/payments.md#settlement). Undefined where nothing is to
- * be paid.
- * @throws PaymentRequired (402), ParleyError InvalidParams for data that its skill would refuse, TaskNotFound or ContextNotFound for ids of other owners, Unavailable, Conflict
+ * Accepts the payment for a new task, after all other checks (spec/payments.md#settlement). Undefined if the task is free.
+ * @throws PaymentRequired (402); ParleyError InvalidParams for data that the skill would reject, TaskNotFound or ContextNotFound
+ * for IDs of other owners, Unavailable, Conflict
  */
 export async function payForTask(
   services: Services,
   call: Call,
-  wanted: { message: IncomingMessage; taskId: string },
+  { message, taskId }: { message: IncomingMessage; taskId: string },
 ): Promise<MessagePayment | undefined> {
   const { payments, agent, store } = services
   if (payments === undefined) return undefined
-  const { message, taskId } = wanted
   const prices = inAdvance(priceOf(agent, message))
   if (prices.length === 0) return undefined
   const { contextId } = message
@@ -46,8 +45,8 @@ export async function payForTask(
 }
 
 /**
- * The payment that the handler of a paused task requested (`payment-required`). Undefined if it requested none.
- * @throws as `payForTask`; ParleyError InvalidParams when the message would change to a skill of another price
+ * Accepts the payment that the handler of a paused task requested (`payment-required`). Undefined if none is due.
+ * @throws as `payForTask`; ParleyError InvalidParams when the message names a skill with another price
  */
 export async function payForMessage(
   services: Services,

@@ -28,8 +28,8 @@ export const getPushConfig: Run<'getPushConfig'> = async (services, call) => {
   const registrations = requirePush(services)
   const { taskId, pushNotificationConfigId: id } = call.params()
   const task = await requireTask(services, call, taskId)
-  const found = id === undefined ? (await registrations.list(task))[0] : await registrations.find(task, id)
-  return { result: requireConfig(found, taskId) }
+  const config = id === undefined ? (await registrations.list(task))[0] : await registrations.find(task, id)
+  return { result: requireConfig(config, taskId) }
 }
 
 export const listPushConfigs: Run<'listPushConfigs'> = async (services, call) => {

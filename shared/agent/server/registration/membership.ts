@@ -88,7 +88,7 @@ export class Membership implements AsyncDisposable {
   async claimSignature(did: string, signature: Uint8Array): Promise<boolean> {
     const hash = Buffer.from(signatureHash(did, signature)).toString('base64url')
     const path = `${this.#entryPath()}/signatures/${hash}`
-    const claim = () => this.#ask('PUT', path, undefined, AbortSignal.timeout(claimLimitMs))
+    const claim = () => this.#send('PUT', path, undefined, AbortSignal.timeout(claimLimitMs))
     let answer: Answer
     try {
       answer = await claim()
@@ -123,7 +123,7 @@ export class Membership implements AsyncDisposable {
     if (!this.#options.registers || !this.#registered) return
     this.#registered = false
     const signal = AbortSignal.timeout(leaveLimitMs)
-    await this.#ask(
+    await this.#send(
       'DELETE',
       `${this.#entryPath()}${leavingQuery(this.#options.replicaId)}`,
       undefined,
@@ -157,10 +157,10 @@ export class Membership implements AsyncDisposable {
 
   async #register(): Promise<void> {
     const body = registrationOut(this.#presence?.url ?? '', this.#options.replicaId)
-    let answer = await this.#ask('POST', '/registry/agents', body)
+    let answer = await this.#send('POST', '/registry/agents', body)
     if (!this.#signs && answer.status === 403 && errorOf(answer).reason === 'missing_signature_headers') {
       this.#signs = true
-      answer = await this.#ask('POST', '/registry/agents', body)
+      answer = await this.#send('POST', '/registry/agents', body)
     }
     if (answer.status >= 300) throw new Error(`the gateway refused the registration: ${sentenceOf(answer)}`)
     this.#registered = true
@@ -171,7 +171,7 @@ export class Membership implements AsyncDisposable {
 
   async #beat(): Promise<void> {
     const figures = heartbeatOut({ ...this.#presence?.figures(), replicaId: this.#options.replicaId })
-    const answer = await this.#ask('PUT', `${this.#entryPath()}/heartbeat`, figures)
+    const answer = await this.#send('PUT', `${this.#entryPath()}/heartbeat`, figures)
     if (answer.status === 404 && this.#options.registers) this.#registered = false
     if (answer.status >= 300) throw new Error(`the gateway refused the heartbeat: ${sentenceOf(answer)}`)
   }
@@ -180,7 +180,7 @@ export class Membership implements AsyncDisposable {
     return `/registry/agents/${encodeURIComponent(this.#options.signer.did)}`
   }
 
-  async #ask(method: 'POST' | 'PUT' | 'DELETE', path: string, given?: object, signal = this.#limit()) {
+  async #send(method: 'POST' | 'PUT' | 'DELETE', path: string, given?: object, signal = this.#limit()) {
     const { gatewayUrl, signer, tokens } = this.#options
     const body = given === undefined ? '' : JSON.stringify(given)
     const response = await request(`${gatewayUrl}${path}`, {

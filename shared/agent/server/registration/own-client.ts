@@ -90,7 +90,7 @@ function metadataOf({ issuer, did, name, key, keyHistory }: OwnClientOptions) {
     client_name: name,
     grant_types: ['client_credentials'],
     public_key: key.publicKeyBase58,
-    // Proves a new key to the server.
+    // Proves that a new key belongs to the same identity.
     key_history: keyHistory?.map(({ publicKeyBase58, signature }) => ({ publicKeyBase58, signature })),
   }
 }

@@ -25,8 +25,8 @@ export async function executeHandler(
     return false
   }
   const returned = await handle(context)
-  if (isIterable(returned)) await takeAll(returned, take, context.signal)
-  else take(returned as Output)
+  if (typeof returned !== 'string' && isIterable(returned)) await takeAll(returned, take, context.signal)
+  else take(returned)
   return collector.result()
 }
 
@@ -43,9 +43,9 @@ async function takeAll(
   let turnBegan = performance.now()
   try {
     while (!signal.aborted) {
-      const step = await iterator.next()
+      const step: IteratorResult<Output, Output> = await iterator.next()
       ended = step.done === true
-      const paused = take(step.value as Output)
+      const paused = take(step.value)
       if (ended || paused) return
       if (performance.now() - turnBegan < turnMs) continue
       // A generator that never waits would block every other task.

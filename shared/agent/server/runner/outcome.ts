@@ -63,9 +63,9 @@ function changeOfPause(record: TaskRecord, pause: Pause, { workedMs, prompt }: R
   if (pause.kind !== 'payment') return { ...paused, message: agentMessage(record, pause.parts) }
   if (prompt === undefined)
     return failed(record, 'The agent requested a payment, but its definition has no executionCost.')
-  const asked = paymentRequestOf(pause.parts)
-  const parts = [...pause.parts.slice(0, -1), prompt(record, asked)]
-  return { ...paused, message: agentMessage(record, parts), asked }
+  const request = paymentRequestOf(pause.parts)
+  const parts = [...pause.parts.slice(0, -1), prompt(record, request)]
+  return { ...paused, message: agentMessage(record, parts), asked: request }
 }
 
 /** @throws MalformedOutputError */

@@ -34,13 +34,13 @@ export function paymentPrompt(
   agent: Agent,
   payments: Payments,
   record: TaskRecord,
-  asked: PaymentRequest,
+  request: PaymentRequest,
 ): Part {
   try {
-    const terms = requestedTerms(agent, payments, record, asked)
+    const terms = requestedTerms(agent, payments, record, request)
     const data = {
-      amount: asked.amount,
-      reason: asked.reason,
+      amount: request.amount,
+      reason: request.reason,
       decimals: terms[0]?.decimals ?? 0,
       accepts: terms.map(requirementsOf),
       ...(payments.sandbox && { sandbox: true }),

@@ -51,9 +51,9 @@ export interface RunnerParts {
 const [retryMaxMs, logEveryMs] = [2000, 10_000]
 /** Delay before a failed read is retried. */
 const readRetryMs = 500
-/** Starts after which a task that ends its process fails. */
+/** A task fails if its process ended during this many starts. */
 export const startsMax = 3
-/** Starts in total. A handler that blocks the event loop loses its lease each time, without ending the process. */
+/** Limit for all starts. A handler that blocks the event loop loses its lease each time without ending the process. */
 const allStartsMax = 10
 
 /** Runs queued tasks until they end, pause, or are taken over by another process. */
